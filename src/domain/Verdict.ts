@@ -1,0 +1,79 @@
+/** What a source said, or why it said nothing. Only an answer decides `valid`: a failure is never "invalid". */
+import { Schema } from "effect"
+
+/** The official sources: the EU's VIES and the German BZSt. */
+export const SourceName = Schema.Literals(["vies", "bzst"])
+export type SourceName = typeof SourceName.Type
+
+/** The exact exchange that an answer came from, for the auditor. `response` holds the body's bytes as UTF-8 text. */
+export const Evidence = Schema.Struct({
+  request: Schema.String,
+  response: Schema.String,
+  response_sha256: Schema.String,
+  http_status: Schema.Int
+})
+export type Evidence = typeof Evidence.Type
+
+/**
+ * A source's verdict on one VAT ID. `code` is the source's own word (`evatr-0000`; VIES has none for a verdict).
+ * `answered_at` is the source's own time (ISO 8601, UTC); names and addresses are null where the state does not disclose them.
+ * `valid_from` and `valid_until` (YYYY-MM-DD) come with BZSt's evatr-2002 and evatr-2006.
+ */
+export const Answer = Schema.Struct({
+  source: SourceName,
+  valid: Schema.Boolean,
+  code: Schema.NullOr(Schema.String),
+  answered_at: Schema.DateTimeUtcFromString,
+  company_name: Schema.NullOr(Schema.String),
+  company_address: Schema.NullOr(Schema.String),
+  consultation_number: Schema.NullOr(Schema.String),
+  valid_from: Schema.NullOr(Schema.String),
+  valid_until: Schema.NullOr(Schema.String),
+  evidence: Evidence
+})
+export type Answer = typeof Answer.Type
+
+/** Why a source gave no verdict. */
+export const FailureReason = Schema.Literals([
+  "unreachable", // no connection, or it broke
+  "timeout",
+  "malformed", // an answer that is not what the source's contract says, or too large
+  "unavailable", // the source says so itself
+  "member_state_unavailable", // the state's register behind it is down
+  "throttled",
+  "blocked", // our address, or this VAT ID, is barred
+  "refused", // this requester may not ask this (evatr-0006)
+  "requester_rejected",
+  "input_rejected",
+  "circuit_open", // not asked: it failed too often just now
+  "saturated" // not asked: too many calls are under way
+])
+export type FailureReason = typeof FailureReason.Type
+
+/**
+ * One attempt that brought no verdict.
+ *
+ * `scope` says whose health it speaks of: the whole source, the member state's register behind it, or only this question.
+ * `retry`: `soon` may be tried again within the request, `later` is transient but must not be repeated at once, `never` is final.
+ */
+export class SourceFailure extends Schema.TaggedError<SourceFailure>()("SourceFailure", {
+  source: SourceName,
+  reason: FailureReason,
+  code: Schema.NullOr(Schema.String),
+  scope: Schema.Literals(["source", "member_state", "question"]),
+  retry: Schema.Literals(["soon", "later", "never"])
+}) {
+  override get message() {
+    return `${this.source} gave no verdict: ${this.reason}${this.code === null ? "" : ` (${this.code})`}`
+  }
+}
+
+/** One call to a source, as it is kept in the log: `outcome` is `answered` or the reason why not. */
+export const Attempt = Schema.Struct({
+  source: SourceName,
+  outcome: Schema.Union([Schema.Literal("answered"), FailureReason]),
+  code: Schema.NullOr(Schema.String),
+  started_at: Schema.DateTimeUtcFromString,
+  duration_ms: Schema.Int
+})
+export type Attempt = typeof Attempt.Type
