@@ -36,8 +36,7 @@ export const parse = (input: string): Result.Result<VatId, InvalidVatId> => {
 }
 
 /** A VAT ID that must be German, as the requester's own has to be (INTERFACE 4.3). */
-export const parseGerman = (input: string): Option.Option<VatId> =>
-  Option.filter(Result.getSuccess(parse(input)), isGerman)
+export const parseGerman = (input: string): Option.Option<VatId> => Option.filter(Result.getSuccess(parse(input)), isGerman)
 
 export const isGerman = (vatId: VatId): boolean => vatId.memberState.prefix === "DE"
 

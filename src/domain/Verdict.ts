@@ -55,13 +55,16 @@ export type FailureReason = typeof FailureReason.Type
  *
  * `scope` says whose health it speaks of: the whole source, the member state's register behind it, or only this question.
  * `retry`: `soon` may be tried again within the request, `later` is transient but must not be repeated at once, `never` is final.
+ * `code` is the source's own word; without one it is the HTTP status (`HTTP 502`) or the network's error (`ECONNREFUSED`), if any.
+ * `retry_after_s` is the pause that the source itself asked for, where it named one.
  */
 export class SourceFailure extends Schema.TaggedError<SourceFailure>()("SourceFailure", {
   source: SourceName,
   reason: FailureReason,
   code: Schema.NullOr(Schema.String),
   scope: Schema.Literals(["source", "member_state", "question"]),
-  retry: Schema.Literals(["soon", "later", "never"])
+  retry: Schema.Literals(["soon", "later", "never"]),
+  retry_after_s: Schema.optionalKey(Schema.Int)
 }) {
   override get message() {
     return `${this.source} gave no verdict: ${this.reason}${this.code === null ? "" : ` (${this.code})`}`

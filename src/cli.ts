@@ -1,0 +1,74 @@
+/** The commands of vatproof. */
+import { Console, Effect, Layer, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import * as App from "#app/app.ts"
+import { AppConfig } from "#infra/AppConfig.ts"
+import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+
+/** The requester that the sandbox's BZSt knows: the BZSt's own published test number. */
+const sandboxRequester = "DE123456789"
+
+const address = Effect.map(AppConfig, ({ host, port }) => `http://${host.includes(":") ? `[${host}]` : host}:${port}`)
+
+const serve = Command.make(
+  "serve",
+  {},
+  Effect.fnUntraced(function* () {
+    const base = yield* address
+    const ready = Layer.effectDiscard(Effect.logInfo(`Vatproof listens on ${base}, docs: ${base}/docs`))
+    yield* Layer.launch(ready.pipe(Layer.provide(App.service())))
+  })
+).pipe(Command.withDescription("Run the service with the official sources, VIES and BZSt"))
+
+const welcome = (base: string, control: string) => `
+Vatproof runs on ${base} with sandbox sources: nothing leaves this machine.
+
+  curl ${base}/v1/validate/ATU12345678
+  curl -X POST ${base}/v1/register -H 'content-type: application/json' -d '{"agent_id":"me"}'
+  curl ${base}/v1/validate/DE123456789 -H 'X-Api-Key: <the key>'
+  curl ${base}/v1/status
+
+  Docs: ${base}/docs   Magic numbers and faults of the sandbox: docs/sandbox.md, ${control}/magic-numbers
+`
+
+const sandbox = Command.make(
+  "sandbox",
+  {
+    port: Flag.Int("sandbox-port").pipe(
+      Flag.withDefault(0),
+      Flag.withDescription("Port of the simulated sources; 0 takes any free one")
+    )
+  },
+  Effect.fnUntraced(function* ({ port }) {
+    const config = yield* AppConfig
+    const base = yield* address
+    const withRequester = { ...config, bzstRequester: Option.orElseSome(config.bzstRequester, () => sandboxRequester) }
+    const running = Layer.unwrap(
+      Effect.gen(function* () {
+        const simulated = yield* Sandbox.Sandbox
+        const ready = Layer.effectDiscard(Console.log(welcome(base, simulated.controlBaseUrl)))
+        return ready.pipe(Layer.provide(App.service(simulated)))
+      })
+    )
+    yield* Layer.launch(
+      running.pipe(
+        Layer.provide(Sandbox.layer({ host: "127.0.0.1", port })),
+        Layer.provide(Layer.succeed(AppConfig, withRequester))
+      )
+    )
+  })
+).pipe(Command.withDescription("Run the service with simulated sources, to try it and to test against it"))
+
+const migrate = Command.make(
+  "migrate",
+  {},
+  Effect.fnUntraced(function* () {
+    const applied = yield* App.migrate
+    yield* Console.log(applied.length === 0 ? "The database is up to date." : `Applied: ${applied.join(", ")}`)
+  })
+).pipe(Command.withDescription("Bring the database up to date; serve does so itself at its start"))
+
+export const vatproof = Command.make("vatproof").pipe(
+  Command.withDescription("EU VAT ID validation that keeps the proof"),
+  Command.withSubcommands([serve, sandbox, migrate])
+)

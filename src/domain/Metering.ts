@@ -1,0 +1,37 @@
+/** Records what was done for a caller and charges it, both or neither, exactly, on any number of replicas. */
+import { Context, type Effect, Schema } from "effect"
+import type { Caller } from "#domain/Caller.ts"
+import type { DomainEvent } from "#domain/DomainEvent.ts"
+import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
+import type { Usage } from "#domain/Usage.ts"
+
+/** The caller's units are used up. */
+export class QuotaExceeded extends Schema.TaggedError<QuotaExceeded>()("QuotaExceeded", {
+  plan: Schema.Literals(["anonymous", "free", "starter", "business", "enterprise"]),
+  used: Schema.Int,
+  limit: Schema.Int
+}) {
+  override get message() {
+    return `All ${this.limit} validations of the ${this.plan} plan are used up`
+  }
+}
+
+/** What to record: `units` are charged to the caller's meter; `latestOf` names what this is the newest answer about, if it is one. */
+export interface Charge {
+  readonly caller: Caller
+  readonly event: DomainEvent
+  readonly units: 0 | 1
+  readonly latestOf: string | null
+}
+
+export class Metering extends Context.Service<
+  Metering,
+  {
+    readonly record: (
+      charge: Charge
+    ) => Effect.Effect<{ readonly position: number; readonly usage: Usage }, QuotaExceeded | StoreUnavailable>
+  }
+>()("vatproof/domain/Metering") {}
+
+/** The plan's name as errors tell it. */
+export const planOf = (caller: Caller) => (caller._tag === "Key" ? caller.plan : "anonymous")

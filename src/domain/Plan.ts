@@ -1,0 +1,20 @@
+/** Plans and what they allow (INTERFACE 8, DECISIONS 15). The numbers are the operator's to change; see AppConfig. */
+import { Context, Schema } from "effect"
+
+export const PlanName = Schema.Literals(["free", "starter", "business", "enterprise"])
+export type PlanName = typeof PlanName.Type
+
+/** Validations per calendar month (UTC) and key, and per minute and key. */
+export interface PlanLimits {
+  readonly perMonth: number
+  readonly perMinute: number
+}
+
+export class Plans extends Context.Service<
+  Plans,
+  {
+    readonly byName: Readonly<Record<PlanName, PlanLimits>>
+    /** Without a key: validations for good, and per minute, both per client address. */
+    readonly anonymous: { readonly lifetime: number; readonly perMinute: number }
+  }
+>()("vatproof/domain/Plans") {}

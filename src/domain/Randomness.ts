@@ -1,0 +1,12 @@
+/** Unpredictable bytes and ids. */
+import { Context, type Effect } from "effect"
+
+export class Randomness extends Context.Service<
+  Randomness,
+  {
+    /** From a cryptographically secure source. */
+    readonly bytes: (count: number) => Effect.Effect<Uint8Array>
+    /** Ordered by time, within this process even inside a millisecond. */
+    readonly uuidV7: Effect.Effect<string>
+  }
+>()("vatproof/domain/Randomness") {}

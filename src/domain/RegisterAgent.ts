@@ -1,0 +1,69 @@
+/** The passwordless way in: an email address or the name of an agent gives an API key at once (INTERFACE 4.5, DECISIONS 15). */
+import { Context, Duration, Effect, Layer, Redacted } from "effect"
+import { AccountRegistered } from "#domain/Account.ts"
+import { AccountStore, type Contact } from "#domain/AccountStore.ts"
+import * as ApiKeys from "#domain/ApiKey.ts"
+import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/EmailAddress.ts"
+import { Hashing } from "#domain/Hashing.ts"
+import { Plans } from "#domain/Plan.ts"
+import { Randomness } from "#domain/Randomness.ts"
+import { RateLimits, RateLimitExceeded } from "#domain/RateLimits.ts"
+
+const window = Duration.hours(24)
+
+/** `client` names who asks for the limit's sake: a keyed hash of the address. */
+export interface Registration extends Contact {
+  readonly client: string
+}
+
+const make = Effect.fnUntraced(function* (perDay: number) {
+  const accounts = yield* AccountStore
+  const disposable = yield* DisposableDomains
+  const hashing = yield* Hashing
+  const plans = yield* Plans
+  const random = yield* Randomness
+  const rateLimits = yield* RateLimits
+
+  const newKey = Effect.gen(function* () {
+    return ApiKeys.compose(yield* random.bytes(ApiKeys.entropyBytes))
+  }).pipe(
+    Effect.repeat({ until: (key) => key !== null, times: 10 }),
+    Effect.flatMap((key) => (key === null ? Effect.die("No API key could be drawn") : Effect.succeed(key)))
+  )
+
+  /** The key is shown this once; only its hash is kept. */
+  const register = Effect.fn("RegisterAgent.register")(function* ({ agentId, client, email }: Registration) {
+    if (email !== null && domainsOf(email).some(disposable.has)) return yield* new DisposableEmail({})
+    const place = yield* rateLimits.takePlace(`register/${client}`, perDay, window)
+    if (!place.granted) {
+      const message = `At most ${perDay} registrations in 24 hours from one address`
+      return yield* new RateLimitExceeded({ message, retryAfterSeconds: place.retryAfterSeconds })
+    }
+    const accountId = yield* random.uuidV7
+    const keyId = yield* random.uuidV7
+    const key = yield* newKey
+    yield* accounts.create(accountId, { email, agentId }, [
+      AccountRegistered.make({
+        account_id: accountId,
+        plan: "free",
+        with_email: email !== null,
+        with_agent_id: agentId !== null
+      }),
+      ApiKeys.ApiKeyIssued.make({
+        account_id: accountId,
+        key_id: keyId,
+        prefix: ApiKeys.prefixOf(key),
+        key_sha256: hashing.sha256(key)
+      })
+    ])
+    return { apiKey: Redacted.make(key), plan: "free" as const, quota: plans.byName.free.perMonth }
+  })
+
+  return { register }
+})
+
+export class RegisterAgent extends Context.Service<RegisterAgent, Effect.Success<ReturnType<typeof make>>>()(
+  "vatproof/domain/RegisterAgent"
+) {
+  static readonly layer = (perDay: number) => Layer.effect(RegisterAgent, make(perDay))
+}

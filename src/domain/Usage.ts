@@ -1,0 +1,29 @@
+/** Billing periods and meters: what is counted, on which meter, until when (INTERFACE 2.5 and 8, DECISIONS 18). */
+import { DateTime } from "effect"
+
+/** A calendar month in UTC; `end` is the start of the next one. `name` is `YYYY-MM`. */
+export interface BillingPeriod {
+  readonly name: string
+  readonly start: DateTime.Utc
+  readonly end: DateTime.Utc
+}
+
+export const billingPeriod = (now: DateTime.Utc): BillingPeriod => {
+  const start = DateTime.startOf(now, "month")
+  return { name: DateTime.formatIso(start).slice(0, 7), start, end: DateTime.add(start, { months: 1 }) }
+}
+
+/** The meter of a key in a period. */
+export const keyMeter = (keyId: string, period: BillingPeriod): string => `key-${keyId}/${period.name}`
+
+/** The lifetime meter of an anonymous client. */
+export const anonymousMeter = (addressHash: string): string => `anonymous-${addressHash}`
+
+/** Units on a meter: `used` so far, `limit` at most. */
+export interface Usage {
+  readonly used: number
+  readonly limit: number
+}
+
+/** A hint to upgrade is due only above 80 % of the limit. */
+export const nearLimit = (usage: Usage): boolean => usage.used > usage.limit * 0.8

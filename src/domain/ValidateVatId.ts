@@ -1,0 +1,135 @@
+/** The main use case: is this VAT ID valid today, on whose word, and is that recorded? (INTERFACE 4.3, DECISIONS 9, 19, 20, 37) */
+import { Context, DateTime, Duration, Effect, Layer, Option, Result } from "effect"
+import { AnswerCache, type Freshness, isFresh, isServableStale, latestKey, type StoredAnswer } from "#domain/AnswerCache.ts"
+import type { Caller } from "#domain/Caller.ts"
+import {
+  admitConfirmation,
+  ApiKeyRequired,
+  type CompanyData,
+  ConfirmationUnsupported,
+  InvalidRequester
+} from "#domain/Confirmation.ts"
+import { Metering, planOf, QuotaExceeded } from "#domain/Metering.ts"
+import { RateLimits } from "#domain/RateLimits.ts"
+import { Sources, type SourcesUnavailable } from "#domain/Sources.ts"
+import type { Usage } from "#domain/Usage.ts"
+import * as VatIds from "#domain/VatId.ts"
+import type { Answer, Attempt } from "#domain/Verdict.ts"
+import { VatIdVerificationFailed, VatIdVerified } from "#domain/Verification.ts"
+
+/** `input` is the VAT ID as the caller typed it. */
+export interface ValidationRequest {
+  readonly caller: Caller
+  readonly input: string
+  readonly requesterVatId: string | null
+  readonly company: CompanyData | null
+  readonly forceLive: boolean
+}
+
+/** `served` tells whether `answer` was just given by the source, is a fresh older one, or a stale one because every source is down. */
+export interface Validation {
+  readonly vatId: VatIds.VatId
+  readonly answer: Answer
+  readonly served: "live" | "cache" | "stale"
+  readonly usage: Usage
+}
+
+/** Uncounted outages per VAT ID and caller in a rolling hour (INTERFACE 8, "abuse cap"). */
+const uncountedOutages = { places: 3, window: Duration.hours(1) }
+
+const make = Effect.fnUntraced(function* (freshness: Freshness) {
+  const cache = yield* AnswerCache
+  const metering = yield* Metering
+  const rateLimits = yield* RateLimits
+  const sources = yield* Sources
+
+  const record = Effect.fnUntraced(function* (
+    asked: Question,
+    found: { answer: Answer; served: Validation["served"]; position: number | null; attempts: ReadonlyArray<Attempt> }
+  ) {
+    const { answer, attempts, position, served } = found
+    const event = VatIdVerified.make({
+      ...factsOf(asked),
+      valid: answer.valid,
+      source: answer.source,
+      answered_at: answer.answered_at,
+      served,
+      answer: served === "live" ? answer : null,
+      answer_position: position,
+      attempts
+    })
+    const latestOf = served === "live" ? latestKey(asked.vatId) : null
+    const { usage } = yield* metering.record({ caller: asked.caller, event, units: 1, latestOf })
+    return { vatId: asked.vatId, answer, served, usage } satisfies Validation
+  })
+
+  const repeat = (asked: Question, stored: StoredAnswer, served: "cache" | "stale", attempts: ReadonlyArray<Attempt>) =>
+    record(asked, { answer: { ...stored.answer, consultation_number: null }, served, position: stored.position, attempts })
+
+  /** An outage costs nothing the first times; who keeps asking the same is charged all the same. */
+  const recordOutage = Effect.fnUntraced(function* (asked: Question, outage: SourcesUnavailable) {
+    const { places, window } = uncountedOutages
+    const free = yield* rateLimits.takePlace(`outage/${asked.caller.stream}/${asked.vatId.value}`, places, window)
+    const event = VatIdVerificationFailed.make({ ...factsOf(asked), attempts: outage.attempts })
+    yield* metering.record({ caller: asked.caller, event, units: free.granted ? 0 : 1, latestOf: null })
+    return yield* outage
+  })
+
+  const validate = Effect.fn("ValidateVatId.validate")(function* (request: ValidationRequest) {
+    const vatId = yield* Effect.fromResult(VatIds.parse(request.input))
+    const asked: Question = { ...request, vatId, requester: yield* requesterOf(request, vatId) }
+    const { limit, used } = request.caller.usage
+    if (used >= limit) return yield* new QuotaExceeded({ plan: planOf(request.caller), used, limit })
+
+    const stored = request.forceLive ? Option.none() : yield* cache.newest(vatId)
+    if (Option.isSome(stored) && isFresh(stored.value.answer, freshness, yield* DateTime.now)) {
+      return yield* repeat(asked, stored.value, "cache", [])
+    }
+    const mayFallBack = request.caller._tag === "Key"
+    const found = yield* Effect.result(sources.lookUp({ vatId, requester: asked.requester, mayFallBack }))
+    if (Result.isSuccess(found)) {
+      return yield* record(asked, { ...found.success, served: "live", position: null })
+    }
+    if (Option.isSome(stored) && isServableStale(stored.value.answer, freshness, yield* DateTime.now)) {
+      return yield* repeat(asked, stored.value, "stale", found.failure.attempts)
+    }
+    return yield* recordOutage(asked, found.failure)
+  })
+
+  return { validate }
+})
+
+interface Question {
+  readonly caller: Caller
+  readonly vatId: VatIds.VatId
+  readonly requester: VatIds.VatId | null
+  readonly forceLive: boolean
+}
+
+const factsOf = (asked: Question) => ({
+  vat_id: asked.vatId.value,
+  force_live: asked.forceLive,
+  requester_vat_id: asked.requester?.value ?? null
+})
+
+/** The requester's VAT ID, if one was sent and may be used; nothing that was sent is ignored silently. */
+const requesterOf = Effect.fnUntraced(function* (request: ValidationRequest, vatId: VatIds.VatId) {
+  if (request.company !== null) {
+    yield* Effect.fromResult(admitConfirmation(request.caller, vatId, request.requesterVatId, "DE"))
+    return yield* new ConfirmationUnsupported({ message: "This version does not issue qualified confirmations yet" })
+  }
+  if (request.requesterVatId === null) return null
+  if (request.caller._tag === "Anonymous") {
+    return yield* new ApiKeyRequired({ message: "requester_vat_id needs an API key: get a free one from POST /v1/register" })
+  }
+  return yield* Option.match(VatIds.parseGerman(request.requesterVatId), {
+    onNone: () => Effect.fail(new InvalidRequester({})),
+    onSome: (requester) => Effect.succeed(requester)
+  })
+})
+
+export class ValidateVatId extends Context.Service<ValidateVatId, Effect.Success<ReturnType<typeof make>>>()(
+  "vatproof/domain/ValidateVatId"
+) {
+  static readonly layer = (freshness: Freshness) => Layer.effect(ValidateVatId, make(freshness))
+}

@@ -1,0 +1,47 @@
+/**
+ * Group commit: everything that waits while one batch is under way goes into the next one. No timer delays a lone caller, and the
+ * busier the service, the larger the batches. (`RequestResolver` batches by time and lets batches overlap, which is another thing.)
+ */
+import { Array as Arr, Deferred, Effect, Exit, Queue, type Scope } from "effect"
+
+interface Waiting<I, O, E> {
+  readonly input: I
+  readonly done: Deferred.Deferred<O, E>
+}
+
+/** `run` gets 1 to `maxBatch` inputs and gives back one exit for each, in their order, or fails for all; at most `maxWaiting` callers may wait. */
+export interface BatcherOptions<I, O, E> {
+  readonly run: (inputs: Arr.NonEmptyReadonlyArray<I>) => Effect.Effect<ReadonlyArray<Exit.Exit<O, E>>, E>
+  readonly maxBatch: number
+  readonly maxWaiting: number
+  readonly onFull: () => E
+}
+
+/** A function that joins the next batch; it fails at once with `onFull()` when too many wait already. */
+export const make = Effect.fnUntraced(function* <I, O, E>(
+  options: BatcherOptions<I, O, E>
+): Effect.fn.Return<(input: I) => Effect.Effect<O, E>, never, Scope.Scope> {
+  const queue = yield* Queue.dropping<Waiting<I, O, E>>(options.maxWaiting)
+
+  const flush = Effect.fnUntraced(function* (batch: Arr.NonEmptyReadonlyArray<Waiting<I, O, E>>) {
+    const exit = yield* Effect.exit(options.run(Arr.map(batch, (waiting) => waiting.input)))
+    for (const [index, waiting] of batch.entries()) {
+      const own = Exit.isFailure(exit)
+        ? Exit.failCause(exit.cause)
+        : (exit.value[index] ?? Exit.die(`The batch gave no result ${index}`))
+      Deferred.doneUnsafe(waiting.done, own)
+    }
+  })
+
+  yield* Queue.takeBetween(queue, 1, options.maxBatch).pipe(
+    Effect.flatMap((batch) => (Arr.isReadonlyArrayNonEmpty(batch) ? flush(batch) : Effect.void)),
+    Effect.forever,
+    Effect.forkScoped
+  )
+
+  return (input) =>
+    Effect.suspend(() => {
+      const done = Deferred.makeUnsafe<O, E>()
+      return Queue.offerUnsafe(queue, { input, done }) ? Deferred.await(done) : Effect.fail(options.onFull())
+    })
+})

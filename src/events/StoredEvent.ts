@@ -1,0 +1,38 @@
+/** An event as it stands in the log. */
+import { Schema, SchemaTransformation } from "effect"
+
+const Position = Schema.BigInt.pipe(
+  Schema.decodeTo(
+    Schema.Int,
+    SchemaTransformation.transform({ decode: (big) => Number(big), encode: (number) => BigInt(number) })
+  )
+)
+
+/**
+ * One row of `vatproof.events`. `occurred_at` and `recorded_at` are UTC with exactly six digits of a second; `trace_id` is hex;
+ * `data` and `metadata` are the stored bytes, canonical JSON that was not parsed yet.
+ */
+export class StoredEvent extends Schema.Class<StoredEvent>("StoredEvent")({
+  log_id: Schema.Int,
+  position: Position,
+  stream_id: Schema.String,
+  version: Position,
+  event_id: Schema.String,
+  type: Schema.String,
+  schema_version: Schema.Int,
+  occurred_at: Schema.String,
+  recorded_at: Schema.String,
+  correlation_id: Schema.String,
+  causation_id: Schema.NullOr(Schema.String),
+  trace_id: Schema.NullOr(Schema.String),
+  meter_id: Schema.NullOr(Schema.String),
+  units: Schema.Int,
+  data: Schema.String,
+  metadata: Schema.String
+}) {
+  /** The columns of a SELECT whose rows decode to this class. */
+  static readonly columns = `log_id, position, stream_id, version, event_id, type, schema_version,
+    to_char(occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS occurred_at,
+    to_char(recorded_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS recorded_at,
+    correlation_id, causation_id, encode(trace_id, 'hex') AS trace_id, meter_id, units, data, metadata`
+}

@@ -1,0 +1,34 @@
+/** Whose request this is, for limits: the socket's address, or what trusted proxies say it was (DECISIONS 16). */
+import { Context, Option, Result } from "effect"
+import { NetAddress } from "effect/net"
+import type { HttpServerRequest } from "effect/http"
+
+/** How many proxies in front of the service may be believed; 0 means none. */
+export class TrustedProxies extends Context.Service<TrustedProxies, { readonly count: number }>()(
+  "vatproof/http/TrustedProxies"
+) {}
+
+/**
+ * The client's network: an IPv4 address, or the /64 of an IPv6 address, because a client of IPv6 owns all of that. Each trusted proxy
+ * appends the address it saw to X-Forwarded-For, so the client's is the `count`-th from the right; what lies further left is hearsay.
+ */
+export const clientNetwork = (request: HttpServerRequest.HttpServerRequest, trustedProxies: number): string => {
+  const socket = Option.getOrElse(request.remoteAddress, () => "")
+  if (trustedProxies === 0) return networkOf(socket)
+  const forwarded = (request.headers["x-forwarded-for"] ?? "").split(",").map((part) => part.trim())
+  return networkOf(forwarded.at(-trustedProxies) || socket)
+}
+
+/** Text that is no address stands for itself, shortened: it still tells clients apart. */
+const networkOf = (text: string): string =>
+  Result.match(NetAddress.ipFromString(text), {
+    onFailure: () => text.slice(0, 64),
+    onSuccess: (ip) => {
+      const address = NetAddress.toCanonical(ip)
+      if (NetAddress.isIpv4Address(address)) return NetAddress.formatIp(address)
+      return `${NetAddress.ipv6ToSegments(address)
+        .slice(0, 4)
+        .map((segment) => segment.toString(16))
+        .join(":")}::/64`
+    }
+  })

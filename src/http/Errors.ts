@@ -1,0 +1,160 @@
+/** The one error body, its codes and their statuses (INTERFACE 2.4 and 7, DECISIONS 11-13). Nothing else in the service knows statuses. */
+import { Context, DateTime, Effect, Schema } from "effect"
+import { HttpServerResponse } from "effect/http"
+import type { EmailTaken } from "#domain/AccountStore.ts"
+import type { ApiKeyRequired, ConfirmationUnsupported, InvalidRequester, PaidPlanRequired } from "#domain/Confirmation.ts"
+import type { DisposableEmail } from "#domain/EmailAddress.ts"
+import type { InvalidApiKey } from "#domain/Identity.ts"
+import type { QuotaExceeded } from "#domain/Metering.ts"
+import type { RateLimitExceeded } from "#domain/RateLimits.ts"
+import { RequestContext } from "#domain/RequestContext.ts"
+import type { SourcesUnavailable } from "#domain/Sources.ts"
+import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
+import { billingPeriod } from "#domain/Usage.ts"
+import type { InvalidVatId } from "#domain/VatId.ts"
+
+/** Every code with its status. */
+export const statusOf = {
+  VALIDATION_ERROR: 400,
+  INVALID_VAT_ID: 400,
+  INVALID_REQUESTER_VAT_ID: 400,
+  QUALIFIED_CONFIRMATION_UNSUPPORTED: 400,
+  DISPOSABLE_EMAIL: 400,
+  UNAUTHORIZED: 401,
+  PAYMENT_REQUIRED: 402,
+  NOT_FOUND: 404,
+  METHOD_NOT_ALLOWED: 405,
+  CONFLICT: 409,
+  PAYLOAD_TOO_LARGE: 413,
+  URI_TOO_LONG: 414,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  RATE_LIMIT_EXCEEDED: 429,
+  REQUEST_HEADER_FIELDS_TOO_LARGE: 431,
+  INTERNAL_ERROR: 500,
+  SOURCE_UNAVAILABLE: 503,
+  SERVICE_UNAVAILABLE: 503
+} as const
+
+export type ErrorCode = keyof typeof statusOf
+
+/** One field that was refused, and why. */
+export const FieldError = Schema.Struct({ field: Schema.String, message: Schema.String })
+export type FieldError = typeof FieldError.Type
+
+/** The error body as the documentation shows it, for some of the codes of one status. */
+export const errorBody = <const Codes extends ReadonlyArray<ErrorCode>>(status: number, codes: Codes) =>
+  Schema.Struct({
+    error: Schema.Struct({
+      code: Schema.Literals(codes),
+      message: Schema.String,
+      request_id: Schema.String.annotate({ description: "Equal to the response header X-Request-Id" }),
+      details: Schema.optionalKey(Schema.Array(FieldError))
+    })
+  }).annotate({ httpApiStatus: status, description: codes.join(", ") })
+
+interface Problem {
+  readonly code: ErrorCode
+  readonly message: string
+  readonly retryAfterSeconds?: number
+  readonly details?: ReadonlyArray<FieldError>
+}
+
+/** The response of an error; `headers` are added to it. */
+export const toResponse = Effect.fnUntraced(function* (problem: Problem, headers: Readonly<Record<string, string>> = {}) {
+  const { requestId } = yield* RequestContext
+  const { code, details, message, retryAfterSeconds } = problem
+  return HttpServerResponse.jsonUnsafe(
+    { error: { code, message, request_id: requestId, ...(details === undefined ? {} : { details }) } },
+    {
+      status: statusOf[code],
+      headers: { ...headers, ...(retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }) }
+    }
+  )
+})
+
+/** Where a caller upgrades the plan; the configuration sets it. */
+export const UpgradeUrl = Context.Reference<string>("vatproof/http/UpgradeUrl", { defaultValue: () => "/docs" })
+
+/** Every failure of a use case that a caller can do something about. */
+export type Failure =
+  | ApiKeyRequired
+  | ConfirmationUnsupported
+  | DisposableEmail
+  | EmailTaken
+  | InvalidApiKey
+  | InvalidRequester
+  | InvalidVatId
+  | PaidPlanRequired
+  | QuotaExceeded
+  | RateLimitExceeded
+  | SourcesUnavailable
+  | StoreUnavailable
+
+const codeOf = {
+  ApiKeyRequired: "UNAUTHORIZED",
+  ConfirmationUnsupported: "QUALIFIED_CONFIRMATION_UNSUPPORTED",
+  DisposableEmail: "DISPOSABLE_EMAIL",
+  EmailTaken: "CONFLICT",
+  InvalidApiKey: "UNAUTHORIZED",
+  InvalidRequester: "INVALID_REQUESTER_VAT_ID",
+  InvalidVatId: "INVALID_VAT_ID",
+  PaidPlanRequired: "PAYMENT_REQUIRED",
+  RateLimitExceeded: "RATE_LIMIT_EXCEEDED",
+  SourcesUnavailable: "SOURCE_UNAVAILABLE",
+  StoreUnavailable: "SERVICE_UNAVAILABLE"
+} as const satisfies Record<Exclude<Failure["_tag"], "QuotaExceeded">, ErrorCode>
+
+/** Seconds after which a caller may find the database back. */
+const storeRetryAfterSeconds = 2
+
+const problemOf = Effect.fnUntraced(function* (failure: Failure) {
+  switch (failure._tag) {
+    case "QuotaExceeded":
+      return yield* quotaProblem(failure)
+    case "PaidPlanRequired": {
+      const url = yield* UpgradeUrl
+      return { code: codeOf[failure._tag], message: `${failure.message}: ${url}` } satisfies Problem
+    }
+    case "RateLimitExceeded":
+    case "SourcesUnavailable":
+      return {
+        code: codeOf[failure._tag],
+        message: failure.message,
+        retryAfterSeconds: failure.retryAfterSeconds
+      } satisfies Problem
+    case "StoreUnavailable":
+      return { code: codeOf[failure._tag], message: failure.message, retryAfterSeconds: storeRetryAfterSeconds } satisfies Problem
+    default:
+      return { code: codeOf[failure._tag], message: failure.message } satisfies Problem
+  }
+})
+
+/** DECISIONS 13: what is used up is told apart by who used it. */
+const quotaProblem = Effect.fnUntraced(function* (failure: QuotaExceeded) {
+  const url = yield* UpgradeUrl
+  switch (failure.plan) {
+    case "anonymous":
+      return { code: "UNAUTHORIZED", message: `${failure.message}. Get a free API key: POST /v1/register` } satisfies Problem
+    case "free":
+      return { code: "PAYMENT_REQUIRED", message: `${failure.message} for this month. Upgrade: ${url}` } satisfies Problem
+    default: {
+      const now = yield* DateTime.now
+      const retryAfterSeconds = Math.ceil((DateTime.toEpochMillis(billingPeriod(now).end) - DateTime.toEpochMillis(now)) / 1000)
+      return {
+        code: "RATE_LIMIT_EXCEEDED",
+        message: `${failure.message} for this month. Upgrade: ${url}`,
+        retryAfterSeconds
+      } satisfies Problem
+    }
+  }
+})
+
+/** Turns the failures of a use case into responses. A database that is away is worth a line in the log. */
+export const respond = <A, E extends Failure, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.matchEffect(effect, {
+    onSuccess: (value) => Effect.succeed(value),
+    onFailure: Effect.fnUntraced(function* (failure: Failure) {
+      if (failure._tag === "StoreUnavailable") yield* Effect.logError("The database is away", failure.cause)
+      return yield* toResponse(yield* problemOf(failure))
+    })
+  })

@@ -1,0 +1,32 @@
+import { Effect, Redacted } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { Identity } from "#domain/Identity.ts"
+import { RegisterAgent } from "#domain/RegisterAgent.ts"
+import { Api } from "#http/Api.ts"
+import { clientNetwork, TrustedProxies } from "#http/ClientAddress.ts"
+import * as Errors from "#http/Errors.ts"
+
+export const layer = HttpApiBuilder.group(
+  Api,
+  "registration",
+  Effect.fnUntraced(function* (handlers) {
+    const identity = yield* Identity
+    const proxies = yield* TrustedProxies
+    const { register } = yield* RegisterAgent
+
+    return handlers.handle(
+      "register",
+      Effect.fnUntraced(function* ({ payload }) {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const client = yield* identity.byAddress(clientNetwork(request, proxies.count))
+        const { apiKey, plan, quota } = yield* register({
+          client: client.stream,
+          email: payload.email ?? null,
+          agentId: payload.agent_id ?? null
+        })
+        return { api_key: Redacted.value(apiKey), tier: plan, quota }
+      }, Errors.respond)
+    )
+  })
+)

@@ -1,0 +1,27 @@
+/** What a request that does not decode is answered with: each field that is wrong, and why (DECISIONS 8, 12). */
+import { Effect, type Schema, SchemaIssue } from "effect"
+import { HttpApiMiddleware } from "effect/http-api"
+import { type FieldError, toResponse } from "#http/Errors.ts"
+
+export class RequestErrors extends HttpApiMiddleware.Service<RequestErrors>()("vatproof/http/RequestErrors") {}
+
+const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
+
+/** At most this many fields are listed. */
+const maxFields = 20
+
+export const layer = HttpApiMiddleware.layerSchemaErrorTransform(RequestErrors, (error) => {
+  // A response that does not encode is our own mistake.
+  if (error.kind === "Body" || error.kind === "ResponseHeaders") return Effect.die(error)
+  const details = fieldErrors(error.kind.toLowerCase(), error.cause)
+  const message = details.map(({ field, message }) => `${field}: ${message}`).join("; ")
+  return toResponse({ code: "VALIDATION_ERROR", message, details })
+})
+
+const fieldErrors = (kind: string, cause: Schema.SchemaError): ReadonlyArray<FieldError> =>
+  formatIssues(cause.issue)
+    .issues.slice(0, maxFields)
+    .map((issue) => {
+      const path = (issue.path ?? []).map((step) => String(typeof step === "object" ? step.key : step)).join(".")
+      return { field: path === "" ? kind : path, message: issue.message }
+    })

@@ -1,0 +1,55 @@
+import { DateTime, Effect, MutableRef } from "effect"
+import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+import { companyData } from "#domain/Confirmation.ts"
+import { RequestContext } from "#domain/RequestContext.ts"
+import { ValidateVatId, type Validation } from "#domain/ValidateVatId.ts"
+import { Api } from "#http/Api.ts"
+import { CurrentCaller } from "#http/Authentication.ts"
+import * as Errors from "#http/Errors.ts"
+import { RequestScope } from "#http/RequestScope.ts"
+
+/** RFC 7234, 5.5.1: the answer is older than it should be, because no source can be asked. */
+const staleWarning = '110 - "Response is Stale"'
+
+export const layer = HttpApiBuilder.group(
+  Api,
+  "validation",
+  Effect.fnUntraced(function* (handlers) {
+    const { validate } = yield* ValidateVatId
+
+    return handlers.handle(
+      "validate",
+      Effect.fnUntraced(function* ({ params, query }) {
+        const requestedAt = yield* DateTime.now
+        const { company_city, company_name, company_street, company_zip, force_live, requester_vat_id } = query
+        const validation = yield* validate({
+          caller: yield* CurrentCaller,
+          input: params.vat_id,
+          requesterVatId: requester_vat_id === undefined || requester_vat_id === "" ? null : requester_vat_id,
+          company: companyData({ name: company_name, street: company_street, zip: company_zip, city: company_city }),
+          forceLive: force_live === "true" || force_live === "1"
+        })
+        MutableRef.set((yield* RequestScope).usage, validation.usage)
+        const { requestId } = yield* RequestContext
+        return HttpApiSchema.withHeaders({
+          body: { ...bodyOf(validation), request_id: requestId, requested_at: requestedAt },
+          headers: validation.served === "stale" ? { warning: staleWarning } : {}
+        })
+      }, Errors.respond)
+    )
+  })
+)
+
+const bodyOf = ({ answer, served, vatId }: Validation) => ({
+  valid: answer.valid,
+  vat_id: vatId.value,
+  country_code: vatId.memberState.alpha2,
+  vat_number: vatId.number,
+  company_name: answer.company_name,
+  company_address: answer.company_address,
+  source: served === "live" ? answer.source : ("cache" as const),
+  source_timestamp: answer.answered_at,
+  cache: served !== "live",
+  qualified_confirmation: null,
+  consultation_number: answer.consultation_number
+})

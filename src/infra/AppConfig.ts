@@ -1,0 +1,129 @@
+/** The settings of the service, read from the environment once, at its start. The only place that reads the environment. */
+import {
+  Config,
+  ConfigProvider,
+  Context,
+  Duration,
+  Effect,
+  Layer,
+  Option,
+  Schema,
+  SchemaIssue,
+  SchemaTransformation
+} from "effect"
+import type { PlanLimits } from "#domain/Plan.ts"
+import { parseGerman, type VatId } from "#domain/VatId.ts"
+
+const Count = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
+const Positive = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }))
+const HttpUrl = Schema.String.check(
+  Schema.isPattern(/^https?:\/\/[^\s/]+\S*$/u, { message: "Expected a URL that starts with http:// or https://" })
+)
+const PostgresUrl = Schema.String.check(
+  Schema.isPattern(/^postgres(?:ql)?:\/\/\S+$/u, { message: "Expected a URL that starts with postgresql://" })
+)
+const Name = Schema.String.check(Schema.isPattern(/^[a-z][a-z0-9-]{0,39}$/u, { message: "Expected 1 to 40 of a-z, 0-9 and -" }))
+const Prefix = Schema.String.check(Schema.isPattern(/^[A-Z0-9]{1,10}$/u, { message: "Expected 1 to 10 of A-Z and 0-9" }))
+
+const withoutSlash = (url: string) => url.replace(/\/+$/u, "")
+
+const count = (name: string, value: number) => Config.schema(Count, name).pipe(Config.withDefault(value))
+const positive = (name: string, value: number) => Config.schema(Positive, name).pipe(Config.withDefault(value))
+const baseUrl = (name: string) => Config.schema(HttpUrl, name).pipe(Config.map(withoutSlash))
+
+/** `90` (seconds), `90s`, `15m`, `1h`, `30d`, or words as in `90 minutes`. */
+const DurationText = Schema.String.pipe(
+  Schema.decodeTo(
+    Schema.DurationFromString,
+    SchemaTransformation.transform({
+      decode: (text: string) => text.replace(/^(\d+)\s*(ms|s|m|h|d|)$/u, (_, number, unit) => `${number} ${unitNames.get(unit)}`),
+      encode: (text: string) => text
+    })
+  )
+)
+const unitNames = new Map([
+  ["ms", "millis"],
+  ["", "seconds"],
+  ["s", "seconds"],
+  ["m", "minutes"],
+  ["h", "hours"],
+  ["d", "days"]
+])
+
+const duration = (name: string, value: Duration.Duration) => Config.schema(DurationText, name).pipe(Config.withDefault(value))
+
+const GermanVatId = Schema.String.check(
+  Schema.makeFilter((text: string) => Option.isSome(parseGerman(text)) || "Expected a German VAT ID: DE and 9 digits")
+).pipe(Schema.decodeTo(Schema.String, SchemaTransformation.passthrough()))
+
+const plan = (name: string, limits: PlanLimits): Config.Config<PlanLimits> =>
+  Config.all({
+    perMonth: count(`PLAN_${name}_PER_MONTH`, limits.perMonth),
+    perMinute: positive(`PLAN_${name}_PER_MINUTE`, limits.perMinute)
+  })
+
+/** Every setting by its name in the environment. Plans and limits: INTERFACE 8, DECISIONS 15. */
+const settings = Config.all({
+  host: Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1")),
+  port: Config.Port("PORT").pipe(Config.withDefault(8080)),
+  databaseUrl: Config.schema(Schema.Redacted(PostgresUrl), "DATABASE_URL").pipe(Config.option),
+  dataDir: Config.NonEmptyString("DATA_DIR").pipe(Config.withDefault(".data")),
+  viesBaseUrl: baseUrl("VIES_BASE_URL").pipe(Config.option),
+  bzstBaseUrl: baseUrl("BZST_BASE_URL").pipe(Config.option),
+  bzstRequester: Config.schema(GermanVatId, "BZST_REQUESTER_VAT_ID").pipe(Config.option),
+  publicUrl: baseUrl("PUBLIC_URL").pipe(Config.option),
+  trustedProxies: Config.schema(Count.check(Schema.isBetween({ minimum: 0, maximum: 10 })), "TRUST_PROXY").pipe(
+    Config.withDefault(0)
+  ),
+  serviceName: Config.schema(Name, "SERVICE_NAME").pipe(Config.withDefault("vatproof")),
+  receiptPrefix: Config.schema(Prefix, "RECEIPT_PREFIX").pipe(Config.withDefault("VP")),
+  upgradeUrl: Config.schema(HttpUrl, "UPGRADE_URL").pipe(Config.option),
+  cacheTtlInvalid: duration("CACHE_TTL_INVALID", Duration.hours(1)),
+  staleMaxAge: duration("STALE_MAX_AGE", Duration.days(30)),
+  anonymousLifetime: count("ANONYMOUS_LIFETIME", 10),
+  anonymousPerMinute: positive("ANONYMOUS_PER_MINUTE", 10),
+  plans: Config.all({
+    free: plan("FREE", { perMonth: 100, perMinute: 10 }),
+    starter: plan("STARTER", { perMonth: 1_000, perMinute: 60 }),
+    business: plan("BUSINESS", { perMonth: 10_000, perMinute: 300 }),
+    enterprise: plan("ENTERPRISE", { perMonth: 100_000, perMinute: 1_000 })
+  }),
+  registrationsPerDay: positive("REGISTRATIONS_PER_DAY", 3),
+  signupsPerDay: positive("SIGNUPS_PER_DAY", 3)
+})
+
+export type Settings = Config.Success<typeof settings>
+
+/** A setting cannot be used; the message names it. */
+export class InvalidSetting extends Schema.TaggedError<InvalidSetting>()("InvalidSetting", { message: Schema.String }) {}
+
+export class AppConfig extends Context.Service<AppConfig, Settings>()("vatproof/infra/AppConfig") {}
+
+/** Reads the settings from names and values; an empty value counts as not set. */
+export const read = (env: Readonly<Record<string, string | undefined>>) => {
+  const set: Record<string, string> = {}
+  for (const [name, value] of Object.entries(env)) if (value !== undefined && value.trim() !== "") set[name] = value.trim()
+  return settings
+    .parse(ConfigProvider.fromEnv({ env: set }))
+    .pipe(
+      Effect.mapError(
+        ({ cause }) => new InvalidSetting({ message: cause._tag === "SchemaError" ? sentence(cause) : cause.message })
+      )
+    )
+}
+
+const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
+
+/** One line: which setting, and what it should be. The value stays out: it may be a secret. */
+const sentence = (error: Schema.SchemaError) =>
+  formatIssues(error.issue)
+    .issues.map(({ message, path }) => `${(path ?? []).map(String).join(".")}: ${message.replace(/\s+/gu, " ")}`)
+    .join("; ")
+
+export const layer = Layer.effect(
+  AppConfig,
+  Effect.suspend(() => read(process.env))
+)
+
+/** The requester for the BZSt as a VAT ID. */
+export const requesterOf = (config: Settings): VatId | null => Option.getOrNull(Option.flatMap(config.bzstRequester, parseGerman))

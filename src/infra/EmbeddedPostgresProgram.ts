@@ -1,0 +1,96 @@
+/**
+ * Runs the programs of the embedded Postgres as the user they have to run as.
+ *
+ * Through node:child_process: Effect's ChildProcess can neither change the user nor write into a file that stays open when
+ * this process is gone.
+ */
+import { Effect, Option, Schema } from "effect"
+import { type ChildProcess, execFile, spawn } from "node:child_process"
+import { once } from "node:events"
+import { closeSync, openSync } from "node:fs"
+import { promisify } from "node:util"
+
+/** The user a program runs as when that is not the user of this process. */
+export interface SystemUser {
+  readonly uid: number
+  readonly gid: number
+}
+
+export interface ProgramOptions {
+  readonly cwd: string
+  readonly user: Option.Option<SystemUser>
+  /** Written to the program's standard input. */
+  readonly input?: string
+}
+
+/** A program did not start (`code` is then the system's name, e.g. `EACCES`) or ended with another code than 0. */
+export class ProgramFailed extends Schema.TaggedError<ProgramFailed>()("ProgramFailed", {
+  code: Schema.String,
+  output: Schema.String,
+  cause: Schema.Defect()
+}) {
+  override get message() {
+    return `A program of the embedded Postgres ended with ${this.code}: ${this.output}`
+  }
+}
+
+/** Nothing of the caller's environment: it could hold secrets, and PGDATA or PGPORT would change what the programs do. */
+const environment = { PATH: "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" }
+
+const limits = { timeout: 120_000, maxBuffer: 1_048_576 }
+
+const execute = promisify(execFile)
+
+/** Runs to the end and gives back what it printed. It may take 2 minutes and print 1 MiB, and ends when interrupted. */
+export const run = (file: string, args: ReadonlyArray<string>, options: ProgramOptions) =>
+  Effect.tryPromise({
+    try: (signal) => {
+      const running = execute(file, args, { ...limits, signal, cwd: options.cwd, env: environment, ...identity(options.user) })
+      // A program that ends before it has read its input is no reason to end this process.
+      running.child.stdin?.on("error", () => undefined)
+      running.child.stdin?.end(options.input ?? "")
+      return running
+    },
+    catch: programFailed
+  }).pipe(Effect.map(({ stdout, stderr }) => stdout + stderr))
+
+/**
+ * Starts a program that outlives this process, in a session of its own, so that Ctrl-C in the terminal reaches only this
+ * process. Its output is appended to the file `log`: a pipe that nobody reads would block it.
+ */
+export const spawnDetached = (file: string, args: ReadonlyArray<string>, options: ProgramOptions & { readonly log: string }) =>
+  Effect.acquireUseRelease(
+    Effect.try({ try: () => openSync(options.log, "a", 0o600), catch: programFailed }),
+    (log): Effect.Effect<ChildProcess, ProgramFailed> =>
+      Effect.tryPromise({
+        try: () => {
+          const child = spawn(file, args, {
+            cwd: options.cwd,
+            env: environment,
+            detached: true,
+            stdio: ["ignore", log, log],
+            ...identity(options.user)
+          })
+          child.unref()
+          return once(child, "spawn").then(() => child)
+        },
+        catch: programFailed
+      }),
+    (log) => Effect.sync(() => closeSync(log))
+  )
+
+const identity = (user: Option.Option<SystemUser>): Partial<SystemUser> => Option.getOrElse(user, () => ({}))
+
+const Failure = Schema.Struct({
+  code: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Number]))),
+  stdout: Schema.optionalKey(Schema.String),
+  stderr: Schema.optionalKey(Schema.String)
+})
+
+const decodeFailure = Schema.decodeUnknownOption(Failure)
+
+const programFailed = (cause: unknown) => {
+  const failure = Option.getOrElse(decodeFailure(cause), (): typeof Failure.Type => ({}))
+  const printed = `${failure.stdout ?? ""}${failure.stderr ?? ""}`
+  return new ProgramFailed({ code: String(failure.code ?? "a signal"), output: printed === "" ? String(cause) : printed, cause })
+}

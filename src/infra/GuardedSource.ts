@@ -1,0 +1,145 @@
+/**
+ * One official source behind its guards: one call for concurrent questions that are the same, a bound on calls under way, breakers
+ * (DECISIONS 22). The guards belong to this replica alone.
+ */
+import { Cache, Clock, Duration, Effect, Equal, Exit, Hash, Option, Ref, Semaphore } from "effect"
+import type { VatId } from "#domain/VatId.ts"
+import { type Answer, SourceFailure, type SourceName } from "#domain/Verdict.ts"
+import * as SourceBreaker from "#infra/SourceBreaker.ts"
+import * as SourceHealth from "#infra/SourceHealth.ts"
+
+/** `requester` is whose VAT ID the question is asked for. */
+export interface GuardedQuestion {
+  readonly vatId: VatId
+  readonly requester: VatId | null
+}
+
+export interface GuardedSourceOptions<A extends Answer> {
+  readonly source: SourceName
+  readonly ask: (question: GuardedQuestion) => Effect.Effect<A, SourceFailure>
+  /** A cheap question about the source itself. */
+  readonly probe: Effect.Effect<unknown, SourceFailure>
+  /** Calls under way per member state's register: the authorities publish no limit, and bar clients that ask too much. */
+  readonly concurrentPerMemberState: number
+  /** How long one call may take. */
+  readonly timeout: (question: GuardedQuestion) => Duration.Input
+}
+
+/** How long a question waits for a free call before it is `saturated`. */
+const patience = "10 seconds"
+/** A source that bars our address is left alone this long. */
+const blockedPause = Duration.minutes(10)
+/** Different questions under way at once; far above what the slots let through. */
+const maxFlights = 100_000
+/** After a live failure only live traffic may close a breaker for this long: a probe is another question and may get an answer. */
+const probeGrace = Duration.seconds(20)
+
+export const make = Effect.fnUntraced(function* <A extends Answer>(options: GuardedSourceOptions<A>) {
+  const { source } = options
+  const breaker = yield* SourceBreaker.make(source)
+  const health = yield* SourceHealth.make
+  const slots = makeSlots(options.concurrentPerMemberState)
+  const pausedUntil = yield* Ref.make(0)
+  const lastLiveFailure = yield* Ref.make(0)
+
+  const isPaused = Effect.zipWith(Clock.currentTimeMillis, Ref.get(pausedUntil), (now, until) => now < until)
+
+  const observed = Effect.fnUntraced(function* (call: Effect.Effect<A, SourceFailure>) {
+    const { ended, exit, failure, durationMs } = yield* timed(call)
+    // What is only this question's own fault says nothing about the source.
+    const reason = failure !== null && failure.scope !== "question" ? failure.reason : null
+    yield* health.observe({ durationMs, reason })
+    if (reason !== null) yield* Ref.set(lastLiveFailure, ended)
+    if (reason === "blocked") {
+      yield* Ref.set(pausedUntil, ended + Duration.toMillis(blockedPause))
+      yield* Effect.logError(`${source} bars this service's address; it is not asked for ${Duration.format(blockedPause)}`)
+    }
+    return yield* exit
+  })
+
+  const call = Effect.fnUntraced(function* (question: GuardedQuestion) {
+    if (yield* isPaused) return yield* SourceBreaker.circuitOpen(source)
+    const { prefix } = question.vatId.memberState
+    const asked = options
+      .ask(question)
+      .pipe(
+        Effect.timeoutOrElse({ duration: options.timeout(question), orElse: () => Effect.fail(timedOut(source)) }),
+        observed,
+        breaker.source,
+        breaker.memberState(prefix)
+      )
+    return yield* slots(prefix, asked, saturated(source))
+  })
+
+  // A flight is gone as soon as it has landed: this shares calls, it does not remember answers.
+  const flights = yield* Cache.makeWith(({ question }: Flight) => call(question), {
+    capacity: maxFlights,
+    timeToLive: () => Duration.zero
+  })
+
+  const isUnavailable = Effect.zipWith(breaker.isSourceOpen, isPaused, (open, paused) => open || paused)
+
+  /** A probe's failure counts like any other; its success may close an open circuit only where no live call failed just now. */
+  const probe = Effect.gen(function* () {
+    const sinceFailure = (yield* Clock.currentTimeMillis) - (yield* Ref.get(lastLiveFailure))
+    if ((yield* breaker.isSourceOpen) && sinceFailure < Duration.toMillis(probeGrace)) return
+    const { durationMs, failure } = yield* timed(breaker.probe(options.probe))
+    if (failure?.reason !== "circuit_open") yield* health.observe({ durationMs, reason: failure?.reason ?? null })
+  })
+
+  return {
+    source,
+    /** Concurrent callers with the same question share one call. */
+    ask: (question: GuardedQuestion) => Cache.get(flights, new Flight(question)),
+    probe,
+    /** Whether a question about this VAT ID would be refused without a call. */
+    refuses: ({ memberState }: VatId) =>
+      Effect.zipWith(isUnavailable, breaker.isMemberStateOpen(memberState.prefix), (unavailable, open) => unavailable || open),
+    status: Effect.flatMap(isUnavailable, health.status),
+    opensInSeconds: breaker.opensInSeconds
+  }
+})
+
+/** Runs a call and says how it ended, when, and after how many ms. */
+const timed = Effect.fnUntraced(function* <B>(call: Effect.Effect<B, SourceFailure>) {
+  const started = yield* Clock.currentTimeMillis
+  const exit = yield* Effect.exit(call)
+  const ended = yield* Clock.currentTimeMillis
+  return { exit, failure: Option.getOrNull(Exit.findErrorOption(exit)), ended, durationMs: ended - started }
+})
+
+/** Bounds the calls under way for each member state, so that none waits for another's register. */
+const makeSlots = (perMemberState: number) => {
+  const semaphores = new Map<string, Semaphore.Semaphore>()
+  return <B>(memberState: string, call: Effect.Effect<B, SourceFailure>, full: SourceFailure) => {
+    const slots = semaphores.get(memberState) ?? Semaphore.makeUnsafe(perMemberState)
+    semaphores.set(memberState, slots)
+    const waiting = slots.take(1).pipe(Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(full) }))
+    return Effect.uninterruptibleMask((restore) =>
+      Effect.andThen(restore(waiting), Effect.ensuring(restore(call), slots.release(1)))
+    )
+  }
+}
+
+/** Mostly it is a member state's register that hangs, not the source in front of it. */
+const timedOut = (source: SourceName) =>
+  new SourceFailure({ source, reason: "timeout", code: null, scope: "member_state", retry: "later" })
+
+const saturated = (source: SourceName) =>
+  new SourceFailure({ source, reason: "saturated", code: null, scope: "question", retry: "never" })
+
+/** Equal questions have equal flights. */
+class Flight implements Equal.Equal {
+  readonly question: GuardedQuestion
+  private readonly key: string
+  constructor(question: GuardedQuestion) {
+    this.question = question
+    this.key = `${question.vatId.value}/${question.requester?.value ?? ""}`
+  }
+  [Equal.symbol](that: Equal.Equal): boolean {
+    return that instanceof Flight && that.key === this.key
+  }
+  [Hash.symbol](): number {
+    return Hash.string(this.key)
+  }
+}

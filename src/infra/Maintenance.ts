@@ -1,0 +1,25 @@
+/** Housekeeping of the database, on every replica and harmless when repeated: partitions ahead of the head, old windows away. */
+import { Effect, Layer, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { logId } from "#events/Append.ts"
+
+/** At most this many ended windows a turn and table, so that a turn stays short. */
+const sweepMax = 5_000
+
+const turn = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`SELECT vatproof.ensure_partitions(${logId}::smallint)`
+  for (const table of ["rate_windows", "rate_places"]) {
+    yield* sql`DELETE FROM vatproof.${sql(table)} WHERE bucket IN (
+      SELECT bucket FROM vatproof.${sql(table)} WHERE ends_at < now() - interval '1 minute' LIMIT ${sweepMax})`
+  }
+})
+
+/** Runs now and then every minute; a failed turn is repeated by the next one. */
+export const layer = Layer.effectDiscard(
+  turn.pipe(
+    Effect.catchTag("SqlError", (error) => Effect.logWarning("Housekeeping failed; it is tried again in a minute", error)),
+    Effect.repeat(Schedule.spaced("1 minute")),
+    Effect.forkScoped
+  )
+)

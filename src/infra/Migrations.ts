@@ -1,0 +1,83 @@
+/** Applies `migrations/NNNN_name.sql`, forward only, all pending ones in one transaction under a lock. */
+import { PgMigrator } from "@effect/sql-pg"
+import { Effect, FileSystem, Layer, Path, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+
+const table = "vatproof_migrations"
+
+const fileName = /^(\d{4})_(\w+)\.sql$/u
+
+/** Applies what is pending and gives back the names of what it applied. Replicas that start at once wait for each other. */
+export const run = Effect.fn("Migrations.run")(function* () {
+  const files = yield* migrationFiles()
+  const newest = Math.max(...files.map((file) => file.id))
+  // A replica whose role may not change the schema can start where nothing is pending.
+  if ((yield* appliedUpTo()) >= newest) return []
+  const applied = yield* PgMigrator.run({
+    table,
+    loader: Effect.succeed(files.map((file) => [file.id, file.name, Effect.succeed(apply(file))]))
+  })
+  return applied.map(([id, name]) => `${String(id).padStart(4, "0")}_${name}`)
+})
+
+/** Migrates while it is built. */
+export const layer = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const applied = yield* run()
+    if (applied.length > 0) yield* Effect.logInfo(`Applied ${applied.length} migrations: ${applied.join(", ")}`)
+  })
+)
+
+interface MigrationFile {
+  readonly id: number
+  readonly name: string
+  readonly text: string
+}
+
+const migrationFiles = Effect.fnUntraced(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const directory = path.join(import.meta.dirname, "../../migrations")
+  const files: Array<MigrationFile> = []
+  for (const entry of (yield* fs.readDirectory(directory)).toSorted()) {
+    const [, id, name] = fileName.exec(entry) ?? []
+    if (id === undefined || name === undefined) continue
+    files.push({ id: Number(id), name, text: yield* fs.readFileString(path.join(directory, entry)) })
+  }
+  return files
+})
+
+const apply = Effect.fnUntraced(function* (file: MigrationFile) {
+  const sql = yield* SqlClient.SqlClient
+  yield* Effect.forEach(splitStatements(file.text), (statement) => sql.unsafe(statement).unprepared, { discard: true })
+})
+
+const appliedUpTo = Effect.fnUntraced(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const exists = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Schema.Struct({ found: Schema.Int }),
+    execute: (name) => sql`SELECT 1 AS found WHERE to_regclass(${name}) IS NOT NULL`
+  })
+  if ((yield* exists(table)).length === 0) return 0
+  const newest = SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: Schema.Struct({ id: Schema.Int }),
+    execute: () => sql`SELECT coalesce(max(migration_id), 0) AS id FROM ${sql(table)}`
+  })
+  return (yield* newest(undefined)).id
+})
+
+/** The driver takes one command a statement: splits at `;` outside quotes, dollar quotes and comments. */
+export const splitStatements = (text: string): ReadonlyArray<string> => {
+  const skipped = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|(\$\w*\$)[\s\S]*?\1|;/gu
+  const statements: Array<string> = []
+  let start = 0
+  for (const match of text.matchAll(skipped)) {
+    if (match[0] !== ";") continue
+    statements.push(text.slice(start, match.index))
+    start = match.index + 1
+  }
+  statements.push(text.slice(start))
+  return statements.map((statement) => statement.trim()).filter((statement) => statement.replace(/--[^\n]*/gu, "").trim() !== "")
+}

@@ -1,0 +1,64 @@
+/** Rate limits in Postgres, so that they hold across replicas. (effect's RateLimiter has memory and Redis stores only.) */
+import { Duration, Effect, Exit, Layer, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { RateLimits, type RateWindow } from "#domain/RateLimits.ts"
+import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
+import * as Batcher from "#events/Batcher.ts"
+import { elementType, sqlArray } from "#events/SqlArray.ts"
+import * as StoreAccess from "#events/StoreAccess.ts"
+
+const patience = "3 seconds"
+const minuteMs = 60_000
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+
+  const takeAll = SqlSchema.findAll({
+    Request: Schema.Array(Schema.String),
+    Result: Schema.Struct({ ord: Schema.BigInt, taken: Schema.BigInt, ends_in_ms: Schema.BigInt }),
+    execute: (buckets) => sql`SELECT ord, taken, ends_in_ms
+      FROM vatproof.take(${sqlArray(buckets, elementType.text)}, ${sqlArray(
+        buckets.map(() => BigInt(minuteMs)),
+        elementType.int8
+      )})`
+  })
+
+  const take = yield* Batcher.make({
+    maxBatch: 500,
+    maxWaiting: 20_000,
+    onFull: () => new StoreUnavailable({}),
+    run: Effect.fnUntraced(function* (buckets: ReadonlyArray<string>) {
+      const rows = yield* takeAll(buckets).pipe(StoreAccess.patiently(patience))
+      const byOrder = new Map(rows.map((row) => [Number(row.ord), row]))
+      return buckets.map((_, index) => {
+        const row = byOrder.get(index + 1)
+        return row === undefined ? Exit.die("vatproof.take gave no count for a call") : Exit.succeed(row)
+      })
+    })
+  })
+
+  const countInMinute = Effect.fn("RateLimits.countInMinute")(function* (bucket: string, limit: number) {
+    const { ends_in_ms, taken } = yield* take(`minute/${bucket}`)
+    return { limit, remaining: limit - Number(taken), resetSeconds: wholeSeconds(Number(ends_in_ms)) } satisfies RateWindow
+  })
+
+  const findPlace = SqlSchema.findOne({
+    Request: Schema.Struct({ bucket: Schema.String, limit: Schema.Int, windowMs: Schema.Int }),
+    Result: Schema.Struct({ granted: Schema.Boolean, free_in_ms: Schema.BigInt }),
+    execute: ({ bucket, limit, windowMs }) =>
+      sql`SELECT granted, free_in_ms FROM vatproof.take_place(${bucket}, ${limit}, ${BigInt(windowMs)})`
+  })
+
+  const takePlace = Effect.fn("RateLimits.takePlace")(function* (bucket: string, limit: number, window: Duration.Input) {
+    const windowMs = Duration.toMillis(Duration.fromInputUnsafe(window))
+    const { free_in_ms, granted } = yield* findPlace({ bucket, limit, windowMs }).pipe(StoreAccess.patiently(patience))
+    return { granted, retryAfterSeconds: wholeSeconds(Number(free_in_ms)) }
+  })
+
+  return RateLimits.of({ countInMinute, takePlace })
+})
+
+/** Rounded up and at least 1: a client that waits this long does not come too early. */
+const wholeSeconds = (ms: number) => Math.max(1, Math.ceil(ms / 1000))
+
+export const layer = Layer.effect(RateLimits, make)

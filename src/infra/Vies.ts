@@ -1,0 +1,164 @@
+/**
+ * VIES, the Commission's look-up in the member states' registers, over REST.
+ *
+ * Contract: https://ec.europa.eu/assets/taxud/vow-information/swagger_publicVAT.yaml (read 2026-11). Errors come as envelopes with
+ * HTTP 200, and fields vary by member state. One question is one call, without retry: `SourceFailover` decides about that.
+ */
+import { Context, Effect, Layer, Option, Result, Schema, type Duration } from "effect"
+import type { HttpClient } from "effect/http"
+import { memberStates } from "#domain/MemberStates.ts"
+import { normalise, type VatId } from "#domain/VatId.ts"
+import type { Answer, SourceFailure } from "#domain/Verdict.ts"
+import * as SourceHttp from "#infra/SourceHttp.ts"
+import { unknownCode, viesCodes } from "#infra/ViesCodes.ts"
+
+/** `requester` is who asks; with it VIES gives a consultation number for a valid VAT ID. */
+export interface Question {
+  readonly vatId: VatId
+  readonly requester: VatId | null
+}
+
+/** VIES' own view of itself: whole, and by VAT prefix. Null: the register is not monitored. */
+export interface Status {
+  readonly available: boolean
+  readonly memberStates: ReadonlyMap<string, boolean | null>
+}
+
+/**
+ * `check` asks about one VAT ID. When VIES rejects the requester it is asked once more without one, and there is no consultation
+ * number then. `status` asks for availability. Both end within the time-out of the layer.
+ */
+export class Vies extends Context.Service<
+  Vies,
+  {
+    readonly check: (question: Question) => Effect.Effect<Answer, SourceFailure>
+    readonly status: Effect.Effect<Status, SourceFailure>
+  }
+>()("vatproof/infra/Vies") {}
+
+/** `timeout` bounds a whole `check` or `status`; some registers take 16 seconds to answer, and calls that hang take 30. */
+export interface Options {
+  readonly baseUrl: string
+  readonly timeout?: Duration.Input
+}
+
+export const make = Effect.fnUntraced(function* (options: Options) {
+  const http = yield* SourceHttp.make("vies", { baseUrl: options.baseUrl, timeout: options.timeout ?? "20 seconds" })
+
+  const ask = (question: Question) =>
+    Effect.flatMap(http.post("/check-vat-number", requestBody(question)), (exchange) =>
+      Effect.fromResult(readAnswer(question, exchange))
+    )
+
+  const check = Effect.fn("Vies.check")(
+    function* (question: Question) {
+      yield* Effect.annotateCurrentSpan({ source: "vies", member_state: question.vatId.memberState.prefix })
+      const asked = ask(question)
+      if (question.requester === null) return yield* asked
+      return yield* Effect.catchIf(
+        asked,
+        (failure) => failure.reason === "requester_rejected",
+        () => ask({ ...question, requester: null })
+      )
+    },
+    http.within,
+    Effect.tap(() => Effect.annotateCurrentSpan("outcome", "answered")),
+    Effect.tapError((failure) => Effect.annotateCurrentSpan("outcome", failure.code ?? failure.reason))
+  )
+
+  const status = Effect.flatMap(http.get("/check-status"), (exchange) => Effect.fromResult(readStatus(exchange))).pipe(
+    Effect.withSpan("Vies.status")
+  )
+
+  return Vies.of({ check, status })
+})
+
+export const layer = (options: Options): Layer.Layer<Vies, never, HttpClient.HttpClient> => Layer.effect(Vies, make(options))
+
+/** Numbers go without their prefix, the requester's too: VIES rejects a prefixed one. */
+const requestBody = ({ vatId, requester }: Question): Readonly<Record<string, string>> => ({
+  countryCode: vatId.memberState.prefix,
+  vatNumber: vatId.number,
+  ...(requester === null ? {} : { requesterMemberStateCode: requester.memberState.prefix, requesterNumber: requester.number })
+})
+
+const CheckVatResponse = Schema.Struct({
+  actionSucceed: Schema.optionalKey(Schema.Literal(true)),
+  countryCode: Schema.String,
+  vatNumber: Schema.String,
+  requestDate: SourceHttp.Instant,
+  valid: Schema.Boolean,
+  requestIdentifier: SourceHttp.OptionalText,
+  name: SourceHttp.OptionalText,
+  address: SourceHttp.OptionalText
+})
+const decodeCheckVatResponse = Schema.decodeUnknownOption(CheckVatResponse)
+
+const readAnswer = (question: Question, exchange: SourceHttp.Exchange): Result.Result<Answer, SourceFailure> => {
+  const body = successful(exchange, decodeCheckVatResponse)
+  if (Result.isFailure(body)) return Result.fail(body.failure)
+  const { success: answer } = body
+  // An answer to another question is none to ours.
+  if (answer.countryCode !== question.vatId.memberState.prefix || normalise(answer.vatNumber) !== question.vatId.number) {
+    return Result.fail(SourceHttp.failure("vies", exchange, null, SourceHttp.malformed))
+  }
+  return Result.succeed({
+    source: "vies",
+    valid: answer.valid,
+    code: null,
+    answered_at: answer.requestDate,
+    company_name: SourceHttp.disclosed(answer.name),
+    company_address: SourceHttp.disclosed(answer.address),
+    consultation_number: question.requester === null ? null : SourceHttp.disclosed(answer.requestIdentifier),
+    valid_from: null,
+    valid_until: null,
+    evidence: exchange.evidence
+  })
+}
+
+const StatusInformationResponse = Schema.Struct({
+  vow: Schema.Struct({ available: Schema.Boolean }),
+  countries: Schema.Array(Schema.Struct({ countryCode: Schema.String, availability: Schema.String }))
+})
+const decodeStatus = Schema.decodeUnknownOption(StatusInformationResponse)
+
+const readStatus = (exchange: SourceHttp.Exchange): Result.Result<Status, SourceFailure> =>
+  Result.map(successful(exchange, decodeStatus), ({ vow, countries }) => ({
+    available: vow.available,
+    // VIES also lists XI, Northern Ireland, which is no member state.
+    memberStates: new Map(
+      countries
+        .filter(({ countryCode }) => memberStates.has(countryCode))
+        .map(({ countryCode, availability }) => [countryCode, availabilities.get(availability) ?? null])
+    )
+  }))
+
+/** `Monitoring Disabled`, and any word that VIES may invent, leave it open. */
+const availabilities: ReadonlyMap<string, boolean> = new Map([
+  ["Available", true],
+  ["Unavailable", false]
+])
+
+const CommonResponse = Schema.Struct({ actionSucceed: Schema.Literal(false), errorWrappers: Schema.optionalKey(Schema.Unknown) })
+const decodeEnvelope = Schema.decodeUnknownOption(CommonResponse)
+
+const decodeErrors = Schema.decodeUnknownOption(
+  Schema.NonEmptyArray(Schema.Struct({ error: Schema.String.check(Schema.isPattern(/^[\w-]{1,64}$/u)) }))
+)
+
+/** What a body says if it is a success; the error envelope, wherever it comes, wins over everything else in the body. */
+const successful = <A>(
+  exchange: SourceHttp.Exchange,
+  decode: (json: unknown) => Option.Option<A>
+): Result.Result<A, SourceFailure> => {
+  const envelope = decodeEnvelope(exchange.json)
+  if (Option.isSome(envelope)) return Result.fail(errorOf(exchange, envelope.value.errorWrappers))
+  const body = exchange.evidence.http_status === 200 ? decode(exchange.json) : Option.none<A>()
+  return Result.fromOption(body, () => SourceHttp.wordless("vies", exchange))
+}
+
+const errorOf = (exchange: SourceHttp.Exchange, errorWrappers: unknown): SourceFailure =>
+  Option.match(decodeErrors(errorWrappers), {
+    onNone: () => SourceHttp.wordless("vies", exchange),
+    onSome: ([{ error }]) => SourceHttp.failure("vies", exchange, error, viesCodes.get(error) ?? unknownCode)
+  })

@@ -1,0 +1,157 @@
+/** The sandbox's controls: faults, settings and journal, the same for tests in this process and for users over HTTP. */
+import { Effect, Ref, Schema, SchemaIssue, Struct } from "effect"
+import { SourceName } from "#domain/Verdict.ts"
+import type { Decider } from "#infra/sandbox/Decision.ts"
+import { Fault } from "#infra/sandbox/Fault.ts"
+import { faultsMax, type FaultScript } from "#infra/sandbox/FaultScript.ts"
+import type { Journal } from "#infra/sandbox/Journal.ts"
+import { magicNumbers, vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import type { Sessions } from "#infra/sandbox/Sessions.ts"
+import { initialSettings, Settings } from "#infra/sandbox/Settings.ts"
+import { json, type Reply } from "#infra/sandbox/Simulator.ts"
+
+const strict = { errors: "all", onExcessProperty: "error" } as const
+
+const Script = Schema.Struct({
+  seed: Schema.optionalKey(Schema.Int),
+  faults: Schema.Array(Fault).check(Schema.isMaxLength(faultsMax))
+})
+const decodeScript = Schema.decodeUnknownEffect(Schema.fromJsonString(Script), strict)
+
+const SomeSettings = Settings.mapFields(Struct.map(Schema.optionalKey))
+/** Any of the settings; those that are left out stay as they are. */
+export type SomeSettings = typeof SomeSettings.Type
+const decodeSettings = Schema.decodeUnknownEffect(Schema.fromJsonString(SomeSettings), strict)
+
+const JournalQuery = Schema.Struct({ source: Schema.optionalKey(SourceName), vat_id: Schema.optionalKey(Schema.String) })
+const decodeJournalQuery = Schema.decodeUnknownEffect(JournalQuery, strict)
+
+const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
+
+/** One sentence a failed field, with its path: `faults.0.latency_ms: Expected …`. */
+const refusal = (failure: Schema.SchemaError): Reply =>
+  error(
+    400,
+    "VALIDATION_ERROR",
+    issuesOf(failure.issue)
+      .issues.slice(0, 20)
+      .map(({ path, message }) =>
+        path === undefined || path.length === 0 ? message : `${path.map(String).join(".")}: ${message}`
+      )
+      .join("; ")
+  )
+
+const error = (status: number, code: string, message: string): Reply => json(status, code, { error: { code, message } })
+
+/** The parts of the sandbox that can be controlled. `firstSettings` are restored by a reset. */
+export interface Parts {
+  readonly script: FaultScript
+  readonly journal: Journal
+  readonly decider: Decider
+  readonly sessions: Sessions
+  readonly settings: Ref.Ref<Settings>
+  readonly firstSettings: Settings
+}
+
+/** A request that belongs to neither source. */
+export interface ControlRequest {
+  readonly method: string
+  readonly path: string
+  readonly query: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+/** Forgets faults, counters, journal and flaky numbers, and restores the settings of the start. */
+export const reset = (parts: Parts): Effect.Effect<void> =>
+  Effect.all(
+    [
+      parts.script.replace([], 1),
+      parts.decider.forget,
+      parts.sessions.forget,
+      parts.journal.clear,
+      Ref.set(parts.settings, parts.firstSettings)
+    ],
+    { discard: true }
+  )
+
+/** Changes some settings and gives back all of them. */
+export const configure = (parts: Parts, some: SomeSettings): Effect.Effect<Settings> =>
+  Ref.updateAndGet(parts.settings, (settings) => ({ ...settings, ...some }))
+
+type Route = (parts: Parts, request: ControlRequest) => Effect.Effect<Reply>
+
+const done = (body: object): Reply => json(200, "OK", body)
+
+const faultList = (parts: Parts) => Effect.map(parts.script.list, (faults) => done({ faults }))
+
+const putFaults: Route = (parts, request) =>
+  decodeScript(request.body).pipe(
+    Effect.flatMap(({ faults, seed }) => parts.script.replace(faults, seed ?? 1)),
+    Effect.andThen(faultList(parts)),
+    Effect.catchTag("SchemaError", (failure) => Effect.succeed(refusal(failure)))
+  )
+
+const patchSettings: Route = (parts, request) =>
+  decodeSettings(request.body).pipe(
+    Effect.flatMap((some) => configure(parts, some)),
+    Effect.map(done),
+    Effect.catchTag("SchemaError", (failure) => Effect.succeed(refusal(failure)))
+  )
+
+const getJournal: Route = (parts, request) =>
+  decodeJournalQuery(request.query).pipe(
+    Effect.flatMap(({ source, vat_id }) => parts.journal.view({ source, vatId: vat_id })),
+    Effect.map(done),
+    Effect.catchTag("SchemaError", (failure) => Effect.succeed(refusal(failure)))
+  )
+
+const magicTable = {
+  magic_numbers: [...magicNumbers].map(([ending, { meaning }]) => ({ ending, example: vatIdEnding("DE", ending), meaning }))
+}
+
+const routes: ReadonlyMap<string, Readonly<Record<string, Route>>> = new Map([
+  ["/sandbox/magic-numbers", { GET: () => Effect.succeed(done(magicTable)) }],
+  [
+    "/sandbox/faults",
+    {
+      GET: (parts: Parts) => faultList(parts),
+      PUT: putFaults,
+      DELETE: (parts: Parts) => Effect.andThen(parts.script.replace([], 1), faultList(parts))
+    }
+  ],
+  ["/sandbox/settings", { GET: (parts: Parts) => Effect.map(Ref.get(parts.settings), done), PATCH: patchSettings }],
+  [
+    "/sandbox/journal",
+    { GET: getJournal, DELETE: (parts: Parts) => Effect.andThen(parts.journal.clear, Effect.succeed(done({ cleared: true }))) }
+  ],
+  ["/sandbox/reset", { POST: (parts: Parts) => Effect.andThen(reset(parts), Effect.succeed(done({ reset: true }))) }]
+])
+
+/**
+ * Answers what no source answers: the controls, 400 for a body or query that does not decode, 404 and 405 with what there is instead.
+ * `endpoints` names the sources' own ones, e.g. `POST /app/v1/abfrage`.
+ */
+export const answer = (parts: Parts, request: ControlRequest, endpoints: ReadonlyArray<string>): Effect.Effect<Reply> => {
+  const methods = routes.get(request.path)
+  const route = methods !== undefined && Object.hasOwn(methods, request.method) ? methods[request.method] : undefined
+  if (route !== undefined) return route(parts, request)
+  const all = [
+    ...endpoints,
+    ...[...routes].flatMap(([path, byMethod]) => Object.keys(byMethod).map((method) => `${method} ${path}`))
+  ]
+  if (request.method === "GET" && request.path === "/sandbox") return Effect.succeed(done({ endpoints: all }))
+  const allowed = all
+    .filter((endpoint) => endpoint.endsWith(` ${request.path}`))
+    .map((endpoint) => endpoint.split(" ", 1).join(""))
+  if (allowed.length === 0) {
+    return Effect.succeed(error(404, "NOT_FOUND", "There is nothing at this path; GET /sandbox lists what there is"))
+  }
+  const reply = error(405, "METHOD_NOT_ALLOWED", `This path takes ${allowed.join(", ")}`)
+  return Effect.succeed({ ...reply, headers: { ...reply.headers, allow: allowed.join(", ") } })
+}
+
+/** The settings a sandbox starts with. */
+export const settingsOf = (germanTargetsAdmitted: boolean | undefined): Settings => ({
+  ...initialSettings,
+  german_targets_admitted: germanTargetsAdmitted ?? initialSettings.german_targets_admitted
+})

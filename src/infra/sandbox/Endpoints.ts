@@ -1,0 +1,62 @@
+/** The endpoints of both simulated sources, at the paths where the real ones have them. */
+import type { SourceName } from "#domain/Verdict.ts"
+import * as Bzst from "#infra/sandbox/BzstSimulator.ts"
+import type { Sessions } from "#infra/sandbox/Sessions.ts"
+import type { Settings } from "#infra/sandbox/Settings.ts"
+import type { Question, Reply, Stamp } from "#infra/sandbox/Simulator.ts"
+import * as Vies from "#infra/sandbox/ViesSimulator.ts"
+
+/** Where VIES' interface lies, as on ec.europa.eu. */
+export const viesPath = "/taxation_customs/vies/rest-api"
+/** Where BZSt's interface lies, as on api.evatr.vies.bzst.de. */
+export const bzstPath = "/app"
+
+/**
+ * An endpoint and its source. A `Check` reads a question about a VAT ID; a `Probe` answers by itself, and `error` words a scripted
+ * code; the `TestService` answers from its own table and is never disturbed.
+ */
+export type Endpoint =
+  | { readonly _tag: "Check"; readonly source: SourceName; readonly read: (body: string, settings: Settings) => Question }
+  | {
+      readonly _tag: "Probe"
+      readonly source: SourceName
+      readonly answer: (stamp: Stamp, settings: Settings) => Reply
+      readonly error: (stamp: Stamp, code: string) => Reply
+    }
+  | { readonly _tag: "TestService"; readonly source: SourceName; readonly answer: (body: string, stamp: Stamp) => Reply }
+
+const bzstProbe = (answer: (settings: Settings) => Reply): Endpoint => ({
+  _tag: "Probe",
+  source: "bzst",
+  answer: (stamp, settings) => (settings.bzst_available ? answer(settings) : Bzst.statusReply("evatr-0011", stamp)),
+  error: (stamp, code) => Bzst.statusReply(code, stamp)
+})
+
+/** The endpoints by method and path, e.g. `POST /app/v1/abfrage`. */
+export const make = (sessions: Sessions): ReadonlyMap<string, Endpoint> =>
+  new Map<string, Endpoint>([
+    [`POST ${viesPath}/check-vat-number`, { _tag: "Check", source: "vies", read: Vies.readCheck }],
+    [`POST ${viesPath}/check-vat-test-service`, { _tag: "TestService", source: "vies", answer: Vies.answerTestService }],
+    [
+      `GET ${viesPath}/check-status`,
+      {
+        _tag: "Probe",
+        source: "vies",
+        answer: (_, settings) => Vies.answerStatus(settings),
+        error: (_, code) => Vies.errorReply(code)
+      }
+    ],
+    [
+      `POST ${bzstPath}/v1/abfrage`,
+      {
+        _tag: "Check",
+        source: "bzst",
+        read: (body, settings) =>
+          Bzst.readQuery(body, settings, (requester, qualified) =>
+            sessions.admit(requester, qualified, settings.bzst_qualified_max)
+          )
+      }
+    ],
+    [`GET ${bzstPath}/v1/info/eu_mitgliedstaaten`, bzstProbe(Bzst.answerMemberStates)],
+    [`GET ${bzstPath}/v1/info/statusmeldungen`, bzstProbe(Bzst.answerMessages)]
+  ])

@@ -1,0 +1,70 @@
+/** The faults that the sandbox's user has scripted, and which of them the next call runs into. */
+import { Effect, Option, Random, Result } from "effect"
+import { parse } from "#domain/VatId.ts"
+import type { SourceName } from "#domain/Verdict.ts"
+import { concerns, conductOf, sourceOf, type Conduct, type Fault } from "#infra/sandbox/Fault.ts"
+
+/** Faults that can be scripted at a time. */
+export const faultsMax = 1_000
+
+/** A scripted fault with the number of calls it has met so far. */
+export type ScriptedFault = Fault & { readonly met: number }
+
+/** What a call is matched by; a probe names neither member state nor VAT ID. */
+export interface Target {
+  readonly source: SourceName
+  readonly probe: boolean
+  readonly memberState: string | undefined
+  readonly vatId: string | undefined
+}
+
+interface Rule {
+  readonly fault: Fault
+  readonly conduct: Conduct
+  readonly matches: (target: Target) => boolean
+  met: number
+}
+
+const ruleOf = (fault: Fault): Rule => {
+  const source = Option.getOrUndefined(sourceOf(fault))
+  const on = concerns(fault)
+  const vatId = fault.vat_id === undefined ? undefined : Option.getOrUndefined(Result.getSuccess(parse(fault.vat_id)))?.value
+  return {
+    fault,
+    conduct: conductOf(fault),
+    matches: (target) =>
+      (source === undefined || source === target.source) &&
+      (on === "all" || (on === "probes") === target.probe) &&
+      (fault.member_state === undefined || fault.member_state === target.memberState) &&
+      (vatId === undefined || vatId === target.vatId),
+    met: 0
+  }
+}
+
+const randomFrom = (seed: number) => Random.Random.pipe(Random.withSeed(seed))
+
+/** Makes an empty script. The first fault in the list that matches, has calls left and wins its draw is the one a call meets. */
+export const make = Effect.gen(function* () {
+  let rules: ReadonlyArray<Rule> = []
+  let random = yield* randomFrom(1)
+
+  const meets = (rule: Rule, target: Target): boolean =>
+    rule.matches(target) &&
+    (rule.fault.count === undefined || rule.met < rule.fault.count) &&
+    (rule.fault.probability === undefined || random.nextDoubleUnsafe() < rule.fault.probability)
+
+  return {
+    /** Replaces all faults; the seed makes the draws of `probability` repeatable. */
+    replace: Effect.fnUntraced(function* (faults: ReadonlyArray<Fault>, seed: number) {
+      random = yield* randomFrom(seed)
+      rules = faults.map(ruleOf)
+    }),
+    list: Effect.sync((): ReadonlyArray<ScriptedFault> => rules.map(({ fault, met }) => ({ ...fault, met }))),
+    next: (target: Target): Conduct | undefined => {
+      const rule = rules.find((candidate) => meets(candidate, target))
+      if (rule !== undefined) rule.met += 1
+      return rule?.conduct
+    }
+  }
+})
+export type FaultScript = Effect.Success<typeof make>

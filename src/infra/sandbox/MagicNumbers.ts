@@ -1,0 +1,160 @@
+/**
+ * The magic numbers: what a VAT ID makes the sandbox do is written in its last six digits, in every member state alike.
+ *
+ * - `99` + an evatr status (`992001`): BZSt answers that status, VIES answers what goes with it.
+ * - `98` + an evatr status (`982001`): the same at BZSt, while VIES is unavailable.
+ * - `999` + one of the Commission's own test numbers (`999301`): VIES answers as its test service does.
+ * - `9997xx`: fault `xx` at VIES only; `9998xx`: at BZSt only; `9999xx`: at both.
+ * - one digit repeated (`11111111`): not assigned. Everything else that is structurally sound: valid.
+ */
+import type { VatId } from "#domain/VatId.ts"
+import type { Conduct } from "#infra/sandbox/Fault.ts"
+import type { Specimen } from "#infra/sandbox/Register.ts"
+import { statusMessages } from "#infra/sandbox/StatusMessages.ts"
+
+/** What the register and both sources do with one VAT ID. `disclosed` says which data the member state gives away. */
+export interface Magic {
+  readonly meaning: string
+  readonly vies: Conduct
+  readonly bzst: Conduct
+  readonly disclosed?: "name" | "nothing"
+  readonly specimen?: Specimen
+}
+
+/** The Commission's test numbers: what VIES' test service answers for each (VIES FAQ, read 2026-11). */
+export const viesTestNumbers: ReadonlyMap<string, string> = new Map([
+  ["100", "VALID"],
+  ["200", "INVALID"],
+  ["201", "INVALID_INPUT"],
+  ["202", "INVALID_REQUESTER_INFO"],
+  ["300", "SERVICE_UNAVAILABLE"],
+  ["301", "MS_UNAVAILABLE"],
+  ["302", "TIMEOUT"],
+  ["400", "VAT_BLOCKED"],
+  ["401", "IP_BLOCKED"],
+  ["500", "GLOBAL_MAX_CONCURRENT_REQ"],
+  ["501", "GLOBAL_MAX_CONCURRENT_REQ_TIME"],
+  ["600", "MS_MAX_CONCURRENT_REQ"],
+  ["601", "MS_MAX_CONCURRENT_REQ_TIME"]
+])
+
+const valid: Pick<Magic, "vies" | "bzst"> = { vies: { code: "VALID" }, bzst: {} }
+const invalid: Pick<Magic, "vies" | "bzst"> = { vies: { code: "INVALID" }, bzst: { code: "evatr-2001" } }
+
+const companies: ReadonlyArray<readonly [string, Magic]> = [
+  ["999110", { meaning: "valid, name and address not disclosed", ...valid, disclosed: "nothing" }],
+  ["999111", { meaning: "valid, name disclosed, address not", ...valid, disclosed: "name" }],
+  ["999120", { meaning: "valid, long German name with umlauts", ...valid, specimen: "umlauts" }],
+  ["999121", { meaning: "valid, Greek name", ...valid, specimen: "greek" }],
+  ["999122", { meaning: "valid, name and street of about 300 characters", ...valid, specimen: "veryLong" }],
+  ["999123", { meaning: "valid, name full of characters special to HTML, CSV and shells", ...valid, specimen: "markup" }]
+]
+
+const testNumbers: ReadonlyArray<readonly [string, Magic]> = [...viesTestNumbers].map(([number, code]) => [
+  `999${number}`,
+  code === "INVALID" ? { meaning: "invalid", ...invalid } : { meaning: `VIES answers ${code}`, vies: { code }, bzst: {} }
+])
+
+const notValid: ReadonlySet<string> = new Set(["evatr-2001", "evatr-2002", "evatr-2006"])
+
+const statuses: ReadonlyArray<readonly [string, Magic]> = statusMessages.flatMap(({ status }) => {
+  const digits = status.slice("evatr-".length)
+  const verdict = notValid.has(status) ? "INVALID" : "VALID"
+  return [
+    [`99${digits}`, { meaning: `BZSt answers ${status}, VIES ${verdict}`, vies: { code: verdict }, bzst: { code: status } }],
+    [
+      `98${digits}`,
+      { meaning: `BZSt answers ${status}, VIES is unavailable`, vies: { code: "SERVICE_UNAVAILABLE" }, bzst: { code: status } }
+    ]
+  ] as const
+})
+
+/** The two last digits of `9997xx`, `9998xx` and `9999xx`, and what they do at a source; `own` is the source's word for an outage. */
+const faults = (own: string, unheardOf: string): ReadonlyArray<readonly [string, string, Conduct]> => [
+  ["00", "says that it is unavailable", { code: own }],
+  ["01", "answers after 2 s", { latencyMs: 2_000 }],
+  ["02", "answers after 20 s", { latencyMs: 20_000 }],
+  ["03", "never answers", { breakage: "hang" }],
+  ["04", "resets the connection before answering", { breakage: "reset" }],
+  ["05", "resets the connection in the middle of the body", { breakage: "reset_mid_body" }],
+  ["06", "sends JSON that stops half way", { breakage: "truncated_json" }],
+  ["07", "sends an HTML page with status 200", { breakage: "html" }],
+  ["08", "sends an empty body", { breakage: "empty" }],
+  ["09", "sends JSON with wrong types", { breakage: "wrong_types" }],
+  ["10", "sends a body of 100 MB", { breakage: "huge" }],
+  ["11", "sends one byte every 200 ms", { breakage: "drip" }],
+  ["12", "sends less than Content-Length promises", { breakage: "short_body" }],
+  ["13", "answers a code that no document knows", { code: unheardOf }],
+  ["29", "answers HTTP 429 with Retry-After: 2", { httpStatus: 429, retryAfterSeconds: 2 }],
+  ["31", "is unavailable for 1 call, then answers", { code: own, firstCalls: 1 }],
+  ["32", "is unavailable for 2 calls, then answers", { code: own, firstCalls: 2 }],
+  ["33", "is unavailable for 3 calls, then answers", { code: own, firstCalls: 3 }],
+  ["34", "resets the connection once, then answers", { breakage: "reset", firstCalls: 1 }],
+  ["50", "answers HTTP 500", { httpStatus: 500 }],
+  ["52", "answers HTTP 502", { httpStatus: 502 }],
+  ["53", "answers HTTP 503 with Retry-After: 2", { httpStatus: 503, retryAfterSeconds: 2 }],
+  ["54", "answers HTTP 504", { httpStatus: 504 }]
+]
+
+const atBzst = new Map(faults("evatr-0011", "evatr-9999").map(([digits, , conduct]) => [digits, conduct]))
+
+const brokenExchanges: ReadonlyArray<readonly [string, Magic]> = faults("SERVICE_UNAVAILABLE", "NEVER_HEARD_OF").flatMap(
+  ([digits, meaning, vies]) => {
+    const bzst = atBzst.get(digits) ?? {}
+    return [
+      [`9997${digits}`, { meaning: `VIES ${meaning}`, vies, bzst: {} }],
+      [`9998${digits}`, { meaning: `BZSt ${meaning}`, vies: {}, bzst }],
+      [`9999${digits}`, { meaning: `VIES and BZSt: each ${meaning}`, vies, bzst }]
+    ] as const
+  }
+)
+
+/** Every magic ending with what it does, in the order of the documentation. */
+export const magicNumbers: ReadonlyMap<string, Magic> = new Map([...testNumbers, ...companies, ...statuses, ...brokenExchanges])
+
+const notAssigned: Magic = { meaning: "invalid: one digit repeated", ...invalid }
+const assigned: Magic = { meaning: "valid", vies: {}, bzst: {} }
+
+/** What the sandbox does with a VAT ID. */
+export const magicOf = (vatId: VatId): Magic => {
+  const digits = digitsOf(vatId)
+  return /^(\d)\1*$/u.test(digits) ? notAssigned : (magicNumbers.get(digits.slice(-6)) ?? assigned)
+}
+
+/** The six digits that count. Dutch numbers end in B and two digits, which do not. */
+const digitsOf = (vatId: VatId): string =>
+  (vatId.memberState.prefix === "NL" ? vatId.number.replace(/B\d\d$/u, "") : vatId.number).replace(/\D/gu, "")
+
+const templates: ReadonlyMap<string, string> = new Map([
+  ["AT", "U10******"],
+  ["BE", "0100******"],
+  ["BG", "100******"],
+  ["CY", "10******X"],
+  ["CZ", "10******"],
+  ["DE", "100******"],
+  ["DK", "10******"],
+  ["EE", "100******"],
+  ["EL", "100******"],
+  ["ES", "B1******X"],
+  ["FI", "10******"],
+  ["FR", "40100******"],
+  ["HR", "10000******"],
+  ["HU", "10******"],
+  ["IE", "1******X"],
+  ["IT", "10000******"],
+  ["LT", "100******"],
+  ["LU", "10******"],
+  ["LV", "40000******"],
+  ["MT", "10******"],
+  ["NL", "100******B01"],
+  ["PL", "1000******"],
+  ["PT", "500******"],
+  ["RO", "10******"],
+  ["SE", "550000******"],
+  ["SI", "10******"],
+  ["SK", "2020******"]
+])
+
+/** A VAT ID of the member state (by its prefix) with this magic ending, e.g. `DE` and `999301` make `DE100999301`. */
+export const vatIdEnding = (prefix: string, ending: string): string =>
+  `${prefix}${(templates.get(prefix) ?? "******").replace("******", ending)}`

@@ -1,0 +1,124 @@
+/**
+ * Both official sources as one HTTP server, for tests and for users who test their own code against the service.
+ *
+ * It speaks the sources' own protocols, so the clients that talk to it are the live ones. `docs/sandbox.md` is its manual.
+ */
+import { createServer, type Server } from "node:http"
+import { Context, Effect, FiberSet, Layer, Ref, Schema, type Scope } from "effect"
+import * as Control from "#infra/sandbox/Control.ts"
+import * as Decision from "#infra/sandbox/Decision.ts"
+import * as Desk from "#infra/sandbox/Desk.ts"
+import * as Endpoints from "#infra/sandbox/Endpoints.ts"
+import type { Fault } from "#infra/sandbox/Fault.ts"
+import * as FaultScript from "#infra/sandbox/FaultScript.ts"
+import * as Journal from "#infra/sandbox/Journal.ts"
+import * as Sessions from "#infra/sandbox/Sessions.ts"
+import type { Settings } from "#infra/sandbox/Settings.ts"
+
+/** The sandbox could not listen, most often because the port is taken. */
+export class SandboxNotStarted extends Schema.TaggedError<SandboxNotStarted>()("SandboxNotStarted", {
+  host: Schema.String,
+  port: Schema.Int,
+  cause: Schema.Defect()
+}) {
+  override get message() {
+    return `The sandbox cannot listen on ${this.host}:${this.port}; another program may use the port`
+  }
+}
+
+/** Where the sandbox listens (port 0 takes any free one), and whether requesters may ask BZSt for German VAT IDs (default: yes). */
+export interface Options {
+  readonly host: string
+  readonly port: number
+  readonly germanTargetsAdmitted?: boolean | undefined
+}
+
+/** A running sandbox: where it is, and its controls for a test in the same process. */
+export class Sandbox extends Context.Service<
+  Sandbox,
+  {
+    readonly port: number
+    readonly viesBaseUrl: string
+    readonly bzstBaseUrl: string
+    /** Where the controls are for users: `/faults`, `/settings`, `/journal`, `/magic-numbers`, `/reset` below it. */
+    readonly controlBaseUrl: string
+    /** Replaces all scripted faults; `seed` makes their `probability` repeatable. No faults ends them. */
+    readonly script: (faults: ReadonlyArray<Fault>, seed?: number) => Effect.Effect<void>
+    /** Changes some of the settings. */
+    readonly configure: (some: Control.SomeSettings) => Effect.Effect<Settings>
+    /** How many checks were received, all in all or of one source or VAT ID. Probes do not count. */
+    readonly checks: (filter?: Journal.Filter) => Effect.Effect<number>
+    readonly journal: (filter?: Journal.Filter) => Effect.Effect<Journal.JournalView>
+    /** Waits until the journal meets the condition, e.g. until a hanging request has arrived. */
+    readonly until: (condition: (journal: Journal.JournalView) => boolean) => Effect.Effect<void>
+    /** Forgets faults, counters and journal, and restores the first settings. */
+    readonly reset: Effect.Effect<void>
+  }
+>()("vatproof/infra/sandbox/Sandbox") {}
+
+/** Clients keep connections open; closing idle ones early would look like a fault that nobody scripted. */
+const keepAliveMs = 65_000
+const connectionsMax = 10_000
+
+const listen = (options: Options): Effect.Effect<Server, SandboxNotStarted> =>
+  Effect.callback((resume) => {
+    const server = createServer({ keepAliveTimeout: keepAliveMs })
+    server.maxConnections = connectionsMax
+    server.once("error", (cause) => resume(Effect.fail(new SandboxNotStarted({ host: options.host, port: options.port, cause }))))
+    server.listen(options.port, options.host, () => resume(Effect.succeed(server)))
+  })
+
+/** Stops at once: hanging clients are cut off, since nothing that a sandbox was going to say is worth a wait. */
+const close = (server: Server): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    server.close(() => resume(Effect.void))
+    server.closeAllConnections()
+  })
+
+const portOf = (server: Server): number => {
+  const address = server.address()
+  return typeof address === "object" && address !== null ? address.port : 0
+}
+
+/** Addresses that mean "every interface" cannot be connected to everywhere. */
+const reachable = (host: string): string =>
+  host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
+
+/** Starts the sandbox; it stops with the scope. */
+export const make = (options: Options): Effect.Effect<Sandbox["Service"], SandboxNotStarted, Scope.Scope> =>
+  Effect.gen(function* () {
+    const firstSettings = Control.settingsOf(options.germanTargetsAdmitted)
+    const script = yield* FaultScript.make
+    const journal = yield* Journal.make
+    const parts: Control.Parts = {
+      script,
+      journal,
+      decider: yield* Decision.make(script),
+      sessions: yield* Sessions.make,
+      settings: yield* Ref.make(firstSettings),
+      firstSettings
+    }
+    const handle = Desk.make(parts)
+    const server = yield* Effect.acquireRelease(listen(options), close)
+    const run = yield* FiberSet.makeRuntime<never, void>()
+    server.on("request", (request, response) => {
+      run(handle(request, response))
+    })
+    const port = portOf(server)
+    const base = `http://${reachable(options.host)}:${port}`
+    return {
+      port,
+      viesBaseUrl: `${base}${Endpoints.viesPath}`,
+      bzstBaseUrl: `${base}${Endpoints.bzstPath}`,
+      controlBaseUrl: `${base}/sandbox`,
+      script: (faults, seed = 1) => script.replace(faults, seed),
+      configure: (some) => Control.configure(parts, some),
+      checks: (filter = {}) => journal.checks(filter),
+      journal: (filter = {}) => journal.view(filter),
+      until: journal.until,
+      reset: Control.reset(parts)
+    }
+  })
+
+/** See `make`. */
+export const layer = (options: Options): Layer.Layer<Sandbox, SandboxNotStarted> => Layer.effect(Sandbox, make(options))

@@ -1,0 +1,40 @@
+/** What the sandbox's user can set for a whole source, as `/sandbox/settings` reads and writes it. */
+import { Schema } from "effect"
+import { memberStates } from "#domain/MemberStates.ts"
+
+const MemberStates = Schema.Array(Schema.Literals([...memberStates.keys()]))
+const Concurrency = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 }))
+
+/**
+ * `german_targets_admitted`: whether requesters may ask BZSt for German VAT IDs (the real one answers most of them evatr-0006).
+ * `latency_ms`: added to every check. `…_concurrent_max`: checks VIES works on at a time, beyond that it answers
+ * `GLOBAL_MAX_CONCURRENT_REQ` or `MS_MAX_CONCURRENT_REQ`. `bzst_qualified_max`: qualified queries a requester has until a plain one
+ * starts a new session (evatr-0008); null means without limit. Member states are written as VAT prefixes.
+ */
+export const Settings = Schema.Struct({
+  german_targets_admitted: Schema.Boolean,
+  latency_ms: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 600_000 })),
+  vies_available: Schema.Boolean,
+  vies_unavailable_member_states: MemberStates,
+  vies_unmonitored_member_states: MemberStates,
+  vies_concurrent_max: Concurrency,
+  vies_member_state_concurrent_max: Concurrency,
+  bzst_available: Schema.Boolean,
+  bzst_unavailable_member_states: MemberStates,
+  bzst_qualified_max: Schema.NullOr(Concurrency)
+})
+export type Settings = typeof Settings.Type
+
+/** The settings a sandbox starts with. The concurrency limits only keep a runaway client in check. */
+export const initialSettings: Settings = {
+  german_targets_admitted: true,
+  latency_ms: 0,
+  vies_available: true,
+  vies_unavailable_member_states: [],
+  vies_unmonitored_member_states: [],
+  vies_concurrent_max: 1_000,
+  vies_member_state_concurrent_max: 500,
+  bzst_available: true,
+  bzst_unavailable_member_states: [],
+  bzst_qualified_max: null
+}

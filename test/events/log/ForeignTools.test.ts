@@ -1,0 +1,164 @@
+/**
+ * The log as tools see it that nobody here wrote: Go's packages for transparency logs, and OpenSSL. Where they are not installed the
+ * tests are left out, and say so.
+ */
+import { spawnSync } from "node:child_process"
+import { generateKeyPairSync } from "node:crypto"
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, beforeEach, describe, it } from "@effect/vitest"
+import { Effect, Option, Redacted, Result, Schema } from "effect"
+import { sign } from "#events/log/Checkpoint.ts"
+import { root } from "#events/log/MerkleTree.ts"
+import { formatVerifier, parseSigner } from "#events/log/NoteKeys.ts"
+import { format } from "#events/log/Proof.ts"
+import { parse, sign as signNote } from "#events/log/SignedNote.ts"
+import { growths, path, widthAt } from "#events/log/Tiles.ts"
+import { proveConsistency, proveInclusion } from "#events/log/TreeProofs.ts"
+import { logCrypto } from "#infra/LogCrypto.ts"
+import { secretOf, signerOf } from "#test/events/log/Keys.ts"
+import { leavesOf, logOf, readFrom, sha256, upTo } from "#test/events/log/Logs.ts"
+
+const origin = "vatproof.example/log0"
+const signer = signerOf(origin)
+const logSize = 600
+
+/** Where Debian's golang-golang-x-mod-dev puts its sources; Go calls such a place a GOPATH. */
+const goPath = "/usr/share/gocode"
+const goEnvironment = { PATH: "/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin", GO111MODULE: "off", GOPATH: goPath }
+const hasGo =
+  existsSync(`${goPath}/src/golang.org/x/mod/sumdb/tlog/tlog.go`) &&
+  spawnSync("go", ["help"], { env: goEnvironment }).status === 0
+const hasOpenssl = spawnSync("openssl", ["version"]).status === 0
+
+const temporaryDirectory = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "vatproof-log-"))),
+  (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
+)
+
+const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64")
+
+const Answer = Schema.Struct({
+  opened: Schema.Array(Schema.String),
+  signed: Schema.Array(Schema.String),
+  roots: Schema.Array(Schema.String),
+  inclusion: Schema.Record(Schema.String, Schema.Array(Schema.String)),
+  consistency: Schema.Record(Schema.String, Schema.Array(Schema.String)),
+  tiles: Schema.Record(Schema.String, Schema.String),
+  read: Schema.Int,
+  proved: Schema.Array(Schema.Int)
+})
+
+/** Runs the Go program on a question; what it could not verify ends it with a message. */
+const askGo = Effect.fnUntraced(function* (question: object) {
+  const cache = yield* temporaryDirectory
+  const ran = spawnSync("go", ["run", "main.go"], {
+    cwd: join(import.meta.dirname, "../../support/go-verify"),
+    input: JSON.stringify(question),
+    encoding: "utf8",
+    maxBuffer: 2 ** 26,
+    env: { ...goEnvironment, GOCACHE: cache }
+  })
+  assert.strictEqual(ran.stderr, "")
+  return yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Answer))(ran.stdout)
+})
+
+const leaves = leavesOf(logSize, 9)
+const log = logOf(leaves)
+const readNodes = readFrom(log.nodes)
+
+const checkpointAt = (size: number) => {
+  const { tree } = logOf(leaves.slice(0, size))
+  return Result.getOrThrow(sign({ origin, size, root: root(sha256, tree), extensions: [] }, [signer]))
+}
+
+const proofAt = Effect.fnUntraced(function* (index: number, size: number) {
+  const hashes = yield* proveInclusion(sha256, readNodes, { index, size })
+  const extra = index % 2 === 0 ? Option.none() : Option.some(Uint8Array.of(1, 2, 3))
+  return {
+    leaf: base64(leaves[index] ?? new Uint8Array()),
+    text: format({ index, hashes, extra, checkpoint: checkpointAt(size) })
+  }
+})
+
+describe("Go's sumdb", () => {
+  beforeEach((context) => context.skip(!hasGo, "left out: Go or Debian's golang-golang-x-mod-dev is not installed"))
+
+  it.effect(
+    "makes the same notes, roots, proofs and tiles, and verifies ours",
+    () =>
+      Effect.gen(function* () {
+        const sizes = [1, 2, 3, 7, 8, 33, 100]
+        const notes = [checkpointAt(0), checkpointAt(logSize), Result.getOrThrow(signNote("a\n\nb € 😀\n", [signer]))]
+        const tiles = new Map(
+          growths(log.nodes).map((tile) => {
+            const width = widthAt(logSize, tile.level, tile.index)
+            return [path({ ...tile, width }), base64(tile.hashes)]
+          })
+        )
+        const asked = [0, 1, 255, 256, 511, 512, 598, 599]
+        const answer = yield* askGo({
+          secret: Redacted.value(secretOf(origin)),
+          verifier: formatVerifier(signer),
+          notes,
+          leaves: leaves.map(base64),
+          sizes,
+          tiles: Object.fromEntries(tiles),
+          proofs: yield* Effect.forEach(asked, (index) => proofAt(index, logSize)),
+          origin
+        })
+        assert.deepStrictEqual(
+          answer.opened,
+          notes.map((note) => Result.getOrThrow(parse(note)).text)
+        )
+        assert.deepStrictEqual(answer.signed, notes)
+        assert.deepStrictEqual(
+          answer.roots,
+          upTo(logSize).map((i) => base64(root(sha256, logOf(leaves.slice(0, i + 1)).tree)))
+        )
+        for (const size of sizes) {
+          for (const index of upTo(size)) {
+            const inclusion = yield* proveInclusion(sha256, readNodes, { index, size })
+            assert.deepStrictEqual(answer.inclusion[`${index} in ${size}`], inclusion.map(base64))
+            const consistency = yield* proveConsistency(sha256, readNodes, { oldSize: index + 1, newSize: size })
+            assert.deepStrictEqual(answer.consistency[`${index + 1} to ${size}`], consistency.map(base64))
+          }
+        }
+        // Go also lists every width that a partial tile had while the log grew.
+        const differing = Array.from(tiles.keys()).filter((path) => answer.tiles[path] !== tiles.get(path))
+        assert.deepStrictEqual({ tiles: tiles.size, differing }, { tiles: 4, differing: [] })
+        assert.strictEqual(answer.read, logSize)
+        assert.deepStrictEqual(answer.proved, asked)
+      }),
+    120_000
+  )
+})
+
+describe("OpenSSL", () => {
+  beforeEach((context) => context.skip(!hasOpenssl, "left out: openssl is not installed"))
+
+  it.effect("verifies a checkpoint's signature over the text", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      const file = (name: string, content: string | Uint8Array) => {
+        writeFileSync(join(directory, name), content)
+        return join(directory, name)
+      }
+      const { privateKey, publicKey } = generateKeyPairSync("ed25519")
+      const secret = Redacted.make(String(privateKey.export({ type: "pkcs8", format: "pem" })))
+      const signer = Result.getOrThrow(parseSigner(logCrypto, origin, secret))
+      const checkpoint = { origin, size: logSize, root: root(sha256, log.tree), extensions: [] }
+      const { text, signatures } = Result.getOrThrow(parse(Result.getOrThrow(sign(checkpoint, [signer]))))
+      const key = file("key.pem", String(publicKey.export({ type: "spki", format: "pem" })))
+      const signature = file("signature", signatures[0]?.bytes ?? new Uint8Array())
+      const verify = (message: string) => {
+        const input = file("text", message)
+        const files = ["-inkey", key, "-in", input, "-sigfile", signature]
+        return spawnSync("openssl", ["pkeyutl", "-verify", "-pubin", "-rawin", ...files]).status
+      }
+      assert.strictEqual(verify(text), 0)
+      assert.notStrictEqual(verify(text.replace("600", "601")), 0)
+    })
+  )
+})

@@ -1,0 +1,34 @@
+/** Keys to test with. The key of Peter Neumann and its note are the example of Go's note package; the key of foo is that of signed-note. */
+import { Redacted, Result } from "effect"
+import { formatSigningKey, formatVerifier, parseSigner, parseVerifier, type Signer } from "#events/log/NoteKeys.ts"
+import { logCrypto } from "#infra/LogCrypto.ts"
+
+export const neumann = {
+  name: "PeterNeumann",
+  secret: "PRIVATE+KEY+PeterNeumann+c74f20a3+AYEKFALVFGyNhPJEMzD1QIDr+Y7hfZx09iUvxdXHKDFz",
+  verifier: "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW",
+  note:
+    "If you think cryptography is the answer to your problem,\nthen you don't know what your problem is.\n\n" +
+    "— PeterNeumann x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZSNXgKvqfqdngotpRZb6KE6RyyBwJnAM=\n"
+}
+
+export const foo = {
+  verifier: "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k",
+  note:
+    "This is an example message.\n\n" +
+    "— example.com/foo Uw2QOkn8srV1yJGh2VYRlL1Tnagv1YEq6TfXppzi2ONncAlTgK7Ztg1ERYNZXsYjOBH3mFXmRKuwHjG1Yu72IneyaQM=\n"
+}
+
+/** A private key as text, the same for the same name and seed. */
+export const secretOf = (name: string, seed = name): Redacted.Redacted<string> =>
+  Result.getOrThrow(formatSigningKey(logCrypto, name, Redacted.make(logCrypto.sha256(seed))))
+
+export const signerOf = (name: string, seed = name): Signer =>
+  Result.getOrThrow(parseSigner(logCrypto, name, secretOf(name, seed)))
+
+export const verifierOf = (text: string) => Result.getOrThrow(parseVerifier(logCrypto, text))
+
+export const verifierTextOf = (name: string): string => formatVerifier(signerOf(name))
+
+/** Why something was refused. */
+export const refusalOf = <A, E>(result: Result.Result<A, E>): E => Result.getOrThrow(Result.flip(result))

@@ -1,0 +1,46 @@
+/** Logs to test with: leaves that differ, their tree, and a store of its nodes that answers as a database would. */
+import { Effect } from "effect"
+import { append, empty, leafHash, type Node } from "#events/log/MerkleTree.ts"
+import type { ReadNodes } from "#events/log/TreeProofs.ts"
+import { logCrypto } from "#infra/LogCrypto.ts"
+
+export const { sha256 } = logCrypto
+
+export const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex")
+
+export const hexes = (list: ReadonlyArray<Uint8Array>) => list.map(hex)
+
+/** `count` leaves of differing lengths, the same for the same `seed`. */
+export const leavesOf = (count: number, seed = 0): ReadonlyArray<Uint8Array> =>
+  Array.from({ length: count }, (_, i) => {
+    const digest = sha256(`${seed}/${i}`)
+    return digest.subarray(0, (digest[0] ?? 0) % 33)
+  })
+
+export const logOf = (leaves: ReadonlyArray<Uint8Array>) => {
+  const hashes = leaves.map((leaf) => leafHash(sha256, leaf))
+  return { hashes, ...append(sha256, empty, hashes) }
+}
+
+/** Reads from the nodes that an append completed. */
+export const readFrom = (nodes: ReadonlyArray<Node>): ReadNodes => {
+  const stored = new Map(nodes.map((node) => [`${node.level}/${node.index}`, node.hash]))
+  return (asked) =>
+    Effect.succeed(
+      asked.flatMap(({ level, index }) => {
+        const hash = stored.get(`${level}/${index}`)
+        return hash === undefined ? [] : [hash]
+      })
+    )
+}
+
+/** A copy of `bytes` with one bit turned. */
+export const flipped = (bytes: Uint8Array, bit: number): Uint8Array => {
+  const copy = Uint8Array.from(bytes)
+  const at = Math.floor(bit / 8)
+  copy[at] = (copy[at] ?? 0) ^ (1 << (bit % 8))
+  return copy
+}
+
+/** Numbers 0 to `count` − 1. */
+export const upTo = (count: number): ReadonlyArray<number> => Array.from({ length: count }, (_, i) => i)

@@ -1,0 +1,58 @@
+/** RFC 6962, section 2.1, written down as it is defined, to hold the real tree against. Only hashes over the same leaves are kept. */
+import { createHash } from "node:crypto"
+
+type Hashes = ReadonlyArray<Uint8Array>
+
+const hash = (...parts: Hashes): Uint8Array => {
+  const digest = createHash("sha256")
+  parts.forEach((part) => digest.update(part))
+  return new Uint8Array(digest.digest())
+}
+
+/** The k of the RFC: the largest power of two smaller than n. */
+const splitOf = (n: number) => 2 ** Math.ceil(Math.log2(n) - 1)
+
+export const naiveTree = (leaves: Hashes) => {
+  const known = new Map<string, Uint8Array>()
+
+  /** MTH(D[from:to]). */
+  const root = (from: number, to: number): Uint8Array => {
+    const found = known.get(`${from}:${to}`)
+    if (found !== undefined) return found
+    const computed = compute(from, to)
+    known.set(`${from}:${to}`, computed)
+    return computed
+  }
+
+  const compute = (from: number, to: number): Uint8Array => {
+    if (to === from) return hash()
+    if (to === from + 1) return hash(Uint8Array.of(0), leaves[from] ?? new Uint8Array())
+    const k = splitOf(to - from)
+    return hash(Uint8Array.of(1), root(from, from + k), root(from + k, to))
+  }
+
+  /** PATH(m, D[from:to]). */
+  const inclusion = (m: number, from: number, to: number): Hashes => {
+    if (to - from === 1) return []
+    const k = splitOf(to - from)
+    return m < k
+      ? [...inclusion(m, from, from + k), root(from + k, to)]
+      : [...inclusion(m - k, from + k, to), root(from, from + k)]
+  }
+
+  /** SUBPROOF(m, D[from:to], whole). */
+  const subproof = (m: number, from: number, to: number, whole: boolean): Hashes => {
+    if (m === to - from) return whole ? [] : [root(from, to)]
+    const k = splitOf(to - from)
+    return m <= k
+      ? [...subproof(m, from, from + k, whole), root(from + k, to)]
+      : [...subproof(m - k, from + k, to, false), root(from, from + k)]
+  }
+
+  return {
+    root,
+    inclusion: (index: number, size: number) => inclusion(index, 0, size),
+    /** PROOF(m, D[n]), for 0 < m ≤ n. */
+    consistency: (oldSize: number, newSize: number) => subproof(oldSize, 0, newSize, true)
+  }
+}

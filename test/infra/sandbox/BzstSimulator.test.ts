@@ -1,0 +1,200 @@
+import { NodeHttpClient } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Schema } from "effect"
+import { HttpClient, HttpClientRequest } from "effect/http"
+import { memberStates } from "#domain/MemberStates.ts"
+import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import { httpStatusOf, statusMessages } from "#infra/sandbox/StatusMessages.ts"
+
+const Body = Schema.Record(Schema.String, Schema.Unknown)
+type Fields = Readonly<Record<string, string>>
+
+const query = Effect.fnUntraced(function* (fields: Fields) {
+  const { bzstBaseUrl } = yield* Sandbox.Sandbox
+  const client = yield* HttpClient.HttpClient
+  const request = HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.post(`${bzstBaseUrl}/v1/abfrage`), fields)
+  const response = yield* client.execute(request)
+  return { status: response.status, body: yield* Schema.decodeUnknownEffect(Body)(yield* response.json) }
+})
+
+const ask = (angefragteUstid: string, more: Fields = {}) => query({ anfragendeUstid: "DE123456789", angefragteUstid, ...more })
+
+const testPair = { firmenname: "Musterhaus GmbH & Co KG", strasse: "Musterstrasse 22", plz: "12345", ort: "musterort" }
+
+const german = { firmenname: "Muster GmbH", strasse: "Musterstraße 1", plz: "10115", ort: "Berlin" }
+
+const letters = (body: Readonly<Record<string, unknown>>) =>
+  ["ergFirmenname", "ergStrasse", "ergPlz", "ergOrt"].map((key) => body[key] ?? "-").join("")
+
+const services = Layer.mergeAll(Sandbox.layer({ host: "127.0.0.1", port: 0 }), NodeHttpClient.layerUndici)
+
+layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
+  it.effect("answers the published test pair, plain and qualified", () =>
+    Effect.gen(function* () {
+      const plain = yield* ask("ATU12345678")
+      assert.strictEqual(plain.status, 200)
+      assert.deepStrictEqual(Object.keys(plain.body), ["id", "anfrageZeitpunkt", "status"])
+      assert.strictEqual(plain.body["status"], "evatr-0000")
+      const qualified = yield* ask("ATU12345678", testPair)
+      assert.strictEqual(qualified.status, 200)
+      assert.strictEqual(qualified.body["status"], "evatr-0000")
+      assert.strictEqual(letters(qualified.body), "AAAA")
+    })
+  )
+
+  it.effect("stamps an answer with 16 hexadecimal digits and German time in nanoseconds", () =>
+    Effect.gen(function* () {
+      const first = yield* ask("ATU12345678")
+      const second = yield* ask("ATU12345678")
+      assert.match(String(first.body["id"]), /^[0-9a-f]{16}$/u)
+      assert.notStrictEqual(first.body["id"], second.body["id"])
+      assert.match(String(first.body["anfrageZeitpunkt"]), /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{9}\+0[12]:00$/u)
+    })
+  )
+
+  it.effect("compares each field: A the same, B another, C not asked", () =>
+    Effect.gen(function* () {
+      const wrong = { firmenname: "Andere AG", strasse: "Nebenweg 9", plz: "99999", ort: "Hamburg" }
+      assert.strictEqual(letters((yield* ask("DE100123456", german)).body), "AAAA")
+      assert.strictEqual(letters((yield* ask("DE100123456", wrong)).body), "BBBB")
+      assert.strictEqual(letters((yield* ask("DE100123456", { firmenname: "MUSTER GMBH", ort: "berlin" })).body), "ACCA")
+      assert.strictEqual(letters((yield* ask("DE100123456", { ...german, strasse: "Musterstrasse 1", ort: "" })).body), "----")
+      assert.strictEqual(letters((yield* ask("DE100123456", { ...german, strasse: "Musterstrasse 1", plz: "" })).body), "AACA")
+    })
+  )
+
+  it.effect("says D for what the member state does not disclose", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(letters((yield* ask(vatIdEnding("FR", "999110"), german)).body), "DDDD")
+      assert.strictEqual(letters((yield* ask(vatIdEnding("FR", "999110"), { ...german, plz: "" })).body), "DDCD")
+      const french = { ...german, firmenname: "Sarl Exemple" }
+      assert.strictEqual(letters((yield* ask(vatIdEnding("FR", "999111"), french)).body), "ADDD")
+    })
+  )
+
+  it.effect("answers the plain question with evatr-0003 and HTTP 400 when name or city is missing", () =>
+    Effect.forEach(
+      [{ firmenname: "Muster GmbH" }, { ort: "Berlin" }, { strasse: "Weg 1" }, { plz: "1", ort: "Berlin" }],
+      (part) =>
+        Effect.gen(function* () {
+          const { status, body } = yield* ask("ATU12345678", part)
+          assert.strictEqual(status, 400)
+          assert.strictEqual(body["status"], "evatr-0003")
+          assert.strictEqual(letters(body), "----")
+        })
+    )
+  )
+
+  it.effect("answers every status of the table with its HTTP status, whatever was asked", () =>
+    Effect.forEach(statusMessages, ({ status }) =>
+      Effect.gen(function* () {
+        const target = vatIdEnding("AT", `99${status.slice(-4)}`)
+        const { status: http, body } = yield* ask(target, testPair)
+        assert.strictEqual(http, httpStatusOf(status), status)
+        assert.strictEqual(body["status"], status)
+        assert.isString(body["anfrageZeitpunkt"])
+        assert.strictEqual(letters(body) !== "----", status === "evatr-0000", status)
+        assert.strictEqual("gueltigAb" in body, status === "evatr-2002" || status === "evatr-2006", status)
+        assert.strictEqual("gueltigBis" in body, status === "evatr-2006", status)
+      })
+    )
+  )
+
+  it.effect("writes dates as YYYY-MM-DD, or as DD.MM.YYYY when the first digit is odd", () =>
+    Effect.gen(function* () {
+      const even = yield* ask("DE200992006")
+      assert.deepStrictEqual([even.body["gueltigAb"], even.body["gueltigBis"]], ["2010-01-01", "2020-12-31"])
+      const odd = yield* ask("DE100992006")
+      assert.deepStrictEqual([odd.body["gueltigAb"], odd.body["gueltigBis"]], ["01.01.2010", "31.12.2020"])
+      assert.strictEqual((yield* ask("DE200992002")).body["gueltigAb"], "2099-01-01")
+      assert.strictEqual((yield* ask("DE100992002")).body["gueltigAb"], "01.01.2099")
+    })
+  )
+
+  it.effect("refuses what is wrong with the question", () =>
+    Effect.forEach(
+      [
+        ["DE12345678", "ATU12345678", "evatr-0004", 400],
+        ["ATU12345678", "ATU12345678", "evatr-0004", 400],
+        ["123456789", "ATU12345678", "evatr-0004", 400],
+        ["DE100990004", "ATU12345678", "evatr-0004", 400],
+        ["DE111111111", "ATU12345678", "evatr-2005", 404],
+        ["DE100992001", "ATU12345678", "evatr-2005", 404],
+        ["DE100992005", "ATU12345678", "evatr-2005", 404],
+        ["DE123456789", "AT U12345678", "evatr-0005", 400],
+        ["DE123456789", "12345678", "evatr-0005", 400],
+        ["DE123456789", "GB123456789", "evatr-2003", 400],
+        ["DE123456789", "ATU1234567", "evatr-0012", 400],
+        ["DE123456789", "", "evatr-0002", 400],
+        ["", "ATU12345678", "evatr-0002", 400],
+        ["DE123456789", "AT11111111", "evatr-0012", 400],
+        ["DE123456789", "CZ11111111", "evatr-2001", 404],
+        ["DE100990006", "DE123456788", "evatr-0006", 403]
+      ] as const,
+      ([anfragendeUstid, angefragteUstid, code, status]) =>
+        Effect.gen(function* () {
+          const answer = yield* query({ anfragendeUstid, angefragteUstid })
+          assert.deepStrictEqual([answer.body["status"], answer.status], [code, status])
+        })
+    )
+  )
+
+  it.effect("answers what is no JSON with evatr-0007", () =>
+    Effect.gen(function* () {
+      const { bzstBaseUrl } = yield* Sandbox.Sandbox
+      const client = yield* HttpClient.HttpClient
+      const response = yield* client.execute(HttpClientRequest.bodyText(HttpClientRequest.post(`${bzstBaseUrl}/v1/abfrage`), "["))
+      assert.strictEqual(response.status, 403)
+      assert.include(yield* response.text, '"status":"evatr-0007"')
+    })
+  )
+
+  it.effect("refuses German targets once the requester is no longer admitted, and no others", () =>
+    Effect.gen(function* () {
+      const sandbox = yield* Sandbox.Sandbox
+      yield* sandbox.configure({ german_targets_admitted: false })
+      const refused = yield* ask("DE100123456", german)
+      assert.deepStrictEqual([refused.body["status"], refused.status], ["evatr-0006", 403])
+      assert.strictEqual((yield* ask("ATU12345678")).body["status"], "evatr-0000")
+      yield* sandbox.reset
+      assert.strictEqual((yield* ask("DE100123456")).body["status"], "evatr-0000")
+    })
+  )
+
+  it.effect("ends a session of qualified queries with evatr-0008 until a plain one starts the next", () =>
+    Effect.gen(function* () {
+      const sandbox = yield* Sandbox.Sandbox
+      yield* sandbox.reset
+      yield* sandbox.configure({ bzst_qualified_max: 2 })
+      const statusOf = (fields: Fields) => Effect.map(ask("ATU12345678", fields), ({ body }) => body["status"])
+      assert.strictEqual(yield* statusOf(testPair), "evatr-0000")
+      assert.strictEqual(yield* statusOf(testPair), "evatr-0000")
+      assert.strictEqual(yield* statusOf(testPair), "evatr-0008")
+      assert.strictEqual(yield* statusOf({}), "evatr-0000")
+      assert.strictEqual(yield* statusOf(testPair), "evatr-0000")
+      yield* sandbox.reset
+    })
+  )
+
+  it.effect("lists the member states and the 26 messages", () =>
+    Effect.gen(function* () {
+      const { bzstBaseUrl } = yield* Sandbox.Sandbox
+      const client = yield* HttpClient.HttpClient
+      const State = Schema.Struct({ alpha2: Schema.String, name: Schema.String, verfuegbar: Schema.Literal(true) })
+      const states = yield* (yield* client.get(`${bzstBaseUrl}/v1/info/eu_mitgliedstaaten`)).json
+      const decoded = yield* Schema.decodeUnknownEffect(Schema.Array(State))(states)
+      assert.deepStrictEqual(
+        decoded.map(({ alpha2 }) => alpha2),
+        [...memberStates.keys()]
+      )
+      assert.include(
+        decoded.map(({ name }) => name),
+        "Österreich"
+      )
+      const messages = yield* (yield* client.get(`${bzstBaseUrl}/v1/info/statusmeldungen`)).json
+      assert.deepStrictEqual(messages, statusMessages)
+      assert.strictEqual(statusMessages.length, 26)
+    })
+  )
+})

@@ -1,0 +1,275 @@
+import { NodeHttpClient } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Schema } from "effect"
+import { HttpClient, HttpClientRequest } from "effect/http"
+import { memberStates } from "#domain/MemberStates.ts"
+import { vatIdEnding, viesTestNumbers } from "#infra/sandbox/MagicNumbers.ts"
+import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+
+const Body = Schema.Record(Schema.String, Schema.Unknown)
+type Fields = Readonly<Record<string, string>>
+
+const post = Effect.fnUntraced(function* (path: string, fields: Fields) {
+  const { viesBaseUrl } = yield* Sandbox.Sandbox
+  const client = yield* HttpClient.HttpClient
+  const request = HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.post(`${viesBaseUrl}${path}`), fields)
+  const response = yield* client.execute(request)
+  return { status: response.status, body: yield* Schema.decodeUnknownEffect(Body)(yield* response.json) }
+})
+
+const check = (countryCode: string, vatNumber: string, more: Fields = {}) =>
+  post("/check-vat-number", { countryCode, vatNumber, ...more })
+
+const checkId = (vatId: string, more: Fields = {}) => check(vatId.slice(0, 2), vatId.slice(2), more)
+
+const requester = { requesterMemberStateCode: "DE", requesterNumber: "123456789" }
+
+/** What must be equal: everything but the time and the consultation number, which are new in each answer. */
+const lasting = ({ requestDate: _, requestIdentifier: __, ...rest }: Readonly<Record<string, unknown>>) => rest
+
+const error = (code: string) => ({ actionSucceed: false, errorWrappers: [{ error: code }] })
+
+const noTrader = {
+  traderName: "---",
+  traderStreet: "---",
+  traderPostalCode: "---",
+  traderCity: "---",
+  traderCompanyType: "---",
+  traderNameMatch: "NOT_PROCESSED",
+  traderStreetMatch: "NOT_PROCESSED",
+  traderPostalCodeMatch: "NOT_PROCESSED",
+  traderCityMatch: "NOT_PROCESSED",
+  traderCompanyTypeMatch: "NOT_PROCESSED"
+}
+
+const cez = {
+  countryCode: "CZ",
+  vatNumber: "45274649",
+  valid: true,
+  name: "ČEZ, a. s.",
+  address: "Duhová 1444/2\nPRAHA 4 - MICHLE\n140 00  PRAHA 4",
+  ...noTrader
+}
+
+const services = Layer.mergeAll(Sandbox.layer({ host: "127.0.0.1", port: 0 }), NodeHttpClient.layerUndici)
+
+layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
+  it.effect("answers as recorded for Czechia", () =>
+    Effect.gen(function* () {
+      const { status, body } = yield* check("CZ", "45274649")
+      assert.strictEqual(status, 200)
+      assert.deepStrictEqual(lasting(body), cez)
+      assert.match(String(body["requestDate"]), /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/u)
+      assert.strictEqual(body["requestIdentifier"], "")
+      const keys = "countryCode vatNumber requestDate valid requestIdentifier name address".split(" ")
+      assert.deepStrictEqual(Object.keys(body), [...keys, ...Object.keys(noTrader)])
+    })
+  )
+
+  it.effect("gives a consultation number for a good requester and a valid target only", () =>
+    Effect.gen(function* () {
+      const good = yield* check("CZ", "45274649", requester)
+      assert.match(String(good.body["requestIdentifier"]), /^WAPI[A-Za-z0-9]{12}$/u)
+      assert.deepStrictEqual(lasting(good.body), cez)
+      const again = yield* check("CZ", "45274649", requester)
+      assert.notStrictEqual(again.body["requestIdentifier"], good.body["requestIdentifier"])
+      const invalid = yield* check("CZ", "11111111", requester)
+      assert.strictEqual(invalid.body["requestIdentifier"], "")
+    })
+  )
+
+  it.effect("answers as recorded for an invalid number", () =>
+    Effect.gen(function* () {
+      const { status, body } = yield* check("CZ", "11111111")
+      assert.strictEqual(status, 200)
+      const expected = { countryCode: "CZ", vatNumber: "11111111", valid: false, name: "---", address: "---", ...noTrader }
+      assert.deepStrictEqual(lasting(body), expected)
+    })
+  )
+
+  it.effect("answers as recorded for Germany: no names and only the keys of the name", () =>
+    Effect.gen(function* () {
+      const { body } = yield* check("DE", "811115368")
+      assert.deepStrictEqual(lasting(body), {
+        countryCode: "DE",
+        vatNumber: "811115368",
+        valid: true,
+        name: "---",
+        address: "---",
+        traderName: "---",
+        traderNameMatch: "NOT_PROCESSED"
+      })
+    })
+  )
+
+  it.effect("answers as recorded for Spain: what was sent comes back, compared", () =>
+    Effect.gen(function* () {
+      const recorded = {
+        countryCode: "ES",
+        vatNumber: "A15075062",
+        valid: true,
+        name: "---",
+        address: "---",
+        traderStreetMatch: "NOT_PROCESSED",
+        traderPostalCodeMatch: "NOT_PROCESSED",
+        traderCompanyTypeMatch: "NOT_PROCESSED"
+      }
+      const right = { traderName: "INDUSTRIA DE DISEÑO TEXTIL, S.A.", traderCity: "ARTEIXO" }
+      const match = yield* check("ES", "A15075062", right)
+      assert.deepStrictEqual(lasting(match.body), { ...recorded, ...right, traderNameMatch: "VALID", traderCityMatch: "VALID" })
+      const wrong = { traderName: "EXAMPLE TRADING, S.L.", traderCity: "MADRID" }
+      const mismatch = yield* check("ES", "A15075062", wrong)
+      assert.deepStrictEqual(lasting(mismatch.body), {
+        ...recorded,
+        ...wrong,
+        traderNameMatch: "INVALID",
+        traderCityMatch: "INVALID"
+      })
+    })
+  )
+
+  it.effect("compares trader data elsewhere, too", () =>
+    Effect.gen(function* () {
+      const { body } = yield* check("FR", "40123456789", { traderName: "Sarl Exemple", traderPostalCode: "13001" })
+      assert.strictEqual(body["traderNameMatch"], "VALID")
+      assert.strictEqual(body["traderPostalCodeMatch"], "INVALID")
+      assert.strictEqual(body["traderStreetMatch"], "NOT_PROCESSED")
+      assert.strictEqual(body["traderStreet"], "---")
+    })
+  )
+
+  it.effect("discloses a name and an address with a line break in 25 member states, none in Germany and Spain", () =>
+    Effect.forEach(memberStates.keys(), (prefix) =>
+      Effect.gen(function* () {
+        const { body } = yield* checkId(vatIdEnding(prefix, "123456"))
+        assert.strictEqual(body["valid"], true, prefix)
+        const discreet = prefix === "DE" || prefix === "ES"
+        assert.strictEqual(body["name"] === "---", discreet, prefix)
+        assert.strictEqual(String(body["address"]).includes("\n"), !discreet, prefix)
+      })
+    )
+  )
+
+  it.effect("refuses a requester that is prefixed, malformed, half given, not valid or unknown to it", () =>
+    Effect.forEach(
+      [
+        { requesterMemberStateCode: "DE", requesterNumber: "DE123456789" },
+        { requesterMemberStateCode: "DE", requesterNumber: "12345678" },
+        { requesterMemberStateCode: "DE" },
+        { requesterNumber: "123456789" },
+        { requesterMemberStateCode: "DE", requesterNumber: "111111111" },
+        { requesterMemberStateCode: "DE", requesterNumber: "100999202" }
+      ],
+      (wrong) =>
+        Effect.gen(function* () {
+          const { status, body } = yield* check("CZ", "45274649", wrong)
+          assert.strictEqual(status, 200)
+          assert.deepStrictEqual(body, error("INVALID_REQUESTER_INFO"))
+        })
+    )
+  )
+
+  it.effect("refuses a target with prefix, separators, lower case, an unknown country or the ISO code of Greece", () =>
+    Effect.forEach(
+      [
+        ["DE", "DE123456789"],
+        ["DE", "123 456 789"],
+        ["de", "123456789"],
+        ["DE", "12345678"],
+        ["XX", "123456789"],
+        ["GR", "123456789"]
+      ] as const,
+      ([countryCode, vatNumber]) =>
+        Effect.gen(function* () {
+          const { status, body } = yield* check(countryCode, vatNumber)
+          assert.strictEqual(status, 200)
+          assert.deepStrictEqual(body, error("INVALID_INPUT"))
+        })
+    )
+  )
+
+  it.effect("answers a missing mandatory field with HTTP 400 and VOW-ERR-11", () =>
+    Effect.forEach([{ countryCode: "DE" }, { vatNumber: "123456789" }, { countryCode: "", vatNumber: "" }, {}], (fields) =>
+      Effect.gen(function* () {
+        const { status, body } = yield* post("/check-vat-number", { ...fields })
+        assert.strictEqual(status, 400)
+        assert.deepStrictEqual(body, {
+          actionSucceed: false,
+          errorWrappers: [{ error: "VOW-ERR-11", message: "A mandatory field is missing" }]
+        })
+      })
+    )
+  )
+
+  it.effect("answers what is no JSON with HTTP 500 and VOW-ERR-1", () =>
+    Effect.gen(function* () {
+      const { viesBaseUrl } = yield* Sandbox.Sandbox
+      const client = yield* HttpClient.HttpClient
+      const request = HttpClientRequest.bodyText(HttpClientRequest.post(`${viesBaseUrl}/check-vat-number`), "{")
+      const response = yield* client.execute(request)
+      assert.strictEqual(response.status, 500)
+      assert.include(yield* response.text, '"error":"VOW-ERR-1"')
+    })
+  )
+
+  it.effect("answers the 13 test numbers, in the test service and at the end of a VAT ID", () =>
+    Effect.forEach(viesTestNumbers, ([number, code]) =>
+      Effect.gen(function* () {
+        const answers = [
+          yield* post("/check-vat-test-service", { countryCode: "DE", vatNumber: number, ...requester }),
+          yield* checkId(vatIdEnding("AT", `999${number}`), requester)
+        ]
+        for (const { status, body } of answers) {
+          assert.strictEqual(status, 200, number)
+          if (code === "VALID" || code === "INVALID") assert.strictEqual(body["valid"], code === "VALID", number)
+          else assert.deepStrictEqual(body, error(code), number)
+        }
+      })
+    )
+  )
+
+  it.effect("refuses other numbers in the test service", () =>
+    Effect.gen(function* () {
+      const { body } = yield* post("/check-vat-test-service", { countryCode: "DE", vatNumber: "999" })
+      assert.deepStrictEqual(body, error("INVALID_INPUT"))
+    })
+  )
+
+  it.effect("refuses the requester of 999202, but answers when asked again without one", () =>
+    Effect.gen(function* () {
+      const vatId = vatIdEnding("AT", "999202")
+      assert.deepStrictEqual((yield* checkId(vatId, requester)).body, error("INVALID_REQUESTER_INFO"))
+      assert.strictEqual((yield* checkId(vatId)).body["valid"], true)
+    })
+  )
+
+  it.effect("gives away what the magic numbers 999110 and 999111 allow", () =>
+    Effect.gen(function* () {
+      const nothing = yield* checkId(vatIdEnding("AT", "999110"))
+      assert.strictEqual(nothing.body["valid"], true)
+      assert.deepStrictEqual([nothing.body["name"], nothing.body["address"]], ["---", "---"])
+      const name = yield* checkId(vatIdEnding("AT", "999111"))
+      assert.deepStrictEqual([name.body["name"], name.body["address"]], ["Donau Muster GmbH", "---"])
+    })
+  )
+
+  it.effect("has names that test documents", () =>
+    Effect.gen(function* () {
+      const nameOf = (ending: string) => Effect.map(checkId(vatIdEnding("AT", ending)), ({ body }) => String(body["name"]))
+      assert.match(yield* nameOf("999120"), /Süddeutsche .*Überwachungsgerätebau/u)
+      assert.match(yield* nameOf("999121"), /^\p{Script=Greek}/u)
+      assert.isAbove((yield* nameOf("999122")).length, 290)
+      assert.match(yield* nameOf("999123"), /^=.*<b>"Test"<\/b>; 'GmbH'/u)
+    })
+  )
+
+  it.effect("reports its status: itself and the 27 member states", () =>
+    Effect.gen(function* () {
+      const sandbox = yield* Sandbox.Sandbox
+      const client = yield* HttpClient.HttpClient
+      const response = yield* client.get(`${sandbox.viesBaseUrl}/check-status`)
+      const countries = [...memberStates.keys()].map((countryCode) => ({ countryCode, availability: "Available" }))
+      assert.deepStrictEqual(yield* response.json, { vow: { available: true }, countries })
+    })
+  )
+})

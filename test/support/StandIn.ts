@@ -1,0 +1,140 @@
+/** A raw TCP server on a free port of 127.0.0.1 that knows HTTP only as far as a test scripts it, byte by byte. */
+import { Context, Deferred, Effect, FiberSet, Layer, Queue } from "effect"
+import { createServer, type AddressInfo, type Server, type Socket } from "node:net"
+
+/** One request that arrived, and the hands to answer it with. `write` is false once the client has hung up. */
+export interface Call {
+  readonly head: string
+  readonly body: string
+  readonly write: (bytes: string | Uint8Array) => Effect.Effect<boolean>
+  readonly end: Effect.Effect<void>
+  readonly reset: Effect.Effect<void>
+  /** Completes when the client has let go of the connection. */
+  readonly closed: Effect.Effect<void>
+}
+
+export type Script = (call: Call) => Effect.Effect<unknown>
+
+/** `next` lines up the answers to the coming requests; `calls` are the requests in the order they came. */
+export class StandIn extends Context.Service<
+  StandIn,
+  {
+    readonly baseUrl: string
+    readonly next: (...scripts: ReadonlyArray<Script>) => Effect.Effect<void>
+    readonly calls: Queue.Dequeue<Call>
+    readonly connections: Effect.Effect<number>
+  }
+>()("vatproof/test/StandIn") {}
+
+/** Never answers. */
+export const silence: Script = () => Effect.never
+
+/** Sends the bytes and keeps the connection. */
+export const raw =
+  (bytes: string | Uint8Array): Script =>
+  (call) =>
+    call.write(bytes)
+
+/** A whole answer with a truthful length. `body` is sent as it is if it is bytes or text, and as JSON otherwise. */
+export const answer =
+  (status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Script =>
+  (call) => {
+    const bytes = typeof body === "string" || body instanceof Uint8Array ? Buffer.from(body) : Buffer.from(JSON.stringify(body))
+    const lines = Object.entries({ "content-length": String(bytes.byteLength), ...headers })
+    const head = [`HTTP/1.1 ${status} x`, ...lines.map(([name, value]) => `${name}: ${value}`)].join("\r\n")
+    return call.write(Buffer.concat([Buffer.from(`${head}\r\n\r\n`), bytes]))
+  }
+
+const make = Effect.gen(function* () {
+  const run = yield* FiberSet.makeRuntime()
+  const scripts = yield* Queue.unbounded<Script>()
+  const calls = yield* Queue.unbounded<Call>()
+  let connections = 0
+
+  const serve = (socket: Socket) => {
+    connections += 1
+    const closed = Deferred.makeUnsafe<void>()
+    let pending = Buffer.alloc(0)
+    socket.on("error", () => undefined)
+    socket.on("close", () => Deferred.doneUnsafe(closed, Effect.void))
+    socket.on("data", (chunk) => {
+      pending = Buffer.concat([pending, chunk])
+      const request = readRequest(pending)
+      if (request === undefined) return
+      pending = pending.subarray(request.length)
+      const call = makeCall(socket, request, Deferred.await(closed))
+      run(
+        Queue.offer(calls, call).pipe(
+          Effect.andThen(Queue.take(scripts)),
+          Effect.flatMap((script) => script(call))
+        )
+      )
+    })
+  }
+
+  const server = yield* Effect.acquireRelease(listen(serve), close)
+  return StandIn.of({
+    baseUrl: `http://127.0.0.1:${port(server)}`,
+    next: (...answers) => Queue.offerAll(scripts, answers),
+    calls,
+    connections: Effect.sync(() => connections)
+  })
+})
+
+export const layer = Layer.effect(StandIn, make)
+
+const listen = (serve: (socket: Socket) => void) =>
+  Effect.callback<{ readonly server: Server; readonly sockets: Set<Socket> }>((resume) => {
+    const sockets = new Set<Socket>()
+    const server = createServer((socket) => {
+      sockets.add(socket)
+      socket.on("close", () => sockets.delete(socket))
+      serve(socket)
+    })
+    server.listen(0, "127.0.0.1", () => resume(Effect.succeed({ server, sockets })))
+  })
+
+const close = ({ server, sockets }: { readonly server: Server; readonly sockets: Set<Socket> }) =>
+  Effect.callback<void>((resume) => {
+    server.close(() => resume(Effect.void))
+    for (const socket of sockets) socket.destroy()
+  })
+
+const port = ({ server }: { readonly server: Server }) => {
+  const address: AddressInfo | string | null = server.address()
+  return address === null || typeof address === "string" ? 0 : address.port
+}
+
+const readRequest = (bytes: Buffer) => {
+  const text = bytes.toString("latin1")
+  const headEnd = text.indexOf("\r\n\r\n")
+  if (headEnd === -1) return undefined
+  const head = text.slice(0, headEnd)
+  const bodyStart = headEnd + 4
+  const length = bodyStart + Number(/^content-length: *(\d+)$/imu.exec(head)?.[1] ?? 0)
+  if (bytes.byteLength < length) return undefined
+  return { head, body: bytes.subarray(bodyStart, length).toString("utf8"), length }
+}
+
+const makeCall = (
+  socket: Socket,
+  request: { readonly head: string; readonly body: string },
+  closed: Effect.Effect<void>
+): Call => ({
+  head: request.head,
+  body: request.body,
+  write: (bytes) =>
+    Effect.race(
+      Effect.callback<boolean>((resume) => {
+        socket.write(bytes, (error) => resume(Effect.succeed(error === undefined || error === null)))
+      }),
+      Effect.as(closed, false)
+    ),
+  end: Effect.callback<void>((resume) => {
+    socket.end(() => resume(Effect.void))
+  }),
+  reset: Effect.sync(() => {
+    socket.resetAndDestroy()
+  }),
+  closed
+})

@@ -1,0 +1,172 @@
+import { assert, describe, it } from "@effect/vitest"
+import { lintPlanted } from "#test/tooling/Planted.ts"
+
+interface Reach {
+  readonly may: ReadonlyArray<string>
+  readonly mayNot: ReadonlyArray<string>
+}
+
+const list = (specifiers: string): ReadonlyArray<string> => specifiers.trim().split(/\s+/u)
+
+/** What the files of each folder may import, and what not. */
+const reaches: Readonly<Record<string, Reach>> = {
+  "src/domain": {
+    may: list("effect #domain/VatId.ts"),
+    mayNot: list(`
+      effect/Schema effect/sql effect/http effect/http-api effect/persistence effect/testing @effect/sql-pg
+      @effect/platform-node node:fs node:crypto nodemailer vitest #events/EventStore.ts #events/projections/Usage.ts #infra/Vies.ts
+      #infra/sandbox/Fault.ts #http/Api.ts #app/app.ts #test/support/Database.ts ./VatId.ts ../events/EventStore.ts
+    `)
+  },
+  "src/events": {
+    may: list(`
+      effect effect/sql effect/sql/SqlError effect/persistence effect/crypto effect/encoding @effect/sql-pg
+      #domain/VatId.ts #events/EventStore.ts #events/projections/Usage.ts
+    `),
+    mayNot: list(`
+      effect/Schema effect/http effect/http-api @effect/platform-node node:fs nodemailer #infra/Postgres.ts #http/Api.ts
+      #app/app.ts #test/support/Database.ts ./EventStore.ts ../domain/VatId.ts
+    `)
+  },
+  "src/events/projections": {
+    may: list("effect effect/sql #domain/VatId.ts #events/Catalogue.ts"),
+    mayNot: list("node:crypto #infra/Postgres.ts #http/Api.ts ../Catalogue.ts")
+  },
+  "src/infra": {
+    may: list(`
+      effect effect/http effect/persistence @effect/platform-node @effect/sql-pg node:fs nodemailer
+      #domain/VatId.ts #infra/Postgres.ts #infra/sandbox/Fault.ts
+    `),
+    mayNot: list(`
+      #events/EventStore.ts #events/projections/Usage.ts #http/Api.ts #app/app.ts #test/support/Database.ts ./Postgres.ts
+      ../domain/VatId.ts node:timers/promises vitest @effect/vitest effect/testing testcontainers @testcontainers/postgresql
+    `)
+  },
+  "src/infra/sandbox": {
+    may: list("effect/http node:http #domain/VatId.ts #infra/sandbox/Fault.ts"),
+    mayNot: list("#events/EventStore.ts #http/Api.ts ./Fault.ts ../Vies.ts")
+  },
+  "src/http": {
+    may: list(`
+      effect effect/http effect/http/HttpServerResponse effect/http-api
+      #domain/VatId.ts #events/projections/Usage.ts #http/Errors.ts
+    `),
+    mayNot: list(`
+      effect/Schema effect/sql effect/persistence @effect/sql-pg @effect/platform-node node:http nodemailer #events/EventStore.ts
+      #events/Projections.ts #infra/Postgres.ts #app/app.ts #test/support/Database.ts ./Errors.ts ../domain/VatId.ts
+    `)
+  },
+  src: {
+    may: list(`
+      effect effect/cli @effect/platform-node node:os
+      #domain/VatId.ts #events/EventStore.ts #infra/Vies.ts #http/Api.ts #app/app.ts
+    `),
+    mayNot: list(`
+      #test/support/Database.ts ./app.ts ../test/support/Database.ts node:timers/promises
+      vitest @effect/vitest effect/testing testcontainers @testcontainers/postgresql
+    `)
+  },
+  "test/domain": {
+    may: list(`
+      effect effect/testing @effect/vitest vitest node:fs
+      #domain/VatId.ts #events/EventStore.ts #infra/Vies.ts #http/Api.ts #app/app.ts #test/support/Database.ts
+    `),
+    mayNot: list("../../src/domain/VatId.ts ./VatId.test.ts node:timers/promises")
+  }
+}
+
+interface Form {
+  readonly text: (name: string, specifier: string) => string
+  /** The rules that this form breaks whatever it imports. */
+  readonly always: ReadonlyArray<string>
+}
+
+const importsNamespace: Form = {
+  text: (name, from) => `import * as Other from "${from}"\n\nexport const ${name} = Other\n`,
+  always: []
+}
+
+/** Every way to reach another module: one that the rule does not see would be a way around the table. */
+const forms: Readonly<Record<string, Form>> = {
+  "a namespace import": importsNamespace,
+  "a named import": {
+    text: (name, from) => `import { other } from "${from}"\n\nexport const ${name} = other\n`,
+    always: []
+  },
+  "a type import": {
+    text: (name, from) => `import type { Other } from "${from}"\n\nexport type ${name} = Other\n`,
+    always: []
+  },
+  "an import for its effects": {
+    text: (name, from) => `import "${from}"\n\nexport const ${name} = 1\n`,
+    always: ["import/no-unassigned-import"]
+  },
+  "an import by require": {
+    text: (name, from) => `import Other = require("${from}")\n\nexport const ${name} = Other\n`,
+    always: []
+  },
+  "a dynamic import": {
+    text: (name, from) => `export const ${name} = () => import("${from}")\n`,
+    always: []
+  },
+  "a re-export": {
+    text: (name, from) => `export { ${name} } from "${from}"\n`,
+    always: ["vatproof/no-re-export"]
+  },
+  "a re-export of everything": {
+    text: (name, from) => `export * from "${from}"\n\nexport const ${name} = 1\n`,
+    always: ["vatproof/no-re-export"]
+  }
+}
+
+interface Case {
+  readonly folder: string
+  readonly name: string
+  readonly form: Form
+  readonly specifier: string
+  readonly allowed: boolean
+}
+
+const byFolder: ReadonlyArray<Case> = Object.entries(reaches).flatMap(([folder, { may, mayNot }]) => [
+  ...may.map((specifier) => ({
+    folder,
+    name: `${folder} may import ${specifier}`,
+    form: importsNamespace,
+    specifier,
+    allowed: true
+  })),
+  ...mayNot.map((specifier) => ({
+    folder,
+    name: `${folder} may not import ${specifier}`,
+    form: importsNamespace,
+    specifier,
+    allowed: false
+  }))
+])
+
+const byForm: ReadonlyArray<Case> = Object.entries(forms).flatMap(([name, form]) =>
+  [
+    { folder: "src/domain", specifier: "#events/EventStore.ts" },
+    { folder: "src/events", specifier: "#infra/Postgres.ts" },
+    { folder: "src/infra", specifier: "#http/Api.ts" },
+    { folder: "src/http", specifier: "#events/EventStore.ts" },
+    { folder: "src", specifier: "#test/support/Database.ts" },
+    { folder: "test/domain", specifier: "../../src/domain/VatId.ts" }
+  ].map((planted) => ({ ...planted, name: `${planted.folder}: ${name} is seen`, form, allowed: false }))
+)
+
+const planted = [...byFolder, ...byForm].map((one, index) => {
+  const name = `Planted${index}`
+  return {
+    ...one,
+    path: `${one.folder}/${name}.ts`,
+    text: one.form.text(name, one.specifier),
+    expected: one.allowed ? one.form.always : ["no-restricted-imports", ...one.form.always].toSorted()
+  }
+})
+
+const broken = lintPlanted(Object.fromEntries(planted.map(({ path, text }) => [path, text])))
+
+describe("who may import whom", () => {
+  it.each(planted)("$name", ({ path, expected }) => assert.deepStrictEqual(broken.get(path), expected))
+})

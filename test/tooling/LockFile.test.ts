@@ -1,0 +1,34 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { projectRoot } from "#test/tooling/Planted.ts"
+
+const Entry = Schema.Struct({
+  resolved: Schema.optionalKey(Schema.String),
+  optionalDependencies: Schema.optionalKey(Schema.Record(Schema.String, Schema.String))
+})
+
+const LockFile = Schema.fromJsonString(Schema.Struct({ packages: Schema.Record(Schema.String, Entry) }))
+
+const { packages } = Schema.decodeUnknownSync(LockFile)(readFileSync(join(projectRoot, "package-lock.json"), "utf8"))
+
+/** Whether the package at `path` finds `name` as Node does: beside itself, or above. */
+const finds = (path: string, name: string): boolean => {
+  const above = path.split("/node_modules/").map((_, index, parts) => parts.slice(0, index + 1).join("/node_modules/"))
+  return ["", ...above].some((place) => (place === "" ? `node_modules/${name}` : `${place}/node_modules/${name}`) in packages)
+}
+
+describe("package-lock.json", () => {
+  it("names the optional packages of every platform, because `npm ci` refuses a lock file that lacks one", () => {
+    const missing = Object.entries(packages).flatMap(([path, entry]) =>
+      Object.keys(entry.optionalDependencies ?? {}).filter((name) => !finds(path, name))
+    )
+    assert.deepStrictEqual(missing, [])
+  })
+
+  it("names no registry, so that any can serve it", () => {
+    const bound = Object.entries(packages).filter(([, entry]) => entry.resolved !== undefined)
+    assert.deepStrictEqual(bound, [])
+  })
+})

@@ -1,0 +1,17 @@
+import { defineConfig } from "vitest/config"
+
+export default defineConfig({
+  test: {
+    include: ["test/**/*.test.ts"],
+    exclude: ["test/benchmarks/**"],
+    globalSetup: "test/support/globalSetup.ts",
+    // Processes, because tests start, signal and kill others; two, because the smallest machine has two cores.
+    pool: "forks",
+    maxWorkers: 2,
+    // Real servers answer in milliseconds; these are for a machine that is busy with something else.
+    testTimeout: 20_000,
+    hookTimeout: 60_000,
+    teardownTimeout: 30_000,
+    reporters: ["default"]
+  }
+})
