@@ -60,6 +60,14 @@ CREATE TABLE vatproof.latest (
 ) WITH (fillfactor = 80);
 COMMENT ON TABLE vatproof.latest IS 'Position of the newest event about something, e.g. answer-DE123456789: the newest answer of a source.';
 
+CREATE TABLE vatproof.listed (
+  log_id smallint NOT NULL,
+  list text COLLATE "C" NOT NULL,
+  position bigint NOT NULL,
+  PRIMARY KEY (log_id, list, position)
+);
+COMMENT ON TABLE vatproof.listed IS 'Positions of the events of a list, e.g. receipts-<key>: the receipts of a key, in the order of their issue.';
+
 CREATE TABLE vatproof.events (
   log_id smallint NOT NULL,
   position bigint NOT NULL,
@@ -131,6 +139,7 @@ SELECT vatproof.ensure_partitions(0::smallint);
 --   p_cmd       number of the command the event belongs to      p_expected  version the stream must have, or null
 --   p_meter     what is charged, or null                        p_cap       the most that meter may reach with this command
 --   p_latest    key under which the event is the newest, or null
+--   p_lists     the lists in which it stands, one a line, or null
 -- One row a command: outcome, first position, version of the stream after it, units used on its meter after it.
 --   appended    stored                                          duplicate   its event_id is stored already; nothing changes
 --   conflict    the stream has another version                  retry       another command of this batch goes first: send again
@@ -138,7 +147,7 @@ SELECT vatproof.ensure_partitions(0::smallint);
 CREATE FUNCTION vatproof.append(
   p_log smallint, p_cmd int[], p_stream text[], p_expected bigint[], p_event_id uuid[], p_type text[], p_schema smallint[],
   p_occurred timestamptz[], p_correlation uuid[], p_causation uuid[], p_trace bytea[], p_data text[], p_metadata text[],
-  p_meter text[], p_units smallint[], p_cap bigint[], p_latest text[]
+  p_meter text[], p_units smallint[], p_cap bigint[], p_latest text[], p_lists text[]
 ) RETURNS TABLE (cmd int, outcome text, first_position bigint, version bigint, used bigint)
 LANGUAGE plpgsql SECURITY DEFINER
 -- Measured: with nested loops the planner's guesses about unnest() make this twice as slow.
@@ -158,9 +167,9 @@ BEGIN
     SELECT u.*, row_number() OVER (PARTITION BY u.event_id ORDER BY u.ord) AS nth_of_id,
       (SELECT e.position FROM events e WHERE e.log_id = p_log AND e.event_id = u.event_id AND e.position >= head - 67108864) AS stored_at
     FROM unnest(p_cmd, p_stream, p_expected, p_event_id, p_type, p_schema, p_occurred, p_correlation, p_causation, p_trace, p_data,
-      p_metadata, p_meter, p_units, p_cap, p_latest) WITH ORDINALITY
+      p_metadata, p_meter, p_units, p_cap, p_latest, p_lists) WITH ORDINALITY
       AS u(cmd, stream_id, expected, event_id, type, schema_version, occurred_at, correlation_id, causation_id, trace_id, data,
-        metadata, meter_id, units, cap, latest, ord)),
+        metadata, meter_id, units, cap, latest, lists, ord)),
   command AS MATERIALIZED (
     SELECT i.cmd, min(i.stream_id) AS stream_id, max(i.expected) AS expected, min(i.ord) AS ord, min(i.meter_id) AS meter_id,
       sum(i.units) AS units, min(i.cap) AS cap, min(i.stored_at) AS stored_at, max(i.nth_of_id) AS nth_of_id
@@ -205,6 +214,9 @@ BEGIN
     INSERT INTO latest AS l (log_id, key, position)
     SELECT p_log, latest, max(position) FROM accepted WHERE latest IS NOT NULL GROUP BY latest
     ON CONFLICT (log_id, key) DO UPDATE SET position = excluded.position),
+  enlisted AS (
+    INSERT INTO listed (log_id, list, position)
+    SELECT p_log, list, position FROM accepted, unnest(string_to_array(lists, E'\n')) AS list WHERE lists IS NOT NULL),
   advanced AS (
     UPDATE logs SET next_position = head + (SELECT count(*) FROM accepted), last_recorded_at = moment WHERE log_id = p_log)
   SELECT d.cmd, d.verdict, coalesce(a.first_position, d.stored_at), coalesce(a.version, d.base),

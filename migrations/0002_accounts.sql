@@ -95,9 +95,9 @@ BEGIN
   END IF;
 END $$;
 
--- The key under which client addresses are hashed, made once by the database itself. Removing it makes every hash anonymous for good.
-CREATE TABLE vatproof.address_key (
+-- The key of keyed hashes (client addresses, cursors), made once by the database itself. Without it no hash leads back to an address.
+CREATE TABLE vatproof.hash_key (
   only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
   key bytea NOT NULL CHECK (octet_length(key) = 32)
 );
-INSERT INTO vatproof.address_key (key) VALUES (sha256(gen_random_uuid()::text::bytea || gen_random_uuid()::text::bytea || gen_random_uuid()::text::bytea));
+INSERT INTO vatproof.hash_key (key) VALUES (sha256(gen_random_uuid()::text::bytea || gen_random_uuid()::text::bytea || gen_random_uuid()::text::bytea));

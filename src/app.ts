@@ -2,30 +2,36 @@
 import { NodeHttpClient } from "@effect/platform-node"
 import { ByteSize, Duration, Effect, Layer, Option, Path } from "effect"
 import { HttpIncomingMessage, HttpRouter } from "effect/http"
+import { ConfirmVatId } from "#domain/ConfirmVatId.ts"
 import { Plans } from "#domain/Plan.ts"
 import { RegisterAgent } from "#domain/RegisterAgent.ts"
 import { ValidateVatId } from "#domain/ValidateVatId.ts"
 import { EventStore } from "#events/EventStore.ts"
+import * as KeyedHash from "#events/KeyedHash.ts"
+import * as SourceLog from "#events/SourceLog.ts"
 import * as Meters from "#events/Meters.ts"
 import * as Accounts from "#events/projections/Accounts.ts"
 import * as Answers from "#events/projections/Answers.ts"
 import * as Callers from "#events/projections/Callers.ts"
+import * as Receipts from "#events/projections/Receipts.ts"
 import { TrustedProxies } from "#http/ClientAddress.ts"
 import * as Envelope from "#http/Envelope.ts"
 import { UpgradeUrl } from "#http/Errors.ts"
 import * as Routes from "#http/Routes.ts"
 import { AppConfig, requesterOf } from "#infra/AppConfig.ts"
 import * as Bzst from "#infra/Bzst.ts"
+import * as BzstConfirmations from "#infra/BzstConfirmations.ts"
 import * as DisposableDomains from "#infra/DisposableDomains.ts"
 import * as EmbeddedPostgres from "#infra/EmbeddedPostgres.ts"
+import * as GuardedSources from "#infra/GuardedSources.ts"
 import * as Hashing from "#infra/Hashing.ts"
 import * as HttpListener from "#infra/HttpListener.ts"
-import * as Maintenance from "#infra/Maintenance.ts"
+import * as Maintenance from "#events/Maintenance.ts"
 import * as Migrations from "#infra/Migrations.ts"
 import * as Postgres from "#infra/Postgres.ts"
 import * as Protection from "#infra/Protection.ts"
 import * as Randomness from "#infra/Randomness.ts"
-import * as RateLimits from "#infra/RateLimits.ts"
+import * as RateLimits from "#events/RateLimits.ts"
 import * as SourceFailover from "#infra/SourceFailover.ts"
 import * as Vies from "#infra/Vies.ts"
 
@@ -78,8 +84,16 @@ const plans = Layer.effect(
   })
 )
 
-const stores = Layer.mergeAll(Meters.layer, Answers.layer, Callers.layer, Accounts.layer, RateLimits.layer).pipe(
-  Layer.provideMerge(EventStore.layer),
+const stores = Layer.mergeAll(
+  Meters.layer,
+  SourceLog.layer,
+  Answers.layer,
+  Callers.layer,
+  Accounts.layer,
+  Receipts.layer,
+  RateLimits.layer
+).pipe(
+  Layer.provideMerge(Layer.merge(EventStore.layer, KeyedHash.layer)),
   Layer.provideMerge(Layer.mergeAll(plans, Hashing.layer, DisposableDomains.layer, Randomness.layer))
 )
 
@@ -89,7 +103,9 @@ const sources = (defaults: DefaultSources) =>
       const config = yield* AppConfig
       const vies = Vies.layer({ baseUrl: Option.getOrElse(config.viesBaseUrl, () => defaults.viesBaseUrl) })
       const bzst = Bzst.layer({ baseUrl: Option.getOrElse(config.bzstBaseUrl, () => defaults.bzstBaseUrl) })
-      return SourceFailover.layer({ requester: requesterOf(config), replica: `${config.host}:${config.port}` }).pipe(
+      const failover = SourceFailover.layer({ requester: requesterOf(config), replica: `${config.host}:${config.port}` })
+      return Layer.merge(failover, BzstConfirmations.layer).pipe(
+        Layer.provide(GuardedSources.layer),
         Layer.provide([vies, bzst]),
         Layer.provide(NodeHttpClient.layerUndici)
       )
@@ -100,7 +116,9 @@ const useCases = Layer.unwrap(
   Effect.gen(function* () {
     const config = yield* AppConfig
     const freshness = { valid: Duration.hours(24), invalid: config.cacheTtlInvalid, stale: config.staleMaxAge }
-    return Layer.merge(ValidateVatId.layer(freshness), RegisterAgent.layer(config.registrationsPerDay))
+    const names = { prefix: config.receiptPrefix, source: `${config.serviceName}-issued` }
+    const validation = ValidateVatId.layer({ freshness, countries: config.confirmationCountries })
+    return Layer.merge(validation, RegisterAgent.layer(config.registrationsPerDay)).pipe(Layer.provide(ConfirmVatId.layer(names)))
   })
 )
 

@@ -1,5 +1,5 @@
 /** Qualified confirmation (§ 18e UStG): who may have one, for which VAT ID (INTERFACE 4.3, DECISIONS 10). */
-import { Context, Option, Result, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import type { Caller } from "#domain/Caller.ts"
 import { isGerman, parseGerman, type VatId } from "#domain/VatId.ts"
 
@@ -43,26 +43,27 @@ export class InvalidRequester extends Schema.TaggedError<InvalidRequester>()("In
 }
 
 /** Which VAT IDs this operator sends to the BZSt for confirmation: German ones, or those of all member states. */
-export class ConfirmationScope extends Context.Service<ConfirmationScope, { readonly countries: "DE" | "EU" }>()(
-  "vatproof/domain/ConfirmationScope"
-) {}
+export const ConfirmationCountries = Schema.Literals(["DE", "EU"])
+export type ConfirmationCountries = typeof ConfirmationCountries.Type
 
-/** The refusals in their order; on success the requester's VAT ID. */
-export const admitConfirmation = (
-  caller: Caller,
-  vatId: VatId,
-  requesterVatId: string | null,
-  countries: "DE" | "EU"
-): Result.Result<VatId, ApiKeyRequired | PaidPlanRequired | ConfirmationUnsupported | InvalidRequester> => {
-  if (caller._tag === "Anonymous") {
-    return Result.fail(new ApiKeyRequired({ message: "A qualified confirmation needs an API key of a paid plan" }))
-  }
-  if (caller.plan === "free") return Result.fail(new PaidPlanRequired({}))
-  if (countries === "DE" && !isGerman(vatId)) {
-    return Result.fail(new ConfirmationUnsupported({ message: "A qualified confirmation can be had for German VAT IDs only" }))
-  }
-  return Option.match(Option.fromNullOr(requesterVatId).pipe(Option.flatMap(parseGerman)), {
-    onNone: () => Result.fail(new InvalidRequester({})),
-    onSome: (requester) => Result.succeed(requester)
-  })
+/** A question as the caller put it. */
+interface Asked {
+  readonly caller: Caller
+  readonly requesterVatId: string | null
+  readonly company: CompanyData | null
 }
+
+/** The refusals in their order; on success all that a confirmation needs. */
+export const admitConfirmation = Effect.fnUntraced(function* (asked: Asked, vatId: VatId, countries: ConfirmationCountries) {
+  const { caller, company } = asked
+  if (caller._tag === "Anonymous") {
+    return yield* new ApiKeyRequired({ message: "A qualified confirmation needs an API key of a paid plan" })
+  }
+  if (caller.plan === "free") return yield* new PaidPlanRequired({})
+  if (countries === "DE" && !isGerman(vatId)) {
+    return yield* new ConfirmationUnsupported({ message: "A qualified confirmation can be had for German VAT IDs only" })
+  }
+  const requester = Option.flatMap(Option.fromNullOr(asked.requesterVatId), parseGerman)
+  if (Option.isNone(requester) || company === null) return yield* new InvalidRequester({})
+  return { caller, vatId, requester: requester.value, company }
+})

@@ -16,20 +16,35 @@ export class QuotaExceeded extends Schema.TaggedError<QuotaExceeded>()("QuotaExc
   }
 }
 
+/** A new stream was to begin, but there is one of that name already; nothing was stored. */
+export class StreamTaken extends Schema.TaggedError<StreamTaken>()("StreamTaken", { stream: Schema.String }) {}
+
 /** What to record: `units` are charged to the caller's meter; `latestOf` names what this is the newest answer about, if it is one. */
 export interface Charge {
   readonly caller: Caller
   readonly event: DomainEvent
   readonly units: 0 | 1
   readonly latestOf: string | null
+  /** A stream that begins with this event; else it is stored in the caller's own. */
+  readonly newStream?: string
+  /** Lists in which the event stands, newest first. */
+  readonly lists?: ReadonlyArray<string>
+}
+
+/** The outcome: where it was stored, and the caller's usage with it. */
+export interface Recorded {
+  readonly position: number
+  readonly usage: Usage
 }
 
 export class Metering extends Context.Service<
   Metering,
   {
-    readonly record: (
-      charge: Charge
-    ) => Effect.Effect<{ readonly position: number; readonly usage: Usage }, QuotaExceeded | StoreUnavailable>
+    readonly record: (charge: Charge) => Effect.Effect<Recorded, QuotaExceeded | StoreUnavailable>
+    /** As `record`, for the first event of a stream of its own. */
+    readonly recordFirst: (
+      charge: Charge & { readonly newStream: string }
+    ) => Effect.Effect<Recorded, QuotaExceeded | StoreUnavailable | StreamTaken>
   }
 >()("vatproof/domain/Metering") {}
 

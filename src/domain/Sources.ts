@@ -1,5 +1,6 @@
 /** The official sources as one: ask, fail over, and say how they are. */
 import { Context, type DateTime, type Effect, Schema } from "effect"
+import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import type { VatId } from "#domain/VatId.ts"
 import * as DomainEvent from "#domain/DomainEvent.ts"
 import { type Answer, Attempt, FailureReason, SourceName } from "#domain/Verdict.ts"
@@ -68,3 +69,9 @@ export const SourceUnavailable = DomainEvent.define(
 
 /** It answers again. */
 export const SourceRecovered = DomainEvent.define("SourceRecovered", 1, Schema.Struct(observed))
+
+/** Keeps what the sources did. */
+export class SourceLog extends Context.Service<
+  SourceLog,
+  { readonly record: (source: SourceName, event: DomainEvent.DomainEvent) => Effect.Effect<void, StoreUnavailable> }
+>()("vatproof/domain/SourceLog") {}

@@ -6,9 +6,11 @@ import {
   admitConfirmation,
   ApiKeyRequired,
   type CompanyData,
-  ConfirmationUnsupported,
+  type ConfirmationCountries,
   InvalidRequester
 } from "#domain/Confirmation.ts"
+import { type ConfirmationRequest, ConfirmVatId } from "#domain/ConfirmVatId.ts"
+import type { Receipt } from "#domain/Receipt.ts"
 import { Metering, planOf, QuotaExceeded } from "#domain/Metering.ts"
 import { RateLimits } from "#domain/RateLimits.ts"
 import { Sources, type SourcesUnavailable } from "#domain/Sources.ts"
@@ -32,12 +34,27 @@ export interface Validation {
   readonly answer: Answer
   readonly served: "live" | "cache" | "stale"
   readonly usage: Usage
+  /** The receipt of a qualified confirmation, where one was asked for. */
+  readonly confirmation: Confirmation | null
+}
+
+/** `requestId` is the BZSt's own number of the check. */
+export interface Confirmation {
+  readonly receipt: Receipt
+  readonly requestId: string | null
+}
+
+/** How long answers may be served, and whose VAT IDs the BZSt is asked to confirm. */
+export interface ValidationRules {
+  readonly freshness: Freshness
+  readonly countries: ConfirmationCountries
 }
 
 /** Uncounted outages per VAT ID and caller in a rolling hour (INTERFACE 8, "abuse cap"). */
 const uncountedOutages = { places: 3, window: Duration.hours(1) }
 
-const make = Effect.fnUntraced(function* (freshness: Freshness) {
+const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRules) {
+  const confirmations = yield* ConfirmVatId
   const cache = yield* AnswerCache
   const metering = yield* Metering
   const rateLimits = yield* RateLimits
@@ -60,7 +77,7 @@ const make = Effect.fnUntraced(function* (freshness: Freshness) {
     })
     const latestOf = served === "live" ? latestKey(asked.vatId) : null
     const { usage } = yield* metering.record({ caller: asked.caller, event, units: 1, latestOf })
-    return { vatId: asked.vatId, answer, served, usage } satisfies Validation
+    return { vatId: asked.vatId, answer, served, usage, confirmation: null } satisfies Validation
   })
 
   const repeat = (asked: Question, stored: StoredAnswer, served: "cache" | "stale", attempts: ReadonlyArray<Attempt>) =>
@@ -75,25 +92,40 @@ const make = Effect.fnUntraced(function* (freshness: Freshness) {
     return yield* outage
   })
 
-  const validate = Effect.fn("ValidateVatId.validate")(function* (request: ValidationRequest) {
-    const vatId = yield* Effect.fromResult(VatIds.parse(request.input))
-    const asked: Question = { ...request, vatId, requester: yield* requesterOf(request, vatId) }
-    const { limit, used } = request.caller.usage
-    if (used >= limit) return yield* new QuotaExceeded({ plan: planOf(request.caller), used, limit })
-
-    const stored = request.forceLive ? Option.none() : yield* cache.newest(vatId)
+  const lookUp = Effect.fnUntraced(function* (asked: Question) {
+    const { caller, requester, vatId } = asked
+    const stored = asked.forceLive ? Option.none() : yield* cache.newest(vatId)
     if (Option.isSome(stored) && isFresh(stored.value.answer, freshness, yield* DateTime.now)) {
       return yield* repeat(asked, stored.value, "cache", [])
     }
-    const mayFallBack = request.caller._tag === "Key"
-    const found = yield* Effect.result(sources.lookUp({ vatId, requester: asked.requester, mayFallBack }))
-    if (Result.isSuccess(found)) {
-      return yield* record(asked, { ...found.success, served: "live", position: null })
-    }
+    const found = yield* Effect.result(sources.lookUp({ vatId, requester, mayFallBack: caller._tag === "Key" }))
+    if (Result.isSuccess(found)) return yield* record(asked, { ...found.success, served: "live", position: null })
     if (Option.isSome(stored) && isServableStale(stored.value.answer, freshness, yield* DateTime.now)) {
       return yield* repeat(asked, stored.value, "stale", found.failure.attempts)
     }
     return yield* recordOutage(asked, found.failure)
+  })
+
+  const confirm = Effect.fnUntraced(function* (asked: Question, confirmation: ConfirmationRequest) {
+    const confirmed = yield* Effect.result(confirmations.confirm(confirmation))
+    if (Result.isFailure(confirmed)) {
+      if (confirmed.failure._tag === "SourcesUnavailable") return yield* recordOutage(asked, confirmed.failure)
+      return yield* confirmed.failure
+    }
+    const { answer, receipt, requestId, usage } = confirmed.success
+    return { vatId: asked.vatId, answer, served: "live", usage, confirmation: { receipt, requestId } } satisfies Validation
+  })
+
+  const validate = Effect.fn("ValidateVatId.validate")(function* (request: ValidationRequest) {
+    const { caller, company } = request
+    const vatId = yield* Effect.fromResult(VatIds.parse(request.input))
+    // The rules come before the quota, the quota before the sources.
+    const admitted = company === null ? null : yield* admitConfirmation(request, vatId, countries)
+    const requester = admitted?.requester ?? (yield* requesterOf(request))
+    const asked: Question = { ...request, vatId, requester }
+    const { limit, used } = caller.usage
+    if (used >= limit) return yield* new QuotaExceeded({ plan: planOf(caller), used, limit })
+    return admitted === null ? yield* lookUp(asked) : yield* confirm(asked, admitted)
   })
 
   return { validate }
@@ -113,16 +145,12 @@ const factsOf = (asked: Question) => ({
 })
 
 /** The requester's VAT ID, if one was sent and may be used; nothing that was sent is ignored silently. */
-const requesterOf = Effect.fnUntraced(function* (request: ValidationRequest, vatId: VatIds.VatId) {
-  if (request.company !== null) {
-    yield* Effect.fromResult(admitConfirmation(request.caller, vatId, request.requesterVatId, "DE"))
-    return yield* new ConfirmationUnsupported({ message: "This version does not issue qualified confirmations yet" })
-  }
-  if (request.requesterVatId === null) return null
-  if (request.caller._tag === "Anonymous") {
+const requesterOf = Effect.fnUntraced(function* ({ caller, requesterVatId }: ValidationRequest) {
+  if (requesterVatId === null) return null
+  if (caller._tag === "Anonymous") {
     return yield* new ApiKeyRequired({ message: "requester_vat_id needs an API key: get a free one from POST /v1/register" })
   }
-  return yield* Option.match(VatIds.parseGerman(request.requesterVatId), {
+  return yield* Option.match(VatIds.parseGerman(requesterVatId), {
     onNone: () => Effect.fail(new InvalidRequester({})),
     onSome: (requester) => Effect.succeed(requester)
   })
@@ -131,5 +159,5 @@ const requesterOf = Effect.fnUntraced(function* (request: ValidationRequest, vat
 export class ValidateVatId extends Context.Service<ValidateVatId, Effect.Success<ReturnType<typeof make>>>()(
   "vatproof/domain/ValidateVatId"
 ) {
-  static readonly layer = (freshness: Freshness) => Layer.effect(ValidateVatId, make(freshness))
+  static readonly layer = (rules: ValidationRules) => Layer.effect(ValidateVatId, make(rules))
 }

@@ -19,6 +19,8 @@ export interface AppendCommand {
   readonly charge: { readonly meter: string; readonly units: number; readonly cap: number } | null
   /** Key under which the last of `events` is the newest from now on. */
   readonly latestOf: string | null
+  /** Lists in which the last of `events` stands; a name has no line break. */
+  readonly lists?: ReadonlyArray<string>
 }
 
 /** `position` of the first event, `version` of the stream after the last, `used` units of the meter after the charge. */
@@ -50,7 +52,7 @@ export interface Prepared {
 
 /** The parameters of vatproof.append after the log: the number of the command, then the cells of a prepared row. */
 const { bytea, int2, int4, int8, text, timestamptz, uuid } = elementType
-const columnTypes = [int4, text, int8, uuid, text, int2, timestamptz, uuid, uuid, bytea, text, text, text, int2, int8, text]
+const columnTypes = [int4, text, int8, uuid, text, int2, timestamptz, uuid, uuid, bytea, text, text, text, int2, int8, text, text]
 const parameters = columnTypes.map((_, index) => `$${index + 2}`).join(", ")
 const statement = `SELECT cmd, outcome, first_position, version, used FROM vatproof.append($1::smallint, ${parameters})`
 

@@ -3,6 +3,7 @@ import { Effect, Schema } from "effect"
 import { AccountRegistered } from "#domain/Account.ts"
 import { ApiKeyIssued, ApiKeyRevoked } from "#domain/ApiKey.ts"
 import type { EventType } from "#domain/DomainEvent.ts"
+import { ConfirmationRefused, ReceiptIssued } from "#domain/Receipt.ts"
 import { SourceDegraded, SourceRecovered, SourceUnavailable } from "#domain/Sources.ts"
 import { VatIdVerificationFailed, VatIdVerified } from "#domain/Verification.ts"
 
@@ -11,6 +12,8 @@ export const eventTypes = [
   AccountRegistered,
   ApiKeyIssued,
   ApiKeyRevoked,
+  ConfirmationRefused,
+  ReceiptIssued,
   SourceDegraded,
   SourceRecovered,
   SourceUnavailable,

@@ -90,7 +90,8 @@ const makePrepare = Effect.map(Randomness, (random) =>
           command.charge?.meter ?? null,
           index === 0 ? (command.charge?.units ?? 0) : 0,
           command.charge === null ? null : BigInt(command.charge.cap),
-          index === command.events.length - 1 ? command.latestOf : null
+          index === command.events.length - 1 ? command.latestOf : null,
+          index === command.events.length - 1 ? (command.lists?.join("\n") ?? null) : null
         ]
       })
     )

@@ -1,5 +1,6 @@
 /** The whole HTTP interface, version 1. */
 import { HttpApi, OpenApi } from "effect/http-api"
+import { ReceiptsApi } from "#http/ReceiptsApi.ts"
 import { RegistrationApi } from "#http/RegistrationApi.ts"
 import { SystemApi } from "#http/SystemApi.ts"
 import { ValidationApi } from "#http/ValidationApi.ts"
@@ -9,6 +10,7 @@ export const interfaceVersion = "0.1.0"
 
 export class Api extends HttpApi.make("vatproof")
   .add(ValidationApi)
+  .add(ReceiptsApi)
   .add(RegistrationApi)
   .add(SystemApi)
   .annotateMerge(

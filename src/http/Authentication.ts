@@ -2,7 +2,8 @@
 import { Context, Effect, Layer, MutableRef } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
-import type { Caller } from "#domain/Caller.ts"
+import type { Caller, KeyCaller } from "#domain/Caller.ts"
+import { ApiKeyRequired } from "#domain/Confirmation.ts"
 import { Identity, type InvalidApiKey } from "#domain/Identity.ts"
 import { RateLimitExceeded, RateLimits } from "#domain/RateLimits.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
@@ -21,6 +22,14 @@ export class KeyOptional extends HttpApiMiddleware.Service<KeyOptional, { provid
   "vatproof/http/KeyOptional",
   { security: { apiKey } }
 ) {}
+
+/** The API key of the request being served, where one is required. */
+export class CurrentKey extends Context.Service<CurrentKey, KeyCaller>()("vatproof/http/CurrentKey") {}
+
+/** Refuses anonymous callers. */
+export class KeyRequired extends HttpApiMiddleware.Service<KeyRequired, { provides: CurrentKey }>()("vatproof/http/KeyRequired", {
+  security: { apiKey }
+}) {}
 
 /** Counts the call in the caller's minute, also if it is refused later. */
 export class MinuteLimit extends HttpApiMiddleware.Service<MinuteLimit, { requires: CurrentCaller }>()(
@@ -43,6 +52,25 @@ export const layerKeyOptional = Layer.effect(
         if (caller._tag === "Failure") return yield* Errors.respond(Effect.fail(caller.failure))
         MutableRef.set((yield* RequestScope).usage, caller.success.usage)
         return yield* Effect.provideService(httpEffect, CurrentCaller, caller.success)
+      })
+    }
+  })
+)
+
+export const layerKeyRequired = Layer.effect(
+  KeyRequired,
+  Effect.gen(function* () {
+    const identity = yield* Identity
+    return {
+      apiKey: Effect.fnUntraced(function* (httpEffect, { credential }) {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        if (request.headers["x-api-key"] === undefined) {
+          return yield* Errors.respond(Effect.fail(new ApiKeyRequired({ message: "Send an API key in the header X-Api-Key" })))
+        }
+        const caller = yield* Effect.result(identity.byKey(credential))
+        if (caller._tag === "Failure") return yield* Errors.respond(Effect.fail(caller.failure))
+        MutableRef.set((yield* RequestScope).usage, caller.success.usage)
+        return yield* Effect.provideService(httpEffect, CurrentKey, caller.success)
       })
     }
   })

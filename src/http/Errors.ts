@@ -3,15 +3,18 @@ import { Context, DateTime, Effect, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { EmailTaken } from "#domain/AccountStore.ts"
 import type { ApiKeyRequired, ConfirmationUnsupported, InvalidRequester, PaidPlanRequired } from "#domain/Confirmation.ts"
+import type { ConfirmationRefusal } from "#domain/ConfirmationSource.ts"
 import type { DisposableEmail } from "#domain/EmailAddress.ts"
 import type { InvalidApiKey } from "#domain/Identity.ts"
 import type { QuotaExceeded } from "#domain/Metering.ts"
 import type { RateLimitExceeded } from "#domain/RateLimits.ts"
+import type { ReceiptNotFound } from "#domain/Receipts.ts"
 import { RequestContext } from "#domain/RequestContext.ts"
 import type { SourcesUnavailable } from "#domain/Sources.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { billingPeriod } from "#domain/Usage.ts"
 import type { InvalidVatId } from "#domain/VatId.ts"
+import type { InvalidCursor } from "#http/Cursor.ts"
 
 /** Every code with its status. */
 export const statusOf = {
@@ -28,6 +31,7 @@ export const statusOf = {
   PAYLOAD_TOO_LARGE: 413,
   URI_TOO_LONG: 414,
   UNSUPPORTED_MEDIA_TYPE: 415,
+  QUALIFIED_CONFIRMATION_REFUSED: 422,
   RATE_LIMIT_EXCEEDED: 429,
   REQUEST_HEADER_FIELDS_TOO_LARGE: 431,
   INTERNAL_ERROR: 500,
@@ -78,28 +82,34 @@ export const UpgradeUrl = Context.Reference<string>("vatproof/http/UpgradeUrl", 
 /** Every failure of a use case that a caller can do something about. */
 export type Failure =
   | ApiKeyRequired
+  | ConfirmationRefusal
   | ConfirmationUnsupported
   | DisposableEmail
   | EmailTaken
   | InvalidApiKey
+  | InvalidCursor
   | InvalidRequester
   | InvalidVatId
   | PaidPlanRequired
   | QuotaExceeded
   | RateLimitExceeded
+  | ReceiptNotFound
   | SourcesUnavailable
   | StoreUnavailable
 
 const codeOf = {
   ApiKeyRequired: "UNAUTHORIZED",
+  ConfirmationRefusal: "QUALIFIED_CONFIRMATION_REFUSED",
   ConfirmationUnsupported: "QUALIFIED_CONFIRMATION_UNSUPPORTED",
   DisposableEmail: "DISPOSABLE_EMAIL",
   EmailTaken: "CONFLICT",
   InvalidApiKey: "UNAUTHORIZED",
+  InvalidCursor: "VALIDATION_ERROR",
   InvalidRequester: "INVALID_REQUESTER_VAT_ID",
   InvalidVatId: "INVALID_VAT_ID",
   PaidPlanRequired: "PAYMENT_REQUIRED",
   RateLimitExceeded: "RATE_LIMIT_EXCEEDED",
+  ReceiptNotFound: "NOT_FOUND",
   SourcesUnavailable: "SOURCE_UNAVAILABLE",
   StoreUnavailable: "SERVICE_UNAVAILABLE"
 } as const satisfies Record<Exclude<Failure["_tag"], "QuotaExceeded">, ErrorCode>

@@ -3,6 +3,7 @@ import { Layer } from "effect"
 import { HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
 import { Api } from "#http/Api.ts"
 import * as Authentication from "#http/Authentication.ts"
+import * as ReceiptsHandlers from "#http/ReceiptsHandlers.ts"
 import * as RegistrationHandlers from "#http/RegistrationHandlers.ts"
 import * as RequestErrors from "#http/RequestErrors.ts"
 import * as SystemHandlers from "#http/SystemHandlers.ts"
@@ -16,8 +17,13 @@ export const openApi = OpenApi.fromApi(Api)
 
 export const layer = Layer.mergeAll(
   HttpApiBuilder.layer(Api, { openapiPath: documentPath }).pipe(
-    Layer.provide([ValidationHandlers.layer, RegistrationHandlers.layer, SystemHandlers.layer]),
-    Layer.provide([Authentication.layerKeyOptional, Authentication.layerMinuteLimit, RequestErrors.layer])
+    Layer.provide([ValidationHandlers.layer, ReceiptsHandlers.layer, RegistrationHandlers.layer, SystemHandlers.layer]),
+    Layer.provide([
+      Authentication.layerKeyOptional,
+      Authentication.layerKeyRequired,
+      Authentication.layerMinuteLimit,
+      RequestErrors.layer
+    ])
   ),
   // The page carries its own script and fonts: it works without the internet.
   HttpApiScalar.layer(Api, { path: docsPath, scalar: { withDefaultFonts: false } })

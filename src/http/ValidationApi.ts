@@ -1,6 +1,7 @@
 /** GET /v1/validate/{vat_id} (INTERFACE 2.1 and 4.3). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { MatchLetter, MatchWord } from "#domain/Receipt.ts"
 import { KeyOptional, MinuteLimit } from "#http/Authentication.ts"
 import { errorBody } from "#http/Errors.ts"
 import { RequestErrors } from "#http/RequestErrors.ts"
@@ -10,6 +11,31 @@ const companyField = (description: string) =>
   Schema.optionalKey(Schema.String.check(Schema.isMaxLength(300)).annotate({ description }))
 
 const nullable = <S extends Schema.Top>(schema: S, description: string) => Schema.NullOr(schema).annotate({ description })
+
+const receiptFields = {
+  receipt_id: Schema.String,
+  issued_at: Schema.DateTimeUtcFromString,
+  source: Schema.String.annotate({ description: "The service itself, not the tax authority" })
+}
+
+/** Shape B of INTERFACE 2.2. */
+const ConfirmationWords = Schema.Struct({
+  name_match: MatchWord,
+  street_match: MatchWord,
+  zip_match: MatchWord,
+  city_match: MatchWord,
+  ...receiptFields
+}).annotate({ identifier: "QualifiedConfirmation" })
+
+/** Shape A of INTERFACE 2.2: A match, B no match, C not checked, D not provided by the source. */
+const ConfirmationLetters = Schema.Struct({
+  name_match: MatchLetter,
+  street_match: MatchLetter,
+  zip_match: MatchLetter,
+  city_match: MatchLetter,
+  confirmation_number: nullable(Schema.String, "The tax authority's own number of the check"),
+  ...receiptFields
+}).annotate({ identifier: "QualifiedConfirmationLetters" })
 
 export const ValidationResult = Schema.Struct({
   valid: Schema.Boolean.annotate({ description: "The VAT ID is registered and active. An outage is never false: it is a 503" }),
@@ -21,7 +47,7 @@ export const ValidationResult = Schema.Struct({
   source: Schema.Literals(["vies", "bzst", "cache"]),
   source_timestamp: nullable(Schema.DateTimeUtcFromString, "When the source gave this answer"),
   cache: Schema.Boolean,
-  qualified_confirmation: Schema.Null,
+  qualified_confirmation: nullable(Schema.Union([ConfirmationWords, ConfirmationLetters]), "Where company data was supplied"),
   consultation_number: nullable(
     Schema.String,
     "VIES' proof of this request, given to a requester_vat_id; null in a cached answer"
@@ -42,6 +68,11 @@ const validate = HttpApiEndpoint.get("validate", "/v1/validate/:vat_id", {
     company_street: companyField("Street to match"),
     company_city: companyField("City to match"),
     company_zip: companyField("Postal code to match"),
+    match_format: Schema.optionalKey(
+      Schema.Literals(["words", "letters"]).annotate({
+        description: "How matches are told: words (default) or the BZSt's letters"
+      })
+    ),
     force_live: Schema.optionalKey(
       Schema.Literals(["true", "false", "1", "0"]).annotate({ description: "true or 1: ask the source, whatever is cached" })
     )
@@ -51,6 +82,7 @@ const validate = HttpApiEndpoint.get("validate", "/v1/validate/:vat_id", {
     errorBody(400, ["INVALID_VAT_ID", "INVALID_REQUESTER_VAT_ID", "QUALIFIED_CONFIRMATION_UNSUPPORTED", "VALIDATION_ERROR"]),
     errorBody(401, ["UNAUTHORIZED"]),
     errorBody(402, ["PAYMENT_REQUIRED"]),
+    errorBody(422, ["QUALIFIED_CONFIRMATION_REFUSED"]),
     errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
     errorBody(503, ["SOURCE_UNAVAILABLE", "SERVICE_UNAVAILABLE"])
   ]

@@ -1,8 +1,9 @@
 import { DateTime, Effect, MutableRef } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
 import { companyData } from "#domain/Confirmation.ts"
+import { letterOf } from "#domain/Receipt.ts"
 import { RequestContext } from "#domain/RequestContext.ts"
-import { ValidateVatId, type Validation } from "#domain/ValidateVatId.ts"
+import { type Confirmation, ValidateVatId, type Validation } from "#domain/ValidateVatId.ts"
 import { Api } from "#http/Api.ts"
 import { CurrentCaller } from "#http/Authentication.ts"
 import * as Errors from "#http/Errors.ts"
@@ -21,7 +22,7 @@ export const layer = HttpApiBuilder.group(
       "validate",
       Effect.fnUntraced(function* ({ params, query }) {
         const requestedAt = yield* DateTime.now
-        const { company_city, company_name, company_street, company_zip, force_live, requester_vat_id } = query
+        const { company_city, company_name, company_street, company_zip, force_live, match_format, requester_vat_id } = query
         const validation = yield* validate({
           caller: yield* CurrentCaller,
           input: params.vat_id,
@@ -32,7 +33,7 @@ export const layer = HttpApiBuilder.group(
         MutableRef.set((yield* RequestScope).usage, validation.usage)
         const { requestId } = yield* RequestContext
         return HttpApiSchema.withHeaders({
-          body: { ...bodyOf(validation), request_id: requestId, requested_at: requestedAt },
+          body: { ...bodyOf(validation, match_format ?? "words"), request_id: requestId, requested_at: requestedAt },
           headers: validation.served === "stale" ? { warning: staleWarning } : {}
         })
       }, Errors.respond)
@@ -40,7 +41,7 @@ export const layer = HttpApiBuilder.group(
   })
 )
 
-const bodyOf = ({ answer, served, vatId }: Validation) => ({
+const bodyOf = ({ answer, confirmation, served, vatId }: Validation, format: "words" | "letters") => ({
   valid: answer.valid,
   vat_id: vatId.value,
   country_code: vatId.memberState.alpha2,
@@ -50,6 +51,22 @@ const bodyOf = ({ answer, served, vatId }: Validation) => ({
   source: served === "live" ? answer.source : ("cache" as const),
   source_timestamp: answer.answered_at,
   cache: served !== "live",
-  qualified_confirmation: null,
+  qualified_confirmation: confirmation === null ? null : confirmationOf(confirmation, format),
   consultation_number: answer.consultation_number
 })
+
+/** Both shapes tell the same (INTERFACE 2.2, DECISIONS 25). */
+const confirmationOf = ({ receipt, requestId }: Confirmation, format: "words" | "letters") => {
+  const { issued_at, receipt_id, source } = receipt
+  const { city_match, name_match, street_match, zip_match } = receipt.result
+  const issued = { receipt_id, issued_at, source }
+  if (format === "words") return { name_match, street_match, zip_match, city_match, ...issued }
+  return {
+    name_match: letterOf(name_match),
+    street_match: letterOf(street_match),
+    zip_match: letterOf(zip_match),
+    city_match: letterOf(city_match),
+    confirmation_number: requestId,
+    ...issued
+  }
+}

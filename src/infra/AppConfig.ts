@@ -11,6 +11,7 @@ import {
   SchemaIssue,
   SchemaTransformation
 } from "effect"
+import { ConfirmationCountries } from "#domain/Confirmation.ts"
 import type { PlanLimits } from "#domain/Plan.ts"
 import { parseGerman, type VatId } from "#domain/VatId.ts"
 
@@ -77,6 +78,9 @@ const settings = Config.all({
   ),
   serviceName: Config.schema(Name, "SERVICE_NAME").pipe(Config.withDefault("vatproof")),
   receiptPrefix: Config.schema(Prefix, "RECEIPT_PREFIX").pipe(Config.withDefault("VP")),
+  confirmationCountries: Config.schema(ConfirmationCountries, "QUALIFIED_CONFIRMATION_COUNTRIES").pipe(
+    Config.withDefault("DE" as const)
+  ),
   upgradeUrl: Config.schema(HttpUrl, "UPGRADE_URL").pipe(Config.option),
   cacheTtlInvalid: duration("CACHE_TTL_INVALID", Duration.hours(1)),
   staleMaxAge: duration("STALE_MAX_AGE", Duration.days(30)),

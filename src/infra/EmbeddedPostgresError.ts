@@ -2,7 +2,7 @@
 import { type PlatformError, Schema } from "effect"
 
 /** What the operator, or the caller, can tell apart. */
-export const EmbeddedPostgresReason = Schema.Literals([
+const EmbeddedPostgresReason = Schema.Literals([
   "no_binary", // no server for this platform, or it does not run here
   "no_access", // a folder, a file or the password is not this user's
   "no_space",
@@ -13,7 +13,7 @@ export const EmbeddedPostgresReason = Schema.Literals([
   "not_ready", // starting, stopping or just gone: it may be tried again at once
   "failed"
 ])
-export type EmbeddedPostgresReason = typeof EmbeddedPostgresReason.Type
+type EmbeddedPostgresReason = typeof EmbeddedPostgresReason.Type
 
 export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresError>()("EmbeddedPostgresError", {
   reason: EmbeddedPostgresReason,

@@ -16,7 +16,7 @@ export interface SystemUser {
   readonly gid: number
 }
 
-export interface ProgramOptions {
+interface ProgramOptions {
   readonly cwd: string
   readonly user: Option.Option<SystemUser>
   /** Written to the program's standard input. */

@@ -14,7 +14,7 @@ export interface EmbeddedPostgresServer {
 
 export const host = "127.0.0.1"
 
-export interface StartOptions {
+interface StartOptions {
   readonly port: number
   /** More settings, e.g. `["-c", "fsync=off"]`; they win over ours. */
   readonly flags: ReadonlyArray<string>

@@ -22,7 +22,7 @@ export interface GuardedSourceOptions<A extends Answer> {
   /** Calls under way per member state's register: the authorities publish no limit, and bar clients that ask too much. */
   readonly concurrentPerMemberState: number
   /** How long one call may take. */
-  readonly timeout: (question: GuardedQuestion) => Duration.Input
+  readonly timeout: (vatId: VatId) => Duration.Input
 }
 
 /** How long a question waits for a free call before it is `saturated`. */
@@ -44,7 +44,7 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Guar
 
   const isPaused = Effect.zipWith(Clock.currentTimeMillis, Ref.get(pausedUntil), (now, until) => now < until)
 
-  const observed = Effect.fnUntraced(function* (call: Effect.Effect<A, SourceFailure>) {
+  const observed = Effect.fnUntraced(function* <B>(call: Effect.Effect<B, SourceFailure>) {
     const { ended, exit, failure, durationMs } = yield* timed(call)
     // What is only this question's own fault says nothing about the source.
     const reason = failure !== null && failure.scope !== "question" ? failure.reason : null
@@ -57,22 +57,21 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Guar
     return yield* exit
   })
 
-  const call = Effect.fnUntraced(function* (question: GuardedQuestion) {
+  /** Makes a call about a VAT ID behind the guards, but on its own: it is not shared. */
+  const through = Effect.fnUntraced(function* <B>(vatId: VatId, call: Effect.Effect<B, SourceFailure>) {
     if (yield* isPaused) return yield* SourceBreaker.circuitOpen(source)
-    const { prefix } = question.vatId.memberState
-    const asked = options
-      .ask(question)
-      .pipe(
-        Effect.timeoutOrElse({ duration: options.timeout(question), orElse: () => Effect.fail(timedOut(source)) }),
-        observed,
-        breaker.source,
-        breaker.memberState(prefix)
-      )
-    return yield* slots(prefix, asked, saturated(source))
+    const { prefix } = vatId.memberState
+    const guarded = call.pipe(
+      Effect.timeoutOrElse({ duration: options.timeout(vatId), orElse: () => Effect.fail(timedOut(source)) }),
+      observed,
+      breaker.source,
+      breaker.memberState(prefix)
+    )
+    return yield* slots(prefix, guarded, saturated(source))
   })
 
   // A flight is gone as soon as it has landed: this shares calls, it does not remember answers.
-  const flights = yield* Cache.makeWith(({ question }: Flight) => call(question), {
+  const flights = yield* Cache.makeWith(({ question }: Flight) => through(question.vatId, options.ask(question)), {
     capacity: maxFlights,
     timeToLive: () => Duration.zero
   })
@@ -91,6 +90,7 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Guar
     source,
     /** Concurrent callers with the same question share one call. */
     ask: (question: GuardedQuestion) => Cache.get(flights, new Flight(question)),
+    through,
     probe,
     /** Whether a question about this VAT ID would be refused without a call. */
     refuses: ({ memberState }: VatId) =>
@@ -99,6 +99,8 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Guar
     opensInSeconds: breaker.opensInSeconds
   }
 })
+
+export type GuardedSource<A extends Answer> = Effect.Success<ReturnType<typeof make<A>>>
 
 /** Runs a call and says how it ended, when, and after how many ms. */
 const timed = Effect.fnUntraced(function* <B>(call: Effect.Effect<B, SourceFailure>) {

@@ -3,10 +3,8 @@ import { Clock, Context, DateTime, Effect, ExecutionPlan, Layer, Ref, Schedule }
 import { type LookUp, Sources, SourcesUnavailable } from "#domain/Sources.ts"
 import { isGerman, type VatId } from "#domain/VatId.ts"
 import type { Answer, Attempt, SourceFailure, SourceName } from "#domain/Verdict.ts"
-import { Bzst } from "#infra/Bzst.ts"
-import * as GuardedSource from "#infra/GuardedSource.ts"
+import { GuardedSources } from "#infra/GuardedSources.ts"
 import * as SourceProbes from "#infra/SourceProbes.ts"
-import { Vies } from "#infra/Vies.ts"
 
 /** `requester` asks the BZSt where the caller names no requester of their own. */
 export interface SourceFailoverOptions {
@@ -28,34 +26,14 @@ const pause = Schedule.exponential("150 millis").pipe(Schedule.jittered)
 const deadline = "35 seconds"
 
 const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
-  const vies = yield* Vies
-  const bzst = yield* Bzst
-
-  const guardedVies = yield* GuardedSource.make({
-    source: "vies",
-    ask: (question) => vies.check(question),
-    probe: Effect.filterOrFail(vies.status, (status) => status.available, SourceProbes.saysUnavailable),
-    concurrentPerMemberState: 10,
-    // The German register answers fast, and the BZSt stands by; some others take 16 s (UPSTREAMS, 2026-11).
-    timeout: ({ vatId }) => (isGerman(vatId) ? "8 seconds" : "20 seconds")
-  })
-  const guardedBzst = yield* GuardedSource.make({
-    source: "bzst",
-    ask: ({ requester, vatId }) =>
-      requester === null
-        ? Effect.die("The BZSt is never asked without a requester")
-        : bzst.ask({ vatId, requester, company: null }),
-    probe: bzst.info,
-    concurrentPerMemberState: 10,
-    timeout: () => "15 seconds"
-  })
+  const guarded = yield* GuardedSources
 
   const requesterAtBzst = (lookUp: LookUp) => lookUp.requester ?? options.requester
 
-  const viesStep = Asked.context({ source: "vies", ask: ({ requester, vatId }) => guardedVies.ask({ vatId, requester }) })
+  const viesStep = Asked.context({ source: "vies", ask: ({ requester, vatId }) => guarded.vies.ask({ vatId, requester }) })
   const bzstStep = Asked.context({
     source: "bzst",
-    ask: (lookUp) => guardedBzst.ask({ vatId: lookUp.vatId, requester: requesterAtBzst(lookUp) })
+    ask: (lookUp) => guarded.bzst.ask({ vatId: lookUp.vatId, requester: requesterAtBzst(lookUp) })
   })
   const viesOnly = ExecutionPlan.make({ provide: viesStep, attempts: viesAttempts, schedule: pause, while: isWorthRepeating })
   const viesThenBzst = ExecutionPlan.make(
@@ -77,15 +55,15 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
   })
 
   const unavailable = Effect.fnUntraced(function* (question: LookUp, attempts: ReadonlyArray<Attempt>) {
-    const opensIn = yield* guardedVies.opensInSeconds
+    const opensIn = yield* guarded.vies.opensInSeconds
     const tried = attempts.map((attempt) => `${attempt.source}: ${attempt.code ?? attempt.outcome}`).join(", ")
     const message = `No source can answer right now (${tried}).${whyNotBzst(question, requesterAtBzst(question))} This says nothing about the VAT ID: retry later`
     return yield* new SourcesUnavailable({ message, attempts, retryAfterSeconds: Math.max(opensIn ?? 10, 1) })
   })
 
   const status = Effect.gen(function* () {
-    const [viesStatus, bzstStatus] = yield* Effect.all([guardedVies.status, guardedBzst.status])
-    const viesRefuses = yield* guardedVies.refuses(SourceProbes.anyGermanVatId)
+    const [viesStatus, bzstStatus] = yield* Effect.all([guarded.vies.status, guarded.bzst.status])
+    const viesRefuses = yield* guarded.vies.refuses(SourceProbes.anyGermanVatId)
     const failover = viesRefuses && bzstStatus.state !== "unavailable"
     return {
       vies: viesStatus,
@@ -95,7 +73,7 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
     }
   })
 
-  yield* SourceProbes.run([guardedVies, guardedBzst], options.replica)
+  yield* SourceProbes.run([guarded.vies, guarded.bzst], options.replica)
 
   return Sources.of({ lookUp, status })
 })

@@ -5,12 +5,11 @@ import {
   SourceRecovered,
   type SourceState,
   type SourceStatus,
-  sourceStream,
+  SourceLog,
   SourceUnavailable
 } from "#domain/Sources.ts"
 import { parse } from "#domain/VatId.ts"
 import { type FailureReason, SourceFailure, type SourceName } from "#domain/Verdict.ts"
-import { EventStore } from "#events/EventStore.ts"
 
 interface Probed {
   readonly source: SourceName
@@ -24,7 +23,7 @@ const restMs = 30_000
 
 /** Runs in the background for as long as its scope. */
 export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, replica: string) {
-  const events = yield* EventStore
+  const log = yield* SourceLog
 
   const watch = Effect.fnUntraced(function* (source: Probed) {
     const known = MutableRef.make<SourceState>("operational")
@@ -38,19 +37,13 @@ export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, 
       const { reason, state } = yield* source.status
       if (state === known.current) return
       const event = eventOf(source.source, state, reason, replica)
-      yield* events.append({
-        stream: sourceStream(source.source),
-        expectedVersion: null,
-        events: [event],
-        charge: null,
-        latestOf: null
-      })
+      yield* log.record(source.source, event)
       MutableRef.set(known, state)
       yield* Effect.logInfo(`${source.source} is ${state}`).pipe(Effect.annotateLogs({ source: source.source, state, reason }))
     })
     // A database that is away for a moment must not end the watch: the change is recorded at the next turn.
     yield* turn.pipe(
-      Effect.catchTag(["StoreUnavailable", "MeterFull", "StreamMoved"], () => Effect.void),
+      Effect.catchTag("StoreUnavailable", () => Effect.void),
       Effect.repeat(Schedule.spaced(tick))
     )
   })

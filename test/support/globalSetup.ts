@@ -8,7 +8,6 @@ import {
   Console,
   Context,
   Data,
-  type Duration,
   Effect,
   FileSystem,
   Layer,
@@ -19,6 +18,7 @@ import {
   References,
   Result
 } from "effect"
+import { ChildProcess } from "effect/process"
 import { tmpdir } from "node:os"
 import type { TestProject } from "vitest/node"
 import * as EmbeddedPostgres from "#infra/EmbeddedPostgres.ts"
@@ -56,24 +56,44 @@ const flags = settings.flatMap((setting) => ["-c", setting])
 
 const image = "postgres:17-alpine"
 
-const attempt = <A>(patience: Duration.Input, message: string, action: () => PromiseLike<A>) =>
-  Effect.tryPromise(action).pipe(
-    Effect.timeout(patience),
-    Effect.mapError(() => new NoContainer({ message }))
-  )
+/** testcontainers knows where an engine may be. It asks in a process of its own: an engine that hangs would keep this one open. */
+const askForEngine = `import("testcontainers").then((module) => module.getContainerRuntimeClient()).then(
+  () => process.exit(0),
+  () => process.exit(1)
+)`
+
+const engineAnswers = ChildProcess.make(process.execPath, ["--eval", askForEngine], {
+  extendEnv: true,
+  stdin: "ignore",
+  stdout: "ignore",
+  stderr: "ignore",
+  killSignal: "SIGKILL"
+}).pipe(
+  Effect.flatMap(({ exitCode }) => exitCode),
+  Effect.scoped,
+  Effect.timeoutOption("3 seconds"),
+  Effect.map(Option.contains(0))
+)
 
 const container = Effect.gen(function* () {
-  // testcontainers knows the places where an engine may be, so it is the one to ask. It is imported only here: that takes time.
-  yield* attempt("3 seconds", "no Docker engine answered", () =>
-    import("testcontainers").then((module) => module.getContainerRuntimeClient())
-  )
+  if (!(yield* engineAnswers)) return yield* new NoContainer({ message: "no Docker engine answered" })
   const started = yield* Effect.acquireRelease(
-    attempt("90 seconds", `the Docker engine could not fetch or start ${image}`, () =>
+    Effect.tryPromise(() =>
+      // Imported only here, because it takes a second.
       import("@testcontainers/postgresql").then((module) =>
         new module.PostgreSqlContainer(image).withCommand(["postgres", ...flags]).start()
       )
+    ).pipe(
+      Effect.timeout("90 seconds"),
+      Effect.mapError(() => new NoContainer({ message: `the Docker engine could not fetch or start ${image}` }))
     ),
-    (running) => Effect.ignore(attempt("10 seconds", "the container did not stop", () => running.stop()))
+    (running) =>
+      Effect.ignore(
+        Effect.timeout(
+          Effect.tryPromise(() => running.stop()),
+          "10 seconds"
+        )
+      )
   )
   return { url: Redacted.make(started.getConnectionUri()), description: `a container of ${image}` }
 })

@@ -38,17 +38,18 @@ const reaches: Readonly<Record<string, Reach>> = {
       #domain/VatId.ts #infra/Postgres.ts #infra/sandbox/Fault.ts
     `),
     mayNot: list(`
-      #events/EventStore.ts #events/projections/Usage.ts #http/Api.ts #app/app.ts #test/support/Database.ts ./Postgres.ts
+      #events/EventStore.ts #events/Catalogue.ts #events/log/Tiles.ts #events/projections/Usage.ts #http/Api.ts #app/app.ts #test/support/Database.ts
+      ./Postgres.ts
       ../domain/VatId.ts node:timers/promises vitest @effect/vitest effect/testing testcontainers @testcontainers/postgresql
     `)
   },
   "src/infra/sandbox": {
     may: list("effect/http node:http #domain/VatId.ts #infra/sandbox/Fault.ts"),
-    mayNot: list("#events/EventStore.ts #http/Api.ts ./Fault.ts ../Vies.ts")
+    mayNot: list("#events/projections/Usage.ts #http/Api.ts ./Fault.ts ../Vies.ts")
   },
   "src/http": {
     may: list(`
-      effect effect/http effect/http/HttpServerResponse effect/http-api
+      effect effect/http effect/http/HttpServerResponse effect/http-api effect/net
       #domain/VatId.ts #events/projections/Usage.ts #http/Errors.ts
     `),
     mayNot: list(`

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { readdirSync } from "node:fs"
+import { readdirSync, readFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { projectRoot } from "#test/tooling/Planted.ts"
@@ -56,6 +56,13 @@ describe("the layout", () => {
       numbers,
       migrations.map((_, index) => String(index + 1).padStart(4, "0"))
     )
+  })
+
+  it("suppresses nowhere the rule that suppressions have a reason", () => {
+    const silenced = [...source, ...tests]
+      .filter((path) => !path.startsWith("test/tooling/"))
+      .filter((path) => /oxlint-disable.*suppression-reason/u.test(readFileSync(join(projectRoot, path), "utf8")))
+    assert.deepStrictEqual(silenced, [])
   })
 
   it.each(Object.keys(seen))("lets %s see every file", (tool) => {

@@ -2,6 +2,7 @@
 import { Effect, Exit, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { AnswerCache, latestKey, type StoredAnswer } from "#domain/AnswerCache.ts"
+import { ReceiptIssued } from "#domain/Receipt.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import type { VatId } from "#domain/VatId.ts"
 import { VatIdVerified } from "#domain/Verification.ts"
@@ -12,15 +13,17 @@ import { elementType, sqlArray } from "#events/SqlArray.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
 
 const patience = "3 seconds"
+/** The events that carry a source's answer. */
 const decodeVerified = Catalogue.decoder(VatIdVerified)
+const decodeIssued = Catalogue.decoder(ReceiptIssued)
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
   const findNewest = SqlSchema.findAll({
     Request: Schema.Array(Schema.String),
-    Result: Schema.Struct({ key: Schema.String, position: Schema.BigInt, data: Schema.String }),
-    execute: (keys) => sql`SELECT l.key, e.position, e.data FROM vatproof.latest l
+    Result: Schema.Struct({ key: Schema.String, position: Schema.BigInt, type: Schema.String, data: Schema.String }),
+    execute: (keys) => sql`SELECT l.key, e.position, e.type, e.data FROM vatproof.latest l
       JOIN vatproof.events e ON e.log_id = l.log_id AND e.position = l.position
       WHERE l.log_id = ${logId} AND l.key = ANY (${sqlArray(keys, elementType.text)})`
   })
@@ -36,7 +39,7 @@ const make = Effect.gen(function* () {
   const newest = Effect.fn("AnswerCache.newest")(function* (vatId: VatId) {
     const row = yield* find(latestKey(vatId))
     if (row === undefined) return Option.none<StoredAnswer>()
-    const { answer } = yield* decodeVerified(row.data)
+    const { answer } = yield* row.type === ReceiptIssued.type ? decodeIssued(row.data) : decodeVerified(row.data)
     return answer === null ? Option.none<StoredAnswer>() : Option.some({ position: Number(row.position), answer })
   })
 

@@ -4,6 +4,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { isWellFormed } from "#domain/ApiKey.ts"
 import type { AnonymousCaller, KeyCaller } from "#domain/Caller.ts"
 import { Hashing } from "#domain/Hashing.ts"
+import { KeyedHash } from "#domain/KeyedHash.ts"
 import { Identity, InvalidApiKey } from "#domain/Identity.ts"
 import { PlanName, Plans } from "#domain/Plan.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
@@ -29,7 +30,7 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const hashing = yield* Hashing
   const plans = yield* Plans
-  const addressKey = yield* addressKeyOf(sql)
+  const keyedHash = yield* KeyedHash
 
   const findKeys = SqlSchema.findAll({
     Request: Schema.Struct({ hashes: Schema.Array(Schema.String), meter: Schema.String }),
@@ -87,7 +88,7 @@ const make = Effect.gen(function* () {
   })
 
   const byAddress = Effect.fn("Identity.byAddress")(function* (address: string) {
-    const addressHash = hashing.keyed(addressKey, address)
+    const addressHash = keyedHash.of("address", address)
     const meter = anonymousMeter(addressHash)
     return {
       _tag: "Anonymous",
@@ -104,15 +105,5 @@ const make = Effect.gen(function* () {
 
 /** Stands for the key's id where the database fills it in. */
 const keyPlaceholder = "{key}"
-
-const addressKeyOf = (sql: SqlClient.SqlClient) =>
-  SqlSchema.findOne({
-    Request: Schema.Void,
-    Result: Schema.Struct({ key: Schema.Uint8Array }),
-    execute: () => sql`SELECT key FROM vatproof.address_key`
-  })(undefined).pipe(
-    Effect.map((row) => row.key),
-    StoreAccess.patiently("10 seconds")
-  )
 
 export const layer = Layer.effect(Identity, make)

@@ -1,0 +1,112 @@
+/** Qualified confirmation: ask the BZSt live, issue the receipt, and only then answer (DECISIONS 25-29). */
+import { Context, DateTime, Effect, Layer, Option, Result } from "effect"
+import { AnswerCache, latestKey } from "#domain/AnswerCache.ts"
+import type { KeyCaller } from "#domain/Caller.ts"
+import type { CompanyData } from "#domain/Confirmation.ts"
+import { type Confirmed, ConfirmationSource } from "#domain/ConfirmationSource.ts"
+import { Metering } from "#domain/Metering.ts"
+import { Randomness } from "#domain/Randomness.ts"
+import * as Receipts from "#domain/Receipt.ts"
+import type { VatId } from "#domain/VatId.ts"
+
+export interface ConfirmationRequest {
+  readonly caller: KeyCaller
+  readonly vatId: VatId
+  readonly requester: VatId
+  readonly company: CompanyData
+}
+
+/** The names receipts carry: the prefix of their ids and who issued them. */
+export interface ReceiptNames {
+  readonly prefix: string
+  readonly source: string
+}
+
+/** How often an id is drawn that exists already: with 10^15 of them a day even the second draw is for the sake of order. */
+const draws = 5
+
+const make = Effect.fnUntraced(function* (names: ReceiptNames) {
+  const cache = yield* AnswerCache
+  const metering = yield* Metering
+  const random = yield* Randomness
+  const source = yield* ConfirmationSource
+
+  const newReceiptId = Effect.fnUntraced(function* (at: DateTime.Utc) {
+    const id = Receipts.composeReceiptId(names.prefix, at, yield* random.bytes(Receipts.receiptIdEntropyBytes))
+    return id === null ? yield* Effect.die("No receipt id could be drawn") : id
+  })
+
+  /** Only VIES gives names, where the state discloses them; the BZSt never does. Nothing is invented. */
+  const officialNames = Effect.fnUntraced(function* (vatId: VatId) {
+    const { company_address, company_name } = Option.match(yield* cache.newest(vatId), {
+      onNone: () => ({ company_name: null, company_address: null }),
+      onSome: ({ answer }) => answer
+    })
+    return { official_name: company_name ?? "", official_address: company_address ?? "" }
+  })
+
+  const issue = Effect.fnUntraced(function* (asked: ConfirmationRequest, confirmed: Confirmed) {
+    const { answer, attempts, letters } = confirmed
+    const { caller, company, requester, vatId } = asked
+    const issuedAt = yield* DateTime.now
+    const receipt: Receipts.Receipt = {
+      receipt_id: yield* newReceiptId(issuedAt),
+      target_vat_id: vatId.value,
+      requester_vat_id: requester.value,
+      input: Receipts.inputOf(company),
+      result: {
+        valid: answer.valid,
+        name_match: Receipts.wordOf(letters.name, company.name),
+        street_match: Receipts.wordOf(letters.street, company.street),
+        zip_match: Receipts.wordOf(letters.zip, company.zip),
+        city_match: Receipts.wordOf(letters.city, company.city),
+        ...(yield* officialNames(vatId))
+      },
+      bzst_request_id: confirmed.requestId,
+      issued_at: issuedAt,
+      source: names.source
+    }
+    const event = Receipts.ReceiptIssued.make({ account_id: caller.accountId, key_id: caller.keyId, receipt, answer, attempts })
+    const { usage } = yield* metering.recordFirst({
+      caller,
+      event,
+      units: 1,
+      latestOf: latestKey(vatId),
+      newStream: Receipts.receiptStream(receipt.receipt_id),
+      lists: Receipts.receiptLists(caller.keyId, vatId.value)
+    })
+    return { receipt, usage }
+  })
+
+  const confirm = Effect.fn("ConfirmVatId.confirm")(function* (asked: ConfirmationRequest) {
+    const { caller, requester, vatId } = asked
+    const outcome = yield* Effect.result(source.confirm(asked))
+    if (Result.isFailure(outcome)) {
+      if (outcome.failure._tag === "SourcesUnavailable") return yield* outcome.failure
+      const { attempts, code } = outcome.failure
+      const event = Receipts.ConfirmationRefused.make({
+        account_id: caller.accountId,
+        key_id: caller.keyId,
+        target_vat_id: vatId.value,
+        requester_vat_id: requester.value,
+        code,
+        attempts
+      })
+      yield* metering.record({ caller, event, units: 0, latestOf: null })
+      return yield* outcome.failure
+    }
+    const issued = yield* issue(asked, outcome.success).pipe(
+      Effect.retry({ times: draws, while: (error) => error._tag === "StreamTaken" }),
+      Effect.catchTag("StreamTaken", Effect.die)
+    )
+    return { ...issued, answer: outcome.success.answer, requestId: outcome.success.requestId }
+  })
+
+  return { confirm }
+})
+
+export class ConfirmVatId extends Context.Service<ConfirmVatId, Effect.Success<ReturnType<typeof make>>>()(
+  "vatproof/domain/ConfirmVatId"
+) {
+  static readonly layer = (names: ReceiptNames) => Layer.effect(ConfirmVatId, make(names))
+}

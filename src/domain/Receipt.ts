@@ -1,0 +1,131 @@
+/** Receipts: what the BZSt said about a company's data, kept for good (INTERFACE 2.2 and 2.3, DECISIONS 1, 25-29). */
+import { DateTime, Schema } from "effect"
+import type { CompanyData } from "#domain/Confirmation.ts"
+import * as DomainEvent from "#domain/DomainEvent.ts"
+import { Answer, Attempt } from "#domain/Verdict.ts"
+
+/** How a field compares, in the BZSt's letters: A match, B no match, C not asked, D not disclosed by the source. */
+export const MatchLetter = Schema.Literals(["A", "B", "C", "D"])
+export type MatchLetter = typeof MatchLetter.Type
+
+export const MatchWord = Schema.Literals(["match", "mismatch", "not_queried", "not_provided"])
+export type MatchWord = typeof MatchWord.Type
+
+const words = { A: "match", B: "mismatch", C: "not_queried", D: "not_provided" } as const satisfies Record<MatchLetter, MatchWord>
+const letters = { match: "A", mismatch: "B", not_queried: "C", not_provided: "D" } as const satisfies Record<
+  MatchWord,
+  MatchLetter
+>
+
+/** The letter of a word. */
+export const letterOf = (word: MatchWord): MatchLetter => letters[word]
+
+/**
+ * The word for a field. The BZSt gives letters only with a qualified answer for a valid VAT ID: without one, what was supplied was not
+ * compared (`not_provided`), and what was not supplied was not asked.
+ */
+export const wordOf = (letter: MatchLetter | null, supplied: string | null): MatchWord => {
+  if (letter !== null) return words[letter]
+  return supplied === null ? "not_queried" : "not_provided"
+}
+
+const Matches = {
+  name_match: MatchWord,
+  street_match: MatchWord,
+  zip_match: MatchWord,
+  city_match: MatchWord
+}
+
+/** A receipt as INTERFACE 2.3 shows it. Fields that were not supplied, and names that no source gave, are empty strings. */
+export const Receipt = Schema.Struct({
+  receipt_id: Schema.String,
+  target_vat_id: Schema.String,
+  requester_vat_id: Schema.NullOr(Schema.String),
+  input: Schema.Struct({
+    company_name: Schema.String,
+    company_street: Schema.String,
+    company_zip: Schema.String,
+    company_city: Schema.String
+  }),
+  result: Schema.Struct({
+    valid: Schema.Boolean,
+    ...Matches,
+    official_name: Schema.String,
+    official_address: Schema.String
+  }),
+  bzst_request_id: Schema.NullOr(Schema.String),
+  issued_at: Schema.DateTimeUtcFromString,
+  source: Schema.String
+})
+export type Receipt = typeof Receipt.Type
+
+export const ReceiptSummary = Schema.Struct({
+  receipt_id: Schema.String,
+  target_vat_id: Schema.String,
+  ...Matches,
+  issued_at: Schema.DateTimeUtcFromString
+})
+export type ReceiptSummary = typeof ReceiptSummary.Type
+
+export const summaryOf = ({ issued_at, receipt_id, result, target_vat_id }: Receipt): ReceiptSummary => {
+  const { city_match, name_match, street_match, zip_match } = result
+  return { receipt_id, target_vat_id, name_match, street_match, zip_match, city_match, issued_at }
+}
+
+/** What was supplied, with empty strings for what was not. */
+export const inputOf = ({ city, name, street, zip }: CompanyData): Receipt["input"] => ({
+  company_name: name ?? "",
+  company_street: street ?? "",
+  company_zip: zip ?? "",
+  company_city: city ?? ""
+})
+
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+const randomLength = 10
+/** Random bytes that `composeReceiptId` wants: bytes that would bias the choice are skipped. */
+export const receiptIdEntropyBytes = 32
+
+/** `<prefix>-QC-<yyyymmdd, UTC>-<10 characters>`, or null if too many bytes had to be skipped (about once in 10^20 calls). */
+export const composeReceiptId = (prefix: string, at: DateTime.Utc, entropy: Uint8Array): string | null => {
+  const characters = Array.from(entropy).flatMap((byte) => (byte < 252 ? [alphabet.charAt(byte % 36)] : []))
+  if (characters.length < randomLength) return null
+  return `${prefix}-QC-${DateTime.formatIsoDateUtc(at).replaceAll("-", "")}-${characters.slice(0, randomLength).join("")}`
+}
+
+/** The stream of a receipt: it begins and ends with its issue. */
+export const receiptStream = (receiptId: string): string => `receipt-${receiptId}`
+
+/** The lists a receipt stands in: all of a key's, and those about one VAT ID. */
+export const receiptLists = (keyId: string, targetVatId: string): ReadonlyArray<string> => [
+  receiptList(keyId, null),
+  receiptList(keyId, targetVatId)
+]
+export const receiptList = (keyId: string, targetVatId: string | null): string =>
+  targetVatId === null ? `receipts-${keyId}` : `receipts-${keyId}/${targetVatId}`
+
+/** A receipt was issued. `answer` holds the exact exchange with the BZSt, its own time and its status (`code`). */
+export const ReceiptIssued = DomainEvent.define(
+  "ReceiptIssued",
+  1,
+  Schema.Struct({
+    account_id: Schema.String,
+    key_id: Schema.String,
+    receipt: Receipt,
+    answer: Answer,
+    attempts: Schema.Array(Attempt)
+  })
+)
+
+/** The BZSt refused to confirm for this requester: `code` is its status. Nothing is known about the VAT ID by it. */
+export const ConfirmationRefused = DomainEvent.define(
+  "ConfirmationRefused",
+  1,
+  Schema.Struct({
+    account_id: Schema.String,
+    key_id: Schema.String,
+    target_vat_id: Schema.String,
+    requester_vat_id: Schema.String,
+    code: Schema.String,
+    attempts: Schema.Array(Attempt)
+  })
+)

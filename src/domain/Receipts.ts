@@ -1,0 +1,50 @@
+/** Reads receipts: each key its own (INTERFACE 4.9). */
+import { Context, type Effect, Schema } from "effect"
+import type { Receipt, ReceiptSummary } from "#domain/Receipt.ts"
+import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
+
+/** No such receipt, or not this key's: nobody learns which. */
+export class ReceiptNotFound extends Schema.TaggedError<ReceiptNotFound>()("ReceiptNotFound", { receiptId: Schema.String }) {
+  override get message() {
+    return `There is no receipt ${this.receiptId} of this API key`
+  }
+}
+
+/** Newest first; `before` is the position that a page goes on from, null for the first page. */
+export interface ReceiptPageRequest {
+  readonly keyId: string
+  readonly targetVatId: string | null
+  readonly before: number | null
+  readonly limit: number
+}
+
+/** `next` is the position that the next page goes on from, null on the last page. */
+export interface ReceiptPage {
+  readonly receipts: ReadonlyArray<ReceiptSummary>
+  readonly next: number | null
+}
+
+/** A receipt with the bytes that it was made from. */
+export interface ReceiptRecord {
+  readonly receipt: Receipt
+  readonly position: number
+  /** When the database stored it: UTC with six digits of a second. */
+  readonly recordedAt: string
+  readonly evidence: {
+    readonly request: string
+    readonly response: string
+    readonly responseSha256: string
+    readonly httpStatus: number
+  }
+  /** The BZSt's own status and time. */
+  readonly bzstStatus: string
+  readonly bzstAnsweredAt: string
+}
+
+export class Receipts extends Context.Service<
+  Receipts,
+  {
+    readonly find: (keyId: string, receiptId: string) => Effect.Effect<ReceiptRecord, ReceiptNotFound | StoreUnavailable>
+    readonly page: (request: ReceiptPageRequest) => Effect.Effect<ReceiptPage, StoreUnavailable>
+  }
+>()("vatproof/domain/Receipts") {}

@@ -1,0 +1,21 @@
+/** The mails that ask a person to confirm an address (INTERFACE 4.7, DECISIONS 36). */
+import { Context, type Effect, type Redacted } from "effect"
+import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
+
+/** `email` is the address as the person typed it; `token` has 64 hex digits and belongs into the mail's link and nowhere else. */
+export interface VerificationMail {
+  readonly accountId: string
+  readonly email: string
+  readonly token: Redacted.Redacted
+}
+
+export class VerificationMails extends Context.Service<
+  VerificationMails,
+  {
+    /**
+     * Asks for a mail. It joins the transaction of its caller: what that one undoes is never sent, and what it commits is sent some
+     * time after, whatever happens to this process. No network call happens here.
+     */
+    readonly enqueue: (mail: VerificationMail) => Effect.Effect<void, StoreUnavailable>
+  }
+>()("vatproof/domain/VerificationMails") {}

@@ -1,0 +1,60 @@
+/** Receipts straight from their events; `vatproof.listed`, moved by the append itself, says which a key has. So what was answered is there. */
+import { DateTime, Effect, Layer, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { ReceiptIssued, receiptList, receiptStream, summaryOf } from "#domain/Receipt.ts"
+import { ReceiptNotFound, type ReceiptPageRequest, Receipts } from "#domain/Receipts.ts"
+import { logId } from "#events/Append.ts"
+import * as Catalogue from "#events/Catalogue.ts"
+import { EventStore } from "#events/EventStore.ts"
+import * as StoreAccess from "#events/StoreAccess.ts"
+
+const patience = "3 seconds"
+const decodeIssued = Catalogue.decoder(ReceiptIssued)
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const events = yield* EventStore
+
+  const find = Effect.fn("Receipts.find")(function* (keyId: string, receiptId: string) {
+    const [event] = yield* events.readStream(receiptStream(receiptId), 0, 1)
+    if (event === undefined || event.type !== ReceiptIssued.type) return yield* new ReceiptNotFound({ receiptId })
+    const { answer, key_id, receipt } = yield* decodeIssued(event.data)
+    if (key_id !== keyId) return yield* new ReceiptNotFound({ receiptId })
+    const { http_status, request, response, response_sha256 } = answer.evidence
+    return {
+      receipt,
+      position: event.position,
+      recordedAt: event.recorded_at,
+      evidence: { request, response, responseSha256: response_sha256, httpStatus: http_status },
+      bzstStatus: answer.code ?? "",
+      bzstAnsweredAt: DateTime.formatIso(answer.answered_at)
+    }
+  })
+
+  const findPage = SqlSchema.findAll({
+    Request: Schema.Struct({ list: Schema.String, before: Schema.Int, limit: Schema.Int }),
+    Result: Schema.Struct({ position: Schema.BigInt, data: Schema.String }),
+    execute: ({ before, limit, list }) => sql`SELECT e.position, e.data FROM (
+        SELECT position FROM vatproof.listed WHERE log_id = ${logId} AND list = ${list} AND position < ${BigInt(before)}
+        ORDER BY position DESC LIMIT ${limit}) AS l
+      JOIN vatproof.events e ON e.log_id = ${logId} AND e.position = l.position ORDER BY e.position DESC`
+  })
+
+  const page = Effect.fn("Receipts.page")(function* ({ before, keyId, limit, targetVatId }: ReceiptPageRequest) {
+    const list = receiptList(keyId, targetVatId)
+    // One more than asked for tells whether there is another page.
+    const rows = yield* findPage({ list, before: before ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }).pipe(
+      StoreAccess.patiently(patience)
+    )
+    const shown = rows.slice(0, limit)
+    const receipts = yield* Effect.forEach(shown, (row) =>
+      Effect.map(decodeIssued(row.data), ({ receipt }) => summaryOf(receipt))
+    )
+    const last = shown.at(-1)
+    return { receipts, next: rows.length > limit && last !== undefined ? Number(last.position) : null }
+  })
+
+  return Receipts.of({ find, page })
+})
+
+export const layer = Layer.effect(Receipts, make)

@@ -1,0 +1,36 @@
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { receiptList } from "#domain/Receipt.ts"
+import { Receipts } from "#domain/Receipts.ts"
+import { parse } from "#domain/VatId.ts"
+import { Api } from "#http/Api.ts"
+import { CurrentKey } from "#http/Authentication.ts"
+import * as Cursor from "#http/Cursor.ts"
+import * as Errors from "#http/Errors.ts"
+import { defaultLimit } from "#http/ReceiptsApi.ts"
+
+export const layer = HttpApiBuilder.group(
+  Api,
+  "receipts",
+  Effect.fnUntraced(function* (handlers) {
+    const receipts = yield* Receipts
+    const cursors = yield* Cursor.make
+
+    return handlers.handleAll({
+      get: Effect.fnUntraced(function* ({ params }) {
+        const { keyId } = yield* CurrentKey
+        const { receipt } = yield* receipts.find(keyId, params.receipt_id)
+        return receipt
+      }, Errors.respond),
+      list: Effect.fnUntraced(function* ({ query }) {
+        const { keyId } = yield* CurrentKey
+        const { cursor, limit = defaultLimit, target_vat_id } = query
+        const targetVatId = target_vat_id === undefined ? null : (yield* Effect.fromResult(parse(target_vat_id))).value
+        const list = receiptList(keyId, targetVatId)
+        const before = cursor === undefined ? null : yield* cursors.decode(list, cursor)
+        const page = yield* receipts.page({ keyId, targetVatId, before, limit })
+        return { data: page.receipts, next_cursor: page.next === null ? null : cursors.encode(list, page.next) }
+      }, Errors.respond)
+    })
+  })
+)

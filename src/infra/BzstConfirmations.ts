@@ -1,0 +1,58 @@
+/** Qualified confirmations from the BZSt (DECISIONS 25, 26): one live question, never repeated by us. */
+import { Clock, DateTime, Effect, Layer } from "effect"
+import { type ConfirmationQuestion, ConfirmationRefusal, ConfirmationSource, type Confirmed } from "#domain/ConfirmationSource.ts"
+import { SourcesUnavailable } from "#domain/Sources.ts"
+import type { Attempt, SourceFailure } from "#domain/Verdict.ts"
+import { Bzst, type BzstAnswer } from "#infra/Bzst.ts"
+import { evatrStatuses } from "#infra/EvatrStatus.ts"
+import { GuardedSources } from "#infra/GuardedSources.ts"
+
+/** When to come back if the source does not say. */
+const retryAfterSeconds = 10
+
+export const layer = Layer.effect(
+  ConfirmationSource,
+  Effect.gen(function* () {
+    const bzst = yield* Bzst
+    const guarded = yield* GuardedSources
+
+    const confirm = Effect.fn("ConfirmationSource.confirm")(function* (question: ConfirmationQuestion) {
+      const started = yield* Clock.currentTimeMillis
+      const attempt = Effect.fnUntraced(function* (outcome: Attempt["outcome"], code: string | null) {
+        const duration_ms = (yield* Clock.currentTimeMillis) - started
+        return { source: "bzst" as const, outcome, code, started_at: DateTime.makeUnsafe(started), duration_ms }
+      })
+      return yield* guarded.bzst.through(question.vatId, bzst.ask(question)).pipe(
+        Effect.flatMap((answer) => Effect.map(attempt("answered", answer.status), (made) => confirmedBy(answer, [made]))),
+        Effect.catchTag("SourceFailure", (failure) =>
+          Effect.flatMap(attempt(failure.reason, failure.code), (made) => Effect.fail(failed(failure, [made])))
+        )
+      )
+    })
+
+    return { confirm }
+  })
+)
+
+const confirmedBy = (bzstAnswer: BzstAnswer, attempts: ReadonlyArray<Attempt>): Confirmed => {
+  const { city_match, name_match, request_id, status: _, street_match, zip_match, ...answer } = bzstAnswer
+  return {
+    answer,
+    requestId: request_id,
+    letters: { name: name_match, street: street_match, zip: zip_match, city: city_match },
+    attempts
+  }
+}
+
+/** A refusal is final and says so; everything else is a source that cannot answer now. */
+const failed = (failure: SourceFailure, attempts: ReadonlyArray<Attempt>) => {
+  const code = failure.code ?? failure.reason
+  const meaning = evatrStatuses.get(code)?.meaning
+  if (failure.reason === "refused") return new ConfirmationRefusal({ code, meaning: meaning ?? "it refused", attempts })
+  const said = meaning === undefined ? code : `${code}: ${meaning}`
+  return new SourcesUnavailable({
+    message: `The BZSt gave no confirmation (${said}). This says nothing about the VAT ID`,
+    attempts,
+    retryAfterSeconds: failure.retry_after_s ?? retryAfterSeconds
+  })
+}
