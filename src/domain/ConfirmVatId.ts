@@ -46,26 +46,15 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
   })
 
   const issue = Effect.fnUntraced(function* (asked: ConfirmationRequest, confirmed: Confirmed) {
-    const { answer, attempts, letters } = confirmed
-    const { caller, company, requester, vatId } = asked
+    const { answer, attempts } = confirmed
+    const { caller, vatId } = asked
     const issuedAt = yield* DateTime.now
-    const receipt: Receipts.Receipt = {
+    const receipt = receiptOf(asked, confirmed, {
       receipt_id: yield* newReceiptId(issuedAt),
-      target_vat_id: vatId.value,
-      requester_vat_id: requester.value,
-      input: Receipts.inputOf(company),
-      result: {
-        valid: answer.valid,
-        name_match: Receipts.wordOf(letters.name, company.name),
-        street_match: Receipts.wordOf(letters.street, company.street),
-        zip_match: Receipts.wordOf(letters.zip, company.zip),
-        city_match: Receipts.wordOf(letters.city, company.city),
-        ...(yield* officialNames(vatId))
-      },
-      bzst_request_id: confirmed.requestId,
       issued_at: issuedAt,
-      source: names.source
-    }
+      source: names.source,
+      ...(yield* officialNames(vatId))
+    })
     const event = Receipts.ReceiptIssued.make({ account_id: caller.accountId, key_id: caller.keyId, receipt, answer, attempts })
     const { usage } = yield* metering.recordFirst({
       caller,
@@ -104,6 +93,37 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
 
   return { confirm }
 })
+
+interface Issue {
+  readonly receipt_id: string
+  readonly issued_at: DateTime.Utc
+  readonly source: string
+  readonly official_name: string
+  readonly official_address: string
+}
+
+const receiptOf = (asked: ConfirmationRequest, { answer, letters, requestId }: Confirmed, issue: Issue): Receipts.Receipt => {
+  const { company, requester, vatId } = asked
+  const { issued_at, official_address, official_name, receipt_id, source } = issue
+  return {
+    receipt_id,
+    target_vat_id: vatId.value,
+    requester_vat_id: requester.value,
+    input: Receipts.inputOf(company),
+    result: {
+      valid: answer.valid,
+      name_match: Receipts.wordOf(letters.name, company.name),
+      street_match: Receipts.wordOf(letters.street, company.street),
+      zip_match: Receipts.wordOf(letters.zip, company.zip),
+      city_match: Receipts.wordOf(letters.city, company.city),
+      official_name,
+      official_address
+    },
+    bzst_request_id: requestId,
+    issued_at,
+    source
+  }
+}
 
 export class ConfirmVatId extends Context.Service<ConfirmVatId, Effect.Success<ReturnType<typeof make>>>()(
   "vatproof/domain/ConfirmVatId"
