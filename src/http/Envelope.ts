@@ -90,7 +90,9 @@ const withHeaders = Effect.fnUntraced(function* (
 ) {
   const usage = MutableRef.get(scope.usage)
   const window = MutableRef.get(scope.window)
-  const headers: Record<string, string> = { "x-request-id": requestId }
+  const headers: Record<string, string> = { "x-request-id": requestId, "x-content-type-options": "nosniff" }
+  // An answer is true for its moment: nobody but us may keep it, unless its endpoint says otherwise.
+  if (response.headers["cache-control"] === undefined) headers["cache-control"] = "no-store"
   if (usage !== null) {
     headers["x-service-usage"] = `${usage.used}/${usage.limit}`
     if (nearLimit(usage)) headers["x-service-upgrade"] = yield* Errors.UpgradeUrl

@@ -2,7 +2,7 @@
  * One official source behind its guards: one call for concurrent questions that are the same, a bound on calls under way, breakers
  * (DECISIONS 22). The guards belong to this replica alone.
  */
-import { Cache, Clock, Duration, Effect, Equal, Exit, Hash, Option, Ref, Semaphore } from "effect"
+import { Cache, Clock, Duration, Effect, Equal, Exit, Hash, Option, Queue, Ref, Semaphore } from "effect"
 import type { VatId } from "#domain/VatId.ts"
 import { type Answer, SourceFailure, type SourceName } from "#domain/Verdict.ts"
 import * as SourceBreaker from "#infra/SourceBreaker.ts"
@@ -41,6 +41,7 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Guar
   const slots = makeSlots(options.concurrentPerMemberState)
   const pausedUntil = yield* Ref.make(0)
   const lastLiveFailure = yield* Ref.make(0)
+  const troubles = yield* Queue.sliding<number>(1)
 
   const isPaused = Effect.zipWith(Clock.currentTimeMillis, Ref.get(pausedUntil), (now, until) => now < until)
 
@@ -49,7 +50,10 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Guar
     // What is only this question's own fault says nothing about the source.
     const reason = failure !== null && failure.scope !== "question" ? failure.reason : null
     yield* health.observe({ durationMs, reason })
-    if (reason !== null) yield* Ref.set(lastLiveFailure, ended)
+    if (reason !== null) {
+      yield* Ref.set(lastLiveFailure, ended)
+      yield* Queue.offer(troubles, ended)
+    }
     if (reason === "blocked") {
       yield* Ref.set(pausedUntil, ended + Duration.toMillis(blockedPause))
       yield* Effect.logError(`${source} bars this service's address; it is not asked for ${Duration.format(blockedPause)}`)
@@ -92,6 +96,8 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Guar
     ask: (question: GuardedQuestion) => Cache.get(flights, new Flight(question)),
     through,
     probe,
+    /** Ends when a live call has failed since the last time. */
+    trouble: Effect.asVoid(Queue.take(troubles)),
     /** Whether a question about this VAT ID would be refused without a call. */
     refuses: ({ memberState }: VatId) =>
       Effect.zipWith(isUnavailable, breaker.isMemberStateOpen(memberState.prefix), (unavailable, open) => unavailable || open),

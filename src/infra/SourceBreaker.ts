@@ -3,50 +3,63 @@ import { Duration, Effect, Exit, Option, Schedule } from "effect"
 import { CircuitBreaker } from "effect/persistence"
 import { SourceFailure, type SourceName } from "#domain/Verdict.ts"
 
-/** This many failures in a row open a breaker, for 5 s at first and at most 20 s, so that traffic is back soon after the source. */
-const failuresToOpen = 3
+/**
+ * This many failures in a row open a breaker. A source that failed once is probed at once, so two are enough to tell an outage from a
+ * mishap; a register behind it has no probe.
+ */
+const failuresToOpen = { source: 2, memberState: 3 }
+/** An open circuit lets a call through after 5 s at first and at most 20 s, so that traffic is back soon after the source. */
 const openDuration = Schedule.min([Schedule.exponential("5 seconds"), Schedule.spaced("20 seconds")])
 
 export const make = Effect.fnUntraced(function* (source: SourceName) {
-  const breaker = yield* CircuitBreaker.make({ tripPolicy: CircuitBreaker.consecutive(failuresToOpen), openDuration }).pipe(
-    Effect.provide(CircuitBreaker.layerStoreMemory())
-  )
+  const sourceBreaker = yield* makeBreaker(failuresToOpen.source)
+  const registers = yield* makeBreaker(failuresToOpen.memberState)
 
-  /** Lets a call pass unless the circuit is open; `classify` tells what a failure says about the health of what is behind it. */
+  /** Lets a call pass unless the circuit is open; `classify` tells what its end says about the health of what is behind it. */
   const behind =
-    (key: string, classify: (failure: SourceFailure) => CircuitBreaker.Outcome) =>
+    (breaker: CircuitBreaker.CircuitBreaker, key: string, classify: (failure: SourceFailure | null) => CircuitBreaker.Outcome) =>
     <A>(call: Effect.Effect<A, SourceFailure>) =>
       breaker
         .execute(call, {
           key,
-          classify: (exit: Exit.Exit<A, SourceFailure>) =>
-            Option.match(Exit.findErrorOption(exit), { onNone: () => CircuitBreaker.success, onSome: classify })
+          classify: (exit: Exit.Exit<A, SourceFailure>) => classify(Option.getOrNull(Exit.findErrorOption(exit)))
         })
         .pipe(Effect.catchTag("CircuitBreakerError", () => Effect.fail(circuitOpen(source))))
 
-  const stateOf = (key: string) => breaker.state(key).pipe(Effect.catchTag("CircuitBreakerError", Effect.die))
+  const stateOf = (breaker: CircuitBreaker.CircuitBreaker, key: string) =>
+    breaker.state(key).pipe(Effect.catchTag("CircuitBreakerError", Effect.die))
+  const isSourceOpen = Effect.map(stateOf(sourceBreaker, source), (state) => state._tag !== "Closed")
 
   return {
     /** Guards a call by the source's breaker: only failures of the source as a whole count. */
-    source: behind(source, ofScope("source", CircuitBreaker.success)),
+    source: behind(sourceBreaker, source, ofScope("source", CircuitBreaker.success)),
     /** Guards a call by the breaker of a member state's register. */
-    memberState: (prefix: string) => behind(`${source}/${prefix}`, ofScope("member_state", CircuitBreaker.ignored)),
-    /** Guards a probe: every failure of it counts. */
-    probe: behind(source, () => CircuitBreaker.failure()),
-    isSourceOpen: Effect.map(stateOf(source), (state) => state._tag !== "Closed"),
-    isMemberStateOpen: (prefix: string) => Effect.map(stateOf(`${source}/${prefix}`), (state) => state._tag !== "Closed"),
+    memberState: (prefix: string) => behind(registers, prefix, ofScope("member_state", CircuitBreaker.ignored)),
+    /** Guards a probe: every failure of it counts, but its success undoes no failure of a live call while the circuit is closed. */
+    probe: Effect.fnUntraced(function* <A>(call: Effect.Effect<A, SourceFailure>) {
+      const success = (yield* isSourceOpen) ? CircuitBreaker.success : CircuitBreaker.ignored
+      return yield* behind(sourceBreaker, source, (failure) => (failure === null ? success : CircuitBreaker.failure()))(call)
+    }),
+    isSourceOpen,
+    isMemberStateOpen: (prefix: string) => Effect.map(stateOf(registers, prefix), (state) => state._tag !== "Closed"),
     /** Seconds until an open circuit lets a call through again; null where it is not open. */
-    opensInSeconds: Effect.map(stateOf(source), (state) =>
+    opensInSeconds: Effect.map(stateOf(sourceBreaker, source), (state) =>
       state._tag === "Open" ? Math.ceil(Duration.toSeconds(state.retryAfter)) : null
     )
   }
 })
 
+const makeBreaker = (failures: number) =>
+  CircuitBreaker.make({ tripPolicy: CircuitBreaker.consecutive(failures), openDuration }).pipe(
+    Effect.provide(CircuitBreaker.layerStoreMemory())
+  )
+
 /** Not asked, because it failed so often just now. */
 export const circuitOpen = (source: SourceName) =>
   new SourceFailure({ source, reason: "circuit_open", code: null, scope: "question", retry: "never" })
 
-const ofScope = (scope: SourceFailure["scope"], otherwise: CircuitBreaker.Outcome) => (failure: SourceFailure) => {
+const ofScope = (scope: SourceFailure["scope"], otherwise: CircuitBreaker.Outcome) => (failure: SourceFailure | null) => {
+  if (failure === null) return CircuitBreaker.success
   if (failure.scope === scope) return CircuitBreaker.failure()
   // A question that was not asked says nothing.
   return failure.reason === "saturated" || failure.reason === "circuit_open" ? CircuitBreaker.ignored : otherwise

@@ -1,5 +1,5 @@
 /** Asks the sources how they are in the background, and records when that changes (DECISIONS 24). */
-import { Clock, Effect, MutableRef, Result, Schedule } from "effect"
+import { Clock, Effect, MutableRef, Option, Result } from "effect"
 import {
   SourceDegraded,
   SourceRecovered,
@@ -14,12 +14,15 @@ import { type FailureReason, SourceFailure, type SourceName } from "#domain/Verd
 interface Probed {
   readonly source: SourceName
   readonly probe: Effect.Effect<void>
+  readonly trouble: Effect.Effect<void>
   readonly status: Effect.Effect<SourceStatus & { readonly reason: FailureReason | null }>
 }
 
-/** Every 5 s the states are compared; a source that is well is probed every 30 s only, one in trouble each time. */
-const tick = "5 seconds"
+/** The states are compared every 5 s and after each failed call; a source that is well is probed every 30 s, one in trouble each time. */
+const tickMs = 5_000
 const restMs = 30_000
+/** However many calls fail, probes keep this distance. */
+const troubledMs = 1_000
 
 /** Runs in the background for as long as its scope. */
 export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, replica: string) {
@@ -28,9 +31,10 @@ export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, 
   const watch = Effect.fnUntraced(function* (source: Probed) {
     const known = MutableRef.make<SourceState>("operational")
     const probedAt = MutableRef.make(0)
-    const turn = Effect.gen(function* () {
+    const turn = Effect.fnUntraced(function* (troubled: boolean) {
       const now = yield* Clock.currentTimeMillis
-      if (known.current !== "operational" || now - probedAt.current >= restMs) {
+      const due = known.current === "operational" ? restMs : tickMs
+      if (now - probedAt.current >= (troubled ? troubledMs : due)) {
         MutableRef.set(probedAt, now)
         yield* source.probe
       }
@@ -42,9 +46,11 @@ export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, 
       yield* Effect.logInfo(`${source.source} is ${state}`).pipe(Effect.annotateLogs({ source: source.source, state, reason }))
     })
     // A database that is away for a moment must not end the watch: the change is recorded at the next turn.
-    yield* turn.pipe(
-      Effect.catchTag("StoreUnavailable", () => Effect.void),
-      Effect.repeat(Schedule.spaced(tick))
+    const safeTurn = (troubled: boolean) => turn(troubled).pipe(Effect.catchTag("StoreUnavailable", () => Effect.void))
+    yield* safeTurn(false)
+    yield* Effect.timeoutOption(source.trouble, tickMs).pipe(
+      Effect.flatMap((trouble) => safeTurn(Option.isSome(trouble))),
+      Effect.forever
     )
   })
 
