@@ -31,14 +31,6 @@ CREATE TABLE vatproof.contacts (
 COMMENT ON TABLE vatproof.contacts IS 'Personal data of accounts, apart from the log so that it can be erased.';
 COMMENT ON COLUMN vatproof.contacts.email_key IS 'The address in lower case: addresses are compared without regard to case.';
 
--- Counters of calls in a window of time, shared by all replicas. They are limits, not facts: a crash may lose the last instants.
-CREATE TABLE vatproof.rate_windows (
-  bucket text COLLATE "C" PRIMARY KEY,
-  taken bigint NOT NULL,
-  ends_at timestamptz NOT NULL
-) WITH (fillfactor = 50);
-CREATE INDEX rate_windows_ends_at ON vatproof.rate_windows (ends_at);
-
 -- Takes one place in each bucket and says how many are taken with it. A window starts with its first call.
 CREATE FUNCTION vatproof.take(p_bucket text[], p_window_ms bigint[])
 RETURNS TABLE (ord bigint, taken bigint, ends_in_ms bigint) LANGUAGE plpgsql SECURITY DEFINER

@@ -14,7 +14,7 @@ COMMENT ON TABLE vatproof.projections IS 'How far each projection has followed t
 COMMENT ON COLUMN vatproof.projections.position IS 'The next position to apply: everything below it is in the table.';
 COMMENT ON COLUMN vatproof.projections.version IS 'Version of the rules that filled the table; older than the program''s means that a rebuild is due.';
 
-CREATE TABLE vatproof.event_index (
+CREATE TABLE vatproof.event_places (
   log_id smallint NOT NULL,
   position bigint NOT NULL,
   type text COLLATE "C" NOT NULL,
@@ -23,11 +23,11 @@ CREATE TABLE vatproof.event_index (
   receipt_id text COLLATE "C",
   PRIMARY KEY (log_id, position)
 );
-CREATE INDEX event_index_type ON vatproof.event_index (log_id, type, position);
-CREATE INDEX event_index_account ON vatproof.event_index (log_id, account_id, position) WHERE account_id IS NOT NULL;
-CREATE INDEX event_index_vat_id ON vatproof.event_index (log_id, vat_id, position) WHERE vat_id IS NOT NULL;
-CREATE INDEX event_index_receipt ON vatproof.event_index (log_id, receipt_id, position) WHERE receipt_id IS NOT NULL;
-COMMENT ON TABLE vatproof.event_index IS 'Where to look in the log: the positions of the events of a type, an account, a VAT ID, a receipt. A projection.';
+CREATE INDEX event_places_type ON vatproof.event_places (log_id, type, position);
+CREATE INDEX event_places_account ON vatproof.event_places (log_id, account_id, position) WHERE account_id IS NOT NULL;
+CREATE INDEX event_places_vat_id ON vatproof.event_places (log_id, vat_id, position) WHERE vat_id IS NOT NULL;
+CREATE INDEX event_places_receipt ON vatproof.event_places (log_id, receipt_id, position) WHERE receipt_id IS NOT NULL;
+COMMENT ON TABLE vatproof.event_places IS 'Where to look in the log: the positions of the events of a type, an account, a VAT ID, a receipt. A projection.';
 
 -- Where a moment lies in the log: the first position that was recorded at it or later, the head if there is none. Positions are dense
 -- and recorded_at never falls, so this needs no index: thirty looks into a log of a thousand million events.
@@ -93,12 +93,12 @@ REVOKE ALL ON FUNCTION vatproof.position_at, vatproof.begin_rebuild, vatproof.fi
 DO $$
 BEGIN
   IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'vatproof_service') THEN
-    GRANT SELECT, INSERT, UPDATE ON vatproof.projections, vatproof.event_index TO vatproof_service;
+    GRANT SELECT, INSERT, UPDATE ON vatproof.projections, vatproof.event_places TO vatproof_service;
     GRANT EXECUTE ON FUNCTION vatproof.position_at TO vatproof_service;
   END IF;
   IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'vatproof_owner') AND pg_has_role(current_user, 'vatproof_owner', 'MEMBER') THEN
     ALTER TABLE vatproof.projections OWNER TO vatproof_owner;
-    ALTER TABLE vatproof.event_index OWNER TO vatproof_owner;
+    ALTER TABLE vatproof.event_places OWNER TO vatproof_owner;
     ALTER FUNCTION vatproof.position_at OWNER TO vatproof_owner;
     ALTER FUNCTION vatproof.begin_rebuild OWNER TO vatproof_owner;
     ALTER FUNCTION vatproof.finish_rebuild OWNER TO vatproof_owner;

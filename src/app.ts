@@ -1,39 +1,70 @@
 /** The layer graph: what is made of what. Nothing else composes layers. */
-import { NodeHttpClient } from "@effect/platform-node"
-import { ByteSize, Duration, Effect, Layer, Option, Path } from "effect"
+import { NodeCrypto, NodeHttpClient } from "@effect/platform-node"
+import { Array as Arr, ByteSize, Duration, Effect, FileSystem, Layer, Option, Path, Schema } from "effect"
 import { HttpIncomingMessage, HttpRouter } from "effect/http"
+import { ApiKeys } from "#domain/ApiKeys.ts"
+import { ChangePlan } from "#domain/ChangePlan.ts"
 import { ConfirmVatId } from "#domain/ConfirmVatId.ts"
+import { LogIn } from "#domain/LogIn.ts"
 import { Plans } from "#domain/Plan.ts"
 import { RegisterAgent } from "#domain/RegisterAgent.ts"
+import { SignUp } from "#domain/SignUp.ts"
+import { RepeatAnswer } from "#domain/RepeatAnswer.ts"
 import { ValidateVatId } from "#domain/ValidateVatId.ts"
+import { VerificationRequests } from "#domain/VerificationRequests.ts"
+import { VerifyEmail } from "#domain/VerifyEmail.ts"
 import { EventStore } from "#events/EventStore.ts"
 import * as KeyedHash from "#events/KeyedHash.ts"
+import { LogCrypto } from "#events/log/LogCrypto.ts"
+import { LogSigner } from "#events/LogSigner.ts"
+import * as Notary from "#events/Notary.ts"
+import { Projections } from "#events/Projections.ts"
+import * as EventPlaces from "#events/projections/EventPlaces.ts"
+import { TreeStore } from "#events/TreeStore.ts"
 import * as SourceLog from "#events/SourceLog.ts"
 import * as Meters from "#events/Meters.ts"
+import * as Outbox from "#events/Outbox.ts"
+import * as AccountDirectory from "#events/projections/AccountDirectory.ts"
 import * as Accounts from "#events/projections/Accounts.ts"
 import * as Answers from "#events/projections/Answers.ts"
+import * as Auditors from "#events/projections/Auditors.ts"
+import * as AuditTrail from "#events/projections/AuditTrail.ts"
 import * as Callers from "#events/projections/Callers.ts"
+import * as KeyDirectory from "#events/projections/KeyDirectory.ts"
+import * as Logins from "#events/projections/Logins.ts"
 import * as Receipts from "#events/projections/Receipts.ts"
+import * as UsageAudit from "#events/projections/UsageAudit.ts"
+import * as VerificationTokens from "#events/VerificationTokens.ts"
 import { TrustedProxies } from "#http/ClientAddress.ts"
 import * as Envelope from "#http/Envelope.ts"
 import { UpgradeUrl } from "#http/Errors.ts"
 import * as Routes from "#http/Routes.ts"
-import { AppConfig, requesterOf } from "#infra/AppConfig.ts"
+import * as AccessTokens from "#infra/AccessTokens.ts"
+import { AppConfig, InvalidSetting, publicUrlOf, requesterOf } from "#infra/AppConfig.ts"
 import * as Bzst from "#infra/Bzst.ts"
 import * as BzstConfirmations from "#infra/BzstConfirmations.ts"
 import * as DisposableDomains from "#infra/DisposableDomains.ts"
+import * as Draining from "#infra/Draining.ts"
 import * as EmbeddedPostgres from "#infra/EmbeddedPostgres.ts"
 import * as GuardedSources from "#infra/GuardedSources.ts"
 import * as Hashing from "#infra/Hashing.ts"
 import * as HttpListener from "#infra/HttpListener.ts"
+import * as KeptSecret from "#infra/KeptSecret.ts"
+import * as Mail from "#infra/Mail.ts"
+import * as MailFiles from "#infra/MailFiles.ts"
 import * as Maintenance from "#events/Maintenance.ts"
 import * as Migrations from "#infra/Migrations.ts"
+import { logCrypto } from "#infra/LogCrypto.ts"
+import * as NotaryFiles from "#infra/NotaryFiles.ts"
+import * as Passwords from "#infra/Passwords.ts"
 import * as Postgres from "#infra/Postgres.ts"
 import * as Protection from "#infra/Protection.ts"
 import * as Randomness from "#infra/Randomness.ts"
 import * as RateLimits from "#events/RateLimits.ts"
+import * as ReceiptPdf from "#infra/ReceiptPdf.ts"
 import * as SourceFailover from "#infra/SourceFailover.ts"
 import * as Vies from "#infra/Vies.ts"
+import * as Workers from "#infra/Workers.ts"
 
 /** The authorities' own addresses (UPSTREAMS, read 2026-11). */
 const liveSources = {
@@ -62,7 +93,8 @@ const databaseUrl = Effect.fnUntraced(function* (mode: "own" | "attach") {
 /** Connections of the service on a migrated database. */
 const database = Layer.unwrap(
   Effect.gen(function* () {
-    const url = yield* databaseUrl("own")
+    // A worker's database belongs to the process that started it.
+    const url = yield* databaseUrl(Workers.isWorker ? "attach" : "own")
     const migrated = Migrations.layer.pipe(Layer.provide(Postgres.layerAdministrator({ url, maxConnections: 2 })))
     return Postgres.layer({ url, maxConnections }).pipe(Layer.provideMerge(migrated))
   })
@@ -76,6 +108,30 @@ export const migrate = Effect.scoped(
   })
 )
 
+/** There is no database that a command could work on, or it is not the one of this version. */
+export class DatabaseNotReady extends Schema.TaggedError<DatabaseNotReady>()("DatabaseNotReady", { message: Schema.String }) {}
+
+/** Connections of an operator's command, beside a running service or without one. It changes no schema and makes no database. */
+const existingDatabase = Layer.unwrap(
+  Effect.gen(function* () {
+    const { dataDir, databaseUrl: given } = yield* AppConfig
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const directory = path.resolve(dataDir, "postgres")
+    if (Option.isNone(given) && !(yield* fs.exists(directory))) {
+      const message = `There is no database in ${directory}: start the service first, or set DATA_DIR or DATABASE_URL as it has them`
+      return yield* new DatabaseNotReady({ message })
+    }
+    const url = yield* databaseUrl("attach")
+    const missing = yield* Effect.provide(Migrations.pending(), Postgres.layerAdministrator({ url, maxConnections: 1 }))
+    if (missing.length > 0) {
+      const message = `The database is older than this version: run "vatproof migrate" first (${missing.join(", ")})`
+      return yield* new DatabaseNotReady({ message })
+    }
+    return Postgres.layer({ url, maxConnections: 2 })
+  })
+)
+
 const plans = Layer.effect(
   Plans,
   Effect.gen(function* () {
@@ -84,17 +140,71 @@ const plans = Layer.effect(
   })
 )
 
+/** Mails go to SMTP_URL, or into a folder without it. */
+const mailer = Layer.unwrap(
+  Effect.gen(function* () {
+    const config = yield* AppConfig
+    const path = yield* Path.Path
+    const publicUrl = publicUrlOf(config)
+    const host = new URL(publicUrl).hostname
+    const domain = /\.[a-z]/iu.test(host) ? host : "localhost"
+    const from = Option.getOrElse(config.mailFrom, () => `no-reply@${domain}`)
+    const letterhead = { from, publicUrl, serviceName: config.serviceName }
+    if (Option.isNone(config.smtpUrl)) {
+      return MailFiles.layer({ ...letterhead, directory: path.resolve(config.dataDir, "outbox") })
+    }
+    if (Option.isNone(config.mailFrom)) yield* Effect.logWarning(`MAIL_FROM is not set: mails are sent as ${from}`)
+    return Mail.layer({ ...letterhead, url: config.smtpUrl.value, name: domain === "localhost" ? undefined : domain })
+  })
+)
+
+/** The secrets of access tokens: JWT_SECRET, or one that is made once and kept beside the embedded database. */
+const jwtSecrets = Effect.gen(function* () {
+  const config = yield* AppConfig
+  if (Option.isSome(config.jwtSecrets)) return config.jwtSecrets.value
+  if (Option.isSome(config.databaseUrl)) {
+    const message = "JWT_SECRET is needed with DATABASE_URL: every replica signs with the same one, of 32 characters or more"
+    return yield* new InvalidSetting({ message })
+  }
+  const path = yield* Path.Path
+  return Arr.of(yield* KeptSecret.make(path.resolve(config.dataDir), "jwt-secret"))
+})
+
+/** How people prove who they are. It is built first: without it nothing need start. */
+const credentials = Layer.unwrap(
+  Effect.gen(function* () {
+    const { serviceName } = yield* AppConfig
+    return AccessTokens.layer({ issuer: serviceName, secrets: yield* jwtSecrets })
+  })
+).pipe(Layer.merge(Passwords.layer.pipe(Layer.provide(NodeCrypto.layerKdf))), Layer.provide(Randomness.layer))
+
 const stores = Layer.mergeAll(
+  Outbox.layer(Outbox.usualPace).pipe(Layer.provide(mailer)),
   Meters.layer,
   SourceLog.layer,
   Answers.layer,
   Callers.layer,
+  Auditors.layer,
   Accounts.layer,
+  KeyDirectory.layer,
+  Logins.layer,
+  VerificationTokens.layer,
   Receipts.layer,
   RateLimits.layer
 ).pipe(
   Layer.provideMerge(Layer.merge(EventStore.layer, KeyedHash.layer)),
   Layer.provideMerge(Layer.mergeAll(plans, Hashing.layer, DisposableDomains.layer, Randomness.layer))
+)
+
+/** What the operator's commands work with. */
+export const operations = Layer.mergeAll(
+  AccountDirectory.layer,
+  UsageAudit.layer,
+  Layer.merge(ChangePlan.layer, ApiKeys.layer).pipe(Layer.provide(Layer.merge(Accounts.layer, KeyDirectory.layer)))
+).pipe(
+  Layer.provide(EventStore.layer),
+  Layer.provide(Layer.mergeAll(plans, Hashing.layer, Randomness.layer)),
+  Layer.provide(existingDatabase)
 )
 
 const sources = (defaults: DefaultSources) =>
@@ -118,7 +228,15 @@ const useCases = Layer.unwrap(
     const freshness = { valid: Duration.hours(24), invalid: config.cacheTtlInvalid, stale: config.staleMaxAge }
     const names = { prefix: config.receiptPrefix, source: `${config.serviceName}-issued` }
     const validation = ValidateVatId.layer({ freshness, countries: config.confirmationCountries })
-    return Layer.merge(validation, RegisterAgent.layer(config.registrationsPerDay)).pipe(Layer.provide(ConfirmVatId.layer(names)))
+    return Layer.mergeAll(
+      validation.pipe(Layer.provide(ConfirmVatId.layer(names))),
+      RepeatAnswer.layer(freshness),
+      RegisterAgent.layer(config.registrationsPerDay),
+      SignUp.layer(config.signupsPerDay).pipe(Layer.provide(VerificationRequests.layer)),
+      VerifyEmail.layer,
+      LogIn.layer(config.loginFailuresPer15Min),
+      ApiKeys.layer
+    )
   })
 )
 
@@ -128,18 +246,53 @@ const maxBodySize = Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.kibi
 const http = Layer.unwrap(
   Effect.gen(function* () {
     const config = yield* AppConfig
-    const publicUrl = Option.getOrElse(config.publicUrl, () => `http://${config.host}:${config.port}`)
-    const upgradeUrl = Option.getOrElse(config.upgradeUrl, () => `${publicUrl}/docs`)
-    return HttpRouter.serve(Layer.merge(Routes.layer, Envelope.layer), { disableLogger: true, disableListenLog: true }).pipe(
-      Layer.provide(HttpListener.layer({ host: config.host, port: config.port })),
+    const upgradeUrl = Option.getOrElse(config.upgradeUrl, () => `${publicUrlOf(config)}/docs`)
+    const { host, port, shutdownDelay, shutdownGrace: grace } = config
+    const listening = HttpRouter.serve(Layer.merge(Routes.layer, Envelope.layer), { disableLogger: true, disableListenLog: true })
+    return Draining.layerBeforeStop(shutdownDelay).pipe(
+      Layer.provide(listening),
+      Layer.provide(HttpListener.layer({ host, port, grace })),
       Layer.provide([
         maxBodySize,
+        ReceiptPdf.layer,
         Layer.succeed(UpgradeUrl, upgradeUrl),
         Layer.succeed(TrustedProxies, { count: config.trustedProxies })
       ])
     )
   })
 )
+
+/** The log's Merkle tree, and who signs it. */
+const signedTree = Layer.unwrap(
+  Effect.gen(function* () {
+    const config = yield* AppConfig
+    const host = Option.map(config.publicUrl, (url) => new URL(url).host)
+    const name = `${Option.getOrElse(host, () => config.serviceName)}/log/0`
+    return LogSigner.layer({ secret: yield* NotaryFiles.findKey, name })
+  })
+).pipe(
+  Layer.provideMerge(TreeStore.layer),
+  Layer.provideMerge(Layer.succeed(LogCrypto, logCrypto)),
+  Layer.provide(Randomness.layer)
+)
+
+/** Signs the log, if there is a key to sign with. */
+const notary = Layer.unwrap(
+  Effect.gen(function* () {
+    const { signer } = yield* LogSigner
+    if (Option.isNone(signer)) {
+      yield* Effect.logWarning(
+        "The log is not signed, so nothing proves that it was not altered: make a key with `npm run vatproof -- notary key` and set NOTARY_KEY or NOTARY_KEY_FILE"
+      )
+      return Layer.empty
+    }
+    const memory = yield* NotaryFiles.memory(signer.value.id)
+    return Notary.layer({ ...memory, signer: signer.value })
+  })
+)
+
+/** What follows the log by itself, and what is read from it. */
+const audit = Layer.merge(notary, AuditTrail.layer).pipe(Layer.provide(Projections.layer([EventPlaces.definition])))
 
 /** The whole service. It listens as soon as the layer is built, and stops with it: first the requests, last the database. */
 export const service = (defaults: DefaultSources = liveSources) =>
@@ -148,6 +301,24 @@ export const service = (defaults: DefaultSources = liveSources) =>
 
     Layer.provide(sources(defaults)),
     Layer.provide(Layer.merge(Maintenance.layer, Protection.layer)),
+    Layer.provide(audit),
     Layer.provide(stores),
-    Layer.provide(database)
+    Layer.provide(signedTree),
+    Layer.provide(database),
+    Layer.provide(credentials),
+    Layer.provide(Draining.layer)
   )
+
+/** The service in several processes that share its port. An embedded database belongs to this process, so it outlives each of them. */
+export const workers = (count: number) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { port, shutdownDelay, shutdownGrace } = yield* AppConfig
+      yield* databaseUrl("own")
+      const patience = Duration.sum(Duration.sum(shutdownDelay, shutdownGrace), closingTime)
+      yield* Workers.run({ count, port, patience })
+    })
+  )
+
+/** What a worker has to do after its last request: pending mails, telemetry, the database. */
+const closingTime = Duration.seconds(20)

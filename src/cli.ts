@@ -2,21 +2,38 @@
 import { Console, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as App from "#app/app.ts"
+import { accountCommands } from "#app/commands/AccountCommands.ts"
+import { keyCommands } from "#app/commands/KeyCommands.ts"
+import { usageCommands } from "#app/commands/UsageCommands.ts"
 import { AppConfig } from "#infra/AppConfig.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as Workers from "#infra/Workers.ts"
 
 /** The requester that the sandbox's BZSt knows: the BZSt's own published test number. */
 const sandboxRequester = "DE123456789"
+
+/** More processes than that are a typing error. */
+const maxWorkers = 64
 
 const address = Effect.map(AppConfig, ({ host, port }) => `http://${host.includes(":") ? `[${host}]` : host}:${port}`)
 
 const serve = Command.make(
   "serve",
-  {},
-  Effect.fnUntraced(function* () {
+  {
+    workers: Flag.Int("workers").pipe(
+      Flag.filter(
+        (count) => count >= 1 && count <= maxWorkers,
+        () => `Expected 1 to ${maxWorkers} workers`
+      ),
+      Flag.withDefault(1),
+      Flag.withDescription("Processes that share the port: one for each core of the machine")
+    )
+  },
+  Effect.fnUntraced(function* ({ workers }) {
+    if (workers > 1 && !Workers.isWorker) return yield* App.workers(workers)
     const base = yield* address
     const ready = Layer.effectDiscard(Effect.logInfo(`Vatproof listens on ${base}, docs: ${base}/docs`))
-    yield* Layer.launch(ready.pipe(Layer.provide(App.service())))
+    return yield* Layer.launch(ready.pipe(Layer.provide(App.service())))
   })
 ).pipe(Command.withDescription("Run the service with the official sources, VIES and BZSt"))
 
@@ -70,5 +87,5 @@ const migrate = Command.make(
 
 export const vatproof = Command.make("vatproof").pipe(
   Command.withDescription("EU VAT ID validation that keeps the proof"),
-  Command.withSubcommands([serve, sandbox, migrate])
+  Command.withSubcommands([serve, sandbox, migrate, accountCommands, keyCommands, usageCommands])
 )

@@ -2,7 +2,7 @@
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Cause, Console, Effect, Exit, Layer, Option, Predicate, type Runtime } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { Command } from "effect/cli"
+import { CliError, Command } from "effect/cli"
 import { vatproof } from "#app/cli.ts"
 import { interfaceVersion } from "#http/Api.ts"
 import * as AppConfig from "#infra/AppConfig.ts"
@@ -11,7 +11,11 @@ import * as AppConfig from "#infra/AppConfig.ts"
 const report = (cause: Cause.Cause<unknown>) =>
   Option.match(Cause.findErrorOption(cause), {
     onNone: () => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("vatproof failed", cause)),
-    onSome: (error) => Console.error(`vatproof: ${Predicate.isError(error) ? error.message : String(error)}`)
+    // Whatever is wrong with the command line stands above its help already.
+    onSome: (error) =>
+      CliError.isCliError(error)
+        ? Effect.void
+        : Console.error(`vatproof: ${Predicate.isError(error) ? error.message : String(error)}`)
   })
 
 /** An ordered stop is a success. */

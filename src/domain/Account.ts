@@ -1,7 +1,13 @@
-/** Accounts: who uses the service, on which plan. Contact data is no part of the facts: it can be erased, they cannot. */
-import { Schema } from "effect"
+/**
+ * Accounts: who uses the service, on which plan, with which keys. Contact data is no part of the facts: it can be erased, they cannot.
+ * The decisions are plain functions: the state is folded from the facts of the account's stream, time and ids arrive in the command.
+ */
+import { DateTime, Duration, Result, Schema } from "effect"
+import { ApiKeyIssued, ApiKeyRevoked } from "#domain/ApiKey.ts"
 import * as DomainEvent from "#domain/DomainEvent.ts"
 import { PlanName } from "#domain/Plan.ts"
+import { RateLimitExceeded } from "#domain/RateLimits.ts"
+import { billingPeriod } from "#domain/Usage.ts"
 
 /** The stream of an account. */
 export const accountStream = (accountId: string): string => `account-${accountId}`
@@ -12,3 +18,190 @@ export const AccountRegistered = DomainEvent.define(
   1,
   Schema.Struct({ account_id: Schema.String, plan: PlanName, with_email: Schema.Boolean, with_agent_id: Schema.Boolean })
 )
+
+/** An account was made by POST /v1/auth/signup, with an email address and a password. It cannot be used before EmailVerified. */
+export const AccountSignedUp = DomainEvent.define(
+  "AccountSignedUp",
+  1,
+  Schema.Struct({ account_id: Schema.String, plan: PlanName })
+)
+
+/** A mail was asked for that lets its reader confirm the account's address. */
+export const EmailVerificationRequested = DomainEvent.define(
+  "EmailVerificationRequested",
+  1,
+  Schema.Struct({ account_id: Schema.String })
+)
+
+/** The address counts as confirmed: by the link of a mail, or at once because no browser signed up (INTERFACE 3). */
+export const EmailVerified = DomainEvent.define(
+  "EmailVerified",
+  1,
+  Schema.Struct({ account_id: Schema.String, by: Schema.Literals(["mail", "non_browser"]) })
+)
+
+/** The operator put the account on a plan. `per_month` is a number of validations for this account alone; null means the plan's. */
+export const PlanChanged = DomainEvent.define(
+  "PlanChanged",
+  1,
+  Schema.Struct({ account_id: Schema.String, plan: PlanName, per_month: Schema.NullOr(Schema.Int) })
+)
+
+/** A key of an account. `prefix` is its public id. */
+export interface AccountKey {
+  readonly keyId: string
+  readonly prefix: string
+  readonly issuedAt: DateTime.Utc
+  readonly revoked: boolean
+}
+
+/** What decisions about an account depend on. */
+export interface AccountState {
+  readonly accountId: string
+  /** `perMonth` is set for this account alone; null means the plan's. */
+  readonly plan: PlanName
+  readonly perMonth: number | null
+  /** True for accounts that have a password: only they have an address to verify and people who log in. */
+  readonly signedUp: boolean
+  readonly verified: boolean
+  readonly verificationRequestedAt: DateTime.Utc | null
+  readonly keys: ReadonlyArray<AccountKey>
+}
+
+/** An account without a single fact. */
+export const noAccount = (accountId: string): AccountState => ({
+  accountId,
+  plan: "free",
+  perMonth: null,
+  signedUp: false,
+  verified: false,
+  verificationRequestedAt: null,
+  keys: []
+})
+
+/** The state after one more fact, which happened at `at`. */
+export const evolve = (state: AccountState, event: DomainEvent.DomainEvent, at: DateTime.Utc): AccountState => {
+  switch (event.type) {
+    case AccountRegistered.type:
+      return { ...state, plan: AccountRegistered.read(event).plan, verified: true }
+    case AccountSignedUp.type:
+      return { ...state, plan: AccountSignedUp.read(event).plan, signedUp: true }
+    case PlanChanged.type: {
+      const { per_month, plan } = PlanChanged.read(event)
+      return { ...state, plan, perMonth: per_month }
+    }
+    case EmailVerificationRequested.type:
+      return { ...state, verificationRequestedAt: at }
+    case EmailVerified.type:
+      return { ...state, verified: true }
+    case ApiKeyIssued.type: {
+      const { key_id, prefix } = ApiKeyIssued.read(event)
+      return { ...state, keys: [...state.keys, { keyId: key_id, prefix, issuedAt: at, revoked: false }] }
+    }
+    case ApiKeyRevoked.type: {
+      const { key_id } = ApiKeyRevoked.read(event)
+      return { ...state, keys: state.keys.map((key) => (key.keyId === key_id ? { ...key, revoked: true } : key)) }
+    }
+    default:
+      return state
+  }
+}
+
+/** How long a verification token is good, and how soon another mail may follow (DECISIONS 31). */
+export const tokenLifetime = Duration.hours(24)
+const betweenMails = Duration.minutes(10)
+
+/** The token is unknown, or was used already. */
+export class InvalidToken extends Schema.TaggedError<InvalidToken>()("InvalidToken", {}) {
+  override get message() {
+    return "This verification token is not known, or it was used already. If you confirmed your address before, just log in"
+  }
+}
+
+/** The token is older than 24 hours. */
+export class TokenExpired extends Schema.TaggedError<TokenExpired>()("TokenExpired", {}) {
+  override get message() {
+    return "This verification token is older than 24 hours. Sign up again with the same address to get a new mail"
+  }
+}
+
+/** Confirms the address with a token that was issued at `issuedAt`; good up to and including 24 hours later. */
+export const verifyEmail = (
+  state: AccountState,
+  { issuedAt, now }: { readonly issuedAt: DateTime.Utc; readonly now: DateTime.Utc }
+): Result.Result<DomainEvent.DomainEvent, InvalidToken | TokenExpired> => {
+  if (state.verified) return Result.fail(new InvalidToken({}))
+  const expired = DateTime.isGreaterThan(now, DateTime.addDuration(issuedAt, tokenLifetime))
+  if (expired) return Result.fail(new TokenExpired({}))
+  return Result.succeed(EmailVerified.make({ account_id: state.accountId, by: "mail" }))
+}
+
+/** Asks for one more mail, for an account that signed up and never confirmed; none if the last one is too fresh. */
+export const requestVerification = (state: AccountState, now: DateTime.Utc): ReadonlyArray<DomainEvent.DomainEvent> => {
+  const { verificationRequestedAt } = state
+  if (!state.signedUp || state.verified) return []
+  const soonest = verificationRequestedAt === null ? now : DateTime.addDuration(verificationRequestedAt, betweenMails)
+  if (DateTime.isLessThan(now, soonest)) return []
+  return [EmailVerificationRequested.make({ account_id: state.accountId })]
+}
+
+/** Bounds on keys: the quota is metered per key, so without them an account would mint quota (DECISIONS 17). */
+const maxActiveKeys = 25
+const maxIssuedPerPeriod = 50
+
+/** A limit that time does not lift still needs some Retry-After: a minute is enough to revoke a key. */
+const afterRevocationSeconds = 60
+
+/** A key that could be issued. */
+export interface KeyCandidate {
+  readonly keyId: string
+  readonly prefix: string
+  readonly sha256: string
+}
+
+/** Issues the first candidate whose prefix is unused within the account, also by revoked keys; null asks for other candidates. */
+export const issueKey = <Candidate extends KeyCandidate>(
+  state: AccountState,
+  { candidates, now }: { readonly candidates: ReadonlyArray<Candidate>; readonly now: DateTime.Utc }
+): Result.Result<{ readonly candidate: Candidate; readonly event: DomainEvent.DomainEvent } | null, RateLimitExceeded> => {
+  if (state.keys.filter((key) => !key.revoked).length >= maxActiveKeys) {
+    const message = `An account has at most ${maxActiveKeys} active API keys: revoke one first`
+    return Result.fail(new RateLimitExceeded({ message, retryAfterSeconds: afterRevocationSeconds }))
+  }
+  const period = billingPeriod(now)
+  if (state.keys.filter((key) => billingPeriod(key.issuedAt).name === period.name).length >= maxIssuedPerPeriod) {
+    const message = `At most ${maxIssuedPerPeriod} API keys are issued to an account in a calendar month (UTC), revoked ones included`
+    const retryAfterSeconds = Math.ceil(Duration.toSeconds(DateTime.distance(now, period.end)))
+    return Result.fail(new RateLimitExceeded({ message, retryAfterSeconds }))
+  }
+  const candidate = candidates.find(({ prefix }) => state.keys.every((key) => key.prefix !== prefix))
+  if (candidate === undefined) return Result.succeed(null)
+  const event = ApiKeyIssued.make({
+    account_id: state.accountId,
+    key_id: candidate.keyId,
+    prefix: candidate.prefix,
+    key_sha256: candidate.sha256
+  })
+  return Result.succeed({ candidate, event })
+}
+
+/** The account has no key of that prefix; whether another one has is nobody's business. */
+export class ApiKeyNotFound extends Schema.TaggedError<ApiKeyNotFound>()("ApiKeyNotFound", {}) {
+  override get message() {
+    return "You have no API key with this id"
+  }
+}
+
+/**
+ * Revokes the key of a prefix. A key that is revoked already stays so, without a second fact: DELETE is idempotent (RFC 9110, 9.2.2),
+ * and the 404 of INTERFACE 4.10 is for keys that do not exist or belong to another user, while this one exists and is still listed.
+ */
+export const revokeKey = (
+  state: AccountState,
+  prefix: string
+): Result.Result<ReadonlyArray<DomainEvent.DomainEvent>, ApiKeyNotFound> => {
+  const key = state.keys.find((key) => key.prefix === prefix)
+  if (key === undefined) return Result.fail(new ApiKeyNotFound({}))
+  if (key.revoked) return Result.succeed([])
+  return Result.succeed([ApiKeyRevoked.make({ account_id: state.accountId, key_id: key.keyId, prefix })])
+}

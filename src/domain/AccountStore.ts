@@ -1,5 +1,6 @@
 /** Keeps accounts: their events, the projections that decisions read, and the contact data that can be erased, all or nothing. */
-import { type Array as Arr, Context, type Effect, Schema } from "effect"
+import { type Array as Arr, Context, type DateTime, type Effect, type Redacted, Schema } from "effect"
+import type { AccountState } from "#domain/Account.ts"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 
@@ -10,20 +11,48 @@ export class EmailTaken extends Schema.TaggedError<EmailTaken>()("EmailTaken", {
   }
 }
 
-/** Personal data of an account: never in an event, a log line or a span. */
+/** There is no account of this id. */
+export class NoSuchAccount extends Schema.TaggedError<NoSuchAccount>()("NoSuchAccount", { accountId: Schema.String }) {
+  override get message() {
+    return `There is no account ${this.accountId}`
+  }
+}
+
+/** Personal data of an account: never in an event, a log line or a span. Only accounts that people log in to have a password. */
 export interface Contact {
   readonly email: string | null
   readonly agentId: string | null
+  readonly passwordHash?: Redacted.Redacted
+}
+
+/** Writes what is no fact. It joins the transaction of the facts, whose time it gets; its failure undoes them. */
+export type Alongside<E> = (at: DateTime.Utc) => Effect.Effect<void, E | StoreUnavailable>
+
+/** What a decision wants stored: the facts, if any, and beside them what is no fact; and what the caller gets. */
+export interface Decision<A, E = never> {
+  readonly events: ReadonlyArray<DomainEvent>
+  readonly alongside?: Alongside<E>
+  readonly value: A
 }
 
 export class AccountStore extends Context.Service<
   AccountStore,
   {
     /** Stores a new account with its first events. */
-    readonly create: (
+    readonly create: <E = never>(
       accountId: string,
       contact: Contact,
-      events: Arr.NonEmptyReadonlyArray<DomainEvent>
-    ) => Effect.Effect<void, EmailTaken | StoreUnavailable>
+      events: Arr.NonEmptyReadonlyArray<DomainEvent>,
+      alongside?: Alongside<E>
+    ) => Effect.Effect<void, E | EmailTaken | StoreUnavailable>
+    /**
+     * Decides about an account on its newest state and stores what was decided, as having happened at the time that `decide` gets.
+     * Decisions about one account come one after the other, on whichever replica they are made. `decide` runs in the transaction, so it
+     * calls nothing over the network.
+     */
+    readonly change: <A, E, E2 = never>(
+      accountId: string,
+      decide: (account: AccountState, now: DateTime.Utc) => Effect.Effect<Decision<A, E2>, E>
+    ) => Effect.Effect<A, E | E2 | NoSuchAccount | StoreUnavailable>
   }
 >()("vatproof/domain/AccountStore") {}

@@ -56,7 +56,7 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
       ...(yield* officialNames(vatId))
     })
     const event = Receipts.ReceiptIssued.make({ account_id: caller.accountId, key_id: caller.keyId, receipt, answer, attempts })
-    const { usage } = yield* metering.recordFirst({
+    const { position, usage } = yield* metering.recordFirst({
       caller,
       event,
       units: 1,
@@ -64,7 +64,7 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
       newStream: Receipts.receiptStream(receipt.receipt_id),
       lists: Receipts.receiptLists(caller.keyId, vatId.value)
     })
-    return { receipt, usage }
+    return { receipt, position, usage }
   })
 
   const confirm = Effect.fn("ConfirmVatId.confirm")(function* (asked: ConfirmationRequest) {

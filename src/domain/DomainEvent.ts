@@ -14,9 +14,19 @@ export interface EventType<A> {
   readonly schemaVersion: number
   readonly schema: Schema.Codec<A, unknown>
   readonly make: (value: A) => DomainEvent
+  /** The data of an event of this type. Anything else is a defect: whoever asks has looked at `type`. */
+  readonly read: (event: DomainEvent) => A
 }
 
 export const define = <A, I>(type: string, schemaVersion: number, schema: Schema.Codec<A, I>): EventType<A> => {
-  const encode = Schema.encodeSync(Schema.toCodecJson(schema))
-  return { type, schemaVersion, schema, make: (value) => ({ type, schemaVersion, data: encode(value) }) }
+  const codec = Schema.toCodecJson(schema)
+  const encode = Schema.encodeSync(codec)
+  const decode = Schema.decodeUnknownSync(codec)
+  return {
+    type,
+    schemaVersion,
+    schema,
+    make: (value) => ({ type, schemaVersion, data: encode(value) }),
+    read: (event) => decode(event.data)
+  }
 }

@@ -1,13 +1,20 @@
 /** Email addresses: form, comparison, and the throw-away ones (DECISIONS 30). */
 import { Context, Schema } from "effect"
 
-/** As HTML defines a valid e-mail address (https://html.spec.whatwg.org/#valid-e-mail-address), with a dot in the domain. */
-const form = /^[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?(?:\.[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?)+$/iu
+/**
+ * As HTML defines a valid e-mail address (https://html.spec.whatwg.org/#valid-e-mail-address), with a dot in the domain. The flag `i`
+ * would also take `ſ` for an s, and with it domains that are on no list.
+ */
+const form =
+  /^[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z\d](?:[A-Za-z\d-]{0,61}[A-Za-z\d])?(?:\.[A-Za-z\d](?:[A-Za-z\d-]{0,61}[A-Za-z\d])?)+$/u
 
 export const EmailAddress = Schema.String.check(
   Schema.isPattern(form, { message: "must be an email address" }),
   Schema.isMaxLength(254, { message: "has at most 254 characters" })
 )
+
+/** Whether the text is an address at all. */
+export const isEmailAddress = Schema.is(EmailAddress)
 
 /** Addresses are compared without regard to case. */
 export const emailKey = (email: string): string => email.toLowerCase()

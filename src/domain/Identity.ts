@@ -13,6 +13,7 @@ export class InvalidApiKey extends Schema.TaggedError<InvalidApiKey>()("InvalidA
 export class Identity extends Context.Service<
   Identity,
   {
+    /** Reads what is known of the key now. What changes later moves the epoch, and the append that charges the caller checks that. */
     readonly byKey: (key: Redacted.Redacted) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
     /** `address` is an IPv4 or IPv6 address. */
     readonly byAddress: (address: string) => Effect.Effect<AnonymousCaller, StoreUnavailable>

@@ -1,7 +1,9 @@
 /** Records what was done for a caller and charges it, both or neither, exactly, on any number of replicas. */
 import { Context, type Effect, Schema } from "effect"
-import type { Caller } from "#domain/Caller.ts"
+import type { Caller, KeyCaller } from "#domain/Caller.ts"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
+import type { InvalidApiKey } from "#domain/Identity.ts"
+import type { RateLimitExceeded, RateWindow } from "#domain/RateLimits.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import type { Usage } from "#domain/Usage.ts"
 
@@ -18,6 +20,9 @@ export class QuotaExceeded extends Schema.TaggedError<QuotaExceeded>()("QuotaExc
 
 /** A new stream was to begin, but there is one of that name already; nothing was stored. */
 export class StreamTaken extends Schema.TaggedError<StreamTaken>()("StreamTaken", { stream: Schema.String }) {}
+
+/** What was remembered of the caller or of the answer is no longer so; nothing was stored. */
+export class Outdated extends Schema.TaggedError<Outdated>()("Outdated", {}) {}
 
 /** What to record: `units` are charged to the caller's meter; `latestOf` names what this is the newest answer about, if it is one. */
 export interface Charge {
@@ -40,11 +45,19 @@ export interface Recorded {
 export class Metering extends Context.Service<
   Metering,
   {
-    readonly record: (charge: Charge) => Effect.Effect<Recorded, QuotaExceeded | StoreUnavailable>
+    /** Fails with `InvalidApiKey` if the caller's key was revoked meanwhile. */
+    readonly record: (charge: Charge) => Effect.Effect<Recorded, QuotaExceeded | InvalidApiKey | StoreUnavailable>
     /** As `record`, for the first event of a stream of its own. */
     readonly recordFirst: (
       charge: Charge & { readonly newStream: string }
-    ) => Effect.Effect<Recorded, QuotaExceeded | StoreUnavailable | StreamTaken>
+    ) => Effect.Effect<Recorded, QuotaExceeded | InvalidApiKey | StoreUnavailable | StreamTaken>
+    /** Records the repetition of the answer at `newest`, counted in the caller's minute, if caller and answer are still what they were. */
+    readonly recordRepeated: (
+      charge: Charge & { readonly caller: KeyCaller; readonly newest: { readonly key: string; readonly position: number } }
+    ) => Effect.Effect<
+      Recorded & { readonly window: RateWindow },
+      Outdated | RateLimitExceeded | QuotaExceeded | StoreUnavailable
+    >
   }
 >()("vatproof/domain/Metering") {}
 

@@ -1,19 +1,36 @@
 /** Limits on calls in a span of time, shared by all replicas. */
 import { Context, type Duration, type Effect, Schema } from "effect"
+import type { Caller } from "#domain/Caller.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 
-/** Too many calls; another may be made after `retryAfterSeconds`. */
+/** A window that a call was counted in: `remaining` calls are left until it ends in `resetSeconds`. Negative: one call too many. */
+export const RateWindow = Schema.Struct({ limit: Schema.Int, remaining: Schema.Int, resetSeconds: Schema.Int })
+export type RateWindow = typeof RateWindow.Type
+
+/** Too many calls; another may be made after `retryAfterSeconds`. `window` is the window that is full, where there is one. */
 export class RateLimitExceeded extends Schema.TaggedError<RateLimitExceeded>()("RateLimitExceeded", {
   message: Schema.String,
-  retryAfterSeconds: Schema.Int
+  retryAfterSeconds: Schema.Int,
+  window: Schema.optionalKey(RateWindow)
 }) {}
 
-/** A window that a call was counted in: `remaining` calls are left until it ends in `resetSeconds`. Negative: one call too many. */
-export interface RateWindow {
-  readonly limit: number
-  readonly remaining: number
-  readonly resetSeconds: number
-}
+/** The window of a call that was the `taken`-th in it. Seconds are rounded up: a client that waits this long does not come too early. */
+export const rateWindow = (limit: number, taken: number, endsInMs: number): RateWindow => ({
+  limit,
+  remaining: limit - taken,
+  resetSeconds: Math.max(1, Math.ceil(endsInMs / 1000))
+})
+
+/** The refusal of a call for which the minute is full. */
+export const tooManyInMinute = (window: RateWindow): RateLimitExceeded =>
+  new RateLimitExceeded({
+    message: `At most ${window.limit} validations a minute`,
+    retryAfterSeconds: window.resetSeconds,
+    window
+  })
+
+/** The bucket in which a caller's validations of a minute are counted. */
+export const minuteBucket = (caller: Caller): string => `minute/${caller.stream}`
 
 /** A place in a rolling window was free and is taken now, or the next one is free in `retryAfterSeconds`. */
 export interface Grant {
@@ -21,12 +38,18 @@ export interface Grant {
   readonly retryAfterSeconds: number
 }
 
+type Buckets = ReadonlyArray<string>
+
 export class RateLimits extends Context.Service<
   RateLimits,
   {
     /** Counts one validation of a caller in its minute, which starts with the first call. */
-    readonly countInMinute: (bucket: string, limit: number) => Effect.Effect<RateWindow, StoreUnavailable>
+    readonly countInMinute: (caller: Caller) => Effect.Effect<RateWindow, StoreUnavailable>
     /** Takes one of `limit` places in the window that ends now. For small limits: each taken place is remembered. */
     readonly takePlace: (bucket: string, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
+    /** Takes one place in each of the buckets, or none at all. In a transaction of its caller the places are taken with its commit. */
+    readonly takePlaces: (buckets: Buckets, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
+    /** Whether `takePlaces` would be granted now; takes nothing. */
+    readonly lookForPlaces: (buckets: Buckets, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
   }
 >()("vatproof/domain/RateLimits") {}

@@ -36,9 +36,16 @@ export interface ReceiptRecord {
     readonly responseSha256: string
     readonly httpStatus: number
   }
-  /** The BZSt's own status and time. */
+  /** The BZSt's own status and time (ISO 8601, UTC), and the validity dates (YYYY-MM-DD) that go with some statuses. */
   readonly bzstStatus: string
   readonly bzstAnsweredAt: string
+  readonly validFrom: string | null
+  readonly validUntil: string | null
+  /** The calls that it took, by our own clock (ISO 8601, UTC). */
+  readonly asked: ReadonlyArray<{ readonly startedAt: string; readonly durationMs: number }>
+  readonly eventId: string
+  readonly accountId: string
+  readonly keyId: string
 }
 
 export class Receipts extends Context.Service<

@@ -24,13 +24,6 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const random = yield* Randomness
   const rateLimits = yield* RateLimits
 
-  const newKey = Effect.gen(function* () {
-    return ApiKeys.compose(yield* random.bytes(ApiKeys.entropyBytes))
-  }).pipe(
-    Effect.repeat({ until: (key) => key !== null, times: 10 }),
-    Effect.flatMap((key) => (key === null ? Effect.die("No API key could be drawn") : Effect.succeed(key)))
-  )
-
   /** The key is shown this once; only its hash is kept. */
   const register = Effect.fn("RegisterAgent.register")(function* ({ agentId, client, email }: Registration) {
     if (email !== null && domainsOf(email).some(disposable.has)) return yield* new DisposableEmail({})
@@ -41,7 +34,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     }
     const accountId = yield* random.uuidV7
     const keyId = yield* random.uuidV7
-    const key = yield* newKey
+    const key = yield* ApiKeys.draw(random)
     yield* accounts.create(accountId, { email, agentId }, [
       AccountRegistered.make({
         account_id: accountId,

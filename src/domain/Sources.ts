@@ -12,11 +12,15 @@ export interface LookUp {
   readonly mayFallBack: boolean
 }
 
-/** No eligible source gave a verdict. `message` says what was tried and what was not, and why. */
+/**
+ * No eligible source gave a verdict. `message` says what was tried and what was not, and why; `used` is what stands on the caller's
+ * meter once the outage is recorded.
+ */
 export class SourcesUnavailable extends Schema.TaggedError<SourcesUnavailable>()("SourcesUnavailable", {
   message: Schema.String,
   attempts: Schema.Array(Attempt),
-  retryAfterSeconds: Schema.Int
+  retryAfterSeconds: Schema.Int,
+  used: Schema.optionalKey(Schema.Int)
 }) {}
 
 export const SourceState = Schema.Literals(["operational", "degraded", "unavailable"])

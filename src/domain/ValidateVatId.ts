@@ -13,8 +13,9 @@ import { type ConfirmationRequest, ConfirmVatId } from "#domain/ConfirmVatId.ts"
 import type { Receipt } from "#domain/Receipt.ts"
 import { Metering, planOf, QuotaExceeded } from "#domain/Metering.ts"
 import { RateLimits } from "#domain/RateLimits.ts"
-import { Sources, type SourcesUnavailable } from "#domain/Sources.ts"
+import { Sources, SourcesUnavailable } from "#domain/Sources.ts"
 import type { Usage } from "#domain/Usage.ts"
+import * as ValidationMetrics from "#domain/ValidationMetrics.ts"
 import * as VatIds from "#domain/VatId.ts"
 import type { Answer, Attempt } from "#domain/Verdict.ts"
 import { VatIdVerificationFailed, VatIdVerified } from "#domain/Verification.ts"
@@ -32,6 +33,8 @@ export interface ValidationRequest {
 export interface Validation {
   readonly vatId: VatIds.VatId
   readonly answer: Answer
+  /** Where the log holds the answer. */
+  readonly position: number
   readonly served: "live" | "cache" | "stale"
   readonly usage: Usage
   /** The receipt of a qualified confirmation, where one was asked for. */
@@ -76,8 +79,9 @@ const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRu
       attempts
     })
     const latestOf = served === "live" ? latestKey(asked.vatId) : null
-    const { usage } = yield* metering.record({ caller: asked.caller, event, units: 1, latestOf })
-    return { vatId: asked.vatId, answer, served, usage, confirmation: null } satisfies Validation
+    const recorded = yield* metering.record({ caller: asked.caller, event, units: 1, latestOf })
+    const { usage } = recorded
+    return { vatId: asked.vatId, answer, position: position ?? recorded.position, served, usage, confirmation: null } satisfies Validation
   })
 
   const repeat = (asked: Question, stored: StoredAnswer, served: "cache" | "stale", attempts: ReadonlyArray<Attempt>) =>
@@ -88,8 +92,9 @@ const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRu
     const { places, window } = uncountedOutages
     const free = yield* rateLimits.takePlace(`outage/${asked.caller.stream}/${asked.vatId.value}`, places, window)
     const event = VatIdVerificationFailed.make({ ...factsOf(asked), attempts: outage.attempts })
-    yield* metering.record({ caller: asked.caller, event, units: free.granted ? 0 : 1, latestOf: null })
-    return yield* outage
+    const { usage } = yield* metering.record({ caller: asked.caller, event, units: free.granted ? 0 : 1, latestOf: null })
+    const { attempts, message, retryAfterSeconds } = outage
+    return yield* new SourcesUnavailable({ attempts, message, retryAfterSeconds, used: usage.used })
   })
 
   const lookUp = Effect.fnUntraced(function* (asked: Question) {
@@ -112,8 +117,8 @@ const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRu
       if (confirmed.failure._tag === "SourcesUnavailable") return yield* recordOutage(asked, confirmed.failure)
       return yield* confirmed.failure
     }
-    const { answer, receipt, requestId, usage } = confirmed.success
-    return { vatId: asked.vatId, answer, served: "live", usage, confirmation: { receipt, requestId } } satisfies Validation
+    const { answer, position, receipt, requestId, usage } = confirmed.success
+    return { vatId: asked.vatId, answer, position, served: "live", usage, confirmation: { receipt, requestId } } satisfies Validation
   })
 
   const validate = Effect.fn("ValidateVatId.validate")(function* (request: ValidationRequest) {
@@ -126,7 +131,7 @@ const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRu
     const { limit, used } = caller.usage
     if (used >= limit) return yield* new QuotaExceeded({ plan: planOf(caller), used, limit })
     return admitted === null ? yield* lookUp(asked) : yield* confirm(asked, admitted)
-  })
+  }, ValidationMetrics.counted)
 
   return { validate }
 })

@@ -23,11 +23,25 @@ export interface AppendCommand {
   readonly lists?: ReadonlyArray<string>
 }
 
+/** A command that takes something for granted: if it is no longer so, nothing is stored. */
+export interface PresumingCommand extends AppendCommand {
+  readonly presumed: Presumption
+}
+
+/** `epoch` of what is known of callers; the newest position under a key; the minute that the command counts in, which may be full. */
+export interface Presumption {
+  readonly epoch: number | null
+  readonly newest: { readonly key: string; readonly position: number } | null
+  readonly minute: { readonly bucket: string; readonly limit: number } | null
+}
+
 /** `position` of the first event, `version` of the stream after the last, `used` units of the meter after the charge. */
 export interface Appended {
   readonly position: number
   readonly version: number
   readonly used: number
+  /** The calls in the command's minute, with this one, and when that minute ends. */
+  readonly minute: { readonly taken: number; readonly endsInMs: number } | null
 }
 
 /** Another event came first: the stream is at `actual`. */
@@ -39,29 +53,61 @@ export class StreamMoved extends Schema.TaggedError<StreamMoved>()("StreamMoved"
 /** The charge would pass the meter's cap; nothing was stored. */
 export class MeterFull extends Schema.TaggedError<MeterFull>()("MeterFull", { meter: Schema.String, used: Schema.Int }) {}
 
+/** What the command presumed is no longer so; nothing was stored and nothing counted. */
+export class PresumptionMoved extends Schema.TaggedError<PresumptionMoved>()("PresumptionMoved", { stream: Schema.String }) {}
+
+/** The command's minute is full; nothing was stored. */
+export class MinuteFull extends Schema.TaggedError<MinuteFull>()("MinuteFull", { taken: Schema.Int, endsInMs: Schema.Int }) {}
+
 export type AppendError = StreamMoved | MeterFull | StoreUnavailable
+export type PresumingError = AppendError | PresumptionMoved | MinuteFull
 
 /** Another command of the same batch on the same stream went first; the next batch decides. */
 export const sendAgain = "send again"
 
 /** A command with all that makes it the same command when it is sent again: one row of cells an event, ids, times and bytes fixed. */
 export interface Prepared {
-  readonly command: AppendCommand
+  readonly command: AppendCommand & Partial<PresumingCommand>
   readonly rows: ReadonlyArray<ReadonlyArray<unknown>>
 }
 
 /** The parameters of vatproof.append after the log: the number of the command, then the cells of a prepared row. */
 const { bytea, int2, int4, int8, text, timestamptz, uuid } = elementType
-const columnTypes = [int4, text, int8, uuid, text, int2, timestamptz, uuid, uuid, bytea, text, text, text, int2, int8, text, text]
+const columnTypes = [
+  int4,
+  text,
+  int8,
+  uuid,
+  text,
+  int2,
+  timestamptz,
+  uuid,
+  uuid,
+  bytea,
+  text,
+  text,
+  text,
+  int2,
+  int8,
+  text,
+  text,
+  int8,
+  text,
+  int8,
+  text,
+  int4
+]
 const parameters = columnTypes.map((_, index) => `$${index + 2}`).join(", ")
-const statement = `SELECT cmd, outcome, first_position, version, used FROM vatproof.append($1::smallint, ${parameters})`
+const statement = `SELECT cmd, outcome, first_position, version, used, taken, ends_in_ms FROM vatproof.append($1::smallint, ${parameters})`
 
 const Verdict = Schema.Struct({
   cmd: Schema.Int,
-  outcome: Schema.Literals(["appended", "duplicate", "conflict", "retry", "quota"]),
+  outcome: Schema.Literals(["appended", "duplicate", "conflict", "retry", "quota", "moved", "rate"]),
   first_position: Schema.NullOr(Schema.BigInt),
   version: Schema.NullOr(Schema.BigInt),
-  used: Schema.BigInt
+  used: Schema.BigInt,
+  taken: Schema.NullOr(Schema.BigInt),
+  ends_in_ms: Schema.NullOr(Schema.BigInt)
 })
 const decodeVerdicts = Schema.decodeUnknownEffect(Schema.Array(Verdict))
 
@@ -78,15 +124,20 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) =>
 const exitOf = (
   command: AppendCommand,
   verdict: typeof Verdict.Type | undefined
-): Exit.Exit<Appended | typeof sendAgain, AppendError> => {
+): Exit.Exit<Appended | typeof sendAgain, PresumingError> => {
   switch (verdict?.outcome) {
     case "appended":
     case "duplicate":
       return Exit.succeed({
         position: Number(verdict.first_position),
         version: Number(verdict.version),
-        used: Number(verdict.used)
+        used: Number(verdict.used),
+        minute: verdict.taken === null ? null : { taken: Number(verdict.taken), endsInMs: Number(verdict.ends_in_ms) }
       })
+    case "moved":
+      return Exit.fail(new PresumptionMoved({ stream: command.stream }))
+    case "rate":
+      return Exit.fail(new MinuteFull({ taken: Number(verdict.taken), endsInMs: Number(verdict.ends_in_ms) }))
     case "quota":
       return Exit.fail(new MeterFull({ meter: command.charge?.meter ?? "", used: Number(verdict.used) }))
     case "conflict":

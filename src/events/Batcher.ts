@@ -2,11 +2,19 @@
  * Group commit: everything that waits while one batch is under way goes into the next one. No timer delays a lone caller, and the
  * busier the service, the larger the batches. (`RequestResolver` batches by time and lets batches overlap, which is another thing.)
  */
-import { Array as Arr, Deferred, Effect, Exit, Queue, type Scope } from "effect"
+import { Array as Arr, Clock, Deferred, Effect, Exit, Metric, Queue, type Scope } from "effect"
 
 interface Waiting<I, O, E> {
   readonly input: I
   readonly done: Deferred.Deferred<O, E>
+  /** When it began to wait, in nanoseconds. */
+  readonly since: bigint
+}
+
+/** Where the size of each batch and the wait of each input (in seconds) are measured. */
+export interface BatchMeasures {
+  readonly size: Metric.Histogram<number>
+  readonly wait: Metric.Histogram<number>
 }
 
 /** `run` gets 1 to `maxBatch` inputs and gives back one exit for each, in their order, or fails for all; at most `maxWaiting` callers may wait. */
@@ -15,6 +23,7 @@ export interface BatcherOptions<I, O, E> {
   readonly maxBatch: number
   readonly maxWaiting: number
   readonly onFull: () => E
+  readonly measures?: BatchMeasures
 }
 
 /** A function that joins the next batch; it fails at once with `onFull()` when too many wait already. */
@@ -22,8 +31,17 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
   options: BatcherOptions<I, O, E>
 ): Effect.fn.Return<(input: I) => Effect.Effect<O, E>, never, Scope.Scope> {
   const queue = yield* Queue.dropping<Waiting<I, O, E>>(options.maxWaiting)
+  const clock = yield* Clock.Clock
+  const context = yield* Effect.context<never>()
+
+  const measure = ({ size, wait }: BatchMeasures, batch: Arr.NonEmptyReadonlyArray<Waiting<I, O, E>>) => {
+    const now = clock.monotonicTimeNanosUnsafe()
+    size.updateUnsafe(batch.length, context)
+    for (const { since } of batch) wait.updateUnsafe(Number(now - since) / 1e9, context)
+  }
 
   const flush = Effect.fnUntraced(function* (batch: Arr.NonEmptyReadonlyArray<Waiting<I, O, E>>) {
+    if (options.measures !== undefined) measure(options.measures, batch)
     const exit = yield* Effect.exit(options.run(Arr.map(batch, (waiting) => waiting.input)))
     for (const [index, waiting] of batch.entries()) {
       const own = Exit.isFailure(exit)
@@ -42,6 +60,6 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
   return (input) =>
     Effect.suspend(() => {
       const done = Deferred.makeUnsafe<O, E>()
-      return Queue.offerUnsafe(queue, { input, done }) ? Deferred.await(done) : Effect.fail(options.onFull())
+      return Queue.offerUnsafe(queue, { input, done, since: clock.monotonicTimeNanosUnsafe() }) ? Deferred.await(done) : Effect.fail(options.onFull())
     })
 })

@@ -1,7 +1,8 @@
 /** Every event type in every version that was ever stored. A version is never removed; a newer one adds an upcaster here. */
 import { Effect, Schema } from "effect"
-import { AccountRegistered } from "#domain/Account.ts"
+import { AccountRegistered, AccountSignedUp, EmailVerificationRequested, EmailVerified, PlanChanged } from "#domain/Account.ts"
 import { ApiKeyIssued, ApiKeyRevoked } from "#domain/ApiKey.ts"
+import { AuditLogRead, AuditorAdded, AuditorRevoked } from "#domain/Auditor.ts"
 import type { EventType } from "#domain/DomainEvent.ts"
 import { ConfirmationRefused, ReceiptIssued } from "#domain/Receipt.ts"
 import { SourceDegraded, SourceRecovered, SourceUnavailable } from "#domain/Sources.ts"
@@ -10,9 +11,16 @@ import { VatIdVerificationFailed, VatIdVerified } from "#domain/Verification.ts"
 /** All of them, for the test that keeps a stored example of each readable for good. */
 export const eventTypes = [
   AccountRegistered,
+  AccountSignedUp,
   ApiKeyIssued,
   ApiKeyRevoked,
+  AuditLogRead,
+  AuditorAdded,
+  AuditorRevoked,
   ConfirmationRefused,
+  EmailVerificationRequested,
+  EmailVerified,
+  PlanChanged,
   ReceiptIssued,
   SourceDegraded,
   SourceRecovered,
@@ -24,11 +32,5 @@ export const eventTypes = [
 /** Reads the stored bytes of one event type. What does not decode is a defect: the log holds nothing that we did not write. */
 export const decoder = <A>(eventType: EventType<A>): ((data: string) => Effect.Effect<A>) => {
   const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.toCodecJson(eventType.schema)))
-  return (data) => decode(data).pipe(Effect.catchTag("SchemaError", Effect.die))
-}
-
-/** Reads the data of an event that was just made. */
-export const fromJson = <A>(eventType: EventType<A>): ((data: Schema.Json) => Effect.Effect<A>) => {
-  const decode = Schema.decodeUnknownEffect(Schema.toCodecJson(eventType.schema))
   return (data) => decode(data).pipe(Effect.catchTag("SchemaError", Effect.die))
 }

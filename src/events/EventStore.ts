@@ -10,6 +10,8 @@ import * as Append from "#events/Append.ts"
 import * as Batcher from "#events/Batcher.ts"
 import * as CanonicalJson from "#events/log/CanonicalJson.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
+import * as StoreHealth from "#events/StoreHealth.ts"
+import * as StoreMetrics from "#events/StoreMetrics.ts"
 import { StoredEvent } from "#events/StoredEvent.ts"
 
 /** Bounds: callers of one batch, callers that may wait, and how long a batch is repeated while the database is away. */
@@ -23,9 +25,10 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const prepare = yield* makePrepare
   const exitsOf = yield* Append.make
+  yield* StoreHealth.watch
 
   /** The identical batch is sent again while the database is away: what was stored already comes back as a duplicate. */
-  const send = (batch: ReadonlyArray<Append.Prepared>) => exitsOf(batch).pipe(StoreAccess.patiently(patience))
+  const send = (batch: ReadonlyArray<Append.Prepared>) => StoreMetrics.timed(StoreMetrics.appendDuration, exitsOf(batch).pipe(StoreAccess.patiently(patience)))
 
   const sendAlone = (one: Append.Prepared) =>
     Effect.exit(Effect.flatMap(send([one]), ([exit]) => exit ?? Effect.die("vatproof.append gave no outcome for a command")))
@@ -34,44 +37,58 @@ const make = Effect.gen(function* () {
   const sendAll = (batch: Arr.NonEmptyReadonlyArray<Append.Prepared>) =>
     send(batch).pipe(Effect.catchDefect((defect) => (isSqlError(defect) ? Effect.forEach(batch, sendAlone) : Effect.die(defect))))
 
-  const onFull = (): Append.AppendError => new StoreUnavailable({})
-  const join = yield* Batcher.make({ run: sendAll, maxBatch, maxWaiting, onFull })
+  const onFull = (): Append.PresumingError => new StoreUnavailable({})
+  const measures = { size: StoreMetrics.appendBatchSize, wait: StoreMetrics.appendWait }
+  const join = yield* Batcher.make({ run: sendAll, maxBatch, maxWaiting, onFull, measures })
 
-  const append = Effect.fn("EventStore.append")(function* (command: Append.AppendCommand) {
+  const joinWith = Effect.fnUntraced(function* (command: Append.Prepared["command"]) {
     const prepared = yield* prepare(command, yield* DateTime.now)
     const appended = yield* Effect.repeat(join(prepared), { until: (outcome) => outcome !== Append.sendAgain, times: maxTurns })
     if (appended === Append.sendAgain) return yield* new Append.StreamMoved({ stream: command.stream, actual: -1 })
     return appended
   })
 
+  const append = Effect.fn("EventStore.append")((command: Append.AppendCommand) => nothingPresumed(joinWith(command)))
+
   /**
-   * Appends in a transaction of its own, together with what `alongside` writes; it gets the time the events carry. It runs first, so
-   * that the log's lock is held for one round trip only. A failure of either undoes both.
+   * Appends in a transaction of its own, together with what `alongside` writes; it gets the time the events carry, which is now if it
+   * is not given. It runs first, so that the log's lock is held for one round trip only. A failure of either undoes both.
    */
   const appendWith = <A, E>(
     commands: Arr.NonEmptyReadonlyArray<Append.AppendCommand>,
-    alongside: (occurredAt: DateTime.Utc) => Effect.Effect<A, E | SqlError>
+    alongside: (occurredAt: DateTime.Utc) => Effect.Effect<A, E | SqlError>,
+    happenedAt?: DateTime.Utc
   ) =>
     Effect.gen(function* () {
-      const occurredAt = yield* DateTime.now
+      const occurredAt = happenedAt ?? (yield* DateTime.now)
       const prepared = yield* Effect.forEach(commands, (command) => prepare(command, occurredAt))
-      return yield* sql.withTransaction(
-        Effect.gen(function* () {
-          const result = yield* alongside(occurredAt)
-          yield* Effect.forEach(yield* exitsOf(prepared), (exit) => exit)
-          return result
-        })
+      return yield* StoreAccess.once(
+        sql.withTransaction(
+          Effect.gen(function* () {
+            const result = yield* alongside(occurredAt)
+            yield* nothingPresumed(Effect.forEach(yield* exitsOf(prepared), (exit) => exit))
+            return result
+          })
+        )
       )
     }).pipe(Effect.catchTag("SchemaError", Effect.die))
 
-  return { append, appendWith, ...(yield* makeReads) }
+  /** Appends unless what the command presumes has moved, or its minute is full. */
+  const appendPresuming = Effect.fn("EventStore.appendPresuming")((command: Append.PresumingCommand) => joinWith(command))
+
+  return { append, appendPresuming, appendWith, ...(yield* makeReads) }
 })
+
+/** A command without presumptions cannot fail by them. */
+const nothingPresumed = <A, E, R>(appended: Effect.Effect<A, E | Append.PresumingError, R>) =>
+  Effect.catchTag(appended, ["PresumptionMoved", "MinuteFull"], Effect.die)
 
 /** Fixes a command's ids, times and bytes. */
 const makePrepare = Effect.map(Randomness, (random) =>
-  Effect.fnUntraced(function* (command: Append.AppendCommand, occurredAt: DateTime.Utc) {
+  Effect.fnUntraced(function* (command: Append.Prepared["command"], occurredAt: DateTime.Utc) {
     const { correlationId, requestId, traceId } = yield* RequestContext
     const metadata = yield* canonical({ request_id: requestId })
+    const presumed = presumptionCells(command.presumed)
     const rows = yield* Effect.forEach(
       command.events,
       Effect.fnUntraced(function* (event, index) {
@@ -91,13 +108,22 @@ const makePrepare = Effect.map(Randomness, (random) =>
           index === 0 ? (command.charge?.units ?? 0) : 0,
           command.charge === null ? null : BigInt(command.charge.cap),
           index === command.events.length - 1 ? command.latestOf : null,
-          index === command.events.length - 1 ? (command.lists?.join("\n") ?? null) : null
+          index === command.events.length - 1 ? (command.lists?.join("\n") ?? null) : null,
+          ...presumed
         ]
       })
     )
     return { command, rows } satisfies Append.Prepared
   })
 )
+
+const presumptionCells = (presumed: Append.Presumption | undefined) => [
+  presumed === undefined || presumed.epoch === null ? null : BigInt(presumed.epoch),
+  presumed?.newest?.key ?? null,
+  presumed?.newest ? BigInt(presumed.newest.position) : null,
+  presumed?.minute?.bucket ?? null,
+  presumed?.minute?.limit ?? null
+]
 
 const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
   const findEvents = SqlSchema.findAll({

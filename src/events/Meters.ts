@@ -1,33 +1,99 @@
 /** Metering on the log: the append that stores an event also charges for it, so neither exists without the other. */
-import { Effect, Layer } from "effect"
-import { type Charge, Metering, planOf, QuotaExceeded, StreamTaken } from "#domain/Metering.ts"
+import { Effect, Layer, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import type { KeyCaller } from "#domain/Caller.ts"
+import { InvalidApiKey } from "#domain/Identity.ts"
+import { type Charge, Metering, Outdated, planOf, QuotaExceeded, StreamTaken } from "#domain/Metering.ts"
+import { minuteBucket, rateWindow, tooManyInMinute } from "#domain/RateLimits.ts"
+import { type Appended, logId, type Presumption } from "#events/Append.ts"
 import { EventStore } from "#events/EventStore.ts"
+import * as StoreAccess from "#events/StoreAccess.ts"
+
+/** How often a charge is repeated because a key or a plan, of whomever, changed meanwhile. */
+const maxTurns = 20
+const patience = "3 seconds"
 
 const make = Effect.gen(function* () {
   const events = yield* EventStore
+  const currentEpoch = yield* makeCurrentEpoch
 
-  const store = Effect.fnUntraced(function* ({ caller, event, latestOf, lists, newStream, units }: Charge) {
+  const store = Effect.fnUntraced(function* (charge: Charge, presumed: Presumption) {
+    const { caller, event, latestOf, lists, newStream, units } = charge
     const cap = caller.usage.limit
     const appended = yield* events
-      .append({
+      .appendPresuming({
         stream: newStream ?? caller.stream,
         expectedVersion: newStream === undefined ? null : 0,
         events: [event],
         charge: { meter: caller.meter, units, cap },
         latestOf,
-        ...(lists === undefined ? {} : { lists })
+        ...(lists === undefined ? {} : { lists }),
+        presumed
       })
       .pipe(
-        Effect.catchTag("MeterFull", ({ used }) => Effect.fail(new QuotaExceeded({ plan: planOf(caller), used, limit: cap })))
+        Effect.catchTag("MeterFull", ({ used }) => Effect.fail(new QuotaExceeded({ plan: planOf(caller), used, limit: cap }))),
+        Effect.catchTag("MinuteFull", ({ endsInMs, taken }) =>
+          Effect.fail(tooManyInMinute(rateWindow(caller.perMinute, taken, endsInMs)))
+        )
       )
-    return { position: appended.position, usage: { used: appended.used, limit: cap } }
+    return { appended, recorded: recordedOf(appended, cap) }
   })
+
+  /** Whoever was identified a while ago may have been revoked since: then nothing is stored. */
+  const storeFor = Effect.fnUntraced(function* (charge: Charge) {
+    const { caller } = charge
+    if (caller._tag === "Anonymous") return yield* store(charge, nothingPresumed)
+    let epoch = caller.epoch
+    for (let turn = 0; turn < maxTurns; turn += 1) {
+      const stored = yield* Effect.result(store(charge, { ...nothingPresumed, epoch }))
+      if (stored._tag === "Success") return stored.success
+      if (stored.failure._tag !== "PresumptionMoved") return yield* stored.failure
+      epoch = yield* currentEpoch(caller)
+    }
+    return yield* Effect.die("The charge of a key was overtaken again and again")
+  })
+
+  const record = (charge: Charge) =>
+    storeFor(charge).pipe(
+      Effect.map(({ recorded }) => recorded),
+      // No minute is counted here, and what is presumed was checked.
+      Effect.catchTag(["RateLimitExceeded", "PresumptionMoved"], Effect.die)
+    )
 
   return Metering.of({
     // In the caller's own stream any version will do, so none can be wrong.
-    record: (charge) => store(charge).pipe(Effect.catchTag("StreamMoved", Effect.die)),
+    record: (charge) => record(charge).pipe(Effect.catchTag("StreamMoved", Effect.die)),
     recordFirst: (charge) =>
-      store(charge).pipe(Effect.catchTag("StreamMoved", ({ stream }) => Effect.fail(new StreamTaken({ stream }))))
+      record(charge).pipe(Effect.catchTag("StreamMoved", ({ stream }) => Effect.fail(new StreamTaken({ stream })))),
+    recordRepeated: Effect.fnUntraced(function* (charge) {
+      const { caller, newest } = charge
+      const minute = { bucket: minuteBucket(caller), limit: caller.perMinute }
+      const { appended, recorded } = yield* store(charge, { epoch: caller.epoch, newest, minute }).pipe(
+        Effect.catchTag("PresumptionMoved", () => Effect.fail(new Outdated({}))),
+        Effect.catchTag("StreamMoved", Effect.die)
+      )
+      return { ...recorded, window: rateWindow(caller.perMinute, appended.minute?.taken ?? 0, appended.minute?.endsInMs ?? 0) }
+    })
+  })
+})
+
+const nothingPresumed: Presumption = { epoch: null, newest: null, minute: null }
+
+const recordedOf = ({ position, used }: Appended, cap: number) => ({ position, usage: { used, limit: cap } })
+
+/** The epoch at which a caller's key is still good; fails if it is not. */
+const makeCurrentEpoch = Effect.map(SqlClient.SqlClient, (sql) => {
+  const find = SqlSchema.findOne({
+    Request: Schema.String,
+    Result: Schema.Struct({ identity_epoch: Schema.BigInt, active: Schema.Boolean }),
+    execute: (keyId) => sql`SELECT l.identity_epoch,
+      EXISTS (SELECT FROM vatproof.api_keys k WHERE k.key_id = ${keyId}::uuid AND k.revoked_at IS NULL) AS active
+      FROM vatproof.logs l WHERE l.log_id = ${logId}`
+  })
+  return Effect.fnUntraced(function* ({ keyId }: KeyCaller) {
+    const { active, identity_epoch } = yield* find(keyId).pipe(StoreAccess.patiently(patience))
+    if (!active) return yield* new InvalidApiKey({})
+    return Number(identity_epoch)
   })
 })
 

@@ -1,57 +1,148 @@
 /**
- * Read models that follow the log (ARCHITECTURE, "Projections"). Each is one table, brought up to date by whichever replica comes first:
- * the background does so several times a second, and a reader that must see what was just written does so itself.
+ * All read models that follow the log. Whichever replica comes first moves them: the background does so several times a second, and a
+ * reader that must see what was just written does so itself instead of waiting for it.
  */
-import { Context, Effect, Layer, MutableHashMap, Option, Schedule, Schema } from "effect"
+import { Context, Effect, Exit, Layer, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import type { SqlError } from "effect/sql/SqlError"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { logId } from "#events/Append.ts"
 import * as Batcher from "#events/Batcher.ts"
-import { elementType, sqlArray } from "#events/SqlArray.ts"
+import { type LogGap, makeStep, type Projection } from "#events/Projection.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
-import { StoredEvent } from "#events/StoredEvent.ts"
 
-/** The events at positions `from` up to, but not including, `to`, for one projection. */
-export interface ProjectionBatch {
-  /** The table to write, without its schema: `sql("vatproof." + table)`. It is another one than usual during a rebuild. */
-  readonly table: string
-  readonly from: number
-  readonly to: number
-  /** Those of the batch's events that are of these types, in their order. */
-  readonly eventsOf: (types: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<StoredEvent>, SqlError>
-}
+/** How long a reader may wait for a projection to reach the log's head. */
+const patience = "3 seconds"
+const pollEvery = "250 millis"
+/** After a turn of the background that failed. */
+const pauseAfterFailure = "5 seconds"
+const maxWaiting = 20_000
 
-/**
- * One read model. Its table `vatproof.<name>` comes from a migration, with SELECT, INSERT and UPDATE for the service. `version` rises when
- * the rules of `apply` change: what is in the table then follows old rules until `projections rebuild`.
- */
-export interface Projection {
-  readonly name: string
-  readonly version: number
-  /** Writes what the events mean, in the transaction that moves the checkpoint: once for each event, in order. */
-  readonly apply: (batch: ProjectionBatch) => Effect.Effect<unknown, SqlError>
-}
-
-export const define = (projection: Projection): Projection => projection
-
-/** The log does not have all the events it counts: nothing may be concluded from the rest. */
-export class LogGap extends Schema.TaggedError<LogGap>()("LogGap", {
-  projection: Schema.String,
-  from: Schema.Int,
-  to: Schema.Int,
-  found: Schema.Int
-}) {
-  override get message() {
-    return `The projection ${this.projection} stops: of the events at positions ${this.from} to ${this.to - 1}, ${this.found} are there`
-  }
-}
-
-/** How far a projection is. `lag` counts the events it has not seen; `outdated` ones follow older rules than this program's. */
+/** How far a projection is. `lag` counts the events it has not seen; an `outdated` one follows older rules than this program's. */
 export interface ProjectionState {
   readonly name: string
   readonly version: number
   readonly position: number
   readonly lag: number
   readonly outdated: boolean
+}
+
+/** A definition takes the connection that its `apply` writes with. */
+export type ProjectionDefinition = Effect.Effect<Projection, never, SqlClient.SqlClient>
+
+const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionDefinition>) {
+  const projections = yield* Effect.all(definitions)
+  const access = yield* makeAccess
+  const step = yield* makeStep
+  yield* access.register(projections).pipe(StoreAccess.patiently("10 seconds"))
+
+  /** Steps as far as the head stood when this began: what was appended before the call is then in the table. */
+  const catchUp = Effect.fnUntraced(function* (projection: Projection) {
+    const { head, position } = yield* access.look(projection.name)
+    if (position >= head) return
+    yield* Effect.repeat(step(projection, projection.name), { until: (now) => now.position >= head })
+  })
+
+  const joins = new Map<string, (_: undefined) => Effect.Effect<void, StoreUnavailable>>()
+  for (const projection of projections) {
+    // Readers that come while one turn is under way share the next one.
+    const join = yield* Batcher.make({
+      run: (waiting: ReadonlyArray<undefined>) =>
+        Effect.as(
+          forReaders(catchUp(projection)),
+          waiting.map(() => Exit.void)
+        ),
+      maxBatch: maxWaiting,
+      maxWaiting,
+      onFull: () => new StoreUnavailable({})
+    })
+    joins.set(projection.name, join)
+    yield* Effect.forkScoped(inBackground(projection, catchUp(projection)))
+  }
+
+  return {
+    /** When this succeeds, everything that was appended before the call is in the table. Bounded: 3 seconds. */
+    upToDate: Effect.fn("Projections.upToDate")(
+      (name: string) => joins.get(name)?.(undefined) ?? Effect.die(`There is no projection ${name}`)
+    ),
+    /** Where each of them is. */
+    list: Effect.suspend(() => access.list(projections)).pipe(StoreAccess.patiently(patience))
+  }
+})
+
+/** A gap is no reason to repeat anything: it stays until an operator has looked at it. */
+const forReaders = (turn: Effect.Effect<void, SqlError | LogGap>): Effect.Effect<void, StoreUnavailable> =>
+  turn.pipe(
+    Effect.catchTag("LogGap", (gap) => Effect.succeed(gap)),
+    StoreAccess.patiently(patience),
+    Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(new StoreUnavailable({})) }),
+    Effect.flatMap((gap) => (gap === undefined ? Effect.void : Effect.fail(new StoreUnavailable({ cause: gap }))))
+  )
+
+/** Never ends. A turn that fails is logged and repeated after a pause. */
+const inBackground = (projection: Projection, turn: Effect.Effect<void, SqlError | LogGap>) =>
+  turn.pipe(
+    Effect.catchTags({
+      LogGap: (gap) => Effect.andThen(Effect.logError(gap.message), Effect.sleep(pauseAfterFailure)),
+      SqlError: (error) =>
+        Effect.logWarning(`The projection ${projection.name} could not be moved; it is tried again`, error).pipe(
+          Effect.andThen(Effect.sleep(pauseAfterFailure))
+        )
+    }),
+    Effect.repeat(Schedule.spaced(pollEvery))
+  )
+
+const Place = Schema.Struct({
+  name: Schema.String,
+  version: Schema.Int,
+  position: Schema.BigInt,
+  head: Schema.BigInt
+})
+
+/** Reading and starting the checkpoints. */
+const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
+  const findPlaces = SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Place,
+    execute: () => sql`SELECT p.name, p.version, p.position, l.next_position AS head
+      FROM vatproof.projections p JOIN vatproof.logs l ON l.log_id = p.log_id WHERE p.log_id = ${logId}`
+  })
+
+  const findPlace = SqlSchema.findOne({
+    Request: Schema.String,
+    Result: Place,
+    execute: (name) => sql`SELECT p.name, p.version, p.position, l.next_position AS head
+      FROM vatproof.projections p JOIN vatproof.logs l ON l.log_id = p.log_id WHERE p.log_id = ${logId} AND p.name = ${name}`
+  })
+
+  return {
+    look: (name: string) =>
+      findPlace(name).pipe(
+        Effect.map((place) => ({ position: Number(place.position), head: Number(place.head) })),
+        Effect.catchTag(["SchemaError", "NoSuchElementError"], Effect.die)
+      ),
+    /** A projection that is new here starts at position 0. */
+    register: (projections: ReadonlyArray<Projection>) =>
+      Effect.forEach(
+        projections,
+        ({ name, version }) => sql`INSERT INTO vatproof.projections (log_id, name, version)
+          VALUES (${logId}, ${name}, ${version}) ON CONFLICT (log_id, name) DO NOTHING`,
+        { discard: true }
+      ),
+    list: (projections: ReadonlyArray<Projection>) =>
+      Effect.map(findPlaces(undefined), (places) =>
+        places.flatMap(({ head, name, position, version }): ReadonlyArray<ProjectionState> => {
+          const known = projections.find((projection) => projection.name === name)
+          if (known === undefined) return []
+          const lag = Number(head - position)
+          return [{ name, version, position: Number(position), lag, outdated: version < known.version }]
+        })
+      )
+  }
+})
+
+export class Projections extends Context.Service<Projections, Effect.Success<ReturnType<typeof make>>>()(
+  "vatproof/events/Projections"
+) {
+  static readonly layer = (definitions: ReadonlyArray<ProjectionDefinition>) => Layer.effect(Projections, make(definitions))
 }

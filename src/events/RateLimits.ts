@@ -1,7 +1,8 @@
 /** Rate limits in Postgres, so that they hold across replicas. (effect's RateLimiter has memory and Redis stores only.) */
 import { Duration, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { RateLimits, type RateWindow } from "#domain/RateLimits.ts"
+import type { Caller } from "#domain/Caller.ts"
+import { minuteBucket, RateLimits, rateWindow } from "#domain/RateLimits.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import * as Batcher from "#events/Batcher.ts"
 import { elementType, sqlArray } from "#events/SqlArray.ts"
@@ -37,9 +38,9 @@ const make = Effect.gen(function* () {
     })
   })
 
-  const countInMinute = Effect.fn("RateLimits.countInMinute")(function* (bucket: string, limit: number) {
-    const { ends_in_ms, taken } = yield* take(`minute/${bucket}`)
-    return { limit, remaining: limit - Number(taken), resetSeconds: wholeSeconds(Number(ends_in_ms)) } satisfies RateWindow
+  const countInMinute = Effect.fn("RateLimits.countInMinute")(function* (caller: Caller) {
+    const { ends_in_ms, taken } = yield* take(minuteBucket(caller))
+    return rateWindow(caller.perMinute, Number(taken), Number(ends_in_ms))
   })
 
   const findPlace = SqlSchema.findOne({
@@ -55,7 +56,26 @@ const make = Effect.gen(function* () {
     return { granted, retryAfterSeconds: wholeSeconds(Number(free_in_ms)) }
   })
 
-  return RateLimits.of({ countInMinute, takePlace })
+  const findPlaces = SqlSchema.findOne({
+    Request: Schema.Struct({
+      buckets: Schema.Array(Schema.String),
+      limit: Schema.Int,
+      windowMs: Schema.Int,
+      look: Schema.Boolean
+    }),
+    Result: Schema.Struct({ granted: Schema.Boolean, free_in_ms: Schema.BigInt }),
+    execute: ({ buckets, limit, look, windowMs }) => sql`SELECT granted, free_in_ms
+      FROM vatproof.take_places(${sqlArray(buckets, elementType.text)}, ${limit}, ${BigInt(windowMs)}, ${look})`
+  })
+
+  const places = (look: boolean) =>
+    Effect.fnUntraced(function* (buckets: ReadonlyArray<string>, limit: number, window: Duration.Input) {
+      const windowMs = Duration.toMillis(Duration.fromInputUnsafe(window))
+      const { free_in_ms, granted } = yield* findPlaces({ buckets, limit, windowMs, look }).pipe(StoreAccess.patiently(patience))
+      return { granted, retryAfterSeconds: wholeSeconds(Number(free_in_ms)) }
+    })
+
+  return RateLimits.of({ countInMinute, takePlace, takePlaces: places(false), lookForPlaces: places(true) })
 })
 
 /** Rounded up and at least 1: a client that waits this long does not come too early. */

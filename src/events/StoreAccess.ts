@@ -1,7 +1,12 @@
-/** How every query of the service meets a database that is away: a short, bounded retry, then `StoreUnavailable`. */
-import { type Cause, type Duration, Effect, Predicate, Schedule, type Schema } from "effect"
+/**
+ * How every query of the service meets a database that is away: a short, bounded retry, then `StoreUnavailable`; at once where it is known
+ * to be away (StoreHealth.ts).
+ */
+import { type Cause, Clock, Duration, Effect, Fiber, Metric, Predicate, Schedule, type Schema } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
+import { StoreHealth } from "#events/StoreHealth.ts"
+import * as StoreMetrics from "#events/StoreMetrics.ts"
 
 /**
  * Whether the same statement can succeed a moment later on another connection. Besides lost connections these are PostgreSQL's
@@ -9,27 +14,94 @@ import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
  */
 export const isTransient = (error: SqlError): boolean => {
   if (error.reason.isRetryable) return true
-  const cause = error.reason.cause
-  const code = Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) ? cause.code : ""
+  const code = codeOf(error)
   return code.startsWith("57P") || code.startsWith("53")
 }
+
+/** A full disk (53100) is not emptied while a request waits. */
+const isWorthRepeating = (error: SqlError) => isTransient(error) && codeOf(error) !== "53100"
+
+/** What says that nobody is there, rather than that this one statement is refused. */
+const meansAway = (error: SqlError) => {
+  const code = codeOf(error)
+  return error.reason._tag === "ConnectionError" || code.startsWith("57P") || code.startsWith("08") || code === "53300"
+}
+
+const codeOf = ({ reason: { cause } }: SqlError): string =>
+  Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) ? cause.code : ""
 
 /** 25 ms doubled up to 400 ms, jittered so that replicas do not come back in step. */
 const backoff = Schedule.min([Schedule.exponential("25 millis"), Schedule.spaced("400 millis")]).pipe(Schedule.jittered)
 
+/** How long a query may take at least before it counts as hung: a server that stopped in its tracks says nothing at all. */
+const hungAfter = Duration.seconds(5)
+
 type QueryFailure = SqlError | Schema.SchemaError | Cause.NoSuchElementError
 
-/** Retries while the database is away, for at most `patience`; any other failure of a query is a defect of ours. */
+/**
+ * Retries while the database is away, for at most `patience`; any other failure of a query is a defect of ours. The whole takes no longer
+ * than 5 s, or `patience` or `mayTake` where one of them is longer.
+ */
 export const patiently =
-  (patience: Duration.Input) =>
+  (patience: Duration.Input, mayTake: Duration.Input = Duration.zero) =>
   <A, R>(query: Effect.Effect<A, QueryFailure, R>): Effect.Effect<A, StoreUnavailable, R> =>
-    query.pipe(
-      Effect.retry({ schedule: backoff.pipe(Schedule.upTo({ duration: patience })), while: isTransientFailure }),
-      Effect.catchTags({ SqlError: refused, SchemaError: Effect.die, NoSuchElementError: Effect.die })
+    watched(limitOf(patience, mayTake), query, (attempt, health) =>
+      Effect.retry(attempt, {
+        schedule: backoff.pipe(Schedule.upTo({ duration: patience })),
+        while: (error) => isSqlError(error) && isWorthRepeating(error) && !health.isAway()
+      })
+    ).pipe(Effect.catchTags({ SqlError: refused, SchemaError: Effect.die, NoSuchElementError: Effect.die }))
+
+/** For a transaction that must not be repeated blindly: not even begun while the database is known to be away, and bounded to 5 s. */
+export const once = <A, E, R>(transaction: Effect.Effect<A, E | SqlError, R>) => watched(hungAfter, transaction, (attempt) => attempt)
+
+const limitOf = (patience: Duration.Input, mayTake: Duration.Input) =>
+  Duration.max(hungAfter, Duration.max(Duration.fromInputUnsafe(patience), Duration.fromInputUnsafe(mayTake)))
+
+/** Runs `query` as `repeated` says, tells what came of each attempt to StoreHealth, and gives up after `limit`. */
+const watched = Effect.fnUntraced(function* <A, E, R>(
+  limit: Duration.Duration,
+  query: Effect.Effect<A, E, R>,
+  repeated: (attempt: Effect.Effect<A, E, R>, health: StoreHealth) => Effect.Effect<A, E, R>
+) {
+  const health = yield* StoreHealth
+  if (health.isAway()) return yield* new StoreUnavailable({})
+  const startedNanos = yield* Clock.currentTimeNanos
+  const started = Number(startedNanos / 1_000_000n)
+  const attempt = Effect.tapError(query, (error) =>
+    isSqlError(error) && meansAway(error) ? health.failed(started, error) : health.answered
+  )
+  const hung = Effect.suspend(() => {
+    const why = new StoreUnavailable({ cause: "The database gave no answer in time" })
+    return Effect.andThen(health.failed(started, why), Effect.fail(why))
+  })
+  const answer = yield* within(limit, repeated(attempt, health), hung).pipe(
+    Effect.onExit((exit) => measured(startedNanos, exit._tag === "Success"))
+  )
+  yield* health.answered
+  return answer
+})
+
+/** As `timeout`, but without waiting for the end of what took too long: a hung statement takes the driver another 5 s to give up. */
+const within = <A, E, R, E2>(limit: Duration.Duration, query: Effect.Effect<A, E, R>, orElse: Effect.Effect<never, E2>) =>
+  Effect.gen(function* () {
+    // oxlint-disable-next-line no-restricted-properties -- no scope may wait for it: it is interrupted below and ends within the driver's bounds
+    const fiber = yield* Effect.forkDetach(query, { startImmediately: true })
+    const giveUp = Effect.sync(() => fiber.interruptUnsafe())
+    return yield* Fiber.join(fiber).pipe(
+      Effect.timeoutOrElse({ duration: limit, orElse: () => Effect.andThen(giveUp, orElse) }),
+      Effect.onInterrupt(() => giveUp)
     )
+  })
+
+const measured = Effect.fnUntraced(function* (startedNanos: bigint, succeeded: boolean) {
+  const seconds = Number((yield* Clock.currentTimeNanos) - startedNanos) / 1e9
+  yield* Metric.update(StoreMetrics.queryDuration(succeeded ? succeededLabels : failedLabels), seconds)
+})
+
+const succeededLabels = { "db.system.name": "postgresql" }
+const failedLabels = { ...succeededLabels, "error.type": "StoreUnavailable" }
 
 /** For a transaction that must not be repeated blindly: away means `StoreUnavailable`, anything else is a defect. */
 export const refused = (error: SqlError): Effect.Effect<never, StoreUnavailable> =>
   isTransient(error) ? Effect.fail(new StoreUnavailable({ cause: error })) : Effect.die(error)
-
-const isTransientFailure = (error: QueryFailure) => isSqlError(error) && isTransient(error)

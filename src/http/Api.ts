@@ -1,8 +1,13 @@
 /** The whole HTTP interface, version 1. */
 import { HttpApi, OpenApi } from "effect/http-api"
+import { ApiKeysApi } from "#http/ApiKeysApi.ts"
+import { AuditApi } from "#http/AuditApi.ts"
+import { LoginApi } from "#http/LoginApi.ts"
 import { ReceiptsApi } from "#http/ReceiptsApi.ts"
 import { RegistrationApi } from "#http/RegistrationApi.ts"
+import { SignupApi } from "#http/SignupApi.ts"
 import { SystemApi } from "#http/SystemApi.ts"
+import { UsageApi } from "#http/UsageApi.ts"
 import { ValidationApi } from "#http/ValidationApi.ts"
 
 /** The version of the interface, as /health and the OpenAPI document tell it. */
@@ -12,6 +17,11 @@ export class Api extends HttpApi.make("vatproof")
   .add(ValidationApi)
   .add(ReceiptsApi)
   .add(RegistrationApi)
+  .add(SignupApi)
+  .add(LoginApi)
+  .add(ApiKeysApi)
+  .add(UsageApi)
+  .add(AuditApi)
   .add(SystemApi)
   .annotateMerge(
     OpenApi.annotations({

@@ -1,11 +1,13 @@
 /** Who is calling: an API key, or, where that is allowed, nobody in particular (INTERFACE 5, DECISIONS 9). */
-import { Context, Effect, Layer, MutableRef } from "effect"
-import { HttpServerRequest } from "effect/http"
+import { Context, Effect, Layer, MutableRef, Redacted } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import type { Caller, KeyCaller } from "#domain/Caller.ts"
 import { ApiKeyRequired } from "#domain/Confirmation.ts"
 import { Identity, type InvalidApiKey } from "#domain/Identity.ts"
-import { RateLimitExceeded, RateLimits } from "#domain/RateLimits.ts"
+import { LogIn } from "#domain/LogIn.ts"
+import { RateLimits, tooManyInMinute } from "#domain/RateLimits.ts"
+import { RepeatAnswer } from "#domain/RepeatAnswer.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { clientNetwork, TrustedProxies } from "#http/ClientAddress.ts"
 import * as Errors from "#http/Errors.ts"
@@ -41,6 +43,7 @@ export const layerKeyOptional = Layer.effect(
   Effect.gen(function* () {
     const identity = yield* Identity
     const proxies = yield* TrustedProxies
+    const { rememberCaller } = yield* RepeatAnswer
     return {
       apiKey: Effect.fnUntraced(function* (httpEffect, { credential }) {
         const request = yield* HttpServerRequest.HttpServerRequest
@@ -51,6 +54,7 @@ export const layerKeyOptional = Layer.effect(
         const caller = yield* Effect.result(identified)
         if (caller._tag === "Failure") return yield* Errors.respond(Effect.fail(caller.failure))
         MutableRef.set((yield* RequestScope).usage, caller.success.usage)
+        if (caller.success._tag === "Key") rememberCaller(Redacted.value(credential), caller.success)
         return yield* Effect.provideService(httpEffect, CurrentCaller, caller.success)
       })
     }
@@ -82,13 +86,43 @@ export const layerMinuteLimit = Layer.effect(
     const rateLimits = yield* RateLimits
     return Effect.fnUntraced(function* (httpEffect) {
       const caller = yield* CurrentCaller
-      const counted = yield* Effect.result(rateLimits.countInMinute(caller.stream, caller.perMinute))
+      const counted = yield* Effect.result(rateLimits.countInMinute(caller))
       if (counted._tag === "Failure") return yield* Errors.respond(Effect.fail(counted.failure))
       const window = counted.success
       MutableRef.set((yield* RequestScope).window, window)
       if (window.remaining >= 0) return yield* httpEffect
-      const message = `At most ${window.limit} validations a minute`
-      return yield* Errors.respond(Effect.fail(new RateLimitExceeded({ message, retryAfterSeconds: window.resetSeconds })))
+      return yield* Errors.respond(Effect.fail(tooManyInMinute(window)))
     })
+  })
+)
+
+/** The account of the request being served, where a person logged in to it. */
+export class CurrentAccount extends Context.Service<CurrentAccount, { readonly accountId: string }>()(
+  "vatproof/http/CurrentAccount"
+) {}
+
+/** Refuses everybody who did not log in. */
+export class LoginRequired extends HttpApiMiddleware.Service<LoginRequired, { provides: CurrentAccount }>()(
+  "vatproof/http/LoginRequired",
+  { security: { bearer: HttpApiSecurity.bearer } }
+) {}
+
+export const layerLoginRequired = Layer.effect(
+  LoginRequired,
+  Effect.gen(function* () {
+    const { byToken } = yield* LogIn
+    return {
+      bearer: Effect.fnUntraced(function* (httpEffect, { credential }) {
+        const found = yield* Effect.result(byToken(credential))
+        if (found._tag === "Failure") {
+          const refusal = yield* Errors.respond(Effect.fail(found.failure))
+          // RFC 9110, 15.5.2: a 401 says how to authenticate. API keys have no registered scheme.
+          return found.failure._tag === "InvalidAccessToken"
+            ? HttpServerResponse.setHeader(refusal, "www-authenticate", "Bearer")
+            : refusal
+        }
+        return yield* Effect.provideService(httpEffect, CurrentAccount, { accountId: found.success })
+      })
+    }
   })
 )

@@ -19,9 +19,15 @@ export const clientNetwork = (request: HttpServerRequest.HttpServerRequest, trus
   return networkOf(forwarded.at(-trustedProxies) || socket)
 }
 
+/** Some proxies write the client's port behind its address. */
+const addressOf = (text: string) =>
+  Result.orElse(NetAddress.ipFromString(text), () =>
+    Result.map(NetAddress.inetAddressFromString(text), (socket): NetAddress.IpAddress => socket.address)
+  )
+
 /** Text that is no address stands for itself, shortened: it still tells clients apart. */
 const networkOf = (text: string): string =>
-  Result.match(NetAddress.ipFromString(text), {
+  Result.match(addressOf(text), {
     onFailure: () => text.slice(0, 64),
     onSuccess: (ip) => {
       const address = NetAddress.toCanonical(ip)

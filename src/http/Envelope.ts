@@ -7,6 +7,7 @@ import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } fr
 import { Randomness } from "#domain/Randomness.ts"
 import { RequestContext, type ServedRequest } from "#domain/RequestContext.ts"
 import { nearLimit } from "#domain/Usage.ts"
+import * as AnswerFromMemory from "#http/AnswerFromMemory.ts"
 import * as Errors from "#http/Errors.ts"
 import { makeRequestScope, RequestScope, type CollectedHeaders } from "#http/RequestScope.ts"
 import { allowedMethods } from "#http/Routes.ts"
@@ -16,6 +17,7 @@ const usableRequestId = /^[\w.-]{1,128}$/u
 
 const make = Effect.gen(function* () {
   const random = yield* Randomness
+  const fromMemory = yield* AnswerFromMemory.make
 
   return (app: Effect.Effect<HttpServerResponse.HttpServerResponse, unknown, HttpServerRequest.HttpServerRequest>) =>
     Effect.gen(function* () {
@@ -25,7 +27,7 @@ const make = Effect.gen(function* () {
       const requestId = given !== undefined && usableRequestId.test(given) ? given : correlationId
       const context: ServedRequest = { requestId, correlationId, traceId: null }
       const scope = makeRequestScope()
-      return yield* app.pipe(
+      return yield* fromMemory(request, app).pipe(
         Effect.catchCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : responseOf(cause))),
         Effect.flatMap((response) =>
           isForeignError(response) ? problemFor(response.status, request) : Effect.succeed(response)
@@ -40,9 +42,9 @@ const make = Effect.gen(function* () {
 /** The middleware around all routes, known or not. */
 export const layer = HttpRouter.middleware(make, { global: true })
 
-/** An error that did not come from Errors.ts has a body of the library's making, or none. */
+/** An error that did not come from Errors.ts has a body of the library's making, or none. Pages are our own: the library makes plain text. */
 const isForeignError = (response: HttpServerResponse.HttpServerResponse) =>
-  response.status >= 400 && response.headers["content-type"] !== "application/json"
+  response.status >= 400 && response.headers["content-type"] !== "application/json" && !isPage(response)
 
 const responseOf = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
   const [response] = yield* HttpServerError.causeResponse(cause)
@@ -83,6 +85,14 @@ const undecodable = (path: string) => ({
 
 const pathOf = ({ method, url }: HttpServerRequest.HttpServerRequest) => ({ method, path: url.split("?", 1)[0] ?? "/" })
 
+/** The page of the docs carries all it needs. What its script would like to fetch from elsewhere (fonts, telemetry) stays unfetched. */
+const pagePolicy =
+  "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src 'self' data: blob:; font-src data:; " +
+  "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+const isPage = (response: HttpServerResponse.HttpServerResponse) =>
+  response.headers["content-type"]?.startsWith("text/html") === true
+
 const withHeaders = Effect.fnUntraced(function* (
   response: HttpServerResponse.HttpServerResponse,
   requestId: string,
@@ -93,6 +103,9 @@ const withHeaders = Effect.fnUntraced(function* (
   const headers: Record<string, string> = { "x-request-id": requestId, "x-content-type-options": "nosniff" }
   // An answer is true for its moment: nobody but us may keep it, unless its endpoint says otherwise.
   if (response.headers["cache-control"] === undefined) headers["cache-control"] = "no-store"
+  if (isPage(response) && response.headers["content-security-policy"] === undefined) {
+    headers["content-security-policy"] = pagePolicy
+  }
   if (usage !== null) {
     headers["x-service-usage"] = `${usage.used}/${usage.limit}`
     if (nearLimit(usage)) headers["x-service-upgrade"] = yield* Errors.UpgradeUrl

@@ -1,13 +1,20 @@
 /** The one error body, its codes and their statuses (INTERFACE 2.4 and 7, DECISIONS 11-13). Nothing else in the service knows statuses. */
-import { Context, DateTime, Effect, Schema } from "effect"
+import { Context, DateTime, Effect, MutableRef, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
+import type { InvalidAccessToken } from "#domain/AccessTokens.ts"
+import type { ApiKeyNotFound, InvalidToken, TokenExpired } from "#domain/Account.ts"
 import type { EmailTaken } from "#domain/AccountStore.ts"
+import type { InvalidAuditorToken } from "#domain/Auditors.ts"
+import type { NotInLog, NotSignedYet } from "#domain/AuditTrail.ts"
 import type { ApiKeyRequired, ConfirmationUnsupported, InvalidRequester, PaidPlanRequired } from "#domain/Confirmation.ts"
 import type { ConfirmationRefusal } from "#domain/ConfirmationSource.ts"
 import type { DisposableEmail } from "#domain/EmailAddress.ts"
 import type { InvalidApiKey } from "#domain/Identity.ts"
+import type { EmailNotVerified, WrongCredentials } from "#domain/LogIn.ts"
 import type { QuotaExceeded } from "#domain/Metering.ts"
+import type { PasswordsBusy } from "#domain/Passwords.ts"
 import type { RateLimitExceeded } from "#domain/RateLimits.ts"
+import type { PdfUnavailable } from "#domain/ReceiptPdf.ts"
 import type { ReceiptNotFound } from "#domain/Receipts.ts"
 import { RequestContext } from "#domain/RequestContext.ts"
 import type { SourcesUnavailable } from "#domain/Sources.ts"
@@ -15,6 +22,7 @@ import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { billingPeriod } from "#domain/Usage.ts"
 import type { InvalidVatId } from "#domain/VatId.ts"
 import type { InvalidCursor } from "#http/Cursor.ts"
+import { RequestScope } from "#http/RequestScope.ts"
 
 /** Every code with its status. */
 export const statusOf = {
@@ -23,6 +31,8 @@ export const statusOf = {
   INVALID_REQUESTER_VAT_ID: 400,
   QUALIFIED_CONFIRMATION_UNSUPPORTED: 400,
   DISPOSABLE_EMAIL: 400,
+  INVALID_TOKEN: 400,
+  TOKEN_EXPIRED: 400,
   UNAUTHORIZED: 401,
   PAYMENT_REQUIRED: 402,
   NOT_FOUND: 404,
@@ -81,43 +91,66 @@ export const UpgradeUrl = Context.Reference<string>("vatproof/http/UpgradeUrl", 
 
 /** Every failure of a use case that a caller can do something about. */
 export type Failure =
+  | ApiKeyNotFound
   | ApiKeyRequired
   | ConfirmationRefusal
   | ConfirmationUnsupported
   | DisposableEmail
+  | EmailNotVerified
   | EmailTaken
+  | InvalidAccessToken
   | InvalidApiKey
+  | InvalidAuditorToken
   | InvalidCursor
   | InvalidRequester
+  | InvalidToken
   | InvalidVatId
+  | NotInLog
+  | NotSignedYet
   | PaidPlanRequired
+  | PasswordsBusy
+  | PdfUnavailable
   | QuotaExceeded
   | RateLimitExceeded
   | ReceiptNotFound
   | SourcesUnavailable
   | StoreUnavailable
+  | TokenExpired
+  | WrongCredentials
 
 const codeOf = {
+  ApiKeyNotFound: "NOT_FOUND",
   ApiKeyRequired: "UNAUTHORIZED",
   ConfirmationRefusal: "QUALIFIED_CONFIRMATION_REFUSED",
   ConfirmationUnsupported: "QUALIFIED_CONFIRMATION_UNSUPPORTED",
   DisposableEmail: "DISPOSABLE_EMAIL",
+  EmailNotVerified: "UNAUTHORIZED",
   EmailTaken: "CONFLICT",
+  InvalidAccessToken: "UNAUTHORIZED",
   InvalidApiKey: "UNAUTHORIZED",
+  InvalidAuditorToken: "UNAUTHORIZED",
   InvalidCursor: "VALIDATION_ERROR",
   InvalidRequester: "INVALID_REQUESTER_VAT_ID",
+  InvalidToken: "INVALID_TOKEN",
   InvalidVatId: "INVALID_VAT_ID",
+  NotInLog: "NOT_FOUND",
+  NotSignedYet: "SERVICE_UNAVAILABLE",
   PaidPlanRequired: "PAYMENT_REQUIRED",
+  PasswordsBusy: "SERVICE_UNAVAILABLE",
+  PdfUnavailable: "SERVICE_UNAVAILABLE",
   RateLimitExceeded: "RATE_LIMIT_EXCEEDED",
   ReceiptNotFound: "NOT_FOUND",
   SourcesUnavailable: "SOURCE_UNAVAILABLE",
-  StoreUnavailable: "SERVICE_UNAVAILABLE"
+  StoreUnavailable: "SERVICE_UNAVAILABLE",
+  TokenExpired: "TOKEN_EXPIRED",
+  WrongCredentials: "UNAUTHORIZED"
 } as const satisfies Record<Exclude<Failure["_tag"], "QuotaExceeded">, ErrorCode>
 
-/** Seconds after which a caller may find the database back. */
-const storeRetryAfterSeconds = 2
+/** Seconds after which a caller may find the database back, or a place in the queue. */
+const retryAfterSeconds = 2
 
-const problemOf = Effect.fnUntraced(function* (failure: Failure) {
+/** What a failure is told as. */
+export const problemOf = Effect.fnUntraced(function* (failure: Failure) {
   switch (failure._tag) {
     case "QuotaExceeded":
       return yield* quotaProblem(failure)
@@ -125,6 +158,7 @@ const problemOf = Effect.fnUntraced(function* (failure: Failure) {
       const url = yield* UpgradeUrl
       return { code: codeOf[failure._tag], message: `${failure.message}: ${url}` } satisfies Problem
     }
+    case "PdfUnavailable":
     case "RateLimitExceeded":
     case "SourcesUnavailable":
       return {
@@ -132,8 +166,10 @@ const problemOf = Effect.fnUntraced(function* (failure: Failure) {
         message: failure.message,
         retryAfterSeconds: failure.retryAfterSeconds
       } satisfies Problem
+    case "NotSignedYet":
+    case "PasswordsBusy":
     case "StoreUnavailable":
-      return { code: codeOf[failure._tag], message: failure.message, retryAfterSeconds: storeRetryAfterSeconds } satisfies Problem
+      return { code: codeOf[failure._tag], message: failure.message, retryAfterSeconds } satisfies Problem
     default:
       return { code: codeOf[failure._tag], message: failure.message } satisfies Problem
   }
@@ -159,12 +195,12 @@ const quotaProblem = Effect.fnUntraced(function* (failure: QuotaExceeded) {
   }
 })
 
-/** Turns the failures of a use case into responses. A database that is away is worth a line in the log. */
+/** Turns the failures of a use case into responses. Why the database did not serve is for the log alone. */
 export const respond = <A, E extends Failure, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.matchEffect(effect, {
     onSuccess: (value) => Effect.succeed(value),
     onFailure: Effect.fnUntraced(function* (failure: Failure) {
-      if (failure._tag === "StoreUnavailable") yield* Effect.logError("The database is away", failure.cause)
+      if (failure._tag === "StoreUnavailable") MutableRef.set((yield* RequestScope).refusal, failure)
       return yield* toResponse(yield* problemOf(failure))
     })
   })

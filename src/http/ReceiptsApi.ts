@@ -1,6 +1,6 @@
 /** GET /v1/qualified-confirmations and /v1/qualified-confirmations/{receipt_id} (INTERFACE 4.9). */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Receipt, ReceiptSummary } from "#domain/Receipt.ts"
 import { KeyRequired } from "#http/Authentication.ts"
 import { errorBody } from "#http/Errors.ts"
@@ -21,10 +21,32 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
   .add(
     HttpApiEndpoint.get("get", "/v1/qualified-confirmations/:receipt_id", {
       params: { receipt_id: Schema.String },
-      success: Receipt.annotate({ identifier: "Receipt" }),
+      headers: {
+        accept: Schema.optionalKey(
+          Schema.String.annotate({ description: "application/json (default), text/html or application/pdf" })
+        ),
+        "accept-language": Schema.optionalKey(
+          Schema.String.annotate({ description: "Of the page and the PDF: en (default) or de" })
+        )
+      },
+      success: [
+        HttpApiSchema.WithHeaders(Receipt.annotate({ identifier: "Receipt" }), {
+          vary: Schema.String,
+          "cache-control": Schema.String
+        }),
+        Schema.String.annotate({ description: "A page to read and to print" }).pipe(
+          HttpApiSchema.asText({ contentType: "text/html" })
+        ),
+        Schema.Uint8Array.annotate({ description: "The same as a PDF, with the exact exchange attached" }).pipe(
+          HttpApiSchema.asUint8Array({ contentType: "application/pdf" })
+        )
+      ],
       error: [errorBody(404, ["NOT_FOUND"]), ...errors]
     }).annotateMerge(
-      OpenApi.annotations({ summary: "A receipt", description: "Readable by the API key that made it; another key gets 404." })
+      OpenApi.annotations({
+        summary: "A receipt",
+        description: "Readable by the API key that made it; another key gets 404. As JSON, as a page or as a PDF."
+      })
     )
   )
   .add(

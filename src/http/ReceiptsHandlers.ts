@@ -7,6 +7,7 @@ import { Api } from "#http/Api.ts"
 import { CurrentKey } from "#http/Authentication.ts"
 import * as Cursor from "#http/Cursor.ts"
 import * as Errors from "#http/Errors.ts"
+import * as ReceiptRepresentations from "#http/ReceiptRepresentations.ts"
 import { defaultLimit } from "#http/ReceiptsApi.ts"
 
 export const layer = HttpApiBuilder.group(
@@ -15,12 +16,12 @@ export const layer = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const receipts = yield* Receipts
     const cursors = yield* Cursor.make
+    const represent = yield* ReceiptRepresentations.make
 
     return handlers.handleAll({
-      get: Effect.fnUntraced(function* ({ params }) {
+      get: Effect.fnUntraced(function* ({ headers, params }) {
         const { keyId } = yield* CurrentKey
-        const { receipt } = yield* receipts.find(keyId, params.receipt_id)
-        return receipt
+        return yield* represent(yield* receipts.find(keyId, params.receipt_id), headers)
       }, Errors.respond),
       list: Effect.fnUntraced(function* ({ query }) {
         const { keyId } = yield* CurrentKey

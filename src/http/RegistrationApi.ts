@@ -2,10 +2,11 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { EmailAddress } from "#domain/EmailAddress.ts"
+import { plainText } from "#domain/PlainText.ts"
 import { errorBody } from "#http/Errors.ts"
 import { RequestErrors } from "#http/RequestErrors.ts"
 
-const AgentId = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(200))
+const AgentId = plainText({ min: 1, max: 200 })
 
 const Registration = Schema.Struct({
   email: Schema.optionalKey(EmailAddress),

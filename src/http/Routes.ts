@@ -2,11 +2,17 @@
 import { Layer } from "effect"
 import { HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
 import { Api } from "#http/Api.ts"
+import * as ApiKeysHandlers from "#http/ApiKeysHandlers.ts"
+import * as AuditAuthentication from "#http/AuditAuthentication.ts"
+import * as AuditHandlers from "#http/AuditHandlers.ts"
 import * as Authentication from "#http/Authentication.ts"
+import * as LoginHandlers from "#http/LoginHandlers.ts"
 import * as ReceiptsHandlers from "#http/ReceiptsHandlers.ts"
 import * as RegistrationHandlers from "#http/RegistrationHandlers.ts"
 import * as RequestErrors from "#http/RequestErrors.ts"
+import * as SignupHandlers from "#http/SignupHandlers.ts"
 import * as SystemHandlers from "#http/SystemHandlers.ts"
+import * as UsageHandlers from "#http/UsageHandlers.ts"
 import * as ValidationHandlers from "#http/ValidationHandlers.ts"
 
 const documentPath = "/openapi.json"
@@ -17,10 +23,23 @@ export const openApi = OpenApi.fromApi(Api)
 
 export const layer = Layer.mergeAll(
   HttpApiBuilder.layer(Api, { openapiPath: documentPath }).pipe(
-    Layer.provide([ValidationHandlers.layer, ReceiptsHandlers.layer, RegistrationHandlers.layer, SystemHandlers.layer]),
     Layer.provide([
+      ApiKeysHandlers.layer,
+      AuditHandlers.layer,
+      LoginHandlers.layer,
+      ReceiptsHandlers.layer,
+      RegistrationHandlers.layer,
+      SignupHandlers.layer,
+      SystemHandlers.layer,
+      UsageHandlers.layer,
+      ValidationHandlers.layer
+    ]),
+    Layer.provide([
+      AuditAuthentication.layerAuditorRequired,
+      AuditAuthentication.layerProofReaderRequired,
       Authentication.layerKeyOptional,
       Authentication.layerKeyRequired,
+      Authentication.layerLoginRequired,
       Authentication.layerMinuteLimit,
       RequestErrors.layer
     ])
@@ -37,6 +56,14 @@ const methodsByPath: ReadonlyArray<readonly [RegExp, ReadonlyArray<string>]> = [
   [patternOf(docsPath), ["GET"]]
 ]
 
+const templates: ReadonlyArray<readonly [RegExp, string]> = [...Object.keys(openApi.paths), documentPath, docsPath].map((path) => [
+  patternOf(path),
+  path
+])
+
+/** The template of the route that a path belongs to, as OpenAPI writes it; null if there is none. */
+export const templateOf = (path: string): string | null => templates.find(([pattern]) => pattern.test(path))?.[1] ?? null
+
 /** The methods that a path answers; none if there is no such path. */
 export const allowedMethods = (path: string): ReadonlyArray<string> =>
   methodsByPath
@@ -44,5 +71,11 @@ export const allowedMethods = (path: string): ReadonlyArray<string> =>
     .flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])) ?? []
 
 function patternOf(template: string): RegExp {
-  return new RegExp(`^${template.replace(/[.]/gu, "\\.").replace(/\{\w+\}/gu, "[^/]+")}/?$`, "u")
+  return new RegExp(
+    `^${template
+      .replace(/[.]/gu, "\\.")
+      .replace(/\{\w+\}/gu, "[^/]+")
+      .replace(/\*/gu, ".+")}/?$`,
+    "u"
+  )
 }

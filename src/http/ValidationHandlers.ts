@@ -2,6 +2,7 @@ import { DateTime, Effect, MutableRef } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
 import { companyData } from "#domain/Confirmation.ts"
 import { letterOf } from "#domain/Receipt.ts"
+import { RepeatAnswer } from "#domain/RepeatAnswer.ts"
 import { RequestContext } from "#domain/RequestContext.ts"
 import { type Confirmation, ValidateVatId, type Validation } from "#domain/ValidateVatId.ts"
 import { Api } from "#http/Api.ts"
@@ -17,20 +18,29 @@ export const layer = HttpApiBuilder.group(
   "validation",
   Effect.fnUntraced(function* (handlers) {
     const { validate } = yield* ValidateVatId
+    const { rememberAnswer } = yield* RepeatAnswer
 
     return handlers.handle(
       "validate",
       Effect.fnUntraced(function* ({ params, query }) {
         const requestedAt = yield* DateTime.now
         const { company_city, company_name, company_street, company_zip, force_live, match_format, requester_vat_id } = query
+        const caller = yield* CurrentCaller
+        const { usage } = yield* RequestScope
         const validation = yield* validate({
-          caller: yield* CurrentCaller,
+          caller,
           input: params.vat_id,
           requesterVatId: requester_vat_id === undefined || requester_vat_id === "" ? null : requester_vat_id,
           company: companyData({ name: company_name, street: company_street, zip: company_zip, city: company_city }),
           forceLive: force_live === "true" || force_live === "1"
-        })
-        MutableRef.set((yield* RequestScope).usage, validation.usage)
+        }).pipe(
+          // A refusal, or an outage that was counted, may know more than what stood on the meter at first.
+          Effect.tapErrorTag(["QuotaExceeded", "SourcesUnavailable"], ({ used = caller.usage.used }) =>
+            Effect.sync(() => MutableRef.set(usage, { ...caller.usage, used }))
+          )
+        )
+        MutableRef.set(usage, validation.usage)
+        rememberAnswer(validation)
         const { requestId } = yield* RequestContext
         return HttpApiSchema.withHeaders({
           body: { ...bodyOf(validation, match_format ?? "words"), request_id: requestId, requested_at: requestedAt },

@@ -1,5 +1,7 @@
 /** The settings of the service, read from the environment once, at its start. The only place that reads the environment. */
+import { NodeFileSystem } from "@effect/platform-node"
 import {
+  Array as Arr,
   Config,
   ConfigProvider,
   Context,
@@ -7,13 +9,16 @@ import {
   Effect,
   Layer,
   Option,
+  Redacted,
   Schema,
   SchemaIssue,
-  SchemaTransformation
+  SchemaTransformation,
+  String as Str
 } from "effect"
 import { ConfirmationCountries } from "#domain/Confirmation.ts"
 import type { PlanLimits } from "#domain/Plan.ts"
 import { parseGerman, type VatId } from "#domain/VatId.ts"
+import { secretFiles } from "#infra/SecretFiles.ts"
 
 const Count = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
 const Positive = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }))
@@ -23,6 +28,26 @@ const HttpUrl = Schema.String.check(
 const PostgresUrl = Schema.String.check(
   Schema.isPattern(/^postgres(?:ql)?:\/\/\S+$/u, { message: "Expected a URL that starts with postgresql://" })
 )
+const SmtpUrl = Schema.String.check(
+  Schema.makeFilter(
+    (text: string) =>
+      (/^smtps?:\/\/[^\s/?#]+\/?$/u.test(text) && URL.canParse(text)) || "Expected smtp://user:password@host:587 or smtps://host"
+  )
+)
+const MailFrom = Schema.String.check(
+  Schema.isPattern(/^(?:[^\r\n<>@"]+<[^\s<>@]+@[^\s<>@]+>|[^\s<>@]+@[^\s<>@]+)$/u, {
+    message: "Expected an address, or Name <address>"
+  })
+)
+/** A key of HS256 has at least as many bits as its hash (RFC 7518, 3.2, read 2026-11): 32 characters, so that guessing is hopeless. */
+const Secrets = Schema.String.check(
+  Schema.makeFilter(
+    (text: string) =>
+      secretsIn(text).every((secret) => secret.length >= 32) ||
+      "Expected secrets of at least 32 characters each, separated by commas"
+  )
+)
+const secretsIn = (text: string) => Arr.map(Str.split(text, ","), (secret) => secret.trim())
 const Name = Schema.String.check(Schema.isPattern(/^[a-z][a-z0-9-]{0,39}$/u, { message: "Expected 1 to 40 of a-z, 0-9 and -" }))
 const Prefix = Schema.String.check(Schema.isPattern(/^[A-Z0-9]{1,10}$/u, { message: "Expected 1 to 10 of A-Z and 0-9" }))
 
@@ -67,6 +92,8 @@ const plan = (name: string, limits: PlanLimits): Config.Config<PlanLimits> =>
 const settings = Config.all({
   host: Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1")),
   port: Config.Port("PORT").pipe(Config.withDefault(8080)),
+  shutdownDelay: duration("SHUTDOWN_DELAY", Duration.zero),
+  shutdownGrace: duration("SHUTDOWN_GRACE", Duration.seconds(4)),
   databaseUrl: Config.schema(Schema.Redacted(PostgresUrl), "DATABASE_URL").pipe(Config.option),
   dataDir: Config.NonEmptyString("DATA_DIR").pipe(Config.withDefault(".data")),
   viesBaseUrl: baseUrl("VIES_BASE_URL").pipe(Config.option),
@@ -82,6 +109,8 @@ const settings = Config.all({
     Config.withDefault("DE" as const)
   ),
   upgradeUrl: Config.schema(HttpUrl, "UPGRADE_URL").pipe(Config.option),
+  smtpUrl: Config.schema(Schema.Redacted(SmtpUrl), "SMTP_URL").pipe(Config.option),
+  mailFrom: Config.schema(MailFrom, "MAIL_FROM").pipe(Config.option),
   cacheTtlInvalid: duration("CACHE_TTL_INVALID", Duration.hours(1)),
   staleMaxAge: duration("STALE_MAX_AGE", Duration.days(30)),
   anonymousLifetime: count("ANONYMOUS_LIFETIME", 10),
@@ -92,8 +121,15 @@ const settings = Config.all({
     business: plan("BUSINESS", { perMonth: 10_000, perMinute: 300 }),
     enterprise: plan("ENTERPRISE", { perMonth: 100_000, perMinute: 1_000 })
   }),
+  jwtSecrets: Config.schema(Schema.Redacted(Secrets), "JWT_SECRET").pipe(
+    Config.map((secrets) => Arr.map(secretsIn(Redacted.value(secrets)), (secret) => Redacted.make(secret))),
+    Config.option
+  ),
+  notaryKey: Config.schema(Schema.Redacted(Schema.String), "NOTARY_KEY").pipe(Config.option),
+  notaryKeyFile: Config.NonEmptyString("NOTARY_KEY_FILE").pipe(Config.option),
   registrationsPerDay: positive("REGISTRATIONS_PER_DAY", 3),
-  signupsPerDay: positive("SIGNUPS_PER_DAY", 3)
+  signupsPerDay: positive("SIGNUPS_PER_DAY", 3),
+  loginFailuresPer15Min: positive("LOGIN_FAILURES_PER_15_MIN", 10)
 })
 
 export type Settings = Config.Success<typeof settings>
@@ -126,8 +162,17 @@ const sentence = (error: Schema.SchemaError) =>
 
 export const layer = Layer.effect(
   AppConfig,
-  Effect.suspend(() => read(process.env))
-)
+  Effect.suspend(() => Effect.flatMap(secretFiles(process.env), read))
+).pipe(Layer.provide(NodeFileSystem.layer))
 
 /** The requester for the BZSt as a VAT ID. */
 export const requesterOf = (config: Settings): VatId | null => Option.getOrNull(Option.flatMap(config.bzstRequester, parseGerman))
+
+const everyInterface = new Set(["0.0.0.0", "::"])
+
+/** Where callers reach the service, without a slash at the end: PUBLIC_URL, else the address it listens on. */
+export const publicUrlOf = ({ host, port, publicUrl }: Settings): string => {
+  if (Option.isSome(publicUrl)) return publicUrl.value
+  const name = everyInterface.has(host) ? "localhost" : host
+  return `http://${name.includes(":") ? `[${name}]` : name}:${port}`
+}

@@ -6,6 +6,7 @@ import type { Attempt, SourceFailure } from "#domain/Verdict.ts"
 import { Bzst, type BzstAnswer } from "#infra/Bzst.ts"
 import { evatrStatuses } from "#infra/EvatrStatus.ts"
 import { GuardedSources } from "#infra/GuardedSources.ts"
+import * as SourceAttempt from "#infra/SourceAttempt.ts"
 
 /** When to come back if the source does not say. */
 const retryAfterSeconds = 10
@@ -22,7 +23,7 @@ export const layer = Layer.effect(
         const duration_ms = (yield* Clock.currentTimeMillis) - started
         return { source: "bzst" as const, outcome, code, started_at: DateTime.makeUnsafe(started), duration_ms }
       })
-      return yield* guarded.bzst.through(question.vatId, bzst.ask(question)).pipe(
+      return yield* SourceAttempt.traced("bzst", question.vatId, guarded.bzst.through(question.vatId, bzst.ask(question))).pipe(
         Effect.flatMap((answer) => Effect.map(attempt("answered", answer.status), (made) => confirmedBy(answer, [made]))),
         Effect.catchTag("SourceFailure", (failure) =>
           Effect.flatMap(attempt(failure.reason, failure.code), (made) => Effect.fail(failed(failure, [made])))

@@ -1,13 +1,16 @@
 /** The listening socket. What Node's parser refuses before any route sees it still gets the service's error body (DECISIONS 7). */
 import { NodeHttpServer } from "@effect/platform-node"
 import { randomUUID } from "node:crypto"
-import { createServer, type Server, STATUS_CODES } from "node:http"
+import { createServer, type Server, type ServerResponse, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
-import { Predicate } from "effect"
+import { Deferred, type Duration, Effect, Layer, Predicate } from "effect"
+import { Draining } from "#infra/Draining.ts"
 
 export interface HttpListenerOptions {
   readonly host: string
   readonly port: number
+  /** How long requests may go on once it has stopped listening; what takes longer is cut off. */
+  readonly grace: Duration.Duration
 }
 
 /** Longest request line and headers together. Longer ones are answered, not read. */
@@ -18,13 +21,46 @@ const requestTimeoutMs = 30_000
 const drainBytes = 16 * 1024 * 1024
 const drainMs = 1_000
 
-export const layer = ({ host, port }: HttpListenerOptions) =>
-  NodeHttpServer.layer(makeServer, { host, port, gracefulShutdownTimeout: "4 seconds" })
+export const layer = ({ grace, host, port }: HttpListenerOptions) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { begun } = yield* Draining
+      const server = makeServer()
+      yield* Effect.forkScoped(Effect.andThen(Deferred.await(begun), Effect.sync(closingEach(server))))
+      // A connection whose request never ends would keep the server open for as long as its client likes.
+      const cut = Layer.effectDiscard(Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections())))
+      return cut.pipe(Layer.provideMerge(NodeHttpServer.layer(() => server, { host, port, gracefulShutdownTimeout: grace })))
+    })
+  )
 
 const makeServer = (): Server => {
-  const server = createServer({ maxHeaderSize: maxHeaderBytes, requestTimeout: requestTimeoutMs, keepAliveTimeout: 65_000 })
+  const server = createServer({
+    maxHeaderSize: maxHeaderBytes,
+    requestTimeout: requestTimeoutMs,
+    keepAliveTimeout: 65_000,
+    // Node would answer a request without Host by itself, with an empty 400. Nothing here depends on Host.
+    requireHostHeader: false
+  })
   server.on("clientError", (error, socket) => refuse(error, socket))
   return server
+}
+
+/** Gives back what makes every response from then on, also to a request under way, the last one on its connection. */
+const closingEach = (server: Server) => {
+  const open = new Set<ServerResponse>()
+  let closing = false
+  const close = (response: ServerResponse) => response.setHeader("connection", "close")
+  const track = (_: unknown, response: ServerResponse) => {
+    if (closing) return close(response)
+    open.add(response)
+    return response.once("close", () => open.delete(response))
+  }
+  server.on("request", track)
+  server.on("checkContinue", track)
+  return () => {
+    closing = true
+    for (const response of open) if (!response.headersSent) close(response)
+  }
 }
 
 const refusals = new Map<string, readonly [status: number, code: string, message: string]>([

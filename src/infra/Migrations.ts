@@ -17,7 +17,15 @@ export const run = Effect.fn("Migrations.run")(function* () {
     table,
     loader: Effect.succeed(files.map((file) => [file.id, file.name, Effect.succeed(apply(file))]))
   })
-  return applied.map(([id, name]) => `${String(id).padStart(4, "0")}_${name}`)
+  return applied.map(([id, name]) => nameOf({ id, name }))
+})
+
+const nameOf = ({ id, name }: { readonly id: number; readonly name: string }) => `${String(id).padStart(4, "0")}_${name}`
+
+/** The names of what is not applied yet. */
+export const pending = Effect.fn("Migrations.pending")(function* () {
+  const applied = yield* appliedUpTo()
+  return (yield* migrationFiles()).filter((file) => file.id > applied).map(nameOf)
 })
 
 /** Migrates while it is built. */

@@ -18,7 +18,7 @@ const missing = Effect.gen(function* () {
       (SELECT nspowner::regrole::text = 'vatproof_owner' FROM pg_namespace WHERE nspname = 'vatproof') AS owner,
       (SELECT count(*) > 0 AND bool_and(tgenabled = 'A') FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
         JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'vatproof' AND t.tgname LIKE 'append_only%') AS row_triggers,
-      (SELECT count(*) = 2 FROM pg_event_trigger WHERE evtname LIKE 'vatproof_refuse_%' AND evtenabled = 'A') AS event_triggers`
+      (SELECT count(*) = 3 FROM pg_event_trigger WHERE evtname LIKE 'vatproof_refuse_%' AND evtenabled = 'A') AS event_triggers`
   })
   const has = yield* find(undefined)
   return [

@@ -4,6 +4,7 @@ import { type LookUp, Sources, SourcesUnavailable } from "#domain/Sources.ts"
 import { isGerman, type VatId } from "#domain/VatId.ts"
 import type { Answer, Attempt, SourceFailure, SourceName } from "#domain/Verdict.ts"
 import { GuardedSources } from "#infra/GuardedSources.ts"
+import * as SourceAttempt from "#infra/SourceAttempt.ts"
 import * as SourceProbes from "#infra/SourceProbes.ts"
 
 /** `requester` asks the BZSt where the caller names no requester of their own. */
@@ -33,7 +34,8 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
   const viesStep = Asked.context({ source: "vies", ask: ({ requester, vatId }) => guarded.vies.ask({ vatId, requester }) })
   const bzstStep = Asked.context({
     source: "bzst",
-    ask: (lookUp) => guarded.bzst.ask({ vatId: lookUp.vatId, requester: requesterAtBzst(lookUp) })
+    ask: (lookUp) =>
+      Effect.andThen(SourceAttempt.failedOver, guarded.bzst.ask({ vatId: lookUp.vatId, requester: requesterAtBzst(lookUp) }))
   })
   const viesOnly = ExecutionPlan.make({ provide: viesStep, attempts: viesAttempts, schedule: pause, while: isWorthRepeating })
   const viesThenBzst = ExecutionPlan.make(
@@ -93,7 +95,7 @@ const recorded = Effect.fnUntraced(function* (
         { source: asked.source, outcome, code, started_at: DateTime.makeUnsafe(started), duration_ms: ended - started }
       ])
     )
-  return yield* asked.ask(question).pipe(
+  return yield* SourceAttempt.traced(asked.source, question.vatId, asked.ask(question)).pipe(
     Effect.tap((answer) => note("answered", answer.code)),
     Effect.tapError((failure) => note(failure.reason, failure.code))
   )

@@ -9,6 +9,7 @@ import { Clock, Effect, Option, Predicate, Schema, Stream, type Duration } from 
 import { Headers, HttpClient, HttpClientRequest, type HttpClientError, type HttpClientResponse } from "effect/http"
 import { hash } from "node:crypto"
 import { type Evidence, SourceFailure, type SourceName } from "#domain/Verdict.ts"
+import * as SourceMetrics from "#infra/SourceMetrics.ts"
 
 /** Why a source gave no verdict, without the code that said so: a row's right side in the sources' code tables. */
 export type Fault = Pick<SourceFailure, "reason" | "scope" | "retry">
@@ -79,7 +80,8 @@ export const make = Effect.fnUntraced(function* (
       // Closing the scope aborts what is still under way, so an interrupted caller leaves no request and no socket behind.
       Effect.scoped,
       Effect.provideService(HttpClient.TracerDisabledWhen, () => true),
-      within
+      within,
+      SourceMetrics.measured(request.method, baseUrl, (exchanged) => exchanged.evidence.http_status)
     )
 
   return {

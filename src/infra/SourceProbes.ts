@@ -10,6 +10,7 @@ import {
 } from "#domain/Sources.ts"
 import { parse } from "#domain/VatId.ts"
 import { type FailureReason, SourceFailure, type SourceName } from "#domain/Verdict.ts"
+import * as SourceMetrics from "#infra/SourceMetrics.ts"
 
 interface Probed {
   readonly source: SourceName
@@ -39,6 +40,7 @@ export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, 
         yield* source.probe
       }
       const { reason, state } = yield* source.status
+      yield* SourceMetrics.noteState(source.source, state)
       if (state === known.current) return
       const event = eventOf(source.source, state, reason, replica)
       yield* log.record(source.source, event)

@@ -2,72 +2,202 @@
  * Accounts and API keys as read by decisions: kept in the transaction of their events, so that a decision never sees an old state.
  * What the events do not say, the contact data, is written beside them.
  */
-import { type Array as Arr, DateTime, Effect, Layer } from "effect"
-import { SqlClient } from "effect/sql"
-import { accountStream, AccountRegistered } from "#domain/Account.ts"
-import { AccountStore, type Contact, EmailTaken } from "#domain/AccountStore.ts"
+import { Array as Arr, DateTime, Effect, Layer, Redacted, Schema, Semaphore } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import {
+  accountStream,
+  AccountRegistered,
+  AccountSignedUp,
+  type AccountState,
+  EmailVerified,
+  evolve,
+  noAccount,
+  PlanChanged
+} from "#domain/Account.ts"
+import { AccountStore, type Alongside, type Contact, type Decision, EmailTaken, NoSuchAccount } from "#domain/AccountStore.ts"
 import { ApiKeyIssued, ApiKeyRevoked } from "#domain/ApiKey.ts"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
 import { emailKey } from "#domain/EmailAddress.ts"
-import * as Catalogue from "#events/Catalogue.ts"
+import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
+import { MeterFull, StreamMoved } from "#events/Append.ts"
 import { EventStore } from "#events/EventStore.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
+import type { StoredEvent } from "#events/StoredEvent.ts"
+
+/** Changes that a replica makes at a time: they wait for each other's locks, and may not take all connections for it. */
+const maxChanges = 2
+const changePatience = "10 seconds"
+/** How often a change is decided anew because something else wrote to the stream. */
+const maxDecisions = 5
+/** The stream of an account is read in pages of so many events, and at most so many pages: it has 100 events a month at the most. */
+const pageSize = 1_000
+const maxPages = 100
 
 /** Applies one event to the tables; events of other types change nothing here. */
-export const makeApply = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const registered = Catalogue.fromJson(AccountRegistered)
-  const issued = Catalogue.fromJson(ApiKeyIssued)
-  const revoked = Catalogue.fromJson(ApiKeyRevoked)
-
-  return Effect.fnUntraced(function* (event: DomainEvent, occurredAt: DateTime.Utc) {
-    const at = DateTime.toDateUtc(occurredAt)
-    switch (event.type) {
-      case AccountRegistered.type: {
-        const { account_id, plan } = yield* registered(event.data)
-        return yield* sql`INSERT INTO vatproof.accounts (account_id, plan, verified_at, created_at) VALUES (${account_id}, ${plan}, ${at}, ${at})`
-      }
-      case ApiKeyIssued.type: {
-        const { account_id, key_id, key_sha256, prefix } = yield* issued(event.data)
-        return yield* sql`INSERT INTO vatproof.api_keys (key_id, account_id, key_sha256, prefix, issued_at)
-          VALUES (${key_id}, ${account_id}, decode(${key_sha256}, 'hex'), ${prefix}, ${at})`
-      }
-      case ApiKeyRevoked.type: {
-        const { key_id } = yield* revoked(event.data)
-        return yield* sql`UPDATE vatproof.api_keys SET revoked_at = ${at} WHERE key_id = ${key_id}`
-      }
-      default:
-        return []
+export const makeApply = Effect.map(SqlClient.SqlClient, (sql) => (event: DomainEvent, occurredAt: DateTime.Utc) => {
+  const at = DateTime.toDateUtc(occurredAt)
+  switch (event.type) {
+    case AccountRegistered.type: {
+      const { account_id, plan } = AccountRegistered.read(event)
+      return sql`INSERT INTO vatproof.accounts (account_id, plan, verified_at, created_at) VALUES (${account_id}, ${plan}, ${at}, ${at})`
     }
-  })
+    case AccountSignedUp.type: {
+      const { account_id, plan } = AccountSignedUp.read(event)
+      return sql`INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES (${account_id}, ${plan}, ${at})`
+    }
+    case EmailVerified.type: {
+      const { account_id } = EmailVerified.read(event)
+      return sql`UPDATE vatproof.accounts SET verified_at = ${at} WHERE account_id = ${account_id}`
+    }
+    case PlanChanged.type: {
+      const { account_id, per_month, plan } = PlanChanged.read(event)
+      const perMonth = per_month === null ? null : BigInt(per_month)
+      return sql`UPDATE vatproof.accounts SET plan = ${plan}, per_month = ${perMonth} WHERE account_id = ${account_id}`
+    }
+    case ApiKeyIssued.type: {
+      const { account_id, key_id, key_sha256, prefix } = ApiKeyIssued.read(event)
+      return sql`INSERT INTO vatproof.api_keys (key_id, account_id, key_sha256, prefix, issued_at)
+        VALUES (${key_id}, ${account_id}, decode(${key_sha256}, 'hex'), ${prefix}, ${at})`
+    }
+    case ApiKeyRevoked.type: {
+      const { key_id } = ApiKeyRevoked.read(event)
+      return sql`UPDATE vatproof.api_keys SET revoked_at = ${at} WHERE key_id = ${key_id}`
+    }
+    default:
+      return Effect.succeed([])
+  }
 })
+
+/** A change to an account as one transaction writes it. */
+interface Change<E> {
+  readonly accountId: string
+  readonly version: number
+  readonly events: Arr.NonEmptyReadonlyArray<DomainEvent>
+  readonly alongside: Alongside<E>
+  readonly at?: DateTime.Utc
+}
+
+const nothing = () => Effect.void
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const events = yield* EventStore
   const apply = yield* makeApply
+  const lock = lockAccount(sql)
+  const load = yield* makeLoad
+  const turns = yield* Semaphore.make(maxChanges)
 
-  const create = Effect.fn("AccountStore.create")(
-    function* (accountId: string, contact: Contact, facts: Arr.NonEmptyReadonlyArray<DomainEvent>) {
-      const { agentId, email } = contact
-      const write = Effect.fnUntraced(function* (at: DateTime.Utc) {
-        yield* Effect.forEach(facts, (event) => apply(event, at), { discard: true })
-        yield* sql`INSERT INTO vatproof.contacts (account_id, email, email_key, agent_id)
-          VALUES (${accountId}, ${email}, ${email === null ? null : emailKey(email)}, ${agentId})`
-      })
-      const command = { stream: accountStream(accountId), expectedVersion: 0, events: facts, charge: null, latestOf: null }
-      yield* events.appendWith([command], write)
-    },
-    Effect.asVoid,
-    Effect.catchReason("SqlError", "UniqueViolation", (violation) =>
-      violation.constraint === "contacts_email_key_key" ? Effect.fail(new EmailTaken({})) : Effect.die(violation)
-    ),
-    // A new stream of our own and no charge: nobody else can have written to it.
-    Effect.catchTag(["StreamMoved", "MeterFull"], Effect.die),
-    Effect.catchTag("SqlError", (error) => StoreAccess.refused(error))
+  const write = <E>(change: Change<E>): Effect.Effect<void, E | SqlError | StoreUnavailable | StreamMoved> => {
+    const { accountId, alongside, at, events: facts, version } = change
+    return (
+      events
+        .appendWith(
+          [{ stream: accountStream(accountId), expectedVersion: version, events: facts, charge: null, latestOf: null }],
+          Effect.fnUntraced(function* (occurredAt: DateTime.Utc) {
+            yield* Effect.forEach(facts, (event) => apply(event, occurredAt), { discard: true })
+            yield* alongside(occurredAt)
+          }),
+          at
+        )
+        // Nothing is charged.
+        .pipe(Effect.catchIf(isMeterFull, Effect.die))
+    )
+  }
+
+  const create = Effect.fn("AccountStore.create")(<E = never>(
+    accountId: string,
+    { agentId, email, passwordHash }: Contact,
+    facts: Arr.NonEmptyReadonlyArray<DomainEvent>,
+    further: Alongside<E> = nothing
+  ) => {
+    const alongside = Effect.fnUntraced(function* (at: DateTime.Utc) {
+      yield* sql`INSERT INTO vatproof.contacts (account_id, email, email_key, password_hash, agent_id)
+          VALUES (${accountId}, ${email}, ${email === null ? null : emailKey(email)},
+            ${passwordHash === undefined ? null : Redacted.value(passwordHash)}, ${agentId})`
+      yield* further(at)
+    })
+    return write({ accountId, version: 0, events: facts, alongside }).pipe(
+      Effect.catchIf(isEmailTaken, () => Effect.fail(new EmailTaken({}))),
+      Effect.catchIf(isSqlError, StoreAccess.refused),
+      // A new stream of our own: nobody else can have written to it.
+      Effect.catchIf(isStreamMoved, Effect.die)
+    )
+  })
+
+  /** The lock of the account's row lets decisions come one after the other; the expected version catches who goes without it. */
+  const decideOnce = <A, E, E2>(
+    accountId: string,
+    decide: (account: AccountState, now: DateTime.Utc) => Effect.Effect<Decision<A, E2>, E>
+  ) =>
+    Effect.gen(function* () {
+      yield* lock(accountId)
+      const { state, version } = yield* load(accountId)
+      const now = yield* DateTime.now
+      const { alongside = nothing, events: facts, value } = yield* decide(state, now)
+      yield* Arr.isReadonlyArrayNonEmpty(facts)
+        ? write({ accountId, version, events: facts, alongside, at: now })
+        : alongside(now)
+      return value
+    }).pipe(sql.withTransaction)
+
+  const change = Effect.fn("AccountStore.change")(
+    <A, E, E2 = never>(
+      accountId: string,
+      decide: (account: AccountState, now: DateTime.Utc) => Effect.Effect<Decision<A, E2>, E>
+    ) =>
+      decideOnce(accountId, decide).pipe(
+        Effect.catchIf(isSqlError, StoreAccess.refused),
+        turns.withPermit,
+        Effect.timeoutOrElse({ duration: changePatience, orElse: () => Effect.fail(new StoreUnavailable({})) }),
+        Effect.retry({ while: isStreamMoved, times: maxDecisions - 1 }),
+        Effect.catchIf(isStreamMoved, (moved) => Effect.fail(new StoreUnavailable({ cause: moved })))
+      )
   )
 
-  return AccountStore.of({ create })
+  return AccountStore.of({ create, change })
 })
+
+/** By class, because a tag says nothing beside the failures of callers, which are not known here. */
+const isMeterFull = Schema.is(MeterFull)
+const isStreamMoved = Schema.is(StreamMoved)
+const isEmailTaken = (error: unknown): boolean =>
+  isSqlError(error) && error.reason._tag === "UniqueViolation" && error.reason.constraint === "contacts_email_key_key"
+
+const lockAccount = (sql: SqlClient.SqlClient) => {
+  const find = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Schema.Struct({ account_id: Schema.String }),
+    execute: (accountId) => sql`SELECT account_id FROM vatproof.accounts WHERE account_id = ${accountId} FOR UPDATE`
+  })
+  return Effect.fnUntraced(function* (accountId: string) {
+    const rows = yield* find(accountId).pipe(Effect.catchTag("SchemaError", Effect.die))
+    if (rows.length === 0) return yield* new NoSuchAccount({ accountId })
+  })
+}
+
+/** The state of an account and the version of its stream. */
+const makeLoad = Effect.gen(function* () {
+  const events = yield* EventStore
+  return Effect.fnUntraced(function* (accountId: string) {
+    let state = noAccount(accountId)
+    let version = 0
+    for (let page = 0; page < maxPages; page += 1) {
+      const stored = yield* events.readStream(accountStream(accountId), version, pageSize)
+      for (const one of stored) {
+        const { data, occurred_at } = yield* decodeFact(one)
+        state = evolve(state, { type: one.type, schemaVersion: one.schema_version, data }, occurred_at)
+        version = one.version
+      }
+      if (stored.length < pageSize) return { state, version }
+    }
+    return yield* Effect.die(`Account ${accountId} has more than ${maxPages * pageSize} events`)
+  })
+})
+
+const Fact = Schema.Struct({ data: Schema.fromJsonString(Schema.Json), occurred_at: Schema.DateTimeUtcFromString })
+const decodeFacts = Schema.decodeUnknownEffect(Fact)
+const decodeFact = ({ data, occurred_at }: StoredEvent) =>
+  decodeFacts({ data, occurred_at }).pipe(Effect.catchTag("SchemaError", Effect.die))
 
 export const layer = Layer.effect(AccountStore, make)

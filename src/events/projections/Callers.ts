@@ -23,7 +23,8 @@ const KeyRow = Schema.Struct({
   account_id: Schema.String,
   plan: PlanName,
   per_month: Schema.NullOr(Schema.BigInt),
-  used: Schema.BigInt
+  used: Schema.BigInt,
+  epoch: Schema.BigInt
 })
 
 const make = Effect.gen(function* () {
@@ -35,7 +36,11 @@ const make = Effect.gen(function* () {
   const findKeys = SqlSchema.findAll({
     Request: Schema.Struct({ hashes: Schema.Array(Schema.String), meter: Schema.String }),
     Result: KeyRow,
-    execute: ({ hashes, meter }) => sql`SELECT asked.ord, k.key_id, k.account_id, a.plan, a.per_month, coalesce(m.used, 0) AS used
+    execute: ({
+      hashes,
+      meter
+    }) => sql`SELECT asked.ord, k.key_id, k.account_id, a.plan, a.per_month, coalesce(m.used, 0) AS used,
+        (SELECT l.identity_epoch FROM vatproof.logs l WHERE l.log_id = ${logId}) AS epoch
       FROM unnest(${sqlArray(hashes, elementType.text)}) WITH ORDINALITY AS asked(hash, ord)
       JOIN vatproof.api_keys k ON k.key_sha256 = decode(asked.hash, 'hex') AND k.revoked_at IS NULL
       JOIN vatproof.accounts a ON a.account_id = k.account_id
@@ -52,10 +57,10 @@ const make = Effect.gen(function* () {
   const findKey = yield* Batcher.make({
     ...bounds,
     run: Effect.fnUntraced(function* (hashes: ReadonlyArray<string>) {
-      const meter = keyMeter(keyPlaceholder, billingPeriod(yield* DateTime.now))
-      const rows = yield* findKeys({ hashes, meter }).pipe(StoreAccess.patiently(patience))
+      const period = billingPeriod(yield* DateTime.now)
+      const rows = yield* findKeys({ hashes, meter: keyMeter(keyPlaceholder, period) }).pipe(StoreAccess.patiently(patience))
       const byOrder = new Map(rows.map((row) => [Number(row.ord), row]))
-      return hashes.map((_, index) => Exit.succeed(byOrder.get(index + 1)))
+      return hashes.map((_, index) => Exit.succeed({ row: byOrder.get(index + 1), period }))
     })
   })
 
@@ -71,7 +76,8 @@ const make = Effect.gen(function* () {
   const byKey = Effect.fn("Identity.byKey")(function* (key: Redacted.Redacted) {
     const text = Redacted.value(key)
     if (!isWellFormed(text)) return yield* new InvalidApiKey({})
-    const row = yield* findKey(hashing.sha256(text))
+    // The period goes with what was read for it: at the turn of a month the clock may be in the next one by now.
+    const { period, row } = yield* findKey(hashing.sha256(text))
     if (row === undefined) return yield* new InvalidApiKey({})
     const limits = plans.byName[row.plan]
     const limit = row.per_month === null ? limits.perMonth : Number(row.per_month)
@@ -80,8 +86,10 @@ const make = Effect.gen(function* () {
       keyId: row.key_id,
       accountId: row.account_id,
       plan: row.plan,
+      period,
+      epoch: Number(row.epoch),
       stream: `key-${row.key_id}`,
-      meter: keyMeter(row.key_id, billingPeriod(yield* DateTime.now)),
+      meter: keyMeter(row.key_id, period),
       usage: { used: Number(row.used), limit },
       perMinute: limits.perMinute
     } satisfies KeyCaller

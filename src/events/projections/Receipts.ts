@@ -18,7 +18,7 @@ const make = Effect.gen(function* () {
   const find = Effect.fn("Receipts.find")(function* (keyId: string, receiptId: string) {
     const [event] = yield* events.readStream(receiptStream(receiptId), 0, 1)
     if (event === undefined || event.type !== ReceiptIssued.type) return yield* new ReceiptNotFound({ receiptId })
-    const { answer, key_id, receipt } = yield* decodeIssued(event.data)
+    const { account_id, answer, attempts, key_id, receipt } = yield* decodeIssued(event.data)
     if (key_id !== keyId) return yield* new ReceiptNotFound({ receiptId })
     const { http_status, request, response, response_sha256 } = answer.evidence
     return {
@@ -27,7 +27,16 @@ const make = Effect.gen(function* () {
       recordedAt: event.recorded_at,
       evidence: { request, response, responseSha256: response_sha256, httpStatus: http_status },
       bzstStatus: answer.code ?? "",
-      bzstAnsweredAt: DateTime.formatIso(answer.answered_at)
+      bzstAnsweredAt: DateTime.formatIso(answer.answered_at),
+      validFrom: answer.valid_from,
+      validUntil: answer.valid_until,
+      asked: attempts.map(({ duration_ms, started_at }) => ({
+        startedAt: DateTime.formatIso(started_at),
+        durationMs: duration_ms
+      })),
+      eventId: event.event_id,
+      accountId: account_id,
+      keyId: key_id
     }
   })
 

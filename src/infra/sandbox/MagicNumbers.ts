@@ -50,9 +50,18 @@ const companies: ReadonlyArray<readonly [string, Magic]> = [
   ["999123", { meaning: "valid, name full of characters special to HTML, CSV and shells", ...valid, specimen: "markup" }]
 ]
 
+const meaningOfTestNumber = (code: string): string => {
+  if (code === "VALID") return "valid, as every ordinary number"
+  return code === "INVALID_REQUESTER_INFO"
+    ? "VIES answers INVALID_REQUESTER_INFO to a question with a requester, and a verdict to one without"
+    : `VIES answers ${code}`
+}
+
 const testNumbers: ReadonlyArray<readonly [string, Magic]> = [...viesTestNumbers].map(([number, code]) => [
   `999${number}`,
-  code === "INVALID" ? { meaning: "invalid", ...invalid } : { meaning: `VIES answers ${code}`, vies: { code }, bzst: {} }
+  code === "INVALID"
+    ? { meaning: "invalid at both sources", ...invalid }
+    : { meaning: meaningOfTestNumber(code), vies: { code }, bzst: {} }
 ])
 
 const notValid: ReadonlySet<string> = new Set(["evatr-2001", "evatr-2002", "evatr-2006"])

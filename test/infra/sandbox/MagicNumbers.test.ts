@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { memberStates } from "#domain/MemberStates.ts"
@@ -53,6 +54,16 @@ describe("magic numbers", () => {
     assert.deepStrictEqual(magicOfText("DE100999903").bzst, { breakage: "hang" })
     assert.deepStrictEqual(magicOfText("DE100999701").vies, { latencyMs: 2_000 })
     assert.deepStrictEqual(magicOfText("DE100999702").vies, { latencyMs: 20_000 })
+  })
+
+  it("stand in the manual, every one", () => {
+    const manual = readFileSync("docs/sandbox.md", "utf8")
+    for (const ending of magicNumbers.keys()) {
+      const fault = /^999[789](\d\d)$/u.exec(ending)?.[1]
+      const status = /^9[89]([0-3]\d{3})$/u.exec(ending)?.[1]
+      // The statuses are the authority's list, which the manual refers to.
+      if (status === undefined) assert.include(manual, `\`${fault ?? ending}\``, ending)
+    }
   })
 
   it("leave ordinary numbers valid and one repeated digit invalid", () => {

@@ -1,0 +1,33 @@
+# The service without the tools that test it and without the embedded Postgres: DATABASE_URL names the database.
+#
+#   docker build -t vatproof .
+#   docker run --read-only --tmpfs /tmp -v vatproof:/data -e DATABASE_URL=postgresql://… -e JWT_SECRET=… -p 8080:8080 vatproof
+
+FROM node:24.21.0-trixie-slim AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --omit=dev --omit=optional
+# What only a compiler, a debugger or a reader would open is a third of it.
+RUN find node_modules -type f \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.map' -o -name '*.md' \) -delete \
+ && rm -rf node_modules/effect/src node_modules/effect/ai-docs node_modules/@effect/*/src
+
+FROM node:24.21.0-trixie-slim
+LABEL org.opencontainers.image.title="Vatproof" \
+      org.opencontainers.image.description="EU VAT ID validation that keeps the proof"
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 ADMIN_HOST=0.0.0.0 ADMIN_PORT=9464 DATA_DIR=/data
+WORKDIR /app
+COPY --from=dependencies /app/node_modules node_modules
+COPY package.json ./
+COPY migrations migrations
+COPY src src
+# The only folder besides /tmp that is written to: the newest checkpoint the notary has seen, and mails where there is no mail server.
+RUN install -d -o 1000 -g 1000 -m 700 /data
+VOLUME /data
+# By number, so that an orchestrator can see that it is not root.
+USER 1000:1000
+EXPOSE 8080 9464
+# Alive, not ready: a service whose database is away must not be restarted.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.ADMIN_PORT}/livez`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+ENTRYPOINT ["node", "src/main.ts"]
+CMD ["serve"]

@@ -1,0 +1,12 @@
+#!/bin/sh
+# Runs once, when Postgres makes the database. The service logs in as vatproof_login, a plain member of vatproof_service: it may append
+# to the log and not change it. The administrator (POSTGRES_USER) migrates and makes backups, and nothing else uses that role.
+set -eu
+psql --no-psqlrc --set=ON_ERROR_STOP=1 --set=password="$(cat "$SERVICE_PASSWORD_FILE")" \
+  --username "$POSTGRES_USER" --dbname "$POSTGRES_DB" <<'SQL'
+CREATE ROLE vatproof_service NOLOGIN;
+CREATE ROLE vatproof_login LOGIN PASSWORD :'password';
+GRANT vatproof_service TO vatproof_login;
+REVOKE ALL ON DATABASE :"DBNAME" FROM PUBLIC;
+GRANT CONNECT ON DATABASE :"DBNAME" TO vatproof_service;
+SQL

@@ -1,0 +1,159 @@
+-- For auditors: who may read the log over HTTP, and views for those who read it with SQL.
+
+CREATE TABLE vatproof.auditors (
+  auditor_id uuid PRIMARY KEY,
+  account_id uuid REFERENCES vatproof.accounts,
+  token_sha256 bytea NOT NULL UNIQUE CHECK (octet_length(token_sha256) = 32),
+  name text NOT NULL,
+  added_at timestamptz NOT NULL,
+  expires_at timestamptz NOT NULL,
+  revoked_at timestamptz
+);
+COMMENT ON TABLE vatproof.auditors IS 'Auditors'' tokens, kept in the transaction of their events (streams auditor-<id>), because every request of theirs is decided on them.';
+COMMENT ON COLUMN vatproof.auditors.account_id IS 'The one account the auditor may look at; null means all.';
+COMMENT ON COLUMN vatproof.auditors.token_sha256 IS 'SHA-256 of the token. The token itself is stored nowhere.';
+COMMENT ON COLUMN vatproof.auditors.name IS 'Who got the token, for the operator. It may name a person, so it is in no event.';
+
+-- Members of the role vatproof_auditor may SELECT these views and nothing else; an administrator makes a login:
+--   CREATE ROLE <name> LOGIN PASSWORD '<password>' IN ROLE vatproof_auditor;
+CREATE SCHEMA audit;
+COMMENT ON SCHEMA audit IS 'What auditors read: the log of facts and three ways to look at it. Nothing here can be changed.';
+
+CREATE VIEW audit.events AS
+  SELECT log_id, position, stream_id, version, event_id, type, schema_version, occurred_at, recorded_at, correlation_id, causation_id,
+    encode(trace_id, 'hex') AS trace_id, meter_id, units, data, metadata,
+    encode(sha256(convert_to(data, 'UTF8')), 'hex') AS data_sha256, encode(sha256(convert_to(metadata, 'UTF8')), 'hex') AS metadata_sha256
+  FROM vatproof.events;
+COMMENT ON VIEW audit.events IS 'Every fact once, in the order in which it was stored. A position that is missing between two others was removed.';
+COMMENT ON COLUMN audit.events.log_id IS 'The log; there is one, 0.';
+COMMENT ON COLUMN audit.events.position IS 'Dense from 0 in the order of storing; also the index of the leaf in the signed Merkle tree.';
+COMMENT ON COLUMN audit.events.stream_id IS 'What the fact is about: account-, key-, receipt-, source-, auditor- or anonymous-, then an id.';
+COMMENT ON COLUMN audit.events.version IS 'Dense from 1 within the stream.';
+COMMENT ON COLUMN audit.events.event_id IS 'UUIDv7 given by the writer.';
+COMMENT ON COLUMN audit.events.type IS 'What happened, e.g. VatIdVerified, ReceiptIssued, ApiKeyRevoked.';
+COMMENT ON COLUMN audit.events.schema_version IS 'Version of the form of data for this type.';
+COMMENT ON COLUMN audit.events.occurred_at IS 'When it happened, by the clock of the service.';
+COMMENT ON COLUMN audit.events.recorded_at IS 'When it was stored, by the clock of the database; never before that of the position below it.';
+COMMENT ON COLUMN audit.events.correlation_id IS 'The request that caused it; all zeros if none did.';
+COMMENT ON COLUMN audit.events.causation_id IS 'The event that caused it, if one did.';
+COMMENT ON COLUMN audit.events.trace_id IS 'The trace that it belongs to, 32 hexadecimal digits, if there is one.';
+COMMENT ON COLUMN audit.events.meter_id IS 'What it was charged to: a key and its month (UTC), or an anonymous address as a keyed hash.';
+COMMENT ON COLUMN audit.events.units IS 'How many units were charged.';
+COMMENT ON COLUMN audit.events.data IS 'The fact itself: canonical JSON (RFC 8785), exactly the bytes that were hashed. data::jsonb reads it.';
+COMMENT ON COLUMN audit.events.metadata IS 'Canonical JSON: the id of the request as the caller knows it.';
+COMMENT ON COLUMN audit.events.data_sha256 IS 'SHA-256 of data, as it stands in the leaf of the signed tree.';
+COMMENT ON COLUMN audit.events.metadata_sha256 IS 'SHA-256 of metadata, as it stands in the leaf of the signed tree.';
+
+CREATE VIEW audit.receipts AS
+  SELECT e.position, e.recorded_at, p.receipt_id, p.account_id, (d.data ->> 'key_id')::uuid AS key_id, p.vat_id AS target_vat_id,
+    d.data #>> '{receipt,requester_vat_id}' AS requester_vat_id,
+    d.data #>> '{receipt,input,company_name}' AS company_name, d.data #>> '{receipt,input,company_street}' AS company_street,
+    d.data #>> '{receipt,input,company_zip}' AS company_zip, d.data #>> '{receipt,input,company_city}' AS company_city,
+    (d.data #>> '{receipt,result,valid}')::boolean AS valid,
+    d.data #>> '{receipt,result,name_match}' AS name_match, d.data #>> '{receipt,result,street_match}' AS street_match,
+    d.data #>> '{receipt,result,zip_match}' AS zip_match, d.data #>> '{receipt,result,city_match}' AS city_match,
+    d.data #>> '{receipt,result,official_name}' AS official_name, d.data #>> '{receipt,result,official_address}' AS official_address,
+    d.data #>> '{receipt,bzst_request_id}' AS bzst_request_id, (d.data #>> '{receipt,issued_at}')::timestamptz AS issued_at,
+    d.data #>> '{receipt,source}' AS source,
+    d.data #>> '{answer,code}' AS bzst_status, (d.data #>> '{answer,answered_at}')::timestamptz AS bzst_answered_at,
+    d.data #>> '{answer,evidence,request}' AS bzst_request, d.data #>> '{answer,evidence,response}' AS bzst_response,
+    d.data #>> '{answer,evidence,response_sha256}' AS bzst_response_sha256,
+    (d.data #>> '{answer,evidence,http_status}')::int AS bzst_http_status
+  FROM vatproof.event_places p
+  JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
+  CROSS JOIN LATERAL (SELECT e.data::jsonb AS data) d
+  WHERE p.type = 'ReceiptIssued';
+COMMENT ON VIEW audit.receipts IS 'Qualified confirmations (§ 18e UStG), each with the exact exchange with the Bundeszentralamt für Steuern. At most some seconds behind audit.events.';
+COMMENT ON COLUMN audit.receipts.position IS 'Position of its event in audit.events.';
+COMMENT ON COLUMN audit.receipts.recorded_at IS 'When it was stored, by the clock of the database.';
+COMMENT ON COLUMN audit.receipts.receipt_id IS 'What its owner knows it by.';
+COMMENT ON COLUMN audit.receipts.account_id IS 'The account it was issued to.';
+COMMENT ON COLUMN audit.receipts.key_id IS 'The API key it was issued to.';
+COMMENT ON COLUMN audit.receipts.target_vat_id IS 'The VAT ID that was asked about.';
+COMMENT ON COLUMN audit.receipts.requester_vat_id IS 'The German VAT ID of who asked.';
+COMMENT ON COLUMN audit.receipts.company_name IS 'What was supplied for comparison; empty if nothing was.';
+COMMENT ON COLUMN audit.receipts.company_street IS 'What was supplied for comparison; empty if nothing was.';
+COMMENT ON COLUMN audit.receipts.company_zip IS 'What was supplied for comparison; empty if nothing was.';
+COMMENT ON COLUMN audit.receipts.company_city IS 'What was supplied for comparison; empty if nothing was.';
+COMMENT ON COLUMN audit.receipts.valid IS 'Whether the VAT ID was valid at that time.';
+COMMENT ON COLUMN audit.receipts.name_match IS 'match, mismatch, not_queried (not supplied) or not_provided (not compared).';
+COMMENT ON COLUMN audit.receipts.street_match IS 'As name_match.';
+COMMENT ON COLUMN audit.receipts.zip_match IS 'As name_match.';
+COMMENT ON COLUMN audit.receipts.city_match IS 'As name_match.';
+COMMENT ON COLUMN audit.receipts.official_name IS 'The registered name, if a source had disclosed it; else empty.';
+COMMENT ON COLUMN audit.receipts.official_address IS 'The registered address, if a source had disclosed it; else empty.';
+COMMENT ON COLUMN audit.receipts.bzst_request_id IS 'The authority''s own id of the request.';
+COMMENT ON COLUMN audit.receipts.issued_at IS 'When the receipt was issued.';
+COMMENT ON COLUMN audit.receipts.source IS 'Who issued it: this service, not the authority.';
+COMMENT ON COLUMN audit.receipts.bzst_status IS 'The authority''s status, e.g. evatr-0000.';
+COMMENT ON COLUMN audit.receipts.bzst_answered_at IS 'The authority''s own time of the answer.';
+COMMENT ON COLUMN audit.receipts.bzst_request IS 'The request as it was sent.';
+COMMENT ON COLUMN audit.receipts.bzst_response IS 'The answer as it came, byte for byte (UTF-8).';
+COMMENT ON COLUMN audit.receipts.bzst_response_sha256 IS 'SHA-256 of the answer''s bytes.';
+COMMENT ON COLUMN audit.receipts.bzst_http_status IS 'HTTP status of the answer.';
+
+CREATE VIEW audit.verifications AS
+  SELECT e.position, e.recorded_at, e.occurred_at, e.stream_id, p.account_id, p.vat_id,
+    CASE WHEN p.type = 'VatIdVerified' THEN 'answered' ELSE 'unavailable' END AS outcome,
+    (d.data ->> 'valid')::boolean AS valid, d.data ->> 'source' AS source, d.data ->> 'served' AS served,
+    (d.data ->> 'answered_at')::timestamptz AS answered_at, (d.data ->> 'answer_position')::bigint AS answer_position,
+    (d.data ->> 'force_live')::boolean AS force_live, d.data ->> 'requester_vat_id' AS requester_vat_id,
+    e.meter_id, e.units, d.data -> 'answer' AS answer, d.data -> 'attempts' AS attempts
+  FROM vatproof.event_places p
+  JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
+  CROSS JOIN LATERAL (SELECT e.data::jsonb AS data) d
+  WHERE p.type IN ('VatIdVerified', 'VatIdVerificationFailed');
+COMMENT ON VIEW audit.verifications IS 'Simple validations: what was answered on whose word, or that no source could answer. At most some seconds behind audit.events.';
+COMMENT ON COLUMN audit.verifications.position IS 'Position of its event in audit.events.';
+COMMENT ON COLUMN audit.verifications.recorded_at IS 'When it was stored, by the clock of the database.';
+COMMENT ON COLUMN audit.verifications.occurred_at IS 'When it happened, by the clock of the service.';
+COMMENT ON COLUMN audit.verifications.stream_id IS 'Who asked: key-<id>, or anonymous-<keyed hash of the address>.';
+COMMENT ON COLUMN audit.verifications.account_id IS 'The account of the key; null for anonymous calls.';
+COMMENT ON COLUMN audit.verifications.vat_id IS 'The VAT ID that was asked about.';
+COMMENT ON COLUMN audit.verifications.outcome IS 'answered, or unavailable: then nothing is known about the VAT ID.';
+COMMENT ON COLUMN audit.verifications.valid IS 'The verdict of the source; null if unavailable.';
+COMMENT ON COLUMN audit.verifications.source IS 'vies or bzst, whose word it is.';
+COMMENT ON COLUMN audit.verifications.served IS 'live, cache (a fresh answer repeated) or stale (an older one, because no source could be asked).';
+COMMENT ON COLUMN audit.verifications.answered_at IS 'When the source gave the answer, by its own clock.';
+COMMENT ON COLUMN audit.verifications.answer_position IS 'For cache and stale: the position of the event that holds the answer.';
+COMMENT ON COLUMN audit.verifications.force_live IS 'Whether the caller refused cached answers.';
+COMMENT ON COLUMN audit.verifications.requester_vat_id IS 'The VAT ID of who asked, if it was given.';
+COMMENT ON COLUMN audit.verifications.meter_id IS 'What it was charged to.';
+COMMENT ON COLUMN audit.verifications.units IS 'How many units were charged.';
+COMMENT ON COLUMN audit.verifications.answer IS 'A live answer with the exact exchange with the source.';
+COMMENT ON COLUMN audit.verifications.attempts IS 'The calls to sources: source, outcome, code, when, how long.';
+
+CREATE VIEW audit.key_revocations AS
+  SELECT e.position, e.recorded_at, e.occurred_at, p.account_id, (d.data ->> 'key_id')::uuid AS key_id, d.data ->> 'prefix' AS prefix
+  FROM vatproof.event_places p
+  JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
+  CROSS JOIN LATERAL (SELECT e.data::jsonb AS data) d
+  WHERE p.type = 'ApiKeyRevoked';
+COMMENT ON VIEW audit.key_revocations IS 'API keys that were revoked for good. At most some seconds behind audit.events.';
+COMMENT ON COLUMN audit.key_revocations.position IS 'Position of its event in audit.events.';
+COMMENT ON COLUMN audit.key_revocations.recorded_at IS 'When it was stored, by the clock of the database.';
+COMMENT ON COLUMN audit.key_revocations.occurred_at IS 'When it happened, by the clock of the service.';
+COMMENT ON COLUMN audit.key_revocations.account_id IS 'The account of the key.';
+COMMENT ON COLUMN audit.key_revocations.key_id IS 'The key; its events are in the stream key-<key_id>.';
+COMMENT ON COLUMN audit.key_revocations.prefix IS 'The first 12 characters of the key, which its owner knows it by.';
+
+DO $$
+BEGIN
+  IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'vatproof_service') THEN
+    GRANT SELECT, INSERT, UPDATE ON vatproof.auditors TO vatproof_service;
+  END IF;
+  IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'vatproof_auditor') THEN
+    GRANT USAGE ON SCHEMA audit TO vatproof_auditor;
+    GRANT SELECT ON audit.events, audit.receipts, audit.verifications, audit.key_revocations TO vatproof_auditor;
+  END IF;
+  IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'vatproof_owner') AND pg_has_role(current_user, 'vatproof_owner', 'MEMBER') THEN
+    ALTER TABLE vatproof.auditors OWNER TO vatproof_owner;
+    ALTER SCHEMA audit OWNER TO vatproof_owner;
+    ALTER VIEW audit.events OWNER TO vatproof_owner;
+    ALTER VIEW audit.receipts OWNER TO vatproof_owner;
+    ALTER VIEW audit.verifications OWNER TO vatproof_owner;
+    ALTER VIEW audit.key_revocations OWNER TO vatproof_owner;
+  END IF;
+EXCEPTION WHEN insufficient_privilege THEN
+  RAISE NOTICE 'vatproof_owner cannot own the audit views here: %', SQLERRM;
+END $$;

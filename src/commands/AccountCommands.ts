@@ -1,0 +1,165 @@
+/** `vatproof account …`: who uses the service, on which plan. */
+import { Effect, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { AccountDirectory, type AccountRecord, type KeyRecord } from "#domain/AccountDirectory.ts"
+import { ChangePlan } from "#domain/ChangePlan.ts"
+import { PlanName } from "#domain/Plan.ts"
+import { iso, json, limit, operate, periodOf, print } from "#app/commands/Operation.ts"
+import { moment, record, table } from "#app/commands/Table.ts"
+
+const who = Argument.String("account").pipe(Argument.withDescription("Email address or user_id of the account"))
+
+const accountJson = (account: AccountRecord) => ({
+  user_id: account.accountId,
+  email: account.email,
+  agent_id: account.agentId,
+  plan: account.plan,
+  per_month: account.perMonth,
+  own_per_month: account.ownPerMonth,
+  verified_at: iso(account.verifiedAt),
+  created_at: iso(account.createdAt),
+  active_keys: account.activeKeys
+})
+
+const keyJson = (key: KeyRecord) => ({
+  key_id: key.keyId,
+  prefix: key.prefix,
+  name: key.label,
+  created_at: iso(key.issuedAt),
+  revoked_at: iso(key.revokedAt),
+  used: key.used,
+  limit: key.perMonth
+})
+
+const list = Command.make(
+  "list",
+  {
+    plan: Flag.Literals("plan", PlanName.literals).pipe(Flag.optional, Flag.withDescription("Only accounts on this plan")),
+    before: Flag.String("before").pipe(
+      Flag.optional,
+      Flag.filter(
+        (userId) => Option.isNone(userId) || /^[0-9a-f-]{36}$/iu.test(userId.value),
+        () => "Expected a user_id"
+      ),
+      Flag.withDescription("Go on after the account with this user_id")
+    ),
+    limit,
+    json
+  },
+  Effect.fnUntraced(function* (flags) {
+    const directory = yield* AccountDirectory
+    const query = { plan: Option.getOrNull(flags.plan), before: Option.getOrNull(flags.before), limit: flags.limit }
+    const accounts = yield* directory.list(query)
+    const next = accounts.length < flags.limit ? null : (accounts.at(-1)?.accountId ?? null)
+    const words = table<AccountRecord>(
+      [
+        { heading: "USER_ID", cell: ({ accountId }) => accountId },
+        { heading: "EMAIL OR AGENT", cell: ({ agentId, email }) => email ?? agentId },
+        { heading: "PLAN", cell: ({ plan }) => plan },
+        { heading: "PER MONTH", cell: ({ perMonth }) => perMonth },
+        { heading: "KEYS", cell: ({ activeKeys }) => activeKeys },
+        { heading: "VERIFIED (UTC)", cell: ({ verifiedAt }) => moment(verifiedAt) },
+        { heading: "CREATED (UTC)", cell: ({ createdAt }) => moment(createdAt) }
+      ],
+      accounts
+    )
+    const more = next === null ? "" : `\n\nThere may be more: add --before ${next}`
+    yield* print(flags.json, { accounts: accounts.map(accountJson), next_before: next }, words + more)
+  }, operate)
+).pipe(
+  Command.withDescription("List the accounts, newest first"),
+  Command.withExamples([
+    { command: "vatproof account list", description: "The newest 50 accounts" },
+    { command: "vatproof account list --plan business --json", description: "Accounts on one plan, for a script" }
+  ])
+)
+
+const show = Command.make(
+  "show",
+  { account: who, json },
+  Effect.fnUntraced(function* (flags) {
+    const directory = yield* AccountDirectory
+    const period = yield* periodOf(Option.none())
+    const account = yield* directory.find(flags.account)
+    const keys = yield* directory.keysOf(account.accountId, period)
+    const facts = record([
+      ["user_id", account.accountId],
+      ["email", account.email],
+      ["agent_id", account.agentId],
+      ["plan", account.plan],
+      ["per month", `${account.perMonth}${account.ownPerMonth === null ? "" : " (set for this account)"}`],
+      ["verified (UTC)", moment(account.verifiedAt)],
+      ["created (UTC)", moment(account.createdAt)]
+    ])
+    const keyTable = table<KeyRecord>(
+      [
+        { heading: "KEY", cell: ({ prefix }) => prefix },
+        { heading: "KEY_ID", cell: ({ keyId }) => keyId },
+        { heading: "NAME", cell: ({ label }) => label },
+        { heading: `USED ${period.name}`, cell: ({ used }) => used },
+        { heading: "CREATED (UTC)", cell: ({ issuedAt }) => moment(issuedAt) },
+        { heading: "REVOKED (UTC)", cell: ({ revokedAt }) => moment(revokedAt) }
+      ],
+      keys
+    )
+    const data = { ...accountJson(account), period: period.name, keys: keys.map(keyJson) }
+    yield* print(flags.json, data, `${facts}\n\n${keys.length === 0 ? "No API keys." : keyTable}`)
+  }, operate)
+).pipe(
+  Command.withDescription("Show an account with its keys and what they used this month"),
+  Command.withExamples([
+    { command: "vatproof account show ada@example.com", description: "By email address" },
+    { command: "vatproof account show 01a1fbdf-96b5-7512-bea0-73d5194bd392 --json", description: "By user_id, for a script" }
+  ])
+)
+
+const named = (account: AccountRecord) => account.email ?? account.agentId ?? account.accountId
+
+const plan = Command.make(
+  "plan",
+  {
+    account: who,
+    plan: Argument.Literals("plan", PlanName.literals).pipe(Argument.withDescription("The plan from now on")),
+    perMonth: Flag.Int("per-month").pipe(
+      Flag.filter(
+        (count) => count >= 1 && Number.isSafeInteger(count),
+        (count) => `Expected a whole number from 1, got ${count}`
+      ),
+      Flag.optional,
+      Flag.withDescription("Validations per month and key for this account alone; without it the plan's number counts")
+    ),
+    json
+  },
+  Effect.fnUntraced(function* (flags) {
+    const directory = yield* AccountDirectory
+    const changePlan = yield* ChangePlan
+    const before = yield* directory.find(flags.account)
+    const terms = { plan: flags.plan, perMonth: Option.getOrNull(flags.perMonth) }
+    const old = yield* changePlan.change(before.accountId, terms)
+    const after = yield* directory.find(before.accountId)
+    const changed = old.plan !== terms.plan || old.perMonth !== terms.perMonth
+    const now = `${named(after)} is on ${after.plan} with ${after.perMonth} validations per month and key`
+    const words = changed
+      ? `${now} from now on. Before: ${before.plan} with ${before.perMonth}.`
+      : `${now} already: nothing changed.`
+    yield* print(flags.json, { ...accountJson(after), changed, plan_before: old.plan, own_per_month_before: old.perMonth }, words)
+  }, operate)
+).pipe(
+  Command.withDescription(
+    "Put an account on a plan. It counts at once, in either direction; what was used this month counts against the new limit"
+  ),
+  Command.withShortDescription("Put an account on a plan"),
+  Command.withExamples([
+    { command: "vatproof account plan ada@example.com business", description: "Upgrade: the plan's numbers count" },
+    {
+      command: "vatproof account plan ada@example.com enterprise --per-month 250000",
+      description: "A number agreed with the customer"
+    },
+    { command: "vatproof account plan ada@example.com free", description: "Back to the free plan, and to its number" }
+  ])
+)
+
+export const accountCommands = Command.make("account").pipe(
+  Command.withDescription("See who uses the service, and change plans"),
+  Command.withSubcommands([list, show, plan])
+)

@@ -1,0 +1,71 @@
+/** `vatproof key …`: API keys. */
+import { Effect, Option, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { AccountDirectory } from "#domain/AccountDirectory.ts"
+import { ApiKeys } from "#domain/ApiKeys.ts"
+import { iso, json, operate, periodOf, print } from "#app/commands/Operation.ts"
+import { moment } from "#app/commands/Table.ts"
+
+/** The key that was meant cannot be told. */
+class KeyNotFound extends Schema.TaggedError<KeyNotFound>()("KeyNotFound", { message: Schema.String }) {}
+
+/** A key by its id, or by its prefix within an account. */
+const findKey = Effect.fnUntraced(function* (asked: string, account: Option.Option<string>) {
+  const directory = yield* AccountDirectory
+  const period = yield* periodOf(Option.none())
+  if (Option.isSome(account)) {
+    const owner = yield* directory.find(account.value)
+    const keys = yield* directory.keysOf(owner.accountId, period)
+    const key = keys.find(({ keyId, prefix }) => keyId === asked || prefix === asked)
+    if (key === undefined) return yield* new KeyNotFound({ message: `The account ${account.value} has no API key "${asked}"` })
+    return key
+  }
+  if (asked.startsWith("svc_live_")) {
+    const message = "A prefix tells a key only within its account: add --account <email or user_id>, or give the key_id"
+    return yield* new KeyNotFound({ message })
+  }
+  const [key] = yield* directory.keyById(asked, period)
+  if (key === undefined) return yield* new KeyNotFound({ message: `There is no API key with the key_id "${asked}"` })
+  return key
+})
+
+const revoke = Command.make(
+  "revoke",
+  {
+    key: Argument.String("key").pipe(
+      Argument.withDescription("The key_id, or with --account the 12 characters that the key begins with")
+    ),
+    account: Flag.String("account").pipe(
+      Flag.optional,
+      Flag.withDescription("Email address or user_id of the account that has the key")
+    ),
+    json
+  },
+  Effect.fnUntraced(function* (flags) {
+    const apiKeys = yield* ApiKeys
+    const before = yield* findKey(flags.key, flags.account)
+    yield* apiKeys.revoke(before.accountId, before.prefix)
+    const after = yield* findKey(before.keyId, Option.some(before.accountId))
+    const changed = before.revokedAt === null
+    const key = `The API key ${after.prefix} of ${after.email ?? after.accountId}`
+    const words = changed
+      ? `${key} is revoked: it is refused from now on, on every replica.`
+      : `${key} was revoked already, on ${moment(after.revokedAt)} (UTC).`
+    const data = {
+      key_id: after.keyId,
+      prefix: after.prefix,
+      user_id: after.accountId,
+      revoked_at: iso(after.revokedAt),
+      changed
+    }
+    yield* print(flags.json, data, words)
+  }, operate)
+).pipe(
+  Command.withDescription("Revoke an API key for good"),
+  Command.withExamples([
+    { command: "vatproof key revoke svc_live_a7K --account ada@example.com", description: "By the beginning of the key" },
+    { command: "vatproof key revoke 01a1fbdf-9945-75d0-accb-110e51370c57", description: "By the key_id that account show prints" }
+  ])
+)
+
+export const keyCommands = Command.make("key").pipe(Command.withDescription("Revoke API keys"), Command.withSubcommands([revoke]))

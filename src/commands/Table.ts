@@ -1,0 +1,39 @@
+/** Columns that line up, for people who read a terminal. */
+import { DateTime } from "effect"
+
+/** One column: its heading, and what stands in it for a row. Numbers are aligned to the right. */
+export interface Column<A> {
+  readonly heading: string
+  readonly cell: (row: A) => string | number | null
+}
+
+/** A heading and a line for each row; what is unknown is a dash. */
+export const table = <A>(columns: ReadonlyArray<Column<A>>, rows: ReadonlyArray<A>): string => {
+  const cells = rows.map((row) => columns.map((column) => column.cell(row)))
+  const lines = [columns.map(({ heading }) => heading), ...cells.map((line) => line.map(textOf))]
+  const widths = columns.map((_, index) => Math.max(...lines.map((line) => line[index]?.length ?? 0)))
+  const isNumber = columns.map((_, index) => cells.length > 0 && cells.every((line) => typeof line[index] === "number"))
+  return lines
+    .map((line) =>
+      line
+        .map((text, index) => (isNumber[index] === true ? text.padStart(widths[index] ?? 0) : text.padEnd(widths[index] ?? 0)))
+        .join("  ")
+        .trimEnd()
+    )
+    .join("\n")
+}
+
+/** Names on the left, values on the right. */
+export const record = (fields: ReadonlyArray<readonly [string, string | number | null]>): string => {
+  const width = Math.max(...fields.map(([name]) => name.length))
+  return fields.map(([name, value]) => `${name.padEnd(width)}  ${textOf(value)}`).join("\n")
+}
+
+const textOf = (value: string | number | null) => (value === null || value === "" ? "-" : printable(String(value)))
+
+/** People choose labels: what they choose must not steer a terminal. */
+const printable = (text: string) => text.replace(/\p{C}/gu, "?")
+
+/** `2026-11-21 13:05`, in UTC. */
+export const moment = (at: DateTime.Utc | null): string | null =>
+  at === null ? null : DateTime.formatIso(at).slice(0, 16).replace("T", " ")

@@ -1,0 +1,120 @@
+/** `vatproof usage …`: what was used, and the proof that it was counted exactly. */
+import { Effect, Option, Schema } from "effect"
+import { Argument, Command } from "effect/cli"
+import { AccountDirectory, type KeyRecord } from "#domain/AccountDirectory.ts"
+import { type Difference, UsageAudit } from "#domain/UsageAudit.ts"
+import { iso, json, limit, month, operate, periodOf, print } from "#app/commands/Operation.ts"
+import { table } from "#app/commands/Table.ts"
+
+const percent = ({ perMonth, used }: KeyRecord) => (perMonth === 0 ? "-" : `${Math.floor((used / perMonth) * 100)} %`)
+
+const show = Command.make(
+  "show",
+  {
+    account: Argument.String("account").pipe(
+      Argument.optional,
+      Argument.withDescription("Email address or user_id: all keys of one account. Without it: the busiest keys of all accounts")
+    ),
+    month,
+    limit,
+    json
+  },
+  Effect.fnUntraced(function* (flags) {
+    const directory = yield* AccountDirectory
+    const audit = yield* UsageAudit
+    const period = yield* periodOf(flags.month)
+    const keys = Option.isSome(flags.account)
+      ? yield* directory.keysOf((yield* directory.find(flags.account.value)).accountId, period)
+      : yield* directory.busiest(period, flags.limit)
+    const anonymous = Option.isSome(flags.account) ? null : yield* audit.anonymous
+    const words = table<KeyRecord>(
+      [
+        { heading: "KEY", cell: ({ prefix }) => prefix },
+        { heading: "ACCOUNT", cell: ({ accountId, email }) => email ?? accountId },
+        { heading: "PLAN", cell: ({ plan }) => plan },
+        { heading: `USED ${period.name}`, cell: ({ used }) => used },
+        { heading: "LIMIT", cell: ({ perMonth }) => perMonth },
+        { heading: "", cell: percent }
+      ],
+      keys
+    )
+    const others =
+      anonymous === null
+        ? ""
+        : `\n\nWithout a key, for all time: ${anonymous.used} validations from ${anonymous.addresses} client addresses.`
+    const data = {
+      period: { name: period.name, start: iso(period.start), end: iso(period.end) },
+      keys: keys.map((key) => ({
+        key_id: key.keyId,
+        prefix: key.prefix,
+        user_id: key.accountId,
+        email: key.email,
+        plan: key.plan,
+        used: key.used,
+        limit: key.perMonth
+      })),
+      ...(anonymous === null ? {} : { anonymous })
+    }
+    yield* print(flags.json, data, (keys.length === 0 ? `No key was used in ${period.name}.` : words) + others)
+  }, operate)
+).pipe(
+  Command.withDescription("Show what was used in a month"),
+  Command.withExamples([
+    { command: "vatproof usage show", description: "The busiest keys this month" },
+    { command: "vatproof usage show ada@example.com --month 2026-10", description: "One account, an earlier month" }
+  ])
+)
+
+/** Something was counted that did not happen, or happened and was not counted. */
+class UsageDiffers extends Schema.TaggedError<UsageDiffers>()("UsageDiffers", { message: Schema.String }) {}
+
+const check = Command.make(
+  "check",
+  { json },
+  Effect.fnUntraced(function* (flags) {
+    const audit = yield* UsageAudit
+    const { differences, differing, meters, positions, units, used } = yield* audit.check
+    const data = {
+      ok: differing === 0,
+      events: positions,
+      meters,
+      used,
+      units,
+      differing,
+      differences: differences.map((one) => ({ ...one }))
+    }
+    if (differing === 0) {
+      const words = `OK: on all ${meters} meters, used is the sum of the units of the events: ${used} in ${positions} events.`
+      return yield* print(flags.json, data, words)
+    }
+    const words = table<Difference>(
+      [
+        { heading: "METER", cell: ({ meter }) => meter },
+        { heading: "USED", cell: ({ used }) => used },
+        { heading: "UNITS OF EVENTS", cell: ({ units }) => units },
+        { heading: "TOO MUCH", cell: ({ units, used }) => used - units },
+        { heading: "EVENTS", cell: ({ events }) => events },
+        { heading: "POSITIONS", cell: ({ first, last }) => (first === null ? null : `${first} to ${last}`) }
+      ],
+      differences
+    )
+    yield* print(flags.json, data, words)
+    const message = `${differing} of ${meters} meters differ from the events, of which there are ${positions}`
+    return yield* new UsageDiffers({ message })
+  }, operate)
+).pipe(
+  Command.withDescription(
+    "Prove that metering is exact: for every key and month, and for every anonymous address, what was counted is the sum of the units " +
+      "of the events in the log. Prints where it is not, and then ends with exit code 1. Reads the whole log; the service may run meanwhile"
+  ),
+  Command.withShortDescription("Prove that metering is exact"),
+  Command.withExamples([
+    { command: "vatproof usage check", description: "One line if all is well" },
+    { command: "vatproof usage check --json", description: "For a monitor: ok is true or false" }
+  ])
+)
+
+export const usageCommands = Command.make("usage").pipe(
+  Command.withDescription("See what was used, and prove that it was counted exactly"),
+  Command.withSubcommands([show, check])
+)

@@ -1,0 +1,72 @@
+/** The API keys of an account: issue, list, revoke (INTERFACE 3 and 4.10, DECISIONS 2, 17). */
+import { Context, type DateTime, Effect, Layer, Redacted } from "effect"
+import { issueKey, revokeKey } from "#domain/Account.ts"
+import { AccountStore } from "#domain/AccountStore.ts"
+import * as ApiKey from "#domain/ApiKey.ts"
+import { Hashing } from "#domain/Hashing.ts"
+import { KeyDirectory } from "#domain/KeyDirectory.ts"
+import { Randomness } from "#domain/Randomness.ts"
+
+/** A key as it is shown this once. `prefix` is its id, `label` what its owner calls it, "" if nothing. */
+export interface NewKey {
+  readonly key: Redacted.Redacted
+  readonly prefix: string
+  readonly label: string
+  readonly issuedAt: DateTime.Utc
+}
+
+/** Only three characters of a prefix are random, so of an account with very many keys one draw may meet only used ones. */
+const candidateCount = 4
+const maxDraws = 20
+
+const make = Effect.gen(function* () {
+  const accounts = yield* AccountStore
+  const directory = yield* KeyDirectory
+  const hashing = yield* Hashing
+  const random = yield* Randomness
+
+  const drawCandidate = Effect.gen(function* () {
+    const key = yield* ApiKey.draw(random)
+    return { key, keyId: yield* random.uuidV7, prefix: ApiKey.prefixOf(key), sha256: hashing.sha256(key) }
+  })
+
+  /** The new key; null if all candidates had used prefixes. */
+  const issueOnce = Effect.fnUntraced(function* (accountId: string, label: string) {
+    const candidates = yield* Effect.replicateEffect(drawCandidate, candidateCount)
+    return yield* accounts.change(accountId, (account, now) =>
+      Effect.map(Effect.fromResult(issueKey(account, { candidates, now })), (issued) => {
+        if (issued === null) return { events: [], value: null }
+        const { candidate, event } = issued
+        const alongside = () => (label === "" ? Effect.void : directory.label({ accountId, keyId: candidate.keyId, label }))
+        const value: NewKey = { key: Redacted.make(candidate.key), prefix: candidate.prefix, label, issuedAt: now }
+        return { events: [event], alongside, value }
+      })
+    )
+  })
+
+  const issue = Effect.fn("ApiKeys.issue")(
+    function* (accountId: string, label: string) {
+      const issued = yield* Effect.repeat(issueOnce(accountId, label), { until: (key) => key !== null, times: maxDraws })
+      if (issued === null) return yield* Effect.die(`No unused key prefix was drawn for account ${accountId}`)
+      return issued
+    },
+    // Accounts are never removed, and whoever gives the id of one has just found it.
+    Effect.catchTag("NoSuchAccount", Effect.die)
+  )
+
+  /** `prefix` is the id of the key. */
+  const revoke = Effect.fn("ApiKeys.revoke")(
+    function* (accountId: string, prefix: string) {
+      yield* accounts.change(accountId, (account) =>
+        Effect.map(Effect.fromResult(revokeKey(account, prefix)), (events) => ({ events, value: undefined }))
+      )
+    },
+    Effect.catchTag("NoSuchAccount", Effect.die)
+  )
+
+  return { issue, list: directory.list, revoke }
+})
+
+export class ApiKeys extends Context.Service<ApiKeys, Effect.Success<typeof make>>()("vatproof/domain/ApiKeys") {
+  static readonly layer = Layer.effect(ApiKeys, make)
+}

@@ -1,0 +1,47 @@
+/**
+ * How a metric is defined: a name and a unit by OpenTelemetry's conventions (https://opentelemetry.io/docs/specs/semconv/general/metrics/,
+ * read 2026-11), and one series for each set of labels. Labels are small closed sets: nothing in them may tell who a caller is or what
+ * was asked.
+ */
+import { Metric } from "effect"
+
+/** `unit` is a UCUM code: s, By, 1, or a remark in braces such as {request}. */
+export interface InstrumentOptions {
+  readonly unit: string
+  readonly description: string
+}
+
+export type Labels = Readonly<Record<string, string>>
+
+/** More series than this of one metric are a mistake: they become one, as OpenTelemetry's SDKs do it. */
+const maxSeries = 500
+const overflow: Labels = { "otel.metric.overflow": "true" }
+
+/** One series a set of labels, made once: making one costs more than counting. */
+const family = <M>(make: (attributes: Labels) => M, { unit }: InstrumentOptions) => {
+  const series = new Map<string, M>()
+  return (labels: Labels = {}): M => {
+    const key = Object.entries(labels).join("\0")
+    const known = series.get(key)
+    if (known !== undefined) return known
+    const made = make({ unit, ...(series.size < maxSeries ? labels : overflow) })
+    if (series.size < maxSeries) series.set(key, made)
+    return made
+  }
+}
+
+export const counter = (name: string, options: InstrumentOptions) =>
+  family((attributes) => Metric.counter(name, { description: options.description, incremental: true, attributes }), options)
+
+/** What goes up and down by steps. */
+export const upDownCounter = (name: string, options: InstrumentOptions) =>
+  family((attributes) => Metric.counter(name, { description: options.description, attributes }), options)
+
+export const gauge = (name: string, options: InstrumentOptions) =>
+  family((attributes) => Metric.gauge(name, { description: options.description, attributes }), options)
+
+export const histogram = (name: string, boundaries: ReadonlyArray<number>, options: InstrumentOptions) =>
+  family((attributes) => Metric.histogram(name, { description: options.description, boundaries, attributes }), options)
+
+/** Boundaries of durations in seconds, as the conventions for HTTP advise them. */
+export const durationBoundaries = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]

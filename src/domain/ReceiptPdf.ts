@@ -1,0 +1,15 @@
+/** Makes the PDF of a receipt. The same document always gives the same bytes. */
+import { Context, type Effect, Schema } from "effect"
+import type { ReceiptDocument } from "#domain/ReceiptDocument.ts"
+
+/** Too many PDFs are being made, or this one took too long. */
+export class PdfUnavailable extends Schema.TaggedError<PdfUnavailable>()("PdfUnavailable", { retryAfterSeconds: Schema.Int }) {
+  override get message() {
+    return "The PDF cannot be made just now; the receipt itself is there as JSON and as a page"
+  }
+}
+
+export class ReceiptPdf extends Context.Service<
+  ReceiptPdf,
+  { readonly render: (document: ReceiptDocument) => Effect.Effect<Uint8Array, PdfUnavailable> }
+>()("vatproof/domain/ReceiptPdf") {}

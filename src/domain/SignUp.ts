@@ -1,0 +1,92 @@
+/** Signing up with an email address and a password (INTERFACE 3 and 4.6, DECISIONS 15, 30-32). */
+import { Context, type DateTime, Duration, Effect, Layer, Option, type Redacted } from "effect"
+import { AccountSignedUp, EmailVerificationRequested, EmailVerified, requestVerification } from "#domain/Account.ts"
+import { AccessTokens } from "#domain/AccessTokens.ts"
+import { AccountStore, EmailTaken } from "#domain/AccountStore.ts"
+import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/EmailAddress.ts"
+import { Logins } from "#domain/Logins.ts"
+import { Passwords } from "#domain/Passwords.ts"
+import { Randomness } from "#domain/Randomness.ts"
+import { type Grant, RateLimitExceeded, RateLimits } from "#domain/RateLimits.ts"
+import { VerificationRequests } from "#domain/VerificationRequests.ts"
+
+/** `client` names who asks, for the limit's sake: a keyed hash of the address. A `browser` has a person who reads mails. */
+export interface Signup {
+  readonly client: string
+  readonly email: string
+  readonly password: Redacted.Redacted
+  readonly browser: boolean
+}
+
+/** `token` is for those who need not confirm an address: the others get it by logging in once they have. */
+export interface SignedUp {
+  readonly accountId: string
+  readonly token: Redacted.Redacted | null
+}
+
+/** Browsers have said Mozilla/ since 1994; programs say their own name or nothing (DECISIONS 32). */
+export const isBrowser = (userAgent: string | undefined): boolean => userAgent?.includes("Mozilla/") ?? false
+
+const window = Duration.hours(24)
+
+const make = Effect.fnUntraced(function* (perDay: number) {
+  const accessTokens = yield* AccessTokens
+  const accounts = yield* AccountStore
+  const disposable = yield* DisposableDomains
+  const logins = yield* Logins
+  const passwords = yield* Passwords
+  const random = yield* Randomness
+  const rateLimits = yield* RateLimits
+  const verificationRequests = yield* VerificationRequests
+
+  const refuse = ({ granted, retryAfterSeconds }: Grant) => {
+    const message = `At most ${perDay} signups in 24 hours from one address`
+    return granted ? Effect.void : Effect.fail(new RateLimitExceeded({ message, retryAfterSeconds }))
+  }
+
+  /** Whoever signs up again without having confirmed the address may have lost the mail. */
+  const remind = Effect.fnUntraced(function* (accountId: string, email: string) {
+    yield* accounts
+      .change(accountId, (account, now) => {
+        const events = requestVerification(account, now)
+        const alongside = () => (events.length === 0 ? Effect.void : verificationRequests.send(accountId, email, now))
+        return Effect.succeed({ events, alongside, value: undefined })
+      })
+      // Accounts are never removed, and this one was just found.
+      .pipe(Effect.catchTag("NoSuchAccount", Effect.die))
+  })
+
+  /**
+   * A place is taken by the account that is made, not by the attempt: a refused attempt is no signup. Somebody who tries out addresses
+   * runs out of places all the same, by every address that is free.
+   */
+  const signUp = Effect.fn("SignUp.signUp")(function* ({ browser, client, email, password }: Signup) {
+    if (domainsOf(email).some(disposable.has)) return yield* new DisposableEmail({})
+    const places = [`signup/${client}`]
+    yield* Effect.flatMap(rateLimits.lookForPlaces(places, perDay, window), refuse)
+    const taken = yield* logins.byEmail(email)
+    if (Option.isSome(taken)) {
+      if (!taken.value.verified) yield* remind(taken.value.accountId, email)
+      return yield* new EmailTaken({})
+    }
+    const passwordHash = yield* passwords.hash(password)
+    const accountId = yield* random.uuidV7
+    const verification = browser
+      ? EmailVerificationRequested.make({ account_id: accountId })
+      : EmailVerified.make({ account_id: accountId, by: "non_browser" })
+    const alongside = Effect.fnUntraced(function* (at: DateTime.Utc) {
+      yield* Effect.flatMap(rateLimits.takePlaces(places, perDay, window), refuse)
+      if (browser) yield* verificationRequests.send(accountId, email, at)
+    })
+    const facts = [AccountSignedUp.make({ account_id: accountId, plan: "free" }), verification] as const
+    yield* accounts.create(accountId, { email, agentId: null, passwordHash }, facts, alongside)
+    return { accountId, token: browser ? null : yield* accessTokens.issue(accountId) } satisfies SignedUp
+  })
+
+  return { signUp }
+})
+
+export class SignUp extends Context.Service<SignUp, Effect.Success<ReturnType<typeof make>>>()("vatproof/domain/SignUp") {
+  /** `perDay` accounts may be made from one client address in 24 hours. */
+  static readonly layer = (perDay: number) => Layer.effect(SignUp, make(perDay))
+}

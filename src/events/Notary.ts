@@ -1,0 +1,110 @@
+/**
+ * The notary: puts the log's events into a Merkle tree and signs its root, about once a second when the log has grown (ARCHITECTURE,
+ * "The notary"). Off the way of any request; one replica at a time, and another one within seconds of its end.
+ */
+import { Effect, Layer, Option, Ref, Schedule } from "effect"
+import { Randomness } from "#domain/Randomness.ts"
+import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
+import { EventStore } from "#events/EventStore.ts"
+import * as Checkpoint from "#events/log/Checkpoint.ts"
+import { LogCrypto } from "#events/log/LogCrypto.ts"
+import { append, empty, type Node, root, type Tree } from "#events/log/MerkleTree.ts"
+import type { Signer } from "#events/log/NoteKeys.ts"
+import { leafHashes } from "#events/log/StoredLeaf.ts"
+import { growths } from "#events/log/Tiles.ts"
+import * as NotaryPlace from "#events/NotaryPlace.ts"
+import * as SignedLog from "#events/SignedLog.ts"
+
+/** How often it looks, and so about how old the oldest unsigned event gets. */
+const turnEvery = "1 second"
+const pauseAfterFailure = "5 seconds"
+/** A notary that dies without a word is followed after this long. */
+const leaseMs = 4_000
+/** Events read and hashed at once (a few milliseconds' work), and events that one checkpoint adds at most while it catches up. */
+const batchMax = 500
+const turnMax = 16_384
+
+/** `signer` signs in the log's name. `seen` is the newest checkpoint that this machine has seen, kept outside the database at `seenAt`. */
+export interface NotaryOptions {
+  readonly signer: Signer
+  readonly seen: Option.Option<string>
+  readonly seenAt: string
+  readonly remember: (note: string) => Effect.Effect<void>
+}
+
+const make = Effect.fnUntraced(function* ({ remember, seen, seenAt, signer }: NotaryOptions) {
+  const { sha256 } = yield* LogCrypto
+  const random = yield* Randomness
+  const log = yield* SignedLog.make(signer)
+  const place = yield* NotaryPlace.make(yield* random.uuidV7)
+  const grow = yield* makeGrow
+
+  const historyOf = (tree: Tree) => ({ size: tree.size, root: root(sha256, tree) })
+
+  const start = yield* (Option.isNone(seen) ? Effect.succeed(historyOf(empty)) : log.read(seen.value)).pipe(
+    Effect.flatMap(log.load),
+    Effect.catchTag("LogForked", ({ message }) =>
+      Effect.fail(Option.isNone(seen) ? forked(message) : forked(`${message} (${advice(seenAt)})`))
+    )
+  )
+  yield* log.compare(start.tree)
+  if (start.note !== null) yield* remember(start.note)
+  const current = yield* Ref.make(start.tree)
+
+  /** Signs what came since the newest checkpoint. Says whether there is more to sign at once. */
+  const turn = Effect.gen(function* () {
+    const { granted, head, size } = yield* place.claim(leaseMs)
+    const before = yield* Ref.get(current)
+    if (!granted || head <= size) return false
+    // Another replica signed meanwhile: go on from there, if it went on from here.
+    const tree = before.size === size ? before : (yield* log.load(historyOf(before))).tree
+    const grown = yield* grow(tree, Math.min(head, tree.size + turnMax))
+    const next = { origin: signer.name, ...historyOf(grown.tree), extensions: [] }
+    const note = yield* Effect.fromResult(Checkpoint.sign(next, [signer]))
+    const stored = yield* place.notarize({ ...next, from: tree.size, note, growths: growths(grown.nodes) })
+    yield* Ref.set(current, stored ? grown.tree : tree)
+    if (stored) yield* remember(note)
+    return grown.tree.size < head
+  }).pipe(Effect.mapError((error) => (error._tag === "StoreUnavailable" ? error : forked(error.message))))
+
+  yield* Effect.forkScoped(keepTurning(turn))
+  yield* Effect.addFinalizer(() => Effect.ignore(place.release))
+})
+
+const forked = (message: string) => new SignedLog.LogForked({ message })
+
+const advice = (file: string) =>
+  `this machine knows it from ${file}: remove that file only if you know why the log is another one`
+
+/** Reads the events up to `to`, and puts their leaves into the tree. */
+const makeGrow = Effect.gen(function* () {
+  const crypto = yield* LogCrypto
+  const events = yield* EventStore
+
+  return Effect.fnUntraced(function* (tree: Tree, to: number) {
+    const nodes: Array<Node> = []
+    let grown = tree
+    while (grown.size < to) {
+      const batch = { from: grown.size, to: Math.min(to, grown.size + batchMax) }
+      const stored = yield* events.read(batch.from, batch.to - batch.from)
+      const added = append(crypto.sha256, grown, yield* Effect.fromResult(leafHashes(crypto, stored, batch)))
+      nodes.push(...added.nodes)
+      grown = added.tree
+    }
+    return { tree: grown, nodes }
+  })
+})
+
+/** Never ends, except where the log is not what was signed: then this replica signs nothing more. */
+const keepTurning = (turn: Effect.Effect<boolean, StoreUnavailable | SignedLog.LogForked>) =>
+  turn.pipe(
+    Effect.repeat({ while: (more) => more }),
+    Effect.catchTag("StoreUnavailable", (error) =>
+      Effect.andThen(Effect.logWarning("The notary waits for the database", error), Effect.sleep(pauseAfterFailure))
+    ),
+    Effect.repeat(Schedule.spaced(turnEvery)),
+    Effect.catchTag("LogForked", (error) => Effect.logError(`The notary stopped and signs nothing more: ${error.message}`))
+  )
+
+/** Runs the notary beside whatever else the layer serves; refuses to build on a log that was cut or changed (LogForked). */
+export const layer = (options: NotaryOptions) => Layer.effectDiscard(make(options))

@@ -1,0 +1,98 @@
+/** One read model that follows the log, and the single step that moves it on (ARCHITECTURE, "Projections"). */
+import { Effect, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import type { SqlError } from "effect/sql/SqlError"
+import { logId } from "#events/Append.ts"
+import { elementType, sqlArray } from "#events/SqlArray.ts"
+import { StoredEvent } from "#events/StoredEvent.ts"
+
+/** The events at positions `from` up to, but not including, `to`, for one projection. */
+export interface ProjectionBatch {
+  /** The table to write, as `sql(table)` takes it. During a rebuild it is another one than usual. */
+  readonly table: string
+  readonly from: number
+  readonly to: number
+  /** Those of the batch's events that are of these types, in their order. */
+  readonly eventsOf: (types: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<StoredEvent>, SqlError>
+}
+
+/**
+ * One read model. Its table `vatproof.<name>` comes from a migration, with SELECT, INSERT and UPDATE for the service. `version` rises when
+ * the rules of `apply` change: what is in the table then follows old rules until `projections rebuild`.
+ */
+export interface Projection {
+  readonly name: string
+  readonly version: number
+  /** Writes what the events mean, in the transaction that moves the checkpoint: once for each event, in order. */
+  readonly apply: (batch: ProjectionBatch) => Effect.Effect<unknown, SqlError>
+}
+
+export const define = (projection: Projection): Projection => projection
+
+/** The log does not have all the events it counts: nothing may be concluded from the rest. */
+export class LogGap extends Schema.TaggedError<LogGap>()("LogGap", {
+  projection: Schema.String,
+  from: Schema.Int,
+  to: Schema.Int,
+  found: Schema.Int
+}) {
+  override get message() {
+    return `The projection ${this.projection} stops: of the ${this.to - this.from} events from position ${this.from} on, only ${this.found} are there`
+  }
+}
+
+/** Events of one step: a few milliseconds' work, so that the row's lock is held for no longer. */
+const maxStep = 1_000
+
+/** `position` is the next one to apply, `head` that of the next event to come; `version` is that of the rules that filled the table. */
+export const Progress = Schema.Struct({ position: Schema.BigInt, head: Schema.BigInt, version: Schema.Int })
+
+/**
+ * Moves a projection on by up to 1,000 events in one transaction, and says where it is then. `name` is its row in vatproof.projections,
+ * and its table. It waits for a replica that is moving it just now. Newer rules than ours have the table for themselves.
+ */
+export const makeStep = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+
+  const lock = SqlSchema.findOne({
+    Request: Schema.String,
+    Result: Progress,
+    execute: (name) => sql`SELECT p.position, p.version, l.next_position AS head
+      FROM vatproof.projections p JOIN vatproof.logs l ON l.log_id = p.log_id
+      WHERE p.log_id = ${logId} AND p.name = ${name} FOR NO KEY UPDATE OF p`
+  })
+
+  const count = SqlSchema.findOne({
+    Request: Schema.Struct({ from: Schema.Int, to: Schema.Int }),
+    Result: Schema.Struct({ found: Schema.BigInt }),
+    execute: ({ from, to }) => sql`SELECT count(*) AS found FROM vatproof.events
+      WHERE log_id = ${logId} AND position >= ${from} AND position < ${to}`
+  })
+
+  const findEvents = SqlSchema.findAll({
+    Request: Schema.Struct({ from: Schema.Int, to: Schema.Int, types: Schema.Array(Schema.String) }),
+    Result: StoredEvent,
+    execute: ({ from, to, types }) => sql`SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events
+      WHERE log_id = ${logId} AND position >= ${from} AND position < ${to}
+        AND type = ANY (${sqlArray(types, elementType.text)}) ORDER BY position`
+  })
+
+  const eventsOf = (from: number, to: number) => (types: ReadonlyArray<string>) =>
+    findEvents({ from, to, types }).pipe(Effect.catchTag("SchemaError", Effect.die))
+
+  return Effect.fnUntraced(
+    function* (projection: Projection, name: string) {
+      const { head, position, version } = yield* lock(name)
+      const from = Number(position)
+      const to = Math.min(Number(head), from + maxStep)
+      if (to <= from || version > projection.version) return { position: from, head: Number(head) }
+      const found = Number((yield* count({ from, to })).found)
+      if (found !== to - from) return yield* new LogGap({ projection: projection.name, from, to, found })
+      yield* projection.apply({ table: `vatproof.${name}`, from, to, eventsOf: eventsOf(from, to) })
+      yield* sql`UPDATE vatproof.projections SET position = ${to}, moved_at = clock_timestamp() WHERE log_id = ${logId} AND name = ${name}`
+      return { position: to, head: Number(head) }
+    },
+    sql.withTransaction,
+    Effect.catchTag(["SchemaError", "NoSuchElementError"], Effect.die)
+  )
+})

@@ -1,0 +1,88 @@
+/** How an audit reads the database: long, in order, in bounded pieces. */
+import { Effect, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { logId } from "#events/Append.ts"
+import * as StoreAccess from "#events/StoreAccess.ts"
+import { StoredEvent } from "#events/StoredEvent.ts"
+
+/** An audit may wait for a database that is just coming back. */
+const patience = "30 seconds"
+
+/** What the log says of itself, at one moment: its head, and every meter. */
+export interface LogStatement {
+  readonly head: number
+  readonly meters: ReadonlyMap<string, number>
+}
+
+export interface StreamRow {
+  readonly stream: string
+  readonly version: number
+  readonly first: number
+  readonly last: number
+}
+
+const StreamRows = Schema.Struct({
+  stream_id: Schema.String,
+  version: Schema.BigInt,
+  first_position: Schema.BigInt,
+  last_position: Schema.BigInt
+})
+
+export const make = Effect.map(SqlClient.SqlClient, (sql) => {
+  const findEvents = SqlSchema.findAll({
+    Request: Schema.Struct({ from: Schema.Int, to: Schema.Int }),
+    Result: StoredEvent,
+    execute: ({ from, to }) => sql`SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events
+      WHERE log_id = ${logId} AND position >= ${from} AND position < ${to} ORDER BY position`
+  })
+
+  // One statement sees one moment, though the service goes on appending.
+  const findStatement = SqlSchema.findNonEmpty({
+    Request: Schema.Void,
+    Result: Schema.Struct({ head: Schema.BigInt, meter_id: Schema.NullOr(Schema.String), used: Schema.NullOr(Schema.BigInt) }),
+    execute: () => sql`SELECT l.next_position AS head, m.meter_id, m.used
+      FROM vatproof.logs l LEFT JOIN vatproof.meters m ON m.log_id = l.log_id WHERE l.log_id = ${logId}`
+  })
+
+  const findStreams = SqlSchema.findAll({
+    Request: Schema.Struct({ after: Schema.String, limit: Schema.Int }),
+    Result: StreamRows,
+    execute: ({ after, limit }) => sql`SELECT stream_id, version, first_position, last_position FROM vatproof.streams
+      WHERE log_id = ${logId} AND stream_id > ${after} ORDER BY stream_id LIMIT ${limit}`
+  })
+
+  const findStrangers = SqlSchema.findAll({
+    Request: Schema.Int,
+    Result: Schema.Struct({ log_id: Schema.Int, position: Schema.BigInt }),
+    execute: (head) => sql`(SELECT log_id, position FROM vatproof.events WHERE log_id < ${logId} LIMIT 10)
+      UNION ALL (SELECT log_id, position FROM vatproof.events WHERE log_id > ${logId} LIMIT 10)
+      UNION ALL (SELECT log_id, position FROM vatproof.events WHERE log_id = ${logId} AND position >= ${head}
+        AND position >= (SELECT next_position FROM vatproof.logs WHERE log_id = ${logId}) ORDER BY position LIMIT 10)`
+  })
+
+  return {
+    events: (from: number, to: number) => findEvents({ from, to }).pipe(StoreAccess.patiently(patience)),
+    statement: Effect.suspend(() => findStatement(undefined)).pipe(
+      StoreAccess.patiently(patience),
+      Effect.map((rows): LogStatement => ({
+        head: Number(rows[0].head),
+        meters: new Map(rows.flatMap(({ meter_id, used }) => (meter_id === null ? [] : [[meter_id, Number(used)] as const])))
+      }))
+    ),
+    /** Up to `limit` streams after one, by name. */
+    streams: (after: string, limit: number) =>
+      findStreams({ after, limit }).pipe(
+        StoreAccess.patiently(patience),
+        Effect.map((rows) =>
+          rows.map(({ first_position, last_position, stream_id, version }): StreamRow => ({
+            stream: stream_id,
+            version: Number(version),
+            first: Number(first_position),
+            last: Number(last_position)
+          }))
+        )
+      ),
+    /** Some of the events that do not belong where they are: in no known log, or beyond its end. */
+    strangers: (head: number) => findStrangers(head).pipe(StoreAccess.patiently(patience))
+  }
+})

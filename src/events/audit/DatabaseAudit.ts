@@ -1,0 +1,221 @@
+/**
+ * Verifies the log of a database, beside a running service or without one: every leaf, every node of the stored tree, every signed
+ * checkpoint, the density of positions and versions, streams and meters.
+ */
+import { Effect, Option, Result, Stream } from "effect"
+import * as AuditReads from "#events/audit/AuditReads.ts"
+import * as CheckpointAudit from "#events/audit/CheckpointAudit.ts"
+import * as Findings from "#events/audit/Findings.ts"
+import * as LogCheck from "#events/audit/LogCheck.ts"
+import type { Checkpoint } from "#events/log/Checkpoint.ts"
+import { LogCrypto } from "#events/log/LogCrypto.ts"
+import { empty, equalHashes, type Hash, type Node } from "#events/log/MerkleTree.ts"
+import type { Verifier } from "#events/log/NoteKeys.ts"
+import { growths, hashesIn, tileHeight, tileWidth, widthAt } from "#events/log/Tiles.ts"
+import { TreeStore } from "#events/TreeStore.ts"
+
+/** Positions of a section (whole tiles), sections read ahead, nodes compared at once, streams of a page. */
+const sectionSize = 8 * tileWidth
+const readAhead = 4
+const nodesAtOnce = 4_096
+const streamsOfPage = 10_000
+
+/** `notes` are checkpoints of the log that somebody kept elsewhere. */
+export interface DatabaseAuditOptions {
+  readonly verifier: Verifier
+  readonly notes: ReadonlyArray<string>
+  readonly progress: (done: number, of: number) => Effect.Effect<void>
+}
+
+/** `signed` of the `events` are covered by a checkpoint. */
+export interface AuditReport {
+  readonly events: number
+  readonly signed: number
+  readonly checkpoints: number
+  readonly findings: ReadonlyArray<Findings.Finding>
+  readonly count: number
+}
+
+export const run = Effect.fn("DatabaseAudit.run")(function* ({ notes, progress, verifier }: DatabaseAuditOptions) {
+  const crypto = yield* LogCrypto
+  const reads = yield* AuditReads.make
+  const tree = yield* TreeStore
+  const findings = Findings.make()
+  const check = LogCheck.make(crypto, findings, empty)
+  const checkpoints = CheckpointAudit.make(findings)
+  const upperTiles = yield* makeUpperTiles
+  const open = CheckpointAudit.openWith(crypto, verifier)
+
+  const newest = Option.getOrNull(yield* tree.newest)
+  const statement = yield* reads.statement
+  const { head } = statement
+  const kept = openKept(notes, open, newest?.size ?? 0, findings)
+  const signed = newest?.size ?? 0
+  const end = Math.max(head, signed, ...kept.map(({ size }) => size))
+  if (newest === null) findings.add(null, "the log was never signed: nothing proves what it holds")
+  let seen = 0
+
+  const readSection = Effect.fnUntraced(function* (from: number) {
+    const to = Math.min(from + sectionSize, end)
+    const [events, tiles, stored] = yield* Effect.all(
+      [
+        reads.events(from, to),
+        tree.readTiles(tilesOf(from, Math.min(to, signed), signed)),
+        tree.checkpointsFrom(from + 1, sectionSize)
+      ],
+      { concurrency: "unbounded" }
+    )
+    const leaves = tiles.flatMap((tile, i) => leavesOf(tile, { from: from + i * tileWidth, to: Math.min(to, signed) }, findings))
+    return { from, to, events, leaves, stored: stored.filter(({ size }) => size <= Math.min(to, signed)) }
+  })
+
+  const examine = Effect.fnUntraced(function* (section: Effect.Success<ReturnType<typeof readSection>>) {
+    const cuts: Array<Checkpoint> = kept.filter(({ size }) => size > section.from && size <= section.to && size <= signed)
+    for (const { note, size } of section.stored) {
+      seen += 1
+      const opened = open(note)
+      if (Result.isFailure(opened)) findings.add(size - 1, `the checkpoint of ${size} events is not valid: ${opened.failure}`)
+      else if (opened.success.size !== size)
+        findings.add(size - 1, `the checkpoint of ${size} events speaks of ${opened.success.size}`)
+      else cuts.push(opened.success)
+    }
+    for (const part of partsOf(section, cuts)) {
+      yield* upperTiles.compare(check.take(part))
+      for (const cut of cuts) if (cut.size === part.to) checkpoints.compare(cut, check)
+    }
+    yield* progress(section.to, end)
+  })
+
+  yield* Stream.fromIterable(sectionStarts(end)).pipe(
+    Stream.mapEffect(readSection, { concurrency: readAhead }),
+    Stream.runForEach(examine)
+  )
+  const { leavesAreSigned } = checkpoints.conclude(check)
+  const wrongTiles = yield* upperTiles.finish
+  if (leavesAreSigned) for (const tile of wrongTiles) findings.add(null, `the stored tree is wrong in tile ${tile}`)
+  yield* compareStreams(reads, check, head, findings)
+  compareMeters(statement.meters, check, findings)
+  for (const { log_id, position } of yield* reads.strangers(end)) {
+    findings.add(Number(position), `an event of log ${log_id} stands where no event can be`)
+  }
+  return { events: head, signed, checkpoints: seen, findings: findings.list(), count: findings.count() } satisfies AuditReport
+})
+
+/** Checkpoints from elsewhere: one that is longer than what the database knows as signed is itself the finding. */
+const openKept = (
+  notes: ReadonlyArray<string>,
+  open: ReturnType<typeof CheckpointAudit.openWith>,
+  signed: number,
+  findings: Findings.Findings
+): ReadonlyArray<Checkpoint> =>
+  notes.flatMap((note) => {
+    const opened = open(note)
+    if (Result.isFailure(opened)) {
+      findings.add(null, `a checkpoint that was given is not valid: ${opened.failure}`)
+      return []
+    }
+    const { size } = opened.success
+    if (size > signed) findings.add(size - 1, `${size} events were signed, but the database knows of ${signed} only`)
+    return [opened.success]
+  })
+
+const sectionStarts = function* (end: number) {
+  for (let from = 0; from < end; from += sectionSize) yield from
+}
+
+/** The tiles of leaves from `from`, which begins one, up to `to`, in the width they have in a log of `signed` events. */
+const tilesOf = (from: number, to: number, signed: number) => {
+  const count = Math.max(0, Math.ceil((to - from) / tileWidth))
+  return Array.from({ length: count }, (_, i) => {
+    const index = from / tileWidth + i
+    return { level: 0, index, width: widthAt(signed, 0, index) }
+  })
+}
+
+/** The leaves in a tile of positions `from` on; where it ends too early, unknown ones up to its end or `to`. */
+const leavesOf = (tile: Uint8Array, { from, to }: { readonly from: number; readonly to: number }, findings: Findings.Findings) => {
+  const known = hashesIn(tile)
+  const missing = Math.min(tileWidth, to - from) - known.length
+  if (missing > 0) findings.add(from + known.length, "the stored tree has no leaf for it")
+  return [...known, ...Array.from({ length: Math.max(0, missing) }, () => new Uint8Array())]
+}
+
+/** Cuts a section where a checkpoint ends. */
+const partsOf = ({ events, from, leaves, to }: LogCheck.LogSection, cuts: ReadonlyArray<Checkpoint>) => {
+  const ends = [...new Set([...cuts.map(({ size }) => size), to])].toSorted((one, other) => one - other)
+  let start = from
+  let next = 0
+  return ends.map((end): LogCheck.LogSection => {
+    const first = next
+    while (next < events.length && (events[next]?.position ?? end) < end) next += 1
+    const part = { from: start, to: end, events: events.slice(first, next), leaves: leaves.slice(start - from, end - from) }
+    start = end
+    return part
+  })
+}
+
+/** Compares the nodes that are stored above the leaves, some thousand at a time. */
+const makeUpperTiles = Effect.map(TreeStore, (tree) => {
+  const wrong = new Set<string>()
+  let waiting: Array<Node> = []
+
+  const flush = Effect.gen(function* () {
+    const wanted = growths(waiting)
+    waiting = []
+    const tiles = yield* tree.readTiles(wanted.map(({ index, level }) => ({ level, index, width: tileWidth })))
+    for (const [i, { hashes, index, level, offset }] of wanted.entries()) {
+      const stored: ReadonlyArray<Hash> = hashesIn(tiles[i] ?? new Uint8Array())
+      const same = hashesIn(hashes).every((hash, j) => equalHashes(hash, stored[offset + j] ?? new Uint8Array()))
+      if (!same) wrong.add(`${level}/${index}`)
+    }
+  })
+
+  return {
+    compare: (nodes: ReadonlyArray<Node>) =>
+      Effect.suspend(() => {
+        for (const node of nodes) if (node.level > 0 && node.level % tileHeight === 0) waiting.push(node)
+        return waiting.length >= nodesAtOnce ? flush : Effect.void
+      }),
+    finish: Effect.andThen(
+      flush,
+      Effect.sync(() => wrong)
+    )
+  }
+})
+
+/** Streams that went on while the audit ran may be ahead of what it saw, but not behind. */
+const compareStreams = Effect.fnUntraced(function* (
+  reads: Effect.Success<typeof AuditReads.make>,
+  check: LogCheck.LogCheck,
+  head: number,
+  findings: Findings.Findings
+) {
+  const unseen = new Set(check.streams.keys())
+  for (let after: string | null = ""; after !== null;) {
+    const page: ReadonlyArray<AuditReads.StreamRow> = yield* reads.streams(after, streamsOfPage)
+    for (const { first, last, stream, version } of page) {
+      unseen.delete(stream)
+      const end = check.streams.get(stream)
+      if (first >= head) continue
+      const agrees = last < head ? end?.version === version && end.last === last : (end?.version ?? 0) < version
+      if (!agrees || end?.first !== first) {
+        findings.add(
+          last,
+          `the stream ${stream} is said to end here with version ${version}, but its events say version ${end?.version ?? 0}`
+        )
+      }
+    }
+    after = page.length < streamsOfPage ? null : (page.at(-1)?.stream ?? null)
+  }
+  for (const stream of unseen)
+    findings.add(check.streams.get(stream)?.last ?? null, `the stream ${stream} is not known to the database`)
+})
+
+const compareMeters = (meters: ReadonlyMap<string, number>, check: LogCheck.LogCheck, findings: Findings.Findings) => {
+  for (const meter of new Set([...meters.keys(), ...check.meters.keys()])) {
+    const counted = meters.get(meter) ?? 0
+    const charged = check.meters.get(meter) ?? 0
+    if (counted !== charged)
+      findings.add(null, `the meter ${meter} shows ${counted} units, but the events were charged ${charged}`)
+  }
+}

@@ -1,0 +1,53 @@
+/** What an audit found wrong, each with the position it concerns. */
+
+/** `position` is null for what concerns the log as a whole. */
+export interface Finding {
+  readonly position: number | null
+  readonly message: string
+}
+
+/** All are counted and this many are kept: a log that was cut early has nothing but findings. */
+const maxKept = 1_000
+
+/** Findings in the order they come; gaps of neighbouring positions become one. */
+export interface Findings {
+  readonly add: (position: number | null, message: string) => void
+  readonly missing: (position: number) => void
+  readonly list: () => ReadonlyArray<Finding>
+  readonly count: () => number
+}
+
+export const make = (): Findings => {
+  const kept: Array<Finding> = []
+  let count = 0
+  let gap: { readonly from: number; readonly to: number } | null = null
+
+  const add = (position: number | null, message: string) => {
+    closeGap()
+    count += 1
+    if (kept.length < maxKept) kept.push({ position, message })
+  }
+
+  const closeGap = () => {
+    if (gap === null) return
+    const { from, to } = gap
+    gap = null
+    add(from, to === from + 1 ? "the event is missing" : `the events up to position ${to - 1} are missing`)
+  }
+
+  return {
+    add,
+    missing: (position) => {
+      if (gap?.to !== position) closeGap()
+      gap = { from: gap?.from ?? position, to: position + 1 }
+    },
+    list: () => {
+      closeGap()
+      return kept
+    },
+    count: () => {
+      closeGap()
+      return count
+    }
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * Goes through a log once, from any position on, and holds each event against its neighbours and against the leaf that was signed for its
+ * position. Knows nothing of where events and leaves come from: the database, or an export.
+ */
+import { Result } from "effect"
+import type { Findings } from "#events/audit/Findings.ts"
+import type { LogCrypto } from "#events/log/LogCrypto.ts"
+import { append, equalHashes, type Hash, leafHash, type Node, root, type Tree } from "#events/log/MerkleTree.ts"
+import { leafOf } from "#events/log/StoredLeaf.ts"
+import type { StoredEvent } from "#events/StoredEvent.ts"
+
+/**
+ * Events found at positions `from` up to `to`, by position, and the leaves known for those positions, as far as they are signed; an empty
+ * one is unknown.
+ */
+export interface LogSection {
+  readonly from: number
+  readonly to: number
+  readonly events: ReadonlyArray<StoredEvent>
+  readonly leaves: ReadonlyArray<Hash>
+}
+
+/** What a stream came to. */
+export interface StreamEnd {
+  version: number
+  readonly first: number
+  last: number
+}
+
+export interface LogCheck {
+  /** Takes the next section; gives back the nodes that its leaves completed in the tree of leaves. */
+  readonly take: (section: LogSection) => ReadonlyArray<Node>
+  /** Roots over all leaves taken so far: as they are known, and as the events make them. */
+  readonly roots: () => { readonly ofLeaves: Hash; readonly ofEvents: Hash }
+  /** Positions whose event does not have the known leaf. */
+  readonly different: ReadonlyArray<number>
+  readonly streams: ReadonlyMap<string, StreamEnd>
+  /** Units by meter. */
+  readonly meters: ReadonlyMap<string, number>
+}
+
+/** Of the positions that differ, this many are told one by one. */
+const maxDifferent = 1_000
+
+/** Stands in the tree of events where there is none. */
+const nothing: Hash = new Uint8Array(32)
+
+/** `start` is the tree of what lies before the first section. */
+export const make = (crypto: LogCrypto["Service"], findings: Findings, start: Tree): LogCheck => {
+  const { sha256 } = crypto
+  const streams = new Map<string, StreamEnd>()
+  const meters = new Map<string, number>()
+  const different: Array<number> = []
+  let ofLeaves = start
+  let ofEvents = start
+  let recordedAt = ""
+
+  const leafHashOf = (event: StoredEvent): Hash => {
+    const leaf = leafOf(crypto, event)
+    if (Result.isSuccess(leaf)) return leafHash(sha256, leaf.success)
+    findings.add(event.position, leaf.failure.message)
+    return nothing
+  }
+
+  const compareWithNeighbours = (event: StoredEvent) => {
+    const { position, stream_id, version } = event
+    const stream = streams.get(stream_id)
+    if (stream === undefined) {
+      // A log that does not begin at 0 has streams that began before.
+      if (start.size === 0 && version !== 1) findings.add(position, `the stream ${stream_id} begins with version ${version}`)
+      streams.set(stream_id, { version, first: position, last: position })
+    } else {
+      if (version !== stream.version + 1) {
+        findings.add(position, `version ${version} of the stream ${stream_id} follows version ${stream.version}`)
+      }
+      stream.version = version
+      stream.last = position
+    }
+    if (event.meter_id !== null) meters.set(event.meter_id, (meters.get(event.meter_id) ?? 0) + event.units)
+    if (event.recorded_at < recordedAt)
+      findings.add(position, `it was recorded at ${event.recorded_at}, before the event below it`)
+    recordedAt = event.recorded_at
+  }
+
+  const take = ({ events, from, leaves, to }: LogSection) => {
+    const ofLeavesHere: Array<Hash> = []
+    const ofEventsHere: Array<Hash> = []
+    let next = 0
+    let same = ofLeaves === ofEvents
+    for (let position = from; position < to; position += 1) {
+      const event = events[next]?.position === position ? events[next] : undefined
+      if (event === undefined) findings.missing(position)
+      else {
+        next += 1
+        compareWithNeighbours(event)
+      }
+      const known = leaves[position - from]
+      if (known === undefined) continue
+      const hash = event === undefined ? nothing : leafHashOf(event)
+      ofEventsHere.push(hash)
+      ofLeavesHere.push(known.length === 0 ? hash : known)
+      if (known.length === 0 || equalHashes(hash, known)) continue
+      same = false
+      if (hash !== nothing && different.length < maxDifferent) different.push(position)
+    }
+    const grown = append(sha256, ofLeaves, ofLeavesHere)
+    ofEvents = same ? grown.tree : append(sha256, ofEvents, ofEventsHere).tree
+    ofLeaves = grown.tree
+    return grown.nodes
+  }
+
+  return {
+    take,
+    roots: () => {
+      const hash = root(sha256, ofLeaves)
+      return { ofLeaves: hash, ofEvents: ofEvents === ofLeaves ? hash : root(sha256, ofEvents) }
+    },
+    different,
+    streams,
+    meters
+  }
+}

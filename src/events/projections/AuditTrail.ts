@@ -1,0 +1,131 @@
+/** What auditors and owners of receipts read: events by where EventPlaces says they are, and their proofs. */
+import { Effect, Layer, Option, Schedule } from "effect"
+import { AuditLogRead, type Auditor, auditorStream } from "#domain/Auditor.ts"
+import { type AuditFilter, AuditTrail, NotInLog, NotSignedYet, type ProofReader, type ProofSubject } from "#domain/AuditTrail.ts"
+import { ReceiptIssued, receiptStream } from "#domain/Receipt.ts"
+import * as Catalogue from "#events/Catalogue.ts"
+import * as EventProofs from "#events/EventProofs.ts"
+import { EventStore } from "#events/EventStore.ts"
+import * as EventLine from "#events/log/EventLine.ts"
+import { formatVerifier } from "#events/log/NoteKeys.ts"
+import { LogSigner } from "#events/LogSigner.ts"
+import * as EventSearch from "#events/projections/EventSearch.ts"
+import { eventPlaces } from "#events/projections/EventPlaces.ts"
+import { Projections } from "#events/Projections.ts"
+import type { StoredEvent } from "#events/StoredEvent.ts"
+
+/** A reader waits for the checkpoint that covers what was just written: 3 seconds at most. */
+const lookEvery = "100 millis"
+const looks = 30
+
+const make = Effect.gen(function* () {
+  const proofs = yield* EventProofs.make
+  const search = yield* EventSearch.make
+  const record = yield* makeRecord
+  const find = yield* makeFind(search)
+  const { upToDate } = yield* Projections
+  const { signer } = yield* LogSigner
+
+  const page: AuditTrail["Service"]["page"] = Effect.fn("AuditTrail.page")(function* (auditor, filter, { after, limit }) {
+    if (after === null) {
+      const { from, receiptId, to, type, vatId } = filter
+      yield* record(auditor, { what: "events", receipt_id: receiptId, type, from, to, by_vat_id: vatId !== null })
+    }
+    const allowed = within(filter, auditor)
+    if (allowed === null) return { lines: [], next: null }
+    yield* upToDate(eventPlaces)
+    const found = yield* search.find(allowed, after ?? 0, limit + 1)
+    return { lines: found.slice(0, limit).map(EventLine.format), next: found[limit]?.position ?? null }
+  })
+
+  const event = Effect.fn("AuditTrail.event")(function* (auditor: Auditor, position: number) {
+    const found = yield* find({ _tag: "Auditor", auditor }, { position })
+    yield* record(auditor, { what: "event", position })
+    return EventLine.format(found)
+  })
+
+  /** The newest checkpoint, once it covers a position: what was just written is signed within about a second. */
+  const covering = (position: number) =>
+    proofs.newest.pipe(
+      Effect.filterOrFail(
+        Option.exists(({ size }) => size > position),
+        () => new NotSignedYet({ position })
+      ),
+      Effect.map(Option.getOrThrow),
+      Effect.retry({
+        schedule: Schedule.spaced(lookEvery),
+        times: Option.isSome(signer) ? looks : 0,
+        while: (error) => error._tag === "NotSignedYet"
+      })
+    )
+
+  const prove = Effect.fn("AuditTrail.prove")(function* (reader: ProofReader, subject: ProofSubject) {
+    const found = yield* find(reader, subject)
+    const { position } = found
+    if (reader._tag === "Auditor") yield* record(reader.auditor, { what: "proof", position })
+    return { position, line: EventLine.format(found), proof: yield* proofs.prove(found, yield* covering(position)) }
+  })
+
+  const checkpoint = Effect.flatMap(
+    proofs.newest,
+    Option.match({
+      onNone: () => Effect.fail(new NotInLog({ what: "signed checkpoint yet" })),
+      onSome: ({ note }) => Effect.succeed(note)
+    })
+  )
+
+  const verifierKey = Option.match(signer, { onNone: () => null, onSome: formatVerifier })
+  return AuditTrail.of({ page, event, prove, checkpoint, tile: proofs.tile, verifierKey })
+})
+
+/** What an auditor may see of what was asked for; null if nothing. */
+const within = (filter: AuditFilter, { accountId }: Auditor): AuditFilter | null => {
+  if (accountId === null) return filter
+  return filter.accountId === null || filter.accountId === accountId ? { ...filter, accountId } : null
+}
+
+/** Finds the event that a reader asks for, if the reader may see it. Keys see their own receipts. */
+const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
+  const events = yield* EventStore
+  const { upToDate } = yield* Projections
+  const decodeReceipt = Catalogue.decoder(ReceiptIssued)
+
+  const maySee = Effect.fnUntraced(function* (reader: ProofReader, event: StoredEvent) {
+    if (reader._tag === "Key") {
+      return event.type === ReceiptIssued.type && (yield* decodeReceipt(event.data)).key_id === reader.keyId
+    }
+    const { accountId } = reader.auditor
+    if (accountId === null) return true
+    yield* upToDate(eventPlaces)
+    return (yield* search.accountAt(event.position)) === accountId
+  })
+
+  const at = (position: number) =>
+    Number.isSafeInteger(position) ? events.read(position, 1) : Effect.succeed<ReadonlyArray<StoredEvent>>([])
+
+  return Effect.fnUntraced(function* (reader: ProofReader, subject: ProofSubject) {
+    const byReceipt = "receiptId" in subject
+    const none = new NotInLog({ what: byReceipt ? `receipt ${subject.receiptId} for you` : `event ${subject.position} for you` })
+    const [event] = byReceipt ? yield* events.readStream(receiptStream(subject.receiptId), 0, 1) : yield* at(subject.position)
+    // A read goes on to the next position that there is.
+    if (event === undefined || (!byReceipt && event.position !== subject.position)) return yield* none
+    return (yield* maySee(reader, event)) ? event : yield* none
+  })
+})
+
+type Reading = Parameters<typeof AuditLogRead.make>[0]
+
+/** Keeps what an auditor begins to read. */
+const makeRecord = Effect.map(EventStore, (events) => {
+  const nothing = { position: null, receipt_id: null, type: null, from: null, to: null, by_vat_id: false }
+  return ({ accountId, auditorId }: Auditor, reading: Pick<Reading, "what"> & Partial<Reading>) => {
+    const event = AuditLogRead.make({ ...nothing, ...reading, auditor_id: auditorId, account_id: accountId })
+    const command = { expectedVersion: null, events: [event] as const, charge: null, latestOf: null }
+    return events.append({ ...command, stream: auditorStream(auditorId) }).pipe(
+      // Any version will do and nothing is charged, so neither can happen.
+      Effect.catchTag(["StreamMoved", "MeterFull"], Effect.die)
+    )
+  }
+})
+
+export const layer = Layer.effect(AuditTrail, make)

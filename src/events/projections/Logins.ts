@@ -1,0 +1,45 @@
+/** Logins on the accounts and their contact data. */
+import { Effect, Layer, Option, Redacted, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { emailKey } from "#domain/EmailAddress.ts"
+import { Logins } from "#domain/Logins.ts"
+import * as StoreAccess from "#events/StoreAccess.ts"
+
+const patience = "3 seconds"
+
+const Row = Schema.Struct({ account_id: Schema.String, password_hash: Schema.NullOr(Schema.String), verified: Schema.Boolean })
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+
+  const findByEmail = SqlSchema.findOneOption({
+    Request: Schema.String,
+    Result: Row,
+    execute: (key) => sql`SELECT c.account_id, c.password_hash, a.verified_at IS NOT NULL AS verified
+      FROM vatproof.contacts c JOIN vatproof.accounts a ON a.account_id = c.account_id WHERE c.email_key = ${key}`
+  })
+
+  const findByAccount = SqlSchema.findOneOption({
+    Request: Schema.String,
+    Result: Row,
+    execute: (accountId) => sql`SELECT c.account_id, c.password_hash, a.verified_at IS NOT NULL AS verified
+      FROM vatproof.contacts c JOIN vatproof.accounts a ON a.account_id = c.account_id WHERE c.account_id = ${accountId}`
+  })
+
+  return Logins.of({
+    byEmail: Effect.fn("Logins.byEmail")(function* (email: string) {
+      return Option.map(yield* findByEmail(emailKey(email)).pipe(StoreAccess.patiently(patience)), loginOf)
+    }),
+    byAccount: Effect.fn("Logins.byAccount")(function* (accountId: string) {
+      return Option.map(yield* findByAccount(accountId).pipe(StoreAccess.patiently(patience)), loginOf)
+    })
+  })
+})
+
+const loginOf = ({ account_id, password_hash, verified }: typeof Row.Type) => ({
+  accountId: account_id,
+  passwordHash: password_hash === null ? null : Redacted.make(password_hash),
+  verified
+})
+
+export const layer = Layer.effect(Logins, make)

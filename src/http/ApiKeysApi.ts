@@ -1,0 +1,59 @@
+/** POST and GET /v1/auth/api-keys, DELETE /v1/auth/api-keys/{id} (INTERFACE 2.6 and 4.10). */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { KeyLabel } from "#domain/KeyDirectory.ts"
+import { LoginRequired } from "#http/Authentication.ts"
+import { errorBody } from "#http/Errors.ts"
+import { RequestErrors } from "#http/RequestErrors.ts"
+
+const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
+
+/** A request without a body asks for a key without a name. */
+const Wish = [Schema.Struct({ name: Schema.optionalKey(KeyLabel) }), Schema.Null] as const
+
+const fields = {
+  id: Schema.String.annotate({ description: "The first 12 characters of the key" }),
+  prefix: Schema.String.annotate({ description: "Equal to id" }),
+  name: Schema.String.annotate({ description: 'What you call the key; "" if nothing' }),
+  created_at: Schema.DateTimeUtcFromString
+}
+
+const CreatedKey = Schema.Struct({
+  ...fields,
+  key: Schema.String.annotate({ description: "Shown this once: keep it" })
+}).annotate({ identifier: "CreatedApiKey" })
+
+const ListedKeys = Schema.Struct({
+  api_keys: Schema.Array(Schema.Struct({ ...fields, revoked: Schema.Boolean }).annotate({ identifier: "ApiKey" }))
+}).annotate({ identifier: "ApiKeys" })
+
+/** Last added runs first: who, and only then what. */
+export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
+  .add(
+    HttpApiEndpoint.post("create", "/v1/auth/api-keys", {
+      payload: Wish,
+      success: CreatedKey.pipe(HttpApiSchema.status(201)),
+      error: [errorBody(400, ["VALIDATION_ERROR"]), errorBody(429, ["RATE_LIMIT_EXCEEDED"]), ...errors]
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Issue an API key",
+        description: "An account holds at most 25 active keys, and at most 50 are issued to it in a calendar month."
+      })
+    )
+  )
+  .add(
+    HttpApiEndpoint.get("list", "/v1/auth/api-keys", { success: ListedKeys, error: errors }).annotateMerge(
+      OpenApi.annotations({ summary: "Your API keys", description: "Newest first, revoked ones included." })
+    )
+  )
+  .add(
+    HttpApiEndpoint.delete("revoke", "/v1/auth/api-keys/:id", {
+      params: { id: Schema.String },
+      success: Schema.Struct({ message: Schema.String }),
+      error: [errorBody(404, ["NOT_FOUND"]), ...errors]
+    }).annotateMerge(
+      OpenApi.annotations({ summary: "Revoke an API key", description: "For good. Revoking it again changes nothing." })
+    )
+  )
+  .middleware(RequestErrors)
+  .middleware(LoginRequired) {}

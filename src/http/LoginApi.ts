@@ -1,0 +1,33 @@
+/** POST /v1/auth/login (INTERFACE 4.8). */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { errorBody } from "#http/Errors.ts"
+import { RequestErrors } from "#http/RequestErrors.ts"
+
+/** No rule of signup is checked here: what it would refuse belongs to nobody, and the answer to that is 401. */
+const Login = Schema.Struct({ email: Schema.String, password: Schema.String })
+
+const LoggedIn = Schema.Struct({
+  token: Schema.String.annotate({ description: "A JWT, to be sent as Authorization: Bearer" }),
+  expires_in: Schema.Int.annotate({ description: "Seconds" })
+}).annotate({ identifier: "LoggedIn" })
+
+export class LoginApi extends HttpApiGroup.make("login")
+  .add(
+    HttpApiEndpoint.post("login", "/v1/auth/login", {
+      payload: Login,
+      success: LoggedIn,
+      error: [
+        errorBody(400, ["VALIDATION_ERROR"]),
+        errorBody(401, ["UNAUTHORIZED"]),
+        errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
+        errorBody(503, ["SERVICE_UNAVAILABLE"])
+      ]
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Log in",
+        description: "Too many failures from one address or for one account are answered with 429."
+      })
+    )
+  )
+  .middleware(RequestErrors) {}

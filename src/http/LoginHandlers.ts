@@ -1,0 +1,33 @@
+import { Duration, Effect, Redacted } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { accessTokenLifetime } from "#domain/AccessTokens.ts"
+import { Identity } from "#domain/Identity.ts"
+import { LogIn } from "#domain/LogIn.ts"
+import { Api } from "#http/Api.ts"
+import { clientNetwork, TrustedProxies } from "#http/ClientAddress.ts"
+import * as Errors from "#http/Errors.ts"
+
+export const layer = HttpApiBuilder.group(
+  Api,
+  "login",
+  Effect.fnUntraced(function* (handlers) {
+    const identity = yield* Identity
+    const proxies = yield* TrustedProxies
+    const { logIn } = yield* LogIn
+
+    return handlers.handle(
+      "login",
+      Effect.fnUntraced(function* ({ payload }) {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const client = yield* identity.byAddress(clientNetwork(request, proxies.count))
+        const token = yield* logIn({
+          client: client.stream,
+          email: payload.email,
+          password: Redacted.make(payload.password)
+        })
+        return { token: Redacted.value(token), expires_in: Duration.toSeconds(accessTokenLifetime) }
+      }, Errors.respond)
+    )
+  })
+)

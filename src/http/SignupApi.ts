@@ -1,0 +1,62 @@
+/** POST /v1/auth/signup, GET and POST /v1/auth/verify-email (INTERFACE 4.6 and 4.7). */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { EmailAddress } from "#domain/EmailAddress.ts"
+import { NewPassword } from "#domain/Passwords.ts"
+import { errorBody } from "#http/Errors.ts"
+import { RequestErrors } from "#http/RequestErrors.ts"
+
+const unavailable = errorBody(503, ["SERVICE_UNAVAILABLE"])
+
+const Signup = Schema.Struct({ email: EmailAddress, password: NewPassword })
+
+const SignedUp = Schema.Struct({
+  message: Schema.String,
+  user_id: Schema.String,
+  token: Schema.optionalKey(
+    Schema.String.annotate({ description: "A JWT for the endpoints that need a login, good for 24 hours" })
+  ),
+  auto_verified: Schema.optionalKey(Schema.Literal(true))
+}).annotate({ identifier: "SignedUp" })
+
+const Verified = Schema.Struct({ message: Schema.String }).annotate({ identifier: "EmailVerified" })
+
+const token = { token: Schema.String.annotate({ description: "The token of the mail, 64 hex characters" }) }
+const tokenErrors = [errorBody(400, ["INVALID_TOKEN", "TOKEN_EXPIRED", "VALIDATION_ERROR"]), unavailable]
+const verification =
+  "A token is good once and for 24 hours. A client that prefers text/html gets a page; everybody else gets JSON."
+
+export class SignupApi extends HttpApiGroup.make("signup")
+  .add(
+    HttpApiEndpoint.post("signup", "/v1/auth/signup", {
+      payload: Signup,
+      success: SignedUp.pipe(HttpApiSchema.status(201)),
+      error: [
+        errorBody(400, ["VALIDATION_ERROR", "DISPOSABLE_EMAIL"]),
+        errorBody(409, ["CONFLICT"]),
+        errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
+        unavailable
+      ]
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Make an account with a password",
+        description:
+          "A browser's user gets a mail with a link that confirms the address. A client whose User-Agent has no Mozilla/ is verified at once and gets a token."
+      })
+    )
+  )
+  .add(
+    HttpApiEndpoint.get("verifyEmail", "/v1/auth/verify-email", {
+      query: token,
+      success: Verified,
+      error: tokenErrors
+    }).annotateMerge(OpenApi.annotations({ summary: "Confirm an email address by a link", description: verification }))
+  )
+  .add(
+    HttpApiEndpoint.post("postVerifyEmail", "/v1/auth/verify-email", {
+      payload: Schema.Struct(token),
+      success: Verified,
+      error: tokenErrors
+    }).annotateMerge(OpenApi.annotations({ summary: "Confirm an email address", description: verification }))
+  )
+  .middleware(RequestErrors) {}

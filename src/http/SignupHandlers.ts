@@ -1,0 +1,71 @@
+import { Effect, Option, Redacted } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { Identity } from "#domain/Identity.ts"
+import { RequestContext } from "#domain/RequestContext.ts"
+import { isBrowser, SignUp } from "#domain/SignUp.ts"
+import { VerifyEmail } from "#domain/VerifyEmail.ts"
+import { Api } from "#http/Api.ts"
+import { clientNetwork, TrustedProxies } from "#http/ClientAddress.ts"
+import * as Errors from "#http/Errors.ts"
+import * as Negotiation from "#http/Negotiation.ts"
+import * as VerificationPage from "#http/VerificationPage.ts"
+
+const mailSent = "Your account is made. Open the link in the mail we sent you to confirm your address, then log in"
+const verifiedAtOnce = "Your account is made and verified: the token is good for 24 hours"
+const confirmed = "Your email address is confirmed. You can log in now"
+
+export const layer = HttpApiBuilder.group(
+  Api,
+  "signup",
+  Effect.fnUntraced(function* (handlers) {
+    const identity = yield* Identity
+    const proxies = yield* TrustedProxies
+    const { signUp } = yield* SignUp
+    const verification = yield* VerifyEmail
+
+    /** GET and POST do the same, and each for programs and for people. */
+    const verify = Effect.fnUntraced(function* (token: string) {
+      const request = yield* HttpServerRequest.HttpServerRequest
+      // Mail scanners try links with HEAD, which may change nothing (RFC 9110, 9.3.2).
+      const run = request.method === "HEAD" ? verification.look : verification.verify
+      const outcome = run(Redacted.make(token)).pipe(Effect.as({ message: confirmed }))
+      if (!wantsPage(request.headers["accept"])) return yield* Errors.respond(outcome)
+      return yield* Effect.matchEffect(outcome, { onSuccess: pageOfSuccess, onFailure: pageOfFailure })
+    })
+
+    return handlers.handleAll({
+      signup: Effect.fnUntraced(function* ({ payload }) {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const client = yield* identity.byAddress(clientNetwork(request, proxies.count))
+        const { accountId, token } = yield* signUp({
+          client: client.stream,
+          email: payload.email,
+          password: Redacted.make(payload.password),
+          browser: isBrowser(request.headers["user-agent"])
+        })
+        return token === null
+          ? { message: mailSent, user_id: accountId }
+          : { message: verifiedAtOnce, user_id: accountId, token: Redacted.value(token), auto_verified: true as const }
+      }, Errors.respond),
+      verifyEmail: ({ query }) => verify(query.token),
+      postVerifyEmail: ({ payload }) => verify(payload.token)
+    })
+  })
+)
+
+/** Browsers name text/html; who has no preference, or one that cannot be met, gets JSON. */
+const wantsPage = (accept: string | undefined) =>
+  Option.contains(Negotiation.mediaType(accept, ["application/json", "text/html"]), "text/html")
+
+const pageOfSuccess = ({ message }: { readonly message: string }) =>
+  Effect.succeed(
+    VerificationPage.respond({ status: 200, title: "Your address is confirmed", text: `${message}.`, requestId: null })
+  )
+
+const pageOfFailure = Effect.fnUntraced(function* (failure: Errors.Failure) {
+  const { requestId } = yield* RequestContext
+  const { code, message } = yield* Errors.problemOf(failure)
+  const title = "Your address is not confirmed"
+  return VerificationPage.respond({ status: Errors.statusOf[code], title, text: `${message}.`, requestId })
+})

@@ -1,0 +1,113 @@
+/** Passwords hashed with Argon2id, in the PHC string format that carries the parameters. */
+import { timingSafeEqual } from "node:crypto"
+import { Effect, Layer, MutableRef, Redacted, Schema, Semaphore } from "effect"
+import { Kdf } from "effect/crypto"
+import { Base64 } from "effect/encoding"
+import { Passwords, PasswordsBusy } from "#domain/Passwords.ts"
+import { Randomness } from "#domain/Randomness.ts"
+
+/** At least 19 MiB, 2 passes and 1 lane (OWASP Password Storage Cheat Sheet, read 2026-11). Stored hashes keep the ones they were made with. */
+const cost: Cost = { memory: 19_456, passes: 2, parallelism: 1 }
+const saltBytes = 16
+const hashBytes = 32
+
+/** So many hashes at a time: each takes 19 MiB and one of Node's four worker threads, which files and names need too. */
+const maxHashing = 2
+/** So many may wait for their turn, about a second's worth. */
+const maxWaiting = 50
+
+interface Cost {
+  readonly memory: number
+  readonly passes: number
+  readonly parallelism: number
+}
+
+interface Stored {
+  readonly cost: Cost
+  readonly salt: Uint8Array
+  readonly hash: Uint8Array
+}
+
+/** This Node has no Argon2id. */
+export class PasswordHashingUnsupported extends Schema.TaggedError<PasswordHashingUnsupported>()("PasswordHashingUnsupported", {
+  cause: Schema.Defect()
+}) {
+  override get message() {
+    return "Passwords are hashed with Argon2id, which needs Node 24.7 or later"
+  }
+}
+
+const make = Effect.gen(function* () {
+  const kdf = yield* Kdf.Kdf
+  const random = yield* Randomness
+  const turns = yield* Semaphore.make(maxHashing)
+  const inside = MutableRef.make(0)
+
+  /** Characters that look alike are the same however a keyboard composes them (NIST SP 800-63B-4, 3.1.1.2, read 2026-11). */
+  const derive = (password: Redacted.Redacted, cost: Cost, salt: Uint8Array, length: number) =>
+    kdf.derive(Kdf.argon2id(cost), new TextEncoder().encode(Redacted.value(password).normalize("NFKC")), { salt, length })
+
+  const inTurn = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E | PasswordsBusy> =>
+    Effect.suspend((): Effect.Effect<A, E | PasswordsBusy> => {
+      if (inside.current >= maxHashing + maxWaiting) return Effect.fail(new PasswordsBusy({}))
+      MutableRef.increment(inside)
+      return Effect.ensuring(
+        turns.withPermit(work),
+        Effect.sync(() => MutableRef.decrement(inside))
+      )
+    })
+
+  const makeHash = Effect.fnUntraced(function* (password: Redacted.Redacted) {
+    const salt = yield* random.bytes(saltBytes)
+    return { cost, salt, hash: yield* derive(password, cost, salt, hashBytes) } satisfies Stored
+  })
+
+  /** Stands in where there is no hash, so that the answer takes the same work. Nobody knows its password. */
+  const nobodys = yield* Effect.flatMap(random.bytes(32), (bytes) => makeHash(Redacted.make(Base64.encode(bytes)))).pipe(
+    Effect.catchTag("CryptoError", (error) =>
+      error.reason._tag === "Unsupported" ? Effect.fail(new PasswordHashingUnsupported({ cause: error })) : Effect.die(error)
+    )
+  )
+
+  return Passwords.of({
+    hash: Effect.fn("Passwords.hash")((password: Redacted.Redacted) =>
+      inTurn(makeHash(password)).pipe(
+        Effect.map((stored) => Redacted.make(format(stored))),
+        Effect.catchTag("CryptoError", Effect.die)
+      )
+    ),
+    matches: Effect.fn("Passwords.matches")(
+      function* (password: Redacted.Redacted, hash: Redacted.Redacted | null) {
+        const stored = hash === null ? nobodys : yield* parse(Redacted.value(hash))
+        const derived = yield* inTurn(derive(password, stored.cost, stored.salt, stored.hash.length))
+        return timingSafeEqual(derived, stored.hash) && hash !== null
+      },
+      Effect.catchTag("CryptoError", Effect.die)
+    )
+  })
+})
+
+const phc = /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,2})\$([\w+/]{11,86})\$([\w+/]{22,86})$/u
+
+const format = ({ cost, hash, salt }: Stored) =>
+  `$argon2id$v=19$m=${cost.memory},t=${cost.passes},p=${cost.parallelism}$${unpadded(salt)}$${unpadded(hash)}`
+
+const unpadded = (bytes: Uint8Array) => Base64.encode(bytes).replace(/=+$/u, "")
+
+const parse = Effect.fnUntraced(
+  function* (text: string) {
+    const [, memory, passes, parallelism, salt, hash] = phc.exec(text) ?? []
+    if (salt === undefined || hash === undefined)
+      return yield* Effect.die("A stored password hash is not in the PHC string format")
+    const bytes = (base64: string) => Effect.fromResult(Base64.decode(base64 + "=".repeat(-base64.length & 3)))
+    return {
+      cost: { memory: Number(memory), passes: Number(passes), parallelism: Number(parallelism) },
+      salt: yield* bytes(salt),
+      hash: yield* bytes(hash)
+    } satisfies Stored
+  },
+  Effect.catchTag("EncodingError", Effect.die)
+)
+
+/** Fails where Node cannot hash passwords. */
+export const layer = Layer.effect(Passwords, make)

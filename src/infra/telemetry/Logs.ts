@@ -1,0 +1,91 @@
+/**
+ * Log lines on the standard output: JSON for machines, or text for a terminal. Every line names the request and the trace it belongs to,
+ * and passes through Redaction.ts whatever its level.
+ */
+import { Array as Arr, Config, Console, Layer, Logger, type LogLevel, Option, References, Schema } from "effect"
+import { RequestContext } from "#domain/RequestContext.ts"
+import * as FailureReport from "#infra/telemetry/FailureReport.ts"
+import type { Redaction } from "#infra/telemetry/Redaction.ts"
+
+const Level = Schema.Literals(["All", "Fatal", "Error", "Warn", "Info", "Debug", "Trace", "None"])
+const levelNames: ReadonlyMap<string, LogLevel.LogLevel> = new Map(Level.literals.map((level) => [level.toLowerCase(), level]))
+const LevelName = Schema.String.check(
+  Schema.makeFilter(
+    (text: string) => levelNames.has(text.toLowerCase()) || `Expected one of ${[...levelNames.keys()].join(", ")}`
+  )
+)
+
+/** LOG_FORMAT and LOG_LEVEL; JSON in production and wherever no terminal reads. */
+export const logSettings = Config.all({
+  format: Config.schema(Schema.Literals(["json", "pretty"]), "LOG_FORMAT").pipe(Config.option),
+  level: Config.schema(LevelName, "LOG_LEVEL").pipe(
+    Config.withDefault("info"),
+    Config.map((name): LogLevel.LogLevel => levelNames.get(name.toLowerCase()) ?? "Info")
+  ),
+  production: Config.String("NODE_ENV").pipe(
+    Config.map((name) => name === "production"),
+    Config.withDefault(false)
+  ),
+  access: Config.Boolean("ACCESS_LOG").pipe(Config.withDefault(false))
+})
+
+export type LogSettings = Config.Success<typeof logSettings>
+
+/** What a line has, in this order. Its own annotations stand beside these. */
+export interface LogLine {
+  readonly timestamp: string
+  readonly level: string
+  readonly message: string
+  readonly request_id?: string
+  readonly trace_id?: string
+  readonly span_id?: string
+  readonly [annotation: string]: unknown
+}
+
+/** The parts of a line, redacted. */
+export const lineOf =
+  (redaction: Redaction) =>
+  ({ cause, date, fiber, logLevel, message }: Logger.Options<unknown>): LogLine => {
+    const { requestId, traceId } = fiber.getRef(RequestContext)
+    const span = Option.getOrUndefined(Option.filter(spanOf(fiber), (candidate) => candidate._tag === "Span"))
+    const parts = Arr.ensure(message).map((part) => redaction.value(part))
+    const failures = FailureReport.make(cause).map((failure) => redaction.value(failure))
+    return {
+      timestamp: date.toISOString(),
+      level: logLevel.toLowerCase(),
+      message: parts.map((part) => (typeof part === "string" ? part : JSON.stringify(part))).join(" "),
+      ...(requestId === "-" ? {} : { request_id: redaction.text(requestId) }),
+      ...(traceId === null ? {} : { trace_id: traceId }),
+      ...(span === undefined || traceId === null ? {} : { span_id: span.spanId }),
+      ...annotationsOf(redaction, fiber.getRef(References.CurrentLogAnnotations)),
+      ...(failures.length === 0 ? {} : { error: failures.length === 1 ? failures[0] : failures })
+    }
+  }
+
+const spanOf = (fiber: Logger.Options<unknown>["fiber"]) => Option.fromNullishOr(fiber.cache.span)
+
+const annotationsOf = (redaction: Redaction, annotations: Readonly<Record<string, unknown>>) => {
+  const told = redaction.value(annotations)
+  return typeof told === "object" && told !== null ? told : {}
+}
+
+const colours: Readonly<Record<string, string>> = { fatal: "31", error: "31", warn: "33", info: "32", debug: "36", trace: "90" }
+
+const prettyOf = ({ error, level, message, timestamp, ...more }: LogLine, coloured: boolean): string => {
+  const paint = (text: string, colour: string) => (coloured ? `\u001b[${colour}m${text}\u001b[0m` : text)
+  const fields = Object.entries(more).map(([name, value]) => ` ${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)
+  const failures = error === undefined ? [] : Arr.ensure(error).map((failure) => `\n  ${JSON.stringify(failure, null, 2).replaceAll("\\n", "\n    ").replaceAll("\n", "\n  ")}`)
+  const time = timestamp.slice(11, 23)
+  return `${paint(time, "90")} ${paint(level.toUpperCase().padEnd(5), colours[level] ?? "0")} ${message}${paint(fields.join(""), "90")}${failures.join("")}`
+}
+
+/** Replaces the loggers that are there, and sets the level. */
+export const layer = (settings: LogSettings, redaction: Redaction, isTerminal: boolean) => {
+  const line = lineOf(redaction)
+  const format = Option.getOrElse(settings.format, () => (settings.production || !isTerminal ? "json" : "pretty"))
+  const logger = Logger.make<unknown, void>((options) => {
+    const told = line(options)
+    options.fiber.getRef(Console.Console).log(format === "json" ? JSON.stringify(told) : prettyOf(told, isTerminal))
+  })
+  return Layer.merge(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, settings.level))
+}

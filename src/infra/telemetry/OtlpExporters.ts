@@ -1,0 +1,50 @@
+/** OpenTelemetry's exporters for one target each, in the protocol that the settings name. */
+import { OTLPLogExporter as JsonLogExporter } from "@opentelemetry/exporter-logs-otlp-http"
+import { OTLPLogExporter as ProtobufLogExporter } from "@opentelemetry/exporter-logs-otlp-proto"
+import { OTLPMetricExporter as JsonMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http"
+import { OTLPMetricExporter as ProtobufMetricExporter } from "@opentelemetry/exporter-metrics-otlp-proto"
+import { OTLPTraceExporter as JsonTraceExporter } from "@opentelemetry/exporter-trace-otlp-http"
+import { OTLPTraceExporter as ProtobufTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto"
+import { CompressionAlgorithm, type OTLPExporterNodeConfigBase } from "@opentelemetry/otlp-exporter-base"
+import { AggregationTemporality, type MetricData, type PushMetricExporter, type ResourceMetrics } from "@opentelemetry/sdk-metrics"
+import { Duration, Record, Redacted } from "effect"
+import type { ExportTarget } from "#infra/telemetry/TelemetrySettings.ts"
+
+/** Exports of one signal under way at once: one, and the next that a time-out lets begin. */
+const concurrencyLimit = 2
+
+const configOf = ({ compression, headers, timeout, url }: ExportTarget): OTLPExporterNodeConfigBase => ({
+  url,
+  headers: Record.map(headers, (value) => Redacted.value(value)),
+  timeoutMillis: Duration.toMillis(timeout),
+  compression: compression === "gzip" ? CompressionAlgorithm.GZIP : CompressionAlgorithm.NONE,
+  concurrencyLimit
+})
+
+export const traces = (target: ExportTarget) =>
+  target.protocol === "http/json" ? new JsonTraceExporter(configOf(target)) : new ProtobufTraceExporter(configOf(target))
+
+export const logs = (target: ExportTarget) =>
+  target.protocol === "http/json" ? new JsonLogExporter(configOf(target)) : new ProtobufLogExporter(configOf(target))
+
+export const metrics = (target: ExportTarget): PushMetricExporter => {
+  const exporter =
+    target.protocol === "http/json" ? new JsonMetricExporter(configOf(target)) : new ProtobufMetricExporter(configOf(target))
+  return {
+    export: (collected, done) => exporter.export(withoutUnits(collected), done),
+    forceFlush: () => exporter.forceFlush(),
+    shutdown: () => exporter.shutdown(),
+    selectAggregationTemporality: () => AggregationTemporality.CUMULATIVE
+  }
+}
+
+/** Effect keeps a metric's unit among its attributes; the descriptor has it, and as an attribute it would be a dimension. */
+const withoutUnits = (collected: ResourceMetrics): ResourceMetrics => ({
+  resource: collected.resource,
+  scopeMetrics: collected.scopeMetrics.map(({ metrics: all, scope }) => ({ scope, metrics: all.map(withoutUnit) }))
+})
+
+const withoutUnit = (metric: MetricData): MetricData => {
+  for (const point of metric.dataPoints) delete point.attributes["unit"]
+  return metric
+}

@@ -1,0 +1,80 @@
+/**
+ * Takes secrets and personal data out of what the service tells about itself: logs and traces. What is known to be a secret is taken out
+ * wherever it stands; keys, tokens, addresses and VAT IDs are known by their form. It errs on the side of taking out too much.
+ */
+import { Predicate, Redacted } from "effect"
+import { memberStates } from "#domain/MemberStates.ts"
+
+export interface Redaction {
+  /** The text without what must not be told. */
+  readonly text: (text: string) => string
+  /** The value as plain JSON without it: strings by `text`, and fields whose name tells what they hold. Bounded in depth and size. */
+  readonly value: (value: unknown) => unknown
+}
+
+/** Bounds of a value: deeper and longer is left out. */
+const maxDepth = 5
+const maxEntries = 50
+const maxLength = 4_000
+
+type Rule = readonly [pattern: RegExp, replacement: string]
+
+/** All prefixes before the shapes their numbers have (MemberStates.ts): as people type them, and in small letters without separators. */
+const prefixes = [...memberStates.keys(), "GR"].join("|")
+const vatId = new RegExp(`(?<![A-Za-z0-9])(?:${prefixes})(?:[ .-]?[A-Z0-9+*]){6,12}(?![A-Za-z0-9])`, "gu")
+const smallVatId = new RegExp(`(?<![A-Za-z0-9])(?:${prefixes.toLowerCase()})[a-z0-9+*]{7,12}(?![A-Za-z0-9])`, "gu")
+/** With fewer digits it is a word. */
+const withoutVatIds = (found: string) => ((found.match(/\d/gu)?.length ?? 0) >= 6 ? "[vat id]" : found)
+
+const octet = "(?:25[0-5]|2[0-4]\\d|1?\\d?\\d)"
+const ipv4 = new RegExp(`(?<![\\d.])(?!127\\.|0\\.0\\.0\\.0)(?:${octet}\\.){3}${octet}(?![\\d.])`, "gu")
+const ipv6 = /(?<![0-9a-z:])(?=[0-9a-f:]*\d)(?!::1(?![0-9a-f:]))(?:(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|(?:[0-9a-f]{1,4}:){1,7}:(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?|::[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})(?![0-9a-z:])/giu
+
+const rules: ReadonlyArray<Rule> = [
+  [/svc_live_\w+/gu, "[api key]"],
+  [/\beyJ[\w-]{5,}\.[\w-]+(?:\.[\w-]*)?/gu, "[token]"],
+  [/\b(bearer|basic)\s+[\w.~+/=-]+/giu, "$1 [secret]"],
+  [/([a-z][a-z0-9+.-]*:\/\/)[^\s/@]+@/giu, "$1[secret]@"],
+  [/\b[0-9a-f]{64}\b/giu, "[hash]"],
+  // A path or query of our own interface, or of a source's, holds whatever the caller typed.
+  [/(\/v1\/(?:validate|receipts|keys|auth\/verify[\w-]*)\/)[^\s"'<>]+/gu, "$1[redacted]"],
+  [/(\/ms\/\w\w\/vat\/)[^\s"'<>]+/gu, "$1[redacted]"],
+  [/([?&](?:[\w.-]+)=)[^\s&"'<>]*/gu, "$1[redacted]"],
+  [/\b(password|passwd|secret|token|authorization|cookie|api[_-]?key)(["']?\s*[=:]\s*["']?)[^\s"',;}]+/giu, "$1$2[redacted]"],
+  [/[^\s<>"'(),:;@[\]]+@[^\s<>"'(),:;@[\]]+\.[a-z]{2,}/giu, "[email]"],
+  [ipv4, "[ip]"],
+  [ipv6, "[ip]"]
+]
+
+/** Fields that hold secrets or personal data whatever their text looks like. */
+const telling =
+  /password|secret|token|cookie|authori[sz]ation|api_?key|e?mail$|vat_?(?:id|number)|company|address(?!_family)|client_?ip|user_?agent|params|request_?body/iu
+
+export const make = (secrets: ReadonlyArray<Redacted.Redacted>): Redaction => {
+  // Short ones would take out ordinary words.
+  const known = secrets.map((secret) => Redacted.value(secret)).filter((secret) => secret.length >= 6)
+
+  const text = (raw: string): string => {
+    let told = raw.length > maxLength ? `${raw.slice(0, maxLength)}…` : raw
+    for (const secret of known) if (told.includes(secret)) told = told.replaceAll(secret, "[secret]")
+    for (const [pattern, replacement] of rules) told = told.replace(pattern, replacement)
+    return told.replace(vatId, withoutVatIds).replace(smallVatId, withoutVatIds)
+  }
+
+  const plain = (value: unknown, depth: number): unknown => {
+    if (typeof value === "string") return text(value)
+    if (typeof value === "bigint") return value.toString()
+    if (typeof value !== "object" || value === null) return typeof value === "function" ? "[function]" : value
+    if (Redacted.isRedacted(value)) return "[secret]"
+    if (Predicate.isError(value)) return text(`${value.name}: ${value.message}`)
+    if (depth >= maxDepth) return "…"
+    if (Array.isArray(value)) return value.slice(0, maxEntries).map((entry) => plain(entry, depth + 1))
+    const fields: Record<string, unknown> = {}
+    for (const [name, field] of Object.entries(value).slice(0, maxEntries)) {
+      fields[text(name)] = telling.test(name) && typeof field !== "number" && typeof field !== "boolean" ? "[redacted]" : plain(field, depth + 1)
+    }
+    return fields
+  }
+
+  return { text, value: (value) => plain(value, 0) }
+}

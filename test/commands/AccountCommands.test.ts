@@ -1,0 +1,106 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { command, commandJson } from "#test/support/CommandLine.ts"
+import { Account, register, settings, showAccount } from "#test/support/Operations.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+
+const Accounts = Schema.Struct({ accounts: Schema.Array(Account), next_before: Schema.NullOr(Schema.String) })
+
+const planChanges = (accountId: string) =>
+  Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) =>
+      sql`SELECT data FROM vatproof.events WHERE stream_id = ${`account-${accountId}`} AND type = 'PlanChanged' ORDER BY position`
+  ).pipe(Effect.map((rows) => rows.map(({ data }) => String(data))))
+
+layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof account", (it) => {
+  it.effect("account list shows the newest first, page by page", () =>
+    Effect.gen(function* () {
+      yield* register("list-1@example.com")
+      yield* register("list-2@example.com")
+      yield* register("list-3@example.com")
+      const first = yield* commandJson(Accounts, "account", "list", "--limit", "2")
+      assert.deepStrictEqual(
+        first.accounts.map(({ email }) => email),
+        ["list-3@example.com", "list-2@example.com"]
+      )
+      const second = yield* commandJson(Accounts, "account", "list", "--limit", "2", "--before", first.next_before ?? "")
+      assert.strictEqual(second.accounts[0]?.email, "list-1@example.com")
+      const none = yield* commandJson(Accounts, "account", "list", "--plan", "enterprise")
+      assert.deepStrictEqual(none, { accounts: [], next_before: null })
+    })
+  )
+
+  it.effect("account list lines its columns up for people", () =>
+    Effect.gen(function* () {
+      yield* register("people@example.com")
+      const { output } = yield* command("account", "list")
+      const [head = "", row = ""] = output.split("\n")
+      assert.match(head, /^USER_ID +EMAIL OR AGENT +PLAN +PER MONTH +KEYS +VERIFIED \(UTC\) +CREATED \(UTC\)$/u)
+      assert.match(
+        row,
+        /^[0-9a-f-]{36} {2}people@example\.com +free +100 +1 {2}20\d\d-\d\d-\d\d \d\d:\d\d +20\d\d-\d\d-\d\d \d\d:\d\d$/u
+      )
+      assert.strictEqual(head.indexOf("EMAIL"), row.indexOf("people@"))
+    })
+  )
+
+  it.effect("account show finds by email in any case and by user_id", () =>
+    Effect.gen(function* () {
+      yield* register("Show.Me@example.com")
+      const byEmail = yield* showAccount("SHOW.ME@EXAMPLE.COM")
+      assert.deepStrictEqual(
+        [byEmail.email, byEmail.plan, byEmail.per_month, byEmail.keys.length],
+        ["Show.Me@example.com", "free", 100, 1]
+      )
+      assert.deepStrictEqual(yield* showAccount(byEmail.user_id), byEmail)
+      const { output } = yield* command("account", "show", byEmail.user_id)
+      assert.include(output, byEmail.keys[0]?.key_id ?? "?")
+    })
+  )
+
+  it.effect("account plan works at once, in the middle of the month and in both directions, and is an event", () =>
+    Effect.gen(function* () {
+      const { validate } = yield* RunningService.RunningService
+      const key = yield* register("plan@example.com")
+      const { user_id } = yield* showAccount("plan@example.com")
+      const usage = Effect.map(validate("ATU12345678", { key }), ({ headers, status }) => [status, headers["x-service-usage"]])
+      assert.deepStrictEqual(yield* usage, [200, "1/100"])
+
+      const up = yield* command("account", "plan", "plan@example.com", "business")
+      assert.strictEqual(
+        up.output,
+        "plan@example.com is on business with 10000 validations per month and key from now on. Before: free with 100."
+      )
+      assert.deepStrictEqual(yield* usage, [200, "2/10000"])
+      yield* command("account", "plan", user_id, "enterprise", "--per-month", "3")
+      assert.deepStrictEqual(yield* usage, [200, "3/3"])
+      assert.deepStrictEqual((yield* usage)[0], 429)
+
+      yield* command("account", "plan", "plan@example.com", "free")
+      assert.deepStrictEqual(yield* usage, [200, "4/100"])
+      yield* command("account", "plan", "plan@example.com", "free", "--per-month", "2")
+      assert.deepStrictEqual(yield* usage, [402, "4/2"])
+      assert.deepStrictEqual(yield* planChanges(user_id), [
+        `{"account_id":"${user_id}","per_month":null,"plan":"business"}`,
+        `{"account_id":"${user_id}","per_month":3,"plan":"enterprise"}`,
+        `{"account_id":"${user_id}","per_month":null,"plan":"free"}`,
+        `{"account_id":"${user_id}","per_month":2,"plan":"free"}`
+      ])
+    })
+  )
+
+  it.effect("account plan to what is so already is no event", () =>
+    Effect.gen(function* () {
+      yield* register("same@example.com")
+      const { user_id } = yield* showAccount("same@example.com")
+      const { output } = yield* command("account", "plan", "same@example.com", "free")
+      assert.strictEqual(output, "same@example.com is on free with 100 validations per month and key already: nothing changed.")
+      const Changed = Schema.Struct({ changed: Schema.Boolean })
+      assert.deepStrictEqual(yield* commandJson(Changed, "account", "plan", "same@example.com", "starter"), { changed: true })
+      assert.deepStrictEqual(yield* commandJson(Changed, "account", "plan", "same@example.com", "starter"), { changed: false })
+      assert.strictEqual((yield* planChanges(user_id)).length, 1)
+    })
+  )
+})

@@ -1,0 +1,42 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { command } from "#test/support/CommandLine.ts"
+import { register, settings, showAccount } from "#test/support/Operations.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+
+layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof key", (it) => {
+  it.effect("key revoke refuses the key on every replica at once", () =>
+    Effect.gen(function* () {
+      const { get } = yield* RunningService.RunningService
+      const other = yield* RunningService.make(settings)
+      const key = yield* register("revoke@example.com")
+      assert.deepStrictEqual(
+        [(yield* get("/v1/usage", { key })).status, (yield* other.get("/v1/usage", { key })).status],
+        [200, 200]
+      )
+      const { output } = yield* command("key", "revoke", key.slice(0, 12), "--account", "revoke@example.com")
+      assert.include(output, `The API key ${key.slice(0, 12)} of revoke@example.com is revoked`)
+      assert.deepStrictEqual(
+        [(yield* get("/v1/usage", { key })).status, (yield* other.get("/v1/usage", { key })).status],
+        [401, 401]
+      )
+      const again = yield* command("key", "revoke", key.slice(0, 12), "--account", "revoke@example.com")
+      assert.match(again.output, /was revoked already, on 20\d\d-\d\d-\d\d \d\d:\d\d \(UTC\)\.$/u)
+    })
+  )
+
+  it.effect("key revoke takes the key_id too, and says what is missing", () =>
+    Effect.gen(function* () {
+      const key = yield* register("key-id@example.com")
+      const { keys } = yield* showAccount("key-id@example.com")
+      const alone = yield* command("key", "revoke", key.slice(0, 12))
+      assert.strictEqual(
+        alone.failure,
+        "A prefix tells a key only within its account: add --account <email or user_id>, or give the key_id"
+      )
+      const wrong = yield* command("key", "revoke", "svc_live_---", "--account", "key-id@example.com")
+      assert.strictEqual(wrong.failure, `The account key-id@example.com has no API key "svc_live_---"`)
+      assert.isNull((yield* command("key", "revoke", keys[0]?.key_id ?? "?")).failure)
+    })
+  )
+})

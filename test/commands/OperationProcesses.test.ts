@@ -1,0 +1,99 @@
+import { assert, layer } from "@effect/vitest"
+import { NodeHttpClient, NodeServices } from "@effect/platform-node"
+import { Context, Effect, FileSystem, Layer, Schedule, Schema } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { ChildProcess } from "effect/process"
+import { join } from "node:path"
+import { spawned } from "#test/support/CommandLine.ts"
+import { freePort } from "#test/support/RunningService.ts"
+import * as ServiceClient from "#test/support/ServiceClient.ts"
+
+const ground = Layer.mergeAll(NodeServices.layer, NodeHttpClient.layerUndici, SecureRandom.layerWebCrypto)
+
+/** No settings but these: what the machine has set is taken away. */
+const environment = (dataDir: string) => ({ DATA_DIR: dataDir, DATABASE_URL: "", SMTP_URL: "", PORT: "" })
+
+/** `vatproof sandbox` on an embedded database of its own. `stop` does what Ctrl-C does. */
+class EmbeddedService extends Context.Service<
+  EmbeddedService,
+  {
+    readonly env: Readonly<Record<string, string>>
+    readonly client: ServiceClient.ServiceClient
+    readonly stop: Effect.Effect<void>
+  }
+>()("vatproof/test/EmbeddedService") {}
+
+const embeddedService = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const env = environment(yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-commands-" }))
+  const port = yield* freePort
+  const handle = yield* ChildProcess.make(process.execPath, ["src/main.ts", "sandbox"], {
+    cwd: join(import.meta.dirname, "../.."),
+    env: { ...env, PORT: String(port) },
+    extendEnv: true,
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "ignore"
+  })
+  const stop = Effect.suspend(() => {
+    process.kill(handle.pid, "SIGINT")
+    return handle.exitCode
+  }).pipe(Effect.asVoid, Effect.ignore)
+  yield* Effect.addFinalizer(() =>
+    Effect.flatMap(handle.isRunning, (running) => (running ? stop : Effect.void)).pipe(Effect.ignore)
+  )
+  const client = yield* ServiceClient.make(`http://127.0.0.1:${port}`)
+  yield* client.get("/health").pipe(Effect.retry(Schedule.spaced("50 millis")))
+  return EmbeddedService.of({ env, client, stop })
+})
+
+const Listed = Schema.fromJsonString(
+  Schema.Struct({ accounts: Schema.Array(Schema.Struct({ email: Schema.NullOr(Schema.String), plan: Schema.String })) })
+)
+
+const service = Layer.effect(EmbeddedService, embeddedService).pipe(Layer.provideMerge(ground))
+
+layer(service, { excludeTestServices: true })("A command as a process", (it) => {
+  it.effect("works beside a service that runs on the embedded database", () =>
+    Effect.gen(function* () {
+      const { client, env } = yield* EmbeddedService
+      const key = yield* client.newKey
+      const list = yield* spawned(env, "account", "list", "--json")
+      const { accounts } = yield* Schema.decodeUnknownEffect(Listed)(list.stdout)
+      assert.deepStrictEqual([list.code, list.stderr, accounts], [0, "", [{ email: null, plan: "free" }]])
+      assert.strictEqual((yield* client.validate("ATU12345678", { key })).headers["x-service-usage"], "1/100")
+    })
+  )
+
+  it.effect("works after the service", () =>
+    Effect.gen(function* () {
+      const { env, stop } = yield* EmbeddedService
+      yield* stop
+      const { code, stderr, stdout } = yield* spawned(env, "usage", "check")
+      const words = "OK: on all 1 meters, used is the sum of the units of the events: 1 in "
+      assert.deepStrictEqual([code, stderr, stdout.startsWith(words)], [0, "", true])
+    })
+  )
+
+  it.effect("ends with exit code 1 and one sentence, and makes no database where there is none", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const dataDir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-commands-" })
+      const { code, stderr, stdout } = yield* spawned(environment(dataDir), "usage", "check")
+      assert.deepStrictEqual([code, stdout], [1, ""])
+      assert.match(
+        stderr,
+        /^vatproof: There is no database in \S+: start the service first, or set DATA_DIR or DATABASE_URL .*\n$/u
+      )
+      assert.deepStrictEqual(yield* fs.readDirectory(dataDir), [])
+    })
+  )
+
+  it.effect("ends with exit code 1 when it is called the wrong way", () =>
+    Effect.gen(function* () {
+      const { code, stderr } = yield* spawned({}, "account", "plan", "ada@example.com", "gold")
+      assert.strictEqual(code, 1)
+      assert.include(stderr, "gold")
+    })
+  )
+})

@@ -1,0 +1,55 @@
+import { assert, describe, it } from "@effect/vitest"
+import { DateTime, Duration, Result } from "effect"
+import { isFresh, isServableStale, latestKey } from "#domain/AnswerCache.ts"
+import { parse } from "#domain/VatId.ts"
+import type { Answer } from "#domain/Verdict.ts"
+
+const freshness = { valid: Duration.hours(24), invalid: Duration.hours(1), stale: Duration.days(30) }
+const now = DateTime.makeUnsafe("2026-11-20T12:00:00Z")
+
+/** Just under a length of time. */
+const justUnder = (length: Duration.Duration) => Duration.subtract(length, Duration.millis(1))
+
+const answered = (valid: boolean, before: Duration.Input): Answer => ({
+  source: "vies",
+  valid,
+  code: null,
+  answered_at: DateTime.subtractDuration(now, before),
+  company_name: null,
+  company_address: null,
+  consultation_number: null,
+  valid_from: null,
+  valid_until: null,
+  evidence: { request: "", response: "", response_sha256: "", http_status: 200 }
+})
+
+describe("an answer", () => {
+  it.each([
+    [true, "0 millis", true],
+    [true, "23 hours", true],
+    [true, justUnder(freshness.valid), true],
+    [true, "24 hours", false],
+    [false, "0 millis", true],
+    [false, justUnder(freshness.invalid), true],
+    [false, "1 hour", false]
+  ] as const)("valid: %s, given %s ago, is fresh: %s", (valid, ago, fresh) => {
+    assert.strictEqual(isFresh(answered(valid, ago), freshness, now), fresh)
+  })
+
+  it("may be served stale for 30 days, valid or not", () => {
+    for (const valid of [true, false]) {
+      assert.isTrue(isServableStale(answered(valid, justUnder(freshness.stale)), freshness, now))
+      assert.isFalse(isServableStale(answered(valid, "30 days"), freshness, now))
+    }
+  })
+
+  it("from a source whose clock is a little ahead is fresh", () => {
+    assert.isTrue(isFresh(answered(true, Duration.negate(Duration.seconds(30))), freshness, now))
+  })
+
+  it("is kept under its normalised VAT ID", () => {
+    const key = (input: string) => latestKey(Result.getOrThrow(parse(input)))
+    assert.strictEqual(key("gr 094259216"), key("EL094259216"))
+    assert.notStrictEqual(key("EL094259216"), key("DE094259216"))
+  })
+})

@@ -1,0 +1,114 @@
+import { assert, layer } from "@effect/vitest"
+import { Arbitrary, Context, DateTime, Effect, Layer, Result, Schema } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { SqlClient, SqlSchema } from "effect/sql"
+import type { AnonymousCaller } from "#domain/Caller.ts"
+import { Metering } from "#domain/Metering.ts"
+import { VatIdVerificationFailed } from "#domain/Verification.ts"
+import { EventStore } from "#events/EventStore.ts"
+import * as Meters from "#events/Meters.ts"
+import * as Randomness from "#infra/Randomness.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+
+/** Two replicas' meters on one database: they share nothing else. */
+const replica = Effect.map(
+  Layer.build(Layer.fresh(Meters.layer.pipe(Layer.provide(Layer.fresh(EventStore.layer)), Layer.provide(Randomness.layer)))),
+  Context.get(Metering)
+)
+
+const testLayer = Layer.mergeAll(SecureRandom.layerWebCrypto).pipe(Layer.provideMerge(MigratedDatabase.layer))
+
+const Step = Schema.Struct({
+  meter: Schema.Literals([0, 1, 2]),
+  units: Schema.Literals([0, 1, 1, 1]),
+  replica: Schema.Literals([0, 1])
+})
+const limits = [0, 3, 10]
+
+const event = VatIdVerificationFailed.make({ vat_id: "ATU12345678", force_live: false, requester_vat_id: null, attempts: [] })
+
+const sums = Effect.fnUntraced(function* (run: string) {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Schema.Struct({ meter_id: Schema.String, used: Schema.BigInt, units: Schema.BigInt }),
+    execute: (
+      prefix
+    ) => sql`SELECT m.meter_id, m.used, (SELECT coalesce(sum(e.units), 0) FROM vatproof.events e WHERE e.meter_id = m.meter_id)::bigint AS units
+      FROM vatproof.meters m WHERE m.meter_id LIKE ${`${prefix}%`} ORDER BY m.meter_id`
+  })
+  return yield* find(run)
+})
+
+layer(testLayer, { excludeTestServices: true })("metering", (it) => {
+  it.effect.prop(
+    "serves exactly what the limit allows, whatever comes at once to two replicas",
+    [Arbitrary.array(Arbitrary.schema(Step), { minLength: 1, maxLength: 80 })],
+    ([steps]) =>
+      Effect.gen(function* () {
+        const run = yield* (yield* SecureRandom.SecureRandom).uuidV4()
+        const replicas = [yield* replica, yield* replica] as const
+        const callerOf = (meter: number): AnonymousCaller => ({
+          _tag: "Anonymous",
+          addressHash: `${run}-${meter}`,
+          stream: `${run}-${meter}`,
+          meter: `${run}-${meter}`,
+          usage: { used: 0, limit: limits[meter] ?? 0 },
+          perMinute: 1
+        })
+        const outcomes = yield* Effect.forEach(
+          steps,
+          (step) =>
+            Effect.result(
+              replicas[step.replica].record({ caller: callerOf(step.meter), event, units: step.units, latestOf: null })
+            ),
+          { concurrency: "unbounded" }
+        )
+        for (const [meter, limit] of limits.entries()) {
+          const own = steps.flatMap((step, index) => {
+            const outcome = outcomes[index]
+            return step.meter === meter && outcome !== undefined ? [{ step, outcome }] : []
+          })
+          const charged = own.filter(({ step }) => step.units === 1)
+          const served = charged.flatMap(({ outcome }) => (Result.isSuccess(outcome) ? [outcome.success.usage.used] : []))
+          const expected = Math.min(charged.length, limit)
+          // Each of them is told another count, from the first unit to the last.
+          assert.deepStrictEqual(
+            served.toSorted((a, b) => a - b),
+            Array.from({ length: expected }, (_, index) => index + 1)
+          )
+          for (const { outcome, step } of own) {
+            if (step.units === 0) assert.isTrue(Result.isSuccess(outcome))
+            if (Result.isSuccess(outcome)) continue
+            assert.containSubset(outcome.failure, { _tag: "QuotaExceeded", plan: "anonymous", limit })
+            assert.isTrue("used" in outcome.failure && outcome.failure.used === limit)
+          }
+        }
+        for (const { meter_id, units, used } of yield* sums(run)) assert.strictEqual(used, units, meter_id)
+      }),
+    { arbitrary: { runs: 25 } }
+  )
+
+  it.effect("of 160 calls with a quota of 100 serves 100, whoever sends them", () =>
+    Effect.gen(function* () {
+      const replicas = [yield* replica, yield* replica] as const
+      const now = yield* DateTime.now
+      const run = `exact ${DateTime.formatIso(now)}`
+      const caller: AnonymousCaller = {
+        _tag: "Anonymous",
+        addressHash: run,
+        stream: run,
+        meter: run,
+        usage: { used: 0, limit: 100 },
+        perMinute: 1
+      }
+      const outcomes = yield* Effect.forEach(
+        Array.from({ length: 160 }, (_, index) => replicas[index % 2 === 0 ? 0 : 1]),
+        ({ record }) => Effect.result(record({ caller, event, units: 1, latestOf: null })),
+        { concurrency: "unbounded" }
+      )
+      assert.lengthOf(outcomes.filter(Result.isSuccess), 100)
+      assert.deepStrictEqual(yield* sums(run), [{ meter_id: run, used: 100n, units: 100n }])
+    })
+  )
+})

@@ -1,0 +1,122 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Result, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { EventStore } from "#events/EventStore.ts"
+import * as ProjectionRebuild from "#events/ProjectionRebuild.ts"
+import { Projections } from "#events/Projections.ts"
+import * as EventPlaces from "#events/projections/EventPlaces.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { tamper } from "#test/support/Tampering.ts"
+
+const accountId = "019371c0-5f00-7000-8000-0000000000ac"
+const keyId = "019371c0-5f00-7000-8000-0000000000a1"
+const receiptId = "VP-QC-20261121-A7K2M9P4R3"
+
+const append = Effect.fnUntraced(function* (stream: string, type: string, data: Schema.Json) {
+  const events = yield* EventStore
+  return yield* events.append({
+    stream,
+    expectedVersion: null,
+    events: [{ type, schemaVersion: 1, data }],
+    charge: null,
+    latestOf: null
+  })
+})
+
+const readPlaces = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Schema.Struct({
+      position: Schema.BigInt,
+      type: Schema.String,
+      account_id: Schema.NullOr(Schema.String),
+      vat_id: Schema.NullOr(Schema.String),
+      receipt_id: Schema.NullOr(Schema.String)
+    }),
+    execute: () => sql`SELECT position, type, account_id, vat_id, receipt_id FROM vatproof.event_places ORDER BY position`
+  })(undefined)
+})
+
+const tables = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Schema.Struct({ name: Schema.String, owner: Schema.String, permissions: Schema.String }),
+    execute: () => sql`SELECT relname AS name, relowner::regrole::text AS owner, relacl::text AS permissions FROM pg_class
+      WHERE relnamespace = 'vatproof'::regnamespace AND relname LIKE 'event_places%' AND relkind = 'r' ORDER BY relname`
+  })(undefined)
+})
+
+const testLayer = Projections.layer([EventPlaces.definition]).pipe(Layer.provideMerge(MigratedDatabase.layer))
+
+layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
+  it.effect("shows at once what was appended before the question", () =>
+    Effect.gen(function* () {
+      const projections = yield* Projections
+      yield* append(`account-${accountId}`, "ApiKeyIssued", { account_id: accountId, key_id: keyId })
+      yield* MigratedDatabase.execute(
+        `INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES ('${accountId}', 'free', now())`
+      )
+      yield* MigratedDatabase.execute(
+        `INSERT INTO vatproof.api_keys (key_id, account_id, key_sha256, prefix, issued_at)
+         VALUES ('${keyId}', '${accountId}', sha256('x'), 'svc_live_abc', now())`
+      )
+      yield* append(`key-${keyId}`, "VatIdVerified", { vat_id: "DE123456789" })
+      yield* append(`receipt-${receiptId}`, "ReceiptIssued", {
+        account_id: accountId,
+        receipt: { receipt_id: receiptId, target_vat_id: "DE999999999" }
+      })
+      yield* append("anonymous-0f", "VatIdVerified", { vat_id: "ATU12345678" })
+      yield* append("source-vies", "SourceRecovered", {})
+      yield* projections.upToDate(EventPlaces.eventPlaces)
+      assert.deepStrictEqual(yield* readPlaces, [
+        { position: 0n, type: "ApiKeyIssued", account_id: accountId, vat_id: null, receipt_id: null },
+        { position: 1n, type: "VatIdVerified", account_id: accountId, vat_id: "DE123456789", receipt_id: null },
+        { position: 2n, type: "ReceiptIssued", account_id: accountId, vat_id: "DE999999999", receipt_id: receiptId },
+        { position: 3n, type: "VatIdVerified", account_id: null, vat_id: "ATU12345678", receipt_id: null },
+        { position: 4n, type: "SourceRecovered", account_id: null, vat_id: null, receipt_id: null }
+      ])
+      assert.deepStrictEqual(yield* projections.list, [
+        { name: EventPlaces.eventPlaces, version: 1, position: 5, lag: 0, outdated: false }
+      ])
+    })
+  )
+
+  it.effect("is rebuilt while it is written and read, and equals the live one afterwards", () =>
+    Effect.gen(function* () {
+      const projections = yield* Projections
+      const before = yield* tables
+      const write = append(`key-${keyId}`, "VatIdVerified", { vat_id: "DE123456789" })
+      yield* Effect.repeat(write, { times: 500 })
+      yield* MigratedDatabase.execute("UPDATE vatproof.event_places SET vat_id = 'damaged' WHERE position = 1")
+      const busy = Effect.all([write, projections.upToDate(EventPlaces.eventPlaces), readPlaces], { concurrency: "unbounded" })
+      const rebuild = MigratedDatabase.asAdministrator(ProjectionRebuild.run(EventPlaces.definition, () => Effect.void))
+      const applied = yield* Effect.raceFirst(rebuild, Effect.forever(busy))
+      yield* projections.upToDate(EventPlaces.eventPlaces)
+      const places = yield* readPlaces
+      assert.isAtLeast(applied, 506)
+      assert.deepStrictEqual(
+        places.map(({ position }) => Number(position)),
+        places.map((_, index) => index)
+      )
+      assert.strictEqual(places[1]?.vat_id, "DE123456789")
+      assert.deepStrictEqual(yield* tables, before)
+    })
+  )
+
+  it.effect("stops where the log has a gap, and says where", () =>
+    Effect.gen(function* () {
+      const projections = yield* Projections
+      const { position } = yield* append("source-vies", "SourceRecovered", {})
+      yield* projections.upToDate(EventPlaces.eventPlaces)
+      yield* append("source-vies", "SourceRecovered", {})
+      yield* tamper(`DELETE FROM vatproof.events_p0 WHERE position = ${position + 1}`)
+      const refused = yield* Effect.result(projections.upToDate(EventPlaces.eventPlaces))
+      assert.match(
+        String(Result.getOrThrow(Result.flip(refused)).cause),
+        new RegExp(`from position ${position + 1} on, only 0`, "u")
+      )
+    })
+  )
+})

@@ -1,0 +1,81 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { send } from "#test/support/RawHttp.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+
+const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/u
+
+layer(RunningService.layer({ UPGRADE_URL: "https://example.org/upgrade" }), { excludeTestServices: true })(
+  "every response",
+  (it) => {
+    const paths = [
+      "/health",
+      "/v1/status",
+      "/v1/validate/ATU12345678",
+      "/v1/validate/x",
+      "/v1/register",
+      "/nothing",
+      "/openapi.json",
+      "/docs"
+    ]
+
+    it.effect.each(paths)("of %s keeps a usable X-Request-Id and makes one otherwise", (path) =>
+      Effect.gen(function* () {
+        const { port } = yield* RunningService.RunningService
+        const idFor = (...headers: ReadonlyArray<string>) =>
+          Effect.map(send(port, `GET ${path} HTTP/1.1`, headers), (reply) => {
+            const inBody = /"request_id":"([^"]*)"/u.exec(reply.text)?.[1]
+            assert.strictEqual(inBody ?? reply.headers["x-request-id"], reply.headers["x-request-id"])
+            return reply.headers["x-request-id"] ?? ""
+          })
+        for (const usable of ["a", "A-b_c.9", "x".repeat(128)])
+          assert.strictEqual(yield* idFor(`x-request-id: ${usable}`), usable)
+        for (const unusable of ["", "x".repeat(129), "a b", "a,b", "é", "a/b", "<b>", "a:b"]) {
+          assert.match(yield* idFor(`x-request-id: ${unusable}`), uuidV7)
+        }
+        assert.match(yield* idFor("x-request-id: a", "x-request-id: b"), uuidV7)
+        const made = [yield* idFor(), yield* idFor()]
+        for (const id of made) assert.match(id, uuidV7)
+        assert.strictEqual(new Set(made).size, 2)
+      })
+    )
+
+    it.effect("to a caller whose plan is known tells the usage, refusals included", () =>
+      Effect.gen(function* () {
+        const { newKey, validate } = yield* RunningService.make({ PLAN_FREE_PER_MONTH: "10" })
+        const key = yield* newKey
+        const usage = (reply: { readonly headers: Readonly<Record<string, string | undefined>> }) =>
+          reply.headers["x-service-usage"]
+        assert.strictEqual(usage(yield* validate("ATU12345678", { key })), "1/10")
+        assert.strictEqual(usage(yield* validate("ATU12345678", { key })), "2/10")
+        assert.strictEqual(usage(yield* validate("nonsense", { key })), "2/10")
+        assert.strictEqual(usage(yield* validate("ATU12345678", { key, query: { force_live: "x" } })), "2/10")
+        assert.strictEqual(usage(yield* validate("ATU12345678", { key, query: { company_name: "x" } })), "2/10")
+        assert.isUndefined(usage(yield* validate("ATU12345678", { key: `${key}x` })))
+      })
+    )
+
+    it.effect("above 80 % of the limit, not at it, tells where to upgrade", () =>
+      Effect.gen(function* () {
+        const settings = { PLAN_FREE_PER_MONTH: "10", UPGRADE_URL: "https://example.org/upgrade" }
+        const { newKey, validate } = yield* RunningService.make(settings)
+        const key = yield* newKey
+        const replies = yield* Effect.forEach(Array.from({ length: 11 }), () => validate("ATU12345678", { key }))
+        assert.deepStrictEqual(
+          replies.map(({ headers }) => headers["x-service-upgrade"] ?? ""),
+          replies.map((_, index) => (index < 8 ? "" : "https://example.org/upgrade"))
+        )
+      })
+    )
+
+    it.effect("of an endpoint without a caller tells no usage", () =>
+      Effect.gen(function* () {
+        const { get } = yield* RunningService.RunningService
+        for (const path of ["/health", "/v1/status", "/nothing"]) {
+          const { headers } = yield* get(path)
+          for (const name of ["x-service-usage", "x-service-upgrade", "ratelimit"]) assert.isUndefined(headers[name])
+        }
+      })
+    )
+  }
+)

@@ -1,0 +1,205 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import type { ErrorCode } from "#http/Errors.ts"
+import { assertProblem } from "#test/support/Problem.ts"
+import { exchange, readReply, send } from "#test/support/RawHttp.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+
+const json = "content-type: application/json"
+
+layer(RunningService.layer(), { excludeTestServices: true })("the error body", (it) => {
+  it.effect.each([
+    "/",
+    "/v1",
+    "/v1/",
+    "/v2/validate/DE123456789",
+    "/v1/validate",
+    "/v1/validate/",
+    "/v1/validate/DE/123456789",
+    "/v1/nothing",
+    "/favicon.ico",
+    "/openapi.yaml",
+    "/v1/validateX/DE123456789",
+    "/health/x",
+    "/..%2f..%2fetc/passwd",
+    "/%ff",
+    "/%",
+    "/?x=%ff"
+  ])("says 404 at %s", (path) =>
+    Effect.gen(function* () {
+      const { port } = yield* RunningService.RunningService
+      assertProblem(yield* send(port, `GET ${path} HTTP/1.1`), "NOT_FOUND")
+    })
+  )
+
+  it.effect.each([
+    ["POST", "/v1/validate/DE123456789", "GET, HEAD"],
+    ["DELETE", "/v1/validate/DE123456789", "GET, HEAD"],
+    ["OPTIONS", "/v1/validate/DE123456789", "GET, HEAD"],
+    ["PATCH", "/v1/validate/%ff", "GET, HEAD"],
+    ["GET", "/v1/register", "POST"],
+    ["HEAD", "/v1/register", "POST"],
+    ["PUT", "/v1/register?x=1", "POST"],
+    ["POST", "/health", "GET, HEAD"],
+    ["DELETE", "/v1/status", "GET, HEAD"],
+    ["POST", "/openapi.json", "GET, HEAD"],
+    ["PUT", "/docs", "GET, HEAD"],
+    ["PROPFIND", "/health", "GET, HEAD"]
+  ] as const)("says 405 to %s %s, with Allow", ([method, path, allow]) =>
+    Effect.gen(function* () {
+      const { port } = yield* RunningService.RunningService
+      const reply = yield* send(port, `${method} ${path} HTTP/1.1`)
+      assert.strictEqual(reply.headers["allow"], allow)
+      if (method === "HEAD") return assert.deepStrictEqual([reply.status, reply.text], [405, ""])
+      assertProblem(reply, "METHOD_NOT_ALLOWED")
+    })
+  )
+
+  it.effect("answers HEAD like GET, without a body", () =>
+    Effect.gen(function* () {
+      const { port } = yield* RunningService.RunningService
+      for (const path of ["/health", "/v1/status", "/v1/validate/ATU12345678"]) {
+        const { status, text } = yield* send(port, `HEAD ${path} HTTP/1.1`)
+        assert.deepStrictEqual([status, text], [200, ""])
+      }
+      const { headers, status, text } = yield* send(port, "HEAD /v1/validate/nonsense HTTP/1.1")
+      assert.deepStrictEqual([status, text], [400, ""])
+      assert.isDefined(headers["x-request-id"])
+    })
+  )
+
+  const register = (headers: ReadonlyArray<string>, body: string) =>
+    Effect.flatMap(RunningService.RunningService, ({ port }) =>
+      send(port, "POST /v1/register HTTP/1.1", [...headers, `content-length: ${Buffer.byteLength(body)}`], body)
+    )
+
+  it.effect.each([
+    ["another media type", ["content-type: text/plain"], '{"agent_id":"x"}', "UNSUPPORTED_MEDIA_TYPE"],
+    ["a form", ["content-type: application/x-www-form-urlencoded"], "agent_id=x", "UNSUPPORTED_MEDIA_TYPE"],
+    ["XML", ["content-type: application/xml"], "<agent_id>x</agent_id>", "UNSUPPORTED_MEDIA_TYPE"],
+    ["no body", [json], "", "VALIDATION_ERROR"],
+    ["truncated JSON", [json], '{"agent_id":"x"', "VALIDATION_ERROR"],
+    ["no JSON", [json], "agent_id=x", "VALIDATION_ERROR"],
+    ["JSON behind JSON", [json], '{"agent_id":"x"}{}', "VALIDATION_ERROR"],
+    ["a number too large for JSON", [json], '{"agent_id":1e999}', "VALIDATION_ERROR"],
+    ["a thousand brackets", [json], "[".repeat(1_000), "VALIDATION_ERROR"],
+    ["a body of 17 KiB", [json], JSON.stringify({ agent_id: "x".repeat(17 * 1024) }), "PAYLOAD_TOO_LARGE"],
+    ["a body of 2 MiB", [json], JSON.stringify({ agent_id: "x".repeat(2 * 1024 * 1024) }), "PAYLOAD_TOO_LARGE"]
+  ] as const)("refuses %s", ([, headers, body, code]) =>
+    Effect.gen(function* () {
+      assertProblem(yield* register(headers, body), code)
+    })
+  )
+
+  it.effect("takes a body of 16 KiB, one with a charset, and one that does not say what it is", () =>
+    Effect.gen(function* () {
+      const padded = `${" ".repeat(16 * 1024 - 16)}{"agent_id":"x"}`
+      assert.strictEqual((yield* register([json], padded)).status, 201)
+      for (const headers of [["content-type: application/json; charset=utf-8"], []]) {
+        assert.strictEqual((yield* register(headers, '{"agent_id":"x"}')).status, 201)
+      }
+    })
+  )
+
+  it.effect("refuses a chunked body that grows too large", () =>
+    Effect.gen(function* () {
+      const { port } = yield* RunningService.RunningService
+      const chunk = `1000\r\n${"x".repeat(4096)}\r\n`
+      const reply = yield* send(
+        port,
+        "POST /v1/register HTTP/1.1",
+        [json, "transfer-encoding: chunked"],
+        `${chunk.repeat(6)}0\r\n\r\n`
+      )
+      assertProblem(reply, "PAYLOAD_TOO_LARGE")
+    })
+  )
+
+  it.effect.each(["%", "%2", "%zz", "%ff", "%c3%28", "%ed%a0%80", "DE%", "DE%e2%82", "%00", "%u0031", "%25"])(
+    "refuses the VAT ID %s as one",
+    (text) =>
+      Effect.gen(function* () {
+        const { port } = yield* RunningService.RunningService
+        assertProblem(yield* send(port, `GET /v1/validate/${text} HTTP/1.1`), "INVALID_VAT_ID")
+      })
+  )
+
+  it.effect.each(["?force_live=%ff", "?force_live=%", "?company_name=%c3%28&force_live=2", "?%ff=%ff&force_live=x"])(
+    "refuses the query %s without falling over",
+    (query) =>
+      Effect.gen(function* () {
+        const { port } = yield* RunningService.RunningService
+        assertProblem(yield* send(port, `GET /v1/validate/ATU12345678${query} HTTP/1.1`), "VALIDATION_ERROR")
+      })
+  )
+
+  it.effect("answers raw bytes in the path", () =>
+    Effect.gen(function* () {
+      const { port } = yield* RunningService.RunningService
+      for (const bytes of [[0xff, 0xfe], [0xc3, 0xa4], [0x7f], [0xe2, 0x82, 0xac], [0x22, 0x3c, 0x3e], [0x5c], [0x01], [0x00]]) {
+        const line = Buffer.concat([Buffer.from("GET /v1/validate/DE"), Buffer.from(bytes), Buffer.from("123456789 HTTP/1.1")])
+        const reply = yield* send(port, line)
+        assert.strictEqual(reply.status, 400, bytes.join())
+        const code: ErrorCode = /"INVALID_VAT_ID"/u.test(reply.text) ? "INVALID_VAT_ID" : "VALIDATION_ERROR"
+        assertProblem(reply, code)
+      }
+    })
+  )
+
+  it.effect.each([
+    ["8 KiB of path", 8, "INVALID_VAT_ID"],
+    ["33 KiB of path", 33, "REQUEST_HEADER_FIELDS_TOO_LARGE"],
+    ["2 MiB of path", 2048, "REQUEST_HEADER_FIELDS_TOO_LARGE"]
+  ] as const)("answers %s", ([, kib, code]) =>
+    Effect.gen(function* () {
+      const { port } = yield* RunningService.RunningService
+      assertProblem(yield* send(port, `GET /v1/validate/${"D".repeat(kib * 1024)} HTTP/1.1`), code)
+      assertProblem(yield* send(port, `GET /v1/validate/DE1?x=${"D".repeat(kib * 1024)} HTTP/1.1`), code)
+    })
+  )
+
+  it.effect.each([
+    "GET",
+    "GET / HTTP/9.9",
+    "\u0016\u0003\u0001\u0002\u0000\u0001",
+    "x".repeat(100),
+    "GET /health HTTP/1.1\r\n: x",
+    "GET /health"
+  ])("answers %j, which is no request", (bytes) =>
+    Effect.gen(function* () {
+      const { port } = yield* RunningService.RunningService
+      assertProblem(readReply(yield* exchange(port, `${bytes}\r\n\r\n`)), "VALIDATION_ERROR")
+    })
+  )
+
+  it.effect("answers a request without Host", () =>
+    Effect.gen(function* () {
+      const { port } = yield* RunningService.RunningService
+      assert.strictEqual(readReply(yield* exchange(port, "GET /health HTTP/1.1\r\nconnection: close\r\n\r\n")).status, 200)
+    })
+  )
+
+  it.effect("refuses a request that says its length twice", () =>
+    Effect.gen(function* () {
+      const { port } = yield* RunningService.RunningService
+      const lines = [json, "content-length: 16", "transfer-encoding: chunked"]
+      assertProblem(yield* send(port, "POST /v1/register HTTP/1.1", lines, '{"agent_id":"x"}'), "VALIDATION_ERROR")
+    })
+  )
+
+  it.effect("leaks nothing of a defect", () =>
+    Effect.gen(function* () {
+      const { newKey, validate } = yield* RunningService.make()
+      const sql = yield* SqlClient.SqlClient
+      const key = yield* newKey
+      yield* sql`ALTER TABLE vatproof.meters RENAME TO meters_away`
+      const reply = yield* validate("ATU12345678", { key })
+      yield* sql`ALTER TABLE vatproof.meters_away RENAME TO meters`
+      const { message } = assertProblem(reply, "INTERNAL_ERROR")
+      assert.strictEqual(message, "Something went wrong on our side")
+      assert.notMatch(reply.text, /meters|relation|sql/iu)
+      assert.containSubset(yield* validate("ATU12345678", { key }), { status: 200 })
+    })
+  )
+})

@@ -1,0 +1,133 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { assertProblem } from "#test/support/Problem.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+
+const path = "/v1/register"
+
+/** Bodies, and the field that is named in the refusal. */
+const refused: ReadonlyArray<readonly [unknown, string]> = [
+  [{}, "payload"],
+  [[], "payload"],
+  [null, "payload"],
+  ["x@example.org", "payload"],
+  [{ email: "no address" }, "email"],
+  [{ email: "" }, "email"],
+  [{ email: null }, "email"],
+  [{ email: 7 }, "email"],
+  [{ email: ["a@example.org"] }, "email"],
+  [{ email: "a@example.org\n" }, "email"],
+  [{ agent_id: "" }, "agent_id"],
+  [{ agent_id: {} }, "agent_id"],
+  [{ agent_id: "x".repeat(201) }, "agent_id"],
+  [{ agent_id: "a\u0000b" }, "agent_id"],
+  [{ email: "nul\u0000@example.org" }, "email"],
+  [{ mail: "a@example.org" }, "payload"]
+]
+
+layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/register", (it) => {
+  it.effect.each([{ email: "Someone@Example.org" }, { agent_id: "agent 7" }, { email: "both@example.org", agent_id: "x" }])(
+    "gives a free key for %o",
+    (body) =>
+      Effect.gen(function* () {
+        const { post, validate } = yield* RunningService.RunningService
+        const reply = yield* post(path, body)
+        assert.strictEqual(reply.status, 201)
+        assert.match(reply.text, /^\{"api_key":"svc_live_[0-9A-Za-z]{38}","tier":"free","quota":100000\}$/u)
+        const key = /svc_live_\w+/u.exec(reply.text)?.[0]
+        assert.containSubset(yield* validate("ATU12345678", { key }), { status: 200, headers: { "x-service-usage": "1/100000" } })
+      })
+  )
+
+  it.effect("tells the quota of the plan", () =>
+    Effect.gen(function* () {
+      const { post } = yield* RunningService.make(RunningService.ownLimits)
+      const reply = yield* post(path, { agent_id: "x" }, { from: "203.0.113.70" })
+      assert.containSubset(reply, { status: 201, body: { tier: "free", quota: 100 } })
+    })
+  )
+
+  it.effect("gives two callers with one agent_id a key each", () =>
+    Effect.gen(function* () {
+      const { post } = yield* RunningService.RunningService
+      const replies = [yield* post(path, { agent_id: "same" }), yield* post(path, { agent_id: "same" })]
+      assert.deepStrictEqual(
+        replies.map(({ status }) => status),
+        [201, 201]
+      )
+      assert.strictEqual(new Set(replies.map(({ text }) => text)).size, 2)
+    })
+  )
+
+  it.effect.each(refused)("refuses %j, naming %s", ([body, field]) =>
+    Effect.gen(function* () {
+      const { post } = yield* RunningService.RunningService
+      const { details } = assertProblem(yield* post(path, body), "VALIDATION_ERROR")
+      const fields = details?.map((detail) => detail.field) ?? []
+      assert.include(fields, field)
+    })
+  )
+
+  it.effect("refuses disposable addresses, those of subdomains too", () =>
+    Effect.gen(function* () {
+      const { post } = yield* RunningService.RunningService
+      for (const email of ["a@mailinator.com", "a@MAILINATOR.com", "a@deep.sub.mailinator.com", "a@yopmail.com"]) {
+        assertProblem(yield* post(path, { email }), "DISPOSABLE_EMAIL")
+      }
+    })
+  )
+
+  it.effect("refuses an address that is taken, in any case", () =>
+    Effect.gen(function* () {
+      const { post } = yield* RunningService.RunningService
+      assert.strictEqual((yield* post(path, { email: "taken@example.org" })).status, 201)
+      assertProblem(yield* post(path, { email: "taken@example.org" }), "CONFLICT")
+      assertProblem(yield* post(path, { email: "TAKEN@Example.ORG", agent_id: "x" }), "CONFLICT")
+    })
+  )
+
+  it.effect("gives one of many who claim an address at once a key", () =>
+    Effect.gen(function* () {
+      const first = yield* RunningService.RunningService
+      const second = yield* RunningService.make()
+      const asked = Array.from({ length: 12 }, (_, index) =>
+        (index % 2 === 0 ? first : second).post(path, { email: index % 3 === 0 ? "race@example.org" : "RACE@example.org" })
+      )
+      const statuses = (yield* Effect.all(asked, { concurrency: "unbounded" })).map(({ status }) => status).toSorted()
+      assert.deepStrictEqual(statuses, [201, ...Array.from({ length: 11 }, () => 409)])
+    })
+  )
+
+  it.effect("is open three times a day for one address, across replicas", () =>
+    Effect.gen(function* () {
+      const first = yield* RunningService.make(RunningService.ownLimits)
+      const second = yield* RunningService.make(RunningService.ownLimits)
+      const from = "203.0.113.77"
+      const asked = Array.from({ length: 8 }, (_, index) =>
+        (index % 2 === 0 ? first : second).post(path, { agent_id: `agent ${index}` }, { from })
+      )
+      const replies = yield* Effect.all(asked, { concurrency: "unbounded" })
+      assert.lengthOf(
+        replies.filter(({ status }) => status === 201),
+        3
+      )
+      for (const reply of replies.filter(({ status }) => status !== 201)) {
+        assertProblem(reply, "RATE_LIMIT_EXCEEDED")
+        const seconds = Number(reply.headers["retry-after"])
+        assert.isTrue(seconds > 86_000 && seconds <= 86_400, reply.headers["retry-after"])
+      }
+      assert.strictEqual((yield* first.post(path, { agent_id: "x" }, { from: "203.0.113.78" })).status, 201)
+    })
+  )
+
+  it.effect("keeps neither address nor key in the log", () =>
+    Effect.gen(function* () {
+      const { post } = yield* RunningService.RunningService
+      const reply = yield* post(path, { email: "private@example.org", agent_id: "private agent" }, { from: "198.51.100.200" })
+      const key = /svc_live_\w+/u.exec(reply.text)?.[0] ?? "?"
+      const stored = yield* RunningService.everythingLogged
+      assert.isAbove(stored.length, 1_000)
+      for (const secret of ["private", "example.org", "198.51.100.200", key, key.slice(9)]) assert.notInclude(stored, secret)
+    })
+  )
+})

@@ -1,0 +1,142 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Schedule, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { Sandbox } from "#infra/sandbox/Sandbox.ts"
+import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+
+const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/u
+
+const One = Schema.Struct({
+  status: Schema.Literals(["operational", "degraded", "unavailable"]),
+  latency_ms: Schema.NullOr(Schema.Int),
+  last_checked: Schema.String.check(Schema.isPattern(instant))
+})
+const decodeStatus = Schema.decodeUnknownEffect(
+  Schema.Struct({
+    status: Schema.Literals(["operational", "degraded"]),
+    timestamp: Schema.String.check(Schema.isPattern(instant)),
+    sources: Schema.Struct({ vies: One, bzst: One, cache: Schema.Struct({ status: One.fields.status }) }),
+    active_source: Schema.Literals(["vies", "bzst"]),
+    failover_active: Schema.Boolean
+  }),
+  { onExcessProperty: "error" }
+)
+
+/** A replica whose sources nobody has asked yet, with both of them up. */
+const start = Effect.gen(function* () {
+  const sandbox = yield* Sandbox
+  yield* sandbox.reset
+  const service = yield* RunningService.make()
+  const key = yield* service.newKey
+  const status = Effect.flatMap(service.get("/v1/status"), ({ body }) => decodeStatus(body))
+  /** Asks about new VAT IDs until the source's breaker must be open. */
+  const askAll = Effect.forEach([1, 2, 3, 4], (index) =>
+    service.validate(vatIdEnding("DE", `47000${index}`), { key, query: { force_live: "1" } })
+  )
+  const statusWhen = (condition: (report: Effect.Success<typeof status>) => boolean) =>
+    status.pipe(Effect.repeat({ until: condition, schedule: Schedule.spaced("10 millis") }))
+  return { ...service, sandbox, key, status, askAll, statusWhen }
+})
+
+const sourceEvents = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Schema.Struct({ type: Schema.String }),
+    execute: () => sql`SELECT type FROM vatproof.events WHERE stream_id = 'source-vies' ORDER BY position`
+  })
+  return (yield* find(undefined)).map(({ type }) => type)
+})
+
+layer(RunningService.layerGround, { excludeTestServices: true })("GET /health", (it) => {
+  it.effect("says that the service is up, and which version of the interface it speaks", () =>
+    Effect.gen(function* () {
+      const { get } = yield* start
+      const reply = yield* get("/health")
+      assert.containSubset(reply, { status: 200, body: { status: "ok", version: "0.1.0" } })
+      assert.match(reply.text, /"timestamp":"\d{4}-\d\d-\d\dT[\d:.]+Z"/u)
+    })
+  )
+})
+
+layer(RunningService.layerGround, { excludeTestServices: true })("GET /v1/status", (it) => {
+  it.effect("has both forms while all is well", () =>
+    Effect.gen(function* () {
+      const { status, statusWhen } = yield* start
+      const { active_source, failover_active, sources, status: simple } = yield* status
+      assert.deepStrictEqual([simple, active_source, failover_active], ["operational", "vies", false])
+      assert.deepStrictEqual(
+        [sources.vies.status, sources.bzst.status, sources.cache.status],
+        ["operational", "operational", "operational"]
+      )
+      // The first probe says how long an answer takes.
+      yield* statusWhen((report) => report.sources.vies.latency_ms !== null && report.sources.bzst.latency_ms !== null)
+    })
+  )
+
+  it.effect("says degraded after a failure, and forgets it after a minute", () =>
+    Effect.gen(function* () {
+      const { key, sandbox, status, statusWhen, travel, validate } = yield* start
+      yield* sandbox.script([{ kind: "http", http_status: 502, source: "vies", count: 1 }])
+      assert.containSubset(yield* validate(vatIdEnding("DE", "470010"), { key }), { status: 200, body: { source: "vies" } })
+      const { active_source, failover_active, sources, status: simple } = yield* status
+      assert.deepStrictEqual(
+        [simple, sources.vies.status, active_source, failover_active],
+        ["operational", "degraded", "vies", false]
+      )
+      yield* travel("2 minutes")
+      yield* statusWhen((report) => report.sources.vies.status === "operational")
+    })
+  )
+
+  it.effect("says unavailable and failover while VIES is down, and recovers with it within 30 s", () =>
+    Effect.gen(function* () {
+      const { askAll, key, sandbox, status, statusWhen, travel, validate } = yield* start
+      yield* sandbox.configure({ vies_available: false })
+      for (const reply of yield* askAll) assert.containSubset(reply, { status: 200, body: { source: "bzst" } })
+      const down = yield* status
+      assert.deepStrictEqual([down.status, down.active_source, down.failover_active], ["operational", "bzst", true])
+      assert.deepStrictEqual([down.sources.vies.status, down.sources.vies.latency_ms], ["unavailable", null])
+      assert.strictEqual(down.sources.bzst.status, "operational")
+      const asked = yield* sandbox.checks({ source: "vies" })
+      yield* askAll
+      assert.strictEqual(yield* sandbox.checks({ source: "vies" }), asked)
+
+      yield* sandbox.configure({ vies_available: true })
+      yield* Effect.forEach(Array.from({ length: 29 }), () => Effect.andThen(travel("1 second"), status), { discard: true })
+      const back = yield* statusWhen((report) => report.active_source === "vies")
+      assert.isFalse(back.failover_active)
+      assert.containSubset(yield* validate(vatIdEnding("DE", "470020"), { key }), { body: { source: "vies" } })
+    })
+  )
+
+  it.effect("says degraded as a whole only while both sources are down", () =>
+    Effect.gen(function* () {
+      const { askAll, sandbox, status } = yield* start
+      yield* sandbox.configure({ vies_available: false, bzst_available: false })
+      for (const reply of yield* askAll) assert.strictEqual(reply.status, 503)
+      const down = yield* status
+      assert.deepStrictEqual([down.status, down.failover_active], ["degraded", false])
+      assert.deepStrictEqual([down.sources.vies.status, down.sources.bzst.status], ["unavailable", "unavailable"])
+      assert.strictEqual(down.sources.cache.status, "operational")
+    })
+  )
+
+  it.effect("has its changes in the log", () =>
+    Effect.gen(function* () {
+      const { askAll, sandbox, statusWhen, travel } = yield* start
+      const untilLast = (type: string) =>
+        sourceEvents.pipe(Effect.repeat({ until: (events) => events.at(-1) === type, schedule: Schedule.spaced("10 millis") }))
+      yield* sandbox.configure({ vies_available: false })
+      yield* askAll
+      yield* travel("5 seconds")
+      yield* untilLast("SourceUnavailable")
+      yield* sandbox.configure({ vies_available: true })
+      yield* travel("30 seconds")
+      yield* statusWhen((report) => report.sources.vies.status !== "unavailable")
+      yield* travel("2 minutes")
+      yield* untilLast("SourceRecovered")
+    })
+  )
+})

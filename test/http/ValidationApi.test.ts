@@ -1,0 +1,181 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { Sandbox } from "#infra/sandbox/Sandbox.ts"
+import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import { assertProblem } from "#test/support/Problem.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+
+const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/u
+
+const decodeResult = Schema.decodeUnknownEffect(
+  Schema.Struct({ source_timestamp: Schema.String, requested_at: Schema.String, request_id: Schema.String })
+)
+
+layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/validate/{vat_id}", (it) => {
+  it.effect("answers with VIES' verdict and what it discloses", () =>
+    Effect.gen(function* () {
+      const { validate } = yield* RunningService.RunningService
+      const reply = yield* validate("ATU12345678")
+      const { request_id, requested_at, source_timestamp } = yield* decodeResult(reply.body)
+      assert.strictEqual(reply.status, 200)
+      assert.deepStrictEqual(reply.body, {
+        valid: true,
+        vat_id: "ATU12345678",
+        country_code: "AT",
+        vat_number: "U12345678",
+        company_name: "Musterhaus GmbH & Co KG",
+        company_address: "Musterstrasse 22\n12345 musterort",
+        source: "vies",
+        source_timestamp,
+        cache: false,
+        qualified_confirmation: null,
+        consultation_number: null,
+        request_id,
+        requested_at
+      })
+      assert.match(source_timestamp, instant)
+      assert.match(requested_at, instant)
+      assert.strictEqual(reply.headers["x-request-id"], request_id)
+      assert.strictEqual(reply.headers["content-type"], "application/json")
+      assert.isUndefined(reply.headers["warning"])
+    })
+  )
+
+  it.effect("tells an ID that is not registered from an outage: 200 and valid false", () =>
+    Effect.gen(function* () {
+      const { validate } = yield* RunningService.RunningService
+      assert.containSubset(yield* validate(vatIdEnding("FR", "999200")), { status: 200, body: { valid: false, source: "vies" } })
+    })
+  )
+
+  it.effect.each([
+    ["gr 094.259-216", { vat_id: "EL094259216", country_code: "GR", vat_number: "094259216" }],
+    ["123 456 780", { vat_id: "DE123456780", country_code: "DE", company_name: null, company_address: null }],
+    ["ie9+12345a", { vat_id: "IE9+12345A", vat_number: "9+12345A" }],
+    ["IE9*12345A", { vat_id: "IE9*12345A" }],
+    ["de-123.456-781", { vat_id: "DE123456781" }]
+  ] as const)("normalises %s", ([input, body]) =>
+    Effect.gen(function* () {
+      const { validate } = yield* RunningService.RunningService
+      assert.containSubset(yield* validate(input), { status: 200, body })
+    })
+  )
+
+  it.effect.each([
+    "/v1/validate/DE%20123%2E456%2D782",
+    "/v1/validate/%44%45123456782",
+    "/v1/validate/de123456782?",
+    "/v1/validate/DE123456782?unknown=1&x=%ff&vat_id=ATU12345678",
+    "/v1/validate/DE123456782?company_name=&company_city=%20&requester_vat_id=",
+    "/v1/validate/DE123456782?force_live=false"
+  ])("reads %s", (path) =>
+    Effect.gen(function* () {
+      const { get } = yield* RunningService.RunningService
+      assert.containSubset(yield* get(path), { status: 200, body: { vat_id: "DE123456782" } })
+    })
+  )
+
+  it.effect("refuses what is no VAT ID, without asking anybody", () =>
+    Effect.gen(function* () {
+      const { get, validate } = yield* RunningService.RunningService
+      const sandbox = yield* Sandbox
+      const before = yield* sandbox.checks()
+      for (const input of [
+        "DE12345678",
+        "GB123456789",
+        "XI123456789",
+        "CHE123456789",
+        "x",
+        "DE１２３４５６７８９",
+        "DE123\u200b456789",
+        " "
+      ]) {
+        assertProblem(yield* validate(input), "INVALID_VAT_ID")
+      }
+      assertProblem(yield* get("/v1/validate/DE%00123456789"), "INVALID_VAT_ID")
+      assertProblem(yield* get("/v1/validate/DE%2F123456789"), "INVALID_VAT_ID")
+      assertProblem(yield* validate("D".repeat(5_000)), "INVALID_VAT_ID")
+      assert.strictEqual(yield* sandbox.checks(), before)
+    })
+  )
+
+  it.effect.each([
+    ["force_live=yes", "force_live"],
+    ["force_live=TRUE", "force_live"],
+    ["force_live=", "force_live"],
+    ["force_live=1&force_live=0", "force_live"],
+    [`company_name=${"x".repeat(301)}`, "company_name"],
+    ["company_zip=1&company_zip=2", "company_zip"],
+    ["requester_vat_id=DE123456789&requester_vat_id=DE123456789", "requester_vat_id"]
+  ])("refuses ?%.30s, naming %s", ([query, field]) =>
+    Effect.gen(function* () {
+      const { get } = yield* RunningService.RunningService
+      const { details } = assertProblem(yield* get(`/v1/validate/ATU12345678?${query}`), "VALIDATION_ERROR")
+      assert.deepStrictEqual(
+        details?.map((detail) => detail.field),
+        [field]
+      )
+    })
+  )
+
+  it.effect("passes a requester to VIES and gives back the consultation number, live only", () =>
+    Effect.gen(function* () {
+      const { newKey, validate } = yield* RunningService.RunningService
+      const key = yield* newKey
+      const vatId = vatIdEnding("AT", "411001")
+      const query = { requester_vat_id: "811 115 368" }
+      const live = yield* validate(vatId, { key, query })
+      assert.containSubset(live, { status: 200, body: { cache: false } })
+      assert.match(live.text, /"consultation_number":"\w{8,}"/u)
+      assert.containSubset(yield* validate(vatId, { key, query }), { body: { cache: true, consultation_number: null } })
+      const journal = yield* (yield* Sandbox).journal({ vatId })
+      assert.deepStrictEqual(
+        journal.entries.map(({ requester }) => requester),
+        ["DE811115368"]
+      )
+    })
+  )
+
+  it.effect("asks VIES once more without a requester that VIES does not accept", () =>
+    Effect.gen(function* () {
+      const { newKey, validate } = yield* RunningService.RunningService
+      const reply = yield* validate(vatIdEnding("AT", "999202"), {
+        key: yield* newKey,
+        query: { requester_vat_id: "DE811115368" }
+      })
+      assert.containSubset(reply, { status: 200, body: { valid: true, consultation_number: null } })
+    })
+  )
+
+  it.effect("refuses a requester that is not German, or of a caller without a key", () =>
+    Effect.gen(function* () {
+      const { newKey, validate } = yield* RunningService.RunningService
+      const key = yield* newKey
+      for (const requester_vat_id of ["ATU12345678", "DE1", "x", "DE１２３４５６７８９"]) {
+        assertProblem(yield* validate("ATU12345678", { key, query: { requester_vat_id } }), "INVALID_REQUESTER_VAT_ID")
+      }
+      assertProblem(yield* validate("ATU12345678", { query: { requester_vat_id: "DE811115368" } }), "UNAUTHORIZED")
+    })
+  )
+
+  it.effect("makes one upstream call of 20 concurrent ones, and charges each caller", () =>
+    Effect.gen(function* () {
+      const { newKey, validate } = yield* RunningService.RunningService
+      const sandbox = yield* Sandbox
+      const key = yield* newKey
+      const vatId = vatIdEnding("PL", "420020")
+      yield* sandbox.configure({ latency_ms: 300 })
+      const asked = Array.from({ length: 20 }, () => validate(vatId, { key, query: { force_live: "1" } }))
+      const replies = yield* Effect.all(asked, { concurrency: "unbounded" })
+      yield* sandbox.reset
+      for (const reply of replies) assert.containSubset(reply, { status: 200, body: { valid: true, cache: false } })
+      const used = replies
+        .map(({ headers }) => headers["x-service-usage"]?.split("/")[0])
+        .toSorted((a, b) => Number(a) - Number(b))
+      assert.deepStrictEqual(
+        used,
+        replies.map((_, index) => String(index + 1))
+      )
+    })
+  )
+})

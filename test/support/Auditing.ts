@@ -1,0 +1,56 @@
+/** What tests of the audit surface need: an auditor, the service's signing key, a checkpoint that covers what was done. */
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { DateTime, Effect, Layer, Redacted, Result, Schedule } from "effect"
+import { HttpClient } from "effect/http"
+import { Auditors } from "#domain/Auditors.ts"
+import { EventStore } from "#events/EventStore.ts"
+import * as Checkpoint from "#events/log/Checkpoint.ts"
+import * as AuditorTokens from "#events/projections/Auditors.ts"
+import * as Hashing from "#infra/Hashing.ts"
+import { logCrypto } from "#infra/LogCrypto.ts"
+import * as Randomness from "#infra/Randomness.ts"
+import { secretOf, signerOf } from "#test/events/log/Keys.ts"
+import type { ServiceClient } from "#test/support/ServiceClient.ts"
+
+export const logName = "vatproof.example/log/0"
+export const signer = signerOf(logName)
+export const log = { origin: logName, verifiers: [signer] }
+
+export const temporaryFolder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "vatproof-audit-"))),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+)
+
+/** Settings of a service that signs, and remembers what it signed in a folder of its own. */
+export const signing = (dataDir: string) => ({ NOTARY_KEY: Redacted.value(secretOf(logName)), DATA_DIR: dataDir })
+
+const auditors = AuditorTokens.layer.pipe(Layer.provide(EventStore.layer), Layer.provide([Hashing.layer, Randomness.layer]))
+
+/** A new auditor, with the header that carries the token. */
+export const newAuditor = (accountId: string | null = null, forDays = 30) =>
+  Effect.gen(function* () {
+    const { add } = yield* Auditors
+    const expiresAt = DateTime.add(yield* DateTime.now, { days: forDays })
+    const { auditorId, token } = yield* add({ name: "Test", accountId, expiresAt })
+    const secret = Redacted.value(token)
+    return { auditorId, token: secret, headers: { authorization: `Bearer ${secret}` } }
+  }).pipe(Effect.provide(auditors, { local: true }))
+
+/** The newest checkpoint of a service, once it covers `size` events. */
+export const checkpointOf = (service: ServiceClient, size: number) =>
+  service.get("/v1/audit/checkpoint").pipe(
+    Effect.map(({ status, text }) =>
+      status === 200 ? Result.getOrThrow(Checkpoint.open(logCrypto, text, log)) : { size: -1, root: new Uint8Array() }
+    ),
+    Effect.repeat({ until: (checkpoint) => checkpoint.size >= size, schedule: Schedule.spaced("50 millis") }),
+    Effect.timeout("15 seconds")
+  )
+
+/** A tile's hashes, by its path. */
+export const tileOf = (service: ServiceClient, path: string) =>
+  Effect.gen(function* () {
+    const response = yield* HttpClient.get(`${service.baseUrl}/v1/audit/tile/${path}`)
+    return new Uint8Array(yield* response.arrayBuffer)
+  })

@@ -1,0 +1,46 @@
+/** Runs commands of vatproof: in this process on the test's database, or as a real process. */
+import { Effect, Exit, Redacted, Schema, Stream } from "effect"
+import { Command } from "effect/cli"
+import { ChildProcess } from "effect/process"
+import { TestConsole } from "effect/testing"
+import { join } from "node:path"
+import { vatproof } from "#app/cli.ts"
+import * as AppConfig from "#infra/AppConfig.ts"
+import { TestDatabase } from "#test/support/TestDatabase.ts"
+
+const run = Command.runWith(vatproof, { version: "0.0.0" })
+
+const linesOf = Effect.map(TestConsole.logLines, (lines) => lines.map(String).join("\n"))
+
+/** What a command wrote, and the sentence with which it failed, if it did. */
+export const command = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
+  const { url } = yield* TestDatabase
+  const config = yield* AppConfig.read({ DATABASE_URL: Redacted.value(url) })
+  return yield* Effect.gen(function* () {
+    const exit = yield* Effect.exit(run(args))
+    const failure = Exit.isSuccess(exit) ? null : yield* Effect.flip(exit)
+    return { output: yield* linesOf, failure: failure === null ? null : failure.message }
+  }).pipe(Effect.provideService(AppConfig.AppConfig, config), Effect.provide(TestConsole.layer))
+})
+
+/** The JSON that a command writes when it is asked for. */
+export const commandJson = Effect.fnUntraced(function* <A, I>(schema: Schema.Codec<A, I>, ...args: ReadonlyArray<string>) {
+  const { output } = yield* command(...args, "--json")
+  return yield* Schema.decodeUnknownEffect(Schema.fromJsonString(schema))(output)
+})
+
+/** `npm run vatproof -- …`, without npm. */
+export const spawned = Effect.fnUntraced(function* (env: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) {
+  const handle = yield* ChildProcess.make(process.execPath, ["src/main.ts", ...args], {
+    cwd: join(import.meta.dirname, "../.."),
+    env,
+    extendEnv: true,
+    stdin: "ignore",
+    killSignal: "SIGKILL"
+  })
+  const text = (stream: typeof handle.stdout) => stream.pipe(Stream.decodeText(), Stream.mkString)
+  const [stdout, stderr, code] = yield* Effect.all([text(handle.stdout), text(handle.stderr), handle.exitCode], {
+    concurrency: "unbounded"
+  })
+  return { stdout, stderr, code: Number(code) }
+})

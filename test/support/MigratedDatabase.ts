@@ -1,0 +1,35 @@
+/** A fresh database with all migrations, a pool on it as the service has one, and the event store over that pool. */
+import { NodeServices } from "@effect/platform-node"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { EventStore } from "#events/EventStore.ts"
+import * as Migrations from "#infra/Migrations.ts"
+import * as Postgres from "#infra/Postgres.ts"
+import * as Randomness from "#infra/Randomness.ts"
+import * as TestDatabase from "#test/support/TestDatabase.ts"
+
+/** A pool as the administrator: for what an operator does, and for attacks that the service's role could not even try. */
+export const asAdministrator = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(TestDatabase.TestDatabase, ({ url }) =>
+    Effect.provide(effect, Postgres.layerAdministrator({ url, maxConnections: 4 }), { local: true })
+  )
+
+/** One statement of the administrator. */
+export const execute = (statement: string) =>
+  asAdministrator(Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(statement).unprepared))
+
+export const layer = EventStore.layer.pipe(
+  Layer.provide(Randomness.layer),
+  Layer.provideMerge(
+    Layer.unwrap(
+      Effect.map(TestDatabase.TestDatabase, ({ url }) => {
+        const migrated = Migrations.layer.pipe(
+          Layer.provide(Postgres.layerAdministrator({ url, maxConnections: 1 })),
+          Layer.provide(NodeServices.layer)
+        )
+        return Postgres.layer({ url, maxConnections: 8 }).pipe(Layer.provideMerge(migrated))
+      })
+    )
+  ),
+  Layer.provideMerge(TestDatabase.layer)
+)

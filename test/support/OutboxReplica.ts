@@ -1,0 +1,82 @@
+/** An outbox at work, as a replica of the service has it, and sign-ups that ask it for mails. */
+import { Effect, Layer, Redacted, References, Schedule, Schema, Scope } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { Randomness } from "#domain/Randomness.ts"
+import { VerificationMails } from "#domain/VerificationMails.ts"
+import * as Outbox from "#events/Outbox.ts"
+import * as Mail from "#infra/Mail.ts"
+import { MailServer } from "#test/support/MailServer.ts"
+
+/** Everything as in the service, only sooner. */
+const soon: Outbox.Pace = { firstRetry: "20 millis", longestRetry: "100 millis", lease: "900 millis", poll: "20 millis" }
+
+export const letterhead = {
+  from: "Vatproof <no-reply@vat.example>",
+  publicUrl: "https://vat.example",
+  serviceName: "vatproof"
+}
+
+const mailer = Layer.unwrap(Effect.map(MailServer, ({ url }) => Mail.layer({ ...letterhead, url, name: "vat.example" })))
+
+/** Starts one. It ends as a service does on SIGTERM: with `stop`, or with the scope. */
+export const make = Effect.fnUntraced(function* (pace: Outbox.Pace = soon) {
+  const scope = yield* Scope.fork(yield* Effect.scope)
+  const outbox = Outbox.layer(pace).pipe(Layer.provide(mailer))
+  const context = yield* Layer.buildWithMemoMap(outbox, Layer.makeMemoMapUnsafe(), scope).pipe(
+    Effect.provideService(References.MinimumLogLevel, "None")
+  )
+  const stop = Effect.flatMap(Effect.exit(Effect.void), (exit) => Scope.close(scope, exit))
+
+  /** Makes an account for `<name>@example.com` and asks for its mail in one transaction, which `then` may undo. */
+  const signUp = Effect.fnUntraced(function* (name: string, then: Effect.Effect<void, "undone"> = Effect.void) {
+    const sql = yield* SqlClient.SqlClient
+    const accountId = yield* Effect.flatMap(Randomness, (random) => random.uuidV7)
+    const email = `${name}@example.com`
+    yield* Effect.gen(function* () {
+      yield* sql`INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES (${accountId}, 'free', now())`
+      yield* ask(accountId, email)
+      yield* sql`INSERT INTO vatproof.contacts (account_id, email, email_key) VALUES (${accountId}, ${email}, ${email})`
+      yield* then
+    }).pipe(sql.withTransaction)
+    return accountId
+  })
+
+  /** Asks for a mail, or for another one. */
+  const ask = (accountId: string, email: string) =>
+    Effect.flatMap(VerificationMails, (mails) => mails.enqueue({ accountId, email, token })).pipe(Effect.provide(context))
+
+  return { signUp, ask, stop }
+})
+
+export const token = Redacted.make("5e".repeat(32))
+
+const MailRow = Schema.Struct({
+  mail_id: Schema.String,
+  state: Schema.String,
+  email: Schema.NullOr(Schema.String),
+  token: Schema.NullOr(Schema.String),
+  reply: Schema.NullOr(Schema.String),
+  attempts: Schema.Int,
+  due_in_ms: Schema.Int
+})
+
+/** The mails of an account, oldest first. */
+export const mailsOf = Effect.fnUntraced(function* (accountId: string) {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: MailRow,
+    execute: (id) => sql`SELECT mail_id, state, email, token, reply, attempts,
+        (extract(epoch FROM due_at - clock_timestamp()) * 1000)::int AS due_in_ms
+      FROM vatproof.outbox WHERE account_id = ${id} ORDER BY mail_id`
+  })
+  return yield* find(accountId)
+})
+
+/** The account's newest mail as soon as it is in one of the states. */
+export const until = (accountId: string, ...states: ReadonlyArray<string>) =>
+  mailsOf(accountId).pipe(
+    Effect.map((mails) => mails.at(-1)),
+    Effect.flatMap((mail) => (mail !== undefined && states.includes(mail.state) ? Effect.succeed(mail) : Effect.fail("not yet"))),
+    Effect.retry({ schedule: Schedule.spaced("10 millis"), while: (error) => error === "not yet" })
+  )

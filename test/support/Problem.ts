@@ -1,0 +1,28 @@
+/** What every error looks like, whoever made it (INTERFACE 2.4, DECISIONS 11). */
+import { assert } from "@effect/vitest"
+import { Schema } from "effect"
+import { statusOf, type ErrorCode } from "#http/Errors.ts"
+import type { Reply } from "#test/support/ServiceClient.ts"
+
+const isBody = Schema.is(
+  Schema.Struct({
+    error: Schema.Struct({
+      code: Schema.String,
+      message: Schema.NonEmptyString,
+      request_id: Schema.String,
+      details: Schema.optionalKey(Schema.Array(Schema.Struct({ field: Schema.String, message: Schema.String })))
+    })
+  })
+)
+
+/** Fails unless the reply is this error, well formed; gives back its message and details. */
+export const assertProblem = (reply: Reply, code: ErrorCode) => {
+  const { body, headers, status, text } = reply
+  assert.strictEqual(status, statusOf[code], text)
+  if (!isBody(body)) return assert.fail(`This is no error body: ${text}`)
+  assert.strictEqual(body.error.code, code, text)
+  assert.strictEqual(headers["content-type"], "application/json")
+  assert.strictEqual(headers["x-request-id"], body.error.request_id)
+  assert.notMatch(body.error.message, /\bat .*:\d+:\d+|node_modules|vatproof\.|SqlError|undefined|\[object/u)
+  return body.error
+}

@@ -1,0 +1,47 @@
+/** HTTP by hand: what a client library would tidy up before it is sent. */
+import { Effect, Schema } from "effect"
+import { createConnection } from "node:net"
+import type { Reply } from "#test/support/ServiceClient.ts"
+
+const parseJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
+
+/** Sends the bytes and collects what comes back until the server closes the connection. Fails if that takes too long. */
+export const exchange = (port: number, bytes: string | Uint8Array) =>
+  Effect.callback<string, Error>((resume) => {
+    const chunks: Array<Uint8Array> = []
+    const received = () => resume(Effect.succeed(Buffer.concat(chunks).toString("utf8")))
+    const socket = createConnection({ port, host: "127.0.0.1" }, () => socket.write(bytes))
+    socket.on("data", (chunk) => {
+      chunks.push(chunk)
+    })
+    socket.on("end", received)
+    // A reset after the answer loses nothing; without an answer it is a dropped socket.
+    socket.on("error", (error) => (chunks.length === 0 ? resume(Effect.fail(error)) : received()))
+    return Effect.sync(() => socket.destroy())
+  }).pipe(Effect.timeout("10 seconds"))
+
+/** The first response in the text. */
+export const readReply = (text: string): Reply => {
+  const [head = "", ...rest] = text.split("\r\n\r\n")
+  const [statusLine = "", ...lines] = head.split("\r\n")
+  const headers = Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf(":")).toLowerCase(), line.slice(line.indexOf(":") + 1).trim()])
+  )
+  const content = rest.join("\r\n\r\n")
+  const json = parseJson(content)
+  const body = json._tag === "Some" ? json.value : content
+  return { status: Number(statusLine.split(" ", 2)[1]), headers, text: content, body }
+}
+
+/** A request line and headers as they are, `connection: close` added; the reply to it. */
+export const send = (port: number, requestLine: string | Uint8Array, headers: ReadonlyArray<string> = [], body = "") =>
+  Effect.map(
+    exchange(
+      port,
+      Buffer.concat([
+        Buffer.from(requestLine),
+        Buffer.from(`\r\n${["host: x", "connection: close", ...headers].join("\r\n")}\r\n\r\n${body}`)
+      ])
+    ),
+    readReply
+  )

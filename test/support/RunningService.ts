@@ -1,0 +1,227 @@
+/**
+ * The whole service on a database and a sandbox of its own, in this process or as a real one.
+ *
+ *     layer(RunningService.layer(), { excludeTestServices: true })("…", (it) => …)
+ *     const { ask } = yield* RunningService.RunningService        // one service
+ *     const second = yield* RunningService.make()                 // another replica on the same database
+ *     const process = yield* RunningService.spawn()               // one that can be killed
+ */
+import { NodeCrypto, NodeHttpClient, NodeServices } from "@effect/platform-node"
+import {
+  Clock,
+  Context,
+  Duration,
+  Effect,
+  Layer,
+  MutableRef,
+  Redacted,
+  References,
+  Schedule,
+  Schema,
+  Scope,
+  Stream
+} from "effect"
+import { SecureRandom } from "effect/crypto"
+import { ChildProcess } from "effect/process"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { createServer } from "node:net"
+import { join } from "node:path"
+import * as App from "#app/app.ts"
+import type { PlanName } from "#domain/Plan.ts"
+import * as AppConfig from "#infra/AppConfig.ts"
+import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as ServiceClient from "#test/support/ServiceClient.ts"
+import * as TestDatabase from "#test/support/TestDatabase.ts"
+
+/** Settings by their names in the environment. An empty value takes a default away. */
+export type Settings = Readonly<Record<string, string>>
+
+/** What most tests want: limits that do not get in their way, a requester for the BZSt, callers told apart by a header. */
+const generous: Settings = {
+  ANONYMOUS_LIFETIME: "100000",
+  ANONYMOUS_PER_MINUTE: "100000",
+  PLAN_FREE_PER_MONTH: "100000",
+  PLAN_FREE_PER_MINUTE: "100000",
+  REGISTRATIONS_PER_DAY: "100000",
+  SIGNUPS_PER_DAY: "100000",
+  LOGIN_FAILURES_PER_15_MIN: "100000",
+  JWT_SECRET: "a secret that every replica of a test has",
+  BZST_REQUESTER_VAT_ID: "DE123456789",
+  TRUST_PROXY: "1"
+}
+
+/** The limits as the service has them when nobody sets them. */
+export const ownLimits: Settings = Object.fromEntries(
+  Object.keys(generous)
+    .filter((name) => name.includes("PER_") || name.includes("LIFETIME"))
+    .map((name) => [name, ""])
+)
+
+/** One replica in this process. */
+export interface Replica extends ServiceClient.ServiceClient {
+  readonly port: number
+  /** Moves the replica's clock ahead. Nothing else notices: neither the database nor the sandbox. */
+  readonly travel: (ahead: Duration.Input) => Effect.Effect<void>
+  /** Stops it as SIGTERM does; otherwise it stops with its scope. */
+  readonly stop: Effect.Effect<void>
+}
+
+export class RunningService extends Context.Service<RunningService, Replica>()("vatproof/test/RunningService") {}
+
+/** A clock that is real except that it can be moved ahead, which also ends the sleeps whose time has come by that. */
+const makeClock = (real: Clock.Clock) => {
+  const ahead = MutableRef.make(0)
+  const sleepers = new Set<{ readonly until: number; readonly wake: () => void }>()
+  const millis = () => real.currentTimeMillisUnsafe() + ahead.current
+  const nanos = () => real.currentTimeNanosUnsafe() + BigInt(ahead.current) * 1_000_000n
+  const untilMoved = (duration: Duration.Duration) =>
+    Effect.callback<void>((resume) => {
+      const sleeper = { until: millis() + Duration.toMillis(duration), wake: () => resume(Effect.void) }
+      sleepers.add(sleeper)
+      return Effect.sync(() => sleepers.delete(sleeper))
+    })
+  const clock: Clock.Clock = {
+    currentTimeMillisUnsafe: millis,
+    currentTimeMillis: Effect.sync(millis),
+    currentTimeNanosUnsafe: nanos,
+    currentTimeNanos: Effect.sync(nanos),
+    monotonicTimeNanosUnsafe: () => real.monotonicTimeNanosUnsafe(),
+    monotonicTimeNanos: real.monotonicTimeNanos,
+    sleep: (duration) => Effect.raceFirst(real.sleep(duration), untilMoved(duration))
+  }
+  const travel = (duration: Duration.Input) =>
+    Effect.sync(() => {
+      MutableRef.update(ahead, (before) => before + Duration.toMillis(duration))
+      for (const sleeper of [...sleepers].filter(({ until }) => until <= millis())) {
+        sleepers.delete(sleeper)
+        sleeper.wake()
+      }
+    })
+  return { clock, travel }
+}
+
+/** A port that nobody listens on, outside of the range that outgoing connections take theirs from. */
+export const freePort = Effect.gen(function* () {
+  const random = yield* SecureRandom.SecureRandom
+  return 10_000 + (Number.parseInt((yield* random.uuidV4()).slice(0, 4), 16) % 20_000)
+}).pipe(
+  Effect.flatMap((port) => Effect.as(tryPort(port), port)),
+  Effect.retry({ times: 50 })
+)
+
+const tryPort = (port: number) =>
+  Effect.callback<void, Error>((resume) => {
+    const server = createServer()
+    server.once("error", (error) => resume(Effect.fail(error)))
+    server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.void)))
+  })
+
+const settingsFor = Effect.fnUntraced(function* (settings: Settings) {
+  const { url } = yield* TestDatabase.TestDatabase
+  const port = yield* freePort
+  return { port, env: { ...generous, DATABASE_URL: Redacted.value(url), PORT: String(port), ...settings } }
+})
+
+const platform = Layer.mergeAll(NodeServices.layer, SecureRandom.layerWebCrypto)
+
+/** Starts a replica in this process; it answers when this returns, and stops with the scope. */
+export const make = Effect.fnUntraced(function* (settings: Settings = {}) {
+  const { env, port } = yield* settingsFor(settings)
+  const { clock, travel } = makeClock(yield* Clock.Clock)
+  const scope = yield* Scope.fork(yield* Effect.scope)
+  const config = Layer.effect(AppConfig.AppConfig, AppConfig.read(env))
+  const service = App.service(yield* Sandbox.Sandbox).pipe(Layer.provide(config), Layer.provide(platform))
+  // A memo map of its own: two replicas share nothing but the database.
+  yield* Layer.buildWithMemoMap(service, Layer.makeMemoMapUnsafe(), scope).pipe(
+    Effect.provideService(Clock.Clock, clock),
+    Effect.provideService(References.MinimumLogLevel, "None")
+  )
+  const client = yield* ServiceClient.make(`http://127.0.0.1:${port}`)
+  const replica: Replica = { ...client, port, travel, stop: Scope.close(scope, yield* Effect.exit(Effect.void)) }
+  return replica
+})
+
+/** What a service under test stands on: an empty database (and a pool as its administrator), the sandbox, a client to ask with. */
+export const layerGround = Layer.mergeAll(
+  TestDatabase.layerClient,
+  Sandbox.layer({ host: "127.0.0.1", port: 0 }),
+  NodeHttpClient.layerUndici,
+  platform,
+  NodeCrypto.layerSecureRandom
+)
+
+/** A service with everything it stands on. */
+export const layer = (settings: Settings = {}) =>
+  Layer.effect(RunningService, make(settings)).pipe(Layer.provideMerge(layerGround))
+
+/** Puts the account of a key on another plan. */
+export const setPlan = Effect.fnUntraced(function* (key: string, plan: PlanName) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`UPDATE vatproof.accounts SET plan = ${plan}
+    WHERE account_id = (SELECT account_id FROM vatproof.api_keys WHERE key_sha256 = sha256(${key}::text::bytea))`
+})
+
+/** The log as text, for what must not be in it. */
+export const everythingLogged = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Schema.Struct({ line: Schema.String }),
+    execute: () =>
+      sql`SELECT concat_ws(' ', stream_id, type, meter_id, data, metadata) AS line FROM vatproof.events ORDER BY position`
+  })
+  return (yield* find(undefined)).map(({ line }) => line).join("\n")
+})
+
+/** A service in a process of its own. */
+export interface ServiceProcess extends ServiceClient.ServiceClient {
+  readonly port: number
+  readonly pid: number
+  readonly signal: (name: "SIGKILL" | "SIGTERM" | "SIGINT") => Effect.Effect<void>
+  /** Its exit code; null if a signal ended it. */
+  readonly ended: Effect.Effect<number | null>
+  /** What it has written so far. */
+  readonly output: Effect.Effect<string>
+}
+
+/** Runs `vatproof serve` with the sandbox's sources. It answers when this returns, and is killed with the scope. */
+export const spawn = Effect.fnUntraced(function* (settings: Settings = {}) {
+  const { bzstBaseUrl, viesBaseUrl } = yield* Sandbox.Sandbox
+  const { env, port } = yield* settingsFor(settings)
+  const handle = yield* ChildProcess.make(process.execPath, ["src/main.ts", "serve"], {
+    cwd: join(import.meta.dirname, "../.."),
+    env: { VIES_BASE_URL: viesBaseUrl, BZST_BASE_URL: bzstBaseUrl, ...env },
+    extendEnv: true,
+    stdin: "ignore",
+    killSignal: "SIGKILL"
+  })
+  const written = MutableRef.make("")
+  yield* handle.all.pipe(
+    Stream.decodeText(),
+    Stream.runForEach((text) => Effect.sync(() => MutableRef.update(written, (before) => before + text))),
+    Effect.ignore,
+    Effect.forkScoped
+  )
+  const client = yield* ServiceClient.make(`http://127.0.0.1:${port}`)
+  const ended = handle.exitCode.pipe(
+    Effect.map((code): number | null => code),
+    Effect.catchTag("PlatformError", () => Effect.succeed(null))
+  )
+  const started = client.get("/health").pipe(Effect.retry(Schedule.spaced("50 millis")), Effect.timeout("30 seconds"))
+  yield* Effect.raceFirst(
+    started,
+    Effect.andThen(
+      ended,
+      Effect.suspend(() => Effect.die(`The service ended: ${written.current}`))
+    )
+  )
+  const running: ServiceProcess = {
+    ...client,
+    port,
+    pid: handle.pid,
+    signal: (name) => Effect.sync(() => process.kill(handle.pid, name)),
+    ended,
+    output: Effect.sync(() => written.current)
+  }
+  return running
+})

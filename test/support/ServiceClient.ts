@@ -1,0 +1,75 @@
+/** How a test talks to a running service: over a socket, as anybody would. */
+import { Effect, Schema } from "effect"
+import { HttpClient, HttpClientRequest, type HttpMethod } from "effect/http"
+
+/** What a request has besides its path. */
+export interface Ask {
+  readonly method?: HttpMethod.HttpMethod
+  readonly query?: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>>
+  /** An API key, for the header X-Api-Key. */
+  readonly key?: string | undefined
+  /** The client's address as a trusted proxy tells it; without it all callers are one. */
+  readonly from?: string | undefined
+  /** Sent as JSON. */
+  readonly body?: unknown
+}
+
+/** A response. `body` is what JSON it is, or the text; header names are in lower case. */
+export interface Reply {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | undefined>>
+  readonly text: string
+  readonly body: unknown
+}
+
+const parseJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
+const decodeKey = Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))
+
+const requestOf = (url: string, { body, from, headers = {}, key, method = "GET", query = {} }: Ask) => {
+  const request = HttpClientRequest.make(method)(url).pipe(
+    HttpClientRequest.setUrlParams(query),
+    HttpClientRequest.setHeaders({
+      ...(key === undefined ? {} : { "x-api-key": key }),
+      ...(from === undefined ? {} : { "x-forwarded-for": from }),
+      ...headers
+    })
+  )
+  return body === undefined ? request : HttpClientRequest.bodyJsonUnsafe(request, body)
+}
+
+export const make = Effect.fnUntraced(function* (baseUrl: string) {
+  const http = yield* HttpClient.HttpClient
+  let clients = 0
+
+  const ask = Effect.fnUntraced(function* (path: string, more: Ask = {}) {
+    const response = yield* http.execute(requestOf(baseUrl + path, more))
+    const text = yield* response.text
+    const body = parseJson(text)
+    const reply: Reply = {
+      status: response.status,
+      headers: response.headers,
+      text,
+      body: body._tag === "Some" ? body.value : text
+    }
+    return reply
+  })
+
+  return {
+    baseUrl,
+    ask,
+    get: (path: string, more: Ask = {}) => ask(path, more),
+    post: (path: string, body: unknown, more: Ask = {}) => ask(path, { ...more, method: "POST", body }),
+    validate: (vatId: string, more: Ask = {}) => ask(`/v1/validate/${encodeURIComponent(vatId)}`, more),
+    /** A fresh API key of a free account. */
+    newKey: Effect.suspend(() => {
+      clients += 1
+      return ask("/v1/register", { method: "POST", body: { agent_id: `test ${clients}` } })
+    }).pipe(
+      Effect.flatMap(({ body }) => decodeKey(body)),
+      Effect.map(({ api_key }) => api_key)
+    )
+  }
+})
+
+export type ServiceClient = Effect.Success<ReturnType<typeof make>>

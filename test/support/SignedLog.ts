@@ -1,0 +1,60 @@
+/** A log in a fresh database, signed as a service signs it. */
+import { Effect, Layer, Option, Result, Schedule, type Schema } from "effect"
+import { EventStore } from "#events/EventStore.ts"
+import * as Checkpoint from "#events/log/Checkpoint.ts"
+import { LogCrypto } from "#events/log/LogCrypto.ts"
+import * as Notary from "#events/Notary.ts"
+import { TreeStore } from "#events/TreeStore.ts"
+import { logCrypto } from "#infra/LogCrypto.ts"
+import * as Randomness from "#infra/Randomness.ts"
+import { log, signer } from "#test/support/Auditing.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+
+export const layer = TreeStore.layer.pipe(
+  Layer.provideMerge(MigratedDatabase.layer),
+  Layer.provideMerge(Layer.merge(Layer.succeed(LogCrypto, logCrypto), Randomness.layer))
+)
+
+export interface Fact {
+  readonly stream: string
+  readonly type: string
+  readonly data: Schema.Json
+  /** A meter that is charged one unit. */
+  readonly meter?: string
+}
+
+/** Appends facts in their order as far as each stream is concerned. */
+export const appendAll = Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>) {
+  const events = yield* EventStore
+  yield* Effect.forEach(
+    facts,
+    ({ data, meter, stream, type }) =>
+      events.append({
+        stream,
+        expectedVersion: null,
+        events: [{ type, schemaVersion: 1, data }],
+        charge: meter === undefined ? null : { meter, units: 1, cap: 1_000_000_000 },
+        latestOf: null
+      }),
+    { concurrency: 500, discard: true }
+  )
+})
+
+/** The newest checkpoint, once it has that many events. */
+export const untilSigned = Effect.fnUntraced(function* (size: number) {
+  const { newest } = yield* TreeStore
+  const reached = yield* newest.pipe(
+    Effect.repeat({ until: Option.exists((checkpoint) => checkpoint.size >= size), schedule: Schedule.spaced("20 millis") }),
+    Effect.timeout("60 seconds")
+  )
+  const { note } = Option.getOrThrow(reached)
+  return { ...Result.getOrThrow(Checkpoint.open(logCrypto, note, log)), note }
+})
+
+/** Signs what is there, and lets go again. */
+export const sign = (size: number) =>
+  Effect.gen(function* () {
+    const notary = Notary.layer({ signer, seen: Option.none(), seenAt: "", remember: () => Effect.void })
+    yield* Layer.build(Layer.fresh(notary))
+    return yield* untilSigned(size)
+  }).pipe(Effect.scoped)

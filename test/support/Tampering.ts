@@ -1,0 +1,20 @@
+/** What only a superuser can do: switch the protections of the log off, change it, and switch them on again as if nothing had happened. */
+import { Effect } from "effect"
+import { execute } from "#test/support/MigratedDatabase.ts"
+
+const protectedTables = ["events_p0", "tiles", "checkpoints"]
+
+/** Runs the statements in one transaction with all triggers off. */
+export const tamper = (...statements: ReadonlyArray<string>) => {
+  const alter = (what: string) =>
+    protectedTables.map(
+      (table) => `ALTER TABLE vatproof.${table} ${what} TRIGGER append_only, ${what} TRIGGER append_only_truncate;`
+    )
+  const body = [
+    "SET LOCAL event_triggers = off;",
+    ...alter("DISABLE"),
+    ...statements.map((statement) => `${statement};`),
+    ...alter("ENABLE ALWAYS")
+  ]
+  return Effect.asVoid(execute(`DO $tamper$ BEGIN ${body.join("\n")} END $tamper$`))
+}
