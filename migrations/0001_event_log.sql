@@ -263,8 +263,7 @@ BEGIN
     SELECT bucket, max(taken), min(ends_at) FROM decided WHERE taken IS NOT NULL GROUP BY bucket
     ON CONFLICT (bucket) DO UPDATE SET taken = excluded.taken, ends_at = excluded.ends_at),
   advanced AS (
-    UPDATE logs SET next_position = head + (SELECT count(*) FROM accepted), last_recorded_at = moment,
-      identity_epoch = known_epoch + (SELECT count(*) FROM accepted WHERE type IN ('ApiKeyRevoked', 'PlanChanged'))
+    UPDATE logs SET next_position = head + (SELECT count(*) FROM accepted), last_recorded_at = moment
     WHERE log_id = p_log)
   SELECT d.cmd, d.verdict, coalesce(a.first_position, d.stored_at), coalesce(a.version, d.base),
     (d.used_before + coalesce(sum(d.units) FILTER (WHERE d.verdict = 'appended') OVER (PARTITION BY d.meter_id ORDER BY d.ord), 0))::bigint,

@@ -21,6 +21,17 @@ CREATE TABLE vatproof.api_keys (
 );
 COMMENT ON COLUMN vatproof.api_keys.key_sha256 IS 'SHA-256 of the key. The key itself is stored nowhere.';
 
+-- Replicas remember callers. Whatever revokes a key or changes a plan moves the epoch with it, so that the next append tells them.
+CREATE FUNCTION vatproof.move_identity_epoch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = vatproof, pg_temp AS $$
+BEGIN
+  UPDATE logs SET identity_epoch = identity_epoch + 1;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER identity_epoch AFTER UPDATE OF plan, per_month OR DELETE ON vatproof.accounts
+  FOR EACH STATEMENT EXECUTE FUNCTION vatproof.move_identity_epoch();
+CREATE TRIGGER identity_epoch AFTER UPDATE OF revoked_at OR DELETE ON vatproof.api_keys
+  FOR EACH STATEMENT EXECUTE FUNCTION vatproof.move_identity_epoch();
+
 CREATE TABLE vatproof.contacts (
   account_id uuid PRIMARY KEY REFERENCES vatproof.accounts,
   email text,

@@ -1,7 +1,7 @@
 /** The layer graph: what is made of what. Nothing else composes layers. */
 import { NodeCrypto, NodeHttpClient } from "@effect/platform-node"
 import { Array as Arr, ByteSize, Duration, Effect, FileSystem, Layer, Option, Path, Schema } from "effect"
-import { HttpIncomingMessage, HttpRouter } from "effect/http"
+import { HttpIncomingMessage, HttpMiddleware, HttpRouter } from "effect/http"
 import { ApiKeys } from "#domain/ApiKeys.ts"
 import { ChangePlan } from "#domain/ChangePlan.ts"
 import { ConfirmVatId } from "#domain/ConfirmVatId.ts"
@@ -14,6 +14,7 @@ import { ValidateVatId } from "#domain/ValidateVatId.ts"
 import { VerificationRequests } from "#domain/VerificationRequests.ts"
 import { VerifyEmail } from "#domain/VerifyEmail.ts"
 import { EventStore } from "#events/EventStore.ts"
+import * as StoreGauges from "#events/StoreGauges.ts"
 import * as KeyedHash from "#events/KeyedHash.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
 import { LogSigner } from "#events/LogSigner.ts"
@@ -35,11 +36,14 @@ import * as Logins from "#events/projections/Logins.ts"
 import * as Receipts from "#events/projections/Receipts.ts"
 import * as UsageAudit from "#events/projections/UsageAudit.ts"
 import * as VerificationTokens from "#events/VerificationTokens.ts"
+import { interfaceVersion } from "#http/Api.ts"
 import { TrustedProxies } from "#http/ClientAddress.ts"
 import * as Envelope from "#http/Envelope.ts"
 import { UpgradeUrl } from "#http/Errors.ts"
+import { AccessLog } from "#http/RequestLog.ts"
 import * as Routes from "#http/Routes.ts"
 import * as AccessTokens from "#infra/AccessTokens.ts"
+import * as AdminServer from "#infra/AdminServer.ts"
 import { AppConfig, InvalidSetting, publicUrlOf, requesterOf } from "#infra/AppConfig.ts"
 import * as Bzst from "#infra/Bzst.ts"
 import * as BzstConfirmations from "#infra/BzstConfirmations.ts"
@@ -61,8 +65,13 @@ import * as Postgres from "#infra/Postgres.ts"
 import * as Protection from "#infra/Protection.ts"
 import * as Randomness from "#infra/Randomness.ts"
 import * as RateLimits from "#events/RateLimits.ts"
+import * as Readiness from "#infra/Readiness.ts"
 import * as ReceiptPdf from "#infra/ReceiptPdf.ts"
 import * as SourceFailover from "#infra/SourceFailover.ts"
+import * as KnownSecrets from "#infra/telemetry/KnownSecrets.ts"
+import * as ProcessMetrics from "#infra/telemetry/ProcessMetrics.ts"
+import * as Redaction from "#infra/telemetry/Redaction.ts"
+import * as Telemetry from "#infra/telemetry/Telemetry.ts"
 import * as Vies from "#infra/Vies.ts"
 import * as Workers from "#infra/Workers.ts"
 
@@ -256,6 +265,9 @@ const http = Layer.unwrap(
         maxBodySize,
         ReceiptPdf.layer,
         Layer.succeed(UpgradeUrl, upgradeUrl),
+        Layer.succeed(AccessLog, config.logs.access),
+        // The library's own span would carry the path and the client's address: Envelope makes ours.
+        Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),
         Layer.succeed(TrustedProxies, { count: config.trustedProxies })
       ])
     )
@@ -294,19 +306,49 @@ const notary = Layer.unwrap(
 /** What follows the log by itself, and what is read from it. */
 const audit = Layer.merge(notary, AuditTrail.layer).pipe(Layer.provide(Projections.layer([EventPlaces.definition])))
 
-/** The whole service. It listens as soon as the layer is built, and stops with it: first the requests, last the database. */
-export const service = (defaults: DefaultSources = liveSources) =>
-  http.pipe(
+/** Traces, metrics and logs for a collector, if there is one. */
+const telemetry = Layer.unwrap(
+  Effect.gen(function* () {
+    const config = yield* AppConfig
+    const redaction = Redaction.make(KnownSecrets.make(config))
+    return Telemetry.layer(config.telemetry, { serviceName: config.serviceName, serviceVersion: interfaceVersion, redaction })
+  })
+)
+
+/** The operators' port where OpenTelemetry's Prometheus exporters have theirs. */
+const usualAdminPort = 9464
+/** Of so many processes each finds a port of its own. */
+const adminPorts = 64
+
+const admin = (usualPort: number) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { adminHost: host, adminPort } = yield* AppConfig
+      const port = Option.getOrElse(adminPort, () => usualPort)
+      if (Option.contains(adminPort, 0)) return Layer.empty
+      return AdminServer.layer({ host, port, ports: Workers.isWorker ? adminPorts : 1 })
+    })
+  ).pipe(Layer.merge(ProcessMetrics.layer), Layer.provideMerge(Readiness.Readiness.layer))
+
+/**
+ * The whole service. It listens as soon as the layer is built, and stops with it: first the requests, last the database. `adminPort` is
+ * that of the operators where the settings name none; 0 takes any free one.
+ */
+export const service = (defaults: DefaultSources = liveSources, adminPort = usualAdminPort) =>
+  Readiness.layerServing.pipe(
+    Layer.provide(http),
     Layer.provide(useCases),
 
     Layer.provide(sources(defaults)),
-    Layer.provide(Layer.merge(Maintenance.layer, Protection.layer)),
+    Layer.provide(Layer.mergeAll(Maintenance.layer, Protection.layer, StoreGauges.layer)),
     Layer.provide(audit),
     Layer.provide(stores),
     Layer.provide(signedTree),
     Layer.provide(database),
     Layer.provide(credentials),
-    Layer.provide(Draining.layer)
+    Layer.provide(admin(adminPort)),
+    Layer.provide(Draining.layer),
+    Layer.provide(telemetry)
   )
 
 /** The service in several processes that share its port. An embedded database belongs to this process, so it outlives each of them. */

@@ -12,6 +12,9 @@ import * as Workers from "#infra/Workers.ts"
 /** The requester that the sandbox's BZSt knows: the BZSt's own published test number. */
 const sandboxRequester = "DE123456789"
 
+/** The sandbox stands beside other services without asking for a port of its own. */
+const anyPort = 0
+
 /** More processes than that are a typing error. */
 const maxWorkers = 64
 
@@ -64,7 +67,7 @@ const sandbox = Command.make(
       Effect.gen(function* () {
         const simulated = yield* Sandbox.Sandbox
         const ready = Layer.effectDiscard(Console.log(welcome(base, simulated.controlBaseUrl)))
-        return ready.pipe(Layer.provide(App.service(simulated)))
+        return ready.pipe(Layer.provide(App.service(simulated, anyPort)))
       })
     )
     yield* Layer.launch(

@@ -6,6 +6,9 @@ import { CliError, Command } from "effect/cli"
 import { vatproof } from "#app/cli.ts"
 import { interfaceVersion } from "#http/Api.ts"
 import * as AppConfig from "#infra/AppConfig.ts"
+import * as KnownSecrets from "#infra/telemetry/KnownSecrets.ts"
+import * as Logs from "#infra/telemetry/Logs.ts"
+import * as Redaction from "#infra/telemetry/Redaction.ts"
 
 /** What is expected to go wrong at a start is one sentence for the operator; anything else is a defect with its trace. */
 const report = (cause: Cause.Cause<unknown>) =>
@@ -21,8 +24,12 @@ const report = (cause: Cause.Cause<unknown>) =>
 /** An ordered stop is a success. */
 const teardown: Runtime.Teardown = (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
 
+const logs = Layer.unwrap(
+  Effect.map(AppConfig.AppConfig, (config) => Logs.layer(config.logs, Redaction.make(KnownSecrets.make(config)), process.stdout.isTTY))
+)
+
 const program = Command.run(vatproof, { version: interfaceVersion }).pipe(
-  Effect.provide(Layer.mergeAll(AppConfig.layer, NodeServices.layer, SecureRandom.layerWebCrypto)),
+  Effect.provide(logs.pipe(Layer.provideMerge(Layer.mergeAll(AppConfig.layer, NodeServices.layer, SecureRandom.layerWebCrypto)))),
   Effect.tapCause(report)
 )
 

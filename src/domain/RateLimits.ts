@@ -7,11 +7,15 @@ import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 export const RateWindow = Schema.Struct({ limit: Schema.Int, remaining: Schema.Int, resetSeconds: Schema.Int })
 export type RateWindow = typeof RateWindow.Type
 
-/** Too many calls; another may be made after `retryAfterSeconds`. `window` is the window that is full, where there is one. */
+/**
+ * Too many calls; another may be made after `retryAfterSeconds`. `window` is the window that is full, where there is one,
+ * and `used` what stands on the caller's meter, where that was read with it.
+ */
 export class RateLimitExceeded extends Schema.TaggedError<RateLimitExceeded>()("RateLimitExceeded", {
   message: Schema.String,
   retryAfterSeconds: Schema.Int,
-  window: Schema.optionalKey(RateWindow)
+  window: Schema.optionalKey(RateWindow),
+  used: Schema.optionalKey(Schema.Int)
 }) {}
 
 /** The window of a call that was the `taken`-th in it. Seconds are rounded up: a client that waits this long does not come too early. */
@@ -22,11 +26,12 @@ export const rateWindow = (limit: number, taken: number, endsInMs: number): Rate
 })
 
 /** The refusal of a call for which the minute is full. */
-export const tooManyInMinute = (window: RateWindow): RateLimitExceeded =>
+export const tooManyInMinute = (window: RateWindow, used?: number): RateLimitExceeded =>
   new RateLimitExceeded({
     message: `At most ${window.limit} validations a minute`,
     retryAfterSeconds: window.resetSeconds,
-    window
+    window,
+    ...(used === undefined ? {} : { used })
   })
 
 /** The bucket in which a caller's validations of a minute are counted. */

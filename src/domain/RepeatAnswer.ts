@@ -9,8 +9,10 @@ import { isWellFormed } from "#domain/ApiKey.ts"
 import type { KeyCaller } from "#domain/Caller.ts"
 import { Hashing } from "#domain/Hashing.ts"
 import { makeMemory } from "#domain/Memory.ts"
-import { Metering } from "#domain/Metering.ts"
-import type { RateWindow } from "#domain/RateLimits.ts"
+import { Metering, type QuotaExceeded } from "#domain/Metering.ts"
+import type { RateLimitExceeded, RateWindow } from "#domain/RateLimits.ts"
+import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
+import type { Usage } from "#domain/Usage.ts"
 import type { Validation } from "#domain/ValidateVatId.ts"
 import { parse } from "#domain/VatId.ts"
 import { VatIdVerified } from "#domain/Verification.ts"
@@ -19,10 +21,13 @@ import { VatIdVerified } from "#domain/Verification.ts"
 const maxCallers = 50_000
 const maxAnswers = 20_000
 
-/** A repetition that was recorded; `window` is the caller's minute with it. */
+type Refusal = QuotaExceeded | RateLimitExceeded | StoreUnavailable
+
+/** A repetition that was recorded, or refused by the append itself. `window` is the caller's minute with it, where it was counted. */
 export interface Repetition {
-  readonly validation: Validation
-  readonly window: RateWindow
+  readonly outcome: Result.Result<Validation, Refusal>
+  readonly usage: Usage
+  readonly window: RateWindow | null
 }
 
 const make = Effect.fnUntraced(function* (freshness: Freshness) {
@@ -65,15 +70,16 @@ const make = Effect.fnUntraced(function* (freshness: Freshness) {
     })
     const newest = { key: latestKey(vatId), position: stored.position }
     const recorded = yield* Effect.result(metering.recordRepeated({ caller, event, units: 1, latestOf: null, newest }))
-    if (Result.isSuccess(recorded)) {
-      const { usage, window } = recorded.success
-      callers.remember(hashing.sha256(key), { ...caller, usage })
-      return Option.some<Repetition>({ validation: { vatId, answer, position: stored.position, served: "cache", usage, confirmation: null }, window })
+    if (Result.isFailure(recorded)) {
+      if (recorded.failure._tag !== "Outdated") return Option.some(refusalOf(caller, recorded.failure))
+      callers.forget(hashing.sha256(key))
+      answers.forget(vatId.value)
+      return Option.none<Repetition>()
     }
-    if (recorded.failure._tag !== "Outdated") return yield* recorded.failure
-    callers.forget(hashing.sha256(key))
-    answers.forget(vatId.value)
-    return Option.none<Repetition>()
+    const { usage, window } = recorded.success
+    callers.remember(hashing.sha256(key), { ...caller, usage })
+    const validation: Validation = { vatId, answer, position: stored.position, served: "cache", usage, confirmation: null }
+    return Option.some<Repetition>({ outcome: Result.succeed(validation), usage, window })
   })
 
   return {
@@ -86,6 +92,12 @@ const make = Effect.fnUntraced(function* (freshness: Freshness) {
     }
   }
 })
+
+const refusalOf = (caller: KeyCaller, refusal: Refusal): Repetition => {
+  const used = refusal._tag === "StoreUnavailable" ? undefined : refusal.used
+  const window = refusal._tag === "RateLimitExceeded" ? (refusal.window ?? null) : null
+  return { outcome: Result.fail(refusal), usage: { ...caller.usage, used: used ?? caller.usage.used }, window }
+}
 
 export class RepeatAnswer extends Context.Service<RepeatAnswer, Effect.Success<ReturnType<typeof make>>>()(
   "vatproof/domain/RepeatAnswer"

@@ -81,7 +81,14 @@ const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRu
     const latestOf = served === "live" ? latestKey(asked.vatId) : null
     const recorded = yield* metering.record({ caller: asked.caller, event, units: 1, latestOf })
     const { usage } = recorded
-    return { vatId: asked.vatId, answer, position: position ?? recorded.position, served, usage, confirmation: null } satisfies Validation
+    return {
+      vatId: asked.vatId,
+      answer,
+      position: position ?? recorded.position,
+      served,
+      usage,
+      confirmation: null
+    } satisfies Validation
   })
 
   const repeat = (asked: Question, stored: StoredAnswer, served: "cache" | "stale", attempts: ReadonlyArray<Attempt>) =>
@@ -118,7 +125,14 @@ const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRu
       return yield* confirmed.failure
     }
     const { answer, position, receipt, requestId, usage } = confirmed.success
-    return { vatId: asked.vatId, answer, position, served: "live", usage, confirmation: { receipt, requestId } } satisfies Validation
+    return {
+      vatId: asked.vatId,
+      answer,
+      position,
+      served: "live",
+      usage,
+      confirmation: { receipt, requestId }
+    } satisfies Validation
   })
 
   const validate = Effect.fn("ValidateVatId.validate")(function* (request: ValidationRequest) {

@@ -37,7 +37,11 @@ export const counted = <A extends Counted, E, R>(validation: Effect.Effect<A, E,
     const live = asked.forceLive || asked.company !== null ? "bypass" : "miss"
     if (Exit.isSuccess(exit)) {
       const { answer, served } = exit.value
-      return note(served === "live" ? live : served === "cache" ? "hit" : "stale", answer.valid ? "valid" : "invalid", answer.source)
+      return note(
+        served === "live" ? live : served === "cache" ? "hit" : "stale",
+        answer.valid ? "valid" : "invalid",
+        answer.source
+      )
     }
     const failure = Option.getOrUndefined(Exit.findErrorOption(exit))
     if (Predicate.isTagged(failure, "SourcesUnavailable")) return note(live, "none", "none")

@@ -57,7 +57,11 @@ export class MeterFull extends Schema.TaggedError<MeterFull>()("MeterFull", { me
 export class PresumptionMoved extends Schema.TaggedError<PresumptionMoved>()("PresumptionMoved", { stream: Schema.String }) {}
 
 /** The command's minute is full; nothing was stored. */
-export class MinuteFull extends Schema.TaggedError<MinuteFull>()("MinuteFull", { taken: Schema.Int, endsInMs: Schema.Int }) {}
+export class MinuteFull extends Schema.TaggedError<MinuteFull>()("MinuteFull", {
+  taken: Schema.Int,
+  endsInMs: Schema.Int,
+  used: Schema.Int
+}) {}
 
 export type AppendError = StreamMoved | MeterFull | StoreUnavailable
 export type PresumingError = AppendError | PresumptionMoved | MinuteFull
@@ -137,7 +141,9 @@ const exitOf = (
     case "moved":
       return Exit.fail(new PresumptionMoved({ stream: command.stream }))
     case "rate":
-      return Exit.fail(new MinuteFull({ taken: Number(verdict.taken), endsInMs: Number(verdict.ends_in_ms) }))
+      return Exit.fail(
+        new MinuteFull({ taken: Number(verdict.taken), endsInMs: Number(verdict.ends_in_ms), used: Number(verdict.used) })
+      )
     case "quota":
       return Exit.fail(new MeterFull({ meter: command.charge?.meter ?? "", used: Number(verdict.used) }))
     case "conflict":

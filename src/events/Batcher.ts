@@ -60,6 +60,8 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
   return (input) =>
     Effect.suspend(() => {
       const done = Deferred.makeUnsafe<O, E>()
-      return Queue.offerUnsafe(queue, { input, done, since: clock.monotonicTimeNanosUnsafe() }) ? Deferred.await(done) : Effect.fail(options.onFull())
+      return Queue.offerUnsafe(queue, { input, done, since: clock.monotonicTimeNanosUnsafe() })
+        ? Deferred.await(done)
+        : Effect.fail(options.onFull())
     })
 })

@@ -1,5 +1,5 @@
 /** What the signed tree hands out: checkpoints, tiles, and the proof that an event is in it. */
-import { Effect, Option, Result } from "effect"
+import { Effect, Option, Result, Schema } from "effect"
 import { NotInLog } from "#domain/AuditTrail.ts"
 import * as Checkpoint from "#events/log/Checkpoint.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
@@ -16,6 +16,13 @@ import { TreeStore } from "#events/TreeStore.ts"
 /** A checkpoint with the note that it was read from. */
 export interface OpenCheckpoint extends Checkpoint.Checkpoint {
   readonly note: string
+}
+
+/** The event is not the one that was signed: it must not be handed out as if nothing were. */
+export class EventAltered extends Schema.TaggedError<EventAltered>()("EventAltered", { position: Schema.Int }) {
+  override get message() {
+    return `The event at position ${this.position} is not the one that was signed: "vatproof audit verify" tells more`
+  }
 }
 
 export const make = Effect.gen(function* () {
@@ -53,17 +60,14 @@ export const make = Effect.gen(function* () {
     return hashes.length === width * hashLength ? hashes : yield* Effect.die(`Tile ${path} is not all there`)
   })
 
-  /**
-   * The proof, alone sufficient, that an event is in the log of that checkpoint; its `extra` is the event's leaf. An event that is not
-   * the one that was signed is a defect: it must not be handed out as if nothing were.
-   */
+  /** The proof, alone sufficient, that an event is in the log of that checkpoint; its `extra` is the event's leaf. */
   const prove = Effect.fnUntraced(
     function* (event: StoredEvent, { note, root, size }: OpenCheckpoint) {
       const leaf = yield* Effect.fromResult(leafOf(crypto, event))
       const index = event.position
       const proof = yield* proveInclusion(sha256, tree.readNodes(size), { index, size })
       if (!verifyInclusion(sha256, { index, size, root, proof, leafHash: leafHash(sha256, leaf) })) {
-        return yield* Effect.die(`The event at position ${index} is not the one that was signed`)
+        return yield* new EventAltered({ position: index })
       }
       return format({ index, hashes: proof, extra: Option.some(new TextEncoder().encode(leaf)), checkpoint: note })
     },

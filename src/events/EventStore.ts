@@ -28,7 +28,8 @@ const make = Effect.gen(function* () {
   yield* StoreHealth.watch
 
   /** The identical batch is sent again while the database is away: what was stored already comes back as a duplicate. */
-  const send = (batch: ReadonlyArray<Append.Prepared>) => StoreMetrics.timed(StoreMetrics.appendDuration, exitsOf(batch).pipe(StoreAccess.patiently(patience)))
+  const send = (batch: ReadonlyArray<Append.Prepared>) =>
+    StoreMetrics.timed(StoreMetrics.appendDuration, exitsOf(batch).pipe(StoreAccess.patiently(patience)))
 
   const sendAlone = (one: Append.Prepared) =>
     Effect.exit(Effect.flatMap(send([one]), ([exit]) => exit ?? Effect.die("vatproof.append gave no outcome for a command")))

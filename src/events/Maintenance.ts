@@ -1,4 +1,4 @@
-/** Housekeeping of the database, on every replica and harmless when repeated: partitions ahead of the head, old windows away. */
+/** Housekeeping of the database, on every replica and harmless when repeated: partitions ahead of the head, old windows and tokens away. */
 import { Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { logId } from "#events/Append.ts"
@@ -13,6 +13,9 @@ const turn = Effect.gen(function* () {
     yield* sql`DELETE FROM vatproof.${sql(table)} WHERE bucket IN (
       SELECT bucket FROM vatproof.${sql(table)} WHERE ends_at < now() - interval '1 minute' LIMIT ${sweepMax})`
   }
+  // Long after it expired a token is still told apart from one that never was; then it is forgotten.
+  yield* sql`DELETE FROM vatproof.verification_tokens WHERE token_sha256 IN (
+    SELECT token_sha256 FROM vatproof.verification_tokens WHERE issued_at < now() - interval '90 days' LIMIT ${sweepMax})`
 })
 
 /** Runs now and then every minute; a failed turn is repeated by the next one. */

@@ -32,8 +32,8 @@ const make = Effect.gen(function* () {
       })
       .pipe(
         Effect.catchTag("MeterFull", ({ used }) => Effect.fail(new QuotaExceeded({ plan: planOf(caller), used, limit: cap }))),
-        Effect.catchTag("MinuteFull", ({ endsInMs, taken }) =>
-          Effect.fail(tooManyInMinute(rateWindow(caller.perMinute, taken, endsInMs)))
+        Effect.catchTag("MinuteFull", ({ endsInMs, taken, used }) =>
+          Effect.fail(tooManyInMinute(rateWindow(caller.perMinute, taken, endsInMs), used))
         )
       )
     return { appended, recorded: recordedOf(appended, cap) }

@@ -53,7 +53,8 @@ export const patiently =
     ).pipe(Effect.catchTags({ SqlError: refused, SchemaError: Effect.die, NoSuchElementError: Effect.die }))
 
 /** For a transaction that must not be repeated blindly: not even begun while the database is known to be away, and bounded to 5 s. */
-export const once = <A, E, R>(transaction: Effect.Effect<A, E | SqlError, R>) => watched(hungAfter, transaction, (attempt) => attempt)
+export const once = <A, E, R>(transaction: Effect.Effect<A, E | SqlError, R>) =>
+  watched(hungAfter, transaction, (attempt) => attempt)
 
 const limitOf = (patience: Duration.Input, mayTake: Duration.Input) =>
   Duration.max(hungAfter, Duration.max(Duration.fromInputUnsafe(patience), Duration.fromInputUnsafe(mayTake)))
@@ -75,6 +76,7 @@ const watched = Effect.fnUntraced(function* <A, E, R>(
     const why = new StoreUnavailable({ cause: "The database gave no answer in time" })
     return Effect.andThen(health.failed(started, why), Effect.fail(why))
   })
+  yield* Metric.update(StoreMetrics.activeQueries, 1)
   const answer = yield* within(limit, repeated(attempt, health), hung).pipe(
     Effect.onExit((exit) => measured(startedNanos, exit._tag === "Success"))
   )
@@ -96,6 +98,7 @@ const within = <A, E, R, E2>(limit: Duration.Duration, query: Effect.Effect<A, E
 
 const measured = Effect.fnUntraced(function* (startedNanos: bigint, succeeded: boolean) {
   const seconds = Number((yield* Clock.currentTimeNanos) - startedNanos) / 1e9
+  yield* Metric.update(StoreMetrics.activeQueries, -1)
   yield* Metric.update(StoreMetrics.queryDuration(succeeded ? succeededLabels : failedLabels), seconds)
 })
 

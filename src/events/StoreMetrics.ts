@@ -27,6 +27,11 @@ export const queryDuration = Instrument.histogram("db.client.operation.duration"
   description: "Time a query took, with its wait for a connection and its repetitions"
 })
 
+export const activeQueries = Instrument.upDownCounter("vatproof.db.queries.active", {
+  unit: "{query}",
+  description: "Queries that wait for a connection or for their answer; more than there are connections means that some wait"
+})()
+
 export const databaseAvailable = Instrument.gauge("vatproof.database.available", {
   unit: "{database}",
   description: "1 while the database answers this replica, 0 while requests are refused because it is away"

@@ -4,7 +4,7 @@
  */
 import { DateTime, Effect, MutableRef, Option } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { RepeatAnswer } from "#domain/RepeatAnswer.ts"
+import { RepeatAnswer, type Repetition } from "#domain/RepeatAnswer.ts"
 import { RequestContext } from "#domain/RequestContext.ts"
 import type { Validation } from "#domain/ValidateVatId.ts"
 import * as Errors from "#http/Errors.ts"
@@ -22,22 +22,17 @@ export const make = Effect.map(
       const key = request.headers["x-api-key"]
       const input = request.method === "GET" && key !== undefined ? plainPath.exec(request.url)?.[1] : undefined
       if (key === undefined || input === undefined) return app
-      return Effect.flatMap(Errors.respond(respondFromMemory(repeat(key, input))), (response) => (response === undefined ? app : Effect.succeed(response)))
+      return Effect.flatMap(repeat(key, input), (repetition) =>
+        Option.isNone(repetition) ? app : Errors.respond(respondWith(repetition.value))
+      )
     }
 )
 
-const respondFromMemory = Effect.fnUntraced(function* (repeated: ReturnType<RepeatAnswer["Service"]["repeat"]>) {
+const respondWith = Effect.fnUntraced(function* ({ outcome, usage, window }: Repetition) {
   const scope = yield* RequestScope
-  const found = yield* Effect.tapError(repeated, (failure) =>
-    Effect.sync(() => {
-      if (failure._tag === "RateLimitExceeded" && failure.window !== undefined) MutableRef.set(scope.window, failure.window)
-      if (failure._tag === "QuotaExceeded") MutableRef.set(scope.usage, { used: failure.used, limit: failure.limit })
-    })
-  )
-  if (Option.isNone(found)) return undefined
-  const { validation, window } = found.value
-  MutableRef.set(scope.usage, validation.usage)
+  MutableRef.set(scope.usage, usage)
   MutableRef.set(scope.window, window)
+  const validation = yield* Effect.fromResult(outcome)
   const { requestId } = yield* RequestContext
   return HttpServerResponse.text(bodyOf(validation, requestId, DateTime.formatIso(yield* DateTime.now)), jsonResponse)
 })

@@ -9,6 +9,7 @@ import { RequestContext, type ServedRequest } from "#domain/RequestContext.ts"
 import { nearLimit } from "#domain/Usage.ts"
 import * as AnswerFromMemory from "#http/AnswerFromMemory.ts"
 import * as Errors from "#http/Errors.ts"
+import * as RequestTelemetry from "#http/RequestTelemetry.ts"
 import { makeRequestScope, RequestScope, type CollectedHeaders } from "#http/RequestScope.ts"
 import { allowedMethods } from "#http/Routes.ts"
 
@@ -18,6 +19,7 @@ const usableRequestId = /^[\w.-]{1,128}$/u
 const make = Effect.gen(function* () {
   const random = yield* Randomness
   const fromMemory = yield* AnswerFromMemory.make
+  const watched = yield* RequestTelemetry.make
 
   return (app: Effect.Effect<HttpServerResponse.HttpServerResponse, unknown, HttpServerRequest.HttpServerRequest>) =>
     Effect.gen(function* () {
@@ -25,17 +27,19 @@ const make = Effect.gen(function* () {
       const correlationId = yield* random.uuidV7
       const given = request.headers["x-request-id"]
       const requestId = given !== undefined && usableRequestId.test(given) ? given : correlationId
-      const context: ServedRequest = { requestId, correlationId, traceId: null }
       const scope = makeRequestScope()
-      return yield* fromMemory(request, app).pipe(
-        Effect.catchCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : responseOf(cause))),
-        Effect.flatMap((response) =>
-          isForeignError(response) ? problemFor(response.status, request) : Effect.succeed(response)
-        ),
-        Effect.flatMap((response) => withHeaders(response, requestId, scope)),
-        Effect.provideService(RequestContext, context),
-        Effect.provideService(RequestScope, scope)
-      )
+      return yield* watched(request, scope, (traceId) => {
+        const context: ServedRequest = { requestId, correlationId, traceId }
+        return fromMemory(request, app).pipe(
+          Effect.catchCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : responseOf(cause))),
+          Effect.flatMap((response) =>
+            isForeignError(response) ? problemFor(response.status, request) : Effect.succeed(response)
+          ),
+          Effect.flatMap((response) => withHeaders(response, context, scope)),
+          Effect.provideService(RequestContext, context),
+          Effect.provideService(RequestScope, scope)
+        )
+      })
     })
 })
 
@@ -95,12 +99,13 @@ const isPage = (response: HttpServerResponse.HttpServerResponse) =>
 
 const withHeaders = Effect.fnUntraced(function* (
   response: HttpServerResponse.HttpServerResponse,
-  requestId: string,
+  { requestId, traceId }: ServedRequest,
   scope: CollectedHeaders
 ) {
   const usage = MutableRef.get(scope.usage)
   const window = MutableRef.get(scope.window)
   const headers: Record<string, string> = { "x-request-id": requestId, "x-content-type-options": "nosniff" }
+  if (traceId !== null) headers["x-trace-id"] = traceId
   // An answer is true for its moment: nobody but us may keep it, unless its endpoint says otherwise.
   if (response.headers["cache-control"] === undefined) headers["cache-control"] = "no-store"
   if (isPage(response) && response.headers["content-security-policy"] === undefined) {

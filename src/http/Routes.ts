@@ -56,10 +56,9 @@ const methodsByPath: ReadonlyArray<readonly [RegExp, ReadonlyArray<string>]> = [
   [patternOf(docsPath), ["GET"]]
 ]
 
-const templates: ReadonlyArray<readonly [RegExp, string]> = [...Object.keys(openApi.paths), documentPath, docsPath].map((path) => [
-  patternOf(path),
-  path
-])
+const templates: ReadonlyArray<readonly [RegExp, string]> = [...Object.keys(openApi.paths), documentPath, docsPath].map(
+  (path) => [patternOf(path), path]
+)
 
 /** The template of the route that a path belongs to, as OpenAPI writes it; null if there is none. */
 export const templateOf = (path: string): string | null => templates.find(([pattern]) => pattern.test(path))?.[1] ?? null

@@ -40,7 +40,8 @@ export const layer = HttpApiBuilder.group(
           )
         )
         MutableRef.set(usage, validation.usage)
-        rememberAnswer(validation)
+        // The cache knows more about a company than a confirmation, which has no names.
+        if (validation.confirmation === null) rememberAnswer(validation)
         const { requestId } = yield* RequestContext
         return HttpApiSchema.withHeaders({
           body: { ...bodyOf(validation, match_format ?? "words"), request_id: requestId, requested_at: requestedAt },

@@ -4,7 +4,7 @@
  * because VIES is down.
  */
 import { NodeHttpServer } from "@effect/platform-node"
-import { Context, Effect, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { HttpMiddleware, HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
 import { createServer } from "node:http"
 import { Readiness } from "#infra/Readiness.ts"
@@ -14,10 +14,9 @@ export interface AdminServerOptions {
   readonly host: string
   /** 0 takes any free one. */
   readonly port: number
+  /** How many ports from `port` on may be tried: processes that share one service port have one of their own each. */
+  readonly ports: number
 }
-
-/** Where the admin server listens, `http://127.0.0.1:9464`; null where there is none. */
-export class AdminAddress extends Context.Service<AdminAddress, { readonly url: string | null }>()("vatproof/infra/AdminAddress") {}
 
 /** A client that sends a request slower than this is cut off. */
 const requestTimeoutMs = 10_000
@@ -44,17 +43,31 @@ const ready = HttpRouter.add(
   })
 )
 
-const address = Layer.effect(
-  AdminAddress,
-  Effect.map(HttpServer.HttpServer, (server) => ({ url: HttpServer.formatAddress(server.address) }))
+const announced = Layer.effectDiscard(
+  Effect.flatMap(HttpServer.HttpServer, (server) =>
+    Effect.logInfo(`Metrics, /livez and /readyz are on ${HttpServer.formatAddress(server.address)}`)
+  )
 )
 
-export const layer = ({ host, port }: AdminServerOptions) =>
-  HttpRouter.serve(Layer.mergeAll(metrics, live, ready), { disableLogger: true, disableListenLog: true }).pipe(
-    Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
-    Layer.provideMerge(address),
-    Layer.provide(NodeHttpServer.layer(() => createServer({ requestTimeout: requestTimeoutMs }), { host, port, gracefulShutdownTimeout: "1 second" }))
+/** `exclusive`, because a port that several processes share would answer with the metrics of any of them. */
+const listener = ({ host, port, ports }: AdminServerOptions): ReturnType<typeof listenerAt> =>
+  listenerAt(host, port).pipe(
+    Layer.catchTag("ServeError", (error) =>
+      ports > 1 && port > 0 ? listener({ host, port: port + 1, ports: ports - 1 }) : Layer.effectContext(Effect.fail(error))
+    )
   )
 
-/** Where the settings want none. */
-export const layerNone = Layer.succeed(AdminAddress, { url: null })
+const listenerAt = (host: string, port: number) =>
+  NodeHttpServer.layer(() => createServer({ requestTimeout: requestTimeoutMs }), {
+    host,
+    port,
+    exclusive: true,
+    gracefulShutdownTimeout: "1 second"
+  })
+
+export const layer = (options: AdminServerOptions) =>
+  HttpRouter.serve(Layer.mergeAll(metrics, live, ready), { disableLogger: true, disableListenLog: true }).pipe(
+    Layer.merge(announced),
+    Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
+    Layer.provide(listener(options))
+  )

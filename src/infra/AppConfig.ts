@@ -18,6 +18,8 @@ import {
 import { ConfirmationCountries } from "#domain/Confirmation.ts"
 import type { PlanLimits } from "#domain/Plan.ts"
 import { parseGerman, type VatId } from "#domain/VatId.ts"
+import { logSettings } from "#infra/telemetry/Logs.ts"
+import { telemetrySettings } from "#infra/telemetry/TelemetrySettings.ts"
 import { secretFiles } from "#infra/SecretFiles.ts"
 
 const Count = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
@@ -92,6 +94,11 @@ const plan = (name: string, limits: PlanLimits): Config.Config<PlanLimits> =>
 const settings = Config.all({
   host: Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1")),
   port: Config.Port("PORT").pipe(Config.withDefault(8080)),
+  adminHost: Config.NonEmptyString("ADMIN_HOST").pipe(Config.withDefault("127.0.0.1")),
+  /** 0: none. */
+  adminPort: Config.schema(Count.check(Schema.isBetween({ minimum: 0, maximum: 65_535 })), "ADMIN_PORT").pipe(Config.option),
+  logs: logSettings,
+  telemetry: telemetrySettings,
   shutdownDelay: duration("SHUTDOWN_DELAY", Duration.zero),
   shutdownGrace: duration("SHUTDOWN_GRACE", Duration.seconds(4)),
   databaseUrl: Config.schema(Schema.Redacted(PostgresUrl), "DATABASE_URL").pipe(Config.option),

@@ -1,7 +1,8 @@
 /** The connections to Postgres: one pool for the service, restricted to the service's role where the server has it. */
 import { PgClient } from "@effect/sql-pg"
-import { Effect, Layer, type Redacted, Schema } from "effect"
+import { Effect, Layer, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
+import * as PoolMetrics from "#infra/PoolMetrics.ts"
 
 export interface PostgresOptions {
   readonly url: Redacted.Redacted
@@ -29,15 +30,29 @@ export const layer = (options: PostgresOptions) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const restricted = yield* isMemberOfServiceRole(undefined)
-      return PgClient.layer({
+      const client = PgClient.layer({
         url: options.url,
+        ...addressOf(options.url),
         maxConnections: options.maxConnections,
         applicationName: "vatproof",
         connectTimeout: "5 seconds",
         startupParameters: restricted ? { ...sessionLimits, role: serviceRole } : sessionLimits
       })
+      return Layer.merge(client, PoolMetrics.layer({ ...addressOf(options.url), maxConnections: options.maxConnections }))
     })
   ).pipe(Layer.provide(layerAdministrator({ ...options, maxConnections: 1 })))
+
+/** What the URL says anyway, for the spans of statements, which would otherwise name a server on localhost. */
+const addressOf = (url: Redacted.Redacted) => {
+  const { hostname, pathname, port, searchParams } = new URL(Redacted.value(url))
+  if (hostname === "" || hostname.includes(",") || searchParams.has("host")) return {}
+  const database = decodeURIComponent(pathname.slice(1))
+  return {
+    host: hostname.replace(/^\[|\]$/gu, ""),
+    port: port === "" ? 5432 : Number(port),
+    ...(database === "" ? {} : { database })
+  }
+}
 
 const isMemberOfServiceRole = Effect.fnUntraced(function* (_: undefined) {
   const sql = yield* SqlClient.SqlClient

@@ -1,5 +1,5 @@
 /** What the official sources are measured by. */
-import { Clock, Effect, Exit, Metric, Option } from "effect"
+import { Clock, Effect, Exit, Metric, Option, type Tracer } from "effect"
 import * as Instrument from "#domain/Instrument.ts"
 import type { SourceState } from "#domain/Sources.ts"
 import type { SourceFailure, SourceName } from "#domain/Verdict.ts"
@@ -45,7 +45,7 @@ export const noteState = (source: SourceName, state: SourceState) =>
     Metric.update(breakerOpen({ "vatproof.source": source }), state === "unavailable" ? 1 : 0)
   )
 
-/** Measures an exchange and tells the current span where it went and what came back; its path, which names a VAT ID, stays out. */
+/** Measures an exchange and tells the attempt's span where it went and what came back; its path, which names a VAT ID, stays out. */
 export const measured = <A>(method: string, baseUrl: string, statusOf: (exchange: A) => number) => {
   const { hostname, port, protocol } = new URL(baseUrl)
   const server = { "http.request.method": method, "server.address": hostname }
@@ -65,12 +65,18 @@ export const measured = <A>(method: string, baseUrl: string, statusOf: (exchange
             ...(errorType === undefined ? {} : { "error.type": errorType })
           }
           yield* Metric.update(requestDuration(labels), seconds)
-          yield* Effect.annotateCurrentSpan({
-            ...server,
-            "server.port": serverPort,
-            ...(status === null ? {} : { "http.response.status_code": status })
-          })
+          const span = clientOf(yield* Effect.option(Effect.currentSpan))
+          for (const [name, value] of Object.entries(server)) span?.attribute(name, value)
+          span?.attribute("server.port", serverPort)
+          if (status !== null) span?.attribute("http.response.status_code", status)
         })
       )
     )
+}
+
+/** The nearest span of an attempt: functions in between have spans of their own. */
+const clientOf = (current: Option.Option<Tracer.AnySpan>): Tracer.Span | undefined => {
+  const span = Option.getOrUndefined(current)
+  if (span?._tag !== "Span") return undefined
+  return span.kind === "client" ? span : clientOf(span.parent)
 }

@@ -4,7 +4,7 @@ import { Arbitrary, Context, Effect, Exit, Layer, Option, Queue, Schema } from "
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Randomness } from "#domain/Randomness.ts"
-import type { AppendCommand } from "#events/Append.ts"
+import type { AppendCommand, Appended } from "#events/Append.ts"
 import { EventStore } from "#events/EventStore.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 

@@ -103,4 +103,23 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
       assert.deepStrictEqual(yield* left, ["place 1", "window 1"])
     })
   )
+
+  it.effect("forgets verification tokens long after they expired", () =>
+    Effect.gen(function* () {
+      const account = "0192f0c0-0000-7000-8000-000000000001"
+      yield* MigratedDatabase.execute(
+        `INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES ('${account}', 'free', now())`
+      )
+      yield* MigratedDatabase.execute(`INSERT INTO vatproof.contacts (account_id) VALUES ('${account}')`)
+      yield* MigratedDatabase.execute(`INSERT INTO vatproof.verification_tokens (token_sha256, account_id, issued_at)
+        SELECT sha256(days::text::bytea), '${account}', now() - days * interval '1 day' FROM unnest(ARRAY[0, 2, 89, 91]) AS days`)
+      const left = names(
+        "SELECT (now()::date - issued_at::date)::text AS name FROM vatproof.verification_tokens ORDER BY issued_at DESC"
+      )
+      yield* Effect.scoped(
+        Effect.andThen(Layer.build(Layer.fresh(Maintenance.layer)), untilSwept(Effect.map(left, ({ length }) => length === 3)))
+      )
+      assert.deepStrictEqual(yield* left, ["0", "2", "89"])
+    })
+  )
 })

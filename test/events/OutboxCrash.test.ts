@@ -4,12 +4,13 @@ import { SqlClient } from "effect/sql"
 import { Randomness } from "#domain/Randomness.ts"
 import * as RandomnessLayer from "#infra/Randomness.ts"
 import * as MailServer from "#test/support/MailServer.ts"
-import { token, until } from "#test/support/OutboxReplica.ts"
+import * as OutboxReplica from "#test/support/OutboxReplica.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
 const ground = Layer.mergeAll(RunningService.layerGround, MailServer.layer(), RandomnessLayer.layer)
 
-const replica = Effect.flatMap(MailServer.MailServer, ({ url }) =>
+/** A service in a process of its own. */
+const victim = Effect.flatMap(MailServer.MailServer, ({ url }) =>
   RunningService.spawn({ SMTP_URL: Redacted.value(url), MAIL_FROM: "no-reply@vat.example" })
 )
 
@@ -23,7 +24,7 @@ const signUp = Effect.fnUntraced(function* (name: string) {
     yield* sql`INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES (${accountId}, 'free', now())`
     yield* sql`INSERT INTO vatproof.contacts (account_id, email, email_key) VALUES (${accountId}, ${email}, ${email})`
     yield* sql`INSERT INTO vatproof.outbox (mail_id, account_id, email, token, expires_at)
-      VALUES (${mailId}, ${accountId}, ${email}, ${Redacted.value(token)}, now() + interval '24 hours')`
+      VALUES (${mailId}, ${accountId}, ${email}, ${Redacted.value(OutboxReplica.token)}, now() + interval '24 hours')`
   }).pipe(sql.withTransaction)
   return accountId
 })
@@ -45,16 +46,17 @@ layer(ground, { excludeTestServices: true })("Outbox of a process that is killed
     Effect.gen(function* () {
       const { next } = yield* MailServer.MailServer
       const hold = yield* MailServer.hold
-      const first = yield* replica
+      const { ended, output, signal } = yield* victim
       yield* next({ at: "recipient", hold })
       const accountId = yield* signUp("early")
       yield* Deferred.await(hold.reached)
-      yield* first.signal("SIGKILL")
-      yield* first.ended
-      yield* replica
+      yield* signal("SIGKILL")
+      yield* ended
+      yield* OutboxReplica.make()
       yield* leaseEnds(accountId)
-      yield* until(accountId, "sent")
+      yield* OutboxReplica.until(accountId, "sent")
       assert.strictEqual(yield* countFor("early"), 1)
+      assert.notInclude(yield* output, "example.com")
     })
   )
 
@@ -62,21 +64,20 @@ layer(ground, { excludeTestServices: true })("Outbox of a process that is killed
     Effect.gen(function* () {
       const { next } = yield* MailServer.MailServer
       const hold = yield* MailServer.hold
-      const first = yield* replica
+      const { ended, output, signal } = yield* victim
       yield* next({ at: "end", hold })
       const accountId = yield* signUp("late")
       yield* Deferred.await(hold.reached)
-      yield* first.signal("SIGKILL")
-      yield* first.ended
+      yield* signal("SIGKILL")
+      yield* ended
       yield* Deferred.succeed(hold.go, undefined)
-      const second = yield* replica
+      const { signUp: signUpHere } = yield* OutboxReplica.make()
       yield* leaseEnds(accountId)
-      const row = yield* until(accountId, "sent", "unknown")
+      const row = yield* OutboxReplica.until(accountId, "sent", "unknown")
       assert.deepStrictEqual([row.state, row.email, row.token], ["unknown", null, null])
-      const other = yield* signUp("thereafter")
-      yield* until(other, "sent")
+      yield* OutboxReplica.until(yield* signUpHere("thereafter"), "sent")
       assert.strictEqual(yield* countFor("late"), 1)
-      assert.notInclude(yield* second.output, "example.com")
+      assert.notInclude(yield* output, "example.com")
     })
   )
 })

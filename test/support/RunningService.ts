@@ -47,7 +47,8 @@ const generous: Settings = {
   LOGIN_FAILURES_PER_15_MIN: "100000",
   JWT_SECRET: "a secret that every replica of a test has",
   BZST_REQUESTER_VAT_ID: "DE123456789",
-  TRUST_PROXY: "1"
+  TRUST_PROXY: "1",
+  ADMIN_PORT: "0"
 }
 
 /** The limits as the service has them when nobody sets them. */

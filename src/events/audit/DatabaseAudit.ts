@@ -133,7 +133,11 @@ const tilesOf = (from: number, to: number, signed: number) => {
 }
 
 /** The leaves in a tile of positions `from` on; where it ends too early, unknown ones up to its end or `to`. */
-const leavesOf = (tile: Uint8Array, { from, to }: { readonly from: number; readonly to: number }, findings: Findings.Findings) => {
+const leavesOf = (
+  tile: Uint8Array,
+  { from, to }: { readonly from: number; readonly to: number },
+  findings: Findings.Findings
+) => {
   const known = hashesIn(tile)
   const missing = Math.min(tileWidth, to - from) - known.length
   if (missing > 0) findings.add(from + known.length, "the stored tree has no leaf for it")

@@ -2,7 +2,7 @@
  * A whole event on one line of canonical JSON (RFC 8785), data and metadata included: what auditors get. From it anybody can compute the
  * event's leaf (EventLeaf.ts): SHA-256 over the canonical form of `data` and of `metadata` takes their place.
  */
-import { Result, Schema } from "effect"
+import { Option, Result, Schema } from "effect"
 import * as CanonicalJson from "#events/log/CanonicalJson.ts"
 import { StoredEvent } from "#events/StoredEvent.ts"
 
@@ -28,6 +28,11 @@ const Line = Schema.Struct({
   metadata: Schema.Unknown
 })
 const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Line))
+
+const readJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
+
+/** The data of an event; null if it is no JSON, which no event of ours is. */
+export const readData = ({ data }: StoredEvent): unknown => Option.getOrNull(readJson(data))
 
 /** Reads a line back. Only the exact text that `format` writes is accepted, so that nothing in it can be changed unnoticed. */
 export const parse = (line: string): Result.Result<StoredEvent, MalformedLine> =>

@@ -17,6 +17,16 @@ const patience = "3 seconds"
 const decodeVerified = Catalogue.decoder(VatIdVerified)
 const decodeIssued = Catalogue.decoder(ReceiptIssued)
 
+const answerOfVerdict = (data: string) => Effect.map(decodeVerified(data), ({ answer }) => answer)
+
+/** A confirmation has no names of its own: the ones that VIES had disclosed before stay known. */
+const answerOfReceipt = (data: string) =>
+  Effect.map(decodeIssued(data), ({ answer, receipt: { result } }) => ({
+    ...answer,
+    company_name: answer.company_name ?? (result.official_name || null),
+    company_address: answer.company_address ?? (result.official_address || null)
+  }))
+
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
@@ -39,7 +49,7 @@ const make = Effect.gen(function* () {
   const newest = Effect.fn("AnswerCache.newest")(function* (vatId: VatId) {
     const row = yield* find(latestKey(vatId))
     if (row === undefined) return Option.none<StoredAnswer>()
-    const { answer } = yield* row.type === ReceiptIssued.type ? decodeIssued(row.data) : decodeVerified(row.data)
+    const answer = yield* row.type === ReceiptIssued.type ? answerOfReceipt(row.data) : answerOfVerdict(row.data)
     return answer === null ? Option.none<StoredAnswer>() : Option.some({ position: Number(row.position), answer })
   })
 

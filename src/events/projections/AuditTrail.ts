@@ -59,12 +59,15 @@ const make = Effect.gen(function* () {
       })
     )
 
-  const prove = Effect.fn("AuditTrail.prove")(function* (reader: ProofReader, subject: ProofSubject) {
-    const found = yield* find(reader, subject)
-    const { position } = found
-    if (reader._tag === "Auditor") yield* record(reader.auditor, { what: "proof", position })
-    return { position, line: EventLine.format(found), proof: yield* proofs.prove(found, yield* covering(position)) }
-  })
+  const prove = Effect.fn("AuditTrail.prove")(
+    function* (reader: ProofReader, subject: ProofSubject) {
+      const found = yield* find(reader, subject)
+      const { position } = found
+      if (reader._tag === "Auditor") yield* record(reader.auditor, { what: "proof", position })
+      return { position, line: EventLine.format(found), proof: yield* proofs.prove(found, yield* covering(position)) }
+    },
+    Effect.catchTag("EventAltered", Effect.die)
+  )
 
   const checkpoint = Effect.flatMap(
     proofs.newest,

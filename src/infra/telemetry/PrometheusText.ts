@@ -21,8 +21,13 @@ const suffixesOf = ({ attributes, id, state, type }: Metric.Metric.Snapshot): st
   return type === "Counter" && state.incremental ? `${named}.total` : named
 }
 
-/** The text of this moment. */
+/** The text of this moment. What goes up and down is a gauge there, whatever it is made of. */
 export const make = Effect.gen(function* () {
-  const suffixes = new Map((yield* Metric.snapshot).map((series) => [series.id, suffixesOf(series)]))
-  return yield* PrometheusMetrics.format({ metricNameMapper: (id) => `${id}${suffixes.get(id) ?? ""}` })
+  const snapshot = yield* Metric.snapshot
+  const suffixes = new Map(snapshot.map((series) => [series.id, suffixesOf(series)]))
+  const upDown = new Set(snapshot.flatMap((series) => (series.type === "Counter" && !series.state.incremental ? [nameOf(series.id)] : [])))
+  const text = yield* PrometheusMetrics.format({ metricNameMapper: (id) => `${id}${suffixes.get(id) ?? ""}` })
+  return text.replace(/^# TYPE (\w+) counter$/gmu, (line, name) => (upDown.has(name) ? `# TYPE ${name} gauge` : line))
 })
+
+const nameOf = (id: string) => id.replace(/\W+/gu, "_")

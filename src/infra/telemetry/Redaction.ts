@@ -36,8 +36,8 @@ const rules: ReadonlyArray<Rule> = [
   [/\b(bearer|basic)\s+[\w.~+/=-]+/giu, "$1 [secret]"],
   [/([a-z][a-z0-9+.-]*:\/\/)[^\s/@]+@/giu, "$1[secret]@"],
   [/\b[0-9a-f]{64}\b/giu, "[hash]"],
-  // A path or query of our own interface, or of a source's, holds whatever the caller typed.
-  [/(\/v1\/(?:validate|receipts|keys|auth\/verify[\w-]*)\/)[^\s"'<>]+/gu, "$1[redacted]"],
+  // A path or query of our own interface, or of a source's, holds whatever the caller typed; a template does not.
+  [/(\/v1\/(?:validate|receipts|keys|auth\/verify[\w-]*)\/)(?!\{)[^\s"'<>]+/gu, "$1[redacted]"],
   [/(\/ms\/\w\w\/vat\/)[^\s"'<>]+/gu, "$1[redacted]"],
   [/([?&](?:[\w.-]+)=)[^\s&"'<>]*/gu, "$1[redacted]"],
   [/\b(password|passwd|secret|token|authorization|cookie|api[_-]?key)(["']?\s*[=:]\s*["']?)[^\s"',;}]+/giu, "$1$2[redacted]"],

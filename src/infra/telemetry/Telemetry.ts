@@ -2,6 +2,7 @@
  * What the service tells about itself to an OpenTelemetry collector. Without an endpoint in the settings nothing of it is even loaded, and
  * the tracer stays Effect's own, whose spans go nowhere.
  */
+import { randomUUID } from "node:crypto"
 import { Effect, Layer, Option } from "effect"
 import type { PipelineOptions } from "#infra/telemetry/OtlpPipeline.ts"
 import type { TelemetrySettings } from "#infra/telemetry/TelemetrySettings.ts"
@@ -10,11 +11,11 @@ export const isOn = ({ logs, metrics, traces }: TelemetrySettings): boolean =>
   Option.isSome(traces) || Option.isSome(metrics) || Option.isSome(logs)
 
 /** Must be provided last, so that it is there before everything it watches and ends after it. */
-export const layer = (settings: TelemetrySettings, options: PipelineOptions): Layer.Layer<never> =>
+export const layer = (settings: TelemetrySettings, options: Omit<PipelineOptions, "instanceId">): Layer.Layer<never> =>
   isOn(settings)
     ? Layer.unwrap(
         Effect.promise(() => import("#infra/telemetry/OtlpPipeline.ts")).pipe(
-          Effect.map((pipeline) => Layer.effectDiscard(Effect.void).pipe(Layer.provideMerge(pipeline.layer(settings, options))))
+          Effect.map((pipeline) => Layer.effectDiscard(Effect.void).pipe(Layer.provideMerge(pipeline.layer(settings, { ...options, instanceId: randomUUID() }))))
         )
       )
     : Layer.empty

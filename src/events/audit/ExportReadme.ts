@@ -1,0 +1,74 @@
+/** The file that tells people what is in an export and how to check it, in German and English. */
+import { exportTables } from "#events/audit/ExportTable.ts"
+import type { ExportManifest } from "#events/audit/ExportManifest.ts"
+import { doctypeFile, indexFile } from "#events/audit/MediaDescription.ts"
+
+/** Names of the files in an export. */
+export const exportFiles = {
+  readme: "README.txt",
+  manifest: "manifest.json",
+  events: "events.ndjson",
+  leaves: "leaves.txt",
+  checkpoint: "checkpoint",
+  verifier: "verifier-key.txt",
+  receipts: "receipts",
+  proofs: "proofs"
+} as const
+
+const listOf = (lines: ReadonlyArray<readonly [string, string]>) =>
+  lines.map(([file, what]) => `  ${file.padEnd(24)} ${what}`).join("\n")
+
+const german = (manifest: ExportManifest) => `EXPORT DES PRÜFPROTOKOLLS ${manifest.log}
+
+Positionen ${manifest.from} bis ${manifest.to - 1} (${manifest.to - manifest.from} Ereignisse) von ${manifest.size} signierten.
+Erstellt ${manifest.exported_at}.
+
+${listOf([
+  [indexFile, "Beschreibung der Tabellen für die Datenträgerüberlassung (GoBD)"],
+  [doctypeFile, "Dokumenttyp dazu"],
+  ...exportTables.map(({ description, file }) => [file, description] as const),
+  [exportFiles.events, "alle Ereignisse vollständig, je Zeile eines (JSON nach RFC 8785)"],
+  [`${exportFiles.receipts}/*.json`, "jeder Beleg als Ereignis, wie in events.ndjson"],
+  [`${exportFiles.proofs}/*.tlog-proof`, "der Nachweis zu jedem Beleg, für sich allein prüfbar"],
+  [exportFiles.checkpoint, "der signierte Stand des Protokolls"],
+  [exportFiles.leaves, "je Zeile Position und Prüfsumme (Blatt des Hash-Baums)"],
+  [exportFiles.manifest, "Umfang, und die Prüfsummen der nicht exportierten Positionen"],
+  [exportFiles.verifier, "der öffentliche Schlüssel; verlassen Sie sich nur auf einen, den Sie auch anderswoher kennen"]
+])}
+
+PRÜFEN: npm run vatproof -- audit verify --export <Ordner> --key <öffentlicher Schlüssel>
+rechnet alles nach und nennt die Position jedes Eintrags, der nicht der signierte ist.
+
+Was das beweist: Kein Ereignis im Umfang dieses Exports wurde nach der Signatur geändert, entfernt, eingefügt oder vertauscht.
+Was es nicht beweist: dass die Angaben der Quellen richtig sind.
+`
+
+const english = (manifest: ExportManifest) => `EXPORT OF THE AUDIT LOG ${manifest.log}
+
+Positions ${manifest.from} to ${manifest.to - 1} (${manifest.to - manifest.from} events) of ${manifest.size} signed ones.
+Made ${manifest.exported_at}.
+
+${listOf([
+  [indexFile, "describes the tables to the tax authorities' programs (GoBD)"],
+  [doctypeFile, "its document type"],
+  ["*.csv", "the tables: all events, simple validations, qualified confirmations"],
+  [exportFiles.events, "all events, whole, one a line (JSON as RFC 8785 writes it)"],
+  [`${exportFiles.receipts}/*.json`, "each receipt as its event, as in events.ndjson"],
+  [`${exportFiles.proofs}/*.tlog-proof`, "the proof of each receipt, which stands alone (c2sp.org/tlog-proof)"],
+  [exportFiles.checkpoint, "the signed state of the log (c2sp.org/tlog-checkpoint)"],
+  [exportFiles.leaves, "position and leaf hash (RFC 6962), one a line"],
+  [exportFiles.manifest, "the extent, and the hashes of the positions that are not exported"],
+  [exportFiles.verifier, "the public key; trust it only if you know it from elsewhere too"]
+])}
+
+CHECK IT: npm run vatproof -- audit verify --export <folder> --key <public key>
+computes everything again and names the position of each entry that is not the signed one.
+
+A leaf is SHA-256(0x00 || text), where text is the event as canonical JSON without data and metadata, but with data_sha256 and
+metadata_sha256 in their places: the SHA-256 of their canonical JSON.
+
+What this proves: no event in the extent of this export was changed, removed, inserted or swapped after it was signed.
+What it does not prove: that what the sources said is right.
+`
+
+export const readmeOf = (manifest: ExportManifest): string => `${german(manifest)}\n\n${english(manifest)}`

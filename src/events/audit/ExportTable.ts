@@ -1,0 +1,163 @@
+/**
+ * The tables of an export: what an auditor's program imports as CSV. Their names and descriptions are German, because German tax auditors
+ * read them (GoBD, data media exchange). Every cell comes from an event, so a table can be made again from the events and compared.
+ */
+import { Predicate } from "effect"
+import type { StoredEvent } from "#events/StoredEvent.ts"
+
+/** An event with its data read. */
+export interface ExportedEvent {
+  readonly event: StoredEvent
+  readonly data: unknown
+}
+
+/** Text is quoted, numbers are whole, dates are YYYY-MM-DD. */
+export interface ExportColumn {
+  readonly name: string
+  readonly description: string
+  readonly kind: "text" | "number" | "date"
+  readonly cell: (row: ExportedEvent) => string | number | null
+}
+
+/** `types` are the events that become rows; null means all. The first column, the position, is the key of each table. */
+export interface ExportTable {
+  readonly file: string
+  readonly name: string
+  readonly description: string
+  readonly types: ReadonlyArray<string> | null
+  readonly columns: ReadonlyArray<ExportColumn>
+}
+
+export const delimiter = ";"
+export const encapsulator = '"'
+export const lineEnd = "\r\n"
+
+/** The first line: the names of the columns. */
+export const headerOf = ({ columns }: ExportTable): string => columns.map(({ name }) => quoted(name)).join(delimiter)
+
+/** The row of an event, or null if it has none in this table. */
+export const rowOf = ({ columns, types }: ExportTable, row: ExportedEvent): string | null =>
+  types !== null && !types.includes(row.event.type)
+    ? null
+    : columns
+        .map(({ cell, kind }) => {
+          const value = cell(row)
+          if (value === null) return ""
+          return kind === "text" ? quoted(String(value)) : String(value)
+        })
+        .join(delimiter)
+
+/** A line break or another control character would end the row in some programs. */
+const quoted = (text: string) =>
+  encapsulator + text.replace(/\p{Cc}+/gu, " ").replaceAll(encapsulator, encapsulator + encapsulator) + encapsulator
+
+/** What stands at a path in the data, as text; null if nothing does. */
+const at =
+  (...path: ReadonlyArray<string>) =>
+  ({ data }: ExportedEvent): string | null => {
+    const value = path.reduce<unknown>((inner, key) => (Predicate.hasProperty(inner, key) ? inner[key] : null), data)
+    return typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : null
+  }
+
+const text = (name: string, description: string, cell: ExportColumn["cell"]): ExportColumn => ({
+  name,
+  description,
+  kind: "text",
+  cell
+})
+const number = (name: string, description: string, cell: ExportColumn["cell"]): ExportColumn => ({
+  name,
+  description,
+  kind: "number",
+  cell
+})
+
+const position = number("position", "Fortlaufende, lückenlose Nummer des Ereignisses ab 0", ({ event }) => event.position)
+const recorded: ReadonlyArray<ExportColumn> = [
+  {
+    name: "recorded_on",
+    description: "Tag der Speicherung (UTC)",
+    kind: "date",
+    cell: ({ event }) => event.recorded_at.slice(0, 10)
+  },
+  text("recorded_at", "Zeitpunkt der Speicherung (UTC, ISO 8601)", ({ event }) => event.recorded_at)
+]
+const units = number("units", "Berechnete Einheiten", ({ event }) => event.units)
+const stream = text("stream_id", "Worum es geht: Konto, API-Schlüssel, Beleg, Quelle, Prüfer", ({ event }) => event.stream_id)
+
+const events: ExportTable = {
+  file: "events.csv",
+  name: "Ereignisse",
+  description: "Alle gespeicherten Vorgänge in der Reihenfolge ihrer Speicherung",
+  types: null,
+  columns: [
+    position,
+    ...recorded,
+    text("occurred_at", "Zeitpunkt des Vorgangs (UTC, ISO 8601)", ({ event }) => event.occurred_at),
+    text("type", "Art des Vorgangs", ({ event }) => event.type),
+    stream,
+    number("version", "Fortlaufende Nummer innerhalb von stream_id, ab 1", ({ event }) => event.version),
+    text("event_id", "Kennung des Ereignisses", ({ event }) => event.event_id),
+    text("correlation_id", "Kennung der Anfrage, die den Vorgang ausgelöst hat", ({ event }) => event.correlation_id),
+    text("meter_id", "Zähler, der belastet wurde", ({ event }) => event.meter_id),
+    units,
+    text("data", "Inhalt des Ereignisses (JSON)", ({ event }) => event.data),
+    text("metadata", "Angaben zur Anfrage (JSON)", ({ event }) => event.metadata)
+  ]
+}
+
+const verifications: ExportTable = {
+  file: "verifications.csv",
+  name: "Einfache Bestätigungsanfragen",
+  description: "Prüfungen von USt-IdNrn. mit Antwort der Quelle, oder der Vermerk, dass keine Quelle antworten konnte",
+  types: ["VatIdVerified", "VatIdVerificationFailed"],
+  columns: [
+    position,
+    ...recorded,
+    text("vat_id", "Geprüfte USt-IdNr.", at("vat_id")),
+    text("outcome", "answered: beantwortet; unavailable: keine Quelle erreichbar", ({ event }) =>
+      event.type === "VatIdVerified" ? "answered" : "unavailable"
+    ),
+    text("valid", "true: gültig; false: ungültig; leer: keine Antwort", at("valid")),
+    text("source", "Quelle der Antwort: vies oder bzst", at("source")),
+    text("served", "live: eben abgefragt; cache oder stale: frühere Antwort", at("served")),
+    text("answered_at", "Zeitpunkt der Antwort laut Quelle (UTC)", at("answered_at")),
+    text("requester_vat_id", "USt-IdNr. des Anfragenden, falls angegeben", at("requester_vat_id")),
+    stream,
+    units
+  ]
+}
+
+const receipts: ExportTable = {
+  file: "receipts.csv",
+  name: "Qualifizierte Bestätigungsanfragen",
+  description: "Belege über qualifizierte Bestätigungen nach § 18e UStG, mit der Antwort des Bundeszentralamts für Steuern",
+  types: ["ReceiptIssued"],
+  columns: [
+    position,
+    ...recorded,
+    text("receipt_id", "Belegnummer", at("receipt", "receipt_id")),
+    text("issued_at", "Ausstellung des Belegs (UTC)", at("receipt", "issued_at")),
+    text("target_vat_id", "Angefragte USt-IdNr.", at("receipt", "target_vat_id")),
+    text("requester_vat_id", "USt-IdNr. des Anfragenden", at("receipt", "requester_vat_id")),
+    text("company_name", "Angefragter Name", at("receipt", "input", "company_name")),
+    text("company_street", "Angefragte Straße", at("receipt", "input", "company_street")),
+    text("company_zip", "Angefragte Postleitzahl", at("receipt", "input", "company_zip")),
+    text("company_city", "Angefragter Ort", at("receipt", "input", "company_city")),
+    text("valid", "true: gültig; false: ungültig", at("receipt", "result", "valid")),
+    text("name_match", "Name: match, mismatch, not_queried oder not_provided", at("receipt", "result", "name_match")),
+    text("street_match", "Straße, wie name_match", at("receipt", "result", "street_match")),
+    text("zip_match", "Postleitzahl, wie name_match", at("receipt", "result", "zip_match")),
+    text("city_match", "Ort, wie name_match", at("receipt", "result", "city_match")),
+    text("official_name", "Eingetragener Name, soweit bekannt", at("receipt", "result", "official_name")),
+    text("official_address", "Eingetragene Anschrift, soweit bekannt", at("receipt", "result", "official_address")),
+    text("bzst_request_id", "Kennung der Anfrage beim Bundeszentralamt", at("receipt", "bzst_request_id")),
+    text("bzst_status", "Status laut Bundeszentralamt", at("answer", "code")),
+    text("bzst_answered_at", "Zeitpunkt der Antwort laut Bundeszentralamt (UTC)", at("answer", "answered_at")),
+    text("bzst_response_sha256", "SHA-256 der Antwort, wie sie eingegangen ist", at("answer", "evidence", "response_sha256")),
+    text("account_id", "Konto", at("account_id")),
+    text("key_id", "API-Schlüssel", at("key_id"))
+  ]
+}
+
+export const exportTables: ReadonlyArray<ExportTable> = [events, verifications, receipts]

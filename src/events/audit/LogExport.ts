@@ -1,0 +1,182 @@
+/** Writes a range of the log into a folder, for auditors who want files: as tables, as lines, and with all that proves it. */
+import { DateTime, Effect, FileSystem, Option, Path, Result, Schema, Stream } from "effect"
+import { Hex } from "effect/encoding"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { ReceiptIssued } from "#domain/Receipt.ts"
+import { logId } from "#events/Append.ts"
+import * as AuditReads from "#events/audit/AuditReads.ts"
+import { encodeHashes, type ExportManifest, format, otherNodes } from "#events/audit/ExportManifest.ts"
+import { exportFiles, readmeOf } from "#events/audit/ExportReadme.ts"
+import { exportTables, headerOf, lineEnd, rowOf } from "#events/audit/ExportTable.ts"
+import { doctype, doctypeFile, indexFile, mediaDescription, supplierOf } from "#events/audit/MediaDescription.ts"
+import * as EventProofs from "#events/EventProofs.ts"
+import * as EventLine from "#events/log/EventLine.ts"
+import { LogCrypto } from "#events/log/LogCrypto.ts"
+import { leafHash } from "#events/log/MerkleTree.ts"
+import { leafOf } from "#events/log/StoredLeaf.ts"
+import * as StoreAccess from "#events/StoreAccess.ts"
+import type { StoredEvent } from "#events/StoredEvent.ts"
+import { TreeStore } from "#events/TreeStore.ts"
+
+/** Nothing was exported, and why. */
+export class ExportRefused extends Schema.TaggedError<ExportRefused>()("ExportRefused", { message: Schema.String }) {}
+
+/** Events recorded from `from` on and before `to`; null has no bound. `verifierKey` is written down if it is known. */
+export interface LogExportOptions {
+  readonly directory: string
+  readonly from: DateTime.Utc | null
+  readonly to: DateTime.Utc | null
+  readonly supplier: string
+  readonly location: string
+  readonly verifierKey: string | null
+  readonly progress: (done: number, of: number) => Effect.Effect<void>
+}
+
+const sectionSize = 2_048
+const readAhead = 3
+const proofsAtOnce = 4
+
+export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptions) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const proofs = yield* EventProofs.make
+  const reads = yield* AuditReads.make
+  const into = (...names: ReadonlyArray<string>) => path.join(options.directory, ...names)
+
+  const checkpoint = Option.getOrNull(yield* proofs.newest)
+  if (checkpoint === null) {
+    return yield* new ExportRefused({
+      message: "The log was never signed, so an export would prove nothing: give the service a NOTARY_KEY"
+    })
+  }
+  const manifest = yield* manifestOf(options, checkpoint)
+  yield* prepareFolder(options.directory)
+  const write = yield* makeWriters(into)
+  const prove = yield* makeReceipts(into, proofs, checkpoint)
+
+  const exportSection = Effect.fnUntraced(function* (events: ReadonlyArray<StoredEvent>) {
+    yield* write(events)
+    const receipts = events.filter(({ type }) => type === ReceiptIssued.type)
+    yield* Effect.forEach(receipts, prove, { concurrency: proofsAtOnce, discard: true })
+    const last = events.at(-1)
+    if (last !== undefined) yield* options.progress(last.position + 1 - manifest.from, manifest.to - manifest.from)
+  })
+
+  const starts = function* () {
+    for (let from = manifest.from; from < manifest.to; from += sectionSize) yield from
+  }
+  yield* Stream.fromIterable(starts()).pipe(
+    Stream.mapEffect((from) => reads.events(from, Math.min(from + sectionSize, manifest.to)), { concurrency: readAhead }),
+    Stream.runForEach(exportSection)
+  )
+  yield* fs.writeFileString(into(exportFiles.checkpoint), checkpoint.note)
+  if (options.verifierKey !== null) yield* fs.writeFileString(into(exportFiles.verifier), `${options.verifierKey}\n`)
+  yield* fs.writeFileString(into(indexFile), mediaDescription(supplierOf(manifest)))
+  yield* fs.writeFileString(into(doctypeFile), doctype)
+  yield* fs.writeFileString(into(exportFiles.readme), readmeOf(manifest))
+  // Last: an export without it was not finished.
+  yield* fs.writeFileString(into(exportFiles.manifest), format(manifest))
+  return manifest
+}, Effect.scoped)
+
+const manifestOf = Effect.fnUntraced(function* (options: LogExportOptions, checkpoint: EventProofs.OpenCheckpoint) {
+  const tree = yield* TreeStore
+  const { size } = checkpoint
+  const positionAt = yield* makePositionAt
+  const from = options.from === null ? 0 : Math.min(yield* positionAt(options.from), size)
+  const to = options.to === null ? size : Math.min(yield* positionAt(options.to), size)
+  if (to <= from) return yield* new ExportRefused({ message: "No signed event was recorded in that time" })
+  const { after, before } = otherNodes({ from, to, size })
+  const readNodes = tree.readNodes(size)
+  const hashesOf = (nodes: typeof after) =>
+    (nodes.length === 0 ? Effect.succeed([]) : readNodes(nodes)).pipe(
+      Effect.catchTag("IncompleteTile", ({ message }) => Effect.fail(new ExportRefused({ message })))
+    )
+  const manifest: ExportManifest = {
+    format: "vatproof-export/1",
+    log: checkpoint.origin,
+    from,
+    to,
+    size,
+    recorded_from: options.from === null ? null : DateTime.formatIso(options.from),
+    recorded_before: options.to === null ? null : DateTime.formatIso(options.to),
+    exported_at: DateTime.formatIso(yield* DateTime.now),
+    supplier: options.supplier,
+    location: options.location,
+    before: encodeHashes(yield* hashesOf(before)),
+    after: encodeHashes(yield* hashesOf(after))
+  }
+  return manifest
+})
+
+const makePositionAt = Effect.map(SqlClient.SqlClient, (sql) => {
+  const find = SqlSchema.findOne({
+    Request: Schema.DateTimeUtcFromDate,
+    Result: Schema.Struct({ position: Schema.BigInt }),
+    execute: (moment) => sql`SELECT vatproof.position_at(${logId}::smallint, ${moment}) AS position`
+  })
+  return (moment: DateTime.Utc) =>
+    find(moment).pipe(
+      StoreAccess.patiently("5 seconds"),
+      Effect.map(({ position }) => Number(position))
+    )
+})
+
+/** A new folder, or one with nothing in it. */
+const prepareFolder = Effect.fnUntraced(function* (directory: string) {
+  const fs = yield* FileSystem.FileSystem
+  yield* fs.makeDirectory(directory, { recursive: true })
+  if ((yield* fs.readDirectory(directory)).length === 0) return
+  return yield* new ExportRefused({ message: `${directory} has something in it: an export wants a folder of its own` })
+})
+
+type Into = (...names: ReadonlyArray<string>) => string
+
+/** Appends events to the lines, the leaves and the tables. */
+const makeWriters = Effect.fnUntraced(function* (into: Into) {
+  const fs = yield* FileSystem.FileSystem
+  const crypto = yield* LogCrypto
+  const create = (name: string) => fs.open(into(name), { flag: "w" })
+  const lines = yield* create(exportFiles.events)
+  const leaves = yield* create(exportFiles.leaves)
+  const tables = yield* Effect.forEach(exportTables, (table) => Effect.map(create(table.file), (file) => ({ table, file })))
+  const utf8 = new TextEncoder()
+  for (const { file, table } of tables) yield* file.writeAll(utf8.encode(headerOf(table) + lineEnd))
+
+  const leafLine = (event: StoredEvent) =>
+    Result.match(leafOf(crypto, event), {
+      onFailure: () => `${event.position} -\n`,
+      onSuccess: (leaf) => `${event.position} ${Hex.encode(leafHash(crypto.sha256, leaf))}\n`
+    })
+
+  return Effect.fnUntraced(function* (events: ReadonlyArray<StoredEvent>) {
+    yield* lines.writeAll(utf8.encode(events.map((event) => `${EventLine.format(event)}\n`).join("")))
+    yield* leaves.writeAll(utf8.encode(events.map(leafLine).join("")))
+    const rows = events.map((event) => ({ event, data: EventLine.readData(event) }))
+    for (const { file, table } of tables) {
+      const text = rows.flatMap((row) => rowOf(table, row) ?? []).map((row) => row + lineEnd)
+      if (text.length > 0) yield* file.writeAll(utf8.encode(text.join("")))
+    }
+  })
+})
+
+/** Writes each receipt and its proof into a file of its own, named after the receipt. */
+const makeReceipts = Effect.fnUntraced(function* (
+  into: Into,
+  proofs: Effect.Success<typeof EventProofs.make>,
+  checkpoint: EventProofs.OpenCheckpoint
+) {
+  const fs = yield* FileSystem.FileSystem
+  yield* fs.makeDirectory(into(exportFiles.receipts))
+  yield* fs.makeDirectory(into(exportFiles.proofs))
+  return Effect.fnUntraced(function* (event: StoredEvent) {
+    const name = receiptName(event)
+    const proof = yield* proofs.prove(event, checkpoint)
+    yield* fs.writeFileString(into(exportFiles.receipts, `${name}.json`), `${EventLine.format(event)}\n`)
+    yield* fs.writeFileString(into(exportFiles.proofs, `${name}.tlog-proof`), proof)
+  })
+})
+
+/** The receipt's id as a file's name: what is not of its form never names a file. */
+export const receiptName = ({ position, stream_id }: StoredEvent): string =>
+  /^receipt-([A-Z0-9]+(?:-[A-Z0-9]+)*)$/u.exec(stream_id)?.[1] ?? `position-${position}`

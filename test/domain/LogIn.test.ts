@@ -1,0 +1,84 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, MutableRef, Option, Redacted } from "effect"
+import { AccessTokens } from "#domain/AccessTokens.ts"
+import { KeyedHash } from "#domain/KeyedHash.ts"
+import { type Login, Logins } from "#domain/Logins.ts"
+import { LogIn } from "#domain/LogIn.ts"
+import { Passwords } from "#domain/Passwords.ts"
+import { RateLimits } from "#domain/RateLimits.ts"
+import { isBrowser } from "#domain/SignUp.ts"
+
+const accountId = "0192f0c0-0000-7000-8000-000000000001"
+
+/** What a login asks of its services, step by step; how long a password takes is the same with a hash and without one (Passwords.test.ts). */
+const stepsOf = (known: Login | null, password: string) =>
+  Effect.gen(function* () {
+    const steps = MutableRef.make<ReadonlyArray<string>>([])
+    const note = <A>(step: string, value: A) =>
+      Effect.sync(() => {
+        MutableRef.update(steps, (before) => [...before, step])
+        return value
+      })
+    const granted = { granted: true, retryAfterSeconds: 1 }
+    const services = Layer.mergeAll(
+      Layer.succeed(AccessTokens, {
+        issue: () => note("issue", Redacted.make("token")),
+        verify: () => Effect.succeed(accountId)
+      }),
+      Layer.succeed(KeyedHash, { of: (purpose, text) => `${purpose}:${text}` }),
+      Layer.succeed(Logins, {
+        byEmail: () => note("find", Option.fromNullishOr(known)),
+        byAccount: () => Effect.succeed(Option.none())
+      }),
+      Layer.succeed(Passwords, {
+        hash: () => Effect.succeed(Redacted.make("")),
+        matches: (given, hash) => note("derive", hash !== null && Redacted.value(given) === Redacted.value(hash))
+      }),
+      Layer.succeed(RateLimits, {
+        countInMinute: () => Effect.die("a login has no minute"),
+        takePlace: () => Effect.die("a login takes its places together"),
+        takePlaces: (buckets) => note(`take ${buckets.length}`, granted),
+        lookForPlaces: (buckets) => note(`look ${buckets.length}`, granted)
+      })
+    )
+    const { logIn } = yield* Effect.provide(LogIn, LogIn.layer(10).pipe(Layer.provide(services)))
+    const outcome = yield* Effect.result(logIn({ client: "client", email: "a@example.com", password: Redacted.make(password) }))
+    return { steps: steps.current, outcome: outcome._tag === "Success" ? "token" : outcome.failure._tag }
+  })
+
+const login = (more: Partial<Login> = {}): Login => ({ accountId, passwordHash: Redacted.make("right"), verified: true, ...more })
+
+describe("a login that fails", () => {
+  const failing = { steps: ["look 2", "find", "derive", "take 2"], outcome: "WrongCredentials" }
+
+  it.effect("does the same work whether the address is known, has a password, is verified, or not", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* stepsOf(login(), "wrong"), failing)
+      assert.deepStrictEqual(yield* stepsOf(null, "wrong"), failing)
+      assert.deepStrictEqual(yield* stepsOf(login({ passwordHash: null }), "wrong"), failing)
+      assert.deepStrictEqual(yield* stepsOf(login({ verified: false }), "wrong"), failing)
+    })
+  )
+
+  it.effect("for want of verification is no wrong guess and counts as none", () =>
+    Effect.gen(function* () {
+      const { outcome, steps } = yield* stepsOf(login({ verified: false }), "right")
+      assert.deepStrictEqual([outcome, steps], ["EmailNotVerified", ["look 2", "find", "derive", "look 2"]])
+    })
+  )
+})
+
+it.effect("a login with the right password gives a token and counts as no failure", () =>
+  Effect.gen(function* () {
+    assert.deepStrictEqual(yield* stepsOf(login(), "right"), {
+      steps: ["look 2", "find", "derive", "look 2", "issue"],
+      outcome: "token"
+    })
+  })
+)
+
+it("a browser is who says Mozilla/", () => {
+  for (const agent of ["Mozilla/5.0 (X11)", "Opera/9.80 Mozilla/4.0"]) assert.isTrue(isBrowser(agent), agent)
+  for (const agent of [undefined, "", "curl/8.5.0", "mozilla/5.0", "Mozilla", "Mozillian/1.0"])
+    assert.isFalse(isBrowser(agent), agent)
+})

@@ -1,0 +1,98 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { assertProblem } from "#test/support/Problem.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+
+const withoutTheRequest = (text: string) => text.replace(/,"request_id":.*$/u, "")
+const secondTime = /"source":"cache".*"cache":true/u
+
+layer(RunningService.layer(), { excludeTestServices: true })("a repeated validation", (it) => {
+  it.effect("has the same body and headers as one that took the long way", () =>
+    Effect.gen(function* () {
+      const { newKey, validate } = yield* RunningService.RunningService
+      const key = yield* newKey
+      yield* validate("ATU12345678", { key })
+      // A parameter, even one that changes nothing, takes the long way.
+      const long = yield* validate("ATU12345678", { key, query: { force_live: "false" } })
+      const short = yield* validate("at-u12345678", { key })
+      assert.match(long.text, secondTime)
+      assert.strictEqual(withoutTheRequest(short.text), withoutTheRequest(long.text))
+      assert.deepStrictEqual(Object.keys(short.headers).toSorted(), Object.keys(long.headers).toSorted())
+      assert.strictEqual(short.headers["content-type"], long.headers["content-type"])
+      assert.strictEqual(short.headers["x-service-usage"], "3/100000")
+    })
+  )
+
+  it.effect("is refused at once when the key was revoked on another replica", () =>
+    Effect.gen(function* () {
+      const { newKey, validate } = yield* RunningService.RunningService
+      const key = yield* newKey
+      const sql = yield* SqlClient.SqlClient
+      yield* validate("ATU12345678", { key })
+      assert.strictEqual((yield* validate("ATU12345678", { key })).status, 200)
+      yield* sql`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_sha256 = sha256(${key}::text::bytea)`
+      assertProblem(yield* validate("ATU12345678", { key }), "UNAUTHORIZED")
+    })
+  )
+
+  it.effect("gives the newer answer that another replica was given meanwhile", () =>
+    Effect.gen(function* () {
+      const { newKey, validate } = yield* RunningService.RunningService
+      const other = yield* RunningService.make()
+      const key = yield* newKey
+      yield* validate("BE0123456789", { key })
+      const before = yield* validate("BE0123456789", { key })
+      yield* other.validate("BE0123456789", { key, query: { force_live: "true" } })
+      const after = yield* validate("BE0123456789", { key })
+      assert.match(after.text, secondTime)
+      assert.notStrictEqual(withoutTheRequest(after.text), withoutTheRequest(before.text))
+    })
+  )
+
+  it.effect("follows a change of plan at once", () =>
+    Effect.gen(function* () {
+      const { newKey, validate } = yield* RunningService.make({ PLAN_STARTER_PER_MONTH: "3" })
+      const key = yield* newKey
+      for (const used of [1, 2, 3]) {
+        assert.strictEqual((yield* validate("ATU12345678", { key })).headers["x-service-usage"], `${used}/100000`)
+      }
+      yield* RunningService.setPlan(key, "starter")
+      assertProblem(yield* validate("ATU12345678", { key }), "RATE_LIMIT_EXCEEDED")
+      yield* RunningService.setPlan(key, "business")
+      assert.strictEqual((yield* validate("ATU12345678", { key })).headers["x-service-usage"], "4/10000")
+    })
+  )
+
+  it.effect("counts in the same minute and on the same meter as the long way", () =>
+    Effect.gen(function* () {
+      const limits = { PLAN_FREE_PER_MINUTE: "6", PLAN_FREE_PER_MONTH: "100" }
+      const first = yield* RunningService.make(limits)
+      const second = yield* RunningService.make(limits)
+      const key = yield* first.newKey
+      const replies = yield* Effect.forEach([0, 1, 2, 3, 4, 5, 6, 7], (index) =>
+        (index % 2 === 0 ? first : second).validate("ATU12345678", { key, query: index % 3 === 2 ? { force_live: "0" } : {} })
+      )
+      assert.deepStrictEqual(
+        replies.map(({ headers }) => headers["x-service-usage"]),
+        ["1/100", "2/100", "3/100", "4/100", "5/100", "6/100", "6/100", "6/100"]
+      )
+      assert.deepStrictEqual(
+        replies.map(({ headers }) => /r=(\d+)/u.exec(headers["ratelimit"] ?? "")?.[1]),
+        ["5", "4", "3", "2", "1", "0", "0", "0"]
+      )
+      for (const reply of replies.slice(6)) assertProblem(reply, "RATE_LIMIT_EXCEEDED")
+    })
+  )
+
+  it.effect("asks the source again when the answer is a day old", () =>
+    Effect.gen(function* () {
+      const { newKey, travel, validate } = yield* RunningService.make()
+      const key = yield* newKey
+      yield* validate("CZ12345678", { key })
+      assert.match((yield* validate("CZ12345678", { key })).text, secondTime)
+      yield* travel("25 hours")
+      assert.match((yield* validate("CZ12345678", { key })).text, /"source":"vies"/u)
+    })
+  )
+})

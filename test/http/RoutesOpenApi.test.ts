@@ -1,0 +1,91 @@
+import { assert, expect, it, layer } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { join } from "node:path"
+import { interfaceVersion } from "#http/Api.ts"
+import { openApi } from "#http/Routes.ts"
+import { assertProblem } from "#test/support/Problem.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+
+const file = join(import.meta.dirname, "../../openapi.json")
+
+/** Anybody may ask these (INTERFACE 4 and 5). Everything else wants a key, a login or an auditor's token. */
+const publicOperations = new Set([
+  "GET /health",
+  "GET /v1/status",
+  "GET /v1/validate/{vat_id}",
+  "POST /v1/register",
+  "POST /v1/auth/signup",
+  "GET /v1/auth/verify-email",
+  "POST /v1/auth/verify-email",
+  "POST /v1/auth/login"
+])
+
+const methods = ["get", "post", "put", "patch", "delete"] as const
+
+const operations = Object.entries(openApi.paths).flatMap(([path, item]) =>
+  methods.flatMap((method) => {
+    const operation = item[method]
+    return operation === undefined ? [] : [{ name: `${method.toUpperCase()} ${path}`, operation }]
+  })
+)
+
+it("openapi.json describes the interface as it is (to write it: npm run test:only -- test/http/RoutesOpenApi.test.ts -u)", () =>
+  expect(`${JSON.stringify(openApi, null, 2)}\n`).toMatchFileSnapshot(file))
+
+it("the description is of OpenAPI 3.1 and of the interface's own version", () => {
+  assert.strictEqual(openApi.openapi, "3.1.0")
+  assert.strictEqual(openApi.info.version, interfaceVersion)
+})
+
+it.each(operations)("$name has a summary, a success and the errors of the one error body", ({ operation }) => {
+  const { responses, summary } = operation
+  assert.isNotEmpty(summary ?? "")
+  const statuses = Object.keys(responses)
+  assert.isTrue(
+    statuses.some((status) => status.startsWith("2")),
+    statuses.join()
+  )
+  for (const [status, response] of Object.entries(responses)) {
+    if (Number(status) >= 400) assert.include(JSON.stringify(response), "request_id")
+  }
+})
+
+const decodeMethod = Schema.decodeUnknownSync(Schema.Literals(["GET", "POST", "PUT", "PATCH", "DELETE"]))
+
+layer(RunningService.layer(), { excludeTestServices: true })("the service", (it) => {
+  it.effect("gives out its description", () =>
+    Effect.gen(function* () {
+      const { get } = yield* RunningService.RunningService
+      const reply = yield* get("/openapi.json")
+      assert.strictEqual(reply.headers["content-type"], "application/json")
+      assert.strictEqual(reply.text, JSON.stringify(openApi))
+    })
+  )
+
+  it.effect.each(operations.map(({ name }) => name))("%s is public or refuses anonymous callers before anything else", (name) =>
+    Effect.gen(function* () {
+      const { ask } = yield* RunningService.RunningService
+      const [method = "", template = ""] = name.split(" ", 2)
+      const path = template.replace(/\{\w+\}|\*/gu, "x")
+      const reply = yield* ask(path, { method: decodeMethod(method), ...(method === "POST" ? { body: {} } : {}) })
+      if (publicOperations.has(name)) assert.notStrictEqual(reply.status, 401)
+      else assertProblem(reply, "UNAUTHORIZED")
+    })
+  )
+
+  it.effect("has a page for people that loads nothing from elsewhere", () =>
+    Effect.gen(function* () {
+      const { get } = yield* RunningService.RunningService
+      const { headers, status, text } = yield* get("/docs")
+      assert.strictEqual(status, 200)
+      assert.match(headers["content-type"] ?? "", /^text\/html/u)
+      assert.include(text, "Validate a VAT ID")
+      const markup = text.replace(/<script>[\s\S]*?<\/script>/gu, "")
+      assert.notMatch(markup, /(?:src|href)=|@import|url\(/u)
+      // The script could ask for fonts and more: the browser is told not to.
+      const policy = headers["content-security-policy"] ?? ""
+      assert.match(policy, /^default-src 'none';/u)
+      assert.notMatch(policy, /https?:|\*/u)
+    })
+  )
+})

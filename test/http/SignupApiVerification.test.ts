@@ -1,0 +1,184 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import * as MailedTokens from "#test/support/MailedTokens.ts"
+import * as People from "#test/support/People.ts"
+import { assertProblem } from "#test/support/Problem.ts"
+import type { ServiceClient } from "#test/support/ServiceClient.ts"
+
+const get = (service: ServiceClient, token: string, accept?: string) =>
+  service.get("/v1/auth/verify-email", { query: { token }, headers: accept === undefined ? {} : { accept } })
+
+const count = (replies: ReadonlyArray<{ readonly status: number }>, status: number) =>
+  replies.filter((reply) => reply.status === status).length
+
+layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up with a browser", (it) => {
+  it.effect("makes an account that can be used once the link of the mail was opened", () =>
+    Effect.gen(function* () {
+      const service = yield* MailedTokens.replica()
+      const email = "ann@example.com"
+      const reply = yield* People.signUpByBrowser(service, email)
+      assert.strictEqual(reply.status, 201)
+      assert.hasAllKeys(reply.body, ["message", "user_id"])
+      const before = yield* People.logIn(service, email)
+      assert.include(assertProblem(before, "UNAUTHORIZED").message, "Confirm your email address")
+      const [token = ""] = yield* MailedTokens.tokensFor(email, 1)
+      const verified = yield* get(service, token)
+      assert.containSubset(verified, { status: 200, headers: { "content-type": "application/json" } })
+      assert.hasAllKeys(verified.body, ["message"])
+      const access = yield* Effect.flatMap(People.logIn(service, email), People.tokenIn)
+      assert.strictEqual((yield* service.post("/v1/auth/api-keys", {}, People.bearing(access))).status, 201)
+    })
+  )
+
+  it.effect("sends a token that is good once, by GET or by POST, and keeps only its hash", () =>
+    Effect.gen(function* () {
+      const service = yield* MailedTokens.replica()
+      const sql = yield* SqlClient.SqlClient
+      yield* People.signUpByBrowser(service, "once@example.com")
+      yield* People.signUpByBrowser(service, "twice@example.com")
+      const [first = ""] = yield* MailedTokens.tokensFor("once@example.com", 1)
+      const [second = ""] = yield* MailedTokens.tokensFor("twice@example.com", 1)
+      yield* MailedTokens.allDelivered
+      const kept =
+        yield* sql`SELECT (SELECT count(*) FROM vatproof.verification_tokens WHERE token_sha256 = sha256(${first}::text::bytea)) AS hashed,
+        (SELECT count(*) FROM vatproof.outbox WHERE token IS NOT NULL) AS plain`
+      assert.deepStrictEqual(kept, [{ hashed: 1n, plain: 0n }])
+      assert.strictEqual((yield* get(service, first)).status, 200)
+      assertProblem(yield* get(service, first), "INVALID_TOKEN")
+      assertProblem(yield* service.post("/v1/auth/verify-email", { token: first }), "INVALID_TOKEN")
+      const posted = yield* service.post("/v1/auth/verify-email", { token: second.toUpperCase() })
+      assert.containSubset(posted, { status: 200, body: { message: "Your email address is confirmed. You can log in now" } })
+      assertProblem(yield* get(service, second), "INVALID_TOKEN")
+    })
+  )
+
+  it.effect("sends a token that only one of many finds good who use it at once", () =>
+    Effect.gen(function* () {
+      const both = [yield* MailedTokens.replica(), yield* MailedTokens.replica()] as const
+      yield* People.signUpByBrowser(both[0], "race@example.com")
+      const [token = ""] = yield* MailedTokens.tokensFor("race@example.com", 1)
+      const uses = Array.from({ length: 12 }, (_, index) => get(both[index % 2 === 0 ? 0 : 1], token))
+      const replies = yield* Effect.all(uses, { concurrency: "unbounded" })
+      assert.deepStrictEqual([count(replies, 200), count(replies, 400)], [1, 11])
+    })
+  )
+
+  it.effect("sends a token that expires after 24 hours; a new mail brings a new one", () =>
+    Effect.gen(function* () {
+      const service = yield* MailedTokens.replica()
+      const email = "late@example.com"
+      yield* People.signUpByBrowser(service, email)
+      const [old = ""] = yield* MailedTokens.tokensFor(email, 1)
+      yield* service.travel({ hours: 24, seconds: 1 })
+      assertProblem(yield* get(service, old), "TOKEN_EXPIRED")
+      assertProblem(yield* service.post("/v1/auth/verify-email", { token: old }), "TOKEN_EXPIRED")
+      assertProblem(yield* People.signUpByBrowser(service, email), "CONFLICT")
+      const fresh = (yield* MailedTokens.tokensFor(email, 2)).find((token) => token !== old)
+      assert.strictEqual((yield* get(service, fresh ?? "")).status, 200)
+      assertProblem(yield* get(service, old), "INVALID_TOKEN")
+      assert.strictEqual((yield* People.logIn(service, email)).status, 200)
+    })
+  )
+
+  it.effect("again sends another mail after ten minutes at the earliest, and one only", () =>
+    Effect.gen(function* () {
+      const both = [yield* MailedTokens.replica(), yield* MailedTokens.replica()] as const
+      const email = "again@example.com"
+      const again = Effect.all(
+        Array.from({ length: 6 }, (_, index) => People.signUpByBrowser(both[index % 2 === 0 ? 0 : 1], email.toUpperCase())),
+        { concurrency: "unbounded" }
+      )
+      const first = yield* again
+      assert.deepStrictEqual([count(first, 201), count(first, 409)], [1, 5])
+      assert.strictEqual(count(yield* again, 409), 6)
+      yield* MailedTokens.allDelivered
+      assert.lengthOf(yield* MailedTokens.tokensFor(email.toUpperCase(), 1), 1)
+      for (const one of both) yield* one.travel("10 minutes")
+      assert.strictEqual(count(yield* again, 409), 6)
+      yield* MailedTokens.allDelivered
+      const tokens = yield* MailedTokens.tokensFor(email.toUpperCase(), 2)
+      assert.lengthOf(tokens, 2)
+      assert.strictEqual((yield* get(both[1], tokens[0] ?? "")).status, 200)
+      for (const one of both) yield* one.travel("1 hour")
+      assert.strictEqual(count(yield* again, 409), 6)
+      yield* MailedTokens.allDelivered
+      assert.lengthOf(yield* MailedTokens.tokensFor(email.toUpperCase(), 2), 2)
+    })
+  )
+})
+
+layer(MailedTokens.layerGround, { excludeTestServices: true })("opening the link of a mail", (it) => {
+  const accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+  it.effect("shows people a page that needs nothing from elsewhere", () =>
+    Effect.gen(function* () {
+      const service = yield* MailedTokens.replica()
+      yield* People.signUpByBrowser(service, "reader@example.com")
+      const [token = ""] = yield* MailedTokens.tokensFor("reader@example.com", 1)
+      const page = yield* get(service, token, accept)
+      assert.strictEqual(page.status, 200)
+      assert.strictEqual(page.headers["content-type"], "text/html; charset=utf-8")
+      assert.strictEqual(page.headers["referrer-policy"], "no-referrer")
+      assert.include(page.headers["content-security-policy"] ?? "", "default-src 'none'")
+      assert.isDefined(page.headers["x-request-id"])
+      assert.match(
+        page.text,
+        /^<!doctype html>\n<html lang="en">[\s\S]*<title>.+<\/title>[\s\S]*<h1>Your address is confirmed<\/h1>/u
+      )
+      assert.notMatch(page.text, /<script|src=|href=|url\(|https?:/u)
+      assert.notInclude(page.text, token)
+      const again = yield* get(service, token, accept)
+      assert.strictEqual(again.status, 400)
+      assert.strictEqual(again.headers["content-type"], "text/html; charset=utf-8")
+      assert.include(again.text, "<h1>Your address is not confirmed</h1>")
+      assert.include(again.text, again.headers["x-request-id"] ?? "?")
+    })
+  )
+
+  it.effect("answers programs with JSON, which is the default", () =>
+    Effect.gen(function* () {
+      const service = yield* MailedTokens.replica()
+      const header = ["*/*", "application/json", "application/json, text/html;q=0.9", "text/html;q=0.5, */*", "text/plain", ""]
+      for (const one of header) assertProblem(yield* get(service, "f".repeat(64), one), "INVALID_TOKEN")
+      assertProblem(yield* service.get("/v1/auth/verify-email", { headers: { accept } }), "VALIDATION_ERROR")
+    })
+  )
+
+  it.effect("with HEAD, as mail scanners do, changes nothing", () =>
+    Effect.gen(function* () {
+      const service = yield* MailedTokens.replica()
+      yield* People.signUpByBrowser(service, "scanned@example.com")
+      const [token = ""] = yield* MailedTokens.tokensFor("scanned@example.com", 1)
+      const head = service.ask("/v1/auth/verify-email", { method: "HEAD", query: { token } })
+      assert.strictEqual((yield* head).status, 200)
+      assertProblem(yield* People.logIn(service, "scanned@example.com"), "UNAUTHORIZED")
+      assert.strictEqual((yield* get(service, token)).status, 200)
+      assert.strictEqual((yield* head).status, 400)
+    })
+  )
+
+  it.effect("that was never in a mail is refused, whatever it contains", () =>
+    Effect.gen(function* () {
+      const service = yield* MailedTokens.replica()
+      const wrong = [
+        "",
+        "abc",
+        "0".repeat(64),
+        "g".repeat(64),
+        "0".repeat(65),
+        "\u0000",
+        "' OR 1=1 --",
+        "ü".repeat(64),
+        "0".repeat(9_000)
+      ]
+      for (const token of wrong) {
+        assertProblem(yield* get(service, token), "INVALID_TOKEN")
+        assertProblem(yield* service.post("/v1/auth/verify-email", { token }), "INVALID_TOKEN")
+      }
+      for (const body of [{}, [], { token: 7 }, { token: null }, null]) {
+        assertProblem(yield* service.post("/v1/auth/verify-email", body), "VALIDATION_ERROR")
+      }
+    })
+  )
+})

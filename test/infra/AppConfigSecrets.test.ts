@@ -1,0 +1,68 @@
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, FileSystem, Option, Path, Redacted } from "effect"
+import { read } from "#infra/AppConfig.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+
+const long = (text: string) => text.padEnd(32, "-")
+
+describe("JWT_SECRET", () => {
+  it.effect.each([{ secrets: [long("one")] }, { secrets: [long("one"), long("two"), long("three")] }])(
+    "may be the list %o",
+    ({ secrets }) =>
+      Effect.gen(function* () {
+        const { jwtSecrets } = yield* read({ JWT_SECRET: ` ${secrets.join(" , ")} ` })
+        assert.deepStrictEqual(
+          Option.map(jwtSecrets, (list) => list.map(Redacted.value)),
+          Option.some(secrets)
+        )
+        assert.notInclude(`${JSON.stringify(jwtSecrets)} ${String(jwtSecrets)}`, "one")
+      })
+  )
+
+  it.effect.each(["short secret", `${long("one")},short secret`, `${long("one")},`, ",", long("one").slice(1)])(
+    "may not be %s, and the sentence about it does not repeat it",
+    (text) =>
+      Effect.gen(function* () {
+        const { message } = yield* Effect.flip(read({ JWT_SECRET: text }))
+        assert.strictEqual(message, "JWT_SECRET: Expected secrets of at least 32 characters each, separated by commas")
+      })
+  )
+})
+
+describe("LOGIN_FAILURES_PER_15_MIN", () => {
+  it.effect("is 10 if nobody sets it, and at least 1", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* read({})).loginFailuresPer15Min, 10)
+      assert.strictEqual((yield* read({ LOGIN_FAILURES_PER_15_MIN: "3" })).loginFailuresPer15Min, 3)
+      assert.include((yield* Effect.flip(read({ LOGIN_FAILURES_PER_15_MIN: "0" }))).message, "LOGIN_FAILURES_PER_15_MIN")
+    })
+  )
+})
+
+layer(RunningService.layerGround, { excludeTestServices: true })("a service on a database of its operator", (it) => {
+  it.effect("does not start without JWT_SECRET, and says so", () =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(RunningService.make({ JWT_SECRET: "" }))
+      const sentence = "JWT_SECRET is needed with DATABASE_URL: every replica signs with the same one, of 32 characters or more"
+      assert.strictEqual(error.message, sentence)
+    })
+  )
+})
+
+layer(RunningService.layerGround, { excludeTestServices: true })("a service on its embedded database", (it) => {
+  it.effect("makes its own secret once and keeps it beside the database", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const path = yield* Path.Path
+      const directory = yield* fs.makeTempDirectoryScoped()
+      const settings = { JWT_SECRET: "", DATABASE_URL: "", DATA_DIR: directory }
+      const kept = fs.readFileString(path.join(directory, "jwt-secret"))
+      const first = yield* RunningService.make(settings)
+      const secret = yield* kept
+      yield* first.stop
+      const second = yield* RunningService.make(settings)
+      assert.strictEqual(yield* kept, secret)
+      yield* second.stop
+    })
+  )
+})

@@ -1,0 +1,31 @@
+/** Keys that may have qualified confirmations, and the confirmations they ask for. */
+import { Effect } from "effect"
+import type { PlanName } from "#domain/Plan.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+import type { Ask, ServiceClient } from "#test/support/ServiceClient.ts"
+
+/** Limits of the paid plans that do not get in a test's way. */
+export const generous: RunningService.Settings = {
+  PLAN_STARTER_PER_MINUTE: "100000",
+  PLAN_BUSINESS_PER_MONTH: "1000000",
+  PLAN_BUSINESS_PER_MINUTE: "1000000"
+}
+
+/** A fresh API key of a paid account. */
+export const newPaidKey = Effect.fnUntraced(function* (client: ServiceClient, plan: PlanName = "business") {
+  const key = yield* client.newKey
+  yield* RunningService.setPlan(key, plan)
+  return key
+})
+
+/** The company that the sandbox has registered under most German VAT IDs. */
+export const muster = {
+  company_name: "Muster GmbH",
+  company_street: "Musterstraße 1",
+  company_zip: "10115",
+  company_city: "Berlin"
+}
+
+/** Asks for a confirmation of `muster`, unless `more` says otherwise. */
+export const confirm = (client: ServiceClient, vatId: string, key: string | undefined, more: Ask["query"] = muster) =>
+  client.validate(vatId, { key, query: { requester_vat_id: "DE811115368", ...more } })
