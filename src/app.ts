@@ -1,6 +1,6 @@
 /** The layer graph: what is made of what. Nothing else composes layers. */
 import { NodeCrypto, NodeHttpClient } from "@effect/platform-node"
-import { Array as Arr, ByteSize, Duration, Effect, FileSystem, Layer, Option, Path, Schema } from "effect"
+import { Array as Arr, ByteSize, Duration, Effect, Layer, Option, Path } from "effect"
 import { HttpIncomingMessage, HttpMiddleware, HttpRouter } from "effect/http"
 import { ApiKeys } from "#domain/ApiKeys.ts"
 import { ChangePlan } from "#domain/ChangePlan.ts"
@@ -17,6 +17,7 @@ import { EventStore } from "#events/EventStore.ts"
 import * as StoreGauges from "#events/StoreGauges.ts"
 import * as KeyedHash from "#events/KeyedHash.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
+import { formatVerifier } from "#events/log/NoteKeys.ts"
 import { LogSigner } from "#events/LogSigner.ts"
 import * as Notary from "#events/Notary.ts"
 import { Projections } from "#events/Projections.ts"
@@ -44,12 +45,12 @@ import { AccessLog } from "#http/RequestLog.ts"
 import * as Routes from "#http/Routes.ts"
 import * as AccessTokens from "#infra/AccessTokens.ts"
 import * as AdminServer from "#infra/AdminServer.ts"
-import { AppConfig, InvalidSetting, publicUrlOf, requesterOf } from "#infra/AppConfig.ts"
+import { AppConfig, InvalidSetting, letterheadOf, publicUrlOf, requesterOf } from "#infra/AppConfig.ts"
 import * as Bzst from "#infra/Bzst.ts"
 import * as BzstConfirmations from "#infra/BzstConfirmations.ts"
+import * as Database from "#infra/Database.ts"
 import * as DisposableDomains from "#infra/DisposableDomains.ts"
 import * as Draining from "#infra/Draining.ts"
-import * as EmbeddedPostgres from "#infra/EmbeddedPostgres.ts"
 import * as GuardedSources from "#infra/GuardedSources.ts"
 import * as Hashing from "#infra/Hashing.ts"
 import * as HttpListener from "#infra/HttpListener.ts"
@@ -57,7 +58,6 @@ import * as KeptSecret from "#infra/KeptSecret.ts"
 import * as Mail from "#infra/Mail.ts"
 import * as MailFiles from "#infra/MailFiles.ts"
 import * as Maintenance from "#events/Maintenance.ts"
-import * as Migrations from "#infra/Migrations.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
 import * as NotaryFiles from "#infra/NotaryFiles.ts"
 import * as Passwords from "#infra/Passwords.ts"
@@ -87,60 +87,6 @@ export interface DefaultSources {
   readonly bzstBaseUrl: string
 }
 
-/** Connections a replica holds: batching needs few. */
-const maxConnections = 10
-
-/** The database's address: DATABASE_URL, else the embedded server of DATA_DIR. `attach` uses one that a service runs already. */
-const databaseUrl = Effect.fnUntraced(function* (mode: "own" | "attach") {
-  const config = yield* AppConfig
-  if (Option.isSome(config.databaseUrl)) return config.databaseUrl.value
-  const path = yield* Path.Path
-  const { url } = yield* EmbeddedPostgres.make({ dir: path.resolve(config.dataDir, "postgres"), mode })
-  return url
-})
-
-/** Connections of the service on a migrated database. */
-const database = Layer.unwrap(
-  Effect.gen(function* () {
-    // A worker's database belongs to the process that started it.
-    const url = yield* databaseUrl(Workers.isWorker ? "attach" : "own")
-    const migrated = Migrations.layer.pipe(Layer.provide(Postgres.layerAdministrator({ url, maxConnections: 2 })))
-    return Postgres.layer({ url, maxConnections }).pipe(Layer.provideMerge(migrated))
-  })
-)
-
-/** Applies what is pending, beside a running service or without one; gives back the names. */
-export const migrate = Effect.scoped(
-  Effect.gen(function* () {
-    const url = yield* databaseUrl("attach")
-    return yield* Effect.provide(Migrations.run(), Postgres.layerAdministrator({ url, maxConnections: 2 }))
-  })
-)
-
-/** There is no database that a command could work on, or it is not the one of this version. */
-export class DatabaseNotReady extends Schema.TaggedError<DatabaseNotReady>()("DatabaseNotReady", { message: Schema.String }) {}
-
-/** Connections of an operator's command, beside a running service or without one. It changes no schema and makes no database. */
-const existingDatabase = Layer.unwrap(
-  Effect.gen(function* () {
-    const { dataDir, databaseUrl: given } = yield* AppConfig
-    const fs = yield* FileSystem.FileSystem
-    const path = yield* Path.Path
-    const directory = path.resolve(dataDir, "postgres")
-    if (Option.isNone(given) && !(yield* fs.exists(directory))) {
-      const message = `There is no database in ${directory}: start the service first, or set DATA_DIR or DATABASE_URL as it has them`
-      return yield* new DatabaseNotReady({ message })
-    }
-    const url = yield* databaseUrl("attach")
-    const missing = yield* Effect.provide(Migrations.pending(), Postgres.layerAdministrator({ url, maxConnections: 1 }))
-    if (missing.length > 0) {
-      const message = `The database is older than this version: run "vatproof migrate" first (${missing.join(", ")})`
-      return yield* new DatabaseNotReady({ message })
-    }
-    return Postgres.layer({ url, maxConnections: 2 })
-  })
-)
-
 const plans = Layer.effect(
   Plans,
   Effect.gen(function* () {
@@ -154,16 +100,10 @@ const mailer = Layer.unwrap(
   Effect.gen(function* () {
     const config = yield* AppConfig
     const path = yield* Path.Path
-    const publicUrl = publicUrlOf(config)
-    const host = new URL(publicUrl).hostname
-    const domain = /\.[a-z]/iu.test(host) ? host : "localhost"
-    const from = Option.getOrElse(config.mailFrom, () => `no-reply@${domain}`)
-    const letterhead = { from, publicUrl, serviceName: config.serviceName }
-    if (Option.isNone(config.smtpUrl)) {
-      return MailFiles.layer({ ...letterhead, directory: path.resolve(config.dataDir, "outbox") })
-    }
-    if (Option.isNone(config.mailFrom)) yield* Effect.logWarning(`MAIL_FROM is not set: mails are sent as ${from}`)
-    return Mail.layer({ ...letterhead, url: config.smtpUrl.value, name: domain === "localhost" ? undefined : domain })
+    return Option.match(config.smtpUrl, {
+      onNone: () => MailFiles.layer({ ...letterheadOf(config), directory: path.resolve(config.dataDir, "outbox") }),
+      onSome: (url) => Mail.layer({ ...letterheadOf(config), url })
+    })
   })
 )
 
@@ -208,12 +148,13 @@ const stores = Layer.mergeAll(
 /** What the operator's commands work with. */
 export const operations = Layer.mergeAll(
   AccountDirectory.layer,
+  Auditors.layer,
   UsageAudit.layer,
   Layer.merge(ChangePlan.layer, ApiKeys.layer).pipe(Layer.provide(Layer.merge(Accounts.layer, KeyDirectory.layer)))
 ).pipe(
   Layer.provide(EventStore.layer),
   Layer.provide(Layer.mergeAll(plans, Hashing.layer, Randomness.layer)),
-  Layer.provide(existingDatabase)
+  Layer.provide(Database.layerExisting)
 )
 
 const sources = (defaults: DefaultSources) =>
@@ -252,12 +193,19 @@ const useCases = Layer.unwrap(
 /** A body may have this much; what is larger is answered with 413 and not read. */
 const maxBodySize = Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.kibibytes(16))
 
+/** As long as a request line can be: whether a long id or VAT ID is one is for its endpoint to say, not for the router. */
+const maxParamLength = 16_384
+
 const http = Layer.unwrap(
   Effect.gen(function* () {
     const config = yield* AppConfig
     const upgradeUrl = Option.getOrElse(config.upgradeUrl, () => `${publicUrlOf(config)}/docs`)
     const { host, port, shutdownDelay, shutdownGrace: grace } = config
-    const listening = HttpRouter.serve(Layer.merge(Routes.layer, Envelope.layer), { disableLogger: true, disableListenLog: true })
+    const listening = HttpRouter.serve(Layer.merge(Routes.layer, Envelope.layer), {
+      disableLogger: true,
+      disableListenLog: true,
+      routerConfig: { maxParamLength }
+    })
     return Draining.layerBeforeStop(shutdownDelay).pipe(
       Layer.provide(listening),
       Layer.provide(HttpListener.layer({ host, port, grace })),
@@ -277,16 +225,26 @@ const http = Layer.unwrap(
 /** The log's Merkle tree, and who signs it. */
 const signedTree = Layer.unwrap(
   Effect.gen(function* () {
-    const config = yield* AppConfig
-    const host = Option.map(config.publicUrl, (url) => new URL(url).host)
-    const name = `${Option.getOrElse(host, () => config.serviceName)}/log/0`
-    return LogSigner.layer({ secret: yield* NotaryFiles.findKey, name })
+    return LogSigner.layer({ secret: yield* NotaryFiles.findKey, name: yield* NotaryFiles.logName })
   })
 ).pipe(
   Layer.provideMerge(TreeStore.layer),
   Layer.provideMerge(Layer.succeed(LogCrypto, logCrypto)),
   Layer.provide(Randomness.layer)
 )
+
+/** What reads the whole log: several fibers at once, and no more than that on a database that others need too. */
+export const auditing = signedTree.pipe(
+  Layer.provideMerge(EventStore.layer),
+  Layer.provide(Randomness.layer),
+  Layer.provideMerge(Layer.unwrap(Effect.map(Database.existingUrl, (url) => Postgres.layer({ url, maxConnections: 8 }))))
+)
+
+/** The tables' owner, for what the service may not do itself. */
+export const owner = Layer.unwrap(Effect.map(Database.existingUrl, (url) => Postgres.layerAdministrator({ url, maxConnections: 2 })))
+
+/** Everything that follows the log by itself. */
+export const projections = [EventPlaces.definition]
 
 /** Signs the log, if there is a key to sign with. */
 const notary = Layer.unwrap(
@@ -299,12 +257,13 @@ const notary = Layer.unwrap(
       return Layer.empty
     }
     const memory = yield* NotaryFiles.memory(signer.value.id)
+    yield* Effect.logInfo(`The log ${signer.value.name} is signed; its public key: ${formatVerifier(signer.value)}`)
     return Notary.layer({ ...memory, signer: signer.value })
   })
 )
 
 /** What follows the log by itself, and what is read from it. */
-const audit = Layer.merge(notary, AuditTrail.layer).pipe(Layer.provide(Projections.layer([EventPlaces.definition])))
+const audit = Layer.merge(notary, AuditTrail.layer).pipe(Layer.provide(Projections.layer(projections)))
 
 /** Traces, metrics and logs for a collector, if there is one. */
 const telemetry = Layer.unwrap(
@@ -326,7 +285,9 @@ const admin = (usualPort: number) =>
       const { adminHost: host, adminPort } = yield* AppConfig
       const port = Option.getOrElse(adminPort, () => usualPort)
       if (Option.contains(adminPort, 0)) return Layer.empty
-      return AdminServer.layer({ host, port, ports: Workers.isWorker ? adminPorts : 1 })
+      // Nobody chose the usual port: a second replica on this machine takes the next one.
+      const ports = Workers.isWorker || Option.isNone(adminPort) ? adminPorts : 1
+      return AdminServer.layer({ host, port, ports })
     })
   ).pipe(Layer.merge(ProcessMetrics.layer), Layer.provideMerge(Readiness.Readiness.layer))
 
@@ -344,7 +305,7 @@ export const service = (defaults: DefaultSources = liveSources, adminPort = usua
     Layer.provide(audit),
     Layer.provide(stores),
     Layer.provide(signedTree),
-    Layer.provide(database),
+    Layer.provide(Database.layer),
     Layer.provide(credentials),
     Layer.provide(admin(adminPort)),
     Layer.provide(Draining.layer),
@@ -356,7 +317,7 @@ export const workers = (count: number) =>
   Effect.scoped(
     Effect.gen(function* () {
       const { port, shutdownDelay, shutdownGrace } = yield* AppConfig
-      yield* databaseUrl("own")
+      yield* Database.databaseUrl("own")
       const patience = Duration.sum(Duration.sum(shutdownDelay, shutdownGrace), closingTime)
       yield* Workers.run({ count, port, patience })
     })

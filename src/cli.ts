@@ -3,9 +3,14 @@ import { Console, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as App from "#app/app.ts"
 import { accountCommands } from "#app/commands/AccountCommands.ts"
+import { auditCommands } from "#app/commands/AuditCommands.ts"
+import { auditorCommands } from "#app/commands/AuditorCommands.ts"
 import { keyCommands } from "#app/commands/KeyCommands.ts"
+import { notaryCommands } from "#app/commands/NotaryCommands.ts"
+import { projectionCommands } from "#app/commands/ProjectionCommands.ts"
 import { usageCommands } from "#app/commands/UsageCommands.ts"
 import { AppConfig } from "#infra/AppConfig.ts"
+import * as Database from "#infra/Database.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import * as Workers from "#infra/Workers.ts"
 
@@ -83,12 +88,23 @@ const migrate = Command.make(
   "migrate",
   {},
   Effect.fnUntraced(function* () {
-    const applied = yield* App.migrate
+    const applied = yield* Database.migrate
     yield* Console.log(applied.length === 0 ? "The database is up to date." : `Applied: ${applied.join(", ")}`)
   })
 ).pipe(Command.withDescription("Bring the database up to date; serve does so itself at its start"))
 
 export const vatproof = Command.make("vatproof").pipe(
   Command.withDescription("EU VAT ID validation that keeps the proof"),
-  Command.withSubcommands([serve, sandbox, migrate, accountCommands, keyCommands, usageCommands])
+  Command.withSubcommands([
+    serve,
+    sandbox,
+    migrate,
+    accountCommands,
+    keyCommands,
+    usageCommands,
+    auditCommands,
+    auditorCommands,
+    notaryCommands,
+    projectionCommands
+  ])
 )

@@ -34,12 +34,11 @@ export const periodOf = Effect.fnUntraced(function* (text: Option.Option<string>
  * Runs a command on the database, beside a running service or without one. Standard output is the command's own: what else there is to
  * say goes to standard error.
  */
-export const operate = <A, E, R>(command: Effect.Effect<A, E, R>) =>
-  command.pipe(
-    Effect.provide(App.operations),
-    Effect.provideService(References.MinimumLogLevel, "Warn"),
-    Effect.provideService(Logger.LogToStderr, true)
-  )
+export const operate = <A, E, R>(command: Effect.Effect<A, E, R>) => quietly(Effect.provide(command, App.operations))
+
+/** Only warnings are logged, and to standard error. */
+export const quietly = <A, E, R>(command: Effect.Effect<A, E, R>) =>
+  command.pipe(Effect.provideService(References.MinimumLogLevel, "Warn"), Effect.provideService(Logger.LogToStderr, true))
 
 /** Prints `data` as JSON, or the words for people. */
 export const print = (asJson: boolean, data: Schema.Json, words: string) =>

@@ -92,6 +92,9 @@ export const composeReceiptId = (prefix: string, at: DateTime.Utc, entropy: Uint
   return `${prefix}-QC-${DateTime.formatIsoDateUtc(at).replaceAll("-", "")}-${characters.slice(0, randomLength).join("")}`
 }
 
+/** Whether this can be the id of a receipt, of any prefix there may have been. */
+export const isReceiptId = (text: string): boolean => /^[A-Z0-9]{1,10}-QC-\d{8}-[A-Z0-9]{10}$/u.test(text)
+
 /** The stream of a receipt: it begins and ends with its issue. */
 export const receiptStream = (receiptId: string): string => `receipt-${receiptId}`
 

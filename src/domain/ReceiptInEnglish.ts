@@ -108,18 +108,21 @@ export const receiptInEnglish: ReceiptText = {
   ],
   verify: (receiptId) => [
     {
-      text: "Get the proof with an API key or an auditor’s token. It holds the entry of the log, its path to a signed checkpoint, and the checkpoint.",
-      command: `GET /v1/audit/proofs/${receiptId}`
+      text: "Save the proof, with an API key or an auditor’s token. It holds the recorded event with everything that is printed here, the event’s path to a signed checkpoint, and the checkpoint.",
+      command: `curl -H "X-Api-Key: …" -H "Accept: application/json" …/v1/audit/proofs/${receiptId} > proof.json`
     },
     {
-      text: "Check it offline. Take the log’s public key from the operator on another way than the proof.",
-      command: "npm run vatproof -- audit verify"
+      text: "Check it offline. Ask the operator for the log’s public key on another way than for the proof.",
+      command: "npm run vatproof -- audit verify --proof proof.json --key …"
     },
     {
       text: "Any other tool for C2SP tlog-proof (RFC 6962 trees, Ed25519 signed notes) comes to the same result.",
       command: null
     },
-    { text: "Compare the SHA-256 of the attached answer with the one below.", command: `sha256sum ${receiptId}-answer.json` }
+    {
+      text: "Compare the SHA-256 of the attached answer with the one below.",
+      command: `sha256sum ${receiptId}-answer.json`
+    }
   ],
   attachments: {
     receipt: "The receipt, as the interface gives it",

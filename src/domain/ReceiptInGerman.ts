@@ -100,12 +100,12 @@ export const receiptInGerman: ReceiptText = {
   ],
   verify: (receiptId) => [
     {
-      text: "Den Nachweis mit einem API-Schlüssel oder dem Zugang eines Prüfers abrufen. Er enthält den Eintrag des Protokolls, seinen Pfad zu einem signierten Prüfpunkt und den Prüfpunkt.",
-      command: `GET /v1/audit/proofs/${receiptId}`
+      text: "Den Nachweis mit einem API-Schlüssel oder dem Zugang eines Prüfers abrufen. Er enthält das aufgezeichnete Ereignis mit allem, was hier abgedruckt ist, seinen Pfad zu einem signierten Prüfpunkt und den Prüfpunkt.",
+      command: `curl -H "X-Api-Key: …" -H "Accept: application/json" …/v1/audit/proofs/${receiptId} > proof.json`
     },
     {
       text: "Ihn ohne Netz prüfen. Den öffentlichen Schlüssel des Protokolls auf einem anderen Weg als den Nachweis vom Betreiber holen.",
-      command: "npm run vatproof -- audit verify"
+      command: "npm run vatproof -- audit verify --proof proof.json --key …"
     },
     {
       text: "Jedes andere Werkzeug für C2SP tlog-proof (Bäume nach RFC 6962, mit Ed25519 signierte Notizen) kommt zum selben Ergebnis.",

@@ -56,12 +56,10 @@ export interface ValidationRules {
 /** Uncounted outages per VAT ID and caller in a rolling hour (INTERFACE 8, "abuse cap"). */
 const uncountedOutages = { places: 3, window: Duration.hours(1) }
 
-const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRules) {
-  const confirmations = yield* ConfirmVatId
-  const cache = yield* AnswerCache
+/** How a validation is kept: each outcome is one event, and what it costs. */
+const makeRecords = Effect.gen(function* () {
   const metering = yield* Metering
   const rateLimits = yield* RateLimits
-  const sources = yield* Sources
 
   const record = Effect.fnUntraced(function* (
     asked: Question,
@@ -103,6 +101,15 @@ const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRu
     const { attempts, message, retryAfterSeconds } = outage
     return yield* new SourcesUnavailable({ attempts, message, retryAfterSeconds, used: usage.used })
   })
+
+  return { record, repeat, recordOutage }
+})
+
+const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRules) {
+  const confirmations = yield* ConfirmVatId
+  const cache = yield* AnswerCache
+  const sources = yield* Sources
+  const { record, recordOutage, repeat } = yield* makeRecords
 
   const lookUp = Effect.fnUntraced(function* (asked: Question) {
     const { caller, requester, vatId } = asked

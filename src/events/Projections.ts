@@ -70,6 +70,12 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
   }
 })
 
+/** Where projections are, without moving any. */
+export const list = Effect.fn("Projections.list")(function* (definitions: ReadonlyArray<ProjectionDefinition>) {
+  const access = yield* makeAccess
+  return yield* access.list(yield* Effect.all(definitions)).pipe(StoreAccess.patiently(patience))
+})
+
 /** A gap is no reason to repeat anything: it stays until an operator has looked at it. */
 const forReaders = (turn: Effect.Effect<void, SqlError | LogGap>): Effect.Effect<void, StoreUnavailable> =>
   turn.pipe(

@@ -5,7 +5,7 @@
 import { Cause, Effect, MutableRef } from "effect"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Randomness } from "#domain/Randomness.ts"
-import { RequestContext, type ServedRequest } from "#domain/RequestContext.ts"
+import type { ServedRequest } from "#domain/RequestContext.ts"
 import { nearLimit } from "#domain/Usage.ts"
 import * as AnswerFromMemory from "#http/AnswerFromMemory.ts"
 import * as Errors from "#http/Errors.ts"
@@ -28,18 +28,16 @@ const make = Effect.gen(function* () {
       const given = request.headers["x-request-id"]
       const requestId = given !== undefined && usableRequestId.test(given) ? given : correlationId
       const scope = makeRequestScope()
-      return yield* watched(request, scope, (traceId) => {
-        const context: ServedRequest = { requestId, correlationId, traceId }
-        return fromMemory(request, app).pipe(
+      return yield* watched(request, { requestId, correlationId }, scope, (served) =>
+        fromMemory(request, app).pipe(
           Effect.catchCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : responseOf(cause))),
           Effect.flatMap((response) =>
             isForeignError(response) ? problemFor(response.status, request) : Effect.succeed(response)
           ),
-          Effect.flatMap((response) => withHeaders(response, context, scope)),
-          Effect.provideService(RequestContext, context),
+          Effect.flatMap((response) => withHeaders(response, served, scope)),
           Effect.provideService(RequestScope, scope)
         )
-      })
+      )
     })
 })
 

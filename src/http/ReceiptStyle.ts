@@ -29,7 +29,7 @@ tr{break-inside:avoid}
 thead th{color:var(--soft);font-size:.875rem;font-weight:400}
 tbody th{width:9.5rem;color:var(--soft);font-weight:400}
 td{overflow-wrap:anywhere;white-space:pre-line}
-td:last-child{width:11rem;overflow-wrap:normal}
+td:last-child{width:11.5rem;overflow-wrap:normal}
 td.match{color:var(--good);font-weight:600}
 td.mismatch{color:var(--bad);font-weight:600}
 ul,ol{margin:0 0 .6em;padding-left:1.2rem}
@@ -37,7 +37,7 @@ li{margin:0 0 .35em;padding-left:.15rem;break-inside:avoid}
 li code{display:block;overflow-wrap:anywhere}
 pre{margin:0 0 .8em;padding:.7rem .9rem;background:#f5f6f7;white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.45}
 a{color:inherit}
-@media (max-width:40rem){body{background:#fff}main{margin:0;padding:1.25rem;box-shadow:none}dl div{grid-template-columns:1fr;gap:0;padding:.3rem 0}}
+@media (max-width:40rem){body{background:#fff}main{margin:0;padding:1.25rem;box-shadow:none}dl div{grid-template-columns:1fr;gap:0;padding:.3rem 0}tbody th,td:last-child{width:auto}th,td{padding-right:.7rem}}
 @page{size:A4;margin:18mm 20mm 20mm;@bottom-left{font:8.5pt sans-serif;color:#5a616b}@bottom-right{font:8.5pt sans-serif;color:#5a616b}}
 @media print{body{background:none;font-size:10pt;line-height:1.42}main{max-width:none;margin:0;padding:0;box-shadow:none}section{margin-bottom:1.4rem}.verdict,pre{-webkit-print-color-adjust:exact;print-color-adjust:exact}a{text-decoration:none}}
 `

@@ -5,6 +5,7 @@
  */
 import { Clock, Effect, Exit, type Metric, MutableRef, Option, Tracer } from "effect"
 import { type HttpServerRequest, type HttpServerResponse, HttpTraceContext } from "effect/http"
+import { RequestContext, type ServedRequest } from "#domain/RequestContext.ts"
 import { TrustedProxies } from "#http/ClientAddress.ts"
 import * as HttpMetrics from "#http/HttpMetrics.ts"
 import * as RequestLog from "#http/RequestLog.ts"
@@ -13,7 +14,7 @@ import { templateOf } from "#http/Routes.ts"
 
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
 
-/** Gives a function that serves a request and watches it; `serve` gets the id of its trace, 32 hex digits. */
+/** Gives a function that serves a request and watches it; `serve` runs with the request's context, which has the id of its trace. */
 export const make = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const context = yield* Effect.context<never>()
@@ -23,8 +24,9 @@ export const make = Effect.gen(function* () {
 
   return <E, R>(
     request: HttpServerRequest.HttpServerRequest,
+    ids: Omit<ServedRequest, "traceId">,
     scope: CollectedHeaders,
-    serve: (traceId: string) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+    serve: (served: ServedRequest) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
   ): Effect.Effect<HttpServerResponse.HttpServerResponse, E, Exclude<R, Tracer.ParentSpan>> => {
     const route = templateOf(request.url.split("?", 1)[0] ?? "/")
     const method = knownMethods.has(request.method) ? request.method : "_OTHER"
@@ -41,7 +43,8 @@ export const make = Effect.gen(function* () {
         active.updateUnsafe(1, context)
         span.attribute("http.request.method", method)
         span.attribute("url.scheme", scheme)
-        return Effect.onExit(Effect.provideService(serve(span.traceId), Tracer.ParentSpan, span), (exit) => {
+        const served = { ...ids, traceId: span.traceId }
+        return Effect.onExit(serve(served), (exit) => {
           const durationMs = Number(clock.monotonicTimeNanosUnsafe() - started) / 1e6
           const status = Exit.isSuccess(exit) ? exit.value.status : null
           active.updateUnsafe(-1, context)
@@ -52,7 +55,7 @@ export const make = Effect.gen(function* () {
           if (status === null || status >= 500) span.attribute("error.type", errorTypeOf(status))
           const line = { method, route, status, durationMs, refusal: MutableRef.get(scope.refusal) }
           return log(line, clock.currentTimeMillisUnsafe()) ?? Effect.void
-        })
+        }).pipe(Effect.provideService(RequestContext, served), Effect.provideService(Tracer.ParentSpan, span))
       }
     )
   }

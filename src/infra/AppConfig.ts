@@ -183,3 +183,12 @@ export const publicUrlOf = ({ host, port, publicUrl }: Settings): string => {
   const name = everyInterface.has(host) ? "localhost" : host
   return `http://${name.includes(":") ? `[${name}]` : name}:${port}`
 }
+
+/** How mails introduce the service. `name` is what it calls itself towards a mail server; none means the machine's own name. */
+export const letterheadOf = (config: Settings) => {
+  const publicUrl = publicUrlOf(config)
+  const host = new URL(publicUrl).hostname
+  const domain = /\.[a-z]/iu.test(host) ? host : undefined
+  const from = Option.getOrElse(config.mailFrom, () => `no-reply@${domain ?? "localhost"}`)
+  return { from, publicUrl, serviceName: config.serviceName, name: domain }
+}

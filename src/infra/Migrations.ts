@@ -22,10 +22,16 @@ export const run = Effect.fn("Migrations.run")(function* () {
 
 const nameOf = ({ id, name }: { readonly id: number; readonly name: string }) => `${String(id).padStart(4, "0")}_${name}`
 
-/** The names of what is not applied yet. */
-export const pending = Effect.fn("Migrations.pending")(function* () {
+/** There is no database that a command could work on, or it is not the one of this version. */
+export class DatabaseNotReady extends Schema.TaggedError<DatabaseNotReady>()("DatabaseNotReady", { message: Schema.String }) {}
+
+/** For whoever needs the schema of this version and may not change the one that is there. */
+export const requireAll = Effect.fn("Migrations.requireAll")(function* () {
   const applied = yield* appliedUpTo()
-  return (yield* migrationFiles()).filter((file) => file.id > applied).map(nameOf)
+  const missing = (yield* migrationFiles()).filter((file) => file.id > applied).map(nameOf)
+  if (missing.length === 0) return
+  const message = `The database is older than this version: run "vatproof migrate" first (${missing.join(", ")})`
+  return yield* new DatabaseNotReady({ message })
 })
 
 /** Migrates while it is built. */

@@ -12,20 +12,30 @@ export class NotaryFileUnusable extends Schema.TaggedError<NotaryFileUnusable>()
 const unusable = (what: string) => (cause: PlatformError.PlatformError) =>
   Effect.fail(new NotaryFileUnusable({ message: `${what} cannot be read: ${cause.message}`, cause }))
 
+/** What a log is called that was never signed: after the place where it can be had, else after the service. */
+export const logName = Effect.map(AppConfig, ({ publicUrl, serviceName }) => {
+  const host = Option.map(publicUrl, (url) => new URL(url).host)
+  return `${Option.getOrElse(host, () => serviceName)}/log/0`
+})
+
+/** The key that the settings name: NOTARY_KEY, else the content of NOTARY_KEY_FILE. */
+export const givenKey = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const { notaryKey, notaryKeyFile } = yield* AppConfig
+  if (Option.isSome(notaryKey) || Option.isNone(notaryKeyFile)) return notaryKey
+  const text = yield* fs.readFileString(notaryKeyFile.value).pipe(Effect.catchTag("PlatformError", unusable("NOTARY_KEY_FILE")))
+  return Option.some(Redacted.make(text))
+})
+
 /**
- * The key that signs: NOTARY_KEY, else the content of NOTARY_KEY_FILE, else, where the database is our own, one made for it and kept
- * beside it. None with a given database: all its replicas need the same key, so none of them may make one.
+ * The key that signs: a given one, else, where the database is our own, one made for it and kept beside it. None with a given database:
+ * all its replicas need the same key, so none of them may make one.
  */
 export const findKey = Effect.gen(function* () {
-  const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const { dataDir, databaseUrl, notaryKey, notaryKeyFile } = yield* AppConfig
-  if (Option.isSome(notaryKey)) return notaryKey
-  if (Option.isSome(notaryKeyFile)) {
-    const text = yield* fs.readFileString(notaryKeyFile.value).pipe(Effect.catchTag("PlatformError", unusable("NOTARY_KEY_FILE")))
-    return Option.some(Redacted.make(text))
-  }
-  if (Option.isSome(databaseUrl)) return Option.none<Redacted.Redacted>()
+  const { dataDir, databaseUrl } = yield* AppConfig
+  const given = yield* givenKey
+  if (Option.isSome(given) || Option.isSome(databaseUrl)) return given
   return Option.some(yield* KeptSecret.make(path.resolve(dataDir), "notary-key"))
 })
 

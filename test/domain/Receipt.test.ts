@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, DateTime, Schema } from "effect"
 import {
   composeReceiptId,
+  isReceiptId,
   inputOf,
   letterOf,
   MatchLetter,
@@ -24,7 +25,16 @@ describe("the id of a receipt", () => {
     const id = composeReceiptId("VP", noon, Uint8Array.from(bytes))
     if (id === null) return assert.isBelow(bytes.filter((one) => one < 252).length, 10)
     assert.match(id, /^VP-QC-20261120-[A-Z0-9]{10}$/u)
+    assert.isTrue(isReceiptId(id))
   })
+
+  it.each([
+    "",
+    "VP-QC-20261120-ABCDEFGHI",
+    "VP-QC-20261120-ABCDEFGHI9\n",
+    "vp-QC-20261120-ABCDEFGHI9",
+    "VP-QC-20261120-ABCDEFGH\u0000I"
+  ])("is not %j", (text) => assert.isFalse(isReceiptId(text)))
 
   it("draws every character equally often", () => {
     const drawn = new Map<string, number>()

@@ -83,7 +83,8 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("an event", (it) =>
       yield* append
       const before = yield* fingerprint
       const refusal = yield* Effect.flip(MigratedDatabase.execute(statement))
-      assert.match(messageOf(refusal), /append-only/u)
+      // Where views depend on a table or column, the server refuses by itself, before any trigger is asked.
+      assert.match(messageOf(refusal), /append-only|other objects depend on|used by a view/u)
       assert.deepStrictEqual(yield* fingerprint, before)
     })
   )

@@ -164,8 +164,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the error body", (
     "GET / HTTP/9.9",
     "\u0016\u0003\u0001\u0002\u0000\u0001",
     "x".repeat(100),
-    "GET /health HTTP/1.1\r\n: x",
-    "GET /health"
+    "GET /health HTTP/1.1\r\n: x"
   ])("answers %j, which is no request", (bytes) =>
     Effect.gen(function* () {
       const { port } = yield* RunningService.RunningService

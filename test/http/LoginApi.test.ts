@@ -61,7 +61,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("logging in", (it) 
       const replies = yield* Effect.forEach(attempts, (attempt) => attempt)
       const told = replies.map((reply) => {
         const { message } = assertProblem(reply, "UNAUTHORIZED")
-        const { "content-length": length, date: _, "x-request-id": __, ...headers } = reply.headers
+        const { "content-length": length, date: _, "x-request-id": __, "x-trace-id": ___, ...headers } = reply.headers
         return JSON.stringify([message, length, headers])
       })
       assert.strictEqual(new Set(told).size, 1, told.join("\n"))

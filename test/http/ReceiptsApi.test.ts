@@ -1,26 +1,23 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, MutableRef, Schema } from "effect"
+import { Array as Arr, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { createHash } from "node:crypto"
 import { Receipt, ReceiptSummary } from "#domain/Receipt.ts"
-import { confirm, generous, muster, newPaidKey } from "#test/support/PaidKey.ts"
+import {
+  confirm,
+  decodeConfirmed,
+  generous,
+  muster,
+  newPaidKey,
+  receiptIdOf,
+  receiptsPath as list
+} from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
-import type { Reply, ServiceClient } from "#test/support/ServiceClient.ts"
-import * as StandIn from "#test/support/StandIn.ts"
-
-const list = "/v1/qualified-confirmations"
+import type { ServiceClient } from "#test/support/ServiceClient.ts"
 
 const Page = Schema.Struct({ data: Schema.Array(ReceiptSummary), next_cursor: Schema.NullOr(Schema.String) })
 const decodePage = Schema.decodeUnknownEffect(Page, { onExcessProperty: "error" })
 const decodeReceipt = Schema.decodeUnknownEffect(Receipt, { onExcessProperty: "error" })
-const Confirmed = Schema.Struct({
-  qualified_confirmation: Schema.Struct({ receipt_id: Schema.String, issued_at: Schema.String })
-})
-const decodeConfirmed = Schema.decodeUnknownEffect(Confirmed)
-
-const receiptIdOf = (reply: Reply) =>
-  Effect.map(decodeConfirmed(reply.body), ({ qualified_confirmation }) => qualified_confirmation.receipt_id)
 
 /** Issues a receipt about each VAT ID, in turn. */
 const issue = (client: ServiceClient, key: string, vatIds: ReadonlyArray<string>) =>
@@ -148,6 +145,21 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{
     })
   )
 
+  it.effect("holds any text that was supplied, however odd", () =>
+    Effect.gen(function* () {
+      const { client, key } = yield* started
+      const company_name = "\u0000 \uFFFF \u202E <b> ' \\ 日本 😀"
+      const [id = ""] = yield* Effect.map(
+        Effect.flatMap(confirm(client, "DE100440204", key, { ...muster, company_name }), receiptIdOf),
+        Arr.of
+      )
+      assert.containSubset((yield* client.ask(`${list}/${id}`, { key })).body, { input: { company_name } })
+      for (const accept of ["text/html", "application/pdf"]) {
+        assert.strictEqual((yield* client.ask(`${list}/${id}`, { key, headers: { accept } })).status, 200)
+      }
+    })
+  )
+
   it.effect("answers any id, however odd, with 404", () =>
     Effect.gen(function* () {
       const { client, key } = yield* started
@@ -260,83 +272,6 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations",
       const afterwards = (yield* allPages(client, key, { limit: "100" })).flat()
       assert.strictEqual(new Set(afterwards).size, 17 + 3 * pages.length)
       assert.deepStrictEqual(afterwards.slice(-17), before)
-    })
-  )
-})
-
-/** A BZSt that a test scripts byte by byte; background probes are answered on the side. */
-const answering =
-  (standIn: StandIn.StandIn["Service"], script: StandIn.Script): StandIn.Script =>
-  (call) =>
-    call.head.startsWith("POST ")
-      ? script(call)
-      : Effect.andThen(StandIn.answer(200, [])(call), standIn.next(answering(standIn, script)))
-
-const Stored = Schema.fromJsonString(
-  Schema.Struct({
-    answer: Schema.Struct({
-      evidence: Schema.Struct({
-        request: Schema.String,
-        response: Schema.String,
-        response_sha256: Schema.String,
-        http_status: Schema.Int
-      })
-    })
-  })
-)
-
-layer(RunningService.layerGround, { excludeTestServices: true })("a receipt as evidence", (it) => {
-  it.effect("holds byte for byte what went to the BZSt and what came back", () =>
-    Effect.gen(function* () {
-      const standIn = yield* StandIn.StandIn
-      const client = yield* RunningService.make({ ...generous, BZST_BASE_URL: standIn.baseUrl })
-      const key = yield* newPaidKey(client)
-      const sent = MutableRef.make("")
-      const response = `\n{ "id":"a\\/b","anfrageZeitpunkt" : "2025-09-22T18:33:04.564553064+02:00","ergFirmenname":"A","ergOrt":"B",\t"status":"evatr-0000","x":{"ä":[1.0e2,"\\u20ac 😀"]}}\r\n `
-      yield* standIn.next(
-        answering(standIn, (call) =>
-          Effect.andThen(
-            Effect.sync(() => MutableRef.set(sent, call.body)),
-            StandIn.answer(200, response)(call)
-          )
-        )
-      )
-      const company = { company_name: 'Müller & Söhne "ΑΒΓ" \\ 😀', company_city: "Köln\u2028\u00AD" }
-      const id = yield* Effect.flatMap(confirm(client, "DE811115368", key, company), receiptIdOf)
-      const sql = yield* SqlClient.SqlClient
-      const [stored] = yield* SqlSchema.findAll({
-        Request: Schema.String,
-        Result: Schema.Struct({ data: Stored }),
-        execute: (stream) => sql`SELECT data FROM vatproof.events WHERE stream_id = ${stream}`
-      })(`receipt-${id}`)
-      assert.deepStrictEqual(stored?.data.answer.evidence, {
-        request: sent.current,
-        response,
-        response_sha256: createHash("sha256").update(response).digest("hex"),
-        http_status: 200
-      })
-      assert.include(sent.current, JSON.stringify(company.company_name))
-      // A person gets the same bytes.
-      const page = yield* client.ask(`${list}/${id}`, { key, headers: { accept: "text/html" } })
-      const files = [...page.text.matchAll(/href="data:[^,"]+,([^"]+)"/gu)].map(([, data = ""]) =>
-        decodeURIComponent(data.replaceAll("&#39;", "'"))
-      )
-      assert.deepStrictEqual(files.slice(1), [sent.current, response])
-      const receipt = yield* client.ask(`${list}/${id}`, { key })
-      assert.strictEqual(files[0], receipt.text)
-    }).pipe(Effect.provide(StandIn.layer))
-  )
-
-  it.effect("that cannot be stored is not given, and nothing counts", () =>
-    Effect.gen(function* () {
-      const client = yield* RunningService.make(generous)
-      const key = yield* newPaidKey(client)
-      const sql = yield* SqlClient.SqlClient
-      yield* sql`ALTER FUNCTION vatproof.append RENAME TO append_away`.unprepared
-      assertProblem(yield* confirm(client, "DE100440500", key), "INTERNAL_ERROR")
-      yield* sql`ALTER FUNCTION vatproof.append_away RENAME TO append`.unprepared
-      assert.deepStrictEqual((yield* pageOf(client, key)).ids, [])
-      assert.containSubset((yield* client.ask("/v1/usage", { key })).body, { requests: { used: 0 } })
     })
   )
 })

@@ -1,8 +1,8 @@
 /** Keys that may have qualified confirmations, and the confirmations they ask for. */
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import type { PlanName } from "#domain/Plan.ts"
 import * as RunningService from "#test/support/RunningService.ts"
-import type { Ask, ServiceClient } from "#test/support/ServiceClient.ts"
+import type { Ask, Reply, ServiceClient } from "#test/support/ServiceClient.ts"
 
 /** Limits of the paid plans that do not get in a test's way. */
 export const generous: RunningService.Settings = {
@@ -29,3 +29,16 @@ export const muster = {
 /** Asks for a confirmation of `muster`, unless `more` says otherwise. */
 export const confirm = (client: ServiceClient, vatId: string, key: string | undefined, more: Ask["query"] = muster) =>
   client.validate(vatId, { key, query: { requester_vat_id: "DE811115368", ...more } })
+
+/** Where receipts are read. */
+export const receiptsPath = "/v1/qualified-confirmations"
+
+const Confirmed = Schema.Struct({
+  qualified_confirmation: Schema.Struct({ receipt_id: Schema.String, issued_at: Schema.String })
+})
+
+/** What a confirmation says about its receipt. */
+export const decodeConfirmed = Schema.decodeUnknownEffect(Confirmed)
+
+export const receiptIdOf = (reply: Reply) =>
+  Effect.map(decodeConfirmed(reply.body), ({ qualified_confirmation }) => qualified_confirmation.receipt_id)

@@ -1,7 +1,7 @@
 /** Holds signed checkpoints against the roots that a log has at their sizes. */
 import { Option, Result } from "effect"
 import type { Findings } from "#events/audit/Findings.ts"
-import type { LogCheck } from "#events/audit/LogCheck.ts"
+import type { LogCheck, LogRoots } from "#events/audit/LogCheck.ts"
 import * as Checkpoint from "#events/log/Checkpoint.ts"
 import type { LogCrypto } from "#events/log/LogCrypto.ts"
 import { equalHashes } from "#events/log/MerkleTree.ts"
@@ -15,7 +15,7 @@ export const openWith =
 
 export interface CheckpointAudit {
   /** Compares with a log of exactly that many events. */
-  readonly compare: (checkpoint: Checkpoint.Checkpoint, check: LogCheck) => void
+  readonly compare: (checkpoint: Checkpoint.Checkpoint, roots: LogRoots) => void
   /** Says what the last comparison means for the positions whose event and leaf differ. */
   readonly conclude: (check: LogCheck) => { readonly leavesAreSigned: boolean }
 }
@@ -26,8 +26,7 @@ export const make = (findings: Findings): CheckpointAudit => {
   let last = { leaves: true, events: true }
 
   return {
-    compare: ({ root, size }, check) => {
-      const { ofEvents, ofLeaves } = check.roots()
+    compare: ({ root, size }, { ofEvents, ofLeaves }) => {
       last = { leaves: equalHashes(ofLeaves, root), events: equalHashes(ofEvents, root) }
       if (last.leaves || last.events) {
         good = size

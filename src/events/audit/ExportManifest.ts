@@ -2,8 +2,7 @@
 import { Option, Result, Schema } from "effect"
 import { Base64 } from "effect/encoding"
 import { parseHash } from "#events/log/Checkpoint.ts"
-import type { LogCrypto } from "#events/log/LogCrypto.ts"
-import { type Hash, type Node, nodeHash, type NodeId, nodesOf, restore, type Tree } from "#events/log/MerkleTree.ts"
+import { type Hash, type Node, type NodeId, nodesOf, restore, type Tree } from "#events/log/MerkleTree.ts"
 
 const Hashes = Schema.Array(Schema.String)
 
@@ -66,15 +65,3 @@ export const surroundings = (
     after: right
   }))
 }
-
-/** The tree with further complete subtrees at its right; each begins where the one before it ends. */
-export const extend = ({ sha256 }: LogCrypto["Service"], tree: Tree, nodes: ReadonlyArray<Node>): Tree =>
-  nodes.reduce((grown, node) => {
-    const peaks = [...grown.peaks]
-    let top = node
-    for (let last = peaks.at(-1); last?.level === top.level; last = peaks.at(-1)) {
-      peaks.pop()
-      top = { level: top.level + 1, index: last.index / 2, hash: nodeHash(sha256, last.hash, top.hash) }
-    }
-    return { size: grown.size + 2 ** node.level, peaks: [...peaks, top] }
-  }, tree)

@@ -30,3 +30,29 @@ export const open = Effect.fnUntraced(function* (
     })
   })
 })
+
+/**
+ * Reads lines that begin with a position, by their position: the line of the one that is asked for, or null if it has none. Positions are
+ * asked for in order; `stray` hears of lines that none was asked for.
+ */
+export const byPosition = (next: NextLine, stray: (line: string) => void) => {
+  let ahead: string | null = null
+  const positionOf = (line: string) => Number(/^\d+/u.exec(line)?.[0] ?? -1)
+  return {
+    take: Effect.fnUntraced(function* (position: number) {
+      for (let line = ahead ?? (yield* next); line !== null; line = yield* next) {
+        ahead = line
+        if (positionOf(line) > position) return null
+        ahead = null
+        if (positionOf(line) === position) return line
+        stray(line)
+      }
+      return null
+    }),
+    /** The lines that are left are strays. */
+    finish: Effect.gen(function* () {
+      for (let line = ahead ?? (yield* next); line !== null; line = yield* next) stray(line)
+      ahead = null
+    })
+  }
+}

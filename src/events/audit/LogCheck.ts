@@ -4,8 +4,8 @@
  */
 import { Result } from "effect"
 import type { Findings } from "#events/audit/Findings.ts"
-import type { LogCrypto } from "#events/log/LogCrypto.ts"
-import { append, equalHashes, type Hash, leafHash, type Node, root, type Tree } from "#events/log/MerkleTree.ts"
+import type { LogCrypto, Sha256 } from "#events/log/LogCrypto.ts"
+import { append, equalHashes, type Hash, leafHash, type Node, nodeHash, root, type Tree } from "#events/log/MerkleTree.ts"
 import { leafOf } from "#events/log/StoredLeaf.ts"
 import type { StoredEvent } from "#events/StoredEvent.ts"
 
@@ -27,11 +27,17 @@ export interface StreamEnd {
   last: number
 }
 
+/** Roots of a log: with its leaves as they are known, and as the events make them. */
+export interface LogRoots {
+  readonly ofLeaves: Hash
+  readonly ofEvents: Hash
+}
+
 export interface LogCheck {
   /** Takes the next section; gives back the nodes that its leaves completed in the tree of leaves. */
   readonly take: (section: LogSection) => ReadonlyArray<Node>
-  /** Roots over all leaves taken so far: as they are known, and as the events make them. */
-  readonly roots: () => { readonly ofLeaves: Hash; readonly ofEvents: Hash }
+  /** Roots over all that was taken so far, and complete subtrees at its right. */
+  readonly roots: (after: ReadonlyArray<Node>) => LogRoots
   /** Positions whose event does not have the known leaf. */
   readonly different: ReadonlyArray<number>
   readonly streams: ReadonlyMap<string, StreamEnd>
@@ -111,12 +117,24 @@ export const make = (crypto: LogCrypto["Service"], findings: Findings, start: Tr
 
   return {
     take,
-    roots: () => {
-      const hash = root(sha256, ofLeaves)
-      return { ofLeaves: hash, ofEvents: ofEvents === ofLeaves ? hash : root(sha256, ofEvents) }
+    roots: (after) => {
+      const hash = root(sha256, extend(sha256, ofLeaves, after))
+      return { ofLeaves: hash, ofEvents: ofEvents === ofLeaves ? hash : root(sha256, extend(sha256, ofEvents, after)) }
     },
     different,
     streams,
     meters
   }
 }
+
+/** The tree with further complete subtrees at its right; each begins where the one before it ends. */
+const extend = (sha256: Sha256, tree: Tree, nodes: ReadonlyArray<Node>): Tree =>
+  nodes.reduce((grown, node) => {
+    const peaks = [...grown.peaks]
+    let top = node
+    for (let last = peaks.at(-1); last?.level === top.level; last = peaks.at(-1)) {
+      peaks.pop()
+      top = { level: top.level + 1, index: last.index / 2, hash: nodeHash(sha256, last.hash, top.hash) }
+    }
+    return { size: grown.size + 2 ** node.level, peaks: [...peaks, top] }
+  }, tree)

@@ -62,10 +62,9 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
     if (last !== undefined) yield* options.progress(last.position + 1 - manifest.from, manifest.to - manifest.from)
   })
 
-  const starts = function* () {
-    for (let from = manifest.from; from < manifest.to; from += sectionSize) yield from
-  }
-  yield* Stream.fromIterable(starts()).pipe(
+  const sections = Math.ceil((manifest.to - manifest.from) / sectionSize)
+  const starts = Array.from({ length: sections }, (_, i) => manifest.from + i * sectionSize)
+  yield* Stream.fromIterable(starts).pipe(
     Stream.mapEffect((from) => reads.events(from, Math.min(from + sectionSize, manifest.to)), { concurrency: readAhead }),
     Stream.runForEach(exportSection)
   )

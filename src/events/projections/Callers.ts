@@ -33,26 +33,7 @@ const make = Effect.gen(function* () {
   const plans = yield* Plans
   const keyedHash = yield* KeyedHash
 
-  const findKeys = SqlSchema.findAll({
-    Request: Schema.Struct({ hashes: Schema.Array(Schema.String), meter: Schema.String }),
-    Result: KeyRow,
-    execute: ({
-      hashes,
-      meter
-    }) => sql`SELECT asked.ord, k.key_id, k.account_id, a.plan, a.per_month, coalesce(m.used, 0) AS used,
-        (SELECT l.identity_epoch FROM vatproof.logs l WHERE l.log_id = ${logId}) AS epoch
-      FROM unnest(${sqlArray(hashes, elementType.text)}) WITH ORDINALITY AS asked(hash, ord)
-      JOIN vatproof.api_keys k ON k.key_sha256 = decode(asked.hash, 'hex') AND k.revoked_at IS NULL
-      JOIN vatproof.accounts a ON a.account_id = k.account_id
-      LEFT JOIN vatproof.meters m ON m.log_id = ${logId} AND m.meter_id = replace(${meter}, ${keyPlaceholder}, k.key_id::text)`
-  })
-
-  const findMeters = SqlSchema.findAll({
-    Request: Schema.Array(Schema.String),
-    Result: Schema.Struct({ meter_id: Schema.String, used: Schema.BigInt }),
-    execute: (meters) =>
-      sql`SELECT meter_id, used FROM vatproof.meters WHERE log_id = ${logId} AND meter_id = ANY (${sqlArray(meters, elementType.text)})`
-  })
+  const { findKeys, findMeters } = queriesOf(sql)
 
   const findKey = yield* Batcher.make({
     ...bounds,
@@ -113,5 +94,31 @@ const make = Effect.gen(function* () {
 
 /** Stands for the key's id where the database fills it in. */
 const keyPlaceholder = "{key}"
+
+/** Both for a whole batch at once. */
+const queriesOf = (sql: SqlClient.SqlClient) => {
+  const findKeys = SqlSchema.findAll({
+    Request: Schema.Struct({ hashes: Schema.Array(Schema.String), meter: Schema.String }),
+    Result: KeyRow,
+    execute: ({
+      hashes,
+      meter
+    }) => sql`SELECT asked.ord, k.key_id, k.account_id, a.plan, a.per_month, coalesce(m.used, 0) AS used,
+        (SELECT l.identity_epoch FROM vatproof.logs l WHERE l.log_id = ${logId}) AS epoch
+      FROM unnest(${sqlArray(hashes, elementType.text)}) WITH ORDINALITY AS asked(hash, ord)
+      JOIN vatproof.api_keys k ON k.key_sha256 = decode(asked.hash, 'hex') AND k.revoked_at IS NULL
+      JOIN vatproof.accounts a ON a.account_id = k.account_id
+      LEFT JOIN vatproof.meters m ON m.log_id = ${logId} AND m.meter_id = replace(${meter}, ${keyPlaceholder}, k.key_id::text)`
+  })
+
+  const findMeters = SqlSchema.findAll({
+    Request: Schema.Array(Schema.String),
+    Result: Schema.Struct({ meter_id: Schema.String, used: Schema.BigInt }),
+    execute: (meters) =>
+      sql`SELECT meter_id, used FROM vatproof.meters WHERE log_id = ${logId} AND meter_id = ANY (${sqlArray(meters, elementType.text)})`
+  })
+
+  return { findKeys, findMeters }
+}
 
 export const layer = Layer.effect(Identity, make)

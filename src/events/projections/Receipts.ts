@@ -1,7 +1,7 @@
 /** Receipts straight from their events; `vatproof.listed`, moved by the append itself, says which a key has. So what was answered is there. */
 import { DateTime, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { ReceiptIssued, receiptList, receiptStream, summaryOf } from "#domain/Receipt.ts"
+import { isReceiptId, ReceiptIssued, receiptList, receiptStream, summaryOf } from "#domain/Receipt.ts"
 import { ReceiptNotFound, type ReceiptPageRequest, Receipts } from "#domain/Receipts.ts"
 import { logId } from "#events/Append.ts"
 import * as Catalogue from "#events/Catalogue.ts"
@@ -16,6 +16,7 @@ const make = Effect.gen(function* () {
   const events = yield* EventStore
 
   const find = Effect.fn("Receipts.find")(function* (keyId: string, receiptId: string) {
+    if (!isReceiptId(receiptId)) return yield* new ReceiptNotFound({ receiptId })
     const [event] = yield* events.readStream(receiptStream(receiptId), 0, 1)
     if (event === undefined || event.type !== ReceiptIssued.type) return yield* new ReceiptNotFound({ receiptId })
     const { account_id, answer, attempts, key_id, receipt } = yield* decodeIssued(event.data)

@@ -26,11 +26,24 @@ const contextOf = (span: Tracer.AnySpan | RecordedSpan, isRemote: boolean): Span
 
 const timeOf = (nanos: bigint): HrTime => [Number(nanos / 1_000_000_000n), Number(nanos % 1_000_000_000n)]
 
+/** Attributes repeat themselves (routes, methods, outcomes), and looking for secrets costs more than all the rest: this many are remembered. */
+const maxRemembered = 2_000
+
+const remembering = (redaction: Redaction) => {
+  const known = new Map<string, string>()
+  return (text: string): string => {
+    const told = known.get(text) ?? redaction.text(text)
+    if (known.size < maxRemembered) known.set(text, told)
+    return told
+  }
+}
+
 export const make = (resource: Resource, redaction: Redaction) => {
+  const redacted = remembering(redaction)
   const attributesOf = (entries: Iterable<readonly [string, unknown]>): Attributes => {
     const attributes: Attributes = {}
     for (const [name, value] of entries) {
-      if (typeof value === "string") attributes[name] = redaction.text(value)
+      if (typeof value === "string") attributes[name] = redacted(value)
       else if (typeof value === "number" || typeof value === "boolean") attributes[name] = value
     }
     return attributes

@@ -67,6 +67,8 @@ interface Trace {
   exported: boolean
 }
 
+const noAttributes: ReadonlyMap<string, AttributeValue> = new Map()
+
 type SpanOptions = Parameters<Tracer.Tracer["span"]>[0]
 
 class Span implements Tracer.Span, RecordedSpan {
@@ -77,13 +79,13 @@ class Span implements Tracer.Span, RecordedSpan {
   readonly annotations: Context.Context<never>
   readonly links: Array<Tracer.SpanLink>
   readonly startTime: bigint
-  readonly attributes = new Map<string, AttributeValue>()
   endTime = 0n
   failed = false
   status: Tracer.SpanStatus
   readonly trace: Trace
   private readonly onEnd: (span: Span) => void
   private id: string | undefined = undefined
+  private recordedAttributes: Map<string, AttributeValue> | undefined = undefined
 
   constructor(options: SpanOptions, trace: Trace, onEnd: (span: Span) => void) {
     this.name = options.name
@@ -109,10 +111,15 @@ class Span implements Tracer.Span, RecordedSpan {
     return this.trace.sampled
   }
 
+  get attributes(): ReadonlyMap<string, AttributeValue> {
+    return this.recordedAttributes ?? noAttributes
+  }
+
   attribute(key: string, value: unknown): void {
     if (!recorded.has(key) && !key.startsWith(ownPrefix)) return
-    if (typeof value === "string") this.attributes.set(key, value.slice(0, maxLength))
-    else if (typeof value === "number" || typeof value === "boolean") this.attributes.set(key, value)
+    const attributes = (this.recordedAttributes ??= new Map())
+    if (typeof value === "string") attributes.set(key, value.slice(0, maxLength))
+    else if (typeof value === "number" || typeof value === "boolean") attributes.set(key, value)
   }
 
   /** Not recorded: what is worth an event here is a log line, which has the trace's id. */

@@ -1,0 +1,190 @@
+/** `vatproof audit …`: take the log along, and prove that nothing in it was changed. */
+import { Console, DateTime, Effect, FileSystem, Option, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import * as App from "#app/app.ts"
+import * as DatabaseAudit from "#events/audit/DatabaseAudit.ts"
+import * as ExportAudit from "#events/audit/ExportAudit.ts"
+import * as LogExport from "#events/audit/LogExport.ts"
+import * as ReceiptAudit from "#events/audit/ReceiptAudit.ts"
+import { LogCrypto } from "#events/log/LogCrypto.ts"
+import { formatVerifier } from "#events/log/NoteKeys.ts"
+import { LogSigner } from "#events/LogSigner.ts"
+import { AppConfig, publicUrlOf } from "#infra/AppConfig.ts"
+import { logCrypto } from "#infra/LogCrypto.ts"
+import { json, print, quietly } from "#app/commands/Operation.ts"
+import * as Progress from "#app/commands/Progress.ts"
+import { proofFiles } from "#app/commands/ProofFiles.ts"
+import * as VerifierKeys from "#app/commands/VerifierKeys.ts"
+
+/** Something is not as it was signed: the command ends with exit code 1. */
+class LogAltered extends Schema.TaggedError<LogAltered>()("LogAltered", { message: Schema.String }) {}
+
+/** A day in UTC, or a moment. A day that something ends with is meant as a whole. */
+const moment = (name: string, description: string, lastDay: boolean) =>
+  Flag.String(name).pipe(
+    Flag.mapTryCatch(
+      (text) => {
+        const start = DateTime.toUtc(DateTime.makeUnsafe(/^\d{4}-\d\d-\d\d$/u.test(text) ? `${text}T00:00:00Z` : text))
+        return lastDay && text.length === 10 ? DateTime.add(start, { days: 1 }) : start
+      },
+      () => "Expected a day as 2026-11-21, or a moment as 2026-11-21T09:30:00Z"
+    ),
+    Flag.optional,
+    Flag.withDescription(description)
+  )
+
+const exportLog = Command.make(
+  "export",
+  {
+    from: moment("from", "First day (UTC) or moment; without it from the beginning", false),
+    to: moment("to", "Last day (UTC), or the moment before which; without it to the end", true),
+    out: Flag.String("out").pipe(Flag.withDescription("A new or empty folder")),
+    json
+  },
+  Effect.fnUntraced(
+    function* (flags) {
+      const config = yield* AppConfig
+      const { signer } = yield* LogSigner
+      const progress = yield* Progress.make("events exported")
+      const manifest = yield* LogExport.run({
+        directory: flags.out,
+        from: Option.getOrNull(flags.from),
+        to: Option.getOrNull(flags.to),
+        supplier: config.serviceName,
+        location: publicUrlOf(config),
+        verifierKey: Option.match(signer, { onNone: () => null, onSome: formatVerifier }),
+        progress
+      })
+      const { from, log, size, to } = manifest
+      const words = `${to - from} events of ${log} are in ${flags.out}: positions ${from} to ${to - 1} of ${size} signed ones.
+README.txt there says what is what. Check it with: npm run vatproof -- audit verify --export ${flags.out}`
+      yield* print(flags.json, { out: flags.out, log, from, to, size }, words)
+    },
+    Effect.provide(App.auditing),
+    quietly
+  )
+).pipe(
+  Command.withDescription(
+    "Write the log, or a time of it, into a folder for auditors: tables with index.xml for the tax authorities' programs (GoBD), all " +
+      "events as lines, receipts with their proofs, and the signed checkpoint"
+  ),
+  Command.withShortDescription("Write the log into a folder for auditors"),
+  Command.withExamples([
+    { command: "vatproof audit export --from 2026-01-01 --to 2026-12-31 --out audit-2026", description: "One year" },
+    { command: "vatproof audit export --out everything", description: "Everything that is signed" }
+  ])
+)
+
+const say = Effect.fnUntraced(function* (
+  asJson: boolean,
+  what: string,
+  report: DatabaseAudit.AuditReport,
+  key: VerifierKeys.UsedKey
+) {
+  const { checkpoints, count, events, findings, signed } = report
+  const list = findings
+    .map(({ message, position }) => `  ${position === null ? "" : `position ${position}: `}${message}`)
+    .join("\n")
+  const unsigned = events > signed ? ` ${events - signed} newer ones are not signed yet.` : ""
+  const good = `${what} is whole: ${signed} events are as they were signed, under ${checkpoints} checkpoints of ${key.verifier.name}.${unsigned}`
+  const bad = `${what} is not what was signed: ${count} findings in ${events} events.\n${list}${count > findings.length ? "\n  …" : ""}`
+  const data = { ok: count === 0, events, signed, checkpoints, findings: findings.map((finding) => ({ ...finding })), count }
+  yield* print(asJson, data, count === 0 ? good : bad)
+  if (key.note !== null) yield* Console.error(key.note)
+  if (count > 0) return yield* new LogAltered({ message: `${count} findings` })
+})
+
+const verifyDatabase = Effect.fnUntraced(
+  function* (asJson: boolean, key: Option.Option<string>, kept: ReadonlyArray<string>) {
+    const fs = yield* FileSystem.FileSystem
+    const { signer } = yield* LogSigner
+    const used = yield* VerifierKeys.forDatabase(key, signer)
+    const notes = yield* Effect.forEach(kept, (file) => fs.readFileString(file))
+    const progress = yield* Progress.make("events verified")
+    yield* say(asJson, "The log", yield* DatabaseAudit.run({ verifier: used.verifier, notes, progress }), used)
+  },
+  Effect.provide(App.auditing),
+  quietly
+)
+
+const verifyExport = Effect.fnUntraced(
+  function* (asJson: boolean, key: Option.Option<string>, directory: string) {
+    const used = yield* VerifierKeys.forExport(key, directory)
+    const progress = yield* Progress.make("events verified")
+    yield* say(asJson, "The export", yield* ExportAudit.run({ directory, verifier: used.verifier, progress }), used)
+  },
+  Effect.provideService(LogCrypto, logCrypto)
+)
+
+const verifyProof = Effect.fnUntraced(function* (
+  asJson: boolean,
+  key: Option.Option<string>,
+  file: string,
+  eventFile: Option.Option<string>
+) {
+  const given = yield* proofFiles(file, eventFile)
+  const used = yield* VerifierKeys.forProof(key, given.proof)
+  const { checkpoint, event, index, leaf } = yield* Effect.fromResult(
+    ReceiptAudit.run(logCrypto, { ...given, verifier: used.verifier })
+  )
+  const words = `Proved: the event at position ${index} is in the log ${checkpoint.origin} as it was signed with ${checkpoint.size} events.
+${event ?? `${leaf}\n(without the event itself: give it with --event to have its data verified as well)`}`
+  yield* print(
+    asJson,
+    { ok: true, position: index, log: checkpoint.origin, size: checkpoint.size, leaf, with_event: event !== null },
+    words
+  )
+  if (used.note !== null) yield* Console.error(used.note)
+})
+
+const verify = Command.make(
+  "verify",
+  {
+    export: Flag.String("export").pipe(Flag.optional, Flag.withDescription("The folder of an export, instead of the database")),
+    proof: Flag.String("proof").pipe(
+      Flag.optional,
+      Flag.withDescription("The proof of one event (a .tlog-proof, or the JSON of GET /v1/audit/proofs), instead of the database")
+    ),
+    event: Flag.String("event").pipe(
+      Flag.optional,
+      Flag.withDescription("With --proof: the event it proves, as a file of receipts/ in an export has it")
+    ),
+    key: Flag.String("key").pipe(
+      Flag.optional,
+      Flag.withDescription("The log's public key, or a file with it; without it the service's own")
+    ),
+    checkpoint: Flag.String("checkpoint").pipe(
+      Flag.between(0, 100),
+      Flag.withDescription("With the database: a file with an older checkpoint that you kept; may be given several times")
+    ),
+    json
+  },
+  Effect.fnUntraced(function* (flags) {
+    if (Option.isSome(flags.proof)) return yield* verifyProof(flags.json, flags.key, flags.proof.value, flags.event)
+    if (Option.isSome(flags.export)) return yield* verifyExport(flags.json, flags.key, flags.export.value)
+    return yield* verifyDatabase(flags.json, flags.key, flags.checkpoint)
+  })
+).pipe(
+  Command.withDescription(
+    "Prove that nothing was changed: computes leaves, tree and signatures again, and compares positions, streams and meters. Prints the " +
+      "position of each thing that is wrong, and then ends with exit code 1. The service may run meanwhile"
+  ),
+  Command.withShortDescription("Prove that nothing was changed"),
+  Command.withExamples([
+    { command: "vatproof audit verify", description: "The database of this service" },
+    {
+      command: "vatproof audit verify --checkpoint kept-in-june.txt",
+      description: "And that it goes on from what it was in June"
+    },
+    { command: "vatproof audit verify --export audit-2026 --key public-key.txt", description: "An export, without any database" },
+    {
+      command: "vatproof audit verify --proof VP-QC-20261120-A7K2M9P4R3.tlog-proof --event VP-QC-20261120-A7K2M9P4R3.json",
+      description: "One receipt"
+    }
+  ])
+)
+
+export const auditCommands = Command.make("audit").pipe(
+  Command.withDescription("Take the log along, and prove that nothing in it was changed"),
+  Command.withSubcommands([exportLog, verify])
+)

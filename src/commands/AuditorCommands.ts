@@ -1,0 +1,104 @@
+/** `vatproof auditor …`: who may read the log over HTTP. */
+import { DateTime, Effect, Option, Redacted } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { AccountDirectory } from "#domain/AccountDirectory.ts"
+import { type AuditorEntry, Auditors } from "#domain/Auditors.ts"
+import { iso, json, operate, print } from "#app/commands/Operation.ts"
+import { moment, table } from "#app/commands/Table.ts"
+
+/** A token is for an audit, not for ever. */
+const maxDays = 1_096
+
+const add = Command.make(
+  "add",
+  {
+    name: Argument.String("name").pipe(
+      Argument.filter(
+        (text) => text.trim() !== "" && text.length <= 200,
+        () => "Expected 1 to 200 characters"
+      ),
+      Argument.withDescription("Who gets the token; for your own list, it is in no event")
+    ),
+    account: Flag.String("account").pipe(
+      Flag.optional,
+      Flag.withDescription("Email address or user_id of the one account the auditor may look at; without it all")
+    ),
+    days: Flag.Int("days").pipe(
+      Flag.withDefault(30),
+      Flag.filter(
+        (days) => days >= 1 && days <= maxDays,
+        (days) => `Expected 1 to ${maxDays}, got ${days}`
+      ),
+      Flag.withDescription(`How many days the token is good for, 1 to ${maxDays}`)
+    ),
+    json
+  },
+  Effect.fnUntraced(function* (flags) {
+    const auditors = yield* Auditors
+    const directory = yield* AccountDirectory
+    const account = Option.isNone(flags.account) ? null : yield* directory.find(flags.account.value)
+    const accountId = account?.accountId ?? null
+    const expiresAt = DateTime.add(yield* DateTime.now, { days: flags.days })
+    const { auditorId, token } = yield* auditors.add({ name: flags.name.trim(), accountId, expiresAt })
+    const secret = Redacted.value(token)
+    const words = `${secret}\n\nThis token is shown this once. It reads ${account === null ? "the whole log" : `what concerns ${account.email ?? accountId}`} until ${moment(expiresAt)} (UTC), and changes nothing.
+Its auditor_id is ${auditorId}: "vatproof auditor revoke ${auditorId}" ends it at once.`
+    yield* print(flags.json, { auditor_id: auditorId, token: secret, user_id: accountId, expires_at: iso(expiresAt) }, words)
+  }, operate)
+).pipe(
+  Command.withDescription("Admit an auditor: makes a token that may read the log over HTTP, all of it or one account's"),
+  Command.withShortDescription("Admit an auditor"),
+  Command.withExamples([
+    { command: 'vatproof auditor add "Finanzamt Musterstadt" --days 14', description: "The whole log, for two weeks" },
+    { command: "vatproof auditor add Ada --account ada@example.com", description: "One account" }
+  ])
+)
+
+const stateOf = ({ expiresAt, revokedAt }: AuditorEntry, now: DateTime.Utc) =>
+  revokedAt !== null ? "revoked" : DateTime.isLessThanOrEqualTo(expiresAt, now) ? "expired" : "active"
+
+const list = Command.make(
+  "list",
+  { json },
+  Effect.fnUntraced(function* (flags) {
+    const auditors = yield* Auditors
+    const now = yield* DateTime.now
+    const entries = yield* auditors.list
+    const data = entries.map((entry) => ({
+      auditor_id: entry.auditorId,
+      name: entry.name,
+      user_id: entry.accountId,
+      state: stateOf(entry, now),
+      added_at: iso(entry.addedAt),
+      expires_at: iso(entry.expiresAt),
+      revoked_at: iso(entry.revokedAt)
+    }))
+    const words = table<AuditorEntry>(
+      [
+        { heading: "AUDITOR_ID", cell: ({ auditorId }) => auditorId },
+        { heading: "NAME", cell: ({ name }) => name },
+        { heading: "ACCOUNT", cell: ({ accountId }) => accountId ?? "all" },
+        { heading: "STATE", cell: (entry) => stateOf(entry, now) },
+        { heading: "ADDED (UTC)", cell: ({ addedAt }) => moment(addedAt) },
+        { heading: "EXPIRES (UTC)", cell: ({ expiresAt }) => moment(expiresAt) }
+      ],
+      entries
+    )
+    yield* print(flags.json, { auditors: data }, entries.length === 0 ? "No auditors." : words)
+  }, operate)
+).pipe(Command.withDescription("List the auditors, newest first"))
+
+const revoke = Command.make(
+  "revoke",
+  { auditor: Argument.String("auditor_id").pipe(Argument.withDescription("As add and list print it")), json },
+  Effect.fnUntraced(function* (flags) {
+    const auditors = yield* Auditors
+    yield* auditors.revoke(flags.auditor)
+    yield* print(flags.json, { auditor_id: flags.auditor, revoked: true }, "The token is refused from now on, on every replica.")
+  }, operate)
+).pipe(Command.withDescription("Revoke an auditor's token for good"))
+
+export const auditorCommands = Command.make("auditor").pipe(
+  Command.withDescription("Admit auditors who read the log over HTTP"),
+  Command.withSubcommands([add, list, revoke])
+)

@@ -1,0 +1,195 @@
+/**
+ * Verifies the folder of an export with nothing but the log's public key: every line, leaf, table row, receipt and proof, and the root
+ * that was signed.
+ */
+import { Effect, FileSystem, Option, Path, Result, Schema } from "effect"
+import { ReceiptIssued } from "#domain/Receipt.ts"
+import * as CheckpointAudit from "#events/audit/CheckpointAudit.ts"
+import type { AuditReport } from "#events/audit/DatabaseAudit.ts"
+import * as Manifest from "#events/audit/ExportManifest.ts"
+import { exportFiles, readmeOf } from "#events/audit/ExportReadme.ts"
+import { exportTables, headerOf, rowOf } from "#events/audit/ExportTable.ts"
+import * as Findings from "#events/audit/Findings.ts"
+import * as LineReader from "#events/audit/LineReader.ts"
+import * as LogCheck from "#events/audit/LogCheck.ts"
+import { doctype, doctypeFile, indexFile, mediaDescription, supplierOf } from "#events/audit/MediaDescription.ts"
+import * as ReceiptFiles from "#events/audit/ReceiptFiles.ts"
+import * as EventLine from "#events/log/EventLine.ts"
+import { LogCrypto } from "#events/log/LogCrypto.ts"
+import type { Hash } from "#events/log/MerkleTree.ts"
+import type { Verifier } from "#events/log/NoteKeys.ts"
+import { Hex } from "effect/encoding"
+import type { StoredEvent } from "#events/StoredEvent.ts"
+
+/** The folder is no export, or a part of it that says what the rest means cannot be read. */
+export class NoExport extends Schema.TaggedError<NoExport>()("NoExport", { message: Schema.String }) {}
+
+export interface ExportAuditOptions {
+  readonly directory: string
+  readonly verifier: Verifier
+  readonly progress: (done: number, of: number) => Effect.Effect<void>
+}
+
+/** Events looked at before the next are read. */
+const sectionSize = 2_048
+
+export const run = Effect.fn("ExportAudit.run")(function* ({ directory, progress, verifier }: ExportAuditOptions) {
+  const crypto = yield* LogCrypto
+  const findings = Findings.make()
+  const { checkpoint, manifest } = yield* open(directory, verifier)
+  const around = Option.getOrNull(Manifest.surroundings(manifest))
+  if (around === null)
+    return yield* new NoExport({ message: `${exportFiles.manifest} does not have the hashes that its extent needs` })
+  const check = LogCheck.make(crypto, findings, around.before)
+  const receipts = yield* ReceiptFiles.make(directory, verifier, findings)
+  const tables = yield* makeTables(directory, findings)
+  const readSection = yield* makeSections(directory, manifest, findings)
+
+  for (let from = manifest.from; from < manifest.to; from += sectionSize) {
+    const to = Math.min(from + sectionSize, manifest.to)
+    const { events, leaves, lines } = yield* readSection(from, to)
+    check.take({ from, to, events, leaves })
+    for (const [i, event] of events.entries()) {
+      yield* tables.compare(event)
+      if (event.type === ReceiptIssued.type) yield* receipts.compare(event, lines[i] ?? "")
+    }
+    yield* progress(to - manifest.from, manifest.to - manifest.from)
+  }
+  yield* readSection(manifest.to, manifest.to)
+  yield* tables.finish
+  receipts.finish()
+  const audit = CheckpointAudit.make(findings)
+  audit.compare(checkpoint, check.roots(around.after))
+  audit.conclude(check)
+  yield* compareTexts(directory, manifest, findings)
+  const events = manifest.to - manifest.from
+  return { events, signed: events, checkpoints: 1, findings: findings.list(), count: findings.count() } satisfies AuditReport
+}, Effect.scoped)
+
+/** What the export says of itself, and the checkpoint that this key signed. */
+const open = Effect.fnUntraced(function* (directory: string, verifier: Verifier) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const crypto = yield* LogCrypto
+  const read = (name: string) =>
+    fs
+      .readFileString(path.join(directory, name))
+      .pipe(
+        Effect.catchTag("PlatformError", () =>
+          Effect.fail(new NoExport({ message: `${directory} has no ${name}: it is no whole export` }))
+        )
+      )
+  const refused = (name: string) => (message: string) => new NoExport({ message: `${name} cannot be used: ${message}` })
+  const manifest = yield* Effect.fromResult(Manifest.parse(yield* read(exportFiles.manifest))).pipe(
+    Effect.mapError(refused(exportFiles.manifest))
+  )
+  const opened = CheckpointAudit.openWith(crypto, verifier)(yield* read(exportFiles.checkpoint))
+  const checkpoint = yield* Effect.fromResult(opened).pipe(Effect.mapError(refused(exportFiles.checkpoint)))
+  const { from, size, to } = manifest
+  const isRange = 0 <= from && from < to && to <= size && size === checkpoint.size
+  if (!isRange) return yield* refused(exportFiles.manifest)(`its extent is not one of a log of ${checkpoint.size} signed events`)
+  return { checkpoint, manifest }
+})
+
+/** Reads events and leaves of the next positions. Asked for none, it says what is left over. */
+const makeSections = Effect.fnUntraced(function* (
+  directory: string,
+  manifest: Manifest.ExportManifest,
+  findings: Findings.Findings
+) {
+  const path = yield* Path.Path
+  const nextLine = yield* LineReader.open(path.join(directory, exportFiles.events))
+  const leafLines = LineReader.byPosition(yield* LineReader.open(path.join(directory, exportFiles.leaves)), (line) =>
+    findings.add(null, `${exportFiles.leaves} has a line that does not belong there: ${line.slice(0, 80)}`)
+  )
+  let ahead: { readonly event: StoredEvent; readonly line: string } | null = null
+  let expected = manifest.from
+
+  /** The next event in order; what is none, or out of order, is a finding and left out. */
+  const nextEvent = Effect.gen(function* () {
+    for (let line = yield* nextLine; line !== null; line = yield* nextLine) {
+      const read = EventLine.parse(line)
+      if (Result.isFailure(read)) findings.add(expected, `${exportFiles.events}: ${read.failure.message}`)
+      else if (read.success.position < expected || read.success.position >= manifest.to) {
+        findings.add(read.success.position, `${exportFiles.events} has the event where it does not belong`)
+      } else return { event: read.success, line }
+    }
+    return null
+  })
+
+  const leafAt = (line: string | null, position: number): Hash => {
+    const hex = /^\d+ ([\da-f]{64})$/u.exec(line ?? "")?.[1]
+    const hash = hex === undefined ? null : Option.getOrNull(Result.getSuccess(Hex.decode(hex)))
+    if (hash === null) findings.add(position, `${exportFiles.leaves} does not have its leaf`)
+    return hash ?? new Uint8Array()
+  }
+
+  return Effect.fnUntraced(function* (from: number, to: number) {
+    const events: Array<StoredEvent> = []
+    const lines: Array<string> = []
+    const leaves: Array<Hash> = []
+    for (let position = from; position < to; position += 1) {
+      leaves.push(leafAt(yield* leafLines.take(position), position))
+      ahead ??= yield* nextEvent
+      if (ahead?.event.position === position) {
+        events.push(ahead.event)
+        lines.push(ahead.line)
+        ahead = null
+      }
+      expected = position + 1
+    }
+    if (from === to) {
+      if ((yield* nextEvent) !== null) findings.add(to, `${exportFiles.events} goes on after its last event`)
+      yield* leafLines.finish
+    }
+    return { events, lines, leaves }
+  })
+})
+
+/** Compares each table with the rows that the events make. */
+const makeTables = Effect.fnUntraced(function* (directory: string, findings: Findings.Findings) {
+  const path = yield* Path.Path
+  const tables = yield* Effect.forEach(
+    exportTables,
+    Effect.fnUntraced(function* (table) {
+      const next = yield* LineReader.open(path.join(directory, table.file))
+      if ((yield* next) !== headerOf(table)) findings.add(null, `${table.file} does not begin with the names of its columns`)
+      const stray = (line: string) => findings.add(null, `${table.file} has a row that is no event's: ${line.slice(0, 80)}`)
+      return { table, rows: LineReader.byPosition(next, stray) }
+    })
+  )
+  return {
+    compare: Effect.fnUntraced(function* (event: StoredEvent) {
+      const data = EventLine.readData(event)
+      for (const { rows, table } of tables) {
+        const wanted = rowOf(table, { event, data })
+        if (wanted === null) continue
+        const row = yield* rows.take(event.position)
+        if (row !== wanted)
+          findings.add(event.position, `${table.file} ${row === null ? "has no row" : "has another row"} for it`)
+      }
+    }),
+    finish: Effect.forEach(tables, ({ rows }) => rows.finish, { discard: true })
+  }
+})
+
+/** The files that follow from the manifest alone. */
+const compareTexts = Effect.fnUntraced(function* (
+  directory: string,
+  manifest: Manifest.ExportManifest,
+  findings: Findings.Findings
+) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const wanted = [
+    [indexFile, mediaDescription(supplierOf(manifest))],
+    [doctypeFile, doctype],
+    [exportFiles.readme, readmeOf(manifest)],
+    [exportFiles.manifest, Manifest.format(manifest)]
+  ] as const
+  for (const [name, text] of wanted) {
+    const file = path.join(directory, name)
+    const found = (yield* fs.exists(file)) ? yield* fs.readFileString(file) : null
+    if (found !== text) findings.add(null, found === null ? `${name} is missing` : `${name} was changed`)
+  }
+})

@@ -1,0 +1,120 @@
+/**
+ * The database goes away and comes back under load: whatever was answered is true, is in the log, and is there once.
+ * The sizes are small, so that the test is fast; what it checks does not depend on them.
+ */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Fiber, FileSystem, Layer, Redacted, Ref, Schedule, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import * as EmbeddedPostgres from "#infra/EmbeddedPostgres.ts"
+import * as Postgres from "#infra/Postgres.ts"
+import { assertProblem } from "#test/support/Problem.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+import type { Reply } from "#test/support/ServiceClient.ts"
+
+/** A server of the test's own, which it may kill; it is brought back as the service's embedded one is. */
+const ownServer = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const dir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-faults-" })
+  const { url } = yield* EmbeddedPostgres.make({ dir, flags: ["-c", "fsync=off"] })
+  const signal = (name: "SIGINT" | "SIGKILL") =>
+    Effect.sync(() => {
+      const pid = Number(readFileSync(join(dir, "cluster/data/postmaster.pid"), "utf8").split("\n", 1)[0])
+      process.kill(pid, name)
+      return pid
+    })
+  return { url, signal }
+})
+
+const callers = 24
+/** Valid and not valid, so that a wrong answer would show. */
+const vatIds = Array.from({ length: 40 }, (_, index) =>
+  vatIdEnding(index % 2 === 0 ? "EE" : "HR", index % 4 === 0 ? "999200" : `49${1000 + index}`)
+)
+const isValid = (vatId: string) => !vatId.endsWith("999200")
+
+interface Asked {
+  readonly id: string
+  readonly vatId: string
+  readonly reply: Reply
+}
+
+const numbers = Effect.fnUntraced(function* (statement: string) {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Schema.Struct({ key: Schema.String, value: Schema.BigInt }),
+    execute: () => sql.unsafe(statement)
+  })
+  return new Map((yield* find(undefined)).map(({ key, value }) => [key, Number(value)]))
+})
+
+layer(RunningService.layerGround, { excludeTestServices: true })("while the database is gone", (it) => {
+  it.effect.each([
+    ["restarts", "SIGINT"],
+    ["crashes and recovers", "SIGKILL"]
+  ] as const)("and %s, no answer is wrong, unrecorded or recorded twice", ([, signal]) =>
+    Effect.gen(function* () {
+      const server = yield* ownServer
+      const service = yield* RunningService.make({ DATABASE_URL: Redacted.value(server.url) })
+      const key = yield* service.newKey
+      const asked = yield* Ref.make<ReadonlyArray<Asked>>([])
+      const done = yield* Ref.make(false)
+
+      const ask = Effect.fnUntraced(function* (caller: number, turn: number) {
+        const id = `load-${caller}-${turn}`
+        const vatId = vatIds[(caller * 7 + turn) % vatIds.length] ?? ""
+        const query: Record<string, string> = turn % 5 === 0 ? { force_live: "1" } : {}
+        const reply = yield* service.validate(vatId, { key, query, headers: { "x-request-id": id } })
+        yield* Ref.update(asked, (before) => [...before, { id, vatId, reply }])
+      })
+      const caller = Effect.fnUntraced(function* (number: number) {
+        let turn = 0
+        while (!(yield* Ref.get(done))) yield* ask(number, (turn += 1))
+      })
+      const answered = (count: number) =>
+        Ref.get(asked).pipe(
+          Effect.map((all) => all.filter(({ reply }) => reply.status === 200).length),
+          Effect.repeat({ until: (ok) => ok >= count, schedule: Schedule.spaced("20 millis") })
+        )
+      const load = yield* Effect.forkChild(
+        Effect.forEach(
+          Array.from({ length: callers }, (_, index) => index),
+          caller,
+          { concurrency: "unbounded", discard: true }
+        )
+      )
+      const before = yield* answered(200)
+      yield* server.signal(signal)
+      yield* answered(before + 400)
+      yield* Ref.set(done, true)
+      yield* Fiber.join(load)
+
+      const replies = yield* Ref.get(asked)
+      for (const { reply, vatId } of replies) {
+        if (reply.status !== 200) assertProblem(reply, "SERVICE_UNAVAILABLE")
+        else assert.containSubset(reply.body, { vat_id: vatId, valid: isValid(vatId) })
+      }
+      yield* checkLog(replies).pipe(
+        Effect.provide(Layer.fresh(Postgres.layerAdministrator({ url: server.url, maxConnections: 1 })))
+      )
+    })
+  )
+})
+
+const checkLog = Effect.fnUntraced(function* (replies: ReadonlyArray<Asked>) {
+  const recorded = yield* numbers(`SELECT metadata::jsonb ->> 'request_id' AS key, count(*) AS value FROM vatproof.events
+    WHERE type = 'VatIdVerified' GROUP BY 1`)
+  for (const { id, reply } of replies) {
+    if (reply.status === 200) assert.strictEqual(recorded.get(id), 1, id)
+    else assert.isAtMost(recorded.get(id) ?? 0, 1, id)
+  }
+  const log = yield* numbers(`SELECT 'head' AS key, next_position AS value FROM vatproof.logs UNION ALL
+    SELECT 'events', count(*) FROM vatproof.events UNION ALL
+    SELECT 'charged', sum(units)::bigint FROM vatproof.events WHERE meter_id LIKE 'key-%' UNION ALL
+    SELECT 'used', sum(used)::bigint FROM vatproof.meters WHERE meter_id LIKE 'key-%'`)
+  assert.strictEqual(log.get("events"), log.get("head"))
+  assert.strictEqual(log.get("used"), log.get("charged"))
+})

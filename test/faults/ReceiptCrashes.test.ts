@@ -1,0 +1,129 @@
+/**
+ * The service is killed while it confirms: every receipt that was answered with 200 is there afterwards, complete, charged for once, and
+ * provable. `RECEIPT_KILLS` says how often it is killed, three times if not set.
+ */
+import { assert, layer } from "@effect/vitest"
+import { Config, Duration, Effect, Fiber, Option, Queue, Random, Result, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { Receipt } from "#domain/Receipt.ts"
+import { parse as parseProof, verify as verifyProof } from "#events/log/Proof.ts"
+import { logCrypto } from "#infra/LogCrypto.ts"
+import { checkpointOf, log, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { confirm, generous, newPaidKey, receiptIdOf } from "#test/support/PaidKey.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+import type { ServiceClient } from "#test/support/ServiceClient.ts"
+
+const killsOrThree = Config.Int("RECEIPT_KILLS").pipe(Config.withDefault(3))
+
+/** Callers at a time. */
+const callers = 12
+/** Answers after which the service is killed, at the most. */
+const answersMax = 150
+
+const decodeReceipt = Schema.decodeUnknownEffect(Receipt)
+
+interface Answered {
+  readonly id: string
+  readonly target: string
+}
+
+/** Confirms until the service is gone, and tells of every receipt it was given. */
+const confirmOn = Effect.fnUntraced(function* (
+  client: ServiceClient,
+  key: string,
+  caller: number,
+  answered: Queue.Queue<Answered>
+) {
+  for (let turn = 0; ; turn += 1) {
+    const target = `DE${100_500_000 + caller * 1_000 + (turn % 400)}`
+    const reply = yield* confirm(client, target, key)
+    assert.strictEqual(reply.status, 200, reply.text)
+    yield* Queue.offer(answered, { id: yield* receiptIdOf(reply), target })
+  }
+})
+
+const Totals = Schema.Struct({
+  events: Schema.BigInt,
+  next_position: Schema.BigInt,
+  receipts: Schema.BigInt,
+  units: Schema.BigInt,
+  used: Schema.BigInt,
+  listed: Schema.BigInt
+})
+
+const totals = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: Totals,
+    execute:
+      () => sql`SELECT (SELECT count(*) FROM vatproof.events) AS events, (SELECT next_position FROM vatproof.logs) AS next_position,
+      (SELECT count(*) FROM vatproof.events WHERE type = 'ReceiptIssued') AS receipts,
+      (SELECT coalesce(sum(units), 0)::bigint FROM vatproof.events) AS units, (SELECT coalesce(sum(used), 0)::bigint FROM vatproof.meters) AS used,
+      (SELECT count(*) FROM vatproof.listed) AS listed`
+  })
+  return yield* find(undefined)
+})
+
+layer(RunningService.layerGround, { excludeTestServices: true })("a service that is killed while it confirms", (it) => {
+  it.effect(
+    "has every receipt that it gave, afterwards",
+    () =>
+      Effect.gen(function* () {
+        const kills = yield* killsOrThree
+        const settings = { ...generous, ...signing(yield* temporaryFolder) }
+        const answered = yield* Queue.unbounded<Answered>()
+        const given: Array<Answered> = []
+        let key = ""
+        for (let kill = 0; kill < kills; kill += 1) {
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              const service = yield* RunningService.spawn(settings)
+              if (key === "") key = yield* newPaidKey(service)
+              const calls = yield* Effect.forEach(
+                Array.from({ length: callers }, (_, caller) => caller),
+                (caller) => Effect.forkChild(Effect.exit(confirmOn(service, key, caller, answered)))
+              )
+              const enough = yield* Random.nextIntBetween(1, answersMax).pipe(Random.withSeed(`kill ${kill}`))
+              given.push(...(yield* Queue.takeN(answered, enough)))
+              yield* service.signal("SIGKILL")
+              yield* service.ended
+              yield* Effect.forEach(calls, Fiber.join)
+              given.push(...(yield* Queue.takeBetween(answered, 0, Number.MAX_SAFE_INTEGER)))
+            })
+          )
+        }
+        assert.isAtLeast(given.length, kills)
+        assert.strictEqual(new Set(given.map(({ id }) => id)).size, given.length)
+
+        const service = yield* RunningService.spawn(settings)
+        yield* Effect.forEach(
+          given,
+          Effect.fnUntraced(function* ({ id, target }) {
+            const reply = yield* service.ask(`/v1/qualified-confirmations/${id}`, { key })
+            assert.strictEqual(reply.status, 200, `${id}: ${reply.text}`)
+            const receipt = yield* decodeReceipt(reply.body)
+            assert.deepStrictEqual([receipt.receipt_id, receipt.target_vat_id], [id, target])
+          }),
+          { concurrency: 8, discard: true }
+        )
+        const { events, listed, next_position, receipts, units, used } = yield* totals
+        // At most one answer a caller was lost on its way in each kill, and what was charged is what was stored.
+        assert.isAtMost(Number(receipts), given.length + kills * callers)
+        assert.deepStrictEqual([events, units, used, listed], [next_position, receipts, receipts, receipts * 2n])
+
+        yield* checkpointOf(service, Number(next_position))
+        const sample = given.filter((_, index) => index % Math.ceil(given.length / 50) === 0)
+        for (const { id } of sample) {
+          const { status, text } = yield* service.ask(`/v1/audit/proofs/${id}`, { key })
+          assert.strictEqual(status, 200, text)
+          const { extra } = Result.getOrThrow(parseProof(text))
+          const leaf = Option.getOrThrow(extra)
+          assert.isTrue(Result.isSuccess(verifyProof(logCrypto, text, { leaf, ...log })), id)
+          assert.include(new TextDecoder().decode(leaf), `"receipt-${id}"`)
+        }
+      }),
+    // Hundreds of kills fit into it.
+    Duration.toMillis("1 hour")
+  )
+})

@@ -1,0 +1,110 @@
+/** The service as a process: how it ends when it is told to, and how it comes back when it was not. */
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect, Exit, Fiber, FileSystem, Result } from "effect"
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import * as EmbeddedPostgres from "#infra/EmbeddedPostgres.ts"
+import { Sandbox } from "#infra/sandbox/Sandbox.ts"
+import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+
+/** An operator who pressed Ctrl-C, or an orchestrator, waits this long at the most. */
+const stopMsMax = 5_000
+
+const isAlive = (pid: number) => Result.isSuccess(Result.try(() => process.kill(pid, 0)))
+
+/** Ends the process and says with which code, after how many ms. */
+const stop = Effect.fnUntraced(function* (service: RunningService.ServiceProcess, signal: "SIGTERM" | "SIGINT") {
+  const before = yield* Clock.currentTimeMillis
+  yield* service.signal(signal)
+  const code = yield* service.ended
+  return { code, tookMs: (yield* Clock.currentTimeMillis) - before }
+})
+
+/** A folder for an embedded database; what still runs on it in the end is stopped. */
+const dataDir = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const dir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-faults-" })
+  yield* Effect.addFinalizer(() => Effect.ignore(Effect.scoped(EmbeddedPostgres.make({ dir: join(dir, "postgres") }))))
+  return dir
+})
+
+/** The server writes this file when it starts and removes it when it has stopped. */
+const serverRuns = (dir: string) => existsSync(join(dir, "postgres/cluster/data/postmaster.pid"))
+
+layer(RunningService.layerGround, { excludeTestServices: true })("a service that is told to stop", (it) => {
+  it.effect("answers what it was asked, and is gone within 5 s", () =>
+    Effect.gen(function* () {
+      const sandbox = yield* Sandbox
+      const service = yield* RunningService.spawn()
+      yield* sandbox.configure({ latency_ms: 1_000 })
+      const asked = [1, 2, 3].map((index) => service.validate(vatIdEnding("LV", `48000${index}`), { query: { force_live: "1" } }))
+      const replies = yield* Effect.forkChild(Effect.all(asked, { concurrency: "unbounded" }))
+      yield* sandbox.until(({ vies }) => vies.in_flight === 3)
+      const { code, tookMs } = yield* stop(service, "SIGTERM")
+      yield* sandbox.reset
+      for (const reply of yield* Fiber.join(replies)) assert.containSubset(reply, { status: 200, body: { valid: true } })
+      assert.strictEqual(code, 0)
+      assert.isBelow(tookMs, stopMsMax)
+      assert.isFalse(isAlive(service.pid))
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(service.get("/health"))))
+    })
+  )
+
+  it.effect("while a source hangs is gone within 5 s all the same", () =>
+    Effect.gen(function* () {
+      const sandbox = yield* Sandbox
+      const service = yield* RunningService.spawn()
+      yield* sandbox.script([{ kind: "hang", source: "vies", on: "checks" }])
+      const reply = yield* Effect.forkChild(Effect.exit(service.validate(vatIdEnding("LV", "480010"))))
+      yield* sandbox.until(({ vies }) => vies.in_flight === 1)
+      const { code, tookMs } = yield* stop(service, "SIGINT")
+      yield* sandbox.reset
+      assert.strictEqual(code, 0)
+      assert.isBelow(tookMs, stopMsMax)
+      // No verdict was given, so none may be told.
+      const ended = yield* Fiber.join(reply)
+      if (Exit.isSuccess(ended)) assert.strictEqual(ended.value.status, 503)
+    })
+  )
+})
+
+layer(RunningService.layerGround, { excludeTestServices: true })("a service with its own database", (it) => {
+  it.effect("comes back after SIGKILL on the same data, and leaves nothing running when it is told to stop", () =>
+    Effect.gen(function* () {
+      const dir = yield* dataDir
+      const settings = { DATABASE_URL: "", DATA_DIR: dir }
+      const vatId = vatIdEnding("SE", "481001")
+      const first = yield* RunningService.spawn(settings)
+      const key = yield* first.newKey
+      assert.containSubset(yield* first.validate(vatId, { key }), { status: 200, body: { valid: true, cache: false } })
+      yield* first.signal("SIGKILL")
+      yield* first.ended
+      assert.isTrue(serverRuns(dir))
+
+      const second = yield* RunningService.spawn(settings)
+      assert.containSubset(yield* second.validate(vatId, { key }), {
+        status: 200,
+        headers: { "x-service-usage": "2/100000" },
+        body: { valid: true, cache: true, source: "cache" }
+      })
+      assert.strictEqual(yield* (yield* Sandbox).checks({ vatId }), 1)
+      const { code, tookMs } = yield* stop(second, "SIGTERM")
+      assert.strictEqual(code, 0)
+      assert.isBelow(tookMs, stopMsMax)
+      assert.isFalse(serverRuns(dir))
+    })
+  )
+})
+
+layer(RunningService.layerGround, { excludeTestServices: true })("two services that start at once on an empty database", (it) => {
+  it.effect("both come up, and are one", () =>
+    Effect.gen(function* () {
+      const [first, second] = yield* Effect.all([RunningService.spawn(), RunningService.spawn()], { concurrency: "unbounded" })
+      const vatId = vatIdEnding("FI", "482001")
+      const key = yield* first.newKey
+      assert.containSubset(yield* second.validate(vatId, { key }), { status: 200, body: { cache: false } })
+      assert.containSubset(yield* first.validate(vatId, { key }), { status: 200, body: { cache: true } })
+    })
+  )
+})
