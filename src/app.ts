@@ -1,6 +1,6 @@
 /** The layer graph: what is made of what. Nothing else composes layers. */
 import { NodeCrypto, NodeHttpClient } from "@effect/platform-node"
-import { Array as Arr, ByteSize, Duration, Effect, Layer, Option, Path } from "effect"
+import { Array as Arr, ByteSize, Duration, Effect, Layer, Option, Path, Redacted } from "effect"
 import { HttpIncomingMessage, HttpMiddleware, HttpRouter } from "effect/http"
 import { ApiKeys } from "#domain/ApiKeys.ts"
 import { ChangePlan } from "#domain/ChangePlan.ts"
@@ -110,7 +110,11 @@ const mailer = Layer.unwrap(
 /** The secrets of access tokens: JWT_SECRET, or one that is made once and kept beside the embedded database. */
 const jwtSecrets = Effect.gen(function* () {
   const config = yield* AppConfig
-  if (Option.isSome(config.jwtSecrets)) return config.jwtSecrets.value
+  if (Option.isSome(config.jwtSecrets)) {
+    const short = config.jwtSecrets.value.some((secret) => Redacted.value(secret).length < 32)
+    if (short) yield* Effect.logWarning("JWT_SECRET has a secret of less than 32 characters: take a longer one (RFC 7518, 3.2)")
+    return config.jwtSecrets.value
+  }
   if (Option.isSome(config.databaseUrl)) {
     const message = "JWT_SECRET is needed with DATABASE_URL: every replica signs with the same one, of 32 characters or more"
     return yield* new InvalidSetting({ message })

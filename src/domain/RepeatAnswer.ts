@@ -14,6 +14,7 @@ import type { RateLimitExceeded, RateWindow } from "#domain/RateLimits.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import type { Usage } from "#domain/Usage.ts"
 import type { Validation } from "#domain/ValidateVatId.ts"
+import * as ValidationMetrics from "#domain/ValidationMetrics.ts"
 import { parse } from "#domain/VatId.ts"
 import { VatIdVerified } from "#domain/Verification.ts"
 
@@ -83,7 +84,7 @@ const make = Effect.fnUntraced(function* (freshness: Freshness) {
   })
 
   return {
-    repeat,
+    repeat: (key: string, input: string) => ValidationMetrics.repeated(repeat(key, input)),
     /** Remembers a caller as identified just now. */
     rememberCaller: (key: string, caller: KeyCaller) => callers.remember(hashing.sha256(key), caller),
     /** Remembers the answer that a validation gave, unless it was a stale one. */

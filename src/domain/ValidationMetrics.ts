@@ -1,5 +1,5 @@
 /** What the use cases count, and tell the trace about. Nothing of it says who asked, or about whom. */
-import { Effect, Exit, Metric, Option, Predicate } from "effect"
+import { Effect, Exit, Metric, Option, Predicate, Result } from "effect"
 import * as Instrument from "#domain/Instrument.ts"
 
 /** By `vatproof.cache.outcome`: `hit` is fresh, `stale` is older but served, `miss` asked the sources, `bypass` was not to use the cache. */
@@ -26,6 +26,8 @@ interface Counted {
   readonly served: "live" | "cache" | "stale"
 }
 
+type CacheOutcome = "hit" | "stale" | "miss" | "bypass"
+
 interface Asked {
   readonly forceLive: boolean
   readonly company: object | null
@@ -45,13 +47,31 @@ export const counted = <A extends Counted, E, R>(validation: Effect.Effect<A, E,
     }
     const failure = Option.getOrUndefined(Exit.findErrorOption(exit))
     if (Predicate.isTagged(failure, "SourcesUnavailable")) return note(live, "none", "none")
-    if (Predicate.isTagged(failure, "QuotaExceeded") && Predicate.hasProperty(failure, "plan")) {
-      return Metric.update(quotaRefusals({ "vatproof.plan": String(failure.plan) }), 1)
-    }
-    return Effect.void
+    return noteRefusal(failure)
   })
 
-const note = Effect.fnUntraced(function* (outcome: "hit" | "stale" | "miss" | "bypass", verdict: string, source: string) {
+/** As `counted`, for what is repeated from memory; none went the long way and is counted there. */
+export const repeated = <A extends { readonly outcome: Result.Result<Counted, unknown> }>(
+  repetition: Effect.Effect<Option.Option<A>>
+) =>
+  Effect.tap(
+    repetition,
+    Option.match({
+      onNone: () => Effect.void,
+      onSome: ({ outcome }) =>
+        Result.match(outcome, { onFailure: noteRefusal, onSuccess: ({ answer }) => noteAnswer("hit", answer) })
+    })
+  )
+
+const noteAnswer = (outcome: CacheOutcome, { source, valid }: Counted["answer"]) =>
+  note(outcome, valid ? "valid" : "invalid", source)
+
+const noteRefusal = (failure: unknown): Effect.Effect<void> =>
+  Predicate.isTagged(failure, "QuotaExceeded") && Predicate.hasProperty(failure, "plan")
+    ? Metric.update(quotaRefusals({ "vatproof.plan": String(failure.plan) }), 1)
+    : Effect.void
+
+const note = Effect.fnUntraced(function* (outcome: CacheOutcome, verdict: string, source: string) {
   const labels = { "vatproof.verdict": verdict, "vatproof.source": source }
   yield* Metric.update(cacheLookUps({ "vatproof.cache.outcome": outcome }), 1)
   yield* Metric.update(verdicts(labels), 1)

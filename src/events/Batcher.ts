@@ -2,7 +2,7 @@
  * Group commit: everything that waits while one batch is under way goes into the next one. No timer delays a lone caller, and the
  * busier the service, the larger the batches. (`RequestResolver` batches by time and lets batches overlap, which is another thing.)
  */
-import { Array as Arr, Clock, Deferred, Effect, Exit, Metric, Queue, type Scope } from "effect"
+import { Array as Arr, Clock, Deferred, Effect, Exit, type Metric, Queue, type Scope } from "effect"
 
 interface Waiting<I, O, E> {
   readonly input: I

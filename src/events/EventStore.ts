@@ -6,6 +6,7 @@ import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { Randomness } from "#domain/Randomness.ts"
 import { RequestContext } from "#domain/RequestContext.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
+import { TraceLinks } from "#domain/TraceLinks.ts"
 import * as Append from "#events/Append.ts"
 import * as Batcher from "#events/Batcher.ts"
 import * as CanonicalJson from "#events/log/CanonicalJson.ts"
@@ -26,6 +27,7 @@ const make = Effect.gen(function* () {
   const prepare = yield* makePrepare
   const exitsOf = yield* Append.make
   yield* StoreHealth.watch
+  const traceLinks = yield* TraceLinks
 
   /** The identical batch is sent again while the database is away: what was stored already comes back as a duplicate. */
   const send = (batch: ReadonlyArray<Append.Prepared>) =>
@@ -46,6 +48,7 @@ const make = Effect.gen(function* () {
     const prepared = yield* prepare(command, yield* DateTime.now)
     const appended = yield* Effect.repeat(join(prepared), { until: (outcome) => outcome !== Append.sendAgain, times: maxTurns })
     if (appended === Append.sendAgain) return yield* new Append.StreamMoved({ stream: command.stream, actual: -1 })
+    yield* traceLinks.note(appended.position)
     return appended
   })
 

@@ -5,6 +5,7 @@
 import { Effect, Layer, Option, Ref, Schedule } from "effect"
 import { Randomness } from "#domain/Randomness.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
+import { TraceLinks } from "#domain/TraceLinks.ts"
 import { EventStore } from "#events/EventStore.ts"
 import * as Checkpoint from "#events/log/Checkpoint.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
@@ -50,12 +51,10 @@ const make = Effect.fnUntraced(function* ({ remember, seen, seenAt, signer }: No
   yield* log.compare(start.tree)
   if (start.note !== null) yield* remember(start.note)
   const current = yield* Ref.make(start.tree)
+  const traceLinks = yield* TraceLinks
 
-  /** Signs what came since the newest checkpoint. Says whether there is more to sign at once. */
-  const turn = Effect.gen(function* () {
-    const { granted, head, size } = yield* place.claim(leaseMs)
+  const sign = Effect.fnUntraced(function* (head: number, size: number) {
     const before = yield* Ref.get(current)
-    if (!granted || head <= size) return false
     // Another replica signed meanwhile: go on from there, if it went on from here.
     const tree = before.size === size ? before : (yield* log.load(historyOf(before))).tree
     const grown = yield* grow(tree, Math.min(head, tree.size + turnMax))
@@ -65,6 +64,15 @@ const make = Effect.fnUntraced(function* ({ remember, seen, seenAt, signer }: No
     yield* Ref.set(current, stored ? grown.tree : tree)
     if (stored) yield* remember(note)
     return grown.tree.size < head
+  })
+
+  /** Signs what came since the newest checkpoint. Says whether there is more to sign at once. */
+  const turn = Effect.gen(function* () {
+    const { granted, head, size } = yield* place.claim(leaseMs)
+    if (!granted || head <= size) return false
+    const asked = { kind: "consumer", root: true, links: traceLinks.between(size, head) } as const
+    const attributes = { "vatproof.log.from": size, "vatproof.log.to": head }
+    return yield* Effect.withSpan(sign(head, size), "Notary.sign", { ...asked, attributes })
   }).pipe(Effect.mapError((error) => (error._tag === "StoreUnavailable" ? error : forked(error.message))))
 
   yield* Effect.forkScoped(keepTurning(turn))

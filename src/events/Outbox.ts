@@ -125,7 +125,9 @@ const make = Effect.fnUntraced(function* (pace: Pace) {
     const { claimed, settled } = yield* rows.claim.pipe(Effect.onError(() => slots.release(1)))
     for (const { mailId, state } of settled) yield* Effect.logInfo(`Mail ${mailId} is not sent: ${why[state]}`)
     if (Option.isNone(claimed)) return yield* Effect.as(slots.release(1), false)
-    yield* FiberSet.run(deliveries, Effect.ensuring(deliver(claimed.value), slots.release(1)))
+    const links = yield* rows.linksOf(claimed.value)
+    const delivery = Effect.withSpan(deliver(claimed.value), "Outbox.deliver", { kind: "consumer", root: true, links })
+    yield* FiberSet.run(deliveries, Effect.ensuring(delivery, slots.release(1)))
     return true
   })
 

@@ -5,6 +5,7 @@ import { MailDeferred, type OutgoingMail } from "#domain/Mailer.ts"
 import { Randomness } from "#domain/Randomness.ts"
 import type { VerificationMail } from "#domain/VerificationMails.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
+import * as TraceParent from "#events/TraceParent.ts"
 
 /** A mail that this worker has. `claim` names the attempt: it is the `attempts`-th. */
 export interface ClaimedMail extends OutgoingMail {
@@ -41,6 +42,7 @@ const handOverPatience = "5 seconds"
 export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
   const sql = yield* SqlClient.SqlClient
   const random = yield* Randomness
+  const linksOf = yield* makeLinksOf
   const leaseMs = BigInt(Duration.toMillis(Duration.fromInputUnsafe(lease)))
   const leaseEnd = sql`clock_timestamp() + ${leaseMs} * interval '1 millisecond'`
 
@@ -109,11 +111,27 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
     const lifetimeMs = BigInt(Duration.toMillis(lifetime))
     yield* sql`UPDATE vatproof.outbox SET state = 'superseded', email = NULL, token = NULL, settled_at = clock_timestamp()
       WHERE account_id = ${accountId} AND state = 'waiting'`
-    yield* sql`INSERT INTO vatproof.outbox (mail_id, account_id, email, token, expires_at)
-      VALUES (${yield* random.uuidV7}, ${accountId}, ${email}, ${Redacted.value(token)}, now() + ${lifetimeMs} * interval '1 millisecond')`
+    yield* sql`INSERT INTO vatproof.outbox (mail_id, account_id, email, token, traceparent, expires_at)
+      VALUES (${yield* random.uuidV7}, ${accountId}, ${email}, ${Redacted.value(token)}, ${yield* TraceParent.current},
+        now() + ${lifetimeMs} * interval '1 millisecond')`
   })
 
-  return { claim, keep, handOver, settle, defer, add }
+  return { claim, linksOf, keep, handOver, settle, defer, add }
+})
+
+/** Links to the request that asked for a mail. No delivery depends on it. */
+const makeLinksOf = Effect.map(SqlClient.SqlClient, (sql) => {
+  const findAsked = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Schema.Struct({ traceparent: Schema.NullOr(Schema.String) }),
+    execute: (mailId) => sql`SELECT traceparent FROM vatproof.outbox WHERE mail_id = ${mailId}`
+  })
+  return ({ mailId }: ClaimedMail) =>
+    findAsked(mailId).pipe(
+      StoreAccess.patiently("0 millis"),
+      Effect.map(([row]) => TraceParent.linksTo(row?.traceparent ?? null)),
+      Effect.catchTag("StoreUnavailable", () => Effect.succeed(TraceParent.linksTo(null)))
+    )
 })
 
 const claimedMail = (row: typeof Row.Type, claim: string): Option.Option<ClaimedMail> => {

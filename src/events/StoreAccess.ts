@@ -5,7 +5,7 @@
 import { type Cause, Clock, Duration, Effect, Fiber, Metric, Predicate, Schedule, type Schema } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
-import { StoreHealth } from "#events/StoreHealth.ts"
+import { monotonicMs, StoreHealth } from "#events/StoreHealth.ts"
 import * as StoreMetrics from "#events/StoreMetrics.ts"
 
 /**
@@ -67,8 +67,8 @@ const watched = Effect.fnUntraced(function* <A, E, R>(
 ) {
   const health = yield* StoreHealth
   if (health.isAway()) return yield* new StoreUnavailable({})
-  const startedNanos = yield* Clock.currentTimeNanos
-  const started = Number(startedNanos / 1_000_000n)
+  const startedNanos = yield* Clock.monotonicTimeNanos
+  const started = yield* monotonicMs
   const attempt = Effect.tapError(query, (error) =>
     isSqlError(error) && meansAway(error) ? health.failed(started, error) : health.answered
   )
@@ -97,7 +97,7 @@ const within = <A, E, R, E2>(limit: Duration.Duration, query: Effect.Effect<A, E
   })
 
 const measured = Effect.fnUntraced(function* (startedNanos: bigint, succeeded: boolean) {
-  const seconds = Number((yield* Clock.currentTimeNanos) - startedNanos) / 1e9
+  const seconds = Number((yield* Clock.monotonicTimeNanos) - startedNanos) / 1e9
   yield* Metric.update(StoreMetrics.activeQueries, -1)
   yield* Metric.update(StoreMetrics.queryDuration(succeeded ? succeededLabels : failedLabels), seconds)
 })

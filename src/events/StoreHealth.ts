@@ -12,6 +12,9 @@ const lookEvery = "500 millis"
 /** A look that takes longer than this has found nothing. */
 const lookPatience = "2 seconds"
 
+/** Milliseconds since some moment that stays the same for this process. */
+export const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
+
 interface Known {
   readonly answeredAt: number
   /** Start of the oldest query that failed or hung since then. */
@@ -19,7 +22,7 @@ interface Known {
   readonly away: boolean
 }
 
-/** Times are milliseconds since 1970. */
+/** Times are milliseconds of the monotonic clock: a wall clock that is set must not look like an outage. */
 export interface StoreHealth {
   readonly isAway: () => boolean
   /** Whether it failed lately and may be away soon. */
@@ -35,7 +38,7 @@ const make = (): StoreHealth => {
 
   const answered = Effect.gen(function* () {
     const { away, failingSince } = known.current
-    const answeredAt = yield* Clock.currentTimeMillis
+    const answeredAt = yield* monotonicMs
     MutableRef.set(known, { answeredAt, failingSince: null, away: false })
     if (!away) return
     yield* Metric.update(StoreMetrics.databaseAvailable, 1)
@@ -48,7 +51,7 @@ const make = (): StoreHealth => {
     // Others were answered since it began: the database is not away, whatever became of this one.
     if (started < before.answeredAt || before.away) return
     const failingSince = Math.min(before.failingSince ?? started, started)
-    const away = (yield* Clock.currentTimeMillis) - failingSince >= awayAfterMs
+    const away = (yield* monotonicMs) - failingSince >= awayAfterMs
     MutableRef.set(known, { ...before, failingSince, away })
     if (!away) return
     yield* Metric.update(StoreMetrics.databaseAvailable, 0)
@@ -64,7 +67,7 @@ const make = (): StoreHealth => {
 }
 
 const noteAnswer = (known: MutableRef.MutableRef<Known>) =>
-  Effect.map(Clock.currentTimeMillis, (answeredAt) => void MutableRef.set(known, { ...known.current, answeredAt }))
+  Effect.map(monotonicMs, (answeredAt) => void MutableRef.set(known, { ...known.current, answeredAt }))
 
 /** One for the process, as there is one database for it. */
 export const StoreHealth = Context.Reference<StoreHealth>("vatproof/events/StoreHealth", { defaultValue: make })
@@ -76,7 +79,7 @@ export const watch = Effect.gen(function* () {
   yield* Metric.update(StoreMetrics.databaseAvailable, 1)
   const look = Effect.gen(function* () {
     if (!health.isDoubtful()) return
-    const started = yield* Clock.currentTimeMillis
+    const started = yield* monotonicMs
     yield* sql`SELECT 1 AS found`.pipe(
       Effect.timeout(lookPatience),
       Effect.matchEffect({ onFailure: (error) => health.failed(started, error), onSuccess: () => health.answered })

@@ -41,12 +41,12 @@ const MailFrom = Schema.String.check(
     message: "Expected an address, or Name <address>"
   })
 )
-/** A key of HS256 has at least as many bits as its hash (RFC 7518, 3.2, read 2026-11): 32 characters, so that guessing is hopeless. */
+/** Guessing 16 random characters is hopeless. RFC 7518, 3.2 (read 2026-11) wants a key as long as the hash: the start says so below 32. */
 const Secrets = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
-      secretsIn(text).every((secret) => secret.length >= 32) ||
-      "Expected secrets of at least 32 characters each, separated by commas"
+      secretsIn(text).every((secret) => secret.length >= 16) ||
+      "Expected secrets of at least 16 characters each, separated by commas"
   )
 )
 const secretsIn = (text: string) => Arr.map(Str.split(text, ","), (secret) => secret.trim())

@@ -3,7 +3,7 @@ import { NodeHttpServer } from "@effect/platform-node"
 import { randomUUID } from "node:crypto"
 import { createServer, type Server, type ServerResponse, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
-import { Deferred, type Duration, Effect, Layer, Predicate } from "effect"
+import { Deferred, type Duration, Effect, Layer, Predicate, Schema } from "effect"
 import { Draining } from "#infra/Draining.ts"
 
 export interface HttpListenerOptions {
@@ -11,6 +11,18 @@ export interface HttpListenerOptions {
   readonly port: number
   /** How long requests may go on once it has stopped listening; what takes longer is cut off. */
   readonly grace: Duration.Duration
+}
+
+/** Most often another program uses the port. */
+export class CannotListen extends Schema.TaggedError<CannotListen>()("CannotListen", {
+  host: Schema.String,
+  port: Schema.Int,
+  cause: Schema.Defect()
+}) {
+  override get message() {
+    const why = Predicate.isError(this.cause) ? `: ${this.cause.message}` : ""
+    return `Cannot listen on ${this.host}:${this.port}${why}`
+  }
 }
 
 /** Longest request line and headers together. Longer ones are answered, not read. */
@@ -29,7 +41,10 @@ export const layer = ({ grace, host, port }: HttpListenerOptions) =>
       yield* Effect.forkScoped(Effect.andThen(Deferred.await(begun), Effect.sync(closingEach(server))))
       // A connection whose request never ends would keep the server open for as long as its client likes.
       const cut = Layer.effectDiscard(Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections())))
-      return cut.pipe(Layer.provideMerge(NodeHttpServer.layer(() => server, { host, port, gracefulShutdownTimeout: grace })))
+      const listening = NodeHttpServer.layer(() => server, { host, port, gracefulShutdownTimeout: grace })
+      const refused = (cause: unknown): Layer.Layer<Layer.Success<typeof listening>, CannotListen> =>
+        Layer.effectContext(Effect.fail(new CannotListen({ host, port, cause })))
+      return cut.pipe(Layer.provideMerge(Layer.catchTag(listening, "ServeError", ({ cause }) => refused(cause))))
     })
   )
 
@@ -42,6 +57,12 @@ const makeServer = (): Server => {
     requireHostHeader: false
   })
   server.on("clientError", (error, socket) => refuse(error, socket))
+  // Without a listener Node drops the connection.
+  server.on("connect", (_, socket) =>
+    answer(socket, [405, "METHOD_NOT_ALLOWED", "This is no proxy"], "allow: GET, HEAD, POST, DELETE\r\n")
+  )
+  // An expectation that nobody knows may be ignored (RFC 9110, 10.1.1); Node would answer it by itself, with an empty 417.
+  server.on("checkExpectation", (request, response) => server.emit("request", request, response))
   return server
 }
 
@@ -63,20 +84,27 @@ const closingEach = (server: Server) => {
   }
 }
 
-const refusals = new Map<string, readonly [status: number, code: string, message: string]>([
+type Refusal = readonly [status: number, code: string, message: string]
+
+const refusals = new Map<string, Refusal>([
   ["HPE_HEADER_OVERFLOW", [431, "REQUEST_HEADER_FIELDS_TOO_LARGE", "The request line and headers have at most 32 KiB together"]],
   ["ERR_HTTP_REQUEST_TIMEOUT", [408, "REQUEST_TIMEOUT", "The request did not arrive in time"]]
 ])
 
-const refuse = (error: Error, socket: NodeJS.WritableStream & { readonly destroyed?: boolean }) => {
+const refuse = (error: Error, socket: Writable) => {
   const code = Predicate.hasProperty(error, "code") && Predicate.isString(error.code) ? error.code : ""
-  if (code === "ECONNRESET" || !isSocket(socket) || !socket.writable) return
-  const [status, name, message] = refusals.get(code) ?? [400, "VALIDATION_ERROR", "This is no HTTP request that can be read"]
+  if (code === "ECONNRESET") return
+  answer(socket, refusals.get(code) ?? [400, "VALIDATION_ERROR", "This is no HTTP request that can be read"])
+}
+
+/** Writes the error body by hand and closes; `headers` are whole lines. */
+const answer = (socket: Writable, [status, code, message]: Refusal, headers = "") => {
+  if (!isSocket(socket) || !socket.writable) return
   const requestId = randomUUID()
-  const body = JSON.stringify({ error: { code: name, message, request_id: requestId } })
+  const body = JSON.stringify({ error: { code, message, request_id: requestId } })
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n` +
-      `x-request-id: ${requestId}\r\nconnection: close\r\n\r\n${body}`
+      `x-request-id: ${requestId}\r\n${headers}connection: close\r\n\r\n${body}`
   )
   let drained = 0
   socket.on("data", (chunk: Uint8Array) => {
@@ -85,5 +113,7 @@ const refuse = (error: Error, socket: NodeJS.WritableStream & { readonly destroy
   })
   socket.setTimeout(drainMs, () => socket.destroy())
 }
+
+type Writable = NodeJS.WritableStream & { readonly destroyed?: boolean }
 
 const isSocket = (stream: object): stream is Socket => "destroy" in stream && "resume" in stream

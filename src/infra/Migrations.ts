@@ -1,7 +1,8 @@
 /** Applies `migrations/NNNN_name.sql`, forward only, all pending ones in one transaction under a lock. */
 import { PgMigrator } from "@effect/sql-pg"
-import { Effect, FileSystem, Layer, Path, Schema } from "effect"
+import { Effect, FileSystem, Layer, Path, Predicate, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
+import type { SqlError } from "effect/sql/SqlError"
 
 const table = "vatproof_migrations"
 
@@ -22,7 +23,7 @@ export const run = Effect.fn("Migrations.run")(function* () {
 
 const nameOf = ({ id, name }: { readonly id: number; readonly name: string }) => `${String(id).padStart(4, "0")}_${name}`
 
-/** There is no database that a command could work on, or it is not the one of this version. */
+/** There is no database to work on, or it is not the one of this version. */
 export class DatabaseNotReady extends Schema.TaggedError<DatabaseNotReady>()("DatabaseNotReady", { message: Schema.String }) {}
 
 /** For whoever needs the schema of this version and may not change the one that is there. */
@@ -66,21 +67,31 @@ const apply = Effect.fnUntraced(function* (file: MigrationFile) {
   yield* Effect.forEach(splitStatements(file.text), (statement) => sql.unsafe(statement).unprepared, { discard: true })
 })
 
-const appliedUpTo = Effect.fnUntraced(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const exists = SqlSchema.findAll({
-    Request: Schema.String,
-    Result: Schema.Struct({ found: Schema.Int }),
-    execute: (name) => sql`SELECT 1 AS found WHERE to_regclass(${name}) IS NOT NULL`
-  })
-  if ((yield* exists(table)).length === 0) return 0
-  const newest = SqlSchema.findOne({
-    Request: Schema.Void,
-    Result: Schema.Struct({ id: Schema.Int }),
-    execute: () => sql`SELECT coalesce(max(migration_id), 0) AS id FROM ${sql(table)}`
-  })
-  return (yield* newest(undefined)).id
-})
+/** The first thing that is asked of a database: what is wrong with its address shows here. */
+const appliedUpTo = Effect.fnUntraced(
+  function* () {
+    const sql = yield* SqlClient.SqlClient
+    const exists = SqlSchema.findAll({
+      Request: Schema.String,
+      Result: Schema.Struct({ found: Schema.Int }),
+      execute: (name) => sql`SELECT 1 AS found WHERE to_regclass(${name}) IS NOT NULL`
+    })
+    if ((yield* exists(table)).length === 0) return 0
+    const newest = SqlSchema.findOne({
+      Request: Schema.Void,
+      Result: Schema.Struct({ id: Schema.Int }),
+      execute: () => sql`SELECT coalesce(max(migration_id), 0) AS id FROM ${sql(table)}`
+    })
+    return (yield* newest(undefined)).id
+  },
+  Effect.catchTag("SqlError", (error) =>
+    Effect.fail(new DatabaseNotReady({ message: `The database cannot be used: ${causeOf(error)}` }))
+  )
+)
+
+/** The server's or the network's own words, which name the host, the role or the database, but no password. */
+const causeOf = ({ message, reason: { cause } }: SqlError) =>
+  Predicate.hasProperty(cause, "message") && Predicate.isString(cause.message) ? cause.message : message
 
 /** The driver takes one command a statement: splits at `;` outside quotes, dollar quotes and comments. */
 export const splitStatements = (text: string): ReadonlyArray<string> => {

@@ -6,6 +6,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { formatVerifier } from "#events/log/NoteKeys.ts"
 import { checkpointOf, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { command, commandJson } from "#test/support/CommandLine.ts"
+import { invalidities } from "#test/support/ContentModels.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { tamper } from "#test/support/Tampering.ts"
 
@@ -179,6 +180,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
         "receipts.csv",
         "verifications.csv"
       ])
+      assert.deepStrictEqual(invalidities(file(directory, "index.xml").text, file(directory, "gdpdu-01-09-2004.dtd").text), [])
       const [header = "", row = ""] = file(directory, "receipts.csv").text.split("\r\n")
       assert.match(header, /^"position";"recorded_on";"recorded_at";"receipt_id";/u)
       assert.include(row, '"Müller & ""Söhne""; GmbH"')

@@ -172,6 +172,24 @@ layer(RunningService.layer(), { excludeTestServices: true })("the error body", (
     })
   )
 
+  it.effect.each(["CONNECT example.org:443", "CONNECT /health"])("says 405 to %s", (line) =>
+    Effect.gen(function* () {
+      const { port } = yield* RunningService.RunningService
+      const reply = yield* send(port, `${line} HTTP/1.1`)
+      assertProblem(reply, "METHOD_NOT_ALLOWED")
+      assert.isDefined(reply.headers["allow"])
+    })
+  )
+
+  it.effect.each(["expect: the impossible", "upgrade: websocket\r\nconnection: upgrade", "te: gzip"])(
+    "is not thrown by %j, which asks for what nobody has to give",
+    (header) =>
+      Effect.gen(function* () {
+        const { port } = yield* RunningService.RunningService
+        assert.strictEqual((yield* send(port, "GET /health HTTP/1.1", [header])).status, 200)
+      })
+  )
+
   it.effect("answers a request without Host", () =>
     Effect.gen(function* () {
       const { port } = yield* RunningService.RunningService

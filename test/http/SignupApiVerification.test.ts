@@ -70,6 +70,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up with 
       const email = "late@example.com"
       yield* People.signUpByBrowser(service, email)
       const [old = ""] = yield* MailedTokens.tokensFor(email, 1)
+      yield* MailedTokens.allDelivered
       yield* service.travel({ hours: 24, seconds: 1 })
       assertProblem(yield* get(service, old), "TOKEN_EXPIRED")
       assertProblem(yield* service.post("/v1/auth/verify-email", { token: old }), "TOKEN_EXPIRED")

@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect, Fiber, Schema } from "effect"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { assertProblem } from "#test/support/Problem.ts"
@@ -176,6 +176,23 @@ layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/validate/{
         used,
         replies.map((_, index) => String(index + 1))
       )
+    })
+  )
+
+  it.effect("goes on with a call that others wait for when the caller who made it has gone", () =>
+    Effect.gen(function* () {
+      const { newKey, validate } = yield* RunningService.RunningService
+      const sandbox = yield* Sandbox
+      const key = yield* newKey
+      const vatId = vatIdEnding("PL", "420030")
+      yield* sandbox.configure({ latency_ms: 500 })
+      const gone = yield* Effect.forkChild(validate(vatId, { key }))
+      yield* sandbox.until(({ vies }) => vies.in_flight === 1)
+      const others = yield* Effect.forkChild(Effect.all([validate(vatId), validate(vatId)], { concurrency: "unbounded" }))
+      yield* validate("nonsense")
+      yield* Fiber.interrupt(gone)
+      for (const reply of yield* Fiber.join(others)) assert.containSubset(reply, { status: 200, body: { valid: true } })
+      yield* sandbox.reset
     })
   )
 })

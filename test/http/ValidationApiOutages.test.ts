@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { assertProblem } from "#test/support/Problem.ts"
@@ -100,6 +100,43 @@ layer(RunningService.layerGround, { excludeTestServices: true })("while VIES is 
       assert.containSubset(yield* validate("ATU10440008", { key }), { status: 200, headers: { warning: staleWarning } })
       yield* travel("2 hours")
       assertProblem(yield* validate("ATU10440008", { key }), "SOURCE_UNAVAILABLE")
+    })
+  )
+})
+
+layer(RunningService.layerGround, { excludeTestServices: true })("while one register behind VIES is down", (it) => {
+  it.effect("its IDs go to the BZSt and VIES answers for the others", () =>
+    Effect.gen(function* () {
+      const { get, key, sandbox, validate } = yield* startWith("vies")
+      yield* sandbox.configure({ vies_available: true, vies_unavailable_member_states: ["DE"] })
+      for (const index of [1, 2, 3, 4]) {
+        const reply = yield* validate(vatIdEnding("DE", `44500${index}`), { key })
+        assert.containSubset(reply, { status: 200, body: { source: "bzst" } })
+        assert.containSubset(yield* validate(vatIdEnding("AT", `44500${index}`), { key }), { body: { source: "vies" } })
+      }
+      assert.containSubset(yield* get("/v1/status"), {
+        body: { status: "operational", active_source: "bzst", failover_active: true }
+      })
+      const asked = yield* sandbox.checks({ source: "vies" })
+      yield* validate(vatIdEnding("DE", "445010"), { key })
+      assert.strictEqual(yield* sandbox.checks({ source: "vies" }), asked)
+    })
+  )
+})
+
+layer(RunningService.layerGround, { excludeTestServices: true })("while VIES hangs", (it) => {
+  it.effect("a German ID is answered by the BZSt, another one by nobody, both in the end", () =>
+    Effect.gen(function* () {
+      const { key, sandbox, travel, validate } = yield* startWith("vies")
+      yield* sandbox.configure({ vies_available: true })
+      yield* sandbox.script([{ kind: "hang", source: "vies" }])
+      const asked = [validate("DE100446001", { key }), validate("ATU10446002", { key })] as const
+      const replies = yield* Effect.forkChild(Effect.all(asked, { concurrency: "unbounded" }))
+      yield* sandbox.until(({ vies }) => vies.in_flight === 2)
+      yield* travel("21 seconds")
+      const [german, austrian] = yield* Fiber.join(replies)
+      assert.containSubset(german, { status: 200, body: { valid: true, source: "bzst" } })
+      assertProblem(austrian, "SOURCE_UNAVAILABLE")
     })
   )
 })

@@ -2,7 +2,7 @@
  * What went wrong, as logs tell it: names, codes and places. The messages of errors that carry somebody's data (parameters of a
  * statement, a URL, a value that did not decode) are replaced by what tells the fault without the data.
  */
-import { Cause, Predicate, Schema, SchemaIssue } from "effect"
+import { type Cause, Predicate, Schema, SchemaIssue } from "effect"
 import { HttpClientError } from "effect/http"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 

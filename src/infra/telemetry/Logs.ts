@@ -73,8 +73,15 @@ const colours: Readonly<Record<string, string>> = { fatal: "31", error: "31", wa
 
 const prettyOf = ({ error, level, message, timestamp, ...more }: LogLine, coloured: boolean): string => {
   const paint = (text: string, colour: string) => (coloured ? `\u001b[${colour}m${text}\u001b[0m` : text)
-  const fields = Object.entries(more).map(([name, value]) => ` ${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)
-  const failures = error === undefined ? [] : Arr.ensure(error).map((failure) => `\n  ${JSON.stringify(failure, null, 2).replaceAll("\\n", "\n    ").replaceAll("\n", "\n  ")}`)
+  const fields = Object.entries(more).map(
+    ([name, value]) => ` ${name}=${typeof value === "string" ? value : JSON.stringify(value)}`
+  )
+  const failures =
+    error === undefined
+      ? []
+      : Arr.ensure(error).map(
+          (failure) => `\n  ${JSON.stringify(failure, null, 2).replaceAll("\\n", "\n    ").replaceAll("\n", "\n  ")}`
+        )
   const time = timestamp.slice(11, 23)
   return `${paint(time, "90")} ${paint(level.toUpperCase().padEnd(5), colours[level] ?? "0")} ${message}${paint(fields.join(""), "90")}${failures.join("")}`
 }

@@ -6,7 +6,12 @@ import { OTLPMetricExporter as ProtobufMetricExporter } from "@opentelemetry/exp
 import { OTLPTraceExporter as JsonTraceExporter } from "@opentelemetry/exporter-trace-otlp-http"
 import { OTLPTraceExporter as ProtobufTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto"
 import { CompressionAlgorithm, type OTLPExporterNodeConfigBase } from "@opentelemetry/otlp-exporter-base"
-import { AggregationTemporality, type MetricData, type PushMetricExporter, type ResourceMetrics } from "@opentelemetry/sdk-metrics"
+import {
+  AggregationTemporality,
+  type MetricData,
+  type PushMetricExporter,
+  type ResourceMetrics
+} from "@opentelemetry/sdk-metrics"
 import { Duration, Record, Redacted } from "effect"
 import type { ExportTarget } from "#infra/telemetry/TelemetrySettings.ts"
 

@@ -5,7 +5,7 @@ import { Effect, Logger } from "effect"
 import { lineOf } from "#infra/telemetry/Logs.ts"
 import type { Redaction } from "#infra/telemetry/Redaction.ts"
 
-export const makeLogger = (redaction: Redaction) =>
+export const make = (redaction: Redaction) =>
   Effect.map(OtelLoggerProvider, (provider) => {
     const otel = provider.getLogger("vatproof")
     const toLine = lineOf(redaction)

@@ -45,7 +45,11 @@ export const layer = (settings: TelemetrySettings, options: PipelineOptions) => 
   const metrics = Option.map(settings.metrics, (target) => {
     const exportIntervalMillis = millis(settings.metricInterval)
     const exportTimeoutMillis = Math.min(exportIntervalMillis, millis(target.timeout))
-    return new PeriodicExportingMetricReader({ exporter: OtlpExporters.metrics(target), exportIntervalMillis, exportTimeoutMillis })
+    return new PeriodicExportingMetricReader({
+      exporter: OtlpExporters.metrics(target),
+      exportIntervalMillis,
+      exportTimeoutMillis
+    })
   })
   const sdk = NodeSdk.layer(() => ({
     resource,
@@ -53,7 +57,10 @@ export const layer = (settings: TelemetrySettings, options: PipelineOptions) => 
     spanProcessor: Option.getOrUndefined(spans),
     metricReader: Option.getOrUndefined(metrics)
   }))
-  const tracer = Option.match(spans, { onNone: () => Layer.empty, onSome: (processor) => layerTracer(settings, options, processor) })
+  const tracer = Option.match(spans, {
+    onNone: () => Layer.empty,
+    onSome: (processor) => layerTracer(settings, options, processor)
+  })
   const logger = Option.match(settings.logs, {
     onNone: () => Layer.empty,
     onSome: (target) => layerLogger(settings, options, OtlpExporters.logs(target), target.timeout)
@@ -92,7 +99,7 @@ const layerLogger = (
     ...pace(settings),
     exportTimeoutMillis: millis(timeout)
   })
-  return Logger.layer([OtlpLogRecord.makeLogger(redaction)], { mergeWithExisting: true }).pipe(
+  return Logger.layer([OtlpLogRecord.make(redaction)], { mergeWithExisting: true }).pipe(
     Layer.provide(OtelLogger.layerLoggerProvider(processor, { shutdownTimeout }))
   )
 }

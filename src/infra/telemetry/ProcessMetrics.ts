@@ -20,12 +20,24 @@ export const layer = Layer.effectDiscard(
     const gauges: ReadonlyArray<readonly [Metric.Gauge<number>, () => number]> = [
       [gauge("process.memory.usage", "By", "Resident memory of the process"), () => process.memoryUsage.rss()],
       [gauge("v8js.memory.heap.used", "By", "Heap in use"), () => process.memoryUsage().heapUsed],
-      [gauge("nodejs.eventloop.utilization", "1", "Share of the time in which the event loop was busy"), () => performance.eventLoopUtilization().utilization],
-      [gauge("nodejs.eventloop.delay.p50", "s", "Median delay of the event loop since the start"), () => seconds(delay.percentile(50))],
-      [gauge("nodejs.eventloop.delay.p99", "s", "99th percentile of the event loop's delay since the start"), () => seconds(delay.percentile(99))]
+      [
+        gauge("nodejs.eventloop.utilization", "1", "Share of the time in which the event loop was busy"),
+        () => performance.eventLoopUtilization().utilization
+      ],
+      [
+        gauge("nodejs.eventloop.delay.p50", "s", "Median delay of the event loop since the start"),
+        () => seconds(delay.percentile(50))
+      ],
+      [
+        gauge("nodejs.eventloop.delay.p99", "s", "99th percentile of the event loop's delay since the start"),
+        () => seconds(delay.percentile(99))
+      ]
     ]
     const cpu = (mode: "user" | "system") =>
-      [counter("process.cpu.time", "s", "CPU time of the process", { "cpu.mode": mode }), () => process.cpuUsage()[mode] / microsPerSecond] as const
+      [
+        counter("process.cpu.time", "s", "CPU time of the process", { "cpu.mode": mode }),
+        () => process.cpuUsage()[mode] / microsPerSecond
+      ] as const
     const registrations = [
       ...gauges.map(([metric, read]) => Metric.registerUnsafe(metric, context, { ...noHooks, get: () => ({ value: read() }) })),
       ...[cpu("user"), cpu("system")].map(([metric, read]) =>

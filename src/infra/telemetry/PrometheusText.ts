@@ -25,7 +25,9 @@ const suffixesOf = ({ attributes, id, state, type }: Metric.Metric.Snapshot): st
 export const make = Effect.gen(function* () {
   const snapshot = yield* Metric.snapshot
   const suffixes = new Map(snapshot.map((series) => [series.id, suffixesOf(series)]))
-  const upDown = new Set(snapshot.flatMap((series) => (series.type === "Counter" && !series.state.incremental ? [nameOf(series.id)] : [])))
+  const upDown = new Set(
+    snapshot.flatMap((series) => (series.type === "Counter" && !series.state.incremental ? [nameOf(series.id)] : []))
+  )
   const text = yield* PrometheusMetrics.format({ metricNameMapper: (id) => `${id}${suffixes.get(id) ?? ""}` })
   return text.replace(/^# TYPE (\w+) counter$/gmu, (line, name) => (upDown.has(name) ? `# TYPE ${name} gauge` : line))
 })

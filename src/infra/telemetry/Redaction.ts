@@ -28,7 +28,8 @@ const withoutVatIds = (found: string) => ((found.match(/\d/gu)?.length ?? 0) >= 
 
 const octet = "(?:25[0-5]|2[0-4]\\d|1?\\d?\\d)"
 const ipv4 = new RegExp(`(?<![\\d.])(?!127\\.|0\\.0\\.0\\.0)(?:${octet}\\.){3}${octet}(?![\\d.])`, "gu")
-const ipv6 = /(?<![0-9a-z:])(?=[0-9a-f:]*\d)(?!::1(?![0-9a-f:]))(?:(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|(?:[0-9a-f]{1,4}:){1,7}:(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?|::[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})(?![0-9a-z:])/giu
+const ipv6 =
+  /(?<![0-9a-z:])(?=[0-9a-f:]*\d)(?!::1(?![0-9a-f:]))(?:(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|(?:[0-9a-f]{1,4}:){1,7}:(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?|::[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})(?![0-9a-z:])/giu
 
 const rules: ReadonlyArray<Rule> = [
   [/svc_live_\w+/gu, "[api key]"],
@@ -71,7 +72,8 @@ export const make = (secrets: ReadonlyArray<Redacted.Redacted>): Redaction => {
     if (Array.isArray(value)) return value.slice(0, maxEntries).map((entry) => plain(entry, depth + 1))
     const fields: Record<string, unknown> = {}
     for (const [name, field] of Object.entries(value).slice(0, maxEntries)) {
-      fields[text(name)] = telling.test(name) && typeof field !== "number" && typeof field !== "boolean" ? "[redacted]" : plain(field, depth + 1)
+      fields[text(name)] =
+        telling.test(name) && typeof field !== "number" && typeof field !== "boolean" ? "[redacted]" : plain(field, depth + 1)
     }
     return fields
   }

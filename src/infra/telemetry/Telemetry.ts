@@ -15,7 +15,11 @@ export const layer = (settings: TelemetrySettings, options: Omit<PipelineOptions
   isOn(settings)
     ? Layer.unwrap(
         Effect.promise(() => import("#infra/telemetry/OtlpPipeline.ts")).pipe(
-          Effect.map((pipeline) => Layer.effectDiscard(Effect.void).pipe(Layer.provideMerge(pipeline.layer(settings, { ...options, instanceId: randomUUID() }))))
+          Effect.map((pipeline) =>
+            Layer.effectDiscard(Effect.void).pipe(
+              Layer.provideMerge(pipeline.layer(settings, { ...options, instanceId: randomUUID() }))
+            )
+          )
         )
       )
     : Layer.empty

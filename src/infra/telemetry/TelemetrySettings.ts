@@ -93,7 +93,10 @@ const target = (signal: "TRACES" | "METRICS" | "LOGS"): Config.Config<Option.Opt
         Option.filter(() => !disabled && exporter === "otlp"),
         Option.map((url) => ({
           url,
-          headers: Record.map(Option.getOrElse(headers, () => ({})), (value) => Redacted.make(value)),
+          headers: Record.map(
+            Option.getOrElse(headers, () => ({})),
+            (value) => Redacted.make(value)
+          ),
           protocol: Option.getOrElse(protocol, () => "http/protobuf" as const),
           compression: Option.getOrElse(compression, () => "none" as const),
           timeout: Duration.millis(Option.getOrElse(timeoutMs, () => 10_000))

@@ -202,7 +202,9 @@ export const make = ({ emit, keepsFailures, sampler }: TraceRecorderOptions): Tr
   const begin = (options: SpanOptions) => {
     const remote = Option.getOrUndefined(options.parent)
     const id = remote?.traceId.padStart(32, "0") ?? Hex.random(32)
-    const trace: Trace = { id, sampled: sampler(id, remote?.sampled ?? null), spans: [], kept: false, exported: false }
+    // A job goes with the requests that caused it: a link to a trace that is not kept would lead nowhere, and the other way round.
+    const linked = options.links.some(({ span }) => span.sampled)
+    const trace: Trace = { id, sampled: linked || sampler(id, remote?.sampled ?? null), spans: [], kept: false, exported: false }
     return new Span(options, trace, onRootEnd)
   }
 

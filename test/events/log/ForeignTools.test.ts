@@ -4,11 +4,11 @@
  */
 import { spawnSync } from "node:child_process"
 import { generateKeyPairSync } from "node:crypto"
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, beforeEach, describe, it } from "@effect/vitest"
-import { Effect, Option, Redacted, Result, Schema } from "effect"
+import { Effect, Option, Redacted, Result } from "effect"
 import { sign } from "#events/log/Checkpoint.ts"
 import { root } from "#events/log/MerkleTree.ts"
 import { formatVerifier, parseSigner } from "#events/log/NoteKeys.ts"
@@ -18,51 +18,19 @@ import { growths, path, widthAt } from "#events/log/Tiles.ts"
 import { proveConsistency, proveInclusion } from "#events/log/TreeProofs.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
 import { secretOf, signerOf } from "#test/events/log/Keys.ts"
+import { askGo, base64, hasGo } from "#test/support/GoTools.ts"
 import { leavesOf, logOf, readFrom, sha256, upTo } from "#test/events/log/Logs.ts"
 
 const origin = "vatproof.example/log0"
 const signer = signerOf(origin)
 const logSize = 600
 
-/** Where Debian's golang-golang-x-mod-dev puts its sources; Go calls such a place a GOPATH. */
-const goPath = "/usr/share/gocode"
-const goEnvironment = { PATH: "/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin", GO111MODULE: "off", GOPATH: goPath }
-const hasGo =
-  existsSync(`${goPath}/src/golang.org/x/mod/sumdb/tlog/tlog.go`) &&
-  spawnSync("go", ["help"], { env: goEnvironment }).status === 0
 const hasOpenssl = spawnSync("openssl", ["version"]).status === 0
 
 const temporaryDirectory = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "vatproof-log-"))),
   (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
 )
-
-const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64")
-
-const Answer = Schema.Struct({
-  opened: Schema.Array(Schema.String),
-  signed: Schema.Array(Schema.String),
-  roots: Schema.Array(Schema.String),
-  inclusion: Schema.Record(Schema.String, Schema.Array(Schema.String)),
-  consistency: Schema.Record(Schema.String, Schema.Array(Schema.String)),
-  tiles: Schema.Record(Schema.String, Schema.String),
-  read: Schema.Int,
-  proved: Schema.Array(Schema.Int)
-})
-
-/** Runs the Go program on a question; what it could not verify ends it with a message. */
-const askGo = Effect.fnUntraced(function* (question: object) {
-  const cache = yield* temporaryDirectory
-  const ran = spawnSync("go", ["run", "main.go"], {
-    cwd: join(import.meta.dirname, "../../support/go-verify"),
-    input: JSON.stringify(question),
-    encoding: "utf8",
-    maxBuffer: 2 ** 26,
-    env: { ...goEnvironment, GOCACHE: cache }
-  })
-  assert.strictEqual(ran.stderr, "")
-  return yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Answer))(ran.stdout)
-})
 
 const leaves = leavesOf(logSize, 9)
 const log = logOf(leaves)

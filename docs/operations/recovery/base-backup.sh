@@ -1,0 +1,20 @@
+#!/bin/sh
+# A base backup of the running server, verified, in <folder>/base-<time in UTC>: base-backup.sh /backup [how many to keep, 2]
+# The server is named by PGHOST, PGPORT, PGUSER, PGPASSWORD; the role needs REPLICATION. Together with the archive (archive-wal.sh) it
+# brings the database back to any moment since.
+set -eu
+folder=$1 keep=${2:-2}
+target="$folder/base-$(date -u +%Y%m%dT%H%M%SZ)"
+mkdir -p "$folder"
+pg_basebackup --pgdata "$target.new" --checkpoint fast --wal-method stream --manifest-checksums SHA256 --label vatproof
+pg_verifybackup --quiet "$target.new"
+sync
+mv "$target.new" "$target"
+printf '%s\n' "$target"
+
+# What is older than the backups to keep, and the segments that only those needed.
+obsolete=$(find "$folder" -maxdepth 1 -name 'base-*Z' | sort -r | tail -n "+$((keep + 1))")
+if [ -n "$obsolete" ]; then printf '%s\n' "$obsolete" | while read -r old; do rm -rf "$old"; done; fi
+oldest=$(find "$folder" -maxdepth 1 -name 'base-*Z' | sort | head -n 1)
+first=$(sed -n 's/^START WAL LOCATION: .*(file \([0-9A-F]*\))$/\1/p' "$oldest/backup_label")
+if [ -d "$folder/wal" ] && [ -n "$first" ]; then pg_archivecleanup "$folder/wal" "$first"; fi

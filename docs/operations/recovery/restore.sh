@@ -1,0 +1,20 @@
+#!/bin/sh
+# Prepares a data folder that comes up as the database was at a moment, or as late as the archive goes:
+#   restore.sh /backup/base-20261121T020000Z /backup/wal /var/lib/postgresql/data ['2026-11-21 03:15:00+00']
+# Run it as the user Postgres runs as, then start the server on the folder: it replays, and serves when it is done. Then prove it:
+#   npm run vatproof -- audit verify
+set -eu
+backup=$1 archive=$2 data=$3 moment=${4:-}
+if [ -n "$(ls -A "$data" 2>/dev/null)" ]; then echo "$data is not empty: keep what is there, and restore elsewhere" >&2; exit 1; fi
+pg_verifybackup --quiet "$backup"
+mkdir -p "$data"
+chmod 700 "$data"
+cp -a "$backup/." "$data/"
+# A restored server must not write into the archive of the one it replaces before somebody has decided that it does replace it.
+{
+  printf "restore_command = 'cp \"%s/%%f\" \"%%p\"'\n" "$archive"
+  printf "recovery_target_timeline = 'latest'\narchive_mode = off\n"
+  if [ -n "$moment" ]; then printf "recovery_target_time = '%s'\nrecovery_target_action = promote\n" "$moment"; fi
+} >> "$data/postgresql.auto.conf"
+touch "$data/recovery.signal"
+echo "Start Postgres on $data. When pg_is_in_recovery() is false, run: npm run vatproof -- audit verify"

@@ -1,0 +1,18 @@
+/** A span as text, in the form of W3C's `traceparent` (https://www.w3.org/TR/trace-context/, read 2026-11), to be kept beside what it asked for. */
+import { Effect, Tracer } from "effect"
+
+const form = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/u
+
+/** The current span; null outside of one. */
+export const current = Effect.withFiber((fiber) => {
+  const { span } = fiber.cache
+  return Effect.succeed(span === undefined ? null : `00-${span.traceId}-${span.spanId}-${span.sampled ? "01" : "00"}`)
+})
+
+/** Links to the span that the text names; none where it names none. */
+export const linksTo = (text: string | null): ReadonlyArray<Tracer.SpanLink> => {
+  const [, traceId, spanId, flags] = form.exec(text ?? "") ?? []
+  if (traceId === undefined || spanId === undefined || flags === undefined) return []
+  const sampled = Number.parseInt(flags, 16) % 2 === 1
+  return [{ span: Tracer.externalSpan({ traceId, spanId, sampled }), attributes: {} }]
+}

@@ -1,0 +1,120 @@
+/** What somebody sees who logs in with the role of auditors: four views, and nothing else. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Exit, Layer, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import * as ProjectionRebuild from "#events/ProjectionRebuild.ts"
+import * as EventPlaces from "#events/projections/EventPlaces.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+import { confirm, generous, newPaidKey, receiptIdOf } from "#test/support/PaidKey.ts"
+
+const views = ["events", "key_revocations", "receipts", "verifications"]
+
+/** Runs statements as a member of the auditors' role. */
+const asAuditor = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  MigratedDatabase.asAdministrator(
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      return yield* sql.withTransaction(Effect.andThen(sql`SET LOCAL ROLE vatproof_auditor`, effect))
+    })
+  )
+
+const texts = (statement: string) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const find = SqlSchema.findAll({
+      Request: Schema.Void,
+      Result: Schema.Struct({ text: Schema.NullOr(Schema.String) }),
+      execute: () => sql.unsafe(statement)
+    })
+    return (yield* find(undefined)).map(({ text }) => text)
+  })
+
+const service = Layer.effect(RunningService.RunningService, RunningService.make(generous)).pipe(
+  Layer.provideMerge(RunningService.layerGround)
+)
+
+layer(service, { excludeTestServices: true })("The auditors' role", (it) => {
+  it.effect("reads events, receipts, verifications and key revocations", () =>
+    Effect.gen(function* () {
+      const running = yield* RunningService.RunningService
+      const key = yield* newPaidKey(running)
+      const reply = yield* confirm(running, "DE123456789", key)
+      yield* running.validate("ATU12345678", { key })
+      const read = (statement: string) => asAuditor(texts(statement))
+      yield* Effect.repeat(read("SELECT vat_id AS text FROM audit.verifications"), { until: (rows) => rows.length > 0 })
+      assert.deepStrictEqual(yield* read("SELECT receipt_id AS text FROM audit.receipts"), [yield* receiptIdOf(reply)])
+      assert.deepStrictEqual(yield* read("SELECT target_vat_id AS text FROM audit.receipts"), ["DE123456789"])
+      const [count] = yield* read("SELECT count(*)::text AS text FROM audit.events")
+      assert.isAtLeast(Number(count), 4)
+      assert.deepStrictEqual(yield* read("SELECT prefix AS text FROM audit.key_revocations"), [])
+      for (const view of views) yield* asAuditor(MigratedDatabase.execute(`SELECT count(*) FROM audit.${view}`))
+    })
+  )
+
+  it.effect("has every view and every column explained", () =>
+    Effect.gen(function* () {
+      const names = yield* texts(
+        "SELECT relname AS text FROM pg_class WHERE relnamespace = 'audit'::regnamespace AND relkind = 'v' ORDER BY 1"
+      )
+      assert.deepStrictEqual(names, views)
+      const unexplained =
+        yield* texts(`SELECT a.attrelid::regclass || '.' || a.attname AS text FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+        WHERE c.relnamespace = 'audit'::regnamespace AND a.attnum > 0
+          AND (col_description(c.oid, a.attnum) IS NULL OR obj_description(c.oid) IS NULL)`)
+      assert.deepStrictEqual(unexplained, [])
+    })
+  )
+
+  it.effect("can do nothing else", () =>
+    Effect.gen(function* () {
+      const tables = yield* texts(
+        `SELECT oid::regclass::text AS text FROM pg_class WHERE relnamespace IN ('vatproof'::regnamespace, 'public'::regnamespace) AND relkind IN ('r', 'p', 'v', 'S')`
+      )
+      assert.isAtLeast(tables.length, 10)
+      const refused = [
+        ...tables.flatMap((table) => [`SELECT count(*) FROM ${table}`, `DELETE FROM ${table}`]),
+        ...views.flatMap((view) => [
+          `DELETE FROM audit.${view}`,
+          `UPDATE audit.${view} SET position = position`,
+          `DROP VIEW audit.${view}`,
+          `CREATE OR REPLACE VIEW audit.${view} AS SELECT 1 AS one`
+        ]),
+        "CREATE TABLE audit.mine (one int)",
+        "CREATE TABLE public.mine (one int)",
+        "SELECT vatproof.ensure_partitions(0::smallint)",
+        "SELECT vatproof.position_at(0::smallint, now())",
+        "SELECT vatproof.claim_notary(0::smallint, gen_random_uuid(), 1000)",
+        "SELECT vatproof.begin_rebuild(0::smallint, 'event_places', 2)",
+        "SET ROLE vatproof_owner",
+        "SELECT pg_read_file('/etc/passwd')"
+      ]
+      const allowed: Array<string> = []
+      for (const statement of refused) {
+        const sql = MigratedDatabase.asAdministrator(
+          Effect.gen(function* () {
+            const client = yield* SqlClient.SqlClient
+            yield* client.withTransaction(
+              // Session authorization, because SET ROLE would leave the way back open.
+              Effect.andThen(client`SET LOCAL SESSION AUTHORIZATION vatproof_auditor`, client.unsafe(statement).unprepared)
+            )
+          })
+        )
+        if (Exit.isSuccess(yield* Effect.exit(sql))) allowed.push(statement)
+      }
+      assert.deepStrictEqual(allowed, [])
+    })
+  )
+
+  it.effect("keeps its views when a projection is rebuilt", () =>
+    Effect.gen(function* () {
+      const before = yield* asAuditor(texts("SELECT receipt_id AS text FROM audit.receipts"))
+      yield* MigratedDatabase.asAdministrator(ProjectionRebuild.run(EventPlaces.definition, () => Effect.void))
+      assert.deepStrictEqual(yield* asAuditor(texts("SELECT receipt_id AS text FROM audit.receipts")), before)
+      const old = yield* texts(
+        "SELECT oid::regclass::text AS text FROM pg_class WHERE relname LIKE 'event_places_%' AND relkind = 'r'"
+      )
+      assert.deepStrictEqual(old, [])
+    })
+  )
+})

@@ -1,0 +1,53 @@
+/** The log stays signed when the replica that signs it dies, and a service does not start on a log that is not what was signed. */
+import { assert, layer } from "@effect/vitest"
+import { Cause, Effect, Exit } from "effect"
+import { checkpointOf, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+import { tamper } from "#test/support/Tampering.ts"
+
+const failureOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.map(Effect.exit(effect), (exit) => (Exit.isFailure(exit) ? String(Cause.squash(exit.cause)) : "it started"))
+
+layer(RunningService.layerGround, { excludeTestServices: true })("A notary", (it) => {
+  it.effect(
+    "is followed by another replica when it is killed, and neither lets a service start on less than was signed",
+    () =>
+      Effect.gen(function* () {
+        const settings = signing(yield* temporaryFolder)
+        const one = yield* RunningService.spawn(settings)
+        yield* one.validate("ATU12345678")
+        const signed = yield* checkpointOf(one, 1)
+        const other = yield* RunningService.spawn(settings)
+        assert.match(yield* one.output, /public key: vatproof\.example\/log\/0\+/u)
+        yield* one.signal("SIGKILL")
+        yield* other.validate("ATU12345678")
+        yield* other.validate("ATU12345678")
+        const { size } = yield* checkpointOf(other, signed.size + 2)
+        yield* other.signal("SIGTERM")
+        yield* other.ended
+
+        yield* tamper(`DELETE FROM vatproof.events WHERE position = ${size - 1}`)
+        assert.match(
+          yield* failureOf(RunningService.spawn(settings)),
+          new RegExp(`The log has ${size - 1} events, but ${size} were signed`, "u")
+        )
+
+        yield* tamper(
+          `DELETE FROM vatproof.checkpoints WHERE size > ${signed.size}`,
+          `UPDATE vatproof.logs SET next_position = ${signed.size}`,
+          `DELETE FROM vatproof.events WHERE position >= ${signed.size}`
+        )
+        const refusal = yield* failureOf(RunningService.spawn(settings))
+        assert.match(refusal, new RegExp(`${size} events were signed before, but the database knows of ${signed.size} only`, "u"))
+        assert.match(refusal, /notary-[\da-f]{8}\.checkpoint/u)
+      }),
+    60_000
+  )
+
+  it.effect("is missed, and the service says so, where a given database comes without a key", () =>
+    Effect.gen(function* () {
+      const service = yield* RunningService.spawn({ NOTARY_KEY: "" })
+      assert.match(yield* service.output, /The log is not signed.*NOTARY_KEY/u)
+    })
+  )
+})
