@@ -245,7 +245,9 @@ export const auditing = signedTree.pipe(
 )
 
 /** The tables' owner, for what the service may not do itself. */
-export const owner = Layer.unwrap(Effect.map(Database.existingUrl, (url) => Postgres.layerAdministrator({ url, maxConnections: 2 })))
+export const owner = Layer.unwrap(
+  Effect.map(Database.existingUrl, (url) => Postgres.layerAdministrator({ url, maxConnections: 2 }))
+)
 
 /** Everything that follows the log by itself. */
 export const projections = [EventPlaces.definition]

@@ -75,6 +75,9 @@ README.txt there says what is what. Check it with: npm run vatproof -- audit ver
   ])
 )
 
+/** Findings that a person reads; --json has the first thousand. */
+const maxShown = 50
+
 const say = Effect.fnUntraced(function* (
   asJson: boolean,
   what: string,
@@ -87,7 +90,7 @@ const say = Effect.fnUntraced(function* (
     .join("\n")
   const unsigned = events > signed ? ` ${events - signed} newer ones are not signed yet.` : ""
   const good = `${what} is whole: ${signed} events are as they were signed, under ${checkpoints} checkpoints of ${key.verifier.name}.${unsigned}`
-  const bad = `${what} is not what was signed: ${count} findings in ${events} events.\n${list}${count > findings.length ? "\n  …" : ""}`
+  const bad = `${what} is not what was signed: ${count} findings in ${events} events.\n${list}${count > maxShown ? "\n  …" : ""}`
   const data = { ok: count === 0, events, signed, checkpoints, findings: findings.map((finding) => ({ ...finding })), count }
   yield* print(asJson, data, count === 0 ? good : bad)
   if (key.note !== null) yield* Console.error(key.note)

@@ -33,8 +33,13 @@ export const isFresh = (answer: Answer, freshness: Freshness, now: DateTime.Utc)
 export const isServableStale = (answer: Answer, freshness: Freshness, now: DateTime.Utc): boolean =>
   isYounger(answer, freshness.stale, now)
 
-const isYounger = (answer: Answer, maxAge: Duration.Duration, now: DateTime.Utc) =>
-  Duration.isLessThan(DateTime.distance(answer.answered_at, now), maxAge)
+/** A source's clock may be this far ahead of ours; an answer from further ahead has no known age. */
+const clockTolerance = Duration.minutes(10)
+
+const isYounger = (answer: Answer, maxAge: Duration.Duration, now: DateTime.Utc) => {
+  const ageMs = DateTime.toEpochMillis(now) - DateTime.toEpochMillis(answer.answered_at)
+  return ageMs < Duration.toMillis(maxAge) && ageMs >= -Duration.toMillis(clockTolerance)
+}
 
 /** The key under which the log points to the newest answer about a VAT ID. */
 export const latestKey = (vatId: VatId): string => `answer-${vatId.value}`

@@ -50,7 +50,7 @@ export const make = Effect.gen(function* () {
 
   /** The hashes of a tile by its path below `tile/`, as far as they are signed. */
   const tile = Effect.fnUntraced(function* (path: string) {
-    const none = new NotInLog({ what: `tile ${path} in the signed log` })
+    const none = new NotInLog({ what: "such tile in the signed log" })
     const wanted = Option.getOrNull(parsePath(`tile/${path}`))
     if (wanted === null || wanted.level === "entries") return yield* none
     const { index, level, width } = wanted

@@ -1,4 +1,4 @@
-/** What the notary writes: its place among the replicas, and what it signed (migrations/0007_notary.sql). */
+/** What the notary writes: its place among the replicas, and what it signed (migrations/0006_notary.sql). */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/Append.ts"

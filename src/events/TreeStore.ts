@@ -1,4 +1,4 @@
-/** The stored Merkle tree: its tiles and signed checkpoints in the database (migrations/0007_notary.sql). */
+/** The stored Merkle tree: its tiles and signed checkpoints in the database (migrations/0006_notary.sql). */
 import { Context, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/Append.ts"

@@ -2,7 +2,7 @@ import { DateTime, Effect, Option, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { Auditor } from "#domain/Auditor.ts"
-import { type AuditFilter, type AuditPage, AuditTrail } from "#domain/AuditTrail.ts"
+import { type AuditFilter, type AuditPage, AuditTrail, NotInLog } from "#domain/AuditTrail.ts"
 import { parse } from "#domain/VatId.ts"
 import { Api } from "#http/Api.ts"
 import { defaultLimit, json, ndjson, plain } from "#http/AuditApi.ts"
@@ -10,6 +10,9 @@ import { CurrentAuditor, CurrentProofReader } from "#http/AuditAuthentication.ts
 import * as Cursor from "#http/Cursor.ts"
 import * as Errors from "#http/Errors.ts"
 import { mediaType } from "#http/Negotiation.ts"
+
+/** Positions and receipts' ids: nothing else is looked for, and nothing else becomes a file's name. */
+const subjectForm = /^[\w-]{1,100}$/u
 
 /** Events that a stream reads at once. */
 const streamPage = 500
@@ -59,6 +62,7 @@ export const layer = HttpApiBuilder.group(
         return rawJson(yield* trail.event(yield* CurrentAuditor, params.position))
       }, Errors.respond),
       proof: Effect.fnUntraced(function* ({ headers, params: { subject } }) {
+        if (!subjectForm.test(subject)) return yield* new NotInLog({ what: "such event or receipt for you" })
         const asked = /^\d{1,15}$/u.test(subject) ? { position: Number(subject) } : { receiptId: subject }
         const { line, position, proof } = yield* trail.prove(yield* CurrentProofReader, asked)
         if (Option.contains(mediaType(headers.accept, [plain, json]), json)) {

@@ -5,7 +5,7 @@
  */
 import { NodeHttpServer } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
-import { HttpMiddleware, HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
+import { HttpMiddleware, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createServer } from "node:http"
 import { Readiness } from "#infra/Readiness.ts"
 import * as PrometheusText from "#infra/telemetry/PrometheusText.ts"
@@ -21,27 +21,37 @@ export interface AdminServerOptions {
 /** A client that sends a request slower than this is cut off. */
 const requestTimeoutMs = 10_000
 
-const metrics = HttpRouter.add(
-  "GET",
-  "/metrics",
-  Effect.map(PrometheusText.make, (body) => HttpServerResponse.text(body, { contentType: PrometheusText.contentType }))
+const metrics = Effect.map(PrometheusText.make, (body) =>
+  HttpServerResponse.text(body, { contentType: PrometheusText.contentType })
 )
 
-const live = HttpRouter.add("GET", "/livez", HttpServerResponse.json({ status: "ok" }))
+const live = HttpServerResponse.json({ status: "ok" })
 
 /** 200 if requests can be answered here now; else 503, and why. */
-const ready = HttpRouter.add(
-  "GET",
-  "/readyz",
-  Effect.gen(function* () {
-    const { database, service } = yield* (yield* Readiness).report
-    const isReady = service === "serving" && database === "ok"
-    return yield* HttpServerResponse.json(
-      { status: isReady ? "ok" : "unavailable", service, database },
-      { status: isReady ? 200 : 503 }
-    )
-  })
-)
+const ready = Effect.gen(function* () {
+  const { database, service } = yield* (yield* Readiness).report
+  const isReady = service === "serving" && database === "ok"
+  return yield* HttpServerResponse.json(
+    { status: isReady ? "ok" : "unavailable", service, database },
+    { status: isReady ? 200 : 503 }
+  )
+})
+
+const pages = new Map([
+  ["/metrics", metrics],
+  ["/livez", live],
+  ["/readyz", ready]
+])
+
+/** Without a router: the library's is one for the process, and these pages are not for the service's own port. */
+const answer = Effect.gen(function* () {
+  const { method, url } = yield* HttpServerRequest.HttpServerRequest
+  const page = pages.get(url.split("?", 1)[0] ?? "")
+  if (page === undefined) return HttpServerResponse.empty({ status: 404 })
+  return method === "GET" || method === "HEAD"
+    ? yield* page
+    : HttpServerResponse.empty({ status: 405, headers: { allow: "GET, HEAD" } })
+})
 
 const announced = Layer.effectDiscard(
   Effect.flatMap(HttpServer.HttpServer, (server) =>
@@ -66,7 +76,7 @@ const listenerAt = (host: string, port: number) =>
   })
 
 export const layer = (options: AdminServerOptions) =>
-  HttpRouter.serve(Layer.mergeAll(metrics, live, ready), { disableLogger: true, disableListenLog: true }).pipe(
+  HttpServer.serve(answer).pipe(
     Layer.merge(announced),
     Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
     Layer.provide(listener(options))

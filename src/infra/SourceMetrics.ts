@@ -47,7 +47,8 @@ export const noteState = (source: SourceName, state: SourceState) =>
 
 /** Measures an exchange and tells the attempt's span where it went and what came back; its path, which names a VAT ID, stays out. */
 export const measured = <A>(method: string, baseUrl: string, statusOf: (exchange: A) => number) => {
-  const { hostname, port, protocol } = new URL(baseUrl)
+  // An address that is none fails when it is asked; here it only has no name.
+  const { hostname, port, protocol } = URL.parse(baseUrl) ?? { hostname: "", port: "", protocol: "" }
   const server = { "http.request.method": method, "server.address": hostname }
   const serverPort = Number(port === "" ? (protocol === "https:" ? 443 : 80) : port)
   return <R>(exchange: Effect.Effect<A, SourceFailure, R>): Effect.Effect<A, SourceFailure, R> =>

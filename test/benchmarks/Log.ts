@@ -8,8 +8,8 @@ import { format, verify } from "#events/log/Proof.ts"
 import { growths, readNodes } from "#events/log/Tiles.ts"
 import { proveInclusion } from "#events/log/TreeProofs.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
-import { signerOf } from "#test/events/log/Keys.ts"
-import { upTo } from "#test/events/log/Logs.ts"
+import { signerOf } from "#test/support/log/Keys.ts"
+import { upTo } from "#test/support/log/Logs.ts"
 
 const { sha256, sha256Hex } = logCrypto
 const batch = 500

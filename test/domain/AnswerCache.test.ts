@@ -47,6 +47,12 @@ describe("an answer", () => {
     assert.isTrue(isFresh(answered(true, Duration.negate(Duration.seconds(30))), freshness, now))
   })
 
+  it("from a time far ahead has no known age, and is served no more", () => {
+    const ahead = answered(true, Duration.negate(Duration.days(365)))
+    assert.isFalse(isFresh(ahead, freshness, now))
+    assert.isFalse(isServableStale(ahead, freshness, now))
+  })
+
   it("is kept under its normalised VAT ID", () => {
     const key = (input: string) => latestKey(Result.getOrThrow(parse(input)))
     assert.strictEqual(key("gr 094259216"), key("EL094259216"))

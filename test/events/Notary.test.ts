@@ -10,7 +10,7 @@ import * as Notary from "#events/Notary.ts"
 import { TreeStore } from "#events/TreeStore.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
 import * as Randomness from "#infra/Randomness.ts"
-import { signerOf } from "#test/events/log/Keys.ts"
+import { signerOf } from "#test/support/log/Keys.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { tamper } from "#test/support/Tampering.ts"
 

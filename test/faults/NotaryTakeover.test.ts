@@ -1,7 +1,8 @@
 /** The log stays signed when the replica that signs it dies, and a service does not start on a log that is not what was signed. */
 import { assert, layer } from "@effect/vitest"
 import { Cause, Effect, Exit } from "effect"
-import { checkpointOf, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { checkpointOf, newAuditor, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { tamper } from "#test/support/Tampering.ts"
 
@@ -48,6 +49,13 @@ layer(RunningService.layerGround, { excludeTestServices: true })("A notary", (it
     Effect.gen(function* () {
       const service = yield* RunningService.spawn({ NOTARY_KEY: "" })
       assert.match(yield* service.output, /The log is not signed.*NOTARY_KEY/u)
+      const { headers } = yield* newAuditor()
+      yield* service.validate("ATU12345678")
+      const events = yield* service.get("/v1/audit/events", { headers: { ...headers, accept: "application/x-ndjson" } })
+      const unsigned = events.text.trimEnd().split("\n").length - 1
+      const reply = yield* service.get(`/v1/audit/proofs/${unsigned}`, { headers })
+      assert.match(assertProblem(reply, "SERVICE_UNAVAILABLE").message, /not covered by a signed checkpoint yet/u)
+      assert.strictEqual(reply.headers["retry-after"], "2")
     })
   )
 })

@@ -94,8 +94,12 @@ layer(RunningService.layerGround, { excludeTestServices: true })("while the data
 
       const replies = yield* Ref.get(asked)
       for (const { reply, vatId } of replies) {
-        if (reply.status !== 200) assertProblem(reply, "SERVICE_UNAVAILABLE")
-        else assert.containSubset(reply.body, { vat_id: vatId, valid: isValid(vatId) })
+        if (reply.status === 200) {
+          assert.containSubset(reply.body, { vat_id: vatId, valid: isValid(vatId) })
+        } else {
+          assertProblem(reply, "SERVICE_UNAVAILABLE")
+          assert.isDefined(reply.headers["retry-after"])
+        }
       }
       yield* checkLog(replies).pipe(
         Effect.provide(Layer.fresh(Postgres.layerAdministrator({ url: server.url, maxConnections: 1 })))

@@ -196,6 +196,52 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
     })
   )
 
+  it.effect("takes a cursor for a day or two: later reading is a new one, and recorded", () =>
+    Effect.gen(function* () {
+      const { get, travel } = yield* RunningService.make()
+      const { headers } = yield* newAuditor()
+      const query = { limit: "1" }
+      const { next_cursor } = yield* eventsIn((yield* get("/v1/audit/events", { headers, query })).body)
+      const next = { headers, query: { ...query, cursor: next_cursor ?? "" } }
+      yield* travel("1 day")
+      assert.strictEqual((yield* get("/v1/audit/events", next)).status, 200)
+      yield* travel("1 day")
+      assertProblem(yield* get("/v1/audit/events", next), "VALIDATION_ERROR")
+    })
+  )
+
+  it.effect("knows its methods and what is none of its filters", () =>
+    Effect.gen(function* () {
+      const { ask, get } = yield* RunningService.RunningService
+      const { headers } = yield* newAuditor()
+      for (const path of ["/v1/audit/events", "/v1/audit/tile/0/x001/000", "/v1/audit/proofs/1"]) {
+        const reply = yield* ask(path, { method: "POST", headers })
+        assertProblem(reply, "METHOD_NOT_ALLOWED")
+        assert.strictEqual(reply.headers["allow"], "GET, HEAD")
+      }
+      const wrong: ReadonlyArray<Readonly<Record<string, string>>> = [
+        { from: "yesterday" },
+        { account_id: "1" },
+        { limit: "0" },
+        { limit: "1001" },
+        { cursor: "x" },
+        { type: "" },
+        { type: "a\u0000" },
+        { receipt_id: "\u0000" },
+        { from: "-271821-04-20T00:00:00.000Z" },
+        { to: "+275760-09-13T00:00:00.000Z" }
+      ]
+      for (const query of wrong) assertProblem(yield* get("/v1/audit/events", { headers, query }), "VALIDATION_ERROR")
+      assertProblem(yield* get("/v1/audit/events", { headers, query: { vat_id: "XX1" } }), "INVALID_VAT_ID")
+      for (const subject of ["%00", "%22", "a%2Fb", "%0d%0a", "é", "x".repeat(200)]) {
+        assertProblem(yield* get(`/v1/audit/proofs/${subject}`, { headers }), "NOT_FOUND")
+        assertProblem(yield* get(`/v1/audit/tile/${subject}`), "NOT_FOUND")
+      }
+      assertProblem(yield* get("/v1/audit/events/-1", { headers }), "VALIDATION_ERROR")
+      assertProblem(yield* get("/v1/audit/events/99999999", { headers }), "NOT_FOUND")
+    })
+  )
+
   it.effect("refuses tokens that are none, revoked or expired", () =>
     Effect.gen(function* () {
       const { get, travel } = yield* RunningService.make()

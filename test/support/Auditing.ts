@@ -11,7 +11,7 @@ import * as AuditorTokens from "#events/projections/Auditors.ts"
 import * as Hashing from "#infra/Hashing.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
 import * as Randomness from "#infra/Randomness.ts"
-import { secretOf, signerOf } from "#test/events/log/Keys.ts"
+import { secretOf, signerOf } from "#test/support/log/Keys.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
 
 export const logName = "vatproof.example/log/0"

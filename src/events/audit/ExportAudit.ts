@@ -8,7 +8,7 @@ import * as CheckpointAudit from "#events/audit/CheckpointAudit.ts"
 import type { AuditReport } from "#events/audit/DatabaseAudit.ts"
 import * as Manifest from "#events/audit/ExportManifest.ts"
 import { exportFiles, readmeOf } from "#events/audit/ExportReadme.ts"
-import { exportTables, headerOf, rowOf } from "#events/audit/ExportTable.ts"
+import { type ExportedEvent, exportTables, headerOf, rowOf } from "#events/audit/ExportTable.ts"
 import * as Findings from "#events/audit/Findings.ts"
 import * as LineReader from "#events/audit/LineReader.ts"
 import * as LogCheck from "#events/audit/LogCheck.ts"
@@ -19,7 +19,6 @@ import { LogCrypto } from "#events/log/LogCrypto.ts"
 import type { Hash } from "#events/log/MerkleTree.ts"
 import type { Verifier } from "#events/log/NoteKeys.ts"
 import { Hex } from "effect/encoding"
-import type { StoredEvent } from "#events/StoredEvent.ts"
 
 /** The folder is no export, or a part of it that says what the rest means cannot be read. */
 export class NoExport extends Schema.TaggedError<NoExport>()("NoExport", { message: Schema.String }) {}
@@ -47,11 +46,11 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, progress
 
   for (let from = manifest.from; from < manifest.to; from += sectionSize) {
     const to = Math.min(from + sectionSize, manifest.to)
-    const { events, leaves, lines } = yield* readSection(from, to)
-    check.take({ from, to, events, leaves })
-    for (const [i, event] of events.entries()) {
-      yield* tables.compare(event)
-      if (event.type === ReceiptIssued.type) yield* receipts.compare(event, lines[i] ?? "")
+    const { leaves, read } = yield* readSection(from, to)
+    check.take({ from, to, events: read.map(({ event }) => event), leaves })
+    for (const one of read) {
+      yield* tables.compare(one)
+      if (one.event.type === ReceiptIssued.type) yield* receipts.compare(one.event, one.line)
     }
     yield* progress(to - manifest.from, manifest.to - manifest.from)
   }
@@ -91,6 +90,11 @@ const open = Effect.fnUntraced(function* (directory: string, verifier: Verifier)
   return { checkpoint, manifest }
 })
 
+/** An event with the line it stands on. */
+interface ReadLine extends ExportedEvent {
+  readonly line: string
+}
+
 /** Reads events and leaves of the next positions. Asked for none, it says what is left over. */
 const makeSections = Effect.fnUntraced(function* (
   directory: string,
@@ -102,17 +106,20 @@ const makeSections = Effect.fnUntraced(function* (
   const leafLines = LineReader.byPosition(yield* LineReader.open(path.join(directory, exportFiles.leaves)), (line) =>
     findings.add(null, `${exportFiles.leaves} has a line that does not belong there: ${line.slice(0, 80)}`)
   )
-  let ahead: { readonly event: StoredEvent; readonly line: string } | null = null
+  let ahead: ReadLine | null = null
   let expected = manifest.from
 
   /** The next event in order; what is none, or out of order, is a finding and left out. */
   const nextEvent = Effect.gen(function* () {
     for (let line = yield* nextLine; line !== null; line = yield* nextLine) {
-      const read = EventLine.parse(line)
-      if (Result.isFailure(read)) findings.add(expected, `${exportFiles.events}: ${read.failure.message}`)
-      else if (read.success.position < expected || read.success.position >= manifest.to) {
-        findings.add(read.success.position, `${exportFiles.events} has the event where it does not belong`)
-      } else return { event: read.success, line }
+      const read = EventLine.parseWithData(line)
+      if (Result.isFailure(read))
+        findings.add(claimedPosition(line) ?? expected, `${exportFiles.events}: ${read.failure.message}`)
+      else {
+        const { position } = read.success.event
+        if (position >= expected && position < manifest.to) return { ...read.success, line }
+        findings.add(position, `${exportFiles.events} has the event where it does not belong`)
+      }
     }
     return null
   })
@@ -125,15 +132,13 @@ const makeSections = Effect.fnUntraced(function* (
   }
 
   return Effect.fnUntraced(function* (from: number, to: number) {
-    const events: Array<StoredEvent> = []
-    const lines: Array<string> = []
+    const read: Array<ReadLine> = []
     const leaves: Array<Hash> = []
     for (let position = from; position < to; position += 1) {
       leaves.push(leafAt(yield* leafLines.take(position), position))
       ahead ??= yield* nextEvent
       if (ahead?.event.position === position) {
-        events.push(ahead.event)
-        lines.push(ahead.line)
+        read.push(ahead)
         ahead = null
       }
       expected = position + 1
@@ -142,9 +147,15 @@ const makeSections = Effect.fnUntraced(function* (
       if ((yield* nextEvent) !== null) findings.add(to, `${exportFiles.events} goes on after its last event`)
       yield* leafLines.finish
     }
-    return { events, lines, leaves }
+    return { read, leaves }
   })
 })
+
+/** What a line that is no event says of its place. */
+const claimedPosition = (line: string) => {
+  const claimed = /,"position":(\d{1,15}),"recorded_at":/u.exec(line)?.[1]
+  return claimed === undefined ? null : Number(claimed)
+}
 
 /** Compares each table with the rows that the events make. */
 const makeTables = Effect.fnUntraced(function* (directory: string, findings: Findings.Findings) {
@@ -159,10 +170,10 @@ const makeTables = Effect.fnUntraced(function* (directory: string, findings: Fin
     })
   )
   return {
-    compare: Effect.fnUntraced(function* (event: StoredEvent) {
-      const data = EventLine.readData(event)
+    compare: Effect.fnUntraced(function* (read: ExportedEvent) {
+      const { event } = read
       for (const { rows, table } of tables) {
-        const wanted = rowOf(table, { event, data })
+        const wanted = rowOf(table, read)
         if (wanted === null) continue
         const row = yield* rows.take(event.position)
         if (row !== wanted)

@@ -36,12 +36,17 @@ export const readData = ({ data }: StoredEvent): unknown => Option.getOrNull(rea
 
 /** Reads a line back. Only the exact text that `format` writes is accepted, so that nothing in it can be changed unnoticed. */
 export const parse = (line: string): Result.Result<StoredEvent, MalformedLine> =>
+  Result.map(parseWithData(line), ({ event }) => event)
+
+/** The same, with the event's data read. */
+export const parseWithData = (
+  line: string
+): Result.Result<{ readonly event: StoredEvent; readonly data: unknown }, MalformedLine> =>
   Result.gen(function* () {
     const read = yield* Result.mapError(decode(line), () => new MalformedLine({ message: "This is no event" }))
     const data = yield* Result.mapError(CanonicalJson.encode(read.data), ({ message }) => new MalformedLine({ message }))
     const metadata = yield* Result.mapError(CanonicalJson.encode(read.metadata), ({ message }) => new MalformedLine({ message }))
     const event = new StoredEvent({ ...read, data, metadata })
-    return format(event) === line
-      ? event
-      : yield* Result.fail(new MalformedLine({ message: "This is no event in canonical form" }))
+    if (format(event) === line) return { event, data: read.data }
+    return yield* Result.fail(new MalformedLine({ message: "This is no event in canonical form" }))
   })

@@ -13,6 +13,7 @@ import {
   type ResourceMetrics
 } from "@opentelemetry/sdk-metrics"
 import { Duration, Record, Redacted } from "effect"
+import type { ExportHealth, Signal } from "#infra/telemetry/ExportHealth.ts"
 import type { ExportTarget } from "#infra/telemetry/TelemetrySettings.ts"
 
 /** Exports of one signal under way at once: one, and the next that a time-out lets begin. */
@@ -26,19 +27,53 @@ const configOf = ({ compression, headers, timeout, url }: ExportTarget): OTLPExp
   concurrencyLimit
 })
 
-export const traces = (target: ExportTarget) =>
-  target.protocol === "http/json" ? new JsonTraceExporter(configOf(target)) : new ProtobufTraceExporter(configOf(target))
+/** What traces, metrics and logs are exported through has these in common. */
+interface Exporter<Items> {
+  readonly export: (items: Items, done: (result: ExportResult) => void) => void
+  readonly forceFlush: () => Promise<void>
+  readonly shutdown: () => Promise<void>
+}
 
-export const logs = (target: ExportTarget) =>
-  target.protocol === "http/json" ? new JsonLogExporter(configOf(target)) : new ProtobufLogExporter(configOf(target))
+type ExportResult = Parameters<Parameters<PushMetricExporter["export"]>[1]>[0]
 
-export const metrics = (target: ExportTarget): PushMetricExporter => {
+/** 0 stands for success. */
+const taken: ExportResult = { code: 0 }
+
+/**
+ * Whoever waits for an export is told that it went well, and ExportHealth how it did: OpenTelemetry's processors make a failure of the last
+ * export one of the service's own end.
+ */
+const watched = <Items>(signal: Signal, health: ExportHealth, exporter: Exporter<Items>) => ({
+  export: (items: Items, done: (result: ExportResult) => void) =>
+    exporter.export(items, (result) => {
+      health.note(signal, result.error)
+      done(taken)
+    }),
+  forceFlush: () => exporter.forceFlush(),
+  shutdown: () => exporter.shutdown()
+})
+
+export const traces = (target: ExportTarget, health: ExportHealth) =>
+  watched(
+    "traces",
+    health,
+    target.protocol === "http/json" ? new JsonTraceExporter(configOf(target)) : new ProtobufTraceExporter(configOf(target))
+  )
+
+export const logs = (target: ExportTarget, health: ExportHealth) =>
+  watched(
+    "logs",
+    health,
+    target.protocol === "http/json" ? new JsonLogExporter(configOf(target)) : new ProtobufLogExporter(configOf(target))
+  )
+
+export const metrics = (target: ExportTarget, health: ExportHealth): PushMetricExporter => {
   const exporter =
     target.protocol === "http/json" ? new JsonMetricExporter(configOf(target)) : new ProtobufMetricExporter(configOf(target))
+  const { export: send, ...rest } = watched("metrics", health, exporter)
   return {
-    export: (collected, done) => exporter.export(withoutUnits(collected), done),
-    forceFlush: () => exporter.forceFlush(),
-    shutdown: () => exporter.shutdown(),
+    ...rest,
+    export: (collected, done) => send(withoutUnits(collected), done),
     selectAggregationTemporality: () => AggregationTemporality.CUMULATIVE
   }
 }

@@ -12,6 +12,7 @@ import { BatchLogRecordProcessor } from "@opentelemetry/sdk-logs"
 import { PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics"
 import { BatchSpanProcessor, type SpanProcessor } from "@opentelemetry/sdk-trace-base"
 import { Duration, Effect, Layer, Logger, Option, Tracer } from "effect"
+import * as ExportHealth from "#infra/telemetry/ExportHealth.ts"
 import * as OtlpExporters from "#infra/telemetry/OtlpExporters.ts"
 import * as OtlpLogRecord from "#infra/telemetry/OtlpLogRecord.ts"
 import * as OtlpSpan from "#infra/telemetry/OtlpSpan.ts"
@@ -32,21 +33,24 @@ export interface PipelineOptions {
 const queue = { maxQueueSize: 2_048, maxExportBatchSize: 512 }
 const shutdownTimeout = "2 seconds"
 
-export const layer = (settings: TelemetrySettings, options: PipelineOptions) => {
+export const layer = (settings: TelemetrySettings, options: PipelineOptions) =>
+  Layer.unwrap(Effect.map(ExportHealth.make, (health) => layerWith(settings, options, health)))
+
+const layerWith = (settings: TelemetrySettings, options: PipelineOptions, health: ExportHealth.ExportHealth) => {
   const resource = {
     serviceName: Option.getOrElse(settings.serviceName, () => settings.resource["service.name"] ?? options.serviceName),
     serviceVersion: settings.resource["service.version"] ?? options.serviceVersion,
     attributes: { "service.instance.id": options.instanceId, ...settings.resource }
   }
   const spans = Option.map(settings.traces, (target) => {
-    const exporter = OtlpExporters.traces(target)
-    return new BatchSpanProcessor(exporter, { ...queue, ...pace(settings), exportTimeoutMillis: millis(target.timeout) })
+    const exporter = OtlpExporters.traces(target, health)
+    return new BatchSpanProcessor(exporter, { ...queue, ...pace(settings), exportTimeoutMillis: patience(target) })
   })
   const metrics = Option.map(settings.metrics, (target) => {
     const exportIntervalMillis = millis(settings.metricInterval)
-    const exportTimeoutMillis = Math.min(exportIntervalMillis, millis(target.timeout))
+    const exportTimeoutMillis = Math.min(exportIntervalMillis, patience(target))
     return new PeriodicExportingMetricReader({
-      exporter: OtlpExporters.metrics(target),
+      exporter: OtlpExporters.metrics(target, health),
       exportIntervalMillis,
       exportTimeoutMillis
     })
@@ -63,12 +67,14 @@ export const layer = (settings: TelemetrySettings, options: PipelineOptions) => 
   })
   const logger = Option.match(settings.logs, {
     onNone: () => Layer.empty,
-    onSome: (target) => layerLogger(settings, options, OtlpExporters.logs(target), target.timeout)
+    onSome: (target) => layerLogger(settings, options, OtlpExporters.logs(target, health), target.timeout)
   })
   // What stands first wins over the tracer that the SDK's layer brings along.
   return Layer.merge(tracer, logger).pipe(Layer.provideMerge(sdk))
 }
 
+/** An exporter gives up by itself in time; a processor that gave up before it would take that for a failure of its own. */
+const patience = ({ timeout }: { readonly timeout: Duration.Duration }) => millis(timeout) + 5_000
 const millis = (duration: Duration.Duration) => Duration.toMillis(duration)
 const pace = ({ batchDelay }: TelemetrySettings) => ({ scheduledDelayMillis: millis(batchDelay) })
 
@@ -97,7 +103,7 @@ const layerLogger = (
     exporter,
     ...queue,
     ...pace(settings),
-    exportTimeoutMillis: millis(timeout)
+    exportTimeoutMillis: patience({ timeout })
   })
   return Logger.layer([OtlpLogRecord.make(redaction)], { mergeWithExisting: true }).pipe(
     Layer.provide(OtelLogger.layerLoggerProvider(processor, { shutdownTimeout }))

@@ -31,18 +31,19 @@ const ipv4 = new RegExp(`(?<![\\d.])(?!127\\.|0\\.0\\.0\\.0)(?:${octet}\\.){3}${
 const ipv6 =
   /(?<![0-9a-z:])(?=[0-9a-f:]*\d)(?!::1(?![0-9a-f:]))(?:(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|(?:[0-9a-f]{1,4}:){1,7}:(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?|::[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})(?![0-9a-z:])/giu
 
+/** Every repetition that something has to follow is bounded: a text of 4,000 characters takes a few milliseconds at worst. */
 const rules: ReadonlyArray<Rule> = [
   [/svc_live_\w+/gu, "[api key]"],
   [/\beyJ[\w-]{5,}\.[\w-]+(?:\.[\w-]*)?/gu, "[token]"],
   [/\b(bearer|basic)\s+[\w.~+/=-]+/giu, "$1 [secret]"],
-  [/([a-z][a-z0-9+.-]*:\/\/)[^\s/@]+@/giu, "$1[secret]@"],
+  [/(?<![a-z0-9+.-])([a-z][a-z0-9+.-]{0,20}:\/\/)[^\s/@]{1,300}@/giu, "$1[secret]@"],
   [/\b[0-9a-f]{64}\b/giu, "[hash]"],
   // A path or query of our own interface, or of a source's, holds whatever the caller typed; a template does not.
   [/(\/v1\/(?:validate|receipts|keys|auth\/verify[\w-]*)\/)(?!\{)[^\s"'<>]+/gu, "$1[redacted]"],
   [/(\/ms\/\w\w\/vat\/)[^\s"'<>]+/gu, "$1[redacted]"],
   [/([?&](?:[\w.-]+)=)[^\s&"'<>]*/gu, "$1[redacted]"],
   [/\b(password|passwd|secret|token|authorization|cookie|api[_-]?key)(["']?\s*[=:]\s*["']?)[^\s"',;}]+/giu, "$1$2[redacted]"],
-  [/[^\s<>"'(),:;@[\]]+@[^\s<>"'(),:;@[\]]+\.[a-z]{2,}/giu, "[email]"],
+  [/(?<![^\s<>"'(),:;@[\]=/])[^\s<>"'(),:;@[\]=/]{1,100}@[^\s<>"'(),:;@[\]]{1,200}/giu, "[email]"],
   [ipv4, "[ip]"],
   [ipv6, "[ip]"]
 ]

@@ -3,8 +3,8 @@ import { Result, Schema } from "effect"
 import { CheckpointRefused, format, open, parse, sign, type Checkpoint } from "#events/log/Checkpoint.ts"
 import { NoteRefused } from "#events/log/SignedNote.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
-import { refusalOf, signerOf } from "#test/events/log/Keys.ts"
-import { flipped, sha256, upTo } from "#test/events/log/Logs.ts"
+import { refusalOf, signerOf } from "#test/support/log/Keys.ts"
+import { flipped, sha256, upTo } from "#test/support/log/Logs.ts"
 
 const origin = "vatproof.example/log0"
 const signer = signerOf(origin)

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Option } from "effect"
 import { logCrypto } from "#infra/LogCrypto.ts"
-import { hex } from "#test/events/log/Logs.ts"
+import { hex } from "#test/support/log/Logs.ts"
 
 const bytes = (text: string) => Uint8Array.from(Buffer.from(text, "hex"))
 

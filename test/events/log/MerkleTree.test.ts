@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { append, empty, equalHashes, leafHash, nodesOf, restore, root, type Node, type Tree } from "#events/log/MerkleTree.ts"
-import { hex, hexes, leavesOf, logOf, sha256, upTo } from "#test/events/log/Logs.ts"
-import { naiveTree } from "#test/events/log/NaiveTree.ts"
+import { hex, hexes, leavesOf, logOf, sha256, upTo } from "#test/support/log/Logs.ts"
+import { naiveTree } from "#test/support/log/NaiveTree.ts"
 
 /** The leaves and roots that the reference implementation of Certificate Transparency tests itself with. */
 const referenceLeaves = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"]

@@ -4,7 +4,7 @@ import { Redacted, Result } from "effect"
 import { formatSigningKey, formatVerifier, parseSigner, parseVerifier } from "#events/log/NoteKeys.ts"
 import { open, sign } from "#events/log/SignedNote.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
-import { foo, neumann, refusalOf, secretOf, signerOf, verifierOf } from "#test/events/log/Keys.ts"
+import { foo, neumann, refusalOf, secretOf, signerOf, verifierOf } from "#test/support/log/Keys.ts"
 
 const pemOf = (key: { export: (options: { type: "pkcs8"; format: "pem" }) => string | Buffer }) =>
   String(key.export({ type: "pkcs8", format: "pem" }))

@@ -5,8 +5,8 @@ import { root } from "#events/log/MerkleTree.ts"
 import { format, parse, ProofRefused, verify, type Proof } from "#events/log/Proof.ts"
 import { proveInclusion } from "#events/log/TreeProofs.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
-import { refusalOf, signerOf } from "#test/events/log/Keys.ts"
-import { flipped, leavesOf, logOf, readFrom, sha256, upTo } from "#test/events/log/Logs.ts"
+import { refusalOf, signerOf } from "#test/support/log/Keys.ts"
+import { flipped, leavesOf, logOf, readFrom, sha256, upTo } from "#test/support/log/Logs.ts"
 
 const origin = "vatproof.example/log0"
 const signer = signerOf(origin)

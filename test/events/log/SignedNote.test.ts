@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { open, parse, sign } from "#events/log/SignedNote.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
-import { foo, neumann, refusalOf, signerOf, verifierOf } from "#test/events/log/Keys.ts"
-import { flipped, upTo } from "#test/events/log/Logs.ts"
+import { foo, neumann, refusalOf, signerOf, verifierOf } from "#test/support/log/Keys.ts"
+import { flipped, upTo } from "#test/support/log/Logs.ts"
 
 const log = signerOf("example.com/log")
 const witness = signerOf("witness.example.com")

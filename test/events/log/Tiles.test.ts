@@ -18,7 +18,7 @@ import {
   type Tile
 } from "#events/log/Tiles.ts"
 import { proveConsistency, proveInclusion } from "#events/log/TreeProofs.ts"
-import { hex, hexes, leavesOf, logOf, readFrom, sha256, upTo } from "#test/events/log/Logs.ts"
+import { hex, hexes, leavesOf, logOf, readFrom, sha256, upTo } from "#test/support/log/Logs.ts"
 
 /** Tiles as a table would hold them: appended to, never rewritten. */
 const storeTiles = (tiles: Map<string, Uint8Array>, grown: ReturnType<typeof growths>) => {

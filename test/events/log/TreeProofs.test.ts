@@ -10,8 +10,8 @@ import {
   verifyConsistency,
   verifyInclusion
 } from "#events/log/TreeProofs.ts"
-import { flipped, hex, hexes, leavesOf, logOf, readFrom, sha256, upTo } from "#test/events/log/Logs.ts"
-import { naiveTree } from "#test/events/log/NaiveTree.ts"
+import { flipped, hex, hexes, leavesOf, logOf, readFrom, sha256, upTo } from "#test/support/log/Logs.ts"
+import { naiveTree } from "#test/support/log/NaiveTree.ts"
 
 const maxSize = 130
 const leaves = leavesOf(maxSize)

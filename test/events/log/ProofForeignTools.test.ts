@@ -17,9 +17,9 @@ import { parse, sign as signNote } from "#events/log/SignedNote.ts"
 import { growths, path, widthAt } from "#events/log/Tiles.ts"
 import { proveConsistency, proveInclusion } from "#events/log/TreeProofs.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
-import { secretOf, signerOf } from "#test/events/log/Keys.ts"
+import { secretOf, signerOf } from "#test/support/log/Keys.ts"
 import { askGo, base64, hasGo } from "#test/support/GoTools.ts"
-import { leavesOf, logOf, readFrom, sha256, upTo } from "#test/events/log/Logs.ts"
+import { leavesOf, logOf, readFrom, sha256, upTo } from "#test/support/log/Logs.ts"
 
 const origin = "vatproof.example/log0"
 const signer = signerOf(origin)

@@ -1,0 +1,64 @@
+/** A database that is away or says nothing: requests are refused soon, then at once, and it is noticed when it is back. */
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect, Fiber, Redacted, Schedule } from "effect"
+import * as Network from "#test/support/Network.ts"
+import { assertProblem } from "#test/support/Problem.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+import { TestDatabase } from "#test/support/TestDatabase.ts"
+
+const timed = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
+  const started = yield* Clock.currentTimeMillis
+  const value = yield* effect
+  return { value, ms: (yield* Clock.currentTimeMillis) - started }
+})
+
+const startBehind = Effect.gen(function* () {
+  const { url } = yield* TestDatabase
+  const network = yield* Network.make(Redacted.value(url))
+  const service = yield* RunningService.make({ DATABASE_URL: network.url })
+  return { network, service, key: yield* service.newKey }
+})
+
+layer(RunningService.layerGround, { excludeTestServices: true })("without its database, the service", (it) => {
+  it.effect.each([["cut"], ["block"]] as const)("(%s) refuses soon, then at once, and recovers by itself", ([outage]) =>
+    Effect.gen(function* () {
+      const { key, network, service } = yield* startBehind
+      assert.strictEqual((yield* service.validate("SK1234567890", { key })).status, 200)
+      yield* network[outage]
+      const many = Effect.all(
+        Array.from({ length: 40 }, (_, index) => service.validate("SK1234567890", index % 2 === 0 ? { key } : {})),
+        { concurrency: "unbounded" }
+      )
+      const first = yield* timed(many)
+      for (const reply of first.value) assertProblem(reply, "SERVICE_UNAVAILABLE")
+      assert.isBelow(first.ms, 8_000)
+      const later = yield* timed(many)
+      for (const reply of later.value) {
+        assertProblem(reply, "SERVICE_UNAVAILABLE")
+        assert.match(reply.headers["retry-after"] ?? "", /^\d+$/u)
+      }
+      assert.isBelow(later.ms, 1_500)
+      assert.strictEqual((yield* service.get("/health")).status, 200)
+      yield* network.restore
+      const back = yield* timed(
+        Effect.repeat(service.validate("SK1234567890", { key }), {
+          schedule: Schedule.spaced("50 millis"),
+          until: ({ status }) => status === 200
+        })
+      )
+      assert.isBelow(back.ms, 4_000)
+    })
+  )
+
+  it.effect("waits for one that is only away for a moment", () =>
+    Effect.gen(function* () {
+      const { key, network, service } = yield* startBehind
+      yield* network.reset
+      const asked = yield* Effect.forkScoped(service.validate("SI12345678", { key }))
+      yield* Effect.repeat(network.attempts, { schedule: Schedule.spaced("10 millis"), until: (count) => count >= 2 })
+      yield* network.restore
+      const reply = yield* Fiber.join(asked)
+      assert.strictEqual(reply.status, 200)
+    })
+  )
+})

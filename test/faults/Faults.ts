@@ -1,0 +1,107 @@
+/**
+ * Breaks things, one at a time, while a load runs, and counts afterwards what became of every acknowledged event:
+ *
+ *     npm run faults                      all of them
+ *     npm run faults -- postgres-away failover
+ *
+ * docs/operations/faults.md says what each one needs and what came of it last.
+ */
+import { NodeCrypto, NodeHttpClient, NodeRuntime, NodeServices } from "@effect/platform-node"
+import { Console, Effect, Layer, Record, References, Schema } from "effect"
+import { Argument, Command } from "effect/cli"
+import { SecureRandom } from "effect/crypto"
+import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import type { Outcome } from "#test/faults/Load.ts"
+import type { Report } from "#test/faults/Scenario.ts"
+import * as DatabaseStrained from "#test/faults/scenarios/DatabaseStrained.ts"
+import * as Failover from "#test/faults/scenarios/Failover.ts"
+import * as PostgresAway from "#test/faults/scenarios/PostgresAway.ts"
+import * as ReplicaLeaves from "#test/faults/scenarios/ReplicaLeaves.ts"
+import * as WorkerLeaves from "#test/faults/scenarios/WorkerLeaves.ts"
+
+const scenarios = {
+  "postgres-away": PostgresAway.away,
+  "postgres-frozen": PostgresAway.frozen,
+  "postgres-restarted": PostgresAway.restarted,
+  "disk-full": DatabaseStrained.diskFull,
+  "disk-slow": DatabaseStrained.diskSlow,
+  "connections-taken": DatabaseStrained.connectionsTaken,
+  "pool-exhausted": DatabaseStrained.poolExhausted,
+  failover: Failover.failover,
+  "standby-away": Failover.standbyAway,
+  "rolling-restart": ReplicaLeaves.rolling,
+  "replica-killed": ReplicaLeaves.killed,
+  "workers-renewed": WorkerLeaves.renewed,
+  "worker-killed": WorkerLeaves.killed
+}
+
+const names = Record.keys(scenarios)
+
+/** A scenario that takes longer is stuck. */
+const limit = "4 minutes"
+
+class SomethingBroke extends Schema.TaggedError<SomethingBroke>()("SomethingBroke", { message: Schema.String }) {}
+
+const faults = Command.make(
+  "faults",
+  { chosen: Argument.Literals("scenario", names).pipe(Argument.variadic()) },
+  Effect.fnUntraced(function* ({ chosen }) {
+    const failed: Array<string> = []
+    for (const name of chosen.length === 0 ? names : chosen) {
+      yield* Console.log(`\n${name}`)
+      const report = yield* scenarios[name].pipe(Effect.provide(ground, { local: true }), Effect.scoped, Effect.timeout(limit))
+      yield* Console.log(textOf(report))
+      if (report.claims.some(({ holds }) => !holds)) failed.push(name)
+    }
+    if (failed.length > 0) return yield* new SomethingBroke({ message: `Not as promised: ${failed.join(", ")}` })
+  })
+)
+
+const ground = Layer.mergeAll(
+  Sandbox.layer({ host: "127.0.0.1", port: 0 }),
+  NodeHttpClient.layerUndici,
+  SecureRandom.layerWebCrypto,
+  NodeCrypto.layerSecureRandom
+)
+
+const phases = ["before", "fault", "recovering", "after"]
+
+const textOf = ({ claims, count, notes, outcomes }: Report) =>
+  [
+    row("phase", "requests", "200", "503", "other", "p50 ms", "p99 ms", "max ms"),
+    ...phases.map((phase) =>
+      phaseRow(
+        phase,
+        outcomes.filter((outcome) => outcome.phase === phase)
+      )
+    ),
+    `  ${count.unheard} requests have an event although their answer did not arrive; ${count.events} events in all`,
+    ...notes.map((note) => `  ${note}`),
+    ...claims.map(({ holds, what }) => `  ${holds ? "✓" : "✗"} ${what}`)
+  ].join("\n")
+
+const phaseRow = (phase: string, outcomes: ReadonlyArray<Outcome>) => {
+  const having = (isIt: (status: number | null) => boolean) => outcomes.filter(({ status }) => isIt(status)).length
+  const durations = outcomes.map(({ durationMs }) => durationMs).toSorted((a, b) => a - b)
+  const quantile = (share: number) =>
+    String(durations[Math.min(durations.length - 1, Math.floor(durations.length * share))] ?? "-")
+  return row(
+    phase,
+    String(outcomes.length),
+    String(having((status) => status === 200)),
+    String(having((status) => status === 503)),
+    String(having((status) => status !== 200 && status !== 503)),
+    quantile(0.5),
+    quantile(0.99),
+    quantile(1)
+  )
+}
+
+const row = (first: string, ...cells: ReadonlyArray<string>) =>
+  `  ${first.padEnd(12)}${cells.map((cell) => cell.padStart(10)).join("")}`
+
+Command.run(faults, { version: "1" }).pipe(
+  Effect.provide(NodeServices.layer),
+  Effect.provideService(References.MinimumLogLevel, "Warn"),
+  NodeRuntime.runMain
+)

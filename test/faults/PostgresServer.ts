@@ -1,0 +1,147 @@
+/** A Postgres of the system's packages with a folder of its own, which can be stopped, killed, frozen, copied and promoted. */
+import { Config, Effect, FileSystem, Option, Path, Redacted, Schedule, Schema } from "effect"
+import { type ProgramFailed, run, type SystemUser } from "#infra/EmbeddedPostgresProgram.ts"
+import { freePort } from "#test/support/RunningService.ts"
+
+/** initdb and the server refuse root. */
+const nobody: SystemUser = { uid: 65_534, gid: 65_534 }
+const user = Option.liftPredicate(nobody, () => process.getuid?.() === 0)
+
+export interface PostgresServer {
+  readonly folder: string
+  readonly port: number
+  /** As a superuser, without a password: only this machine can reach it. */
+  readonly url: Redacted.Redacted
+  readonly start: Effect.Effect<void, ProgramFailed>
+  /** `immediate` is a crash: connections break, and the next start recovers. */
+  readonly stop: (mode: "fast" | "immediate") => Effect.Effect<void, ProgramFailed>
+  readonly promote: Effect.Effect<void, ProgramFailed>
+  /** Every process of the server stands still, and its connections stay open. */
+  readonly freeze: Effect.Effect<void, ProgramFailed>
+  readonly thaw: Effect.Effect<void, ProgramFailed>
+  /** One program of Postgres' own, with the server's address in its environment. */
+  readonly program: (name: string, ...args: ReadonlyArray<string>) => Effect.Effect<string, ProgramFailed>
+}
+
+export interface PostgresServerOptions {
+  /** Where the data are; without it in a folder that ends with the scope. */
+  readonly folder?: string
+  readonly port?: number
+  readonly settings?: ReadonlyArray<string>
+}
+
+/** Loopback only, and small: several of them run at once. */
+const settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "shared_buffers=64MB", "max_connections=60"]
+
+/** The server's programs: PG_BIN, else those of the newest version that Debian's packages have put in their place. */
+const programs = Effect.gen(function* () {
+  const given = yield* Config.option(Config.String("PG_BIN"))
+  if (Option.isSome(given)) return given.value
+  const fs = yield* FileSystem.FileSystem
+  const versions = yield* fs.readDirectory("/usr/lib/postgresql").pipe(Effect.catchTag("PlatformError", () => Effect.succeed([])))
+  const newest = versions.map(Number).toSorted((a, b) => b - a)[0]
+  return newest === undefined
+    ? yield* Effect.die("Install PostgreSQL's server package, or set PG_BIN to the folder of its programs")
+    : `/usr/lib/postgresql/${newest}/bin`
+})
+
+const Pid = Schema.FiniteFromString.check(Schema.isInt())
+const decodePid = Schema.decodeUnknownEffect(Pid)
+
+/** The handle of a server; its folder need not have data yet. */
+const handleOf = Effect.fnUntraced(function* (folder: string, port: number, extra: ReadonlyArray<string>) {
+  const fs = yield* FileSystem.FileSystem
+  const bin = yield* programs
+  const data = `${folder}/data`
+  const environment = [
+    `PATH=${bin}:/usr/bin:/bin`,
+    "PGHOST=127.0.0.1",
+    `PGPORT=${port}`,
+    "PGUSER=postgres",
+    "PGDATABASE=postgres"
+  ]
+  const execute = (file: string, args: ReadonlyArray<string>) =>
+    run("/usr/bin/env", [...environment, file, ...args], { cwd: folder, user })
+  const program = (name: string, ...args: ReadonlyArray<string>) => execute(name, args)
+  const flags = [...settings, `port=${port}`, ...extra].map((setting) => `-c '${setting}'`).join(" ")
+  const ctl = (...args: ReadonlyArray<string>) => Effect.asVoid(program("pg_ctl", "-D", data, "-w", "-t", "90", ...args))
+
+  const signalAll = Effect.fnUntraced(function* (signal: "STOP" | "CONT") {
+    const text = yield* Effect.catchTag(fs.readFileString(`${data}/postmaster.pid`), "PlatformError", Effect.die)
+    const pid = yield* Effect.catchTag(decodePid(text.split("\n", 1)[0]), "SchemaError", Effect.die)
+    yield* execute("sh", ["-c", `kill -${signal} ${pid} $(pgrep -P ${pid})`])
+  })
+
+  const server: PostgresServer = {
+    folder,
+    port,
+    url: Redacted.make(`postgresql://postgres@127.0.0.1:${port}/postgres`),
+    program,
+    start: ctl("-l", `${folder}/log`, "-o", flags, "start"),
+    stop: (mode) => ctl("-m", mode, "stop"),
+    promote: ctl("promote"),
+    freeze: signalAll("STOP"),
+    thaw: signalAll("CONT")
+  }
+  return server
+})
+
+const ownFolder = Effect.fnUntraced(function* (options: PostgresServerOptions) {
+  const fs = yield* FileSystem.FileSystem
+  const folder = options.folder ?? (yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-faults-" }))
+  if (Option.isSome(user)) yield* fs.chown(folder, user.value.uid, user.value.gid)
+  yield* fs.chmod(folder, 0o755)
+  return folder
+})
+
+/** Whatever state it is in, no process of it is left. */
+const ending = (server: PostgresServer) =>
+  server.thaw.pipe(Effect.ignore, Effect.andThen(Effect.ignore(server.stop("immediate"))))
+
+/** A new server that runs; it ends with the scope. */
+export const make = Effect.fnUntraced(function* (options: PostgresServerOptions = {}) {
+  const folder = yield* ownFolder(options)
+  const server = yield* handleOf(folder, options.port ?? (yield* freePort), options.settings ?? [])
+  yield* server.program(
+    "initdb",
+    "-D",
+    `${folder}/data`,
+    "-U",
+    "postgres",
+    "-A",
+    "trust",
+    "-E",
+    "UTF8",
+    "--locale=C",
+    "--no-sync"
+  )
+  yield* Effect.acquireRelease(server.start, () => ending(server))
+  return server
+})
+
+/** A server on data that somebody else put into `folder`/data; it runs when this returns and ends with the scope. */
+export const open = Effect.fnUntraced(function* (folder: string, extra: ReadonlyArray<string> = []) {
+  const server = yield* handleOf(folder, yield* freePort, extra)
+  yield* Effect.acquireRelease(server.start, () => ending(server))
+  return server
+})
+
+/** A standby of `primary` under the name `standby`, which follows it when this returns. */
+export const standbyOf = Effect.fnUntraced(function* (primary: PostgresServer) {
+  const path = yield* Path.Path
+  const folder = yield* ownFolder({})
+  const connection = `host=127.0.0.1 port=${primary.port} user=postgres application_name=standby`
+  yield* primary.program("pg_basebackup", "-D", path.join(folder, "data"), "-d", connection, "-R", "-X", "stream", "-c", "fast")
+  const standby = yield* open(folder)
+  yield* primary
+    .program("psql", "-Atc", "SELECT state FROM pg_stat_replication WHERE application_name = 'standby'")
+    .pipe(Effect.repeat({ schedule: Schedule.spaced("100 millis"), until: (state) => state.trim() === "streaming" }))
+  return standby
+})
+
+/** The folder that shell scripts and copies of a server go to; its owner is the server's. */
+export const sharedFolder = ownFolder({})
+
+/** Runs a script as the server's user, with the server's address and programs in its environment. */
+export const script = (server: PostgresServer, file: string, ...args: ReadonlyArray<string>) =>
+  server.program("sh", file, ...args)

@@ -1,0 +1,140 @@
+/** What the scenarios have in common: how they start replicas, break something while a load runs, and what they report. */
+import { Array as Arr, Effect, FileSystem, Redacted, Stream } from "effect"
+import { ChildProcess } from "effect/process"
+import { join } from "node:path"
+import * as Ledger from "#test/faults/Ledger.ts"
+import * as Load from "#test/faults/Load.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+import { TestDatabase } from "#test/support/TestDatabase.ts"
+
+/** Something that has to be true, and whether it was. */
+export interface Claim {
+  readonly what: string
+  readonly holds: boolean
+}
+
+export interface Report {
+  readonly outcomes: ReadonlyArray<Load.Outcome>
+  readonly count: Ledger.Count
+  readonly claims: ReadonlyArray<Claim>
+  readonly notes: ReadonlyArray<string>
+}
+
+/** A replica with limits out of the way and a key to sign the log with, in a process of its own on the database of `url`. */
+export const replica = Effect.fnUntraced(function* (
+  url: Redacted.Redacted,
+  settings: RunningService.Settings = {},
+  flags: ReadonlyArray<string> = []
+) {
+  const fs = yield* FileSystem.FileSystem
+  const dataDir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-faults-" })
+  return yield* RunningService.spawn({ NOTARY_KEY: notaryKey, DATA_DIR: dataDir, ...settings }, flags).pipe(
+    Effect.provideService(TestDatabase, TestDatabase.of({ url, name: "faults" }))
+  )
+})
+
+/** Runs a command of vatproof on the database of `url` and gives back what it said and its exit code. */
+const command = Effect.fnUntraced(function* (url: Redacted.Redacted, ...args: ReadonlyArray<string>) {
+  const handle = yield* ChildProcess.make(process.execPath, ["src/main.ts", ...args], {
+    cwd: join(import.meta.dirname, "../.."),
+    env: { DATABASE_URL: Redacted.value(url), NOTARY_KEY: notaryKey },
+    extendEnv: true,
+    stdin: "ignore"
+  })
+  return { said: yield* Stream.mkString(Stream.decodeText(handle.all)), code: yield* handle.exitCode }
+}, Effect.scoped)
+
+export const migrate = (url: Redacted.Redacted) => command(url, "migrate")
+
+/** `vatproof audit verify` finds nothing. */
+export const audit = Effect.fnUntraced(function* (url: Redacted.Redacted) {
+  const { code, said } = yield* command(url, "audit", "verify")
+  const sentence = said.split("\n").find((line) => line.includes("The log")) ?? said.trim()
+  const claim: Claim = { what: `audit verify: ${sentence}`, holds: code === 0 }
+  return claim
+})
+
+/** 32 bytes of anything: the log of a scenario is worth nothing. */
+const notaryKey = "c2NlbmFyaW9zIHNpZ24gd2l0aCB0aGlzIG9uZSBrZXk"
+
+export interface Course<E, R> {
+  readonly name: string
+  /** Where the requests go. */
+  readonly baseUrl: string
+  readonly key: string
+  /** Where the events are counted, as soon as all is over. */
+  readonly database: () => Redacted.Redacted
+  /** Breaks something and mends it; the load runs all the time. What it gives back are notes. */
+  readonly fault: Effect.Effect<ReadonlyArray<string>, E, R>
+  readonly perSecond?: number
+}
+
+const quietTime = "5 seconds"
+
+/** Phases: `before`, `fault`, `recovering` up to the first success after it, `after`. */
+export const run = Effect.fnUntraced(function* <E, R>({ baseUrl, database, fault, key, name, perSecond = 80 }: Course<E, R>) {
+  const load = yield* Load.make({ baseUrl, key, name, perSecond })
+  yield* Effect.delay(load.phase("fault"), quietTime)
+  const notes = yield* fault
+  yield* load.phase("recovering")
+  const recoveredMs = yield* load.recovered
+  yield* load.phase("after")
+  const outcomes = yield* Effect.delay(load.stop, quietTime)
+  const count = yield* Ledger.count(database(), outcomes)
+  const report: Report = {
+    outcomes,
+    count,
+    claims: [...claimsOf(count), yield* audit(database()), ...calm(outcomes)],
+    notes: [`the first request that was answered began and ended ${recoveredMs} ms after the end of the fault`, ...notes]
+  }
+  return report
+})
+
+/** What has to hold whatever breaks. */
+export const claimsOf = (count: Ledger.Count): ReadonlyArray<Claim> => [
+  { what: `each of ${count.acknowledged} acknowledged requests has its event (${count.lost} lost)`, holds: count.lost === 0 },
+  { what: `no request has two events (${count.doubled} have)`, holds: count.doubled === 0 },
+  {
+    what: `the log is whole${count.defects.length === 0 ? "" : `: ${count.defects.join("; ")}`}`,
+    holds: count.defects.length === 0
+  }
+]
+
+const calm = (outcomes: ReadonlyArray<Load.Outcome>): ReadonlyArray<Claim> => {
+  const disturbed = outcomes.filter(({ phase, status }) => (phase === "before" || phase === "after") && status !== 200)
+  return [
+    { what: `before and after, every request is answered with 200 (${disturbed.length} were not)`, holds: disturbed.length === 0 }
+  ]
+}
+
+/** While something is broken there are answers or refusals, and nothing else. */
+export const onlyRefused = (report: Report): Claim => {
+  const others = report.outcomes.filter(({ status }) => status !== 200 && status !== 503)
+  const kinds = Arr.dedupe(others.map(({ status }) => String(status))).join(", ")
+  return {
+    what: `every request gets a response, 200 or 503${others.length === 0 ? "" : ` (${others.length} got ${kinds})`}`,
+    holds: others.length === 0
+  }
+}
+
+/** Refusals do not keep callers waiting: none takes longer than `limitMs`. */
+export const refusedWithin = (report: Report, limitMs: number): Claim => {
+  const refused = report.outcomes.filter(({ status }) => status === 503).map(({ durationMs }) => durationMs)
+  const longest = Math.max(0, ...refused)
+  return { what: `${refused.length} refusals take at most ${longest} ms (limit ${limitMs})`, holds: longest <= limitMs }
+}
+
+/** Nobody notices anything. */
+export const allAnswered = (report: Report): Claim => {
+  const failed = report.outcomes.filter(({ status }) => status !== 200)
+  const kinds = Arr.dedupe(failed.map(({ phase, status }) => `${status} in ${phase}`)).join(", ")
+  return {
+    what: `all ${report.outcomes.length} requests are answered with 200${failed.length === 0 ? "" : ` (${failed.length} were not: ${kinds})`}`,
+    holds: failed.length === 0
+  }
+}
+
+export const withClaims = (report: Report, ...claims: ReadonlyArray<Claim>): Report => ({
+  ...report,
+  claims: [...report.claims, ...claims]
+})

@@ -1,0 +1,48 @@
+/** A TCP proxy whose connections go where it is told at that moment, and can be cut: what a virtual address or a balancer does. */
+import { Effect } from "effect"
+import { connect, createServer, type AddressInfo, type Socket } from "node:net"
+
+export interface TcpProxy {
+  readonly port: number
+  /** Ends all connections, as a host that is gone does after its reset. */
+  readonly cut: Effect.Effect<void>
+}
+
+/** `choose` gives the port of 127.0.0.1 that a new connection goes to, null if there is none. */
+export const make = Effect.fnUntraced(function* (choose: () => number | null) {
+  const sockets = new Set<Socket>()
+  const keep = (socket: Socket) => {
+    sockets.add(socket)
+    socket.on("close", () => sockets.delete(socket))
+    socket.on("error", () => socket.destroy())
+    return socket
+  }
+  const server = createServer({ allowHalfOpen: true }, (client) => {
+    keep(client)
+    const port = choose()
+    if (port === null) return client.destroy()
+    const target = keep(connect({ port, host: "127.0.0.1", allowHalfOpen: true }))
+    target.on("error", () => client.destroy())
+    client.on("error", () => target.destroy())
+    client.pipe(target)
+    return target.pipe(client)
+  })
+  yield* Effect.acquireRelease(
+    Effect.callback<void>((resume) => {
+      server.listen(0, "127.0.0.1", () => resume(Effect.void))
+    }),
+    () =>
+      Effect.callback<void>((resume) => {
+        server.close(() => resume(Effect.void))
+        for (const socket of sockets) socket.destroy()
+      })
+  )
+  const address: AddressInfo | string | null = server.address()
+  const proxy: TcpProxy = {
+    port: address === null || typeof address === "string" ? 0 : address.port,
+    cut: Effect.sync(() => {
+      for (const socket of sockets) socket.resetAndDestroy()
+    })
+  }
+  return proxy
+})

@@ -1,0 +1,67 @@
+/** A primary and a synchronous standby: what is acknowledged is on both. */
+import { Effect, MutableRef, Redacted } from "effect"
+import * as PostgresServer from "#test/faults/PostgresServer.ts"
+import * as Scenario from "#test/faults/Scenario.ts"
+import * as TcpProxy from "#test/faults/TcpProxy.ts"
+
+/** A commit waits for the standby from now on. */
+const waitForStandby = (primary: PostgresServer.PostgresServer) =>
+  primary.program("psql", "-q", "-c", "ALTER SYSTEM SET synchronous_standby_names = 'standby'", "-c", "SELECT pg_reload_conf()")
+
+const pair = Effect.gen(function* () {
+  const primary = yield* PostgresServer.make({ settings: ["wal_level=replica", "max_wal_senders=5"] })
+  const standby = yield* PostgresServer.standbyOf(primary)
+  yield* waitForStandby(primary)
+  return { primary, standby }
+})
+
+/** The primary is gone in the middle of the load, with all that only it had, and the standby takes its place at the same address. */
+export const failover = Effect.gen(function* () {
+  const { primary, standby } = yield* pair
+  const current = MutableRef.make<PostgresServer.PostgresServer | null>(primary)
+  const address = yield* TcpProxy.make(() => current.current?.port ?? null)
+  const url = Redacted.make(`postgresql://postgres@127.0.0.1:${address.port}/postgres`)
+  const replicas = [yield* Scenario.replica(url), yield* Scenario.replica(url)] as const
+  const report = yield* Scenario.run({
+    name: "failover",
+    baseUrl: replicas[0].baseUrl,
+    key: yield* replicas[0].newKey,
+    database: () => standby.url,
+    fault: Effect.gen(function* () {
+      yield* primary.stop("immediate")
+      MutableRef.set(current, null)
+      yield* address.cut
+      // What a watcher takes to be sure.
+      yield* Effect.delay(standby.promote, "3 seconds")
+      MutableRef.set(current, standby)
+      return []
+    })
+  })
+  return Scenario.withClaims(report, Scenario.onlyRefused(report))
+})
+
+/** What a refusal may take: the batch that is under way is given up, then the next one. */
+const refusalMs = 11_000
+
+/** The standby is gone for 20 s. Nothing can be acknowledged meanwhile, so nothing is: requests are refused and nothing hangs. */
+export const standbyAway = Effect.gen(function* () {
+  const { primary, standby } = yield* pair
+  const replica = yield* Scenario.replica(primary.url)
+  const report = yield* Scenario.run({
+    name: "alone",
+    baseUrl: replica.baseUrl,
+    key: yield* replica.newKey,
+    database: () => primary.url,
+    fault: standby.stop("immediate").pipe(Effect.andThen(Effect.delay(standby.start, "20 seconds")), Effect.as([]))
+  })
+  const answered = report.outcomes.filter(({ durationMs, phase, startedMs, status }) => {
+    const faultBegan = Math.min(...report.outcomes.filter((outcome) => outcome.phase === "fault").map((outcome) => outcome.startedMs))
+    return phase === "fault" && status === 200 && startedMs + durationMs > faultBegan + 1_000 && startedMs + durationMs < faultBegan + 18_000
+  })
+  return Scenario.withClaims(
+    report,
+    Scenario.onlyRefused(report),
+    Scenario.refusedWithin(report, refusalMs),
+    { what: `nothing is acknowledged while the standby is away (${answered.length} were)`, holds: answered.length === 0 }
+  )
+})

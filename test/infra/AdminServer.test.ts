@@ -1,0 +1,75 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Fiber, Redacted, Schedule } from "effect"
+import { HttpClient } from "effect/http"
+import * as RunningService from "#test/support/RunningService.ts"
+import { TestDatabase } from "#test/support/TestDatabase.ts"
+import * as Network from "#test/support/Network.ts"
+
+const look = Effect.fnUntraced(function* (port: number, path: string) {
+  const http = yield* HttpClient.HttpClient
+  const response = yield* http.get(`http://127.0.0.1:${port}${path}`)
+  return { status: response.status, body: yield* response.json }
+})
+
+layer(RunningService.layerGround, { excludeTestServices: true })("the admin port", (it) => {
+  it.effect("is live, and ready as soon as the service listens, whatever the sources do", () =>
+    Effect.gen(function* () {
+      const port = yield* RunningService.freePort
+      const nobody = `http://127.0.0.1:${yield* RunningService.freePort}`
+      yield* RunningService.make({ ADMIN_PORT: String(port), VIES_BASE_URL: nobody, BZST_BASE_URL: nobody })
+      assert.deepStrictEqual(yield* look(port, "/livez"), { status: 200, body: { status: "ok" } })
+      const ready = { status: "ok", service: "serving", database: "ok" }
+      assert.deepStrictEqual(yield* look(port, "/readyz"), { status: 200, body: ready })
+    })
+  )
+
+  it.effect("is apart from the service's own: neither has the other's pages", () =>
+    Effect.gen(function* () {
+      const port = yield* RunningService.freePort
+      const service = yield* RunningService.make({ ADMIN_PORT: String(port) })
+      const http = yield* HttpClient.HttpClient
+      const statusOf = (path: string) => Effect.map(http.get(`http://127.0.0.1:${port}${path}`), ({ status }) => status)
+      for (const path of ["/metrics", "/livez", "/readyz"]) {
+        assert.strictEqual((yield* service.get(path)).status, 404, path)
+        assert.strictEqual(yield* statusOf(path), 200, path)
+        assert.strictEqual((yield* http.post(`http://127.0.0.1:${port}${path}`)).status, 405, path)
+      }
+      for (const path of ["/v1/status", "/health", "/docs", "/", "/metrics/x"])
+        assert.strictEqual(yield* statusOf(path), 404, path)
+    })
+  )
+
+  it.effect("is not ready while the database is away, and again when it is back; it stays live", () =>
+    Effect.gen(function* () {
+      const port = yield* RunningService.freePort
+      const { url } = yield* TestDatabase
+      const network = yield* Network.make(Redacted.value(url))
+      yield* RunningService.make({ ADMIN_PORT: String(port), DATABASE_URL: network.url })
+      yield* network.cut
+      const away = { status: "unavailable", service: "serving", database: "away" }
+      assert.deepStrictEqual(yield* look(port, "/readyz"), { status: 503, body: away })
+      assert.strictEqual((yield* look(port, "/livez")).status, 200)
+      yield* network.restore
+      yield* Effect.repeat(look(port, "/readyz"), {
+        schedule: Schedule.spaced("50 millis"),
+        until: ({ status }) => status === 200
+      })
+    })
+  )
+
+  it.effect("is not ready any more once the service is told to stop, while it still answers", () =>
+    Effect.gen(function* () {
+      const port = yield* RunningService.freePort
+      const service = yield* RunningService.make({ ADMIN_PORT: String(port), SHUTDOWN_DELAY: "2s" })
+      const stopping = yield* Effect.forkScoped(service.stop)
+      yield* Effect.repeat(look(port, "/readyz"), {
+        schedule: Schedule.spaced("20 millis"),
+        until: ({ status }) => status === 503
+      })
+      assert.containSubset((yield* look(port, "/readyz")).body, { service: "stopping", database: "ok" })
+      assert.strictEqual((yield* service.get("/health")).status, 200)
+      assert.strictEqual((yield* look(port, "/livez")).status, 200)
+      yield* Fiber.join(stopping)
+    })
+  )
+})

@@ -1,0 +1,106 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Redacted } from "effect"
+import { memberStates } from "#domain/MemberStates.ts"
+import * as Redaction from "#infra/telemetry/Redaction.ts"
+
+const { text, value } = Redaction.make([Redacted.make("collector-secret"), Redacted.make("abc")])
+
+/** One real-looking number of every member state. */
+const vatIds: ReadonlyArray<string> = [
+  "ATU12345678",
+  "BE0123456789",
+  "BG123456789",
+  "CY12345678X",
+  "CZ12345678",
+  "DE123456789",
+  "DK12345678",
+  "EE123456789",
+  "EL123456789",
+  "ESX1234567X",
+  "FI12345678",
+  "FRXX123456789",
+  "HR12345678901",
+  "HU12345678",
+  "IE1234567WA",
+  "IT12345678901",
+  "LT123456789012",
+  "LU12345678",
+  "LV12345678901",
+  "MT12345678",
+  "NL123456789B01",
+  "PL1234567890",
+  "PT123456789",
+  "RO1234567890",
+  "SE123456789012",
+  "SI12345678",
+  "SK1234567890"
+]
+
+describe("Redaction", () => {
+  it("knows a number of every member state, as people type it", () => {
+    assert.strictEqual(vatIds.length, memberStates.size)
+    for (const vatId of vatIds) {
+      const spaced = `${vatId.slice(0, 2)} ${vatId.slice(2, 5)} ${vatId.slice(5)}`
+      for (const typed of [vatId, vatId.toLowerCase(), spaced])
+        assert.strictEqual(text(`of (${typed}) ,`), "of ([vat id]) ,", typed)
+    }
+  })
+
+  it.each([
+    ["svc_live_abcDEF0123456789", "[api key]"],
+    ["eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl", "[token]"],
+    ["Authorization: Bearer abc.def-123", "Authorization: [redacted] [secret]"],
+    ["postgresql://vatproof:p%40ss@db.example:5432/v", "postgresql://[secret]@db.example:5432/v"],
+    ["to max.muster+x@example.co.uk failed", "to [email] failed"],
+    ["from 203.0.113.7 and 2001:db8::1 and fe80::1ff:fe23:4567:890a", "from [ip] and [ip] and [ip]"],
+    ["token 5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5", "token [hash]"],
+    ["GET /v1/validate/whatever%20was?company_name=Some%20Firm", "GET /v1/validate/[redacted]"],
+    ["GET /v1/receipts?target_vat_id=1&limit=5", "GET /v1/receipts?target_vat_id=[redacted]&limit=[redacted]"],
+    [
+      "POST https://ec.europa.eu/rest-api/ms/DE/vat/123456789 failed",
+      "POST https://ec.europa.eu/rest-api/ms/DE/vat/[redacted] failed"
+    ],
+    ['{"password":"hunter2 hunter2"}', '{"password":"[redacted] hunter2"}'],
+    ["the collector-secret of the settings", "the [secret] of the settings"]
+  ])("takes out what %s holds", (told, expected) => assert.strictEqual(text(told), expected))
+
+  it.each([
+    "Vatproof listens on http://127.0.0.1:8080, docs: http://127.0.0.1:8080/docs",
+    "Metrics, /livez and /readyz are on http://0.0.0.0:9464",
+    "Applied 8 migrations: 0001_event_log, 0002_accounts",
+    "connect ECONNREFUSED ::1 at 12:34:56 after 12345678 ms",
+    "Mail 01a1fbfe-a396-71df-af2c-2ec9cd11bc08 was not taken (ECONNREFUSED): attempt 2 follows in 2 s",
+    "GET /v1/validate/{vat_id} failed with 503",
+    "at Foo (file:///srv/src/events/EventStore.ts:12:34)",
+    "at Bar (file:///srv/node_modules/@effect/sql-pg/dist/PgConnection.js:1:2)",
+    "trace 4bf92f3577b34da6a3ce929d0e0e4736 is settled in 12345678 steps, see 9876543",
+    "abc is too short to be a secret"
+  ])("leaves %s as it is", (told) => assert.strictEqual(text(told), told))
+
+  it("takes out fields by their names, at any depth, and keeps the shape", () => {
+    assert.deepStrictEqual(
+      value({
+        source: "vies",
+        count: 3,
+        email: "x",
+        deep: { vat_id: "1", list: ["a@b.example", Redacted.make("x")], requester_vat_id: "2", token: "t" },
+        error: new Error("for DE123456789")
+      }),
+      {
+        source: "vies",
+        count: 3,
+        email: "[redacted]",
+        deep: { vat_id: "[redacted]", list: ["[email]", "[secret]"], requester_vat_id: "[redacted]", token: "[redacted]" },
+        error: "Error: for [vat id]"
+      }
+    )
+  })
+
+  it("is bounded in length, depth and number", () => {
+    assert.isBelow(text("x".repeat(1_000_000)).length, 5_000)
+    const cyclic: Record<string, unknown> = {}
+    cyclic["self"] = cyclic
+    assert.isBelow(JSON.stringify(value(cyclic)).length, 200)
+    assert.isBelow(JSON.stringify(value(Array.from({ length: 100_000 }, (_, index) => index))).length, 500)
+  })
+})

@@ -1,0 +1,149 @@
+/**
+ * An OpenTelemetry collector that nobody here wrote (@elastic/mockotlpserver), with what it received. It listens on the process's own
+ * channels, so a test file has one of them; replicas are told apart by their OTEL_SERVICE_NAME.
+ */
+import { MockOtlpServer, normalizeLogs, normalizeMetrics, normalizeTrace } from "@elastic/mockotlpserver"
+import { Array as Arr, Context, Effect, Layer, Schedule, Schema } from "effect"
+
+const Attributes = Schema.Record(Schema.String, Schema.Unknown)
+const Resource = Schema.Struct({ attributes: Attributes })
+
+/** A span as it arrived; ids are hex, `kind` and the status are the names of the protocol. */
+export const ReceivedSpan = Schema.Struct({
+  traceId: Schema.String,
+  spanId: Schema.String,
+  parentSpanId: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  name: Schema.String,
+  kind: Schema.String,
+  startTimeUnixNano: Schema.String,
+  endTimeUnixNano: Schema.String,
+  attributes: Schema.optionalKey(Attributes),
+  status: Schema.optionalKey(Schema.Struct({ code: Schema.optionalKey(Schema.Unknown) })),
+  links: Schema.optionalKey(Schema.Array(Schema.Struct({ traceId: Schema.String, spanId: Schema.String })))
+})
+export type ReceivedSpan = typeof ReceivedSpan.Type
+
+const Point = Schema.Struct({ attributes: Schema.optionalKey(Attributes) })
+const Points = Schema.optionalKey(
+  Schema.Struct({ dataPoints: Schema.Array(Point), isMonotonic: Schema.optionalKey(Schema.Boolean) })
+)
+
+export const ReceivedMetric = Schema.Struct({
+  name: Schema.String,
+  unit: Schema.optionalKey(Schema.String),
+  description: Schema.optionalKey(Schema.String),
+  sum: Points,
+  gauge: Points,
+  histogram: Points
+})
+export type ReceivedMetric = typeof ReceivedMetric.Type
+
+export const ReceivedLog = Schema.Struct({
+  body: Schema.Unknown,
+  severityText: Schema.optionalKey(Schema.String),
+  traceId: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  spanId: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  attributes: Schema.optionalKey(Attributes)
+})
+
+const Traces = Schema.Struct({
+  resourceSpans: Schema.Array(
+    Schema.Struct({ resource: Resource, scopeSpans: Schema.Array(Schema.Struct({ spans: Schema.Array(ReceivedSpan) })) })
+  )
+})
+const Metrics = Schema.Struct({
+  resourceMetrics: Schema.Array(
+    Schema.Struct({ resource: Resource, scopeMetrics: Schema.Array(Schema.Struct({ metrics: Schema.Array(ReceivedMetric) })) })
+  )
+})
+const Logs = Schema.Struct({
+  resourceLogs: Schema.Array(
+    Schema.Struct({ resource: Resource, scopeLogs: Schema.Array(Schema.Struct({ logRecords: Schema.Array(ReceivedLog) })) })
+  )
+})
+
+const decodeTraces = Schema.decodeUnknownSync(Traces)
+const decodeMetrics = Schema.decodeUnknownSync(Metrics)
+const decodeLogs = Schema.decodeUnknownSync(Logs)
+
+const make = Effect.gen(function* () {
+  const traces: Array<typeof Traces.Type> = []
+  const metrics: Array<typeof Metrics.Type> = []
+  const logs: Array<typeof Logs.Type> = []
+  const received: Array<string> = []
+  const keep =
+    <A>(into: Array<A>, decode: (value: unknown) => A, normalize: (request: unknown) => unknown) =>
+    (request: unknown) => {
+      const normal = normalize(request)
+      received.push(JSON.stringify(normal))
+      into.push(decode(normal))
+    }
+  const server = yield* Effect.acquireRelease(
+    Effect.promise(() => {
+      const started = new MockOtlpServer({
+        services: ["http"],
+        httpHostname: "127.0.0.1",
+        httpPort: 0,
+        logLevel: "fatal",
+        onTrace: keep(traces, decodeTraces, normalizeTrace),
+        onMetrics: keep(metrics, decodeMetrics, normalizeMetrics),
+        onLogs: keep(logs, decodeLogs, normalizeLogs),
+        onRequest: (request) => received.push(JSON.stringify(request))
+      })
+      return started.start().then(() => started)
+    }),
+    (started) => Effect.promise(() => started.close())
+  )
+
+  const isOf = (service: string) => (part: { readonly resource: typeof Resource.Type }) =>
+    part.resource.attributes["service.name"] === service
+
+  /** Everything of one service so far. */
+  const spansOf = (service: string) =>
+    traces.flatMap((one) =>
+      one.resourceSpans.filter(isOf(service)).flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans))
+    )
+  const metricsOf = (service: string) =>
+    metrics.flatMap((one) =>
+      one.resourceMetrics.filter(isOf(service)).flatMap((part) => part.scopeMetrics.flatMap((scope) => scope.metrics))
+    )
+  const logsOf = (service: string) =>
+    logs.flatMap((one) =>
+      one.resourceLogs.filter(isOf(service)).flatMap((part) => part.scopeLogs.flatMap((scope) => scope.logRecords))
+    )
+
+  /** Waits until something has arrived. */
+  const until = <A>(look: () => A | undefined) =>
+    Effect.sync(look).pipe(
+      Effect.repeat({ schedule: Schedule.spaced("25 millis"), until: (found) => found !== undefined }),
+      Effect.flatMap((found) => Effect.fromNullishOr(found))
+    )
+
+  return {
+    url: server.httpUrl.origin,
+    spansOf,
+    metricsOf,
+    logsOf,
+    until,
+    /** The spans of a trace, once its root has arrived: the span whose parent is not among them and that ended last. */
+    trace: (service: string, traceId: string, rootName: string) =>
+      until(() => {
+        const spans = spansOf(service).filter((span) => span.traceId === traceId)
+        return spans.some(({ name }) => name === rootName) && Arr.isArrayNonEmpty(spans) ? spans : undefined
+      }),
+    /** All that was received, headers included, as text. */
+    everything: Effect.sync(() => received.join("\n"))
+  }
+})
+
+export class Collector extends Context.Service<Collector, Effect.Success<typeof make>>()("vatproof/test/Collector") {
+  static readonly layer = Layer.effect(Collector, make)
+}
+
+/** What a service needs to send everything there soon. */
+export const settingsFor = (url: string, service: string): Readonly<Record<string, string>> => ({
+  OTEL_EXPORTER_OTLP_ENDPOINT: url,
+  OTEL_SERVICE_NAME: service,
+  OTEL_BSP_SCHEDULE_DELAY: "50",
+  OTEL_METRIC_EXPORT_INTERVAL: "500"
+})

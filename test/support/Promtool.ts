@@ -1,0 +1,19 @@
+/** Prometheus' own judgement of what a service exposes, where Debian's package `prometheus` is installed. */
+import { Console, Effect, Stream } from "effect"
+import { ChildProcess } from "effect/process"
+
+/** What `promtool check metrics` has to say: nothing, if all is well; null where there is no promtool, which it says. */
+export const checkMetrics = (text: string) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const handle = yield* ChildProcess.make("promtool", ["check", "metrics"], {
+        stdin: Stream.make(new TextEncoder().encode(text))
+      })
+      const said = yield* Stream.mkString(Stream.decodeText(handle.all))
+      return `${said}${(yield* handle.exitCode) === 0 ? "" : "(failed)"}`
+    })
+  ).pipe(
+    Effect.catchTag("PlatformError", () =>
+      Effect.as(Console.log("promtool is not installed (apt-get install prometheus): the check of /metrics is left out"), null)
+    )
+  )

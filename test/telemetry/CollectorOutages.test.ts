@@ -1,0 +1,62 @@
+/** A collector that is away, hangs or refuses: the service answers as fast as without one, stays small, and stops in time. */
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect, Layer, Schedule } from "effect"
+import { HttpClient } from "effect/http"
+import { settingsFor } from "#test/support/Collector.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+import * as StandIn from "#test/support/StandIn.ts"
+
+/** How many exports of traces were lost and how many of any kind were taken, as the service itself tells it. Replicas here share the count. */
+const exportsOf = Effect.fnUntraced(function* (port: number) {
+  const http = yield* HttpClient.HttpClient
+  const text = yield* Effect.flatMap(http.get(`http://127.0.0.1:${port}/metrics`), (response) => response.text)
+  const lines = text.split("\n").filter((line) => line.startsWith("vatproof_telemetry_exports_total"))
+  const countOf = (labels: RegExp) =>
+    lines.filter((line) => labels.test(line)).reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0)
+  return { lost: countOf(/"traces".*"lost"/u), taken: countOf(/"taken"/u) }
+})
+
+/** Answers of the stand-in, for all that it will ever be asked. */
+const enough = 2_000
+const requests = 60
+
+const outages = [
+  ["is away", null],
+  ["hangs", StandIn.silence],
+  ["refuses", StandIn.answer(401, "who are you")],
+  ["is overloaded", StandIn.answer(503, "", { "retry-after": "1" })],
+  ["talks nonsense", StandIn.raw("SSH-2.0-OpenSSH_9.2\r\n")]
+] as const
+
+layer(Layer.merge(RunningService.layerGround, StandIn.layer), { excludeTestServices: true })("while the collector", (it) => {
+  it.effect.each(outages)("%s, requests are answered and the service stops in time", ([, script]) =>
+    Effect.gen(function* () {
+      const { baseUrl, next } = yield* StandIn.StandIn
+      if (script !== null) yield* next(...Array.from({ length: enough }, () => script))
+      const url = script === null ? `http://127.0.0.1:${yield* RunningService.freePort}` : baseUrl
+      const port = yield* RunningService.freePort
+      const service = yield* RunningService.make({
+        ...settingsFor(url, "alone"),
+        OTEL_TRACES_SAMPLER: "always_on",
+        OTEL_EXPORTER_OTLP_TIMEOUT: "1000",
+        ADMIN_PORT: String(port),
+        OTEL_METRIC_EXPORT_INTERVAL: "50"
+      })
+      const before = yield* exportsOf(port)
+      const key = yield* service.newKey
+      const slowest = { ms: 0 }
+      for (const index of Array.from({ length: requests }).keys()) {
+        const started = yield* Clock.currentTimeMillis
+        const { status } = yield* service.validate(index % 2 === 0 ? "LU12345678" : "nonsense", { key })
+        slowest.ms = Math.max(slowest.ms, (yield* Clock.currentTimeMillis) - started)
+        assert.strictEqual(status, index % 2 === 0 ? 200 : 400)
+      }
+      assert.isBelow(slowest.ms, 2_000)
+      yield* Effect.repeat(exportsOf(port), { schedule: Schedule.spaced("50 millis"), until: ({ lost }) => lost > before.lost })
+      assert.strictEqual((yield* exportsOf(port)).taken, 0)
+      const stopped = yield* Clock.currentTimeMillis
+      yield* service.stop
+      assert.isBelow((yield* Clock.currentTimeMillis) - stopped, 8_000)
+    })
+  )
+})

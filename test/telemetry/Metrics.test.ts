@@ -1,0 +1,134 @@
+/** What Prometheus and a collector get to see: names and units by the conventions, few series, nobody's data. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { HttpClient } from "effect/http"
+import { Collector, settingsFor } from "#test/support/Collector.ts"
+import * as Promtool from "#test/support/Promtool.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+
+const readMetrics = Effect.fnUntraced(function* (port: number) {
+  const http = yield* HttpClient.HttpClient
+  const response = yield* http.get(`http://127.0.0.1:${port}/metrics`)
+  assert.match(response.headers["content-type"] ?? "", /^text\/plain; version=0\.0\.4/u)
+  return yield* response.text
+})
+
+/** The sum of the series of a metric whose labels match. */
+const valueOf = (text: string, name: string, labels: RegExp = /(?:)/u) =>
+  text
+    .split("\n")
+    .filter((line) => (line.startsWith(`${name}{`) || line.startsWith(`${name} `)) && labels.test(line))
+    .reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0)
+
+/** A key that may validate twice, and what comes of using it up, of a cached answer, a failover and an outage. */
+const trafficOf = Effect.fnUntraced(function* (service: RunningService.Replica) {
+  const key = yield* service.newKey
+  const other = yield* service.newKey
+  const asked = [
+    { vatId: "ATU12345678", key, expected: 200 },
+    { vatId: "ATU12345678", key, expected: 200 },
+    { vatId: "ATU12345678", key, expected: 402 },
+    { vatId: "DE100982001", key: other, expected: 200 },
+    { vatId: "ATU10999700", key: other, expected: 503 },
+    { vatId: "nonsense", key: other, expected: 400 }
+  ]
+  for (const { expected, key: used, vatId } of asked) {
+    assert.strictEqual((yield* service.validate(vatId, { key: used })).status, expected, vatId)
+  }
+})
+
+const expectedSeries: ReadonlyArray<readonly [name: string, labels: RegExp, atLeast: number]> = [
+  ["http_server_request_duration_seconds_count", /http_route="\/v1\/validate\/\{vat_id\}",http_response_status_code="200"/u, 3],
+  ["http_server_request_duration_seconds_count", /http_response_status_code="503",url_scheme="http",error_type="503"/u, 1],
+  ["http_server_request_duration_seconds_count", /http_response_status_code="402"/u, 1],
+  ["http_client_request_duration_seconds_count", /http_request_method="POST",server_address="127\.0\.0\.1"/u, 3],
+  ["vatproof_cache_lookups_total", /outcome="hit"/u, 1],
+  ["vatproof_cache_lookups_total", /outcome="miss"/u, 3],
+  ["vatproof_quota_refusals_total", /plan="free"/u, 1],
+  ["vatproof_failovers_total", /(?:)/u, 1],
+  ["vatproof_source_attempts_total", /source="vies",vatproof_outcome="unavailable"/u, 2],
+  ["vatproof_source_attempts_total", /source="bzst",vatproof_outcome="answered"/u, 1],
+  ["vatproof_append_batch_size_count", /(?:)/u, 5],
+  ["vatproof_append_wait_duration_seconds_count", /(?:)/u, 5],
+  ["vatproof_append_duration_seconds_count", /(?:)/u, 5],
+  ["db_client_operation_duration_seconds_count", /db_system_name="postgresql"/u, 5],
+  ["db_client_connection_max", /(?:)/u, 10],
+  ["vatproof_db_connections", /(?:)/u, 1],
+  ["vatproof_database_available", /(?:)/u, 1],
+  ["process_memory_usage_bytes", /(?:)/u, 1_000_000],
+  ["nodejs_eventloop_delay_p99_seconds", /(?:)/u, 0]
+]
+
+/** Gauges of what follows the log, which are there whatever their value is. */
+const gauges = [
+  "vatproof_projection_lag",
+  "vatproof_notary_lag",
+  "vatproof_outbox_age_seconds",
+  "vatproof_source_state",
+  "vatproof_source_breaker_open",
+  "vatproof_db_queries_active",
+  "http_server_active_requests"
+]
+
+const units: Readonly<Record<string, string>> = {
+  "http.server.request.duration": "s",
+  "http.server.active_requests": "{request}",
+  "http.client.request.duration": "s",
+  "db.client.operation.duration": "s",
+  "vatproof.append.batch.size": "{command}",
+  "vatproof.append.wait.duration": "s",
+  "vatproof.cache.lookups": "{lookup}",
+  "vatproof.notary.lag": "{event}",
+  "vatproof.outbox.age": "s",
+  "process.memory.usage": "By"
+}
+
+layer(Layer.merge(RunningService.layerGround, Collector.layer), { excludeTestServices: true })("metrics", (it) => {
+  it.effect("are exposed to Prometheus, cleanly and without anybody's data", () =>
+    Effect.gen(function* () {
+      const port = yield* RunningService.freePort
+      const service = yield* RunningService.make({ ADMIN_PORT: String(port), PLAN_FREE_PER_MONTH: "2" })
+      yield* trafficOf(service)
+      const text = yield* readMetrics(port)
+      for (const [name, labels, atLeast] of expectedSeries) assert.isAtLeast(valueOf(text, name, labels), atLeast, name)
+      for (const name of gauges) assert.match(text, new RegExp(`^# TYPE ${name} gauge$`, "mu"))
+      assert.notMatch(text, /ATU12345678|DE100982001|svc_live|nonsense|unit=/u)
+      const verdict = yield* Promtool.checkMetrics(text)
+      if (verdict !== null) assert.strictEqual(verdict, "")
+    })
+  )
+
+  it.effect("arrive at a collector with their units", () =>
+    Effect.gen(function* () {
+      const collector = yield* Collector
+      const service = yield* RunningService.make({ ...settingsFor(collector.url, "measured"), PLAN_FREE_PER_MONTH: "2" })
+      yield* trafficOf(service)
+      for (const [name, unit] of Object.entries(units)) {
+        const metric = yield* collector.until(() => collector.metricsOf("measured").find((found) => found.name === name))
+        assert.strictEqual(metric.unit, unit, name)
+        assert.isString(metric.description, name)
+        const points = [metric.sum, metric.gauge, metric.histogram].flatMap((kind) => kind?.dataPoints ?? [])
+        assert.isNotEmpty(points, name)
+        for (const { attributes } of points) assert.notProperty(attributes ?? {}, "unit")
+      }
+    })
+  )
+
+  it.effect("have as many series as there are routes, whatever is asked", () =>
+    Effect.gen(function* () {
+      const port = yield* RunningService.freePort
+      const service = yield* RunningService.make({ ADMIN_PORT: String(port) })
+      const linesOf = (text: string) =>
+        text.split("\n").filter((line) => line.startsWith("http_server_request_duration_seconds_count"))
+      yield* service.get("/nowhere")
+      const before = linesOf(yield* readMetrics(port)).length
+      for (const index of Array.from({ length: 30 }).keys()) {
+        yield* service.get(`/nowhere/${index}`)
+        yield* service.validate(`XX${index}`)
+        yield* service.ask("/health", { method: "DELETE" })
+      }
+      const lines = linesOf(yield* readMetrics(port))
+      assert.isAtMost(lines.length - before, 3, lines.join("\n"))
+    })
+  )
+})

@@ -1,0 +1,224 @@
+/** What a collector gets to see of a request: one trace, by the conventions. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Layer, Queue, Redacted, Schema } from "effect"
+import { HttpClient } from "effect/http"
+import { SqlClient, SqlSchema } from "effect/sql"
+import * as Auditing from "#test/support/Auditing.ts"
+import * as MailServer from "#test/support/MailServer.ts"
+import { Collector, type ReceivedSpan, settingsFor } from "#test/support/Collector.ts"
+import * as MailedTokens from "#test/support/MailedTokens.ts"
+import * as People from "#test/support/People.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+import * as StandIn from "#test/support/StandIn.ts"
+
+const serviceSending = Effect.fnUntraced(function* (name: string, settings: RunningService.Settings = {}) {
+  const { url } = yield* Collector
+  return yield* RunningService.make({ ...settingsFor(url, name), OTEL_TRACES_SAMPLER: "always_on", ...settings })
+})
+
+const one = (spans: ReadonlyArray<ReceivedSpan>, name: string) => {
+  const found = spans.filter((span) => span.name === name)
+  assert.strictEqual(found.length, 1, `${name} among ${spans.map((span) => span.name).join(", ")}`)
+  return found[0] ?? assert.fail()
+}
+
+const traceIdOf = (headers: Readonly<Record<string, string | undefined>>) => headers["x-trace-id"] ?? assert.fail("no X-Trace-Id")
+
+/** Effect's client would send its own span instead of the header that a test sets. */
+const plainly = Effect.provideService(HttpClient.TracerDisabledWhen, () => true)
+
+const route = "GET /v1/validate/{vat_id}"
+
+const findTraceIds = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Schema.Struct({ trace_id: Schema.NullOr(Schema.String) }),
+    execute: () => sql`SELECT encode(trace_id, 'hex') AS trace_id FROM vatproof.events ORDER BY position`
+  })
+  return (yield* find(undefined)).map(({ trace_id }) => trace_id)
+})
+
+const parentTraceId = "4bf92f3577b34da6a3ce929d0e0e4736"
+const parentSpanId = "00f067aa0ba902b7"
+
+layer(Layer.mergeAll(MailedTokens.layerGround, Collector.layer, StandIn.layer), { excludeTestServices: true })(
+  "the trace of a request",
+  (it) => {
+    it.effect.each([["http/protobuf"], ["http/json"]] as const)(
+      "arrives over %s: server, cache, source, append, each under its parent",
+      ([protocol]) =>
+        Effect.gen(function* () {
+          const name = `traced-${protocol.slice(5)}`
+          const collector = yield* Collector
+          const service = yield* serviceSending(name, { OTEL_EXPORTER_OTLP_PROTOCOL: protocol })
+          const { headers, status } = yield* plainly(
+            service.validate("ATU12345678", { from: "203.0.113.7", query: { force_live: "true" } })
+          )
+          assert.strictEqual(status, 200)
+          const spans = yield* collector.trace(name, traceIdOf(headers), route)
+          const server = one(spans, route)
+          const useCase = one(spans, "ValidateVatId.validate")
+          const attempt = one(spans, "vies check")
+          assert.isTrue(server.parentSpanId === undefined || server.parentSpanId === null || server.parentSpanId === "")
+          assert.strictEqual(useCase.parentSpanId, server.spanId)
+          assert.strictEqual(attempt.parentSpanId, one(spans, "Sources.lookUp").spanId)
+          assert.strictEqual(one(spans, "Sources.lookUp").parentSpanId, useCase.spanId)
+          assert.strictEqual(spans.find((span) => span.name.startsWith("EventStore.append"))?.parentSpanId, useCase.spanId)
+
+          assert.strictEqual(server.kind, "SPAN_KIND_SERVER")
+          assert.deepInclude(server.attributes, {
+            "http.request.method": "GET",
+            "http.route": "/v1/validate/{vat_id}",
+            "url.scheme": "http"
+          })
+          assert.strictEqual(Number(server.attributes?.["http.response.status_code"]), 200)
+          assert.strictEqual(attempt.kind, "SPAN_KIND_CLIENT")
+          assert.deepInclude(attempt.attributes, {
+            "vatproof.source": "vies",
+            "vatproof.member_state": "AT",
+            "vatproof.outcome": "answered",
+            "http.request.method": "POST",
+            "server.address": "127.0.0.1"
+          })
+          assert.deepInclude(useCase.attributes, {
+            "vatproof.cache.outcome": "bypass",
+            "vatproof.verdict": "valid",
+            "vatproof.source": "vies"
+          })
+          for (const span of spans) {
+            assert.isTrue(BigInt(span.startTimeUnixNano) >= BigInt(server.startTimeUnixNano), span.name)
+            assert.isTrue(BigInt(span.endTimeUnixNano) <= BigInt(server.endTimeUnixNano), span.name)
+          }
+          assert.include(yield* findTraceIds, traceIdOf(headers))
+        })
+    )
+
+    it.effect("goes on with the caller's trace, and does not go on to the authorities", () =>
+      Effect.gen(function* () {
+        const collector = yield* Collector
+        const service = yield* serviceSending("continued")
+        const traceparent = `00-${parentTraceId}-${parentSpanId}-01`
+        const { headers } = yield* plainly(service.validate("BE0123456789", { headers: { traceparent, tracestate: "vendor=1" } }))
+        assert.strictEqual(headers["x-trace-id"], parentTraceId)
+        const spans = yield* collector.trace("continued", parentTraceId, route)
+        assert.strictEqual(one(spans, route).parentSpanId, parentSpanId)
+        const cache = one(spans, "AnswerCache.newest")
+        assert.strictEqual(cache.parentSpanId, one(spans, "ValidateVatId.validate").spanId)
+      })
+    )
+
+    it.effect("does not go on to the authorities, whatever the caller sends", () =>
+      Effect.gen(function* () {
+        const { baseUrl, calls, next } = yield* StandIn.StandIn
+        const service = yield* serviceSending("discreet", { VIES_BASE_URL: baseUrl })
+        yield* next(...Array.from({ length: 20 }, () => StandIn.answer(503, {})))
+        const headers = { traceparent: `00-${parentTraceId}-${parentSpanId}-01`, baggage: "a=1", "x-request-id": "mine" }
+        assert.strictEqual((yield* plainly(service.validate("PT500000123", { headers, from: "203.0.113.7" }))).status, 503)
+        const heads = (yield* Queue.takeAll(calls)).map(({ head }) => head)
+        assert.isTrue(heads.some((head) => head.startsWith("POST")))
+        for (const head of heads)
+          assert.notMatch(head, /traceparent|tracestate|baggage|b3|x-request-id|forwarded|4bf92f35|203\.0/iu)
+      })
+    )
+
+    it.effect.each(["00-xyz", `00-${"0".repeat(32)}-${parentSpanId}-01`, `ff-${parentTraceId}-${parentSpanId}-01`, ""])(
+      "begins anew where traceparent is %j",
+      (traceparent) =>
+        Effect.gen(function* () {
+          const service = yield* serviceSending("anew")
+          const { headers } = yield* plainly(service.get("/health", { headers: { traceparent } }))
+          assert.match(traceIdOf(headers), /^(?!0{32})[0-9a-f]{32}$/u)
+          assert.notStrictEqual(traceIdOf(headers), parentTraceId)
+        })
+    )
+
+    it.effect("has both attempts of a failover, with the sources' own codes, and is kept although its parent is not", () =>
+      Effect.gen(function* () {
+        const collector = yield* Collector
+        const service = yield* serviceSending("failover", { OTEL_TRACES_SAMPLER: "parentbased_always_off" })
+        const key = yield* service.newKey
+        const traceparent = `00-${parentTraceId.replace("4", "5")}-${parentSpanId}-00`
+        const { headers, status } = yield* plainly(service.validate("DE100982001", { key, headers: { traceparent } }))
+        assert.strictEqual(status, 200)
+        const spans = yield* collector.trace("failover", traceIdOf(headers), route)
+        const asked = spans.filter(({ kind, name }) => kind === "SPAN_KIND_CLIENT" && name.endsWith(" check"))
+        assert.deepStrictEqual(
+          asked.map(({ attributes, name, status: spanStatus }) => [
+            name,
+            attributes?.["vatproof.outcome"],
+            attributes?.["vatproof.source.code"],
+            spanStatus?.code
+          ]),
+          [
+            ["vies check", "unavailable", "SERVICE_UNAVAILABLE", "STATUS_CODE_ERROR"],
+            ["bzst check", "answered", "evatr-2001", "STATUS_CODE_UNSET"]
+          ]
+        )
+      })
+    )
+
+    it.effect("of a failure is kept and failed, of a refusal neither", () =>
+      Effect.gen(function* () {
+        const collector = yield* Collector
+        const service = yield* serviceSending("failing", { OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "0" })
+        const refused = yield* service.validate("nonsense")
+        assert.strictEqual(refused.status, 400)
+        const failed = yield* service.validate("ATU10999700")
+        assert.strictEqual(failed.status, 503)
+        const spans = yield* collector.trace("failing", traceIdOf(failed.headers), route)
+        assert.strictEqual(one(spans, route).status?.code, "STATUS_CODE_ERROR")
+        assert.deepInclude(one(spans, route).attributes, { "error.type": "503" })
+        assert.isFalse(collector.spansOf("failing").some(({ traceId }) => traceId === traceIdOf(refused.headers)))
+      })
+    )
+
+    it.effect("is there in X-Trace-Id and in the log's column without any collector, too", () =>
+      Effect.gen(function* () {
+        const service = yield* RunningService.make()
+        const { headers } = yield* service.validate("LU12345678")
+        assert.include(yield* findTraceIds, traceIdOf(headers))
+        const continued = yield* plainly(
+          service.validate("LU12345678", { headers: { traceparent: `00-${parentTraceId}-${parentSpanId}-00` } })
+        )
+        assert.strictEqual(traceIdOf(continued.headers), parentTraceId)
+      })
+    )
+  }
+)
+
+layer(Layer.merge(MailedTokens.layerGround, Collector.layer), { excludeTestServices: true })("what follows a request", (it) => {
+  it.effect("the delivery of a mail is a trace of its own, linked to the request that asked for it", () =>
+    Effect.gen(function* () {
+      const collector = yield* Collector
+      const { url } = yield* MailServer.MailServer
+      const service = yield* serviceSending("mailing", { SMTP_URL: Redacted.value(url), MAIL_FROM: "no-reply@vat.example" })
+      const { headers } = yield* plainly(People.signUpByBrowser(service, "reader@example.com"))
+      yield* MailedTokens.tokensFor("reader@example.com", 1)
+      const delivery = yield* collector.until(() => collector.spansOf("mailing").find(({ name }) => name === "Outbox.deliver"))
+      const spans = yield* collector.trace("mailing", traceIdOf(headers), "POST /v1/auth/signup")
+      assert.strictEqual(delivery.kind, "SPAN_KIND_CONSUMER")
+      assert.notStrictEqual(delivery.traceId, traceIdOf(headers))
+      const [link] = delivery.links ?? []
+      assert.strictEqual(link?.traceId, traceIdOf(headers))
+      assert.isTrue(spans.some(({ spanId }) => spanId === link?.spanId))
+    })
+  )
+
+  it.effect("a checkpoint is linked to the requests whose events it signs", () =>
+    Effect.gen(function* () {
+      const collector = yield* Collector
+      const fs = yield* FileSystem.FileSystem
+      const service = yield* serviceSending("signing", { ...Auditing.signing(yield* fs.makeTempDirectoryScoped()) })
+      const { headers } = yield* plainly(service.validate("SI12345678"))
+      const spans = yield* collector.trace("signing", traceIdOf(headers), route)
+      const appended = spans.find(({ name }) => name.startsWith("EventStore.append"))
+      const signed = yield* collector.until(() =>
+        collector
+          .spansOf("signing")
+          .find(({ links, name }) => name === "Notary.sign" && links?.some(({ spanId }) => spanId === appended?.spanId))
+      )
+      assert.strictEqual(signed.kind, "SPAN_KIND_CONSUMER")
+    })
+  )
+})
