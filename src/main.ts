@@ -25,7 +25,9 @@ const report = (cause: Cause.Cause<unknown>) =>
 const teardown: Runtime.Teardown = (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
 
 const logs = Layer.unwrap(
-  Effect.map(AppConfig.AppConfig, (config) => Logs.layer(config.logs, Redaction.make(KnownSecrets.make(config)), process.stdout.isTTY))
+  Effect.map(AppConfig.AppConfig, (config) =>
+    Logs.layer(config.logs, Redaction.make(KnownSecrets.make(config)), process.stdout.isTTY)
+  )
 )
 
 const program = Command.run(vatproof, { version: interfaceVersion }).pipe(

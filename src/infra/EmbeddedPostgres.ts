@@ -3,7 +3,7 @@
  *
  * The server is a process apart: it survives a crash of this one, and the next one adopts it.
  */
-import { Cause, Context, Effect, Layer, Option, Redacted, Schedule, ScopedRef } from "effect"
+import { Cause, Context, Effect, Option, Redacted, Schedule, ScopedRef } from "effect"
 import { createServer } from "node:net"
 import * as Cluster from "#infra/EmbeddedPostgresCluster.ts"
 import { EmbeddedPostgresError, fromPlatformError } from "#infra/EmbeddedPostgresError.ts"
@@ -29,8 +29,6 @@ export interface EmbeddedPostgresOptions {
   /** More settings for a server that is started, e.g. `["-c", "fsync=off"]`. */
   readonly flags?: ReadonlyArray<string>
 }
-
-export const layer = (options: EmbeddedPostgresOptions) => Layer.effect(EmbeddedPostgres, make(options))
 
 /** Fails with a sentence for the operator. Ready within seconds; after a crash it first recovers, which may take minutes. */
 export const make = Effect.fn("EmbeddedPostgres.make")(

@@ -48,5 +48,3 @@ export const make = Effect.gen(function* () {
 
   return { observe, status }
 })
-
-export type SourceHealth = Effect.Success<typeof make>

@@ -100,8 +100,9 @@ const phaseRow = (phase: string, outcomes: ReadonlyArray<Outcome>) => {
 const row = (first: string, ...cells: ReadonlyArray<string>) =>
   `  ${first.padEnd(12)}${cells.map((cell) => cell.padStart(10)).join("")}`
 
-Command.run(faults, { version: "1" }).pipe(
+const program = Command.run(faults, { version: "1" }).pipe(
   Effect.provide(NodeServices.layer),
-  Effect.provideService(References.MinimumLogLevel, "Warn"),
-  NodeRuntime.runMain
+  Effect.provideService(References.MinimumLogLevel, "Warn")
 )
+
+NodeRuntime.runMain(program)

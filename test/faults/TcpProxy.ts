@@ -24,8 +24,7 @@ export const make = Effect.fnUntraced(function* (choose: () => number | null) {
     const target = keep(connect({ port, host: "127.0.0.1", allowHalfOpen: true }))
     target.on("error", () => client.destroy())
     client.on("error", () => target.destroy())
-    client.pipe(target)
-    return target.pipe(client)
+    return [client.pipe(target), target.pipe(client)]
   })
   yield* Effect.acquireRelease(
     Effect.callback<void>((resume) => {

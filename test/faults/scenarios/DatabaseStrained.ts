@@ -44,11 +44,23 @@ export const diskSlow = Effect.gen(function* () {
   const replica = yield* Scenario.replica(server.url)
   const slowed = Effect.gen(function* () {
     const pids = yield* asRoot("pgrep", "-f", `postgres.*${server.folder}`)
-    const children = yield* Effect.forEach(pids.trim().split("\n"), (pid) => Effect.orElseSucceed(asRoot("pgrep", "-P", pid), () => ""))
+    const children = yield* Effect.forEach(pids.trim().split("\n"), (pid) =>
+      Effect.orElseSucceed(asRoot("pgrep", "-P", pid), () => "")
+    )
     const all = [...pids.trim().split("\n"), ...children.flatMap((text) => text.trim().split("\n"))].filter((pid) => pid !== "")
     yield* ChildProcess.make(
       "strace",
-      ["-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync,fsync", "-e", "inject=fdatasync,fsync:delay_exit=300ms", ...all.flatMap((pid) => ["-p", pid])],
+      [
+        "-f",
+        "-qq",
+        "-o",
+        "/dev/null",
+        "-e",
+        "trace=fdatasync,fsync",
+        "-e",
+        "inject=fdatasync,fsync:delay_exit=300ms",
+        ...all.flatMap((pid) => ["-p", pid])
+      ],
       { stdin: "ignore", stdout: "ignore", stderr: "ignore" }
     )
     yield* Effect.delay(Effect.void, "15 seconds")

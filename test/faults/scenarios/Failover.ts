@@ -55,13 +55,18 @@ export const standbyAway = Effect.gen(function* () {
     fault: standby.stop("immediate").pipe(Effect.andThen(Effect.delay(standby.start, "20 seconds")), Effect.as([]))
   })
   const answered = report.outcomes.filter(({ durationMs, phase, startedMs, status }) => {
-    const faultBegan = Math.min(...report.outcomes.filter((outcome) => outcome.phase === "fault").map((outcome) => outcome.startedMs))
-    return phase === "fault" && status === 200 && startedMs + durationMs > faultBegan + 1_000 && startedMs + durationMs < faultBegan + 18_000
+    const faultBegan = Math.min(
+      ...report.outcomes.filter((outcome) => outcome.phase === "fault").map((outcome) => outcome.startedMs)
+    )
+    return (
+      phase === "fault" &&
+      status === 200 &&
+      startedMs + durationMs > faultBegan + 1_000 &&
+      startedMs + durationMs < faultBegan + 18_000
+    )
   })
-  return Scenario.withClaims(
-    report,
-    Scenario.onlyRefused(report),
-    Scenario.refusedWithin(report, refusalMs),
-    { what: `nothing is acknowledged while the standby is away (${answered.length} were)`, holds: answered.length === 0 }
-  )
+  return Scenario.withClaims(report, Scenario.onlyRefused(report), Scenario.refusedWithin(report, refusalMs), {
+    what: `nothing is acknowledged while the standby is away (${answered.length} were)`,
+    holds: answered.length === 0
+  })
 })

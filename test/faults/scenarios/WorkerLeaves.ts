@@ -6,7 +6,12 @@ import * as Scenario from "#test/faults/Scenario.ts"
 
 const childrenOf = (pid: number) =>
   run("/usr/bin/pgrep", ["-P", String(pid), "-x", "node|MainThread"], { cwd: "/", user: Option.none() }).pipe(
-    Effect.map((text) => text.split("\n").map(Number).filter((child) => child > 0))
+    Effect.map((text) =>
+      text
+        .split("\n")
+        .map(Number)
+        .filter((child) => child > 0)
+    )
   )
 
 const settings = { SHUTDOWN_DELAY: "500ms" }

@@ -27,7 +27,7 @@ describe("Sampler", () => {
     (name, ratio, shares) => {
       const sampler = Sampler.make({ name, ratio })
       const found = [shareOf(sampler, null), shareOf(sampler, true), shareOf(sampler, false)]
-    for (const [index, share] of shares.entries()) assert.closeTo(found[index] ?? -1, share, 0.0011)
+      for (const [index, share] of shares.entries()) assert.closeTo(found[index] ?? -1, share, 0.0011)
     }
   )
 })

@@ -1,6 +1,6 @@
 /** Keys to test with. The key of Peter Neumann and its note are the example of Go's note package; the key of foo is that of signed-note. */
 import { Redacted, Result } from "effect"
-import { formatSigningKey, formatVerifier, parseSigner, parseVerifier, type Signer } from "#events/log/NoteKeys.ts"
+import { formatSigningKey, parseSigner, parseVerifier, type Signer } from "#events/log/NoteKeys.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
 
 export const neumann = {
@@ -27,8 +27,6 @@ export const signerOf = (name: string, seed = name): Signer =>
   Result.getOrThrow(parseSigner(logCrypto, name, secretOf(name, seed)))
 
 export const verifierOf = (text: string) => Result.getOrThrow(parseVerifier(logCrypto, text))
-
-export const verifierTextOf = (name: string): string => formatVerifier(signerOf(name))
 
 /** Why something was refused. */
 export const refusalOf = <A, E>(result: Result.Result<A, E>): E => Result.getOrThrow(Result.flip(result))
