@@ -74,6 +74,7 @@ import * as Redaction from "#infra/telemetry/Redaction.ts"
 import * as Telemetry from "#infra/telemetry/Telemetry.ts"
 import * as Vies from "#infra/Vies.ts"
 import * as Workers from "#infra/Workers.ts"
+import * as WorkersAdmin from "#infra/WorkersAdmin.ts"
 
 /** The authorities' own addresses (UPSTREAMS, read 2026-11). */
 const liveSources = {
@@ -282,18 +283,23 @@ const telemetry = Layer.unwrap(
 
 /** The operators' port where OpenTelemetry's Prometheus exporters have theirs. */
 const usualAdminPort = 9464
-/** Of so many processes each finds a port of its own. */
-const adminPorts = 64
+
+/** Where the pages for operators go; none where the settings want none. */
+const adminAddress = (usualPort: number) =>
+  Effect.map(AppConfig, ({ adminHost: host, adminPort }) => {
+    const port = Option.getOrElse(adminPort, () => usualPort)
+    // Nobody chose the usual port: a second replica on this machine takes the next one.
+    return Option.contains(adminPort, 0) ? Option.none() : Option.some({ host, port, ports: Option.isNone(adminPort) ? 64 : 1 })
+  })
 
 const admin = (usualPort: number) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const { adminHost: host, adminPort } = yield* AppConfig
-      const port = Option.getOrElse(adminPort, () => usualPort)
-      if (Option.contains(adminPort, 0)) return Layer.empty
-      // Nobody chose the usual port: a second replica on this machine takes the next one.
-      const ports = Workers.isWorker || Option.isNone(adminPort) ? adminPorts : 1
-      return AdminServer.layer({ host, port, ports })
+      const address = yield* adminAddress(usualPort)
+      if (Option.isNone(address)) return Layer.empty
+      // A worker's pages are for the process that started it, which shows those of all workers together.
+      const ofWorker = { host: "127.0.0.1", port: 0, ports: 1, announce: Workers.announce }
+      return AdminServer.layer(Workers.isWorker ? ofWorker : address.value)
     })
   ).pipe(Layer.merge(ProcessMetrics.layer), Layer.provideMerge(Readiness.Readiness.layer))
 
@@ -325,7 +331,11 @@ export const workers = (count: number) =>
       const { port, shutdownDelay, shutdownGrace } = yield* AppConfig
       yield* Database.databaseUrl("own")
       const patience = Duration.sum(Duration.sum(shutdownDelay, shutdownGrace), closingTime)
-      yield* Workers.run({ count, port, patience })
+      const adminPorts = new Map<number, number>()
+      const address = yield* adminAddress(usualAdminPort)
+      const pages = Option.map(address, (found) => WorkersAdmin.layer({ ...found, adminPorts }))
+      yield* Layer.build(Option.getOrElse(pages, () => Layer.empty).pipe(Layer.provide(NodeHttpClient.layerUndici)))
+      yield* Workers.run({ count, port, patience, adminPorts })
     })
   )
 

@@ -26,7 +26,13 @@ export interface BatcherOptions<I, O, E> {
   readonly measures?: BatchMeasures
 }
 
-/** A function that joins the next batch; it fails at once with `onFull()` when too many wait already. */
+/**
+ * Whoever has waited this long when a batch begins is told that there was no place in it: a caller has then had enough of waiting, and
+ * what was not begun has changed nothing.
+ */
+const longestWaitNanos = 3_000_000_000n
+
+/** A function that joins the next batch; it fails with `onFull()` at once when too many wait already, and after 3 s of waiting. */
 export const make = Effect.fnUntraced(function* <I, O, E>(
   options: BatcherOptions<I, O, E>
 ): Effect.fn.Return<(input: I) => Effect.Effect<O, E>, never, Scope.Scope> {
@@ -40,7 +46,14 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
     for (const { since } of batch) wait.updateUnsafe(Number(now - since) / 1e9, context)
   }
 
-  const flush = Effect.fnUntraced(function* (batch: Arr.NonEmptyReadonlyArray<Waiting<I, O, E>>) {
+  /** The ones who have not waited too long; the others are sent away. */
+  const stillWaiting = (batch: ReadonlyArray<Waiting<I, O, E>>) => {
+    const oldest = clock.monotonicTimeNanosUnsafe() - longestWaitNanos
+    return batch.filter(({ done, since }) => since >= oldest || !Deferred.doneUnsafe(done, Effect.fail(options.onFull())))
+  }
+
+  const flush = Effect.fnUntraced(function* (batch: ReadonlyArray<Waiting<I, O, E>>) {
+    if (!Arr.isReadonlyArrayNonEmpty(batch)) return
     if (options.measures !== undefined) measure(options.measures, batch)
     const exit = yield* Effect.exit(options.run(Arr.map(batch, (waiting) => waiting.input)))
     for (const [index, waiting] of batch.entries()) {
@@ -52,7 +65,7 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
   })
 
   yield* Queue.takeBetween(queue, 1, options.maxBatch).pipe(
-    Effect.flatMap((batch) => (Arr.isReadonlyArrayNonEmpty(batch) ? flush(batch) : Effect.void)),
+    Effect.flatMap((batch) => flush(stillWaiting(batch))),
     Effect.forever,
     Effect.forkScoped
   )

@@ -14,8 +14,10 @@ export interface AdminServerOptions {
   readonly host: string
   /** 0 takes any free one. */
   readonly port: number
-  /** How many ports from `port` on may be tried: processes that share one service port have one of their own each. */
+  /** How many ports from `port` on may be tried. */
   readonly ports: number
+  /** Learns the port as soon as there is one; without it the log says where the pages are. */
+  readonly announce?: (port: number) => Effect.Effect<void>
 }
 
 /** A client that sends a request slower than this is cut off. */
@@ -25,7 +27,7 @@ const metrics = Effect.map(PrometheusText.make, (body) =>
   HttpServerResponse.text(body, { contentType: PrometheusText.contentType })
 )
 
-const live = HttpServerResponse.json({ status: "ok" })
+export const live = HttpServerResponse.json({ status: "ok" })
 
 /** 200 if requests can be answered here now; else 503, and why. */
 const ready = Effect.gen(function* () {
@@ -37,27 +39,31 @@ const ready = Effect.gen(function* () {
   )
 })
 
-const pages = new Map([
+const ownPages = new Map([
   ["/metrics", metrics],
   ["/livez", live],
   ["/readyz", ready]
 ])
 
 /** Without a router: the library's is one for the process, and these pages are not for the service's own port. */
-const answer = Effect.gen(function* () {
-  const { method, url } = yield* HttpServerRequest.HttpServerRequest
-  const page = pages.get(url.split("?", 1)[0] ?? "")
-  if (page === undefined) return HttpServerResponse.empty({ status: 404 })
-  return method === "GET" || method === "HEAD"
-    ? yield* page
-    : HttpServerResponse.empty({ status: 405, headers: { allow: "GET, HEAD" } })
-})
+const answerOf = <E, R>(pages: ReadonlyMap<string, Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>>) =>
+  Effect.gen(function* () {
+    const { method, url } = yield* HttpServerRequest.HttpServerRequest
+    const page = pages.get(url.split("?", 1)[0] ?? "")
+    if (page === undefined) return HttpServerResponse.empty({ status: 404 })
+    return method === "GET" || method === "HEAD"
+      ? yield* page
+      : HttpServerResponse.empty({ status: 405, headers: { allow: "GET, HEAD" } })
+  })
 
-const announced = Layer.effectDiscard(
-  Effect.flatMap(HttpServer.HttpServer, (server) =>
-    Effect.logInfo(`Metrics, /livez and /readyz are on ${HttpServer.formatAddress(server.address)}`)
+const announced = (announce: AdminServerOptions["announce"]) =>
+  Layer.effectDiscard(
+    Effect.flatMap(HttpServer.HttpServer, ({ address }) =>
+      announce === undefined || !("port" in address)
+        ? Effect.logInfo(`Metrics, /livez and /readyz are on ${HttpServer.formatAddress(address)}`)
+        : announce(address.port)
+    )
   )
-)
 
 /** `exclusive`, because a port that several processes share would answer with the metrics of any of them. */
 const listener = ({ host, port, ports }: AdminServerOptions): ReturnType<typeof listenerAt> =>
@@ -75,9 +81,15 @@ const listenerAt = (host: string, port: number) =>
     gracefulShutdownTimeout: "1 second"
   })
 
-export const layer = (options: AdminServerOptions) =>
-  HttpServer.serve(answer).pipe(
-    Layer.merge(announced),
+/** Serves other pages than those of this process. */
+export const serving = <E, R>(
+  pages: ReadonlyMap<string, Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>>,
+  options: AdminServerOptions
+) =>
+  HttpServer.serve(answerOf(pages)).pipe(
+    Layer.merge(announced(options.announce)),
     Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
     Layer.provide(listener(options))
   )
+
+export const layer = (options: AdminServerOptions) => serving(ownPages, options)

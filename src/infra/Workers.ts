@@ -8,12 +8,24 @@ import { Array as Arr, Clock, Deferred, type Duration, Effect, Queue, Schema } f
 /** Whether this process is one of them. */
 export const isWorker = cluster.isWorker
 
+/** What a worker tells the process that started it. */
+const Announcement = Schema.Struct({ adminPort: Schema.Int })
+const decodeAnnouncement = Schema.decodeUnknownOption(Announcement)
+
+/** Says, as a worker, where its pages for operators are. */
+export const announce = (adminPort: number) =>
+  Effect.sync(() => {
+    process.send?.({ adminPort } satisfies typeof Announcement.Type)
+  })
+
 export interface WorkersOptions {
   readonly count: number
   /** The port they share. */
   readonly port: number
   /** How long a worker may take to stop. */
   readonly patience: Duration.Duration
+  /** The admin port of each worker by its number, kept up to date here. */
+  readonly adminPorts: Map<number, number>
 }
 
 /** A worker ended before any of them had listened: another attempt would change nothing. */
@@ -71,14 +83,19 @@ const occupy = Effect.fnUntraced(function* (place: Place, anyUp: Deferred.Deferr
 })
 
 /** Starts a process; it ends with the scope. */
-const start = (place: Place, anyUp: Deferred.Deferred<void>, { patience, port }: WorkersOptions) =>
+const start = (place: Place, anyUp: Deferred.Deferred<void>, { adminPorts, patience, port }: WorkersOptions) =>
   Effect.acquireRelease(
     Effect.gen(function* () {
       const ended = yield* Deferred.make<string | null>()
       const worker = cluster.fork()
-      worker.once("exit", (code: number, signal: string | null) =>
+      worker.once("exit", (code: number, signal: string | null) => {
+        adminPorts.delete(place.number)
         Deferred.doneUnsafe(ended, Effect.succeed(code === 0 ? null : (signal ?? `code ${code}`)))
-      )
+      })
+      worker.on("message", (message: unknown) => {
+        const announced = decodeAnnouncement(message)
+        if (announced._tag === "Some") adminPorts.set(place.number, announced.value.adminPort)
+      })
       worker.on("listening", (address) => {
         if (address.port !== port) return
         Deferred.doneUnsafe(anyUp, Effect.void)

@@ -16,6 +16,7 @@ import type { Report } from "#test/faults/Scenario.ts"
 import * as DatabaseStrained from "#test/faults/scenarios/DatabaseStrained.ts"
 import * as Failover from "#test/faults/scenarios/Failover.ts"
 import * as PostgresAway from "#test/faults/scenarios/PostgresAway.ts"
+import * as Recovery from "#test/faults/scenarios/Recovery.ts"
 import * as ReplicaLeaves from "#test/faults/scenarios/ReplicaLeaves.ts"
 import * as WorkerLeaves from "#test/faults/scenarios/WorkerLeaves.ts"
 
@@ -32,7 +33,8 @@ const scenarios = {
   "rolling-restart": ReplicaLeaves.rolling,
   "replica-killed": ReplicaLeaves.killed,
   "workers-renewed": WorkerLeaves.renewed,
-  "worker-killed": WorkerLeaves.killed
+  "worker-killed": WorkerLeaves.killed,
+  recovery: Recovery.recovery
 }
 
 const names = Record.keys(scenarios)

@@ -6,6 +6,8 @@ import * as ServiceClient from "#test/support/ServiceClient.ts"
 export interface Outcome {
   readonly id: string
   readonly phase: string
+  /** The phase in which it ended. */
+  readonly endedIn: string
   readonly status: number | null
   readonly startedMs: number
   readonly durationMs: number
@@ -56,7 +58,12 @@ export const make = Effect.fnUntraced(function* (options: LoadOptions) {
       Effect.map(({ headers, status }) => ({ status, usage: headers["x-service-usage"] ?? null })),
       Effect.catchTag(["HttpClientError", "TimeoutError"], () => Effect.succeed({ status: null, usage: null }))
     )
-    const outcome: Outcome = { ...began, ...reply, durationMs: (yield* Clock.currentTimeMillis) - began.startedMs }
+    const outcome: Outcome = {
+      ...began,
+      ...reply,
+      endedIn: phase.current,
+      durationMs: (yield* Clock.currentTimeMillis) - began.startedMs
+    }
     outcomes.push(outcome)
   })
 

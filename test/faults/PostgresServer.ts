@@ -1,5 +1,5 @@
 /** A Postgres of the system's packages with a folder of its own, which can be stopped, killed, frozen, copied and promoted. */
-import { Config, Effect, FileSystem, Option, Path, Redacted, Schedule, Schema } from "effect"
+import { Config, Effect, FileSystem, Option, Path, Redacted, Schedule } from "effect"
 import { type ProgramFailed, run, type SystemUser } from "#infra/EmbeddedPostgresProgram.ts"
 import { freePort } from "#test/support/RunningService.ts"
 
@@ -45,9 +45,6 @@ const programs = Effect.gen(function* () {
     : `/usr/lib/postgresql/${newest}/bin`
 })
 
-const Pid = Schema.FiniteFromString.check(Schema.isInt())
-const decodePid = Schema.decodeUnknownEffect(Pid)
-
 /** The handle of a server; its folder need not have data yet. */
 const handleOf = Effect.fnUntraced(function* (folder: string, port: number, extra: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
@@ -66,10 +63,11 @@ const handleOf = Effect.fnUntraced(function* (folder: string, port: number, extr
   const flags = [...settings, `port=${port}`, ...extra].map((setting) => `-c '${setting}'`).join(" ")
   const ctl = (...args: ReadonlyArray<string>) => Effect.asVoid(program("pg_ctl", "-D", data, "-w", "-t", "90", ...args))
 
+  /** A server that does not run has nothing to be told. */
   const signalAll = Effect.fnUntraced(function* (signal: "STOP" | "CONT") {
-    const text = yield* Effect.catchTag(fs.readFileString(`${data}/postmaster.pid`), "PlatformError", Effect.die)
-    const pid = yield* Effect.catchTag(decodePid(text.split("\n", 1)[0]), "SchemaError", Effect.die)
-    yield* execute("sh", ["-c", `kill -${signal} ${pid} $(pgrep -P ${pid})`])
+    const text = yield* Effect.orElseSucceed(fs.readFileString(`${data}/postmaster.pid`), () => "")
+    const [pid = ""] = text.split("\n", 1)
+    if (pid !== "") yield* execute("sh", ["-c", `kill -${signal} ${pid} $(pgrep -P ${pid})`])
   })
 
   const server: PostgresServer = {

@@ -101,7 +101,9 @@ export const claimsOf = (count: Ledger.Count): ReadonlyArray<Claim> => [
 ]
 
 const calm = (outcomes: ReadonlyArray<Load.Outcome>): ReadonlyArray<Claim> => {
-  const disturbed = outcomes.filter(({ phase, status }) => (phase === "before" || phase === "after") && status !== 200)
+  const disturbed = outcomes.filter(
+    ({ endedIn, phase, status }) => phase === endedIn && (phase === "before" || phase === "after") && status !== 200
+  )
   return [
     { what: `before and after, every request is answered with 200 (${disturbed.length} were not)`, holds: disturbed.length === 0 }
   ]

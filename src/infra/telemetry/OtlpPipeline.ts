@@ -1,16 +1,16 @@
 /**
  * The export of traces, metrics and logs over OTLP: OpenTelemetry's own processors and exporters, made and ended by @effect/opentelemetry
- * (docs/decisions/0005-telemetry.md says why these, and why the tracer is our own).
+ * (docs/decisions/0004-telemetry.md says why these, and why the tracer is our own).
  *
  * A collector that is away or hangs costs nothing but what was to be exported: every queue has a bound and drops what comes after it,
  * one export is under way at a time, and the end of the service waits for the last one for two seconds.
  */
-import * as NodeSdk from "@effect/opentelemetry/NodeSdk"
 import * as OtelLogger from "@effect/opentelemetry/OtelLogger"
+import * as OtelMetrics from "@effect/opentelemetry/OtelMetrics"
 import * as Resource from "@effect/opentelemetry/Resource"
 import { BatchLogRecordProcessor } from "@opentelemetry/sdk-logs"
 import { PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics"
-import { BatchSpanProcessor, type SpanProcessor } from "@opentelemetry/sdk-trace-base"
+import { BatchSpanProcessor } from "@opentelemetry/sdk-trace-base"
 import { Duration, Effect, Layer, Logger, Option, Tracer } from "effect"
 import * as ExportHealth from "#infra/telemetry/ExportHealth.ts"
 import * as OtlpExporters from "#infra/telemetry/OtlpExporters.ts"
@@ -18,7 +18,7 @@ import * as OtlpLogRecord from "#infra/telemetry/OtlpLogRecord.ts"
 import * as OtlpSpan from "#infra/telemetry/OtlpSpan.ts"
 import type { Redaction } from "#infra/telemetry/Redaction.ts"
 import * as Sampler from "#infra/telemetry/Sampler.ts"
-import type { TelemetrySettings } from "#infra/telemetry/TelemetrySettings.ts"
+import type { ExportTarget, TelemetrySettings } from "#infra/telemetry/TelemetrySettings.ts"
 import * as TraceRecorder from "#infra/telemetry/TraceRecorder.ts"
 
 /** `serviceName` is used where OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES name none; `instanceId` tells replicas apart. */
@@ -37,52 +37,45 @@ export const layer = (settings: TelemetrySettings, options: PipelineOptions) =>
   Layer.unwrap(Effect.map(ExportHealth.make, (health) => layerWith(settings, options, health)))
 
 const layerWith = (settings: TelemetrySettings, options: PipelineOptions, health: ExportHealth.ExportHealth) => {
-  const resource = {
+  const { logs, metrics, traces } = settings
+  const resource = Resource.configToAttributes({
     serviceName: Option.getOrElse(settings.serviceName, () => settings.resource["service.name"] ?? options.serviceName),
     serviceVersion: settings.resource["service.version"] ?? options.serviceVersion,
     attributes: { "service.instance.id": options.instanceId, ...settings.resource }
-  }
-  const spans = Option.map(settings.traces, (target) => {
-    const exporter = OtlpExporters.traces(target, health)
-    return new BatchSpanProcessor(exporter, { ...queue, ...pace(settings), exportTimeoutMillis: patience(target) })
   })
-  const metrics = Option.map(settings.metrics, (target) => {
-    const exportIntervalMillis = millis(settings.metricInterval)
-    const exportTimeoutMillis = Math.min(exportIntervalMillis, patience(target))
-    return new PeriodicExportingMetricReader({
-      exporter: OtlpExporters.metrics(target, health),
-      exportIntervalMillis,
-      exportTimeoutMillis
-    })
-  })
-  const sdk = NodeSdk.layer(() => ({
-    resource,
-    shutdownTimeout,
-    spanProcessor: Option.getOrUndefined(spans),
-    metricReader: Option.getOrUndefined(metrics)
-  }))
-  const tracer = Option.match(spans, {
-    onNone: () => Layer.empty,
-    onSome: (processor) => layerTracer(settings, options, processor)
-  })
-  const logger = Option.match(settings.logs, {
-    onNone: () => Layer.empty,
-    onSome: (target) => layerLogger(settings, options, OtlpExporters.logs(target, health), target.timeout)
-  })
-  // What stands first wins over the tracer that the SDK's layer brings along.
-  return Layer.merge(tracer, logger).pipe(Layer.provideMerge(sdk))
+  return Layer.mergeAll(
+    Option.match(traces, { onNone: () => Layer.empty, onSome: (target) => layerTracer(settings, options, target, health) }),
+    Option.match(metrics, { onNone: () => Layer.empty, onSome: (target) => layerMetrics(settings, target, health) }),
+    Option.match(logs, { onNone: () => Layer.empty, onSome: (target) => layerLogger(settings, options, target, health) })
+  ).pipe(Layer.provide(Resource.layerFromEnv(resource)))
 }
 
 /** An exporter gives up by itself in time; a processor that gave up before it would take that for a failure of its own. */
-const patience = ({ timeout }: { readonly timeout: Duration.Duration }) => millis(timeout) + 5_000
-const millis = (duration: Duration.Duration) => Duration.toMillis(duration)
-const pace = ({ batchDelay }: TelemetrySettings) => ({ scheduledDelayMillis: millis(batchDelay) })
+const patience = ({ timeout }: ExportTarget) => Duration.toMillis(timeout) + 5_000
+const pace = ({ batchDelay }: TelemetrySettings) => ({ scheduledDelayMillis: Duration.toMillis(batchDelay) })
 
-const layerTracer = (settings: TelemetrySettings, { redaction }: PipelineOptions, processor: SpanProcessor) =>
+const layerTracer = (
+  settings: TelemetrySettings,
+  { redaction }: PipelineOptions,
+  target: ExportTarget,
+  health: ExportHealth.ExportHealth
+) =>
   Layer.effect(
     Tracer.Tracer,
-    Effect.map(Resource.Resource, (resource) => {
-      const toOtlp = OtlpSpan.make(resource, redaction)
+    Effect.gen(function* () {
+      const toOtlp = OtlpSpan.make(yield* Resource.Resource, redaction)
+      const processor = yield* Effect.acquireRelease(
+        Effect.sync(
+          () =>
+            new BatchSpanProcessor(OtlpExporters.traces(target, health), {
+              ...queue,
+              ...pace(settings),
+              exportTimeoutMillis: patience(target)
+            })
+        ),
+        (made) =>
+          Effect.timeoutOption(Effect.interruptible(Effect.ignore(Effect.tryPromise(() => made.shutdown()))), shutdownTimeout)
+      )
       return TraceRecorder.make({
         sampler: Sampler.make(settings.sampler),
         keepsFailures: settings.sampler.name !== "always_off",
@@ -93,18 +86,23 @@ const layerTracer = (settings: TelemetrySettings, { redaction }: PipelineOptions
     })
   )
 
+const layerMetrics = ({ metricInterval }: TelemetrySettings, target: ExportTarget, health: ExportHealth.ExportHealth) => {
+  const exportIntervalMillis = Duration.toMillis(metricInterval)
+  const exportTimeoutMillis = Math.min(exportIntervalMillis, patience(target))
+  const exporter = OtlpExporters.metrics(target, health)
+  return OtelMetrics.layer(() => new PeriodicExportingMetricReader({ exporter, exportIntervalMillis, exportTimeoutMillis }), {
+    shutdownTimeout
+  })
+}
+
 const layerLogger = (
   settings: TelemetrySettings,
   { redaction }: PipelineOptions,
-  exporter: ReturnType<typeof OtlpExporters.logs>,
-  timeout: Duration.Duration
+  target: ExportTarget,
+  health: ExportHealth.ExportHealth
 ) => {
-  const processor = new BatchLogRecordProcessor({
-    exporter,
-    ...queue,
-    ...pace(settings),
-    exportTimeoutMillis: patience({ timeout })
-  })
+  const exporter = OtlpExporters.logs(target, health)
+  const processor = new BatchLogRecordProcessor({ exporter, ...queue, ...pace(settings), exportTimeoutMillis: patience(target) })
   return Logger.layer([OtlpLogRecord.make(redaction)], { mergeWithExisting: true }).pipe(
     Layer.provide(OtelLogger.layerLoggerProvider(processor, { shutdownTimeout }))
   )

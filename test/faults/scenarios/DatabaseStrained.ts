@@ -7,8 +7,8 @@ import * as Postgres from "#infra/Postgres.ts"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 
-/** A refusal may have to wait for the batch that is under way, then for its own. */
-const refusalMs = 11_000
+/** The longest wait for a batch, or the longest batch. */
+const refusalMs = 6_500
 
 const asRoot = (name: string, ...args: ReadonlyArray<string>) => run(`/usr/bin/${name}`, args, { cwd: "/", user: Option.none() })
 

@@ -1,0 +1,140 @@
+/** The scripts of docs/operations/recovery under load: what they bring back is proved, event by event. */
+import { Clock, Effect, FileSystem, Redacted, Schedule } from "effect"
+import { join } from "node:path"
+import * as Ledger from "#test/faults/Ledger.ts"
+import type { Outcome } from "#test/faults/Load.ts"
+import * as PostgresServer from "#test/faults/PostgresServer.ts"
+import * as Scenario from "#test/faults/Scenario.ts"
+
+const scripts = join(import.meta.dirname, "../../../docs/operations/recovery")
+
+/** A server whose writes are archived, with a copy of the scripts where its user may read them. */
+const archived = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const folder = yield* PostgresServer.sharedFolder
+  yield* fs.copy(scripts, `${folder}/recovery`)
+  const server = yield* PostgresServer.make({
+    settings: ["archive_mode=on", `archive_command=sh ${folder}/recovery/archive-wal.sh ${folder}/wal %p %f`, "archive_timeout=2"]
+  })
+  const runScript = (name: string, ...args: ReadonlyArray<string>) =>
+    PostgresServer.script(server, `${folder}/recovery/${name}`, ...args)
+  return { folder, server, runScript }
+})
+
+const psql = (server: PostgresServer.PostgresServer, ...args: ReadonlyArray<string>) =>
+  Effect.map(server.program("psql", "-At", ...args), (text) => text.trim())
+
+/** A folder in which `data` comes up as the backup and the archive have it; the server serves when this returns. */
+const restored = Effect.fnUntraced(function* (
+  runScript: Effect.Success<typeof archived>["runScript"],
+  backup: string,
+  archive: string,
+  ...moment: ReadonlyArray<string>
+) {
+  const folder = yield* PostgresServer.sharedFolder
+  yield* runScript("restore.sh", backup, archive, `${folder}/data`, ...moment)
+  const server = yield* PostgresServer.open(folder)
+  yield* Effect.repeat(psql(server, "-c", "SELECT pg_is_in_recovery()"), {
+    schedule: Schedule.spaced("100 millis"),
+    until: (recovering) => recovering === "f"
+  })
+  return server
+})
+
+/** What the schema's owner may never do, on a database that was restored. */
+const attacks = [
+  "DELETE FROM vatproof.events WHERE position = 0",
+  "TRUNCATE vatproof.events_p0",
+  "DROP TABLE vatproof.events_p0",
+  "ALTER TABLE vatproof.events DETACH PARTITION vatproof.events_p0",
+  "ALTER TABLE vatproof.events DISABLE TRIGGER append_only",
+  "SET ROLE vatproof_service; UPDATE vatproof.meters SET used = 0"
+]
+
+const proofs = Effect.fnUntraced(function* (
+  name: string,
+  server: PostgresServer.PostgresServer,
+  outcomes: ReadonlyArray<Outcome>
+) {
+  const count = yield* Ledger.count(server.url, outcomes)
+  const refused = yield* Effect.forEach(attacks, (attack) =>
+    Effect.match(psql(server, "-v", "ON_ERROR_STOP=1", "-c", attack), { onFailure: () => true, onSuccess: () => false })
+  )
+  const claims = [
+    ...Scenario.claimsOf(count),
+    yield* Scenario.audit(server.url),
+    {
+      what: `${refused.filter((isRefused) => isRefused).length} of ${attacks.length} attacks on the log are refused`,
+      holds: refused.every((isRefused) => isRefused)
+    }
+  ]
+  return claims.map(({ holds, what }) => ({ holds, what: `${name}: ${what}` }))
+})
+
+/** A replica of the service starts on it and answers. */
+const serves = Effect.fnUntraced(function* (name: string, server: PostgresServer.PostgresServer) {
+  const replica = yield* Scenario.replica(server.url)
+  const { status } = yield* replica.validate("ATU12345678")
+  return { what: `${name}: the service starts on it and answers (${status})`, holds: status === 200 }
+})
+
+/** Backups in the middle of a load; restored to the end, to a moment, and from a dump. */
+export const recovery = Effect.gen(function* () {
+  const { folder, runScript, server } = yield* archived
+  const replica = yield* Scenario.replica(server.url)
+  const taken = { backup: "", moment: "", momentMs: 0 }
+  const report = yield* Scenario.run({
+    name: "recovery",
+    baseUrl: replica.baseUrl,
+    key: yield* replica.newKey,
+    database: () => server.url,
+    fault: Effect.gen(function* () {
+      taken.backup = (yield* runScript("base-backup.sh", folder)).trim().split("\n").at(-1) ?? ""
+      yield* Effect.delay(Effect.void, "3 seconds")
+      taken.momentMs = yield* Clock.currentTimeMillis
+      taken.moment = yield* psql(server, "-c", "SELECT clock_timestamp()")
+      yield* runScript("dump.sh", `${folder}/dump`)
+      return []
+    })
+  })
+  yield* replica.signal("SIGTERM")
+  yield* replica.ended
+  const last = yield* psql(server, "-c", "SELECT pg_walfile_name(pg_switch_wal())")
+  yield* Effect.repeat(psql(server, "-c", "SELECT last_archived_wal FROM pg_stat_archiver"), {
+    schedule: Schedule.spaced("200 millis"),
+    until: (archivedWal) => archivedWal >= last
+  })
+  const events = report.count.events
+
+  const latest = yield* restored(runScript, taken.backup, `${folder}/wal`)
+  const toTheEnd = yield* proofs("base backup and archive", latest, report.outcomes)
+  const afterwards = yield* Ledger.count(latest.url, [])
+
+  const then = yield* restored(runScript, taken.backup, `${folder}/wal`, taken.moment)
+  const before = report.outcomes.filter(({ durationMs, startedMs }) => startedMs + durationMs < taken.momentMs)
+  const toTheMoment = yield* proofs("at a moment", then, before)
+  const newer = yield* psql(then, "-c", `SELECT count(*) FROM vatproof.events WHERE recorded_at > '${taken.moment}'`)
+
+  const other = yield* PostgresServer.make()
+  yield* PostgresServer.script(other, `${folder}/recovery/restore-dump.sh`, `${folder}/dump`, "restored")
+  const copy = { ...other, url: Redacted.make(Redacted.value(other.url).replace(/postgres$/u, "restored")) }
+  const named = {
+    ...copy,
+    program: (name: string, ...args: ReadonlyArray<string>) => other.program("env", "PGDATABASE=restored", name, ...args)
+  }
+  const fromDump = yield* proofs("dump", named, before)
+
+  return Scenario.withClaims(
+    report,
+    ...toTheEnd,
+    {
+      what: `base backup and archive: all ${events} events are there (${afterwards.events})`,
+      holds: afterwards.events === events
+    },
+    yield* serves("base backup and archive", latest),
+    ...toTheMoment,
+    { what: `at a moment: nothing is newer than it (${newer})`, holds: newer === "0" },
+    ...fromDump,
+    yield* serves("dump", copy)
+  )
+})
