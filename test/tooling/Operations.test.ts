@@ -1,0 +1,138 @@
+/** The files that operate the service name what exists: metrics, runbooks, settings and files. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Metric } from "effect"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import * as PrometheusText from "#infra/telemetry/PrometheusText.ts"
+import { projectRoot } from "#test/tooling/Planted.ts"
+
+const operations = join(projectRoot, "docs/operations")
+const read = (path: string) => readFileSync(join(operations, path), "utf8")
+const filesIn = (folder: string) => readdirSync(join(operations, folder)).toSorted()
+
+const rules = filesIn("prometheus/rules").map((file) => read(`prometheus/rules/${file}`))
+const dashboards = filesIn("grafana/dashboards").map((file) => read(`grafana/dashboards/${file}`))
+
+const matches = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([, found = ""]) => found)
+
+const alerts = rules.flatMap((text) => matches(text, /- alert: (\w+)/gu))
+const recorded = rules.flatMap((text) => matches(text, /- record: (\S+)/gu))
+
+/** The metrics of a query, without its functions, labels and grouping. */
+const metricsOf = (query: string): ReadonlyArray<string> =>
+  matches(
+    query
+      .replaceAll(/\{[^}]*\}/gu, "{}")
+      .replaceAll(/\[[^\]]*\]/gu, "")
+      .replaceAll(/\b(?:by|on|without|ignoring)\s*\([^)]*\)/gu, ""),
+    /\b([a-z][a-z0-9]*_[a-z0-9_]+|vatproof:[\w:]+)\b(?!\s*\()/gu
+  )
+
+const queries = [
+  ...rules.flatMap((text) => matches(`${text}\n`, /expr: (?:\|\n)?([\s\S]*?)\n(?= *(?:for|labels|- record|- alert)\b|\n|$)/gu)),
+  ...dashboards.flatMap((text) =>
+    matches(text, /"(?:expr|definition)": "((?:[^"\\]|\\.)*)"/gu).map((query) => query.replaceAll('\\"', '"'))
+  )
+]
+
+/** Each metric that the code defines: its kind, name and unit. */
+const defined = readdirSync(join(projectRoot, "src"), { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
+  .map((entry) => readFileSync(join(entry.parentPath, entry.name), "utf8"))
+  .flatMap((text) => [
+    ...text.matchAll(
+      /\b(counter|upDownCounter|gauge|histogram)\(\s*"([\w.]+)",\s*(?:\w+(?:\.\w+)?,\s*)?(?:\{\s*unit:\s*)?"([^"]+)"/gu
+    )
+  ])
+  .map(([, kind = "", name = "", unit = ""]) => ({ kind, name, unit }))
+
+/** A series of it, as the code makes one. */
+const update = ({ kind, name, unit }: (typeof defined)[number]): Effect.Effect<void> => {
+  const attributes = { unit }
+  switch (kind) {
+    case "counter":
+      return Metric.update(Metric.counter(name, { incremental: true, attributes }), 1)
+    case "upDownCounter":
+      return Metric.update(Metric.counter(name, { attributes }), 1)
+    case "gauge":
+      return Metric.update(Metric.gauge(name, { attributes }), 1)
+    default:
+      return Metric.update(Metric.histogram(name, { boundaries: [1], attributes }), 1)
+  }
+}
+
+describe("alerts and dashboards", () => {
+  it("are found by this test at all", () => {
+    assert.isAbove(alerts.length, 10)
+    assert.isAbove(queries.length, 60)
+    assert.isAbove(defined.length, 20)
+  })
+
+  it.effect("name no metric that the service does not have", () =>
+    Effect.gen(function* () {
+      yield* Effect.forEach(defined, update)
+      const text = yield* PrometheusText.make
+      const known = new Set([...matches(text, /^([a-z]\w*)/gmu), ...recorded, "up", "job", "absent"])
+      const unknown = queries.flatMap(metricsOf).filter((name) => !known.has(name))
+      assert.deepStrictEqual([...new Set(unknown)], [])
+    })
+  )
+
+  it("use every series that is recorded for them", () => {
+    const used = new Set(queries.flatMap(metricsOf))
+    assert.deepStrictEqual(
+      recorded.filter((name) => !used.has(name)),
+      []
+    )
+  })
+
+  it("have a runbook for every alert, which it links to, and no other", () => {
+    const pages = alerts.map((alert) => `${alert}.md`).toSorted()
+    assert.deepStrictEqual(filesIn("runbooks"), pages)
+    const linked = rules.flatMap((text) => matches(text, /runbook_url: docs\/operations\/runbooks\/(\S+)/gu))
+    assert.deepStrictEqual(linked.toSorted(), pages)
+    for (const page of pages) {
+      const text = read(`runbooks/${page}`)
+      for (const part of ["## Impact", "## Look", "## Act"]) assert.include(text, part, page)
+    }
+  })
+
+  it("are tested, every alert", () => {
+    const tested = new Set(matches(read("prometheus/alerts.test.yml"), /alertname: (\w+)/gu))
+    assert.deepStrictEqual(
+      alerts.filter((alert) => !tested.has(alert)),
+      []
+    )
+  })
+})
+
+describe("the compose file", () => {
+  const compose = readFileSync(join(projectRoot, "docker-compose.yml"), "utf8")
+
+  it("mounts files that exist", () => {
+    const mounted = matches(compose, /- \.\/(\S+?):\//gu)
+    assert.isAbove(mounted.length, 5)
+    assert.deepStrictEqual(
+      mounted.filter((path) => !existsSync(join(projectRoot, path))),
+      []
+    )
+  })
+
+  it("sets only settings that the service reads", () => {
+    const config = ["infra/AppConfig.ts", "infra/telemetry/TelemetrySettings.ts", "infra/SecretFiles.ts"]
+      .map((file) => readFileSync(join(projectRoot, "src", file), "utf8"))
+      .join("\n")
+    const [, service = ""] = /\n {2}service:\n([\s\S]*?)\n\n {2}\w/u.exec(compose) ?? []
+    const set = matches(service, /^ {6}([A-Z][A-Z0-9_]+):/gmu)
+    assert.isAbove(set.length, 10)
+    const signal = (name: string) => name.replace(/_(?:TRACES|METRICS|LOGS)_/u, "_${signal}_")
+    const reads = (name: string) =>
+      [name, signal(name), name.replace(/_FILE$/u, "")].some(
+        (known) => config.includes(`"${known}"`) || config.includes(`\`${known}\``)
+      )
+    assert.deepStrictEqual(
+      set.filter((name) => !reads(name)),
+      []
+    )
+  })
+})
