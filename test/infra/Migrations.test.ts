@@ -1,6 +1,6 @@
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect, Redacted, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
@@ -52,34 +52,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the migrations of two 
       const elsewhere = Effect.scoped(migrate.pipe(Effect.provide(TestDatabase.layer, { local: true })))
       const applied = yield* Effect.all([migrate, elsewhere, elsewhere], { concurrency: "unbounded" })
       for (const names of applied) assert.deepStrictEqual(names.toSorted(), files)
-    })
-  )
-})
-
-layer(TestDatabase.layer, { excludeTestServices: true })("a login role that is a plain member of the service's role", (it) => {
-  it.effect("finds out that everything is applied, and is told what to do where it is not", () =>
-    Effect.gen(function* () {
-      const { name, url } = yield* TestDatabase.TestDatabase
-      const login = `login_${name.slice(-12)}`
-      const execute = (statement: string) =>
-        Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(statement).unprepared).pipe(
-          Effect.provide(Postgres.layerAdministrator({ url, maxConnections: 1 }), { local: true })
-        )
-      const asLogin = new URL(Redacted.value(url))
-      asLogin.username = login
-      asLogin.password = "of-a-test"
-      const plain = Postgres.layerAdministrator({ url: Redacted.make(asLogin.href), maxConnections: 1 })
-      const start = Migrations.run().pipe(Effect.provide([plain, NodeServices.layer], { local: true }))
-
-      yield* Effect.acquireRelease(execute(`CREATE ROLE ${login} LOGIN PASSWORD 'of-a-test'`), () =>
-        Effect.ignore(execute(`DROP ROLE ${login}`))
-      )
-      const refused = yield* Effect.flip(start)
-      assert.strictEqual(refused._tag, "MigrationRefused", String(refused._tag === "SqlError" ? JSON.stringify(refused.reason) : ""))
-      assert.match(refused.message, /run `vatproof migrate` as its administrator/u)
-      yield* migrate
-      yield* execute(`GRANT vatproof_service TO ${login}`)
-      assert.deepStrictEqual(yield* start, [])
     })
   )
 })
