@@ -4,6 +4,7 @@ import type { Caller, KeyCaller } from "#domain/Caller.ts"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
 import type { InvalidApiKey } from "#domain/Identity.ts"
 import type { RateLimitExceeded, RateWindow } from "#domain/RateLimits.ts"
+import type { ServedRequest } from "#domain/RequestContext.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import type { Usage } from "#domain/Usage.ts"
 
@@ -36,6 +37,13 @@ export interface Charge {
   readonly lists?: ReadonlyArray<string>
 }
 
+/** A repetition of the answer that is the newest one under `newest.key`, if it is that at `newest.position`. */
+export interface RepeatedCharge {
+  readonly caller: KeyCaller
+  readonly event: DomainEvent
+  readonly newest: { readonly key: string; readonly position: number }
+}
+
 /** The outcome: where it was stored, and the caller's usage with it. */
 export interface Recorded {
   readonly position: number
@@ -51,9 +59,10 @@ export class Metering extends Context.Service<
     readonly recordFirst: (
       charge: Charge & { readonly newStream: string }
     ) => Effect.Effect<Recorded, QuotaExceeded | InvalidApiKey | StoreUnavailable | StreamTaken>
-    /** Records the repetition of the answer at `newest`, counted in the caller's minute, if caller and answer are still what they were. */
+    /** Records a repetition for one unit, counted in the caller's minute, if caller and answer are still what they were. */
     readonly recordRepeated: (
-      charge: Charge & { readonly caller: KeyCaller; readonly newest: { readonly key: string; readonly position: number } }
+      repeated: RepeatedCharge,
+      served: ServedRequest
     ) => Effect.Effect<
       Recorded & { readonly window: RateWindow },
       Outdated | RateLimitExceeded | QuotaExceeded | StoreUnavailable

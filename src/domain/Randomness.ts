@@ -8,5 +8,7 @@ export class Randomness extends Context.Service<
     readonly bytes: (count: number) => Effect.Effect<Uint8Array>
     /** Ordered by time, within this process even inside a millisecond. */
     readonly uuidV7: Effect.Effect<string>
+    /** The next `uuidV7` at once, for where an effect an id would be too many. */
+    readonly uuidV7Unsafe: () => string
   }
 >()("vatproof/domain/Randomness") {}

@@ -1,5 +1,5 @@
 /** What the use cases count, and tell the trace about. Nothing of it says who asked, or about whom. */
-import { Effect, Exit, Metric, Option, Predicate, Result } from "effect"
+import { Effect, Exit, Metric, Option, Predicate } from "effect"
 import * as Instrument from "#domain/Instrument.ts"
 
 /** By `vatproof.cache.outcome`: `hit` is fresh, `stale` is older but served, `miss` asked the sources, `bypass` was not to use the cache. */
@@ -50,26 +50,22 @@ export const counted = <A extends Counted, E, R>(validation: Effect.Effect<A, E,
     return noteRefusal(failure)
   })
 
-/** As `counted`, for what is repeated from memory; none went the long way and is counted there. */
-export const repeated = <A extends { readonly outcome: Result.Result<Counted, unknown> }>(
-  repetition: Effect.Effect<Option.Option<A>>
-) =>
-  Effect.tap(
-    repetition,
-    Option.match({
-      onNone: () => Effect.void,
-      onSome: ({ outcome }) =>
-        Result.match(outcome, { onFailure: noteRefusal, onSuccess: ({ answer }) => noteAnswer("hit", answer) })
-    })
-  )
+/** As `counted`, for what is repeated from memory; plain code, because it runs for most requests. */
+export const makeRepeated = Effect.map(Effect.context<never>(), (context) => ({
+  answered: ({ source, valid }: Counted["answer"]) => {
+    cacheLookUps({ "vatproof.cache.outcome": "hit" }).updateUnsafe(1, context)
+    verdicts({ "vatproof.verdict": valid ? "valid" : "invalid", "vatproof.source": source }).updateUnsafe(1, context)
+  },
+  refused: (failure: unknown) => {
+    if (isQuotaRefusal(failure)) quotaRefusals({ "vatproof.plan": String(failure.plan) }).updateUnsafe(1, context)
+  }
+}))
 
-const noteAnswer = (outcome: CacheOutcome, { source, valid }: Counted["answer"]) =>
-  note(outcome, valid ? "valid" : "invalid", source)
+const isQuotaRefusal = (failure: unknown): failure is { readonly plan: unknown } =>
+  Predicate.isTagged(failure, "QuotaExceeded") && Predicate.hasProperty(failure, "plan")
 
 const noteRefusal = (failure: unknown): Effect.Effect<void> =>
-  Predicate.isTagged(failure, "QuotaExceeded") && Predicate.hasProperty(failure, "plan")
-    ? Metric.update(quotaRefusals({ "vatproof.plan": String(failure.plan) }), 1)
-    : Effect.void
+  isQuotaRefusal(failure) ? Metric.update(quotaRefusals({ "vatproof.plan": String(failure.plan) }), 1) : Effect.void
 
 const note = Effect.fnUntraced(function* (outcome: CacheOutcome, verdict: string, source: string) {
   const labels = { "vatproof.verdict": verdict, "vatproof.source": source }

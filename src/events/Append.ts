@@ -1,4 +1,4 @@
-/** The call of vatproof.append: a batch of prepared commands in, an outcome for each out (migrations/0001_event_log.sql). */
+/** The call of vatproof.append: a batch of prepared commands in, an outcome for each out (migrations/0011_append_by_command.sql). */
 import { Effect, Exit, Schema } from "effect"
 import type { Array as Arr } from "effect"
 import { SqlClient } from "effect/sql"
@@ -66,12 +66,12 @@ export class MinuteFull extends Schema.TaggedError<MinuteFull>()("MinuteFull", {
 export type AppendError = StreamMoved | MeterFull | StoreUnavailable
 export type PresumingError = AppendError | PresumptionMoved | MinuteFull
 
-/** Another command of the same batch on the same stream went first; the next batch decides. */
-export const sendAgain = "send again"
+/** What every call of the log is made of: a command, with or without presumptions. */
+export type PreparableCommand = AppendCommand & Partial<PresumingCommand>
 
 /** A command with all that makes it the same command when it is sent again: one row of cells an event, ids, times and bytes fixed. */
 export interface Prepared {
-  readonly command: AppendCommand & Partial<PresumingCommand>
+  readonly command: PreparableCommand
   readonly rows: ReadonlyArray<ReadonlyArray<unknown>>
 }
 
@@ -104,31 +104,28 @@ const columnTypes = [
 const parameters = columnTypes.map((_, index) => `$${index + 2}`).join(", ")
 const statement = `SELECT cmd, outcome, first_position, version, used, taken, ends_in_ms FROM vatproof.append($1::smallint, ${parameters})`
 
-const Verdict = Schema.Struct({
-  cmd: Schema.Int,
-  outcome: Schema.Literals(["appended", "duplicate", "conflict", "retry", "quota", "moved", "rate"]),
-  first_position: Schema.NullOr(Schema.BigInt),
-  version: Schema.NullOr(Schema.BigInt),
-  used: Schema.BigInt,
-  taken: Schema.NullOr(Schema.BigInt),
-  ends_in_ms: Schema.NullOr(Schema.BigInt)
-})
-const decodeVerdicts = Schema.decodeUnknownEffect(Schema.Array(Verdict))
+/** A row of its result. It is not decoded by a schema: that would cost more than the call, and the function is our own. */
+interface Verdict {
+  readonly cmd: number
+  readonly outcome: "appended" | "duplicate" | "conflict" | "quota" | "moved" | "rate"
+  readonly first_position: bigint | null
+  readonly version: bigint
+  readonly used: bigint
+  readonly taken: bigint | null
+  readonly ends_in_ms: bigint | null
+}
 
 /** One round trip. An exit for each command, in their order. */
 export const make = Effect.map(SqlClient.SqlClient, (sql) =>
   Effect.fnUntraced(function* (batch: ReadonlyArray<Prepared>) {
     const rows = batch.flatMap((prepared, index) => prepared.rows.map((row) => [index, ...row]))
-    const verdicts = yield* decodeVerdicts(yield* sql.unsafe(statement, [logId, ...sqlColumns(rows, columnTypes)]))
+    const verdicts = yield* sql.unsafe<Verdict>(statement, [logId, ...sqlColumns(rows, columnTypes)])
     const byCommand = new Map(verdicts.map((verdict) => [verdict.cmd, verdict]))
     return batch.map(({ command }, index) => exitOf(command, byCommand.get(index)))
   })
 )
 
-const exitOf = (
-  command: AppendCommand,
-  verdict: typeof Verdict.Type | undefined
-): Exit.Exit<Appended | typeof sendAgain, PresumingError> => {
+const exitOf = (command: AppendCommand, verdict: Verdict | undefined): Exit.Exit<Appended, PresumingError> => {
   switch (verdict?.outcome) {
     case "appended":
     case "duplicate":
@@ -148,8 +145,6 @@ const exitOf = (
       return Exit.fail(new MeterFull({ meter: command.charge?.meter ?? "", used: Number(verdict.used) }))
     case "conflict":
       return Exit.fail(new StreamMoved({ stream: command.stream, actual: Number(verdict.version) }))
-    case "retry":
-      return Exit.succeed(sendAgain)
     case undefined:
       return Exit.die("vatproof.append gave no outcome for a command")
   }

@@ -2,11 +2,11 @@
  * Group commit: everything that waits while one batch is under way goes into the next one. No timer delays a lone caller, and the
  * busier the service, the larger the batches. (`RequestResolver` batches by time and lets batches overlap, which is another thing.)
  */
-import { Array as Arr, Clock, Deferred, Effect, Exit, type Metric, Queue, type Scope } from "effect"
+import { Array as Arr, Clock, Effect, Exit, type Metric, Queue, type Scope } from "effect"
 
 interface Waiting<I, O, E> {
   readonly input: I
-  readonly done: Deferred.Deferred<O, E>
+  readonly done: (exit: Exit.Exit<O, E>) => void
   /** When it began to wait, in nanoseconds. */
   readonly since: bigint
 }
@@ -49,18 +49,19 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
   /** The ones who have not waited too long; the others are sent away. */
   const stillWaiting = (batch: ReadonlyArray<Waiting<I, O, E>>) => {
     const oldest = clock.monotonicTimeNanosUnsafe() - longestWaitNanos
-    return batch.filter(({ done, since }) => since >= oldest || !Deferred.doneUnsafe(done, Effect.fail(options.onFull())))
+    const late = batch.filter(({ since }) => since < oldest)
+    for (const { done } of late) done(Exit.fail(options.onFull()))
+    return late.length === 0 ? batch : batch.filter(({ since }) => since >= oldest)
   }
 
   const flush = Effect.fnUntraced(function* (batch: ReadonlyArray<Waiting<I, O, E>>) {
     if (!Arr.isReadonlyArrayNonEmpty(batch)) return
     if (options.measures !== undefined) measure(options.measures, batch)
     const exit = yield* Effect.exit(options.run(Arr.map(batch, (waiting) => waiting.input)))
-    for (const [index, waiting] of batch.entries()) {
-      const own = Exit.isFailure(exit)
-        ? Exit.failCause(exit.cause)
-        : (exit.value[index] ?? Exit.die(`The batch gave no result ${index}`))
-      Deferred.doneUnsafe(waiting.done, own)
+    for (const [index, { done }] of batch.entries()) {
+      done(
+        Exit.isFailure(exit) ? Exit.failCause(exit.cause) : (exit.value[index] ?? Exit.die(`The batch gave no result ${index}`))
+      )
     }
   })
 
@@ -71,10 +72,8 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
   )
 
   return (input) =>
-    Effect.suspend(() => {
-      const done = Deferred.makeUnsafe<O, E>()
-      return Queue.offerUnsafe(queue, { input, done, since: clock.monotonicTimeNanosUnsafe() })
-        ? Deferred.await(done)
-        : Effect.fail(options.onFull())
+    Effect.callback((done) => {
+      const taken = Queue.offerUnsafe(queue, { input, done, since: clock.monotonicTimeNanosUnsafe() })
+      if (!taken) done(Exit.fail(options.onFull()))
     })
 })

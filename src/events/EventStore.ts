@@ -1,10 +1,11 @@
 /** The append-only log: batched append, and reading by stream and position. */
-import { type Array as Arr, Context, DateTime, Effect, Layer, Result, Schema } from "effect"
+import { type Array as Arr, Clock, Context, DateTime, Effect, Layer, Result, Schema } from "effect"
 import { Hex } from "effect/encoding"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import type { DomainEvent } from "#domain/DomainEvent.ts"
 import { Randomness } from "#domain/Randomness.ts"
-import { RequestContext } from "#domain/RequestContext.ts"
+import { RequestContext, type ServedRequest } from "#domain/RequestContext.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { TraceLinks } from "#domain/TraceLinks.ts"
 import * as Append from "#events/Append.ts"
@@ -19,11 +20,10 @@ import { StoredEvent } from "#events/StoredEvent.ts"
 const maxBatch = 500
 const maxWaiting = 20_000
 const patience = "5 seconds"
-/** Batches that a command may stand aside in for another one of its stream. */
-const maxTurns = 20
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  const clock = yield* Clock.Clock
   const prepare = yield* makePrepare
   const exitsOf = yield* Append.make
   yield* StoreHealth.watch
@@ -44,15 +44,12 @@ const make = Effect.gen(function* () {
   const measures = { size: StoreMetrics.appendBatchSize, wait: StoreMetrics.appendWait }
   const join = yield* Batcher.make({ run: sendAll, maxBatch, maxWaiting, onFull, measures })
 
-  const joinWith = Effect.fnUntraced(function* (command: Append.Prepared["command"]) {
-    const prepared = yield* prepare(command, yield* DateTime.now)
-    const appended = yield* Effect.repeat(join(prepared), { until: (outcome) => outcome !== Append.sendAgain, times: maxTurns })
-    if (appended === Append.sendAgain) return yield* new Append.StreamMoved({ stream: command.stream, actual: -1 })
-    yield* traceLinks.note(appended.position)
-    return appended
-  })
+  const joinWith = (command: Append.PreparableCommand, served: ServedRequest) =>
+    Effect.tap(join(prepare(command, clock.currentTimeMillisUnsafe(), served)), ({ position }) => traceLinks.note(position))
 
-  const append = Effect.fn("EventStore.append")((command: Append.AppendCommand) => nothingPresumed(joinWith(command)))
+  const append = Effect.fn("EventStore.append")((command: Append.AppendCommand) =>
+    Effect.flatMap(RequestContext, (served) => nothingPresumed(joinWith(command, served)))
+  )
 
   /**
    * Appends in a transaction of its own, together with what `alongside` writes; it gets the time the events carry, which is now if it
@@ -65,7 +62,8 @@ const make = Effect.gen(function* () {
   ) =>
     Effect.gen(function* () {
       const occurredAt = happenedAt ?? (yield* DateTime.now)
-      const prepared = yield* Effect.forEach(commands, (command) => prepare(command, occurredAt))
+      const served = yield* RequestContext
+      const prepared = commands.map((command) => prepare(command, DateTime.toEpochMillis(occurredAt), served))
       return yield* StoreAccess.once(
         sql.withTransaction(
           Effect.gen(function* () {
@@ -75,59 +73,65 @@ const make = Effect.gen(function* () {
           })
         )
       )
-    }).pipe(Effect.catchTag("SchemaError", Effect.die))
+    })
 
   /** Appends unless what the command presumes has moved, or its minute is full. */
-  const appendPresuming = Effect.fn("EventStore.appendPresuming")((command: Append.PresumingCommand) => joinWith(command))
+  const appendPresuming = Effect.fn("EventStore.appendPresuming")((command: Append.PresumingCommand) =>
+    Effect.flatMap(RequestContext, (served) => joinWith(command, served))
+  )
 
-  return { append, appendPresuming, appendWith, ...(yield* makeReads) }
+  /** As `appendPresuming`, without a span of its own and with the request given: for what is done thousands of times a second. */
+  const appendRepetition: (command: Append.PresumingCommand, served: ServedRequest) => ReturnType<typeof joinWith> = joinWith
+
+  return { append, appendPresuming, appendRepetition, appendWith, ...(yield* makeReads) }
 })
 
 /** A command without presumptions cannot fail by them. */
 const nothingPresumed = <A, E, R>(appended: Effect.Effect<A, E | Append.PresumingError, R>) =>
   Effect.catchTag(appended, ["PresumptionMoved", "MinuteFull"], Effect.die)
 
-/** Fixes a command's ids, times and bytes. */
-const makePrepare = Effect.map(Randomness, (random) =>
-  Effect.fnUntraced(function* (command: Append.Prepared["command"], occurredAt: DateTime.Utc) {
-    const { correlationId, requestId, traceId } = yield* RequestContext
-    const metadata = yield* canonical({ request_id: requestId })
-    const presumed = presumptionCells(command.presumed)
-    const rows = yield* Effect.forEach(
-      command.events,
-      Effect.fnUntraced(function* (event, index) {
-        return [
-          command.stream,
-          command.expectedVersion === null ? null : BigInt(command.expectedVersion),
-          yield* random.uuidV7,
-          event.type,
-          event.schemaVersion,
-          DateTime.toDateUtc(occurredAt),
-          correlationId,
-          null,
-          traceId === null ? null : Result.getOrThrow(Hex.decode(traceId)),
-          yield* canonical(event.data),
-          metadata,
-          command.charge?.meter ?? null,
-          index === 0 ? (command.charge?.units ?? 0) : 0,
-          command.charge === null ? null : BigInt(command.charge.cap),
-          index === command.events.length - 1 ? command.latestOf : null,
-          index === command.events.length - 1 ? (command.lists?.join("\n") ?? null) : null,
-          ...presumed
-        ]
-      })
-    )
-    return { command, rows } satisfies Append.Prepared
-  })
-)
+/** Fixes a command's ids, times and bytes. Plain code: what it cannot do is a defect. */
+const makePrepare = Effect.map(Randomness, ({ uuidV7Unsafe }) => {
+  // An event that is appended again and again is one object: it is written once.
+  const texts = new WeakMap<DomainEvent, string>()
+  const textOf = (event: DomainEvent) => {
+    const text = texts.get(event) ?? canonical(event.data)
+    texts.set(event, text)
+    return text
+  }
 
-const presumptionCells = (presumed: Append.Presumption | undefined) => [
-  presumed === undefined || presumed.epoch === null ? null : BigInt(presumed.epoch),
-  presumed?.newest?.key ?? null,
-  presumed?.newest ? BigInt(presumed.newest.position) : null,
-  presumed?.minute?.bucket ?? null,
-  presumed?.minute?.limit ?? null
-]
+  return (command: Append.PreparableCommand, occurredAtMs: number, { correlationId, requestId, traceId }: ServedRequest) => {
+    const { charge, events, expectedVersion, latestOf, lists, presumed, stream } = command
+    const metadata = canonical({ request_id: requestId })
+    const occurredAt = DateTime.toDateUtc(DateTime.makeUnsafe(occurredAtMs))
+    const traceBytes = traceId === null ? null : Result.getOrThrow(Hex.decode(traceId))
+    const last = events.length - 1
+    const rows = events.map((event, index) => [
+      stream,
+      expectedVersion === null ? null : BigInt(expectedVersion),
+      uuidV7Unsafe(),
+      event.type,
+      event.schemaVersion,
+      occurredAt,
+      correlationId,
+      null,
+      traceBytes,
+      textOf(event),
+      metadata,
+      charge?.meter ?? null,
+      index === 0 ? (charge?.units ?? 0) : 0,
+      charge === null ? null : BigInt(charge.cap),
+      index === last ? latestOf : null,
+      index === last ? (lists?.join("\n") ?? null) : null,
+      presumed === undefined || presumed.epoch === null ? null : BigInt(presumed.epoch),
+      presumed?.newest?.key ?? null,
+      presumed?.newest ? BigInt(presumed.newest.position) : null,
+      presumed?.minute?.bucket ?? null,
+      presumed?.minute?.limit ?? null
+    ])
+    return { command, rows } satisfies Append.Prepared
+  }
+})
 
 const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
   const findEvents = SqlSchema.findAll({
@@ -159,8 +163,7 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
 })
 
 /** Event data is made of our own schemas: what has no canonical form is a defect of ours. */
-const canonical = (value: Schema.Json) =>
-  Effect.fromResult(CanonicalJson.encode(value)).pipe(Effect.catchTag("NotCanonicalJson", Effect.die))
+const canonical = (value: Schema.Json) => Result.getOrThrow(CanonicalJson.encode(value))
 
 export class EventStore extends Context.Service<EventStore, Effect.Success<typeof make>>()("vatproof/events/EventStore") {
   static readonly layer = Layer.effect(EventStore, make)

@@ -1,11 +1,12 @@
 /** Metering on the log: the append that stores an event also charges for it, so neither exists without the other. */
-import { Effect, Layer, Schema } from "effect"
+import { Array as Arr, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import type { KeyCaller } from "#domain/Caller.ts"
+import type { Caller, KeyCaller } from "#domain/Caller.ts"
 import { InvalidApiKey } from "#domain/Identity.ts"
 import { type Charge, Metering, Outdated, planOf, QuotaExceeded, StreamTaken } from "#domain/Metering.ts"
-import { minuteBucket, rateWindow, tooManyInMinute } from "#domain/RateLimits.ts"
-import { type Appended, logId, type Presumption } from "#events/Append.ts"
+import { minuteBucket, type RateLimitExceeded, rateWindow, tooManyInMinute } from "#domain/RateLimits.ts"
+import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
+import { type Appended, logId, type MeterFull, type Presumption, type PresumingError } from "#events/Append.ts"
 import { EventStore } from "#events/EventStore.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
 
@@ -31,12 +32,11 @@ const make = Effect.gen(function* () {
         presumed
       })
       .pipe(
-        Effect.catchTag("MeterFull", ({ used }) => Effect.fail(new QuotaExceeded({ plan: planOf(caller), used, limit: cap }))),
-        Effect.catchTag("MinuteFull", ({ endsInMs, taken, used }) =>
-          Effect.fail(tooManyInMinute(rateWindow(caller.perMinute, taken, endsInMs), used))
-        )
+        Effect.catchTag("MeterFull", (full) => Effect.fail(quotaExceeded(caller, full))),
+        // No minute is counted here.
+        Effect.catchTag("MinuteFull", Effect.die)
       )
-    return { appended, recorded: recordedOf(appended, cap) }
+    return recordedOf(appended, cap)
   })
 
   /** Whoever was identified a while ago may have been revoked since: then nothing is stored. */
@@ -54,28 +54,55 @@ const make = Effect.gen(function* () {
   })
 
   const record = (charge: Charge) =>
-    storeFor(charge).pipe(
-      Effect.map(({ recorded }) => recorded),
-      // No minute is counted here, and what is presumed was checked.
-      Effect.catchTag(["RateLimitExceeded", "PresumptionMoved"], Effect.die)
-    )
+    // What is presumed was checked.
+    storeFor(charge).pipe(Effect.catchTag("PresumptionMoved", Effect.die))
 
   return Metering.of({
     // In the caller's own stream any version will do, so none can be wrong.
     record: (charge) => record(charge).pipe(Effect.catchTag("StreamMoved", Effect.die)),
     recordFirst: (charge) =>
       record(charge).pipe(Effect.catchTag("StreamMoved", ({ stream }) => Effect.fail(new StreamTaken({ stream })))),
-    recordRepeated: Effect.fnUntraced(function* (charge) {
-      const { caller, newest } = charge
-      const minute = { bucket: minuteBucket(caller), limit: caller.perMinute }
-      const { appended, recorded } = yield* store(charge, { epoch: caller.epoch, newest, minute }).pipe(
-        Effect.catchTag("PresumptionMoved", () => Effect.fail(new Outdated({}))),
-        Effect.catchTag("StreamMoved", Effect.die)
-      )
-      return { ...recorded, window: rateWindow(caller.perMinute, appended.minute?.taken ?? 0, appended.minute?.endsInMs ?? 0) }
-    })
+    recordRepeated: ({ caller, event, newest }, served) => {
+      const { epoch, meter, perMinute, stream, usage } = caller
+      const command = {
+        stream,
+        expectedVersion: null,
+        events: Arr.of(event),
+        charge: { meter, units: 1, cap: usage.limit },
+        latestOf: null,
+        presumed: { epoch, newest, minute: { bucket: minuteBucket(caller), limit: perMinute } }
+      }
+      return Effect.matchEffect(events.appendRepetition(command, served), {
+        onSuccess: (appended) => {
+          const window = rateWindow(perMinute, appended.minute?.taken ?? 0, appended.minute?.endsInMs ?? 0)
+          return Effect.succeed({ ...recordedOf(appended, usage.limit), window })
+        },
+        onFailure: (failure) => repetitionRefused(caller, failure)
+      })
+    }
   })
 })
+
+const quotaExceeded = (caller: Caller, { used }: MeterFull) =>
+  new QuotaExceeded({ plan: planOf(caller), used, limit: caller.usage.limit })
+
+const repetitionRefused = (
+  caller: KeyCaller,
+  failure: PresumingError
+): Effect.Effect<never, Outdated | RateLimitExceeded | QuotaExceeded | StoreUnavailable> => {
+  switch (failure._tag) {
+    case "PresumptionMoved":
+      return Effect.fail(new Outdated({}))
+    case "MeterFull":
+      return Effect.fail(quotaExceeded(caller, failure))
+    case "MinuteFull":
+      return Effect.fail(tooManyInMinute(rateWindow(caller.perMinute, failure.taken, failure.endsInMs), failure.used))
+    case "StreamMoved":
+      return Effect.die(failure)
+    case "StoreUnavailable":
+      return Effect.fail(failure)
+  }
+}
 
 const nothingPresumed: Presumption = { epoch: null, newest: null, minute: null }
 

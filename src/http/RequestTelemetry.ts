@@ -3,9 +3,9 @@
  * metrics, and a log line if it was remarkable. Names and units by OpenTelemetry's conventions for HTTP servers
  * (https://opentelemetry.io/docs/specs/semconv/http/, read 2026-11).
  */
-import { Clock, Effect, Exit, type Metric, MutableRef, Option, Tracer } from "effect"
+import { Clock, Context, Effect, Exit, type Metric, MutableRef, Option, type Tracer } from "effect"
 import { type HttpServerRequest, type HttpServerResponse, HttpTraceContext } from "effect/http"
-import { RequestContext, type ServedRequest } from "#domain/RequestContext.ts"
+import type { ServedRequest } from "#domain/RequestContext.ts"
 import { TrustedProxies } from "#http/ClientAddress.ts"
 import * as HttpMetrics from "#http/HttpMetrics.ts"
 import * as RequestLog from "#http/RequestLog.ts"
@@ -14,52 +14,65 @@ import { templateOf } from "#http/Routes.ts"
 
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
 
-/** Gives a function that serves a request and watches it; `serve` runs with the request's context, which has the id of its trace. */
+/** A request that is being watched. `end` has to be run once, whatever became of it. */
+export interface WatchedRequest {
+  readonly served: ServedRequest
+  readonly span: Tracer.Span
+  readonly end: (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>, scope: CollectedHeaders) => Effect.Effect<void>
+}
+
+/** Gives a function that begins to watch a request. It is plain code, because every request pays for it. */
 export const make = Effect.gen(function* () {
   const clock = yield* Clock.Clock
+  const tracer = yield* Effect.tracer
   const context = yield* Effect.context<never>()
   const log = yield* RequestLog.make
   const proxies = yield* TrustedProxies
   const durations = makeDurations()
 
-  return <E, R>(
-    request: HttpServerRequest.HttpServerRequest,
-    ids: Omit<ServedRequest, "traceId">,
-    scope: CollectedHeaders,
-    serve: (served: ServedRequest) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
-  ): Effect.Effect<HttpServerResponse.HttpServerResponse, E, Exclude<R, Tracer.ParentSpan>> => {
-    const route = templateOf(request.url.split("?", 1)[0] ?? "/")
+  return (request: HttpServerRequest.HttpServerRequest, ids: Omit<ServedRequest, "traceId">): WatchedRequest => {
+    const route = templateOf(pathOf(request.url))
     const method = knownMethods.has(request.method) ? request.method : "_OTHER"
     const scheme = schemeOf(request, proxies.count)
     // A caller's trace goes on here; without one a trace begins.
-    const parent = Option.getOrUndefined(HttpTraceContext.w3c(request.headers))
+    const parent = request.headers["traceparent"] === undefined ? Option.none() : HttpTraceContext.w3c(request.headers)
     const active = HttpMetrics.activeRequests({ "http.request.method": method, "url.scheme": scheme })
+    const span = tracer.span({
+      name: route === null ? method : `${method} ${route}`,
+      kind: "server",
+      parent,
+      root: Option.isNone(parent),
+      annotations: Context.empty(),
+      links: [],
+      startTime: clock.currentTimeNanosUnsafe(),
+      sampled: true
+    })
+    const started = clock.monotonicTimeNanosUnsafe()
+    active.updateUnsafe(1, context)
 
-    return Effect.useSpan(
-      route === null ? method : `${method} ${route}`,
-      { kind: "server", ...(parent === undefined ? { root: true } : { parent }) },
-      (span) => {
-        const started = clock.monotonicTimeNanosUnsafe()
-        active.updateUnsafe(1, context)
-        span.attribute("http.request.method", method)
-        span.attribute("url.scheme", scheme)
-        const served = { ...ids, traceId: span.traceId }
-        return Effect.onExit(serve(served), (exit) => {
-          const durationMs = Number(clock.monotonicTimeNanosUnsafe() - started) / 1e6
-          const status = Exit.isSuccess(exit) ? exit.value.status : null
-          active.updateUnsafe(-1, context)
-          durations(method, route, status, scheme).updateUnsafe(durationMs / 1000, context)
-          // At the end, because the router writes the route in its own way.
-          if (route !== null) span.attribute("http.route", route)
-          if (status !== null) span.attribute("http.response.status_code", status)
-          if (status === null || status >= 500) span.attribute("error.type", errorTypeOf(status))
-          const line = { method, route, status, durationMs, refusal: MutableRef.get(scope.refusal) }
-          return log(line, clock.currentTimeMillisUnsafe()) ?? Effect.void
-        }).pipe(Effect.provideService(RequestContext, served), Effect.provideService(Tracer.ParentSpan, span))
-      }
-    )
+    const end: WatchedRequest["end"] = (exit, scope) => {
+      const durationMs = Number(clock.monotonicTimeNanosUnsafe() - started) / 1e6
+      const status = Exit.isSuccess(exit) ? exit.value.status : null
+      active.updateUnsafe(-1, context)
+      durations(method, route, status, scheme).updateUnsafe(durationMs / 1000, context)
+      span.attribute("http.request.method", method)
+      span.attribute("url.scheme", scheme)
+      // At the end, because the router writes the route in its own way.
+      if (route !== null) span.attribute("http.route", route)
+      if (status !== null) span.attribute("http.response.status_code", status)
+      if (status === null || status >= 500) span.attribute("error.type", errorTypeOf(status))
+      span.end(clock.currentTimeNanosUnsafe(), exit)
+      const line = { method, route, status, durationMs, refusal: MutableRef.get(scope.refusal) }
+      return log(line, clock.currentTimeMillisUnsafe()) ?? Effect.void
+    }
+    return { served: { ...ids, traceId: span.traceId }, span, end }
   }
 })
+
+const pathOf = (url: string) => {
+  const query = url.indexOf("?")
+  return query === -1 ? url : url.slice(0, query)
+}
 
 /** A client that leaves before its answer gets none. */
 const errorTypeOf = (status: number | null) => (status === null ? "client_left" : String(status))

@@ -1,6 +1,6 @@
 /** The log against a model of it that fits on a page. */
 import { assert, layer } from "@effect/vitest"
-import { Arbitrary, Context, Effect, Exit, Layer, Option, Queue, Schema } from "effect"
+import { Arbitrary, Context, Effect, Exit, Layer, Queue, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Randomness } from "#domain/Randomness.ts"
@@ -18,11 +18,11 @@ const scripted = Layer.effect(
   Effect.gen(function* () {
     const ids = yield* Ids
     const random = yield* SecureRandom.SecureRandom
-    const next = Effect.flatMap(
-      Queue.poll(ids),
-      Option.match({ onNone: () => random.uuidV7(), onSome: (id) => Effect.succeed(id) })
-    )
-    return { bytes: (count: number) => random.randomBytes(count), uuidV7: next }
+    const next = () => {
+      const lined = Queue.takeUnsafe(ids)
+      return lined !== undefined && Exit.isSuccess(lined) ? lined.value : SecureRandom.uuidV7Unsafe()
+    }
+    return { bytes: (count: number) => random.randomBytes(count), uuidV7: Effect.sync(next), uuidV7Unsafe: next }
   })
 ).pipe(Layer.provide(SecureRandom.layerWebCrypto))
 

@@ -1,0 +1,42 @@
+/** The headers that every response has (INTERFACE 2.5, DECISIONS 7, 14). */
+import { Effect, MutableRef } from "effect"
+import type { HttpServerResponse } from "effect/http"
+import type { ServedRequest } from "#domain/RequestContext.ts"
+import { nearLimit } from "#domain/Usage.ts"
+import { UpgradeUrl } from "#http/Errors.ts"
+import type { CollectedHeaders } from "#http/RequestScope.ts"
+
+/** The page of the docs carries all it needs. What its script would like to fetch from elsewhere (fonts, telemetry) stays unfetched. */
+const pagePolicy =
+  "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src 'self' data: blob:; font-src data:; " +
+  "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+export const isPage = ({ headers }: HttpServerResponse.HttpServerResponse) =>
+  headers["content-type"]?.startsWith("text/html") === true
+
+/** Gives a function from a response and what its request collected to the headers that it needs besides its own. */
+export const make = Effect.map(
+  UpgradeUrl,
+  (upgradeUrl) =>
+    (response: HttpServerResponse.HttpServerResponse, { requestId, traceId }: ServedRequest, scope: CollectedHeaders) => {
+      const usage = MutableRef.get(scope.usage)
+      const window = MutableRef.get(scope.window)
+      const headers: Record<string, string> = { "x-request-id": requestId, "x-content-type-options": "nosniff" }
+      if (traceId !== null) headers["x-trace-id"] = traceId
+      // An answer is true for its moment: nobody but us may keep it, unless its endpoint says otherwise.
+      if (response.headers["cache-control"] === undefined) headers["cache-control"] = "no-store"
+      if (isPage(response) && response.headers["content-security-policy"] === undefined) {
+        headers["content-security-policy"] = pagePolicy
+      }
+      if (usage !== null) {
+        headers["x-service-usage"] = `${usage.used}/${usage.limit}`
+        if (nearLimit(usage)) headers["x-service-upgrade"] = upgradeUrl
+      }
+      if (window !== null) {
+        // draft-ietf-httpapi-ratelimit-headers-10, read 2026-11.
+        headers["ratelimit-policy"] = `"minute";q=${window.limit};w=60`
+        headers["ratelimit"] = `"minute";r=${Math.max(0, window.remaining)};t=${window.resetSeconds}`
+      }
+      return headers
+    }
+)
