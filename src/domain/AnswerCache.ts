@@ -27,18 +27,30 @@ export interface Freshness {
 }
 
 export const isFresh = (answer: Answer, freshness: Freshness, now: DateTime.Utc): boolean =>
-  isYounger(answer, answer.valid ? freshness.valid : freshness.invalid, now)
+  isWithin(spanOf(answer, maxAgeOf(answer, freshness)), DateTime.toEpochMillis(now))
 
 /** Old, but still better than nothing while every source is down. */
 export const isServableStale = (answer: Answer, freshness: Freshness, now: DateTime.Utc): boolean =>
-  isYounger(answer, freshness.stale, now)
+  isWithin(spanOf(answer, freshness.stale), DateTime.toEpochMillis(now))
+
+/** When an answer is fresh: from the first to before the second, in milliseconds since 1970. */
+export interface Span {
+  readonly from: number
+  readonly until: number
+}
+
+export const freshSpan = (answer: Answer, freshness: Freshness): Span => spanOf(answer, maxAgeOf(answer, freshness))
+
+export const isWithin = ({ from, until }: Span, nowMs: number): boolean => nowMs >= from && nowMs < until
+
+const maxAgeOf = (answer: Answer, freshness: Freshness) => (answer.valid ? freshness.valid : freshness.invalid)
 
 /** A source's clock may be this far ahead of ours; an answer from further ahead has no known age. */
 const clockTolerance = Duration.minutes(10)
 
-const isYounger = (answer: Answer, maxAge: Duration.Duration, now: DateTime.Utc) => {
-  const ageMs = DateTime.toEpochMillis(now) - DateTime.toEpochMillis(answer.answered_at)
-  return ageMs < Duration.toMillis(maxAge) && ageMs >= -Duration.toMillis(clockTolerance)
+const spanOf = (answer: Answer, maxAge: Duration.Duration): Span => {
+  const answeredAt = DateTime.toEpochMillis(answer.answered_at)
+  return { from: answeredAt - Duration.toMillis(clockTolerance), until: answeredAt + Duration.toMillis(maxAge) }
 }
 
 /** The key under which the log points to the newest answer about a VAT ID. */

@@ -4,7 +4,7 @@
  * and the request goes the long way (`ValidateVatId`), which asks for everything.
  */
 import { Clock, Context, DateTime, Effect, Layer, Result } from "effect"
-import { type Freshness, isFresh, latestKey, type StoredAnswer } from "#domain/AnswerCache.ts"
+import { type Freshness, freshSpan, isWithin, latestKey, type Span, type StoredAnswer } from "#domain/AnswerCache.ts"
 import { isWellFormed } from "#domain/ApiKey.ts"
 import type { KeyCaller } from "#domain/Caller.ts"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
@@ -26,17 +26,26 @@ const maxAnswers = 20_000
 
 type Refusal = QuotaExceeded | RateLimitExceeded | StoreUnavailable
 
-/** An answer, and the event that each repetition of it is: always the same one. */
+/** A caller, until when that is true, and what its last repetition found on its meter. */
+interface RememberedCaller {
+  readonly keyHash: string
+  readonly caller: KeyCaller
+  readonly until: number
+  used: number
+}
+
+/** An answer, when it is fresh, and the event that each repetition of it is: always the same one. */
 interface RememberedAnswer {
   readonly vatId: VatId
   readonly stored: StoredAnswer
+  readonly fresh: Span
+  readonly newest: { readonly key: string; readonly position: number }
   readonly event: DomainEvent
 }
 
 /** A caller and an answer, both good as far as this process knows: all that is left is to record it. */
 export interface Remembered {
-  readonly keyHash: string
-  readonly caller: KeyCaller
+  readonly caller: RememberedCaller
   readonly answer: RememberedAnswer
 }
 
@@ -52,7 +61,7 @@ const make = Effect.fnUntraced(function* (freshness: Freshness) {
   const metering = yield* Metering
   const clock = yield* Clock.Clock
   const noteRepeated = yield* ValidationMetrics.makeRepeated
-  const callers = makeMemory<KeyCaller>(maxCallers)
+  const callers = makeMemory<RememberedCaller>(maxCallers)
   const answers = makeMemory<RememberedAnswer>(maxAnswers)
 
   /** Most callers write a VAT ID as it is remembered. */
@@ -67,19 +76,18 @@ const make = Effect.fnUntraced(function* (freshness: Freshness) {
   const recall = (key: string, input: string): Remembered | undefined => {
     const answer = recallAnswer(input)
     if (answer === undefined || !isWellFormed(key)) return undefined
-    const keyHash = hashing.sha256(key)
-    const caller = callers.recall(keyHash)
-    if (caller === undefined || caller.usage.used >= caller.usage.limit) return undefined
-    const now = DateTime.makeUnsafe(clock.currentTimeMillisUnsafe())
-    const isGood = DateTime.isLessThan(now, caller.period.end) && isFresh(answer.stored.answer, freshness, now)
-    return isGood ? { keyHash, caller, answer } : undefined
+    const caller = callers.recall(hashing.sha256(key))
+    if (caller === undefined || caller.used >= caller.caller.usage.limit) return undefined
+    const now = clock.currentTimeMillisUnsafe()
+    return now < caller.until && isWithin(answer.fresh, now) ? { caller, answer } : undefined
   }
 
   /** Undefined if what was remembered is no longer so: nothing was recorded, and the request has to go the long way. */
-  const record = ({ answer, caller, keyHash }: Remembered, served: ServedRequest): Effect.Effect<Repetition | undefined> =>
-    Effect.match(metering.recordRepeated({ caller, event: answer.event, newest: newestOf(answer) }, served), {
+  const record = ({ answer, caller: remembered }: Remembered, served: ServedRequest): Effect.Effect<Repetition | undefined> => {
+    const { caller, keyHash } = remembered
+    return Effect.match(metering.recordRepeated({ caller, event: answer.event, newest: answer.newest }, served), {
       onSuccess: ({ usage, window }) => {
-        callers.remember(keyHash, { ...caller, usage })
+        remembered.used = usage.used
         noteRepeated.answered(answer.stored.answer)
         return { outcome: Result.succeed(answer), usage, window }
       },
@@ -90,25 +98,29 @@ const make = Effect.fnUntraced(function* (freshness: Freshness) {
           return undefined
         }
         noteRepeated.refused(failure)
-        return refusalOf(caller, failure)
+        return refusalOf(remembered, failure)
       }
     })
+  }
 
   return {
     recall,
     record,
     /** Remembers a caller as identified just now. */
-    rememberCaller: (key: string, caller: KeyCaller) => callers.remember(hashing.sha256(key), caller),
+    rememberCaller: (key: string, caller: KeyCaller) => {
+      const keyHash = hashing.sha256(key)
+      const until = DateTime.toEpochMillis(caller.period.end)
+      callers.remember(keyHash, { keyHash, caller, until, used: caller.usage.used })
+    },
     /** Remembers the answer that a validation gave, unless it was a stale one. */
     rememberAnswer: ({ answer, position, served, vatId }: Validation) => {
       if (served === "stale" || answers.recall(vatId.value)?.stored.position === position) return
       const stored = { answer: { ...answer, consultation_number: null }, position }
-      answers.remember(vatId.value, { vatId, stored, event: eventOf(vatId, stored) })
+      const newest = { key: latestKey(vatId), position }
+      answers.remember(vatId.value, { vatId, stored, fresh: freshSpan(answer, freshness), newest, event: eventOf(vatId, stored) })
     }
   }
 })
-
-const newestOf = ({ stored, vatId }: RememberedAnswer) => ({ key: latestKey(vatId), position: stored.position })
 
 const eventOf = (vatId: VatId, { answer, position }: StoredAnswer) =>
   VatIdVerified.make({
@@ -124,10 +136,10 @@ const eventOf = (vatId: VatId, { answer, position }: StoredAnswer) =>
     attempts: []
   })
 
-const refusalOf = (caller: KeyCaller, refusal: Refusal): Repetition => {
+const refusalOf = ({ caller, used: usedBefore }: RememberedCaller, refusal: Refusal): Repetition => {
   const used = refusal._tag === "StoreUnavailable" ? undefined : refusal.used
   const window = refusal._tag === "RateLimitExceeded" ? (refusal.window ?? null) : null
-  return { outcome: Result.fail(refusal), usage: { ...caller.usage, used: used ?? caller.usage.used }, window }
+  return { outcome: Result.fail(refusal), usage: { ...caller.usage, used: used ?? usedBefore }, window }
 }
 
 export class RepeatAnswer extends Context.Service<RepeatAnswer, Effect.Success<ReturnType<typeof make>>>()(

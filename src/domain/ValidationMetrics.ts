@@ -51,15 +51,25 @@ export const counted = <A extends Counted, E, R>(validation: Effect.Effect<A, E,
   })
 
 /** As `counted`, for what is repeated from memory; plain code, because it runs for most requests. */
-export const makeRepeated = Effect.map(Effect.context<never>(), (context) => ({
-  answered: ({ source, valid }: Counted["answer"]) => {
-    cacheLookUps({ "vatproof.cache.outcome": "hit" }).updateUnsafe(1, context)
-    verdicts({ "vatproof.verdict": valid ? "valid" : "invalid", "vatproof.source": source }).updateUnsafe(1, context)
-  },
-  refused: (failure: unknown) => {
-    if (isQuotaRefusal(failure)) quotaRefusals({ "vatproof.plan": String(failure.plan) }).updateUnsafe(1, context)
+export const makeRepeated = Effect.map(Effect.context<never>(), (context) => {
+  const hits = cacheLookUps({ "vatproof.cache.outcome": "hit" })
+  const verdictsOf = (source: string) => ({
+    valid: verdicts({ "vatproof.verdict": "valid", "vatproof.source": source }),
+    invalid: verdicts({ "vatproof.verdict": "invalid", "vatproof.source": source })
+  })
+  const bySource = new Map<string, ReturnType<typeof verdictsOf>>()
+  return {
+    answered: ({ source, valid }: Counted["answer"]) => {
+      const series = bySource.get(source) ?? verdictsOf(source)
+      bySource.set(source, series)
+      hits.updateUnsafe(1, context)
+      series[valid ? "valid" : "invalid"].updateUnsafe(1, context)
+    },
+    refused: (failure: unknown) => {
+      if (isQuotaRefusal(failure)) quotaRefusals({ "vatproof.plan": String(failure.plan) }).updateUnsafe(1, context)
+    }
   }
-}))
+})
 
 const isQuotaRefusal = (failure: unknown): failure is { readonly plan: unknown } =>
   Predicate.isTagged(failure, "QuotaExceeded") && Predicate.hasProperty(failure, "plan")

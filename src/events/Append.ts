@@ -4,7 +4,7 @@ import type { Array as Arr } from "effect"
 import { SqlClient } from "effect/sql"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
-import { elementType, sqlColumns } from "#events/SqlArray.ts"
+import { elementType, sqlArray, sqlColumns } from "#events/SqlArray.ts"
 
 /** The only log so far. */
 export const logId = 0
@@ -75,10 +75,9 @@ export interface Prepared {
   readonly rows: ReadonlyArray<ReadonlyArray<unknown>>
 }
 
-/** The parameters of vatproof.append after the log: the number of the command, then the cells of a prepared row. */
+/** The parameters of vatproof.append after the log and the number of the command: the cells of a prepared row. */
 const { bytea, int2, int4, int8, text, timestamptz, uuid } = elementType
-const columnTypes = [
-  int4,
+const cellTypes = [
   text,
   int8,
   uuid,
@@ -101,7 +100,7 @@ const columnTypes = [
   text,
   int4
 ]
-const parameters = columnTypes.map((_, index) => `$${index + 2}`).join(", ")
+const parameters = ["commands", ...cellTypes].map((_, index) => `$${index + 2}`).join(", ")
 const statement = `SELECT cmd, outcome, first_position, version, used, taken, ends_in_ms FROM vatproof.append($1::smallint, ${parameters})`
 
 /** A row of its result. It is not decoded by a schema: that would cost more than the call, and the function is our own. */
@@ -118,8 +117,10 @@ interface Verdict {
 /** One round trip. An exit for each command, in their order. */
 export const make = Effect.map(SqlClient.SqlClient, (sql) =>
   Effect.fnUntraced(function* (batch: ReadonlyArray<Prepared>) {
-    const rows = batch.flatMap((prepared, index) => prepared.rows.map((row) => [index, ...row]))
-    const verdicts = yield* sql.unsafe<Verdict>(statement, [logId, ...sqlColumns(rows, columnTypes)])
+    const rows = batch.flatMap((prepared) => prepared.rows)
+    const commands = batch.flatMap((prepared, index) => prepared.rows.map(() => index))
+    const columns = [sqlArray(commands, elementType.int4), ...sqlColumns(rows, cellTypes)]
+    const verdicts = yield* sql.unsafe<Verdict>(statement, [logId, ...columns])
     const byCommand = new Map(verdicts.map((verdict) => [verdict.cmd, verdict]))
     return batch.map(({ command }, index) => exitOf(command, byCommand.get(index)))
   })

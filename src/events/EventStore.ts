@@ -44,8 +44,12 @@ const make = Effect.gen(function* () {
   const measures = { size: StoreMetrics.appendBatchSize, wait: StoreMetrics.appendWait }
   const join = yield* Batcher.make({ run: sendAll, maxBatch, maxWaiting, onFull, measures })
 
+  /** Only a trace that is kept can be linked to later. */
   const joinWith = (command: Append.PreparableCommand, served: ServedRequest) =>
-    Effect.tap(join(prepare(command, clock.currentTimeMillisUnsafe(), served)), ({ position }) => traceLinks.note(position))
+    Effect.withFiber<Append.Appended, Append.PresumingError>((fiber) => {
+      const appended = join(prepare(command, clock.currentTimeMillisUnsafe(), served))
+      return fiber.cache.span?.sampled === true ? Effect.tap(appended, ({ position }) => traceLinks.note(position)) : appended
+    })
 
   const append = Effect.fn("EventStore.append")((command: Append.AppendCommand) =>
     Effect.flatMap(RequestContext, (served) => nothingPresumed(joinWith(command, served)))

@@ -22,7 +22,7 @@ interface StoredAnswerAbout {
 
 type App<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 
-/** Gives a function that answers a request from memory, or by `app`. */
+/** Gives a function that answers a request from memory, or by what `app` gives. */
 export const make = Effect.gen(function* () {
   const repetitions = yield* RepeatAnswer
   const clock = yield* Clock.Clock
@@ -45,19 +45,23 @@ export const make = Effect.gen(function* () {
     request: HttpServerRequest.HttpServerRequest,
     { served, span }: WatchedRequest,
     scope: CollectedHeaders,
-    app: App<E, R>
+    app: () => App<E, R>
   ): App<E, R> => {
     const key = request.headers["x-api-key"]
     const input = request.method === "GET" && key !== undefined ? plainPath.exec(request.url)?.[1] : undefined
     const remembered = key === undefined || input === undefined ? undefined : repetitions.recall(key, input)
-    if (remembered === undefined) return app
+    if (remembered === undefined) return app()
     const repeated = repetitions.record(remembered, served)
     // Spans within the request cost more than they tell, where nobody will see them.
     const traced = span.sampled
-      ? Effect.provideService(Effect.withSpan(repeated, "RepeatAnswer.record"), Tracer.ParentSpan, span)
+      ? Effect.provideService(
+          Effect.withSpan(repeated, "RepeatAnswer.record", { captureStackTrace: false }),
+          Tracer.ParentSpan,
+          span
+        )
       : repeated
     return Effect.flatMap(traced, (repetition) => {
-      if (repetition === undefined) return app
+      if (repetition === undefined) return app()
       MutableRef.set(scope.usage, repetition.usage)
       MutableRef.set(scope.window, repetition.window)
       return Result.match(repetition.outcome, {

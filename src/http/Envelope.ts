@@ -34,7 +34,7 @@ const make = Effect.gen(function* () {
       const complete = (response: HttpServerResponse.HttpServerResponse) =>
         HttpServerResponse.setHeaders(response, headersOf(response, watched.served, scope))
 
-      return fromMemory(request, watched, scope, within(watched, scope, app)).pipe(
+      return fromMemory(request, watched, scope, () => within(watched, scope, app)).pipe(
         Effect.catchCause((cause) =>
           Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : within(watched, scope, responseOf(cause))
         ),
@@ -43,7 +43,10 @@ const make = Effect.gen(function* () {
             ? Effect.map(within(watched, scope, problemFor(response.status, request)), complete)
             : Effect.succeed(complete(response))
         ),
-        Effect.onExit((exit) => watched.end(exit, scope))
+        Effect.onExit((exit) => {
+          const line = watched.end(exit, scope)
+          return line === undefined ? Effect.void : within(watched, scope, line)
+        })
       )
     })
 })

@@ -3,7 +3,7 @@
  * metrics, and a log line if it was remarkable. Names and units by OpenTelemetry's conventions for HTTP servers
  * (https://opentelemetry.io/docs/specs/semconv/http/, read 2026-11).
  */
-import { Clock, Context, Effect, Exit, type Metric, MutableRef, Option, type Tracer } from "effect"
+import { Clock, Context, Effect, Exit, MutableRef, Option, type Tracer } from "effect"
 import { type HttpServerRequest, type HttpServerResponse, HttpTraceContext } from "effect/http"
 import type { ServedRequest } from "#domain/RequestContext.ts"
 import { TrustedProxies } from "#http/ClientAddress.ts"
@@ -14,11 +14,11 @@ import { templateOf } from "#http/Routes.ts"
 
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
 
-/** A request that is being watched. `end` has to be run once, whatever became of it. */
+/** A request that is being watched. `end` has to be called once, whatever became of it; it gives a log line to write, if there is one. */
 export interface WatchedRequest {
   readonly served: ServedRequest
   readonly span: Tracer.Span
-  readonly end: (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>, scope: CollectedHeaders) => Effect.Effect<void>
+  readonly end: (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>, scope: CollectedHeaders) => Effect.Effect<void> | undefined
 }
 
 /** Gives a function that begins to watch a request. It is plain code, because every request pays for it. */
@@ -28,7 +28,8 @@ export const make = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
   const log = yield* RequestLog.make
   const proxies = yield* TrustedProxies
-  const durations = makeDurations()
+  const actives = makeSeries(activeOf)
+  const durations = makeSeries(durationOf)
 
   return (request: HttpServerRequest.HttpServerRequest, ids: Omit<ServedRequest, "traceId">): WatchedRequest => {
     const route = templateOf(pathOf(request.url))
@@ -36,7 +37,7 @@ export const make = Effect.gen(function* () {
     const scheme = schemeOf(request, proxies.count)
     // A caller's trace goes on here; without one a trace begins.
     const parent = request.headers["traceparent"] === undefined ? Option.none() : HttpTraceContext.w3c(request.headers)
-    const active = HttpMetrics.activeRequests({ "http.request.method": method, "url.scheme": scheme })
+    const active = actives(method, scheme)
     const span = tracer.span({
       name: route === null ? method : `${method} ${route}`,
       kind: "server",
@@ -63,7 +64,7 @@ export const make = Effect.gen(function* () {
       if (status === null || status >= 500) span.attribute("error.type", errorTypeOf(status))
       span.end(clock.currentTimeNanosUnsafe(), exit)
       const line = { method, route, status, durationMs, refusal: MutableRef.get(scope.refusal) }
-      return log(line, clock.currentTimeMillisUnsafe()) ?? Effect.void
+      return log(line, clock.currentTimeMillisUnsafe())
     }
     return { served: { ...ids, traceId: span.traceId }, span, end }
   }
@@ -77,16 +78,19 @@ const pathOf = (url: string) => {
 /** A client that leaves before its answer gets none. */
 const errorTypeOf = (status: number | null) => (status === null ? "client_left" : String(status))
 
-/** The series of a request. There are as many as routes and statuses. */
-const makeDurations = () => {
-  const known = new Map<string, Metric.Histogram<number>>()
-  return (method: string, route: string | null, status: number | null, scheme: string) => {
-    const key = `${method} ${route} ${status} ${scheme}`
-    const series = known.get(key) ?? durationOf(method, route, status, scheme)
+/** The series that a request counts in, by what they are told apart by. There are as many as methods, routes and statuses. */
+const makeSeries = <Labels extends ReadonlyArray<string | null | number>, M>(make: (...labels: Labels) => M) => {
+  const known = new Map<string, M>()
+  return (...labels: Labels): M => {
+    const key = labels.join(" ")
+    const series = known.get(key) ?? make(...labels)
     known.set(key, series)
     return series
   }
 }
+
+const activeOf = (method: string, scheme: string) =>
+  HttpMetrics.activeRequests({ "http.request.method": method, "url.scheme": scheme })
 
 const durationOf = (method: string, route: string | null, status: number | null, scheme: string) =>
   HttpMetrics.requestDuration({
