@@ -41,6 +41,7 @@ import { interfaceVersion } from "#http/Api.ts"
 import { TrustedProxies } from "#http/ClientAddress.ts"
 import * as Envelope from "#http/Envelope.ts"
 import { UpgradeUrl } from "#http/Errors.ts"
+import { FrontDoor } from "#http/FrontDoor.ts"
 import { AccessLog } from "#http/RequestLog.ts"
 import * as Routes from "#http/Routes.ts"
 import * as AccessTokens from "#infra/AccessTokens.ts"
@@ -201,11 +202,26 @@ const maxBodySize = Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.kibi
 /** As long as a request line can be: whether a long id or VAT ID is one is for its endpoint to say, not for the router. */
 const maxParamLength = 16_384
 
-const http = Layer.unwrap(
+/** What both ways through the service know: the front door and the router. */
+const httpSettings = Layer.unwrap(
   Effect.gen(function* () {
     const config = yield* AppConfig
     const upgradeUrl = Option.getOrElse(config.upgradeUrl, () => `${publicUrlOf(config)}/docs`)
-    const { host, port, shutdownDelay, shutdownGrace: grace } = config
+    return Layer.mergeAll(
+      maxBodySize,
+      Layer.succeed(UpgradeUrl, upgradeUrl),
+      Layer.succeed(AccessLog, config.logs.access),
+      // The library's own span would carry the path and the client's address: RequestTelemetry makes ours.
+      Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),
+      Layer.succeed(TrustedProxies, { count: config.trustedProxies })
+    )
+  })
+)
+
+const http = Layer.unwrap(
+  Effect.gen(function* () {
+    const { take: takeFirst } = yield* FrontDoor
+    const { host, port, shutdownDelay, shutdownGrace: grace } = yield* AppConfig
     const listening = HttpRouter.serve(Layer.merge(Routes.layer, Envelope.layer), {
       disableLogger: true,
       disableListenLog: true,
@@ -213,19 +229,11 @@ const http = Layer.unwrap(
     })
     return Draining.layerBeforeStop(shutdownDelay).pipe(
       Layer.provide(listening),
-      Layer.provide(HttpListener.layer({ host, port, grace })),
-      Layer.provide([
-        maxBodySize,
-        ReceiptPdf.layer,
-        Layer.succeed(UpgradeUrl, upgradeUrl),
-        Layer.succeed(AccessLog, config.logs.access),
-        // The library's own span would carry the path and the client's address: Envelope makes ours.
-        Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),
-        Layer.succeed(TrustedProxies, { count: config.trustedProxies })
-      ])
+      Layer.provide(HttpListener.layer({ host, port, grace, takeFirst })),
+      Layer.provide(ReceiptPdf.layer)
     )
   })
-)
+).pipe(Layer.provide(FrontDoor.layer), Layer.provide(httpSettings))
 
 /** The log's Merkle tree, and who signs it. */
 const signedTree = Layer.unwrap(

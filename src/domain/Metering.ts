@@ -1,5 +1,5 @@
 /** Records what was done for a caller and charges it, both or neither, exactly, on any number of replicas. */
-import { Context, type Effect, Schema } from "effect"
+import { Context, type Effect, type Exit, Schema } from "effect"
 import type { Caller, KeyCaller } from "#domain/Caller.ts"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
 import type { InvalidApiKey } from "#domain/Identity.ts"
@@ -50,6 +50,13 @@ export interface Recorded {
   readonly usage: Usage
 }
 
+/** `window` is the caller's minute with it. */
+export interface RecordedRepetition extends Recorded {
+  readonly window: RateWindow
+}
+
+export type RepetitionRefusal = RateLimitExceeded | QuotaExceeded | StoreUnavailable
+
 export class Metering extends Context.Service<
   Metering,
   {
@@ -59,14 +66,15 @@ export class Metering extends Context.Service<
     readonly recordFirst: (
       charge: Charge & { readonly newStream: string }
     ) => Effect.Effect<Recorded, QuotaExceeded | InvalidApiKey | StoreUnavailable | StreamTaken>
-    /** Records a repetition for one unit, counted in the caller's minute, if caller and answer are still what they were. */
-    readonly recordRepeated: (
+    /**
+     * Records a repetition for one unit, counted in the caller's minute, if caller and answer are still what they were. Plain code, for
+     * what is done thousands of times a second: `done` is called once.
+     */
+    readonly recordRepeatedUnsafe: (
       repeated: RepeatedCharge,
-      served: ServedRequest
-    ) => Effect.Effect<
-      Recorded & { readonly window: RateWindow },
-      Outdated | RateLimitExceeded | QuotaExceeded | StoreUnavailable
-    >
+      served: ServedRequest,
+      done: (exit: Exit.Exit<RecordedRepetition, RepetitionRefusal | Outdated>) => void
+    ) => void
   }
 >()("vatproof/domain/Metering") {}
 

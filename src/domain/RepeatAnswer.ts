@@ -3,17 +3,16 @@
  * repetition also checks that both are still true. One round trip, and nothing is taken on trust: if anything moved, nothing is stored
  * and the request goes the long way (`ValidateVatId`), which asks for everything.
  */
-import { Clock, Context, DateTime, Effect, Layer, Result } from "effect"
+import { Cause, Clock, Context, DateTime, Effect, Exit, Layer, Option, Result } from "effect"
 import { type Freshness, freshSpan, isWithin, latestKey, type Span, type StoredAnswer } from "#domain/AnswerCache.ts"
 import { isWellFormed } from "#domain/ApiKey.ts"
 import type { KeyCaller } from "#domain/Caller.ts"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
 import { Hashing } from "#domain/Hashing.ts"
 import { makeMemory } from "#domain/Memory.ts"
-import { Metering, type QuotaExceeded } from "#domain/Metering.ts"
-import type { RateLimitExceeded, RateWindow } from "#domain/RateLimits.ts"
+import { Metering, type Outdated, type RecordedRepetition, type RepetitionRefusal } from "#domain/Metering.ts"
+import type { RateWindow } from "#domain/RateLimits.ts"
 import type { ServedRequest } from "#domain/RequestContext.ts"
-import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import type { Usage } from "#domain/Usage.ts"
 import type { Validation } from "#domain/ValidateVatId.ts"
 import * as ValidationMetrics from "#domain/ValidationMetrics.ts"
@@ -23,8 +22,6 @@ import { VatIdVerified } from "#domain/Verification.ts"
 /** How much is remembered: some 300 bytes a caller and a few kilobytes an answer. */
 const maxCallers = 50_000
 const maxAnswers = 20_000
-
-type Refusal = QuotaExceeded | RateLimitExceeded | StoreUnavailable
 
 /** A caller, until when that is true, and what its last repetition found on its meter. */
 interface RememberedCaller {
@@ -49,12 +46,15 @@ export interface Remembered {
   readonly answer: RememberedAnswer
 }
 
-/** A repetition that was recorded, or refused by the append itself. `window` is the caller's minute with it, where it was counted. */
-export interface Repetition {
-  readonly outcome: Result.Result<{ readonly vatId: VatId; readonly stored: StoredAnswer }, Refusal>
-  readonly usage: Usage
-  readonly window: RateWindow | null
-}
+/**
+ * What came of a repetition. `window` is the caller's minute with it, where it was counted. An outdated one was not recorded: the request
+ * has to go the long way.
+ */
+export type Repetition =
+  | { readonly _tag: "Recorded"; readonly position: number; readonly usage: Usage; readonly window: RateWindow }
+  | { readonly _tag: "Refused"; readonly refusal: RepetitionRefusal; readonly usage: Usage; readonly window: RateWindow | null }
+  | { readonly _tag: "Outdated" }
+  | { readonly _tag: "Broken"; readonly cause: Cause.Cause<unknown> }
 
 const make = Effect.fnUntraced(function* (freshness: Freshness) {
   const hashing = yield* Hashing
@@ -82,29 +82,37 @@ const make = Effect.fnUntraced(function* (freshness: Freshness) {
     return now < caller.until && isWithin(answer.fresh, now) ? { caller, answer } : undefined
   }
 
-  /** Undefined if what was remembered is no longer so: nothing was recorded, and the request has to go the long way. */
-  const record = ({ answer, caller: remembered }: Remembered, served: ServedRequest): Effect.Effect<Repetition | undefined> => {
-    const { caller, keyHash } = remembered
-    return Effect.match(metering.recordRepeated({ caller, event: answer.event, newest: answer.newest }, served), {
-      onSuccess: ({ usage, window }) => {
-        remembered.used = usage.used
-        noteRepeated.answered(answer.stored.answer)
-        return { outcome: Result.succeed(answer), usage, window }
-      },
-      onFailure: (failure) => {
-        if (failure._tag === "Outdated") {
-          callers.forget(keyHash)
-          answers.forget(answer.vatId.value)
-          return undefined
-        }
-        noteRepeated.refused(failure)
-        return refusalOf(remembered, failure)
-      }
-    })
+  const outcomeOf = (
+    { answer, caller: remembered }: Remembered,
+    exit: Exit.Exit<RecordedRepetition, RepetitionRefusal | Outdated>
+  ): Repetition => {
+    if (Exit.isSuccess(exit)) {
+      const { position, usage, window } = exit.value
+      remembered.used = usage.used
+      noteRepeated.answered(answer.stored.answer)
+      return { _tag: "Recorded", position, usage, window }
+    }
+    const failure = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
+    if (failure === undefined) return { _tag: "Broken", cause: exit.cause }
+    if (failure._tag === "Outdated") {
+      callers.forget(remembered.keyHash)
+      answers.forget(answer.vatId.value)
+      return failure
+    }
+    noteRepeated.refused(failure)
+    return refused(remembered, failure)
+  }
+
+  const record = (remembered: Remembered, served: ServedRequest, done: (repetition: Repetition) => void) => {
+    const { answer, caller } = remembered
+    metering.recordRepeatedUnsafe({ caller: caller.caller, event: answer.event, newest: answer.newest }, served, (exit) =>
+      done(outcomeOf(remembered, exit))
+    )
   }
 
   return {
     recall,
+    /** Records a repetition in plain code; `done` is called once. */
     record,
     /** Remembers a caller as identified just now. */
     rememberCaller: (key: string, caller: KeyCaller) => {
@@ -136,10 +144,10 @@ const eventOf = (vatId: VatId, { answer, position }: StoredAnswer) =>
     attempts: []
   })
 
-const refusalOf = ({ caller, used: usedBefore }: RememberedCaller, refusal: Refusal): Repetition => {
+const refused = ({ caller, used: usedBefore }: RememberedCaller, refusal: RepetitionRefusal): Repetition => {
   const used = refusal._tag === "StoreUnavailable" ? undefined : refusal.used
   const window = refusal._tag === "RateLimitExceeded" ? (refusal.window ?? null) : null
-  return { outcome: Result.fail(refusal), usage: { ...caller.usage, used: used ?? usedBefore }, window }
+  return { _tag: "Refused", refusal, usage: { ...caller.usage, used: used ?? usedBefore }, window }
 }
 
 export class RepeatAnswer extends Context.Service<RepeatAnswer, Effect.Success<ReturnType<typeof make>>>()(

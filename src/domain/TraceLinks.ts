@@ -12,23 +12,28 @@ const maxLinks = 32
 export interface TraceLinks {
   /** Remembers the current span as the one that stored the event at `position`, if its trace is kept. */
   readonly note: (position: number) => Effect.Effect<void>
+  /** The same for a span that is given, in plain code. */
+  readonly noteUnsafe: (position: number, span: Tracer.AnySpan | undefined) => void
   /** The spans that stored events at positions `from` up to, but not including, `to`. */
   readonly between: (from: number, to: number) => ReadonlyArray<Tracer.SpanLink>
 }
 
 const make = (): TraceLinks => {
   const remembered = new Map<number, Tracer.AnySpan>()
+  const noteUnsafe = (position: number, span: Tracer.AnySpan | undefined) => {
+    if (span?.sampled !== true) return
+    if (span._tag === "Span") span.attribute("vatproof.log.position", position)
+    remembered.set(position, span)
+    const [oldest] = remembered.keys()
+    if (remembered.size > maxRemembered && oldest !== undefined) remembered.delete(oldest)
+  }
   return {
     note: (position) =>
       Effect.withFiber((fiber) => {
-        const { span } = fiber.cache
-        if (span?.sampled !== true) return Effect.void
-        if (span._tag === "Span") span.attribute("vatproof.log.position", position)
-        remembered.set(position, span)
-        const [oldest] = remembered.keys()
-        if (remembered.size > maxRemembered && oldest !== undefined) remembered.delete(oldest)
+        noteUnsafe(position, fiber.cache.span)
         return Effect.void
       }),
+    noteUnsafe,
     between: (from, to) =>
       [...remembered]
         .filter(([position]) => position >= from && position < to)

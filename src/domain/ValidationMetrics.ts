@@ -77,6 +77,13 @@ const isQuotaRefusal = (failure: unknown): failure is { readonly plan: unknown }
 const noteRefusal = (failure: unknown): Effect.Effect<void> =>
   isQuotaRefusal(failure) ? Metric.update(quotaRefusals({ "vatproof.plan": String(failure.plan) }), 1) : Effect.void
 
+/** What a span says of a validation. */
+export const labelsOf = (outcome: CacheOutcome, { source, valid }: Counted["answer"]) => ({
+  "vatproof.cache.outcome": outcome,
+  "vatproof.verdict": valid ? "valid" : "invalid",
+  "vatproof.source": source
+})
+
 const note = Effect.fnUntraced(function* (outcome: CacheOutcome, verdict: string, source: string) {
   const labels = { "vatproof.verdict": verdict, "vatproof.source": source }
   yield* Metric.update(cacheLookUps({ "vatproof.cache.outcome": outcome }), 1)

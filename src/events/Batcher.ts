@@ -33,9 +33,15 @@ export interface BatcherOptions<I, O, E> {
 const longestWaitNanos = 3_000_000_000n
 
 /** A function that joins the next batch; it fails with `onFull()` at once when too many wait already, and after 3 s of waiting. */
-export const make = Effect.fnUntraced(function* <I, O, E>(
+export const make = <I, O, E>(
   options: BatcherOptions<I, O, E>
-): Effect.fn.Return<(input: I) => Effect.Effect<O, E>, never, Scope.Scope> {
+): Effect.Effect<(input: I) => Effect.Effect<O, E>, never, Scope.Scope> =>
+  Effect.map(makeUnsafe(options), (join) => (input) => Effect.callback((resume) => join(input, resume)))
+
+/** The same in plain code: `done` is called once, with what became of the input; it must not throw. */
+export const makeUnsafe = Effect.fnUntraced(function* <I, O, E>(
+  options: BatcherOptions<I, O, E>
+): Effect.fn.Return<(input: I, done: (exit: Exit.Exit<O, E>) => void) => void, never, Scope.Scope> {
   const queue = yield* Queue.dropping<Waiting<I, O, E>>(options.maxWaiting)
   const clock = yield* Clock.Clock
   const context = yield* Effect.context<never>()
@@ -71,9 +77,8 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
     Effect.forkScoped
   )
 
-  return (input) =>
-    Effect.callback((done) => {
-      const taken = Queue.offerUnsafe(queue, { input, done, since: clock.monotonicTimeNanosUnsafe() })
-      if (!taken) done(Exit.fail(options.onFull()))
-    })
+  return (input, done) => {
+    const taken = Queue.offerUnsafe(queue, { input, done, since: clock.monotonicTimeNanosUnsafe() })
+    if (!taken) done(Exit.fail(options.onFull()))
+  }
 })

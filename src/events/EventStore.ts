@@ -1,5 +1,5 @@
 /** The append-only log: batched append, and reading by stream and position. */
-import { type Array as Arr, Clock, Context, DateTime, Effect, Layer, Result, Schema } from "effect"
+import { type Array as Arr, Clock, Context, DateTime, Effect, type Exit, Layer, Result, Schema } from "effect"
 import { Hex } from "effect/encoding"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
@@ -20,6 +20,8 @@ import { StoredEvent } from "#events/StoredEvent.ts"
 const maxBatch = 500
 const maxWaiting = 20_000
 const patience = "5 seconds"
+
+type Appending = Exit.Exit<Append.Appended, Append.PresumingError>
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -42,18 +44,18 @@ const make = Effect.gen(function* () {
 
   const onFull = (): Append.PresumingError => new StoreUnavailable({})
   const measures = { size: StoreMetrics.appendBatchSize, wait: StoreMetrics.appendWait }
-  const join = yield* Batcher.make({ run: sendAll, maxBatch, maxWaiting, onFull, measures })
+  const join = yield* Batcher.makeUnsafe({ run: sendAll, maxBatch, maxWaiting, onFull, measures })
 
-  /** Only a trace that is kept can be linked to later. */
-  const joinWith = (command: Append.PreparableCommand, served: ServedRequest) =>
-    Effect.withFiber<Append.Appended, Append.PresumingError>((fiber) => {
-      const appended = join(prepare(command, clock.currentTimeMillisUnsafe(), served))
-      return fiber.cache.span?.sampled === true ? Effect.tap(appended, ({ position }) => traceLinks.note(position)) : appended
-    })
+  /** Appends in plain code, unless what the command presumes has moved, or its minute is full: for what is done thousands of times a second. */
+  const appendUnsafe = (command: Append.PreparableCommand, served: ServedRequest, done: (exit: Appending) => void) =>
+    join(prepare(command, clock.currentTimeMillisUnsafe(), served), done)
 
-  const append = Effect.fn("EventStore.append")((command: Append.AppendCommand) =>
-    Effect.flatMap(RequestContext, (served) => nothingPresumed(joinWith(command, served)))
-  )
+  const joinWith = (command: Append.PreparableCommand) =>
+    Effect.flatMap(RequestContext, (served) =>
+      Effect.callback<Append.Appended, Append.PresumingError>((resume) => appendUnsafe(command, served, resume))
+    ).pipe(Effect.tap(({ position }) => traceLinks.note(position)))
+
+  const append = Effect.fn("EventStore.append")((command: Append.AppendCommand) => nothingPresumed(joinWith(command)))
 
   /**
    * Appends in a transaction of its own, together with what `alongside` writes; it gets the time the events carry, which is now if it
@@ -80,14 +82,9 @@ const make = Effect.gen(function* () {
     })
 
   /** Appends unless what the command presumes has moved, or its minute is full. */
-  const appendPresuming = Effect.fn("EventStore.appendPresuming")((command: Append.PresumingCommand) =>
-    Effect.flatMap(RequestContext, (served) => joinWith(command, served))
-  )
+  const appendPresuming = Effect.fn("EventStore.appendPresuming")((command: Append.PresumingCommand) => joinWith(command))
 
-  /** As `appendPresuming`, without a span of its own and with the request given: for what is done thousands of times a second. */
-  const appendRepetition: (command: Append.PresumingCommand, served: ServedRequest) => ReturnType<typeof joinWith> = joinWith
-
-  return { append, appendPresuming, appendRepetition, appendWith, ...(yield* makeReads) }
+  return { append, appendPresuming, appendUnsafe, appendWith, ...(yield* makeReads) }
 })
 
 /** A command without presumptions cannot fail by them. */

@@ -1,11 +1,10 @@
 /** Metering on the log: the append that stores an event also charges for it, so neither exists without the other. */
-import { Array as Arr, Effect, Layer, Schema } from "effect"
+import { Array as Arr, Cause, Effect, Exit, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { Caller, KeyCaller } from "#domain/Caller.ts"
 import { InvalidApiKey } from "#domain/Identity.ts"
 import { type Charge, Metering, Outdated, planOf, QuotaExceeded, StreamTaken } from "#domain/Metering.ts"
-import { minuteBucket, type RateLimitExceeded, rateWindow, tooManyInMinute } from "#domain/RateLimits.ts"
-import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
+import { minuteBucket, rateWindow, tooManyInMinute } from "#domain/RateLimits.ts"
 import { type Appended, logId, type MeterFull, type Presumption, type PresumingError } from "#events/Append.ts"
 import { EventStore } from "#events/EventStore.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
@@ -62,7 +61,7 @@ const make = Effect.gen(function* () {
     record: (charge) => record(charge).pipe(Effect.catchTag("StreamMoved", Effect.die)),
     recordFirst: (charge) =>
       record(charge).pipe(Effect.catchTag("StreamMoved", ({ stream }) => Effect.fail(new StreamTaken({ stream })))),
-    recordRepeated: ({ caller, event, newest }, served) => {
+    recordRepeatedUnsafe: ({ caller, event, newest }, served, done) => {
       const { epoch, meter, perMinute, stream, usage } = caller
       const command = {
         stream,
@@ -72,13 +71,17 @@ const make = Effect.gen(function* () {
         latestOf: null,
         presumed: { epoch, newest, minute: { bucket: minuteBucket(caller), limit: perMinute } }
       }
-      return Effect.matchEffect(events.appendRepetition(command, served), {
-        onSuccess: (appended) => {
-          const window = rateWindow(perMinute, appended.minute?.taken ?? 0, appended.minute?.endsInMs ?? 0)
-          return Effect.succeed({ ...recordedOf(appended, usage.limit), window })
-        },
-        onFailure: (failure) => repetitionRefused(caller, failure)
-      })
+      events.appendUnsafe(command, served, (exit) =>
+        done(
+          Exit.match(exit, {
+            onSuccess: (appended) => {
+              const window = rateWindow(perMinute, appended.minute?.taken ?? 0, appended.minute?.endsInMs ?? 0)
+              return Exit.succeed({ ...recordedOf(appended, usage.limit), window })
+            },
+            onFailure: (cause) => repetitionRefused(caller, cause)
+          })
+        )
+      )
     }
   })
 })
@@ -86,21 +89,20 @@ const make = Effect.gen(function* () {
 const quotaExceeded = (caller: Caller, { used }: MeterFull) =>
   new QuotaExceeded({ plan: planOf(caller), used, limit: caller.usage.limit })
 
-const repetitionRefused = (
-  caller: KeyCaller,
-  failure: PresumingError
-): Effect.Effect<never, Outdated | RateLimitExceeded | QuotaExceeded | StoreUnavailable> => {
-  switch (failure._tag) {
+const repetitionRefused = (caller: KeyCaller, cause: Cause.Cause<PresumingError>) => {
+  const failure = Option.getOrUndefined(Cause.findErrorOption(cause))
+  switch (failure?._tag) {
     case "PresumptionMoved":
-      return Effect.fail(new Outdated({}))
+      return Exit.fail(new Outdated({}))
     case "MeterFull":
-      return Effect.fail(quotaExceeded(caller, failure))
+      return Exit.fail(quotaExceeded(caller, failure))
     case "MinuteFull":
-      return Effect.fail(tooManyInMinute(rateWindow(caller.perMinute, failure.taken, failure.endsInMs), failure.used))
-    case "StreamMoved":
-      return Effect.die(failure)
+      return Exit.fail(tooManyInMinute(rateWindow(caller.perMinute, failure.taken, failure.endsInMs), failure.used))
     case "StoreUnavailable":
-      return Effect.fail(failure)
+      return Exit.fail(failure)
+    case "StreamMoved":
+    case undefined:
+      return Exit.die(Cause.squash(cause))
   }
 }
 

@@ -2,66 +2,56 @@
  * What every response has, whoever made it: the request's id, the caller's usage and window, and the one error body also for what no
  * endpoint answers: unknown routes, wrong methods, other media types, bodies that are too large, defects (DECISIONS 7, 11, 14).
  */
-import { Cause, Effect, Tracer } from "effect"
+import { Cause, Effect } from "effect"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { Randomness } from "#domain/Randomness.ts"
-import { RequestContext } from "#domain/RequestContext.ts"
-import * as AnswerFromMemory from "#http/AnswerFromMemory.ts"
 import * as Errors from "#http/Errors.ts"
-import * as RequestTelemetry from "#http/RequestTelemetry.ts"
-import { type CollectedHeaders, makeRequestScope, RequestScope } from "#http/RequestScope.ts"
+import { FrontDoor, type PassedRequest } from "#http/FrontDoor.ts"
+import * as RequestStart from "#http/RequestStart.ts"
 import * as ResponseHeaders from "#http/ResponseHeaders.ts"
 import { allowedMethods } from "#http/Routes.ts"
-
-/** An inbound id of this form is kept. */
-const usableRequestId = /^[\w.-]{1,128}$/u
 
 type App = Effect.Effect<HttpServerResponse.HttpServerResponse, unknown, HttpServerRequest.HttpServerRequest>
 
 const make = Effect.gen(function* () {
-  const random = yield* Randomness
-  const fromMemory = yield* AnswerFromMemory.make
-  const watch = yield* RequestTelemetry.make
+  const frontDoor = yield* FrontDoor
+  const start = yield* RequestStart.make
   const headersOf = yield* ResponseHeaders.make
 
   return (app: App) =>
     Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
-      const correlationId = random.uuidV7Unsafe()
-      const given = request.headers["x-request-id"]
-      const requestId = given !== undefined && usableRequestId.test(given) ? given : correlationId
-      const watched = watch(request, { requestId, correlationId })
-      const scope = makeRequestScope()
+      const passed = frontDoor.passed(request.source)
+      const started = passed?.started ?? start(request)
       const complete = (response: HttpServerResponse.HttpServerResponse) =>
-        HttpServerResponse.setHeaders(response, headersOf(response, watched.served, scope))
+        HttpServerResponse.setHeaders(response, headersOf(response, started))
 
-      return fromMemory(request, watched, scope, () => within(watched, scope, app)).pipe(
+      return RequestStart.within(started, passed === undefined ? app : answerPassed(passed, app)).pipe(
         Effect.catchCause((cause) =>
-          Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : within(watched, scope, responseOf(cause))
+          Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : RequestStart.within(started, responseOf(cause))
         ),
         Effect.flatMap((response) =>
           isForeignError(response)
-            ? Effect.map(within(watched, scope, problemFor(response.status, request)), complete)
+            ? Effect.map(RequestStart.within(started, problemFor(response.status, request)), complete)
             : Effect.succeed(complete(response))
         ),
         Effect.onExit((exit) => {
-          const line = watched.end(exit, scope)
-          return line === undefined ? Effect.void : within(watched, scope, line)
+          const line = started.end(exit)
+          return line === undefined ? Effect.void : RequestStart.within(started, line)
         })
       )
     })
 })
 
-/** What runs for a request knows which one it is. */
-const within = <A, E, R>(
-  { served, span }: RequestTelemetry.WatchedRequest,
-  scope: CollectedHeaders,
-  effect: Effect.Effect<A, E, R>
-) =>
-  effect.pipe(
-    Effect.provideService(RequestScope, scope),
-    Effect.provideService(RequestContext, served),
-    Effect.provideService(Tracer.ParentSpan, span)
-  )
+/** A request that the front door had begun, and could not end. */
+const answerPassed = ({ repetition }: PassedRequest, app: App): App => {
+  switch (repetition._tag) {
+    case "Outdated":
+      return app
+    case "Refused":
+      return Errors.respond(Effect.fail(repetition.refusal))
+    case "Broken":
+      return Effect.failCause(repetition.cause)
+  }
+}
 
 /** The middleware around all routes, known or not. */
 export const layer = HttpRouter.middleware(make, { global: true })

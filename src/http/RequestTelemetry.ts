@@ -4,7 +4,7 @@
  * (https://opentelemetry.io/docs/specs/semconv/http/, read 2026-11).
  */
 import { Clock, Context, Effect, Exit, MutableRef, Option, type Tracer } from "effect"
-import { type HttpServerRequest, type HttpServerResponse, HttpTraceContext } from "effect/http"
+import { Headers, type HttpServerResponse, HttpTraceContext } from "effect/http"
 import type { ServedRequest } from "#domain/RequestContext.ts"
 import { TrustedProxies } from "#http/ClientAddress.ts"
 import * as HttpMetrics from "#http/HttpMetrics.ts"
@@ -18,7 +18,16 @@ const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "
 export interface WatchedRequest {
   readonly served: ServedRequest
   readonly span: Tracer.Span
-  readonly end: (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>, scope: CollectedHeaders) => Effect.Effect<void> | undefined
+  readonly end: (
+    exit: Exit.Exit<Pick<HttpServerResponse.HttpServerResponse, "status">, unknown>
+  ) => Effect.Effect<void> | undefined
+}
+
+/** What is to be known of a request; names of headers are in lower case. */
+export interface AskedRequest {
+  readonly method: string
+  readonly url: string
+  readonly headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
 }
 
 /** Gives a function that begins to watch a request. It is plain code, because every request pays for it. */
@@ -31,12 +40,12 @@ export const make = Effect.gen(function* () {
   const actives = makeSeries(activeOf)
   const durations = makeSeries(durationOf)
 
-  return (request: HttpServerRequest.HttpServerRequest, ids: Omit<ServedRequest, "traceId">): WatchedRequest => {
+  return (request: AskedRequest, ids: Omit<ServedRequest, "traceId">, scope: CollectedHeaders): WatchedRequest => {
     const route = templateOf(pathOf(request.url))
     const method = knownMethods.has(request.method) ? request.method : "_OTHER"
     const scheme = schemeOf(request, proxies.count)
     // A caller's trace goes on here; without one a trace begins.
-    const parent = request.headers["traceparent"] === undefined ? Option.none() : HttpTraceContext.w3c(request.headers)
+    const parent = parentOf(request)
     const active = actives(method, scheme)
     const span = tracer.span({
       name: route === null ? method : `${method} ${route}`,
@@ -51,7 +60,7 @@ export const make = Effect.gen(function* () {
     const started = clock.monotonicTimeNanosUnsafe()
     active.updateUnsafe(1, context)
 
-    const end: WatchedRequest["end"] = (exit, scope) => {
+    const end: WatchedRequest["end"] = (exit) => {
       const durationMs = Number(clock.monotonicTimeNanosUnsafe() - started) / 1e6
       const status = Exit.isSuccess(exit) ? exit.value.status : null
       active.updateUnsafe(-1, context)
@@ -101,6 +110,9 @@ const durationOf = (method: string, route: string | null, status: number | null,
     ...(status === null || status >= 500 ? { "error.type": errorTypeOf(status) } : {})
   })
 
+const parentOf = ({ headers }: AskedRequest) =>
+  headers["traceparent"] === undefined ? Option.none() : HttpTraceContext.w3c(Headers.fromInput(headers))
+
 /** What the client used, as the nearest trusted proxy tells it. */
-const schemeOf = ({ headers }: HttpServerRequest.HttpServerRequest, trustedProxies: number) =>
-  trustedProxies > 0 && headers["x-forwarded-proto"]?.split(",").at(-1)?.trim() === "https" ? "https" : "http"
+const schemeOf = ({ headers }: AskedRequest, trustedProxies: number) =>
+  trustedProxies > 0 && String(headers["x-forwarded-proto"]).split(",").at(-1)?.trim() === "https" ? "https" : "http"

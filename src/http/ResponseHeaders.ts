@@ -1,24 +1,26 @@
 /** The headers that every response has (INTERFACE 2.5, DECISIONS 7, 14). */
 import { Effect, MutableRef } from "effect"
-import type { HttpServerResponse } from "effect/http"
-import type { ServedRequest } from "#domain/RequestContext.ts"
 import { nearLimit } from "#domain/Usage.ts"
 import { UpgradeUrl } from "#http/Errors.ts"
-import type { CollectedHeaders } from "#http/RequestScope.ts"
+import type { StartedRequest } from "#http/RequestStart.ts"
 
 /** The page of the docs carries all it needs. What its script would like to fetch from elsewhere (fonts, telemetry) stays unfetched. */
 const pagePolicy =
   "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src 'self' data: blob:; font-src data:; " +
   "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-export const isPage = ({ headers }: HttpServerResponse.HttpServerResponse) =>
-  headers["content-type"]?.startsWith("text/html") === true
+/** The headers that a response brings along, by their names in lower case. */
+interface HasHeaders {
+  readonly headers: { readonly [name: string]: string | undefined }
+}
+
+export const isPage = ({ headers }: HasHeaders) => headers["content-type"]?.startsWith("text/html") === true
 
 /** Gives a function from a response and what its request collected to the headers that it needs besides its own. */
 export const make = Effect.map(
   UpgradeUrl,
   (upgradeUrl) =>
-    (response: HttpServerResponse.HttpServerResponse, { requestId, traceId }: ServedRequest, scope: CollectedHeaders) => {
+    (response: HasHeaders, { scope, served: { requestId, traceId } }: Pick<StartedRequest, "scope" | "served">) => {
       const usage = MutableRef.get(scope.usage)
       const window = MutableRef.get(scope.window)
       const headers: Record<string, string> = { "x-request-id": requestId, "x-content-type-options": "nosniff" }

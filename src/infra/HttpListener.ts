@@ -1,7 +1,7 @@
 /** The listening socket. What Node's parser refuses before any route sees it still gets the service's error body (DECISIONS 7). */
 import { NodeHttpServer } from "@effect/platform-node"
 import { randomUUID } from "node:crypto"
-import { createServer, type Server, type ServerResponse, STATUS_CODES } from "node:http"
+import { createServer, type IncomingHttpHeaders, IncomingMessage, type Server, ServerResponse, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
 import { Deferred, type Duration, Effect, Layer, Predicate, Schema } from "effect"
 import { Draining } from "#infra/Draining.ts"
@@ -9,8 +9,22 @@ import { Draining } from "#infra/Draining.ts"
 export interface HttpListenerOptions {
   readonly host: string
   readonly port: number
+  /** Is offered each request before the router is; true if it takes it. */
+  readonly takeFirst: (exchange: Exchange) => boolean
   /** How long requests may go on once it has stopped listening; what takes longer is cut off. */
   readonly grace: Duration.Duration
+}
+
+/** A request and its response. Of `answer` and `pass` one is called, once, if the exchange is taken. */
+export interface Exchange {
+  readonly source: object
+  readonly method: string
+  readonly url: string
+  readonly headers: IncomingHttpHeaders
+  /** Sends a response with status 200. False if nobody is there to receive it. */
+  readonly answer: (headers: Readonly<Record<string, string>>, body: string) => boolean
+  /** Gives the request to the router. */
+  readonly pass: () => void
 }
 
 /** Most often another program uses the port. */
@@ -33,12 +47,14 @@ const requestTimeoutMs = 30_000
 const drainBytes = 16 * 1024 * 1024
 const drainMs = 1_000
 
-export const layer = ({ grace, host, port }: HttpListenerOptions) =>
+export const layer = ({ grace, host, port, takeFirst }: HttpListenerOptions) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { begun } = yield* Draining
       const server = makeServer()
-      yield* Effect.forkScoped(Effect.andThen(Deferred.await(begun), Effect.sync(closingEach(server))))
+      const closing = closingEach(server)
+      offerFirst(server, takeFirst, closing.isClosing)
+      yield* Effect.forkScoped(Effect.andThen(Deferred.await(begun), Effect.sync(closing.close)))
       // A connection whose request never ends would keep the server open for as long as its client likes.
       const cut = Layer.effectDiscard(Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections())))
       const listening = NodeHttpServer.layer(() => server, { host, port, gracefulShutdownTimeout: grace })
@@ -69,18 +85,44 @@ const makeServer = (): Server => {
 /** Gives back what makes every response from then on, also to a request under way, the last one on its connection. */
 const closingEach = (server: Server) => {
   const open = new Set<ServerResponse>()
-  let closing = false
+  let isClosing = false
   const close = (response: ServerResponse) => response.setHeader("connection", "close")
   const track = (_: unknown, response: ServerResponse) => {
-    if (closing) return close(response)
+    if (isClosing) return close(response)
     open.add(response)
     return response.once("close", () => open.delete(response))
   }
   server.on("request", track)
   server.on("checkContinue", track)
-  return () => {
-    closing = true
-    for (const response of open) if (!response.headersSent) close(response)
+  return {
+    isClosing: () => isClosing,
+    close: () => {
+      isClosing = true
+      for (const response of open) if (!response.headersSent) close(response)
+    }
+  }
+}
+
+/** Offers each request to `take` before the listeners of the server hear of it. */
+const offerFirst = (server: Server, take: HttpListenerOptions["takeFirst"], isClosing: () => boolean) => {
+  const emit = server.emit.bind(server)
+  const offer = (request: IncomingMessage, response: ServerResponse) =>
+    take({
+      source: request,
+      method: request.method ?? "",
+      url: request.url ?? "",
+      headers: request.headers,
+      answer: (headers, body) => {
+        if (response.destroyed) return false
+        response.writeHead(200, isClosing() ? { ...headers, connection: "close" } : headers).end(body)
+        return true
+      },
+      pass: () => emit("request", request, response)
+    })
+  server.emit = (event: string, ...args: ReadonlyArray<unknown>) => {
+    const [request, response] = args
+    const isOffered = event === "request" && request instanceof IncomingMessage && response instanceof ServerResponse
+    return (isOffered && offer(request, response)) || emit(event, ...args)
   }
 }
 

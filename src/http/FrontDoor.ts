@@ -1,0 +1,163 @@
+/**
+ * Answers the plainest and commonest request, a keyed validation without parameters of what this process remembers, before the router,
+ * the schemas and the first effect: together they cost more than the database (docs/decisions/0003). It is plain code for that reason.
+ * Whatever is not that plain, not remembered, or not recorded, is passed on to the router; Envelope goes on where this stopped.
+ */
+import { Clock, Context, DateTime, Effect, Exit, Layer, MutableRef, Option, Queue } from "effect"
+import type { StoredAnswer } from "#domain/AnswerCache.ts"
+import { type Remembered, RepeatAnswer, type Repetition } from "#domain/RepeatAnswer.ts"
+import { TraceLinks } from "#domain/TraceLinks.ts"
+import * as ValidationMetrics from "#domain/ValidationMetrics.ts"
+import type { VatId } from "#domain/VatId.ts"
+import type { AskedRequest } from "#http/RequestTelemetry.ts"
+import * as RequestStart from "#http/RequestStart.ts"
+import * as ResponseHeaders from "#http/ResponseHeaders.ts"
+
+/** A request and its response, as a server has them. One of `answer` and `pass` is called, once. */
+export interface Exchange extends AskedRequest {
+  /** The server's own request, by which it is known again. */
+  readonly source: object
+  /** Sends a response with status 200. False if nobody is there to receive it. */
+  readonly answer: (headers: Readonly<Record<string, string>>, body: string) => boolean
+  /** Gives the request to the router. */
+  readonly pass: () => void
+}
+
+/** A request that was begun here and could not be answered here. */
+export interface PassedRequest {
+  readonly started: RequestStart.StartedRequest
+  readonly repetition: Exclude<Repetition, { readonly _tag: "Recorded" }>
+}
+
+/** A path that means itself: no query, nothing percent-encoded. */
+const plainPath = /^\/v1\/validate\/([A-Za-z0-9.+*-]{1,32})$/u
+
+/** What a request asks, if it is of the kind that is answered here. */
+const plainQuestion = ({ headers, method, url }: AskedRequest) => {
+  const key = headers["x-api-key"]
+  const hasBody = headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined
+  const input = method === "GET" && !hasBody ? plainPath.exec(url)?.[1] : undefined
+  return typeof key === "string" && input !== undefined ? { key, input } : undefined
+}
+
+const make = Effect.gen(function* () {
+  const repetitions = yield* RepeatAnswer
+  const start = yield* RequestStart.make
+  const headersOf = yield* ResponseHeaders.make
+  const beginningOf = makeBeginnings()
+  const clock = yield* Clock.Clock
+  const traced = yield* makeTraced
+  const write = yield* makeWriter
+  const passed = new WeakMap<object, PassedRequest>()
+
+  const answer = (exchange: Exchange, { vatId, stored }: Remembered["answer"], started: RequestStart.StartedRequest) => {
+    const requestedAt = DateTime.formatIso(DateTime.makeUnsafe(clock.currentTimeMillisUnsafe()))
+    const { bytes, text } = beginningOf(vatId, stored)
+    const rest = `"request_id":"${started.served.requestId}","requested_at":"${requestedAt}"}`
+    const headers = headersOf(jsonResponse, started)
+    headers["content-type"] = "application/json"
+    headers["content-length"] = String(bytes + rest.length)
+    return exchange.answer(headers, text + rest)
+  }
+
+  return {
+    /** Whether the exchange is answered here, or passed on later. */
+    take: (exchange: Exchange): boolean => {
+      const question = plainQuestion(exchange)
+      const remembered = question === undefined ? undefined : repetitions.recall(question.key, question.input)
+      if (remembered === undefined) return false
+      const started = start(exchange)
+      const recorded = traced(started)
+      repetitions.record(remembered, started.served, (repetition) => {
+        recorded(repetition, remembered)
+        if (repetition._tag === "Recorded" || repetition._tag === "Refused") {
+          MutableRef.set(started.scope.usage, repetition.usage)
+          MutableRef.set(started.scope.window, repetition.window)
+        }
+        if (repetition._tag === "Recorded") {
+          const received = answer(exchange, remembered.answer, started)
+          write(started, started.end(received ? answered : Exit.interrupt()))
+        } else {
+          passed.set(exchange.source, { started, repetition })
+          exchange.pass()
+        }
+      })
+      return true
+    },
+    /** What is known of a request that was passed on after it had been begun. */
+    passed: (source: object) => passed.get(source)
+  }
+})
+
+const answered = Exit.succeed({ status: 200 })
+const jsonResponse = { headers: { "content-type": "application/json" } }
+
+/** The append of a request whose trace is kept is a span of its own, as everywhere, and what follows the log links to it. */
+const makeTraced = Effect.gen(function* () {
+  const clock = yield* Clock.Clock
+  const tracer = yield* Effect.tracer
+  const links = yield* TraceLinks
+
+  return ({ span }: RequestStart.StartedRequest) => {
+    if (!span.sampled) return () => undefined
+    const append = tracer.span({
+      name: "EventStore.append",
+      kind: "internal",
+      parent: Option.some(span),
+      root: false,
+      annotations: Context.empty(),
+      links: [],
+      startTime: clock.currentTimeNanosUnsafe(),
+      sampled: true
+    })
+    return (repetition: Repetition, { answer }: Remembered) => {
+      append.end(clock.currentTimeNanosUnsafe(), Exit.void)
+      if (repetition._tag !== "Recorded") return
+      links.noteUnsafe(repetition.position, append)
+      for (const [name, value] of Object.entries(ValidationMetrics.labelsOf("hit", answer.stored.answer)))
+        span.attribute(name, value)
+    }
+  }
+})
+
+/** Lines that may wait to be written. They are rare, unless ACCESS_LOG asks for all of them. */
+const maxLines = 10_000
+
+/** Writes log lines for code that cannot wait for it; those of the last moment are written before the end. */
+const makeWriter = Effect.gen(function* () {
+  const lines = yield* Queue.dropping<Effect.Effect<void>>(maxLines)
+  yield* Effect.addFinalizer(() =>
+    Effect.flatMap(
+      Queue.clear(lines),
+      Effect.forEach((line) => line, { discard: true })
+    )
+  )
+  yield* Effect.forkScoped(Effect.forever(Effect.flatten(Queue.take(lines))))
+  return (started: RequestStart.StartedRequest, line: Effect.Effect<void> | undefined) => {
+    if (line !== undefined) Queue.offerUnsafe(lines, RequestStart.within(started, line))
+  }
+})
+
+/** What responses begin with, kept for as long as the answer is remembered. */
+const makeBeginnings = () => {
+  const known = new WeakMap<StoredAnswer, { readonly text: string; readonly bytes: number }>()
+  const utf8 = new TextEncoder()
+  return (vatId: VatId, stored: StoredAnswer) => {
+    const before = known.get(stored)
+    if (before !== undefined) return before
+    const text = beginningOfBody(vatId, stored)
+    const beginning = { text, bytes: utf8.encode(text).length }
+    known.set(stored, beginning)
+    return beginning
+  }
+}
+
+/** The same bytes as ValidationResult's encoder makes, up to what differs from request to request; a test compares them. */
+const beginningOfBody = ({ memberState, number, value }: VatId, { answer }: StoredAnswer) =>
+  `{"valid":${answer.valid},"vat_id":"${value}","country_code":"${memberState.alpha2}","vat_number":"${number}",` +
+  `"company_name":${JSON.stringify(answer.company_name)},"company_address":${JSON.stringify(answer.company_address)},"source":"cache",` +
+  `"source_timestamp":"${DateTime.formatIso(answer.answered_at)}","cache":true,"qualified_confirmation":null,"consultation_number":null,`
+
+export class FrontDoor extends Context.Service<FrontDoor, Effect.Success<typeof make>>()("vatproof/http/FrontDoor") {
+  static readonly layer = Layer.effect(FrontDoor, make)
+}

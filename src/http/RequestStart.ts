@@ -1,0 +1,35 @@
+/** What happens first to every request, whichever way it takes: it gets its ids and is watched from now on. */
+import { Effect, Tracer } from "effect"
+import { Randomness } from "#domain/Randomness.ts"
+import { RequestContext } from "#domain/RequestContext.ts"
+import * as RequestTelemetry from "#http/RequestTelemetry.ts"
+import { type CollectedHeaders, makeRequestScope, RequestScope } from "#http/RequestScope.ts"
+
+/** An inbound id of this form is kept. */
+const usableRequestId = /^[\w.-]{1,128}$/u
+
+export interface StartedRequest extends RequestTelemetry.WatchedRequest {
+  readonly scope: CollectedHeaders
+}
+
+export const make = Effect.gen(function* () {
+  const { uuidV7Unsafe } = yield* Randomness
+  const watch = yield* RequestTelemetry.make
+
+  return (request: RequestTelemetry.AskedRequest): StartedRequest => {
+    const correlationId = uuidV7Unsafe()
+    const given = request.headers["x-request-id"]
+    const requestId = typeof given === "string" && usableRequestId.test(given) ? given : correlationId
+    const scope = makeRequestScope()
+    const { end, served, span } = watch(request, { requestId, correlationId }, scope)
+    return { end, scope, served, span }
+  }
+})
+
+/** What runs for a request knows which one it is. */
+export const within = <A, E, R>({ scope, served, span }: StartedRequest, effect: Effect.Effect<A, E, R>) =>
+  effect.pipe(
+    Effect.provideService(RequestScope, scope),
+    Effect.provideService(RequestContext, served),
+    Effect.provideService(Tracer.ParentSpan, span)
+  )
