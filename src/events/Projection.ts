@@ -41,14 +41,14 @@ export class LogGap extends Schema.TaggedError<LogGap>()("LogGap", {
   }
 }
 
-/** Events of one step: a few milliseconds' work, so that the row's lock is held for no longer. */
-const maxStep = 1_000
+/** Events of one step at most: some hundredths of a second, so that the row's lock is held for no longer. Few large ones cost least. */
+export const maxStep = 5_000
 
 /** `position` is the next one to apply, `head` that of the next event to come; `version` is that of the rules that filled the table. */
 export const Progress = Schema.Struct({ position: Schema.BigInt, head: Schema.BigInt, version: Schema.Int })
 
 /**
- * Moves a projection on by up to 1,000 events in one transaction, and says where it is then. `name` is its row in vatproof.projections,
+ * Moves a projection on by up to `atMost` events in one transaction, and says where it is then. `name` is its row in vatproof.projections,
  * and its table. It waits for a replica that is moving it just now. Newer rules than ours have the table for themselves.
  */
 export const makeStep = Effect.gen(function* () {
@@ -81,10 +81,10 @@ export const makeStep = Effect.gen(function* () {
     findEvents({ from, to, types }).pipe(Effect.catchTag("SchemaError", Effect.die))
 
   return Effect.fnUntraced(
-    function* (projection: Projection, name: string) {
+    function* (projection: Projection, name: string, atMost: number = maxStep) {
       const { head, position, version } = yield* lock(name)
       const from = Number(position)
-      const to = Math.min(Number(head), from + maxStep)
+      const to = Math.min(Number(head), from + atMost)
       if (to <= from || version > projection.version) return { position: from, head: Number(head) }
       const found = Number((yield* count({ from, to })).found)
       if (found !== to - from) return yield* new LogGap({ projection: projection.name, from, to, found })

@@ -13,6 +13,8 @@ import * as StoreAccess from "#events/StoreAccess.ts"
 /** A long reader makes the renaming wait, and the renaming makes all later readers wait: so it gives up soon and comes again. */
 const lockTimeout = "500ms"
 const attempts = 60
+/** Nobody waits for the table that is filled, so its steps are larger than the live one's. */
+const fillStep = 20_000
 
 /** Rebuilds one projection; `progress` hears after each step how many events are applied, of how many. Gives back how many it were. */
 export const run = Effect.fn("ProjectionRebuild.run")(function* (
@@ -42,9 +44,11 @@ export const run = Effect.fn("ProjectionRebuild.run")(function* (
 
   yield* sql`SELECT vatproof.begin_rebuild(${logId}::smallint, ${name}, ${version})`
   yield* Effect.repeat(
-    Effect.tap(step(projection, next), ({ head, position }) => progress(position, head)),
+    Effect.tap(step(projection, next, fillStep), ({ head, position }) => progress(position, head)),
     { until: ({ head, position }) => position >= head }
   )
+  // An index over all that is there costs a fraction of one that grows with each event.
+  yield* sql`SELECT vatproof.index_rebuild(${name})`
   return yield* Effect.retry(takeOver, { schedule: Schedule.spaced("250 millis"), times: attempts, while: isBusy })
 })
 

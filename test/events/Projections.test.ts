@@ -48,6 +48,17 @@ const tables = Effect.gen(function* () {
   })(undefined)
 })
 
+/** What is indexed, whatever the indexes are called. */
+const indexes = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Schema.Struct({ primary: Schema.Boolean, definition: Schema.String }),
+    execute: () => sql`SELECT indisprimary AS primary, regexp_replace(pg_get_indexdef(indexrelid), ' INDEX .* ON ', ' ON ') AS definition
+      FROM pg_index WHERE indrelid = 'vatproof.event_places'::regclass ORDER BY definition`
+  })(undefined)
+})
+
 const testLayer = Projections.layer([EventPlaces.definition]).pipe(Layer.provideMerge(MigratedDatabase.layer))
 
 layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
@@ -87,6 +98,8 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
     Effect.gen(function* () {
       const projections = yield* Projections
       const before = yield* tables
+      const indexed = yield* indexes
+      assert.lengthOf(indexed, 5)
       const write = append(`key-${keyId}`, "VatIdVerified", { vat_id: "DE123456789" })
       yield* Effect.repeat(write, { times: 500 })
       yield* MigratedDatabase.execute("UPDATE vatproof.event_places SET vat_id = 'damaged' WHERE position = 1")
@@ -102,6 +115,7 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
       )
       assert.strictEqual(places[1]?.vat_id, "DE123456789")
       assert.deepStrictEqual(yield* tables, before)
+      assert.deepStrictEqual(yield* indexes, indexed)
     })
   )
 
