@@ -1,7 +1,7 @@
 # The service without the tools that test it and without the embedded Postgres: DATABASE_URL names the database.
 #
 #   docker build -t vatproof .
-#   docker run --read-only --tmpfs /tmp -v vatproof:/data -e DATABASE_URL=postgresql://… -e JWT_SECRET=… -p 8080:8080 vatproof
+#   docker run --init --read-only --tmpfs /tmp -v vatproof:/data -e DATABASE_URL=postgresql://… -e JWT_SECRET=… -p 8080:8080 vatproof
 
 FROM node:24.21.0-trixie-slim AS dependencies
 WORKDIR /app

@@ -7,7 +7,7 @@ import type { SourceFailure, SourceName } from "#domain/Verdict.ts"
 /** Seconds: some member states take longer than the conventions' ten. */
 const sourceBoundaries = [...Instrument.durationBoundaries, 15, 20, 30]
 
-/** By `http.request.method`, `server.address`, `http.response.status_code`, and `error.type` where it failed. */
+/** By `http.request.method`, `server.address`, `server.port`, `http.response.status_code`, and `error.type` where it failed. */
 const requestDuration = Instrument.histogram("http.client.request.duration", sourceBoundaries, {
   unit: "s",
   description: "Time an exchange with an official source took"
@@ -62,6 +62,7 @@ export const measured = <A>(method: string, baseUrl: string, statusOf: (exchange
           const errorType = status !== null && status >= 400 ? String(status) : failure?.reason
           const labels = {
             ...server,
+            "server.port": String(serverPort),
             ...(status === null ? {} : { "http.response.status_code": String(status) }),
             ...(errorType === undefined ? {} : { "error.type": errorType })
           }

@@ -118,6 +118,16 @@ describe("the compose file", () => {
     )
   })
 
+  it("stops what has not begun to listen to signals yet: process 1 would not hear them", () => {
+    const [, ...sections] = compose.split(/\n {2}(?=\w+:\n)/u)
+    const ours = sections.filter((section) => /image: vatproof$/mu.test(section) && !section.startsWith("prepare:"))
+    assert.deepStrictEqual(
+      ours.map((section) => section.split(":")[0]),
+      ["migrate", "service"]
+    )
+    for (const section of ours) assert.match(section, /^ {4}init: true$/mu)
+  })
+
   it("sets only settings that the service reads", () => {
     const config = ["infra/AppConfig.ts", "infra/telemetry/TelemetrySettings.ts", "infra/SecretFiles.ts"]
       .map((file) => readFileSync(join(projectRoot, "src", file), "utf8"))

@@ -41,7 +41,11 @@ const expectedSeries: ReadonlyArray<readonly [name: string, labels: RegExp, atLe
   ["http_server_request_duration_seconds_count", /http_route="\/v1\/validate\/\{vat_id\}",http_response_status_code="200"/u, 3],
   ["http_server_request_duration_seconds_count", /http_response_status_code="503",url_scheme="http",error_type="503"/u, 1],
   ["http_server_request_duration_seconds_count", /http_response_status_code="402"/u, 1],
-  ["http_client_request_duration_seconds_count", /http_request_method="POST",server_address="127\.0\.0\.1"/u, 3],
+  [
+    "http_client_request_duration_seconds_count",
+    /http_request_method="POST",server_address="127\.0\.0\.1",server_port="\d+"/u,
+    3
+  ],
   ["vatproof_cache_lookups_total", /outcome="hit"/u, 1],
   ["vatproof_cache_lookups_total", /outcome="miss"/u, 3],
   ["vatproof_quota_refusals_total", /plan="free"/u, 1],
