@@ -1,4 +1,5 @@
 /** The layer graph: what is made of what. Nothing else composes layers. */
+import { hostname } from "node:os"
 import { NodeCrypto, NodeHttpClient } from "@effect/platform-node"
 import { Array as Arr, ByteSize, Duration, Effect, Layer, Option, Path, Redacted } from "effect"
 import { HttpIncomingMessage, HttpMiddleware, HttpRouter } from "effect/http"
@@ -169,7 +170,7 @@ const sources = (defaults: DefaultSources) =>
       const config = yield* AppConfig
       const vies = Vies.layer({ baseUrl: Option.getOrElse(config.viesBaseUrl, () => defaults.viesBaseUrl) })
       const bzst = Bzst.layer({ baseUrl: Option.getOrElse(config.bzstBaseUrl, () => defaults.bzstBaseUrl) })
-      const failover = SourceFailover.layer({ requester: requesterOf(config), replica: `${config.host}:${config.port}` })
+      const failover = SourceFailover.layer({ requester: requesterOf(config), replica: `${hostname()}:${config.port}` })
       return Layer.merge(failover, BzstConfirmations.layer).pipe(
         Layer.provide(GuardedSources.layer),
         Layer.provide([vies, bzst]),

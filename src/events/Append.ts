@@ -1,4 +1,4 @@
-/** The call of vatproof.append: a batch of prepared commands in, an outcome for each out (migrations/0011_append_by_command.sql). */
+/** The call of vatproof.append: a batch of prepared commands in, an outcome for each out (migrations/0011_expand_append_by_command.sql). */
 import { Effect, Exit, Schema } from "effect"
 import type { Array as Arr } from "effect"
 import { SqlClient } from "effect/sql"

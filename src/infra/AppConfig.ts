@@ -102,6 +102,7 @@ const settings = Config.all({
   shutdownDelay: duration("SHUTDOWN_DELAY", Duration.zero),
   shutdownGrace: duration("SHUTDOWN_GRACE", Duration.seconds(4)),
   databaseUrl: Config.schema(Schema.Redacted(PostgresUrl), "DATABASE_URL").pipe(Config.option),
+  databaseWait: duration("DATABASE_WAIT", Duration.seconds(30)),
   dataDir: Config.NonEmptyString("DATA_DIR").pipe(Config.withDefault(".data")),
   viesBaseUrl: baseUrl("VIES_BASE_URL").pipe(Config.option),
   bzstBaseUrl: baseUrl("BZST_BASE_URL").pipe(Config.option),

@@ -23,8 +23,14 @@ export const layer = Layer.unwrap(
   Effect.gen(function* () {
     // A worker's database belongs to the process that started it.
     const url = yield* databaseUrl(Workers.isWorker ? "attach" : "own")
-    const migrated = Migrations.layer.pipe(Layer.provide(Postgres.layerAdministrator({ url, maxConnections: 2 })))
-    return Postgres.layer({ url, maxConnections }).pipe(Layer.provideMerge(migrated))
+    const { databaseWait } = yield* AppConfig
+    const migrated = Migrations.layer.pipe(
+      Layer.provide(Layer.effectDiscard(Postgres.waitForServer(databaseWait))),
+      Layer.provide(Postgres.layerAdministrator({ url, maxConnections: 2 }))
+    )
+    // Its connections are closed when that is done: what serves needs none that may do more.
+    yield* Effect.scoped(Layer.build(migrated))
+    return Postgres.layer({ url, maxConnections })
   })
 )
 

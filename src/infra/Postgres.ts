@@ -1,7 +1,8 @@
 /** The connections to Postgres: one pool for the service, restricted to the service's role where the server has it. */
 import { PgClient } from "@effect/sql-pg"
-import { Effect, Layer, Redacted, Schema } from "effect"
+import { Duration, Effect, Layer, Predicate, Redacted, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
+import type { SqlError } from "effect/sql/SqlError"
 import * as PoolMetrics from "#infra/PoolMetrics.ts"
 
 export interface PostgresOptions {
@@ -29,7 +30,8 @@ export const layerAdministrator = (options: PostgresOptions) =>
 export const layer = (options: PostgresOptions) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const restricted = yield* isMemberOfServiceRole(undefined)
+      const administrator = layerAdministrator({ ...options, maxConnections: 1 })
+      const restricted = yield* Effect.provide(isMemberOfServiceRole(undefined), administrator, { local: true })
       const client = PgClient.layer({
         url: options.url,
         ...addressOf(options.url),
@@ -40,7 +42,44 @@ export const layer = (options: PostgresOptions) =>
       })
       return Layer.merge(client, PoolMetrics.layer({ ...addressOf(options.url), maxConnections: options.maxConnections }))
     })
-  ).pipe(Layer.provide(layerAdministrator({ ...options, maxConnections: 1 })))
+  )
+
+/**
+ * Waits until the server answers: it may start at the same time as the service, or later. Only for one that is not there; whatever else
+ * is wrong, and a server that has not come by then, is for the first one to say who needs it.
+ */
+export const waitForServer = Effect.fn("Postgres.waitForServer")(function* (patience: Duration.Duration) {
+  if (Duration.isZero(patience)) return
+  const sql = yield* SqlClient.SqlClient
+  const look = sql`SELECT 1 AS found`
+  const again = Effect.retry(look, {
+    schedule: Schedule.spaced(lookEvery).pipe(Schedule.upTo({ duration: patience })),
+    while: isAbsent
+  })
+  yield* Effect.catchIf(look, isAbsent, (error) => {
+    const warning = `The database is not there yet; waiting for it for ${Duration.format(patience)}: ${causeOf(error)}`
+    return Effect.andThen(Effect.logWarning(warning), again)
+  }).pipe(Effect.ignore)
+})
+
+const lookEvery = "500 millis"
+
+/** Nobody listens, answers or has a connection left, or the server starts or stops just now (classes 53300 and 57P). */
+const isAbsent = (error: SqlError) => {
+  const code = codeOf(error)
+  return error.reason._tag === "ConnectionError" || code === "53300" || code.startsWith("57P")
+}
+
+/** The server's or the network's own words, which name the host, the role or the database, but no password. */
+export const causeOf = (error: SqlError) => wordsOf(error, "message") || codeOf(error) || error.message
+
+/** Where a name has several addresses, the network's error has a code and no message. */
+const codeOf = (error: SqlError) => wordsOf(error, "code")
+
+const wordsOf = ({ reason: { cause } }: SqlError, property: "message" | "code") => {
+  const words = Predicate.isObject(cause) ? Reflect.get(cause, property) : ""
+  return Predicate.isString(words) ? words : ""
+}
 
 /** What the URL says anyway, for the spans of statements, which would otherwise name a server on localhost. */
 const addressOf = (url: Redacted.Redacted) => {

@@ -103,6 +103,7 @@ const start = (place: Place, anyUp: Deferred.Deferred<void>, { adminPorts, patie
       })
       const running: Running = { worker, ended }
       place.running = running
+      yield* Effect.logInfo(`Worker ${place.number} is process ${worker.process.pid}`)
       return running
     }),
     (running) => stop(running, patience)

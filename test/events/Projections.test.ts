@@ -54,7 +54,8 @@ const indexes = Effect.gen(function* () {
   return yield* SqlSchema.findAll({
     Request: Schema.Void,
     Result: Schema.Struct({ primary: Schema.Boolean, definition: Schema.String }),
-    execute: () => sql`SELECT indisprimary AS primary, regexp_replace(pg_get_indexdef(indexrelid), ' INDEX .* ON ', ' ON ') AS definition
+    execute:
+      () => sql`SELECT indisprimary AS primary, regexp_replace(pg_get_indexdef(indexrelid), ' INDEX .* ON ', ' ON ') AS definition
       FROM pg_index WHERE indrelid = 'vatproof.event_places'::regclass ORDER BY definition`
   })(undefined)
 })

@@ -12,6 +12,7 @@ import { Argument, Command } from "effect/cli"
 import { SecureRandom } from "effect/crypto"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import type { Outcome } from "#test/faults/Load.ts"
+import { LeftOut } from "#test/faults/Needs.ts"
 import type { Report } from "#test/faults/Scenario.ts"
 import * as DatabaseStrained from "#test/faults/scenarios/DatabaseStrained.ts"
 import * as Failover from "#test/faults/scenarios/Failover.ts"
@@ -49,12 +50,24 @@ const faults = Command.make(
   { chosen: Argument.Literals("scenario", names).pipe(Argument.variadic()) },
   Effect.fnUntraced(function* ({ chosen }) {
     const failed: Array<string> = []
+    const leftOut: Array<string> = []
     for (const name of chosen.length === 0 ? names : chosen) {
       yield* Console.log(`\n${name}`)
-      const report = yield* scenarios[name].pipe(Effect.provide(ground, { local: true }), Effect.scoped, Effect.timeout(limit))
-      yield* Console.log(textOf(report))
-      if (report.claims.some(({ holds }) => !holds)) failed.push(name)
+      const report = yield* scenarios[name].pipe(
+        Effect.provide(ground, { local: true }),
+        Effect.scoped,
+        Effect.timeout(limit),
+        Effect.catchIf((error) => error instanceof LeftOut, Effect.succeed)
+      )
+      if (!(report instanceof LeftOut)) {
+        yield* Console.log(textOf(report))
+        if (report.claims.some(({ holds }) => !holds)) failed.push(name)
+      } else {
+        yield* Console.log(`  left out: ${report.message}`)
+        leftOut.push(name)
+      }
     }
+    if (leftOut.length > 0) yield* Console.log(`\nLeft out, so not shown: ${leftOut.join(", ")}`)
     if (failed.length > 0) return yield* new SomethingBroke({ message: `Not as promised: ${failed.join(", ")}` })
   })
 )

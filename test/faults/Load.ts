@@ -1,5 +1,5 @@
 /** A bounded load of validations over HTTP, each with an id of its own, and what became of every one of them. */
-import { Clock, Effect, FiberSet, MutableRef, Schedule } from "effect"
+import { Clock, Effect, FiberSet, MutableRef, Option, Schedule, Schema } from "effect"
 import * as ServiceClient from "#test/support/ServiceClient.ts"
 
 /** One request that ended. `status` is null where there was no response: the connection was refused, reset, or silent for too long. */
@@ -11,8 +11,9 @@ export interface Outcome {
   readonly status: number | null
   readonly startedMs: number
   readonly durationMs: number
-  /** `used/limit` of X-Service-Usage. */
-  readonly usage: string | null
+  /** The error's code, and whether the response says when to come again. */
+  readonly code: string | null
+  readonly saysWhen: boolean
 }
 
 export interface Load {
@@ -32,6 +33,8 @@ export interface LoadOptions {
   readonly perSecond?: number
   readonly connections?: number
 }
+
+const decodeProblem = Schema.decodeUnknownOption(Schema.Struct({ error: Schema.Struct({ code: Schema.String }) }))
 
 /** A response that takes longer counts as none. */
 const patience = "30 seconds"
@@ -55,8 +58,12 @@ export const make = Effect.fnUntraced(function* (options: LoadOptions) {
     const began = { id, phase: phase.current, startedMs: yield* Clock.currentTimeMillis }
     const reply = yield* ask(`/v1/validate/${vatId}`, { key, headers: { "x-request-id": id } }).pipe(
       Effect.timeout(patience),
-      Effect.map(({ headers, status }) => ({ status, usage: headers["x-service-usage"] ?? null })),
-      Effect.catchTag(["HttpClientError", "TimeoutError"], () => Effect.succeed({ status: null, usage: null }))
+      Effect.map(({ body, headers, status }) => ({
+        status,
+        code: Option.getOrNull(Option.map(decodeProblem(body), ({ error }) => error.code)),
+        saysWhen: Number(headers["retry-after"]) >= 1
+      })),
+      Effect.catchTag(["HttpClientError", "TimeoutError"], () => Effect.succeed({ status: null, code: null, saysWhen: false }))
     )
     const outcome: Outcome = {
       ...began,

@@ -1,6 +1,7 @@
 /** A Postgres of the system's packages with a folder of its own, which can be stopped, killed, frozen, copied and promoted. */
 import { Config, Effect, FileSystem, Option, Path, Redacted, Schedule } from "effect"
 import { type ProgramFailed, run, type SystemUser } from "#infra/EmbeddedPostgresProgram.ts"
+import { LeftOut } from "#test/faults/Needs.ts"
 import { freePort } from "#test/support/RunningService.ts"
 
 /** initdb and the server refuse root. */
@@ -19,6 +20,8 @@ export interface PostgresServer {
   /** Every process of the server stands still, and its connections stay open. */
   readonly freeze: Effect.Effect<void, ProgramFailed>
   readonly thaw: Effect.Effect<void, ProgramFailed>
+  /** The server's processes, its main one first; none if it does not run. */
+  readonly processes: Effect.Effect<ReadonlyArray<string>>
   /** One program of Postgres' own, with the server's address in its environment. */
   readonly program: (name: string, ...args: ReadonlyArray<string>) => Effect.Effect<string, ProgramFailed>
 }
@@ -41,7 +44,9 @@ const programs = Effect.gen(function* () {
   const versions = yield* fs.readDirectory("/usr/lib/postgresql").pipe(Effect.catchTag("PlatformError", () => Effect.succeed([])))
   const newest = versions.map(Number).toSorted((a, b) => b - a)[0]
   return newest === undefined
-    ? yield* Effect.die("Install PostgreSQL's server package, or set PG_BIN to the folder of its programs")
+    ? yield* new LeftOut({
+        message: "it needs PostgreSQL's server package (apt install postgresql), or PG_BIN, the folder of its programs"
+      })
     : `/usr/lib/postgresql/${newest}/bin`
 })
 
@@ -63,11 +68,15 @@ const handleOf = Effect.fnUntraced(function* (folder: string, port: number, extr
   const flags = [...settings, `port=${port}`, ...extra].map((setting) => `-c '${setting}'`).join(" ")
   const ctl = (...args: ReadonlyArray<string>) => Effect.asVoid(program("pg_ctl", "-D", data, "-w", "-t", "90", ...args))
 
-  /** A server that does not run has nothing to be told. */
+  const read = (file: string) => Effect.orElseSucceed(fs.readFileString(file), () => "")
+  const processes = Effect.gen(function* () {
+    const [pid = ""] = (yield* read(`${data}/postmaster.pid`)).split("\n", 1)
+    const children = yield* read(`/proc/${pid}/task/${pid}/children`)
+    return [pid, ...children.split(" ")].filter((found) => found !== "")
+  })
   const signalAll = Effect.fnUntraced(function* (signal: "STOP" | "CONT") {
-    const text = yield* Effect.orElseSucceed(fs.readFileString(`${data}/postmaster.pid`), () => "")
-    const [pid = ""] = text.split("\n", 1)
-    if (pid !== "") yield* execute("sh", ["-c", `kill -${signal} ${pid} $(pgrep -P ${pid})`])
+    const pids = yield* processes
+    if (pids.length > 0) yield* execute("sh", ["-c", `kill -${signal} ${pids.join(" ")}`])
   })
 
   const server: PostgresServer = {
@@ -79,7 +88,8 @@ const handleOf = Effect.fnUntraced(function* (folder: string, port: number, extr
     stop: (mode) => ctl("-m", mode, "stop"),
     promote: ctl("promote"),
     freeze: signalAll("STOP"),
-    thaw: signalAll("CONT")
+    thaw: signalAll("CONT"),
+    processes
   }
   return server
 })

@@ -109,14 +109,21 @@ const calm = (outcomes: ReadonlyArray<Load.Outcome>): ReadonlyArray<Claim> => {
   ]
 }
 
-/** While something is broken there are answers or refusals, and nothing else. */
+/** While something is broken there are answers or refusals that say what to do, and nothing else. */
 export const onlyRefused = (report: Report): Claim => {
-  const others = report.outcomes.filter(({ status }) => status !== 200 && status !== 503)
-  const kinds = Arr.dedupe(others.map(({ status }) => String(status))).join(", ")
+  const isRefusal = ({ code, saysWhen, status }: Load.Outcome) => status === 503 && code === "SERVICE_UNAVAILABLE" && saysWhen
+  const others = report.outcomes.filter((outcome) => outcome.status !== 200 && !isRefusal(outcome))
+  const kinds = Arr.dedupe(others.map(({ code, status }) => `${status} ${code}`)).join(", ")
   return {
-    what: `every request gets a response, 200 or 503${others.length === 0 ? "" : ` (${others.length} got ${kinds})`}`,
+    what: `every request gets a response: 200, or 503 SERVICE_UNAVAILABLE with Retry-After${others.length === 0 ? "" : ` (${others.length} got ${kinds})`}`,
     holds: others.length === 0
   }
+}
+
+/** A fault that nobody felt has proved nothing. */
+export const felt = (report: Report): Claim => {
+  const refused = report.outcomes.filter(({ status }) => status === 503).length
+  return { what: `the fault was felt: ${refused} requests were refused`, holds: refused > 0 }
 }
 
 /** Refusals do not keep callers waiting: none takes longer than `limitMs`. */

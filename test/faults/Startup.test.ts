@@ -1,8 +1,12 @@
 /** What cannot start says why in one line, names no secret, and does not hang. */
 import { assert, layer } from "@effect/vitest"
-import { Cause, Effect, Exit } from "effect"
+import { Cause, Clock, Effect, Exit, Fiber, FileSystem, MutableRef, Redacted } from "effect"
 import { createServer, type Server } from "node:net"
+import * as EmbeddedPostgres from "#infra/EmbeddedPostgres.ts"
+import * as TcpProxy from "#test/faults/TcpProxy.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 /** Everything that a service wrote which did not come up. */
 const lastWords = Effect.fnUntraced(function* (settings: RunningService.Settings) {
@@ -24,19 +28,41 @@ const occupiedPort = Effect.gen(function* () {
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service that cannot start", (it) => {
-  it.effect.each([
-    ["a setting of the wrong kind", { PORT: "eighty" }, /^vatproof: PORT: /u],
-    [
-      "a database that is not there",
-      { DATABASE_URL: "postgresql://vatproof:tell-nobody@127.0.0.1:9/vatproof" },
-      /^vatproof: The database cannot be used: connect ECONNREFUSED 127.0.0.1:9$/u
-    ]
-  ] as const)("because of %s says so in one line", ([, settings, line]) =>
+  it.effect("because of a setting of the wrong kind says so in one line", () =>
     Effect.gen(function* () {
-      const lines = yield* lastWords(settings)
-      assert.lengthOf(lines, 1, lines.join("\n"))
-      assert.match(lines[0] ?? "", line)
-      assert.notInclude(lines.join("\n"), "tell-nobody")
+      const [line, ...more] = yield* lastWords({ PORT: "eighty" })
+      assert.match(line ?? "", /^vatproof: PORT: /u)
+      assert.deepStrictEqual(more, [])
+    })
+  )
+
+  it.effect.each([
+    ["knows no such role", { username: "nobody-here", password: "tell-nobody" }, /^vatproof: .* cannot be used: .*nobody-here/u],
+    ["has no such database", { pathname: "/nowhere" }, /^vatproof: .* cannot be used: .*"nowhere"/u]
+  ] as const)("because its server %s says so at once, in one line", ([, parts, expected]) =>
+    Effect.gen(function* () {
+      const { url } = yield* TestDatabase
+      const changed = Object.assign(new URL(Redacted.value(url)), parts)
+      // Were it waited for, the test would not end.
+      const [line, ...more] = yield* lastWords({ DATABASE_URL: changed.href, DATABASE_WAIT: "1h" })
+      assert.match(line ?? "", expected)
+      assert.notInclude(line, "tell-nobody")
+      assert.deepStrictEqual(more, [])
+    })
+  )
+
+  it.effect("because its database does not come waits as long as it may, says so, and says why it ends", () =>
+    Effect.gen(function* () {
+      const before = yield* Clock.currentTimeMillis
+      const [waiting, end, ...more] = yield* lastWords({
+        DATABASE_URL: "postgresql://vatproof:tell-nobody@127.0.0.1:9/vatproof",
+        DATABASE_WAIT: "1500ms"
+      })
+      assert.isAtLeast((yield* Clock.currentTimeMillis) - before, 1_500)
+      assert.match(waiting ?? "", /The database is not there yet; waiting for it for 1s 500ms: connect ECONNREFUSED 127.0.0.1:9/u)
+      assert.strictEqual(end, "vatproof: The database cannot be used: connect ECONNREFUSED 127.0.0.1:9")
+      assert.deepStrictEqual(more, [])
+      assert.notInclude(`${waiting} ${end}`, "tell-nobody")
     })
   )
 
@@ -47,6 +73,47 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
       const complaints = lines.filter((line) => line.startsWith("vatproof: "))
       assert.lengthOf(complaints, 1, lines.join("\n"))
       assert.include(complaints[0], String(port))
+    })
+  )
+})
+
+layer(RunningService.layerGround, { excludeTestServices: true })("a service of an older version", (it) => {
+  it.effect("says at once that its database was migrated by a newer one", () =>
+    Effect.gen(function* () {
+      const service = yield* RunningService.make()
+      yield* service.stop
+      yield* MigratedDatabase.execute("INSERT INTO vatproof_migrations (migration_id, name) VALUES (9999, 'move_everything')")
+      const lines = yield* lastWords({ DATABASE_WAIT: "1h" })
+      assert.deepStrictEqual(
+        lines.filter((line) => line.startsWith("vatproof: ")),
+        ["vatproof: The database is newer than this version, which does not know 9999_move_everything: start a version that does"]
+      )
+    })
+  )
+})
+
+/** The address of a database whose server is not there before `arrive`. */
+const lateDatabase = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const dir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-faults-" })
+  const server = yield* EmbeddedPostgres.make({ dir, flags: ["-c", "fsync=off"] })
+  const arrived = MutableRef.make(false)
+  const proxy = yield* TcpProxy.make(() => (arrived.current ? server.port : null))
+  const url = new URL(Redacted.value(server.url))
+  url.port = String(proxy.port)
+  return { url: url.href, arrive: Effect.sync(() => MutableRef.set(arrived, true)), isAskedFor: proxy.isAskedFor }
+})
+
+layer(RunningService.layerGround, { excludeTestServices: true })("a service that starts before its database", (it) => {
+  it.effect("comes up as soon as that is there", () =>
+    Effect.gen(function* () {
+      const { arrive, isAskedFor, url } = yield* lateDatabase
+      const starting = yield* Effect.forkScoped(RunningService.spawn({ DATABASE_URL: url }), { startImmediately: true })
+      yield* isAskedFor
+      yield* arrive
+      const service = yield* Fiber.join(starting)
+      assert.match(yield* service.output, /The database is not there yet; waiting for it for 30s/u)
+      assert.strictEqual((yield* service.validate("ATU12345678")).status, 200)
     })
   )
 })

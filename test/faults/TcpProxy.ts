@@ -1,9 +1,11 @@
 /** A TCP proxy whose connections go where it is told at that moment, and can be cut: what a virtual address or a balancer does. */
-import { Effect } from "effect"
+import { Deferred, Effect } from "effect"
 import { connect, createServer, type AddressInfo, type Socket } from "node:net"
 
 export interface TcpProxy {
   readonly port: number
+  /** Waits for the first connection. */
+  readonly isAskedFor: Effect.Effect<void>
   /** Ends all connections, as a host that is gone does after its reset. */
   readonly cut: Effect.Effect<void>
 }
@@ -17,9 +19,11 @@ export const make = Effect.fnUntraced(function* (choose: () => number | null) {
     socket.on("error", () => socket.destroy())
     return socket
   }
+  const askedFor = yield* Deferred.make<void>()
   const server = createServer({ allowHalfOpen: true }, (client) => {
     keep(client)
     const port = choose()
+    Deferred.doneUnsafe(askedFor, Effect.void)
     if (port === null) return client.destroy()
     const target = keep(connect({ port, host: "127.0.0.1", allowHalfOpen: true }))
     target.on("error", () => client.destroy())
@@ -39,6 +43,7 @@ export const make = Effect.fnUntraced(function* (choose: () => number | null) {
   const address: AddressInfo | string | null = server.address()
   const proxy: TcpProxy = {
     port: address === null || typeof address === "string" ? 0 : address.port,
+    isAskedFor: Deferred.await(askedFor),
     cut: Effect.sync(() => {
       for (const socket of sockets) socket.resetAndDestroy()
     })

@@ -1,16 +1,21 @@
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { readdirSync } from "node:fs"
+import { hash } from "node:crypto"
+import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Migrations from "#infra/Migrations.ts"
 import * as Postgres from "#infra/Postgres.ts"
+import { asAdministrator, execute } from "#test/support/MigratedDatabase.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
 
-const files = readdirSync(join(import.meta.dirname, "../../migrations"))
+const folder = join(import.meta.dirname, "../../migrations")
+const files = readdirSync(folder)
   .map((file) => file.replace(/\.sql$/u, ""))
   .toSorted()
+
+const digestOf = (name: string) => hash("sha256", readFileSync(join(folder, `${name}.sql`), "utf8"), "hex")
 
 /** One replica that starts: it has a pool of its own. */
 const migrate = Effect.gen(function* () {
@@ -19,17 +24,19 @@ const migrate = Effect.gen(function* () {
   return yield* Migrations.run().pipe(Effect.provide([administrator, NodeServices.layer], { local: true }))
 })
 
-const schemas = Effect.gen(function* () {
-  const { url } = yield* TestDatabase.TestDatabase
+const texts = Effect.fnUntraced(function* (query: string) {
   const find = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     SqlSchema.findAll({
       Request: Schema.Void,
-      Result: Schema.Struct({ name: Schema.String }),
-      execute: () => sql`SELECT nspname AS name FROM pg_namespace WHERE nspname LIKE 'vatproof%'`
+      Result: Schema.Struct({ text: Schema.String }),
+      execute: () => sql.unsafe(query)
     })(undefined)
   )
-  return yield* find.pipe(Effect.provide(Postgres.layerAdministrator({ url, maxConnections: 1 }), { local: true }))
+  return (yield* asAdministrator(find)).map(({ text }) => text)
 })
+
+const schemas = texts("SELECT nspname AS text FROM pg_namespace WHERE nspname LIKE 'vatproof%'")
+const keptDigests = texts("SELECT sha256 AS text FROM vatproof_migrations ORDER BY migration_id")
 
 layer(TestDatabase.layer, { excludeTestServices: true })("the migrations", (it) => {
   it.effect("bring an empty database up to date, by whichever of several replicas comes first, and only once", () =>
@@ -42,6 +49,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the migrations", (it) 
         1
       )
       assert.deepStrictEqual(yield* migrate, [])
+      assert.deepStrictEqual(yield* keptDigests, files.map(digestOf))
     })
   )
 })
@@ -52,6 +60,105 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the migrations of two 
       const elsewhere = Effect.scoped(migrate.pipe(Effect.provide(TestDatabase.layer, { local: true })))
       const applied = yield* Effect.all([migrate, elsewhere, elsewhere], { concurrency: "unbounded" })
       for (const names of applied) assert.deepStrictEqual(names.toSorted(), files)
+    })
+  )
+})
+
+/** One replica that starts, as whoever. */
+const startAs = (url: Redacted.Redacted) =>
+  Migrations.run().pipe(
+    Effect.provide([Postgres.layerAdministrator({ url, maxConnections: 1 }), NodeServices.layer], { local: true })
+  )
+
+layer(TestDatabase.layer, { excludeTestServices: true })("a login role that is a plain member of the service's role", (it) => {
+  it.effect("finds out that everything is applied, and is told what to do where it is not", () =>
+    Effect.gen(function* () {
+      const { name, url } = yield* TestDatabase.TestDatabase
+      const login = `login_${name.slice(-12)}`
+      yield* Effect.acquireRelease(execute(`CREATE ROLE ${login} LOGIN PASSWORD 'of-a-test'`), () =>
+        Effect.ignore(execute(`DROP ROLE ${login}`))
+      )
+      const asLogin = new URL(Redacted.value(url))
+      asLogin.username = login
+      asLogin.password = "of-a-test"
+      const start = startAs(Redacted.make(asLogin.href))
+
+      const refused = yield* Effect.flip(start)
+      assert.strictEqual(refused._tag, "MigrationRefused")
+      assert.match(
+        refused.message,
+        /^This role may not apply 0001_event_log, .*: run "vatproof migrate" as the database's admin/u
+      )
+      yield* migrate
+      yield* execute(`GRANT vatproof_service TO ${login}`)
+      assert.deepStrictEqual(yield* start, [])
+    })
+  )
+})
+
+layer(TestDatabase.layer, { excludeTestServices: true })("a database that another version has migrated", (it) => {
+  it.effect.each([
+    [
+      "newer",
+      "INSERT INTO vatproof_migrations (migration_id, name) VALUES (9999, 'drop_this')",
+      /newer .* not know 9999_drop_this:/u
+    ],
+    [
+      "renamed",
+      "UPDATE vatproof_migrations SET name = 'other' WHERE migration_id = 2",
+      /other migrations .*: 0002_accounts changed/u
+    ],
+    [
+      "different in content",
+      "UPDATE vatproof_migrations SET sha256 = repeat('0', 64) WHERE migration_id = 3",
+      /other migrations .*: 0003_protection changed/u
+    ],
+    ["passed over", "DELETE FROM vatproof_migrations WHERE migration_id = 4", /other migrations .*: 0004_signup changed/u],
+    [
+      "unknown in between",
+      "UPDATE vatproof_migrations SET migration_id = 0 WHERE migration_id = 5",
+      /other migrations .*: 0005_outbox, 0000_outbox changed/u
+    ]
+  ] as const)("is refused where one is %s, by the service and by commands", ([, otherVersion, message]) =>
+    Effect.gen(function* () {
+      const { url } = yield* TestDatabase.TestDatabase
+      yield* migrate
+      const administrator = Postgres.layerAdministrator({ url, maxConnections: 1 })
+      const errors = yield* Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql.unsafe(otherVersion).unprepared
+        return [yield* Effect.flip(Migrations.run()), yield* Effect.flip(Migrations.requireAll())]
+      }).pipe(Effect.provide([administrator, NodeServices.layer], { local: true }))
+      for (const error of errors) {
+        assert.strictEqual(error._tag, "MigrationRefused")
+        assert.match(error.message, message)
+      }
+    }).pipe(Effect.provide(TestDatabase.layer, { local: true }))
+  )
+
+  it.effect("is taken where what is newer leaves older versions working, and where no digests were kept yet", () =>
+    Effect.gen(function* () {
+      yield* migrate
+      yield* execute("INSERT INTO vatproof_migrations (migration_id, name) VALUES (9999, 'expand_accounts')")
+      assert.deepStrictEqual(yield* migrate, [])
+      yield* execute("ALTER TABLE vatproof_migrations DROP COLUMN sha256")
+      assert.deepStrictEqual(yield* migrate, [])
+    })
+  )
+})
+
+layer(TestDatabase.layer, { excludeTestServices: true })("a migration that fails", (it) => {
+  it.effect("changes nothing, and says which ones and why", () =>
+    Effect.gen(function* () {
+      yield* execute("CREATE SCHEMA vatproof CREATE TABLE accounts ()")
+      const refused = yield* Effect.flip(migrate)
+      assert.strictEqual(refused._tag, "MigrationRefused")
+      assert.match(
+        refused.message,
+        /refused its migrations \(0001_event_log, .*\), and nothing was changed: relation "accounts" already exists/u
+      )
+      yield* execute("DROP SCHEMA vatproof CASCADE")
+      assert.deepStrictEqual(yield* migrate, files)
     })
   )
 })

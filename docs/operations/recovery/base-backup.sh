@@ -6,6 +6,8 @@ set -eu
 folder=$1 keep=${2:-2}
 target="$folder/base-$(date -u +%Y%m%dT%H%M%SZ)"
 mkdir -p "$folder"
+# Half a backup is none.
+trap 'rm -rf "$target.new"' EXIT
 pg_basebackup --pgdata "$target.new" --checkpoint fast --wal-method stream --manifest-checksums SHA256 --label vatproof
 pg_verifybackup --quiet "$target.new"
 sync

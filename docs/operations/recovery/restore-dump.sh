@@ -5,6 +5,9 @@
 set -eu
 folder=$1 database=$2
 createdb --template=template0 --encoding=UTF8 "$database"
+# Half a database is none.
+trap 'dropdb "$database"' EXIT
 # A role that exists is no reason to stop; what else goes wrong here shows in the next step, which wants every role.
 psql --no-psqlrc --quiet --dbname=postgres --file="$folder/roles.sql" 2>/dev/null || true
 pg_restore --exit-on-error --single-transaction --dbname="$database" "$folder/database.dump"
+trap - EXIT

@@ -1,24 +1,22 @@
 /** Postgres is there and cannot: its disk is full or slow, its connections are taken, its log is locked by somebody else. */
-import { Effect, FileSystem, Option, Redacted } from "effect"
+import { Array as Arr, Effect, Fiber, FileSystem, Record, Redacted } from "effect"
 import { ChildProcess } from "effect/process"
 import { SqlClient } from "effect/sql"
-import { run } from "#infra/EmbeddedPostgresProgram.ts"
 import * as Postgres from "#infra/Postgres.ts"
+import * as Needs from "#test/faults/Needs.ts"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 
 /** The longest wait for a batch, or the longest batch. */
 const refusalMs = 6_500
 
-const asRoot = (name: string, ...args: ReadonlyArray<string>) => run(`/usr/bin/${name}`, args, { cwd: "/", user: Option.none() })
-
 /** A database on a disk of 320 MB, which something else fills to the last byte for 15 s. */
 export const diskFull = Effect.gen(function* () {
+  yield* Needs.root("to mount a small disk")
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-disk-" })
-  yield* Effect.acquireRelease(asRoot("mount", "-t", "tmpfs", "-o", "size=320m", "tmpfs", folder), () =>
-    Effect.ignore(asRoot("umount", folder))
-  )
+  const mounted = Needs.ableTo("the right to mount a tmpfs", "mount", "-t", "tmpfs", "-o", "size=320m", "tmpfs", folder)
+  yield* Effect.acquireRelease(mounted, () => Effect.ignore(Needs.asRoot("umount", folder)))
   const server = yield* PostgresServer.make({ folder, settings: ["max_wal_size=64MB", "min_wal_size=32MB"] })
   const replica = yield* Scenario.replica(server.url)
   const ballast = `${folder}/ballast`
@@ -28,26 +26,33 @@ export const diskFull = Effect.gen(function* () {
     key: yield* replica.newKey,
     database: () => server.url,
     fault: Effect.gen(function* () {
-      yield* Effect.ignore(asRoot("dd", "if=/dev/zero", `of=${ballast}`, "bs=64k"))
+      yield* Effect.ignore(Needs.asRoot("dd", "if=/dev/zero", `of=${ballast}`, "bs=64k"))
       yield* Effect.delay(fs.remove(ballast), "15 seconds")
       // A server that could not write its log of writes has ended, as it should: an operator starts it again.
       const wentDown = yield* Effect.match(server.start, { onSuccess: () => true, onFailure: () => false })
       return [wentDown ? "Postgres ended itself and was started again" : "Postgres stayed up"]
     })
   })
-  return Scenario.withClaims(report, Scenario.onlyRefused(report), Scenario.refusedWithin(report, refusalMs))
+  return Scenario.withClaims(
+    report,
+    Scenario.onlyRefused(report),
+    Scenario.refusedWithin(report, refusalMs),
+    Scenario.felt(report)
+  )
 })
 
 /** Every write that has to reach the disk takes 300 ms longer, for 15 s. */
 export const diskSlow = Effect.gen(function* () {
+  yield* Needs.root("to slow down the processes of the server")
+  yield* Needs.ableTo("strace (apt install strace)", "strace", "-V")
   const server = yield* PostgresServer.make()
+  const [main = ""] = yield* server.processes
+  // 124: it traced until it was ended.
+  const tracing = `timeout 1 strace -qq -o /dev/null -e trace=none -p ${main}; test $? -eq 124`
+  yield* Needs.ableTo("the right to trace processes", "sh", "-c", tracing)
   const replica = yield* Scenario.replica(server.url)
   const slowed = Effect.gen(function* () {
-    const pids = yield* asRoot("pgrep", "-f", `postgres.*${server.folder}`)
-    const children = yield* Effect.forEach(pids.trim().split("\n"), (pid) =>
-      Effect.orElseSucceed(asRoot("pgrep", "-P", pid), () => "")
-    )
-    const all = [...pids.trim().split("\n"), ...children.flatMap((text) => text.trim().split("\n"))].filter((pid) => pid !== "")
+    const pids = yield* server.processes
     yield* ChildProcess.make(
       "strace",
       [
@@ -59,7 +64,7 @@ export const diskSlow = Effect.gen(function* () {
         "trace=fdatasync,fsync",
         "-e",
         "inject=fdatasync,fsync:delay_exit=300ms",
-        ...all.flatMap((pid) => ["-p", pid])
+        ...pids.flatMap((pid) => ["-p", pid])
       ],
       { stdin: "ignore", stdout: "ignore", stderr: "ignore" }
     )
@@ -74,7 +79,12 @@ export const diskSlow = Effect.gen(function* () {
     perSecond: 40,
     fault: Effect.scoped(slowed)
   })
-  return Scenario.withClaims(report, Scenario.allAnswered(report))
+  const durations = report.outcomes.filter(({ phase }) => phase === "fault").map(({ durationMs }) => durationMs)
+  const median = durations.toSorted((a, b) => a - b)[Math.floor(durations.length / 2)] ?? 0
+  return Scenario.withClaims(report, Scenario.allAnswered(report), {
+    what: `the fault was felt: half of the requests took ${median} ms or more`,
+    holds: median >= 300
+  })
 })
 
 /** Postgres has no connection left for the service, and has ended those it had, for 15 s. */
@@ -96,26 +106,55 @@ export const connectionsTaken = Effect.gen(function* () {
       "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'login'"
     ).pipe(Effect.andThen(Effect.delay(psql("ALTER ROLE login CONNECTION LIMIT -1"), "15 seconds")), Effect.as([]))
   })
-  return Scenario.withClaims(report, Scenario.onlyRefused(report), Scenario.refusedWithin(report, refusalMs))
+  return Scenario.withClaims(
+    report,
+    Scenario.onlyRefused(report),
+    Scenario.refusedWithin(report, refusalMs),
+    Scenario.felt(report)
+  )
 })
 
 /** More than the service has connections. */
 const signUps = 40
 
+/** Connections of one replica to the database. */
+const poolSize = 10
+
 /** Somebody's transaction holds the row of the log for 20 s, and transactions that wait for it take all connections of the pool. */
 export const poolExhausted = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
   const replica = yield* Scenario.replica(server.url)
+  const waiting = server
+    .program(
+      "psql",
+      "-Atc",
+      "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'vatproof' AND wait_event_type = 'Lock'"
+    )
+    .pipe(Effect.map(Number))
+  const signUp = Effect.map(replica.post("/v1/register", { agent_id: "one of many" }), ({ status }) => status)
+  const found = { waiting: 0, signUps: new Array<number>() }
   const locked = Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
-    yield* sql.withTransaction(
+    const signingUp = yield* sql.withTransaction(
       Effect.gen(function* () {
         yield* sql`SELECT next_position FROM vatproof.logs WHERE log_id = 0 FOR UPDATE`
-        for (const _ of Array.from({ length: signUps })) yield* Effect.forkScoped(Effect.ignore(replica.newKey))
-        yield* Effect.delay(Effect.void, "20 seconds")
+        const fiber = yield* Effect.forkScoped(
+          Effect.all(
+            Array.from({ length: signUps }, () => signUp),
+            { concurrency: "unbounded" }
+          )
+        )
+        found.waiting = yield* Effect.delay(waiting, "3 seconds")
+        yield* Effect.delay(Effect.void, "17 seconds")
+        return fiber
       })
     )
-    return []
+    found.signUps = yield* Fiber.join(signingUp)
+    const kinds = Record.map(
+      Arr.groupBy(found.signUps, (status) => String(status)),
+      (all) => all.length
+    )
+    return [`${signUps} registrations at once were answered with ${JSON.stringify(kinds)}`]
   }).pipe(Effect.provide(Postgres.layerAdministrator({ url: server.url, maxConnections: 1 }), { local: true }))
   const report = yield* Scenario.run({
     name: "exhausted",
@@ -124,5 +163,18 @@ export const poolExhausted = Effect.gen(function* () {
     database: () => server.url,
     fault: Effect.scoped(locked)
   })
-  return Scenario.withClaims(report, Scenario.onlyRefused(report), Scenario.refusedWithin(report, refusalMs))
+  return Scenario.withClaims(
+    report,
+    Scenario.onlyRefused(report),
+    Scenario.refusedWithin(report, refusalMs),
+    Scenario.felt(report),
+    {
+      what: `${found.waiting} of the replica's ${poolSize} connections waited for the lock`,
+      holds: found.waiting === poolSize
+    },
+    {
+      what: "every registration is answered with 201 or 503",
+      holds: found.signUps.every((status) => status === 201 || status === 503)
+    }
+  )
 })

@@ -4,6 +4,9 @@ import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 import * as TcpProxy from "#test/faults/TcpProxy.ts"
 
+/** The longest batch: what waits behind one that is given up is not sent. */
+const refusalMs = 6_500
+
 /** A commit waits for the standby from now on. */
 const waitForStandby = (primary: PostgresServer.PostgresServer) =>
   primary.program("psql", "-q", "-c", "ALTER SYSTEM SET synchronous_standby_names = 'standby'", "-c", "SELECT pg_reload_conf()")
@@ -38,11 +41,13 @@ export const failover = Effect.gen(function* () {
       return []
     })
   })
-  return Scenario.withClaims(report, Scenario.onlyRefused(report))
+  return Scenario.withClaims(
+    report,
+    Scenario.onlyRefused(report),
+    Scenario.refusedWithin(report, refusalMs),
+    Scenario.felt(report)
+  )
 })
-
-/** The longest batch: what waits behind one that is given up is not sent. */
-const refusalMs = 6_500
 
 /** The standby is gone for 20 s. Nothing can be acknowledged meanwhile, so nothing is: requests are refused and nothing hangs. */
 export const standbyAway = Effect.gen(function* () {
@@ -66,8 +71,14 @@ export const standbyAway = Effect.gen(function* () {
       startedMs + durationMs < faultBegan + 18_000
     )
   })
-  return Scenario.withClaims(report, Scenario.onlyRefused(report), Scenario.refusedWithin(report, refusalMs), {
-    what: `nothing is acknowledged while the standby is away (${answered.length} were)`,
-    holds: answered.length === 0
-  })
+  return Scenario.withClaims(
+    report,
+    Scenario.onlyRefused(report),
+    Scenario.refusedWithin(report, refusalMs),
+    Scenario.felt(report),
+    {
+      what: `nothing is acknowledged while the standby is away (${answered.length} were)`,
+      holds: answered.length === 0
+    }
+  )
 })

@@ -1,12 +1,17 @@
 /** Postgres crashes, freezes or restarts under load, and comes back. */
 import { Effect } from "effect"
+import type { ProgramFailed } from "#infra/EmbeddedPostgresProgram.ts"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 
 /** What a refusal may take: one query that found out, and one that had begun before. */
 const refusalMs = 6_000
 
-const course = (name: string, fault: (server: PostgresServer.PostgresServer) => Scenario.Course<unknown, never>["fault"]) =>
+const course = (
+  name: string,
+  fault: (server: PostgresServer.PostgresServer) => Effect.Effect<ReadonlyArray<string>, ProgramFailed>,
+  ...more: ReadonlyArray<(report: Scenario.Report) => Scenario.Claim>
+) =>
   Effect.gen(function* () {
     const server = yield* PostgresServer.make()
     const replica = yield* Scenario.replica(server.url)
@@ -17,17 +22,26 @@ const course = (name: string, fault: (server: PostgresServer.PostgresServer) => 
       database: () => server.url,
       fault: fault(server)
     })
-    return Scenario.withClaims(report, Scenario.onlyRefused(report), Scenario.refusedWithin(report, refusalMs))
+    const claims = [
+      Scenario.onlyRefused(report),
+      Scenario.refusedWithin(report, refusalMs),
+      ...more.map((claim) => claim(report))
+    ]
+    return Scenario.withClaims(report, ...claims)
   })
 
 /** It crashes and is away for 20 s. */
-export const away = course("away", (server) =>
-  server.stop("immediate").pipe(Effect.andThen(Effect.delay(server.start, "20 seconds")), Effect.as([]))
+export const away = course(
+  "away",
+  (server) => server.stop("immediate").pipe(Effect.andThen(Effect.delay(server.start, "20 seconds")), Effect.as([])),
+  Scenario.felt
 )
 
 /** It says nothing for 20 s, and its connections stay open: a machine that hangs, a network that swallows. */
-export const frozen = course("frozen", (server) =>
-  server.freeze.pipe(Effect.andThen(Effect.delay(server.thaw, "20 seconds")), Effect.as([]))
+export const frozen = course(
+  "frozen",
+  (server) => server.freeze.pipe(Effect.andThen(Effect.delay(server.thaw, "20 seconds")), Effect.as([])),
+  Scenario.felt
 )
 
 /** It is restarted in order, as for a new minor version. */

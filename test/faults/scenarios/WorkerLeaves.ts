@@ -1,56 +1,69 @@
 /** Processes that share one port: one is killed, then all are replaced in turn, then all stop. */
-import { Effect, Option, Schedule } from "effect"
-import { run } from "#infra/EmbeddedPostgresProgram.ts"
+import { Effect, Schedule, Schema } from "effect"
+import { HttpClient } from "effect/http"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
+import { freePort } from "#test/support/RunningService.ts"
 
-const childrenOf = (pid: number) =>
-  run("/usr/bin/pgrep", ["-P", String(pid), "-x", "node|MainThread"], { cwd: "/", user: Option.none() }).pipe(
-    Effect.map((text) =>
-      text
-        .split("\n")
-        .map(Number)
-        .filter((child) => child > 0)
-    )
+/** Two workers behind one port, and the port that tells which of them are ready. */
+const ground = Effect.gen(function* () {
+  const server = yield* PostgresServer.make()
+  const adminPort = yield* freePort
+  const settings = { SHUTDOWN_DELAY: "500ms", ADMIN_PORT: String(adminPort) }
+  const service = yield* Scenario.replica(server.url, settings, ["--workers", "2"])
+  const http = yield* HttpClient.HttpClient
+  const bothReady = http.get(`http://127.0.0.1:${adminPort}/readyz`).pipe(
+    Effect.flatMap(({ json }) => json),
+    Effect.flatMap(decodeReady),
+    Effect.map(({ ready_workers }) => ready_workers.length === 2)
   )
+  /** The process of each worker that was started last. */
+  const processes = Effect.map(service.output, (output) => {
+    const newest = new Map(
+      [...output.matchAll(/Worker (\d+) is process (\d+)/gu)].map(([, worker, pid]) => [worker, Number(pid)])
+    )
+    return [...newest.values()]
+  })
+  const until = <E, R>(state: Effect.Effect<boolean, E, R>) =>
+    Effect.repeat(state, { schedule: Schedule.spaced("50 millis"), until: (isSo) => isSo })
+  yield* until(bothReady)
+  return { server, service, bothReady: until(bothReady), processes, until }
+})
 
-const settings = { SHUTDOWN_DELAY: "500ms" }
+const decodeReady = Schema.decodeUnknownEffect(Schema.Struct({ ready_workers: Schema.Array(Schema.Int) }))
 
 /** Replaced with SIGUSR2, one after the other: nobody notices. */
 export const renewed = Effect.gen(function* () {
-  const server = yield* PostgresServer.make()
-  const service = yield* Scenario.replica(server.url, settings, ["--workers", "2"])
-  const former = yield* childrenOf(service.pid)
-  const areNew = childrenOf(service.pid).pipe(
-    Effect.map((now) => now.length === former.length && now.every((pid) => !former.includes(pid)))
-  )
+  const { bothReady, processes, server, service, until } = yield* ground
+  const former = yield* processes
+  const areNew = Effect.map(processes, (now) => now.length === 2 && now.every((pid) => !former.includes(pid)))
   const report = yield* Scenario.run({
     name: "renewed",
     baseUrl: service.baseUrl,
     key: yield* service.newKey,
     database: () => server.url,
     fault: Effect.sync(() => process.kill(service.pid, "SIGUSR2")).pipe(
-      Effect.andThen(Effect.repeat(areNew, { schedule: Schedule.spaced("100 millis"), until: (done) => done })),
-      // The last one has to listen before its turn is over.
-      Effect.andThen(Effect.delay(Effect.succeed([`${former.length} workers were replaced`]), "4 seconds"))
+      Effect.andThen(until(areNew)),
+      Effect.andThen(bothReady),
+      Effect.as([`${former.length} workers were replaced`])
     )
   })
-  return Scenario.withClaims(report, Scenario.allAnswered(report), { what: "there are two workers", holds: former.length === 2 })
+  return Scenario.withClaims(report, Scenario.allAnswered(report), { what: "there were two workers", holds: former.length === 2 })
 })
 
 /** One is killed and another one takes its place. */
 export const killed = Effect.gen(function* () {
-  const server = yield* PostgresServer.make()
-  const service = yield* Scenario.replica(server.url, settings, ["--workers", "2"])
-  const [first, ...others] = yield* childrenOf(service.pid)
-  const isBack = childrenOf(service.pid).pipe(Effect.map((now) => now.length === 2 && !now.includes(first ?? 0)))
+  const { bothReady, processes, server, service, until } = yield* ground
+  const [first = 0, ...others] = yield* processes
+  const isReplaced = Effect.map(processes, (now) => now.length === 2 && !now.includes(first))
   const report = yield* Scenario.run({
     name: "worker",
     baseUrl: service.baseUrl,
     key: yield* service.newKey,
     database: () => server.url,
-    fault: Effect.sync(() => process.kill(first ?? 0, "SIGKILL")).pipe(
-      Effect.andThen(Effect.repeat(isBack, { schedule: Schedule.spaced("100 millis"), until: (done) => done })),
+    fault: Effect.sync(() => process.kill(first, "SIGKILL")).pipe(
+      Effect.andThen(until(isReplaced)),
+      Effect.andThen(bothReady),
       Effect.as([])
     )
   })

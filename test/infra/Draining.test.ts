@@ -1,0 +1,39 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Exit, Fiber } from "effect"
+import { connect } from "node:net"
+import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import { Sandbox } from "#infra/sandbox/Sandbox.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+
+layer(RunningService.layerGround, { excludeTestServices: true })("a service that is told to stop", (it) => {
+  it.effect("goes on answering for its delay, and lets go of every connection with its response", () =>
+    Effect.gen(function* () {
+      const sandbox = yield* Sandbox
+      const service = yield* RunningService.make({ SHUTDOWN_DELAY: "1500ms" })
+      assert.notStrictEqual((yield* service.get("/health")).headers["connection"], "close")
+      yield* sandbox.configure({ latency_ms: 500 })
+      const slow = yield* Effect.forkScoped(service.validate(vatIdEnding("LV", "480009")), { startImmediately: true })
+      yield* sandbox.until(({ vies }) => vies.in_flight === 1)
+      const stopping = yield* Effect.forkScoped(service.stop, { startImmediately: true })
+      const next = yield* Effect.repeat(service.get("/health"), { until: ({ headers }) => headers["connection"] === "close" })
+      assert.strictEqual(next.status, 200)
+      const underWay = yield* Fiber.join(slow)
+      assert.strictEqual(underWay.status, 200)
+      assert.strictEqual(underWay.headers["connection"], "close", "also where the request had begun before")
+      yield* Fiber.join(stopping)
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(service.get("/health"))))
+    })
+  )
+
+  it.effect("is not kept by a client that never ends its request", () =>
+    Effect.gen(function* () {
+      const service = yield* RunningService.make({ SHUTDOWN_GRACE: "300ms" })
+      const socket = connect(service.port, "127.0.0.1")
+      yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
+      socket.on("error", () => undefined)
+      socket.write("GET /health HTTP/1.1\r\nhost: x\r\n")
+      yield* service.get("/health")
+      yield* Effect.timeout(service.stop, "5 seconds")
+    })
+  )
+})

@@ -1,0 +1,122 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Schedule, Schema } from "effect"
+import { HttpClient } from "effect/http"
+import { SqlClient, SqlSchema } from "effect/sql"
+import * as RunningService from "#test/support/RunningService.ts"
+
+const quota = 60
+
+const read = Effect.fnUntraced(function* (port: number, path: string) {
+  const http = yield* HttpClient.HttpClient
+  const response = yield* http.get(`http://127.0.0.1:${port}${path}`)
+  return { status: response.status, text: yield* response.text }
+})
+
+const readyWorkers = (port: number) =>
+  read(port, "/readyz").pipe(
+    Effect.flatMap(({ text }) => decodeReady(text)),
+    Effect.map((ready) => ready.ready_workers)
+  )
+
+const decodeReady = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.Struct({ ready_workers: Schema.Array(Schema.Int) })))
+
+const bothReady = (port: number) =>
+  Effect.repeat(readyWorkers(port), { schedule: Schedule.spaced("50 millis"), until: (ready) => ready.length === 2 })
+
+const workersThatServed = (metrics: string) =>
+  new Set([...metrics.matchAll(/^http_server_request_duration_seconds_count\{worker="(\d+)"/gmu)].map(([, worker]) => worker))
+
+layer(RunningService.layerGround, { excludeTestServices: true })("several workers on one port", (it) => {
+  it.effect(
+    "serve a quota exactly, together with another replica on the same database",
+    () =>
+      Effect.gen(function* () {
+        const adminPort = yield* RunningService.freePort
+        const limits = { PLAN_FREE_PER_MONTH: String(quota), PLAN_FREE_PER_MINUTE: "100000" }
+        const workers = yield* RunningService.spawn({ ...limits, ADMIN_PORT: String(adminPort) }, ["--workers", "2"])
+        const replica = yield* RunningService.make(limits)
+        yield* bothReady(adminPort)
+
+        const key = yield* workers.newKey
+        const replies = yield* Effect.forEach(
+          Array.from({ length: 4 * quota }, (_, index) => (index % 2 === 0 ? workers : replica)),
+          (service, index) => service.validate(`ATU1234${5000 + (index % 7)}`, { key }),
+          { concurrency: 32 }
+        )
+        const served = replies.filter(({ status }) => status === 200)
+        assert.lengthOf(served, quota)
+        assert.lengthOf(
+          replies.filter(({ status }) => status === 402),
+          3 * quota
+        )
+        const usages = served.map(({ headers }) => headers["x-service-usage"])
+        assert.strictEqual(new Set(usages).size, quota, "each of them is another one of the quota")
+
+        const sql = yield* SqlClient.SqlClient
+        const find = SqlSchema.findOne({
+          Request: Schema.Void,
+          Result: Schema.Struct({ events: Schema.Int, charged: Schema.Int, used: Schema.Int }),
+          execute: () => sql`SELECT count(*)::int AS events, sum(units)::int AS charged,
+            (SELECT max(used) FROM vatproof.meters)::int AS used FROM vatproof.events WHERE units > 0`
+        })
+        assert.deepStrictEqual(yield* find(undefined), { events: quota, charged: quota, used: quota })
+
+        const { text } = yield* read(adminPort, "/metrics")
+        assert.strictEqual(workersThatServed(text).size, 2, "both have served")
+        const types = [...text.matchAll(/^# TYPE (\S+)/gmu)].map(([, name]) => name)
+        assert.strictEqual(new Set(types).size, types.length, "a metric is declared once")
+      }),
+    60_000
+  )
+
+  it.effect(
+    "stop in order on SIGTERM, all of them",
+    () =>
+      Effect.gen(function* () {
+        const adminPort = yield* RunningService.freePort
+        const workers = yield* RunningService.spawn({ ADMIN_PORT: String(adminPort) }, ["--workers", "2"])
+        yield* bothReady(adminPort)
+        yield* workers.signal("SIGTERM")
+        assert.strictEqual(yield* workers.ended, 0)
+        assert.strictEqual((yield* workers.output).match(/Stopping: no longer ready/gu)?.length, 2)
+        const gone = yield* Effect.flip(workers.get("/health"))
+        assert.strictEqual(gone._tag, "HttpClientError")
+      }),
+    60_000
+  )
+
+  it.effect(
+    "are replaced when they are killed, and the service goes on",
+    () =>
+      Effect.gen(function* () {
+        const adminPort = yield* RunningService.freePort
+        const workers = yield* RunningService.spawn({ ADMIN_PORT: String(adminPort) }, ["--workers", "2"])
+        yield* bothReady(adminPort)
+        const [, child] = /Worker 1 is process (\d+)/u.exec(yield* workers.output) ?? []
+        process.kill(Number(child), "SIGKILL")
+        yield* Effect.repeat(readyWorkers(adminPort), {
+          schedule: Schedule.spaced("20 millis"),
+          until: (ready) => ready.length === 1
+        })
+        yield* bothReady(adminPort)
+        for (const _ of [1, 2, 3, 4]) assert.strictEqual((yield* workers.get("/health")).status, 200)
+        assert.match(yield* workers.output, /Worker 1 ended \(SIGKILL\); another one starts in 100 ms/u)
+      }),
+    60_000
+  )
+
+  it.effect(
+    "end with the reason where none of them can start",
+    () =>
+      Effect.gen(function* () {
+        const defect = yield* Effect.sandbox(
+          RunningService.spawn({ DATABASE_URL: "postgresql://nobody@127.0.0.1:1/nothing", DATABASE_WAIT: "0" }, [
+            "--workers",
+            "2"
+          ])
+        ).pipe(Effect.flip)
+        assert.match(String(defect), /before the service was up/u)
+      }),
+    60_000
+  )
+})
