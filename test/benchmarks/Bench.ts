@@ -1,0 +1,184 @@
+/**
+ * Measures what was promised, as a whole and on this machine:
+ *
+ *     npm run bench                                   everything that is quick: two to three minutes
+ *     npm run bench -- --full                         on a large database as well
+ *     npm run bench -- --only throughput --rounds 3   one part
+ *
+ * BENCHMARKS.md has the figures of the last full run, and says how they came about.
+ */
+import { NodeCrypto, NodeHttpClient, NodeRuntime, NodeServices } from "@effect/platform-node"
+import {
+  Cause,
+  Config,
+  Console,
+  DateTime,
+  Effect,
+  FileSystem,
+  Layer,
+  Option,
+  Predicate,
+  Record,
+  References,
+  Schema
+} from "effect"
+import { CliError, Command, Flag } from "effect/cli"
+import { SecureRandom } from "effect/crypto"
+import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
+import * as Machine from "#test/benchmarks/Machine.ts"
+import * as Report from "#test/benchmarks/Report.ts"
+import * as Audit from "#test/benchmarks/sections/Audit.ts"
+import * as Flat from "#test/benchmarks/sections/Flat.ts"
+import * as Latency from "#test/benchmarks/sections/Latency.ts"
+import * as LookUps from "#test/benchmarks/sections/LookUps.ts"
+import * as Notary from "#test/benchmarks/sections/Notary.ts"
+import * as Projection from "#test/benchmarks/sections/Projection.ts"
+import * as Start from "#test/benchmarks/sections/Start.ts"
+import * as Receipts from "#test/benchmarks/sections/Receipts.ts"
+import * as Store from "#test/benchmarks/sections/Store.ts"
+import * as Throughput from "#test/benchmarks/sections/Throughput.ts"
+import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
+
+const sections = {
+  throughput: Effect.scoped(Throughput.run),
+  latency: Effect.scoped(Latency.run),
+  store: Effect.scoped(Store.run),
+  projection: Effect.scoped(Projection.run),
+  notary: Effect.scoped(Notary.run),
+  lookups: Effect.scoped(LookUps.run),
+  start: Effect.scoped(Start.run),
+  flat: Effect.scoped(Flat.run),
+  audit: Effect.scoped(Audit.run),
+  receipts: Effect.scoped(Receipts.run)
+}
+
+const names = Record.keys(sections)
+type Name = (typeof names)[number]
+
+/** They take long, so they are run when they are asked for, by name or with everything. */
+const long: ReadonlySet<Name> = new Set(["flat", "audit", "receipts"])
+
+const chosenOf = (text: string): Option.Option<ReadonlyArray<Name>> => {
+  const asked = text.split(",").map((name) => name.trim())
+  const chosen = names.filter((name) => asked.includes(name))
+  return chosen.length === asked.length ? Option.some(chosen) : Option.none()
+}
+
+class LimitsMissed extends Schema.TaggedError<LimitsMissed>()("LimitsMissed", { message: Schema.String }) {}
+
+const positive = (flag: Flag.Flag<number>, meaning: string) =>
+  flag.pipe(
+    Flag.filter(
+      (value) => value > 0,
+      (value) => `Expected more than 0, got ${value}`
+    ),
+    Flag.optional,
+    Flag.withDescription(meaning)
+  )
+
+/** Where the figures of the last full run are for people, below a heading. */
+const page = "BENCHMARKS.md"
+const heading = "## The last run\n"
+
+const flags = {
+  full: Flag.Boolean("full").pipe(
+    Flag.withDefault(false),
+    Flag.withDescription("Everything, on a large database and for as long as the promises say: about an hour")
+  ),
+  only: Flag.String("only").pipe(
+    Flag.filterMap(chosenOf, (text) => `Expected some of ${names.join(",")}, got ${text}`),
+    Flag.optional,
+    Flag.withDescription(`Sections, separated by commas: ${names.join(", ")}`)
+  ),
+  rounds: positive(Flag.Int("rounds"), "Runs of which a figure is the median: 5"),
+  seconds: positive(Flag.Finite("seconds"), "How long one run measures: 2, with --full 10"),
+  connections: positive(Flag.Int("connections"), "Connections of the load: 64"),
+  events: positive(
+    Flag.Int("events"),
+    "Events of the logs that are followed, signed and filled: 250 thousand, with --full 10 million"
+  ),
+  minutes: positive(Flag.Finite("minutes"), "How long memory is watched: 5"),
+  databaseUrl: Flag.Redacted("database-url").pipe(
+    Flag.optional,
+    Flag.withDescription("A Postgres whose role may create databases; else TEST_DATABASE_URL, else an embedded one")
+  ),
+  write: Flag.Boolean("write").pipe(
+    Flag.withDefault(false),
+    Flag.withDescription(`Put the figures into ${page} as well, in the place of those of the last run`)
+  ),
+  json: Flag.Path("json").pipe(Flag.withDefault("bench.json"), Flag.withDescription("Where the figures go as JSON"))
+}
+
+const given = Config.option(Config.Redacted("TEST_DATABASE_URL"))
+
+const bench = Command.make(
+  "bench",
+  flags,
+  Effect.fnUntraced(function* ({ full, ...chosen }) {
+    const set = (value: Option.Option<number>, usual: number) => Option.getOrElse(value, () => usual)
+    const settings = {
+      full,
+      rounds: set(chosen.rounds, 5),
+      seconds: set(chosen.seconds, full ? 10 : 2),
+      connections: set(chosen.connections, 64),
+      events: set(chosen.events, full ? 10_000_000 : 250_000),
+      minutes: set(chosen.minutes, 5)
+    }
+    const wanted = Option.getOrElse(chosen.only, () => names.filter((name) => full || !long.has(name)))
+    const ground = PostgresServer.layer(Option.firstSomeOf([chosen.databaseUrl, yield* given])).pipe(
+      Layer.merge(Layer.succeed(BenchOptions, settings))
+    )
+    const fs = yield* FileSystem.FileSystem
+    // After each section: what was measured is not lost with what comes after it.
+    const keep = (soFar: Report.Report) => fs.writeFileString(chosen.json, `${JSON.stringify({ ...soFar, settings }, null, 2)}\n`)
+    const report = yield* Effect.provide(measure(wanted, keep), ground)
+    yield* Console.log(`The figures are in ${chosen.json}.`)
+    if (chosen.write) {
+      const [before = ""] = (yield* fs.readFileString(page)).split(heading, 1)
+      yield* fs.writeFileString(page, `${before}${heading}\n${Report.markdown(report)}\n`)
+    }
+    const missed = Report.missed(report)
+    if (missed.length > 0) return yield* new LimitsMissed({ message: `Missed: ${missed.join("; ")}` })
+  })
+)
+
+const measure = Effect.fnUntraced(function* <E, R>(
+  wanted: ReadonlyArray<Name>,
+  keep: (soFar: Report.Report) => Effect.Effect<void, E, R>
+) {
+  const machine = yield* Machine.describe
+  const at = DateTime.formatIso(yield* DateTime.now)
+  yield* Console.log([at, ...machine, ""].join("\n"))
+  const reports: Array<Report.SectionReport> = []
+  for (const name of wanted) {
+    const report = yield* sections[name]
+    yield* Console.log(`${Report.sectionText(report)}\n`)
+    reports.push(report)
+    yield* keep({ at, machine, sections: reports })
+  }
+  return { at, machine, sections: reports } satisfies Report.Report
+})
+
+const platform = Layer.mergeAll(
+  Sandbox.layer({ host: "127.0.0.1", port: 0 }),
+  NodeHttpClient.layerUndici,
+  SecureRandom.layerWebCrypto,
+  NodeCrypto.layer,
+  NodeCrypto.layerSecureRandom
+)
+
+const program = Command.run(bench, { version: "1" }).pipe(
+  Effect.provide(platform),
+  Effect.provide(NodeServices.layer),
+  Effect.provideService(References.MinimumLogLevel, "Warn")
+)
+
+/** A limit that was missed is a result, and a sentence; anything else that ends a run early comes with its trace. */
+const report = (cause: Cause.Cause<unknown>) =>
+  Option.match(Option.filter(Cause.findErrorOption(cause), Predicate.isError), {
+    onNone: () => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("The benchmark failed", cause)),
+    onSome: (error) => (CliError.isCliError(error) ? Effect.void : Console.error(error.message))
+  })
+
+NodeRuntime.runMain(Effect.tapCause(program, report), { disableErrorReporting: true })

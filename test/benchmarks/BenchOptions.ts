@@ -1,0 +1,17 @@
+/** How much a run measures: the same for all sections. */
+import { Context } from "effect"
+
+export interface Settings {
+  /** The owner's figures need a large database and long runs; without it everything is small. */
+  readonly full: boolean
+  /** Every figure is the median of so many runs. */
+  readonly rounds: number
+  readonly seconds: number
+  readonly connections: number
+  /** Events of the logs that are followed, signed and filled. */
+  readonly events: number
+  /** How long memory is watched. */
+  readonly minutes: number
+}
+
+export class BenchOptions extends Context.Service<BenchOptions, Settings>()("vatproof/benchmarks/BenchOptions") {}

@@ -1,0 +1,66 @@
+/** The load generator as the harness sees it: what it is told, what it measures, and how it is run. */
+import { Effect, Schema } from "effect"
+import * as Processes from "#test/benchmarks/Processes.ts"
+
+/**
+ * Request number k asks for VAT ID k of `vatIds`, beginning again at their end with another key for each. Without `perSecond` each
+ * connection sends its next request when it has its answer (closed loop); with it requests are due at that rate whether earlier ones are
+ * answered or not (open loop), and their latency counts from the moment they were due. `requests` ends the run after so many.
+ */
+export const LoadPlan = Schema.Struct({
+  port: Schema.Int,
+  vatIds: Schema.NonEmptyArray(Schema.String),
+  keys: Schema.NonEmptyArray(Schema.String),
+  connections: Schema.Int,
+  warmUpMs: Schema.Finite,
+  durationMs: Schema.Finite,
+  perSecond: Schema.NullOr(Schema.Finite),
+  requests: Schema.NullOr(Schema.Int),
+  /** Processes by what they are called; their processor time during the run is measured, with that of their children. */
+  watched: Schema.Record(Schema.String, Schema.Int)
+})
+export type LoadPlan = typeof LoadPlan.Type
+
+const Latency = Schema.Struct({ p50: Schema.Finite, p99: Schema.Finite, max: Schema.Finite })
+export type Latency = typeof Latency.Type
+
+/** What was measured after the warm-up. A failure is any other status than 200, and a connection that ended. */
+export const LoadResult = Schema.Struct({
+  answered: Schema.Int,
+  seconds: Schema.Finite,
+  failures: Schema.Int,
+  firstFailure: Schema.NullOr(Schema.String),
+  latencyMs: Latency,
+  /** Open loop: how much later than due requests were written to a socket. */
+  latenessMs: Latency,
+  /** Processor time in microseconds an answered request: of the generator, of what was watched, and of everything else on the machine. */
+  cpuMicros: Schema.Record(Schema.String, Schema.Finite),
+  /** With `requests`: the latency of each, by its number. */
+  eachMs: Schema.Array(Schema.Finite)
+})
+export type LoadResult = typeof LoadResult.Type
+
+export const generator = "load generator"
+export const others = "everything else"
+
+export class LoadFailed extends Schema.TaggedError<LoadFailed>()("LoadFailed", { message: Schema.String }) {}
+
+const encode = Schema.encodeEffect(Schema.fromJsonString(LoadPlan))
+const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(LoadResult))
+
+/** Runs the generator in a process of its own. A request that fails makes the figure worthless, so it fails the run. */
+export const run = Effect.fnUntraced(function* (plan: LoadPlan) {
+  const said = yield* Processes.output("load/LoadGenerator.ts", yield* encode(plan)).pipe(
+    Effect.timeout(plan.warmUpMs + plan.durationMs + 60_000)
+  )
+  const result = yield* decode(said).pipe(
+    Effect.catchTag("SchemaError", () => Effect.fail(new LoadFailed({ message: `The load generator said: ${said}` })))
+  )
+  if (result.failures > 0) {
+    const message = `${result.failures} of ${result.answered} requests failed; the first: ${result.firstFailure}`
+    return yield* new LoadFailed({ message })
+  }
+  return result
+})
+
+export const perSecondOf = ({ answered, seconds }: LoadResult) => answered / seconds

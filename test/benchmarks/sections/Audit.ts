@@ -1,0 +1,100 @@
+/** What auditors wait for: the verification of a whole log, an export of it, the verification of that, and single proofs. */
+import { Array as Arr, Clock, Effect, FileSystem, Layer, Option } from "effect"
+import * as DatabaseAudit from "#events/audit/DatabaseAudit.ts"
+import * as ExportAudit from "#events/audit/ExportAudit.ts"
+import * as LogExport from "#events/audit/LogExport.ts"
+import * as EventProofs from "#events/EventProofs.ts"
+import { EventStore } from "#events/EventStore.ts"
+import { LogSigner } from "#events/LogSigner.ts"
+import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
+import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
+import * as Report from "#test/benchmarks/Report.ts"
+import { ground, signer, signUpTo } from "#test/benchmarks/sections/Notary.ts"
+import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
+
+/** More would only take longer. */
+const eventsMax = 1_000_000
+const proofs = 200
+
+interface Step {
+  readonly name: string
+  readonly seconds: number
+  readonly findings: number
+  readonly memoryMb: number
+}
+
+const timed = Effect.fnUntraced(function* <A, E, R>(
+  name: string,
+  effect: Effect.Effect<A, E, R>,
+  findingsOf: (result: A) => number
+) {
+  const before = ProcessorTime.read({})
+  const findings = findingsOf(yield* effect)
+  const { seconds } = ProcessorTime.since(before)
+  return { name, seconds, findings, memoryMb: process.memoryUsage().rss / 1e6 } satisfies Step
+})
+
+/** Milliseconds of proofs of events all over the log. */
+const prove = Effect.fnUntraced(function* (events: number) {
+  const store = yield* EventStore
+  const { newest, prove } = yield* EventProofs.make
+  return yield* Effect.forEach(
+    Arr.makeBy(proofs, (index) => Math.floor((events / proofs) * index)),
+    Effect.fnUntraced(function* (position) {
+      const [event] = yield* store.read(position, 1)
+      const before = yield* Clock.currentTimeNanos
+      const checkpoint = Option.getOrThrow(yield* newest)
+      if (event !== undefined) yield* prove(event, checkpoint)
+      return Number((yield* Clock.currentTimeNanos) - before) / 1e6
+    })
+  )
+})
+
+const progress = () => Effect.void
+
+export const run = Effect.gen(function* () {
+  const { events: wanted } = yield* BenchOptions
+  const fs = yield* FileSystem.FileSystem
+  const events = Math.min(wanted, eventsMax)
+  const url = yield* LogDatabase.make("audit")
+  const directory = `${yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-bench-" })}/export`
+  const options = { directory, from: null, to: null, supplier: "", location: "", verifierKey: null, progress }
+  yield* LogDatabase.fill(url, { events, keys: Math.ceil(events / 100), vatIds: Math.ceil(events / 10) })
+  const { steps, times } = yield* Effect.gen(function* () {
+    yield* signUpTo(events)
+    const verify = DatabaseAudit.run({ verifier: signer, notes: [], progress })
+    const verifyExport = ExportAudit.run({ directory, verifier: signer, progress })
+    const made = [
+      yield* timed("log verified", verify, ({ count }) => count),
+      yield* timed("log exported", LogExport.run(options), () => 0),
+      yield* timed("export verified", verifyExport, ({ count }) => count)
+    ]
+    return { steps: made, times: yield* prove(events) }
+  }).pipe(
+    Effect.provide(Layer.succeed(LogSigner, { origin: signer.name, signer: Option.some(signer) })),
+    Effect.provide(ground(url), { local: true })
+  )
+  const report: Report.SectionReport = {
+    section: "audit",
+    how: `a log of ${events} events, once`,
+    figures: [
+      ...steps.map(({ name, seconds }) => Report.plain(name, (seconds * 1e6) / events, "µs an event")),
+      Report.plain("a proof, p50", Report.median(times), "ms"),
+      Report.plain("a proof, the slowest", Math.max(...times), "ms"),
+      Report.atMost(
+        "findings in what is as it should be",
+        steps.reduce((sum, { findings }) => sum + findings, 0),
+        "findings",
+        0
+      )
+    ],
+    details: [
+      Report.details(steps, {
+        "": ({ name }) => name,
+        seconds: ({ seconds }) => seconds,
+        "memory MB": ({ memoryMb }) => memoryMb
+      })
+    ]
+  }
+  return report
+})

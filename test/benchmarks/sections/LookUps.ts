@@ -1,0 +1,158 @@
+/**
+ * Live look-ups while the source takes a second for each: 500 callers at once on 500 VAT IDs, and what the service itself adds.
+ *
+ * The service asks a source at most ten things at a time about one member state, so of callers who come together some wait for a place,
+ * in turns of a second, and all of them for the processor. What the service adds to one look-up is therefore measured where nobody has
+ * to wait for either: spread over all member states, 100 a second, 100 under way at any moment.
+ */
+import { Array as Arr, Effect } from "effect"
+import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import type { JournalEntry } from "#infra/sandbox/Journal.ts"
+import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
+import * as Load from "#test/benchmarks/load/Load.ts"
+import * as Mix from "#test/benchmarks/load/Mix.ts"
+import * as RegisterIds from "#test/benchmarks/load/RegisterIds.ts"
+import * as Report from "#test/benchmarks/Report.ts"
+import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
+import * as Servers from "#test/benchmarks/servers/Servers.ts"
+
+const callers = 500
+/** One register is asked six times as much as it is given; the others share the rest. */
+const crowded = "IT"
+const crowdedCallers = 60
+const perMemberState = 10
+const sourceMs = 1_000
+const perSecond = 100
+const spreadOut = 200
+/** Nearly as many as there are places for all member states together: 270. */
+const perSecondMax = 250
+/** All at once, as far as a clock can tell. */
+const atOnce = 1_000_000
+
+interface Asked {
+  readonly state: RegisterIds.MemberState
+  readonly vatId: string
+}
+
+type Callers = Arr.NonEmptyReadonlyArray<Asked>
+
+/** `series` keeps the VAT IDs of one burst apart from those of the others, which are in the cache by then. */
+const inTurn = (series: number, states: ReadonlyArray<RegisterIds.MemberState>, count: number): Callers =>
+  Arr.makeBy(count, (index) => {
+    const state = states[index % states.length] ?? crowded
+    return { state, vatId: RegisterIds.vatId(state, series * 1_000 + index) }
+  })
+
+/** The crowd comes first, so that whoever queued behind it would show. */
+const unevenly = (series: number): Callers => [
+  ...inTurn(series, [crowded], crowdedCallers),
+  ...inTurn(
+    series + 1,
+    RegisterIds.memberStates.filter((state) => state !== crowded),
+    callers - crowdedCallers
+  )
+]
+
+/** The most calls that were under way at a time about one member state. */
+const mostUnderWay = (entries: ReadonlyArray<JournalEntry>) => {
+  const byState = Object.values(Arr.groupBy(entries, ({ vat_id }) => vat_id?.slice(0, 2) ?? ""))
+  return Math.max(...byState.map(mostAtOnce))
+}
+
+const mostAtOnce = (entries: ReadonlyArray<JournalEntry>) => {
+  // A call that ends in the millisecond in which another begins is over by then.
+  const moments = entries
+    .flatMap(({ at, duration_ms }) => [
+      { at: Date.parse(at), change: 1 },
+      { at: Date.parse(at) + (duration_ms ?? 0), change: -1 }
+    ])
+    .toSorted((one, other) => one.at - other.at || one.change - other.change)
+  let now = 0
+  return Math.max(...moments.map(({ change }) => (now += change)))
+}
+
+/** How the burst went: when the last caller of the crowd and the last of all others had an answer, and what the source saw. */
+const burst = Effect.fnUntraced(function* (series: number, ask: Ask) {
+  const sandbox = yield* Sandbox.Sandbox
+  yield* sandbox.reset
+  yield* sandbox.configure({ latency_ms: sourceMs })
+  const asked = unevenly(series)
+  const { eachMs } = yield* ask(asked, atOnce)
+  const { bzst, entries, vies } = yield* sandbox.journal()
+  const checks = entries.filter(({ vat_id }) => vat_id !== null)
+  const msOf = (isIt: (state: string) => boolean) => Math.max(...eachMs.filter((_, index) => isIt(asked[index]?.state ?? "")))
+  return {
+    crowdMs: msOf((state) => state === crowded),
+    othersMs: msOf((state) => state !== crowded),
+    underWay: mostUnderWay(checks),
+    underWayInAll: vies.concurrent_max,
+    checks: vies.checks + bzst.checks
+  }
+})
+
+type Ask = (
+  asked: Callers,
+  perSecond: number
+) => Effect.Effect<Load.LoadResult, Effect.Error<ReturnType<typeof Load.run>>, Effect.Services<ReturnType<typeof Load.run>>>
+
+export const run = Effect.gen(function* () {
+  const { rounds } = yield* BenchOptions
+  const { database } = yield* PostgresServer
+  const sandbox = yield* Sandbox.Sandbox
+  const server = yield* Servers.service(yield* database("lookups"))
+  const keys = yield* Servers.register(server, 16)
+  const ask: Ask = (asked, rate) =>
+    Load.run({
+      port: server.port,
+      vatIds: Arr.map(asked, ({ vatId }) => vatId),
+      keys,
+      connections: asked.length,
+      warmUpMs: 0,
+      durationMs: 0,
+      perSecond: rate,
+      requests: asked.length,
+      watched: server.watched
+    })
+  // Compiles the code; the source answers at once.
+  yield* ask(inTurn(1, RegisterIds.memberStates, 2 * callers), perSecondMax)
+  const together = yield* burst(2, ask)
+  yield* sandbox.configure({ latency_ms: sourceMs })
+  const spread = yield* Effect.forEach(Arr.range(1, rounds), (round) =>
+    ask(inTurn(10 + round, RegisterIds.memberStates, spreadOut), perSecond)
+  )
+  const dense = yield* ask(inTurn(10, RegisterIds.memberStates, callers), perSecondMax)
+  yield* sandbox.reset
+  const added = (of: (latency: Load.Latency) => number) => Report.median(spread.map(({ latencyMs }) => of(latencyMs) - sourceMs))
+  const report: Report.SectionReport = {
+    section: "lookups",
+    how:
+      `the source takes ${sourceMs} ms; ${callers} callers at once on ${callers} VAT IDs, ${crowdedCallers} of them about one member ` +
+      `state; and where nobody waits, ${perSecond} a second over all member states, medians of ${rounds} runs`,
+    figures: [
+      Report.atMost("calls under way about one member state", together.underWay, "calls", perMemberState),
+      Report.atMost("calls to the source for each caller", together.checks / callers, "calls", 1),
+      // Two turns are their own. Behind the crowd they would wait for six of its turns first.
+      Report.atMost("last answer outside of the crowd (two turns)", together.othersMs, "ms", 4 * sourceMs),
+      Report.plain("last answer to the crowd (six turns)", together.crowdMs, "ms"),
+      Report.plain("calls under way in all, at most", together.underWayInAll, "calls"),
+      Report.atMost(
+        "added by the service where nobody waits, p50",
+        added(({ p50 }) => p50),
+        "ms",
+        5
+      ),
+      Report.plain(
+        "added by the service where nobody waits, p99",
+        added(({ p99 }) => p99),
+        "ms"
+      )
+    ],
+    details: [
+      Mix.table([
+        { name: `${perSecond} a second`, results: spread },
+        { name: `${perSecondMax} a second`, results: [dense] }
+      ])
+    ]
+  }
+  return report
+})

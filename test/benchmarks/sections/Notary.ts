@@ -1,0 +1,82 @@
+/** What the notary costs an event while it works through a backlog: reading, hashing, the tree, and a signature for every 16,384. */
+import { Array as Arr, Effect, Layer, Option, Schedule } from "effect"
+import { LogCrypto } from "#events/log/LogCrypto.ts"
+import * as Notary from "#events/Notary.ts"
+import { TreeStore } from "#events/TreeStore.ts"
+import { logCrypto } from "#infra/LogCrypto.ts"
+import * as Randomness from "#infra/Randomness.ts"
+import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
+import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
+import * as Report from "#test/benchmarks/Report.ts"
+import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
+import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
+import { signerOf } from "#test/support/log/Keys.ts"
+
+/** More would only take longer. */
+const eventsMax = 1_000_000
+
+export const signer = signerOf("vatproof.example/log/0")
+
+/** Runs a notary until the log has been signed up to `size`. */
+export const signUpTo = Effect.fnUntraced(function* (size: number) {
+  const { newest } = yield* TreeStore
+  const notary = Notary.layer({ signer, seen: Option.none(), seenAt: "", remember: () => Effect.void })
+  yield* Layer.build(Layer.fresh(notary))
+  yield* Effect.repeat(newest, {
+    until: Option.exists((checkpoint) => checkpoint.size >= size),
+    schedule: Schedule.spaced("5 millis")
+  })
+}, Effect.scoped)
+
+/** What a notary stands on. */
+export const ground = (url: Parameters<typeof LogDatabase.store>[0]) =>
+  TreeStore.layer.pipe(
+    Layer.provideMerge(LogDatabase.store(url)),
+    Layer.provideMerge(Layer.merge(Layer.succeed(LogCrypto, logCrypto), Randomness.layer))
+  )
+
+export const run = Effect.gen(function* () {
+  const { events: wanted, rounds } = yield* BenchOptions
+  const { pid } = yield* PostgresServer
+  const events = Math.ceil(Math.min(wanted, eventsMax) / rounds)
+  const url = yield* LogDatabase.make("notary")
+
+  const sign = Effect.gen(function* () {
+    const size = yield* LogDatabase.fill(url, { events, keys: Math.ceil(events / 100), vatIds: Math.ceil(events / 10) })
+    const before = ProcessorTime.read(Option.isSome(pid) ? { Postgres: pid.value } : {})
+    yield* signUpTo(size)
+    const { own, seconds, watched } = ProcessorTime.since(before)
+    return { micros: (seconds * 1e6) / events, own: own / events, postgres: (watched["Postgres"] ?? 0) / events }
+  })
+
+  const results = yield* Effect.provide(
+    Effect.forEach(Arr.range(1, rounds), () => sign),
+    ground(url),
+    { local: true }
+  )
+  const of = (value: (result: (typeof results)[number]) => number) => Report.median(results.map(value))
+  const report: Report.SectionReport = {
+    section: "notary",
+    how: `a notary that finds ${events} unsigned events; medians of ${rounds} times`,
+    figures: [
+      Report.atMost(
+        "time an event",
+        of(({ micros }) => micros),
+        "µs",
+        10
+      ),
+      Report.plain(
+        "processor time of the notary's process",
+        of(({ own }) => own),
+        "µs an event"
+      ),
+      Report.plain(
+        "processor time of Postgres",
+        of(({ postgres }) => postgres),
+        "µs an event"
+      )
+    ],
+    details: [`µs an event, time by time: ${results.map(({ micros }) => Report.digits(micros)).join("  ")}`]
+  }
+  return report
+})

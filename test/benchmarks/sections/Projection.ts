@@ -1,0 +1,37 @@
+/** How fast a read model is made anew from the whole log, as `vatproof projections rebuild event_places` does. */
+import { Array as Arr, Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import * as ProjectionRebuild from "#events/ProjectionRebuild.ts"
+import * as EventPlaces from "#events/projections/EventPlaces.ts"
+import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
+import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
+import * as Report from "#test/benchmarks/Report.ts"
+import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
+
+/** More would only take longer. */
+const eventsMax = 1_000_000
+
+const rebuild = Effect.gen(function* () {
+  const before = ProcessorTime.read({})
+  const applied = yield* ProjectionRebuild.run(EventPlaces.definition, () => Effect.void)
+  return applied / ProcessorTime.since(before).seconds
+})
+
+export const run = Effect.gen(function* () {
+  const { events: wanted, rounds } = yield* BenchOptions
+  const events = Math.min(wanted, eventsMax)
+  const url = yield* LogDatabase.make("projection")
+  yield* LogDatabase.fill(url, { events, keys: Math.ceil(events / 100), vatIds: Math.ceil(events / 10) })
+  const speeds = yield* Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`INSERT INTO vatproof.projections (log_id, name, version) VALUES (0, ${EventPlaces.eventPlaces}, 1)`
+    return yield* Effect.forEach(Arr.range(1, rounds), () => rebuild)
+  }).pipe(Effect.provide(LogDatabase.administrator(url), { local: true }))
+  const report: Report.SectionReport = {
+    section: "projection",
+    how: `event_places made anew from ${events} events; median of ${rounds} times`,
+    figures: [Report.atLeast("rebuild of a projection", Report.median(speeds), "events/s", 200_000)],
+    details: [`events a second, time by time: ${speeds.map(Report.digits).join("  ")}`]
+  }
+  return report
+})

@@ -1,0 +1,142 @@
+/** What it takes to read receipts with a key that has many: a page of the list, one receipt, and one as a page to print or as PDF. */
+import { Array as Arr, Clock, DateTime, Effect, Schema } from "effect"
+import { HttpClient, HttpClientRequest } from "effect/http"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { receiptLists, ReceiptIssued, receiptStream } from "#domain/Receipt.ts"
+import { EventStore } from "#events/EventStore.ts"
+import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
+import * as Report from "#test/benchmarks/Report.ts"
+import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
+import * as Servers from "#test/benchmarks/servers/Servers.ts"
+import { receiptsPath } from "#test/support/PaidKey.ts"
+import { receiptRecord } from "#test/support/ReceiptRecords.ts"
+
+const receiptsMax = 100_000
+const vatIds = 1_000
+const rounds = 200
+/** A PDF takes much longer than everything else. */
+const pdfRounds = 20
+const pagesBack = 100
+
+const idOf = (index: number) => `VP-QC-20261121-${index.toString(36).toUpperCase().padStart(10, "0")}`
+const targetOf = (index: number) => `DE${100_000_001 + (index % vatIds)}`
+
+/** A receipt as the service would have issued it. */
+const issuedAt = (index: number, keyId: string) => {
+  const { accountId, evidence, receipt } = receiptRecord({ receiptId: idOf(index), target: targetOf(index) })
+  return ReceiptIssued.make({
+    account_id: accountId,
+    key_id: keyId,
+    receipt,
+    answer: {
+      source: "bzst",
+      valid: true,
+      code: "evatr-0000",
+      answered_at: DateTime.makeUnsafe("2026-11-21T01:33:04.564Z"),
+      company_name: null,
+      company_address: null,
+      consultation_number: null,
+      valid_from: null,
+      valid_until: null,
+      evidence: {
+        request: evidence.request,
+        response: evidence.response,
+        response_sha256: evidence.responseSha256,
+        http_status: evidence.httpStatus
+      }
+    },
+    attempts: []
+  })
+}
+
+const findKeyId = Effect.fnUntraced(function* (key: string) {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findOne({
+    Request: Schema.String,
+    Result: Schema.Struct({ key_id: Schema.String }),
+    execute: (secret) => sql`SELECT key_id FROM vatproof.api_keys WHERE key_sha256 = sha256(${secret}::text::bytea)`
+  })
+  return (yield* find(key)).key_id
+})
+
+/** Appends receipts without asking anybody. */
+const fill = Effect.fnUntraced(function* (key: string, count: number) {
+  const { append } = yield* EventStore
+  const keyId = yield* findKeyId(key)
+  const one = (index: number) =>
+    append({
+      stream: receiptStream(idOf(index)),
+      expectedVersion: 0,
+      events: [issuedAt(index, keyId)],
+      charge: null,
+      latestOf: `answer-${targetOf(index)}`,
+      lists: receiptLists(keyId, targetOf(index))
+    })
+  yield* Effect.forEach(
+    Arr.makeBy(count, (index) => index),
+    one,
+    { concurrency: 1_000, discard: true }
+  )
+})
+
+const Page = Schema.Struct({ next_cursor: Schema.NullOr(Schema.String) })
+const decodePage = Schema.decodeUnknownEffect(Page)
+
+export const run = Effect.gen(function* () {
+  const { events } = yield* BenchOptions
+  const count = Math.min(receiptsMax, Math.ceil(events / 10))
+  const http = yield* HttpClient.HttpClient
+  const url = yield* LogDatabase.make("receipts")
+  const { port } = yield* Servers.service(url)
+  const [key] = yield* Servers.register({ port }, 1)
+  yield* Effect.provide(fill(key, count), LogDatabase.store(url), { local: true })
+
+  const read = Effect.fnUntraced(function* (path: string, accept = "application/json") {
+    const request = HttpClientRequest.get(`http://127.0.0.1:${port}${path}`, { headers: { "x-api-key": key, accept } })
+    const response = yield* http.execute(request)
+    if (response.status !== 200) return yield* Effect.die(`${path}: ${response.status}`)
+    return response
+  })
+
+  /** One request after the other. */
+  const measure = Effect.fnUntraced(function* (name: string, pathOf: (round: number) => string, accept?: string, times = rounds) {
+    const durations = yield* Effect.forEach(
+      Arr.makeBy(times, pathOf),
+      Effect.fnUntraced(function* (path) {
+        const before = yield* Clock.currentTimeNanos
+        yield* (yield* read(path, accept)).arrayBuffer
+        return Number((yield* Clock.currentTimeNanos) - before) / 1e6
+      })
+    )
+    return { name, p50: Report.median(durations), max: Math.max(...durations) }
+  })
+
+  const cursors: Array<string> = []
+  while (cursors.length < pagesBack) {
+    const after = cursors.at(-1)
+    const page = yield* decodePage(
+      yield* (yield* read(`${receiptsPath}?limit=100${after === undefined ? "" : `&cursor=${after}`}`)).json
+    )
+    if (page.next_cursor === null) break
+    cursors.push(page.next_cursor)
+  }
+  const anyOf = (round: number) => `${receiptsPath}/${idOf((round * 7_919) % count)}`
+  const results = [
+    yield* measure("the first page, 20", () => receiptsPath),
+    yield* measure(
+      "a page far back, 100",
+      (round) => `${receiptsPath}?limit=100&cursor=${cursors[round % cursors.length] ?? ""}`
+    ),
+    yield* measure("a page about one VAT ID, 100", (round) => `${receiptsPath}?limit=100&target_vat_id=${targetOf(round)}`),
+    yield* measure("one receipt", anyOf),
+    yield* measure("one receipt as a page to print", anyOf, "text/html"),
+    yield* measure("one receipt as PDF", anyOf, "application/pdf", pdfRounds)
+  ]
+  const report: Report.SectionReport = {
+    section: "receipts",
+    how: `a key with ${count} receipts, one request after the other`,
+    figures: results.map(({ name, p50 }) => Report.plain(`${name}, p50`, p50, "ms")),
+    details: [Report.details(results, { "": ({ name }) => name, "p50 ms": ({ p50 }) => p50, "max ms": ({ max }) => max })]
+  }
+  return report
+})

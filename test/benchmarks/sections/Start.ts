@@ -1,0 +1,66 @@
+/** How long after its start the service gives its first answer, a validation from the cache, on a database that is there already. */
+import { Array as Arr, Clock, Effect, Redacted, Schedule } from "effect"
+import { HttpClient, HttpClientRequest } from "effect/http"
+import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
+import * as Processes from "#test/benchmarks/Processes.ts"
+import * as Report from "#test/benchmarks/Report.ts"
+import * as Collector from "#test/benchmarks/servers/Collector.ts"
+import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
+import * as Servers from "#test/benchmarks/servers/Servers.ts"
+import { freePort } from "#test/support/RunningService.ts"
+
+const vatId = "ATU10100000"
+const patience = "60 seconds"
+
+/** Starts it, asks until there is an answer, and stops it. */
+const startOnce = <E, R>(env: Readonly<Record<string, string>>, ask: Effect.Effect<unknown, E, R>) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const before = yield* Clock.currentTimeMillis
+      yield* Processes.start({ program: Processes.serviceProgram, args: ["serve"], env })
+      yield* ask
+      return (yield* Clock.currentTimeMillis) - before
+    })
+  )
+
+/** The times of several starts, after a first one that makes the database, a key and an answer. */
+const starts = Effect.fnUntraced(function* (databaseUrl: string) {
+  const { rounds } = yield* BenchOptions
+  const http = yield* HttpClient.HttpClient
+  const collector = yield* Collector.make
+  const port = yield* freePort
+  // Empty: not set, whatever the environment says.
+  const env = { ...(yield* Servers.settings(port, collector.url)), DATABASE_URL: databaseUrl, NODE_COMPILE_CACHE: "" }
+  const untilAnswered = <A, E, R>(asked: Effect.Effect<A, E, R>) =>
+    asked.pipe(Effect.retry(Schedule.spaced("5 millis")), Effect.timeout(patience))
+  const registered = yield* Effect.scoped(
+    Effect.gen(function* () {
+      yield* Processes.start({ program: Processes.serviceProgram, args: ["serve"], env })
+      const base = `http://127.0.0.1:${port}`
+      yield* untilAnswered(http.get(`${base}/health`))
+      const [key = ""] = yield* Servers.register({ port }, 1)
+      const request = HttpClientRequest.get(`${base}/v1/validate/${vatId}`, { headers: { "x-api-key": key } })
+      const validated = Effect.filterOrFail(http.execute(request), ({ status }) => status === 200)
+      yield* untilAnswered(validated)
+      return untilAnswered(validated)
+    })
+  )
+  return yield* Effect.forEach(Arr.range(1, rounds), () => startOnce(env, registered))
+})
+
+export const run = Effect.gen(function* () {
+  const { rounds } = yield* BenchOptions
+  const { database } = yield* PostgresServer
+  const external = yield* starts(Redacted.value(yield* database("start")))
+  const embedded = yield* starts("")
+  const report: Report.SectionReport = {
+    section: "start",
+    how: `from the start of the process to the first validation that is answered; medians of ${rounds} starts`,
+    figures: [
+      Report.atMost("with DATABASE_URL", Report.median(external), "ms", 1_500),
+      Report.atMost("with the embedded database, which starts as well", Report.median(embedded), "ms", 3_000)
+    ],
+    details: [`with DATABASE_URL, start by start: ${external.join("  ")}`, `with the embedded database: ${embedded.join("  ")}`]
+  }
+  return report
+})

@@ -1,0 +1,102 @@
+/** What the event store alone can take: metered events a second into one log, through the batcher that all requests share. */
+import { Array as Arr, Clock, DateTime, Effect } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { VatIdVerified } from "#domain/Verification.ts"
+import { EventStore } from "#events/EventStore.ts"
+import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
+import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
+import * as Report from "#test/benchmarks/Report.ts"
+import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
+import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
+
+/** More than a batch takes, so that one is always full when the one before is stored. */
+const writers = 1_000
+const keys = 16
+const warmUpMs = 1_000
+
+interface Run {
+  readonly perSecond: number
+  readonly ownMicros: number
+  readonly postgresMicros: number
+}
+
+/** A cached validation, as it is recorded. */
+const eventAt = (number: number) =>
+  VatIdVerified.make({
+    vat_id: `ATU10${100_000 + (number % 1_000)}`,
+    force_live: false,
+    requester_vat_id: null,
+    valid: true,
+    source: "vies",
+    answered_at: DateTime.makeUnsafe("2026-11-21T09:00:00Z"),
+    served: "cache",
+    answer: null,
+    answer_position: number,
+    attempts: []
+  })
+
+/** Appends until `durationMs` are over; says how many events that were, and what they cost. */
+const appendFor = Effect.fnUntraced(function* (durationMs: number, streams: ReadonlyArray<string>) {
+  const { append } = yield* EventStore
+  const { pid } = yield* PostgresServer
+  const before = ProcessorTime.read(pid._tag === "Some" ? { Postgres: pid.value } : {})
+  const ends = (yield* Clock.currentTimeMillis) + durationMs
+  let count = 0
+  const one = Effect.suspend(() => {
+    count += 1
+    const stream = streams[count % streams.length] ?? ""
+    return append({
+      stream,
+      expectedVersion: null,
+      events: [eventAt(count)],
+      charge: { meter: `${stream}-2026-11`, units: 1, cap: 2_000_000_000 },
+      latestOf: null
+    })
+  })
+  const isOver = Effect.map(Clock.currentTimeMillis, (now) => now >= ends)
+  const writer = Effect.repeat(Effect.andThen(one, isOver), { until: (over) => over })
+  yield* Effect.forEach(
+    Arr.makeBy(writers, () => writer),
+    (each) => each,
+    { concurrency: "unbounded", discard: true }
+  )
+  const { own, seconds, watched } = ProcessorTime.since(before)
+  const result: Run = { perSecond: count / seconds, ownMicros: own / count, postgresMicros: (watched["Postgres"] ?? 0) / count }
+  return result
+})
+
+export const run = Effect.gen(function* () {
+  const { rounds, seconds } = yield* BenchOptions
+  const random = yield* SecureRandom.SecureRandom
+  const streams = yield* Effect.forEach(Arr.range(1, keys), () => Effect.map(random.uuidV4(), (id) => `key-${id}`))
+  const url = yield* LogDatabase.make("store")
+  const results = yield* Effect.gen(function* () {
+    yield* appendFor(warmUpMs, streams)
+    return yield* Effect.forEach(Arr.range(1, rounds), () => appendFor(seconds * 1_000, streams))
+  }).pipe(Effect.provide(LogDatabase.store(url), { local: true }))
+  const of = (value: (result: Run) => number) => Report.median(results.map(value))
+  const report: Report.SectionReport = {
+    section: "store",
+    how: `the event store in this process, ${writers} writers on ${keys} keys, each event charged to a meter; medians of ${rounds} runs`,
+    figures: [
+      Report.atLeast(
+        "metered events a second into one log",
+        of(({ perSecond }) => perSecond),
+        "events/s",
+        15_000
+      ),
+      Report.plain(
+        "processor time of the store's process",
+        of(({ ownMicros }) => ownMicros),
+        "µs an event"
+      ),
+      Report.plain(
+        "processor time of Postgres",
+        of(({ postgresMicros }) => postgresMicros),
+        "µs an event"
+      )
+    ],
+    details: [`events a second, run by run: ${results.map(({ perSecond }) => Report.digits(perSecond)).join("  ")}`]
+  }
+  return report
+})

@@ -1,0 +1,79 @@
+/** The Postgres of a run: everything that is compared uses the same server, each in a database of its own. */
+import { PgConnection } from "@effect/sql-pg"
+import { Context, Effect, FileSystem, Layer, Option, Redacted, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import * as EmbeddedPostgres from "#infra/EmbeddedPostgres.ts"
+import * as Postgres from "#infra/Postgres.ts"
+import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
+
+/** A figure of a database that does not wait for its disk says nothing about one that does. */
+export class NotDurable extends Schema.TaggedError<NotDurable>()("NotDurable", { settings: Schema.String }) {
+  override get message() {
+    return `This Postgres has ${this.settings}: it would be faster than one that keeps what it has acknowledged`
+  }
+}
+
+const Facts = Schema.Struct({
+  version: Schema.String,
+  backend: Schema.Int,
+  fsync: Schema.String,
+  synchronous_commit: Schema.String,
+  full_page_writes: Schema.String,
+  shared_buffers: Schema.String
+})
+
+const findFacts = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: Facts,
+    execute: () => sql`SELECT current_setting('server_version') AS version, pg_backend_pid() AS backend,
+      current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS synchronous_commit,
+      current_setting('full_page_writes') AS full_page_writes, current_setting('shared_buffers') AS shared_buffers`
+  })
+  const facts = yield* find(undefined)
+  // A server on another machine, or in another container, has numbers that mean other processes here.
+  const isHere = ProcessorTime.programOf(facts.backend).startsWith("postgres")
+  return { ...facts, pid: isHere ? Option.some(ProcessorTime.parentOf(facts.backend)) : Option.none<number>() }
+})
+
+const make = Effect.fnUntraced(function* (given: Option.Option<Redacted.Redacted>) {
+  const fs = yield* FileSystem.FileSystem
+  const url = Option.isSome(given)
+    ? given.value
+    : (yield* EmbeddedPostgres.make({ dir: yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-bench-" }) })).url
+  const facts = yield* Effect.provide(findFacts, Postgres.layerAdministrator({ url, maxConnections: 1 }), { local: true })
+  const { fsync, full_page_writes, pid, shared_buffers, synchronous_commit, version } = facts
+  if (fsync === "off" || synchronous_commit === "off" || full_page_writes === "off") {
+    const settings = `fsync=${fsync}, synchronous_commit=${synchronous_commit}, full_page_writes=${full_page_writes}`
+    return yield* new NotDurable({ settings })
+  }
+  const execute = (statement: string) =>
+    Effect.scoped(Effect.flatMap(PgConnection.make({ url }), (connection) => connection.query(statement, [], false)))
+
+  return {
+    description:
+      `PostgreSQL ${version} (${Option.isSome(given) ? "given by its URL" : "the embedded one"}), fsync ${fsync}, ` +
+      `synchronous_commit ${synchronous_commit}, shared_buffers ${shared_buffers}`,
+    /** Its first process, if it runs on this machine. */
+    pid,
+    /** An empty database, which is dropped with the scope. */
+    database: Effect.fnUntraced(function* (name: string) {
+      const unique = `vatproof_bench_${process.pid}_${name}`
+      yield* Effect.acquireRelease(
+        // As every server sorts and compares.
+        execute(`CREATE DATABASE ${unique} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'`),
+        () => Effect.catchTag(execute(`DROP DATABASE IF EXISTS ${unique} WITH (FORCE)`), "SqlError", Effect.die)
+      )
+      const own = new URL(Redacted.value(url))
+      own.pathname = `/${unique}`
+      return Redacted.make(own.href)
+    })
+  }
+})
+
+export class PostgresServer extends Context.Service<PostgresServer, Effect.Success<ReturnType<typeof make>>>()(
+  "vatproof/benchmarks/PostgresServer"
+) {
+  static readonly layer = (url: Option.Option<Redacted.Redacted>) => Layer.effect(PostgresServer, make(url))
+}

@@ -1,0 +1,123 @@
+/** What is measured, each in a process of its own: the service with everything on, and the two it is compared with. */
+import { Array as Arr, Effect, FileSystem, Option, Redacted, Schedule, Schema } from "effect"
+import { HttpClient, HttpClientRequest } from "effect/http"
+import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as Collector from "#test/benchmarks/servers/Collector.ts"
+import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
+import * as Processes from "#test/benchmarks/Processes.ts"
+import { freePort } from "#test/support/RunningService.ts"
+
+export class ServerFailed extends Schema.TaggedError<ServerFailed>()("ServerFailed", { message: Schema.String }) {}
+
+/** A server that answers. `watched` are its processes for the load generator, the database's among them where they can be seen. */
+export interface Server {
+  readonly port: number
+  readonly pid: number
+  readonly watched: Readonly<Record<string, number>>
+}
+
+/** Far above what a run reaches: the limits are checked, and never hit. */
+const limits = {
+  PLAN_FREE_PER_MONTH: "2000000000",
+  PLAN_FREE_PER_MINUTE: "2000000000",
+  REGISTRATIONS_PER_DAY: "1000000"
+}
+
+const notaryKey = "YmVuY2htYXJrcyBzaWduIHdpdGggdGhpcyBvbmUga2U"
+
+const launch = Effect.fnUntraced(function* (options: Processes.ProcessOptions, port: number, path: string) {
+  const http = yield* HttpClient.HttpClient
+  const running = yield* Processes.start(options)
+  const answers = http
+    .get(`http://127.0.0.1:${port}${path}`)
+    .pipe(Effect.retry(Schedule.spaced("20 millis")), Effect.timeout("60 seconds"))
+  const died = Effect.flatMap(running.ended, (said) => Effect.fail(new ServerFailed({ message: `${options.program}: ${said}` })))
+  yield* Effect.raceFirst(answers, died)
+  return running
+})
+
+/** What the service is told: limits out of the way, the sandbox's sources, a key to sign with, a collector, the usual sampling. */
+export const settings = Effect.fnUntraced(function* (port: number, collectorUrl: string) {
+  const fs = yield* FileSystem.FileSystem
+  const { bzstBaseUrl, viesBaseUrl } = yield* Sandbox.Sandbox
+  return {
+    ...limits,
+    PORT: String(port),
+    ADMIN_PORT: "0",
+    DATA_DIR: yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-bench-" }),
+    JWT_SECRET: "a secret for no longer than this lasts",
+    NOTARY_KEY: notaryKey,
+    VIES_BASE_URL: viesBaseUrl,
+    BZST_BASE_URL: bzstBaseUrl,
+    OTEL_EXPORTER_OTLP_ENDPOINT: collectorUrl
+  }
+})
+
+/** The service's own process, and the first one of Postgres. */
+const watchedOf = Effect.fnUntraced(function* (pid: number) {
+  const postgres = yield* PostgresServer
+  const watched: Record<string, number> = Option.isSome(postgres.pid)
+    ? { service: pid, Postgres: postgres.pid.value }
+    : { service: pid }
+  return watched
+})
+
+/** The service on a database, with everything on. */
+export const service = Effect.fnUntraced(function* (url: Redacted.Redacted) {
+  const collector = yield* Collector.make
+  const port = yield* freePort
+  const env = { ...(yield* settings(port, collector.url)), DATABASE_URL: Redacted.value(url) }
+  const { pid } = yield* launch({ program: Processes.serviceProgram, args: ["serve"], env }, port, "/health")
+  return { port, pid, watched: yield* watchedOf(pid), exports: collector.exports }
+})
+
+/** Fastify and pg, as BaselineServer.ts describes them. */
+export const baseline = Effect.fnUntraced(function* (url: Redacted.Redacted, keys: ReadonlyArray<string>) {
+  const { hostname, password, pathname, port: databasePort, username } = new URL(Redacted.value(url))
+  const port = yield* freePort
+  const env = {
+    PGHOST: hostname,
+    PGPORT: databasePort === "" ? "5432" : databasePort,
+    PGUSER: decodeURIComponent(username),
+    PGPASSWORD: decodeURIComponent(password),
+    PGDATABASE: pathname.slice(1),
+    NODE_ENV: "production"
+  }
+  const program = "test/benchmarks/servers/BaselineServer.ts"
+  const { pid } = yield* launch({ program, args: [String(port), ...keys], env }, port, "/")
+  const server: Server = { port, pid, watched: yield* watchedOf(pid) }
+  return server
+})
+
+/** What node:http can do at most with the bytes of one of the service's own responses. */
+export const bare = Effect.fnUntraced(function* (service: Server, vatId: string, key: string) {
+  const http = yield* HttpClient.HttpClient
+  const url = `http://127.0.0.1:${service.port}/v1/validate/${vatId}`
+  const response = yield* http.execute(HttpClientRequest.get(url, { headers: { "x-api-key": key } }))
+  // Node writes these itself.
+  const { connection: _connection, date: _date, "keep-alive": _keepAlive, ...headers } = response.headers
+  const said = JSON.stringify({ headers, body: yield* response.text })
+  const port = yield* freePort
+  const { pid } = yield* launch(
+    { program: "test/benchmarks/servers/BareServer.ts", args: [String(port), said], env: {} },
+    port,
+    "/"
+  )
+  const server: Server = { port, pid, watched: { service: pid } }
+  return server
+})
+
+const decodeKey = Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))
+
+/** Keys of free accounts. */
+export const register = Effect.fnUntraced(function* ({ port }: Pick<Server, "port">, count: number) {
+  const http = yield* HttpClient.HttpClient
+  return yield* Effect.forEach(
+    Arr.makeBy(count, (index) => index),
+    Effect.fnUntraced(function* (index) {
+      const request = HttpClientRequest.post(`http://127.0.0.1:${port}/v1/register`)
+      const response = yield* http.execute(HttpClientRequest.bodyJsonUnsafe(request, { agent_id: `benchmark ${index}` }))
+      return (yield* decodeKey(yield* response.json)).api_key
+    })
+  )
+})
