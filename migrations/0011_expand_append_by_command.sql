@@ -85,20 +85,18 @@ BEGIN
     calls AS MATERIALIZED (
       SELECT w.bucket, row_number() OVER ()::int AS no, CASE WHEN w.ends_at > moment THEN w.taken ELSE 0 END AS taken,
         CASE WHEN w.ends_at > moment THEN w.ends_at ELSE moment + minute END AS ends_at
-      FROM rate_windows w WHERE w.bucket = ANY (p_bucket)),
-    stored AS MATERIALIZED (
-      SELECT e.event_id, e.position FROM events e
-      WHERE e.log_id = p_log AND e.event_id = ANY (p_event_id) AND e.position >= head - 67108864)
+      FROM rate_windows w WHERE w.bucket = ANY (p_bucket))
     SELECT a.ord, a.cmd, a.expected, coalesce(a.units, 0) AS units, coalesce(a.cap, 0) AS cap, a.epoch, a.bucket, a.bucket_limit,
       s.no AS stream_no, s.version AS stream_version, m.no AS meter_no, coalesce(m.used, 0) AS used,
-      c.no AS window_no, c.taken, c.ends_at, d.position AS stored_at,
+      c.no AS window_no, c.taken, c.ends_at,
+      -- One by one: the planner knows that this finds one row at most, also before it has ever seen the table.
+      (SELECT e.position FROM events e WHERE e.log_id = p_log AND e.event_id = a.event_id AND e.position >= head - 67108864) AS stored_at,
       a.answer_key IS NULL OR a.answer_position IS NOT DISTINCT FROM
         (SELECT l.position FROM latest l WHERE l.log_id = p_log AND l.key = a.answer_key) AS is_newest
     FROM asked a
     JOIN stream s ON s.stream_id = a.stream_id
     LEFT JOIN meter m ON m.meter_id = a.meter_id
     LEFT JOIN calls c ON c.bucket = a.bucket
-    LEFT JOIN stored d ON d.event_id = a.event_id
     ORDER BY a.ord
   LOOP
     IF n = 0 OR event.cmd <> commands[n] THEN

@@ -60,20 +60,39 @@ export const makeUnsafe = Effect.fnUntraced(function* <I, O, E>(
     return late.length === 0 ? batch : batch.filter(({ since }) => since >= oldest)
   }
 
-  const flush = Effect.fnUntraced(function* (batch: ReadonlyArray<Waiting<I, O, E>>) {
-    if (!Arr.isReadonlyArrayNonEmpty(batch)) return
-    if (options.measures !== undefined) measure(options.measures, batch)
-    const exit = yield* Effect.exit(options.run(Arr.map(batch, (waiting) => waiting.input)))
+  const tell = (batch: ReadonlyArray<Waiting<I, O, E>>, exit: Exit.Exit<ReadonlyArray<Exit.Exit<O, E>>, E>) => {
     for (const [index, { done }] of batch.entries()) {
       done(
         Exit.isFailure(exit) ? Exit.failCause(exit.cause) : (exit.value[index] ?? Exit.die(`The batch gave no result ${index}`))
       )
     }
+  }
+
+  /** How to tell those of the last batch; they hear of it when the next one is under way, so that the database need not wait for that. */
+  let untold = () => {}
+  const tellLast = () => {
+    const tellThem = untold
+    untold = () => {}
+    tellThem()
+  }
+
+  const flush = Effect.fnUntraced(function* (batch: ReadonlyArray<Waiting<I, O, E>>) {
+    if (!Arr.isReadonlyArrayNonEmpty(batch)) return
+    if (options.measures !== undefined) measure(options.measures, batch)
+    const inputs = Arr.map(batch, (waiting) => waiting.input)
+    const [exit] = yield* Effect.all([Effect.exit(options.run(inputs)), Effect.sync(tellLast)], { concurrency: "unbounded" })
+    untold = () => tell(batch, exit)
   })
 
-  yield* Queue.takeBetween(queue, 1, options.maxBatch).pipe(
+  const next = Effect.suspend(() => {
+    if (Queue.sizeUnsafe(queue) === 0) tellLast()
+    return Queue.takeBetween(queue, 1, options.maxBatch)
+  })
+
+  yield* next.pipe(
     Effect.flatMap((batch) => flush(stillWaiting(batch))),
     Effect.forever,
+    Effect.ensuring(Effect.sync(tellLast)),
     Effect.forkScoped
   )
 
