@@ -1,10 +1,19 @@
 /** The processes of a run. They start with a scope and end with it, also when the run is interrupted. */
-import { Effect, MutableRef, Stream } from "effect"
+import { Effect, MutableRef, Schema, Stream } from "effect"
 import { ChildProcess } from "effect/process"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 
 const projectRoot = join(import.meta.dirname, "../..")
 export const serviceProgram = "src/main.ts"
+
+/** Node's own flags as `npm start` has them. */
+const serviceFlags = () => {
+  const { scripts } = Schema.decodeUnknownSync(Package)(readFileSync(join(projectRoot, "package.json"), "utf8"))
+  return [...scripts.start.matchAll(/ (--\S+)/gu)].map(([, flag = ""]) => flag)
+}
+
+const Package = Schema.fromJsonString(Schema.Struct({ scripts: Schema.Struct({ start: Schema.String }) }))
 
 export interface ProcessOptions {
   /** Below the project's root. */
@@ -14,14 +23,18 @@ export interface ProcessOptions {
 }
 
 const command = ({ args, env, program }: ProcessOptions) =>
-  ChildProcess.make(process.execPath, [join(projectRoot, program), ...args], {
-    cwd: projectRoot,
-    env,
-    extendEnv: true,
-    stdin: "ignore",
-    killSignal: "SIGTERM",
-    forceKillAfter: "20 seconds"
-  })
+  ChildProcess.make(
+    process.execPath,
+    [...(program === serviceProgram ? serviceFlags() : []), join(projectRoot, program), ...args],
+    {
+      cwd: projectRoot,
+      env,
+      extendEnv: true,
+      stdin: "ignore",
+      killSignal: "SIGTERM",
+      forceKillAfter: "20 seconds"
+    }
+  )
 
 export interface Running {
   readonly pid: number
