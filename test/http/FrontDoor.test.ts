@@ -95,4 +95,32 @@ layer(RunningService.layer(), { excludeTestServices: true })("a repeated validat
       assert.match((yield* validate("CZ12345678", { key })).text, /"source":"vies"/u)
     })
   )
+
+  it.effect("keeps a request id that can be used, and makes one otherwise", () =>
+    Effect.gen(function* () {
+      const { newKey, validate } = yield* RunningService.RunningService
+      const key = yield* newKey
+      yield* validate("ATU12345678", { key })
+      const kept = yield* validate("ATU12345678", { key, headers: { "x-request-id": "mine.1" } })
+      assert.strictEqual(kept.headers["x-request-id"], "mine.1")
+      assert.include(kept.text, '"request_id":"mine.1"')
+      const made = yield* validate("ATU12345678", { key, headers: { "x-request-id": '"}' } })
+      assert.match(made.headers["x-request-id"] ?? "", /^[0-9a-f-]{36}$/u)
+    })
+  )
+
+  it.effect("has its access line as any other request", () =>
+    Effect.gen(function* () {
+      const service = yield* RunningService.spawn({ LOG_FORMAT: "json", ACCESS_LOG: "true" })
+      const key = yield* service.newKey
+      yield* service.validate("ATU12345678", { key })
+      const { headers } = yield* service.validate("ATU12345678", { key, headers: { "x-request-id": "the-second-one" } })
+      yield* service.signal("SIGTERM")
+      yield* service.ended
+      const lines = (yield* service.output).split("\n").filter((line) => line.includes("the-second-one"))
+      assert.lengthOf(lines, 1)
+      assert.include(lines[0], "GET /v1/validate/{vat_id} was answered with 200")
+      assert.include(lines[0], `"trace_id":"${headers["x-trace-id"]}"`)
+    })
+  )
 })

@@ -11,12 +11,16 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
       const sandbox = yield* Sandbox
       const service = yield* RunningService.make({ SHUTDOWN_DELAY: "1500ms" })
       assert.notStrictEqual((yield* service.get("/health")).headers["connection"], "close")
+      const key = yield* service.newKey
+      for (const _ of [1, 2]) yield* service.validate("ATU12345678", { key })
       yield* sandbox.configure({ latency_ms: 500 })
       const slow = yield* Effect.forkScoped(service.validate(vatIdEnding("LV", "480009")), { startImmediately: true })
       yield* sandbox.until(({ vies }) => vies.in_flight === 1)
       const stopping = yield* Effect.forkScoped(service.stop, { startImmediately: true })
       const next = yield* Effect.repeat(service.get("/health"), { until: ({ headers }) => headers["connection"] === "close" })
       assert.strictEqual(next.status, 200)
+      const repeated = yield* service.validate("ATU12345678", { key })
+      assert.strictEqual(repeated.headers["connection"], "close", "also where it is answered from memory")
       const underWay = yield* Fiber.join(slow)
       assert.strictEqual(underWay.status, 200)
       assert.strictEqual(underWay.headers["connection"], "close", "also where the request had begun before")
