@@ -273,8 +273,8 @@ const notary = Layer.unwrap(
       return Layer.empty
     }
     const memory = yield* NotaryFiles.memory(signer.value.id)
-    yield* Effect.logInfo(`The log ${signer.value.name} is signed; its public key: ${formatVerifier(signer.value)}`)
-    return Notary.layer({ ...memory, signer: signer.value })
+    const signed = Effect.logInfo(`The log ${signer.value.name} is signed; its public key: ${formatVerifier(signer.value)}`)
+    return Layer.tap(Notary.layer({ ...memory, signer: signer.value }), () => signed)
   })
 )
 

@@ -4,7 +4,7 @@
  * and the request goes the long way (`ValidateVatId`), which asks for everything.
  */
 import { Cause, Clock, Context, DateTime, Effect, Exit, Layer, Option, Result } from "effect"
-import { type Freshness, freshSpan, isWithin, latestKey, type Span, type StoredAnswer } from "#domain/AnswerCache.ts"
+import { type Freshness, freshSpan, isWithin, latestKey, type Span } from "#domain/AnswerCache.ts"
 import { isWellFormed } from "#domain/ApiKey.ts"
 import type { KeyCaller } from "#domain/Caller.ts"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
@@ -17,9 +17,10 @@ import type { Usage } from "#domain/Usage.ts"
 import type { Validation } from "#domain/ValidateVatId.ts"
 import * as ValidationMetrics from "#domain/ValidationMetrics.ts"
 import { parse, type VatId } from "#domain/VatId.ts"
+import type { Answer } from "#domain/Verdict.ts"
 import { VatIdVerified } from "#domain/Verification.ts"
 
-/** How much is remembered: some 300 bytes a caller and a few kilobytes an answer. */
+/** How much is remembered: some 300 bytes a caller and a kilobyte an answer. */
 const maxCallers = 50_000
 const maxAnswers = 20_000
 
@@ -31,10 +32,16 @@ interface RememberedCaller {
   used: number
 }
 
+/** What a repetition says of an answer. Its evidence stays in the log: it would be most of what is remembered. */
+export interface RepeatedAnswer {
+  readonly position: number
+  readonly answer: Pick<Answer, "source" | "valid" | "answered_at" | "company_name" | "company_address">
+}
+
 /** An answer, when it is fresh, and the event that each repetition of it is: always the same one. */
 interface RememberedAnswer {
   readonly vatId: VatId
-  readonly stored: StoredAnswer
+  readonly stored: RepeatedAnswer
   readonly fresh: Span
   readonly newest: { readonly key: string; readonly position: number }
   readonly event: DomainEvent
@@ -123,14 +130,15 @@ const make = Effect.fnUntraced(function* (freshness: Freshness) {
     /** Remembers the answer that a validation gave, unless it was a stale one. */
     rememberAnswer: ({ answer, position, served, vatId }: Validation) => {
       if (served === "stale" || answers.recall(vatId.value)?.stored.position === position) return
-      const stored = { answer: { ...answer, consultation_number: null }, position }
+      const { answered_at, company_address, company_name, source, valid } = answer
+      const stored = { answer: { answered_at, company_address, company_name, source, valid }, position }
       const newest = { key: latestKey(vatId), position }
       answers.remember(vatId.value, { vatId, stored, fresh: freshSpan(answer, freshness), newest, event: eventOf(vatId, stored) })
     }
   }
 })
 
-const eventOf = (vatId: VatId, { answer, position }: StoredAnswer) =>
+const eventOf = (vatId: VatId, { answer, position }: RepeatedAnswer) =>
   VatIdVerified.make({
     vat_id: vatId.value,
     force_live: false,

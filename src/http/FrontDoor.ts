@@ -4,8 +4,7 @@
  * Whatever is not that plain, not remembered, or not recorded, is passed on to the router; Envelope goes on where this stopped.
  */
 import { Clock, Context, DateTime, Effect, Exit, Layer, MutableRef, Option, Queue } from "effect"
-import type { StoredAnswer } from "#domain/AnswerCache.ts"
-import { type Remembered, RepeatAnswer, type Repetition } from "#domain/RepeatAnswer.ts"
+import { type Remembered, RepeatAnswer, type RepeatedAnswer, type Repetition } from "#domain/RepeatAnswer.ts"
 import { TraceLinks } from "#domain/TraceLinks.ts"
 import * as ValidationMetrics from "#domain/ValidationMetrics.ts"
 import type { VatId } from "#domain/VatId.ts"
@@ -140,9 +139,9 @@ const makeWriter = Effect.gen(function* () {
 
 /** What responses begin with, kept for as long as the answer is remembered. */
 const makeBeginnings = () => {
-  const known = new WeakMap<StoredAnswer, { readonly text: string; readonly bytes: number }>()
+  const known = new WeakMap<RepeatedAnswer, { readonly text: string; readonly bytes: number }>()
   const utf8 = new TextEncoder()
-  return (vatId: VatId, stored: StoredAnswer) => {
+  return (vatId: VatId, stored: RepeatedAnswer) => {
     const before = known.get(stored)
     if (before !== undefined) return before
     const text = beginningOfBody(vatId, stored)
@@ -153,7 +152,7 @@ const makeBeginnings = () => {
 }
 
 /** The same bytes as ValidationResult's encoder makes, up to what differs from request to request; a test compares them. */
-const beginningOfBody = ({ memberState, number, value }: VatId, { answer }: StoredAnswer) =>
+const beginningOfBody = ({ memberState, number, value }: VatId, { answer }: RepeatedAnswer) =>
   `{"valid":${answer.valid},"vat_id":"${value}","country_code":"${memberState.alpha2}","vat_number":"${number}",` +
   `"company_name":${JSON.stringify(answer.company_name)},"company_address":${JSON.stringify(answer.company_address)},"source":"cache",` +
   `"source_timestamp":"${DateTime.formatIso(answer.answered_at)}","cache":true,"qualified_confirmation":null,"consultation_number":null,`
