@@ -38,7 +38,7 @@ export const make = <I, O, E>(
 ): Effect.Effect<(input: I) => Effect.Effect<O, E>, never, Scope.Scope> =>
   Effect.map(makeUnsafe(options), (join) => (input) => Effect.callback((resume) => join(input, resume)))
 
-/** The same in plain code: `done` is called once, with what became of the input; it must not throw. */
+/** The same in plain code: `done` is called once, with what became of the input. */
 export const makeUnsafe = Effect.fnUntraced(function* <I, O, E>(
   options: BatcherOptions<I, O, E>
 ): Effect.fn.Return<(input: I, done: (exit: Exit.Exit<O, E>) => void) => void, never, Scope.Scope> {
@@ -60,39 +60,47 @@ export const makeUnsafe = Effect.fnUntraced(function* <I, O, E>(
     return late.length === 0 ? batch : batch.filter(({ since }) => since >= oldest)
   }
 
-  const tell = (batch: ReadonlyArray<Waiting<I, O, E>>, exit: Exit.Exit<ReadonlyArray<Exit.Exit<O, E>>, E>) => {
-    for (const [index, { done }] of batch.entries()) {
-      done(
-        Exit.isFailure(exit) ? Exit.failCause(exit.cause) : (exit.value[index] ?? Exit.die(`The batch gave no result ${index}`))
-      )
-    }
-  }
+  /** Whoever breaks on hearing it must break neither the others nor the next batch. */
+  const tell = (batch: ReadonlyArray<Waiting<I, O, E>>, exit: Exit.Exit<ReadonlyArray<Exit.Exit<O, E>>, E>) =>
+    Effect.forEach(
+      batch,
+      ({ done }, index) =>
+        Effect.catchCause(
+          Effect.sync(() =>
+            done(
+              Exit.isFailure(exit)
+                ? Exit.failCause(exit.cause)
+                : (exit.value[index] ?? Exit.die(`The batch gave no result ${index}`))
+            )
+          ),
+          (cause) => Effect.logError("What came of a batch could not be told to one of its callers", cause)
+        ),
+      { discard: true }
+    )
 
   /** How to tell those of the last batch; they hear of it when the next one is under way, so that the database need not wait for that. */
-  let untold = () => {}
-  const tellLast = () => {
+  let untold: Effect.Effect<void> = Effect.void
+  const tellLast = Effect.suspend(() => {
     const tellThem = untold
-    untold = () => {}
-    tellThem()
-  }
+    untold = Effect.void
+    return tellThem
+  })
 
   const flush = Effect.fnUntraced(function* (batch: ReadonlyArray<Waiting<I, O, E>>) {
     if (!Arr.isReadonlyArrayNonEmpty(batch)) return
     if (options.measures !== undefined) measure(options.measures, batch)
     const inputs = Arr.map(batch, (waiting) => waiting.input)
-    const [exit] = yield* Effect.all([Effect.exit(options.run(inputs)), Effect.sync(tellLast)], { concurrency: "unbounded" })
-    untold = () => tell(batch, exit)
+    const [exit] = yield* Effect.all([Effect.exit(options.run(inputs)), tellLast], { concurrency: "unbounded" })
+    untold = tell(batch, exit)
   })
 
-  const next = Effect.suspend(() => {
-    if (Queue.sizeUnsafe(queue) === 0) tellLast()
-    return Queue.takeBetween(queue, 1, options.maxBatch)
-  })
+  const take = Queue.takeBetween(queue, 1, options.maxBatch)
+  const next = Effect.suspend(() => (Queue.sizeUnsafe(queue) === 0 ? Effect.andThen(tellLast, take) : take))
 
   yield* next.pipe(
     Effect.flatMap((batch) => flush(stillWaiting(batch))),
     Effect.forever,
-    Effect.ensuring(Effect.sync(tellLast)),
+    Effect.ensuring(tellLast),
     Effect.forkScoped
   )
 

@@ -113,7 +113,7 @@ const offerFirst = (server: Server, take: HttpListenerOptions["takeFirst"], isCl
       url: request.url ?? "",
       headers: request.headers,
       answer: (headers, body) => {
-        if (response.destroyed) return false
+        if (response.destroyed || response.headersSent) return false
         response.writeHead(200, isClosing() ? { ...headers, connection: "close" } : headers).end(body)
         return true
       },

@@ -60,3 +60,19 @@ it.effect("turns away whoever has waited 3 s when a batch begins, and does not b
     assert.strictEqual(yield* Clock.currentTimeMillis, 3_100)
   })
 )
+
+it.effect("goes on for the others, and for all that come later, when somebody breaks on being told", () =>
+  Effect.gen(function* () {
+    const join = yield* Batcher.makeUnsafe<number, number, "full">({
+      run: (inputs) => Effect.succeed(inputs.map((input) => Exit.succeed(input * 2))),
+      maxBatch: 100,
+      maxWaiting: 100,
+      onFull: () => "full" as const
+    })
+    const ask = (input: number) => Effect.callback<number, "full">((resume) => join(input, resume))
+    join(1, () => assert.fail("this caller breaks"))
+    const beside = yield* Effect.forkScoped(ask(2), { startImmediately: true })
+    assert.strictEqual(yield* Fiber.join(beside), 4)
+    assert.strictEqual(yield* ask(3), 6)
+  })
+)
