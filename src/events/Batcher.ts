@@ -60,23 +60,22 @@ export const makeUnsafe = Effect.fnUntraced(function* <I, O, E>(
     return late.length === 0 ? batch : batch.filter(({ since }) => since >= oldest)
   }
 
-  /** Whoever breaks on hearing it must break neither the others nor the next batch. */
-  const tell = (batch: ReadonlyArray<Waiting<I, O, E>>, exit: Exit.Exit<ReadonlyArray<Exit.Exit<O, E>>, E>) =>
-    Effect.forEach(
-      batch,
-      ({ done }, index) =>
-        Effect.catchCause(
-          Effect.sync(() =>
-            done(
-              Exit.isFailure(exit)
-                ? Exit.failCause(exit.cause)
-                : (exit.value[index] ?? Exit.die(`The batch gave no result ${index}`))
-            )
-          ),
-          (cause) => Effect.logError("What came of a batch could not be told to one of its callers", cause)
-        ),
-      { discard: true }
+  /** One effect for all of them. Whoever breaks on hearing it breaks neither the others nor the next batch. */
+  const tell = (batch: ReadonlyArray<Waiting<I, O, E>>, exit: Exit.Exit<ReadonlyArray<Exit.Exit<O, E>>, E>) => {
+    const rest = batch.entries()
+    const tellRest: Effect.Effect<void> = Effect.sync(() => {
+      for (const [index, { done }] of rest) {
+        done(
+          Exit.isFailure(exit) ? Exit.failCause(exit.cause) : (exit.value[index] ?? Exit.die(`The batch gave no result ${index}`))
+        )
+      }
+    }).pipe(
+      Effect.catchCause((cause) =>
+        Effect.andThen(Effect.logError("What came of a batch could not be told to one of its callers", cause), () => tellRest)
+      )
     )
+    return tellRest
+  }
 
   /** How to tell those of the last batch; they hear of it when the next one is under way, so that the database need not wait for that. */
   let untold: Effect.Effect<void> = Effect.void
