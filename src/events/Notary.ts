@@ -23,9 +23,6 @@ const leaseMs = 4_000
 /** Events hashed by one statement (about 25 ms of it), and events that one checkpoint adds at most while the notary catches up. */
 const batchMax = 4_096
 const turnMax = 16_384
-/** While it keeps up it takes small bites with pauses: a processor that is its own for longer is missed by the requests of that moment. */
-const biteMax = 512
-const pauseAfterBite = "20 millis"
 
 /** `signer` signs in the log's name. `seen` is the newest checkpoint that this machine has seen, kept outside the database at `seenAt`. */
 export interface NotaryOptions {
@@ -94,13 +91,10 @@ const makeGrow = Effect.gen(function* () {
   return Effect.fnUntraced(function* (tree: Tree, to: number) {
     const nodes: Array<Node> = []
     let grown = tree
-    const keepsUp = to - tree.size < turnMax
     while (grown.size < to) {
-      const atMost = grown.size + (keepsUp ? biteMax : batchMax)
-      const added = append(sha256, grown, yield* leafHashes({ from: grown.size, to: Math.min(to, atMost) }))
+      const added = append(sha256, grown, yield* leafHashes({ from: grown.size, to: Math.min(to, grown.size + batchMax) }))
       nodes.push(...added.nodes)
       grown = added.tree
-      if (keepsUp && grown.size < to) yield* Effect.sleep(pauseAfterBite)
     }
     return { tree: grown, nodes }
   })

@@ -18,10 +18,6 @@ const pollEveryMs = 1_000
 /** After a turn of the background that failed. */
 const pauseAfterFailure = "5 seconds"
 const maxWaiting = 20_000
-/** While it keeps up, the background takes small bites with pauses, so that no request of that moment misses a processor for long. */
-const biteMax = 512
-const pauseAfterBite = "20 millis"
-const farBehind = 16_384
 
 /** How far a projection is. `lag` counts the events it has not seen; an `outdated` one follows older rules than this program's. */
 export interface ProjectionState {
@@ -53,12 +49,8 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
     const { head, movedAgoMs, position } = yield* access.look(projection.name)
     // A clock that was set back must not look as if somebody had just been there.
     const lately = movedAgoMs >= 0 && movedAgoMs < pollEveryMs / 2
-    const lag = head - position
-    if (lag === 0 || (lately && lag < maxStep)) return
-    if (lag >= farBehind) return yield* catchUp(projection)
-    yield* Effect.repeat(Effect.tap(step(projection, projection.name, biteMax), Effect.sleep(pauseAfterBite)), {
-      until: (now) => now.position >= head
-    })
+    if (lately && head - position < maxStep) return
+    yield* catchUp(projection)
   })
 
   const joins = new Map<string, (_: undefined) => Effect.Effect<void, StoreUnavailable>>()
