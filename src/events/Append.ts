@@ -1,5 +1,5 @@
 /** The call of vatproof.append: a batch of prepared commands in, an outcome for each out (migrations/0011_expand_append_by_command.sql). */
-import { Effect, Exit, Schema } from "effect"
+import { Effect, Exit, Option, Schema } from "effect"
 import type { Array as Arr } from "effect"
 import { SqlClient } from "effect/sql"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
@@ -114,13 +114,27 @@ interface Verdict {
   readonly ends_in_ms: bigint | null
 }
 
+/**
+ * The call, in the transaction that is under way or as one of its own. A `Statement` is remembered with its parameters in a WeakMap of the
+ * client, whose values the engine keeps until it looks at old objects: too dear for whole batches, so these go to a connection directly.
+ */
+const makeCall = Effect.map(
+  SqlClient.SqlClient,
+  (sql) => (parameterValues: ReadonlyArray<unknown>) =>
+    Effect.flatMap(Effect.serviceOption(sql.transactionService), (transaction) =>
+      Option.isSome(transaction)
+        ? sql.unsafe<Verdict>(statement, parameterValues)
+        : Effect.scoped(Effect.flatMap(sql.reserve, (connection) => connection.execute(statement, parameterValues, undefined)))
+    )
+)
+
 /** One round trip. An exit for each command, in their order. */
-export const make = Effect.map(SqlClient.SqlClient, (sql) =>
+export const make = Effect.map(makeCall, (call) =>
   Effect.fnUntraced(function* (batch: ReadonlyArray<Prepared>) {
     const rows = batch.flatMap((prepared) => prepared.rows)
     const commands = batch.flatMap((prepared, index) => prepared.rows.map(() => index))
     const columns = [sqlArray(commands, elementType.int4), ...sqlColumns(rows, cellTypes)]
-    const verdicts = yield* sql.unsafe<Verdict>(statement, [logId, ...columns])
+    const verdicts = yield* call([logId, ...columns])
     const byCommand = new Map(verdicts.map((verdict) => [verdict.cmd, verdict]))
     return batch.map(({ command }, index) => exitOf(command, byCommand.get(index)))
   })

@@ -2,7 +2,7 @@
  * Group commit: everything that waits while one batch is under way goes into the next one. No timer delays a lone caller, and the
  * busier the service, the larger the batches. (`RequestResolver` batches by time and lets batches overlap, which is another thing.)
  */
-import { Array as Arr, Clock, Effect, Exit, type Metric, Queue, type Scope } from "effect"
+import { Array as Arr, Clock, Effect, Exit, Latch, type Metric, type Scope } from "effect"
 
 interface Waiting<I, O, E> {
   readonly input: I
@@ -42,7 +42,10 @@ export const make = <I, O, E>(
 export const makeUnsafe = Effect.fnUntraced(function* <I, O, E>(
   options: BatcherOptions<I, O, E>
 ): Effect.fn.Return<(input: I, done: (exit: Exit.Exit<O, E>) => void) => void, never, Scope.Scope> {
-  const queue = yield* Queue.dropping<Waiting<I, O, E>>(options.maxWaiting)
+  // A plain array that each batch leaves to the collector as a whole: a queue that never drains keeps what was taken from it for a while,
+  // and what is kept for a while costs the collector most.
+  let waiting: Array<Waiting<I, O, E>> = []
+  const somebodyWaits = yield* Latch.make(false)
   const clock = yield* Clock.Clock
   const context = yield* Effect.context<never>()
 
@@ -88,15 +91,23 @@ export const makeUnsafe = Effect.fnUntraced(function* <I, O, E>(
   const flush = Effect.fnUntraced(function* (batch: ReadonlyArray<Waiting<I, O, E>>) {
     if (!Arr.isReadonlyArrayNonEmpty(batch)) return
     if (options.measures !== undefined) measure(options.measures, batch)
-    const inputs = Arr.map(batch, (waiting) => waiting.input)
+    const inputs = Arr.map(batch, ({ input }) => input)
     const [exit] = yield* Effect.all([Effect.exit(options.run(inputs)), tellLast], { concurrency: "unbounded" })
     untold = tell(batch, exit)
   })
 
-  const take = Queue.takeBetween(queue, 1, options.maxBatch)
-  const next = Effect.suspend(() => (Queue.sizeUnsafe(queue) === 0 ? Effect.andThen(tellLast, take) : take))
+  /** Up to `maxBatch` of those who wait, the first ones first. */
+  const take = () => {
+    const rest = waiting.length > options.maxBatch ? waiting.slice(options.maxBatch) : []
+    const taken = rest.length === 0 ? waiting : waiting.slice(0, options.maxBatch)
+    waiting = rest
+    if (rest.length === 0) somebodyWaits.closeUnsafe()
+    return taken
+  }
+  const next = Effect.suspend(() => (waiting.length === 0 ? Effect.andThen(tellLast, somebodyWaits.await) : Effect.void))
 
   yield* next.pipe(
+    Effect.map(take),
     Effect.flatMap((batch) => flush(stillWaiting(batch))),
     Effect.forever,
     Effect.ensuring(tellLast),
@@ -104,7 +115,8 @@ export const makeUnsafe = Effect.fnUntraced(function* <I, O, E>(
   )
 
   return (input, done) => {
-    const taken = Queue.offerUnsafe(queue, { input, done, since: clock.monotonicTimeNanosUnsafe() })
-    if (!taken) done(Exit.fail(options.onFull()))
+    if (waiting.length >= options.maxWaiting) return done(Exit.fail(options.onFull()))
+    waiting.push({ input, done, since: clock.monotonicTimeNanosUnsafe() })
+    somebodyWaits.openUnsafe()
   }
 })

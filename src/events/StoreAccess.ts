@@ -86,11 +86,11 @@ const watched = Effect.fnUntraced(function* <A, E, R>(
 
 /** As `timeout`, but without waiting for the end of what took too long: a hung statement takes the driver another 5 s to give up. */
 const within = <A, E, R, E2>(limit: Duration.Duration, query: Effect.Effect<A, E, R>, orElse: Effect.Effect<never, E2>) =>
-  Effect.gen(function* () {
-    // oxlint-disable-next-line no-restricted-properties -- no scope may wait for it: it is interrupted below and ends within the driver's bounds
-    const fiber = yield* Effect.forkDetach(query, { startImmediately: true })
+  // No generator: the engine would keep what one made anew for each query refers to, a whole batch of events, until it looks at old objects.
+  // oxlint-disable-next-line no-restricted-properties -- no scope may wait for it: it is interrupted below and ends within the driver's bounds
+  Effect.flatMap(Effect.forkDetach(query, { startImmediately: true }), (fiber) => {
     const giveUp = Effect.sync(() => fiber.interruptUnsafe())
-    return yield* Fiber.join(fiber).pipe(
+    return Fiber.join(fiber).pipe(
       Effect.timeoutOrElse({ duration: limit, orElse: () => Effect.andThen(giveUp, orElse) }),
       Effect.onInterrupt(() => giveUp)
     )
