@@ -1,5 +1,5 @@
 /** The call of vatproof.append: a batch of prepared commands in, an outcome for each out (migrations/0011_expand_append_by_command.sql). */
-import { Effect, Exit, Option, Schema } from "effect"
+import { Effect, Exit, Schema } from "effect"
 import type { Array as Arr } from "effect"
 import { SqlClient } from "effect/sql"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
@@ -115,17 +115,13 @@ interface Verdict {
 }
 
 /**
- * The call, in the transaction that is under way or as one of its own. A `Statement` is remembered with its parameters in a WeakMap of the
- * client, whose values the engine keeps until it looks at old objects: too dear for whole batches, so these go to a connection directly.
+ * A call that says itself how it is compiled. The client remembers statements with their parameters in a WeakMap, whose values the engine
+ * keeps until it looks at old objects: too dear for whole batches.
  */
 const makeCall = Effect.map(
   SqlClient.SqlClient,
   (sql) => (parameterValues: ReadonlyArray<unknown>) =>
-    Effect.flatMap(Effect.serviceOption(sql.transactionService), (transaction) =>
-      Option.isSome(transaction)
-        ? sql.unsafe<Verdict>(statement, parameterValues)
-        : Effect.scoped(Effect.flatMap(sql.reserve, (connection) => connection.execute(statement, parameterValues, undefined)))
-    )
+    Object.assign(sql.unsafe<Verdict>(statement, parameterValues), { compile: () => [statement, parameterValues] as const })
 )
 
 /** One round trip. An exit for each command, in their order. */

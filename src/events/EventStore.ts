@@ -17,7 +17,7 @@ import * as StoreMetrics from "#events/StoreMetrics.ts"
 import { StoredEvent } from "#events/StoredEvent.ts"
 
 /** Bounds: callers of one batch, callers that may wait, and how long a batch is repeated while the database is away. */
-const maxBatch = 64
+const maxBatch = 256
 const maxWaiting = 20_000
 const patience = "5 seconds"
 
