@@ -9,9 +9,9 @@ import { TraceLinks } from "#domain/TraceLinks.ts"
 import * as LeafHashes from "#events/LeafHashes.ts"
 import * as Checkpoint from "#events/log/Checkpoint.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
-import { append, empty, type Node, root, type Tree } from "#events/log/MerkleTree.ts"
+import { append, empty, root, type Tree } from "#events/log/MerkleTree.ts"
 import type { Signer } from "#events/log/NoteKeys.ts"
-import { growths } from "#events/log/Tiles.ts"
+import { type Growth, growths, joined } from "#events/log/Tiles.ts"
 import * as NotaryPlace from "#events/NotaryPlace.ts"
 import * as SignedLog from "#events/SignedLog.ts"
 
@@ -20,8 +20,8 @@ const turnEvery = "1 second"
 const pauseAfterFailure = "5 seconds"
 /** A notary that dies without a word is followed after this long. */
 const leaseMs = 4_000
-/** Events hashed by one statement (about 25 ms of it), and events that one checkpoint adds at most while the notary catches up. */
-const batchMax = 4_096
+/** Events hashed by one statement (some 6 ms of it), and events that one checkpoint adds at most while the notary catches up. */
+const batchMax = 1_024
 const turnMax = 16_384
 
 /** `signer` signs in the log's name. `seen` is the newest checkpoint that this machine has seen, kept outside the database at `seenAt`. */
@@ -59,7 +59,7 @@ const make = Effect.fnUntraced(function* ({ remember, seen, seenAt, signer }: No
     const grown = yield* grow(tree, Math.min(head, tree.size + turnMax))
     const next = { origin: signer.name, ...historyOf(grown.tree), extensions: [] }
     const note = yield* Effect.fromResult(Checkpoint.sign(next, [signer]))
-    const stored = yield* place.notarize({ ...next, from: tree.size, note, growths: growths(grown.nodes) })
+    const stored = yield* place.notarize({ ...next, from: tree.size, note, growths: grown.growths })
     yield* Ref.set(current, stored ? grown.tree : tree)
     if (stored) yield* remember(note)
     return grown.tree.size < head
@@ -89,14 +89,15 @@ const makeGrow = Effect.gen(function* () {
   const leafHashes = yield* LeafHashes.make
 
   return Effect.fnUntraced(function* (tree: Tree, to: number) {
-    const nodes: Array<Node> = []
+    // What goes into the tiles is taken from each batch at once: its nodes are thousands of small objects, dear to keep until the end.
+    const parts: Array<Growth> = []
     let grown = tree
     while (grown.size < to) {
       const added = append(sha256, grown, yield* leafHashes({ from: grown.size, to: Math.min(to, grown.size + batchMax) }))
-      nodes.push(...added.nodes)
+      parts.push(...growths(added.nodes))
       grown = added.tree
     }
-    return { tree: grown, nodes }
+    return { tree: grown, growths: joined(parts) }
   })
 })
 

@@ -84,6 +84,22 @@ export const growths = (nodes: ReadonlyArray<Node>): ReadonlyArray<Growth> => {
   })
 }
 
+/** The growths of appends that followed one another, as one of each tile: what one append of them all would have made. */
+export const joined = (parts: ReadonlyArray<Growth>): ReadonlyArray<Growth> => {
+  const tiles = Map.groupBy(parts, ({ index, level }) => `${level}/${index}`)
+  return Array.from(tiles.values()).flatMap((ofTile) => {
+    const [first] = ofTile
+    if (first === undefined) return []
+    const hashes = new Uint8Array(ofTile.reduce((length, part) => length + part.hashes.length, 0))
+    let next = 0
+    for (const part of ofTile) {
+      hashes.set(part.hashes, next)
+      next += part.hashes.length
+    }
+    return [{ ...first, hashes }]
+  })
+}
+
 /** Reads the beginnings of tiles, `width` hashes at least of each, all at once and in the order of the question. */
 export type ReadTiles<E = never, R = never> = (tiles: ReadonlyArray<HashTile>) => Effect.Effect<ReadonlyArray<Uint8Array>, E, R>
 

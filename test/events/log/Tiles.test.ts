@@ -7,6 +7,7 @@ import {
   growths,
   hashesIn,
   IncompleteTile,
+  joined,
   MalformedBundle,
   parsePath,
   path,
@@ -49,6 +50,18 @@ const bigLog = () => {
   }
   return { tiles, nodes, tree }
 }
+
+it("joins the growths of several appends into those of one", () => {
+  const hashes = upTo(1_500).map((i) => new Uint8Array(32).fill(i % 251))
+  const start = append(sha256, empty, hashes.slice(0, 300)).tree
+  const whole = append(sha256, start, hashes.slice(300))
+  const first = append(sha256, start, hashes.slice(300, 1_000))
+  const second = append(sha256, first.tree, hashes.slice(1_000))
+  const byTile = (grown: ReturnType<typeof growths>) =>
+    grown.toSorted((one, other) => one.level - other.level || one.index - other.index)
+  assert.deepStrictEqual(byTile(joined([...growths(first.nodes), ...growths(second.nodes)])), byTile(growths(whole.nodes)))
+  assert.deepStrictEqual(second.tree, whole.tree)
+})
 
 describe("tile paths", () => {
   const paths: ReadonlyArray<readonly [string, Tile]> = [
