@@ -18,11 +18,16 @@ export class RateLimitExceeded extends Schema.TaggedError<RateLimitExceeded>()("
   used: Schema.optionalKey(Schema.Int)
 }) {}
 
-/** The window of a call that was the `taken`-th in it. Seconds are rounded up: a client that waits this long does not come too early. */
+const secondsOfMinute = 60
+
+/**
+ * The window of a call that was the `taken`-th in it. Seconds are rounded up: a client that waits this long does not come too early. A call
+ * that waited for the one that began the minute looked at the clock before it: its minute is not longer than a minute for that.
+ */
 export const rateWindow = (limit: number, taken: number, endsInMs: number): RateWindow => ({
   limit,
   remaining: limit - taken,
-  resetSeconds: Math.max(1, Math.ceil(endsInMs / 1000))
+  resetSeconds: Math.min(secondsOfMinute, Math.max(1, Math.ceil(endsInMs / 1000)))
 })
 
 /** The refusal of a call for which the minute is full. */
