@@ -1,6 +1,7 @@
 /** Turns what a client presents into a caller. */
 import { Context, type Effect, type Redacted, Schema } from "effect"
-import type { AnonymousCaller, KeyCaller } from "#domain/Caller.ts"
+import type { AnonymousCaller, Caller, KeyCaller } from "#domain/Caller.ts"
+import type { RateWindow } from "#domain/RateLimits.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 
 /** The API key is malformed, unknown or revoked; which of these is nobody's business. */
@@ -10,6 +11,12 @@ export class InvalidApiKey extends Schema.TaggedError<InvalidApiKey>()("InvalidA
   }
 }
 
+/** A caller whose call was counted: `window` is its minute with that call, which may be one too many. */
+export interface Admission<out C extends Caller = Caller> {
+  readonly caller: C
+  readonly window: RateWindow
+}
+
 export class Identity extends Context.Service<
   Identity,
   {
@@ -17,5 +24,9 @@ export class Identity extends Context.Service<
     readonly byKey: (key: Redacted.Redacted) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
     /** `address` is an IPv4 or IPv6 address. */
     readonly byAddress: (address: string) => Effect.Effect<AnonymousCaller, StoreUnavailable>
+    /** As `byKey`, and counts a validation in the caller's minute, which starts with the first one. */
+    readonly admitByKey: (key: Redacted.Redacted) => Effect.Effect<Admission<KeyCaller>, InvalidApiKey | StoreUnavailable>
+    /** As `byAddress`, and counts as `admitByKey` does. */
+    readonly admitByAddress: (address: string) => Effect.Effect<Admission<AnonymousCaller>, StoreUnavailable>
   }
 >()("vatproof/domain/Identity") {}

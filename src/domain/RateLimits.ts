@@ -18,7 +18,7 @@ export class RateLimitExceeded extends Schema.TaggedError<RateLimitExceeded>()("
   used: Schema.optionalKey(Schema.Int)
 }) {}
 
-const secondsOfMinute = 60
+export const secondsOfMinute = 60
 
 /**
  * The window of a call that was the `taken`-th in it. Seconds are rounded up: a client that waits this long does not come too early. A call
@@ -40,7 +40,7 @@ export const tooManyInMinute = (window: RateWindow, used?: number): RateLimitExc
   })
 
 /** The bucket in which a caller's validations of a minute are counted. */
-export const minuteBucket = (caller: Caller): string => `minute/${caller.stream}`
+export const minuteBucket = ({ stream }: Pick<Caller, "stream">): string => `minute/${stream}`
 
 /** A place in a rolling window was free and is taken now, or the next one is free in `retryAfterSeconds`. */
 export interface Grant {
@@ -53,8 +53,6 @@ type Buckets = ReadonlyArray<string>
 export class RateLimits extends Context.Service<
   RateLimits,
   {
-    /** Counts one validation of a caller in its minute, which starts with the first call. */
-    readonly countInMinute: (caller: Caller) => Effect.Effect<RateWindow, StoreUnavailable>
     /** Takes one of `limit` places in the window that ends now. For small limits: each taken place is remembered. */
     readonly takePlace: (bucket: string, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
     /** Takes one place in each of the buckets, or none at all. In a transaction of its caller the places are taken with its commit. */

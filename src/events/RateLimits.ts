@@ -1,47 +1,14 @@
 /** Rate limits in Postgres, so that they hold across replicas. (effect's RateLimiter has memory and Redis stores only.) */
-import { Duration, Effect, Exit, Layer, Schema } from "effect"
+import { Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import type { Caller } from "#domain/Caller.ts"
-import { minuteBucket, RateLimits, rateWindow } from "#domain/RateLimits.ts"
-import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
-import * as Batcher from "#events/Batcher.ts"
+import { RateLimits } from "#domain/RateLimits.ts"
 import { elementType, sqlArray } from "#events/SqlArray.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
 
 const patience = "3 seconds"
-const minuteMs = 60_000
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-
-  const takeAll = SqlSchema.findAll({
-    Request: Schema.Array(Schema.String),
-    Result: Schema.Struct({ ord: Schema.BigInt, taken: Schema.BigInt, ends_in_ms: Schema.BigInt }),
-    execute: (buckets) => sql`SELECT ord, taken, ends_in_ms
-      FROM vatproof.take(${sqlArray(buckets, elementType.text)}, ${sqlArray(
-        buckets.map(() => BigInt(minuteMs)),
-        elementType.int8
-      )})`
-  })
-
-  const take = yield* Batcher.make({
-    maxBatch: 500,
-    maxWaiting: 20_000,
-    onFull: () => new StoreUnavailable({}),
-    run: Effect.fnUntraced(function* (buckets: ReadonlyArray<string>) {
-      const rows = yield* takeAll(buckets).pipe(StoreAccess.patiently(patience))
-      const byOrder = new Map(rows.map((row) => [Number(row.ord), row]))
-      return buckets.map((_, index) => {
-        const row = byOrder.get(index + 1)
-        return row === undefined ? Exit.die("vatproof.take gave no count for a call") : Exit.succeed(row)
-      })
-    })
-  })
-
-  const countInMinute = Effect.fn("RateLimits.countInMinute")(function* (caller: Caller) {
-    const { ends_in_ms, taken } = yield* take(minuteBucket(caller))
-    return rateWindow(caller.perMinute, Number(taken), Number(ends_in_ms))
-  })
 
   const findPlace = SqlSchema.findOne({
     Request: Schema.Struct({ bucket: Schema.String, limit: Schema.Int, windowMs: Schema.Int }),
@@ -75,7 +42,7 @@ const make = Effect.gen(function* () {
       return { granted, retryAfterSeconds: wholeSeconds(Number(free_in_ms)) }
     })
 
-  return RateLimits.of({ countInMinute, takePlace, takePlaces: places(false), lookForPlaces: places(true) })
+  return RateLimits.of({ takePlace, takePlaces: places(false), lookForPlaces: places(true) })
 })
 
 /** Rounded up and at least 1: a client that waits this long does not come too early. */

@@ -36,7 +36,8 @@ const backoff = Schedule.min([Schedule.exponential("25 millis"), Schedule.spaced
 /** How long a query may take at least before it counts as hung: a server that stopped in its tracks says nothing at all. */
 const hungAfter = Duration.seconds(5)
 
-type QueryFailure = SqlError | Schema.SchemaError | Cause.NoSuchElementError
+/** What a query may fail with. */
+export type QueryFailure = SqlError | Schema.SchemaError | Cause.NoSuchElementError
 
 /**
  * Retries while the database is away, for at most `patience`; any other failure of a query is a defect of ours. The whole takes no longer

@@ -4,9 +4,9 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import type { Caller, KeyCaller } from "#domain/Caller.ts"
 import { ApiKeyRequired } from "#domain/Confirmation.ts"
-import { Identity, type InvalidApiKey } from "#domain/Identity.ts"
+import { type Admission as Admitted, Identity, type InvalidApiKey } from "#domain/Identity.ts"
 import { LogIn } from "#domain/LogIn.ts"
-import { RateLimits, tooManyInMinute } from "#domain/RateLimits.ts"
+import { tooManyInMinute } from "#domain/RateLimits.ts"
 import { RepeatAnswer } from "#domain/RepeatAnswer.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { clientNetwork, TrustedProxies } from "#http/ClientAddress.ts"
@@ -19,11 +19,13 @@ export class CurrentCaller extends Context.Service<CurrentCaller, Caller>()("vat
 /** The header that carries an API key. */
 const apiKey = HttpApiSecurity.apiKey({ key: "X-Api-Key", in: "header" })
 
-/** Lets a caller without a key pass as an anonymous one. A key that is sent and wrong is refused, never ignored. */
-export class KeyOptional extends HttpApiMiddleware.Service<KeyOptional, { provides: CurrentCaller }>()(
-  "vatproof/http/KeyOptional",
-  { security: { apiKey } }
-) {}
+/**
+ * Lets a caller without a key pass as an anonymous one; a key that is sent and wrong is refused, never ignored. Counts the call in the
+ * caller's minute, also if it is refused later, and refuses it if that is full.
+ */
+export class Admission extends HttpApiMiddleware.Service<Admission, { provides: CurrentCaller }>()("vatproof/http/Admission", {
+  security: { apiKey }
+}) {}
 
 /** The API key of the request being served, where one is required. */
 export class CurrentKey extends Context.Service<CurrentKey, KeyCaller>()("vatproof/http/CurrentKey") {}
@@ -33,13 +35,8 @@ export class KeyRequired extends HttpApiMiddleware.Service<KeyRequired, { provid
   security: { apiKey }
 }) {}
 
-/** Counts the call in the caller's minute, also if it is refused later. */
-export class MinuteLimit extends HttpApiMiddleware.Service<MinuteLimit, { requires: CurrentCaller }>()(
-  "vatproof/http/MinuteLimit"
-) {}
-
-export const layerKeyOptional = Layer.effect(
-  KeyOptional,
+export const layerAdmission = Layer.effect(
+  Admission,
   Effect.gen(function* () {
     const identity = yield* Identity
     const proxies = yield* TrustedProxies
@@ -48,14 +45,18 @@ export const layerKeyOptional = Layer.effect(
       apiKey: Effect.fnUntraced(function* (httpEffect, { credential }) {
         const request = yield* HttpServerRequest.HttpServerRequest
         const sent = request.headers["x-api-key"] !== undefined
-        const identified: Effect.Effect<Caller, InvalidApiKey | StoreUnavailable> = sent
-          ? identity.byKey(credential)
-          : identity.byAddress(clientNetwork(request, proxies.count))
-        const caller = yield* Effect.result(identified)
-        if (caller._tag === "Failure") return yield* Errors.respond(Effect.fail(caller.failure))
-        MutableRef.set((yield* RequestScope).usage, caller.success.usage)
-        if (caller.success._tag === "Key") rememberCaller(Redacted.value(credential), caller.success)
-        return yield* Effect.provideService(httpEffect, CurrentCaller, caller.success)
+        const admission: Effect.Effect<Admitted, InvalidApiKey | StoreUnavailable> = sent
+          ? identity.admitByKey(credential)
+          : identity.admitByAddress(clientNetwork(request, proxies.count))
+        const admitted = yield* Effect.result(admission)
+        if (admitted._tag === "Failure") return yield* Errors.respond(Effect.fail(admitted.failure))
+        const { caller, window } = admitted.success
+        const { usage, window: shown } = yield* RequestScope
+        MutableRef.set(usage, caller.usage)
+        MutableRef.set(shown, window)
+        if (caller._tag === "Key") rememberCaller(Redacted.value(credential), caller)
+        if (window.remaining < 0) return yield* Errors.respond(Effect.fail(tooManyInMinute(window)))
+        return yield* Effect.provideService(httpEffect, CurrentCaller, caller)
       })
     }
   })
@@ -77,22 +78,6 @@ export const layerKeyRequired = Layer.effect(
         return yield* Effect.provideService(httpEffect, CurrentKey, caller.success)
       })
     }
-  })
-)
-
-export const layerMinuteLimit = Layer.effect(
-  MinuteLimit,
-  Effect.gen(function* () {
-    const rateLimits = yield* RateLimits
-    return Effect.fnUntraced(function* (httpEffect) {
-      const caller = yield* CurrentCaller
-      const counted = yield* Effect.result(rateLimits.countInMinute(caller))
-      if (counted._tag === "Failure") return yield* Errors.respond(Effect.fail(counted.failure))
-      const window = counted.success
-      MutableRef.set((yield* RequestScope).window, window)
-      if (window.remaining >= 0) return yield* httpEffect
-      return yield* Errors.respond(Effect.fail(tooManyInMinute(window)))
-    })
   })
 )
 

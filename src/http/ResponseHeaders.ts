@@ -1,5 +1,6 @@
 /** The headers that every response has (INTERFACE 2.5, DECISIONS 7, 14). */
 import { Effect, MutableRef } from "effect"
+import { secondsOfMinute } from "#domain/RateLimits.ts"
 import { nearLimit } from "#domain/Usage.ts"
 import { UpgradeUrl } from "#http/Errors.ts"
 import type { StartedRequest } from "#http/RequestStart.ts"
@@ -36,7 +37,7 @@ export const make = Effect.map(
       }
       if (window !== null) {
         // draft-ietf-httpapi-ratelimit-headers-10, read 2026-11.
-        headers["ratelimit-policy"] = `"minute";q=${window.limit};w=60`
+        headers["ratelimit-policy"] = `"minute";q=${window.limit};w=${secondsOfMinute}`
         headers["ratelimit"] = `"minute";r=${Math.max(0, window.remaining)};t=${window.resetSeconds}`
       }
       return headers

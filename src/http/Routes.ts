@@ -37,10 +37,9 @@ export const layer = Layer.mergeAll(
     Layer.provide([
       AuditAuthentication.layerAuditorRequired,
       AuditAuthentication.layerProofReaderRequired,
-      Authentication.layerKeyOptional,
+      Authentication.layerAdmission,
       Authentication.layerKeyRequired,
       Authentication.layerLoginRequired,
-      Authentication.layerMinuteLimit,
       RequestErrors.layer
     ])
   ),

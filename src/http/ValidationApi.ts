@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { MatchLetter, MatchWord } from "#domain/Receipt.ts"
-import { KeyOptional, MinuteLimit } from "#http/Authentication.ts"
+import { Admission } from "#http/Authentication.ts"
 import { errorBody } from "#http/Errors.ts"
 import { RequestErrors } from "#http/RequestErrors.ts"
 
@@ -94,9 +94,8 @@ const validate = HttpApiEndpoint.get("validate", "/v1/validate/:vat_id", {
   })
 )
 
-/** Last added runs first: who, how often, and only then what. */
+/** Last added runs first: who and how often, and only then what. */
 export class ValidationApi extends HttpApiGroup.make("validation")
   .add(validate)
   .middleware(RequestErrors)
-  .middleware(MinuteLimit)
-  .middleware(KeyOptional) {}
+  .middleware(Admission) {}

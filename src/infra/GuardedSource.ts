@@ -71,7 +71,7 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Guar
       breaker.source,
       breaker.memberState(prefix)
     )
-    return yield* slots(prefix, guarded, saturated(source))
+    return yield* slots(prefix, guarded, () => saturated(source))
   })
 
   // A flight is gone as soon as it has landed: this shares calls, it does not remember answers.
@@ -119,10 +119,10 @@ const timed = Effect.fnUntraced(function* <B>(call: Effect.Effect<B, SourceFailu
 /** Bounds the calls under way for each member state, so that none waits for another's register. */
 const makeSlots = (perMemberState: number) => {
   const semaphores = new Map<string, Semaphore.Semaphore>()
-  return <B>(memberState: string, call: Effect.Effect<B, SourceFailure>, full: SourceFailure) => {
+  return <B>(memberState: string, call: Effect.Effect<B, SourceFailure>, full: () => SourceFailure) => {
     const slots = semaphores.get(memberState) ?? Semaphore.makeUnsafe(perMemberState)
     semaphores.set(memberState, slots)
-    const waiting = slots.take(1).pipe(Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(full) }))
+    const waiting = slots.take(1).pipe(Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(full()) }))
     return Effect.uninterruptibleMask((restore) =>
       Effect.andThen(restore(waiting), Effect.ensuring(restore(call), slots.release(1)))
     )

@@ -103,9 +103,9 @@ const parseJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknow
 
 const read = Effect.fnUntraced(function* (source: SourceName, request: string, response: HttpClientResponse.HttpClientResponse) {
   const retryAfterS = yield* retryAfter(response)
-  const unreadable = failedByStatus(source, response.status, retryAfterS)
+  const unreadable = () => failedByStatus(source, response.status, retryAfterS)
   const bytes = yield* readBody(source, response, unreadable)
-  const text = yield* Effect.try({ try: () => decoder.decode(bytes), catch: () => unreadable })
+  const text = yield* Effect.try({ try: () => decoder.decode(bytes), catch: unreadable })
   return {
     evidence: {
       request,
@@ -118,7 +118,7 @@ const read = Effect.fnUntraced(function* (source: SourceName, request: string, r
   }
 })
 
-const readBody = (source: SourceName, response: HttpClientResponse.HttpClientResponse, tooLarge: SourceFailure) =>
+const readBody = (source: SourceName, response: HttpClientResponse.HttpClientResponse, tooLarge: () => SourceFailure) =>
   response.stream.pipe(
     Stream.mapError((error) => transportFailure(source, error)),
     Stream.runFoldEffect(
@@ -126,7 +126,7 @@ const readBody = (source: SourceName, response: HttpClientResponse.HttpClientRes
       (body, chunk) => {
         body.chunks.push(chunk)
         body.bytes += chunk.byteLength
-        return body.bytes > maxBodyBytes ? Effect.fail(tooLarge) : Effect.succeed(body)
+        return body.bytes > maxBodyBytes ? Effect.fail(tooLarge()) : Effect.succeed(body)
       }
     ),
     Effect.map((body) => Buffer.concat(body.chunks))

@@ -35,7 +35,6 @@ const stepsOf = (known: Login | null, password: string) =>
         matches: (given, hash) => note("derive", hash !== null && Redacted.value(given) === Redacted.value(hash))
       }),
       Layer.succeed(RateLimits, {
-        countInMinute: () => Effect.die("a login has no minute"),
         takePlace: () => Effect.die("a login takes its places together"),
         takePlaces: (buckets) => note(`take ${buckets.length}`, granted),
         lookForPlaces: (buckets) => note(`look ${buckets.length}`, granted)

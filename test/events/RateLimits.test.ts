@@ -1,7 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import type { AnonymousCaller } from "#domain/Caller.ts"
 import { RateLimits } from "#domain/RateLimits.ts"
 import * as Limits from "#events/RateLimits.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
@@ -14,69 +13,7 @@ const replicas = Effect.gen(function* () {
   return [yield* RateLimits, yield* other] as const
 })
 
-/** Somebody whose validations are limited. */
-const caller = (stream: string, perMinute: number): AnonymousCaller => ({
-  _tag: "Anonymous",
-  addressHash: stream,
-  stream,
-  meter: stream,
-  usage: { used: 0, limit: 10 },
-  perMinute
-})
-
 const times = <A>(count: number, make: (index: number) => A) => Array.from({ length: count }, (_, index) => make(index))
-const ascending = (numbers: ReadonlyArray<number>) => numbers.toSorted((a, b) => a - b)
-
-layer(testLayer, { excludeTestServices: true })("a minute", (it) => {
-  it.effect("counts each call once, on all replicas together", () =>
-    Effect.gen(function* () {
-      const both = yield* replicas
-      const calls = times(100, (index) => both[index % 2 === 0 ? 0 : 1].countInMinute(caller("busy", 30)))
-      const windows = yield* Effect.all(calls, { concurrency: "unbounded" })
-      assert.deepStrictEqual(
-        ascending(windows.map(({ remaining }) => remaining)),
-        times(100, (index) => index - 70)
-      )
-      for (const { limit, resetSeconds } of windows) {
-        assert.strictEqual(limit, 30)
-        assert.isTrue(resetSeconds > 0 && resetSeconds <= 60)
-      }
-    })
-  )
-
-  it.effect("is each caller's own", () =>
-    Effect.gen(function* () {
-      const { countInMinute } = yield* RateLimits
-      const windows = yield* Effect.all(
-        times(40, (index) => countInMinute(caller(`caller ${index % 4}`, 10))),
-        { concurrency: "unbounded" }
-      )
-      for (const own of [0, 1, 2, 3]) {
-        const remaining = windows.filter((_, index) => index % 4 === own).map((window) => window.remaining)
-        assert.deepStrictEqual(
-          ascending(remaining),
-          times(10, (index) => index)
-        )
-      }
-    })
-  )
-
-  it.effect("starts anew when it is over, with the first call after it", () =>
-    Effect.gen(function* () {
-      const { countInMinute } = yield* RateLimits
-      for (const remaining of [1, 0, -1]) assert.strictEqual((yield* countInMinute(caller("over", 2))).remaining, remaining)
-      yield* MigratedDatabase.execute(
-        "UPDATE vatproof.rate_windows SET ends_at = ends_at - interval '30 s' WHERE bucket = 'minute/over'"
-      )
-      const halfway = yield* countInMinute(caller("over", 2))
-      assert.strictEqual(halfway.remaining, -2)
-      assert.isAtMost(halfway.resetSeconds, 30)
-      yield* MigratedDatabase.execute("UPDATE vatproof.rate_windows SET ends_at = now() WHERE bucket = 'minute/over'")
-      const anew = yield* countInMinute(caller("over", 2))
-      assert.deepStrictEqual([anew.remaining, anew.resetSeconds], [1, 60])
-    })
-  )
-})
 
 layer(testLayer, { excludeTestServices: true })("places in a rolling window", (it) => {
   it.effect("are given out exactly as many as there are, to all replicas together", () =>

@@ -1,14 +1,18 @@
-/** Identity on the projections of accounts, keys and meters: who is behind a key or an address, and how much is used up. */
+/**
+ * Identity on the projections of accounts, keys and meters: who is behind a key or an address, and how much is used up. Whoever is admitted
+ * is counted in its minute by the same statement: another round trip would cost more than the counting.
+ */
 import { DateTime, Effect, Exit, Layer, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isWellFormed } from "#domain/ApiKey.ts"
-import type { AnonymousCaller, KeyCaller } from "#domain/Caller.ts"
+import type { AnonymousCaller, Caller, KeyCaller } from "#domain/Caller.ts"
 import { Hashing } from "#domain/Hashing.ts"
 import { KeyedHash } from "#domain/KeyedHash.ts"
-import { Identity, InvalidApiKey } from "#domain/Identity.ts"
+import { type Admission, Identity, InvalidApiKey } from "#domain/Identity.ts"
 import { PlanName, Plans } from "#domain/Plan.ts"
+import { minuteBucket, rateWindow, secondsOfMinute } from "#domain/RateLimits.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
-import { anonymousMeter, billingPeriod, keyMeter } from "#domain/Usage.ts"
+import { anonymousMeter, type BillingPeriod, billingPeriod, keyMeter } from "#domain/Usage.ts"
 import * as Batcher from "#events/Batcher.ts"
 import { logId } from "#events/Append.ts"
 import { elementType, sqlArray } from "#events/SqlArray.ts"
@@ -26,24 +30,65 @@ const KeyRow = Schema.Struct({
   used: Schema.BigInt,
   epoch: Schema.BigInt
 })
+type KeyRow = typeof KeyRow.Type
 
-const make = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
+/** The minute with the call that was counted. */
+const Count = Schema.Struct({ ord: Schema.BigInt, taken: Schema.BigInt, ends_in_ms: Schema.BigInt })
+const AdmittedKeyRow = Schema.Struct({ ...KeyRow.fields, ...Count.fields })
+const AdmittedAddressRow = Schema.Struct({ ...Count.fields, used: Schema.BigInt })
+
+const makeByKey = Effect.gen(function* () {
   const hashing = yield* Hashing
   const plans = yield* Plans
-  const keyedHash = yield* KeyedHash
+  const { admitKeys, findKeys } = yield* makeQueries
+  const findKey = yield* batchedByKey(findKeys)
+  const admitKey = yield* batchedByKey(admitKeys)
 
-  const { findKeys, findMeters } = queriesOf(sql)
-
-  const findKey = yield* Batcher.make({
-    ...bounds,
-    run: Effect.fnUntraced(function* (hashes: ReadonlyArray<string>) {
-      const period = billingPeriod(yield* DateTime.now)
-      const rows = yield* findKeys({ hashes, meter: keyMeter(keyPlaceholder, period) }).pipe(StoreAccess.patiently(patience))
-      const byOrder = new Map(rows.map((row) => [Number(row.ord), row]))
-      return hashes.map((_, index) => Exit.succeed({ row: byOrder.get(index + 1), period }))
-    })
+  /** What cannot be a key is not looked for. */
+  const found = Effect.fnUntraced(function* <Row>(
+    key: Redacted.Redacted,
+    find: (hash: string) => Effect.Effect<Found<Row>, StoreUnavailable>
+  ) {
+    const text = Redacted.value(key)
+    if (!isWellFormed(text)) return yield* new InvalidApiKey({})
+    const { period, row } = yield* find(hashing.sha256(text))
+    if (row === undefined) return yield* new InvalidApiKey({})
+    return { period, row }
   })
+
+  const callerOf = (row: KeyRow, period: BillingPeriod): KeyCaller => {
+    const limits = plans.byName[row.plan]
+    const limit = row.per_month === null ? limits.perMonth : Number(row.per_month)
+    return {
+      _tag: "Key",
+      keyId: row.key_id,
+      accountId: row.account_id,
+      plan: row.plan,
+      period,
+      epoch: Number(row.epoch),
+      stream: keyStream(row.key_id),
+      meter: keyMeter(row.key_id, period),
+      usage: { used: Number(row.used), limit },
+      perMinute: limits.perMinute
+    }
+  }
+
+  return {
+    byKey: Effect.fn("Identity.byKey")(function* (key: Redacted.Redacted) {
+      const { period, row } = yield* found(key, findKey)
+      return callerOf(row, period)
+    }),
+    admitByKey: Effect.fn("Identity.admitByKey")(function* (key: Redacted.Redacted) {
+      const { period, row } = yield* found(key, admitKey)
+      return admitted(callerOf(row, period), row)
+    })
+  }
+})
+
+const makeByAddress = Effect.gen(function* () {
+  const plans = yield* Plans
+  const keyedHash = yield* KeyedHash
+  const { admitAddresses, findMeters } = yield* makeQueries
 
   const findUsed = yield* Batcher.make({
     ...bounds,
@@ -54,71 +99,137 @@ const make = Effect.gen(function* () {
     })
   })
 
-  const byKey = Effect.fn("Identity.byKey")(function* (key: Redacted.Redacted) {
-    const text = Redacted.value(key)
-    if (!isWellFormed(text)) return yield* new InvalidApiKey({})
-    // The period goes with what was read for it: at the turn of a month the clock may be in the next one by now.
-    const { period, row } = yield* findKey(hashing.sha256(text))
-    if (row === undefined) return yield* new InvalidApiKey({})
-    const limits = plans.byName[row.plan]
-    const limit = row.per_month === null ? limits.perMonth : Number(row.per_month)
-    return {
-      _tag: "Key",
-      keyId: row.key_id,
-      accountId: row.account_id,
-      plan: row.plan,
-      period,
-      epoch: Number(row.epoch),
-      stream: `key-${row.key_id}`,
-      meter: keyMeter(row.key_id, period),
-      usage: { used: Number(row.used), limit },
-      perMinute: limits.perMinute
-    } satisfies KeyCaller
+  const admitAddress = yield* Batcher.make({
+    ...bounds,
+    run: Effect.fnUntraced(function* (callers: ReadonlyArray<AnonymousCaller>) {
+      const asked = { meters: callers.map(({ meter }) => meter), buckets: callers.map(minuteBucket) }
+      const rows = yield* admitAddresses(asked).pipe(StoreAccess.patiently(patience))
+      return inOrder(callers, rows).map((row) =>
+        row === undefined ? Exit.die("The database gave no count for a call") : Exit.succeed(row)
+      )
+    })
   })
 
-  const byAddress = Effect.fn("Identity.byAddress")(function* (address: string) {
+  /** Before its meter is known. */
+  const callerOf = (address: string): AnonymousCaller => {
     const addressHash = keyedHash.of("address", address)
-    const meter = anonymousMeter(addressHash)
     return {
       _tag: "Anonymous",
       addressHash,
       stream: `anonymous-${addressHash}`,
-      meter,
-      usage: { used: yield* findUsed(meter), limit: plans.anonymous.lifetime },
+      meter: anonymousMeter(addressHash),
+      usage: { used: 0, limit: plans.anonymous.lifetime },
       perMinute: plans.anonymous.perMinute
-    } satisfies AnonymousCaller
-  })
+    }
+  }
 
-  return Identity.of({ byKey, byAddress })
+  return {
+    byAddress: Effect.fn("Identity.byAddress")(function* (address: string) {
+      const caller = callerOf(address)
+      return usedBy(caller, yield* findUsed(caller.meter))
+    }),
+    admitByAddress: Effect.fn("Identity.admitByAddress")(function* (address: string) {
+      const caller = callerOf(address)
+      const row = yield* admitAddress(caller)
+      return admitted(usedBy(caller, Number(row.used)), row)
+    })
+  }
 })
 
-/** Stands for the key's id where the database fills it in. */
+const make = Effect.zipWith(makeByKey, makeByAddress, (keys, addresses) => Identity.of({ ...keys, ...addresses }))
+
+const keyStream = (keyId: string) => `key-${keyId}`
+
+const usedBy = (caller: AnonymousCaller, used: number): AnonymousCaller => ({ ...caller, usage: { ...caller.usage, used } })
+
+const admitted = <C extends Caller>(caller: C, { ends_in_ms, taken }: typeof Count.Type): Admission<C> => ({
+  caller,
+  window: rateWindow(caller.perMinute, Number(taken), Number(ends_in_ms))
+})
+
+/** A row for each input, by its number in the question; undefined where there is none. */
+const inOrder = <A, Row extends { readonly ord: bigint }>(inputs: ReadonlyArray<A>, rows: ReadonlyArray<Row>) => {
+  const byOrder = new Map(rows.map((row) => [Number(row.ord), row]))
+  return inputs.map((_, index) => byOrder.get(index + 1))
+}
+
+/** What was found of a key, and the period that its meter is read for: at the turn of a month the clock may be in the next one by now. */
+interface Found<Row> {
+  readonly period: BillingPeriod
+  readonly row: Row | undefined
+}
+
+/** `meter` and `bucket` are those of a key, with a placeholder for its id, which only the database knows yet. */
+interface AskedKeys {
+  readonly hashes: ReadonlyArray<string>
+  readonly meter: string
+  readonly bucket: string
+}
+
 const keyPlaceholder = "{key}"
 
-/** Both for a whole batch at once. */
-const queriesOf = (sql: SqlClient.SqlClient) => {
-  const findKeys = SqlSchema.findAll({
-    Request: Schema.Struct({ hashes: Schema.Array(Schema.String), meter: Schema.String }),
-    Result: KeyRow,
-    execute: ({
-      hashes,
-      meter
-    }) => sql`SELECT asked.ord, k.key_id, k.account_id, a.plan, a.per_month, coalesce(m.used, 0) AS used,
-        (SELECT l.identity_epoch FROM vatproof.logs l WHERE l.log_id = ${logId}) AS epoch
-      FROM unnest(${sqlArray(hashes, elementType.text)}) WITH ORDINALITY AS asked(hash, ord)
-      JOIN vatproof.api_keys k ON k.key_sha256 = decode(asked.hash, 'hex') AND k.revoked_at IS NULL
-      JOIN vatproof.accounts a ON a.account_id = k.account_id
-      LEFT JOIN vatproof.meters m ON m.log_id = ${logId} AND m.meter_id = replace(${meter}, ${keyPlaceholder}, k.key_id::text)`
+/** Finds keys by their hashes, all that are asked for at once by one query. */
+const batchedByKey = <Row extends KeyRow>(
+  find: (asked: AskedKeys) => Effect.Effect<ReadonlyArray<Row>, StoreAccess.QueryFailure>
+) =>
+  Batcher.make({
+    ...bounds,
+    run: Effect.fnUntraced(function* (hashes: ReadonlyArray<string>) {
+      const period = billingPeriod(yield* DateTime.now)
+      const meter = keyMeter(keyPlaceholder, period)
+      const bucket = minuteBucket({ stream: keyStream(keyPlaceholder) })
+      const rows = yield* find({ hashes, meter, bucket }).pipe(StoreAccess.patiently(patience))
+      return inOrder(hashes, rows).map((row) => Exit.succeed<Found<Row>>({ row, period }))
+    })
   })
 
-  const findMeters = SqlSchema.findAll({
-    Request: Schema.Array(Schema.String),
-    Result: Schema.Struct({ meter_id: Schema.String, used: Schema.BigInt }),
-    execute: (meters) =>
-      sql`SELECT meter_id, used FROM vatproof.meters WHERE log_id = ${logId} AND meter_id = ANY (${sqlArray(meters, elementType.text)})`
-  })
+const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
+  const AskedKeys = Schema.Struct({ hashes: Schema.Array(Schema.String), meter: Schema.String, bucket: Schema.String })
+  const texts = (values: ReadonlyArray<string>) => sqlArray(values, elementType.text)
+  const minuteMs = sql`${secondsOfMinute * 1_000}::bigint`
 
-  return { findKeys, findMeters }
-}
+  const known = ({ hashes, meter }: AskedKeys) => sql`SELECT asked.ord, k.key_id, k.account_id, a.plan, a.per_month,
+      coalesce(m.used, 0) AS used, (SELECT l.identity_epoch FROM vatproof.logs l WHERE l.log_id = ${logId}) AS epoch
+    FROM unnest(${texts(hashes)}) WITH ORDINALITY AS asked(hash, ord)
+    JOIN vatproof.api_keys k ON k.key_sha256 = decode(asked.hash, 'hex') AND k.revoked_at IS NULL
+    JOIN vatproof.accounts a ON a.account_id = k.account_id
+    LEFT JOIN vatproof.meters m ON m.log_id = ${logId} AND m.meter_id = replace(${meter}, ${keyPlaceholder}, k.key_id::text)`
+
+  return {
+    findKeys: SqlSchema.findAll({ Request: AskedKeys, Result: KeyRow, execute: known }),
+
+    /** Also counts one call for each of them, once the key is known. */
+    admitKeys: SqlSchema.findAll({
+      Request: AskedKeys,
+      Result: AdmittedKeyRow,
+      execute: (asked) => sql`WITH known AS MATERIALIZED (${known(asked)}),
+        placed AS MATERIALIZED (
+          SELECT ord, key_id, account_id, plan, per_month, used, epoch,
+            row_number() OVER (ORDER BY ord) AS place, replace(${asked.bucket}, ${keyPlaceholder}, key_id::text) AS bucket
+          FROM known),
+        counted AS MATERIALIZED (
+          SELECT c.ord AS place, c.taken, c.ends_in_ms
+          FROM vatproof.take(ARRAY(SELECT bucket FROM placed ORDER BY place), ARRAY(SELECT ${minuteMs} FROM placed)) AS c)
+        SELECT ord, key_id, account_id, plan, per_month, used, epoch, taken, ends_in_ms FROM placed JOIN counted USING (place)`
+    }),
+
+    findMeters: SqlSchema.findAll({
+      Request: Schema.Array(Schema.String),
+      Result: Schema.Struct({ meter_id: Schema.String, used: Schema.BigInt }),
+      execute: (meters) =>
+        sql`SELECT meter_id, used FROM vatproof.meters WHERE log_id = ${logId} AND meter_id = ANY (${texts(meters)})`
+    }),
+
+    /** Counts one call for each, and reads its meter. */
+    admitAddresses: SqlSchema.findAll({
+      Request: Schema.Struct({ meters: Schema.Array(Schema.String), buckets: Schema.Array(Schema.String) }),
+      Result: AdmittedAddressRow,
+      execute: ({ buckets, meters }) => sql`SELECT c.ord, c.taken, c.ends_in_ms, coalesce(m.used, 0) AS used
+        FROM vatproof.take(${texts(buckets)}, array_fill(${minuteMs}, ARRAY[${buckets.length}])) AS c
+        JOIN unnest(${texts(meters)}) WITH ORDINALITY AS asked(meter_id, ord) ON asked.ord = c.ord
+        LEFT JOIN vatproof.meters m ON m.log_id = ${logId} AND m.meter_id = asked.meter_id`
+    })
+  }
+})
 
 export const layer = Layer.effect(Identity, make)
