@@ -39,14 +39,10 @@ export const counted = <A extends Counted, E, R>(validation: Effect.Effect<A, E,
     const live = asked.forceLive || asked.company !== null ? "bypass" : "miss"
     if (Exit.isSuccess(exit)) {
       const { answer, served } = exit.value
-      return note(
-        served === "live" ? live : served === "cache" ? "hit" : "stale",
-        answer.valid ? "valid" : "invalid",
-        answer.source
-      )
+      return note(labelsOf(served === "live" ? live : served === "cache" ? "hit" : "stale", verdictOf(answer), answer.source))
     }
     const failure = Option.getOrUndefined(Exit.findErrorOption(exit))
-    if (Predicate.isTagged(failure, "SourcesUnavailable")) return note(live, "none", "none")
+    if (Predicate.isTagged(failure, "SourcesUnavailable")) return note(labelsOf(live, "none", "none"))
     return noteRefusal(failure)
   })
 
@@ -59,11 +55,11 @@ export const makeRepeated = Effect.map(Effect.context<never>(), (context) => {
   })
   const bySource = new Map<string, ReturnType<typeof verdictsOf>>()
   return {
-    answered: ({ source, valid }: Counted["answer"]) => {
-      const series = bySource.get(source) ?? verdictsOf(source)
-      bySource.set(source, series)
+    answered: (answer: Counted["answer"]) => {
+      const series = bySource.get(answer.source) ?? verdictsOf(answer.source)
+      bySource.set(answer.source, series)
       hits.updateUnsafe(1, context)
-      series[valid ? "valid" : "invalid"].updateUnsafe(1, context)
+      series[verdictOf(answer)].updateUnsafe(1, context)
     },
     refused: (failure: unknown) => {
       if (isQuotaRefusal(failure)) quotaRefusals({ "vatproof.plan": String(failure.plan) }).updateUnsafe(1, context)
@@ -77,16 +73,21 @@ const isQuotaRefusal = (failure: unknown): failure is { readonly plan: unknown }
 const noteRefusal = (failure: unknown): Effect.Effect<void> =>
   isQuotaRefusal(failure) ? Metric.update(quotaRefusals({ "vatproof.plan": String(failure.plan) }), 1) : Effect.void
 
-/** What a span says of a validation. */
-export const labelsOf = (outcome: CacheOutcome, { source, valid }: Counted["answer"]) => ({
+const verdictOf = ({ valid }: Counted["answer"]) => (valid ? "valid" : "invalid")
+
+/** What a span says of a validation, and what it is counted by. */
+const labelsOf = (outcome: CacheOutcome, verdict: "valid" | "invalid" | "none", source: string) => ({
   "vatproof.cache.outcome": outcome,
-  "vatproof.verdict": valid ? "valid" : "invalid",
+  "vatproof.verdict": verdict,
   "vatproof.source": source
 })
 
-const note = Effect.fnUntraced(function* (outcome: CacheOutcome, verdict: string, source: string) {
-  const labels = { "vatproof.verdict": verdict, "vatproof.source": source }
+/** What the span of a repetition says. */
+export const labelsOfRepeated = (answer: Counted["answer"]) => labelsOf("hit", verdictOf(answer), answer.source)
+
+const note = Effect.fnUntraced(function* (labels: ReturnType<typeof labelsOf>) {
+  const { "vatproof.cache.outcome": outcome, ...verdict } = labels
   yield* Metric.update(cacheLookUps({ "vatproof.cache.outcome": outcome }), 1)
-  yield* Metric.update(verdicts(labels), 1)
-  yield* Effect.annotateCurrentSpan({ "vatproof.cache.outcome": outcome, ...labels })
+  yield* Metric.update(verdicts(verdict), 1)
+  yield* Effect.annotateCurrentSpan(labels)
 })

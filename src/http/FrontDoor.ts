@@ -113,7 +113,7 @@ const makeTraced = Effect.gen(function* () {
       append.end(clock.currentTimeNanosUnsafe(), Exit.void)
       if (repetition._tag !== "Recorded") return
       links.noteUnsafe(repetition.position, append)
-      for (const [name, value] of Object.entries(ValidationMetrics.labelsOf("hit", answer.stored.answer)))
+      for (const [name, value] of Object.entries(ValidationMetrics.labelsOfRepeated(answer.stored.answer)))
         span.attribute(name, value)
     }
   }

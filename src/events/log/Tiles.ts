@@ -77,9 +77,8 @@ export const growths = (nodes: ReadonlyArray<Node>): ReadonlyArray<Growth> => {
   return Array.from(tiles.values()).flatMap((members) => {
     const [first] = members
     if (first === undefined) return []
-    const hashes = new Uint8Array(members.length * hashLength)
-    members.forEach((node, i) => hashes.set(node.hash, i * hashLength))
     const index = Math.floor(first.index / tileWidth)
+    const hashes = concatenated(members.map(({ hash }) => hash))
     return [{ level: first.level / tileHeight, index, offset: first.index - index * tileWidth, hashes }]
   })
 }
@@ -90,14 +89,18 @@ export const joined = (parts: ReadonlyArray<Growth>): ReadonlyArray<Growth> => {
   return Array.from(tiles.values()).flatMap((ofTile) => {
     const [first] = ofTile
     if (first === undefined) return []
-    const hashes = new Uint8Array(ofTile.reduce((length, part) => length + part.hashes.length, 0))
-    let next = 0
-    for (const part of ofTile) {
-      hashes.set(part.hashes, next)
-      next += part.hashes.length
-    }
-    return [{ ...first, hashes }]
+    return [{ ...first, hashes: concatenated(ofTile.map(({ hashes }) => hashes)) }]
   })
+}
+
+const concatenated = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
+  const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0))
+  let next = 0
+  for (const part of parts) {
+    whole.set(part, next)
+    next += part.length
+  }
+  return whole
 }
 
 /** Reads the beginnings of tiles, `width` hashes at least of each, all at once and in the order of the question. */
