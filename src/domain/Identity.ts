@@ -12,7 +12,7 @@ export class InvalidApiKey extends Schema.TaggedError<InvalidApiKey>()("InvalidA
 }
 
 /** A caller whose call was counted: `window` is its minute with that call, which may be one too many. */
-export interface Admission<out C extends Caller = Caller> {
+export interface Admitted<out C extends Caller = Caller> {
   readonly caller: C
   readonly window: RateWindow
 }
@@ -22,11 +22,11 @@ export class Identity extends Context.Service<
   {
     /** Reads what is known of the key now. What changes later moves the epoch, and the append that charges the caller checks that. */
     readonly byKey: (key: Redacted.Redacted) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
-    /** `address` is an IPv4 or IPv6 address. */
-    readonly byAddress: (address: string) => Effect.Effect<AnonymousCaller, StoreUnavailable>
+    /** The stream of whoever calls from an IPv4 or IPv6 address without a key; by it a client is told from others. */
+    readonly streamOfAddress: (address: string) => string
     /** As `byKey`, and counts a validation in the caller's minute, which starts with the first one. */
-    readonly admitByKey: (key: Redacted.Redacted) => Effect.Effect<Admission<KeyCaller>, InvalidApiKey | StoreUnavailable>
-    /** As `byAddress`, and counts as `admitByKey` does. */
-    readonly admitByAddress: (address: string) => Effect.Effect<Admission<AnonymousCaller>, StoreUnavailable>
+    readonly admitByKey: (key: Redacted.Redacted) => Effect.Effect<Admitted<KeyCaller>, InvalidApiKey | StoreUnavailable>
+    /** The caller behind an IPv4 or IPv6 address, with what is known of it now; counted as by `admitByKey`. */
+    readonly admitByAddress: (address: string) => Effect.Effect<Admitted<AnonymousCaller>, StoreUnavailable>
   }
 >()("vatproof/domain/Identity") {}

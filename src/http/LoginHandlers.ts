@@ -20,9 +20,9 @@ export const layer = HttpApiBuilder.group(
       "login",
       Effect.fnUntraced(function* ({ payload }) {
         const request = yield* HttpServerRequest.HttpServerRequest
-        const client = yield* identity.byAddress(clientNetwork(request, proxies.count))
+        const client = identity.streamOfAddress(clientNetwork(request, proxies.count))
         const token = yield* logIn({
-          client: client.stream,
+          client,
           email: payload.email,
           password: Redacted.make(payload.password)
         })

@@ -19,9 +19,9 @@ export const layer = HttpApiBuilder.group(
       "register",
       Effect.fnUntraced(function* ({ payload }) {
         const request = yield* HttpServerRequest.HttpServerRequest
-        const client = yield* identity.byAddress(clientNetwork(request, proxies.count))
+        const client = identity.streamOfAddress(clientNetwork(request, proxies.count))
         const { apiKey, plan, quota } = yield* register({
-          client: client.stream,
+          client,
           email: payload.email ?? null,
           agentId: payload.agent_id ?? null
         })

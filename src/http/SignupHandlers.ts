@@ -37,9 +37,9 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleAll({
       signup: Effect.fnUntraced(function* ({ payload }) {
         const request = yield* HttpServerRequest.HttpServerRequest
-        const client = yield* identity.byAddress(clientNetwork(request, proxies.count))
+        const client = identity.streamOfAddress(clientNetwork(request, proxies.count))
         const { accountId, token } = yield* signUp({
-          client: client.stream,
+          client,
           email: payload.email,
           password: Redacted.make(payload.password),
           browser: isBrowser(request.headers["user-agent"])

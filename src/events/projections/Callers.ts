@@ -8,7 +8,7 @@ import { isWellFormed } from "#domain/ApiKey.ts"
 import type { AnonymousCaller, Caller, KeyCaller } from "#domain/Caller.ts"
 import { Hashing } from "#domain/Hashing.ts"
 import { KeyedHash } from "#domain/KeyedHash.ts"
-import { type Admission, Identity, InvalidApiKey } from "#domain/Identity.ts"
+import { type Admitted, Identity, InvalidApiKey } from "#domain/Identity.ts"
 import { PlanName, Plans } from "#domain/Plan.ts"
 import { minuteBucket, rateWindow, secondsOfMinute } from "#domain/RateLimits.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
@@ -40,7 +40,7 @@ const AdmittedAddressRow = Schema.Struct({ ...Count.fields, used: Schema.BigInt 
 const makeByKey = Effect.gen(function* () {
   const hashing = yield* Hashing
   const plans = yield* Plans
-  const { admitKeys, findKeys } = yield* makeQueries
+  const { admitKeys, findKeys } = yield* makeKeyQueries
   const findKey = yield* batchedByKey(findKeys)
   const admitKey = yield* batchedByKey(admitKeys)
 
@@ -88,50 +88,39 @@ const makeByKey = Effect.gen(function* () {
 const makeByAddress = Effect.gen(function* () {
   const plans = yield* Plans
   const keyedHash = yield* KeyedHash
-  const { admitAddresses, findMeters } = yield* makeQueries
-
-  const findUsed = yield* Batcher.make({
-    ...bounds,
-    run: Effect.fnUntraced(function* (meters: ReadonlyArray<string>) {
-      const rows = yield* findMeters([...new Set(meters)]).pipe(StoreAccess.patiently(patience))
-      const used = new Map(rows.map((row) => [row.meter_id, Number(row.used)]))
-      return meters.map((meter) => Exit.succeed(used.get(meter) ?? 0))
-    })
-  })
+  const admitAddresses = yield* makeAdmitAddresses
 
   const admitAddress = yield* Batcher.make({
     ...bounds,
-    run: Effect.fnUntraced(function* (callers: ReadonlyArray<AnonymousCaller>) {
-      const asked = { meters: callers.map(({ meter }) => meter), buckets: callers.map(minuteBucket) }
+    run: Effect.fnUntraced(function* (hashes: ReadonlyArray<string>) {
+      const asked = {
+        meters: hashes.map(anonymousMeter),
+        buckets: hashes.map((addressHash) => minuteBucket({ stream: addressStream(addressHash) }))
+      }
       const rows = yield* admitAddresses(asked).pipe(StoreAccess.patiently(patience))
-      return inOrder(callers, rows).map((row) =>
+      return inOrder(hashes, rows).map((row) =>
         row === undefined ? Exit.die("The database gave no count for a call") : Exit.succeed(row)
       )
     })
   })
 
-  /** Before its meter is known. */
-  const callerOf = (address: string): AnonymousCaller => {
-    const addressHash = keyedHash.of("address", address)
-    return {
-      _tag: "Anonymous",
-      addressHash,
-      stream: `anonymous-${addressHash}`,
-      meter: anonymousMeter(addressHash),
-      usage: { used: 0, limit: plans.anonymous.lifetime },
-      perMinute: plans.anonymous.perMinute
-    }
-  }
+  const callerOf = (addressHash: string, used: number): AnonymousCaller => ({
+    _tag: "Anonymous",
+    addressHash,
+    stream: addressStream(addressHash),
+    meter: anonymousMeter(addressHash),
+    usage: { used, limit: plans.anonymous.lifetime },
+    perMinute: plans.anonymous.perMinute
+  })
+
+  const hashOf = (address: string) => keyedHash.of("address", address)
 
   return {
-    byAddress: Effect.fn("Identity.byAddress")(function* (address: string) {
-      const caller = callerOf(address)
-      return usedBy(caller, yield* findUsed(caller.meter))
-    }),
+    streamOfAddress: (address: string) => addressStream(hashOf(address)),
     admitByAddress: Effect.fn("Identity.admitByAddress")(function* (address: string) {
-      const caller = callerOf(address)
-      const row = yield* admitAddress(caller)
-      return admitted(usedBy(caller, Number(row.used)), row)
+      const addressHash = hashOf(address)
+      const row = yield* admitAddress(addressHash)
+      return admitted(callerOf(addressHash, Number(row.used)), row)
     })
   }
 })
@@ -140,9 +129,9 @@ const make = Effect.zipWith(makeByKey, makeByAddress, (keys, addresses) => Ident
 
 const keyStream = (keyId: string) => `key-${keyId}`
 
-const usedBy = (caller: AnonymousCaller, used: number): AnonymousCaller => ({ ...caller, usage: { ...caller.usage, used } })
+const addressStream = (addressHash: string) => `anonymous-${addressHash}`
 
-const admitted = <C extends Caller>(caller: C, { ends_in_ms, taken }: typeof Count.Type): Admission<C> => ({
+const admitted = <C extends Caller>(caller: C, { ends_in_ms, taken }: typeof Count.Type): Admitted<C> => ({
   caller,
   window: rateWindow(caller.perMinute, Number(taken), Number(ends_in_ms))
 })
@@ -183,10 +172,11 @@ const batchedByKey = <Row extends KeyRow>(
     })
   })
 
-const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
+const texts = (values: ReadonlyArray<string>) => sqlArray(values, elementType.text)
+const minuteMs = secondsOfMinute * 1_000
+
+const makeKeyQueries = Effect.map(SqlClient.SqlClient, (sql) => {
   const AskedKeys = Schema.Struct({ hashes: Schema.Array(Schema.String), meter: Schema.String, bucket: Schema.String })
-  const texts = (values: ReadonlyArray<string>) => sqlArray(values, elementType.text)
-  const minuteMs = sql`${secondsOfMinute * 1_000}::bigint`
 
   const known = ({ hashes, meter }: AskedKeys) => sql`SELECT asked.ord, k.key_id, k.account_id, a.plan, a.per_month,
       coalesce(m.used, 0) AS used, (SELECT l.identity_epoch FROM vatproof.logs l WHERE l.log_id = ${logId}) AS epoch
@@ -209,27 +199,22 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
           FROM known),
         counted AS MATERIALIZED (
           SELECT c.ord AS place, c.taken, c.ends_in_ms
-          FROM vatproof.take(ARRAY(SELECT bucket FROM placed ORDER BY place), ARRAY(SELECT ${minuteMs} FROM placed)) AS c)
+          FROM vatproof.take(ARRAY(SELECT bucket FROM placed ORDER BY place), ARRAY(SELECT ${minuteMs}::bigint FROM placed)) AS c)
         SELECT ord, key_id, account_id, plan, per_month, used, epoch, taken, ends_in_ms FROM placed JOIN counted USING (place)`
-    }),
-
-    findMeters: SqlSchema.findAll({
-      Request: Schema.Array(Schema.String),
-      Result: Schema.Struct({ meter_id: Schema.String, used: Schema.BigInt }),
-      execute: (meters) =>
-        sql`SELECT meter_id, used FROM vatproof.meters WHERE log_id = ${logId} AND meter_id = ANY (${texts(meters)})`
-    }),
-
-    /** Counts one call for each, and reads its meter. */
-    admitAddresses: SqlSchema.findAll({
-      Request: Schema.Struct({ meters: Schema.Array(Schema.String), buckets: Schema.Array(Schema.String) }),
-      Result: AdmittedAddressRow,
-      execute: ({ buckets, meters }) => sql`SELECT c.ord, c.taken, c.ends_in_ms, coalesce(m.used, 0) AS used
-        FROM vatproof.take(${texts(buckets)}, array_fill(${minuteMs}, ARRAY[${buckets.length}])) AS c
-        JOIN unnest(${texts(meters)}) WITH ORDINALITY AS asked(meter_id, ord) ON asked.ord = c.ord
-        LEFT JOIN vatproof.meters m ON m.log_id = ${logId} AND m.meter_id = asked.meter_id`
     })
   }
 })
+
+/** Counts one call for each, and reads its meter. */
+const makeAdmitAddresses = Effect.map(SqlClient.SqlClient, (sql) =>
+  SqlSchema.findAll({
+    Request: Schema.Struct({ meters: Schema.Array(Schema.String), buckets: Schema.Array(Schema.String) }),
+    Result: AdmittedAddressRow,
+    execute: ({ buckets, meters }) => sql`SELECT c.ord, c.taken, c.ends_in_ms, coalesce(m.used, 0) AS used
+      FROM vatproof.take(${texts(buckets)}, array_fill(${minuteMs}::bigint, ARRAY[${buckets.length}])) AS c
+      JOIN unnest(${texts(meters)}) WITH ORDINALITY AS asked(meter_id, ord) ON asked.ord = c.ord
+      LEFT JOIN vatproof.meters m ON m.log_id = ${logId} AND m.meter_id = asked.meter_id`
+  })
+)
 
 export const layer = Layer.effect(Identity, make)

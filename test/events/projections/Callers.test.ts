@@ -54,17 +54,17 @@ const ascending = (numbers: ReadonlyArray<number>) => numbers.toSorted((a, b) =>
 layer(testLayer, { excludeTestServices: true })("who is admitted", (it) => {
   it.effect("is the same caller as one who is only identified", () =>
     Effect.gen(function* () {
-      const { admitByAddress, admitByKey, byAddress, byKey } = yield* Identity
+      const { admitByAddress, admitByKey, byKey, streamOfAddress } = yield* Identity
       const { key, keyId } = yield* issued
       yield* charged(keyMeter(keyId, billingPeriod(yield* DateTime.now)), 7)
       const identified = yield* byKey(key)
       assert.deepStrictEqual((yield* admitByKey(key)).caller, identified)
       assert.deepStrictEqual([identified.keyId, identified.usage], [keyId, { used: 7, limit: 1_000 }])
-      const anonymous = yield* byAddress("192.0.2.1")
-      yield* charged(anonymousMeter(anonymous.addressHash), 3)
-      const after = yield* byAddress("192.0.2.1")
-      assert.deepStrictEqual((yield* admitByAddress("192.0.2.1")).caller, after)
-      assert.deepStrictEqual([anonymous.usage.used, after.usage.used], [0, 3])
+      const { caller: before } = yield* admitByAddress("192.0.2.1")
+      yield* charged(anonymousMeter(before.addressHash), 3)
+      const { caller: after } = yield* admitByAddress("192.0.2.1")
+      assert.deepStrictEqual(after, { ...before, usage: { used: 3, limit: 10 } })
+      assert.deepStrictEqual([before.usage.used, before.stream], [0, streamOfAddress("192.0.2.1")])
     })
   )
 
@@ -114,10 +114,10 @@ layer(testLayer, { excludeTestServices: true })("who is admitted", (it) => {
 
   it.effect("starts a minute with the first call after the last one", () =>
     Effect.gen(function* () {
-      const { admitByAddress } = yield* Identity
+      const { admitByAddress, streamOfAddress } = yield* Identity
       const admit = Effect.map(admitByAddress("192.0.2.3"), ({ window }) => window)
       for (const remaining of [1, 0, -1]) assert.strictEqual((yield* admit).remaining, remaining)
-      const { stream } = yield* (yield* Identity).byAddress("192.0.2.3")
+      const stream = streamOfAddress("192.0.2.3")
       const move = (to: string) =>
         MigratedDatabase.execute(`UPDATE vatproof.rate_windows SET ends_at = ${to} WHERE bucket = 'minute/${stream}'`)
       yield* move("ends_at - interval '30 s'")
@@ -134,9 +134,9 @@ layer(testLayer, { excludeTestServices: true })("who is admitted", (it) => {
 layer(testLayer, { excludeTestServices: true })("who is only identified", (it) => {
   it.effect("is not counted", () =>
     Effect.gen(function* () {
-      const { admitByAddress, admitByKey, byAddress, byKey } = yield* Identity
+      const { admitByAddress, admitByKey, byKey } = yield* Identity
       const { key } = yield* issued
-      yield* Effect.all(times(5, () => Effect.andThen(byKey(key), byAddress("192.0.2.4"))))
+      yield* Effect.all(times(5, () => byKey(key)))
       assert.strictEqual((yield* admitByKey(key)).window.remaining, perMinute - 1)
       assert.strictEqual((yield* admitByAddress("192.0.2.4")).window.remaining, 1)
     })
