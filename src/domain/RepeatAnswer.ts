@@ -5,7 +5,6 @@
  */
 import { Cause, Clock, Context, DateTime, Effect, Exit, Layer, Option, Result } from "effect"
 import { type Freshness, freshSpan, isWithin, latestKey, type Span } from "#domain/AnswerCache.ts"
-import { isWellFormed } from "#domain/ApiKey.ts"
 import type { KeyCaller } from "#domain/Caller.ts"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
 import { Hashing } from "#domain/Hashing.ts"
@@ -82,7 +81,7 @@ const make = Effect.fnUntraced(function* (freshness: Freshness) {
   /** Undefined if the request has to go the long way. */
   const recall = (key: string, input: string): Remembered | undefined => {
     const answer = recallAnswer(input)
-    if (answer === undefined || !isWellFormed(key)) return undefined
+    if (answer === undefined) return undefined
     const caller = callers.recall(hashing.sha256(key))
     if (caller === undefined || caller.used >= caller.caller.usage.limit) return undefined
     const now = clock.currentTimeMillisUnsafe()

@@ -1,6 +1,5 @@
 /** The append-only log: batched append, and reading by stream and position. */
 import { type Array as Arr, Clock, Context, DateTime, Effect, type Exit, Layer, Result, Schema } from "effect"
-import { Hex } from "effect/encoding"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
@@ -15,6 +14,7 @@ import * as StoreAccess from "#events/StoreAccess.ts"
 import * as StoreHealth from "#events/StoreHealth.ts"
 import * as StoreMetrics from "#events/StoreMetrics.ts"
 import { StoredEvent } from "#events/StoredEvent.ts"
+import { bytesOfTraceId } from "#events/TraceParent.ts"
 
 /** Bounds: callers of one batch, callers that may wait, and how long a batch is repeated while the database is away. */
 const maxBatch = 256
@@ -103,9 +103,8 @@ const makePrepare = Effect.map(Randomness, ({ uuidV7Unsafe }) => {
 
   return (command: Append.PreparableCommand, occurredAtMs: number, { correlationId, requestId, traceId }: ServedRequest) => {
     const { charge, events, expectedVersion, latestOf, lists, presumed, stream } = command
-    const metadata = canonical({ request_id: requestId })
-    const occurredAt = DateTime.toDateUtc(DateTime.makeUnsafe(occurredAtMs))
-    const traceBytes = traceId === null ? null : Result.getOrThrow(Hex.decode(traceId))
+    const metadata = `{"request_id":${canonical(requestId)}}`
+    const traceBytes = traceId === null ? null : bytesOfTraceId(traceId)
     const last = events.length - 1
     const rows = events.map((event, index) => [
       stream,
@@ -113,7 +112,7 @@ const makePrepare = Effect.map(Randomness, ({ uuidV7Unsafe }) => {
       uuidV7Unsafe(),
       event.type,
       event.schemaVersion,
-      occurredAt,
+      occurredAtMs,
       correlationId,
       null,
       traceBytes,
