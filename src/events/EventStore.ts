@@ -96,7 +96,9 @@ const makePrepare = Effect.map(Randomness, ({ uuidV7Unsafe }) => {
   // An event that is appended again and again is one object: it is written once.
   const texts = new WeakMap<DomainEvent, string>()
   const textOf = (event: DomainEvent) => {
-    const text = texts.get(event) ?? canonical(event.data)
+    const known = texts.get(event)
+    if (known !== undefined) return known
+    const text = canonical(event.data)
     texts.set(event, text)
     return text
   }
