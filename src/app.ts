@@ -226,7 +226,8 @@ const http = Layer.unwrap(
     const listening = HttpRouter.serve(Layer.merge(Routes.layer, Envelope.layer), {
       disableLogger: true,
       disableListenLog: true,
-      routerConfig: { maxParamLength }
+      // A path is what it says (RFC 9110, 4.2.3), and what Routes knows by its template.
+      routerConfig: { maxParamLength, caseSensitive: true, ignoreDuplicateSlashes: false }
     })
     return Draining.layerBeforeStop(shutdownDelay).pipe(
       Layer.provide(listening),
