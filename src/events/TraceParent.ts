@@ -17,7 +17,7 @@ export const linksTo = (text: string | null): ReadonlyArray<Tracer.SpanLink> => 
   return [{ span: Tracer.externalSpan({ traceId, spanId, sampled }), attributes: {} }]
 }
 
-/** The 16 bytes of a trace id of 32 lower-case digits. Every event has one, and `Hex` takes ten times as long. */
+/** The 16 bytes of a trace id of 32 lower-case digits. Nearly every event has one, and `Hex` takes ten times as long. */
 export const bytesOfTraceId = (traceId: string) => {
   const bytes = new Uint8Array(16)
   for (let i = 0; i < bytes.length; i += 1) bytes[i] = (digitAt(traceId, 2 * i) << 4) | digitAt(traceId, 2 * i + 1)

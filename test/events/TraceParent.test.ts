@@ -23,7 +23,8 @@ describe("a span as text", () => {
     null,
     "",
     "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331",
-    "01-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01"
+    "01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01"
   ])("leads nowhere if it is %s", (text) => {
     assert.deepStrictEqual(TraceParent.linksTo(text), [])
   })

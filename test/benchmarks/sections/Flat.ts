@@ -23,7 +23,7 @@ const subjectOf = Effect.fnUntraced(function* (name: string, events: number) {
     yield* LogDatabase.tidy(url)
   }
   const results: Array<Load.LoadResult> = []
-  /** In a process of its own each time: what is compiled, and where it lies in memory, makes one a fifth slower than the next. */
+  /** In a process of its own each time: one may be a third slower than the next of the same program. */
   const inProcess = <A, E, R>(use: (service: Servers.Server, keys: Mix.Keys) => Effect.Effect<A, E, R>) =>
     Effect.scoped(
       Effect.gen(function* () {
@@ -33,7 +33,7 @@ const subjectOf = Effect.fnUntraced(function* (name: string, events: number) {
         return yield* use(service, keys)
       })
     )
-  const measure = inProcess((service, keys) => Effect.map(Mix.flatOut(service, keys), (result) => results.push(result)))
+  const measure = Effect.map(inProcess(Mix.flatOut), (result) => results.push(result))
   return { inProcess, results, measure }
 })
 

@@ -30,7 +30,7 @@ export const run = Effect.gen(function* () {
   })
 
   const inOrder = Arr.makeBy(rounds, (round) => round)
-  // One process may be a fifth slower than the next of the same program: where there is time for it, each round has its own.
+  // One process may be a third slower than the next of the same program: where there is time for it, each round has its own.
   for (const group of full ? Arr.chunksOf(inOrder, 1) : [inOrder]) {
     yield* Effect.scoped(
       Effect.gen(function* () {
