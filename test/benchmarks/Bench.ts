@@ -1,7 +1,7 @@
 /**
  * Measures what was promised, as a whole and on this machine:
  *
- *     npm run bench                                   everything that is quick: two to three minutes
+ *     npm run bench                                   everything that is quick: two minutes
  *     npm run bench -- --full                         on a large database as well
  *     npm run bench -- --only throughput --rounds 3   one part
  *
@@ -92,7 +92,7 @@ const flags = {
     Flag.withDescription(`Sections, separated by commas: ${names.join(", ")}`)
   ),
   rounds: positive(Flag.Int("rounds"), "Runs of which a figure is the median: 5"),
-  seconds: positive(Flag.Finite("seconds"), "How long one run measures: 2, with --full 10"),
+  seconds: positive(Flag.Finite("seconds"), "How long one run measures: 1, with --full 10"),
   connections: positive(Flag.Int("connections"), "Connections of the load: 256"),
   events: positive(
     Flag.Int("events"),
@@ -120,7 +120,7 @@ const bench = Command.make(
     const settings = {
       full,
       rounds: set(chosen.rounds, 5),
-      seconds: set(chosen.seconds, full ? 10 : 2),
+      seconds: set(chosen.seconds, full ? 10 : 1),
       connections: set(chosen.connections, 256),
       events: set(chosen.events, full ? 10_000_000 : 250_000),
       minutes: set(chosen.minutes, 5)

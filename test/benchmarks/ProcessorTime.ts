@@ -1,5 +1,7 @@
 /** Processor time of processes and of the machine, from /proc: zero where there is none (anywhere but on Linux). */
-import { Option, Result } from "effect"
+// By themselves, because the load generator needs no more of the library, and starts some forty times in a run.
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import { readdirSync, readFileSync } from "node:fs"
 
 /** Linux counts in hundredths of a second. */
@@ -48,6 +50,9 @@ const busyTicks = () => {
     .map(Number)
   return user + nice + system + interrupts + softInterrupts
 }
+
+/** Where a table has the rest of the machine. */
+export const elsewhere = "everything else"
 
 export interface Reading {
   readonly at: number

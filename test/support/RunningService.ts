@@ -193,9 +193,7 @@ export const spawn = Effect.fnUntraced(function* (settings: Settings = {}, flags
   const { env, port } = yield* settingsFor(settings)
   const handle = yield* ChildProcess.make(process.execPath, ["src/main.ts", "serve", ...flags], {
     cwd: projectRoot,
-    // Halves the work of a start: most of it is to compile what was compiled for the test before.
     env: {
-      NODE_COMPILE_CACHE: join(projectRoot, "node_modules/.cache/node"),
       VIES_BASE_URL: viesBaseUrl,
       BZST_BASE_URL: bzstBaseUrl,
       ...env

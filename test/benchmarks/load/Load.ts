@@ -40,9 +40,6 @@ export const LoadResult = Schema.Struct({
 })
 export type LoadResult = typeof LoadResult.Type
 
-export const generator = "load generator"
-export const others = "everything else"
-
 export class LoadFailed extends Schema.TaggedError<LoadFailed>()("LoadFailed", { message: Schema.String }) {}
 
 const encode = Schema.encodeEffect(Schema.fromJsonString(LoadPlan))

@@ -3,12 +3,11 @@
  *
  * It is our own because it shares the machine with what it measures: autocannon, and Node's HTTP client with it, spends more processor time
  * on parsing a response than the service on making it. Here the bytes of every request are made before the run, and of a response only
- * the status and Content-Length are looked at.
+ * the status and Content-Length are looked at. It is plain code, because it is started some forty times in a run, and a library takes longer to
+ * load than some of these loads.
  */
-import { NodeRuntime } from "@effect/platform-node"
-import { Effect, Schema } from "effect"
 import { connect, type Socket } from "node:net"
-import { generator, LoadPlan, others, type LoadResult } from "#test/benchmarks/load/Load.ts"
+import type { LoadPlan, LoadResult } from "#test/benchmarks/load/Load.ts"
 import * as Latencies from "#test/benchmarks/load/Latencies.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 
@@ -81,7 +80,14 @@ const makeRun = (plan: LoadPlan, done: (result: LoadResult) => void) => {
     isOver = true
     const used = begin === null ? null : ProcessorTime.since(begin)
     const per = (micros: number) => micros / Math.max(1, answered)
-    const parts = used === null ? {} : { [generator]: per(used.own), ...mapValues(used.watched, per), [others]: per(used.others) }
+    const parts =
+      used === null
+        ? {}
+        : {
+            "load generator": per(used.own),
+            ...mapValues(used.watched, per),
+            [ProcessorTime.elsewhere]: per(used.others)
+          }
     done({
       answered,
       seconds: used === null ? 0 : used.seconds,
@@ -186,28 +192,23 @@ const mapValues = (record: Readonly<Record<string, number>>, map: (value: number
   Object.fromEntries(Object.entries(record).map(([name, value]) => [name, map(value)]))
 
 /** All connections stand before the first request is sent. */
-const measure = (plan: LoadPlan) =>
-  Effect.callback<LoadResult, Error>((resume) => {
-    const sockets = Array.from({ length: plan.connections }, () => connect({ port: plan.port, host, noDelay: true }))
-    let connected = 0
-    for (const socket of sockets) {
-      socket.on("error", (error) => resume(Effect.fail(error)))
-      socket.once("connect", () => {
-        connected += 1
-        if (connected < sockets.length) return
-        const run = makeRun(plan, (result) => {
-          for (const each of sockets) each.destroy()
-          resume(Effect.succeed(result))
-        })
-        for (const each of sockets) run.open(each)
-        run.start()
-      })
-    }
+const measure = (plan: LoadPlan) => {
+  const run = makeRun(plan, (result) => {
+    for (const each of sockets) each.destroy()
+    console.log(JSON.stringify(result))
   })
+  const sockets = Array.from({ length: plan.connections }, () => connect({ port: plan.port, host, noDelay: true }))
+  let connected = 0
+  for (const socket of sockets) {
+    socket.once("connect", () => {
+      connected += 1
+      if (connected < sockets.length) return
+      for (const each of sockets) run.open(each)
+      run.start()
+    })
+  }
+}
 
-NodeRuntime.runMain(
-  Schema.decodeUnknownEffect(Schema.fromJsonString(LoadPlan))(process.argv[2]).pipe(
-    Effect.flatMap(measure),
-    Effect.map((result) => console.log(JSON.stringify(result)))
-  )
-)
+// Whoever starts this has made sure that it is a plan. An error of a socket ends it with its trace, which is then what it said.
+const plan: LoadPlan = JSON.parse(process.argv[2] ?? "")
+measure(plan)

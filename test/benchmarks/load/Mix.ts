@@ -35,7 +35,7 @@ export const prepare = Effect.fnUntraced(function* (server: Servers.Server) {
 
 /** Until the code has run often enough to be compiled. */
 export const warmUp = (server: Servers.Server, keys: Keys) =>
-  Load.run({ ...planOf(server, keys, 64), durationMs: Duration.toMillis("4 seconds") })
+  Load.run({ ...planOf(server, keys, 64), durationMs: Duration.toMillis("2 seconds") })
 
 const warmUpMs = 500
 

@@ -30,7 +30,7 @@ const starts = Effect.fnUntraced(function* (databaseUrl: string) {
   const collector = yield* Collector.make
   const port = yield* freePort
   // Empty: not set, whatever the environment says.
-  const env = { ...(yield* Servers.settings(port, collector.url)), DATABASE_URL: databaseUrl, NODE_COMPILE_CACHE: "" }
+  const env = { ...(yield* Servers.settings(port, collector.url)), DATABASE_URL: databaseUrl }
   const untilAnswered = <A, E, R>(asked: Effect.Effect<A, E, R>) =>
     asked.pipe(Effect.retry(Schedule.spaced("5 millis")), Effect.timeout(patience))
   const registered = yield* Effect.scoped(

@@ -47,7 +47,7 @@ export const run = Effect.gen(function* () {
     Report.median(results[name].map(({ cpuMicros }) => (cpuMicros["service"] ?? 0) + (cpuMicros["Postgres"] ?? 0)))
   const othersShare = Report.median(
     names.flatMap((name) =>
-      results[name].map((result) => ((result.cpuMicros[Load.others] ?? 0) * Load.perSecondOf(result)) / 1e6)
+      results[name].map((result) => ((result.cpuMicros[ProcessorTime.elsewhere] ?? 0) * Load.perSecondOf(result)) / 1e6)
     )
   )
   const report: Report.SectionReport = {
