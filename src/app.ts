@@ -240,7 +240,7 @@ const http = Layer.unwrap(
 /** The log's Merkle tree, and who signs it. */
 const signedTree = Layer.unwrap(
   Effect.gen(function* () {
-    return LogSigner.layer({ secret: yield* NotaryFiles.findKey, name: yield* NotaryFiles.logName })
+    return LogSigner.layer({ keys: yield* NotaryFiles.findKeys, name: yield* NotaryFiles.logName })
   })
 ).pipe(
   Layer.provideMerge(TreeStore.layer),
@@ -266,16 +266,17 @@ export const projections = [EventPlaces.definition]
 /** Signs the log, if there is a key to sign with. */
 const notary = Layer.unwrap(
   Effect.gen(function* () {
-    const { signer } = yield* LogSigner
-    if (Option.isNone(signer)) {
+    const { keys } = yield* LogSigner
+    if (Option.isNone(keys)) {
       yield* Effect.logWarning(
         "The log is not signed, so nothing proves that it was not altered: make a key with `npm run vatproof -- notary key` and set NOTARY_KEY or NOTARY_KEY_FILE"
       )
       return Layer.empty
     }
-    const memory = yield* NotaryFiles.memory(signer.value.id)
-    const signed = Effect.logInfo(`The log ${signer.value.name} is signed; its public key: ${formatVerifier(signer.value)}`)
-    return Layer.tap(Notary.layer({ ...memory, signer: signer.value }), () => signed)
+    const { name, verifiers } = keys.value
+    const memory = yield* NotaryFiles.memory(Arr.map(verifiers, ({ id }) => id))
+    const signed = Effect.logInfo(`The log ${name} is signed; its public key: ${formatVerifier(verifiers[0])}`)
+    return Layer.tap(Notary.layer({ ...memory, keys: keys.value }), () => signed)
   })
 )
 

@@ -44,7 +44,7 @@ const exportLog = Command.make(
   Effect.fnUntraced(
     function* (flags) {
       const config = yield* AppConfig
-      const { signer } = yield* LogSigner
+      const { keys } = yield* LogSigner
       const progress = yield* Progress.make("events exported")
       const manifest = yield* LogExport.run({
         directory: flags.out,
@@ -52,7 +52,7 @@ const exportLog = Command.make(
         to: Option.getOrNull(flags.to),
         supplier: config.serviceName,
         location: publicUrlOf(config),
-        verifierKey: Option.match(signer, { onNone: () => null, onSome: formatVerifier }),
+        verifierKeys: Option.match(keys, { onNone: () => [], onSome: ({ verifiers }) => verifiers.map(formatVerifier) }),
         progress
       })
       const { from, log, size, to } = manifest
@@ -82,14 +82,14 @@ const say = Effect.fnUntraced(function* (
   asJson: boolean,
   what: string,
   report: DatabaseAudit.AuditReport,
-  key: VerifierKeys.UsedKey
+  key: VerifierKeys.UsedKeys
 ) {
   const { checkpoints, count, events, findings, signed } = report
   const list = findings
     .map(({ message, position }) => `  ${position === null ? "" : `position ${position}: `}${message}`)
     .join("\n")
   const unsigned = events > signed ? ` ${events - signed} newer ones are not signed yet.` : ""
-  const good = `${what} is whole: ${signed} events are as they were signed, under ${checkpoints} checkpoints of ${key.verifier.name}.${unsigned}`
+  const good = `${what} is whole: ${signed} events are as they were signed, under ${checkpoints} checkpoints of ${key.verifiers[0].name}.${unsigned}`
   const bad = `${what} is not what was signed: ${count} findings in ${events} events.\n${list}${count > maxShown ? "\n  …" : ""}`
   const data = { ok: count === 0, events, signed, checkpoints, findings: findings.map((finding) => ({ ...finding })), count }
   yield* print(asJson, data, count === 0 ? good : bad)
@@ -100,11 +100,11 @@ const say = Effect.fnUntraced(function* (
 const verifyDatabase = Effect.fnUntraced(
   function* (asJson: boolean, key: Option.Option<string>, kept: ReadonlyArray<string>) {
     const fs = yield* FileSystem.FileSystem
-    const { signer } = yield* LogSigner
-    const used = yield* VerifierKeys.forDatabase(key, signer)
+    const { keys } = yield* LogSigner
+    const used = yield* VerifierKeys.forDatabase(key, keys)
     const notes = yield* Effect.forEach(kept, (file) => fs.readFileString(file))
     const progress = yield* Progress.make("events verified")
-    yield* say(asJson, "The log", yield* DatabaseAudit.run({ verifier: used.verifier, notes, progress }), used)
+    yield* say(asJson, "The log", yield* DatabaseAudit.run({ verifiers: used.verifiers, notes, progress }), used)
   },
   Effect.provide(App.auditing),
   quietly
@@ -114,7 +114,7 @@ const verifyExport = Effect.fnUntraced(
   function* (asJson: boolean, key: Option.Option<string>, directory: string) {
     const used = yield* VerifierKeys.forExport(key, directory)
     const progress = yield* Progress.make("events verified")
-    yield* say(asJson, "The export", yield* ExportAudit.run({ directory, verifier: used.verifier, progress }), used)
+    yield* say(asJson, "The export", yield* ExportAudit.run({ directory, verifiers: used.verifiers, progress }), used)
   },
   Effect.provideService(LogCrypto, logCrypto)
 )
@@ -128,7 +128,7 @@ const verifyProof = Effect.fnUntraced(function* (
   const given = yield* proofFiles(file, eventFile)
   const used = yield* VerifierKeys.forProof(key, given.proof)
   const { checkpoint, event, index, leaf } = yield* Effect.fromResult(
-    ReceiptAudit.run(logCrypto, { ...given, verifier: used.verifier })
+    ReceiptAudit.run(logCrypto, { ...given, verifiers: used.verifiers })
   )
   const words = `Proved: the event at position ${index} is in the log ${checkpoint.origin} as it was signed with ${checkpoint.size} events.
 ${event ?? `${leaf}\n(without the event itself: give it with --event to have its data verified as well)`}`
@@ -154,7 +154,7 @@ const verify = Command.make(
     ),
     key: Flag.String("key").pipe(
       Flag.optional,
-      Flag.withDescription("The log's public key, or a file with it; without it the service's own")
+      Flag.withDescription("The log's public key, or several with commas, or a file with them; without it the service's own")
     ),
     checkpoint: Flag.String("checkpoint").pipe(
       Flag.between(0, 100),

@@ -38,7 +38,7 @@ const key = Command.make(
       const words = `The secret key is in ${flags.out.value}: set NOTARY_KEY_FILE to it, and keep a copy in a safe place.\nPublic key: ${verifierKey}`
       return yield* print(flags.json, { log: name, verifier_key: verifierKey, file: flags.out.value }, words)
     }
-    const words = `NOTARY_KEY=${text}\n\nSet this for every replica, and keep a copy in a safe place: a log goes on with the key it began with.\nPublic key: ${verifierKey}`
+    const words = `NOTARY_KEY=${text}\n\nSet this for every replica, and keep a copy in a safe place: a log goes on with its key, or is told of another one (docs/audit.md).\nPublic key: ${verifierKey}`
     return yield* print(flags.json, { log: name, verifier_key: verifierKey, notary_key: text }, words)
   }, Effect.provide(RandomSource.layer))
 ).pipe(
@@ -55,18 +55,25 @@ const verifier = Command.make(
   { json },
   Effect.fnUntraced(
     function* (flags) {
-      const { origin, signer } = yield* LogSigner
-      if (Option.isNone(signer)) {
-        yield* print(flags.json, { log: origin, verifier_key: null }, `The log ${origin} is not signed: there is no NOTARY_KEY`)
+      const { keys, origin } = yield* LogSigner
+      if (Option.isNone(keys)) {
+        yield* print(
+          flags.json,
+          { log: origin, verifier_key: null, verifier_keys: [] },
+          `The log ${origin} is not signed: there is no NOTARY_KEY`
+        )
         return
       }
-      const verifierKey = formatVerifier(signer.value)
-      yield* print(flags.json, { log: origin, verifier_key: verifierKey }, verifierKey)
+      const { verifiers } = keys.value
+      const all = verifiers.map(formatVerifier)
+      yield* print(flags.json, { log: origin, verifier_key: formatVerifier(verifiers[0]), verifier_keys: all }, all.join("\n"))
     },
     Effect.provide(App.auditing),
     quietly
   )
-).pipe(Command.withDescription("Print the public key that the log of this service is verified with"))
+).pipe(
+  Command.withDescription("Print the public keys that the log of this service is verified with, the one that signs today first")
+)
 
 export const notaryCommands = Command.make("notary").pipe(
   Command.withDescription("The key that signs the log"),

@@ -1,17 +1,17 @@
-/** Which public key an audit verifies with, and what is to be said about where it comes from. */
+/** Which public keys an audit verifies with, and what is to be said about where they come from. */
 import { Effect, FileSystem, Option, Path, Result, Schema } from "effect"
 import { exportFiles } from "#events/audit/ExportReadme.ts"
 import * as Checkpoint from "#events/log/Checkpoint.ts"
 import { parse as parseProof } from "#events/log/Proof.ts"
 import { parse as parseNote } from "#events/log/SignedNote.ts"
-import { parseVerifier, type Verifier } from "#events/log/NoteKeys.ts"
-import { signerOf } from "#events/LogSigner.ts"
+import { parseVerifiers, type Verifiers } from "#events/log/NoteKeys.ts"
+import { keysOf, type LogKeys } from "#events/LogSigner.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
 import * as NotaryFiles from "#infra/NotaryFiles.ts"
 
 /** `note` is a caution that goes to standard error. */
-export interface UsedKey {
-  readonly verifier: Verifier
+export interface UsedKeys {
+  readonly verifiers: Verifiers
   readonly note: string | null
 }
 
@@ -19,19 +19,19 @@ class NoVerifierKey extends Schema.TaggedError<NoVerifierKey>()("NoVerifierKey",
 
 const which = "give the log's public key with --key; the service prints it at its start, and `vatproof notary verifier` does"
 
-/** A key that was given is the text itself, or a file that holds it. */
+/** Keys that were given are the text itself, or a file that holds them. */
 const given = Effect.fnUntraced(function* (text: string) {
   const fs = yield* FileSystem.FileSystem
   const content = text.includes("+") ? text : yield* fs.readFileString(text)
-  return { verifier: yield* Effect.fromResult(parseVerifier(logCrypto, content.trim())), note: null } satisfies UsedKey
+  return { verifiers: yield* Effect.fromResult(parseVerifiers(logCrypto, content)), note: null } satisfies UsedKeys
 })
 
-export const forDatabase = (key: Option.Option<string>, signer: Option.Option<Verifier>) =>
+export const forDatabase = (key: Option.Option<string>, keys: Option.Option<LogKeys>) =>
   Option.match(key, {
     onSome: given,
     onNone: () =>
-      Option.match(signer, {
-        onSome: (verifier) => Effect.succeed<UsedKey>({ verifier, note: null }),
+      Option.match(keys, {
+        onSome: ({ verifiers }) => Effect.succeed<UsedKeys>({ verifiers, note: null }),
         onNone: () => Effect.fail(new NoVerifierKey({ message: `There is no NOTARY_KEY here: ${which}` }))
       })
   })
@@ -39,12 +39,13 @@ export const forDatabase = (key: Option.Option<string>, signer: Option.Option<Ve
 const nameIn = (note: string): Option.Option<string> =>
   Option.map(Result.getSuccess(Result.flatMap(parseNote(note), ({ text }) => Checkpoint.parse(text))), ({ origin }) => origin)
 
-/** The key of the service whose settings these are, where there is one. */
+/** The keys of the service whose settings these are, where there is one. */
 const own = Effect.fnUntraced(function* (note: string) {
-  const secret = yield* NotaryFiles.givenKey
-  if (Option.isNone(secret)) return Option.none<UsedKey>()
+  const keys = yield* NotaryFiles.givenKeys
+  if (Option.isNone(keys)) return Option.none<UsedKeys>()
   const name = Option.getOrElse(nameIn(note), () => "log")
-  return Option.some<UsedKey>({ verifier: yield* Effect.fromResult(signerOf(logCrypto, secret.value, name)), note: null })
+  const { verifiers } = yield* Effect.fromResult(keysOf(logCrypto, keys.value, name))
+  return Option.some<UsedKeys>({ verifiers, note: null })
 })
 
 /** The key that comes with an export proves that the export is in itself right, but not whose it is. */
@@ -57,9 +58,9 @@ export const forExport = Effect.fnUntraced(function* (key: Option.Option<string>
   if (Option.isSome(found)) return found.value
   const beside = path.join(directory, exportFiles.verifier)
   if (!(yield* fs.exists(beside))) return yield* new NoVerifierKey({ message: `Which key? ${which}` })
-  const { verifier } = yield* given(beside)
+  const { verifiers } = yield* given(beside)
   const note = `Verified with the key that lies in the export. Whoever made the export chose it: compare it with one you know, or ${which}`
-  return { verifier, note } satisfies UsedKey
+  return { verifiers, note } satisfies UsedKeys
 })
 
 export const forProof = Effect.fnUntraced(function* (key: Option.Option<string>, proof: string) {

@@ -27,14 +27,14 @@ export class EventAltered extends Schema.TaggedError<EventAltered>()("EventAlter
 
 export const make = Effect.gen(function* () {
   const crypto = yield* LogCrypto
-  const { origin, signer } = yield* LogSigner
+  const { keys, origin } = yield* LogSigner
   const tree = yield* TreeStore
   const { sha256 } = crypto
 
   /** Where no key is at hand, whoever gets the note verifies it. */
   const open = (note: string) =>
-    Option.match(signer, {
-      onSome: (key) => Checkpoint.open(crypto, note, { origin, verifiers: [key] }),
+    Option.match(keys, {
+      onSome: ({ verifiers }) => Checkpoint.open(crypto, note, { origin, verifiers }),
       onNone: () => Result.flatMap(parseNote(note), ({ text }) => Checkpoint.parse(text))
     })
 

@@ -1,22 +1,39 @@
-/** The name of the log and the key that signs in it. The key comes from outside; nothing here stores it. */
-import { Context, Effect, Layer, Option, Redacted, Result } from "effect"
+/** The name of the log and the keys that sign in it. They come from outside; nothing here stores them. */
+import { type Array as Arr, Context, Effect, Layer, Option, Redacted, Result } from "effect"
 import { Base64Url } from "effect/encoding"
 import * as Checkpoint from "#events/log/Checkpoint.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
-import { formatSigningKey, type MalformedKey, parseSigner, type Signer } from "#events/log/NoteKeys.ts"
+import {
+  formatSigningKey,
+  MalformedKey,
+  ofOneLog,
+  parseSigner,
+  parseVerifier,
+  type Signer,
+  type Verifier,
+  type Verifiers
+} from "#events/log/NoteKeys.ts"
 import { parse as parseNote } from "#events/log/SignedNote.ts"
 import { TreeStore } from "#events/TreeStore.ts"
+
+/**
+ * The keys of a log. Its checkpoints are signed with each of `signers`; `verifiers` are all whose signature counts, the foremost first:
+ * those of the signers, and of keys that signed it before.
+ */
+export interface LogKeys {
+  readonly name: string
+  readonly signers: Arr.NonEmptyReadonlyArray<Signer>
+  readonly verifiers: Verifiers
+}
 
 /** The name inside a key that carries one (Go's note format). */
 const namedKey = /^PRIVATE\+KEY\+(?<name>[^+]+)\+/u
 /** A seed of 32 bytes in base64url, as an installation keeps it for itself. */
 const seedForm = /^[\w-]{43}$/u
-
-/**
- * The signer of a key: a named one (`PRIVATE+KEY+…`) signs in its own name, and a PKCS #8 PEM or a bare seed in that of the log.
- * Surrounding white space is ignored.
- */
-export const signerOf = (
+/** A public key, which may follow those that sign. */
+const verifierForm = /^[^+]+\+[\da-f]{8}\+/u
+/** A named key (`PRIVATE+KEY+…`) signs in its own name, and a PKCS #8 PEM or a bare seed in that of the log. */
+const signerOf = (
   crypto: LogCrypto["Service"],
   secret: Redacted.Redacted,
   logName: string
@@ -27,19 +44,36 @@ export const signerOf = (
   return Result.flatMap(formatSigningKey(crypto, logName, Redacted.make(seed)), (named) => parseSigner(crypto, logName, named))
 }
 
+/** The keys in these texts: one that signs at least, and public ones of those that signed before. */
+export const keysOf = (
+  crypto: LogCrypto["Service"],
+  texts: ReadonlyArray<Redacted.Redacted>,
+  logName: string
+): Result.Result<LogKeys, MalformedKey> =>
+  Result.gen(function* () {
+    const isPublic = (text: Redacted.Redacted) => verifierForm.test(Redacted.value(text))
+    const signing = texts.filter((text) => !isPublic(text)).map((text) => signerOf(crypto, text, logName))
+    if (signing.length === 0)
+      return yield* Result.fail(new MalformedKey({ message: "None of the keys is a secret one, which signs" }))
+    const signers = yield* Result.flatMap(Result.all(signing), ofOneLog)
+    const former = yield* Result.all(texts.filter(isPublic).map((text) => parseVerifier(crypto, Redacted.value(text))))
+    const verifiers = yield* ofOneLog<Verifier>([...signers, ...former])
+    return { name: signers[0].name, signers, verifiers }
+  })
+
 /** What its newest checkpoint calls the log. */
 const nameIn = (note: string): Option.Option<string> =>
   Result.getSuccess(Result.flatMap(parseNote(note), ({ text }) => Checkpoint.parse(text))).pipe(
     Option.map(({ origin }) => origin)
   )
 
-/** `name` is for a log that was never signed: the first checkpoint settles it for good. Without a secret nothing is signed. */
+/** `name` is for a log that was never signed: the first checkpoint settles it for good. Without keys nothing is signed. */
 export interface LogSignerOptions {
-  readonly secret: Option.Option<Redacted.Redacted>
+  readonly keys: Option.Option<ReadonlyArray<Redacted.Redacted>>
   readonly name: string
 }
 
-const make = Effect.fnUntraced(function* ({ name, secret }: LogSignerOptions) {
+const make = Effect.fnUntraced(function* ({ keys: texts, name }: LogSignerOptions) {
   const crypto = yield* LogCrypto
   const tree = yield* TreeStore
   const newest = yield* tree.newest
@@ -47,12 +81,12 @@ const make = Effect.fnUntraced(function* ({ name, secret }: LogSignerOptions) {
     Option.flatMap(({ note }) => nameIn(note)),
     Option.getOrElse(() => name)
   )
-  if (Option.isNone(secret)) return { origin: logName, signer: Option.none<Signer>() }
-  const signer = yield* Effect.fromResult(signerOf(crypto, secret.value, logName))
-  return { origin: signer.name, signer: Option.some(signer) }
+  if (Option.isNone(texts)) return { origin: logName, keys: Option.none<LogKeys>() }
+  const keys = yield* Effect.fromResult(keysOf(crypto, texts.value, logName))
+  return { origin: keys.name, keys: Option.some(keys) }
 })
 
-export class LogSigner extends Context.Service<LogSigner, { readonly origin: string; readonly signer: Option.Option<Signer> }>()(
+export class LogSigner extends Context.Service<LogSigner, { readonly origin: string; readonly keys: Option.Option<LogKeys> }>()(
   "vatproof/events/LogSigner"
 ) {
   /** Fails with MalformedKey. */

@@ -2,7 +2,7 @@
  * The notary: puts the log's events into a Merkle tree and signs its root, about once a second when the log has grown (ARCHITECTURE,
  * "The notary"). Off the way of any request; one replica at a time, and another one within seconds of its end.
  */
-import { Effect, Layer, Option, Ref, Schedule } from "effect"
+import { Effect, Layer, Ref, Schedule } from "effect"
 import { Randomness } from "#domain/Randomness.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { TraceLinks } from "#domain/TraceLinks.ts"
@@ -10,8 +10,8 @@ import * as LeafHashes from "#events/LeafHashes.ts"
 import * as Checkpoint from "#events/log/Checkpoint.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
 import { append, empty, root, type Tree } from "#events/log/MerkleTree.ts"
-import type { Signer } from "#events/log/NoteKeys.ts"
 import { type Growth, growths, joined } from "#events/log/Tiles.ts"
+import type { LogKeys } from "#events/LogSigner.ts"
 import * as NotaryPlace from "#events/NotaryPlace.ts"
 import * as SignedLog from "#events/SignedLog.ts"
 
@@ -24,29 +24,34 @@ const leaseMs = 4_000
 const batchMax = 1_024
 const turnMax = 16_384
 
-/** `signer` signs in the log's name. `seen` is the newest checkpoint that this machine has seen, kept outside the database at `seenAt`. */
+/** A checkpoint that is kept outside the database, and where. */
+export interface SeenCheckpoint {
+  readonly note: string
+  readonly at: string
+}
+
+/** `seen` are the newest checkpoints that this machine has seen, one for each key that has signed them. */
 export interface NotaryOptions {
-  readonly signer: Signer
-  readonly seen: Option.Option<string>
-  readonly seenAt: string
+  readonly keys: LogKeys
+  readonly seen: ReadonlyArray<SeenCheckpoint>
   readonly remember: (note: string) => Effect.Effect<void>
 }
 
-const make = Effect.fnUntraced(function* ({ remember, seen, seenAt, signer }: NotaryOptions) {
+const make = Effect.fnUntraced(function* ({ keys, remember, seen }: NotaryOptions) {
   const { sha256 } = yield* LogCrypto
   const random = yield* Randomness
-  const log = yield* SignedLog.make(signer)
+  const log = yield* SignedLog.make(keys)
   const place = yield* NotaryPlace.make(yield* random.uuidV7)
   const grow = yield* makeGrow
 
   const historyOf = (tree: Tree) => ({ size: tree.size, root: root(sha256, tree) })
 
-  const start = yield* (Option.isNone(seen) ? Effect.succeed(historyOf(empty)) : log.read(seen.value)).pipe(
-    Effect.flatMap(log.load),
-    Effect.catchTag("LogForked", ({ message }) =>
-      Effect.fail(Option.isNone(seen) ? forked(message) : forked(`${message} (${advice(seenAt)})`))
+  const load = ({ at, note }: SeenCheckpoint) =>
+    Effect.flatMap(log.read(note), log.load).pipe(
+      Effect.catchTag("LogForked", ({ message }) => Effect.fail(forked(`${message} (${advice(at)})`)))
     )
-  )
+  yield* Effect.forEach(seen, load, { discard: true })
+  const start = yield* log.load(historyOf(empty))
   yield* log.compare(start.tree)
   if (start.note !== null) yield* remember(start.note)
   const current = yield* Ref.make(start.tree)
@@ -57,8 +62,8 @@ const make = Effect.fnUntraced(function* ({ remember, seen, seenAt, signer }: No
     // Another replica signed meanwhile: go on from there, if it went on from here.
     const tree = before.size === size ? before : (yield* log.load(historyOf(before))).tree
     const grown = yield* grow(tree, Math.min(head, tree.size + turnMax))
-    const next = { origin: signer.name, ...historyOf(grown.tree), extensions: [] }
-    const note = yield* Effect.fromResult(Checkpoint.sign(next, [signer]))
+    const next = { origin: keys.name, ...historyOf(grown.tree), extensions: [] }
+    const note = yield* Effect.fromResult(Checkpoint.sign(next, keys.signers))
     const stored = yield* place.notarize({ ...next, from: tree.size, note, growths: grown.growths })
     yield* Ref.set(current, stored ? grown.tree : tree)
     if (stored) yield* remember(note)

@@ -9,8 +9,8 @@ import { EventStore } from "#events/EventStore.ts"
 import * as Checkpoint from "#events/log/Checkpoint.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
 import { empty, equalHashes, type Hash, root, type Tree } from "#events/log/MerkleTree.ts"
-import type { Signer } from "#events/log/NoteKeys.ts"
 import { leafHashes } from "#events/log/StoredLeaf.ts"
+import type { LogKeys } from "#events/LogSigner.ts"
 import { hashesIn, tileWidth, widthAt } from "#events/log/Tiles.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
 import { TreeStore } from "#events/TreeStore.ts"
@@ -28,7 +28,7 @@ const patience = "3 seconds"
 
 const forked = (message: string) => new LogForked({ message })
 
-export const make = Effect.fnUntraced(function* (signer: Signer) {
+export const make = Effect.fnUntraced(function* ({ name, verifiers }: Pick<LogKeys, "name" | "verifiers">) {
   const sql = yield* SqlClient.SqlClient
   const crypto = yield* LogCrypto
   const events = yield* EventStore
@@ -43,12 +43,12 @@ export const make = Effect.fnUntraced(function* (signer: Signer) {
       FROM vatproof.logs l WHERE log_id = ${logId}`
   })
 
-  /** What a checkpoint from outside the database says, if this key signed it. */
+  /** What a checkpoint says, if one of the log's keys signed it. */
   const read = (note: string) =>
-    Effect.fromResult(Checkpoint.open(crypto, note, { origin: signer.name, verifiers: [signer] })).pipe(
+    Effect.fromResult(Checkpoint.open(crypto, note, { origin: name, verifiers })).pipe(
       Effect.mapError(({ message }) =>
         forked(
-          `A checkpoint was not signed by the notary's key for ${signer.name} (${message}): give the service the key that did`
+          `A checkpoint was not signed by the notary's key for ${name} (${message}): give the service the key that did, or its public key beside the new one`
         )
       )
     )

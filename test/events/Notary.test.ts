@@ -10,12 +10,13 @@ import * as Notary from "#events/Notary.ts"
 import { TreeStore } from "#events/TreeStore.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
 import * as Randomness from "#infra/Randomness.ts"
-import { signerOf } from "#test/support/log/Keys.ts"
+import { keysOf, signerOf } from "#test/support/log/Keys.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { tamper } from "#test/support/Tampering.ts"
 
 const signer = signerOf("vatproof.example/log/0")
 const log = { origin: signer.name, verifiers: [signer] }
+const other = signerOf(signer.name, "other")
 
 const testLayer = TreeStore.layer.pipe(
   Layer.provideMerge(MigratedDatabase.layer),
@@ -23,11 +24,15 @@ const testLayer = TreeStore.layer.pipe(
 )
 
 /** A notary of its own, as a replica has one, until the scope closes. */
-const startNotary = (seen: Option.Option<string> = Option.none(), key = signer) =>
+const startNotary = (seen: Option.Option<string> = Option.none(), keys = keysOf(signer)) =>
   Effect.gen(function* () {
     const remembered = yield* Ref.make(seen)
     yield* Layer.build(
-      Notary.layer({ signer: key, seen, seenAt: "a file", remember: (note) => Ref.set(remembered, Option.some(note)) })
+      Notary.layer({
+        keys,
+        seen: Option.toArray(seen).map((note) => ({ note, at: "a file" })),
+        remember: (note) => Ref.set(remembered, Option.some(note))
+      })
     ).pipe(Effect.provide(Layer.empty, { local: true }))
     return remembered
   })
@@ -49,13 +54,13 @@ const appendMany = Effect.fnUntraced(function* (count: number) {
 })
 
 /** The newest checkpoint, once it has that many events. */
-const untilSigned = Effect.fnUntraced(function* (size: number) {
+const untilSigned = Effect.fnUntraced(function* (size: number, verifier = signer) {
   const { newest } = yield* TreeStore
   const reached = yield* newest.pipe(
     Effect.repeat({ until: Option.exists((checkpoint) => checkpoint.size >= size), schedule: Schedule.spaced("20 millis") }),
     Effect.timeout("15 seconds")
   )
-  return Result.getOrThrow(Checkpoint.open(logCrypto, Option.getOrThrow(reached).note, log))
+  return Result.getOrThrow(Checkpoint.open(logCrypto, Option.getOrThrow(reached).note, { ...log, verifiers: [verifier] }))
 })
 
 const rootOfEvents = Effect.fnUntraced(function* (size: number) {
@@ -176,11 +181,50 @@ describe("Notary", () => {
   it.live("refuses to go on with another key", () =>
     Effect.gen(function* () {
       yield* signedLog(3)
-      assert.match(
-        yield* refusal(startNotary(Option.none(), signerOf(signer.name, "other"))),
-        /was not signed by the notary's key/u
-      )
+      assert.match(yield* refusal(startNotary(Option.none(), keysOf(other))), /was not signed by the notary's key/u)
     }).pipe(Effect.provide(testLayer))
+  )
+
+  it.live("goes on with another key that is told of the one before", () =>
+    Effect.gen(function* () {
+      const seen = yield* signedLog(300)
+      yield* startNotary(seen, keysOf(other, signer))
+      yield* appendMany(1)
+      const signed = yield* untilSigned(301, other)
+      assert.deepStrictEqual(signed.root, yield* rootOfEvents(301))
+      const notes = (yield* (yield* TreeStore).checkpointsFrom(0, 10)).map(({ note }) => note)
+      const signedBy = (key: typeof signer) =>
+        notes.map((note) => Result.isSuccess(Checkpoint.open(logCrypto, note, { ...log, verifiers: [key] })))
+      assert.deepStrictEqual(
+        [signedBy(signer), signedBy(other)],
+        [
+          [true, false],
+          [false, true]
+        ]
+      )
+    }).pipe(Effect.scoped, Effect.provide(testLayer))
+  )
+
+  it.live("refuses with another key, too, an older copy of the log than this machine has seen", () =>
+    Effect.gen(function* () {
+      const seen = yield* signedLog(10)
+      yield* tamper(
+        "DELETE FROM vatproof.events WHERE position >= 5",
+        "UPDATE vatproof.logs SET next_position = 5",
+        "DELETE FROM vatproof.checkpoints",
+        "DELETE FROM vatproof.tiles"
+      )
+      assert.match(yield* refusal(startNotary(seen, keysOf(other, signer))), /10 events were signed before/u)
+    }).pipe(Effect.provide(testLayer))
+  )
+
+  it.live("signs with each of its keys, so that whoever has one of them can verify", () =>
+    Effect.gen(function* () {
+      yield* startNotary(Option.none(), { name: signer.name, signers: [other, signer], verifiers: [other, signer] })
+      yield* appendMany(3)
+      assert.strictEqual((yield* untilSigned(3, signer)).size, 3)
+      assert.strictEqual((yield* untilSigned(3, other)).size, 3)
+    }).pipe(Effect.scoped, Effect.provide(testLayer))
   )
 
   it.live("leaves no way for the service's role to change what was signed", () =>

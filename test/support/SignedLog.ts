@@ -8,6 +8,7 @@ import { TreeStore } from "#events/TreeStore.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
 import * as Randomness from "#infra/Randomness.ts"
 import { log, signer } from "#test/support/Auditing.ts"
+import { keysOf } from "#test/support/log/Keys.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
 export const layer = TreeStore.layer.pipe(
@@ -54,7 +55,7 @@ export const untilSigned = Effect.fnUntraced(function* (size: number) {
 /** Signs what is there, and lets go again. */
 export const sign = (size: number) =>
   Effect.gen(function* () {
-    const notary = Notary.layer({ signer, seen: Option.none(), seenAt: "", remember: () => Effect.void })
+    const notary = Notary.layer({ keys: keysOf(signer), seen: [], remember: () => Effect.void })
     yield* Layer.build(Layer.fresh(notary))
     return yield* untilSigned(size)
   }).pipe(Effect.scoped)

@@ -5,13 +5,13 @@ import type { LogCheck, LogRoots } from "#events/audit/LogCheck.ts"
 import * as Checkpoint from "#events/log/Checkpoint.ts"
 import type { LogCrypto } from "#events/log/LogCrypto.ts"
 import { equalHashes } from "#events/log/MerkleTree.ts"
-import type { Verifier } from "#events/log/NoteKeys.ts"
+import type { Verifiers } from "#events/log/NoteKeys.ts"
 
-/** Opens a checkpoint that this key signed in its own name. */
+/** Opens a checkpoint that one of these keys signed in their name. */
 export const openWith =
-  (crypto: LogCrypto["Service"], verifier: Verifier) =>
+  (crypto: LogCrypto["Service"], verifiers: Verifiers) =>
   (note: string): Result.Result<Checkpoint.Checkpoint, string> =>
-    Result.mapError(Checkpoint.open(crypto, note, { origin: verifier.name, verifiers: [verifier] }), ({ message }) => message)
+    Result.mapError(Checkpoint.open(crypto, note, { origin: verifiers[0].name, verifiers }), ({ message }) => message)
 
 export interface CheckpointAudit {
   /** Compares with a log of exactly that many events. */

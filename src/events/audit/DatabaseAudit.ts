@@ -10,7 +10,7 @@ import * as LogCheck from "#events/audit/LogCheck.ts"
 import type { Checkpoint } from "#events/log/Checkpoint.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
 import { empty, equalHashes, type Hash, type Node } from "#events/log/MerkleTree.ts"
-import type { Verifier } from "#events/log/NoteKeys.ts"
+import type { Verifiers } from "#events/log/NoteKeys.ts"
 import { growths, hashesIn, tileHeight, tileWidth, widthAt } from "#events/log/Tiles.ts"
 import { TreeStore } from "#events/TreeStore.ts"
 
@@ -22,7 +22,7 @@ const streamsOfPage = 10_000
 
 /** `notes` are checkpoints of the log that somebody kept elsewhere. */
 export interface DatabaseAuditOptions {
-  readonly verifier: Verifier
+  readonly verifiers: Verifiers
   readonly notes: ReadonlyArray<string>
   readonly progress: (done: number, of: number) => Effect.Effect<void>
 }
@@ -36,7 +36,7 @@ export interface AuditReport {
   readonly count: number
 }
 
-export const run = Effect.fn("DatabaseAudit.run")(function* ({ notes, progress, verifier }: DatabaseAuditOptions) {
+export const run = Effect.fn("DatabaseAudit.run")(function* ({ notes, progress, verifiers }: DatabaseAuditOptions) {
   const crypto = yield* LogCrypto
   const reads = yield* AuditReads.make
   const tree = yield* TreeStore
@@ -44,7 +44,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({ notes, progress, 
   const check = LogCheck.make(crypto, findings, empty)
   const checkpoints = CheckpointAudit.make(findings)
   const upperTiles = yield* makeUpperTiles
-  const open = CheckpointAudit.openWith(crypto, verifier)
+  const open = CheckpointAudit.openWith(crypto, verifiers)
 
   const newest = Option.getOrNull(yield* tree.newest)
   const statement = yield* reads.statement

@@ -17,7 +17,7 @@ import * as ReceiptFiles from "#events/audit/ReceiptFiles.ts"
 import * as EventLine from "#events/log/EventLine.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
 import type { Hash } from "#events/log/MerkleTree.ts"
-import type { Verifier } from "#events/log/NoteKeys.ts"
+import type { Verifiers } from "#events/log/NoteKeys.ts"
 import { Hex } from "effect/encoding"
 
 /** The folder is no export, or a part of it that says what the rest means cannot be read. */
@@ -25,22 +25,22 @@ export class NoExport extends Schema.TaggedError<NoExport>()("NoExport", { messa
 
 export interface ExportAuditOptions {
   readonly directory: string
-  readonly verifier: Verifier
+  readonly verifiers: Verifiers
   readonly progress: (done: number, of: number) => Effect.Effect<void>
 }
 
 /** Events looked at before the next are read. */
 const sectionSize = 2_048
 
-export const run = Effect.fn("ExportAudit.run")(function* ({ directory, progress, verifier }: ExportAuditOptions) {
+export const run = Effect.fn("ExportAudit.run")(function* ({ directory, progress, verifiers }: ExportAuditOptions) {
   const crypto = yield* LogCrypto
   const findings = Findings.make()
-  const { checkpoint, manifest } = yield* open(directory, verifier)
+  const { checkpoint, manifest } = yield* open(directory, verifiers)
   const around = Option.getOrNull(Manifest.surroundings(manifest))
   if (around === null)
     return yield* new NoExport({ message: `${exportFiles.manifest} does not have the hashes that its extent needs` })
   const check = LogCheck.make(crypto, findings, around.before)
-  const receipts = yield* ReceiptFiles.make(directory, verifier, findings)
+  const receipts = yield* ReceiptFiles.make(directory, verifiers, findings)
   const tables = yield* makeTables(directory, findings)
   const readSection = yield* makeSections(directory, manifest, findings)
 
@@ -66,7 +66,7 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, progress
 }, Effect.scoped)
 
 /** What the export says of itself, and the checkpoint that this key signed. */
-const open = Effect.fnUntraced(function* (directory: string, verifier: Verifier) {
+const open = Effect.fnUntraced(function* (directory: string, verifiers: Verifiers) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const crypto = yield* LogCrypto
@@ -82,7 +82,7 @@ const open = Effect.fnUntraced(function* (directory: string, verifier: Verifier)
   const manifest = yield* Effect.fromResult(Manifest.parse(yield* read(exportFiles.manifest))).pipe(
     Effect.mapError(refused(exportFiles.manifest))
   )
-  const opened = CheckpointAudit.openWith(crypto, verifier)(yield* read(exportFiles.checkpoint))
+  const opened = CheckpointAudit.openWith(crypto, verifiers)(yield* read(exportFiles.checkpoint))
   const checkpoint = yield* Effect.fromResult(opened).pipe(Effect.mapError(refused(exportFiles.checkpoint)))
   const { from, size, to } = manifest
   const isRange = 0 <= from && from < to && to <= size && size === checkpoint.size

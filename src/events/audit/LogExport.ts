@@ -21,14 +21,14 @@ import { TreeStore } from "#events/TreeStore.ts"
 /** Nothing was exported, and why. */
 export class ExportRefused extends Schema.TaggedError<ExportRefused>()("ExportRefused", { message: Schema.String }) {}
 
-/** Events recorded from `from` on and before `to`; null has no bound. `verifierKey` is written down if it is known. */
+/** Events recorded from `from` on and before `to`; null has no bound. `verifierKeys` are written down, as far as they are known. */
 export interface LogExportOptions {
   readonly directory: string
   readonly from: DateTime.Utc | null
   readonly to: DateTime.Utc | null
   readonly supplier: string
   readonly location: string
-  readonly verifierKey: string | null
+  readonly verifierKeys: ReadonlyArray<string>
   readonly progress: (done: number, of: number) => Effect.Effect<void>
 }
 
@@ -69,7 +69,8 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
     Stream.runForEach(exportSection)
   )
   yield* fs.writeFileString(into(exportFiles.checkpoint), checkpoint.note)
-  if (options.verifierKey !== null) yield* fs.writeFileString(into(exportFiles.verifier), `${options.verifierKey}\n`)
+  const keys = options.verifierKeys.map((key) => `${key}\n`).join("")
+  if (keys !== "") yield* fs.writeFileString(into(exportFiles.verifier), keys)
   yield* fs.writeFileString(into(indexFile), mediaDescription(supplierOf(manifest)))
   yield* fs.writeFileString(into(doctypeFile), doctype)
   yield* fs.writeFileString(into(exportFiles.readme), readmeOf(manifest))

@@ -3,7 +3,7 @@ import { Option, Result, Schema } from "effect"
 import type { Checkpoint } from "#events/log/Checkpoint.ts"
 import * as EventLine from "#events/log/EventLine.ts"
 import type { LogCrypto } from "#events/log/LogCrypto.ts"
-import type { Verifier } from "#events/log/NoteKeys.ts"
+import type { Verifiers } from "#events/log/NoteKeys.ts"
 import { parse, verify } from "#events/log/Proof.ts"
 import { leafOf } from "#events/log/StoredLeaf.ts"
 
@@ -24,11 +24,11 @@ export interface Proved {
  */
 export const run = (
   crypto: LogCrypto["Service"],
-  { event, proof, verifier }: { readonly proof: string; readonly event: string | null; readonly verifier: Verifier }
+  { event, proof, verifiers }: { readonly proof: string; readonly event: string | null; readonly verifiers: Verifiers }
 ): Result.Result<Proved, NotProved> =>
   Result.gen(function* () {
     const leaf = yield* event === null ? leafIn(proof) : leafFrom(crypto, event)
-    const log = { origin: verifier.name, verifiers: [verifier] }
+    const log = { origin: verifiers[0].name, verifiers }
     const { checkpoint, index } = yield* Result.mapError(verify(crypto, proof, { ...log, leaf }), ({ message }) =>
       refused(event === null ? message : `${message}: the event is not the one that was signed, or the proof is another one's`)
     )

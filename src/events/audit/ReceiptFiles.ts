@@ -6,15 +6,15 @@ import type { Findings } from "#events/audit/Findings.ts"
 import { receiptName } from "#events/audit/LogExport.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
 import { leafHash } from "#events/log/MerkleTree.ts"
-import type { Verifier } from "#events/log/NoteKeys.ts"
+import type { Verifiers } from "#events/log/NoteKeys.ts"
 import { parse } from "#events/log/Proof.ts"
 import { leafOf } from "#events/log/StoredLeaf.ts"
 import { verifyInclusion } from "#events/log/TreeProofs.ts"
 import type { StoredEvent } from "#events/StoredEvent.ts"
 
 /** Verifies proofs. Those of an export share one checkpoint, whose signature need not be verified for each of them. */
-const makeProve = (crypto: LogCrypto["Service"], verifier: Verifier) => {
-  const open = CheckpointAudit.openWith(crypto, verifier)
+const makeProve = (crypto: LogCrypto["Service"], verifiers: Verifiers) => {
+  const open = CheckpointAudit.openWith(crypto, verifiers)
   let last = { note: "", opened: open("") }
   return (text: string, leaf: string): Result.Result<number, string> =>
     Result.gen(function* () {
@@ -27,11 +27,11 @@ const makeProve = (crypto: LogCrypto["Service"], verifier: Verifier) => {
     })
 }
 
-export const make = Effect.fnUntraced(function* (directory: string, verifier: Verifier, findings: Findings) {
+export const make = Effect.fnUntraced(function* (directory: string, verifiers: Verifiers, findings: Findings) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const crypto = yield* LogCrypto
-  const prove = makeProve(crypto, verifier)
+  const prove = makeProve(crypto, verifiers)
   const receipts = path.join(directory, exportFiles.receipts)
   const proofs = path.join(directory, exportFiles.proofs)
   const namesIn = (folder: string) =>

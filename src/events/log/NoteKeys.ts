@@ -2,7 +2,7 @@
  * The Ed25519 keys of signed notes, as C2SP signed-note v1.0.0 writes them (c2sp.org/signed-note, version of
  * 2026-04-09). Go's sumdb/note reads and writes the same public and private keys.
  */
-import { Option, Redacted, Result, Schema } from "effect"
+import { Array as Arr, Option, Redacted, Result, Schema } from "effect"
 import { Base64 } from "effect/encoding"
 import type { KeyPair, LogCrypto } from "#events/log/LogCrypto.ts"
 
@@ -20,6 +20,9 @@ export interface Verifier {
 export interface Signer extends Verifier {
   readonly sign: KeyPair["sign"]
 }
+
+/** Keys of one log, all in its name. */
+export type Verifiers = Arr.NonEmptyReadonlyArray<Verifier>
 
 /** The signature type byte of Ed25519. */
 const ed25519 = 0x01
@@ -72,6 +75,19 @@ export const parseVerifier = (crypto: LogCrypto["Service"], text: string): Resul
   if (keyId(crypto, key.name, key.bytes) !== key.id)
     return malformedKey(`The id in the verifier key of ${key.name} does not belong to it`)
   return Result.succeed({ name: key.name, id: key.id, publicKey: key.bytes })
+}
+
+/** Reads one or more verifier keys of one log, between white space or commas. */
+export const parseVerifiers = (crypto: LogCrypto["Service"], text: string): Result.Result<Verifiers, MalformedKey> =>
+  Result.flatMap(Result.all((text.match(/[^\s,]+/gu) ?? [""]).map((one) => parseVerifier(crypto, one))), ofOneLog)
+
+/** Keys that sign in different names are those of different logs. */
+export const ofOneLog = <A extends Verifier>(
+  keys: ReadonlyArray<A>
+): Result.Result<Arr.NonEmptyReadonlyArray<A>, MalformedKey> => {
+  const other = keys.find(({ name }) => name !== keys[0]?.name)
+  if (other !== undefined) return malformedKey(`The keys are of different logs: of ${keys[0]?.name} and of ${other.name}`)
+  return Arr.isReadonlyArrayNonEmpty(keys) ? Result.succeed(keys) : malformedKey("There is no key")
 }
 
 /** The verifier key of a public key or signer. */

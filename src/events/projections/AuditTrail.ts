@@ -24,7 +24,7 @@ const make = Effect.gen(function* () {
   const record = yield* makeRecord
   const find = yield* makeFind(search)
   const { upToDate } = yield* Projections
-  const { signer } = yield* LogSigner
+  const { keys } = yield* LogSigner
 
   const page: AuditTrail["Service"]["page"] = Effect.fn("AuditTrail.page")(function* (auditor, filter, { after, limit }) {
     if (after === null) {
@@ -54,7 +54,7 @@ const make = Effect.gen(function* () {
       Effect.map(Option.getOrThrow),
       Effect.retry({
         schedule: Schedule.spaced(lookEvery),
-        times: Option.isSome(signer) ? looks : 0,
+        times: Option.isSome(keys) ? looks : 0,
         while: (error) => error._tag === "NotSignedYet"
       })
     )
@@ -77,7 +77,7 @@ const make = Effect.gen(function* () {
     })
   )
 
-  const verifierKey = Option.match(signer, { onNone: () => null, onSome: formatVerifier })
+  const verifierKey = Option.match(keys, { onNone: () => null, onSome: ({ verifiers }) => formatVerifier(verifiers[0]) })
   return AuditTrail.of({ page, event, prove, checkpoint, tile: proofs.tile, verifierKey })
 })
 

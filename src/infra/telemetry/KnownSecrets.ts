@@ -1,12 +1,13 @@
 /** Every secret that the settings hold, so that none of them is ever told, whatever carries it into a log line. */
 import { Option, Redacted } from "effect"
 import type { Settings } from "#infra/AppConfig.ts"
+import { keysIn } from "#infra/NotaryFiles.ts"
 
 export const make = ({ databaseUrl, jwtSecrets, notaryKey, smtpUrl, telemetry }: Settings): ReadonlyArray<Redacted.Redacted> => [
   ...Option.toArray(databaseUrl).flatMap(passwordsOf),
   ...Option.toArray(smtpUrl).flatMap(passwordsOf),
   ...Option.getOrElse(jwtSecrets, () => []),
-  ...Option.toArray(notaryKey),
+  ...Option.toArray(notaryKey).flatMap(keysIn),
   ...[telemetry.traces, telemetry.metrics, telemetry.logs].flatMap((target) =>
     Option.toArray(target).flatMap(({ headers }) => Object.values(headers))
   )

@@ -9,7 +9,7 @@ import { LogSigner } from "#events/LogSigner.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 import * as Report from "#test/benchmarks/Report.ts"
-import { ground, signer, signUpTo } from "#test/benchmarks/sections/Notary.ts"
+import { ground, keys, signUpTo } from "#test/benchmarks/sections/Notary.ts"
 import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
 
 /** More would only take longer. */
@@ -58,12 +58,12 @@ export const run = Effect.gen(function* () {
   const events = Math.min(wanted, eventsMax)
   const url = yield* LogDatabase.make("audit")
   const directory = `${yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-bench-" })}/export`
-  const options = { directory, from: null, to: null, supplier: "", location: "", verifierKey: null, progress }
+  const options = { directory, from: null, to: null, supplier: "", location: "", verifierKeys: [], progress }
   yield* LogDatabase.fill(url, { events, keys: Math.ceil(events / 100), vatIds: Math.ceil(events / 10) })
   const { steps, times } = yield* Effect.gen(function* () {
     yield* signUpTo(events)
-    const verify = DatabaseAudit.run({ verifier: signer, notes: [], progress })
-    const verifyExport = ExportAudit.run({ directory, verifier: signer, progress })
+    const verify = DatabaseAudit.run({ verifiers: keys.verifiers, notes: [], progress })
+    const verifyExport = ExportAudit.run({ directory, verifiers: keys.verifiers, progress })
     const made = [
       yield* timed("log verified", verify, ({ count }) => count),
       yield* timed("log exported", LogExport.run(options), () => 0),
@@ -71,7 +71,7 @@ export const run = Effect.gen(function* () {
     ]
     return { steps: made, times: yield* prove(events) }
   }).pipe(
-    Effect.provide(Layer.succeed(LogSigner, { origin: signer.name, signer: Option.some(signer) })),
+    Effect.provide(Layer.succeed(LogSigner, { origin: keys.name, keys: Option.some(keys) })),
     Effect.provide(ground(url), { local: true })
   )
   const report: Report.SectionReport = {

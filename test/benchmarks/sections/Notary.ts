@@ -10,17 +10,17 @@ import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 import * as Report from "#test/benchmarks/Report.ts"
 import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
-import { signerOf } from "#test/support/log/Keys.ts"
+import { keysOf, signerOf } from "#test/support/log/Keys.ts"
 
 /** More would only take longer. */
 const eventsMax = 1_000_000
 
-export const signer = signerOf("vatproof.example/log/0")
+export const keys = keysOf(signerOf("vatproof.example/log/0"))
 
 /** Runs a notary until the log has been signed up to `size`. */
 export const signUpTo = Effect.fnUntraced(function* (size: number) {
   const { newest } = yield* TreeStore
-  const notary = Notary.layer({ signer, seen: Option.none(), seenAt: "", remember: () => Effect.void })
+  const notary = Notary.layer({ keys, seen: [], remember: () => Effect.void })
   yield* Layer.build(Layer.fresh(notary))
   yield* Effect.repeat(newest, {
     until: Option.exists((checkpoint) => checkpoint.size >= size),

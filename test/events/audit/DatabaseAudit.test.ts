@@ -1,15 +1,15 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as DatabaseAudit from "#events/audit/DatabaseAudit.ts"
-import type { Verifier } from "#events/log/NoteKeys.ts"
+import type { Verifiers } from "#events/log/NoteKeys.ts"
 import { signer } from "#test/support/Auditing.ts"
 import { signerOf } from "#test/support/log/Keys.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as SignedLog from "#test/support/SignedLog.ts"
 import { tamper } from "#test/support/Tampering.ts"
 
-const audit = (notes: ReadonlyArray<string> = [], verifier: Verifier = signer) =>
-  DatabaseAudit.run({ verifier, notes, progress: () => Effect.void })
+const audit = (notes: ReadonlyArray<string> = [], verifiers: Verifiers = [signer]) =>
+  DatabaseAudit.run({ verifiers, notes, progress: () => Effect.void })
 
 const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
   Array.from({ length: count }, (_, index) => ({
@@ -144,7 +144,7 @@ layer(SignedLog.layer, { excludeTestServices: true })("The audit of a database",
 
   it.effect("finds a history that was written anew and signed with another key", () =>
     Effect.gen(function* () {
-      const report = yield* audit([], signerOf(signer.name, "forger"))
+      const report = yield* audit([], [signerOf(signer.name, "forger")])
       assert.match(said(report), /the checkpoint of 600 events is not valid: No known key has signed the note/u)
     })
   )

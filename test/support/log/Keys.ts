@@ -1,6 +1,7 @@
 /** Keys to test with. The key of Peter Neumann and its note are the example of Go's note package; the key of foo is that of signed-note. */
 import { Redacted, Result } from "effect"
-import { formatSigningKey, parseSigner, parseVerifier, type Signer } from "#events/log/NoteKeys.ts"
+import { formatSigningKey, parseSigner, parseVerifier, type Signer, type Verifier } from "#events/log/NoteKeys.ts"
+import type { LogKeys } from "#events/LogSigner.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
 
 export const neumann = {
@@ -25,6 +26,13 @@ export const secretOf = (name: string, seed = name): Redacted.Redacted<string> =
 
 export const signerOf = (name: string, seed = name): Signer =>
   Result.getOrThrow(parseSigner(logCrypto, name, secretOf(name, seed)))
+
+/** What a service has that signs with this key, and knows those that signed before. */
+export const keysOf = (signer: Signer, ...former: ReadonlyArray<Verifier>): LogKeys => ({
+  name: signer.name,
+  signers: [signer],
+  verifiers: [signer, ...former]
+})
 
 export const verifierOf = (text: string) => Result.getOrThrow(parseVerifier(logCrypto, text))
 

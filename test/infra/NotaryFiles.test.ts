@@ -1,0 +1,42 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { NodeServices } from "@effect/platform-node"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import * as AppConfig from "#infra/AppConfig.ts"
+import * as NotaryFiles from "#infra/NotaryFiles.ts"
+import { temporaryFolder } from "#test/support/Auditing.ts"
+
+layer(NodeServices.layer)("what the notary has seen", (it) => {
+  it.effect("is kept for the key that signs, and found again by whoever knows that key", () =>
+    Effect.gen(function* () {
+      const dataDir = yield* temporaryFolder
+      const config = yield* AppConfig.read({ DATA_DIR: dataDir })
+      const memory = (ids: readonly [number, ...ReadonlyArray<number>]) =>
+        Effect.provideService(NotaryFiles.memory(ids), AppConfig.AppConfig, config)
+
+      const { remember, seen } = yield* memory([0xab])
+      assert.deepStrictEqual(seen, [])
+      yield* remember("one")
+      const later = yield* memory([0xcd, 0xab])
+      assert.deepStrictEqual(later.seen, [{ note: "one", at: join(dataDir, "notary-000000ab.checkpoint") }])
+      yield* later.remember("two")
+      assert.deepStrictEqual(readdirSync(dataDir).toSorted(), ["notary-000000ab.checkpoint", "notary-000000cd.checkpoint"])
+      assert.strictEqual(readFileSync(join(dataDir, "notary-000000ab.checkpoint"), "utf8"), "one")
+      assert.deepStrictEqual(
+        (yield* memory([0xcd, 0xab])).seen.map(({ note }) => note),
+        ["two", "one"]
+      )
+    })
+  )
+})
+
+describe("the text of the notary's keys", () => {
+  it("has them between white space or commas, and a PEM as one", () => {
+    const pem = "-----BEGIN PRIVATE KEY-----\nMC4C AQ==\n-----END PRIVATE KEY-----"
+    const keysIn = (text: string) => NotaryFiles.keysIn(Redacted.make(text)).map(Redacted.value)
+    assert.deepStrictEqual(keysIn(" one\n"), ["one"])
+    assert.deepStrictEqual(keysIn(`one, two\n${pem}\nthree,`), ["one", "two", pem, "three"])
+    assert.deepStrictEqual(keysIn(" "), [""])
+  })
+})
