@@ -93,7 +93,7 @@ const flags = {
   ),
   rounds: positive(Flag.Int("rounds"), "Runs of which a figure is the median: 5"),
   seconds: positive(Flag.Finite("seconds"), "How long one run measures: 1, with --full 10"),
-  connections: positive(Flag.Int("connections"), "Connections of the load: 256"),
+  connections: positive(Flag.Int("connections"), "Connections of the load: 512"),
   events: positive(
     Flag.Int("events"),
     "Events of the logs that are followed, signed and filled: 250 thousand, with --full 10 million"
@@ -121,7 +121,7 @@ const bench = Command.make(
       full,
       rounds: set(chosen.rounds, 5),
       seconds: set(chosen.seconds, full ? 10 : 1),
-      connections: set(chosen.connections, 256),
+      connections: set(chosen.connections, 512),
       events: set(chosen.events, full ? 10_000_000 : 250_000),
       minutes: set(chosen.minutes, 5)
     }

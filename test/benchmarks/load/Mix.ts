@@ -29,13 +29,13 @@ export const prepare = Effect.fnUntraced(function* (server: Servers.Server) {
   const keys = yield* Servers.register(server, keyCount)
   // As many at a time as the service asks a register at once.
   yield* Load.run({ ...planOf(server, keys, 10), requests: vatIds.length })
-  yield* warmUp(server, keys)
+  yield* warmUp(server, keys, "4 seconds")
   return keys
 })
 
 /** Until the code has run often enough to be compiled. */
-export const warmUp = (server: Servers.Server, keys: Keys) =>
-  Load.run({ ...planOf(server, keys, 64), durationMs: Duration.toMillis("2 seconds") })
+export const warmUp = (server: Servers.Server, keys: Keys, duration: Duration.Input) =>
+  Load.run({ ...planOf(server, keys, 64), durationMs: Duration.toMillis(duration) })
 
 const warmUpMs = 500
 

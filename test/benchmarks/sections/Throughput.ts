@@ -74,8 +74,8 @@ const start = Effect.fnUntraced(function* (urls: { readonly service: Redacted.Re
   const keys = yield* Mix.prepare(service)
   const baseline = yield* Servers.baseline(urls.baseline, keys)
   const bare = yield* Servers.bare(service, Mix.vatIds[0], keys[0])
-  yield* Mix.warmUp(baseline, keys)
-  yield* Mix.warmUp(bare, keys)
+  yield* Mix.warmUp(baseline, keys, "4 seconds")
+  yield* Mix.warmUp(bare, keys, "1 second")
   return { keys, servers: { service, baseline, bare } }
 })
 
