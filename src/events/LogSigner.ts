@@ -30,8 +30,9 @@ export interface LogKeys {
 const namedKey = /^PRIVATE\+KEY\+(?<name>[^+]+)\+/u
 /** A seed of 32 bytes in base64url, as an installation keeps it for itself. */
 const seedForm = /^[\w-]{43}$/u
-/** A public key, which may follow those that sign. */
-const verifierForm = /^[^+]+\+[\da-f]{8}\+/u
+/** A public key, which may follow those that sign. (A PEM has white space before any plus sign.) */
+const verifierForm = /^[^+\s]+\+[\da-f]{8}\+/u
+
 /** A named key (`PRIVATE+KEY+…`) signs in its own name, and a PKCS #8 PEM or a bare seed in that of the log. */
 const signerOf = (
   crypto: LogCrypto["Service"],
