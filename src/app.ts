@@ -274,7 +274,7 @@ const notary = Layer.unwrap(
       return Layer.empty
     }
     const { name, verifiers } = keys.value
-    const memory = yield* NotaryFiles.memory(Arr.map(verifiers, ({ id }) => id))
+    const memory = yield* NotaryFiles.memory(keys.value)
     const signed = Effect.logInfo(`The log ${name} is signed; its public key: ${formatVerifier(verifiers[0])}`)
     return Layer.tap(Notary.layer({ ...memory, keys: keys.value }), () => signed)
   })

@@ -154,7 +154,7 @@ const verify = Command.make(
     ),
     key: Flag.String("key").pipe(
       Flag.optional,
-      Flag.withDescription("The log's public key, or several with commas, or a file with them; without it the service's own")
+      Flag.withDescription("The log's public key, or several with spaces, or a file with them; without it the service's own")
     ),
     checkpoint: Flag.String("checkpoint").pipe(
       Flag.between(0, 100),

@@ -46,6 +46,8 @@ export interface ProvedEvent {
   readonly position: number
   readonly line: string
   readonly proof: string
+  /** A key that has signed the proof's checkpoint; null if this service does not know one. */
+  readonly verifierKey: string | null
 }
 
 export class AuditTrail extends Context.Service<
@@ -66,7 +68,5 @@ export class AuditTrail extends Context.Service<
     readonly checkpoint: Effect.Effect<string, NotInLog | StoreUnavailable>
     /** A tile of hashes by its path (c2sp.org/tlog-tiles), `0/x001/234` or `0/x001/235.p/7`. */
     readonly tile: (path: string) => Effect.Effect<Uint8Array, NotInLog | StoreUnavailable>
-    /** The key that the log's checkpoints are verified with; null if this service does not sign. */
-    readonly verifierKey: string | null
   }
 >()("vatproof/domain/AuditTrail") {}

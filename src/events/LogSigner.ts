@@ -1,5 +1,5 @@
 /** The name of the log and the keys that sign in it. They come from outside; nothing here stores them. */
-import { type Array as Arr, Context, Effect, Layer, Option, Redacted, Result } from "effect"
+import { Array as Arr, Context, Effect, Layer, Option, Redacted, Result } from "effect"
 import { Base64Url } from "effect/encoding"
 import * as Checkpoint from "#events/log/Checkpoint.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
@@ -45,6 +45,9 @@ const signerOf = (
   return Result.flatMap(formatSigningKey(crypto, logName, Redacted.make(seed)), (named) => parseSigner(crypto, logName, named))
 }
 
+const distinct = <A extends Verifier>(keys: ReadonlyArray<A>): ReadonlyArray<A> =>
+  Arr.dedupeWith(keys, (one, other) => one.id === other.id)
+
 /** The keys in these texts: one that signs at least, and public ones of those that signed before. */
 export const keysOf = (
   crypto: LogCrypto["Service"],
@@ -56,9 +59,9 @@ export const keysOf = (
     const signing = texts.filter((text) => !isPublic(text)).map((text) => signerOf(crypto, text, logName))
     if (signing.length === 0)
       return yield* Result.fail(new MalformedKey({ message: "None of the keys is a secret one, which signs" }))
-    const signers = yield* Result.flatMap(Result.all(signing), ofOneLog)
+    const signers = yield* Result.flatMap(Result.map(Result.all(signing), distinct), ofOneLog)
     const former = yield* Result.all(texts.filter(isPublic).map((text) => parseVerifier(crypto, Redacted.value(text))))
-    const verifiers = yield* ofOneLog<Verifier>([...signers, ...former])
+    const verifiers = yield* ofOneLog(distinct<Verifier>([...signers, ...former]))
     return { name: signers[0].name, signers, verifiers }
   })
 

@@ -38,7 +38,8 @@ export interface NotaryOptions {
 }
 
 const make = Effect.fnUntraced(function* ({ keys, remember, seen }: NotaryOptions) {
-  const { sha256 } = yield* LogCrypto
+  const crypto = yield* LogCrypto
+  const { sha256 } = crypto
   const random = yield* Randomness
   const log = yield* SignedLog.make(keys)
   const place = yield* NotaryPlace.make(yield* random.uuidV7)
@@ -47,11 +48,14 @@ const make = Effect.fnUntraced(function* ({ keys, remember, seen }: NotaryOption
   const historyOf = (tree: Tree) => ({ size: tree.size, root: root(sha256, tree) })
 
   const load = ({ at, note }: SeenCheckpoint) =>
-    Effect.flatMap(log.read(note), log.load).pipe(
+    log.read(note).pipe(
+      Effect.flatMap((known) => log.load(known, keys.verifiers)),
       Effect.catchTag("LogForked", ({ message }) => Effect.fail(forked(`${message} (${advice(at)})`)))
     )
   yield* Effect.forEach(seen, load, { discard: true })
-  const start = yield* log.load(historyOf(empty))
+  // Who has a former key could otherwise sign another history with it, and have that one signed with ours.
+  const isOurs = seen.some(({ note }) => Checkpoint.signersOf(crypto, note, keys.signers).length > 0)
+  const start = yield* log.load(historyOf(empty), isOurs ? keys.signers : keys.verifiers)
   yield* log.compare(start.tree)
   if (start.note !== null) yield* remember(start.note)
   const current = yield* Ref.make(start.tree)
@@ -60,7 +64,7 @@ const make = Effect.fnUntraced(function* ({ keys, remember, seen }: NotaryOption
   const sign = Effect.fnUntraced(function* (head: number, size: number) {
     const before = yield* Ref.get(current)
     // Another replica signed meanwhile: go on from there, if it went on from here.
-    const tree = before.size === size ? before : (yield* log.load(historyOf(before))).tree
+    const tree = before.size === size ? before : (yield* log.load(historyOf(before), keys.signers)).tree
     const grown = yield* grow(tree, Math.min(head, tree.size + turnMax))
     const next = { origin: keys.name, ...historyOf(grown.tree), extensions: [] }
     const note = yield* Effect.fromResult(Checkpoint.sign(next, keys.signers))

@@ -10,6 +10,7 @@ import * as Checkpoint from "#events/log/Checkpoint.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
 import { empty, equalHashes, type Hash, root, type Tree } from "#events/log/MerkleTree.ts"
 import { leafHashes } from "#events/log/StoredLeaf.ts"
+import type { Verifiers } from "#events/log/NoteKeys.ts"
 import type { LogKeys } from "#events/LogSigner.ts"
 import { hashesIn, tileWidth, widthAt } from "#events/log/Tiles.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
@@ -28,7 +29,7 @@ const patience = "3 seconds"
 
 const forked = (message: string) => new LogForked({ message })
 
-export const make = Effect.fnUntraced(function* ({ name, verifiers }: Pick<LogKeys, "name" | "verifiers">) {
+export const make = Effect.fnUntraced(function* (keys: LogKeys) {
   const sql = yield* SqlClient.SqlClient
   const crypto = yield* LogCrypto
   const events = yield* EventStore
@@ -44,20 +45,23 @@ export const make = Effect.fnUntraced(function* ({ name, verifiers }: Pick<LogKe
   })
 
   /** What a checkpoint says, if one of the log's keys signed it. */
-  const read = (note: string) =>
-    Effect.fromResult(Checkpoint.open(crypto, note, { origin: name, verifiers })).pipe(
+  const read = (note: string, verifiers: Verifiers = keys.verifiers) =>
+    Effect.fromResult(Checkpoint.open(crypto, note, { origin: keys.name, verifiers })).pipe(
       Effect.mapError(({ message }) =>
         forked(
-          `A checkpoint was not signed by the notary's key for ${name} (${message}): give the service the key that did, or its public key beside the new one`
+          `A checkpoint was not signed by the notary's key for ${keys.name} (${message}): give the service the key that did, or its public key beside the new one, which counts until the new one has signed`
         )
       )
     )
 
-  /** The signed tree, if it is what its newest checkpoint says, and begins with the history that is known already. */
+  /**
+   * The signed tree, if it is what its newest checkpoint says, one of `verifiers` has signed that, and it begins with the history that is
+   * known already.
+   */
   const load = Effect.fn("SignedLog.load")(
-    function* (known: KnownHistory) {
+    function* (known: KnownHistory, verifiers: Verifiers) {
       const newest = Option.getOrNull(yield* tree.newest)
-      const signed = newest === null ? null : yield* read(newest.note)
+      const signed = newest === null ? null : yield* read(newest.note, verifiers)
       const size = signed?.size ?? 0
       if (size < known.size) {
         return yield* forked(

@@ -64,9 +64,9 @@ export const layer = HttpApiBuilder.group(
       proof: Effect.fnUntraced(function* ({ headers, params: { subject } }) {
         if (!subjectForm.test(subject)) return yield* new NotInLog({ what: "such event or receipt for you" })
         const asked = /^\d{1,15}$/u.test(subject) ? { position: Number(subject) } : { receiptId: subject }
-        const { line, position, proof } = yield* trail.prove(yield* CurrentProofReader, asked)
+        const { line, position, proof, verifierKey } = yield* trail.prove(yield* CurrentProofReader, asked)
         if (Option.contains(mediaType(headers.accept, [plain, json]), json)) {
-          const rest = JSON.stringify({ proof, verifier_key: trail.verifierKey }).slice(1)
+          const rest = JSON.stringify({ proof, verifier_key: verifierKey }).slice(1)
           return rawJson(`{"position":${position},"event":${line},${rest}`)
         }
         return HttpServerResponse.text(proof, {

@@ -1,5 +1,5 @@
 /** What the notary keeps outside the database: its keys, and the newest checkpoint that this machine has seen. */
-import { type Array as Arr, Effect, FileSystem, Option, Path, type PlatformError, Redacted, Schema } from "effect"
+import { Effect, FileSystem, Option, Path, type PlatformError, Redacted, Schema } from "effect"
 import { AppConfig } from "#infra/AppConfig.ts"
 import * as KeptSecret from "#infra/KeptSecret.ts"
 
@@ -18,12 +18,19 @@ export const logName = Effect.map(AppConfig, ({ publicUrl, serviceName }) => {
   return `${Option.getOrElse(host, () => serviceName)}/log/0`
 })
 
-/** A PEM has white space of its own. */
-const oneKey = /-----BEGIN[\s\S]*?-----END[^-]*-----|[^\s,]+/gu
+const pem = /-----BEGIN (?<what>[A-Z ]+)-----[\s\S]*?-----END \k<what>-----/gu
+/** What can stand beside a PEM that says what it is. */
+const named = /^PRIVATE\+KEY\+|\+[\da-f]{8}\+/u
 
-/** The keys in a text, between white space or commas. In one that is blank there is one key, which is none. */
-export const keysIn = (text: Redacted.Redacted): ReadonlyArray<Redacted.Redacted> =>
-  (Redacted.value(text).match(oneKey) ?? [""]).map((key) => Redacted.make(key))
+/** The keys in a text, with white space in between. Of what has a PEM, prose beside it is not looked at. */
+export const keysIn = (text: Redacted.Redacted): ReadonlyArray<Redacted.Redacted> => {
+  const value = Redacted.value(text)
+  const pems = [...value.matchAll(pem)].filter(({ groups }) => groups?.["what"] === "PRIVATE KEY").map(([found]) => found)
+  const words = value.replaceAll(pem, " ").match(/\S+/gu) ?? []
+  const keys = pems.length === 0 ? words : [...pems, ...words.filter((word) => named.test(word))]
+  // What holds no key is not without one: it is to be refused.
+  return (keys.length === 0 ? [value] : keys).map((key) => Redacted.make(key))
+}
 
 /** The keys that the settings name: those in NOTARY_KEY, else those in NOTARY_KEY_FILE. */
 export const givenKeys = Effect.gen(function* () {
@@ -46,31 +53,42 @@ export const findKeys = Effect.gen(function* () {
   return Option.some([yield* KeptSecret.make(path.resolve(dataDir), "notary-key")])
 })
 
+/** The ids of the keys that sign, and of all that count. */
+export interface RememberedKeys {
+  readonly signers: ReadonlyArray<{ readonly id: number }>
+  readonly verifiers: ReadonlyArray<{ readonly id: number }>
+}
+
 /**
- * Remembers the newest checkpoint, so that an older copy of the database is recognised when it comes back: in a file for each key, of which
- * the first one's is written.
+ * Remembers the newest checkpoint, so that an older copy of the database is recognised when it comes back: in a file for each key that has
+ * signed it.
  */
-export const memory = Effect.fnUntraced(function* (keyIds: Arr.NonEmptyReadonlyArray<number>) {
+export const memory = Effect.fnUntraced(function* ({ signers, verifiers }: RememberedKeys) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const { dataDir } = yield* AppConfig
-  const fileOf = (keyId: number) => path.resolve(dataDir, `notary-${keyId.toString(16).padStart(8, "0")}.checkpoint`)
-  const file = fileOf(keyIds[0])
-  const seen = yield* Effect.forEach(keyIds.map(fileOf), (at) =>
+  const fileOf = ({ id }: { readonly id: number }) =>
+    path.resolve(dataDir, `notary-${id.toString(16).padStart(8, "0")}.checkpoint`)
+  const seen = yield* Effect.forEach(verifiers.map(fileOf), (at) =>
     fs.readFileString(at).pipe(
       Effect.map((note) => [{ note, at }]),
       Effect.catchTag("PlatformError", (error) => (error.reason._tag === "NotFound" ? Effect.succeed([]) : unusable(at)(error)))
     )
   )
   // Renamed into its place, so that a crash leaves the old one or the new one.
-  const write = Effect.fnUntraced(function* (note: string) {
+  const write = Effect.fnUntraced(function* (file: string, note: string) {
     yield* fs.makeDirectory(path.dirname(file), { recursive: true, mode: 0o700 })
     yield* fs.writeFileString(`${file}.new`, note)
     yield* fs.rename(`${file}.new`, file)
   })
   const remember = (note: string) =>
-    write(note).pipe(
-      Effect.catchTag("PlatformError", (error) => Effect.logWarning(`The newest checkpoint cannot be kept in ${file}`, error))
+    Effect.forEach(
+      signers.map(fileOf),
+      (file) =>
+        write(file, note).pipe(
+          Effect.catchTag("PlatformError", (error) => Effect.logWarning(`The newest checkpoint cannot be kept in ${file}`, error))
+        ),
+      { discard: true }
     )
   return { seen: seen.flat(), remember }
 })

@@ -45,7 +45,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof audit
       assert.strictEqual((yield* run(both, "audit", "export", "--out", directory)).code, 0)
       assert.strictEqual(readFileSync(join(directory, "verifier-key.txt"), "utf8"), `${formatVerifier(next)}\n${key}\n`)
       assert.isNull((yield* command("audit", "verify", "--export", directory)).failure)
-      const given = `${formatVerifier(next)},${key}`
+      const given = `${formatVerifier(next)} ${key}`
       assert.isNull((yield* command("audit", "verify", "--export", directory, "--key", given)).failure)
     })
   )
@@ -70,8 +70,8 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
           })
         )
       assert.strictEqual(yield* signaturesWith(secret, 1), 1)
-      assert.strictEqual(yield* signaturesWith(`${nextSecret},${secret}`, 2), 2)
-      assert.strictEqual(yield* signaturesWith(`${nextSecret},${key}`, 3), 1)
+      assert.strictEqual(yield* signaturesWith(`${nextSecret} ${secret}`, 2), 2)
+      assert.strictEqual(yield* signaturesWith(`${nextSecret} ${key}`, 3), 1)
     })
   )
 })

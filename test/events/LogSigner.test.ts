@@ -44,6 +44,10 @@ describe("the keys of a log", () => {
     assert.deepStrictEqual(Result.getOrThrow(read(pem, formatVerifier(one))).verifiers.at(-1)?.id, one.id)
   })
 
+  it("are each there once", () => {
+    assert.deepStrictEqual(idsOf(secret("one"), secret("one"), formatVerifier(one)), { signers: [one.id], verifiers: [one.id] })
+  })
+
   it("are those of one log", () => {
     const foreign = secret("one", "other.example/log/0")
     assert.match(refusalOf(read(secret("two"), foreign)).message, /are of different logs: of vat\.example\.com/u)

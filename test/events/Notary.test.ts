@@ -63,6 +63,8 @@ const untilSigned = Effect.fnUntraced(function* (size: number, verifier = signer
   return Result.getOrThrow(Checkpoint.open(logCrypto, Option.getOrThrow(reached).note, { ...log, verifiers: [verifier] }))
 })
 
+const appendAndSign = (count: number, size: number) => Effect.andThen(appendMany(count), untilSigned(size))
+
 const rootOfEvents = Effect.fnUntraced(function* (size: number) {
   const events = yield* (yield* EventStore).read(0, size)
   const hashes = Result.getOrThrow(leafHashes(logCrypto, events, { from: 0, to: size }))
@@ -215,6 +217,23 @@ describe("Notary", () => {
         "DELETE FROM vatproof.tiles"
       )
       assert.match(yield* refusal(startNotary(seen, keysOf(other, signer))), /10 events were signed before/u)
+    }).pipe(Effect.provide(testLayer))
+  )
+
+  it.live("counts a former key no more once its own has signed", () =>
+    Effect.gen(function* () {
+      const before = yield* signedLog(3)
+      const own = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const remembered = yield* startNotary(before, keysOf(other, signer))
+          yield* appendMany(1)
+          yield* untilSigned(4, other)
+          return yield* Ref.get(remembered)
+        })
+      )
+      // Somebody who has the former key signs what comes next with it.
+      yield* Effect.scoped(Effect.andThen(startNotary(Option.none(), keysOf(signer, other)), appendAndSign(1, 5)))
+      assert.match(yield* refusal(startNotary(own, keysOf(other, signer))), /counts until the new one has signed/u)
     }).pipe(Effect.provide(testLayer))
   )
 

@@ -12,13 +12,18 @@ layer(NodeServices.layer)("what the notary has seen", (it) => {
     Effect.gen(function* () {
       const dataDir = yield* temporaryFolder
       const config = yield* AppConfig.read({ DATA_DIR: dataDir })
-      const memory = (ids: readonly [number, ...ReadonlyArray<number>]) =>
-        Effect.provideService(NotaryFiles.memory(ids), AppConfig.AppConfig, config)
+      const ids = (numbers: ReadonlyArray<number>) => numbers.map((id) => ({ id }))
+      const memory = (signers: ReadonlyArray<number>, former: ReadonlyArray<number> = []) =>
+        Effect.provideService(
+          NotaryFiles.memory({ signers: ids(signers), verifiers: ids([...signers, ...former]) }),
+          AppConfig.AppConfig,
+          config
+        )
 
       const { remember, seen } = yield* memory([0xab])
       assert.deepStrictEqual(seen, [])
       yield* remember("one")
-      const later = yield* memory([0xcd, 0xab])
+      const later = yield* memory([0xcd], [0xab])
       assert.deepStrictEqual(later.seen, [{ note: "one", at: join(dataDir, "notary-000000ab.checkpoint") }])
       yield* later.remember("two")
       assert.deepStrictEqual(readdirSync(dataDir).toSorted(), ["notary-000000ab.checkpoint", "notary-000000cd.checkpoint"])
@@ -32,11 +37,22 @@ layer(NodeServices.layer)("what the notary has seen", (it) => {
 })
 
 describe("the text of the notary's keys", () => {
-  it("has them between white space or commas, and a PEM as one", () => {
-    const pem = "-----BEGIN PRIVATE KEY-----\nMC4C AQ==\n-----END PRIVATE KEY-----"
-    const keysIn = (text: string) => NotaryFiles.keysIn(Redacted.make(text)).map(Redacted.value)
+  const keysIn = (text: string) => NotaryFiles.keysIn(Redacted.make(text)).map(Redacted.value)
+  const pem = "-----BEGIN PRIVATE KEY-----\nMC4C AQ==\n-----END PRIVATE KEY-----"
+  const verifier = "a,b/log/0+0123abcd+AAAA"
+
+  it("has them with white space in between", () => {
     assert.deepStrictEqual(keysIn(" one\n"), ["one"])
-    assert.deepStrictEqual(keysIn(`one, two\n${pem}\nthree,`), ["one", "two", pem, "three"])
-    assert.deepStrictEqual(keysIn(" "), [""])
+    assert.deepStrictEqual(keysIn(`one two\n\t${verifier}`), ["one", "two", verifier])
+    assert.deepStrictEqual(keysIn(" "), [" "])
+  })
+
+  it("may have a PEM, with what programs write beside one", () => {
+    assert.deepStrictEqual(keysIn(`Bag Attributes\n friendlyName: x\r\n${pem}\n`), [pem])
+    assert.deepStrictEqual(keysIn(`${pem.replace("PRIVATE", "PUBLIC").replace("PRIVATE", "PUBLIC")}\n${pem} ${verifier}`), [
+      pem,
+      verifier
+    ])
+    assert.deepStrictEqual(keysIn(`PRIVATE+KEY+log+0123abcd+AAAA ${pem}`), [pem, "PRIVATE+KEY+log+0123abcd+AAAA"])
   })
 })

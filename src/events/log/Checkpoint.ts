@@ -69,6 +69,10 @@ export const sign = (
     return yield* signNote(text, signers)
   })
 
+/** Those of the keys that have signed a note. */
+export const signersOf = <A extends Verifier>(crypto: LogCrypto["Service"], note: string, verifiers: ReadonlyArray<A>) =>
+  verifiers.filter((verifier) => Result.isSuccess(openNote(crypto, note, [verifier])))
+
 /** The checkpoint in a note, if one of the log's keys has signed it and it is of that log. */
 export const open = (
   crypto: LogCrypto["Service"],

@@ -77,9 +77,9 @@ export const parseVerifier = (crypto: LogCrypto["Service"], text: string): Resul
   return Result.succeed({ name: key.name, id: key.id, publicKey: key.bytes })
 }
 
-/** Reads one or more verifier keys of one log, between white space or commas. */
+/** Reads one or more verifier keys of one log, with white space in between. */
 export const parseVerifiers = (crypto: LogCrypto["Service"], text: string): Result.Result<Verifiers, MalformedKey> =>
-  Result.flatMap(Result.all((text.match(/[^\s,]+/gu) ?? [""]).map((one) => parseVerifier(crypto, one))), ofOneLog)
+  Result.flatMap(Result.all((text.match(/\S+/gu) ?? [""]).map((one) => parseVerifier(crypto, one))), ofOneLog)
 
 /** Keys that sign in different names are those of different logs. */
 export const ofOneLog = <A extends Verifier>(

@@ -6,7 +6,9 @@ import { ReceiptIssued, receiptStream } from "#domain/Receipt.ts"
 import * as Catalogue from "#events/Catalogue.ts"
 import * as EventProofs from "#events/EventProofs.ts"
 import { EventStore } from "#events/EventStore.ts"
+import * as Checkpoint from "#events/log/Checkpoint.ts"
 import * as EventLine from "#events/log/EventLine.ts"
+import { LogCrypto } from "#events/log/LogCrypto.ts"
 import { formatVerifier } from "#events/log/NoteKeys.ts"
 import { LogSigner } from "#events/LogSigner.ts"
 import * as EventSearch from "#events/projections/EventSearch.ts"
@@ -24,7 +26,9 @@ const make = Effect.gen(function* () {
   const record = yield* makeRecord
   const find = yield* makeFind(search)
   const { upToDate } = yield* Projections
+  const crypto = yield* LogCrypto
   const { keys } = yield* LogSigner
+  const verifiers = Option.match(keys, { onNone: () => [], onSome: (known) => known.verifiers })
 
   const page: AuditTrail["Service"]["page"] = Effect.fn("AuditTrail.page")(function* (auditor, filter, { after, limit }) {
     if (after === null) {
@@ -64,7 +68,14 @@ const make = Effect.gen(function* () {
       const found = yield* find(reader, subject)
       const { position } = found
       if (reader._tag === "Auditor") yield* record(reader.auditor, { what: "proof", position })
-      return { position, line: EventLine.format(found), proof: yield* proofs.prove(found, yield* covering(position)) }
+      const checkpoint = yield* covering(position)
+      const [signer] = Checkpoint.signersOf(crypto, checkpoint.note, verifiers)
+      return {
+        position,
+        line: EventLine.format(found),
+        proof: yield* proofs.prove(found, checkpoint),
+        verifierKey: signer === undefined ? null : formatVerifier(signer)
+      }
     },
     Effect.catchTag("EventAltered", Effect.die)
   )
@@ -77,8 +88,7 @@ const make = Effect.gen(function* () {
     })
   )
 
-  const verifierKey = Option.match(keys, { onNone: () => null, onSome: ({ verifiers }) => formatVerifier(verifiers[0]) })
-  return AuditTrail.of({ page, event, prove, checkpoint, tile: proofs.tile, verifierKey })
+  return AuditTrail.of({ page, event, prove, checkpoint, tile: proofs.tile })
 })
 
 /** What an auditor may see of what was asked for; null if nothing. */
