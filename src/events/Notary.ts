@@ -47,15 +47,16 @@ const make = Effect.fnUntraced(function* ({ keys, remember, seen }: NotaryOption
 
   const historyOf = (tree: Tree) => ({ size: tree.size, root: root(sha256, tree) })
 
-  const load = ({ at, note }: SeenCheckpoint) =>
-    log.read(note).pipe(
-      Effect.flatMap((known) => log.load(known, keys.verifiers)),
-      Effect.catchTag("LogForked", ({ message }) => Effect.fail(forked(`${message} (${advice(at)})`)))
-    )
-  yield* Effect.forEach(seen, load, { discard: true })
   // Who has a former key could otherwise sign another history with it, and have that one signed with ours.
   const isOurs = seen.some(({ note }) => Checkpoint.signersOf(crypto, note, keys.signers).length > 0)
-  const start = yield* log.load(historyOf(empty), isOurs ? keys.signers : keys.verifiers)
+  const counting = isOurs ? keys.signers : keys.verifiers
+  const load = ({ at, note }: SeenCheckpoint) =>
+    log.read(note).pipe(
+      Effect.flatMap((known) => log.load(known, counting)),
+      Effect.catchTag("LogForked", ({ message }) => Effect.fail(forked(`${message} (${advice(at)})`)))
+    )
+  const loaded = yield* Effect.forEach(seen, load)
+  const start = loaded.at(-1) ?? (yield* log.load(historyOf(empty), counting))
   yield* log.compare(start.tree)
   if (start.note !== null) yield* remember(start.note)
   const current = yield* Ref.make(start.tree)

@@ -1,7 +1,7 @@
 /**
  * Measures what was promised, as a whole and on this machine:
  *
- *     npm run bench                                   everything that is quick: two minutes
+ *     npm run bench                                   everything that is quick: a little more than two minutes
  *     npm run bench -- --full                         on a large database as well
  *     npm run bench -- --only throughput --rounds 3   one part
  *

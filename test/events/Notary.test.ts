@@ -63,8 +63,6 @@ const untilSigned = Effect.fnUntraced(function* (size: number, verifier = signer
   return Result.getOrThrow(Checkpoint.open(logCrypto, Option.getOrThrow(reached).note, { ...log, verifiers: [verifier] }))
 })
 
-const appendAndSign = (count: number, size: number) => Effect.andThen(appendMany(count), untilSigned(size))
-
 const rootOfEvents = Effect.fnUntraced(function* (size: number) {
   const events = yield* (yield* EventStore).read(0, size)
   const hashes = Result.getOrThrow(leafHashes(logCrypto, events, { from: 0, to: size }))
@@ -77,6 +75,14 @@ const signedLog = Effect.fnUntraced(function* (count: number) {
   const remembered = yield* Effect.scoped(Effect.tap(startNotary(), () => untilSigned(count)))
   return yield* Ref.get(remembered)
 })
+
+/** As if an older copy of the database had come back. */
+const cutToFive = tamper(
+  "DELETE FROM vatproof.events WHERE position >= 5",
+  "UPDATE vatproof.logs SET next_position = 5",
+  "DELETE FROM vatproof.checkpoints",
+  "DELETE FROM vatproof.tiles"
+)
 
 const refusal = <A, E extends { readonly message: string }, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(Effect.scoped(effect)), ({ message }) => message)
@@ -147,12 +153,7 @@ describe("Notary", () => {
   it.live("refuses an older copy of the log than this machine has seen", () =>
     Effect.gen(function* () {
       const seen = yield* signedLog(10)
-      yield* tamper(
-        "DELETE FROM vatproof.events WHERE position >= 5",
-        "UPDATE vatproof.logs SET next_position = 5",
-        "DELETE FROM vatproof.checkpoints",
-        "DELETE FROM vatproof.tiles"
-      )
+      yield* cutToFive
       assert.match(yield* refusal(startNotary(seen)), /10 events were signed before, but the database knows of 0 only/u)
     }).pipe(Effect.provide(testLayer))
   )
@@ -210,12 +211,7 @@ describe("Notary", () => {
   it.live("refuses with another key, too, an older copy of the log than this machine has seen", () =>
     Effect.gen(function* () {
       const seen = yield* signedLog(10)
-      yield* tamper(
-        "DELETE FROM vatproof.events WHERE position >= 5",
-        "UPDATE vatproof.logs SET next_position = 5",
-        "DELETE FROM vatproof.checkpoints",
-        "DELETE FROM vatproof.tiles"
-      )
+      yield* cutToFive
       assert.match(yield* refusal(startNotary(seen, keysOf(other, signer))), /10 events were signed before/u)
     }).pipe(Effect.provide(testLayer))
   )
@@ -232,7 +228,8 @@ describe("Notary", () => {
         })
       )
       // Somebody who has the former key signs what comes next with it.
-      yield* Effect.scoped(Effect.andThen(startNotary(Option.none(), keysOf(signer, other)), appendAndSign(1, 5)))
+      yield* appendMany(1)
+      yield* Effect.scoped(Effect.andThen(startNotary(Option.none(), keysOf(signer, other)), untilSigned(5)))
       assert.match(yield* refusal(startNotary(own, keysOf(other, signer))), /counts until the new one has signed/u)
     }).pipe(Effect.provide(testLayer))
   )

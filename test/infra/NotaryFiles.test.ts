@@ -7,19 +7,24 @@ import * as AppConfig from "#infra/AppConfig.ts"
 import * as NotaryFiles from "#infra/NotaryFiles.ts"
 import { temporaryFolder } from "#test/support/Auditing.ts"
 
+/** In a folder of its own. */
+const makeMemory = Effect.gen(function* () {
+  const dataDir = yield* temporaryFolder
+  const config = yield* AppConfig.read({ DATA_DIR: dataDir })
+  const ids = (numbers: ReadonlyArray<number>) => numbers.map((id) => ({ id }))
+  const memory = (signers: ReadonlyArray<number>, former: ReadonlyArray<number> = []) =>
+    Effect.provideService(
+      NotaryFiles.memory({ signers: ids(signers), verifiers: ids([...signers, ...former]) }),
+      AppConfig.AppConfig,
+      config
+    )
+  return { dataDir, memory }
+})
+
 layer(NodeServices.layer)("what the notary has seen", (it) => {
   it.effect("is kept for the key that signs, and found again by whoever knows that key", () =>
     Effect.gen(function* () {
-      const dataDir = yield* temporaryFolder
-      const config = yield* AppConfig.read({ DATA_DIR: dataDir })
-      const ids = (numbers: ReadonlyArray<number>) => numbers.map((id) => ({ id }))
-      const memory = (signers: ReadonlyArray<number>, former: ReadonlyArray<number> = []) =>
-        Effect.provideService(
-          NotaryFiles.memory({ signers: ids(signers), verifiers: ids([...signers, ...former]) }),
-          AppConfig.AppConfig,
-          config
-        )
-
+      const { dataDir, memory } = yield* makeMemory
       const { remember, seen } = yield* memory([0xab])
       assert.deepStrictEqual(seen, [])
       yield* remember("one")
@@ -32,6 +37,19 @@ layer(NodeServices.layer)("what the notary has seen", (it) => {
         (yield* memory([0xcd, 0xab])).seen.map(({ note }) => note),
         ["two", "one"]
       )
+    })
+  )
+
+  it.effect("is kept for each key that signs, so that going back to one of them forgets nothing", () =>
+    Effect.gen(function* () {
+      const { memory } = yield* makeMemory
+      yield* (yield* memory([0xcd, 0xab])).remember("three")
+      for (const id of [0xab, 0xcd]) {
+        assert.deepStrictEqual(
+          (yield* memory([id])).seen.map(({ note }) => note),
+          ["three"]
+        )
+      }
     })
   )
 })

@@ -17,10 +17,10 @@ export const run = Effect.gen(function* () {
   const url = yield* database("latency")
   const service = yield* Servers.service(url)
   const keys = yield* Mix.prepare(service)
-  // What is left over from these is not to be done during those at half of that, which leave nothing.
-  const fastest = yield* Effect.forEach(Arr.range(1, maximumRounds), () => Mix.flatOut(service, keys))
-  yield* Settled.until(url)
+  const flatOut = Effect.tap(Mix.flatOut(service, keys), () => Settled.until(url))
+  const fastest = yield* Effect.forEach(Arr.range(1, maximumRounds), () => flatOut)
   const half = Math.round(Report.median(fastest.map(Load.perSecondOf)) / 2)
+  // At half of that the service keeps up, so that nothing is left over from one run to the next.
   const results = yield* Effect.forEach(Arr.range(1, rounds), () => Mix.atRate(service, keys, half))
   const of = (value: (result: Load.LoadResult) => number) => Report.median(results.map(value))
   const report: Report.SectionReport = {
