@@ -69,9 +69,12 @@ const make = Effect.fnUntraced(function* ({ keys, remember, seen }: NotaryOption
     const grown = yield* grow(tree, Math.min(head, tree.size + turnMax))
     const next = { origin: keys.name, ...historyOf(grown.tree), extensions: [] }
     const note = yield* Effect.fromResult(Checkpoint.sign(next, keys.signers))
-    const stored = yield* place.notarize({ ...next, from: tree.size, note, growths: grown.growths })
+    // A stop in between would leave this machine without memory of what it has signed.
+    const stored = yield* place.notarize({ ...next, from: tree.size, note, growths: grown.growths }).pipe(
+      Effect.tap((isStored) => (isStored ? remember(note) : Effect.void)),
+      Effect.uninterruptible
+    )
     yield* Ref.set(current, stored ? grown.tree : tree)
-    if (stored) yield* remember(note)
     return grown.tree.size < head
   })
 
