@@ -91,7 +91,7 @@ const patiently = Schedule.min([Schedule.exponential("100 millis"), Schedule.spa
 
 const leave = Effect.fnUntraced(
   function* (cluster: Cluster.EmbeddedPostgresCluster, mode: "own" | "attach", session: Session.EmbeddedPostgresSession) {
-    if (mode === "own" || (yield* Session.isLast(session))) yield* Server.stop(cluster, session.server.pid)
+    if (mode === "own" || (yield* Session.leaveAsLast(session))) yield* Server.stop(cluster, session.server.pid)
   },
   Effect.catchTag("PlatformError", (error) => Effect.logWarning("Postgres could not be stopped", error))
 )

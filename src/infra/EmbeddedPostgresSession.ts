@@ -47,9 +47,13 @@ export const open = Effect.fnUntraced(function* (
   return { server, connection } satisfies EmbeddedPostgresSession
 })
 
-/** Nobody else uses the server, and nobody can begin to before the session ends. A lost connection means that it is gone. */
-export const isLast = ({ connection }: EmbeddedPostgresSession) =>
-  connection.query("SELECT pg_try_advisory_lock($1::int, $2::int) AS last", keys(userLock)).pipe(
+/**
+ * Ends this use of the server. True for the last one, and then nobody can begin to use it before the session ends. Of several who leave
+ * at the same moment one is the last, because each lets go before it looks. A lost connection means that the server is gone.
+ */
+export const leaveAsLast = ({ connection }: EmbeddedPostgresSession) =>
+  connection.query("SELECT pg_advisory_unlock_shared($1::int, $2::int)", keys(userLock)).pipe(
+    Effect.andThen(connection.query("SELECT pg_try_advisory_lock($1::int, $2::int) AS last", keys(userLock))),
     Effect.map(({ rows }) => rows[0]?.["last"] === true),
     Effect.catchTag("SqlError", () => Effect.succeed(false))
   )

@@ -193,6 +193,16 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     })
   )
 
+  it.effect("is stopped when several commands end at the same moment, by one of them", () =>
+    Effect.gen(function* () {
+      const { dir } = yield* Folder
+      const first = yield* use({ dir, mode: "attach" })
+      const others = yield* Effect.replicateEffect(use({ dir, mode: "attach" }), 7)
+      yield* Effect.forEach([first, ...others], ({ leave }) => leave, { concurrency: "unbounded", discard: true })
+      assert.isFalse(yield* isServed(first.url))
+    })
+  )
+
   it.effect("is left to the service that began while a command was using it", () =>
     Effect.gen(function* () {
       const { dir } = yield* Folder
