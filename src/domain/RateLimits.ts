@@ -18,7 +18,7 @@ export class RateLimitExceeded extends Schema.TaggedError<RateLimitExceeded>()("
   used: Schema.optionalKey(Schema.Int)
 }) {}
 
-/** The span in which `perMinute` of a plan counts; vatproof.append has the same (migrations/0011). */
+/** The span in which `perMinute` of a plan counts; vatproof.append and append_all have the same (migrations/0013). */
 export const secondsOfMinute = 60
 
 /**

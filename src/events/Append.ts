@@ -1,10 +1,13 @@
-/** The call of vatproof.append: a batch of prepared commands in, an outcome for each out (migrations/0011_expand_append_by_command.sql). */
+/**
+ * The call of vatproof.append: a batch of prepared commands in, an outcome for each out (migrations/0013_expand_append_all.sql). It decides one
+ * command after the other; AppendAll.ts stores a batch of which nothing is refused for less.
+ */
 import { Effect, Exit, Schema } from "effect"
 import type { Array as Arr } from "effect"
 import { SqlClient } from "effect/sql"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
-import { elementType, sqlArray, sqlColumns } from "#events/SqlArray.ts"
+import { elementType, sqlArray, type SqlColumn, sqlColumns } from "#events/SqlArray.ts"
 
 /** The only log so far. */
 export const logId = 0
@@ -69,38 +72,63 @@ export type PresumingError = AppendError | PresumptionMoved | MinuteFull
 /** What every call of the log is made of: a command, with or without presumptions. */
 export type PreparableCommand = AppendCommand & Partial<PresumingCommand>
 
-/** A command with all that makes it the same command when it is sent again: one row of cells an event, ids, times and bytes fixed. */
-export interface Prepared {
-  readonly command: PreparableCommand
-  readonly rows: ReadonlyArray<ReadonlyArray<unknown>>
+/** What the functions that append are told of one event and of its command. */
+export interface Cells {
+  readonly stream: string
+  readonly expected: bigint | null
+  readonly eventId: string
+  readonly type: string
+  readonly schemaVersion: number
+  readonly occurredAt: number
+  readonly correlationId: string
+  readonly causationId: null
+  readonly traceId: Uint8Array | null
+  readonly data: string
+  readonly metadata: string
+  readonly meter: string | null
+  readonly units: number
+  readonly cap: bigint | null
+  readonly latest: string | null
+  readonly lists: string | null
+  readonly epoch: bigint | null
+  readonly answerKey: string | null
+  readonly answerPosition: bigint | null
+  readonly bucket: string | null
+  readonly bucketLimit: number | null
 }
 
-/** The parameters of vatproof.append after the log and the number of the command: the cells of a prepared row. */
+/** A command with all that makes it the same command when it is sent again: ids, times and bytes are fixed. One row an event. */
+export interface Prepared {
+  readonly command: PreparableCommand
+  readonly rows: ReadonlyArray<Cells>
+}
+
+/** The parameters of vatproof.append after the log and the number of the command. */
 const { bytea, int2, int4, int8, text, timestamptz, uuid } = elementType
-const cellTypes = [
-  text,
-  int8,
-  uuid,
-  text,
-  int2,
-  timestamptz,
-  uuid,
-  uuid,
-  bytea,
-  text,
-  text,
-  text,
-  int2,
-  int8,
-  text,
-  text,
-  int8,
-  text,
-  int8,
-  text,
-  int4
+const columns: ReadonlyArray<SqlColumn<Cells>> = [
+  ["stream", text],
+  ["expected", int8],
+  ["eventId", uuid],
+  ["type", text],
+  ["schemaVersion", int2],
+  ["occurredAt", timestamptz],
+  ["correlationId", uuid],
+  ["causationId", uuid],
+  ["traceId", bytea],
+  ["data", text],
+  ["metadata", text],
+  ["meter", text],
+  ["units", int2],
+  ["cap", int8],
+  ["latest", text],
+  ["lists", text],
+  ["epoch", int8],
+  ["answerKey", text],
+  ["answerPosition", int8],
+  ["bucket", text],
+  ["bucketLimit", int4]
 ]
-const parameters = ["commands", ...cellTypes].map((_, index) => `$${index + 2}`).join(", ")
+const parameters = ["commands", ...columns].map((_, index) => `$${index + 2}`).join(", ")
 const statement = `SELECT cmd, outcome, first_position, version, used, taken, ends_in_ms FROM vatproof.append($1::smallint, ${parameters})`
 
 /** A row of its result. It is not decoded by a schema: that would cost more than the call, and the function is our own. */
@@ -118,19 +146,19 @@ interface Verdict {
  * A call that says itself how it is compiled. The client remembers statements with their parameters in a WeakMap, whose values the engine
  * keeps until it looks at old objects: too dear for whole batches.
  */
-const makeCall = Effect.map(
-  SqlClient.SqlClient,
-  (sql) => (parameterValues: ReadonlyArray<unknown>) =>
-    Object.assign(sql.unsafe<Verdict>(statement, parameterValues), { compile: () => [statement, parameterValues] as const })
-)
+export const makeCall = <Row extends object>(text: string) =>
+  Effect.map(
+    SqlClient.SqlClient,
+    (sql) => (parameterValues: ReadonlyArray<unknown>) =>
+      Object.assign(sql.unsafe<Row>(text, parameterValues), { compile: () => [text, parameterValues] as const })
+  )
 
 /** One round trip. An exit for each command, in their order. */
-export const make = Effect.map(makeCall, (call) =>
+export const make = Effect.map(makeCall<Verdict>(statement), (call) =>
   Effect.fnUntraced(function* (batch: ReadonlyArray<Prepared>) {
     const rows = batch.flatMap((prepared) => prepared.rows)
     const commands = batch.flatMap((prepared, index) => prepared.rows.map(() => index))
-    const columns = [sqlArray(commands, elementType.int4), ...sqlColumns(rows, cellTypes)]
-    const verdicts = yield* call([logId, ...columns])
+    const verdicts = yield* call([logId, sqlArray(commands, int4), ...sqlColumns(rows, columns)])
     const byCommand = new Map(verdicts.map((verdict) => [verdict.cmd, verdict]))
     return batch.map(({ command }, index) => exitOf(command, byCommand.get(index)))
   })

@@ -8,6 +8,7 @@ import { RequestContext, type ServedRequest } from "#domain/RequestContext.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { TraceLinks } from "#domain/TraceLinks.ts"
 import * as Append from "#events/Append.ts"
+import * as AppendAll from "#events/AppendAll.ts"
 import * as Batcher from "#events/Batcher.ts"
 import * as CanonicalJson from "#events/log/CanonicalJson.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
@@ -28,19 +29,34 @@ const make = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const prepare = yield* makePrepare
   const exitsOf = yield* Append.make
+  const allOf = yield* AppendAll.make
   yield* StoreHealth.watch
   const traceLinks = yield* TraceLinks
 
+  /** As a whole first, if nothing is in the way. Not when it is sent again: what is stored already is known to vatproof.append alone. */
+  const asAWhole = (batch: Arr.NonEmptyReadonlyArray<Append.Prepared>) => {
+    let isFirst = true
+    return Effect.suspend(() => {
+      if (!isFirst) return exitsOf(batch)
+      isFirst = false
+      return Effect.flatMap(allOf(batch), (exits) => (exits === null ? exitsOf(batch) : Effect.succeed(exits)))
+    })
+  }
+
   /** The identical batch is sent again while the database is away: what was stored already comes back as a duplicate. */
-  const send = (batch: ReadonlyArray<Append.Prepared>) =>
-    StoreMetrics.timed(StoreMetrics.appendDuration, exitsOf(batch).pipe(StoreAccess.patiently(patience)))
+  const send = (attempt: ReturnType<typeof exitsOf>) =>
+    StoreMetrics.timed(StoreMetrics.appendDuration, attempt.pipe(StoreAccess.patiently(patience)))
 
   const sendAlone = (one: Append.Prepared) =>
-    Effect.exit(Effect.flatMap(send([one]), ([exit]) => exit ?? Effect.die("vatproof.append gave no outcome for a command")))
+    Effect.exit(
+      Effect.flatMap(send(exitsOf([one])), ([exit]) => exit ?? Effect.die("vatproof.append gave no outcome for a command"))
+    )
 
   /** One command that the database cannot take must not take the others with it. */
   const sendAll = (batch: Arr.NonEmptyReadonlyArray<Append.Prepared>) =>
-    send(batch).pipe(Effect.catchDefect((defect) => (isSqlError(defect) ? Effect.forEach(batch, sendAlone) : Effect.die(defect))))
+    send(asAWhole(batch)).pipe(
+      Effect.catchDefect((defect) => (isSqlError(defect) ? Effect.forEach(batch, sendAlone) : Effect.die(defect)))
+    )
 
   const onFull = (): Append.PresumingError => new StoreUnavailable({})
   const measures = { size: StoreMetrics.appendBatchSize, wait: StoreMetrics.appendWait }
@@ -108,29 +124,29 @@ const makePrepare = Effect.map(Randomness, ({ uuidV7Unsafe }) => {
     const metadata = `{"request_id":${canonical(requestId)}}`
     const traceBytes = traceId === null ? null : bytesOfTraceId(traceId)
     const last = events.length - 1
-    const rows = events.map((event, index) => [
+    const rows = events.map((event, index): Append.Cells => ({
       stream,
-      expectedVersion === null ? null : BigInt(expectedVersion),
-      uuidV7Unsafe(),
-      event.type,
-      event.schemaVersion,
-      occurredAtMs,
+      expected: expectedVersion === null ? null : BigInt(expectedVersion),
+      eventId: uuidV7Unsafe(),
+      type: event.type,
+      schemaVersion: event.schemaVersion,
+      occurredAt: occurredAtMs,
       correlationId,
-      null,
-      traceBytes,
-      textOf(event),
+      causationId: null,
+      traceId: traceBytes,
+      data: textOf(event),
       metadata,
-      charge?.meter ?? null,
-      index === 0 ? (charge?.units ?? 0) : 0,
-      charge === null ? null : BigInt(charge.cap),
-      index === last ? latestOf : null,
-      index === last ? (lists?.join("\n") ?? null) : null,
-      presumed === undefined || presumed.epoch === null ? null : BigInt(presumed.epoch),
-      presumed?.newest?.key ?? null,
-      presumed?.newest ? BigInt(presumed.newest.position) : null,
-      presumed?.minute?.bucket ?? null,
-      presumed?.minute?.limit ?? null
-    ])
+      meter: charge?.meter ?? null,
+      units: index === 0 ? (charge?.units ?? 0) : 0,
+      cap: charge === null ? null : BigInt(charge.cap),
+      latest: index === last ? latestOf : null,
+      lists: index === last ? (lists?.join("\n") ?? null) : null,
+      epoch: presumed === undefined || presumed.epoch === null ? null : BigInt(presumed.epoch),
+      answerKey: presumed?.newest?.key ?? null,
+      answerPosition: presumed?.newest ? BigInt(presumed.newest.position) : null,
+      bucket: presumed?.minute?.bucket ?? null,
+      bucketLimit: presumed?.minute?.limit ?? null
+    }))
     return { command, rows } satisfies Append.Prepared
   }
 })

@@ -60,8 +60,14 @@ export const make = Effect.fnUntraced(function* (holder: string) {
      * first try was lost: the next turn sees what became of it.
      */
     notarize: ({ from, growths, note, root, size }: SignedGrowth) => {
-      const rows = growths.map(({ hashes, index, level, offset }) => [level, BigInt(index), offset, hashes])
-      return store([logId, BigInt(from), BigInt(size), root, note, ...sqlColumns(rows, [int2, int8, int4, bytea])]).pipe(
+      const rows = growths.map(({ hashes, index, level, offset }) => ({ level, index: BigInt(index), offset, hashes }))
+      const nodes = sqlColumns(rows, [
+        ["level", int2],
+        ["index", int8],
+        ["offset", int4],
+        ["hashes", bytea]
+      ])
+      return store([logId, BigInt(from), BigInt(size), root, note, ...nodes]).pipe(
         StoreAccess.patiently(patience),
         Effect.map(({ stored }) => stored)
       )

@@ -10,11 +10,14 @@ export const elementType = { bytea, int2, int4, int8, text, timestamptz, uuid }
 /** One array parameter. It cannot fail: the element types above all have array types. */
 export const sqlArray = (values: ReadonlyArray<unknown>, type: number) => Result.getOrThrow(PgTypes.array(values, type))
 
-/** The columns of a table of cells, one array parameter a column. */
-export const sqlColumns = (rows: ReadonlyArray<ReadonlyArray<unknown>>, types: ReadonlyArray<number>) =>
-  types.map((type, index) =>
+/** What one array parameter takes from each row, and the type of its elements. */
+export type SqlColumn<Row> = readonly [key: keyof Row, type: number]
+
+/** One array parameter a column. */
+export const sqlColumns = <Row>(rows: ReadonlyArray<Row>, columns: ReadonlyArray<SqlColumn<Row>>) =>
+  columns.map(([key, type]) =>
     sqlArray(
-      rows.map((row) => row[index]),
+      rows.map((row) => row[key]),
       type
     )
   )

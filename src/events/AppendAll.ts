@@ -1,0 +1,167 @@
+/**
+ * The call of vatproof.append_all: a batch of which nothing is refused is stored as a whole, for about half of what it costs to decide its
+ * commands one by one (migrations/0013_expand_append_all.sql). If anything is in its way, nothing is stored.
+ */
+import { Effect, Exit } from "effect"
+import { type Appended, type Cells, logId, makeCall, type Prepared } from "#events/Append.ts"
+import { elementType, sqlArray, type SqlColumn, sqlColumns } from "#events/SqlArray.ts"
+
+/** After a batch that was refused so many are not tried: who was in the way is likely to be for a moment. */
+const pauseAfterRefusal = 8
+
+const { bytea, int2, int4, int8, text, timestamptz, uuid } = elementType
+
+const columns: ReadonlyArray<SqlColumn<Cells>> = [
+  ["stream", text],
+  ["eventId", uuid],
+  ["type", text],
+  ["schemaVersion", int2],
+  ["occurredAt", timestamptz],
+  ["correlationId", uuid],
+  ["causationId", uuid],
+  ["traceId", bytea],
+  ["data", text],
+  ["metadata", text],
+  ["meter", text],
+  ["units", int2],
+  ["latest", text],
+  ["answerKey", text],
+  ["answerPosition", int8]
+]
+/** Two more of each event, four of streams, three of meters and three of minutes, after log and epoch. */
+const parameters = Array.from({ length: columns.length + 12 }, (_, index) => `$${index + 3}`).join(", ")
+const statement = `SELECT head, versions, used, taken, ends_in_ms FROM vatproof.append_all($1::smallint, $2::bigint, ${parameters})`
+
+/** Its one row, if all was stored: an element for each stream, meter and minute, in the order they were sent in; null where there are none. */
+interface Stored {
+  readonly head: bigint
+  readonly versions: ReadonlyArray<bigint>
+  readonly used: ReadonlyArray<bigint> | null
+  readonly taken: ReadonlyArray<bigint> | null
+  readonly ends_in_ms: ReadonlyArray<bigint> | null
+}
+
+/** What the commands of a batch count in: each stream, meter or minute once, how much it gets, and how much it may have before that. */
+interface Tally {
+  readonly numbers: Map<string, number>
+  readonly names: Array<string>
+  readonly counts: Array<number>
+  readonly rooms: Array<number>
+}
+
+const makeTally = (): Tally => ({ numbers: new Map(), names: [], counts: [], rooms: [] })
+
+/** Its number, and how much it gets by this command and those before it. `most` is what it may have in all by then. */
+const count = (tally: Tally, name: string, units: number, most: number = Number.MAX_SAFE_INTEGER) => {
+  const known = tally.numbers.get(name)
+  const no = known ?? tally.names.length
+  if (known === undefined) {
+    tally.numbers.set(name, no)
+    tally.names.push(name)
+  }
+  const reached = (tally.counts[no] ?? 0) + units
+  tally.counts[no] = reached
+  tally.rooms[no] = Math.min(tally.rooms[no] ?? Number.MAX_SAFE_INTEGER, most - reached)
+  return { no, reached }
+}
+
+type Counted = ReturnType<typeof count>
+
+/** Where a command counts. */
+interface Place {
+  readonly stream: Counted
+  readonly meter: Counted | null
+  readonly minute: Counted | null
+}
+
+/** What becomes of a tally: `after` is what stands in the database then. */
+const reachedBy = ({ counts }: Tally, after: ReadonlyArray<bigint> | null, { no, reached }: Counted) =>
+  Number(after?.[no] ?? 0) - (counts[no] ?? 0) + reached
+
+/** The batch as the function takes it; null if it is none for the function. */
+const planOf = (batch: ReadonlyArray<Prepared>) => {
+  const [streams, meters, minutes] = [makeTally(), makeTally(), makeTally()]
+  const firsts: Array<number> = []
+  const lasts: Array<number> = []
+  const rows: Array<Cells> = []
+  const places: Array<Place> = []
+  let epoch: bigint | null = null
+  for (const { command, rows: own } of batch) {
+    const row = own[0]
+    if (row === undefined || own.length > 1 || row.expected !== null || row.lists !== null) return null
+    // One of two that presume different epochs is refused for certain.
+    if (epoch !== null && row.epoch !== null && row.epoch !== epoch) return null
+    epoch ??= row.epoch
+    const stream = count(streams, row.stream, 1)
+    firsts[stream.no] ??= rows.length
+    lasts[stream.no] = rows.length
+    places.push({
+      stream,
+      // What costs nothing may be charged to a meter that is full.
+      meter: row.meter === null ? null : count(meters, row.meter, row.units, row.units > 0 ? command.charge?.cap : undefined),
+      minute: row.bucket === null ? null : count(minutes, row.bucket, 1, row.bucketLimit ?? undefined)
+    })
+    rows.push(row)
+  }
+  return { epoch, rows, places, streams, firsts, lasts, meters, minutes }
+}
+
+type Plan = NonNullable<ReturnType<typeof planOf>>
+
+const bigints = (values: ReadonlyArray<number>) => sqlArray(values.map(BigInt), int8)
+const names = ({ names }: Tally) => sqlArray(names, text)
+
+const parametersOf = ({ epoch, firsts, lasts, meters, minutes, places, rows, streams }: Plan) => [
+  logId,
+  epoch,
+  ...sqlColumns(rows, columns),
+  // Arrays begin at 1 there.
+  sqlArray(
+    places.map(({ stream }) => stream.no + 1),
+    int4
+  ),
+  sqlArray(
+    places.map(({ stream }) => (streams.counts[stream.no] ?? 0) - stream.reached),
+    int4
+  ),
+  names(streams),
+  bigints(streams.counts),
+  bigints(firsts),
+  bigints(lasts),
+  names(meters),
+  bigints(meters.counts),
+  bigints(meters.rooms),
+  names(minutes),
+  bigints(minutes.counts),
+  bigints(minutes.rooms)
+]
+
+const exitsOf = ({ meters, minutes, places, streams }: Plan, { ends_in_ms, head, taken, used, versions }: Stored) =>
+  places.map(({ meter, minute, stream }, index): Exit.Exit<Appended> =>
+    Exit.succeed({
+      position: Number(head) + index,
+      version: reachedBy(streams, versions, stream),
+      used: meter === null ? 0 : reachedBy(meters, used, meter),
+      minute:
+        minute === null ? null : { taken: reachedBy(minutes, taken, minute), endsInMs: Number(ends_in_ms?.[minute.no] ?? 0) }
+    })
+  )
+
+/**
+ * One round trip. An exit for each command, in their order; null if nothing was stored, because some command would be refused, or is none
+ * that the function takes. The batch must not have been sent before: what is stored already is stored again in the next partition.
+ */
+export const make = Effect.map(makeCall<Stored>(statement), (call) => {
+  let pause = 0
+  return (batch: ReadonlyArray<Prepared>) =>
+    Effect.suspend(() => {
+      pause = Math.max(0, pause - 1)
+      const plan = pause > 0 ? null : planOf(batch)
+      if (plan === null) return Effect.succeed(null)
+      return Effect.map(call(parametersOf(plan)), ([stored]) => {
+        if (stored !== undefined) return exitsOf(plan, stored)
+        pause = pauseAfterRefusal
+        return null
+      })
+    })
+})
