@@ -28,6 +28,8 @@ RUN install -d -o 1000 -g 1000 /app/compiled
 USER 1000:1000
 # What Node compiles at a start is in the image, for the flags that it starts with below: a third of a start is spared.
 ENV NODE_COMPILE_CACHE=/app/compiled
+# With glibc each of Node's threads would keep freed memory for itself: some 20 MB under load.
+ENV MALLOC_ARENA_MAX=2
 RUN node --heap-growing-percent=80 --max-semi-space-size=16 --no-parallel-scavenge src/main.ts --version
 EXPOSE 8080 9464
 # Alive, not ready: a service whose database is away must not be restarted.
