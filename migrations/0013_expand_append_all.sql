@@ -1,7 +1,7 @@
 -- A batch of which nothing is refused needs no decision command by command: vatproof.append_all stores it as a whole, at about half of the
--- cost, or does nothing and says so. What it is refused for is what vatproof.append would refuse one of its commands for, so whoever calls
--- it calls vatproof.append next. It does not look for what is stored already beyond the partition it writes to: a batch that may have been
--- stored, because it was sent before, goes to vatproof.append.
+-- cost, or does nothing and says so; whoever calls it calls vatproof.append next. It does nothing where vatproof.append would refuse a command,
+-- where an event is stored already, and for the first million places of a partition: that a batch which was sent twice is stored once is
+-- seen by the unique index of a partition, which knows nothing of the one before it.
 --
 -- One element an event, each a command of its own: those of vatproof.append, and
 --   p_stream_no     which element of p_streams its stream is        p_stream_left   how many events of the batch come after it there
@@ -29,18 +29,23 @@ AS $$
 #variable_conflict use_column
 DECLARE
   minute CONSTANT interval := '1 minute';
+  partition_size CONSTANT bigint := 67108864;
   moment timestamptz;
   known_epoch bigint;
   names text[];
 BEGIN
-  -- One writer a log: the lock is held until the commit.
+  -- One writer a log: the lock is held until the commit. After one who only looked, the moment may be that of the beginning of the wait.
   UPDATE logs AS l SET next_position = l.next_position + cardinality(p_event_id), last_recorded_at = greatest(clock_timestamp(), l.last_recorded_at)
     WHERE l.log_id = p_log RETURNING l.next_position - cardinality(p_event_id), l.last_recorded_at, l.identity_epoch
     INTO STRICT head, moment, known_epoch;
   IF p_epoch <> known_epoch THEN RAISE SQLSTATE 'VP001'; END IF;
+  -- A call that was given up may still wait for the lock while the next one is done: by then the head may be in the next partition.
+  IF head + cardinality(p_event_id) >= partition_size AND (head + cardinality(p_event_id)) % partition_size < 1000000
+    THEN RAISE SQLSTATE 'VP001'; END IF;
 
   IF cardinality(p_buckets) > 0 THEN
-    -- What comes back comes in the order of what went in; if that ever changed, the batch would be refused rather than mistaken.
+    -- The names are in their order, as all who lock minutes have them. What comes back comes in the order of what went in; if that ever
+    -- changed, the batch would be refused rather than mistaken.
     WITH counted AS (
       INSERT INTO rate_windows AS w (bucket, taken, ends_at)
       SELECT u.bucket, u.calls, moment + minute FROM unnest(p_buckets, p_bucket_calls) AS u(bucket, calls)
@@ -104,11 +109,15 @@ BEGIN
     GRANT EXECUTE ON FUNCTION vatproof.append_all TO vatproof_service;
   END IF;
   IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'vatproof_owner') AND pg_has_role(current_user, 'vatproof_owner', 'MEMBER') THEN
-    ALTER FUNCTION vatproof.append_all OWNER TO vatproof_owner;
+    BEGIN
+      ALTER FUNCTION vatproof.append_all OWNER TO vatproof_owner;
+    EXCEPTION WHEN insufficient_privilege THEN NULL;  -- everything belongs to the migrating role then
+    END;
   END IF;
 END $$;
 
--- vatproof.append as it was (migrations/0011 describes it), but for how it writes minutes: that read the minutes of all callers there were.
+-- vatproof.append as it was (migrations/0011 describes it), but for minutes: to write them it read those of all callers there were, and
+-- housekeeping could remove one between its being made and its being locked.
 CREATE OR REPLACE FUNCTION vatproof.append(
   p_log smallint, p_cmd int[], p_stream text[], p_expected bigint[], p_event_id uuid[], p_type text[], p_schema smallint[],
   p_occurred timestamptz[], p_correlation uuid[], p_causation uuid[], p_trace bytea[], p_data text[], p_metadata text[],
@@ -156,10 +165,11 @@ BEGIN
   moment := greatest(clock_timestamp(), moment);
   next := head;
   IF num_nonnulls(VARIADIC p_bucket) > 0 THEN
-    -- vatproof.take counts in the same windows without the log's lock: the rows are locked before they are read.
-    INSERT INTO rate_windows (bucket, taken, ends_at)
-      SELECT DISTINCT b, 0, moment + minute FROM unnest(p_bucket) AS b WHERE b IS NOT NULL ORDER BY b ON CONFLICT DO NOTHING;
-    PERFORM FROM rate_windows WHERE bucket = ANY (p_bucket) ORDER BY bucket FOR UPDATE;
+    -- vatproof.take counts in the same windows without the log's lock: the rows are locked before they are read, which is all that an
+    -- update does that changes none.
+    INSERT INTO rate_windows AS w (bucket, taken, ends_at)
+      SELECT DISTINCT b, 0, moment + minute FROM unnest(p_bucket) AS b WHERE b IS NOT NULL ORDER BY b
+      ON CONFLICT (bucket) DO UPDATE SET taken = w.taken WHERE false;
   END IF;
 
   FOR event IN

@@ -4,9 +4,10 @@
  */
 import { Effect, Exit } from "effect"
 import { type Appended, type Cells, logId, makeCall, type Prepared } from "#events/Append.ts"
+import { isTransient } from "#events/StoreAccess.ts"
 import { elementType, sqlArray, type SqlColumn, sqlColumns } from "#events/SqlArray.ts"
 
-/** After a batch that was refused so many are not tried: who was in the way is likely to be for a moment. */
+/** After a batch that was not stored the eighth is tried again: who was in the way is likely to be for a moment. */
 const pauseAfterRefusal = 8
 
 const { bytea, int2, int4, int8, text, timestamptz, uuid } = elementType
@@ -78,9 +79,17 @@ interface Place {
 const reachedBy = ({ counts }: Tally, after: ReadonlyArray<bigint> | null, { no, reached }: Counted) =>
   Number(after?.[no] ?? 0) - (counts[no] ?? 0) + reached
 
+/** The minutes of the batch in the order of their names: whoever locks several of them does so in that order. */
+const minutesOf = (batch: ReadonlyArray<Prepared>) => {
+  const minutes = makeTally()
+  const buckets = new Set(batch.flatMap(({ rows }) => rows[0]?.bucket ?? []))
+  for (const bucket of [...buckets].toSorted()) count(minutes, bucket, 0)
+  return minutes
+}
+
 /** The batch as the function takes it; null if it is none for the function. */
-const planOf = (batch: ReadonlyArray<Prepared>) => {
-  const [streams, meters, minutes] = [makeTally(), makeTally(), makeTally()]
+const tally = (batch: ReadonlyArray<Prepared>) => {
+  const [streams, meters, minutes] = [makeTally(), makeTally(), minutesOf(batch)]
   const firsts: Array<number> = []
   const lasts: Array<number> = []
   const rows: Array<Cells> = []
@@ -106,12 +115,12 @@ const planOf = (batch: ReadonlyArray<Prepared>) => {
   return { epoch, rows, places, streams, firsts, lasts, meters, minutes }
 }
 
-type Plan = NonNullable<ReturnType<typeof planOf>>
+type Tallied = NonNullable<ReturnType<typeof tally>>
 
 const bigints = (values: ReadonlyArray<number>) => sqlArray(values.map(BigInt), int8)
 const names = ({ names }: Tally) => sqlArray(names, text)
 
-const parametersOf = ({ epoch, firsts, lasts, meters, minutes, places, rows, streams }: Plan) => [
+const parametersOf = ({ epoch, firsts, lasts, meters, minutes, places, rows, streams }: Tallied) => [
   logId,
   epoch,
   ...sqlColumns(rows, columns),
@@ -136,7 +145,7 @@ const parametersOf = ({ epoch, firsts, lasts, meters, minutes, places, rows, str
   bigints(minutes.rooms)
 ]
 
-const exitsOf = ({ meters, minutes, places, streams }: Plan, { ends_in_ms, head, taken, used, versions }: Stored) =>
+const exitsOf = ({ meters, minutes, places, streams }: Tallied, { ends_in_ms, head, taken, used, versions }: Stored) =>
   places.map(({ meter, minute, stream }, index): Exit.Exit<Appended> =>
     Exit.succeed({
       position: Number(head) + index,
@@ -149,19 +158,26 @@ const exitsOf = ({ meters, minutes, places, streams }: Plan, { ends_in_ms, head,
 
 /**
  * One round trip. An exit for each command, in their order; null if nothing was stored, because some command would be refused, or is none
- * that the function takes. The batch must not have been sent before: what is stored already is stored again in the next partition.
+ * that the function takes: it takes commands of one event, without an expected version and without lists.
  */
 export const make = Effect.map(makeCall<Stored>(statement), (call) => {
   let pause = 0
   return (batch: ReadonlyArray<Prepared>) =>
     Effect.suspend(() => {
       pause = Math.max(0, pause - 1)
-      const plan = pause > 0 ? null : planOf(batch)
-      if (plan === null) return Effect.succeed(null)
-      return Effect.map(call(parametersOf(plan)), ([stored]) => {
-        if (stored !== undefined) return exitsOf(plan, stored)
+      const tallied = pause > 0 ? null : tally(batch)
+      if (tallied === null) return Effect.succeed(null)
+      const refused = () => {
         pause = pauseAfterRefusal
         return null
-      })
+      }
+      return call(parametersOf(tallied)).pipe(
+        Effect.map(([stored]) => (stored === undefined ? refused() : exitsOf(tallied, stored))),
+        // What the database cannot take at all is for vatproof.append to find out, and for its caller to hear from it.
+        Effect.catchIf(
+          (error) => !isTransient(error),
+          () => Effect.sync(refused)
+        )
+      )
     })
 })

@@ -33,7 +33,7 @@ const make = Effect.gen(function* () {
   yield* StoreHealth.watch
   const traceLinks = yield* TraceLinks
 
-  /** As a whole first, if nothing is in the way. Not when it is sent again: what is stored already is known to vatproof.append alone. */
+  /** As a whole first, if nothing is in the way. Not when it is sent again: what is stored already only vatproof.append can tell. */
   const asAWhole = (batch: Arr.NonEmptyReadonlyArray<Append.Prepared>) => {
     let isFirst = true
     return Effect.suspend(() => {

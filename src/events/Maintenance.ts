@@ -10,7 +10,8 @@ const turn = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`SELECT vatproof.ensure_partitions(${logId}::smallint)`
   for (const table of ["rate_windows", "rate_places"]) {
-    yield* sql`DELETE FROM vatproof.${sql(table)} WHERE bucket IN (
+    // Asked twice, because it may have begun anew in between.
+    yield* sql`DELETE FROM vatproof.${sql(table)} WHERE ends_at < now() - interval '1 minute' AND bucket IN (
       SELECT bucket FROM vatproof.${sql(table)} WHERE ends_at < now() - interval '1 minute' LIMIT ${sweepMax})`
   }
   // Long after it expired a token is still told apart from one that never was; then it is forgotten.

@@ -1,13 +1,9 @@
 /** vatproof.append_all against vatproof.append: it stores the same, or nothing where that would refuse a command. */
 import { assert, layer } from "@effect/vitest"
-import { Arbitrary, Context, Data, Deferred, Effect, Exit, Layer, Schema } from "effect"
-import { SecureRandom } from "effect/crypto"
-import { SqlClient, SqlSchema } from "effect/sql"
-import { ConnectionError, SqlError } from "effect/sql/SqlError"
+import { Arbitrary, Effect, Exit, Schema } from "effect"
 import * as Append from "#events/Append.ts"
 import * as AppendAll from "#events/AppendAll.ts"
-import { EventStore } from "#events/EventStore.ts"
-import * as Randomness from "#infra/Randomness.ts"
+import { plain, prepare, type Step, texts, undone } from "#test/support/Batches.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
 const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
@@ -22,87 +18,15 @@ const Likely = Schema.Struct({
   epoch: Schema.NullOr(Schema.Literal(0))
 })
 
-/** With any names, and what may be wrong with it. */
-interface Step {
-  readonly stream: string
-  readonly charge: { readonly meter: string; readonly units: number; readonly cap: number } | null
-  readonly latestOf: string | null
-  readonly newest: { readonly key: string; readonly isRight: boolean } | null
-  readonly minute: { readonly bucket: string; readonly limit: number } | null
-  readonly epoch: number | null
-  readonly events?: number
-}
-
-const plain: Step = { stream: "a", charge: null, latestOf: null, newest: null, minute: null, epoch: null }
-
-const orNull = (value: number | null | undefined) => (value === null || value === undefined ? null : BigInt(value))
-
-/** `positions` are those of the newest answers. */
-const prepare = (step: Step, positions: ReadonlyMap<string, number>): Append.Prepared => {
-  const { charge, epoch, events = 1, latestOf, minute, newest, stream } = step
-  const position = newest === null ? 0 : (positions.get(newest.key) ?? 0) + (newest.isRight ? 0 : 1)
-  const presumed = { epoch, newest: newest === null ? null : { key: newest.key, position }, minute }
-  const event = { type: "Tested", schemaVersion: 1, data: {} }
-  const command: Append.PresumingCommand = { stream, expectedVersion: null, events: [event], charge, latestOf, presumed }
-  const rowOf = (index: number): Append.Cells => ({
-    stream,
-    expected: null,
-    eventId: SecureRandom.uuidV7Unsafe(),
-    type: event.type,
-    schemaVersion: 1,
-    occurredAt: 1_800_000_000_000,
-    correlationId: SecureRandom.uuidV7Unsafe(),
-    causationId: null,
-    traceId: null,
-    data: "{}",
-    metadata: "{}",
-    meter: charge?.meter ?? null,
-    units: index === 0 ? (charge?.units ?? 0) : 0,
-    cap: orNull(charge?.cap),
-    latest: latestOf,
-    lists: null,
-    epoch: orNull(epoch),
-    answerKey: newest?.key ?? null,
-    answerPosition: newest === null ? null : BigInt(position),
-    bucket: minute?.bucket ?? null,
-    bucketLimit: minute?.limit ?? null
-  })
-  return { command, rows: Array.from({ length: events }, (_, index) => rowOf(index)) }
-}
-
-const texts = Effect.fnUntraced(function* (statement: string) {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: Schema.Struct({ text: Schema.String }),
-    execute: () => sql.unsafe(statement).unprepared
-  })
-  return (yield* find(undefined)).map(({ text }) => text)
-})
-
-/** All that an append writes, but for ids, times and the log's head, which a batch that stores nothing leaves alone. */
+/** All that an append writes, but for the times that are those of the call. */
 const written = texts(`
-  SELECT concat_ws(' ', 'event', position, stream_id, version, event_id, meter_id, units) AS text FROM vatproof.events
+  SELECT concat_ws(' ', 'event', position, stream_id, version, event_id, type, schema_version, occurred_at, correlation_id, causation_id,
+    trace_id, meter_id, units, data, metadata) AS text FROM vatproof.events
   UNION ALL SELECT concat_ws(' ', 'stream', stream_id, version, first_position, last_position) FROM vatproof.streams
   UNION ALL SELECT concat_ws(' ', 'meter', meter_id, used) FROM vatproof.meters
   UNION ALL SELECT concat_ws(' ', 'latest', key, position) FROM vatproof.latest
   UNION ALL SELECT concat_ws(' ', 'minute', bucket, taken) FROM vatproof.rate_windows
   UNION ALL SELECT concat_ws(' ', 'head', next_position) FROM vatproof.logs ORDER BY 1`)
-
-class RolledBack extends Data.TaggedError("RolledBack") {}
-
-/** What the effect comes to, and nothing that it wrote. */
-const undone = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
-  const sql = yield* SqlClient.SqlClient
-  const kept = yield* Deferred.make<A, E>()
-  yield* Effect.exit(effect).pipe(
-    Effect.tap((exit) => Deferred.done(kept, exit)),
-    Effect.andThen(new RolledBack()),
-    sql.withTransaction,
-    Effect.catchTag("RolledBack", () => Effect.void)
-  )
-  return yield* Deferred.await(kept)
-})
 
 const minuteOf = (exit: Exit.Exit<Append.Appended, unknown>) => (Exit.isSuccess(exit) ? exit.value.minute : null)
 
@@ -115,7 +39,7 @@ const plainly = (exit: Exit.Exit<Append.Appended, unknown>) => {
 /** Each way in a transaction of its own that leaves nothing behind, after the same commands. */
 const bothWays = Effect.fnUntraced(function* (before: ReadonlyArray<Step>, steps: ReadonlyArray<Step>) {
   const append = yield* Append.make
-  const first = before.map((step) => prepare(step, new Map()))
+  const first = before.map((step) => prepare(step))
   const positions = new Map(before.flatMap(({ latestOf }, index) => (latestOf === null ? [] : [[latestOf, index] as const])))
   const batch = steps.map((step) =>
     prepare({ ...step, newest: step.newest !== null && positions.has(step.newest.key) ? step.newest : null }, positions)
@@ -146,7 +70,9 @@ const refusals: ReadonlyArray<readonly [string, ReadonlyArray<Partial<Step>>]> =
   ["another answer is the newest", [{ newest: { key: "p", isRight: false } }]],
   ["the minute gets too full", Array.from({ length: 4 }, () => ({ minute: { bucket: "m", limit: 3 } }))],
   ["the meter would pass its cap", Array.from({ length: 4 }, () => ({ charge: { meter: "x", units: 1, cap: 3 } }))],
-  ["a command has two events", [{ events: 2 }]]
+  ["a command has two events", [{ events: 2 }]],
+  ["a command expects a version", [{ expected: 1 }]],
+  ["a command stands in a list", [{ list: "receipts" }]]
 ]
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch as a whole", (it) => {
@@ -188,7 +114,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch as a whole
       Effect.gen(function* () {
         const append = yield* Append.make
         const appendAll = yield* AppendAll.make
-        const [known, fresh] = [prepare(plain, new Map()), prepare({ ...plain, stream: "b" }, new Map())]
+        const [known, fresh] = [prepare(plain), prepare({ ...plain, stream: "b" })]
         yield* append([known])
         assert.isNull(yield* appendAll([fresh, known]))
         assert.deepStrictEqual(yield* texts("SELECT count(*)::text AS text FROM vatproof.events"), ["1"])
@@ -196,88 +122,29 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch as a whole
     )
   )
 
-  it.effect("begins a minute anew that has ended", () =>
+  it.effect.each([
+    ["begins a minute anew that has ended", "-1 second", [1, 2], 60_000],
+    ["goes on with a minute that has not ended", "30 seconds", [8, 9], 30_000]
+  ] as const)("%s", ([_, ends, taken, endsInMs]) =>
     Effect.gen(function* () {
-      const step: Step = { ...plain, minute: { bucket: "ended", limit: 2 } }
+      const step: Step = { ...plain, minute: { bucket: "known", limit: 9 } }
       yield* MigratedDatabase.execute(
-        "INSERT INTO vatproof.rate_windows VALUES ('ended', 2, now() - interval '1 second') ON CONFLICT (bucket) DO UPDATE SET taken = 2"
+        `INSERT INTO vatproof.rate_windows VALUES ('known', 7, now() + interval '${ends}')
+         ON CONFLICT (bucket) DO UPDATE SET taken = excluded.taken, ends_at = excluded.ends_at`
       )
       const { each, whole } = yield* bothWays([], [step, step])
-      assert.deepStrictEqual(whole.exits?.map(plainly), each.exits.map(plainly))
-      assert.deepStrictEqual(
-        whole.exits?.map((exit) => minuteOf(exit)?.taken),
-        [1, 2]
-      )
-    })
-  )
-
-  it.effect("is left to vatproof.append for a while once one was refused", () =>
-    undone(
-      Effect.gen(function* () {
-        const appendAll = yield* AppendAll.make
-        assert.isNull(yield* appendAll([prepare({ ...plain, epoch: 1 }, new Map())]))
-        const tries = yield* Effect.forEach(Array.from({ length: 8 }), () => appendAll([prepare(plain, new Map())]))
+      for (const exits of [whole.exits ?? [], each.exits]) {
+        const minutes = exits.map(minuteOf)
         assert.deepStrictEqual(
-          tries.map((exits) => exits !== null),
-          [false, false, false, false, false, false, false, true]
+          minutes.map((minute) => minute?.taken),
+          [...taken]
         )
-      })
-    )
-  )
-
-  it.effect("costs no more when many others have calls in their minutes", () =>
-    Effect.gen(function* () {
-      const others = "SELECT 'other' || n, 1, now() + interval '1 minute' FROM generate_series(1, 5000) AS n"
-      yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows ${others}`)
-      yield* MigratedDatabase.execute("ANALYZE vatproof.rate_windows")
-      const batch = [prepare({ ...plain, minute: { bucket: "mine", limit: 9 } }, new Map())]
-      const reads = Effect.map(
-        texts("SELECT (idx_tup_fetch + seq_tup_read)::text AS text FROM pg_stat_xact_user_tables WHERE relname = 'rate_windows'"),
-        ([count]) => Number(count ?? 0)
-      )
-      const append = yield* Append.make
-      const appendAll = yield* AppendAll.make
-      for (const way of [append(batch), appendAll(batch)]) {
-        const [before, , after] = yield* undone(Effect.all([reads, way, reads]))
-        assert.isBelow(after - before, 20)
+        for (const minute of minutes) {
+          assert.isAtMost(minute?.endsInMs ?? Infinity, endsInMs)
+          assert.isAbove(minute?.endsInMs ?? 0, endsInMs - 20_000)
+        }
       }
-    })
-  )
-
-  it.effect("is not sent as a whole again when nobody knows what came of it", () =>
-    Effect.gen(function* () {
-      // The last place of a partition: the unique index of the next one would not find the event.
-      yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET next_position = ${2 ** 26 - 1}`)
-      const sql = yield* SqlClient.SqlClient
-      const lost = new SqlError({
-        reason: new ConnectionError({ cause: new Error("reset"), message: "reset", operation: "query" })
-      })
-      const deaf = new Proxy(sql, {
-        get: (target, key) =>
-          key === "unsafe"
-            ? (text: string, values: ReadonlyArray<unknown>) =>
-                text.includes("append_all")
-                  ? Effect.andThen(target.unsafe(text, values), Effect.fail(lost))
-                  : target.unsafe(text, values)
-            : Reflect.get(target, key)
-      })
-      const store = yield* Effect.map(
-        Layer.build(
-          Layer.fresh(EventStore.layer).pipe(Layer.provide([Randomness.layer, Layer.succeed(SqlClient.SqlClient, deaf)]))
-        ),
-        Context.get(EventStore)
-      )
-      const event = { type: "Tested", schemaVersion: 1, data: {} }
-      const command: Append.AppendCommand = {
-        stream: "edge",
-        expectedVersion: null,
-        events: [event],
-        charge: null,
-        latestOf: null
-      }
-      const { position, version } = yield* store.append(command)
-      assert.deepStrictEqual([position, version], [2 ** 26 - 1, 1])
-      assert.deepStrictEqual(yield* texts("SELECT count(*)::text AS text FROM vatproof.events"), ["1"])
+      yield* MigratedDatabase.execute("DELETE FROM vatproof.rate_windows")
     })
   )
 })

@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Schedule, Schema } from "effect"
+import { Deferred, Effect, Fiber, Layer, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { EventStore } from "#events/EventStore.ts"
 import * as Maintenance from "#events/Maintenance.ts"
@@ -101,6 +101,38 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
         Effect.andThen(Layer.build(Layer.fresh(Maintenance.layer)), untilSwept(Effect.map(left, ({ length }) => length === 2)))
       )
       assert.deepStrictEqual(yield* left, ["place 1", "window 1"])
+    })
+  )
+
+  it.effect("spares a window that begins anew while it is being swept", () =>
+    Effect.gen(function* () {
+      yield* MigratedDatabase.execute("INSERT INTO vatproof.rate_windows VALUES ('renewed', 7, now() - interval '1 hour')")
+      yield* MigratedDatabase.execute("INSERT INTO vatproof.rate_places VALUES ('next', '{}', now() - interval '1 hour')")
+      const waiting = names(
+        "SELECT 'x' AS name FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+      )
+      const [isHeld, isWaiting] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const renewal = yield* Effect.forkScoped(
+        MigratedDatabase.asAdministrator(
+          Effect.flatMap(SqlClient.SqlClient, (sql) =>
+            Effect.gen(function* () {
+              yield* sql`UPDATE vatproof.rate_windows SET taken = 1, ends_at = now() + interval '1 minute' WHERE bucket = 'renewed'`
+              yield* Deferred.succeed(isHeld, undefined)
+              yield* Deferred.await(isWaiting)
+            }).pipe(sql.withTransaction)
+          )
+        )
+      )
+      yield* Deferred.await(isHeld)
+      yield* Layer.build(Layer.fresh(Maintenance.layer))
+      yield* MigratedDatabase.asAdministrator(untilSwept(Effect.map(waiting, ({ length }) => length > 0)))
+      yield* Deferred.succeed(isWaiting, undefined)
+      yield* Fiber.join(renewal)
+      const places = names("SELECT bucket AS name FROM vatproof.rate_places WHERE bucket = 'next'")
+      yield* untilSwept(Effect.map(places, ({ length }) => length === 0))
+      assert.deepStrictEqual(yield* names("SELECT bucket AS name FROM vatproof.rate_windows WHERE bucket = 'renewed'"), [
+        "renewed"
+      ])
     })
   )
 
