@@ -3,7 +3,6 @@ import { Effect, FileSystem, Option, Path, Result, Schema } from "effect"
 import { exportFiles } from "#events/audit/ExportReadme.ts"
 import * as Checkpoint from "#events/log/Checkpoint.ts"
 import { parse as parseProof } from "#events/log/Proof.ts"
-import { parse as parseNote } from "#events/log/SignedNote.ts"
 import { parseVerifiers, type Verifiers } from "#events/log/NoteKeys.ts"
 import { keysOf, type LogKeys } from "#events/LogSigner.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
@@ -36,14 +35,11 @@ export const forDatabase = (key: Option.Option<string>, keys: Option.Option<LogK
       })
   })
 
-const nameIn = (note: string): Option.Option<string> =>
-  Option.map(Result.getSuccess(Result.flatMap(parseNote(note), ({ text }) => Checkpoint.parse(text))), ({ origin }) => origin)
-
 /** The keys of the service whose settings these are, where there is one. */
 const own = Effect.fnUntraced(function* (note: string) {
   const keys = yield* NotaryFiles.givenKeys
   if (Option.isNone(keys)) return Option.none<UsedKeys>()
-  const name = Option.getOrElse(nameIn(note), () => "log")
+  const name = Option.getOrElse(Checkpoint.originOf(note), () => "log")
   const { verifiers } = yield* Effect.fromResult(keysOf(logCrypto, keys.value, name))
   return Option.some<UsedKeys>({ verifiers, note: null })
 })

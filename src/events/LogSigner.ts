@@ -13,7 +13,6 @@ import {
   type Verifier,
   type Verifiers
 } from "#events/log/NoteKeys.ts"
-import { parse as parseNote } from "#events/log/SignedNote.ts"
 import { TreeStore } from "#events/TreeStore.ts"
 
 /**
@@ -65,12 +64,6 @@ export const keysOf = (
     return { name: signers[0].name, signers, verifiers }
   })
 
-/** What its newest checkpoint calls the log. */
-const nameIn = (note: string): Option.Option<string> =>
-  Result.getSuccess(Result.flatMap(parseNote(note), ({ text }) => Checkpoint.parse(text))).pipe(
-    Option.map(({ origin }) => origin)
-  )
-
 /** `name` is for a log that was never signed: the first checkpoint settles it for good. Without keys nothing is signed. */
 export interface LogSignerOptions {
   readonly keys: Option.Option<ReadonlyArray<Redacted.Redacted>>
@@ -82,7 +75,7 @@ const make = Effect.fnUntraced(function* ({ keys: texts, name }: LogSignerOption
   const tree = yield* TreeStore
   const newest = yield* tree.newest
   const logName = newest.pipe(
-    Option.flatMap(({ note }) => nameIn(note)),
+    Option.flatMap(({ note }) => Checkpoint.originOf(note)),
     Option.getOrElse(() => name)
   )
   if (Option.isNone(texts)) return { origin: logName, keys: Option.none<LogKeys>() }

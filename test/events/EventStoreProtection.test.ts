@@ -118,7 +118,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("an event", (it) =>
       const refusal = yield* Effect.flip(sql.unsafe(statement).unprepared)
       assert.match(
         messageOf(refusal),
-        /permission denied|must be owner|append-only|must be able to|does not exist|only roles? with/iu
+        /permission denied|must be owner|must be superuser|append-only|must be able to|does not exist|only roles? with/iu
       )
       assert.deepStrictEqual(yield* fingerprint, before)
     })

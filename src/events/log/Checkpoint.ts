@@ -7,7 +7,7 @@ import { Base64 } from "effect/encoding"
 import type { LogCrypto } from "#events/log/LogCrypto.ts"
 import { hashLength, type Hash } from "#events/log/MerkleTree.ts"
 import { decodeBase64, type Signer, type Verifier } from "#events/log/NoteKeys.ts"
-import { open as openNote, sign as signNote, type NoteRefused } from "#events/log/SignedNote.ts"
+import { open as openNote, parse as parseNote, sign as signNote, type NoteRefused } from "#events/log/SignedNote.ts"
 
 /** The note is not a checkpoint, or not one of the log that was asked about. */
 export class CheckpointRefused extends Schema.TaggedError<CheckpointRefused>()("CheckpointRefused", {
@@ -53,6 +53,10 @@ export const parseCount = (text: string): Option.Option<number> =>
 /** A hash in base64. */
 export const parseHash = (text: string): Option.Option<Hash> =>
   Option.filter(decodeBase64(text), (bytes) => bytes.length === hashLength)
+
+/** What a note calls its log, whoever signed it; none if it is no checkpoint. */
+export const originOf = (note: string): Option.Option<string> =>
+  Option.map(Result.getSuccess(Result.flatMap(parseNote(note), ({ text }) => parse(text))), ({ origin }) => origin)
 
 /**
  * A checkpoint as a note. Its text is read back first, so that nothing is signed which a verifier would refuse or read
