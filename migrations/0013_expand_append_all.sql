@@ -1,14 +1,14 @@
 -- A batch of which nothing is refused needs no decision command by command: vatproof.append_all stores it as a whole, at about half of the
 -- cost, or does nothing and says so; whoever calls it calls vatproof.append next. It does nothing where vatproof.append would refuse a command,
--- where an event is stored already, and for the first million places of a partition: that a batch which was sent twice is stored once is
--- seen by the unique index of a partition, which knows nothing of the one before it.
+-- where an event is stored already, and for the first million places of each partition but the first: that a batch which was sent twice is
+-- stored once is seen by the unique index of a partition, which knows nothing of the one before it.
 --
 -- One element an event, each a command of its own: those of vatproof.append, and
 --   p_stream_no     which element of p_streams its stream is        p_stream_left   how many events of the batch come after it there
 -- One element for each stream, meter and minute of the batch, its name once:
 --   p_streams, p_stream_events, p_stream_first, p_stream_last       the stream, how many events it gets, the first and the last of them from 0
 --   p_meters, p_meter_units, p_meter_room                           the meter, what is charged in all, how far it may be before that
---   p_buckets, p_bucket_calls, p_bucket_room                        the minute, the calls in it, how many it may have before them
+--   p_buckets, p_bucket_calls, p_bucket_room                        the minute, the calls in it, how many it may have before them; by name
 -- p_epoch is the identity_epoch that commands presume, or null.
 -- One row, or none if anything is in the way: the position of the first event, and for each stream its version, each meter what is used
 -- and each minute the calls in it after the batch, and when that minute ends.
