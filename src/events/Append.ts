@@ -103,9 +103,10 @@ export interface Prepared {
   readonly rows: ReadonlyArray<Cells>
 }
 
-/** The parameters of vatproof.append after the log and the number of the command. */
 const { bytea, int2, int4, int8, text, timestamptz, uuid } = elementType
-const columns: ReadonlyArray<SqlColumn<Cells>> = [
+
+/** The parameters of vatproof.append after the log and the number of the command. */
+export const appendColumns: ReadonlyArray<SqlColumn<Cells>> = [
   ["stream", text],
   ["expected", int8],
   ["eventId", uuid],
@@ -128,7 +129,7 @@ const columns: ReadonlyArray<SqlColumn<Cells>> = [
   ["bucket", text],
   ["bucketLimit", int4]
 ]
-const parameters = ["commands", ...columns].map((_, index) => `$${index + 2}`).join(", ")
+const parameters = ["commands", ...appendColumns].map((_, index) => `$${index + 2}`).join(", ")
 const statement = `SELECT cmd, outcome, first_position, version, used, taken, ends_in_ms FROM vatproof.append($1::smallint, ${parameters})`
 
 /** A row of its result. It is not decoded by a schema: that would cost more than the call, and the function is our own. */
@@ -158,7 +159,7 @@ export const make = Effect.map(makeCall<Verdict>(statement), (call) =>
   Effect.fnUntraced(function* (batch: ReadonlyArray<Prepared>) {
     const rows = batch.flatMap((prepared) => prepared.rows)
     const commands = batch.flatMap((prepared, index) => prepared.rows.map(() => index))
-    const verdicts = yield* call([logId, sqlArray(commands, int4), ...sqlColumns(rows, columns)])
+    const verdicts = yield* call([logId, sqlArray(commands, int4), ...sqlColumns(rows, appendColumns)])
     const byCommand = new Map(verdicts.map((verdict) => [verdict.cmd, verdict]))
     return batch.map(({ command }, index) => exitOf(command, byCommand.get(index)))
   })

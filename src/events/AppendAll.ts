@@ -3,32 +3,18 @@
  * commands one by one (migrations/0013_expand_append_all.sql). If anything is in its way, nothing is stored.
  */
 import { Effect, Exit } from "effect"
-import { type Appended, type Cells, logId, makeCall, type Prepared } from "#events/Append.ts"
+import { type Appended, appendColumns, type Cells, logId, makeCall, type Prepared } from "#events/Append.ts"
 import { isTransient } from "#events/StoreAccess.ts"
-import { elementType, sqlArray, type SqlColumn, sqlColumns } from "#events/SqlArray.ts"
+import { elementType, sqlArray, sqlColumns } from "#events/SqlArray.ts"
 
 /** After a batch that was not stored the eighth is tried again: who was in the way is likely to be for a moment. */
 const pauseAfterRefusal = 8
 
-const { bytea, int2, int4, int8, text, timestamptz, uuid } = elementType
+const { int4, int8, text } = elementType
 
-const columns: ReadonlyArray<SqlColumn<Cells>> = [
-  ["stream", text],
-  ["eventId", uuid],
-  ["type", text],
-  ["schemaVersion", int2],
-  ["occurredAt", timestamptz],
-  ["correlationId", uuid],
-  ["causationId", uuid],
-  ["traceId", bytea],
-  ["data", text],
-  ["metadata", text],
-  ["meter", text],
-  ["units", int2],
-  ["latest", text],
-  ["answerKey", text],
-  ["answerPosition", int8]
-]
+/** What is the same for all of a batch, counted once for it, or none of the function's business. */
+const notOfOne: ReadonlySet<keyof Cells> = new Set(["expected", "cap", "lists", "epoch", "bucket", "bucketLimit"])
+const columns = appendColumns.filter(([key]) => !notOfOne.has(key))
 /** Two more of each event, four of streams, three of meters and three of minutes, after log and epoch. */
 const parameters = Array.from({ length: columns.length + 12 }, (_, index) => `$${index + 3}`).join(", ")
 const statement = `SELECT head, versions, used, taken, ends_in_ms FROM vatproof.append_all($1::smallint, $2::bigint, ${parameters})`

@@ -147,6 +147,9 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch as a whole
       }))
       const appended = yield* Effect.forEach(commands, append, { concurrency: "unbounded" })
       assert.strictEqual(new Set(appended.map(({ position }) => position)).size, 20)
+      // In batches all the same: what is stored together has one time.
+      const times = yield* texts("SELECT DISTINCT recorded_at::text AS text FROM vatproof.events WHERE stream_id LIKE 'kept-%'")
+      assert.isBelow(times.length, 4)
       yield* MigratedDatabase.execute("GRANT EXECUTE ON FUNCTION vatproof.append_all TO vatproof_service")
     })
   )

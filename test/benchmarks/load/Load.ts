@@ -16,8 +16,8 @@ export const LoadPlan = Schema.Struct({
   durationMs: Schema.Finite,
   perSecond: Schema.NullOr(Schema.Finite),
   requests: Schema.NullOr(Schema.Int),
-  /** Whom the port belongs to: the service, or VIES itself, which is asked what the service would ask it. */
-  asked: Schema.Literals(["service", "vies"]),
+  /** Where VIES' interface is, if it is VIES itself that has the port: it is asked what the service would ask it. */
+  viesPath: Schema.NullOr(Schema.String),
   /** Processes by what they are called; their processor time during the run is measured, with that of their children. */
   watched: Schema.Record(Schema.String, Schema.Int)
 })

@@ -18,21 +18,21 @@ const digit = (byte: number | undefined) => (byte !== undefined && byte >= 48 &&
 /** More would only fill the memory: after so many the list begins again. */
 const maxPrepared = 100_000
 
-const prepare = ({ asked, keys, port, requests, vatIds }: LoadPlan) =>
+const prepare = ({ keys, port, requests, vatIds, viesPath }: LoadPlan) =>
   Array.from({ length: Math.min(requests ?? vatIds.length * keys.length, maxPrepared) }, (_, index) => {
     const vatId = vatIds[index % vatIds.length] ?? ""
     const key = keys[(index + Math.floor(index / vatIds.length)) % keys.length]
     return Buffer.from(
-      asked === "service"
+      viesPath === null
         ? `GET /v1/validate/${vatId} HTTP/1.1\r\nHost: ${host}:${port}\r\nX-Api-Key: ${key}\r\n\r\n`
-        : viesCheck(`${host}:${port}`, vatId)
+        : viesCheck(`${host}:${port}`, viesPath, vatId)
     )
   })
 
-const viesCheck = (authority: string, vatId: string) => {
+const viesCheck = (authority: string, path: string, vatId: string) => {
   const body = JSON.stringify({ countryCode: vatId.slice(0, 2), vatNumber: vatId.slice(2) })
   const headers = `Host: ${authority}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`
-  return `POST /taxation_customs/vies/rest-api/check-vat-number HTTP/1.1\r\n${headers}\r\n\r\n${body}`
+  return `POST ${path}/check-vat-number HTTP/1.1\r\n${headers}\r\n\r\n${body}`
 }
 
 /** How many bytes the response at the start of `bytes` has in all; null as long as its headers are not complete. */

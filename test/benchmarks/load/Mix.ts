@@ -21,7 +21,7 @@ const planOf = (server: Servers.Server, keys: Keys, connections: number): Load.L
   durationMs: 0,
   perSecond: null,
   requests: null,
-  asked: "service",
+  viesPath: null,
   watched: server.watched
 })
 

@@ -111,7 +111,7 @@ export const run = Effect.gen(function* () {
   const server = yield* Servers.service(yield* database("lookups"))
   const keys = yield* Servers.register(server, 16)
   const asking =
-    (port: number, asked: Load.LoadPlan["asked"]): Ask =>
+    (port: number, viesPath: string | null): Ask =>
     (questions, rate) =>
       Load.run({
         port,
@@ -122,11 +122,11 @@ export const run = Effect.gen(function* () {
         durationMs: 0,
         perSecond: rate,
         requests: questions.length,
-        asked,
+        viesPath,
         watched: server.watched
       })
-  const ask = asking(server.port, "service")
-  const askSource = asking(sandbox.port, "vies")
+  const ask = asking(server.port, null)
+  const askSource = asking(sandbox.port, new URL(sandbox.viesBaseUrl).pathname)
   // Compiles the code; the source answers at once.
   yield* ask(inTurn(1, RegisterIds.memberStates, 2 * callers), perSecondWarm)
   const together = yield* burst(2, ask)
