@@ -68,7 +68,8 @@ const reachedBy = ({ counts }: Tally, after: ReadonlyArray<bigint> | null, { no,
 /** The minutes of the batch in the order of their names: whoever locks several of them does so in that order. */
 const minutesOf = (batch: ReadonlyArray<Prepared>) => {
   const minutes = makeTally()
-  const buckets = new Set(batch.flatMap(({ rows }) => rows[0]?.bucket ?? []))
+  const buckets = new Set<string>()
+  for (const { rows } of batch) if (rows[0]?.bucket) buckets.add(rows[0].bucket)
   for (const bucket of [...buckets].toSorted()) count(minutes, bucket, 0)
   return minutes
 }

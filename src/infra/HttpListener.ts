@@ -69,6 +69,8 @@ const makeServer = (): Server => {
     maxHeaderSize: maxHeaderBytes,
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: 65_000,
+    // Nobody asks for the body of a request that has none: its stream begins at its end, which is a tenth of what a request costs.
+    optimizeEmptyRequests: true,
     // Node would answer a request without Host by itself, with an empty 400. Nothing here depends on Host.
     requireHostHeader: false
   })

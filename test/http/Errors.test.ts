@@ -96,6 +96,15 @@ layer(RunningService.layer(), { excludeTestServices: true })("the error body", (
     })
   )
 
+  it.effect("refuses a request that should have a body and announces none", () =>
+    Effect.gen(function* () {
+      const { port } = yield* RunningService.RunningService
+      for (const headers of [[json], []]) {
+        assertProblem(yield* send(port, "POST /v1/register HTTP/1.1", headers), "VALIDATION_ERROR")
+      }
+    })
+  )
+
   it.effect("takes a body of 16 KiB, one with a charset, and one that does not say what it is", () =>
     Effect.gen(function* () {
       const padded = `${" ".repeat(16 * 1024 - 16)}{"agent_id":"x"}`
