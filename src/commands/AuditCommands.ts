@@ -84,14 +84,23 @@ const say = Effect.fnUntraced(function* (
   report: DatabaseAudit.AuditReport,
   key: VerifierKeys.UsedKeys
 ) {
-  const { checkpoints, count, events, findings, signed } = report
+  const { checkpoints, count, events, findings, signed, signedBy } = report
   const list = findings
     .map(({ message, position }) => `  ${position === null ? "" : `position ${position}: `}${message}`)
     .join("\n")
   const unsigned = events > signed ? ` ${events - signed} newer ones are not signed yet.` : ""
-  const good = `${what} is whole: ${signed} events are as they were signed, under ${checkpoints} checkpoints of ${key.verifiers[0].name}.${unsigned}`
+  const good = `${what} is whole: ${signed} events are as they were signed, under ${checkpoints} checkpoints of ${key.verifiers[0].name}.${unsigned}
+The newest is signed with ${signedBy.join("\n                       and ")}`
   const bad = `${what} is not what was signed: ${count} findings in ${events} events.\n${list}${count > maxShown ? "\n  …" : ""}`
-  const data = { ok: count === 0, events, signed, checkpoints, findings: findings.map((finding) => ({ ...finding })), count }
+  const data = {
+    ok: count === 0,
+    events,
+    signed,
+    checkpoints,
+    signed_by: signedBy,
+    findings: findings.map((finding) => ({ ...finding })),
+    count
+  }
   yield* print(asJson, data, count === 0 ? good : bad)
   if (key.note !== null) yield* Console.error(key.note)
   if (count > 0) return yield* new LogAltered({ message: `${count} findings` })

@@ -4,6 +4,7 @@ import { Base64Url } from "effect/encoding"
 import * as Checkpoint from "#events/log/Checkpoint.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
 import {
+  everyKey,
   formatSigningKey,
   MalformedKey,
   ofOneLog,
@@ -44,29 +45,32 @@ const signerOf = (
   return Result.flatMap(formatSigningKey(crypto, logName, Redacted.make(seed)), (named) => parseSigner(crypto, logName, named))
 }
 
-const distinct = <A extends Verifier>(keys: ReadonlyArray<A>): ReadonlyArray<A> =>
+const distinct = <A extends Verifier>(keys: Arr.NonEmptyReadonlyArray<A>) =>
   Arr.dedupeWith(keys, (one, other) => one.id === other.id)
+
+const isSigner = (key: Signer | Verifier): key is Signer => "sign" in key
 
 /** The keys in these texts: one that signs at least, and public ones of those that signed before. */
 export const keysOf = (
   crypto: LogCrypto["Service"],
-  texts: ReadonlyArray<Redacted.Redacted>,
+  texts: Arr.NonEmptyReadonlyArray<Redacted.Redacted>,
   logName: string
 ): Result.Result<LogKeys, MalformedKey> =>
   Result.gen(function* () {
-    const isPublic = (text: Redacted.Redacted) => verifierForm.test(Redacted.value(text))
-    const signing = texts.filter((text) => !isPublic(text)).map((text) => signerOf(crypto, text, logName))
-    if (signing.length === 0)
+    const keys = yield* everyKey<Redacted.Redacted, Signer | Verifier>(texts, (text) =>
+      verifierForm.test(Redacted.value(text)) ? parseVerifier(crypto, Redacted.value(text)) : signerOf(crypto, text, logName)
+    )
+    const signing = keys.filter(isSigner)
+    if (!Arr.isReadonlyArrayNonEmpty(signing))
       return yield* Result.fail(new MalformedKey({ message: "None of the keys is a secret one, which signs" }))
-    const signers = yield* Result.flatMap(Result.map(Result.all(signing), distinct), ofOneLog)
-    const former = yield* Result.all(texts.filter(isPublic).map((text) => parseVerifier(crypto, Redacted.value(text))))
-    const verifiers = yield* ofOneLog(distinct<Verifier>([...signers, ...former]))
+    const signers = yield* ofOneLog(distinct(signing))
+    const verifiers = yield* ofOneLog(distinct<Verifier>([...signers, ...keys]))
     return { name: signers[0].name, signers, verifiers }
   })
 
 /** `name` is for a log that was never signed: the first checkpoint settles it for good. Without keys nothing is signed. */
 export interface LogSignerOptions {
-  readonly keys: Option.Option<ReadonlyArray<Redacted.Redacted>>
+  readonly keys: Option.Option<Arr.NonEmptyReadonlyArray<Redacted.Redacted>>
   readonly name: string
 }
 

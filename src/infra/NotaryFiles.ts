@@ -1,5 +1,5 @@
 /** What the notary keeps outside the database: its keys, and the newest checkpoint that this machine has seen. */
-import { Effect, FileSystem, Option, Path, type PlatformError, Redacted, Schema } from "effect"
+import { Array as Arr, Effect, FileSystem, Option, Path, type PlatformError, Redacted, Schema } from "effect"
 import { AppConfig } from "#infra/AppConfig.ts"
 import * as KeptSecret from "#infra/KeptSecret.ts"
 
@@ -23,13 +23,13 @@ const pem = /-----BEGIN (?<what>[A-Z ]+)-----[\s\S]*?-----END \k<what>-----/gu
 const named = /^PRIVATE\+KEY\+|\+[\da-f]{8}\+/u
 
 /** The keys in a text, with white space in between. Of what has a PEM, prose beside it is not looked at. */
-export const keysIn = (text: Redacted.Redacted): ReadonlyArray<Redacted.Redacted> => {
+export const keysIn = (text: Redacted.Redacted): Arr.NonEmptyReadonlyArray<Redacted.Redacted> => {
   const value = Redacted.value(text)
   const pems = [...value.matchAll(pem)].filter(({ groups }) => groups?.["what"] === "PRIVATE KEY").map(([found]) => found)
   const words = value.replaceAll(pem, " ").match(/\S+/gu) ?? []
   const keys = pems.length === 0 ? words : [...pems, ...words.filter((word) => named.test(word))]
   // What holds no key is not without one: it is to be refused.
-  return (keys.length === 0 ? [value] : keys).map((key) => Redacted.make(key))
+  return Arr.map(Arr.isReadonlyArrayNonEmpty(keys) ? keys : Arr.of(value), (key) => Redacted.make(key))
 }
 
 /** The keys that the settings name: those in NOTARY_KEY, else those in NOTARY_KEY_FILE. */
@@ -50,7 +50,7 @@ export const findKeys = Effect.gen(function* () {
   const { dataDir, databaseUrl } = yield* AppConfig
   const given = yield* givenKeys
   if (Option.isSome(given) || Option.isSome(databaseUrl)) return given
-  return Option.some([yield* KeptSecret.make(path.resolve(dataDir), "notary-key")])
+  return Option.some(Arr.of(yield* KeptSecret.make(path.resolve(dataDir), "notary-key")))
 })
 
 /** The ids of the keys that sign, and of all that count. */

@@ -36,7 +36,9 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof audit
       const both = `${nextSecret} ${key}`
 
       assert.deepStrictEqual((yield* run(both, "notary", "verifier")).stdout.trim().split("\n"), [formatVerifier(next), key])
-      assert.match((yield* run(both, "audit", "verify")).stdout, /The log is whole: 1 events/u)
+      const whole = (yield* run(both, "audit", "verify")).stdout
+      assert.match(whole, /The log is whole: 1 events/u)
+      assert.include(whole, `\nThe newest is signed with ${key}\n`)
       const unknown = yield* run(nextSecret, "audit", "verify")
       assert.strictEqual(unknown.code, 1)
       assert.match(unknown.stdout, /No known key has signed the note/u)

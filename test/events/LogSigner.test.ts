@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
-import { Redacted, Result } from "effect"
+import { Array as Arr, Redacted, Result } from "effect"
 import { formatVerifier } from "#events/log/NoteKeys.ts"
 import { keysOf } from "#events/LogSigner.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
@@ -10,15 +10,16 @@ const log = "vat.example.com/log/0"
 const one = signerOf(log, "one")
 const two = signerOf(log, "two")
 const secret = (seed: string, name = log) => Redacted.value(secretOf(name, seed))
-const read = (...texts: ReadonlyArray<string>) =>
+type Texts = Arr.NonEmptyReadonlyArray<string>
+const read = (...texts: Texts) =>
   keysOf(
     logCrypto,
-    texts.map((text) => Redacted.make(text)),
+    Arr.map(texts, (text) => Redacted.make(text)),
     log
   )
 
 /** The ids of those that sign, and of all whose signature counts. */
-const idsOf = (...texts: ReadonlyArray<string>) => {
+const idsOf = (...texts: Texts) => {
   const { signers, verifiers } = Result.getOrThrow(read(...texts))
   return { signers: signers.map(({ id }) => id), verifiers: verifiers.map(({ id }) => id) }
 }
@@ -56,10 +57,18 @@ describe("the keys of a log", () => {
 
   it("are none that only verify, none at all, and nothing that is no key; and no message repeats what was given", () => {
     assert.match(refusalOf(read(formatVerifier(one))).message, /None of the keys is a secret one/u)
-    for (const texts of [[""], ["nonsense"], [secret("one"), "nonsense"], [secret("one").slice(0, -4)]]) {
+    const wrong: ReadonlyArray<Texts> = [[""], ["nonsense"], [secret("one"), "nonsense"], [secret("one").slice(0, -4)]]
+    for (const texts of wrong) {
       const { message } = refusalOf(read(...texts))
       assert.match(message, /A signing key is/u)
       assert.notInclude(message, "nonsense")
     }
+  })
+
+  it("are told by their place where one of several is wrong", () => {
+    assert.match(refusalOf(read(secret("one"), "nonsense", formatVerifier(two))).message, /^Key 2 of 3: A signing key is/u)
+    const mistyped = formatVerifier(two).replace("vat.", "tax.")
+    assert.match(refusalOf(read(secret("one"), mistyped)).message, /^Key 2 of 2: The id in the verifier key of tax\.example/u)
+    assert.match(refusalOf(read("nonsense")).message, /^A signing key is/u)
   })
 })

@@ -1,14 +1,16 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Option, Result, Schema } from "effect"
+import { Effect, Layer, Option, Redacted, Result, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import * as Checkpoint from "#events/log/Checkpoint.ts"
 import * as EventLine from "#events/log/EventLine.ts"
 import { leafHash } from "#events/log/MerkleTree.ts"
+import { formatVerifier } from "#events/log/NoteKeys.ts"
 import { parse as parseProof, verify as verifyProof } from "#events/log/Proof.ts"
 import { leafOf } from "#events/log/StoredLeaf.ts"
 import { hashesIn } from "#events/log/Tiles.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
-import { checkpointOf, log, newAuditor, signing, temporaryFolder, tileOf } from "#test/support/Auditing.ts"
+import { checkpointOf, log, logName, newAuditor, signer, signing, temporaryFolder, tileOf } from "#test/support/Auditing.ts"
+import { secretOf } from "#test/support/log/Keys.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
@@ -262,6 +264,29 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
       yield* sql`UPDATE vatproof.auditors SET revoked_at = now() WHERE auditor_id = ${other.auditorId}`
       assertProblem(yield* get("/v1/audit/events", { headers: other.headers }), "UNAUTHORIZED")
       assert.notStrictEqual(auditorId, other.auditorId)
+    })
+  )
+})
+
+layer(RunningService.layerGround, { excludeTestServices: true })("The audit surface of a log that got another key", (it) => {
+  it.effect("says of a proof which key has signed it, although another one signs by now", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const signed = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const service = yield* RunningService.make(signing(folder))
+          const caller = yield* Effect.provideService(businessCaller, RunningService.RunningService, service)
+          assert.strictEqual((yield* service.get(`/v1/audit/proofs/${caller.receiptId}`, { key: caller.key })).status, 200)
+          return caller
+        })
+      )
+      const former = formatVerifier(signer)
+      const next = Redacted.value(secretOf(logName, "next"))
+      const service = yield* RunningService.make({ ...signing(folder), NOTARY_KEY: `${next} ${former}` })
+      const headers = { accept: "application/json" }
+      const { body } = yield* service.get(`/v1/audit/proofs/${signed.receiptId}`, { key: signed.key, headers })
+      const { verifier_key } = yield* Schema.decodeUnknownEffect(Schema.Struct({ verifier_key: Schema.String }))(body)
+      assert.strictEqual(verifier_key, former)
     })
   )
 })

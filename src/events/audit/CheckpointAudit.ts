@@ -5,13 +5,17 @@ import type { LogCheck, LogRoots } from "#events/audit/LogCheck.ts"
 import * as Checkpoint from "#events/log/Checkpoint.ts"
 import type { LogCrypto } from "#events/log/LogCrypto.ts"
 import { equalHashes } from "#events/log/MerkleTree.ts"
-import type { Verifiers } from "#events/log/NoteKeys.ts"
+import { formatVerifier, type Verifiers } from "#events/log/NoteKeys.ts"
 
 /** Opens a checkpoint that one of these keys signed in their name. */
 export const openWith =
   (crypto: LogCrypto["Service"], verifiers: Verifiers) =>
   (note: string): Result.Result<Checkpoint.Checkpoint, string> =>
     Result.mapError(Checkpoint.open(crypto, note, { origin: verifiers[0].name, verifiers }), ({ message }) => message)
+
+/** Those of these keys that a checkpoint is signed with, as text. */
+export const signedBy = (crypto: LogCrypto["Service"], note: string, verifiers: Verifiers): ReadonlyArray<string> =>
+  Checkpoint.signersOf(crypto, note, verifiers).map(formatVerifier)
 
 export interface CheckpointAudit {
   /** Compares with a log of exactly that many events. */

@@ -27,11 +27,12 @@ export interface DatabaseAuditOptions {
   readonly progress: (done: number, of: number) => Effect.Effect<void>
 }
 
-/** `signed` of the `events` are covered by a checkpoint. */
+/** `signed` of the `events` are covered by a checkpoint; `signedBy` are the public keys, as text, that the newest one is signed with. */
 export interface AuditReport {
   readonly events: number
   readonly signed: number
   readonly checkpoints: number
+  readonly signedBy: ReadonlyArray<string>
   readonly findings: ReadonlyArray<Findings.Finding>
   readonly count: number
 }
@@ -98,7 +99,15 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({ notes, progress, 
   for (const { log_id, position } of yield* reads.strangers(end)) {
     findings.add(Number(position), `an event of log ${log_id} stands where no event can be`)
   }
-  return { events: head, signed, checkpoints: seen, findings: findings.list(), count: findings.count() } satisfies AuditReport
+  const signedBy = newest === null ? [] : CheckpointAudit.signedBy(crypto, newest.note, verifiers)
+  return {
+    events: head,
+    signed,
+    checkpoints: seen,
+    signedBy,
+    findings: findings.list(),
+    count: findings.count()
+  } satisfies AuditReport
 })
 
 /** Checkpoints from elsewhere: one that is longer than what the database knows as signed is itself the finding. */

@@ -35,7 +35,7 @@ const sectionSize = 2_048
 export const run = Effect.fn("ExportAudit.run")(function* ({ directory, progress, verifiers }: ExportAuditOptions) {
   const crypto = yield* LogCrypto
   const findings = Findings.make()
-  const { checkpoint, manifest } = yield* open(directory, verifiers)
+  const { checkpoint, manifest, signedBy } = yield* open(directory, verifiers)
   const around = Option.getOrNull(Manifest.surroundings(manifest))
   if (around === null)
     return yield* new NoExport({ message: `${exportFiles.manifest} does not have the hashes that its extent needs` })
@@ -62,7 +62,14 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, progress
   audit.conclude(check)
   yield* compareTexts(directory, manifest, findings)
   const events = manifest.to - manifest.from
-  return { events, signed: events, checkpoints: 1, findings: findings.list(), count: findings.count() } satisfies AuditReport
+  return {
+    events,
+    signed: events,
+    checkpoints: 1,
+    signedBy,
+    findings: findings.list(),
+    count: findings.count()
+  } satisfies AuditReport
 }, Effect.scoped)
 
 /** What the export says of itself, and the checkpoint that this key signed. */
@@ -82,12 +89,13 @@ const open = Effect.fnUntraced(function* (directory: string, verifiers: Verifier
   const manifest = yield* Effect.fromResult(Manifest.parse(yield* read(exportFiles.manifest))).pipe(
     Effect.mapError(refused(exportFiles.manifest))
   )
-  const opened = CheckpointAudit.openWith(crypto, verifiers)(yield* read(exportFiles.checkpoint))
+  const note = yield* read(exportFiles.checkpoint)
+  const opened = CheckpointAudit.openWith(crypto, verifiers)(note)
   const checkpoint = yield* Effect.fromResult(opened).pipe(Effect.mapError(refused(exportFiles.checkpoint)))
   const { from, size, to } = manifest
   const isRange = 0 <= from && from < to && to <= size && size === checkpoint.size
   if (!isRange) return yield* refused(exportFiles.manifest)(`its extent is not one of a log of ${checkpoint.size} signed events`)
-  return { checkpoint, manifest }
+  return { checkpoint, manifest, signedBy: CheckpointAudit.signedBy(crypto, note, verifiers) }
 })
 
 /** An event with the line it stands on. */

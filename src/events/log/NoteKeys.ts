@@ -78,16 +78,32 @@ export const parseVerifier = (crypto: LogCrypto["Service"], text: string): Resul
 }
 
 /** Reads one or more verifier keys of one log, with white space in between. */
-export const parseVerifiers = (crypto: LogCrypto["Service"], text: string): Result.Result<Verifiers, MalformedKey> =>
-  Result.flatMap(Result.all((text.match(/\S+/gu) ?? [""]).map((one) => parseVerifier(crypto, one))), ofOneLog)
+export const parseVerifiers = (crypto: LogCrypto["Service"], text: string): Result.Result<Verifiers, MalformedKey> => {
+  const [first = "", ...rest] = text.match(/\S+/gu) ?? []
+  return Result.flatMap(
+    everyKey([first, ...rest], (one) => parseVerifier(crypto, one)),
+    ofOneLog
+  )
+}
+
+/** Reads each of these texts; where there are several, an error says which of them it is about. */
+export const everyKey = <Text, A>(
+  texts: Arr.NonEmptyReadonlyArray<Text>,
+  read: (text: Text) => Result.Result<A, MalformedKey>
+): Result.Result<Arr.NonEmptyReadonlyArray<A>, MalformedKey> => {
+  const place = (index: number) => (texts.length === 1 ? "" : `Key ${index + 1} of ${texts.length}: `)
+  return Result.all(
+    Arr.map(texts, (text, index) =>
+      Result.mapError(read(text), ({ message }) => new MalformedKey({ message: `${place(index)}${message}` }))
+    )
+  )
+}
 
 /** Keys that sign in different names are those of different logs. */
-export const ofOneLog = <A extends Verifier>(
-  keys: ReadonlyArray<A>
-): Result.Result<Arr.NonEmptyReadonlyArray<A>, MalformedKey> => {
-  const other = keys.find(({ name }) => name !== keys[0]?.name)
-  if (other !== undefined) return malformedKey(`The keys are of different logs: of ${keys[0]?.name} and of ${other.name}`)
-  return Arr.isReadonlyArrayNonEmpty(keys) ? Result.succeed(keys) : malformedKey("There is no key")
+export const ofOneLog = <Keys extends Verifiers>(keys: Keys): Result.Result<Keys, MalformedKey> => {
+  const other = keys.find(({ name }) => name !== keys[0].name)
+  if (other === undefined) return Result.succeed(keys)
+  return malformedKey(`The keys are of different logs: of ${keys[0].name} and of ${other.name}`)
 }
 
 /** The verifier key of a public key or signer. */

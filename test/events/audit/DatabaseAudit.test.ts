@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as DatabaseAudit from "#events/audit/DatabaseAudit.ts"
-import type { Verifiers } from "#events/log/NoteKeys.ts"
+import { formatVerifier, type Verifiers } from "#events/log/NoteKeys.ts"
 import { signer } from "#test/support/Auditing.ts"
 import { signerOf } from "#test/support/log/Keys.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
@@ -109,7 +109,8 @@ layer(SignedLog.layer, { excludeTestServices: true })("The audit of a database",
       yield* SignedLog.sign(600)
       yield* SignedLog.appendAll(facts(5))
       const report = yield* audit()
-      assert.deepStrictEqual(report, { events: 605, signed: 600, checkpoints: 2, findings: [], count: 0 }, said(report))
+      const signedBy = [formatVerifier(signer)]
+      assert.deepStrictEqual(report, { events: 605, signed: 600, checkpoints: 2, signedBy, findings: [], count: 0 }, said(report))
       yield* remember
     })
   )
