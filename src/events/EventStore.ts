@@ -1,5 +1,5 @@
 /** The append-only log: batched append, and reading by stream and position. */
-import { type Array as Arr, Clock, Context, DateTime, Effect, type Exit, Layer, Result, Schema } from "effect"
+import { type Array as Arr, Clock, Context, DateTime, Effect, type Exit, Layer, Metric, Result, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
@@ -33,13 +33,18 @@ const make = Effect.gen(function* () {
   yield* StoreHealth.watch
   const traceLinks = yield* TraceLinks
 
+  const oneByOne = (batch: Arr.NonEmptyReadonlyArray<Append.Prepared>) =>
+    Effect.tap(exitsOf(batch), () => Metric.update(StoreMetrics.decidedBatches, 1))
+
   /** As a whole first, if nothing is in the way. Not when it is sent again: what is stored already only vatproof.append can tell. */
   const asAWhole = (batch: Arr.NonEmptyReadonlyArray<Append.Prepared>) => {
     let isFirst = true
     return Effect.suspend(() => {
-      if (!isFirst) return exitsOf(batch)
+      if (!isFirst) return oneByOne(batch)
       isFirst = false
-      return Effect.flatMap(allOf(batch), (exits) => (exits === null ? exitsOf(batch) : Effect.succeed(exits)))
+      return Effect.flatMap(allOf(batch), (exits) =>
+        exits === null ? oneByOne(batch) : Effect.as(Metric.update(StoreMetrics.wholeBatches, 1), exits)
+      )
     })
   }
 

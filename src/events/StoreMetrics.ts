@@ -11,6 +11,14 @@ export const appendBatchSize = Instrument.histogram("vatproof.append.batch.size"
   description: "Commands that one round trip to the log stored"
 })()
 
+/** By `vatproof.append.way`: a batch was stored `whole`, or its commands were decided `each` on its own, because something was in the way. */
+const appendedBatches = Instrument.counter("vatproof.append.batches", {
+  unit: "{batch}",
+  description: "Round trips to the log, by whether nothing in them had to be decided"
+})
+export const wholeBatches = appendedBatches({ "vatproof.append.way": "whole" })
+export const decidedBatches = appendedBatches({ "vatproof.append.way": "each" })
+
 export const appendWait = Instrument.histogram("vatproof.append.wait.duration", appendBoundaries, {
   unit: "s",
   description: "Time a command waited for its batch to begin"

@@ -1,14 +1,22 @@
 /** How the service uses vatproof.append_all: beside others, again and again, and where it is of no use. */
 import { assert, layer } from "@effect/vitest"
-import { Context, Deferred, Effect, Fiber, Layer, Schedule } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer, Metric, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import * as Append from "#events/Append.ts"
 import * as AppendAll from "#events/AppendAll.ts"
 import { EventStore } from "#events/EventStore.ts"
+import * as StoreMetrics from "#events/StoreMetrics.ts"
 import * as Randomness from "#infra/Randomness.ts"
 import { plain, prepare, texts, undone } from "#test/support/Batches.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+
+/** Batches that were stored as a whole, and others. */
+const batchesSoFar = Effect.zipWith(
+  Metric.value(StoreMetrics.wholeBatches),
+  Metric.value(StoreMetrics.decidedBatches),
+  (whole, decided) => ({ whole: Number(whole.count), decided: Number(decided.count) })
+)
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch as a whole", (it) => {
   it.effect("locks its minutes in the order of their names, as all do who lock several", () =>
@@ -137,6 +145,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch as a whole
     Effect.gen(function* () {
       yield* MigratedDatabase.execute("REVOKE EXECUTE ON FUNCTION vatproof.append_all FROM vatproof_service")
       const { append } = yield* EventStore
+      const before = yield* batchesSoFar
       const event = { type: "Tested", schemaVersion: 1, data: {} }
       const commands = Array.from({ length: 20 }, (_, index): Append.AppendCommand => ({
         stream: `kept-${index}`,
@@ -150,6 +159,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch as a whole
       // In batches all the same: what is stored together has one time.
       const times = yield* texts("SELECT DISTINCT recorded_at::text AS text FROM vatproof.events WHERE stream_id LIKE 'kept-%'")
       assert.isBelow(times.length, 4)
+      assert.deepStrictEqual(yield* batchesSoFar, { ...before, decided: before.decided + times.length })
       yield* MigratedDatabase.execute("GRANT EXECUTE ON FUNCTION vatproof.append_all TO vatproof_service")
     })
   )
