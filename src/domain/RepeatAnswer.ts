@@ -1,7 +1,7 @@
 /**
  * The short way of a validation: this process remembers the caller and a fresh answer, and the append that records and charges the
  * repetition also checks that both are still true. One round trip, and nothing is taken on trust: if anything moved, nothing is stored
- * and the request goes the long way (`ValidateVatId`), which asks for everything.
+ * and the request goes the long way (`ValidateVatId`), which asks for everything. Only that a minute is full is believed for a second.
  */
 import { Cause, Clock, Context, DateTime, Effect, Exit, Layer, Option, Result } from "effect"
 import { type Freshness, freshSpan, isWithin, latestKey, type Span } from "#domain/AnswerCache.ts"
@@ -10,7 +10,7 @@ import type { DomainEvent } from "#domain/DomainEvent.ts"
 import { Hashing } from "#domain/Hashing.ts"
 import { makeMemory } from "#domain/Memory.ts"
 import { Metering, type Outdated, type RecordedRepetition, type RepetitionRefusal } from "#domain/Metering.ts"
-import type { RateWindow } from "#domain/RateLimits.ts"
+import type { RateLimitExceeded, RateWindow } from "#domain/RateLimits.ts"
 import type { ServedRequest } from "#domain/RequestContext.ts"
 import type { Usage } from "#domain/Usage.ts"
 import type { Validation } from "#domain/ValidateVatId.ts"
@@ -29,7 +29,20 @@ interface RememberedCaller {
   readonly caller: KeyCaller
   readonly until: number
   used: number
+  full: FullMinute | null
 }
+
+/** What the log said of a full minute, and when: until it ends it says so again, unless the caller's plan or key changed since. */
+interface FullMinute {
+  readonly refusal: RateLimitExceeded
+  readonly sinceMs: number
+}
+
+/**
+ * How long a minute that was full is believed to be full. Whoever calls on and on is in the way of all others otherwise: a batch with a call
+ * that is refused costs the log twice as much (docs/decisions/0005).
+ */
+const fullForMs = 1_000
 
 /** What a repetition says of an answer. Its evidence stays in the log: it would be most of what is remembered. */
 export interface RepeatedAnswer {
@@ -106,11 +119,16 @@ const make = Effect.fnUntraced(function* (freshness: Freshness) {
       return failure
     }
     noteRepeated.refused(failure)
+    // They are rounded up: of two seconds one is left for certain.
+    const isFullOn = failure._tag === "RateLimitExceeded" && failure.retryAfterSeconds > fullForMs / 1000
+    remembered.full = isFullOn ? { refusal: failure, sinceMs: clock.currentTimeMillisUnsafe() } : null
     return refused(remembered, failure)
   }
 
   const record = (remembered: Remembered, served: ServedRequest, done: (repetition: Repetition) => void) => {
     const { answer, caller } = remembered
+    const { full } = caller
+    if (full !== null && clock.currentTimeMillisUnsafe() < full.sinceMs + fullForMs) return done(refused(caller, full.refusal))
     metering.recordRepeatedUnsafe({ caller: caller.caller, event: answer.event, newest: answer.newest }, served, (exit) =>
       done(outcomeOf(remembered, exit))
     )
@@ -124,7 +142,7 @@ const make = Effect.fnUntraced(function* (freshness: Freshness) {
     rememberCaller: (key: string, caller: KeyCaller) => {
       const keyHash = hashing.sha256(key)
       const until = DateTime.toEpochMillis(caller.period.end)
-      callers.remember(keyHash, { keyHash, caller, until, used: caller.usage.used })
+      callers.remember(keyHash, { keyHash, caller, until, used: caller.usage.used, full: null })
     },
     /** Remembers the answer that a validation gave, unless it was a stale one. */
     rememberAnswer: ({ answer, position, served, vatId }: Validation) => {
