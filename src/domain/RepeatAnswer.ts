@@ -1,7 +1,7 @@
 /**
  * The short way of a validation: this process remembers the caller and a fresh answer, and the append that records and charges the
  * repetition also checks that both are still true. One round trip, and nothing is taken on trust: if anything moved, nothing is stored
- * and the request goes the long way (`ValidateVatId`), which asks for everything. Only that a minute is full is believed for a second.
+ * and the request goes the long way (`ValidateVatId`), which asks for everything. Only that a minute is full is believed for a moment.
  */
 import { Cause, Clock, Context, DateTime, Effect, Exit, Layer, Option, Result } from "effect"
 import { type Freshness, freshSpan, isWithin, latestKey, type Span } from "#domain/AnswerCache.ts"
@@ -42,7 +42,7 @@ interface FullMinute {
  * How long a minute that was full is believed to be full. Whoever calls on and on is in the way of all others otherwise: a batch with a call
  * that is refused costs the log twice as much (docs/decisions/0005).
  */
-const fullForMs = 1_000
+const fullForMs = 250
 
 /** What a repetition says of an answer. Its evidence stays in the log: it would be most of what is remembered. */
 export interface RepeatedAnswer {
@@ -120,7 +120,7 @@ const make = Effect.fnUntraced(function* (freshness: Freshness) {
     }
     noteRepeated.refused(failure)
     // They are rounded up: of two seconds one is left for certain.
-    const isFullOn = failure._tag === "RateLimitExceeded" && failure.retryAfterSeconds > fullForMs / 1000
+    const isFullOn = failure._tag === "RateLimitExceeded" && failure.retryAfterSeconds > 1
     remembered.full = isFullOn ? { refusal: failure, sinceMs: clock.currentTimeMillisUnsafe() } : null
     return refused(remembered, failure)
   }

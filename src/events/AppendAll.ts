@@ -7,8 +7,9 @@ import { type Appended, appendColumns, type Cells, logId, makeCall, type Prepare
 import { isTransient } from "#events/StoreAccess.ts"
 import { elementType, sqlArray, sqlColumns } from "#events/SqlArray.ts"
 
-/** After a batch that was not stored the eighth is tried again: who was in the way is likely to be for a moment. */
-const pauseAfterRefusal = 8
+/** After a batch that was not stored the second is tried again, then the fourth, then each eighth: who is in the way may be so for a while. */
+const shortestPause = 2
+const longestPause = 8
 
 const { int4, int8, text } = elementType
 
@@ -149,17 +150,23 @@ const exitsOf = ({ meters, minutes, places, streams }: Tallied, { ends_in_ms, he
  */
 export const make = Effect.map(makeCall<Stored>(statement), (call) => {
   let pause = 0
+  let nextPause = shortestPause
   return (batch: ReadonlyArray<Prepared>) =>
     Effect.suspend(() => {
       pause = Math.max(0, pause - 1)
       const tallied = pause > 0 ? null : tally(batch)
       if (tallied === null) return Effect.succeed(null)
       const refused = () => {
-        pause = pauseAfterRefusal
+        pause = nextPause
+        nextPause = Math.min(2 * nextPause, longestPause)
         return null
       }
+      const accepted = (stored: Stored) => {
+        nextPause = shortestPause
+        return exitsOf(tallied, stored)
+      }
       return call(parametersOf(tallied)).pipe(
-        Effect.map(([stored]) => (stored === undefined ? refused() : exitsOf(tallied, stored))),
+        Effect.map(([stored]) => (stored === undefined ? refused() : accepted(stored))),
         // What the database cannot take at all is for vatproof.append to find out, and for its caller to hear from it.
         Effect.catchIf(
           (error) => !isTransient(error),

@@ -55,18 +55,34 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch as a whole
     })
   )
 
-  it.effect("is left to vatproof.append for a while once one was refused", () =>
-    undone(
-      Effect.gen(function* () {
-        const appendAll = yield* AppendAll.make
-        assert.isNull(yield* appendAll([prepare({ ...plain, epoch: 1 })]))
-        const tries = yield* Effect.forEach(Array.from({ length: 8 }), () => appendAll([prepare(plain)]))
-        assert.deepStrictEqual(
-          tries.map((exits) => exits !== null),
-          [false, false, false, false, false, false, false, true]
-        )
-      })
-    )
+  it.effect(
+    "is left to vatproof.append for a while once one was refused, and for longer when the next one is refused as well",
+    () =>
+      undone(
+        Effect.gen(function* () {
+          const appendAll = yield* AppendAll.make
+          const refused = Effect.tap(appendAll([prepare({ ...plain, epoch: 1 })]), (exits) =>
+            Effect.sync(() => assert.isNull(exits))
+          )
+          const stored = Effect.suspend(() => Effect.map(appendAll([prepare(plain)]), (exits) => exits !== null))
+          /** How many are left out until one is stored again. */
+          const leftOut = Effect.gen(function* () {
+            let count = 0
+            while (!(yield* stored)) count += 1
+            return count
+          })
+          for (const [inARow, afterwards] of [
+            [1, 1],
+            [3, 3],
+            [7, 7],
+            [15, 7],
+            [1, 1]
+          ] as const) {
+            for (let call = 0; call < inARow; call += 1) yield* refused
+            assert.strictEqual(yield* leftOut, afterwards)
+          }
+        })
+      )
   )
 
   it.effect("costs no more when many others have calls in their minutes", () =>

@@ -85,7 +85,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a repeated validat
     })
   )
 
-  it.effect("is refused without the log while its minute is known to be full, and follows a change of plan a second later", () =>
+  it.effect("is refused without the log while its minute is known to be full, and follows a change of plan a moment later", () =>
     Effect.gen(function* () {
       const { newKey, travel, validate } = yield* RunningService.make({ PLAN_FREE_PER_MINUTE: "2" })
       const key = yield* newKey
@@ -101,7 +101,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a repeated validat
       }
       const first = yield* validate("ATU12345678", { key })
       assertProblem(first, "RATE_LIMIT_EXCEEDED")
-      // On a machine that takes a second for a call the log is asked again.
+      // On a machine that takes long for a call the log is asked again.
       const again = Effect.gen(function* () {
         const before = (yield* counted).taken
         const reply = yield* validate("ATU12345678", { key })
