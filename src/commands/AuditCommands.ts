@@ -90,7 +90,7 @@ const say = Effect.fnUntraced(function* (
     .join("\n")
   const unsigned = events > signed ? ` ${events - signed} newer ones are not signed yet.` : ""
   const good = `${what} is whole: ${signed} events are as they were signed, under ${checkpoints} checkpoints of ${key.verifiers[0].name}.${unsigned}
-The newest is signed with ${signedBy.join("\n                       and ")}`
+The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}`
   const bad = `${what} is not what was signed: ${count} findings in ${events} events.\n${list}${count > maxShown ? "\n  …" : ""}`
   const data = {
     ok: count === 0,

@@ -35,7 +35,7 @@ interface RememberedCaller {
 /** What the log said of a full minute, and when: until it ends it says so again, unless the caller's plan or key changed since. */
 interface FullMinute {
   readonly refusal: RateLimitExceeded
-  readonly sinceMs: number
+  readonly believed: Span
 }
 
 /**
@@ -119,23 +119,27 @@ const make = Effect.fnUntraced(function* (freshness: Freshness) {
       return failure
     }
     noteRepeated.refused(failure)
-    // They are rounded up: of two seconds one is left for certain.
-    const isFullOn = failure._tag === "RateLimitExceeded" && failure.retryAfterSeconds > 1
-    remembered.full = isFullOn ? { refusal: failure, sinceMs: clock.currentTimeMillisUnsafe() } : null
+    // Another replica may have spent the rest: the next call takes the long way.
+    if (failure._tag === "QuotaExceeded") remembered.used = failure.used
+    remembered.full = fullMinuteOf(failure, clock.currentTimeMillisUnsafe())
     return refused(remembered, failure)
   }
 
+  /** The refusal of a call that needs no asking, if it is one. */
+  const refusedAlready = ({ caller }: Remembered): Repetition | undefined =>
+    caller.full !== null && isWithin(caller.full.believed, clock.currentTimeMillisUnsafe())
+      ? refused(caller, caller.full.refusal)
+      : undefined
+
   const record = (remembered: Remembered, served: ServedRequest, done: (repetition: Repetition) => void) => {
-    const { answer, caller } = remembered
-    const { full } = caller
-    if (full !== null && clock.currentTimeMillisUnsafe() < full.sinceMs + fullForMs) return done(refused(caller, full.refusal))
-    metering.recordRepeatedUnsafe({ caller: caller.caller, event: answer.event, newest: answer.newest }, served, (exit) =>
-      done(outcomeOf(remembered, exit))
-    )
+    const { event, newest } = remembered.answer
+    const { caller } = remembered.caller
+    metering.recordRepeatedUnsafe({ caller, event, newest }, served, (exit) => done(outcomeOf(remembered, exit)))
   }
 
   return {
     recall,
+    refusedAlready,
     /** Records a repetition in plain code; `done` is called once. */
     record,
     /** Remembers a caller as identified just now. */
@@ -147,12 +151,19 @@ const make = Effect.fnUntraced(function* (freshness: Freshness) {
     /** Remembers the answer that a validation gave, unless it was a stale one. */
     rememberAnswer: ({ answer, position, served, vatId }: Validation) => {
       if (served === "stale" || answers.recall(vatId.value)?.stored.position === position) return
-      const { answered_at, company_address, company_name, source, valid } = answer
-      const stored = { answer: { answered_at, company_address, company_name, source, valid }, position }
+      const stored = { answer: repeatedOf(answer), position }
       const newest = { key: latestKey(vatId), position }
       answers.remember(vatId.value, { vatId, stored, fresh: freshSpan(answer, freshness), newest, event: eventOf(vatId, stored) })
     }
   }
+})
+
+const repeatedOf = ({ answered_at, company_address, company_name, source, valid }: Answer): RepeatedAnswer["answer"] => ({
+  answered_at,
+  company_address,
+  company_name,
+  source,
+  valid
 })
 
 const eventOf = (vatId: VatId, { answer, position }: RepeatedAnswer) =>
@@ -168,6 +179,12 @@ const eventOf = (vatId: VatId, { answer, position }: RepeatedAnswer) =>
     answer_position: position,
     attempts: []
   })
+
+/** Seconds are rounded up: of two, one is left, less what the answer took. */
+const fullMinuteOf = (refusal: RepetitionRefusal, nowMs: number): FullMinute | null =>
+  refusal._tag === "RateLimitExceeded" && refusal.retryAfterSeconds > 1
+    ? { refusal, believed: { from: nowMs, until: nowMs + fullForMs } }
+    : null
 
 const refused = ({ caller, used: usedBefore }: RememberedCaller, refusal: RepetitionRefusal): Repetition => {
   const used = refusal._tag === "StoreUnavailable" ? undefined : refusal.used

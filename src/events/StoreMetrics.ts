@@ -14,7 +14,7 @@ export const appendBatchSize = Instrument.histogram("vatproof.append.batch.size"
 /** By `vatproof.append.way`: a batch was stored `whole`, or its commands were decided `each` on its own, because something was in the way. */
 const appendedBatches = Instrument.counter("vatproof.append.batches", {
   unit: "{batch}",
-  description: "Round trips to the log, by whether nothing in them had to be decided"
+  description: "Batches, by whether one could be stored as a whole or each command had to be decided"
 })
 export const wholeBatches = appendedBatches({ "vatproof.append.way": "whole" })
 export const decidedBatches = appendedBatches({ "vatproof.append.way": "each" })

@@ -66,9 +66,7 @@ const make = Effect.gen(function* () {
       const remembered = question === undefined ? undefined : repetitions.recall(question.key, question.input)
       if (remembered === undefined) return false
       const started = start(exchange)
-      const recorded = traced(started)
-      repetitions.record(remembered, started.served, (repetition) => {
-        recorded(repetition, remembered)
+      const conclude = (repetition: Repetition) => {
         if (repetition._tag === "Recorded" || repetition._tag === "Refused") {
           MutableRef.set(started.scope.usage, repetition.usage)
           MutableRef.set(started.scope.window, repetition.window)
@@ -80,7 +78,15 @@ const make = Effect.gen(function* () {
           passed.set(exchange.source, { started, repetition })
           exchange.pass()
         }
-      })
+      }
+      const refused = repetitions.refusedAlready(remembered)
+      if (refused === undefined) {
+        const recorded = traced(started)
+        repetitions.record(remembered, started.served, (repetition) => {
+          recorded(repetition, remembered)
+          conclude(repetition)
+        })
+      } else conclude(refused)
       return true
     },
     /** What is known of a request that was passed on after it had been begun. */

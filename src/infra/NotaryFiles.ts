@@ -18,16 +18,19 @@ export const logName = Effect.map(AppConfig, ({ publicUrl, serviceName }) => {
   return `${Option.getOrElse(host, () => serviceName)}/log/0`
 })
 
-const pem = /-----BEGIN (?<what>[A-Z ]+)-----[\s\S]*?-----END \k<what>-----/gu
+/** A PEM, or else a word. */
+const piece = /-----BEGIN (?<what>[A-Z ]+)-----[\s\S]*?-----END \k<what>-----|(?:(?!-----BEGIN )\S)+/gu
 /** What can stand beside a PEM that says what it is. */
 const named = /^PRIVATE\+KEY\+|\+[\da-f]{8}\+/u
 
-/** The keys in a text, with white space in between. Of what has a PEM, prose beside it is not looked at. */
+/** The keys in a text, in its order, with white space in between. Of what has a PEM, prose beside it is not looked at. */
 export const keysIn = (text: Redacted.Redacted): Arr.NonEmptyReadonlyArray<Redacted.Redacted> => {
   const value = Redacted.value(text)
-  const pems = [...value.matchAll(pem)].filter(({ groups }) => groups?.["what"] === "PRIVATE KEY").map(([found]) => found)
-  const words = value.replaceAll(pem, " ").match(/\S+/gu) ?? []
-  const keys = pems.length === 0 ? words : [...pems, ...words.filter((word) => named.test(word))]
+  const pieces = [...value.matchAll(piece)].map(([content, what]) => ({ content, what }))
+  const hasPem = pieces.some(({ what }) => what === "PRIVATE KEY")
+  const keys = pieces
+    .filter(({ content, what }) => (what === undefined ? !hasPem || named.test(content) : what === "PRIVATE KEY"))
+    .map(({ content }) => content)
   // What holds no key is not without one: it is to be refused.
   return Arr.map(Arr.isReadonlyArrayNonEmpty(keys) ? keys : Arr.of(value), (key) => Redacted.make(key))
 }

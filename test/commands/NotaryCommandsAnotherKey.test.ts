@@ -38,7 +38,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof audit
       assert.deepStrictEqual((yield* run(both, "notary", "verifier")).stdout.trim().split("\n"), [formatVerifier(next), key])
       const whole = (yield* run(both, "audit", "verify")).stdout
       assert.match(whole, /The log is whole: 1 events/u)
-      assert.include(whole, `\nThe newest is signed with ${key}\n`)
+      assert.include(whole, `\nThe newest checkpoint is signed with ${key}\n`)
       const unknown = yield* run(nextSecret, "audit", "verify")
       assert.strictEqual(unknown.code, 1)
       assert.match(unknown.stdout, /No known key has signed the note/u)

@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
@@ -82,39 +82,6 @@ layer(RunningService.layer(), { excludeTestServices: true })("a repeated validat
         ["5", "4", "3", "2", "1", "0", "0", "0"]
       )
       for (const reply of replies.slice(6)) assertProblem(reply, "RATE_LIMIT_EXCEEDED")
-    })
-  )
-
-  it.effect("is refused without the log while its minute is known to be full, and follows a change of plan a moment later", () =>
-    Effect.gen(function* () {
-      const { newKey, travel, validate } = yield* RunningService.make({ PLAN_FREE_PER_MINUTE: "2" })
-      const key = yield* newKey
-      const sql = yield* SqlClient.SqlClient
-      const counted = SqlSchema.findOne({
-        Request: Schema.Void,
-        Result: Schema.Struct({ taken: Schema.Int }),
-        execute: () => sql`SELECT sum(taken)::int AS taken FROM vatproof.rate_windows`
-      })(undefined)
-      for (const remaining of [1, 0]) {
-        const { headers, status } = yield* validate("ATU12345678", { key })
-        assert.deepStrictEqual([status, /r=(\d+)/u.exec(headers["ratelimit"] ?? "")?.[1]], [200, String(remaining)])
-      }
-      const first = yield* validate("ATU12345678", { key })
-      assertProblem(first, "RATE_LIMIT_EXCEEDED")
-      // On a machine that takes long for a call the log is asked again.
-      const again = Effect.gen(function* () {
-        const before = (yield* counted).taken
-        const reply = yield* validate("ATU12345678", { key })
-        return { reply, isCounted: (yield* counted).taken !== before }
-      })
-      const { reply } = yield* Effect.repeat(again, { until: ({ isCounted }) => !isCounted })
-      assertProblem(reply, "RATE_LIMIT_EXCEEDED")
-      assert.deepStrictEqual(Object.keys(reply.headers).toSorted(), Object.keys(first.headers).toSorted())
-      assert.strictEqual(reply.headers["x-service-usage"], first.headers["x-service-usage"])
-
-      yield* RunningService.setPlan(key, "business")
-      yield* travel("1 second")
-      assert.strictEqual((yield* validate("ATU12345678", { key })).status, 200)
     })
   )
 

@@ -71,6 +71,7 @@ describe("the text of the notary's keys", () => {
       pem,
       verifier
     ])
-    assert.deepStrictEqual(keysIn(`PRIVATE+KEY+log+0123abcd+AAAA ${pem}`), [pem, "PRIVATE+KEY+log+0123abcd+AAAA"])
+    assert.deepStrictEqual(keysIn(`PRIVATE+KEY+log+0123abcd+AAAA ${pem}`), ["PRIVATE+KEY+log+0123abcd+AAAA", pem])
+    assert.deepStrictEqual(keysIn(`"${pem}"`), [pem])
   })
 })
