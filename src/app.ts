@@ -1,6 +1,7 @@
 /** The layer graph: what is made of what. Nothing else composes layers. */
 import { hostname } from "node:os"
-import { NodeCrypto, NodeHttpClient } from "@effect/platform-node"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Array as Arr, ByteSize, Duration, Effect, Layer, Option, Path, Redacted } from "effect"
 import { HttpIncomingMessage, HttpMiddleware, HttpRouter } from "effect/http"
 import { ApiKeys } from "#domain/ApiKeys.ts"

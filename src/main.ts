@@ -1,5 +1,6 @@
 /** Parses the command and runs it. SIGINT and SIGTERM end it in order: in-flight requests first. */
-import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Console, Effect, Exit, Layer, Option, Predicate, type Runtime } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { CliError, Command } from "effect/cli"

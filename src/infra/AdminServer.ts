@@ -3,7 +3,7 @@
  * the database is asked for anything and stops after the last request, and knows nothing of the sources: a service is not restarted
  * because VIES is down.
  */
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer } from "effect"
 import { HttpMiddleware, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createServer } from "node:http"

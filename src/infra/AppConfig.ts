@@ -1,5 +1,5 @@
 /** The settings of the service, read from the environment once, at its start. The only place that reads the environment. */
-import { NodeFileSystem } from "@effect/platform-node"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import {
   Array as Arr,
   Config,

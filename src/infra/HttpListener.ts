@@ -1,5 +1,5 @@
 /** The listening socket. What Node's parser refuses before any route sees it still gets the service's error body (DECISIONS 7). */
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { randomUUID } from "node:crypto"
 import { createServer, type IncomingHttpHeaders, IncomingMessage, type Server, ServerResponse, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"

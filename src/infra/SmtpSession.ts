@@ -1,5 +1,5 @@
 /** One session with a mail server: connected, encrypted where it can be, logged in, ready to send one mail after the other. */
-import { NodeStream } from "@effect/platform-node"
+import * as NodeStream from "@effect/platform-node/NodeStream"
 import { Deferred, Effect, Predicate, Redacted, Schema, Stream } from "effect"
 import SMTPConnection, { type SMTPConnectionOptions, type SMTPConnectionSendInfo } from "nodemailer/lib/smtp-connection"
 import type { MailDeferred } from "#domain/Mailer.ts"

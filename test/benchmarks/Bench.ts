@@ -7,7 +7,10 @@
  *
  * BENCHMARKS.md has the figures of the last full run, and says how they came about.
  */
-import { NodeCrypto, NodeHttpClient, NodeRuntime, NodeServices } from "@effect/platform-node"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import {
   Cause,
   Config,

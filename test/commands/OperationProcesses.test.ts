@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
-import { NodeHttpClient, NodeServices } from "@effect/platform-node"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Effect, FileSystem, Layer, Schedule, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { ChildProcess } from "effect/process"

@@ -6,7 +6,10 @@
  *
  * docs/operations/faults.md says what each one needs and what came of it last.
  */
-import { NodeCrypto, NodeHttpClient, NodeRuntime, NodeServices } from "@effect/platform-node"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Console, Effect, Layer, Record, References, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { SecureRandom } from "effect/crypto"

@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
-import { NodeCrypto, NodeServices } from "@effect/platform-node"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { PgConnection } from "@effect/sql-pg"
 import { Context, Effect, Exit, FileSystem, Layer, Path, Redacted, References, Schedule, Schema, Scope, Stream } from "effect"
 import { ChildProcess } from "effect/process"
@@ -38,15 +39,15 @@ const use = Effect.fnUntraced(function* (options: EmbeddedPostgres.EmbeddedPostg
 })
 
 const program = `
-  import { NodeCrypto, NodeRuntime, NodeServices } from "@effect/platform-node"
+  import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+  import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+  import * as NodeServices from "@effect/platform-node/NodeServices"
   import { Effect, Layer, Logger, Redacted } from "effect"
   import * as EmbeddedPostgres from "#infra/EmbeddedPostgres.ts"
   const [dir, mode] = process.argv.slice(1)
   EmbeddedPostgres.make({ dir, mode, flags: ["-c", "fsync=off"] }).pipe(
     Effect.tap(({ url, adopted }) => Effect.sync(() => process.stdout.write(JSON.stringify({ url: Redacted.value(url), adopted }) + "\\n"))),
-    Effect.andThen(Effect.never),
-    Effect.scoped,
-    Effect.provide([NodeServices.layer, NodeCrypto.layer, Logger.layer([])]),
+    Effect.andThen(Effect.never), Effect.scoped, Effect.provide([NodeServices.layer, NodeCrypto.layer, Logger.layer([])]),
     NodeRuntime.runMain
   )`
 

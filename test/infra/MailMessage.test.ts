@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { DateTime, Effect, FileSystem, Logger, MutableRef, Redacted } from "effect"
 import { simpleParser } from "mailparser"
 import { MailDeferred, Mailer, type OutgoingMail } from "#domain/Mailer.ts"

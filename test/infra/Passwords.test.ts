@@ -1,4 +1,4 @@
-import { NodeCrypto } from "@effect/platform-node"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, MutableRef, Redacted } from "effect"
 import { Kdf } from "effect/crypto"

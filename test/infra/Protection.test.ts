@@ -1,5 +1,5 @@
 /** On a managed database nobody is a superuser: the service runs all the same and says what is missing. */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, Redacted } from "effect"
 import { SqlClient } from "effect/sql"

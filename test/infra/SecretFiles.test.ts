@@ -1,4 +1,4 @@
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import { secretFiles } from "#infra/SecretFiles.ts"

@@ -1,5 +1,5 @@
 /** The live clients against the sandbox: each magic number of it must become what the clients' code tables say. */
-import { NodeHttpClient } from "@effect/platform-node"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Result } from "effect"
 import { parse, type VatId } from "#domain/VatId.ts"

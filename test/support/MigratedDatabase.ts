@@ -1,5 +1,5 @@
 /** A fresh database with all migrations, a pool on it as the service has one, and the event store over that pool. */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { EventStore } from "#events/EventStore.ts"

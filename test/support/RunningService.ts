@@ -6,7 +6,9 @@
  *     const second = yield* RunningService.make()                 // another replica on the same database
  *     const process = yield* RunningService.spawn()               // one that can be killed
  */
-import { NodeCrypto, NodeHttpClient, NodeServices } from "@effect/platform-node"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import {
   Clock,
   Context,

@@ -1,5 +1,5 @@
 /** A fresh, empty database for one test file, on the server that globalSetup.ts provides. */
-import { NodeCrypto } from "@effect/platform-node"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { PgClient, PgConnection } from "@effect/sql-pg"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"

@@ -2,7 +2,8 @@
  * One Postgres for the whole run: the one in TEST_DATABASE_URL, else a container if a Docker engine answers, else the embedded
  * one. Every test file makes its own database in it (TestDatabase.ts).
  */
-import { NodeCrypto, NodeServices } from "@effect/platform-node"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import {
   Config,
   Console,

@@ -34,12 +34,12 @@ const reaches: Readonly<Record<string, Reach>> = {
   },
   "src/infra": {
     may: list(`
-      effect effect/http effect/persistence @effect/platform-node @effect/sql-pg node:fs nodemailer
+      effect effect/http effect/persistence @effect/platform-node/NodeHttpServer @effect/sql-pg node:fs nodemailer
       #domain/VatId.ts #infra/Postgres.ts #infra/sandbox/Fault.ts
     `),
     mayNot: list(`
       #events/EventStore.ts #events/Catalogue.ts #events/log/Tiles.ts #events/projections/Usage.ts #http/Api.ts #app/app.ts #test/support/Database.ts
-      ./Postgres.ts
+      ./Postgres.ts @effect/platform-node
       ../domain/VatId.ts node:timers/promises vitest @effect/vitest effect/testing testcontainers @testcontainers/postgresql
     `)
   },
@@ -59,20 +59,20 @@ const reaches: Readonly<Record<string, Reach>> = {
   },
   src: {
     may: list(`
-      effect effect/cli @effect/platform-node node:os
+      effect effect/cli @effect/platform-node/NodeRuntime node:os
       #domain/VatId.ts #events/EventStore.ts #infra/Vies.ts #http/Api.ts #app/app.ts
     `),
     mayNot: list(`
-      #test/support/Database.ts ./app.ts ../test/support/Database.ts node:timers/promises
+      #test/support/Database.ts ./app.ts ../test/support/Database.ts @effect/platform-node node:timers/promises
       vitest @effect/vitest effect/testing testcontainers @testcontainers/postgresql
     `)
   },
   "test/domain": {
     may: list(`
-      effect effect/testing @effect/vitest vitest node:fs
+      effect effect/testing @effect/vitest @effect/platform-node/NodeServices vitest node:fs
       #domain/VatId.ts #events/EventStore.ts #infra/Vies.ts #http/Api.ts #app/app.ts #test/support/Database.ts
     `),
-    mayNot: list("../../src/domain/VatId.ts ./VatId.test.ts node:timers/promises")
+    mayNot: list("../../src/domain/VatId.ts ./VatId.test.ts @effect/platform-node node:timers/promises")
   }
 }
 

@@ -180,7 +180,7 @@ export const make = Effect.tryPromise({
   "src/infra/AppConfig.ts": "export const appConfig = process.env\n",
   "src/infra/Vies.ts": 'import { Layer } from "effect"\n\nexport const layer = Layer.empty\n',
   "src/main.ts":
-    'import { NodeRuntime } from "@effect/platform-node"\nimport { Effect } from "effect"\n\nNodeRuntime.runMain(Effect.void)\n',
+    'import * as NodeRuntime from "@effect/platform-node/NodeRuntime"\nimport { Effect } from "effect"\n\nNodeRuntime.runMain(Effect.void)\n',
   "test/domain/Clean.test.ts": suite(`describe("time", () => { it("is here", () => assert.isDefined(new Date())) })`)(),
   "test/benchmarks/Append.ts": 'console.log("15000 events/s")\n',
   "vitest.config.ts": 'import { defineConfig } from "vitest/config"\n\nexport default defineConfig({})\n'
