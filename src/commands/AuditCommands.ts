@@ -89,9 +89,9 @@ const say = Effect.fnUntraced(function* (
     .map(({ message, position }) => `  ${position === null ? "" : `position ${position}: `}${message}`)
     .join("\n")
   const unsigned = events > signed ? ` ${events - signed} newer ones are not signed yet.` : ""
-  const good = `${what} is whole: ${signed} events are as they were signed, under ${checkpoints} checkpoints of ${key.verifiers[0].name}.${unsigned}
+  const good = `${what} is whole: ${signed} events are as they were signed, under ${checkpoints} ${checkpoints === 1 ? "checkpoint" : "checkpoints"} of ${key.verifiers[0].name}.${unsigned}
 The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}`
-  const bad = `${what} is not what was signed: ${count} findings in ${events} events.\n${list}${count > maxShown ? "\n  …" : ""}`
+  const bad = `${what} is not what was signed: ${count} ${count === 1 ? "finding" : "findings"} in ${events} events.\n${list}${count > maxShown ? "\n  …" : ""}`
   const data = {
     ok: count === 0,
     events,
