@@ -6,16 +6,13 @@ import * as StoreMetrics from "#events/StoreMetrics.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
-const counted = Effect.flatMap(
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    SqlSchema.findOne({
-      Request: Schema.Void,
-      Result: Schema.Struct({ taken: Schema.Int }),
-      execute: () => sql`SELECT sum(taken)::int AS taken FROM vatproof.rate_windows`
-    })(undefined)
-  ),
-  ({ taken }) => Effect.succeed(taken)
-)
+const counted = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: Schema.Struct({ taken: Schema.Int }),
+    execute: () => sql`SELECT sum(taken)::int AS taken FROM vatproof.rate_windows`
+  })(undefined)
+).pipe(Effect.map(({ taken }) => taken))
 
 /** A call, and whether it was counted in its minute: only the log does that. */
 const call = Effect.fnUntraced(function* (replica: RunningService.Replica, key: string) {
