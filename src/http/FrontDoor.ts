@@ -14,12 +14,10 @@ import * as ResponseHeaders from "#http/ResponseHeaders.ts"
 
 /** A request and its response, as a server has them. One of `answer` and `pass` is called, once. */
 export interface Exchange extends AskedRequest {
-  /** The server's own request, by which it is known again. */
-  readonly source: object
   /** Sends a response with status 200. False if nobody is there to receive it. */
   readonly answer: (headers: Readonly<Record<string, string>>, body: string) => boolean
-  /** Gives the request to the router. */
-  readonly pass: () => void
+  /** Gives the request to the router, and tells `as` by which object it is known there; null if its client has left before. */
+  readonly pass: (as: (source: object | null) => void) => void
 }
 
 /** A request that was begun here and could not be answered here. */
@@ -75,8 +73,10 @@ const make = Effect.gen(function* () {
           const received = answer(exchange, remembered.answer, started)
           write(started, started.end(received ? answered : Exit.interrupt()))
         } else {
-          passed.set(exchange.source, { started, repetition })
-          exchange.pass()
+          exchange.pass((source) => {
+            if (source === null) write(started, started.end(Exit.interrupt()))
+            else passed.set(source, { started, repetition })
+          })
         }
       }
       const refused = repetitions.refusedAlready(remembered)

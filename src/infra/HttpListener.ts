@@ -1,10 +1,11 @@
 /** The listening socket. What Node's parser refuses before any route sees it still gets the service's error body (DECISIONS 7). */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { randomUUID } from "node:crypto"
-import { createServer, type IncomingHttpHeaders, IncomingMessage, type Server, ServerResponse, STATUS_CODES } from "node:http"
-import type { Socket } from "node:net"
+import { createServer, IncomingMessage, type Server, ServerResponse, STATUS_CODES } from "node:http"
+import { Socket } from "node:net"
 import { Deferred, type Duration, Effect, Layer, Predicate, Schema } from "effect"
 import { Draining } from "#infra/Draining.ts"
+import { type Exchange, HttpConnection } from "#infra/HttpConnection.ts"
 
 export interface HttpListenerOptions {
   readonly host: string
@@ -13,18 +14,6 @@ export interface HttpListenerOptions {
   readonly takeFirst: (exchange: Exchange) => boolean
   /** How long requests may go on once it has stopped listening; what takes longer is cut off. */
   readonly grace: Duration.Duration
-}
-
-/** A request and its response. Of `answer` and `pass` one is called, once, if the exchange is taken. */
-export interface Exchange {
-  readonly source: object
-  readonly method: string
-  readonly url: string
-  readonly headers: IncomingHttpHeaders
-  /** Sends a response with status 200. False if nobody is there to receive it. */
-  readonly answer: (headers: Readonly<Record<string, string>>, body: string) => boolean
-  /** Gives the request to the router. */
-  readonly pass: () => void
 }
 
 /** Most often another program uses the port. */
@@ -43,6 +32,8 @@ export class CannotListen extends Schema.TaggedError<CannotListen>()("CannotList
 const maxHeaderBytes = 32 * 1024
 /** A client that sends a request slower than this is cut off. */
 const requestTimeoutMs = 30_000
+/** A connection on which nothing is asked for this long is closed. */
+const idleTimeoutMs = 65_000
 /** The rest of a refused request is read and thrown away, so that the answer is not lost in a reset: this much, with pauses this long. */
 const drainBytes = 16 * 1024 * 1024
 const drainMs = 1_000
@@ -68,7 +59,7 @@ const makeServer = (): Server => {
   const server = createServer({
     maxHeaderSize: maxHeaderBytes,
     requestTimeout: requestTimeoutMs,
-    keepAliveTimeout: 65_000,
+    keepAliveTimeout: idleTimeoutMs,
     // Nobody asks for the body of a request that has none: its stream begins at its end, which is a tenth of what a request costs.
     optimizeEmptyRequests: true,
     // Node would answer a request without Host by itself, with an empty 400. Nothing here depends on Host.
@@ -105,12 +96,30 @@ const closingEach = (server: Server) => {
   }
 }
 
-/** Offers each request to `take` before the listeners of the server hear of it. */
+/** Offers each request to `take` before the listeners of the server hear of it, and the plain ones before Node does. */
 const offerFirst = (server: Server, take: HttpListenerOptions["takeFirst"], isClosing: () => boolean) => {
   const emit = server.emit.bind(server)
+  const connections = new Set<HttpConnection>()
+  const ofNode = new WeakMap<object, HttpConnection>()
+
+  const connect = (socket: Socket) => {
+    const connection = new HttpConnection(socket, {
+      take,
+      isClosing,
+      idleTimeoutMs,
+      giveToNode: (own) => {
+        ofNode.set(own, connection)
+        emit("connection", own)
+      }
+    })
+    connections.add(connection)
+    socket.once("close", () => connections.delete(connection))
+    return true
+  }
+
   const offer = (request: IncomingMessage, response: ServerResponse) =>
+    ofNode.get(request.socket)?.begun(request, response) !== true &&
     take({
-      source: request,
       method: request.method ?? "",
       url: request.url ?? "",
       headers: request.headers,
@@ -119,12 +128,28 @@ const offerFirst = (server: Server, take: HttpListenerOptions["takeFirst"], isCl
         response.writeHead(200, isClosing() ? { ...headers, connection: "close" } : headers).end(body)
         return true
       },
-      pass: () => emit("request", request, response)
+      pass: (as) => {
+        as(request)
+        emit("request", request, response)
+      }
     })
+
   server.emit = (event: string, ...args: ReadonlyArray<unknown>) => {
-    const [request, response] = args
-    const isOffered = event === "request" && request instanceof IncomingMessage && response instanceof ServerResponse
-    return (isOffered && offer(request, response)) || emit(event, ...args)
+    const [first, response] = args
+    if (event === "connection" && first instanceof Socket) return connect(first)
+    const isOffered = event === "request" && first instanceof IncomingMessage && response instanceof ServerResponse
+    return (isOffered && offer(first, response)) || emit(event, ...args)
+  }
+
+  const closeIdle = server.closeIdleConnections.bind(server)
+  server.closeIdleConnections = () => {
+    for (const connection of connections) connection.closeIfIdle()
+    closeIdle()
+  }
+  const closeAll = server.closeAllConnections.bind(server)
+  server.closeAllConnections = () => {
+    for (const connection of connections) connection.close()
+    closeAll()
   }
 }
 

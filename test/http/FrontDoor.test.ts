@@ -1,7 +1,9 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Metric, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
+import * as HttpMetrics from "#http/HttpMetrics.ts"
 import { assertProblem } from "#test/support/Problem.ts"
+import * as RawHttp from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
 const withoutTheRequest = (text: string) => text.replace(/,"request_id":.*$/u, "")
@@ -21,6 +23,50 @@ layer(RunningService.layer(), { excludeTestServices: true })("a repeated validat
       assert.deepStrictEqual(Object.keys(short.headers).toSorted(), Object.keys(long.headers).toSorted())
       assert.strictEqual(short.headers["content-type"], long.headers["content-type"])
       assert.strictEqual(short.headers["x-service-usage"], "3/100000")
+    })
+  )
+
+  it.effect("is the same on a connection that has never asked for anything else", () =>
+    Effect.gen(function* () {
+      const { newKey, port, validate } = yield* RunningService.RunningService
+      const key = yield* newKey
+      yield* validate("ATU12345678", { key })
+      const known = yield* validate("ATU12345678", { key })
+      const client = yield* RawHttp.open(port)
+      yield* client.send(`GET /v1/validate/ATU12345678 HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${key}\r\n\r\n`)
+      const reply = RawHttp.readReply(yield* client.until((text) => text.endsWith("}")))
+      assert.strictEqual(reply.status, 200)
+      assert.strictEqual(withoutTheRequest(reply.text), withoutTheRequest(known.text))
+      assert.deepStrictEqual(Object.keys(reply.headers).toSorted(), Object.keys(known.headers).toSorted())
+      assert.strictEqual(reply.headers["content-length"], String(reply.text.length))
+      assert.strictEqual(reply.headers["x-service-usage"], "3/100000")
+    })
+  )
+
+  it.effect("that is refused when its client has left is no longer under way", () =>
+    Effect.gen(function* () {
+      const { newKey, port, validate } = yield* RunningService.make({ PLAN_FREE_PER_MINUTE: "2" })
+      const sql = yield* SqlClient.SqlClient
+      const key = yield* newKey
+      for (const _ of [1, 2]) yield* validate("ATU12345678", { key })
+      const underWay = Metric.value(HttpMetrics.activeRequests({ "http.request.method": "GET", "url.scheme": "http" }))
+      const untilUnderWay = (count: number) =>
+        underWay.pipe(
+          Effect.repeat({ until: (state) => Number(state.count) === count, schedule: Schedule.spaced("2 millis") }),
+          Effect.timeout("10 seconds")
+        )
+      yield* untilUnderWay(0)
+      const client = yield* RawHttp.open(port)
+      // Nothing is decided as long as the log is locked.
+      yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`SELECT FROM vatproof.logs FOR UPDATE`
+          yield* client.send(`GET /v1/validate/ATU12345678 HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${key}\r\n\r\n`)
+          yield* untilUnderWay(1)
+          yield* client.leave
+        })
+      )
+      yield* untilUnderWay(0)
     })
   )
 

@@ -1,5 +1,5 @@
 /** HTTP by hand: what a client library would tidy up before it is sent. */
-import { Effect, Schema } from "effect"
+import { Effect, Schedule, Schema } from "effect"
 import { createConnection } from "node:net"
 import type { Reply } from "#test/support/ServiceClient.ts"
 
@@ -45,3 +45,42 @@ export const send = (port: number, requestLine: string | Uint8Array, headers: Re
     ),
     readReply
   )
+
+/** A connection that is open until its scope ends: what was sent stays unanswered, or is answered, as the server likes. */
+export const open = Effect.fnUntraced(function* (port: number) {
+  const socket = createConnection({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true })
+  const state = { text: "", isClosed: false }
+  socket.on("data", (chunk) => {
+    state.text += chunk.toString("latin1")
+  })
+  socket.on("end", () => (state.isClosed = true))
+  socket.on("close", () => (state.isClosed = true))
+  socket.on("error", () => undefined)
+  yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
+  return {
+    send: (bytes: string) => Effect.sync(() => void socket.write(bytes)),
+    /** Says that nothing more is sent. */
+    end: Effect.sync(() => void socket.end()),
+    /** Goes without another word. */
+    leave: Effect.callback<void>((resume) => {
+      socket.once("close", () => resume(Effect.void))
+      socket.resetAndDestroy()
+    }),
+    pause: Effect.sync(() => void socket.pause()),
+    resume: Effect.sync(() => void socket.resume()),
+    /** Waits for the text that came, from the beginning, to be as wanted. */
+    until: (isIt: (text: string) => boolean) =>
+      Effect.sync(() => state.text).pipe(
+        Effect.repeat({ until: isIt, schedule: Schedule.spaced("2 millis") }),
+        Effect.timeout("10 seconds")
+      ),
+    /** Waits for the server to close, and gives all that came. */
+    closed: Effect.sync(() => state).pipe(
+      Effect.repeat({ until: ({ isClosed }) => isClosed, schedule: Schedule.spaced("2 millis") }),
+      Effect.timeout("10 seconds"),
+      Effect.map(({ text }) => text)
+    )
+  }
+})
+
+export type Client = Effect.Success<ReturnType<typeof open>>

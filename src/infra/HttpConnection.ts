@@ -1,0 +1,220 @@
+/**
+ * One connection of a client, on which two answer: whoever takes plain requests at once, and Node's HTTP server, which is most of what
+ * such a request costs, for all others. Node gets a connection of its own, to and from which the bytes are handed.
+ *
+ * It has to be certain where a request begins, or a part of one could be taken for another. So requests are read here only as long as
+ * all before them were plain ones, one after the other, each answered before the next came. After the first that is not, all is Node's.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http"
+import type { Socket } from "node:net"
+import { Duplex } from "node:stream"
+import { DateTime } from "effect"
+import * as PlainRequest from "#infra/PlainRequest.ts"
+
+/** A request and its response. Of `answer` and `pass` one is called, once, if the exchange is taken. */
+export interface Exchange {
+  readonly method: string
+  readonly url: string
+  readonly headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
+  /** Sends a response with status 200. False if nobody is there to receive it. */
+  readonly answer: (headers: Readonly<Record<string, string>>, body: string) => boolean
+  /** Gives the request to Node's server, and tells `as` which one it is there; null if its client has left before. */
+  readonly pass: (as: (request: IncomingMessage | null) => void) => void
+}
+
+export interface HttpConnectionOptions {
+  /** Is offered each plain request; true if it takes it. */
+  readonly take: (exchange: Exchange) => boolean
+  /** Gets the connection of Node's server, once it is needed. */
+  readonly giveToNode: (connection: Duplex) => void
+  /** Whether each response is to be the last one on its connection. */
+  readonly isClosing: () => boolean
+  /** A connection is closed on which nothing is asked for this long. */
+  readonly idleTimeoutMs: number
+}
+
+/** Who has the request that is under way, if there is one. */
+type Turn = "nobody" | "ours" | "node" | "node for good"
+
+export class HttpConnection {
+  private readonly socket: Socket
+  private readonly options: HttpConnectionOptions
+  private turn: Turn = "nobody"
+  /** The connection as Node's server has it. */
+  private nodes: Duplex | null = null
+  /** What came while one of ours was under way. */
+  private held: Buffer | null = null
+  private hasEnded = false
+  private nodeIsFull = false
+  private passing: ((request: IncomingMessage | null) => void) | null = null
+
+  constructor(socket: Socket, options: HttpConnectionOptions) {
+    this.socket = socket
+    this.options = options
+    socket.setTimeout(options.idleTimeoutMs)
+    socket.on("data", (bytes) => this.receive(bytes))
+    socket.on("drain", () => this.flow())
+    socket.on("end", () => this.end())
+    socket.on("timeout", () => this.timeOut())
+    // What it means is said by the close that follows.
+    socket.on("error", () => undefined)
+    socket.on("close", () => this.lose())
+  }
+
+  /** Has to be told of each request that Node's server has read from its connection. True if it was passed: it is not offered again. */
+  begun(request: IncomingMessage, response: ServerResponse): boolean {
+    const as = this.passing
+    this.passing = null
+    as?.(request)
+    response.once("close", () => {
+      if (this.turn === "node") this.turn = "nobody"
+    })
+    return as !== null
+  }
+
+  closeIfIdle() {
+    if (this.turn === "nobody") this.socket.destroy()
+  }
+
+  close() {
+    this.socket.destroy()
+  }
+
+  private receive(bytes: Buffer) {
+    if (this.turn === "ours") {
+      this.held = this.held === null ? bytes : Buffer.concat([this.held, bytes])
+      return this.flow()
+    }
+    const request = this.turn === "nobody" ? PlainRequest.read(bytes) : null
+    if (request !== null) return this.offer(request, bytes)
+    this.turn = "node for good"
+    return this.give(bytes)
+  }
+
+  private offer({ headers, method, url }: PlainRequest.PlainRequest, bytes: Buffer) {
+    this.turn = "ours"
+    const isTaken = this.options.take({
+      method,
+      url,
+      headers,
+      answer: (headersOfAnswer, body) => this.answer(headersOfAnswer, body),
+      pass: (as) => {
+        if (this.socket.destroyed) return as(null)
+        this.passing = as
+        return this.handOver(bytes)
+      }
+    })
+    if (!isTaken) this.handOver(bytes)
+  }
+
+  private answer(headers: Readonly<Record<string, string>>, body: string): boolean {
+    const { idleTimeoutMs, isClosing } = this.options
+    if (!this.socket.writable) return false
+    const connection = isClosing() ? "close" : `keep-alive\r\nKeep-Alive: timeout=${idleTimeoutMs / 1_000}`
+    this.socket.write(responseOf(headers, body, connection))
+    if (isClosing()) this.socket.destroySoon()
+    else this.goOn()
+    return true
+  }
+
+  /** One of ours is answered. */
+  private goOn() {
+    this.turn = "nobody"
+    if (this.held !== null) this.giveHeld()
+    else if (this.socket.writableNeedDrain) this.flow()
+    if (this.hasEnded) this.end()
+  }
+
+  /** A request that is Node's after all. */
+  private handOver(bytes: Buffer) {
+    this.turn = "node"
+    this.give(bytes)
+    if (this.held !== null) this.giveHeld()
+    if (this.hasEnded) this.end()
+  }
+
+  private giveHeld() {
+    const bytes = this.held
+    this.held = null
+    this.turn = "node for good"
+    if (bytes !== null) this.give(bytes)
+  }
+
+  private give(bytes: Buffer) {
+    this.nodes ??= this.makeNodes()
+    this.nodeIsFull = !this.nodes.push(bytes)
+    this.flow()
+  }
+
+  /** Reads on, unless somebody has to catch up first. */
+  private flow() {
+    if (this.held === null && !this.nodeIsFull && !this.socket.writableNeedDrain) this.socket.resume()
+    else this.socket.pause()
+  }
+
+  /** The client sends nothing more. It still gets its answer. */
+  private end() {
+    this.hasEnded = true
+    if (this.turn === "ours") return
+    if (this.nodes === null) this.socket.end()
+    else this.nodes.push(null)
+  }
+
+  private timeOut() {
+    if (this.turn === "ours") return
+    if (this.nodes === null) this.socket.destroy()
+    else this.nodes.emit("timeout")
+  }
+
+  private lose() {
+    this.nodes?.destroy()
+    this.passing?.(null)
+    this.passing = null
+  }
+
+  private makeNodes(): Duplex {
+    const { options, socket } = this
+    const nodes = new Duplex({
+      read: () => {
+        this.nodeIsFull = false
+        this.flow()
+      },
+      write: (bytes, _, done) => void socket.write(bytes, done),
+      final: (done) => void socket.end(done),
+      destroy: (_, done) => {
+        this.nodes = null
+        // It may be idle for Node while one of ours is under way.
+        if (this.turn !== "ours") socket.destroy()
+        done(null)
+      }
+    })
+    Object.assign(nodes, {
+      remoteAddress: socket.remoteAddress,
+      remotePort: socket.remotePort,
+      setTimeout: (ms: number, then?: () => void) => void socket.setTimeout(ms, then),
+      destroySoon: () => void nodes.end(() => socket.destroySoon())
+    })
+    // From now on Node says how long it may be idle.
+    socket.setTimeout(0)
+    options.giveToNode(nodes)
+    return nodes
+  }
+}
+
+const responseOf = (headers: Readonly<Record<string, string>>, body: string, connection: string) => {
+  let head = "HTTP/1.1 200 OK\r\n"
+  for (const name in headers) head += `${name}: ${headers[name]}\r\n`
+  return `${head}Date: ${dateNow()}\r\nConnection: ${connection}\r\n\r\n${body}`
+}
+
+let dateAtS = 0
+let date = ""
+
+/** The time as headers have it, made once a second. */
+const dateNow = () => {
+  const now = DateTime.nowUnsafe()
+  const seconds = Math.floor(DateTime.toEpochMillis(now) / 1_000)
+  if (seconds !== dateAtS) date = DateTime.toDateUtc(now).toUTCString()
+  dateAtS = seconds
+  return date
+}
