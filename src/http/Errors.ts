@@ -73,18 +73,22 @@ interface Problem {
   readonly details?: ReadonlyArray<FieldError>
 }
 
+/** Status, headers and JSON of an error. */
+const partsOf = ({ code, details, message, retryAfterSeconds }: Problem, requestId: string) => {
+  const headers: Record<string, string> = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
+  const json = { error: { code, message, request_id: requestId, ...(details === undefined ? {} : { details }) } }
+  return { status: statusOf[code], headers, json }
+}
+
 /** The response of an error; `headers` are added to it. */
-export const toResponse = Effect.fnUntraced(function* (problem: Problem, headers: Readonly<Record<string, string>> = {}) {
+export const toResponse = Effect.fnUntraced(function* (problem: Problem, more: Readonly<Record<string, string>> = {}) {
   const { requestId } = yield* RequestContext
-  const { code, details, message, retryAfterSeconds } = problem
-  return HttpServerResponse.jsonUnsafe(
-    { error: { code, message, request_id: requestId, ...(details === undefined ? {} : { details }) } },
-    {
-      status: statusOf[code],
-      headers: { ...headers, ...(retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }) }
-    }
-  )
+  const { headers, json, status } = partsOf(problem, requestId)
+  return HttpServerResponse.jsonUnsafe(json, { status, headers: { ...more, ...headers } })
 })
+
+/** The same in plain code for the refusal that is made most often: of callers who call on and on. */
+export const tooManyCalls = (failure: RateLimitExceeded, requestId: string) => partsOf(rateLimitProblem(failure), requestId)
 
 /** Where a caller upgrades the plan; the configuration sets it. */
 export const UpgradeUrl = Context.Reference<string>("vatproof/http/UpgradeUrl", { defaultValue: () => "/docs" })
@@ -158,8 +162,9 @@ export const problemOf = Effect.fnUntraced(function* (failure: Failure) {
       const url = yield* UpgradeUrl
       return { code: codeOf[failure._tag], message: `${failure.message}: ${url}` } satisfies Problem
     }
-    case "PdfUnavailable":
     case "RateLimitExceeded":
+      return rateLimitProblem(failure)
+    case "PdfUnavailable":
     case "SourcesUnavailable":
       return {
         code: codeOf[failure._tag],
@@ -173,6 +178,12 @@ export const problemOf = Effect.fnUntraced(function* (failure: Failure) {
     default:
       return { code: codeOf[failure._tag], message: failure.message } satisfies Problem
   }
+})
+
+const rateLimitProblem = ({ _tag, message, retryAfterSeconds }: RateLimitExceeded): Problem => ({
+  code: codeOf[_tag],
+  message,
+  retryAfterSeconds
 })
 
 /** DECISIONS 13: what is used up is told apart by who used it. */

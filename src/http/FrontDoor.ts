@@ -5,17 +5,25 @@
  */
 import { Clock, Context, DateTime, Effect, Exit, Layer, MutableRef, Option, Queue } from "effect"
 import { type Remembered, RepeatAnswer, type RepeatedAnswer, type Repetition } from "#domain/RepeatAnswer.ts"
+import type { RateLimitExceeded } from "#domain/RateLimits.ts"
 import { TraceLinks } from "#domain/TraceLinks.ts"
 import * as ValidationMetrics from "#domain/ValidationMetrics.ts"
 import type { VatId } from "#domain/VatId.ts"
 import type { AskedRequest } from "#http/RequestTelemetry.ts"
+import * as Errors from "#http/Errors.ts"
 import * as RequestStart from "#http/RequestStart.ts"
 import * as ResponseHeaders from "#http/ResponseHeaders.ts"
 
+interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
 /** A request and its response, as a server has them. One of `answer` and `pass` is called, once. */
 export interface Exchange extends AskedRequest {
-  /** Sends a response with status 200. False if nobody is there to receive it. */
-  readonly answer: (headers: Readonly<Record<string, string>>, body: string) => boolean
+  /** Sends a response; `content-length` is among its headers. False if nobody is there to receive it. */
+  readonly answer: (response: Answer) => boolean
   /** Gives the request to the router, and tells `as` by which object it is known there; null if its client has left before. */
   readonly pass: (as: (source: object | null) => void) => void
 }
@@ -48,13 +56,23 @@ const make = Effect.gen(function* () {
   const isoNow = makeIsoNow(clock)
   const passed = new WeakMap<object, PassedRequest>()
 
-  const answer = (exchange: Exchange, { vatId, stored }: Remembered["answer"], started: RequestStart.StartedRequest) => {
+  const answerWith = (vatId: VatId, stored: RepeatedAnswer, started: RequestStart.StartedRequest): Answer => {
     const { bytes, text } = beginningOf(vatId, stored)
     const rest = `"request_id":"${started.served.requestId}","requested_at":"${isoNow()}"}`
-    const headers = headersOf(jsonResponse, started)
-    headers["content-type"] = "application/json"
-    headers["content-length"] = String(bytes + rest.length)
-    return exchange.answer(headers, text + rest)
+    return jsonAnswer(200, headersOf(jsonResponse, started), text + rest, bytes + rest.length)
+  }
+
+  const refuseWith = (refusal: RateLimitExceeded, started: RequestStart.StartedRequest): Answer => {
+    const { headers, json, status } = Errors.tooManyCalls(refusal, started.served.requestId)
+    const body = JSON.stringify(json)
+    return jsonAnswer(status, { ...headers, ...headersOf(jsonResponse, started) }, body, utf8.encode(body).length)
+  }
+
+  /** Undefined if it is the router's to answer. */
+  const answerTo = (repetition: Repetition, { stored, vatId }: Remembered["answer"], started: RequestStart.StartedRequest) => {
+    if (repetition._tag === "Recorded") return answerWith(vatId, stored, started)
+    const isTooMany = repetition._tag === "Refused" && repetition.refusal._tag === "RateLimitExceeded"
+    return isTooMany ? refuseWith(repetition.refusal, started) : undefined
   }
 
   return {
@@ -69,10 +87,11 @@ const make = Effect.gen(function* () {
           MutableRef.set(started.scope.usage, repetition.usage)
           MutableRef.set(started.scope.window, repetition.window)
         }
-        if (repetition._tag === "Recorded") {
-          const received = answer(exchange, remembered.answer, started)
-          write(started, started.end(received ? answered : Exit.interrupt()))
-        } else {
+        const answer = answerTo(repetition, remembered.answer, started)
+        if (answer !== undefined) {
+          const received = exchange.answer(answer)
+          write(started, started.end(received ? Exit.succeed(answer) : Exit.interrupt()))
+        } else if (repetition._tag !== "Recorded") {
           exchange.pass((source) => {
             if (source === null) write(started, started.end(Exit.interrupt()))
             else passed.set(source, { started, repetition })
@@ -94,7 +113,13 @@ const make = Effect.gen(function* () {
   }
 })
 
-const answered = Exit.succeed({ status: 200 })
+const jsonAnswer = (status: number, headers: Record<string, string>, body: string, bytes: number): Answer => {
+  headers["content-type"] = "application/json"
+  headers["content-length"] = String(bytes)
+  return { status, headers, body }
+}
+
+const utf8 = new TextEncoder()
 const jsonResponse = { headers: { "content-type": "application/json" } }
 
 /** The time as text; a batch of answers leaves within a millisecond or two. */
@@ -158,7 +183,6 @@ const makeWriter = Effect.gen(function* () {
 /** What responses begin with, kept for as long as the answer is remembered. */
 const makeBeginnings = () => {
   const known = new WeakMap<RepeatedAnswer, { readonly text: string; readonly bytes: number }>()
-  const utf8 = new TextEncoder()
   return (vatId: VatId, stored: RepeatedAnswer) => {
     const before = known.get(stored)
     if (before !== undefined) return before

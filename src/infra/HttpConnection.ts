@@ -5,19 +5,26 @@
  * It has to be certain where a request begins, or a part of one could be taken for another. So requests are read here only as long as
  * all before them were plain ones, one after the other, each answered before the next came. After the first that is not, all is Node's.
  */
-import type { IncomingMessage, ServerResponse } from "node:http"
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
 import { Duplex } from "node:stream"
 import { DateTime } from "effect"
 import * as PlainRequest from "#infra/PlainRequest.ts"
+
+/** A response. `content-length` is among its headers. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
 
 /** A request and its response. Of `answer` and `pass` one is called, once, if the exchange is taken. */
 export interface Exchange {
   readonly method: string
   readonly url: string
   readonly headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
-  /** Sends a response with status 200. False if nobody is there to receive it. */
-  readonly answer: (headers: Readonly<Record<string, string>>, body: string) => boolean
+  /** Sends a response. False if nobody is there to receive it. */
+  readonly answer: (response: Answer) => boolean
   /** Gives the request to Node's server, and tells `as` which one it is there; null if its client has left before. */
   readonly pass: (as: (request: IncomingMessage | null) => void) => void
 }
@@ -97,7 +104,7 @@ export class HttpConnection {
       method,
       url,
       headers,
-      answer: (headersOfAnswer, body) => this.answer(headersOfAnswer, body),
+      answer: (response) => this.answer(response),
       pass: (as) => {
         if (this.socket.destroyed) return as(null)
         this.passing = as
@@ -107,11 +114,11 @@ export class HttpConnection {
     if (!isTaken) this.handOver(bytes)
   }
 
-  private answer(headers: Readonly<Record<string, string>>, body: string): boolean {
+  private answer(response: Answer): boolean {
     const { idleTimeoutMs, isClosing } = this.options
     if (!this.socket.writable) return false
     const connection = isClosing() ? "close" : `keep-alive\r\nKeep-Alive: timeout=${idleTimeoutMs / 1_000}`
-    this.socket.write(responseOf(headers, body, connection))
+    this.socket.write(responseOf(response, connection))
     if (isClosing()) this.socket.destroySoon()
     else this.goOn()
     return true
@@ -201,8 +208,8 @@ export class HttpConnection {
   }
 }
 
-const responseOf = (headers: Readonly<Record<string, string>>, body: string, connection: string) => {
-  let head = "HTTP/1.1 200 OK\r\n"
+const responseOf = ({ body, headers, status }: Answer, connection: string) => {
+  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
   for (const name in headers) head += `${name}: ${headers[name]}\r\n`
   return `${head}Date: ${dateNow()}\r\nConnection: ${connection}\r\n\r\n${body}`
 }

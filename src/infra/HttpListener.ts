@@ -123,9 +123,9 @@ const offerFirst = (server: Server, take: HttpListenerOptions["takeFirst"], isCl
       method: request.method ?? "",
       url: request.url ?? "",
       headers: request.headers,
-      answer: (headers, body) => {
+      answer: ({ body, headers, status }) => {
         if (response.destroyed || response.headersSent) return false
-        response.writeHead(200, isClosing() ? { ...headers, connection: "close" } : headers).end(body)
+        response.writeHead(status, isClosing() ? { ...headers, connection: "close" } : headers).end(body)
         return true
       },
       pass: (as) => {

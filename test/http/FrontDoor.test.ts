@@ -43,9 +43,9 @@ layer(RunningService.layer(), { excludeTestServices: true })("a repeated validat
     })
   )
 
-  it.effect("that is refused when its client has left is no longer under way", () =>
+  it.effect("whose key was revoked when its client had left is no longer under way", () =>
     Effect.gen(function* () {
-      const { newKey, port, validate } = yield* RunningService.make({ PLAN_FREE_PER_MINUTE: "2" })
+      const { newKey, port, validate } = yield* RunningService.RunningService
       const sql = yield* SqlClient.SqlClient
       const key = yield* newKey
       for (const _ of [1, 2]) yield* validate("ATU12345678", { key })
@@ -64,6 +64,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a repeated validat
           yield* client.send(`GET /v1/validate/ATU12345678 HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${key}\r\n\r\n`)
           yield* untilUnderWay(1)
           yield* client.leave
+          yield* sql`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_sha256 = sha256(${key}::text::bytea)`
         })
       )
       yield* untilUnderWay(0)

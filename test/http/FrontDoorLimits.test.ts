@@ -49,6 +49,22 @@ layer(RunningService.layerGround, { excludeTestServices: true })("who calls on",
     })
   )
 
+  it.effect("against a full minute has the answer of one who took the long way", () =>
+    Effect.gen(function* () {
+      const { key, refused, replica } = yield* refusedCaller
+      const long = yield* replica.validate("ATU12345678", { key, query: { force_live: "0" } })
+      const without = ({ headers, text }: typeof refused) => ({
+        text: text.replace(/"request_id":"[^"]*"/u, ""),
+        names: Object.keys(headers).toSorted(),
+        ...Object.fromEntries(["content-type", "ratelimit-policy", "x-service-usage"].map((name) => [name, headers[name]]))
+      })
+      assert.deepStrictEqual(without(refused), without(long))
+      assert.strictEqual(refused.headers["content-length"], String(refused.text.length))
+      assert.include(refused.text, `"request_id":"${refused.headers["x-request-id"]}"`)
+      assert.strictEqual(refused.headers["retry-after"], /t=(\d+)/u.exec(refused.headers["ratelimit"] ?? "")?.[1])
+    })
+  )
+
   it.effect.each(["1 second", "-1 minute"] as const)("with a larger plan is served when the clock has moved by %s", (moved) =>
     Effect.gen(function* () {
       const { key, replica } = yield* refusedCaller

@@ -24,7 +24,7 @@ const routerOf = (slow: Effect.Effect<void>) =>
   })
 
 export const answer = (exchange: Exchange, body = said(exchange.method, exchange.url)) =>
-  exchange.answer({ "content-type": "text/plain", "content-length": String(body.length) }, body)
+  exchange.answer({ status: 200, headers: { "content-type": "text/plain", "content-length": String(body.length) }, body })
 
 export const longBody = "x".repeat(1_000_000)
 
