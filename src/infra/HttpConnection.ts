@@ -36,8 +36,9 @@ export interface HttpConnectionOptions {
   readonly giveToNode: (connection: Duplex) => void
   /** Whether each response is to be the last one on its connection. */
   readonly isClosing: () => boolean
-  /** A connection is closed on which nothing is asked for this long. */
+  /** A connection is closed on which nothing is asked for this long. Clients are told `keepAliveSeconds`, which is less. */
   readonly idleTimeoutMs: number
+  readonly keepAliveSeconds: number
 }
 
 /** Who has the request that is under way, if there is one. */
@@ -80,7 +81,7 @@ export class HttpConnection {
   }
 
   closeIfIdle() {
-    if (this.turn === "nobody") this.socket.destroy()
+    if (this.turn === "nobody") this.socket.destroySoon()
   }
 
   close() {
@@ -115,9 +116,9 @@ export class HttpConnection {
   }
 
   private answer(response: Answer): boolean {
-    const { idleTimeoutMs, isClosing } = this.options
+    const { isClosing, keepAliveSeconds } = this.options
     if (!this.socket.writable) return false
-    const connection = isClosing() ? "close" : `keep-alive\r\nKeep-Alive: timeout=${idleTimeoutMs / 1_000}`
+    const connection = isClosing() ? "close" : `keep-alive\r\nKeep-Alive: timeout=${keepAliveSeconds}`
     this.socket.write(responseOf(response, connection))
     if (isClosing()) this.socket.destroySoon()
     else this.goOn()
@@ -159,7 +160,7 @@ export class HttpConnection {
     else this.socket.pause()
   }
 
-  /** The client sends nothing more. It still gets its answer. */
+  /** The client sends nothing more. One of ours is still answered. */
   private end() {
     this.hasEnded = true
     if (this.turn === "ours") return
@@ -168,8 +169,10 @@ export class HttpConnection {
   }
 
   private timeOut() {
-    if (this.turn === "ours") return
-    if (this.nodes === null) this.socket.destroy()
+    // After the last answer nothing is waited for but that it is read.
+    if (!this.socket.writable) this.socket.destroy()
+    else if (this.turn === "ours") return
+    else if (this.nodes === null) this.socket.destroy()
     else this.nodes.emit("timeout")
   }
 
@@ -187,11 +190,17 @@ export class HttpConnection {
         this.flow()
       },
       write: (bytes, _, done) => void socket.write(bytes, done),
+      writev: (pieces, done) => {
+        socket.cork()
+        for (const [index, { chunk }] of pieces.entries()) socket.write(chunk, index === pieces.length - 1 ? done : undefined)
+        socket.uncork()
+      },
       final: (done) => void socket.end(done),
       destroy: (_, done) => {
         this.nodes = null
         // It may be idle for Node while one of ours is under way.
         if (this.turn !== "ours") socket.destroy()
+        // Without the error: Node leaves a connection without a listener for it when it gives it away (CONNECT).
         done(null)
       }
     })

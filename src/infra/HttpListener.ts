@@ -32,8 +32,9 @@ export class CannotListen extends Schema.TaggedError<CannotListen>()("CannotList
 const maxHeaderBytes = 32 * 1024
 /** A client that sends a request slower than this is cut off. */
 const requestTimeoutMs = 30_000
-/** A connection on which nothing is asked for this long is closed. */
-const idleTimeoutMs = 65_000
+/** Clients are told that a connection stays this long when nothing is asked on it. It does a little longer, for who asks in the last moment. */
+const keepAliveMs = 65_000
+const keepAliveBufferMs = 1_000
 /** The rest of a refused request is read and thrown away, so that the answer is not lost in a reset: this much, with pauses this long. */
 const drainBytes = 16 * 1024 * 1024
 const drainMs = 1_000
@@ -59,7 +60,8 @@ const makeServer = (): Server => {
   const server = createServer({
     maxHeaderSize: maxHeaderBytes,
     requestTimeout: requestTimeoutMs,
-    keepAliveTimeout: idleTimeoutMs,
+    keepAliveTimeout: keepAliveMs,
+    keepAliveTimeoutBuffer: keepAliveBufferMs,
     // Nobody asks for the body of a request that has none: its stream begins at its end, which is a tenth of what a request costs.
     optimizeEmptyRequests: true,
     // Node would answer a request without Host by itself, with an empty 400. Nothing here depends on Host.
@@ -106,7 +108,8 @@ const offerFirst = (server: Server, take: HttpListenerOptions["takeFirst"], isCl
     const connection = new HttpConnection(socket, {
       take,
       isClosing,
-      idleTimeoutMs,
+      idleTimeoutMs: keepAliveMs + keepAliveBufferMs,
+      keepAliveSeconds: keepAliveMs / 1_000,
       giveToNode: (own) => {
         ofNode.set(own, connection)
         emit("connection", own)
@@ -169,6 +172,8 @@ const refuse = (error: Error, socket: Writable) => {
 /** Writes the error body by hand and closes; `headers` are whole lines. */
 const answer = (socket: Writable, [status, code, message]: Refusal, headers = "") => {
   if (!isSocket(socket) || !socket.writable) return
+  // Node may have left it without a listener: an error would end the process.
+  socket.on("error", () => undefined)
   const requestId = randomUUID()
   const body = JSON.stringify({ error: { code, message, request_id: requestId } })
   socket.end(

@@ -14,6 +14,7 @@ const listen = Effect.gen(function* () {
       take: () => false,
       isClosing: () => false,
       idleTimeoutMs: 50,
+      keepAliveSeconds: 0,
       giveToNode: (own: object) => nodes.emit("connection", own)
     }
     return new HttpConnection(socket, options)

@@ -209,3 +209,21 @@ layer(Layer.empty, { excludeTestServices: true })("plain requests", (it) => {
     })
   )
 })
+
+layer(Layer.empty, { excludeTestServices: true })("a tunnel", (it) => {
+  it.effect("is refused, and does no harm when who asked for it has gone", () =>
+    Effect.gen(function* () {
+      const { connect } = yield* listen
+      const tunnel = "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n"
+      const client = yield* connect
+      yield* client.send(tunnel)
+      assert.match(yield* client.closed, /^HTTP\/1.1 405 /u)
+      for (let times = 0; times < 20; times += 1) {
+        const gone = yield* connect
+        yield* gone.send(tunnel)
+        yield* gone.leave
+      }
+      yield* served(yield* connect)
+    }).pipe(Effect.scoped)
+  )
+})
