@@ -39,6 +39,8 @@ export interface HttpConnectionOptions {
   /** A connection is closed on which nothing is asked for this long. Clients are told `keepAliveSeconds`, which is less. */
   readonly idleTimeoutMs: number
   readonly keepAliveSeconds: number
+  /** With how many requests a connection ends that is Node's for good: the client's next one begins anew. */
+  readonly maxRequestsOfNode: number
 }
 
 /** Who has the request that is under way, if there is one. */
@@ -52,6 +54,7 @@ export class HttpConnection {
   private nodes: Duplex | null = null
   /** What came while one of ours was under way. */
   private held: Buffer | null = null
+  private requestsOfNode = 0
   private hasEnded = false
   private nodeIsFull = false
   private passing: ((request: IncomingMessage | null) => void) | null = null
@@ -74,6 +77,9 @@ export class HttpConnection {
     const as = this.passing
     this.passing = null
     as?.(request)
+    this.requestsOfNode += 1
+    const isLast = this.turn === "node for good" && this.requestsOfNode >= this.options.maxRequestsOfNode
+    if (isLast) response.setHeader("connection", "close")
     response.once("close", () => {
       if (this.turn === "node") this.turn = "nobody"
     })

@@ -35,6 +35,8 @@ const requestTimeoutMs = 30_000
 /** Clients are told that a connection stays this long when nothing is asked on it. It does a little longer, for who asks in the last moment. */
 const keepAliveMs = 65_000
 const keepAliveBufferMs = 1_000
+/** A proxy's connections stay for days, and each has something else than plain requests on it some time. */
+const maxRequestsOfNode = 1_000
 /** The rest of a refused request is read and thrown away, so that the answer is not lost in a reset: this much, with pauses this long. */
 const drainBytes = 16 * 1024 * 1024
 const drainMs = 1_000
@@ -110,6 +112,7 @@ const offerFirst = (server: Server, take: HttpListenerOptions["takeFirst"], isCl
       isClosing,
       idleTimeoutMs: keepAliveMs + keepAliveBufferMs,
       keepAliveSeconds: keepAliveMs / 1_000,
+      maxRequestsOfNode,
       giveToNode: (own) => {
         ofNode.set(own, connection)
         emit("connection", own)

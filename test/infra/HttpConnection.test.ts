@@ -5,19 +5,28 @@ import { createServer } from "node:net"
 import { HttpConnection } from "#infra/HttpConnection.ts"
 import * as RawHttp from "#test/support/RawHttp.ts"
 
-/** Connections that may be idle for a twentieth of a second, in front of a server that answers when it is told to. */
+/** Connections that may be idle for three tenths of a second, in front of a server that answers when it is told to, or at once. */
 const listen = Effect.gen(function* () {
   const unanswered: Array<ServerResponse> = []
-  const nodes = createHttpServer({ keepAliveTimeout: 50 }, (_, response) => void unanswered.push(response))
+  const connections = new WeakMap<object, HttpConnection>()
+  const nodes = createHttpServer({ keepAliveTimeout: 50 }, (request, response) => {
+    connections.get(request.socket)?.begun(request, response)
+    if (request.url === "/at-once") response.end("at once")
+    else unanswered.push(response)
+  })
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     const options = {
       take: () => false,
       isClosing: () => false,
-      idleTimeoutMs: 50,
+      idleTimeoutMs: 300,
       keepAliveSeconds: 0,
-      giveToNode: (own: object) => nodes.emit("connection", own)
+      maxRequestsOfNode: 3,
+      giveToNode: (own: object) => {
+        connections.set(own, connection)
+        nodes.emit("connection", own)
+      }
     }
-    return new HttpConnection(socket, options)
+    const connection: HttpConnection = new HttpConnection(socket, options)
   })
   const port = yield* Effect.callback<number>((resume) => {
     server.listen(0, "127.0.0.1", () => {
@@ -40,6 +49,31 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
       yield* answer
       assert.include(yield* asking.until((text) => text.includes("answered")), "200 OK")
       assert.include(yield* asking.closed, "answered")
+    })
+  )
+
+  it.effect("that is Node's for good ends some time, so that the next one need not be", () =>
+    Effect.gen(function* () {
+      const { connect } = yield* listen
+      const get = "GET /at-once HTTP/1.1\r\nHost: x\r\n\r\n"
+      const client = yield* connect
+      yield* client.send(get + get)
+      const text = yield* client.until((all) => all.split("at once").length === 3)
+      assert.notMatch(text, /connection: close/iu)
+      yield* client.send(get)
+      assert.match(yield* client.closed, /(?:at once[^]*){2}connection: close[^]*at once$/iu)
+    })
+  )
+
+  it.effect("that is not stays with more", () =>
+    Effect.gen(function* () {
+      const { connect } = yield* listen
+      const client = yield* connect
+      for (const count of [1, 2, 3, 4]) {
+        yield* client.send("GET /at-once HTTP/1.1\r\nHost: x\r\n\r\n")
+        const text = yield* client.until((all) => all.split("at once").length === count + 1)
+        assert.notMatch(text, /connection: close/iu)
+      }
     })
   )
 })
