@@ -150,7 +150,7 @@ layer(Layer.empty, { excludeTestServices: true })("plain requests", (it) => {
       const { connect, offered } = yield* listen
       const client = yield* connect
       yield* client.pause
-      const rounds = 40
+      const rounds = 80
       for (let sent = 0; sent < rounds; sent += 1) {
         yield* client.send(get("/long"))
         yield* served(yield* connect)
