@@ -80,14 +80,14 @@ const partsOf = ({ code, details, message, retryAfterSeconds }: Problem, request
   return { status: statusOf[code], headers, json }
 }
 
-/** The response of an error; `headers` are added to it. */
+/** The response of an error; `more` are headers to add. */
 export const toResponse = Effect.fnUntraced(function* (problem: Problem, more: Readonly<Record<string, string>> = {}) {
   const { requestId } = yield* RequestContext
   const { headers, json, status } = partsOf(problem, requestId)
   return HttpServerResponse.jsonUnsafe(json, { status, headers: { ...more, ...headers } })
 })
 
-/** The same in plain code for the refusal that is made most often: of callers who call on and on. */
+/** Status, headers and JSON of the refusal that is made most often, of callers who call on and on, for code that runs no effects. */
 export const tooManyCalls = (failure: RateLimitExceeded, requestId: string) => partsOf(rateLimitProblem(failure), requestId)
 
 /** Where a caller upgrades the plan; the configuration sets it. */

@@ -1,7 +1,8 @@
 /**
- * Answers the plainest and commonest request, a keyed validation without parameters of what this process remembers, before the router,
- * the schemas and the first effect: together they cost more than the database (docs/decisions/0003). It is plain code for that reason.
- * Whatever is not that plain, not remembered, or not recorded, is passed on to the router; Envelope goes on where this stopped.
+ * Answers the plainest and commonest request, a keyed validation without parameters of what this process remembers, or refuses it for a full
+ * minute, before the router, the schemas and the first effect: together they cost more than the database (docs/decisions/0003). It is plain
+ * code for that reason. Whatever is not that plain, not remembered, or neither recorded nor refused for that reason, is passed on to the
+ * router; Envelope goes on where this stopped.
  */
 import { Clock, Context, DateTime, Effect, Exit, Layer, MutableRef, Option, Queue } from "effect"
 import { type Remembered, RepeatAnswer, type RepeatedAnswer, type Repetition } from "#domain/RepeatAnswer.ts"
@@ -14,18 +15,19 @@ import * as Errors from "#http/Errors.ts"
 import * as RequestStart from "#http/RequestStart.ts"
 import * as ResponseHeaders from "#http/ResponseHeaders.ts"
 
-interface Answer {
+/** What is sent, as it is sent. */
+interface PlainResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
-/** A request and its response, as a server has them. One of `answer` and `pass` is called, once. */
+/** A request and its response, as a server has them. Of `answer` and `pass` one is called, once, if the exchange is taken. */
 export interface Exchange extends AskedRequest {
   /** Sends a response; `content-length` is among its headers. False if nobody is there to receive it. */
-  readonly answer: (response: Answer) => boolean
-  /** Gives the request to the router, and tells `as` by which object it is known there; null if its client has left before. */
-  readonly pass: (as: (source: object | null) => void) => void
+  readonly answer: (response: PlainResponse) => boolean
+  /** Gives the request to the router, and tells `known` by which object it is known there; null if its client has left before. */
+  readonly pass: (known: (source: object | null) => void) => void
 }
 
 /** A request that was begun here and could not be answered here. */
@@ -56,16 +58,16 @@ const make = Effect.gen(function* () {
   const isoNow = makeIsoNow(clock)
   const passed = new WeakMap<object, PassedRequest>()
 
-  const answerWith = (vatId: VatId, stored: RepeatedAnswer, started: RequestStart.StartedRequest): Answer => {
+  const answerWith = (vatId: VatId, stored: RepeatedAnswer, started: RequestStart.StartedRequest): PlainResponse => {
     const { bytes, text } = beginningOf(vatId, stored)
     const rest = `"request_id":"${started.served.requestId}","requested_at":"${isoNow()}"}`
-    return jsonAnswer(200, headersOf(jsonResponse, started), text + rest, bytes + rest.length)
+    return jsonResponseOf(200, headersOf(jsonResponse, started), text + rest, bytes + rest.length)
   }
 
-  const refuseWith = (refusal: RateLimitExceeded, started: RequestStart.StartedRequest): Answer => {
+  const refuseWith = (refusal: RateLimitExceeded, started: RequestStart.StartedRequest): PlainResponse => {
     const { headers, json, status } = Errors.tooManyCalls(refusal, started.served.requestId)
     const body = JSON.stringify(json)
-    return jsonAnswer(status, { ...headers, ...headersOf(jsonResponse, started) }, body, utf8.encode(body).length)
+    return jsonResponseOf(status, { ...headers, ...headersOf(jsonResponse, started) }, body, utf8.encode(body).length)
   }
 
   /** Undefined if it is the router's to answer. */
@@ -113,7 +115,7 @@ const make = Effect.gen(function* () {
   }
 })
 
-const jsonAnswer = (status: number, headers: Record<string, string>, body: string, bytes: number): Answer => {
+const jsonResponseOf = (status: number, headers: Record<string, string>, body: string, bytes: number): PlainResponse => {
   headers["content-type"] = "application/json"
   headers["content-length"] = String(bytes)
   return { status, headers, body }

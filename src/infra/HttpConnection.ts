@@ -1,5 +1,5 @@
 /**
- * One connection of a client, on which two answer: whoever takes plain requests at once, and Node's HTTP server, which is most of what
+ * A client's connection with two who answer on it: whoever takes plain requests at once, and Node's HTTP server, which would be most of what
  * such a request costs, for all others. Node gets a connection of its own, to and from which the bytes are handed.
  *
  * It has to be certain where a request begins, or a part of one could be taken for another. So requests are read here only as long as
@@ -12,7 +12,7 @@ import { DateTime } from "effect"
 import * as PlainRequest from "#infra/PlainRequest.ts"
 
 /** A response. `content-length` is among its headers. */
-export interface Answer {
+export interface PlainResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
@@ -24,13 +24,13 @@ export interface Exchange {
   readonly url: string
   readonly headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
   /** Sends a response. False if nobody is there to receive it. */
-  readonly answer: (response: Answer) => boolean
-  /** Gives the request to Node's server, and tells `as` which one it is there; null if its client has left before. */
-  readonly pass: (as: (request: IncomingMessage | null) => void) => void
+  readonly answer: (response: PlainResponse) => boolean
+  /** Gives the request to Node's server, and tells `known` which one it is there; null if its client has left before. */
+  readonly pass: (known: (request: IncomingMessage | null) => void) => void
 }
 
 export interface HttpConnectionOptions {
-  /** Is offered each plain request; true if it takes it. */
+  /** Is offered each plain request that is read here; true if it takes it. */
   readonly take: (exchange: Exchange) => boolean
   /** Gets the connection of Node's server, once it is needed. */
   readonly giveToNode: (connection: Duplex) => void
@@ -46,16 +46,21 @@ export interface HttpConnectionOptions {
 /** Who has the request that is under way, if there is one. */
 type Turn = "nobody" | "ours" | "node" | "node for good"
 
+/** What a request is that Node has read: a new one, one that was passed and is not to be offered again, or one behind the last that is answered. */
+type Begun = "new" | "passed" | "too late"
+
 export class HttpConnection {
   private readonly socket: Socket
   private readonly options: HttpConnectionOptions
   private turn: Turn = "nobody"
   /** The connection as Node's server has it. */
-  private nodes: Duplex | null = null
+  private nodeSide: Duplex | null = null
   /** What came while one of ours was under way. */
   private held: Buffer | null = null
   private requestsOfNode = 0
-  private hasEnded = false
+  /** The last response that this connection has was begun. */
+  private isOver = false
+  private clientHasEnded = false
   private nodeIsFull = false
   private passing: ((request: IncomingMessage | null) => void) | null = null
 
@@ -72,18 +77,20 @@ export class HttpConnection {
     socket.on("close", () => this.lose())
   }
 
-  /** Has to be told of each request that Node's server has read from its connection. True if it was passed: it is not offered again. */
-  begun(request: IncomingMessage, response: ServerResponse): boolean {
-    const as = this.passing
+  /** Has to be told of each request that Node's server tells of (not of those that expect something first, which it tells otherwise). */
+  begun(request: IncomingMessage, response: ServerResponse): Begun {
+    // After it has said "close" a server goes on with no further request (RFC 9112, 9.6).
+    if (this.isOver) return "too late"
+    const known = this.passing
     this.passing = null
-    as?.(request)
+    known?.(request)
     this.requestsOfNode += 1
-    const isLast = this.turn === "node for good" && this.requestsOfNode >= this.options.maxRequestsOfNode
-    if (isLast) response.setHeader("connection", "close")
+    this.isOver = this.turn === "node for good" && this.requestsOfNode >= this.options.maxRequestsOfNode
+    if (this.isOver) response.setHeader("connection", "close")
     response.once("close", () => {
       if (this.turn === "node") this.turn = "nobody"
     })
-    return as !== null
+    return known === null ? "new" : "passed"
   }
 
   closeIfIdle() {
@@ -96,7 +103,8 @@ export class HttpConnection {
 
   private receive(bytes: Buffer) {
     if (this.turn === "ours") {
-      this.held = this.held === null ? bytes : Buffer.concat([this.held, bytes])
+      // Nothing more is read until it is given on, so there is no second one.
+      this.held = bytes
       return this.flow()
     }
     const request = this.turn === "nobody" ? PlainRequest.read(bytes) : null
@@ -112,16 +120,16 @@ export class HttpConnection {
       url,
       headers,
       answer: (response) => this.answer(response),
-      pass: (as) => {
-        if (this.socket.destroyed) return as(null)
-        this.passing = as
+      pass: (known) => {
+        if (this.socket.destroyed) return known(null)
+        this.passing = known
         return this.handOver(bytes)
       }
     })
     if (!isTaken) this.handOver(bytes)
   }
 
-  private answer(response: Answer): boolean {
+  private answer(response: PlainResponse): boolean {
     const { isClosing, keepAliveSeconds } = this.options
     if (!this.socket.writable) return false
     const connection = isClosing() ? "close" : `keep-alive\r\nKeep-Alive: timeout=${keepAliveSeconds}`
@@ -136,7 +144,7 @@ export class HttpConnection {
     this.turn = "nobody"
     if (this.held !== null) this.giveHeld()
     else if (this.socket.writableNeedDrain) this.flow()
-    if (this.hasEnded) this.end()
+    if (this.clientHasEnded) this.end()
   }
 
   /** A request that is Node's after all. */
@@ -144,7 +152,7 @@ export class HttpConnection {
     this.turn = "node"
     this.give(bytes)
     if (this.held !== null) this.giveHeld()
-    if (this.hasEnded) this.end()
+    if (this.clientHasEnded) this.end()
   }
 
   private giveHeld() {
@@ -155,8 +163,8 @@ export class HttpConnection {
   }
 
   private give(bytes: Buffer) {
-    this.nodes ??= this.makeNodes()
-    this.nodeIsFull = !this.nodes.push(bytes)
+    this.nodeSide ??= this.makeNodeSide()
+    this.nodeIsFull = !this.nodeSide.push(bytes)
     this.flow()
   }
 
@@ -168,29 +176,29 @@ export class HttpConnection {
 
   /** The client sends nothing more. One of ours is still answered. */
   private end() {
-    this.hasEnded = true
+    this.clientHasEnded = true
     if (this.turn === "ours") return
-    if (this.nodes === null) this.socket.end()
-    else this.nodes.push(null)
+    if (this.nodeSide === null) this.socket.end()
+    else this.nodeSide.push(null)
   }
 
   private timeOut() {
     // After the last answer nothing is waited for but that it is read.
     if (!this.socket.writable) this.socket.destroy()
     else if (this.turn === "ours") return
-    else if (this.nodes === null) this.socket.destroy()
-    else this.nodes.emit("timeout")
+    else if (this.nodeSide === null) this.socket.destroy()
+    else this.nodeSide.emit("timeout")
   }
 
   private lose() {
-    this.nodes?.destroy()
+    this.nodeSide?.destroy()
     this.passing?.(null)
     this.passing = null
   }
 
-  private makeNodes(): Duplex {
+  private makeNodeSide(): Duplex {
     const { options, socket } = this
-    const nodes = new Duplex({
+    const nodeSide = new Duplex({
       read: () => {
         this.nodeIsFull = false
         this.flow()
@@ -203,27 +211,27 @@ export class HttpConnection {
       },
       final: (done) => void socket.end(done),
       destroy: (_, done) => {
-        this.nodes = null
+        this.nodeSide = null
         // It may be idle for Node while one of ours is under way.
         if (this.turn !== "ours") socket.destroy()
         // Without the error: Node leaves a connection without a listener for it when it gives it away (CONNECT).
         done(null)
       }
     })
-    Object.assign(nodes, {
+    Object.assign(nodeSide, {
       remoteAddress: socket.remoteAddress,
       remotePort: socket.remotePort,
       setTimeout: (ms: number, then?: () => void) => void socket.setTimeout(ms, then),
-      destroySoon: () => void nodes.end(() => socket.destroySoon())
+      destroySoon: () => void nodeSide.end(() => socket.destroySoon())
     })
     // From now on Node says how long it may be idle.
     socket.setTimeout(0)
-    options.giveToNode(nodes)
-    return nodes
+    options.giveToNode(nodeSide)
+    return nodeSide
   }
 }
 
-const responseOf = ({ body, headers, status }: Answer, connection: string) => {
+const responseOf = ({ body, headers, status }: PlainResponse, connection: string) => {
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
   for (const name in headers) head += `${name}: ${headers[name]}\r\n`
   return `${head}Date: ${dateNow()}\r\nConnection: ${connection}\r\n\r\n${body}`

@@ -10,7 +10,7 @@ import { type Exchange, HttpConnection } from "#infra/HttpConnection.ts"
 export interface HttpListenerOptions {
   readonly host: string
   readonly port: number
-  /** Is offered each request before the router is; true if it takes it. */
+  /** Is offered each request before the router is, a plain one perhaps twice; true if it takes it. */
   readonly takeFirst: (exchange: Exchange) => boolean
   /** How long requests may go on once it has stopped listening; what takes longer is cut off. */
   readonly grace: Duration.Duration
@@ -100,7 +100,10 @@ const closingEach = (server: Server) => {
   }
 }
 
-/** Offers each request to `take` before the listeners of the server hear of it, and the plain ones before Node does. */
+/**
+ * Offers each request to `take` before the listeners of the server hear of it, and the plain ones before Node does. A plain one that is not
+ * taken is offered again when Node has read it.
+ */
 const offerFirst = (server: Server, take: HttpListenerOptions["takeFirst"], isClosing: () => boolean) => {
   const emit = server.emit.bind(server)
   const connections = new Set<HttpConnection>()
@@ -123,9 +126,11 @@ const offerFirst = (server: Server, take: HttpListenerOptions["takeFirst"], isCl
     return true
   }
 
-  const offer = (request: IncomingMessage, response: ServerResponse) =>
-    ofNode.get(request.socket)?.begun(request, response) !== true &&
-    take({
+  /** Whether the server's listeners need not hear of it. */
+  const offer = (request: IncomingMessage, response: ServerResponse) => {
+    const begun = ofNode.get(request.socket)?.begun(request, response)
+    if (begun === "passed" || begun === "too late") return begun === "too late"
+    return take({
       method: request.method ?? "",
       url: request.url ?? "",
       headers: request.headers,
@@ -134,11 +139,12 @@ const offerFirst = (server: Server, take: HttpListenerOptions["takeFirst"], isCl
         response.writeHead(status, isClosing() ? { ...headers, connection: "close" } : headers).end(body)
         return true
       },
-      pass: (as) => {
-        as(request)
+      pass: (known) => {
+        known(request)
         emit("request", request, response)
       }
     })
+  }
 
   server.emit = (event: string, ...args: ReadonlyArray<unknown>) => {
     const [first, response] = args
@@ -175,8 +181,6 @@ const refuse = (error: Error, socket: Writable) => {
 /** Writes the error body by hand and closes; `headers` are whole lines. */
 const answer = (socket: Writable, [status, code, message]: Refusal, headers = "") => {
   if (!isSocket(socket) || !socket.writable) return
-  // Node may have left it without a listener: an error would end the process.
-  socket.on("error", () => undefined)
   const requestId = randomUUID()
   const body = JSON.stringify({ error: { code, message, request_id: requestId } })
   socket.end(

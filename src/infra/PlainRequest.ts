@@ -16,7 +16,7 @@ const maxBytes = 4_096
 /** A GET without a body, of visible ASCII, each line as it should be, and nothing behind the empty line. */
 const wellFormed = /^GET ([!-~]+) HTTP\/1\.1\r\n((?:[\dA-Za-z-]+:[ -~]*\r\n)*)\r\n$/u
 
-/** By these a request has more than its head, or its connection becomes another one (RFC 9110, 7.6.1, 8.6, 10.1; RFC 9112, 6.1). */
+/** By these a request has more than its head, or its connection becomes another one (RFC 9110, 6.6.2, 7.6.1, 7.8, 8.6, 10.1; RFC 9112, 6.1). */
 const notPlain = new Set([
   "content-length",
   "expect",

@@ -2,21 +2,24 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { createServer as createHttpServer, type ServerResponse } from "node:http"
 import { createServer } from "node:net"
-import { HttpConnection } from "#infra/HttpConnection.ts"
+import { type Exchange, HttpConnection } from "#infra/HttpConnection.ts"
 import * as RawHttp from "#test/support/RawHttp.ts"
 
 /** Connections that may be idle for three tenths of a second, in front of a server that answers when it is told to, or at once. */
 const listen = Effect.gen(function* () {
   const unanswered: Array<ServerResponse> = []
+  const kept: Array<Exchange> = []
+  const read: Array<string | undefined> = []
   const connections = new WeakMap<object, HttpConnection>()
   const nodes = createHttpServer({ keepAliveTimeout: 50 }, (request, response) => {
-    connections.get(request.socket)?.begun(request, response)
+    if (connections.get(request.socket)?.begun(request, response) === "too late") return
+    read.push(request.url)
     if (request.url === "/at-once") response.end("at once")
     else unanswered.push(response)
   })
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     const options = {
-      take: () => false,
+      take: (exchange: Exchange) => exchange.url === "/kept" && kept.push(exchange) > 0,
       isClosing: () => false,
       idleTimeoutMs: 300,
       keepAliveSeconds: 0,
@@ -35,17 +38,25 @@ const listen = Effect.gen(function* () {
     })
   })
   yield* Effect.addFinalizer(() => Effect.sync(() => server.close()))
-  return { connect: RawHttp.open(port), answer: Effect.sync(() => unanswered.map((response) => response.end("answered"))) }
+  return {
+    connect: RawHttp.open(port),
+    kept,
+    read,
+    answer: Effect.sync(() => unanswered.map((response) => response.end("answered")))
+  }
 })
 
 layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
   it.effect("is closed when nothing is asked on it for some time, unless a request is under way", () =>
     Effect.gen(function* () {
-      const { answer, connect } = yield* listen
-      const asking = yield* connect
+      const { answer, connect, kept } = yield* listen
+      const [asking, waiting] = [yield* connect, yield* connect]
       yield* asking.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+      yield* waiting.send("GET /kept HTTP/1.1\r\nHost: x\r\n\r\n")
       // By the time that these two are closed, one after the other, it has taken longer than a connection may be idle.
       for (const _ of [1, 2]) yield* (yield* connect).closed
+      kept[0]?.answer({ status: 200, headers: { "content-length": "4" }, body: "kept" })
+      assert.include(yield* waiting.closed, "kept")
       yield* answer
       assert.include(yield* asking.until((text) => text.includes("answered")), "200 OK")
       assert.include(yield* asking.closed, "answered")
@@ -54,18 +65,19 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
 
   it.effect("that is Node's for good ends some time, so that the next one need not be", () =>
     Effect.gen(function* () {
-      const { connect } = yield* listen
+      const { connect, read } = yield* listen
       const get = "GET /at-once HTTP/1.1\r\nHost: x\r\n\r\n"
       const client = yield* connect
       yield* client.send(get + get)
       const text = yield* client.until((all) => all.split("at once").length === 3)
       assert.notMatch(text, /connection: close/iu)
-      yield* client.send(get)
+      yield* client.send(get + get)
       assert.match(yield* client.closed, /(?:at once[^]*){2}connection: close[^]*at once$/iu)
+      assert.lengthOf(read, 3, "what comes behind the last one is not begun")
     })
   )
 
-  it.effect("that is not stays with more", () =>
+  it.effect("that is not Node's for good stays open for more", () =>
     Effect.gen(function* () {
       const { connect } = yield* listen
       const client = yield* connect
@@ -74,6 +86,20 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
         const text = yield* client.until((all) => all.split("at once").length === count + 1)
         assert.notMatch(text, /connection: close/iu)
       }
+    })
+  )
+
+  it.effect("whose client says that no more will come ends also when its request is passed on after that", () =>
+    Effect.gen(function* () {
+      const { connect, kept } = yield* listen
+      const client = yield* connect
+      yield* client.send("GET /kept HTTP/1.1\r\nHost: x\r\n\r\n")
+      yield* client.end
+      const other = yield* connect
+      yield* other.send("GET /at-once HTTP/1.1\r\nHost: x\r\n\r\n")
+      yield* other.until((text) => text.endsWith("at once"))
+      kept[0]?.pass(() => undefined)
+      yield* client.closed
     })
   )
 })

@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
-import { get, listen, listenAlone, post } from "#test/support/ListeningServer.ts"
+import { get, listen, listenAlone, post, served } from "#test/support/ListeningServer.ts"
 import type * as RawHttp from "#test/support/RawHttp.ts"
 
 /** Requests that are plain, that are nearly so, and that are not. */
@@ -34,27 +34,47 @@ const outcomesOf = (text: string) =>
     .slice(1)
     .map((response) => `${response.slice(0, 3)} ${/<[^>]*>/u.exec(response)?.[0] ?? ""}`)
 
-/** In pieces of these lengths, and what is left. */
-const sendPieces = Effect.fnUntraced(function* (client: RawHttp.Client, bytes: string, lengths: ReadonlyArray<number>) {
+/** In pieces of these lengths, and what is left. Between two of them another client is served, so that the server has read the first. */
+const sendPieces = Effect.fnUntraced(function* (
+  connect: ReturnType<typeof RawHttp.open>,
+  client: RawHttp.Client,
+  bytes: string,
+  lengths: ReadonlyArray<number>
+) {
   let at = 0
-  for (const length of [...lengths, bytes.length]) {
+  for (const length of [...lengths, bytes.length].filter((each) => each > 0)) {
+    if (at >= bytes.length) return
     yield* client.send(bytes.slice(at, at + length))
-    yield* Effect.yieldNow
+    yield* served(yield* connect)
     at += length
   }
 })
 
+/** Whole, or cut behind its head, or somewhere. */
+const cutsOf = (request: string, place: number) => {
+  const head = request.indexOf("\r\n\r\n") + 4
+  const cut = [request.length, head, Math.min(place, request.length)][place % 3] ?? 0
+  return [cut, request.length - cut]
+}
+
 layer(Layer.empty, { excludeTestServices: true })("what a client sends", (it) => {
-  const count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 90 }))
+  const place = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 90 }))
+  const part = Schema.Struct({ request: Schema.Literals(requests), place })
 
   it.effect.prop(
     "is answered as by Node's server alone, in whatever pieces it comes",
-    [Schema.Array(Schema.Literals(requests)).check(Schema.isMaxLength(6)), Schema.Array(count)],
-    ([sent, lengths]) =>
+    [Schema.Array(part).check(Schema.isMaxLength(6))],
+    ([parts]) =>
       Effect.gen(function* () {
-        const bytes = [...sent, get("/last", "Connection: close")].join("")
-        const [ours, theirs] = [yield* (yield* listen).connect, yield* yield* listenAlone]
-        yield* sendPieces(ours, bytes, lengths)
+        const bytes = [...parts.map(({ request }) => request), get("/last", "Connection: close")].join("")
+        const { connect } = yield* listen
+        const [ours, theirs] = [yield* connect, yield* yield* listenAlone]
+        yield* sendPieces(
+          connect,
+          ours,
+          bytes,
+          parts.flatMap((each) => cutsOf(each.request, each.place))
+        )
         yield* theirs.send(bytes)
         assert.deepStrictEqual(outcomesOf(yield* ours.closed), outcomesOf(yield* theirs.closed))
       }).pipe(Effect.scoped),
@@ -72,7 +92,7 @@ layer(Layer.empty, { excludeTestServices: true })("what a client sends", (it) =>
         assert.lengthOf(expected, 1, last)
         for (let cut = 0; cut < last.length; cut += 1) {
           const ours = yield* connect
-          yield* sendPieces(ours, last, [cut])
+          yield* sendPieces(connect, ours, last, [cut])
           assert.deepStrictEqual(outcomesOf(yield* ours.closed), expected, `${last} cut at ${cut}`)
         }
       }

@@ -24,7 +24,7 @@ const crowded = "IT"
 const crowdedCallers = 60
 const perMemberState = 10
 const sourceMs = 1_000
-/** Of those outside of the crowd, 17 ask about each member state. */
+/** Of those outside of the crowd, 16 or 17 ask about each member state. */
 const turnsOfOthers = 2
 const overheadMs = 5
 const perSecond = 100
