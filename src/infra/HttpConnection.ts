@@ -39,7 +39,7 @@ export interface HttpConnectionOptions {
   /** A connection is closed on which nothing is asked for this long. Clients are told `keepAliveSeconds`, which is less. */
   readonly idleTimeoutMs: number
   readonly keepAliveSeconds: number
-  /** With how many requests a connection ends that is Node's for good: the client's next one begins anew. */
+  /** How many requests a connection has when it is Node's for good; then it ends, and the client's next one begins anew. */
   readonly maxRequestsOfNode: number
 }
 
@@ -57,9 +57,8 @@ export class HttpConnection {
   private nodeSide: Duplex | null = null
   /** What came while one of ours was under way. */
   private held: Buffer | null = null
+  /** Since it is Node's for good. */
   private requestsOfNode = 0
-  /** The last response that this connection has was begun. */
-  private isOver = false
   private clientHasEnded = false
   private nodeIsFull = false
   private passing: ((request: IncomingMessage | null) => void) | null = null
@@ -79,14 +78,14 @@ export class HttpConnection {
 
   /** Has to be told of each request that Node's server tells of (not of those that expect something first, which it tells otherwise). */
   begun(request: IncomingMessage, response: ServerResponse): Begun {
+    const { maxRequestsOfNode } = this.options
     // After it has said "close" a server goes on with no further request (RFC 9112, 9.6).
-    if (this.isOver) return "too late"
+    if (this.requestsOfNode >= maxRequestsOfNode) return "too late"
+    if (this.turn === "node for good") this.requestsOfNode += 1
+    if (this.requestsOfNode >= maxRequestsOfNode) response.setHeader("connection", "close")
     const known = this.passing
     this.passing = null
     known?.(request)
-    this.requestsOfNode += 1
-    this.isOver = this.turn === "node for good" && this.requestsOfNode >= this.options.maxRequestsOfNode
-    if (this.isOver) response.setHeader("connection", "close")
     response.once("close", () => {
       if (this.turn === "node") this.turn = "nobody"
     })
@@ -220,7 +219,6 @@ export class HttpConnection {
     })
     Object.assign(nodeSide, {
       remoteAddress: socket.remoteAddress,
-      remotePort: socket.remotePort,
       setTimeout: (ms: number, then?: () => void) => void socket.setTimeout(ms, then),
       destroySoon: () => void nodeSide.end(() => socket.destroySoon())
     })

@@ -3,6 +3,7 @@ import { Effect, Layer } from "effect"
 import { createServer as createHttpServer, type ServerResponse } from "node:http"
 import { createServer } from "node:net"
 import { type Exchange, HttpConnection } from "#infra/HttpConnection.ts"
+import { get } from "#test/support/ListeningServer.ts"
 import * as RawHttp from "#test/support/RawHttp.ts"
 
 /** Connections that may be idle for three tenths of a second, in front of a server that answers when it is told to, or at once. */
@@ -51,8 +52,8 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
     Effect.gen(function* () {
       const { answer, connect, kept } = yield* listen
       const [asking, waiting] = [yield* connect, yield* connect]
-      yield* asking.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-      yield* waiting.send("GET /kept HTTP/1.1\r\nHost: x\r\n\r\n")
+      yield* asking.send(get("/"))
+      yield* waiting.send(get("/kept"))
       // By the time that these two are closed, one after the other, it has taken longer than a connection may be idle.
       for (const _ of [1, 2]) yield* (yield* connect).closed
       kept[0]?.answer({ status: 200, headers: { "content-length": "4" }, body: "kept" })
@@ -66,12 +67,11 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
   it.effect("that is Node's for good ends some time, so that the next one need not be", () =>
     Effect.gen(function* () {
       const { connect, read } = yield* listen
-      const get = "GET /at-once HTTP/1.1\r\nHost: x\r\n\r\n"
       const client = yield* connect
-      yield* client.send(get + get)
+      yield* client.send(get("/at-once") + get("/at-once"))
       const text = yield* client.until((all) => all.split("at once").length === 3)
       assert.notMatch(text, /connection: close/iu)
-      yield* client.send(get + get)
+      yield* client.send(get("/at-once") + get("/at-once"))
       assert.match(yield* client.closed, /(?:at once[^]*){2}connection: close[^]*at once$/iu)
       assert.lengthOf(read, 3, "what comes behind the last one is not begun")
     })
@@ -82,7 +82,7 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
       const { connect } = yield* listen
       const client = yield* connect
       for (const count of [1, 2, 3, 4]) {
-        yield* client.send("GET /at-once HTTP/1.1\r\nHost: x\r\n\r\n")
+        yield* client.send(get("/at-once"))
         const text = yield* client.until((all) => all.split("at once").length === count + 1)
         assert.notMatch(text, /connection: close/iu)
       }
@@ -93,10 +93,10 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
     Effect.gen(function* () {
       const { connect, kept } = yield* listen
       const client = yield* connect
-      yield* client.send("GET /kept HTTP/1.1\r\nHost: x\r\n\r\n")
+      yield* client.send(get("/kept"))
       yield* client.end
       const other = yield* connect
-      yield* other.send("GET /at-once HTTP/1.1\r\nHost: x\r\n\r\n")
+      yield* other.send(get("/at-once"))
       yield* other.until((text) => text.endsWith("at once"))
       kept[0]?.pass(() => undefined)
       yield* client.closed
