@@ -14,14 +14,17 @@ import { type Growth, growths, joined } from "#events/log/Tiles.ts"
 import type { LogKeys } from "#events/LogSigner.ts"
 import * as NotaryPlace from "#events/NotaryPlace.ts"
 import * as SignedLog from "#events/SignedLog.ts"
+import * as TurnPace from "#events/TurnPace.ts"
 
 /** How often it looks, and so about how old the oldest unsigned event gets. */
 const turnEvery = "1 second"
 const pauseAfterFailure = "5 seconds"
 /** A notary that dies without a word is followed after this long. */
 const leaseMs = 4_000
-/** Events hashed by one statement (some 6 ms of it), and events that one checkpoint adds at most while the notary catches up. */
-const batchMax = 1_024
+/** Events hashed by one statement, which takes some 6 µs for each: beside callers, and of a backlog. */
+const pieceBesideCallers = 512
+const pieceOfBacklog = 1_024
+/** Events that one checkpoint adds at most. More of them are a backlog. */
 const turnMax = 16_384
 
 /** A checkpoint that is kept outside the database, and where. */
@@ -62,11 +65,11 @@ const make = Effect.fnUntraced(function* ({ keys, remember, seen }: NotaryOption
   const current = yield* Ref.make(start.tree)
   const traceLinks = yield* TraceLinks
 
-  const sign = Effect.fnUntraced(function* (head: number, size: number) {
+  const sign = Effect.fnUntraced(function* (head: number, size: number, pace: TurnPace.TurnPace) {
     const before = yield* Ref.get(current)
     // Another replica signed meanwhile: go on from there, if it went on from here.
     const tree = before.size === size ? before : (yield* log.load(historyOf(before), keys.signers)).tree
-    const grown = yield* grow(tree, Math.min(head, tree.size + turnMax))
+    const grown = yield* grow(tree, Math.min(head, tree.size + turnMax), pace)
     const next = { origin: keys.name, ...historyOf(grown.tree), extensions: [] }
     const note = yield* Effect.fromResult(Checkpoint.sign(next, keys.signers))
     // A stop in between would leave this machine without memory of what it has signed.
@@ -78,14 +81,19 @@ const make = Effect.fnUntraced(function* ({ keys, remember, seen }: NotaryOption
     return grown.tree.size < head
   })
 
-  /** Signs what came since the newest checkpoint. Says whether there is more to sign at once. */
-  const turn = Effect.gen(function* () {
-    const { granted, head, size } = yield* place.claim(leaseMs)
-    if (!granted || head <= size) return false
-    const asked = { kind: "consumer", root: true, links: traceLinks.between(size, head) } as const
-    const attributes = { "vatproof.log.from": size, "vatproof.log.to": head }
-    return yield* Effect.withSpan(sign(head, size), "Notary.sign", { ...asked, attributes })
-  }).pipe(Effect.mapError((error) => (error._tag === "StoreUnavailable" ? error : forked(error.message))))
+  /** Signs what came since the newest checkpoint. Says whether there is a backlog, to be signed at once. */
+  const turn = Effect.fnUntraced(
+    function* (isBacklog: boolean) {
+      const { granted, head, size } = yield* place.claim(leaseMs)
+      if (!granted || head <= size) return false
+      const pace =
+        isBacklog || head - size > turnMax ? TurnPace.atOnce(pieceOfBacklog) : yield* TurnPace.evenly(pieceBesideCallers)
+      const asked = { kind: "consumer", root: true, links: traceLinks.between(size, head) } as const
+      const attributes = { "vatproof.log.from": size, "vatproof.log.to": head }
+      return yield* Effect.withSpan(sign(head, size, pace), "Notary.sign", { ...asked, attributes })
+    },
+    Effect.mapError((error) => (error._tag === "StoreUnavailable" ? error : forked(error.message)))
+  )
 
   yield* Effect.forkScoped(keepTurning(turn))
   yield* Effect.addFinalizer(() => Effect.ignore(place.release))
@@ -101,12 +109,13 @@ const makeGrow = Effect.gen(function* () {
   const { sha256 } = yield* LogCrypto
   const leafHashes = yield* LeafHashes.make
 
-  return Effect.fnUntraced(function* (tree: Tree, to: number) {
+  return Effect.fnUntraced(function* (tree: Tree, to: number, pace: TurnPace.TurnPace) {
     // What goes into the tiles is taken from each batch at once: its nodes are thousands of small objects, dear to keep until the end.
     const parts: Array<Growth> = []
     let grown = tree
     while (grown.size < to) {
-      const added = append(sha256, grown, yield* leafHashes({ from: grown.size, to: Math.min(to, grown.size + batchMax) }))
+      yield* pace.wait(grown.size - tree.size, to - tree.size)
+      const added = append(sha256, grown, yield* leafHashes({ from: grown.size, to: Math.min(to, grown.size + pace.piece) }))
       parts.push(...growths(added.nodes))
       grown = added.tree
     }
@@ -115,13 +124,13 @@ const makeGrow = Effect.gen(function* () {
 })
 
 /** Never ends, except where the log is not what was signed: then this replica signs nothing more. */
-const keepTurning = (turn: Effect.Effect<boolean, StoreUnavailable | SignedLog.LogForked>) =>
-  turn.pipe(
-    Effect.repeat({ while: (more) => more }),
+const keepTurning = (turn: (isBacklog: boolean) => Effect.Effect<boolean, StoreUnavailable | SignedLog.LogForked>) =>
+  turn(false).pipe(
+    Effect.flatMap((more) => (more ? Effect.repeat(turn(true), { while: (more) => more }) : Effect.succeed(false))),
     Effect.catchTag("StoreUnavailable", (error) =>
       Effect.andThen(Effect.logWarning("The notary waits for the database", error), Effect.sleep(pauseAfterFailure))
     ),
-    Effect.repeat(Schedule.spaced(turnEvery)),
+    Effect.repeat(Schedule.fixed(turnEvery)),
     Effect.catchTag("LogForked", (error) => Effect.logError(`The notary stopped and signs nothing more: ${error.message}`))
   )
 

@@ -10,11 +10,15 @@ import { logId } from "#events/Append.ts"
 import * as Batcher from "#events/Batcher.ts"
 import { type LogGap, makeStep, maxStep, type Projection } from "#events/Projection.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
+import * as TurnPace from "#events/TurnPace.ts"
 
 /** How long a reader may wait for a projection to reach the log's head. */
 const patience = "3 seconds"
 /** How far the views of auditors may be behind; whoever cannot wait moves the table at once. Fewer, larger steps cost less. */
 const pollEveryMs = 1_000
+/** Events of one step beside callers, some 10 ms of it, and how many are a backlog. */
+const pieceBesideCallers = 1_000
+const backlog = 16_384
 /** After a turn of the background that failed. */
 const pauseAfterFailure = "5 seconds"
 const maxWaiting = 20_000
@@ -37,20 +41,28 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
   const step = yield* makeStep
   yield* access.register(projections).pipe(StoreAccess.patiently("10 seconds"))
 
-  /** Steps as far as the head stood when this began: what was appended before the call is then in the table. */
-  const catchUp = Effect.fnUntraced(function* (projection: Projection) {
-    const { head, position } = yield* access.look(projection.name)
-    if (position >= head) return
-    yield* Effect.repeat(step(projection, projection.name), { until: (now) => now.position >= head })
+  /** Steps as far as the head stood when it was looked for. */
+  const moveTo = Effect.fnUntraced(function* (projection: Projection, { head, position }: Place, pace: TurnPace.TurnPace) {
+    let now = position
+    while (now < head) {
+      yield* pace.wait(now - position, head - position)
+      now = (yield* step(projection, projection.name, pace.piece)).position
+    }
   })
+
+  /** What was appended before the call is in the table then. */
+  const catchUp = (projection: Projection) =>
+    Effect.flatMap(access.look(projection.name), (place) => moveTo(projection, place, TurnPace.atOnce(maxStep)))
 
   /** In the background it is enough that somebody did so lately: more replicas must not mean more and smaller steps. */
   const follow = Effect.fnUntraced(function* (projection: Projection) {
-    const { head, movedAgoMs, position } = yield* access.look(projection.name)
+    const place = yield* access.look(projection.name)
+    const { head, movedAgoMs, position } = place
     // A clock that was set back must not look as if somebody had just been there.
     const lately = movedAgoMs >= 0 && movedAgoMs < pollEveryMs / 2
     if (lately && head - position < maxStep) return
-    yield* catchUp(projection)
+    const isBacklog = head - position > backlog
+    yield* moveTo(projection, place, isBacklog ? TurnPace.atOnce(maxStep) : yield* TurnPace.evenly(pieceBesideCallers))
   })
 
   const joins = new Map<string, (_: undefined) => Effect.Effect<void, StoreUnavailable>>()
@@ -105,10 +117,17 @@ const inBackground = (projection: Projection, turn: Effect.Effect<void, SqlError
           Effect.andThen(Effect.sleep(pauseAfterFailure))
         )
     }),
-    Effect.repeat(Schedule.spaced(pollEveryMs))
+    Effect.repeat(Schedule.fixed(pollEveryMs))
   )
 
-const Place = Schema.Struct({
+/** How far a projection is, how far the log, and when it was moved last. */
+interface Place {
+  readonly position: number
+  readonly head: number
+  readonly movedAgoMs: number
+}
+
+const PlaceRow = Schema.Struct({
   name: Schema.String,
   version: Schema.Int,
   position: Schema.BigInt,
@@ -123,14 +142,14 @@ const placeColumns = `p.name, p.version, p.position, l.next_position AS head,
 const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
   const findPlaces = SqlSchema.findAll({
     Request: Schema.Void,
-    Result: Place,
+    Result: PlaceRow,
     execute: () => sql`SELECT ${sql.literal(placeColumns)}
       FROM vatproof.projections p JOIN vatproof.logs l ON l.log_id = p.log_id WHERE p.log_id = ${logId}`
   })
 
   const findPlace = SqlSchema.findOne({
     Request: Schema.String,
-    Result: Place,
+    Result: PlaceRow,
     execute: (name) => sql`SELECT ${sql.literal(placeColumns)}
       FROM vatproof.projections p JOIN vatproof.logs l ON l.log_id = p.log_id WHERE p.log_id = ${logId} AND p.name = ${name}`
   })
@@ -138,7 +157,7 @@ const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
   return {
     look: (name: string) =>
       findPlace(name).pipe(
-        Effect.map((place) => ({
+        Effect.map((place): Place => ({
           position: Number(place.position),
           head: Number(place.head),
           movedAgoMs: Number(place.moved_ago_ms)

@@ -1,0 +1,29 @@
+/**
+ * How the notary and the projections go through the events of a turn, which comes about once a second. Handled at once, those that came in a
+ * busy second take a processor from the callers for a tenth of the next one, and whoever calls then waits behind them.
+ */
+import { Clock, Duration, Effect } from "effect"
+
+export interface TurnPace {
+  /** Events of a piece at most. */
+  readonly piece: number
+  /** Waits until the piece may begin that comes after `done` of `all` events of the turn. */
+  readonly wait: (done: number, all: number) => Effect.Effect<void>
+}
+
+/** Most of the second, so that the turn is over before the next one. */
+const spread = Duration.millis(800)
+
+/** For a backlog, and for whoever is waited for. */
+export const atOnce = (piece: number): TurnPace => ({ piece, wait: () => Effect.void })
+
+/** For the background: its pieces begin at even distances from now on. Whoever is late waits for nothing. */
+export const evenly = (piece: number): Effect.Effect<TurnPace> =>
+  Effect.map(Clock.monotonicTimeNanos, (beganAt) => ({
+    piece,
+    wait: (done, all) =>
+      Effect.flatMap(Clock.monotonicTimeNanos, (now) => {
+        const dueInMs = (Duration.toMillis(spread) * done) / all - Number(now - beganAt) / 1e6
+        return dueInMs > 0 ? Effect.sleep(dueInMs) : Effect.void
+      })
+  }))
