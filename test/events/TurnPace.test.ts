@@ -12,7 +12,7 @@ const beginnings = Effect.fnUntraced(function* (makePace: Effect.Effect<TurnPace
       yield* pace.wait(done, all)
       const now = yield* Effect.clockWith((clock) => clock.currentTimeMillis)
       yield* Ref.update(began, (before) => [...before, now])
-      yield* Effect.sleep(takesMs)
+      yield* Effect.delay(Effect.void, takesMs)
     }
   })
   yield* Effect.forkChild(turn)
