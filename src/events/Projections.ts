@@ -19,6 +19,8 @@ const pollEveryMs = 1_000
 /** Events of one step beside callers, some 10 ms of it, and how many are a backlog. */
 const pieceBesideCallers = 1_000
 const backlog = 16_384
+/** Before it is looked again whether somebody with newer rules has moved a table that is theirs. */
+const pauseForOthers = "100 millis"
 /** After a turn of the background that failed. */
 const pauseAfterFailure = "5 seconds"
 const maxWaiting = 20_000
@@ -46,7 +48,9 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
     let now = position
     while (now < head) {
       yield* pace.wait(now - position, head - position)
-      now = (yield* step(projection, projection.name, pace.piece)).position
+      const { position: reached } = yield* step(projection, projection.name, pace.piece)
+      if (reached === now) yield* Effect.sleep(pauseForOthers)
+      now = reached
     }
   })
 
