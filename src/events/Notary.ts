@@ -24,7 +24,7 @@ const leaseMs = 4_000
 /** Events hashed by one statement, which takes some 6 µs for each: beside callers, and of a backlog. */
 const pieceBesideCallers = 512
 const pieceOfBacklog = 1_024
-/** Events that one checkpoint adds at most. More of them are a backlog. */
+/** Events that one checkpoint adds at most. */
 const turnMax = 16_384
 
 /** A checkpoint that is kept outside the database, and where. */
@@ -87,7 +87,7 @@ const make = Effect.fnUntraced(function* ({ keys, remember, seen }: NotaryOption
       const { granted, head, size } = yield* place.claim(leaseMs)
       if (!granted || head <= size) return false
       const pace =
-        isBacklog || head - size > turnMax ? TurnPace.atOnce(pieceOfBacklog) : yield* TurnPace.evenly(pieceBesideCallers)
+        isBacklog || head - size > TurnPace.backlog ? TurnPace.atOnce(pieceOfBacklog) : yield* TurnPace.evenly(pieceBesideCallers)
       const asked = { kind: "consumer", root: true, links: traceLinks.between(size, head) } as const
       const attributes = { "vatproof.log.from": size, "vatproof.log.to": head }
       return yield* Effect.withSpan(sign(head, size, pace), "Notary.sign", { ...asked, attributes })

@@ -16,9 +16,8 @@ import * as TurnPace from "#events/TurnPace.ts"
 const patience = "3 seconds"
 /** How far the views of auditors may be behind; whoever cannot wait moves the table at once. Fewer, larger steps cost less. */
 const pollEveryMs = 1_000
-/** Events of one step beside callers, some 10 ms of it, and how many are a backlog. */
+/** Events of one step beside callers, some 10 ms of it. */
 const pieceBesideCallers = 1_000
-const backlog = 16_384
 /** Before it is looked again whether somebody with newer rules has moved a table that is theirs. */
 const pauseForOthers = "100 millis"
 /** After a turn of the background that failed. */
@@ -65,7 +64,7 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
     // A clock that was set back must not look as if somebody had just been there.
     const lately = movedAgoMs >= 0 && movedAgoMs < pollEveryMs / 2
     if (lately && head - position < maxStep) return
-    const isBacklog = head - position > backlog
+    const isBacklog = head - position > TurnPace.backlog
     yield* moveTo(projection, place, isBacklog ? TurnPace.atOnce(maxStep) : yield* TurnPace.evenly(pieceBesideCallers))
   })
 

@@ -11,6 +11,9 @@ export interface TurnPace {
   readonly wait: (done: number, all: number) => Effect.Effect<void>
 }
 
+/** More events than this are a backlog: it is about what a second of full load brings. */
+export const backlog = 16_384
+
 /** Most of the second, so that the turn is over before the next one. */
 const spread = Duration.millis(800)
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Ref } from "effect"
+import { Clock, Effect, Ref } from "effect"
 import { TestClock } from "effect/testing"
 import * as TurnPace from "#events/TurnPace.ts"
 
@@ -10,7 +10,7 @@ const beginnings = Effect.fnUntraced(function* (makePace: Effect.Effect<TurnPace
     const pace = yield* makePace
     for (let done = 0; done < all; done += pace.piece) {
       yield* pace.wait(done, all)
-      const now = yield* Effect.clockWith((clock) => clock.currentTimeMillis)
+      const now = yield* Clock.currentTimeMillis
       yield* Ref.update(began, (before) => [...before, now])
       yield* Effect.delay(Effect.void, takesMs)
     }
