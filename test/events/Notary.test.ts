@@ -12,6 +12,7 @@ import { logCrypto } from "#infra/LogCrypto.ts"
 import * as Randomness from "#infra/Randomness.ts"
 import { keysOf, signerOf } from "#test/support/log/Keys.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import * as SkippingClock from "#test/support/SkippingClock.ts"
 import { tamper } from "#test/support/Tampering.ts"
 
 const signer = signerOf("vatproof.example/log/0")
@@ -131,6 +132,20 @@ describe("Notary", () => {
       assert.deepStrictEqual(root, yield* rootOfEvents(18_000))
       const sizes = (yield* (yield* TreeStore).checkpointsFrom(0, 10)).map(({ size }) => size)
       assert.deepStrictEqual(sizes, [16_384, 18_000])
+    }).pipe(Effect.scoped, Effect.provide(testLayer))
+  )
+
+  it.live("spreads what a busy second brought over most of the next one", () =>
+    Effect.gen(function* () {
+      yield* appendMany(1100)
+      const clock = SkippingClock.make()
+      yield* clock.on(startNotary())
+      const { root } = yield* untilSigned(1100)
+      assert.deepStrictEqual(root, yield* rootOfEvents(1100))
+      // Then it waits for what is left of the second.
+      const [second = 0, third = 0] = clock.waits()
+      assert.closeTo(second, (800 * 512) / 1100, 0.001)
+      assert.closeTo(second + third, (800 * 1024) / 1100, 0.001)
     }).pipe(Effect.scoped, Effect.provide(testLayer))
   )
 

@@ -1,11 +1,12 @@
-import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Result, Schema } from "effect"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Result, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { EventStore } from "#events/EventStore.ts"
 import * as ProjectionRebuild from "#events/ProjectionRebuild.ts"
 import { Projections } from "#events/Projections.ts"
 import * as EventPlaces from "#events/projections/EventPlaces.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import * as SkippingClock from "#test/support/SkippingClock.ts"
 import { tamper } from "#test/support/Tampering.ts"
 
 const accountId = "019371c0-5f00-7000-8000-0000000000ac"
@@ -74,7 +75,8 @@ const transactions = Effect.gen(function* () {
 const followRules = (version: number) =>
   MigratedDatabase.execute(`UPDATE vatproof.projections SET version = ${version} WHERE name = '${EventPlaces.eventPlaces}'`)
 
-const testLayer = Projections.layer([EventPlaces.definition]).pipe(Layer.provideMerge(MigratedDatabase.layer))
+const projectionsLayer = Projections.layer([EventPlaces.definition])
+const testLayer = projectionsLayer.pipe(Layer.provideMerge(MigratedDatabase.layer))
 
 layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
   it.effect("shows at once what was appended before the question", () =>
@@ -161,5 +163,25 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
         new RegExp(`from position ${position + 1} on, only 0`, "u")
       )
     })
+  )
+})
+
+describe("The background of Projections", () => {
+  it.live("spreads what a busy second brought over most of the next one", () =>
+    Effect.gen(function* () {
+      const events = Array.from({ length: 2500 }, () => append("source-vies", "SourceRecovered", {}))
+      yield* Effect.all(events, { concurrency: "unbounded", discard: true })
+      // As one that nobody has moved for a while.
+      yield* MigratedDatabase.execute(`INSERT INTO vatproof.projections (log_id, name, version, moved_at)
+        VALUES (0, '${EventPlaces.eventPlaces}', 1, now() - interval '1 minute')`)
+      const clock = SkippingClock.make()
+      const { list } = yield* Effect.map(clock.on(Layer.build(projectionsLayer)), Context.get(Projections))
+      yield* list.pipe(
+        Effect.repeat({ until: ([state]) => state?.lag === 0, schedule: Schedule.spaced("20 millis") }),
+        Effect.timeout("15 seconds")
+      )
+      // Then it waits for what is left of the second.
+      assert.deepStrictEqual(clock.waits().slice(0, 2), [320, 320])
+    }).pipe(Effect.scoped, Effect.provide(MigratedDatabase.layer))
   )
 })

@@ -1,0 +1,22 @@
+/** A clock for what waits on purpose: a wait of less than a second is over at once and moves the clock on, a longer one never ends. */
+import { Clock, Duration, Effect } from "effect"
+
+const second = Duration.seconds(1)
+
+/** Runs an effect on such a clock, and tells what was waited for so far, in ms, other than what never ends. */
+export const make = () => {
+  const waits: Array<number> = []
+  const millis = () => waits.reduce((before, wait) => before + wait, 0)
+  const nanos = () => BigInt(Math.round(millis() * 1e6))
+  const clock: Clock.Clock = {
+    currentTimeMillisUnsafe: millis,
+    currentTimeMillis: Effect.sync(millis),
+    currentTimeNanosUnsafe: nanos,
+    currentTimeNanos: Effect.sync(nanos),
+    monotonicTimeNanosUnsafe: nanos,
+    monotonicTimeNanos: Effect.sync(nanos),
+    sleep: (duration) =>
+      Duration.isLessThan(duration, second) ? Effect.sync(() => void waits.push(Duration.toMillis(duration))) : Effect.never
+  }
+  return { on: Effect.provideService(Clock.Clock, clock), waits: () => [...waits] }
+}
