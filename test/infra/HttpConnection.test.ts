@@ -1,16 +1,21 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Schedule } from "effect"
 import { createServer as createHttpServer, type ServerResponse } from "node:http"
-import { createServer } from "node:net"
+import { createServer, type Socket } from "node:net"
 import { type Exchange, HttpConnection } from "#infra/HttpConnection.ts"
-import { get } from "#test/support/ListeningServer.ts"
+import { get, post } from "#test/support/ListeningServer.ts"
 import * as RawHttp from "#test/support/RawHttp.ts"
+
+/** More bytes than the system keeps of what somebody does not read. */
+const longer = 40_000_000
 
 /** Connections that may be idle for three tenths of a second, in front of a server that answers when it is told to, or at once. */
 const listen = Effect.gen(function* () {
   const unanswered: Array<ServerResponse> = []
   const kept: Array<Exchange> = []
   const read: Array<string | undefined> = []
+  const sockets: Array<Socket> = []
+  let isClosing = false
   const connections = new WeakMap<object, HttpConnection>()
   const nodes = createHttpServer({ keepAliveTimeout: 50 }, (request, response) => {
     if (connections.get(request.socket)?.begun(request, response) === "too late") return
@@ -19,9 +24,10 @@ const listen = Effect.gen(function* () {
     else unanswered.push(response)
   })
   const server = createServer({ allowHalfOpen: true }, (socket) => {
+    sockets.push(socket)
     const options = {
       take: (exchange: Exchange) => exchange.url === "/kept" && kept.push(exchange) > 0,
-      isClosing: () => false,
+      isClosing: () => isClosing,
       idleTimeoutMs: 300,
       keepAliveSeconds: 0,
       maxRequestsOfNode: 3,
@@ -43,7 +49,16 @@ const listen = Effect.gen(function* () {
     connect: RawHttp.open(port),
     kept,
     read,
-    answer: Effect.sync(() => unanswered.map((response) => response.end("answered")))
+    answer: Effect.sync(() => unanswered.map((response) => response.end("answered"))),
+    /** Lets what stands for the router read the bodies that came. */
+    readBodies: Effect.sync(() => unanswered.map(({ req }) => req.resume())),
+    beginClosing: Effect.sync(() => (isClosing = true)),
+    /** Waits for what the server sees of the first client to be as wanted. */
+    first: (isIt: (socket: Socket) => boolean) =>
+      Effect.sync(() => sockets[0]).pipe(
+        Effect.repeat({ until: (socket) => socket !== undefined && isIt(socket), schedule: Schedule.spaced("2 millis") }),
+        Effect.timeout("10 seconds")
+      )
   }
 })
 
@@ -100,6 +115,34 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
       yield* other.until((text) => text.endsWith("at once"))
       kept[0]?.pass(() => undefined)
       yield* client.closed
+    })
+  )
+
+  it.effect("is closed some time if its client does not read the last answer", () =>
+    Effect.gen(function* () {
+      const { beginClosing, connect, first, kept } = yield* listen
+      const client = yield* connect
+      yield* client.send(get("/kept"))
+      yield* client.pause
+      yield* first(() => kept.length > 0)
+      yield* beginClosing
+      const body = "x".repeat(longer)
+      kept[0]?.answer({ status: 200, headers: { "content-length": String(longer) }, body })
+      yield* first(({ destroyed }) => destroyed)
+    })
+  )
+
+  it.effect("is not read as long as Node's server has enough to do with what it has", () =>
+    Effect.gen(function* () {
+      const { answer, connect, first, readBodies } = yield* listen
+      const client = yield* connect
+      yield* client.send(post("/", "x".repeat(longer)))
+      const socket = yield* first((socket) => socket.isPaused())
+      assert.isBelow(socket?.bytesRead ?? longer, longer / 4)
+      yield* readBodies
+      yield* first(({ bytesRead }) => bytesRead > longer)
+      yield* answer
+      yield* client.until((text) => text.includes("answered"))
     })
   )
 })
