@@ -201,8 +201,8 @@ const useCases = Layer.unwrap(
 /** A body may have this much; what is larger is answered with 413 and not read. */
 const maxBodySize = Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.kibibytes(16))
 
-/** As long as a request line can be: whether a long id or VAT ID is one is for its endpoint to say, not for the router. */
-const maxParamLength = 16_384
+/** Longer than a request line can be: whether a long id or VAT ID is one is for its endpoint to say, not for the router. */
+const maxParamLength = 65_536
 
 /** What both ways through the service know: the front door and the router. */
 const httpSettings = Layer.unwrap(

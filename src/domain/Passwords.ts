@@ -1,14 +1,16 @@
 /** Passwords, as slow to guess as the machine allows (DECISIONS 34). */
 import { Context, type Effect, type Redacted, Schema } from "effect"
-import { characters } from "#domain/PlainText.ts"
+import { characters, whyUnreadable } from "#domain/PlainText.ts"
 
 const length = { min: 8, max: 256 }
 
-/** A password that somebody may choose: any characters at all, but enough of them. */
+/** A password that somebody may choose: any characters at all, but enough of them, and none that could stand for another. */
 export const NewPassword = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
-      (characters(text) >= length.min && characters(text) <= length.max) || `must have ${length.min} to ${length.max} characters`
+      whyUnreadable(text) ??
+      ((characters(text) >= length.min && characters(text) <= length.max) ||
+        `must have ${length.min} to ${length.max} characters`)
   ).annotate({ toJsonSchema: () => ({ minLength: length.min, maxLength: length.max }) })
 )
 

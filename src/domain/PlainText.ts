@@ -1,17 +1,26 @@
 /** Short text of people and programs, as it can be stored and shown again. */
 import { Schema } from "effect"
 
-/** Control characters cannot be stored or shown, lone surrogates are half a character. */
-const unusable = /[\p{Cc}\p{Cs}]/u
+/** Control characters cannot be stored or shown, and NUL breaks whoever reads it as JSON in Postgres. */
+const controls = /\p{Cc}/u
+
+/** Lone surrogates are half a character; U+FFFD is what stands for bytes that were no UTF-8. Nobody knows what was meant. */
+const unreadable = /[\p{Cs}\uFFFD]/u
+
+/** Why a text cannot be what its sender meant; undefined if it can. */
+export const whyUnreadable = (text: string): string | undefined =>
+  unreadable.test(text) ? "must be UTF-8, with no half characters in it" : undefined
 
 /** Whole characters: what JSON Schema and people count, while `length` counts UTF-16 code units. */
 export const characters = (text: string): number => Array.from(text).length
 
-/** Text of `min` to `max` characters, none of them a control character. */
+/** Text of `min` to `max` characters, all of them readable and none a control character. */
 export const plainText = ({ max, min }: { readonly min: number; readonly max: number }) =>
   Schema.String.check(
     Schema.makeFilter((text: string) => {
-      if (unusable.test(text)) return "must not contain control characters"
+      if (controls.test(text)) return "must not contain control characters"
+      const why = whyUnreadable(text)
+      if (why !== undefined) return why
       return (characters(text) >= min && characters(text) <= max) || `must have ${min} to ${max} characters`
     }).annotate({ toJsonSchema: () => ({ minLength: min, maxLength: max }) })
   )

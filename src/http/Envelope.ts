@@ -72,8 +72,7 @@ const problemFor = (status: number, request: HttpServerRequest.HttpServerRequest
   const allowed = allowedMethods(path)
   switch (status) {
     case 404:
-      if (allowed.length === 0) return Errors.toResponse({ code: "NOT_FOUND", message: nothingHere })
-      if (allowed.includes(method)) return Errors.toResponse(undecodable(path))
+      if (allowed.length === 0 || allowed.includes(method)) return Errors.toResponse({ code: "NOT_FOUND", message: nothingHere })
       return Errors.toResponse(
         { code: "METHOD_NOT_ALLOWED", message: `${method} is not allowed here` },
         { allow: allowed.join(", ") }
@@ -90,11 +89,5 @@ const problemFor = (status: number, request: HttpServerRequest.HttpServerRequest
 }
 
 const nothingHere = "There is nothing here. The interface is described at /docs and /openapi.json"
-
-/** A known route whose parameter is no UTF-8 once its percent signs are decoded. */
-const undecodable = (path: string) => ({
-  code: path.startsWith("/v1/validate/") ? ("INVALID_VAT_ID" as const) : ("VALIDATION_ERROR" as const),
-  message: "The path has a percent sign that does not stand for UTF-8"
-})
 
 const pathOf = ({ method, url }: HttpServerRequest.HttpServerRequest) => ({ method, path: url.split("?", 1)[0] ?? "/" })

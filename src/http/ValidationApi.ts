@@ -1,14 +1,14 @@
 /** GET /v1/validate/{vat_id} (INTERFACE 2.1 and 4.3). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { plainText } from "#domain/PlainText.ts"
 import { MatchLetter, MatchWord } from "#domain/Receipt.ts"
 import { Admission } from "#http/Authentication.ts"
 import { errorBody } from "#http/Errors.ts"
 import { RequestErrors } from "#http/RequestErrors.ts"
 
 /** Longer company data is no company's. */
-const companyField = (description: string) =>
-  Schema.optionalKey(Schema.String.check(Schema.isMaxLength(300)).annotate({ description }))
+const companyField = (description: string) => Schema.optionalKey(plainText({ min: 0, max: 300 }).annotate({ description }))
 
 const nullable = <S extends Schema.Top>(schema: S, description: string) => Schema.NullOr(schema).annotate({ description })
 

@@ -6,6 +6,7 @@ import { Socket } from "node:net"
 import { Deferred, type Duration, Effect, Layer, Predicate, Schema } from "effect"
 import { Draining } from "#infra/Draining.ts"
 import { type Exchange, HttpConnection } from "#infra/HttpConnection.ts"
+import * as RequestTarget from "#infra/RequestTarget.ts"
 
 export interface HttpListenerOptions {
   readonly host: string
@@ -149,6 +150,7 @@ const offerFirst = (server: Server, take: HttpListenerOptions["takeFirst"], isCl
   server.emit = (event: string, ...args: ReadonlyArray<unknown>) => {
     const [first, response] = args
     if (event === "connection" && first instanceof Socket) return connect(first)
+    if (first instanceof IncomingMessage) first.url = RequestTarget.readable(first.url ?? "")
     const isOffered = event === "request" && first instanceof IncomingMessage && response instanceof ServerResponse
     return (isOffered && offer(first, response)) || emit(event, ...args)
   }

@@ -39,6 +39,18 @@ const readPlaces = Effect.gen(function* () {
   })(undefined)
 })
 
+const companyNames = MigratedDatabase.asAdministrator(
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const find = SqlSchema.findAll({
+      Request: Schema.Void,
+      Result: Schema.Struct({ company_name: Schema.NullOr(Schema.String) }),
+      execute: () => sql`SELECT company_name FROM audit.receipts`
+    })
+    return (yield* find(undefined)).map(({ company_name }) => company_name)
+  })
+)
+
 const tables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* SqlSchema.findAll({
@@ -163,6 +175,26 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
         new RegExp(`from position ${position + 1} on, only 0`, "u")
       )
     })
+  )
+})
+
+describe("Projections", () => {
+  it.live("are not stopped by a text that Postgres cannot hold as JSON, nor is whoever looks into it", () =>
+    Effect.gen(function* () {
+      const projections = yield* Projections
+      const text = "a\u0000\u0000b \\u0000 \\\u0000 c"
+      const receipt = { target_vat_id: "DE123456789", input: { company_name: text } }
+      yield* append(`receipt-${receiptId}`, "ReceiptIssued", { account_id: accountId, key_id: keyId, receipt })
+      yield* append("source-vies", "SourceRecovered", {})
+      yield* projections.upToDate(EventPlaces.eventPlaces)
+      assert.deepStrictEqual(
+        (yield* readPlaces).map(({ vat_id }) => vat_id),
+        ["DE123456789", null]
+      )
+      yield* MigratedDatabase.asAdministrator(ProjectionRebuild.run(EventPlaces.definition, () => Effect.void))
+      const [name] = yield* companyNames
+      assert.strictEqual(name, text.replaceAll("\u0000", "\uFFFD"))
+    }).pipe(Effect.provide(testLayer, { local: true }))
   )
 })
 

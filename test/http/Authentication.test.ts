@@ -52,6 +52,20 @@ layer(RunningService.layer(), { excludeTestServices: true })("an API key", (it) 
     })
   )
 
+  it.effect("is checked, and the minute counted, also where the path cannot be read", () =>
+    Effect.gen(function* () {
+      const { ask, newKey } = yield* RunningService.make({ PLAN_FREE_PER_MINUTE: "1" })
+      const key = yield* newKey
+      const odd = "/v1/validate/%FF"
+      assertProblem(yield* ask(odd, { key: unknownKey }), "UNAUTHORIZED")
+      assertProblem(yield* ask("/v1/qualified-confirmations/%FF"), "UNAUTHORIZED")
+      const refused = yield* ask(odd, { key })
+      assertProblem(refused, "INVALID_VAT_ID")
+      assert.isDefined(refused.headers["x-service-usage"])
+      assertProblem(yield* ask(odd, { key }), "RATE_LIMIT_EXCEEDED")
+    })
+  )
+
   it.effect("is checked first, then the minute, the format, the rules of confirmations, the quota", () =>
     Effect.gen(function* () {
       const settings = { PLAN_FREE_PER_MINUTE: "2", PLAN_FREE_PER_MONTH: "0", PLAN_STARTER_PER_MONTH: "0" }

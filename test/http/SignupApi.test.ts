@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import * as MailedTokens from "#test/support/MailedTokens.ts"
 import * as People from "#test/support/People.ts"
 import { assertProblem } from "#test/support/Problem.ts"
+import * as RawHttp from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
 const count = (replies: ReadonlyArray<{ readonly status: number }>, status: number) =>
@@ -70,6 +71,8 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a signup is refu
     [{ email: "a@example.com", password: "🐎🐎🐎🐎" }, "password"],
     [{ email: "a@example.com", password: "x".repeat(257) }, "password"],
     [{ email: "a@example.com", password: 12345678 }, "password"],
+    [{ email: "a@example.com", password: "half a \ud83d" }, "password"],
+    [{ email: "a@example.com", password: "no UTF-8 \ufffd" }, "password"],
     [[], "payload"],
     [null, "payload"]
   ]
@@ -82,6 +85,16 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a signup is refu
         assert.strictEqual(assertProblem(reply, "VALIDATION_ERROR").details?.[0]?.field, field, JSON.stringify(body))
         assert.notMatch(reply.text, /7 chars|12345678|xxxx|🐎/u)
       }
+    })
+  )
+
+  it.effect("for a password that is no UTF-8, which would be the same as many others", () =>
+    Effect.gen(function* () {
+      const { port } = yield* MailedTokens.replica()
+      const body = Buffer.from('{"email":"a@example.com","password":"passw\u00f6rter"}', "latin1")
+      const head = `POST /v1/auth/signup HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`
+      const reply = RawHttp.readReply(yield* RawHttp.exchange(port, Buffer.concat([Buffer.from(head), body])))
+      assert.strictEqual(assertProblem(reply, "VALIDATION_ERROR").details?.[0]?.field, "password")
     })
   )
 

@@ -49,6 +49,19 @@ const noMatch = {
 const allMatch = { name_match: "match", street_match: "match", zip_match: "match", city_match: "match" }
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a qualified confirmation", (it) => {
+  it.effect("is not asked for with text that nobody can read, or that no company has", () =>
+    Effect.gen(function* () {
+      const { key, sandbox, service } = yield* start()
+      const asked = "/v1/validate/DE100440102?requester_vat_id=DE123456789&company_city=Berlin"
+      for (const name of ["M%FCller", "K%C3%B6%FC", "%ED%A0%80", "100%", "%zz", "a%00b", "a%0Ab", "%EF%BF%BD"]) {
+        const reply = yield* service.ask(`${asked}&company_name=${name}`, { key })
+        assert.strictEqual(assertProblem(reply, "VALIDATION_ERROR").details?.[0]?.field, "company_name", name)
+      }
+      assert.strictEqual(yield* sandbox.checks(), 0)
+      assert.strictEqual((yield* service.ask(`${asked}&company_name=M%C3%BCller+%26+100%25&other=%FF`, { key })).status, 200)
+    })
+  )
+
   it.effect("is refused for the first reason there is, and nothing is asked or counted", () =>
     Effect.gen(function* () {
       const { key, sandbox, service } = yield* start({ PLAN_STARTER_PER_MONTH: "1" })
@@ -69,7 +82,8 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a qualified co
         [yield* confirm(service, "DE100440102", poor, { ...none, requester_vat_id: "" }), "INVALID_REQUESTER_VAT_ID"],
         [yield* confirm(service, "DE100440102", poor, none), "RATE_LIMIT_EXCEEDED"],
         [yield* confirm(service, "DE100440102", key, { company_name: "x".repeat(301) }), "VALIDATION_ERROR"],
-        [yield* confirm(service, "DE100440102", key, { ...none, match_format: "numbers" }), "VALIDATION_ERROR"]
+        [yield* confirm(service, "DE100440102", key, { ...none, match_format: "numbers" }), "VALIDATION_ERROR"],
+        [yield* confirm(service, "DE100440102;x", key), "INVALID_VAT_ID"]
       ] as const
       for (const [reply, code] of refusals) assertProblem(reply, code)
       assert.match(assertProblem(refusals[3][0], "PAYMENT_REQUIRED").message, /http/u)
