@@ -7,6 +7,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer } from "effect"
 import { HttpMiddleware, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createServer } from "node:http"
+import { CannotListen } from "#infra/HttpListener.ts"
 import { Readiness } from "#infra/Readiness.ts"
 import * as PrometheusText from "#infra/telemetry/PrometheusText.ts"
 
@@ -66,10 +67,16 @@ const announced = (announce: AdminServerOptions["announce"]) =>
   )
 
 /** `exclusive`, because a port that several processes share would answer with the metrics of any of them. */
-const listener = ({ host, port, ports }: AdminServerOptions): ReturnType<typeof listenerAt> =>
+const listener = ({
+  host,
+  port,
+  ports
+}: AdminServerOptions): Layer.Layer<Layer.Success<ReturnType<typeof listenerAt>>, CannotListen> =>
   listenerAt(host, port).pipe(
     Layer.catchTag("ServeError", (error) =>
-      ports > 1 && port > 0 ? listener({ host, port: port + 1, ports: ports - 1 }) : Layer.effectContext(Effect.fail(error))
+      ports > 1 && port > 0
+        ? listener({ host, port: port + 1, ports: ports - 1 })
+        : Layer.effectContext(Effect.fail(new CannotListen({ host, port, cause: error.cause })))
     )
   )
 

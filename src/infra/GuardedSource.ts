@@ -100,7 +100,11 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Guar
     trouble: Effect.asVoid(Queue.take(troubles)),
     /** Whether a question about this VAT ID would be refused without a call. */
     refuses: ({ memberState }: VatId) =>
-      Effect.zipWith(isUnavailable, breaker.isMemberStateOpen(memberState.prefix), (unavailable, open) => unavailable || open),
+      Effect.zipWith(
+        isUnavailable,
+        breaker.refusesMemberState(memberState.prefix),
+        (unavailable, refused) => unavailable || refused
+      ),
     status: Effect.flatMap(isUnavailable, health.status),
     opensInSeconds: breaker.opensInSeconds
   }

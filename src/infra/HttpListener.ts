@@ -1,12 +1,12 @@
 /** The listening socket. What Node's parser refuses before any route sees it still gets the service's error body (DECISIONS 7). */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { randomUUID } from "node:crypto"
+import { randomUUIDv7 } from "node:crypto"
 import { createServer, IncomingMessage, type Server, ServerResponse, STATUS_CODES } from "node:http"
 import { Socket } from "node:net"
 import { Deferred, type Duration, Effect, Layer, Predicate, Schema } from "effect"
 import { Draining } from "#infra/Draining.ts"
 import { type Exchange, HttpConnection } from "#infra/HttpConnection.ts"
-import * as RequestTarget from "#infra/RequestTarget.ts"
+import { readableTarget } from "#infra/ReadableTarget.ts"
 
 export interface HttpListenerOptions {
   readonly host: string
@@ -150,7 +150,7 @@ const offerFirst = (server: Server, take: HttpListenerOptions["takeFirst"], isCl
   server.emit = (event: string, ...args: ReadonlyArray<unknown>) => {
     const [first, response] = args
     if (event === "connection" && first instanceof Socket) return connect(first)
-    if (first instanceof IncomingMessage) first.url = RequestTarget.readable(first.url ?? "")
+    if (first instanceof IncomingMessage) first.url = readableTarget(first.url ?? "")
     const isOffered = event === "request" && first instanceof IncomingMessage && response instanceof ServerResponse
     return (isOffered && offer(first, response)) || emit(event, ...args)
   }
@@ -183,7 +183,7 @@ const refuse = (error: Error, socket: Writable) => {
 /** Writes the error body by hand and closes; `headers` are whole lines. */
 const answer = (socket: Writable, [status, code, message]: Refusal, headers = "") => {
   if (!isSocket(socket) || !socket.writable) return
-  const requestId = randomUUID()
+  const requestId = randomUUIDv7()
   const body = JSON.stringify({ error: { code, message, request_id: requestId } })
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n` +

@@ -41,13 +41,17 @@ export const make = Effect.fnUntraced(function* (source: SourceName) {
       return yield* behind(sourceBreaker, source, (failure) => (failure === null ? success : CircuitBreaker.failure()))(call)
     }),
     isSourceOpen,
-    isMemberStateOpen: (prefix: string) => Effect.map(stateOf(registers, prefix), (state) => state._tag !== "Closed"),
+    /** Whether a call would be refused now: no more once the time is over, although nobody has called since. */
+    refusesMemberState: (prefix: string) => Effect.map(stateOf(registers, prefix), refusesNow),
     /** Seconds until an open circuit lets a call through again; null where it is not open. */
     opensInSeconds: Effect.map(stateOf(sourceBreaker, source), (state) =>
       state._tag === "Open" ? Math.ceil(Duration.toSeconds(state.retryAfter)) : null
     )
   }
 })
+
+const refusesNow = (state: CircuitBreaker.State) =>
+  state._tag === "Open" ? !Duration.isZero(state.retryAfter) : state._tag === "HalfOpen" && state.probing
 
 const makeBreaker = (failures: number) =>
   CircuitBreaker.make({ tripPolicy: CircuitBreaker.consecutive(failures), openDuration }).pipe(

@@ -107,7 +107,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("while VIES is 
 layer(RunningService.layerGround, { excludeTestServices: true })("while one register behind VIES is down", (it) => {
   it.effect("its IDs go to the BZSt and VIES answers for the others", () =>
     Effect.gen(function* () {
-      const { get, key, sandbox, validate } = yield* startWith("vies")
+      const { get, key, sandbox, travel, validate } = yield* startWith("vies")
       yield* sandbox.configure({ vies_available: true, vies_unavailable_member_states: ["DE"] })
       for (const index of [1, 2, 3, 4]) {
         const reply = yield* validate(vatIdEnding("DE", `44500${index}`), { key })
@@ -120,6 +120,9 @@ layer(RunningService.layerGround, { excludeTestServices: true })("while one regi
       const asked = yield* sandbox.checks({ source: "vies" })
       yield* validate(vatIdEnding("DE", "445010"), { key })
       assert.strictEqual(yield* sandbox.checks({ source: "vies" }), asked)
+      // Now the next German one would be sent to VIES again.
+      yield* travel("20 seconds")
+      assert.containSubset(yield* get("/v1/status"), { body: { active_source: "vies", failover_active: false } })
     })
   )
 })

@@ -39,6 +39,15 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the admin port
     })
   )
 
+  it.effect("is named when another program has it", () =>
+    Effect.gen(function* () {
+      const port = yield* RunningService.freePort
+      yield* RunningService.make({ ADMIN_PORT: String(port) })
+      const refused = yield* Effect.flip(RunningService.make({ ADMIN_PORT: String(port) }))
+      assert.include(String(refused), `Cannot listen on 127.0.0.1:${port}: `)
+    })
+  )
+
   it.effect("is not ready while the database is away, and again when it is back; it stays live", () =>
     Effect.gen(function* () {
       const port = yield* RunningService.freePort

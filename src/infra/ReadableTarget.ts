@@ -19,7 +19,7 @@ const readableEscapes = (escaped: string) => {
 }
 
 /** Of what is readable as it is nothing is changed. */
-export const readable = (target: string): string => {
+export const readableTarget = (target: string): string => {
   if (!needsCare.test(target)) return target
   const queryAt = target.indexOf("?")
   const path = queryAt < 0 ? target : target.slice(0, queryAt)
