@@ -60,6 +60,10 @@ const sandbox = Command.make(
   "sandbox",
   {
     port: Flag.Int("sandbox-port").pipe(
+      Flag.filter(
+        (port) => port >= 0 && port <= 65_535,
+        () => "Expected a port: 0 to 65535"
+      ),
       Flag.withDefault(0),
       Flag.withDescription("Port of the simulated sources; 0 takes any free one")
     )

@@ -1,16 +1,20 @@
 /** `vatproof notary …`: the key that signs the log. */
-import { Effect, FileSystem, Option, Redacted } from "effect"
+import { Effect, FileSystem, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as App from "#app/app.ts"
 import { Randomness } from "#domain/Randomness.ts"
 import { formatSigningKey, formatVerifier, parseSigner } from "#events/log/NoteKeys.ts"
 import { LogSigner } from "#events/LogSigner.ts"
+import { TreeStore } from "#events/TreeStore.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
 import * as NotaryFiles from "#infra/NotaryFiles.ts"
 import * as RandomSource from "#infra/Randomness.ts"
 import { json, print, quietly } from "#app/commands/Operation.ts"
 
 const seedBytes = 32
+
+/** What the log is verified with cannot be told here. */
+class UnknownSigner extends Schema.TaggedError<UnknownSigner>()("UnknownSigner", { message: Schema.String }) {}
 
 const key = Command.make(
   "key",
@@ -56,6 +60,11 @@ const verifier = Command.make(
   Effect.fnUntraced(
     function* (flags) {
       const { keys, origin } = yield* LogSigner
+      const signed = yield* (yield* TreeStore).newest
+      if (Option.isNone(keys) && Option.isSome(signed)) {
+        const message = `The log ${origin} is signed, but not by a key that is known here: give the command the service's NOTARY_KEY`
+        return yield* new UnknownSigner({ message })
+      }
       if (Option.isNone(keys)) {
         yield* print(
           flags.json,

@@ -1,12 +1,19 @@
 /** `vatproof projections …`: read models that follow the log. */
 import { Effect, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
+import { isSqlError } from "effect/sql/SqlError"
 import * as App from "#app/app.ts"
 import * as ProjectionRebuild from "#events/ProjectionRebuild.ts"
 import * as Projections from "#events/Projections.ts"
 import { json, print, quietly } from "#app/commands/Operation.ts"
 import * as Progress from "#app/commands/Progress.ts"
 import { table } from "#app/commands/Table.ts"
+
+class NotAdministrator extends Schema.TaggedError<NotAdministrator>()("NotAdministrator", {}) {
+  override get message() {
+    return "A rebuild makes a table, which the service's role may not: give the DATABASE_URL of the administrator, who also migrates"
+  }
+}
 
 class NoSuchProjection extends Schema.TaggedError<NoSuchProjection>()("NoSuchProjection", { message: Schema.String }) {}
 
@@ -47,7 +54,12 @@ const rebuild = Command.make(
         return yield* new NoSuchProjection({ message })
       }
       const progress = yield* Progress.make("events applied")
-      const applied = yield* ProjectionRebuild.run(found.definition, progress)
+      const applied = yield* ProjectionRebuild.run(found.definition, progress).pipe(
+        Effect.catchIf(
+          (error) => isSqlError(error) && error.reason._tag === "AuthorizationError",
+          () => Effect.fail(new NotAdministrator({}))
+        )
+      )
       return yield* print(
         flags.json,
         { name: flags.name, applied },

@@ -10,6 +10,7 @@ import {
   Layer,
   Option,
   Redacted,
+  Result,
   Schema,
   SchemaIssue,
   SchemaTransformation,
@@ -25,15 +26,26 @@ import { secretFiles } from "#infra/SecretFiles.ts"
 const Count = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
 const Positive = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }))
 const HttpUrl = Schema.String.check(
-  Schema.isPattern(/^https?:\/\/[^\s/]+\S*$/u, { message: "Expected a URL that starts with http:// or https://" })
+  Schema.makeFilter(
+    (text: string) =>
+      (/^https?:\/\/[^\s/]+\S*$/u.test(text) && URL.canParse(text)) || "Expected a URL that starts with http:// or https://"
+  )
 )
+/** A percent sign or another special character that is not written as URLs have it would be found out in the middle of a start. */
+const hasReadablePassword = (text: string) =>
+  URL.canParse(text) && Result.isSuccess(Result.try(() => decodeURIComponent(new URL(text).username + new URL(text).password)))
 const PostgresUrl = Schema.String.check(
-  Schema.isPattern(/^postgres(?:ql)?:\/\/\S+$/u, { message: "Expected a URL that starts with postgresql://" })
+  Schema.makeFilter(
+    (text: string) =>
+      (/^postgres(?:ql)?:\/\/\S+$/u.test(text) && hasReadablePassword(text)) ||
+      "Expected a URL that starts with postgresql://, special characters of its password percent-encoded"
+  )
 )
 const SmtpUrl = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
-      (/^smtps?:\/\/[^\s/?#]+\/?$/u.test(text) && URL.canParse(text)) || "Expected smtp://user:password@host:587 or smtps://host"
+      (/^smtps?:\/\/[^\s/?#]+\/?$/u.test(text) && hasReadablePassword(text)) ||
+      "Expected smtp://user:password@host:587 or smtps://host, special characters of the password percent-encoded"
   )
 )
 const MailFrom = Schema.String.check(

@@ -11,6 +11,9 @@ import * as RunningService from "#test/support/RunningService.ts"
 import { tamper } from "#test/support/Tampering.ts"
 
 const key = formatVerifier(signer)
+/** A line of a proof, with a leaf beside what is proved. */
+const carrying = (leaf: string) => `extra ${Buffer.from(leaf).toString("base64")}`
+
 const company = { company_name: 'Müller & "Söhne"; GmbH', company_city: "Köln", requester_vat_id: "DE123456789" }
 
 /** A folder to work in, and an export of the whole log in it. */
@@ -153,6 +156,11 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /^\d+: the proof of the receipt VP-QC-\S+ does not hold/u
   ],
   [
+    "the leaf that a proof carries",
+    (directory) => edit(first(directory, "proofs"), (text) => text.replace(/^extra .*$/mu, carrying("another leaf")))(directory),
+    /^\d+: the proof of the receipt VP-QC-\S+ does not hold: it carries another leaf/u
+  ],
+  [
     "a receipt made up",
     (directory) => appendFileSync(join(directory, "receipts", "VP-QC-1.json"), "{}"),
     /receipts\/VP-QC-1.json is in no event/u
@@ -273,6 +281,11 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
       writeFileSync(edited, readFileSync(event, "utf8").replace("Köln", "Bonn"))
       const bad = yield* command("audit", "verify", "--proof", proof, "--event", edited, "--key", key)
       assert.match(bad.failure ?? "", /the event is not the one that was signed/u)
+
+      const other = join(folder, "other.tlog-proof")
+      writeFileSync(other, readFileSync(proof, "utf8").replace(/^extra .*$/mu, carrying("another leaf")))
+      const wrong = yield* command("audit", "verify", "--proof", other, "--event", event, "--key", key)
+      assert.match(wrong.failure ?? "", /carries another leaf/u)
 
       const id = /(VP-QC-\S+)\.tlog-proof$/u.exec(proof)?.[1] ?? ""
       const answer = yield* get(`/v1/audit/proofs/${id}`, { key: apiKey, headers: { accept: "application/json" } })

@@ -1,7 +1,9 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Redacted } from "effect"
 import { command } from "#test/support/CommandLine.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 layer(RunningService.layer(), { excludeTestServices: true })("vatproof projections", (it) => {
   it.effect("lists projections with their lag, and makes one anew while the service runs", () =>
@@ -13,5 +15,23 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof projectio
       )
       assert.match((yield* command("projections", "rebuild", "nothing")).failure ?? "", /there are: event_places/u)
     })
+  )
+
+  it.effect("says who makes one anew where the service's role may not", () =>
+    Effect.gen(function* () {
+      const { name, url } = yield* TestDatabase
+      const login = `login_${name.slice(-12)}`
+      yield* Effect.acquireRelease(
+        MigratedDatabase.execute(`CREATE ROLE ${login} LOGIN PASSWORD 'of-a-test' IN ROLE vatproof_service`),
+        () => Effect.ignore(MigratedDatabase.execute(`DROP ROLE ${login}`))
+      )
+      const asLogin = new URL(Redacted.value(url))
+      asLogin.username = login
+      asLogin.password = "of-a-test"
+      const { failure } = yield* command("projections", "rebuild", "event_places").pipe(
+        Effect.provideService(TestDatabase, { name, url: Redacted.make(asLogin.href) })
+      )
+      assert.match(failure ?? "", /DATABASE_URL of the administrator/u)
+    }).pipe(Effect.scoped)
   )
 })

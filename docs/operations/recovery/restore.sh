@@ -6,6 +6,9 @@
 set -eu
 backup=$1 archive=$2 data=$3 moment=${4:-}
 if [ -n "$(ls -A "$data" 2>/dev/null)" ]; then echo "$data is not empty: keep what is there, and restore elsewhere" >&2; exit 1; fi
+if [ -z "$(ls -A "$archive" 2>/dev/null)" ]; then echo "$archive has no archived log: what came after the backup would be missing" >&2; exit 1; fi
+# Postgres runs the command in the data folder.
+archive=$(cd "$archive" && pwd)
 pg_verifybackup --quiet "$backup"
 mkdir -p "$data"
 chmod 700 "$data"

@@ -4,7 +4,7 @@ import type { Checkpoint } from "#events/log/Checkpoint.ts"
 import * as EventLine from "#events/log/EventLine.ts"
 import type { LogCrypto } from "#events/log/LogCrypto.ts"
 import type { Verifiers } from "#events/log/NoteKeys.ts"
-import { parse, verify } from "#events/log/Proof.ts"
+import { carriesNoOther, parse, verify } from "#events/log/Proof.ts"
 import { leafOf } from "#events/log/StoredLeaf.ts"
 
 /** Why the proof proves nothing, or not what it should. */
@@ -32,6 +32,8 @@ export const run = (
     const { checkpoint, index } = yield* Result.mapError(verify(crypto, proof, { ...log, leaf }), ({ message }) =>
       refused(event === null ? message : `${message}: the event is not the one that was signed, or the proof is another one's`)
     )
+    const parsed = yield* Result.mapError(parse(proof), ({ message }) => refused(message))
+    if (!carriesNoOther(parsed, leaf)) return yield* Result.fail(refused("The proof carries another leaf than that of the event"))
     return { index, checkpoint, leaf, event }
   })
 

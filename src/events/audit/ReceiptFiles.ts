@@ -7,7 +7,7 @@ import { receiptName } from "#events/audit/LogExport.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
 import { leafHash } from "#events/log/MerkleTree.ts"
 import type { Verifiers } from "#events/log/NoteKeys.ts"
-import { parse } from "#events/log/Proof.ts"
+import { carriesNoOther, parse } from "#events/log/Proof.ts"
 import { leafOf } from "#events/log/StoredLeaf.ts"
 import { verifyInclusion } from "#events/log/TreeProofs.ts"
 import type { StoredEvent } from "#events/StoredEvent.ts"
@@ -18,12 +18,14 @@ const makeProve = (crypto: LogCrypto["Service"], verifiers: Verifiers) => {
   let last = { note: "", opened: open("") }
   return (text: string, leaf: string): Result.Result<number, string> =>
     Result.gen(function* () {
-      const { checkpoint: note, hashes, index } = yield* Result.mapError(parse(text), ({ message }) => message)
+      const proof = yield* Result.mapError(parse(text), ({ message }) => message)
+      const { checkpoint: note, hashes, index } = proof
       if (note !== last.note) last = { note, opened: open(note) }
       const { root, size } = yield* last.opened
       const claim = { index, size, root, proof: hashes, leafHash: leafHash(crypto.sha256, leaf) }
-      if (verifyInclusion(crypto.sha256, claim)) return index
-      return yield* Result.fail(`its event is not the one at position ${index}`)
+      if (!verifyInclusion(crypto.sha256, claim)) return yield* Result.fail(`its event is not the one at position ${index}`)
+      if (!carriesNoOther(proof, leaf)) return yield* Result.fail("it carries another leaf than that of its event")
+      return index
     })
 }
 

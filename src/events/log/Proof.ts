@@ -32,6 +32,10 @@ const maxHashes = 53
 
 const malformed = (message: string) => Result.fail(new ProofRefused({ reason: "malformed", message }))
 
+/** Whether what the proof carries beside is that leaf, or nothing. It is not part of what is proved, so somebody may have changed it. */
+export const carriesNoOther = ({ extra }: Proof, leaf: string): boolean =>
+  Option.isNone(extra) || new TextDecoder().decode(extra.value) === leaf
+
 export const format = ({ index, hashes, extra, checkpoint }: Proof): string =>
   [
     header,
