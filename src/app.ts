@@ -241,7 +241,8 @@ const http = Layer.unwrap(
 /** The log's Merkle tree, and who signs it. */
 const signedTree = Layer.unwrap(
   Effect.gen(function* () {
-    return LogSigner.layer({ keys: yield* NotaryFiles.findKeys, name: yield* NotaryFiles.logName })
+    const signer = LogSigner.layer({ keys: yield* NotaryFiles.findKeys, name: yield* NotaryFiles.logName })
+    return Layer.catchTag(signer, "MalformedKey", (malformed) => Layer.effectContext(NotaryFiles.refuse(malformed)))
   })
 ).pipe(
   Layer.provideMerge(TreeStore.layer),

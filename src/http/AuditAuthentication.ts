@@ -1,5 +1,5 @@
 /** Who may read the log: an auditor with a token, or, for the proof of a receipt, the API key that it was issued to. */
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Context, Effect, Layer, MutableRef, Redacted } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import type { Auditor } from "#domain/Auditor.ts"
@@ -7,6 +7,7 @@ import { Auditors } from "#domain/Auditors.ts"
 import type { ProofReader } from "#domain/AuditTrail.ts"
 import { Identity } from "#domain/Identity.ts"
 import * as Errors from "#http/Errors.ts"
+import { RequestScope } from "#http/RequestScope.ts"
 
 /** The auditor of the request being served. */
 export class CurrentAuditor extends Context.Service<CurrentAuditor, Auditor>()("vatproof/http/CurrentAuditor") {}
@@ -59,7 +60,8 @@ export const layerProofReaderRequired = Layer.effect(
       const { headers } = yield* HttpServerRequest.HttpServerRequest
       const key = headers["x-api-key"]
       if (key !== undefined) {
-        const { keyId } = yield* identity.byKey(Redacted.make(key))
+        const { keyId, usage } = yield* identity.byKey(Redacted.make(key))
+        MutableRef.set((yield* RequestScope).usage, usage)
         return { _tag: "Key", keyId } satisfies ProofReader
       }
       const token = /^bearer +(\S+)$/iu.exec(headers["authorization"] ?? "")?.[1] ?? ""

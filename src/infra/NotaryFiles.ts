@@ -1,6 +1,6 @@
 /** What the notary keeps outside the database: its keys, and the newest checkpoint that this machine has seen. */
 import { Array as Arr, Effect, FileSystem, Option, Path, type PlatformError, Redacted, Schema } from "effect"
-import { AppConfig } from "#infra/AppConfig.ts"
+import { AppConfig, InvalidSetting } from "#infra/AppConfig.ts"
 import * as KeptSecret from "#infra/KeptSecret.ts"
 
 /** A file of the notary's cannot be read; the message names it. */
@@ -43,6 +43,13 @@ export const givenKeys = Effect.gen(function* () {
   const text = yield* fs.readFileString(notaryKeyFile.value).pipe(Effect.catchTag("PlatformError", unusable("NOTARY_KEY_FILE")))
   return Option.some(keysIn(Redacted.make(text)))
 })
+
+/** Refuses a key for the reason given, by the name of the setting that has it. */
+export const refuse = ({ message }: { readonly message: string }) =>
+  Effect.flatMap(AppConfig, ({ notaryKey, notaryKeyFile }) => {
+    const setting = Option.isNone(notaryKey) && Option.isSome(notaryKeyFile) ? "NOTARY_KEY_FILE" : "NOTARY_KEY"
+    return Effect.fail(new InvalidSetting({ message: `${setting}: ${message}` }))
+  })
 
 /**
  * The keys of the log: given ones, else, where the database is our own, one made for it and kept beside it. None with a given database:

@@ -160,6 +160,7 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
       const { get } = yield* RunningService.RunningService
       const { key, receiptId } = yield* businessCaller
       const reply = yield* get(`/v1/audit/proofs/${receiptId}`, { key })
+      assert.match(reply.headers["x-service-usage"] ?? "", /^\d+\/\d+$/u)
       assert.strictEqual(reply.status, 200, reply.text)
       const leaf = Option.getOrThrow(Result.getOrThrow(parseProof(reply.text)).extra)
       const { index } = Result.getOrThrow(verifyProof(logCrypto, reply.text, { ...log, leaf }))
