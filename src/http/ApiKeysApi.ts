@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { KeyLabel } from "#domain/KeyDirectory.ts"
 import { LoginRequired } from "#http/Authentication.ts"
-import { errorBody } from "#http/Errors.ts"
+import { bodyRefusals, errorBody } from "#http/Errors.ts"
 import { RequestErrors } from "#http/RequestErrors.ts"
 
 const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
@@ -33,7 +33,7 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
     HttpApiEndpoint.post("create", "/v1/auth/api-keys", {
       payload: Wish,
       success: CreatedKey.pipe(HttpApiSchema.status(201)),
-      error: [errorBody(400, ["VALIDATION_ERROR"]), errorBody(429, ["RATE_LIMIT_EXCEEDED"]), ...errors]
+      error: [...bodyRefusals, errorBody(400, ["VALIDATION_ERROR"]), errorBody(429, ["RATE_LIMIT_EXCEEDED"]), ...errors]
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Issue an API key",

@@ -66,6 +66,9 @@ export const errorBody = <const Codes extends ReadonlyArray<ErrorCode>>(status: 
     })
   }).annotate({ httpApiStatus: status, description: codes.join(", ") })
 
+/** What a request with a body may be refused for, whatever is in it. */
+export const bodyRefusals = [errorBody(413, ["PAYLOAD_TOO_LARGE"]), errorBody(415, ["UNSUPPORTED_MEDIA_TYPE"])] as const
+
 interface Problem {
   readonly code: ErrorCode
   readonly message: string

@@ -1,7 +1,7 @@
 /** POST /v1/auth/login (INTERFACE 4.8). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { errorBody } from "#http/Errors.ts"
+import { bodyRefusals, errorBody } from "#http/Errors.ts"
 import { RequestErrors } from "#http/RequestErrors.ts"
 
 /** No rule of signup is checked here: what it would refuse belongs to nobody, and the answer to that is 401. */
@@ -19,6 +19,7 @@ export class LoginApi extends HttpApiGroup.make("login")
       success: LoggedIn,
       error: [
         errorBody(400, ["VALIDATION_ERROR"]),
+        ...bodyRefusals,
         errorBody(401, ["UNAUTHORIZED"]),
         errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
         errorBody(503, ["SERVICE_UNAVAILABLE"])

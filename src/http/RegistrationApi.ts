@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { EmailAddress } from "#domain/EmailAddress.ts"
 import { plainText } from "#domain/PlainText.ts"
-import { errorBody } from "#http/Errors.ts"
+import { bodyRefusals, errorBody } from "#http/Errors.ts"
 import { RequestErrors } from "#http/RequestErrors.ts"
 
 const AgentId = plainText({ min: 1, max: 200 })
@@ -28,6 +28,7 @@ export class RegistrationApi extends HttpApiGroup.make("registration")
       success: Registered.pipe(HttpApiSchema.status(201)),
       error: [
         errorBody(400, ["VALIDATION_ERROR", "DISPOSABLE_EMAIL"]),
+        ...bodyRefusals,
         errorBody(409, ["CONFLICT"]),
         errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
         errorBody(503, ["SERVICE_UNAVAILABLE"])

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { EmailAddress } from "#domain/EmailAddress.ts"
 import { NewPassword } from "#domain/Passwords.ts"
-import { errorBody } from "#http/Errors.ts"
+import { bodyRefusals, errorBody } from "#http/Errors.ts"
 import { RequestErrors } from "#http/RequestErrors.ts"
 
 const unavailable = errorBody(503, ["SERVICE_UNAVAILABLE"])
@@ -33,6 +33,7 @@ export class SignupApi extends HttpApiGroup.make("signup")
       success: SignedUp.pipe(HttpApiSchema.status(201)),
       error: [
         errorBody(400, ["VALIDATION_ERROR", "DISPOSABLE_EMAIL"]),
+        ...bodyRefusals,
         errorBody(409, ["CONFLICT"]),
         errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
         unavailable
@@ -56,7 +57,7 @@ export class SignupApi extends HttpApiGroup.make("signup")
     HttpApiEndpoint.post("postVerifyEmail", "/v1/auth/verify-email", {
       payload: Schema.Struct(token),
       success: Verified,
-      error: tokenErrors
+      error: [...tokenErrors, ...bodyRefusals]
     }).annotateMerge(OpenApi.annotations({ summary: "Confirm an email address", description: verification }))
   )
   .middleware(RequestErrors) {}
