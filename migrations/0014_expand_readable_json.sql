@@ -48,3 +48,13 @@ CREATE OR REPLACE VIEW audit.key_revocations AS
   JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
   CROSS JOIN LATERAL (SELECT vatproof.json_of(e.data) AS data) d
   WHERE p.type = 'ApiKeyRevoked';
+
+DO $$
+BEGIN
+  IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'vatproof_owner') AND pg_has_role(current_user, 'vatproof_owner', 'MEMBER') THEN
+    BEGIN
+      ALTER FUNCTION vatproof.json_of OWNER TO vatproof_owner;
+    EXCEPTION WHEN insufficient_privilege THEN NULL;  -- everything belongs to the migrating role then
+    END;
+  END IF;
+END $$;
