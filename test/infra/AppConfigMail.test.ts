@@ -22,7 +22,10 @@ describe("the settings of mail", () => {
   ])("SMTP_URL may not be %s, and the sentence about it does not repeat it", (url) =>
     Effect.gen(function* () {
       const { message } = yield* Effect.flip(read({ SMTP_URL: url }))
-      assert.strictEqual(message, "SMTP_URL: Expected smtp://user:password@host:587 or smtps://host")
+      assert.strictEqual(
+        message,
+        "SMTP_URL: Expected smtp://user:password@host:587 or smtps://host, special characters of the password percent-encoded"
+      )
     })
   )
 
