@@ -1,7 +1,7 @@
 /** Short text of people and programs, as it can be stored and shown again. */
 import { Schema } from "effect"
 
-/** Control characters cannot be stored or shown, and NUL breaks whoever reads it as JSON in Postgres. */
+/** Control characters cannot be shown, and one of them not be stored (NUL, which Postgres' text and jsonb do not have). */
 const controls = /\p{Cc}/u
 
 /** Lone surrogates are half a character; U+FFFD is what stands for bytes that were no UTF-8. Nobody knows what was meant. */

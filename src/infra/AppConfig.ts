@@ -28,7 +28,7 @@ const Positive = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween(
 const HttpUrl = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
-      (/^https?:\/\/[^\s/]+\S*$/u.test(text) && URL.canParse(text)) || "Expected a URL that starts with http:// or https://"
+      (/^https?:\/\/[^\s/]+\S*$/u.test(text) && URL.canParse(text)) || "Expected a URL such as https://host or http://host:8080"
   )
 )
 /** A percent sign or another special character that is not written as URLs have it would be found out in the middle of a start. */

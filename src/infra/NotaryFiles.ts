@@ -44,12 +44,11 @@ export const givenKeys = Effect.gen(function* () {
   return Option.some(keysIn(Redacted.make(text)))
 })
 
-/** Refuses a key for the reason given, by the name of the setting that has it. */
+/** Refuses given keys for the reason given, by the name of the setting that has them. */
 export const refuse = ({ message }: { readonly message: string }) =>
-  Effect.flatMap(AppConfig, ({ notaryKey, notaryKeyFile }) => {
-    const setting = Option.isNone(notaryKey) && Option.isSome(notaryKeyFile) ? "NOTARY_KEY_FILE" : "NOTARY_KEY"
-    return Effect.fail(new InvalidSetting({ message: `${setting}: ${message}` }))
-  })
+  Effect.flatMap(AppConfig, ({ notaryKey }) =>
+    Effect.fail(new InvalidSetting({ message: `${Option.isSome(notaryKey) ? "NOTARY_KEY" : "NOTARY_KEY_FILE"}: ${message}` }))
+  )
 
 /**
  * The keys of the log: given ones, else, where the database is our own, one made for it and kept beside it. None with a given database:

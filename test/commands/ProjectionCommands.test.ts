@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Effect } from "effect"
 import { command } from "#test/support/CommandLine.ts"
+import * as LoginRole from "#test/support/LoginRole.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
@@ -19,17 +20,11 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof projectio
 
   it.effect("says who makes one anew where the service's role may not", () =>
     Effect.gen(function* () {
-      const { name, url } = yield* TestDatabase
-      const login = `login_${name.slice(-12)}`
-      yield* Effect.acquireRelease(
-        MigratedDatabase.execute(`CREATE ROLE ${login} LOGIN PASSWORD 'of-a-test' IN ROLE vatproof_service`),
-        () => Effect.ignore(MigratedDatabase.execute(`DROP ROLE ${login}`))
-      )
-      const asLogin = new URL(Redacted.value(url))
-      asLogin.username = login
-      asLogin.password = "of-a-test"
+      const { login, url } = yield* LoginRole.make
+      yield* MigratedDatabase.execute(`GRANT vatproof_service TO ${login}`)
+      const { name } = yield* TestDatabase
       const { failure } = yield* command("projections", "rebuild", "event_places").pipe(
-        Effect.provideService(TestDatabase, { name, url: Redacted.make(asLogin.href) })
+        Effect.provideService(TestDatabase, { name, url })
       )
       assert.match(failure ?? "", /DATABASE_URL of the administrator/u)
     }).pipe(Effect.scoped)

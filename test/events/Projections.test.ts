@@ -178,7 +178,7 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
   )
 })
 
-describe("Projections", () => {
+describe("Projections in the background", () => {
   it.live("are not stopped by a text that Postgres cannot hold as JSON, nor is whoever looks into it", () =>
     Effect.gen(function* () {
       const projections = yield* Projections
@@ -196,10 +196,8 @@ describe("Projections", () => {
       assert.strictEqual(name, text.replaceAll("\u0000", "\uFFFD"))
     }).pipe(Effect.provide(testLayer, { local: true }))
   )
-})
 
-describe("The background of Projections", () => {
-  it.live("spreads what a busy second brought over most of the next one", () =>
+  it.live("spread what a busy second brought over most of the next one", () =>
     Effect.gen(function* () {
       const events = Array.from({ length: 2500 }, () => append("source-vies", "SourceRecovered", {}))
       yield* Effect.all(events, { concurrency: "unbounded", discard: true })

@@ -92,8 +92,8 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a signup is refu
     Effect.gen(function* () {
       const { port } = yield* MailedTokens.replica()
       const body = Buffer.from('{"email":"a@example.com","password":"passw\u00f6rter"}', "latin1")
-      const head = `POST /v1/auth/signup HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`
-      const reply = RawHttp.readReply(yield* RawHttp.exchange(port, Buffer.concat([Buffer.from(head), body])))
+      const headers = ["content-type: application/json", `content-length: ${body.length}`]
+      const reply = yield* RawHttp.send(port, "POST /v1/auth/signup HTTP/1.1", headers, body)
       assert.strictEqual(assertProblem(reply, "VALIDATION_ERROR").details?.[0]?.field, "password")
     })
   )

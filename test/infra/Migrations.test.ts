@@ -1,12 +1,13 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect, Redacted, Schema } from "effect"
+import { Effect, type Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { hash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Migrations from "#infra/Migrations.ts"
 import * as Postgres from "#infra/Postgres.ts"
+import * as LoginRole from "#test/support/LoginRole.ts"
 import { asAdministrator, execute } from "#test/support/MigratedDatabase.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
 
@@ -73,15 +74,8 @@ const startAs = (url: Redacted.Redacted) =>
 layer(TestDatabase.layer, { excludeTestServices: true })("a login role that is a plain member of the service's role", (it) => {
   it.effect("finds out that everything is applied, and is told what to do where it is not", () =>
     Effect.gen(function* () {
-      const { name, url } = yield* TestDatabase.TestDatabase
-      const login = `login_${name.slice(-12)}`
-      yield* Effect.acquireRelease(execute(`CREATE ROLE ${login} LOGIN PASSWORD 'of-a-test'`), () =>
-        Effect.ignore(execute(`DROP ROLE ${login}`))
-      )
-      const asLogin = new URL(Redacted.value(url))
-      asLogin.username = login
-      asLogin.password = "of-a-test"
-      const start = startAs(Redacted.make(asLogin.href))
+      const { login, url } = yield* LoginRole.make
+      const start = startAs(url)
 
       const refused = yield* Effect.flip(start)
       assert.strictEqual(refused._tag, "MigrationRefused")

@@ -33,14 +33,20 @@ export const readReply = (text: string): Reply => {
   return { status: Number(statusLine.split(" ", 2)[1]), headers, text: content, body }
 }
 
-/** A request line and headers as they are, `connection: close` added; the reply to it. */
-export const send = (port: number, requestLine: string | Uint8Array, headers: ReadonlyArray<string> = [], body = "") =>
+/** A request line, headers and body as they are, `connection: close` added; the reply to it. */
+export const send = (
+  port: number,
+  requestLine: string | Uint8Array,
+  headers: ReadonlyArray<string> = [],
+  body: string | Uint8Array = ""
+) =>
   Effect.map(
     exchange(
       port,
       Buffer.concat([
         Buffer.from(requestLine),
-        Buffer.from(`\r\n${["host: x", "connection: close", ...headers].join("\r\n")}\r\n\r\n${body}`)
+        Buffer.from(`\r\n${["host: x", "connection: close", ...headers].join("\r\n")}\r\n\r\n`),
+        Buffer.from(body)
       ])
     ),
     readReply

@@ -4,7 +4,7 @@ import type { Checkpoint } from "#events/log/Checkpoint.ts"
 import * as EventLine from "#events/log/EventLine.ts"
 import type { LogCrypto } from "#events/log/LogCrypto.ts"
 import type { Verifiers } from "#events/log/NoteKeys.ts"
-import { carriesNoOther, parse, verify } from "#events/log/Proof.ts"
+import { carriesNoOther, parse, type Proof, verify } from "#events/log/Proof.ts"
 import { leafOf } from "#events/log/StoredLeaf.ts"
 
 /** Why the proof proves nothing, or not what it should. */
@@ -27,27 +27,23 @@ export const run = (
   { event, proof, verifiers }: { readonly proof: string; readonly event: string | null; readonly verifiers: Verifiers }
 ): Result.Result<Proved, NotProved> =>
   Result.gen(function* () {
-    const leaf = yield* event === null ? leafIn(proof) : leafFrom(crypto, event)
+    const parsed = yield* Result.mapError(parse(proof), ({ message }) => refused(message))
+    const leaf = yield* event === null ? leafIn(parsed) : leafFrom(crypto, event)
     const log = { origin: verifiers[0].name, verifiers }
     const { checkpoint, index } = yield* Result.mapError(verify(crypto, proof, { ...log, leaf }), ({ message }) =>
       refused(event === null ? message : `${message}: the event is not the one that was signed, or the proof is another one's`)
     )
-    const parsed = yield* Result.mapError(parse(proof), ({ message }) => refused(message))
     if (!carriesNoOther(parsed, leaf)) return yield* Result.fail(refused("The proof carries another leaf than that of the event"))
     return { index, checkpoint, leaf, event }
   })
 
 const refused = (message: string) => new NotProved({ message })
 
-const leafIn = (proof: string): Result.Result<string, NotProved> =>
-  Result.flatMap(
-    Result.mapError(parse(proof), ({ message }) => refused(message)),
-    ({ extra }) =>
-      Option.match(extra, {
-        onNone: () => Result.fail(refused("The proof does not carry its leaf: give the event as well")),
-        onSome: (bytes) => Result.succeed(new TextDecoder().decode(bytes))
-      })
-  )
+const leafIn = ({ extra }: Proof): Result.Result<string, NotProved> =>
+  Option.match(extra, {
+    onNone: () => Result.fail(refused("The proof does not carry its leaf: give the event as well")),
+    onSome: (bytes) => Result.succeed(new TextDecoder().decode(bytes))
+  })
 
 const leafFrom = (crypto: LogCrypto["Service"], line: string): Result.Result<string, NotProved> =>
   Result.gen(function* () {
