@@ -17,6 +17,15 @@ class NotAdministrator extends Schema.TaggedError<NotAdministrator>()("NotAdmini
 
 class NoSuchProjection extends Schema.TaggedError<NoSuchProjection>()("NoSuchProjection", { message: Schema.String }) {}
 
+/** A service that runs moves each once a second. */
+const stalledAfterMs = 10_000
+
+const stateOf = ({ outdated, stalled_ms }: Projections.ProjectionState) => {
+  if (outdated) return "rebuild it: its rules have changed"
+  if (stalled_ms < stalledAfterMs) return "current"
+  return `not moved for ${Math.floor(stalled_ms / 1_000)} s: no service runs, or its log says why`
+}
+
 const list = Command.make(
   "list",
   { json },
@@ -29,7 +38,7 @@ const list = Command.make(
           { heading: "VERSION", cell: ({ version }) => version },
           { heading: "POSITION", cell: ({ position }) => position },
           { heading: "LAG", cell: ({ lag }) => lag },
-          { heading: "STATE", cell: ({ outdated }) => (outdated ? "rebuild it: its rules have changed" : "current") }
+          { heading: "STATE", cell: stateOf }
         ],
         states
       )

@@ -24,12 +24,16 @@ const pauseForOthers = "100 millis"
 const pauseAfterFailure = "5 seconds"
 const maxWaiting = 20_000
 
-/** How far a projection is. `lag` counts the events it has not seen; an `outdated` one follows older rules than this program's. */
+/**
+ * How far a projection is. `lag` counts the events it has not seen, and `stalled_ms` is how long it has not moved although there are some;
+ * an `outdated` one follows older rules than this program's.
+ */
 export interface ProjectionState {
   readonly name: string
   readonly version: number
   readonly position: number
   readonly lag: number
+  readonly stalled_ms: number
   readonly outdated: boolean
 }
 
@@ -177,11 +181,13 @@ const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
       ),
     list: (projections: ReadonlyArray<Projection>) =>
       Effect.map(findPlaces(undefined), (places) =>
-        places.flatMap(({ head, name, position, version }): ReadonlyArray<ProjectionState> => {
+        places.flatMap(({ head, moved_ago_ms, name, position, version }): ReadonlyArray<ProjectionState> => {
           const known = projections.find((projection) => projection.name === name)
           if (known === undefined) return []
           const lag = Number(head - position)
-          return [{ name, version, position: Number(position), lag, outdated: version < known.version }]
+          // A clock that was set back says nothing of how long ago that was.
+          const stalled_ms = lag > 0 ? Math.max(0, Number(moved_ago_ms)) : 0
+          return [{ name, version, position: Number(position), lag, stalled_ms, outdated: version < known.version }]
         })
       )
   }

@@ -18,6 +18,17 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof projectio
     })
   )
 
+  it.effect("says of one that nobody can move how long it has stood still", () =>
+    Effect.gen(function* () {
+      yield* command("auditor", "add", "tax office")
+      const set = (values: string) => MigratedDatabase.execute(`UPDATE vatproof.projections SET ${values}`)
+      // Of newer rules than the service's, which therefore leaves it alone.
+      yield* set("version = version + 1, position = 0, moved_at = now() - interval '1 hour'")
+      assert.match((yield* command("projections", "list")).output, /event_places +2 +0 +\d+ +not moved for 36\d\d s/u)
+      yield* set("version = version - 1")
+    })
+  )
+
   it.effect("says who makes one anew where the service's role may not", () =>
     Effect.gen(function* () {
       const { login, url } = yield* LoginRole.make

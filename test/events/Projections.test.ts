@@ -118,7 +118,7 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
         { position: 4n, type: "SourceRecovered", account_id: null, vat_id: null, receipt_id: null }
       ])
       assert.deepStrictEqual(yield* projections.list, [
-        { name: EventPlaces.eventPlaces, version: 1, position: 5, lag: 0, outdated: false }
+        { name: EventPlaces.eventPlaces, version: 1, position: 5, lag: 0, stalled_ms: 0, outdated: false }
       ])
     })
   )
