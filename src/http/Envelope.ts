@@ -3,7 +3,7 @@
  * endpoint answers: unknown routes, wrong methods, other media types, bodies that are too large, defects (DECISIONS 7, 11, 14).
  */
 import { Cause, Effect } from "effect"
-import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpBody, HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Errors from "#http/Errors.ts"
 import { FrontDoor, type PassedRequest } from "#http/FrontDoor.ts"
 import * as RequestStart from "#http/RequestStart.ts"
@@ -22,11 +22,11 @@ const make = Effect.gen(function* () {
       const passed = frontDoor.passed(request.source)
       const started = passed?.started ?? start(request)
       const complete = (response: HttpServerResponse.HttpServerResponse) =>
-        HttpServerResponse.setHeaders(response, headersOf(response, started))
+        HttpServerResponse.setHeaders(fromOneCopy(response), headersOf(response, started))
 
       return RequestStart.within(started, passed === undefined ? app : answerPassed(passed, app)).pipe(
         Effect.catchCause((cause) =>
-          Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : RequestStart.within(started, responseOf(cause))
+          isClientGone(cause) ? Effect.failCause(cause) : RequestStart.within(started, responseOf(cause))
         ),
         Effect.flatMap((response) =>
           isForeignError(response)
@@ -60,7 +60,26 @@ export const layer = HttpRouter.middleware(make, { global: true })
 const isForeignError = (response: HttpServerResponse.HttpServerResponse) =>
   response.status >= 400 && response.headers["content-type"] !== "application/json" && !ResponseHeaders.isPage(response)
 
+/**
+ * A long text is sent as bytes, which are made once for the documents that never change: as text it would be encoded for each client
+ * anew, and kept for as long as the client takes to read it.
+ */
+const fromOneCopy = (response: HttpServerResponse.HttpServerResponse) => {
+  const { body } = response
+  if (body._tag !== "Uint8Array" || body.text === undefined || body.contentLength < longText) return response
+  return HttpServerResponse.setBody(response, HttpBody.uint8Array(body.body, body.contentType))
+}
+
+/** In bytes. A short one is written together with its headers. */
+const longText = 65_536
+
+/** Nobody is there to be answered. */
+const isClientGone = (cause: Cause.Cause<unknown>) =>
+  Cause.hasInterruptsOnly(cause) && cause.reasons.some(({ annotations }) => annotations.has(HttpServerError.ClientAbort.key))
+
 const responseOf = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
+  // After its grace a service that stops interrupts what is under way.
+  if (Cause.hasInterruptsOnly(cause)) return yield* Errors.toResponse(Errors.stopping)
   const [response] = yield* HttpServerError.causeResponse(cause)
   if (response.status < 500) return response
   yield* Effect.logError("A request failed by a defect", cause)

@@ -153,8 +153,11 @@ const codeOf = {
   WrongCredentials: "UNAUTHORIZED"
 } as const satisfies Record<Exclude<Failure["_tag"], "QuotaExceeded">, ErrorCode>
 
-/** Seconds after which a caller may find the database back, or a place in the queue. */
+/** Seconds after which a caller may find the database back, a place in the queue, or another replica. */
 const retryAfterSeconds = 2
+
+/** What is told of a request that takes longer than a service that stops can wait. */
+export const stopping: Problem = { code: "SERVICE_UNAVAILABLE", message: "The service is about to stop", retryAfterSeconds }
 
 /** What a failure is told as. */
 export const problemOf = Effect.fnUntraced(function* (failure: Failure) {

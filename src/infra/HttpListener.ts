@@ -3,7 +3,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { randomUUIDv7 } from "node:crypto"
 import { createServer, IncomingMessage, type Server, ServerResponse, STATUS_CODES } from "node:http"
 import { Socket } from "node:net"
-import { Deferred, type Duration, Effect, Layer, Predicate, Schema } from "effect"
+import { Deferred, Duration, Effect, Layer, Predicate, Schema } from "effect"
 import { Draining } from "#infra/Draining.ts"
 import { type Exchange, HttpConnection } from "#infra/HttpConnection.ts"
 import { readableTarget } from "#infra/ReadableTarget.ts"
@@ -15,6 +15,8 @@ export interface HttpListenerOptions {
   readonly takeFirst: (exchange: Exchange) => boolean
   /** How long requests may go on once it has stopped listening; what takes longer is cut off. */
   readonly grace: Duration.Duration
+  /** How long nothing may move on a connection while a response is under way (default: 66 s). */
+  readonly stalled?: Duration.Duration
 }
 
 /** Most often another program uses the port. */
@@ -36,17 +38,19 @@ const requestTimeoutMs = 30_000
 /** Clients are told that a connection stays this long when nothing is asked on it. It does a little longer, for who asks in the last moment. */
 const keepAliveMs = 65_000
 const keepAliveBufferMs = 1_000
+/** Nothing moves for so long only where a client reads nothing of what it asked for: no request takes the service so long. */
+const longestStall = Duration.millis(keepAliveMs + keepAliveBufferMs)
 /** A proxy's connections stay for days, and each has something else than plain requests on it some time. */
 const maxRequestsOfNode = 1_000
 /** The rest of a refused request is read and thrown away, so that the answer is not lost in a reset: this much, with pauses this long. */
 const drainBytes = 16 * 1024 * 1024
 const drainMs = 1_000
 
-export const layer = ({ grace, host, port, takeFirst }: HttpListenerOptions) =>
+export const layer = ({ grace, host, port, stalled = longestStall, takeFirst }: HttpListenerOptions) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { begun } = yield* Draining
-      const server = makeServer()
+      const server = makeServer(stalled)
       const closing = closingEach(server)
       offerFirst(server, takeFirst, closing.isClosing)
       yield* Effect.forkScoped(Effect.andThen(Deferred.await(begun), Effect.sync(closing.close)))
@@ -59,7 +63,7 @@ export const layer = ({ grace, host, port, takeFirst }: HttpListenerOptions) =>
     })
   )
 
-const makeServer = (): Server => {
+const makeServer = (stalled: Duration.Duration): Server => {
   const server = createServer({
     maxHeaderSize: maxHeaderBytes,
     requestTimeout: requestTimeoutMs,
@@ -70,6 +74,7 @@ const makeServer = (): Server => {
     // Node would answer a request without Host by itself, with an empty 400. Nothing here depends on Host.
     requireHostHeader: false
   })
+  server.timeout = Duration.toMillis(stalled)
   server.on("clientError", (error, socket) => refuse(error, socket))
   // Without a listener Node drops the connection.
   server.on("connect", (_, socket) =>

@@ -29,6 +29,26 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
     })
   )
 
+  it.effect("answers in full what it cuts off after its grace, and charges nothing for it", () =>
+    Effect.gen(function* () {
+      const sandbox = yield* Sandbox
+      const service = yield* RunningService.make({ SHUTDOWN_GRACE: "300ms" })
+      const key = yield* service.newKey
+      yield* sandbox.configure({ latency_ms: 8_000 })
+      const slow = yield* Effect.forkScoped(service.validate(vatIdEnding("LV", "480017"), { key }), { startImmediately: true })
+      yield* sandbox.until(({ vies }) => vies.in_flight > 0)
+      yield* service.stop
+      const { body, headers, status } = yield* Fiber.join(slow)
+      assert.strictEqual(status, 503)
+      assert.deepInclude(body, {
+        error: { code: "SERVICE_UNAVAILABLE", message: "The service is about to stop", request_id: headers["x-request-id"] }
+      })
+      assert.strictEqual(headers["retry-after"], "2")
+      assert.strictEqual(headers["x-service-usage"], "0/100000")
+      assert.strictEqual(headers["connection"], "close")
+    })
+  )
+
   it.effect("is not kept by a client that never ends its request", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make({ SHUTDOWN_GRACE: "300ms" })

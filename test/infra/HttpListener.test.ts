@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
-import { answer, get, has, listen, longBody, post, said, served } from "#test/support/ListeningServer.ts"
+import { Duration, Effect, Layer } from "effect"
+import { answer, get, has, hugeBody, listen, listenWith, longBody, post, said, served } from "#test/support/ListeningServer.ts"
 
 layer(Layer.empty, { excludeTestServices: true })("plain requests", (it) => {
   it.effect("are answered on one connection, one after the other, without Node's server", () =>
@@ -158,6 +158,27 @@ layer(Layer.empty, { excludeTestServices: true })("plain requests", (it) => {
       assert.isBelow(offered.filter((url) => url === "/long").length, rounds / 4)
       yield* client.resume
       yield* client.until((text) => text.length > rounds * longBody.length)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("are given up with their connection when nothing of the response is read, or nothing of it comes", () =>
+    Effect.gen(function* () {
+      const { connect, letGo } = yield* listenWith({ stalled: Duration.millis(300) })
+      const reader = yield* connect
+      yield* reader.send(get("/huge"))
+      yield* reader.until((text) => text.length > 1_000)
+      yield* reader.pause
+      // Node looks twice whether anything was read. Each of these stands still for as long as Node waits until it looks.
+      for (const _ of [1, 2, 3]) {
+        const waiter = yield* connect
+        yield* waiter.send(get("/slow"))
+        yield* waiter.closed
+      }
+      yield* reader.resume
+      yield* reader.closed
+      yield* reader.until((text) => text.length < hugeBody.length)
+      yield* letGo
+      console.log("E")
     }).pipe(Effect.scoped)
   )
 

@@ -15,11 +15,12 @@ export const post = (url: string, body: string) =>
 
 export const said = (method: string, url: string, body = "") => `<${method} ${url} ${body}>`
 
-/** What stands for the router. It takes its time with `/slow`. */
+/** What stands for the router. It takes its time with `/slow`, and has more for `/huge` than the system keeps of what nobody reads. */
 const routerOf = (slow: Effect.Effect<void>) =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
     if (request.url === "/slow") yield* slow
+    if (request.url === "/huge") return HttpServerResponse.text(hugeBody)
     return HttpServerResponse.text(said(request.method, request.url, yield* request.text))
   })
 
@@ -27,6 +28,7 @@ export const answer = (exchange: Exchange, body = said(exchange.method, exchange
   exchange.answer({ status: 200, headers: { "content-type": "text/plain", "content-length": String(body.length) }, body })
 
 export const longBody = "x".repeat(1_000_000)
+export const hugeBody = "x".repeat(40_000_000)
 
 const portOf = (services: Context.Context<HttpServer.HttpServer>) => {
   const { address } = Context.get(services, HttpServer.HttpServer)
@@ -34,7 +36,10 @@ const portOf = (services: Context.Context<HttpServer.HttpServer>) => {
 }
 
 /** Answers `/quick` and `/long` at once, if they have no body, and leaves `/later` to the test; notes all that it is offered. */
-export const listen = Effect.gen(function* () {
+export const listen = Effect.suspend(() => listenWith({}))
+
+/** The same, where no response may stand still for longer than `stalled`. */
+export const listenWith = Effect.fnUntraced(function* (options: Pick<HttpListener.HttpListenerOptions, "stalled">) {
   const offered: Array<string> = []
   const later: Array<Exchange> = []
   const begun = yield* Deferred.make<void>()
@@ -46,7 +51,7 @@ export const listen = Effect.gen(function* () {
     if (url === "/later") return later.push(exchange) > 0
     return url === "/long" ? answer(exchange, longBody) : url === "/quick" && answer(exchange)
   }
-  const listener = HttpListener.layer({ host: "127.0.0.1", port: 0, takeFirst, grace: Duration.seconds(5) })
+  const listener = HttpListener.layer({ host: "127.0.0.1", port: 0, takeFirst, grace: Duration.seconds(5), ...options })
   const scope = yield* Scope.fork(yield* Effect.scope)
   const services = yield* Layer.buildWithScope(
     HttpServer.serve(routerOf(Deferred.await(slowly))).pipe(
