@@ -7,7 +7,7 @@ import { memberStates } from "#domain/MemberStates.ts"
 import { type MatchWord, Receipt } from "#domain/Receipt.ts"
 import { receiptInEnglish } from "#domain/ReceiptInEnglish.ts"
 import { receiptInGerman } from "#domain/ReceiptInGerman.ts"
-import type { ReceiptLabel, ReceiptLanguage, ReceiptText } from "#domain/ReceiptText.ts"
+import type { ComparedData, ReceiptLabel, ReceiptLanguage, ReceiptText } from "#domain/ReceiptText.ts"
 import type { ReceiptRecord } from "#domain/Receipts.ts"
 
 /** One fact. A `code` is to be read character by character; lines of a value are separated by `\n`. */
@@ -50,6 +50,9 @@ export interface Attachment {
   readonly text: string
 }
 
+/** What a look at the document tells: "good" only if the VAT ID was valid and no supplied field is without a match. */
+export type Tone = "good" | "mixed" | "bad"
+
 /** Plain data: it can be sent to another thread. `issuedAt` is in milliseconds since 1970. */
 export interface ReceiptDocument {
   readonly language: ReceiptLanguage
@@ -58,8 +61,10 @@ export interface ReceiptDocument {
   readonly issuer: string
   readonly title: string
   readonly law: string
-  readonly valid: boolean
+  readonly tone: Tone
   readonly headline: string
+  /** What the headline does not speak of: the company data. */
+  readonly compared: string
   readonly lead: ReadonlyArray<string>
   readonly sections: ReadonlyArray<Section>
   readonly attachments: ReadonlyArray<Attachment>
@@ -72,6 +77,7 @@ const texts: Readonly<Record<ReceiptLanguage, ReceiptText>> = { en: receiptInEng
 export const receiptDocument = (record: ReceiptRecord, language: ReceiptLanguage): ReceiptDocument => {
   const text = texts[language]
   const { receipt } = record
+  const compared = comparedData(record)
   return {
     language,
     receiptId: receipt.receipt_id,
@@ -79,8 +85,9 @@ export const receiptDocument = (record: ReceiptRecord, language: ReceiptLanguage
     issuer: receipt.source,
     title: text.title,
     law: text.law,
-    valid: receipt.result.valid,
+    tone: toneOf(receipt.result.valid, compared),
     headline: text.headline(receipt.target_vat_id, receipt.result.valid),
+    compared: text.compared(compared),
     lead: [
       text.answered(moment(text, wholeSeconds(record.bzstAnsweredAt))),
       ...(record.bzstStatus === plainlyValid ? [] : [meaningOf(record, text)]),
@@ -198,21 +205,32 @@ const factIn = (text: ReceiptText) => {
   return { words: make("words"), code: make("code") }
 }
 
-const comparison = ({ receipt }: ReceiptRecord, text: ReceiptText): ReadonlyArray<ComparedField> => {
-  const { company_city, company_name, company_street, company_zip } = receipt.input
-  const { city_match, name_match, street_match, zip_match } = receipt.result
-  const row = (field: string, supplied: string, word: MatchWord) => ({
-    field,
+const fieldsOf = ({ receipt: { input, result } }: ReceiptRecord) =>
+  [
+    { name: "company_name", supplied: input.company_name, word: result.name_match },
+    { name: "company_street", supplied: input.company_street, word: result.street_match },
+    { name: "company_zip", supplied: input.company_zip, word: result.zip_match },
+    { name: "company_city", supplied: input.company_city, word: result.city_match }
+  ] as const
+
+const comparison = (record: ReceiptRecord, text: ReceiptText): ReadonlyArray<ComparedField> =>
+  fieldsOf(record).map(({ name, supplied, word }) => ({
+    field: text.fields[name],
     supplied: visible(supplied) || text.notSupplied,
     result: text.matches[word].name,
     word
-  })
-  return [
-    row(text.fields.company_name, company_name, name_match),
-    row(text.fields.company_street, company_street, street_match),
-    row(text.fields.company_zip, company_zip, zip_match),
-    row(text.fields.company_city, company_city, city_match)
-  ]
+  }))
+
+const comparedData = (record: ReceiptRecord): ComparedData => {
+  const words = fieldsOf(record).flatMap(({ supplied, word }) => (supplied === "" ? [] : [word]))
+  const mismatches = words.filter((word) => word === "mismatch").length
+  const matches = words.filter((word) => word === "match").length
+  return { supplied: words.length, mismatches, uncompared: words.length - mismatches - matches }
+}
+
+const toneOf = (valid: boolean, { mismatches, uncompared }: ComparedData): Tone => {
+  if (!valid) return "bad"
+  return mismatches + uncompared === 0 ? "good" : "mixed"
 }
 
 const meaningsOfResults = (text: ReceiptText): ReadonlyArray<Fact> =>

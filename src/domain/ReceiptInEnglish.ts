@@ -3,7 +3,7 @@ import type { ReceiptText } from "#domain/ReceiptText.ts"
 
 export const receiptInEnglish: ReceiptText = {
   title: "Receipt of a qualified VAT ID confirmation",
-  law: "VAT identification number, § 18e of the German VAT Act (UStG)",
+  law: "VAT identification number, §\u00A018e of the German VAT Act (UStG)",
   page: ["Page", "of"],
   months: [
     "January",
@@ -22,6 +22,18 @@ export const receiptInEnglish: ReceiptText = {
   date: (day, month, year) => `${day}\u00A0${month} ${year}`,
   moment: (date, clock) => `${date}, ${clock} UTC`,
   headline: (vatId, valid) => `${vatId} was ${valid ? "valid" : "not valid"}`,
+  compared: ({ mismatches, supplied, uncompared }) => {
+    if (supplied === 0) return "Company data: none was supplied."
+    const some = (count: number) => (supplied === 1 ? "the supplied field" : `${count} of ${supplied} supplied fields`)
+    if (mismatches + uncompared === 0) {
+      return `Company data: ${some(supplied)} ${supplied === 1 ? "matches" : "match"} the register.`
+    }
+    const findings = [
+      ...(mismatches === 0 ? [] : [`${some(mismatches)} ${mismatches === 1 ? "does" : "do"} not match the register`]),
+      ...(uncompared === 0 ? [] : [`${some(uncompared)} ${uncompared === 1 ? "was" : "were"} not compared`])
+    ]
+    return `Company data: ${findings.join(", ")}.`
+  },
   answered: (moment) => `That is what the German Federal Central Tax Office (BZSt) answered on ${moment}.`,
   notOfTheAuthority: "This receipt is issued by the service that asked, not by the tax authority.",
   valid: (valid) => (valid ? "valid" : "not valid"),
@@ -108,11 +120,11 @@ export const receiptInEnglish: ReceiptText = {
   ],
   verify: (receiptId) => [
     {
-      text: "Save the proof, with an API key or an auditor’s token. It holds the recorded event with everything that is printed here, the event’s path to a signed checkpoint, and the checkpoint.",
-      command: `curl -H "X-Api-Key: …" -H "Accept: application/json" …/v1/audit/proofs/${receiptId} > proof.json`
+      text: "Save the proof, with an API key or an auditor’s token; “…” stands for the key and for the address of this service. It holds the recorded event with everything that is printed here, the event’s path to a signed checkpoint, and the checkpoint.",
+      command: `curl -H "X-Api-Key: …" -H "Accept: application/json" -o proof.json \\\n  …/v1/audit/proofs/${receiptId}`
     },
     {
-      text: "Check it offline. Ask the operator for the log’s public key on another way than for the proof.",
+      text: "Check it offline. Ask the operator for the log’s public key by another way than the proof.",
       command: "npm run vatproof -- audit verify --proof proof.json --key …"
     },
     {

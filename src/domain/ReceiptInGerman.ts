@@ -3,12 +3,26 @@ import type { ReceiptText } from "#domain/ReceiptText.ts"
 
 export const receiptInGerman: ReceiptText = {
   title: "Beleg über eine qualifizierte Bestätigungsanfrage",
-  law: "Umsatzsteuer-Identifikationsnummer, § 18e UStG",
+  law: "Umsatzsteuer-Identifikationsnummer, §\u00A018e UStG",
   page: ["Seite", "von"],
   months: ["Januar", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober", "November", "Dezember"],
   date: (day, month, year) => `${day}.\u00A0${month} ${year}`,
   moment: (date, clock) => `${date}, ${clock.replace(".", ",")} Uhr (UTC)`,
   headline: (vatId, valid) => `${vatId} war ${valid ? "gültig" : "nicht gültig"}`,
+  compared: ({ mismatches, supplied, uncompared }) => {
+    if (supplied === 0) return "Firmendaten: Es wurden keine angegeben."
+    const some = (count: number) => (supplied === 1 ? "Die Angabe" : `${count} von ${supplied} Angaben`)
+    if (mismatches + uncompared === 0) {
+      return `Firmendaten: ${some(supplied)} ${supplied === 1 ? "stimmt" : "stimmen"} mit dem Register überein.`
+    }
+    const findings = [
+      ...(mismatches === 0
+        ? []
+        : [`${some(mismatches)} ${mismatches === 1 ? "stimmt" : "stimmen"} nicht mit dem Register überein`]),
+      ...(uncompared === 0 ? [] : [`${some(uncompared)} ${uncompared === 1 ? "wurde" : "wurden"} nicht verglichen`])
+    ]
+    return `Firmendaten: ${findings.join(", ")}.`
+  },
   answered: (moment) => `So hat das Bundeszentralamt für Steuern (BZSt) am ${moment} geantwortet.`,
   notOfTheAuthority: "Diesen Beleg stellt der Dienst aus, der angefragt hat, nicht die Finanzverwaltung.",
   valid: (valid) => (valid ? "gültig" : "nicht gültig"),
@@ -100,8 +114,8 @@ export const receiptInGerman: ReceiptText = {
   ],
   verify: (receiptId) => [
     {
-      text: "Den Nachweis mit einem API-Schlüssel oder dem Zugang eines Prüfers abrufen. Er enthält das aufgezeichnete Ereignis mit allem, was hier abgedruckt ist, seinen Pfad zu einem signierten Prüfpunkt und den Prüfpunkt.",
-      command: `curl -H "X-Api-Key: …" -H "Accept: application/json" …/v1/audit/proofs/${receiptId} > proof.json`
+      text: "Den Nachweis mit einem API-Schlüssel oder dem Zugang eines Prüfers abrufen; „…“ steht für den Schlüssel und für die Adresse dieses Dienstes. Er enthält das aufgezeichnete Ereignis mit allem, was hier abgedruckt ist, seinen Pfad zu einem signierten Prüfpunkt und den Prüfpunkt.",
+      command: `curl -H "X-Api-Key: …" -H "Accept: application/json" -o proof.json \\\n  …/v1/audit/proofs/${receiptId}`
     },
     {
       text: "Ihn ohne Netz prüfen. Den öffentlichen Schlüssel des Protokolls auf einem anderen Weg als den Nachweis vom Betreiber holen.",

@@ -11,6 +11,13 @@ export interface ValidityDates {
   readonly until: string | null
 }
 
+/** How the company data that was supplied compares: of so many fields, how many differ from the register, and how many have no result. */
+export interface ComparedData {
+  readonly supplied: number
+  readonly mismatches: number
+  readonly uncompared: number
+}
+
 export interface ReceiptText {
   readonly title: string
   readonly law: string
@@ -20,7 +27,8 @@ export interface ReceiptText {
   readonly date: (day: number, month: string, year: string) => string
   readonly moment: (date: string, clock: string) => string
   readonly headline: (vatId: string, valid: boolean) => string
-  /** Both are whole sentences. */
+  /** Says of the company data no more than what was compared. This and the next two are whole sentences. */
+  readonly compared: (data: ComparedData) => string
   readonly answered: (moment: string) => string
   readonly notOfTheAuthority: string
   readonly valid: (valid: boolean) => string
@@ -42,7 +50,7 @@ export interface ReceiptText {
   readonly labels: Readonly<Record<ReceiptLabel, string>>
   readonly proves: (position: number) => ReadonlyArray<string>
   readonly provesNot: ReadonlyArray<string>
-  /** What to do, and what to type. */
+  /** What to do, and what to type: in lines so short that paper does not break them, because they are copied from there. */
   readonly verify: (receiptId: string) => ReadonlyArray<{ readonly text: string; readonly command: string | null }>
   readonly attachments: Readonly<Record<"receipt" | "request" | "response", string>>
 }

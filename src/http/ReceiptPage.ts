@@ -19,8 +19,7 @@ export const receiptPage = (document: ReceiptDocument, sha256: (text: string) =>
 }
 
 const pageOf = (document: ReceiptDocument, style: string): string => {
-  const { attachments, headline, issuer, language, law, lead, receiptId, sections, title, valid } = document
-  const [date = "", ...notes] = lead
+  const { attachments, compared, headline, issuer, language, law, lead, receiptId, sections, title, tone } = document
   return `<!DOCTYPE html>
 <html lang="${language}">
 <head>
@@ -37,10 +36,10 @@ const pageOf = (document: ReceiptDocument, style: string): string => {
 <h1>${escape(title)}</h1>
 <p class="law">${escape(law)}</p>
 </header>
-<section class="verdict ${valid ? "valid" : "invalid"}">
+<section class="verdict ${tone}">
 <p class="headline">${escape(headline)}</p>
-<p>${escape(date)}</p>
-${notes.map((note) => `<p>${escape(note)}</p>`).join("\n")}
+<p class="compared">${escape(compared)}</p>
+${lead.map((line) => `<p>${escape(line)}</p>`).join("\n")}
 </section>
 ${sections.map((section) => sectionOf(section, attachments)).join("\n")}
 </main>

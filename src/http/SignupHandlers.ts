@@ -31,7 +31,18 @@ export const layer = HttpApiBuilder.group(
       const run = request.method === "HEAD" ? verification.look : verification.verify
       const outcome = run(Redacted.make(token)).pipe(Effect.as({ message: confirmed }))
       if (!wantsPage(request.headers["accept"])) return yield* Errors.respond(outcome)
-      return yield* Effect.matchEffect(outcome, { onSuccess: pageOfSuccess, onFailure: pageOfFailure })
+      const language = Option.getOrElse(
+        Negotiation.language(request.headers["accept-language"], VerificationPage.languages),
+        () => VerificationPage.languages[0]
+      )
+      const { requestId } = yield* RequestContext
+      return yield* Effect.matchEffect(outcome, {
+        onSuccess: () => Effect.succeed(VerificationPage.respond({ status: 200, language, outcome: "confirmed", requestId })),
+        onFailure: Effect.fnUntraced(function* (failure) {
+          const status = Errors.statusOf[(yield* Errors.problemOf(failure)).code]
+          return VerificationPage.respond({ status, language, outcome: outcomeOf[failure._tag], requestId })
+        })
+      })
     })
 
     return handlers.handleAll({
@@ -58,14 +69,8 @@ export const layer = HttpApiBuilder.group(
 const wantsPage = (accept: string | undefined) =>
   Option.contains(Negotiation.mediaType(accept, ["application/json", "text/html"]), "text/html")
 
-const pageOfSuccess = ({ message }: { readonly message: string }) =>
-  Effect.succeed(
-    VerificationPage.respond({ status: 200, title: "Your address is confirmed", text: `${message}.`, requestId: null })
-  )
-
-const pageOfFailure = Effect.fnUntraced(function* (failure: Errors.Failure) {
-  const { requestId } = yield* RequestContext
-  const { code, message } = yield* Errors.problemOf(failure)
-  const title = "Your address is not confirmed"
-  return VerificationPage.respond({ status: Errors.statusOf[code], title, text: `${message}.`, requestId })
-})
+const outcomeOf = {
+  InvalidToken: "unusable",
+  TokenExpired: "expired",
+  StoreUnavailable: "unavailable"
+} as const

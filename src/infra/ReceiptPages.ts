@@ -1,7 +1,7 @@
 /** The pages of a receipt's PDF. They are tagged, so that programs that read aloud or extract tables know what is what (PDF 1.7, 14.8). */
 import { DateTime } from "effect"
 import PdfDocument from "pdfkit"
-import type { Attachment, Block, ReceiptDocument, Section } from "#domain/ReceiptDocument.ts"
+import type { Attachment, Block, ReceiptDocument, Section, Tone } from "#domain/ReceiptDocument.ts"
 import {
   attachmentsTable,
   comparisonTable,
@@ -72,24 +72,35 @@ const title = (sheet: Sheet, { issuer, law, receiptId, title }: ReceiptDocument)
   pdf.y += 14
 }
 
-const verdict = (sheet: Sheet, { headline, lead, valid }: ReceiptDocument) => {
+/** The headline is green or red only where nothing below it says something else. */
+const boxes = {
+  good: { edge: colours.good, ground: "#f2f7f3", headline: colours.good },
+  mixed: { edge: colours.mixed, ground: "#fdf8ea", headline: colours.ink },
+  bad: { edge: colours.bad, ground: "#fbf2f1", headline: colours.bad }
+} as const satisfies Record<Tone, unknown>
+
+const verdict = (sheet: Sheet, { compared, headline, lead, tone }: ReceiptDocument) => {
   const { left, pdf, root, width } = sheet
-  const colour = valid ? colours.good : colours.bad
+  const box = boxes[tone]
   const inner = { x: left + 16, width: width - 32 }
-  const big = { font: receiptFonts.strong, size: 14, colour, ...inner }
+  const big = { font: receiptFonts.strong, size: 14, colour: box.headline, ...inner }
   const normal = { font: receiptFonts.text, size: 10, ...inner }
+  const lines = [
+    { text: compared, style: { ...normal, font: receiptFonts.strong } },
+    ...lead.map((text) => ({ text, style: normal }))
+  ]
   const gap = 3
   const top = pdf.y
-  const all = height(sheet, headline, big) + lead.reduce((sum, line) => sum + gap + height(sheet, line, normal), 0) + 20
+  const all = height(sheet, headline, big) + lines.reduce((sum, line) => sum + gap + height(sheet, line.text, line.style), 0) + 20
   artifact(sheet, () => {
-    pdf.rect(left, top, width, all).fill(valid ? "#f2f7f3" : "#fbf2f1")
-    pdf.rect(left, top, 3, all).fill(colour)
+    pdf.rect(left, top, width, all).fill(box.ground)
+    pdf.rect(left, top, 3, all).fill(box.edge)
   })
   pdf.y = top + 9
   tag(sheet, root, "P", () => write(sheet, headline, big))
-  for (const line of lead) {
+  for (const { style, text } of lines) {
     pdf.y += gap
-    tag(sheet, root, "P", () => write(sheet, line, normal))
+    tag(sheet, root, "P", () => write(sheet, text, style))
   }
   pdf.y = top + all + 20
 }

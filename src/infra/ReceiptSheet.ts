@@ -21,7 +21,7 @@ export interface Style {
   readonly align?: "right"
 }
 
-export const colours = { ink: "#1b1e23", soft: "#5a616b", line: "#d5d9de", good: "#1f6b3a", bad: "#a3231f" }
+export const colours = { ink: "#1b1e23", soft: "#5a616b", line: "#d5d9de", good: "#1f6b3a", bad: "#a3231f", mixed: "#b07a00" }
 
 const optionsOf = ({ align, size, width }: Style) => ({ width, lineGap: size * 0.12, ...(align === undefined ? {} : { align }) })
 

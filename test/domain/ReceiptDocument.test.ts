@@ -119,6 +119,44 @@ describe("a receipt as a document", () => {
     )
   })
 
+  it("does not let a valid VAT ID speak for company data that does not match, or was not compared", () => {
+    const compared = (differences: Differences, language: "en" | "de" = "en") => {
+      const { compared, tone } = receiptDocument(receiptRecord(differences), language)
+      return [tone, compared]
+    }
+    const match = { name_match: "match", street_match: "match", zip_match: "match", city_match: "match" } as const
+    const one = { company_street: "", company_zip: "", company_city: "" }
+    const city = { company_city: "München" }
+    const off = { ...match, street_match: "mismatch", zip_match: "mismatch" } as const
+    assert.deepStrictEqual(compared({ input: city, result: match }), [
+      "good",
+      "Company data: 4 of 4 supplied fields match the register."
+    ])
+    assert.deepStrictEqual(compared({ input: city, result: off }), [
+      "mixed",
+      "Company data: 2 of 4 supplied fields do not match the register."
+    ])
+    assert.deepStrictEqual(compared({ input: city, result: off }, "de"), [
+      "mixed",
+      "Firmendaten: 2 von 4 Angaben stimmen nicht mit dem Register überein."
+    ])
+    assert.deepStrictEqual(compared({}), [
+      "mixed",
+      "Company data: 1 of 3 supplied fields does not match the register, 1 of 3 supplied fields was not compared."
+    ])
+    assert.deepStrictEqual(compared({}, "de"), [
+      "mixed",
+      "Firmendaten: 1 von 3 Angaben stimmt nicht mit dem Register überein, 1 von 3 Angaben wurde nicht verglichen."
+    ])
+    assert.deepStrictEqual(compared({ input: one }), ["good", "Company data: the supplied field matches the register."])
+    assert.deepStrictEqual(compared({ input: one, result: { name_match: "not_provided" } }), [
+      "mixed",
+      "Company data: the supplied field was not compared."
+    ])
+    assert.strictEqual(compared({ input: city, result: { ...match, valid: false } })[0], "bad")
+    assert.deepStrictEqual(compared({ input: { ...one, company_name: "" } }), ["good", "Company data: none was supplied."])
+  })
+
   it("writes out characters that cannot be seen or turn others around", () => {
     const document = receiptDocument(
       receiptRecord({ input: { company_name: "a\u202Egpj.exe\u0000b\u00ADc\u2028d\u{E0001}e" } }),

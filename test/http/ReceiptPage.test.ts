@@ -49,6 +49,35 @@ describe("the page of a receipt", () => {
     )
   })
 
+  it("is green only where all company data matches", () => {
+    const boxOf = (differences: Differences) =>
+      /<section class="verdict (\w+)">\n<p class="headline">(.*)<\/p>\n<p class="compared">(.*)<\/p>/u
+        .exec(pageOf(differences).html)
+        ?.slice(1)
+    const all = { street_match: "match", zip_match: "match" } as const
+    assert.deepStrictEqual(boxOf({ result: all }), [
+      "good",
+      "DE100999120 was valid",
+      "Company data: 3 of 3 supplied fields match the register."
+    ])
+    assert.deepStrictEqual(boxOf({ result: { ...all, zip_match: "mismatch" } }), [
+      "mixed",
+      "DE100999120 was valid",
+      "Company data: 1 of 3 supplied fields does not match the register."
+    ])
+    assert.strictEqual(boxOf({ result: { ...all, valid: false } })?.[0], "bad")
+    assert.include(pageOf().html, ".mixed .headline{color:var(--ink)}")
+  })
+
+  it.each(receiptLanguages)(
+    "keeps together what belongs together: the law's number, and on paper a sentence with its list (%s)",
+    (language) => {
+      const { html } = pageOf({}, language)
+      assert.include(html, "§\u00A018e")
+      assert.include(html, "section>p:not(:last-child){break-after:avoid}")
+    }
+  )
+
   it("allows its own style by its hash, and has no other", () => {
     const { html, policy } = pageOf({}, "de")
     const [, style = ""] = /<style>(.*?)<\/style>/su.exec(html) ?? []

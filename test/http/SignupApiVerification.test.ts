@@ -132,8 +132,40 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("opening the link
       const again = yield* get(service, token, accept)
       assert.strictEqual(again.status, 400)
       assert.strictEqual(again.headers["content-type"], "text/html; charset=utf-8")
-      assert.include(again.text, "<h1>Your address is not confirmed</h1>")
+      assert.include(again.text, "<h1>This link is no longer good</h1>")
+      assert.include(again.text, "just log in")
+      assert.notInclude(again.text, "not confirmed")
       assert.include(again.text, again.headers["x-request-id"] ?? "?")
+      assert.notInclude(again.text, "gray")
+    })
+  )
+
+  it.effect("tells people whose link is too old how they get another one", () =>
+    Effect.gen(function* () {
+      const service = yield* MailedTokens.replica()
+      yield* People.signUpByBrowser(service, "slow@example.com")
+      const [token = ""] = yield* MailedTokens.tokensFor("slow@example.com", 1)
+      yield* service.travel({ hours: 24, seconds: 1 })
+      const page = yield* get(service, token, accept)
+      assert.strictEqual(page.status, 400)
+      assert.include(page.text, "<h1>This link is no longer good</h1>")
+      assert.include(page.text, "older than 24 hours. To confirm your address, sign up again with the same address")
+    })
+  )
+
+  it.effect("speaks German to who prefers it", () =>
+    Effect.gen(function* () {
+      const service = yield* MailedTokens.replica()
+      yield* People.signUpByBrowser(service, "leser@example.com")
+      const [token = ""] = yield* MailedTokens.tokensFor("leser@example.com", 1)
+      const german = service.get("/v1/auth/verify-email", {
+        query: { token },
+        headers: { accept, "accept-language": "de-AT,de;q=0.9,en;q=0.5" }
+      })
+      const page = yield* german
+      assert.containSubset(page.headers, { "content-language": "de", vary: "accept, accept-language" })
+      assert.match(page.text, /^<!doctype html>\n<html lang="de">[\s\S]*<h1>Ihre Adresse ist bestätigt<\/h1>/u)
+      assert.include((yield* german).text, "<h1>Dieser Link gilt nicht mehr</h1>")
     })
   )
 

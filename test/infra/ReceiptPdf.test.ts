@@ -12,23 +12,21 @@ const documentOf = (differences: Differences = {}, language: "en" | "de" = "de")
 
 const render = (document: ReceiptDocument) => Effect.flatMap(ReceiptPdf, (pdf) => pdf.render(document))
 
-const Items = Schema.Struct({ items: Schema.Array(Schema.Struct({ str: Schema.String })) })
+const Items = Schema.Struct({ items: Schema.Array(Schema.Struct({ str: Schema.String, hasEOL: Schema.Boolean })) })
 const Info = Schema.Struct({ info: Schema.Record(Schema.String, Schema.Unknown) })
 
-/** What a reader of PDF files finds in one: the text of each page, without spaces, because lines are broken anywhere. */
+/** What a reader of PDF files finds in one: its lines, and the text of each page, without spaces, because lines are broken anywhere. */
 const read = Effect.fnUntraced(function* (bytes: Uint8Array) {
   const pdf = yield* Effect.promise(() => getDocumentProxy(bytes.slice()))
-  const pages = yield* Effect.forEach(
+  const texts = yield* Effect.forEach(
     Array.from({ length: pdf.numPages }, (_, index) => index + 1),
     Effect.fnUntraced(function* (number) {
       const page = yield* Effect.promise(() => pdf.getPage(number))
       const { items } = yield* Schema.decodeUnknownEffect(Items)(yield* Effect.promise(() => page.getTextContent()))
-      return items
-        .map(({ str }) => str)
-        .join("")
-        .replace(/\s/gu, "")
+      return items.map(({ hasEOL, str }) => (hasEOL ? `${str}\n` : str)).join("")
     })
   )
+  const pages = texts.map((text) => text.replace(/\s/gu, ""))
   const { info } = yield* Schema.decodeUnknownEffect(Info)(yield* Effect.promise(() => pdf.getMetadata()))
   const names = yield* Effect.promise(() => pdf.getAttachments())
   const attached = yield* Effect.forEach([...(names ?? new Map<string, unknown>()).keys()], (name) =>
@@ -37,14 +35,15 @@ const read = Effect.fnUntraced(function* (bytes: Uint8Array) {
       (content) => [name, content === undefined ? null : new TextDecoder().decode(content)] as const
     )
   )
-  return { pages, text: pages.join(""), info, attached: new Map(attached) }
+  return { pages, lines: texts.flatMap((text) => text.split("\n")), text: pages.join(""), info, attached: new Map(attached) }
 })
 
 /** Every text of the document, as it should be readable in the PDF. */
-const textsOf = ({ headline, lead, law, sections, title }: ReceiptDocument): ReadonlyArray<string> => [
+const textsOf = ({ compared, headline, lead, law, sections, title }: ReceiptDocument): ReadonlyArray<string> => [
   title,
   law,
   headline,
+  compared,
   ...lead,
   ...sections.flatMap(({ blocks, heading }) => [
     heading,
@@ -83,6 +82,23 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
       )
       const { text } = yield* read(yield* render(document))
       for (const expected of textsOf(document)) assert.include(text, closeLetters(expected))
+    })
+  )
+
+  it.effect.each(receiptLanguages)("breaks no line within a command, however long the receipt's id is (%s)", (language) =>
+    Effect.gen(function* () {
+      const document = documentOf({ receiptId: "ABCDEFGHIJ-QC-20261121-A7K2M9P4R3" }, language)
+      const { lines } = yield* read(yield* render(document))
+      const commands = document.sections.flatMap(({ blocks }) =>
+        blocks.flatMap((block) => (block._tag === "Steps" ? block.steps.flatMap(({ command }) => command ?? []) : []))
+      )
+      assert.strictEqual(commands.length, 3)
+      for (const line of commands.flatMap((command) => command.split("\n"))) {
+        assert.include(
+          lines.map((found) => found.trim()),
+          line.trim()
+        )
+      }
     })
   )
 
