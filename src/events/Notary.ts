@@ -12,6 +12,7 @@ import { LogCrypto } from "#events/log/LogCrypto.ts"
 import { append, empty, root, type Tree } from "#events/log/MerkleTree.ts"
 import { type Growth, growths, joined } from "#events/log/Tiles.ts"
 import type { LogKeys } from "#events/LogSigner.ts"
+import type { Verifiers } from "#events/log/NoteKeys.ts"
 import * as NotaryPlace from "#events/NotaryPlace.ts"
 import * as SignedLog from "#events/SignedLog.ts"
 import * as TurnPace from "#events/TurnPace.ts"
@@ -51,15 +52,20 @@ const make = Effect.fnUntraced(function* ({ keys, remember, seen }: NotaryOption
   const historyOf = (tree: Tree) => ({ size: tree.size, root: root(sha256, tree) })
 
   // Who has a former key could otherwise sign another history with it, and have that one signed with ours.
-  const isOurs = seen.some(({ note }) => Checkpoint.signersOf(crypto, note, keys.signers).length > 0)
-  const counting = isOurs ? keys.signers : keys.verifiers
+  const isOurs = (note: string) => Checkpoint.signersOf(crypto, note, keys.signers).length > 0
+  const counting = yield* Ref.make<Verifiers>(seen.some(({ note }) => isOurs(note)) ? keys.signers : keys.verifiers)
+  const loadFrom = Effect.fnUntraced(function* (known: SignedLog.KnownHistory) {
+    const loaded = yield* log.load(known, yield* Ref.get(counting))
+    if (loaded.note !== null && isOurs(loaded.note)) yield* Ref.set(counting, keys.signers)
+    return loaded
+  })
   const load = ({ at, note }: SeenCheckpoint) =>
     log.read(note).pipe(
-      Effect.flatMap((known) => log.load(known, counting)),
+      Effect.flatMap(loadFrom),
       Effect.catchTag("LogForked", ({ message }) => Effect.fail(forked(`${message} (${advice(at)})`)))
     )
   const loaded = yield* Effect.forEach(seen, load)
-  const start = loaded.at(-1) ?? (yield* log.load(historyOf(empty), counting))
+  const start = loaded.at(-1) ?? (yield* loadFrom(historyOf(empty)))
   yield* log.compare(start.tree)
   if (start.note !== null) yield* remember(start.note)
   const current = yield* Ref.make(start.tree)
@@ -68,7 +74,7 @@ const make = Effect.fnUntraced(function* ({ keys, remember, seen }: NotaryOption
   const sign = Effect.fnUntraced(function* (head: number, size: number, pace: TurnPace.TurnPace) {
     const before = yield* Ref.get(current)
     // Another replica signed meanwhile: go on from there, if it went on from here.
-    const tree = before.size === size ? before : (yield* log.load(historyOf(before), keys.signers)).tree
+    const tree = before.size === size ? before : (yield* loadFrom(historyOf(before))).tree
     const grown = yield* grow(tree, Math.min(head, tree.size + turnMax), pace)
     const next = { origin: keys.name, ...historyOf(grown.tree), extensions: [] }
     const note = yield* Effect.fromResult(Checkpoint.sign(next, keys.signers))
@@ -78,6 +84,7 @@ const make = Effect.fnUntraced(function* ({ keys, remember, seen }: NotaryOption
       Effect.uninterruptible
     )
     yield* Ref.set(current, stored ? grown.tree : tree)
+    if (stored) yield* Ref.set(counting, keys.signers)
     return grown.tree.size < head
   })
 

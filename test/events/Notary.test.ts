@@ -223,6 +223,22 @@ describe("Notary", () => {
     }).pipe(Effect.scoped, Effect.provide(testLayer))
   )
 
+  it.live("goes on with another key also when the one before signs while it starts", () =>
+    Effect.gen(function* () {
+      const former = yield* Scope.make()
+      yield* startNotary().pipe(Effect.provideService(Scope.Scope, former))
+      yield* appendMany(1)
+      yield* untilSigned(1)
+      yield* startNotary(Option.none(), keysOf(other, signer))
+      yield* appendMany(1)
+      yield* untilSigned(2)
+      yield* Scope.close(former, Exit.void)
+      yield* appendMany(1)
+      const signed = yield* untilSigned(3, other)
+      assert.deepStrictEqual(signed.root, yield* rootOfEvents(3))
+    }).pipe(Effect.scoped, Effect.provide(testLayer))
+  )
+
   it.live("refuses with another key, too, an older copy of the log than this machine has seen", () =>
     Effect.gen(function* () {
       const seen = yield* signedLog(10)
