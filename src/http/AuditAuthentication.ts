@@ -34,7 +34,9 @@ export class ProofReaderRequired extends HttpApiMiddleware.Service<ProofReaderRe
   { security: { auditorToken, apiKey } }
 ) {}
 
-const challenge = HttpServerResponse.setHeader("www-authenticate", "Bearer")
+/** RFC 9110, 15.5.2: a 401 says how to authenticate. Not knowing whose token it is, is none. */
+const challenge = (refusal: HttpServerResponse.HttpServerResponse) =>
+  refusal.status === 401 ? HttpServerResponse.setHeader(refusal, "www-authenticate", "Bearer") : refusal
 
 export const layerAuditorRequired = Layer.effect(
   AuditorRequired,

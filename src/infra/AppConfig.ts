@@ -41,6 +41,13 @@ const PostgresUrl = Schema.String.check(
       "Expected a URL that starts with postgresql://, special characters of its password percent-encoded"
   )
 )
+/** In a URL IPv6 addresses are in brackets. */
+const urlOf = (host: string, port: number) => `http://${host.includes(":") ? `[${host}]` : host}:${port}`
+const Host = Schema.String.check(
+  Schema.makeFilter(
+    (text: string) => (/^[^\s/?#@]+$/u.test(text) && URL.canParse(urlOf(text, 80))) || "Expected an IP address or a host's name"
+  )
+)
 const SmtpUrl = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
@@ -104,9 +111,9 @@ const plan = (name: string, limits: PlanLimits): Config.Config<PlanLimits> =>
 
 /** Every setting by its name in the environment. Plans and limits: INTERFACE 8, DECISIONS 15. */
 const settings = Config.all({
-  host: Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1")),
+  host: Config.schema(Host, "HOST").pipe(Config.withDefault("127.0.0.1")),
   port: Config.Port("PORT").pipe(Config.withDefault(8080)),
-  adminHost: Config.NonEmptyString("ADMIN_HOST").pipe(Config.withDefault("127.0.0.1")),
+  adminHost: Config.schema(Host, "ADMIN_HOST").pipe(Config.withDefault("127.0.0.1")),
   /** 0: none. */
   adminPort: Config.schema(Count.check(Schema.isBetween({ minimum: 0, maximum: 65_535 })), "ADMIN_PORT").pipe(Config.option),
   logs: logSettings,
@@ -194,7 +201,7 @@ const everyInterface = new Set(["0.0.0.0", "::"])
 export const publicUrlOf = ({ host, port, publicUrl }: Settings): string => {
   if (Option.isSome(publicUrl)) return publicUrl.value
   const name = everyInterface.has(host) ? "localhost" : host
-  return `http://${name.includes(":") ? `[${name}]` : name}:${port}`
+  return urlOf(name, port)
 }
 
 /** How mails introduce the service. `name` is what it calls itself towards a mail server; none means the machine's own name. */

@@ -1,4 +1,4 @@
-import { appendFileSync, cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { appendFileSync, cpSync, readdirSync, readFileSync, rmSync, writeFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
@@ -174,6 +174,8 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     Effect.gen(function* () {
       const { directory } = yield* Exported
       assert.deepStrictEqual(yield* verify(directory), { ok: true, findings: [] })
+      // It has company names and addresses: for nobody else on the machine.
+      assert.strictEqual(statSync(directory).mode & 0o777, 0o700)
       assert.sameMembers(readdirSync(directory), [
         "README.txt",
         "checkpoint",

@@ -30,7 +30,8 @@ layer(RunningService.layer({ UPGRADE_URL: "https://example.org/upgrade" }), { ex
           })
         for (const usable of ["a", "A-b_c.9", "x".repeat(128)])
           assert.strictEqual(yield* idFor(`x-request-id: ${usable}`), usable)
-        for (const unusable of ["", "x".repeat(129), "a b", "a,b", "é", "a/b", "<b>", "a:b"]) {
+        const secrets = ["svc_live_abcdef", "an-svc_audit_abcdef", "eyJhbGciOiJI.eyJzdWIi.c2ln", "0aF9".repeat(16)]
+        for (const unusable of ["", "x".repeat(129), "a b", "a,b", "é", "a/b", "<b>", "a:b", ...secrets]) {
           assert.match(yield* idFor(`x-request-id: ${unusable}`), uuidV7)
         }
         assert.match(yield* idFor("x-request-id: a", "x-request-id: b"), uuidV7)

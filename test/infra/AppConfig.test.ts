@@ -58,6 +58,8 @@ describe("the settings", () => {
   )
 
   it.effect.each([
+    ["HOST", "my host"],
+    ["HOST", "300.1.1.1"],
     ["PORT", "eighty"],
     ["PORT", "65536"],
     ["PORT", "-1"],

@@ -3,6 +3,8 @@
 # The server and the database are named by PGHOST, PGPORT, PGUSER, PGPASSWORD, PGDATABASE; the role has to be a superuser: nobody
 # else may read everything.
 set -eu
+# It holds hashes of passwords, addresses and tokens.
+umask 077
 folder=$1
 if [ -e "$folder" ]; then echo "$folder is there already" >&2; exit 1; fi
 mkdir "$folder.new"

@@ -122,10 +122,10 @@ const makePositionAt = Effect.map(SqlClient.SqlClient, (sql) => {
     )
 })
 
-/** A new folder, or one with nothing in it. */
+/** A new folder, or one with nothing in it. What is exported names people: a new one is for its owner alone. */
 const prepareFolder = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
-  yield* fs.makeDirectory(directory, { recursive: true })
+  yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
   if ((yield* fs.readDirectory(directory)).length === 0) return
   return yield* new ExportRefused({ message: `${directory} has something in it: an export wants a folder of its own` })
 })

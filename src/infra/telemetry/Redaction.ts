@@ -34,6 +34,7 @@ const ipv6 =
 /** Every repetition that something has to follow is bounded: a text of 4,000 characters takes a few milliseconds at worst. */
 const rules: ReadonlyArray<Rule> = [
   [/svc_live_\w+/gu, "[api key]"],
+  [/svc_audit_\w+/gu, "[auditor's token]"],
   [/\beyJ[\w-]{5,}\.[\w-]+(?:\.[\w-]*)?/gu, "[token]"],
   [/\b(bearer|basic)\s+[\w.~+/=-]+/giu, "$1 [secret]"],
   [/(?<![a-z0-9+.-])([a-z][a-z0-9+.-]{0,20}:\/\/)[^\s/@]{1,300}@/giu, "$1[secret]@"],

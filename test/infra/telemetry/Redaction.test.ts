@@ -48,6 +48,7 @@ describe("Redaction", () => {
 
   it.each([
     ["svc_live_abcDEF0123456789", "[api key]"],
+    ["svc_audit_abcDEF0123456789", "[auditor's token]"],
     ["eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl", "[token]"],
     ["Authorization: Bearer abc.def-123", "Authorization: [redacted] [secret]"],
     ["postgresql://vatproof:p%40ss@db.example:5432/v", "postgresql://[secret]@db.example:5432/v"],
