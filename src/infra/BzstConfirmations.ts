@@ -45,11 +45,14 @@ const confirmedBy = (bzstAnswer: BzstAnswer, attempts: ReadonlyArray<Attempt>): 
   }
 }
 
+/** What the BZSt says of who asks is as true tomorrow: a refusal, and no reason to ask again. */
+const refusals: ReadonlySet<string> = new Set(["refused", "requester_rejected"])
+
 /** A refusal is final and says so; everything else is a source that cannot answer now. */
 const failed = (failure: SourceFailure, attempts: ReadonlyArray<Attempt>) => {
   const code = failure.code ?? failure.reason
   const meaning = evatrStatuses.get(code)?.meaning
-  if (failure.reason === "refused") return new ConfirmationRefusal({ code, meaning: meaning ?? "it refused", attempts })
+  if (refusals.has(failure.reason)) return new ConfirmationRefusal({ code, meaning: meaning ?? "it refused", attempts })
   const said = meaning === undefined ? code : `${code}: ${meaning}`
   return new SourcesUnavailable({
     message: `The BZSt gave no confirmation (${said}). This says nothing about the VAT ID`,

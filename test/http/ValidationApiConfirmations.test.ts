@@ -21,11 +21,13 @@ const start = (settings: RunningService.Settings = {}) =>
 
 const bzstEnding = (status: string) => vatIdEnding("DE", `99${status.slice("evatr-".length)}`)
 
+/** Said of who asks, and as true tomorrow. */
+const isRefusal = (reason: string) => reason === "refused" || reason === "requester_rejected"
 const verdicts = [...evatrStatuses].flatMap(([status, { outcome }]) =>
   outcome === "valid" || outcome === "invalid" ? [[status, outcome === "valid"] as const] : []
 )
 const outages = [...evatrStatuses].flatMap(([status, { outcome }]) =>
-  typeof outcome === "object" && outcome.reason !== "refused" ? [status] : []
+  typeof outcome === "object" && !isRefusal(outcome.reason) ? [status] : []
 )
 
 /** The events about a VAT ID, oldest first. */
@@ -195,11 +197,30 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a qualified co
     })
   )
 
+  it.effect.each(["evatr-0004", "evatr-2005"])(
+    "for a requester whom the BZSt does not know (%s) is refused as well, for good",
+    (status) =>
+      Effect.gen(function* () {
+        const { key, service } = yield* start()
+        for (let time = 0; time < 5; time += 1) {
+          const reply = yield* confirm(service, bzstEnding(status), key)
+          assert.include(
+            assertProblem(reply, "QUALIFIED_CONFIRMATION_REFUSED").message,
+            `${status}): the requester's German VAT ID`
+          )
+          assert.notProperty(reply.headers, "retry-after")
+        }
+        assert.strictEqual(usedOf(yield* service.ask("/v1/usage", { key })), 0)
+        const [event] = yield* eventsAbout(bzstEnding(status))
+        assert.containSubset(event, { type: "ConfirmationRefused", units: 0, data: { code: status } })
+      })
+  )
+
   it.effect("that the BZSt does not answer is a 503 with Retry-After, whatever the reason, and costs nothing", () =>
     Effect.gen(function* () {
       const { key, service } = yield* start()
       let used = 0
-      assert.strictEqual(outages.length, 19)
+      assert.strictEqual(outages.length, 17)
       for (const status of outages) {
         const reply = yield* confirm(service, bzstEnding(status), key)
         assert.include(assertProblem(reply, "SOURCE_UNAVAILABLE").message, status)
@@ -219,7 +240,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a qualified co
       const { key, service } = yield* start()
       const used: Array<number> = []
       for (let time = 0; time < 5; time += 1) {
-        const reply = yield* confirm(service, bzstEnding("evatr-2005"), key)
+        const reply = yield* confirm(service, bzstEnding("evatr-2003"), key)
         assertProblem(reply, "SOURCE_UNAVAILABLE")
         used.push(usedOf(yield* service.ask("/v1/usage", { key })))
       }

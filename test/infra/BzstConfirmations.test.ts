@@ -44,14 +44,14 @@ const verdicts = [...evatrStatuses].flatMap(([status, { http, outcome }]) =>
   outcome === "valid" || outcome === "invalid" ? [{ status, http: http ?? 200, valid: outcome === "valid" }] : []
 )
 const outages = [...evatrStatuses].flatMap(([status, { http, meaning, outcome }]) =>
-  typeof outcome === "object" && outcome.reason !== "refused"
+  typeof outcome === "object" && outcome.reason !== "refused" && outcome.reason !== "requester_rejected"
     ? [{ status, http: http ?? 400, meaning, reason: outcome.reason }]
     : []
 )
 
 describe("a confirmation", () => {
   it("has an outcome for each of the 26 statuses", () => {
-    assert.deepStrictEqual([verdicts.length, outages.length, evatrStatuses.size], [6, 19, 26])
+    assert.deepStrictEqual([verdicts.length, outages.length, evatrStatuses.size], [6, 17, 26])
   })
 
   it.effect("is one qualified question, and keeps both sides byte for byte", () =>
@@ -99,14 +99,19 @@ describe("a confirmation", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("evatr-0006 is a refusal, whatever the HTTP status, and names the code and what it means", () =>
+  it.effect.each<[string, string, string]>([
+    ["evatr-0006", "refused", "not admitted to ask for German VAT IDs"],
+    ["evatr-0004", "requester_rejected", "the requester's German VAT ID is malformed"],
+    ["evatr-2005", "requester_rejected", "the requester's German VAT ID is not valid"]
+  ])("%s is a refusal, whatever the HTTP status, and names the code and what it means", ([status, outcome, meaning]) =>
     Effect.gen(function* () {
       for (const http of [403, 400, 200]) {
-        const refusal = yield* Effect.flip(confirmAgainst(StandIn.answer(http, bzstStatus("evatr-0006"))))
+        const refusal = yield* Effect.flip(confirmAgainst(StandIn.answer(http, bzstStatus(status))))
         if (refusal._tag !== "ConfirmationRefusal") return assert.fail(refusal._tag)
-        assert.strictEqual(refusal.code, "evatr-0006")
-        assert.match(refusal.message, /evatr-0006.*not admitted to ask for German VAT IDs/u)
-        assert.containSubset(refusal.attempts, [{ outcome: "refused", code: "evatr-0006" }])
+        assert.strictEqual(refusal.code, status)
+        assert.include(refusal.message, `${status}): `)
+        assert.include(refusal.message, meaning)
+        assert.containSubset(refusal.attempts, [{ outcome, code: status }])
       }
     }).pipe(Effect.provide(parts))
   )
