@@ -52,7 +52,7 @@ const make = Effect.fnUntraced(function* (failuresPerWindow: number) {
     const look = Effect.flatMap(rateLimits.lookForPlaces(places, failuresPerWindow, window), refuse)
     yield* look
     const login = isEmailAddress(email) ? Option.getOrNull(yield* logins.byEmail(email)) : null
-    const matches = yield* passwords.matches(password, login?.passwordHash ?? null)
+    const matches = yield* passwords.matches(client, password, login?.passwordHash ?? null)
     if (login === null || !matches) {
       yield* Effect.flatMap(rateLimits.takePlaces(places, failuresPerWindow, window), refuse)
       return yield* new WrongCredentials({})

@@ -14,7 +14,7 @@ export const NewPassword = Schema.String.check(
   ).annotate({ toJsonSchema: () => ({ minLength: length.min, maxLength: length.max }) })
 )
 
-/** Hashing takes memory and time on purpose, so only so many may wait for it. */
+/** Hashing takes memory and time on purpose, so only so many may wait for it, and fewer of one client. */
 export class PasswordsBusy extends Schema.TaggedError<PasswordsBusy>()("PasswordsBusy", {}) {
   override get message() {
     return "Too many people are logging in right now"
@@ -24,9 +24,13 @@ export class PasswordsBusy extends Schema.TaggedError<PasswordsBusy>()("Password
 export class Passwords extends Context.Service<
   Passwords,
   {
-    /** A salted hash that carries its own parameters. */
-    readonly hash: (password: Redacted.Redacted) => Effect.Effect<Redacted.Redacted, PasswordsBusy>
+    /** A salted hash that carries its own parameters. `client` names who wants it: all clients come in turn. */
+    readonly hash: (client: string, password: Redacted.Redacted) => Effect.Effect<Redacted.Redacted, PasswordsBusy>
     /** Whether it is the password of that hash. Without a hash the answer is no, after the same work as with one. */
-    readonly matches: (password: Redacted.Redacted, hash: Redacted.Redacted | null) => Effect.Effect<boolean, PasswordsBusy>
+    readonly matches: (
+      client: string,
+      password: Redacted.Redacted,
+      hash: Redacted.Redacted | null
+    ) => Effect.Effect<boolean, PasswordsBusy>
   }
 >()("vatproof/domain/Passwords") {}

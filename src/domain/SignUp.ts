@@ -1,5 +1,5 @@
 /** Signing up with an email address and a password (INTERFACE 3 and 4.6, DECISIONS 15, 30-32). */
-import { Context, type DateTime, Duration, Effect, Layer, Option, type Redacted } from "effect"
+import { Context, type DateTime, Duration, Effect, Layer, Option, RcMap, type Redacted, Semaphore } from "effect"
 import { AccountSignedUp, EmailVerificationRequested, EmailVerified, requestVerification } from "#domain/Account.ts"
 import { AccessTokens } from "#domain/AccessTokens.ts"
 import { AccountStore, EmailTaken } from "#domain/AccountStore.ts"
@@ -38,18 +38,26 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const random = yield* Randomness
   const rateLimits = yield* RateLimits
   const verificationRequests = yield* VerificationRequests
+  const turns = yield* RcMap.make({ lookup: (_client: string) => Semaphore.make(1) })
 
   const refuse = ({ granted, retryAfterSeconds }: Grant) => {
     const message = `At most ${perDay} signups in 24 hours from one address`
     return granted ? Effect.void : Effect.fail(new RateLimitExceeded({ message, retryAfterSeconds }))
   }
 
-  /** Whoever signs up again without having confirmed the address may have lost the mail. */
-  const remind = Effect.fnUntraced(function* (accountId: string, email: string) {
+  /** Whoever signs up again without having confirmed the address may have lost the mail. A client has no more of them sent than it signs up. */
+  const remind = Effect.fnUntraced(function* (client: string, accountId: string, email: string) {
+    const places = [`reminder/${client}`]
+    const { granted } = yield* rateLimits.lookForPlaces(places, perDay, window)
+    if (!granted) return
     yield* accounts
       .change(accountId, (account, now) => {
         const events = requestVerification(account, now)
-        const alongside = () => (events.length === 0 ? Effect.void : verificationRequests.send(accountId, email, now))
+        const send = Effect.andThen(
+          rateLimits.takePlaces(places, perDay, window),
+          verificationRequests.send(accountId, email, now)
+        )
+        const alongside = () => (events.length === 0 ? Effect.void : send)
         return Effect.succeed({ events, alongside, value: undefined })
       })
       // Accounts are never removed, and this one was just found.
@@ -58,18 +66,23 @@ const make = Effect.fnUntraced(function* (perDay: number) {
 
   /**
    * A place is taken by the account that is made, not by the attempt: a refused attempt is no signup. Somebody who tries out addresses
-   * runs out of places all the same, by every address that is free.
+   * runs out of places all the same, by every address that is free. So a client's attempts come one after the other: of many at once all
+   * would see that there is a place.
    */
-  const signUp = Effect.fn("SignUp.signUp")(function* ({ browser, client, email, password }: Signup) {
+  const signUp = Effect.fn("SignUp.signUp")((signup: Signup) =>
+    Effect.scoped(Effect.flatMap(RcMap.get(turns, signup.client), (turn) => turn.withPermit(attempt(signup))))
+  )
+
+  const attempt = Effect.fnUntraced(function* ({ browser, client, email, password }: Signup) {
     if (domainsOf(email).some(disposable.has)) return yield* new DisposableEmail({})
     const places = [`signup/${client}`]
     yield* Effect.flatMap(rateLimits.lookForPlaces(places, perDay, window), refuse)
     const taken = yield* logins.byEmail(email)
     if (Option.isSome(taken)) {
-      if (!taken.value.verified) yield* remind(taken.value.accountId, email)
+      if (!taken.value.verified) yield* remind(client, taken.value.accountId, email)
       return yield* new EmailTaken({})
     }
-    const passwordHash = yield* passwords.hash(password)
+    const passwordHash = yield* passwords.hash(client, password)
     const accountId = yield* random.uuidV7
     const verification = browser
       ? EmailVerificationRequested.make({ account_id: accountId })

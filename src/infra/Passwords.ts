@@ -1,6 +1,6 @@
 /** Passwords hashed with Argon2id, in the PHC string format that carries the parameters. */
 import { timingSafeEqual } from "node:crypto"
-import { Effect, Layer, MutableRef, Redacted, Schema, Semaphore } from "effect"
+import { Effect, Layer, MutableRef, PartitionedSemaphore, Redacted, Schema } from "effect"
 import { Kdf } from "effect/crypto"
 import { Base64 } from "effect/encoding"
 import { Passwords, PasswordsBusy } from "#domain/Passwords.ts"
@@ -13,8 +13,9 @@ const hashBytes = 32
 
 /** So many hashes at a time: each takes 19 MiB and one of Node's four worker threads, which files and names need too. */
 const maxHashing = 2
-/** So many may wait for their turn, about a second's worth. */
-const maxWaiting = 50
+/** So many may be under way or wait for their turn, some seconds' worth; of one client so many, who all come in turn with those of others. */
+const maxInside = 100
+const maxOfOneClient = 16
 
 interface Cost {
   readonly memory: number
@@ -40,20 +41,29 @@ export class PasswordHashingUnsupported extends Schema.TaggedError<PasswordHashi
 const make = Effect.gen(function* () {
   const kdf = yield* Kdf.Kdf
   const random = yield* Randomness
-  const turns = yield* Semaphore.make(maxHashing)
+  const turns = yield* PartitionedSemaphore.make<string>({ permits: maxHashing })
   const inside = MutableRef.make(0)
+  const ofClients = new Map<string, number>()
 
   /** Characters that look alike are the same however a keyboard composes them (NIST SP 800-63B-4, 3.1.1.2, read 2026-11). */
   const derive = (password: Redacted.Redacted, cost: Cost, salt: Uint8Array, length: number) =>
     kdf.derive(Kdf.argon2id(cost), new TextEncoder().encode(Redacted.value(password).normalize("NFKC")), { salt, length })
 
-  const inTurn = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E | PasswordsBusy> =>
+  const count = (client: string, change: 1 | -1) => {
+    MutableRef.update(inside, (before) => before + change)
+    const ofClient = (ofClients.get(client) ?? 0) + change
+    if (ofClient === 0) ofClients.delete(client)
+    else ofClients.set(client, ofClient)
+  }
+
+  const inTurn = <A, E>(client: string, work: Effect.Effect<A, E>): Effect.Effect<A, E | PasswordsBusy> =>
     Effect.suspend((): Effect.Effect<A, E | PasswordsBusy> => {
-      if (inside.current >= maxHashing + maxWaiting) return Effect.fail(new PasswordsBusy({}))
-      MutableRef.increment(inside)
+      const isFull = inside.current >= maxInside || (ofClients.get(client) ?? 0) >= maxOfOneClient
+      if (isFull) return Effect.fail(new PasswordsBusy({}))
+      count(client, 1)
       return Effect.ensuring(
-        turns.withPermit(work),
-        Effect.sync(() => MutableRef.decrement(inside))
+        turns.withPermit(client)(work),
+        Effect.sync(() => count(client, -1))
       )
     })
 
@@ -70,16 +80,16 @@ const make = Effect.gen(function* () {
   )
 
   return Passwords.of({
-    hash: Effect.fn("Passwords.hash")((password: Redacted.Redacted) =>
-      inTurn(makeHash(password)).pipe(
+    hash: Effect.fn("Passwords.hash")((client: string, password: Redacted.Redacted) =>
+      inTurn(client, makeHash(password)).pipe(
         Effect.map((stored) => Redacted.make(format(stored))),
         Effect.catchTag("CryptoError", Effect.die)
       )
     ),
     matches: Effect.fn("Passwords.matches")(
-      function* (password: Redacted.Redacted, hash: Redacted.Redacted | null) {
+      function* (client: string, password: Redacted.Redacted, hash: Redacted.Redacted | null) {
         const stored = hash === null ? nobodys : yield* parse(Redacted.value(hash))
-        const derived = yield* inTurn(derive(password, stored.cost, stored.salt, stored.hash.length))
+        const derived = yield* inTurn(client, derive(password, stored.cost, stored.salt, stored.hash.length))
         return timingSafeEqual(derived, stored.hash) && hash !== null
       },
       Effect.catchTag("CryptoError", Effect.die)

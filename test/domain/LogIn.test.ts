@@ -32,7 +32,7 @@ const stepsOf = (known: Login | null, password: string) =>
       }),
       Layer.succeed(Passwords, {
         hash: () => Effect.succeed(Redacted.make("")),
-        matches: (given, hash) => note("derive", hash !== null && Redacted.value(given) === Redacted.value(hash))
+        matches: (_client, given, hash) => note("derive", hash !== null && Redacted.value(given) === Redacted.value(hash))
       }),
       Layer.succeed(RateLimits, {
         takePlace: () => Effect.die("a login takes its places together"),

@@ -166,6 +166,19 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a signup is refu
     })
   )
 
+  it.effect("tells of many addresses at once no more than of one after the other", () =>
+    Effect.gen(function* () {
+      const service = yield* MailedTokens.replica(RunningService.ownLimits)
+      yield* People.signUp(service, "known@example.com", { from: "198.51.100.20" })
+      const asked = [...Array.from({ length: 20 }, (_, index) => `free${index}@example.com`), "known@example.com"]
+      const replies = yield* Effect.all(
+        asked.map((email) => People.signUp(service, email, { from: "198.51.100.21" })),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual([count(replies, 201), count(replies, 429)], [3, 18])
+    })
+  )
+
   it.effect("by which no place is taken", () =>
     Effect.gen(function* () {
       const service = yield* MailedTokens.replica(RunningService.ownLimits)

@@ -4,6 +4,7 @@ import { SqlClient } from "effect/sql"
 import * as MailedTokens from "#test/support/MailedTokens.ts"
 import * as People from "#test/support/People.ts"
 import { assertProblem } from "#test/support/Problem.ts"
+import * as RunningService from "#test/support/RunningService.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
 
 const get = (service: ServiceClient, token: string, accept?: string) =>
@@ -79,6 +80,25 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up with 
       assert.strictEqual((yield* get(service, fresh ?? "")).status, 200)
       assertProblem(yield* get(service, old), "INVALID_TOKEN")
       assert.strictEqual((yield* People.logIn(service, email)).status, 200)
+    })
+  )
+
+  it.effect("of other people again and again sends them no more mails than one client may sign up", () =>
+    Effect.gen(function* () {
+      const service = yield* MailedTokens.replica(RunningService.ownLimits)
+      const emails = ["one", "two", "three", "four", "five"].map((name) => `reminded-${name}@example.com`)
+      for (const [index, email] of emails.entries())
+        yield* People.signUpByBrowser(service, email, { from: `198.51.100.${30 + index}` })
+      yield* service.travel("10 minutes")
+      const from = "198.51.100.40"
+      for (const email of emails) assertProblem(yield* People.signUpByBrowser(service, email, { from }), "CONFLICT")
+      yield* MailedTokens.allDelivered
+      const mails = yield* Effect.forEach(emails, (email) => MailedTokens.tokensFor(email, 1))
+      assert.deepStrictEqual(
+        mails.map(({ length }) => length),
+        [2, 2, 2, 1, 1]
+      )
+      assert.strictEqual((yield* People.signUpByBrowser(service, "own@example.com", { from })).status, 201)
     })
   )
 

@@ -178,7 +178,6 @@ layer(Layer.empty, { excludeTestServices: true })("plain requests", (it) => {
       yield* reader.closed
       yield* reader.until((text) => text.length < hugeBody.length)
       yield* letGo
-      console.log("E")
     }).pipe(Effect.scoped)
   )
 

@@ -32,8 +32,8 @@ describe("a password", () => {
   it.effect("is hashed with Argon2id, a salt of its own and at least what OWASP asks for", () =>
     Effect.gen(function* () {
       const { hash } = yield* Passwords
-      const first = Redacted.value(yield* hash(text("correct horse")))
-      const second = Redacted.value(yield* hash(text("correct horse")))
+      const first = Redacted.value(yield* hash("client", text("correct horse")))
+      const second = Redacted.value(yield* hash("client", text("correct horse")))
       assert.match(first, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]{22}\$[\w+/]{43}$/u)
       assert.notStrictEqual(first, second)
       assert.notInclude(first, "correct")
@@ -43,10 +43,10 @@ describe("a password", () => {
   it.effect("matches its hash, and no other does", () =>
     Effect.gen(function* () {
       const { hash, matches } = yield* Passwords
-      const stored = yield* hash(text("correct horse"))
-      assert.isTrue(yield* matches(text("correct horse"), stored))
+      const stored = yield* hash("client", text("correct horse"))
+      assert.isTrue(yield* matches("client", text("correct horse"), stored))
       for (const wrong of ["correct hors", "correct horse ", "Correct horse", ""]) {
-        assert.isFalse(yield* matches(text(wrong), stored), wrong)
+        assert.isFalse(yield* matches("client", text(wrong), stored), wrong)
       }
     }).pipe(Effect.provide(layer))
   )
@@ -54,17 +54,17 @@ describe("a password", () => {
   it.effect("is the same however a keyboard composes its characters", () =>
     Effect.gen(function* () {
       const { hash, matches } = yield* Passwords
-      const stored = yield* hash(text("z\u00fcrich ist sch\u00f6n"))
-      assert.isTrue(yield* matches(text("zu\u0308rich ist scho\u0308n"), stored))
+      const stored = yield* hash("client", text("z\u00fcrich ist sch\u00f6n"))
+      assert.isTrue(yield* matches("client", text("zu\u0308rich ist scho\u0308n"), stored))
     }).pipe(Effect.provide(layer))
   )
 
   it.effect("that is 256 characters long counts to its last one", () =>
     Effect.gen(function* () {
       const { hash, matches } = yield* Passwords
-      const stored = yield* hash(text("x".repeat(256)))
-      assert.isTrue(yield* matches(text("x".repeat(256)), stored))
-      assert.isFalse(yield* matches(text("x".repeat(255)), stored))
+      const stored = yield* hash("client", text("x".repeat(256)))
+      assert.isTrue(yield* matches("client", text("x".repeat(256)), stored))
+      assert.isFalse(yield* matches("client", text("x".repeat(255)), stored))
     }).pipe(Effect.provide(layer))
   )
 
@@ -73,20 +73,20 @@ describe("a password", () => {
       const { matches } = yield* Passwords
       // A test vector of the reference implementation (phc-winner-argon2, src/test.c).
       const stored = Redacted.make("$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc")
-      assert.isTrue(yield* matches(text("password"), stored))
+      assert.isTrue(yield* matches("client", text("password"), stored))
     }).pipe(Effect.provide(layer))
   )
 
   it.effect("takes the same work to refuse with a hash and without one", () =>
     Effect.gen(function* () {
       const { passwords, takeNotes } = yield* watched
-      const stored = yield* passwords.hash(text("correct horse"))
+      const stored = yield* passwords.hash("client", text("correct horse"))
       yield* takeNotes
-      assert.isTrue(yield* passwords.matches(text("correct horse"), stored))
+      assert.isTrue(yield* passwords.matches("client", text("correct horse"), stored))
       const right = yield* takeNotes
-      assert.isFalse(yield* passwords.matches(text("a wrong one"), stored))
+      assert.isFalse(yield* passwords.matches("client", text("a wrong one"), stored))
       const wrong = yield* takeNotes
-      assert.isFalse(yield* passwords.matches(text("a wrong one"), null))
+      assert.isFalse(yield* passwords.matches("client", text("a wrong one"), null))
       const unknown = yield* takeNotes
       assert.lengthOf(right, 1)
       assert.deepStrictEqual(wrong, right)
@@ -96,7 +96,7 @@ describe("a password", () => {
 })
 
 describe("hashing", () => {
-  it.effect("does two passwords at a time, lets 50 wait and sends the others away", () =>
+  it.effect("does two passwords at a time, lets 98 wait, 16 of one client at most, and lets all clients come in turn", () =>
     Effect.gen(function* () {
       const mayGo = yield* Deferred.make<void>()
       const running = MutableRef.make(0)
@@ -117,15 +117,26 @@ describe("hashing", () => {
         Argon2.layer.pipe(Layer.provide([Layer.succeed(Kdf.Kdf, slow), Randomness.layer]))
       )
       MutableRef.set(held, true)
-      const waiting = yield* Effect.forEach(Array.from({ length: 52 }), () =>
-        Effect.forkChild(passwords.matches(text("any"), null), { startImmediately: true })
+      const done: Array<string> = []
+      const ask = (client: string) =>
+        Effect.forkChild(
+          Effect.tap(passwords.matches(client, text("any"), null), () => Effect.sync(() => done.push(client))),
+          { startImmediately: true }
+        )
+      const clients = ["a", "b", "c", "d", "e", "f"]
+      const waiting = yield* Effect.forEach(
+        clients.flatMap((client) => Array.from({ length: 16 }, () => client)),
+        ask
       )
-      const refused = yield* Effect.flip(passwords.hash(text("one too many")))
-      assert.instanceOf(refused, PasswordsBusy)
+      const refused = (client: string) => Effect.flip(passwords.hash(client, text("one too many")))
+      assert.instanceOf(yield* refused("a"), PasswordsBusy)
+      const last = yield* Effect.forEach(["g", "h", "g", "h"], ask)
+      assert.instanceOf(yield* refused("i"), PasswordsBusy)
       yield* Deferred.succeed(mayGo, undefined)
-      yield* Effect.forEach(waiting, Fiber.join)
+      yield* Effect.forEach([...waiting, ...last], Fiber.join)
       assert.strictEqual(most.current, 2)
-      assert.isFalse(yield* passwords.matches(text("any"), null))
+      assert.isBelow(done.indexOf("g"), 2 * clients.length)
+      assert.isFalse(yield* passwords.matches("client", text("any"), null))
     })
   )
 
