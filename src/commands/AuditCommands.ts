@@ -1,5 +1,5 @@
 /** `vatproof audit …`: take the log along, and prove that nothing in it was changed. */
-import { Console, DateTime, Effect, FileSystem, Option, Schema } from "effect"
+import { Console, type DateTime, Effect, FileSystem, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as App from "#app/app.ts"
 import * as DatabaseAudit from "#events/audit/DatabaseAudit.ts"
@@ -9,6 +9,7 @@ import * as ReceiptAudit from "#events/audit/ReceiptAudit.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
 import { formatVerifier } from "#events/log/NoteKeys.ts"
 import { LogSigner } from "#events/LogSigner.ts"
+import * as LogPeriod from "#domain/LogPeriod.ts"
 import { AppConfig, publicUrlOf } from "#infra/AppConfig.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
 import { json, print, quietly } from "#app/commands/Operation.ts"
@@ -19,14 +20,11 @@ import * as VerifierKeys from "#app/commands/VerifierKeys.ts"
 /** Something is not as it was signed: the command ends with exit code 1. */
 class LogAltered extends Schema.TaggedError<LogAltered>()("LogAltered", { message: Schema.String }) {}
 
-/** A day in UTC, or a moment. A day that something ends with is meant as a whole. */
-const moment = (name: string, description: string, lastDay: boolean) =>
+/** A bound of the time to export, as the audit surface takes it too. */
+const bound = (name: string, description: string, momentOf: (text: string) => Option.Option<DateTime.Utc>) =>
   Flag.String(name).pipe(
     Flag.mapTryCatch(
-      (text) => {
-        const start = DateTime.toUtc(DateTime.makeUnsafe(/^\d{4}-\d\d-\d\d$/u.test(text) ? `${text}T00:00:00Z` : text))
-        return lastDay && text.length === 10 ? DateTime.add(start, { days: 1 }) : start
-      },
+      (text) => Option.getOrThrow(momentOf(text)),
       () => "Expected a day as 2026-11-21, or a moment as 2026-11-21T09:30:00Z"
     ),
     Flag.optional,
@@ -36,8 +34,8 @@ const moment = (name: string, description: string, lastDay: boolean) =>
 const exportLog = Command.make(
   "export",
   {
-    from: moment("from", "First day (UTC) or moment; without it from the beginning", false),
-    to: moment("to", "Last day (UTC), or the moment before which; without it to the end", true),
+    from: bound("from", "First day (UTC) or moment; without it from the beginning", LogPeriod.startOf),
+    to: bound("to", "Last day (UTC), or the moment before which; without it to the end", LogPeriod.endOf),
     out: Flag.String("out").pipe(Flag.withDescription("A new or empty folder")),
     json
   },

@@ -2,7 +2,10 @@
 import { HttpApi, OpenApi } from "effect/http-api"
 import { ApiKeysApi } from "#http/ApiKeysApi.ts"
 import { AuditApi } from "#http/AuditApi.ts"
+import { ErrorBody } from "#http/ErrorMeanings.ts"
 import { LoginApi } from "#http/LoginApi.ts"
+import { openApiDocument } from "#http/OpenApiDocument.ts"
+import { openApiIntroduction } from "#http/OpenApiIntroduction.ts"
 import { ReceiptsApi } from "#http/ReceiptsApi.ts"
 import { RegistrationApi } from "#http/RegistrationApi.ts"
 import { SignupApi } from "#http/SignupApi.ts"
@@ -23,10 +26,14 @@ export class Api extends HttpApi.make("vatproof")
   .add(UsageApi)
   .add(AuditApi)
   .add(SystemApi)
+  .annotate(HttpApi.AdditionalSchemas, [ErrorBody])
   .annotateMerge(
     OpenApi.annotations({
       title: "Vatproof",
       version: interfaceVersion,
-      description: "Validates EU VAT IDs against the official sources and keeps the proof."
+      summary: "Validates EU VAT IDs against the official sources and keeps the proof",
+      description: openApiIntroduction,
+      servers: [{ url: "/", description: "The service that gives out this document" }],
+      transform: openApiDocument
     })
   ) {}

@@ -5,27 +5,43 @@ import { KeyLabel } from "#domain/KeyDirectory.ts"
 import { LoginRequired } from "#http/Authentication.ts"
 import { bodyRefusals, errorBody } from "#http/Errors.ts"
 import { RequestErrors } from "#http/RequestErrors.ts"
+import { Timestamp } from "#http/Timestamp.ts"
 
 const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
 
 /** A request without a body asks for a key without a name. */
-const Wish = [Schema.Struct({ name: Schema.optionalKey(KeyLabel) }), Schema.Null] as const
+const Wish = [
+  Schema.Struct({
+    name: Schema.optionalKey(KeyLabel.annotate({ description: "What you call the key", examples: ["Shop, production"] }))
+  }).annotate({ title: "NewApiKey" }),
+  Schema.Null
+] as const
 
 const fields = {
-  id: Schema.String.annotate({ description: "The first 12 characters of the key" }),
+  id: Schema.String.annotate({ description: "The first 12 characters of the key", examples: ["svc_live_HUX"] }),
   prefix: Schema.String.annotate({ description: "Equal to id" }),
   name: Schema.String.annotate({ description: 'What you call the key; "" if nothing' }),
-  created_at: Schema.DateTimeUtcFromString
+  created_at: Timestamp
 }
 
 const CreatedKey = Schema.Struct({
   ...fields,
   key: Schema.String.annotate({ description: "Shown this once: keep it" })
-}).annotate({ identifier: "CreatedApiKey" })
+}).annotate({ identifier: "CreatedApiKey", description: "The key, whole" })
 
 const ListedKeys = Schema.Struct({
-  api_keys: Schema.Array(Schema.Struct({ ...fields, revoked: Schema.Boolean }).annotate({ identifier: "ApiKey" }))
-}).annotate({ identifier: "ApiKeys" })
+  api_keys: Schema.Array(
+    Schema.Struct({
+      ...fields,
+      revoked: Schema.Boolean.annotate({ description: "It can no longer authenticate, for good" })
+    }).annotate({ identifier: "ApiKey" })
+  )
+}).annotate({ identifier: "ApiKeys", description: "All keys of the account" })
+
+const RevokedKey = Schema.Struct({ message: Schema.String }).annotate({
+  identifier: "ApiKeyRevoked",
+  description: "The key is revoked"
+})
 
 /** Last added runs first: who, and only then what. */
 export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
@@ -48,12 +64,15 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
   )
   .add(
     HttpApiEndpoint.delete("revoke", "/v1/auth/api-keys/:id", {
-      params: { id: Schema.String },
-      success: Schema.Struct({ message: Schema.String }),
+      params: { id: Schema.String.annotate({ description: "The first 12 characters of the key", examples: ["svc_live_HUX"] }) },
+      success: RevokedKey,
       error: [errorBody(404, ["NOT_FOUND"]), ...errors]
     }).annotateMerge(
       OpenApi.annotations({ summary: "Revoke an API key", description: "For good. Revoking it again changes nothing." })
     )
   )
   .middleware(RequestErrors)
-  .middleware(LoginRequired) {}
+  .middleware(LoginRequired)
+  .annotateMerge(
+    OpenApi.annotations({ title: "API keys", description: "Issue, list and revoke the API keys of your account, after a login." })
+  ) {}

@@ -1,8 +1,10 @@
 /** The audit surface: the log for auditors, its proofs, and what everybody may check it with (checkpoint and tiles). */
-import { DateTime, Schema } from "effect"
+import { DateTime, Effect, Option, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { AuditorRequired, ProofReaderRequired } from "#http/AuditAuthentication.ts"
 import { errorBody } from "#http/Errors.ts"
+import * as LogPeriod from "#domain/LogPeriod.ts"
+import { numberParameters } from "#http/NumberParameters.ts"
 import { RequestErrors } from "#http/RequestErrors.ts"
 
 /** Events of a page. */
@@ -16,9 +18,41 @@ export const plain = "text/plain"
 
 /** No event was recorded before the epoch, and no database counts much beyond the year 9999. */
 const years = { minimum: DateTime.makeUnsafe(0), maximum: DateTime.makeUnsafe("9999-12-31T23:59:59.999Z") }
-const Moment = Schema.DateTimeUtcFromString.check(
-  Schema.makeFilter((moment) => DateTime.between(moment, years) || "Expected a time from 1970 to 9999")
-)
+const notATime = "Expected a time from 1970 to 9999, as 2026-11-22T09:30:00Z or 2026-11-22"
+
+/** The last day of the year 9999 ends with a year of five digits, which RFC 3339 does not have: a millisecond before is as good. */
+const endOfYears = DateTime.add(years.maximum, { milliseconds: 1 })
+const withinYears = (moment: Option.Option<DateTime.Utc>) =>
+  Option.map(Option.filter(moment, DateTime.between({ ...years, maximum: endOfYears })), (within) =>
+    DateTime.min(within, years.maximum)
+  )
+
+/** A bound of the time that is asked for. */
+const bound = (momentOf: (text: string) => Option.Option<DateTime.Utc>, description: string) =>
+  Schema.String.annotate({ description, examples: ["2026-11-22T09:30:00Z"] }).pipe(
+    Schema.decodeTo(
+      Schema.DateTimeUtc,
+      SchemaTransformation.transformEffect({
+        decode: (text: string, options) =>
+          Option.match(withinYears(momentOf(text)), {
+            onNone: () => Effect.fail(new SchemaIssue.InvalidValue({ message: notATime }, text, options)),
+            onSome: Effect.succeed
+          }),
+        encode: (moment) => Effect.succeed(DateTime.formatIso(moment))
+      })
+    )
+  )
+
+const Limit = Schema.Int.check(Schema.isBetween(limits)).annotate({
+  description: "Events of a page; lines (application/x-ndjson) have no pages",
+  default: defaultLimit
+})
+
+const Position = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({
+  description: "The event's place in the log: 0 for the first, and none is left out",
+  examples: [0]
+})
+
 const Uuid = Schema.String.check(
   Schema.isPattern(/^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/u, { message: "Expected a UUID in lower case" })
 )
@@ -28,33 +62,33 @@ const Name = Schema.String.check(Schema.isPattern(/^[\w-]{1,100}$/u, { message: 
 export const AuditEvent = Schema.Struct({
   causation_id: Schema.NullOr(Schema.String),
   correlation_id: Schema.String,
-  data: Schema.Json,
+  data: Schema.Json.annotate({ description: "What happened; its form follows from type and schema_version" }),
   event_id: Schema.String,
   log_id: Schema.Int,
   metadata: Schema.Json,
-  meter_id: Schema.NullOr(Schema.String),
-  occurred_at: Schema.String,
-  position: Schema.Int,
-  recorded_at: Schema.String,
+  meter_id: Schema.NullOr(Schema.String).annotate({ description: "What the units are charged to" }),
+  occurred_at: Schema.String.annotate({ format: "date-time" }),
+  position: Position,
+  recorded_at: Schema.String.annotate({ format: "date-time", description: "When the database stored it" }),
   schema_version: Schema.Int,
   stream_id: Schema.String,
   trace_id: Schema.NullOr(Schema.String),
-  type: Schema.String,
-  units: Schema.Int,
-  version: Schema.Int
-}).annotate({ identifier: "AuditEvent" })
+  type: Schema.String.annotate({ examples: ["VatIdVerified"] }),
+  units: Schema.Int.annotate({ description: "Validations that are charged for it" }),
+  version: Schema.Int.annotate({ description: "Its place in its stream" })
+}).annotate({ identifier: "AuditEvent", description: "An event, as it is stored" })
 
 const AuditEvents = Schema.Struct({
   data: Schema.Array(AuditEvent),
   next_cursor: Schema.NullOr(Schema.String).annotate({ description: "Opaque, good for a day; null at the end of the log" })
-}).annotate({ identifier: "AuditEvents" })
+}).annotate({ identifier: "AuditEvents", description: "A page of events" })
 
 const ProvedEvent = Schema.Struct({
-  position: Schema.Int,
+  position: Position,
   event: AuditEvent,
   proof: Schema.String.annotate({ description: "The same proof as text/plain gives" }),
   verifier_key: Schema.NullOr(Schema.String).annotate({ description: "Get it from elsewhere too before you trust it" })
-}).annotate({ identifier: "ProvedEvent" })
+}).annotate({ identifier: "ProvedEvent", description: "The proof with the event it proves" })
 
 const text = (contentType: string, description: string) =>
   Schema.String.annotate({ description }).pipe(HttpApiSchema.asText({ contentType }))
@@ -70,54 +104,71 @@ const unavailable = errorBody(503, ["SERVICE_UNAVAILABLE"])
 
 const events = HttpApiEndpoint.get("events", "/v1/audit/events", {
   query: {
-    from: Schema.optionalKey(Moment.annotate({ description: "Recorded at this time or later" })),
-    to: Schema.optionalKey(Moment.annotate({ description: "Recorded before this time" })),
-    type: Schema.optionalKey(Name.annotate({ description: "For example VatIdVerified or ReceiptIssued" })),
-    account_id: Schema.optionalKey(Uuid),
-    vat_id: Schema.optionalKey(Schema.String.annotate({ description: "The VAT ID that was asked about" })),
-    receipt_id: Schema.optionalKey(Name),
-    limit: Schema.optionalKey(
-      Schema.Int.check(Schema.isBetween(limits)).annotate({
-        description: `1 to ${limits.maximum}, default ${defaultLimit}; JSON only`
+    from: Schema.optionalKey(
+      bound(LogPeriod.startOf, "Recorded at this time or later. A date alone (2026-11-22) is meant from its beginning, in UTC")
+    ),
+    to: Schema.optionalKey(
+      bound(LogPeriod.endOf, "Recorded before this time. A date alone (2026-11-22) is meant as a whole: until its end, in UTC")
+    ),
+    type: Schema.optionalKey(
+      Name.annotate({
+        description: "Events of this type, for example VatIdVerified or ReceiptIssued",
+        examples: ["ReceiptIssued"]
       })
     ),
+    account_id: Schema.optionalKey(
+      Uuid.annotate({ description: "Events of this account", examples: ["01a20419-0651-7492-bba6-66bcdef57c9c"] })
+    ),
+    vat_id: Schema.optionalKey(
+      Schema.String.annotate({ description: "The VAT ID that was asked about", examples: ["DE123456789"] })
+    ),
+    receipt_id: Schema.optionalKey(
+      Name.annotate({ description: "The event that issued this receipt", examples: ["VP-QC-20261120-A7K2M9P4R3"] })
+    ),
+    limit: Schema.optionalKey(Limit),
     cursor: Schema.optionalKey(Schema.String.annotate({ description: "next_cursor of the previous page, with the same filters" }))
   },
-  headers: {
-    accept: Schema.optionalKey(
-      Schema.String.annotate({ description: `${json} (default): a page; ${ndjson}: everything, one event a line` })
-    )
-  },
+  headers: { accept: Schema.optionalKey(Schema.String) },
   success: [AuditEvents, text(ndjson, "One event a line, oldest first, up to the log's end")],
   error: [invalid, errorBody(400, ["INVALID_VAT_ID"]), unauthorized, unavailable]
 }).annotateMerge(
   OpenApi.annotations({
     summary: "Read the log",
     description:
-      "Oldest first. An auditor of one account sees the events of that account. That the log was read is itself recorded, once for all pages."
+      "Oldest first. An auditor of one account sees the events of that account. That the log was read is itself recorded, once for all pages. " +
+      `By Accept it is a page (${json}, the default) or everything at once, one event a line (${ndjson}).`,
+    transform: numberParameters({ limit: Limit })
   })
 )
 
 const event = HttpApiEndpoint.get("event", "/v1/audit/events/:position", {
-  params: { position: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)) },
+  params: { position: Position },
   success: AuditEvent,
   error: [invalid, unauthorized, notFound, unavailable]
-}).annotateMerge(OpenApi.annotations({ summary: "One event by its position" }))
+}).annotateMerge(
+  OpenApi.annotations({
+    summary: "One event by its position",
+    description: "An auditor of one account finds the events of that account only. That it was read is recorded.",
+    transform: numberParameters({ position: Position })
+  })
+)
 
 const proof = HttpApiEndpoint.get("proof", "/v1/audit/proofs/:subject", {
-  params: { subject: Schema.String.annotate({ description: "A receipt's id, or a position" }) },
-  headers: {
-    accept: Schema.optionalKey(
-      Schema.String.annotate({ description: `${plain} (default): a c2sp.org/tlog-proof; ${json}: with the event it proves` })
-    )
+  params: {
+    subject: Schema.String.annotate({
+      description: "A receipt's id, or a position",
+      examples: ["VP-QC-20261120-A7K2M9P4R3"]
+    })
   },
+  headers: { accept: Schema.optionalKey(Schema.String) },
   success: [text(plain, "A proof that stands alone (c2sp.org/tlog-proof); `extra` is the event's leaf"), ProvedEvent],
   error: [invalid, unauthorized, notFound, unavailable]
 }).annotateMerge(
   OpenApi.annotations({
     summary: "Prove that an event is in the log",
     description:
-      "For auditors, and for the API key that a receipt was issued to. Verifies offline: `vatproof audit verify --proof FILE`."
+      "For auditors, and for the API key that a receipt was issued to. Verifies offline: `vatproof audit verify --proof FILE`. " +
+      `By Accept it is the proof alone (${plain}, the default) or with the event it proves (${json}).`
   })
 )
 
@@ -127,7 +178,8 @@ const checkpoint = HttpApiEndpoint.get("checkpoint", "/v1/audit/checkpoint", {
 }).annotateMerge(OpenApi.annotations({ summary: "The newest signed checkpoint", description: "Public: keep copies of it." }))
 
 const tile = HttpApiEndpoint.get("tile", "/v1/audit/tile/*", {
-  params: { "*": Schema.String.annotate({ description: "<level>/<index>, or <level>/<index>.p/<width>" }) },
+  // What can stand here TilePaths says to the document.
+  params: { "*": Schema.String },
   success: bytes,
   error: [notFound, unavailable]
 }).annotateMerge(
@@ -142,4 +194,10 @@ export class AuditApi extends HttpApiGroup.make("audit")
   .add(event.middleware(RequestErrors).middleware(AuditorRequired))
   .add(proof.middleware(RequestErrors).middleware(ProofReaderRequired))
   .add(checkpoint)
-  .add(tile) {}
+  .add(tile)
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Audit",
+      description: "The log for auditors, its proofs, and what everybody may check it with: the signed checkpoint and its tiles."
+    })
+  ) {}

@@ -5,12 +5,15 @@ import { bodyRefusals, errorBody } from "#http/Errors.ts"
 import { RequestErrors } from "#http/RequestErrors.ts"
 
 /** No rule of signup is checked here: what it would refuse belongs to nobody, and the answer to that is 401. */
-const Login = Schema.Struct({ email: Schema.String, password: Schema.String })
+const Login = Schema.Struct({
+  email: Schema.String.annotate({ description: "As at signup, in any case", format: "email", examples: ["ada@example.com"] }),
+  password: Schema.String.annotate({ format: "password", examples: ["correct horse battery"] })
+}).annotate({ title: "Login" })
 
 const LoggedIn = Schema.Struct({
   token: Schema.String.annotate({ description: "A JWT, to be sent as Authorization: Bearer" }),
-  expires_in: Schema.Int.annotate({ description: "Seconds" })
-}).annotate({ identifier: "LoggedIn" })
+  expires_in: Schema.Int.annotate({ description: "Seconds that the token is good for", examples: [86_400] })
+}).annotate({ identifier: "LoggedIn", description: "A token for the endpoints that need a login" })
 
 export class LoginApi extends HttpApiGroup.make("login")
   .add(
@@ -31,4 +34,5 @@ export class LoginApi extends HttpApiGroup.make("login")
       })
     )
   )
-  .middleware(RequestErrors) {}
+  .middleware(RequestErrors)
+  .annotateMerge(OpenApi.annotations({ title: "Login", description: "A token for the endpoints that manage API keys." })) {}

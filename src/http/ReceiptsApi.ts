@@ -4,33 +4,48 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { Receipt, ReceiptSummary } from "#domain/Receipt.ts"
 import { KeyRequired } from "#http/Authentication.ts"
 import { errorBody } from "#http/Errors.ts"
+import { numberParameters } from "#http/NumberParameters.ts"
 import { RequestErrors } from "#http/RequestErrors.ts"
+import { Timestamp } from "#http/Timestamp.ts"
 
 /** Receipts of a page. */
 const limits = { minimum: 1, maximum: 100 }
 export const defaultLimit = 20
 
+const Limit = Schema.Int.check(Schema.isBetween(limits)).annotate({ description: "Receipts of a page", default: defaultLimit })
+
 const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
 
+const words = "Fields that were not supplied, and names that no source gave, are empty strings"
+
+const ReceiptBody = Receipt.mapFields((fields) => ({ ...fields, issued_at: Timestamp })).annotate({
+  identifier: "Receipt",
+  description: `A receipt. ${words}`
+})
+
+const ReceiptSummaryBody = ReceiptSummary.mapFields((fields) => ({ ...fields, issued_at: Timestamp })).annotate({
+  identifier: "ReceiptSummary"
+})
+
 export const ReceiptList = Schema.Struct({
-  data: Schema.Array(ReceiptSummary),
+  data: Schema.Array(ReceiptSummaryBody),
   next_cursor: Schema.NullOr(Schema.String).annotate({ description: "Opaque; null on the last page" })
-}).annotate({ identifier: "ReceiptList" })
+}).annotate({ identifier: "ReceiptList", description: "A page of receipts" })
 
 export class ReceiptsApi extends HttpApiGroup.make("receipts")
   .add(
     HttpApiEndpoint.get("get", "/v1/qualified-confirmations/:receipt_id", {
-      params: { receipt_id: Schema.String },
+      params: {
+        receipt_id: Schema.String.annotate({ description: "The receipt's id", examples: ["VP-QC-20261120-A7K2M9P4R3"] })
+      },
       headers: {
-        accept: Schema.optionalKey(
-          Schema.String.annotate({ description: "application/json (default), text/html or application/pdf" })
-        ),
+        accept: Schema.optionalKey(Schema.String),
         "accept-language": Schema.optionalKey(
-          Schema.String.annotate({ description: "Of the page and the PDF: en (default) or de" })
+          Schema.String.annotate({ description: "Of the page and the PDF: en (default) or de", examples: ["de"] })
         )
       },
       success: [
-        HttpApiSchema.WithHeaders(Receipt.annotate({ identifier: "Receipt" }), {
+        HttpApiSchema.WithHeaders(ReceiptBody, {
           vary: Schema.String,
           "cache-control": Schema.String
         }),
@@ -45,22 +60,32 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
     }).annotateMerge(
       OpenApi.annotations({
         summary: "A receipt",
-        description: "Readable by the API key that made it; another key gets 404. As JSON, as a page or as a PDF."
+        description:
+          "Readable by the API key that made it; another key gets 404. As JSON (default), as a page (text/html) or as a PDF (application/pdf): Accept chooses."
       })
     )
   )
   .add(
     HttpApiEndpoint.get("list", "/v1/qualified-confirmations", {
       query: {
-        target_vat_id: Schema.optionalKey(Schema.String.annotate({ description: "Only receipts about this VAT ID" })),
-        limit: Schema.optionalKey(
-          Schema.Int.check(Schema.isBetween(limits)).annotate({ description: `1 to 100, default ${defaultLimit}` })
+        target_vat_id: Schema.optionalKey(
+          Schema.String.annotate({ description: "Only receipts about this VAT ID", examples: ["DE123456789"] })
         ),
+        limit: Schema.optionalKey(Limit),
         cursor: Schema.optionalKey(Schema.String.annotate({ description: "next_cursor of the previous page" }))
       },
       success: ReceiptList,
       error: [errorBody(400, ["VALIDATION_ERROR", "INVALID_VAT_ID"]), ...errors]
-    }).annotateMerge(OpenApi.annotations({ summary: "The receipts of this API key", description: "Newest first." }))
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "The receipts of this API key",
+        description: "Newest first.",
+        transform: numberParameters({ limit: Limit })
+      })
+    )
   )
   .middleware(RequestErrors)
-  .middleware(KeyRequired) {}
+  .middleware(KeyRequired)
+  .annotateMerge(
+    OpenApi.annotations({ title: "Receipts", description: "The receipts of qualified confirmations, kept for good." })
+  ) {}

@@ -6,20 +6,34 @@ import { plainText } from "#domain/PlainText.ts"
 import { bodyRefusals, errorBody } from "#http/Errors.ts"
 import { RequestErrors } from "#http/RequestErrors.ts"
 
-const AgentId = plainText({ min: 1, max: 200 })
+const AgentId = plainText({ min: 1, max: 200 }).annotate({
+  description: "What you call yourself, if you are a program",
+  examples: ["invoice-agent/2.1"]
+})
 
-const Registration = Schema.Struct({
-  email: Schema.optionalKey(EmailAddress),
+const Contacts = Schema.Struct({
+  email: Schema.optionalKey(
+    EmailAddress.annotate({ format: "email", description: "An address that is not disposable", examples: ["ada@example.com"] })
+  ),
   agent_id: Schema.optionalKey(AgentId)
-}).check(
-  Schema.makeFilter(({ agent_id, email }) => email !== undefined || agent_id !== undefined || "email or agent_id is required")
-)
+})
+
+/** Bodies have a title for the OpenAPI document and no identifier, which would be read in refusals ("Expected Registration"). */
+const Registration = Contacts.check(
+  Schema.makeFilter(
+    ({ agent_id, email }: typeof Contacts.Type) =>
+      email !== undefined || agent_id !== undefined || "email or agent_id is required"
+  ).annotate({ toJsonSchema: () => ({ minProperties: 1 }) })
+).annotate({ title: "Registration", description: "At least one of `email` and `agent_id`" })
 
 const Registered = Schema.Struct({
-  api_key: Schema.String.annotate({ description: "Shown this once: keep it" }),
-  tier: Schema.Literal("free"),
-  quota: Schema.Int.annotate({ description: "Validations per month" })
-}).annotate({ identifier: "Registered" })
+  api_key: Schema.String.annotate({
+    description: "Shown this once: keep it",
+    examples: ["svc_live_HUXJ4gRVYKsVcUEZAGNctMef0n5cRtVF0Hv5ww"]
+  }),
+  tier: Schema.Literal("free").annotate({ description: "The plan" }),
+  quota: Schema.Int.annotate({ description: "Validations per month", examples: [100] })
+}).annotate({ identifier: "Registered", description: "A key of the free plan" })
 
 export class RegistrationApi extends HttpApiGroup.make("registration")
   .add(
@@ -40,4 +54,5 @@ export class RegistrationApi extends HttpApiGroup.make("registration")
       })
     )
   )
-  .middleware(RequestErrors) {}
+  .middleware(RequestErrors)
+  .annotateMerge(OpenApi.annotations({ title: "Registration", description: "An API key without an account's password." })) {}

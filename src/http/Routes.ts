@@ -47,26 +47,29 @@ export const layer = Layer.mergeAll(
   HttpApiScalar.layer(Api, { path: docsPath, scalar: { withDefaultFonts: false } })
 )
 
-const methodsByPath: ReadonlyArray<readonly [RegExp, ReadonlyArray<string>]> = [
-  ...Object.entries(openApi.paths).map(
-    ([path, operations]) => [patternOf(path), Object.keys(operations).map((method) => method.toUpperCase())] as const
+/** All routes as the router knows them: the document describes tiles by other paths. */
+const routes: ReadonlyArray<{ readonly path: string; readonly method: string }> = [
+  ...Object.values(Api.groups).flatMap(({ endpoints }) =>
+    Object.values(endpoints).map(({ method, path }) => ({ path: path.replace(/:(\w+)/gu, "{$1}"), method }))
   ),
-  [patternOf(documentPath), ["GET"]],
-  [patternOf(docsPath), ["GET"]]
+  { path: documentPath, method: "GET" },
+  { path: docsPath, method: "GET" }
 ]
 
-const templates: ReadonlyArray<readonly [RegExp, string]> = [...Object.keys(openApi.paths), documentPath, docsPath].map(
-  (path) => [patternOf(path), path]
-)
+const methodsByPath = Array.from(Map.groupBy(routes, ({ path }) => path)).map(([path, sharing]) => ({
+  path,
+  pattern: patternOf(path),
+  methods: sharing.map(({ method }) => method)
+}))
 
-/** The template of the route that a path belongs to, as OpenAPI writes it; null if there is none. */
-export const templateOf = (path: string): string | null => templates.find(([pattern]) => pattern.test(path))?.[1] ?? null
+const routeOf = (path: string) => methodsByPath.find(({ pattern }) => pattern.test(path))
+
+/** The template of the route that a path belongs to, with the names of its parameters in braces; null if there is none. */
+export const templateOf = (path: string): string | null => routeOf(path)?.path ?? null
 
 /** The methods that a path answers; none if there is no such path. */
 export const allowedMethods = (path: string): ReadonlyArray<string> =>
-  methodsByPath
-    .find(([pattern]) => pattern.test(path))?.[1]
-    .flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])) ?? []
+  routeOf(path)?.methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])) ?? []
 
 function patternOf(template: string): RegExp {
   return new RegExp(

@@ -2,30 +2,31 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { SourceState } from "#domain/Sources.ts"
+import { Timestamp } from "#http/Timestamp.ts"
 
 export const Health = Schema.Struct({
   status: Schema.Literal("ok"),
-  timestamp: Schema.DateTimeUtcFromString,
-  version: Schema.String.annotate({ description: "Version of this interface" })
-}).annotate({ identifier: "Health" })
+  timestamp: Timestamp,
+  version: Schema.String.annotate({ description: "Version of this interface", examples: ["0.1.0"] })
+}).annotate({ identifier: "Health", description: "The service is up" })
 
 const OneSource = Schema.Struct({
   status: SourceState,
   latency_ms: Schema.NullOr(Schema.Int).annotate({
     description: "Of the newest answer; null before the first one and while unavailable"
   }),
-  last_checked: Schema.DateTimeUtcFromString
-})
+  last_checked: Timestamp
+}).annotate({ identifier: "OneSource" })
 
 export const SourceStatusReport = Schema.Struct({
   status: Schema.Literals(["operational", "degraded"]).annotate({ description: "operational when at least one source is up" }),
-  timestamp: Schema.DateTimeUtcFromString,
+  timestamp: Timestamp,
   sources: Schema.Struct({ vies: OneSource, bzst: OneSource, cache: Schema.Struct({ status: SourceState }) }),
   active_source: Schema.Literals(["vies", "bzst"]).annotate({
     description: "The source that a German VAT ID would be sent to now"
   }),
-  failover_active: Schema.Boolean
-}).annotate({ identifier: "SourceStatus" })
+  failover_active: Schema.Boolean.annotate({ description: "VIES is unavailable, and the BZSt stands in for German VAT IDs" })
+}).annotate({ identifier: "SourceStatus", description: "The sources as this replica sees them" })
 
 export class SystemApi extends HttpApiGroup.make("system")
   .add(
@@ -35,6 +36,10 @@ export class SystemApi extends HttpApiGroup.make("system")
   )
   .add(
     HttpApiEndpoint.get("status", "/v1/status", { success: SourceStatusReport }).annotateMerge(
-      OpenApi.annotations({ summary: "How are the sources?" })
+      OpenApi.annotations({
+        summary: "How are the sources?",
+        description: "From live calls, and from a probe in the background. This request asks no source."
+      })
     )
-  ) {}
+  )
+  .annotateMerge(OpenApi.annotations({ title: "System", description: "Whether the service is up, and how the sources are." })) {}

@@ -5,19 +5,20 @@ import { PlanName } from "#domain/Plan.ts"
 import { KeyRequired } from "#http/Authentication.ts"
 import { errorBody } from "#http/Errors.ts"
 import { RequestErrors } from "#http/RequestErrors.ts"
+import { Timestamp } from "#http/Timestamp.ts"
 
 const UsageReport = Schema.Struct({
   plan: PlanName,
   period: Schema.Struct({
-    start: Schema.DateTimeUtcFromString,
-    end: Schema.DateTimeUtcFromString.annotate({ description: "Start of the next period" })
+    start: Timestamp,
+    end: Timestamp
   }),
   requests: Schema.Struct({
     used: Schema.Int.annotate({ description: "Validations counted in this period" }),
-    remaining: Schema.Int,
-    limit: Schema.Int
+    remaining: Schema.Int.annotate({ description: "limit minus used" }),
+    limit: Schema.Int.annotate({ description: "Validations of a period" })
   })
-}).annotate({ identifier: "Usage" })
+}).annotate({ identifier: "Usage", description: "How the month stands; `period.end` is the start of the next one" })
 
 export class UsageApi extends HttpApiGroup.make("usage")
   .add(
@@ -29,4 +30,5 @@ export class UsageApi extends HttpApiGroup.make("usage")
     )
   )
   .middleware(RequestErrors)
-  .middleware(KeyRequired) {}
+  .middleware(KeyRequired)
+  .annotateMerge(OpenApi.annotations({ title: "Usage", description: "What an API key has used up." })) {}

@@ -6,15 +6,17 @@ import { MatchLetter, MatchWord } from "#domain/Receipt.ts"
 import { Admission } from "#http/Authentication.ts"
 import { errorBody } from "#http/Errors.ts"
 import { RequestErrors } from "#http/RequestErrors.ts"
+import { Timestamp } from "#http/Timestamp.ts"
 
 /** Longer company data is no company's. */
-const companyField = (description: string) => Schema.optionalKey(plainText({ min: 0, max: 300 }).annotate({ description }))
+const companyField = (description: string, example: string) =>
+  Schema.optionalKey(plainText({ min: 0, max: 300 }).annotate({ description, examples: [example] }))
 
 const nullable = <S extends Schema.Top>(schema: S, description: string) => Schema.NullOr(schema).annotate({ description })
 
 const receiptFields = {
   receipt_id: Schema.String,
-  issued_at: Schema.DateTimeUtcFromString,
+  issued_at: Timestamp,
   source: Schema.String.annotate({ description: "The service itself, not the tax authority" })
 }
 
@@ -39,35 +41,44 @@ const ConfirmationLetters = Schema.Struct({
 
 export const ValidationResult = Schema.Struct({
   valid: Schema.Boolean.annotate({ description: "The VAT ID is registered and active. An outage is never false: it is a 503" }),
-  vat_id: Schema.String.annotate({ description: "Normalised VAT ID, with the prefix VIES uses (Greece: EL)" }),
-  country_code: Schema.String.annotate({ description: "ISO 3166-1 alpha-2 (Greece: GR)" }),
-  vat_number: Schema.String.annotate({ description: "The number without the prefix" }),
+  vat_id: Schema.String.annotate({
+    description: "Normalised VAT ID, with the prefix VIES uses (Greece: EL)",
+    examples: ["DE123456789"]
+  }),
+  country_code: Schema.String.annotate({ description: "ISO 3166-1 alpha-2 (Greece: GR)", examples: ["DE"] }),
+  vat_number: Schema.String.annotate({ description: "The number without the prefix", examples: ["123456789"] }),
   company_name: nullable(Schema.String, "Registered name, where the source discloses it"),
   company_address: nullable(Schema.String, "Registered address, where the source discloses it"),
-  source: Schema.Literals(["vies", "bzst", "cache"]),
-  source_timestamp: nullable(Schema.DateTimeUtcFromString, "When the source gave this answer"),
-  cache: Schema.Boolean,
+  source: Schema.Literals(["vies", "bzst", "cache"]).annotate({ description: "Who answered" }),
+  source_timestamp: nullable(Timestamp, "When the source gave this answer"),
+  cache: Schema.Boolean.annotate({ description: "The answer is from the cache; `source_timestamp` says how old it is" }),
   qualified_confirmation: nullable(Schema.Union([ConfirmationWords, ConfirmationLetters]), "Where company data was supplied"),
   consultation_number: nullable(
     Schema.String,
     "VIES' proof of this request, given to a requester_vat_id; null in a cached answer"
   ),
-  request_id: Schema.String,
-  requested_at: Schema.DateTimeUtcFromString
-}).annotate({ identifier: "ValidationResult" })
+  request_id: Schema.String.annotate({ description: "Equal to the response header X-Request-Id" }),
+  requested_at: Timestamp
+}).annotate({ identifier: "ValidationResult", description: "The verdict" })
 
 const validate = HttpApiEndpoint.get("validate", "/v1/validate/:vat_id", {
   params: {
     vat_id: Schema.String.annotate({
-      description: "With or without prefix (bare digits are German); spaces, hyphens and dots are stripped"
+      description: "With or without prefix (bare digits are German); spaces, hyphens and dots are stripped",
+      examples: ["DE123456789"]
     })
   },
   query: {
-    requester_vat_id: Schema.optionalKey(Schema.String.annotate({ description: "Your own German VAT ID" })),
-    company_name: companyField("Name to match"),
-    company_street: companyField("Street to match"),
-    company_city: companyField("City to match"),
-    company_zip: companyField("Postal code to match"),
+    requester_vat_id: Schema.optionalKey(
+      Schema.String.annotate({
+        description: "Your own German VAT ID. Needed with company data; without, VIES gives it a consultation number",
+        examples: ["DE811115368"]
+      })
+    ),
+    company_name: companyField("Name to match", "Muster GmbH"),
+    company_street: companyField("Street to match", "Musterstraße 1"),
+    company_city: companyField("City to match", "Berlin"),
+    company_zip: companyField("Postal code to match", "10115"),
     match_format: Schema.optionalKey(
       Schema.Literals(["words", "letters"]).annotate({
         description: "How matches are told: words (default) or the BZSt's letters"
@@ -90,7 +101,10 @@ const validate = HttpApiEndpoint.get("validate", "/v1/validate/:vat_id", {
   OpenApi.annotations({
     summary: "Validate a VAT ID",
     description:
-      "Answers from the cache if it is fresh, else from VIES, else (German VAT IDs, callers with a key) from the BZSt. Works without a key ten times."
+      "Answers from the cache if it is fresh, else from VIES, else (German VAT IDs, callers with a key) from the BZSt. Works without a key ten times. " +
+      "With company data it is a qualified confirmation (§ 18e UStG) by the BZSt: German VAT IDs, paid plans, and `requester_vat_id` is needed.",
+    // The library knows no optional scheme.
+    override: { security: [{}, { apiKey: [] }] }
   })
 )
 
@@ -98,4 +112,5 @@ const validate = HttpApiEndpoint.get("validate", "/v1/validate/:vat_id", {
 export class ValidationApi extends HttpApiGroup.make("validation")
   .add(validate)
   .middleware(RequestErrors)
-  .middleware(Admission) {}
+  .middleware(Admission)
+  .annotateMerge(OpenApi.annotations({ title: "Validation", description: "Is a VAT ID valid, and whose is it?" })) {}

@@ -1,0 +1,122 @@
+/**
+ * Finishes the OpenAPI document. The library makes it of the endpoints and their schemas; here stands what these cannot say, in small steps,
+ * so that a program which generates a client finds all of it.
+ */
+import { Predicate, Record as Rec } from "effect"
+import type { OpenApi } from "effect/http-api"
+import { meaningsOf } from "#http/ErrorMeanings.ts"
+import { headerDescriptions, headersFor } from "#http/HeaderDescriptions.ts"
+import { tilePaths } from "#http/TilePaths.ts"
+
+/** A part of the document. */
+interface Part {
+  readonly [key: string]: unknown
+}
+
+type Operation = OpenApi.OpenAPISpecOperation
+type Paths = Readonly<Record<string, Readonly<Record<string, Operation>>>>
+
+/** Annotates the whole interface with this (OpenApi.Transform). */
+export const openApiDocument: OpenApi.Transform["Service"] = ({ components, paths, ...rest }) =>
+  inAllParts(
+    {
+      ...rest,
+      paths: finishedPaths(paths),
+      components: {
+        ...components,
+        headers: headerDescriptions,
+        securitySchemes: finishedSecuritySchemes(components.securitySchemes)
+      }
+    },
+    finishedSchema
+  )
+
+const finishedPaths = (paths: Paths) => Rec.map(tilePaths(paths), (operations) => Rec.map(operations, finishedOperation))
+
+const finishedOperation = (operation: Operation) => {
+  const { parameters, requestBody, responses, ...rest } = operation
+  return {
+    ...rest,
+    parameters: parameters.filter((parameter) => !isAccept(parameter)).map(finishedParameter),
+    ...(requestBody === undefined ? {} : { requestBody: finishedBody(requestBody) }),
+    responses: Rec.map(responses, (response, status) => finishedResponse(operation, Number(status), response))
+  }
+}
+
+/** OpenAPI ignores a parameter of this name: it knows the media types by the responses. */
+const isAccept = (parameter: OpenApi.OpenAPISpecParameter) => parameter.in === "header" && parameter.name === "accept"
+
+/** Many tools read descriptions and examples of parameters, and not those of their schemas. */
+const finishedParameter = ({ name, schema, ...rest }: OpenApi.OpenAPISpecParameter) => {
+  const { description, examples, ...bare }: Part = { ...schema }
+  const [example]: ReadonlyArray<unknown> = Array.isArray(examples) ? examples : []
+  const told = description === undefined ? {} : { description }
+  return { name, ...rest, ...told, schema: bare, ...(example === undefined ? {} : { example }) }
+}
+
+/** No body is decoded as null: where that is allowed the body is optional, and what it is if there is one is the other alternative. */
+const finishedBody = ({ content }: OpenApi.OpenAPISpecRequestBody) => {
+  const schema = content["application/json"]?.schema
+  const alternatives: ReadonlyArray<Part> = Array.isArray(schema?.anyOf) ? schema.anyOf : []
+  if (!alternatives.some(({ type }) => type === "null")) return { content, required: true }
+  const [only] = alternatives.filter(({ type }) => type !== "null")
+  return { content: { "application/json": { schema: only } }, required: false }
+}
+
+const finishedResponse = (operation: Operation, status: number, { content, description }: OpenApi.OpenApiSpecResponse) => {
+  const headers = headersFor(operation, status)
+  if (status < 400) return { description: description.replaceAll(" | ", ". "), headers, content }
+  const error = { schema: { $ref: "#/components/schemas/Error" } }
+  return { description: meaningsOf(description), headers, content: { ...content, "application/json": error } }
+}
+
+/** Who gives out what a scheme asks for. */
+const schemeDescriptions: Readonly<Record<string, Part>> = {
+  apiKey: { description: "An API key, svc_live_…, from POST /v1/register or POST /v1/auth/api-keys" },
+  bearer: { description: "The token of POST /v1/auth/login, good for 24 hours", bearerFormat: "JWT" }
+}
+
+/** Names of schemes are compared without regard to case, but some generators know only the lower one. */
+const finishedSecuritySchemes = (schemes: Readonly<Record<string, Part>>) =>
+  Rec.map(schemes, ({ scheme, ...rest }, name) => ({
+    ...rest,
+    ...(typeof scheme === "string" ? { scheme: scheme.toLowerCase() } : {}),
+    ...schemeDescriptions[name]
+  }))
+
+/** Applies a step to a part and to all parts in it, the inner ones first. */
+const inAllParts = (part: Part, step: (part: Part) => Part): Part => {
+  const within = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(within)
+    return Predicate.isObject(value) ? step(Rec.map({ ...value }, within)) : value
+  }
+  return Rec.map(part, within)
+}
+
+const finishedSchema = (part: Part): Part => withoutPattern(withInt64(withoutClosing(withoutLoneAllOf(part))))
+
+/** The library writes annotations of some checks beside the rest. */
+const withoutLoneAllOf = (part: Part): Part => {
+  const { allOf, ...rest } = part
+  const [member, second]: ReadonlyArray<Part | undefined> = Array.isArray(allOf) ? allOf : []
+  return member === undefined || second !== undefined ? part : { ...rest, ...member }
+}
+
+/** Fields of a request that nobody knows are ignored, like its query (DECISIONS 8), and a response may get more of them. */
+const withoutClosing = (part: Part): Part => {
+  const { additionalProperties, ...rest } = part
+  return additionalProperties === false ? rest : part
+}
+
+/** Without bounds an integer gets those of JavaScript. All of this interface are counts, positions and lengths of time: none is negative. */
+const withInt64 = (part: Part): Part => {
+  const { maximum, minimum, ...rest } = part
+  if (part["type"] !== "integer" || maximum !== Number.MAX_SAFE_INTEGER) return part
+  return { ...rest, format: "int64", minimum: minimum === Number.MIN_SAFE_INTEGER ? 0 : minimum }
+}
+
+/** A format says in a word what the pattern spells out. */
+const withoutPattern = (part: Part): Part => {
+  const { pattern, ...rest } = part
+  return typeof pattern === "string" && typeof part["format"] === "string" ? rest : part
+}

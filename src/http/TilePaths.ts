@@ -1,0 +1,56 @@
+/** The paths of tiles, for the OpenAPI document: the router has one with a wildcard, which OpenAPI does not know (c2sp.org/tlog-tiles). */
+import type { OpenApi } from "effect/http-api"
+
+type PathItem = Readonly<Record<string, OpenApi.OpenAPISpecOperation>>
+
+const level = {
+  name: "level",
+  in: "path" as const,
+  required: true,
+  schema: {
+    type: "integer",
+    minimum: 0,
+    maximum: 63,
+    description: "Level of the tiles: 0 has the hashes of the events",
+    examples: [0]
+  }
+}
+
+const index = {
+  name: "index",
+  in: "path" as const,
+  required: true,
+  schema: {
+    type: "string",
+    pattern: String.raw`^(x\d{3}/){0,5}\d{3}$`,
+    description:
+      "Number of the tile in its level, in groups of three digits, all but the last with an `x`: 000, 999, x001/000, x001/x234/067. " +
+      "Its slashes may be sent as they are or as %2F",
+    examples: ["000"]
+  }
+}
+
+const width = {
+  name: "width",
+  in: "path" as const,
+  required: true,
+  schema: { type: "integer", minimum: 1, maximum: 255, description: "Hashes that the tile has so far", examples: [1] }
+}
+
+/** The paths with those of tiles as OpenAPI can say them: full tiles, and those at the log's end that are not full yet. */
+export const tilePaths = ({ "/v1/audit/tile/*": tile, ...paths }: Readonly<Record<string, PathItem>>) => {
+  const get = tile?.["get"]
+  if (get === undefined) return paths
+  const full = { ...get, parameters: [level, index] }
+  const partial = {
+    ...get,
+    operationId: `${get.operationId}.partial`,
+    summary: "A tile of the signed tree that is not full yet",
+    parameters: [level, index, width]
+  }
+  return {
+    ...paths,
+    "/v1/audit/tile/{level}/{index}": { get: full },
+    "/v1/audit/tile/{level}/{index}.p/{width}": { get: partial }
+  }
+}

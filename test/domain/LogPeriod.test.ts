@@ -1,0 +1,18 @@
+import { assert, it } from "@effect/vitest"
+import { DateTime, Option } from "effect"
+import * as LogPeriod from "#domain/LogPeriod.ts"
+
+const written = (moment: Option.Option<DateTime.Utc>) => Option.getOrNull(Option.map(moment, DateTime.formatIso))
+
+it.each([
+  ["2026-11-22", "2026-11-22T00:00:00.000Z", "2026-11-23T00:00:00.000Z"],
+  ["2026-12-31", "2026-12-31T00:00:00.000Z", "2027-01-01T00:00:00.000Z"],
+  ["2028-02-28", "2028-02-28T00:00:00.000Z", "2028-02-29T00:00:00.000Z"],
+  ["2026-11-22T00:00:00Z", "2026-11-22T00:00:00.000Z", "2026-11-22T00:00:00.000Z"],
+  ["2026-11-22T09:30:00+01:00", "2026-11-22T08:30:00.000Z", "2026-11-22T08:30:00.000Z"],
+  ["yesterday", null, null],
+  ["", null, null]
+])("%s begins at %s and ends at %s", (text, start, end) => {
+  assert.strictEqual(written(LogPeriod.startOf(text)), start)
+  assert.strictEqual(written(LogPeriod.endOf(text)), end)
+})

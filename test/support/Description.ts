@@ -1,0 +1,60 @@
+/** The OpenAPI document as tests read it: all that a generated client relies on has to be there. */
+import { Schema } from "effect"
+import { openApi } from "#http/Routes.ts"
+
+const Part = Schema.Record(Schema.String, Schema.Json)
+const Content = Schema.Record(Schema.String, Schema.Struct({ schema: Part }))
+
+const Parameter = Schema.Struct({
+  name: Schema.String,
+  in: Schema.Literals(["path", "query", "header"]),
+  required: Schema.Boolean,
+  description: Schema.optionalKey(Schema.String),
+  schema: Part,
+  example: Schema.optionalKey(Schema.Json)
+})
+
+const Operation = Schema.Struct({
+  operationId: Schema.String,
+  summary: Schema.optionalKey(Schema.String),
+  description: Schema.optionalKey(Schema.String),
+  tags: Schema.Array(Schema.String),
+  security: Schema.Array(Schema.Record(Schema.String, Schema.Array(Schema.String))),
+  parameters: Schema.Array(Parameter),
+  requestBody: Schema.optionalKey(Schema.Struct({ required: Schema.Boolean, content: Content })),
+  responses: Schema.Record(
+    Schema.String,
+    Schema.Struct({
+      description: Schema.String,
+      headers: Schema.Record(Schema.String, Schema.Struct({ $ref: Schema.String })),
+      content: Content
+    })
+  )
+})
+
+const Document = Schema.Struct({
+  openapi: Schema.String,
+  info: Schema.Struct({ version: Schema.String, description: Schema.String }),
+  servers: Schema.Array(Schema.Struct({ url: Schema.String })),
+  tags: Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.String })),
+  paths: Schema.Record(Schema.String, Schema.Record(Schema.String, Operation)),
+  components: Schema.Struct({
+    schemas: Schema.Record(Schema.String, Part),
+    headers: Schema.Record(
+      Schema.String,
+      Schema.Struct({ description: Schema.String, required: Schema.optionalKey(Schema.Boolean) })
+    ),
+    securitySchemes: Schema.Record(Schema.String, Schema.Struct({ description: Schema.String }))
+  })
+})
+
+/** The document, as far as tests look at it. */
+export const described = Schema.decodeUnknownSync(Document)(openApi)
+
+/** The document, as JSON. */
+export const json = Schema.decodeUnknownSync(Schema.Json)(openApi)
+
+/** Every operation with its name as people write it, for example `GET /health`. */
+export const operations = Object.entries(described.paths).flatMap(([path, item]) =>
+  Object.entries(item).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, method, path, operation }))
+)
