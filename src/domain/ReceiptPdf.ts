@@ -11,5 +11,8 @@ export class PdfUnavailable extends Schema.TaggedError<PdfUnavailable>()("PdfUna
 
 export class ReceiptPdf extends Context.Service<
   ReceiptPdf,
-  { readonly render: (document: ReceiptDocument) => Effect.Effect<Uint8Array, PdfUnavailable> }
+  {
+    /** All keys come in turn. */
+    readonly render: (keyId: string, document: ReceiptDocument) => Effect.Effect<Uint8Array, PdfUnavailable>
+  }
 >()("vatproof/domain/ReceiptPdf") {}

@@ -26,7 +26,7 @@ export const make = Effect.gen(function* () {
   const hashing = yield* Hashing
   const pdf = yield* ReceiptPdf
 
-  return Effect.fnUntraced(function* (record: ReceiptRecord, wishes: Wishes) {
+  return Effect.fnUntraced(function* (keyId: string, record: ReceiptRecord, wishes: Wishes) {
     const mediaType = Option.getOrElse(Negotiation.mediaType(wishes.accept, mediaTypes), () => mediaTypes[0])
     if (mediaType === "application/json") return HttpApiSchema.withHeaders({ body: record.receipt, headers: common })
     const language = Option.getOrElse(
@@ -42,7 +42,7 @@ export const make = Effect.gen(function* () {
         headers: { ...headers, "content-security-policy": policy, "referrer-policy": "no-referrer" }
       })
     }
-    return HttpServerResponse.uint8Array(yield* pdf.render(document), {
+    return HttpServerResponse.uint8Array(yield* pdf.render(keyId, document), {
       contentType: "application/pdf",
       headers: { ...headers, "content-disposition": `inline; filename="${document.receiptId}.pdf"` }
     })

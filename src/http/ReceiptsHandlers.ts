@@ -21,7 +21,7 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleAll({
       get: Effect.fnUntraced(function* ({ headers, params }) {
         const { keyId } = yield* CurrentKey
-        return yield* represent(yield* receipts.find(keyId, params.receipt_id), headers)
+        return yield* represent(keyId, yield* receipts.find(keyId, params.receipt_id), headers)
       }, Errors.respond),
       list: Effect.fnUntraced(function* ({ query }) {
         const { keyId } = yield* CurrentKey

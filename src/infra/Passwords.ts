@@ -1,10 +1,11 @@
 /** Passwords hashed with Argon2id, in the PHC string format that carries the parameters. */
 import { timingSafeEqual } from "node:crypto"
-import { Effect, Layer, MutableRef, PartitionedSemaphore, Redacted, Schema } from "effect"
+import { Effect, Layer, Redacted, Schema } from "effect"
 import { Kdf } from "effect/crypto"
 import { Base64 } from "effect/encoding"
 import { Passwords, PasswordsBusy } from "#domain/Passwords.ts"
 import { Randomness } from "#domain/Randomness.ts"
+import * as FairTurns from "#infra/FairTurns.ts"
 
 /** At least 19 MiB, 2 passes and 1 lane (OWASP Password Storage Cheat Sheet, read 2026-11). Stored hashes keep the ones they were made with. */
 const cost: Cost = { memory: 19_456, passes: 2, parallelism: 1 }
@@ -41,31 +42,13 @@ export class PasswordHashingUnsupported extends Schema.TaggedError<PasswordHashi
 const make = Effect.gen(function* () {
   const kdf = yield* Kdf.Kdf
   const random = yield* Randomness
-  const turns = yield* PartitionedSemaphore.make<string>({ permits: maxHashing })
-  const inside = MutableRef.make(0)
-  const ofClients = new Map<string, number>()
+  const turns = yield* FairTurns.make({ atOnce: maxHashing, inAll: maxInside, ofOneClient: maxOfOneClient })
 
   /** Characters that look alike are the same however a keyboard composes them (NIST SP 800-63B-4, 3.1.1.2, read 2026-11). */
   const derive = (password: Redacted.Redacted, cost: Cost, salt: Uint8Array, length: number) =>
     kdf.derive(Kdf.argon2id(cost), new TextEncoder().encode(Redacted.value(password).normalize("NFKC")), { salt, length })
 
-  const count = (client: string, change: 1 | -1) => {
-    MutableRef.update(inside, (before) => before + change)
-    const ofClient = (ofClients.get(client) ?? 0) + change
-    if (ofClient === 0) ofClients.delete(client)
-    else ofClients.set(client, ofClient)
-  }
-
-  const inTurn = <A, E>(client: string, work: Effect.Effect<A, E>): Effect.Effect<A, E | PasswordsBusy> =>
-    Effect.suspend((): Effect.Effect<A, E | PasswordsBusy> => {
-      const isFull = inside.current >= maxInside || (ofClients.get(client) ?? 0) >= maxOfOneClient
-      if (isFull) return Effect.fail(new PasswordsBusy({}))
-      count(client, 1)
-      return Effect.ensuring(
-        turns.withPermit(client)(work),
-        Effect.sync(() => count(client, -1))
-      )
-    })
+  const inTurn = <A, E>(client: string, work: Effect.Effect<A, E>) => turns.take(client, work, Effect.fail(new PasswordsBusy({})))
 
   const makeHash = Effect.fnUntraced(function* (password: Redacted.Redacted) {
     const salt = yield* random.bytes(saltBytes)

@@ -3,12 +3,13 @@
  * thread starts with the first one.
  */
 import { Worker } from "node:worker_threads"
-import { Effect, Layer, Semaphore } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import type { ReceiptDocument } from "#domain/ReceiptDocument.ts"
 import { PdfUnavailable, ReceiptPdf } from "#domain/ReceiptPdf.ts"
+import * as FairTurns from "#infra/FairTurns.ts"
 
-/** Documents that may wait for their turn, and how long one may take with its waiting. */
-const maxWaiting = 10
+/** Documents that may be under way or wait for their turn, of one key so many, and how long one may take with its waiting. */
+const places = { atOnce: 1, inAll: 10, ofOneClient: 3 }
 const patience = "20 seconds"
 const retryAfterSeconds = 5
 
@@ -18,9 +19,9 @@ const options = { resourceLimits: { maxOldGenerationSizeMb: 256 }, env: {}, exec
 const unavailable = Effect.fail(new PdfUnavailable({ retryAfterSeconds }))
 
 const make = Effect.gen(function* () {
-  const turn = Semaphore.makeUnsafe(1)
+  const turns = yield* FairTurns.make(places)
+  const scope = yield* Effect.scope
   let thread: Worker | null = null
-  let waiting = 0
 
   const stop = Effect.suspend(() => {
     const stopped = thread
@@ -56,20 +57,24 @@ const make = Effect.gen(function* () {
       return stop
     })
 
-  const render = Effect.fn("ReceiptPdf.render")((document: ReceiptDocument) =>
+  /** What was begun is brought to its end also when nobody waits for it any more: to end the thread costs the next one more. */
+  const render = Effect.fn("ReceiptPdf.render")((keyId: string, document: ReceiptDocument) =>
     Effect.suspend(() => {
-      if (waiting >= maxWaiting) return unavailable
-      waiting += 1
-      return turn
-        .withPermits(1)(ask(document))
-        .pipe(
-          Effect.timeoutOrElse({ duration: patience, orElse: () => unavailable }),
-          Effect.ensuring(
-            Effect.sync(() => {
-              waiting -= 1
-            })
-          )
+      let isWanted = true
+      const work = turns
+        .take(
+          keyId,
+          Effect.suspend(() => (isWanted ? ask(document) : unavailable)),
+          unavailable
         )
+        .pipe(Effect.timeoutOrElse({ duration: patience, orElse: () => unavailable }))
+      return Effect.flatMap(Effect.forkIn(work, scope), Fiber.join).pipe(
+        Effect.onInterrupt(() =>
+          Effect.sync(() => {
+            isWanted = false
+          })
+        )
+      )
     })
   )
 

@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Exit, Layer, Schema, Scope } from "effect"
+import { Effect, Fiber, Exit, Layer, Schema, Scope } from "effect"
 import { getDocumentProxy } from "unpdf"
 import { type ReceiptDocument, receiptDocument } from "#domain/ReceiptDocument.ts"
 import { ReceiptPdf } from "#domain/ReceiptPdf.ts"
@@ -10,7 +10,7 @@ import { type Differences, receiptRecord } from "#test/support/ReceiptRecords.ts
 const documentOf = (differences: Differences = {}, language: "en" | "de" = "de") =>
   receiptDocument(receiptRecord(differences), language)
 
-const render = (document: ReceiptDocument) => Effect.flatMap(ReceiptPdf, (pdf) => pdf.render(document))
+const render = (document: ReceiptDocument, keyId = "a key") => Effect.flatMap(ReceiptPdf, (pdf) => pdf.render(keyId, document))
 
 const Items = Schema.Struct({ items: Schema.Array(Schema.Struct({ str: Schema.String, hasEOL: Schema.Boolean })) })
 const Info = Schema.Struct({ info: Schema.Record(Schema.String, Schema.Unknown) })
@@ -163,18 +163,26 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
     })
   )
 
-  it.effect("is made for many at once, and beyond that refused with a time to come back", () =>
+  it.effect("is made for many at once, and beyond that refused with a time to come back, to one key sooner than to all", () =>
     Effect.gen(function* () {
-      const results = yield* Effect.all(
-        Array.from({ length: 14 }, () => Effect.result(render(documentOf()))),
-        { concurrency: "unbounded" }
-      )
-      const refused = results.flatMap((result) => (result._tag === "Failure" ? [result.failure] : []))
-      assert.deepStrictEqual(
-        refused.map(({ _tag, retryAfterSeconds }) => [_tag, retryAfterSeconds]),
-        Array.from({ length: 4 }, () => ["PdfUnavailable", 5])
-      )
+      const keys = ["a", "a", "a", "a", "b", "b", "b", "c", "c", "c", "d", "e"]
+      const results = yield* Effect.forEach(keys, (key) => Effect.result(render(documentOf(), key)), { concurrency: "unbounded" })
+      const refused = results.map((result) => (result._tag === "Failure" ? result.failure.retryAfterSeconds : null))
+      const made = [null, null, null]
+      assert.deepStrictEqual(refused, [...made, 5, ...made, ...made, null, 5])
       assert.isAbove((yield* render(documentOf())).byteLength, 10_000)
+    })
+  )
+
+  it.effect("does not disturb the next one when nobody waits for it any more", () =>
+    Effect.gen(function* () {
+      const impatient = yield* Effect.forEach([1, 2, 3], () =>
+        Effect.forkChild(render(documentOf(), "impatient"), { startImmediately: true })
+      )
+      const other = yield* Effect.forkChild(render(documentOf(), "other"), { startImmediately: true })
+      yield* Effect.forEach(impatient, Fiber.interrupt)
+      assert.isAbove((yield* Fiber.join(other)).byteLength, 10_000)
+      assert.isAbove((yield* render(documentOf(), "impatient")).byteLength, 10_000)
     })
   )
 })
