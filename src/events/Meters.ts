@@ -3,6 +3,7 @@ import { Array as Arr, Cause, Effect, Exit, Layer, Option, Schema } from "effect
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { Caller, KeyCaller } from "#domain/Caller.ts"
 import { InvalidApiKey } from "#domain/Identity.ts"
+import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { type Charge, Metering, Outdated, planOf, QuotaExceeded, StreamTaken } from "#domain/Metering.ts"
 import { minuteBucket, rateWindow, tooManyInMinute } from "#domain/RateLimits.ts"
 import { type Appended, logId, type MeterFull, type Presumption, type PresumingError } from "#events/Append.ts"
@@ -49,7 +50,7 @@ const make = Effect.gen(function* () {
       if (stored.failure._tag !== "PresumptionMoved") return yield* stored.failure
       epoch = yield* currentEpoch(caller)
     }
-    return yield* Effect.die("The charge of a key was overtaken again and again")
+    return yield* new StoreUnavailable({ cause: "The charge of a key was overtaken again and again" })
   })
 
   const record = (charge: Charge) =>

@@ -2,8 +2,9 @@ import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Context, DateTime, Effect, Layer, Result, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, SqlSchema } from "effect/sql"
-import type { AnonymousCaller } from "#domain/Caller.ts"
+import type { AnonymousCaller, KeyCaller } from "#domain/Caller.ts"
 import { Metering } from "#domain/Metering.ts"
+import { billingPeriod } from "#domain/Usage.ts"
 import { VatIdVerificationFailed } from "#domain/Verification.ts"
 import { EventStore } from "#events/EventStore.ts"
 import * as Meters from "#events/Meters.ts"
@@ -109,6 +110,37 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
       )
       assert.lengthOf(outcomes.filter(Result.isSuccess), 100)
       assert.deepStrictEqual(yield* sums(run), [{ meter_id: run, used: 100n, units: 100n }])
+    })
+  )
+
+  it.effect("that is overtaken again and again by changes of keys and plans stores nothing, and may be asked for again", () =>
+    Effect.gen(function* () {
+      const { record } = yield* replica
+      const keyId = "0192f0c0-0000-7000-8000-00000000aaaa"
+      yield* MigratedDatabase.execute(
+        `INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES ('${keyId}', 'free', now())`
+      )
+      yield* MigratedDatabase.execute(
+        `INSERT INTO vatproof.api_keys (key_id, account_id, key_sha256, prefix, issued_at)
+         VALUES ('${keyId}', '${keyId}', sha256('x'), 'svc_live_abc', now())`
+      )
+      // The first number that no double has: whatever is read of it, the log has moved on.
+      yield* MigratedDatabase.execute("UPDATE vatproof.logs SET identity_epoch = 9007199254740993")
+      const caller: KeyCaller = {
+        _tag: "Key",
+        keyId,
+        accountId: keyId,
+        plan: "free",
+        period: billingPeriod(yield* DateTime.now),
+        epoch: 0,
+        stream: `key-${keyId}`,
+        meter: "overtaken",
+        usage: { used: 0, limit: 100 },
+        perMinute: 10
+      }
+      const refused = yield* Effect.flip(record({ caller, event, units: 1, latestOf: null }))
+      assert.strictEqual(refused._tag, "StoreUnavailable")
+      assert.deepStrictEqual(yield* sums("overtaken"), [])
     })
   )
 })
