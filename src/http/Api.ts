@@ -16,6 +16,9 @@ import { ValidationApi } from "#http/ValidationApi.ts"
 /** The version of the interface, as /health and the OpenAPI document tell it. */
 export const interfaceVersion = "0.1.0"
 
+/** What is wrong with a request is said of all its fields, not of the first one only. */
+const everyField = { errors: "all" } as const
+
 export class Api extends HttpApi.make("vatproof")
   .add(ValidationApi)
   .add(ReceiptsApi)
@@ -27,6 +30,8 @@ export class Api extends HttpApi.make("vatproof")
   .add(AuditApi)
   .add(SystemApi)
   .annotate(HttpApi.AdditionalSchemas, [ErrorBody])
+  .annotate(HttpApi.PayloadParseOptions, everyField)
+  .annotate(HttpApi.QueryParseOptions, everyField)
   .annotateMerge(
     OpenApi.annotations({
       title: "Vatproof",

@@ -5,6 +5,7 @@ import type { ErrorCode } from "#http/Errors.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import { exchange, readReply, send } from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import type { Reply } from "#test/support/ServiceClient.ts"
 
 const json = "content-type: application/json"
 
@@ -201,6 +202,19 @@ layer(RunningService.layer(), { excludeTestServices: true })("the error body", (
         const { port } = yield* RunningService.RunningService
         assert.strictEqual((yield* send(port, "GET /health HTTP/1.1", [header])).status, 200)
       })
+  )
+
+  it.effect("says of every field what is wrong with it", () =>
+    Effect.gen(function* () {
+      const service = yield* RunningService.RunningService
+      const fieldsOf = (reply: Reply) => assertProblem(reply, "VALIDATION_ERROR").details?.map(({ field }) => field)
+      const signup = { email: 5, password: null }
+      assert.deepStrictEqual(fieldsOf(yield* service.post("/v1/auth/signup", signup)), ["email", "password"])
+      assert.deepStrictEqual(fieldsOf(yield* service.post("/v1/auth/login", signup)), ["email", "password"])
+      assert.deepStrictEqual(fieldsOf(yield* service.post("/v1/register", { email: 5, agent_id: 6 })), ["email", "agent_id"])
+      const query = { force_live: "maybe", match_format: "both" }
+      assert.sameMembers([...(fieldsOf(yield* service.get("/v1/validate/DE123456789", { query })) ?? [])], Object.keys(query))
+    })
   )
 
   it.effect("answers a request without Host", () =>
