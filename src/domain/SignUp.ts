@@ -80,7 +80,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     const taken = yield* logins.byEmail(email)
     if (Option.isSome(taken)) {
       if (!taken.value.verified) yield* remind(client, taken.value.accountId, email)
-      return yield* new EmailTaken({})
+      return yield* new EmailTaken({ bySignup: true })
     }
     const passwordHash = yield* passwords.hash(client, password)
     const accountId = yield* random.uuidV7

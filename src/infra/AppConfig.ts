@@ -79,15 +79,18 @@ const positive = (name: string, value: number) => Config.schema(Positive, name).
 const baseUrl = (name: string) => Config.schema(HttpUrl, name).pipe(Config.map(withoutSlash))
 
 /** `90` (seconds), `90s`, `15m`, `1h`, `30d`, or words as in `90 minutes`. */
-const DurationText = Schema.String.pipe(
-  Schema.decodeTo(
-    Schema.DurationFromString,
-    SchemaTransformation.transform({
-      decode: (text: string) => text.replace(/^(\d+)\s*(ms|s|m|h|d|)$/u, (_, number, unit) => `${number} ${unitNames.get(unit)}`),
-      encode: (text: string) => text
-    })
+const DurationText = Schema.String.check(
+  Schema.makeFilter(
+    (text: string) =>
+      Option.isSome(Schema.decodeOption(Schema.DurationFromString)(inWords(text))) ||
+      "Expected a length of time, for example 500ms, 90s, 15m, 1h or 30d"
   )
+).pipe(
+  Schema.decodeTo(Schema.DurationFromString, SchemaTransformation.transform({ decode: inWords, encode: (text: string) => text }))
 )
+function inWords(text: string) {
+  return text.replace(/^(\d+)\s*(ms|s|m|h|d|)$/u, (_, number, unit) => `${number} ${unitNames.get(unit)}`)
+}
 const unitNames = new Map([
   ["ms", "millis"],
   ["", "seconds"],

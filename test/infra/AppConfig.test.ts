@@ -95,6 +95,7 @@ describe("the settings", () => {
       const { message } = yield* Effect.flip(read({ [name]: value }))
       assert.isTrue(message.startsWith(`${name}: `), message)
       assert.notInclude(message, "\n")
+      assert.notMatch(message, /Duration/u)
       assert.notInclude(message, "tell-nobody")
     })
   )
