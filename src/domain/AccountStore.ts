@@ -7,7 +7,7 @@ import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 /** Another account has this email address. Whoever signs up may have lost the mail to confirm it, and is told the same whether or not. */
 export class EmailTaken extends Schema.TaggedError<EmailTaken>()("EmailTaken", { bySignup: Schema.optionalKey(Schema.Boolean) }) {
   override get message() {
-    const hint = ". If it waits to be confirmed, a new mail is sent, at most every 10 minutes"
+    const hint = ". If it waits to be confirmed, a new mail is sent, at most every 10 minutes and a few a day"
     return `An account with this email address exists already${this.bySignup === true ? hint : ""}`
   }
 }

@@ -1,11 +1,11 @@
 /** Signing up with an email address and a password (INTERFACE 3 and 4.6, DECISIONS 15, 30-32). */
-import { Context, type DateTime, Duration, Effect, Layer, Option, RcMap, type Redacted, Semaphore } from "effect"
+import { Context, type DateTime, Duration, Effect, Layer, MutableRef, Option, RcMap, type Redacted, Semaphore } from "effect"
 import { AccountSignedUp, EmailVerificationRequested, EmailVerified, requestVerification } from "#domain/Account.ts"
 import { AccessTokens } from "#domain/AccessTokens.ts"
 import { AccountStore, EmailTaken } from "#domain/AccountStore.ts"
 import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/EmailAddress.ts"
 import { Logins } from "#domain/Logins.ts"
-import { Passwords } from "#domain/Passwords.ts"
+import { Passwords, PasswordsBusy } from "#domain/Passwords.ts"
 import { Randomness } from "#domain/Randomness.ts"
 import { type Grant, RateLimitExceeded, RateLimits } from "#domain/RateLimits.ts"
 import { VerificationRequests } from "#domain/VerificationRequests.ts"
@@ -28,6 +28,8 @@ export interface SignedUp {
 export const isBrowser = (userAgent: string | undefined): boolean => userAgent?.includes("Mozilla/") ?? false
 
 const window = Duration.hours(24)
+/** Attempts of one client that may be under way or wait for their turn. */
+const maxOfOneClient = 32
 
 const make = Effect.fnUntraced(function* (perDay: number) {
   const accessTokens = yield* AccessTokens
@@ -38,7 +40,9 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const random = yield* Randomness
   const rateLimits = yield* RateLimits
   const verificationRequests = yield* VerificationRequests
-  const turns = yield* RcMap.make({ lookup: (_client: string) => Semaphore.make(1) })
+  const queues = yield* RcMap.make({
+    lookup: (_client: string) => Effect.map(Semaphore.make(1), (turns) => ({ turns, inside: MutableRef.make(0) }))
+  })
 
   const refuse = ({ granted, retryAfterSeconds }: Grant) => {
     const message = `At most ${perDay} signups in 24 hours from one address`
@@ -69,9 +73,15 @@ const make = Effect.fnUntraced(function* (perDay: number) {
    * runs out of places all the same, by every address that is free. So a client's attempts come one after the other: of many at once all
    * would see that there is a place.
    */
-  const signUp = Effect.fn("SignUp.signUp")((signup: Signup) =>
-    Effect.scoped(Effect.flatMap(RcMap.get(turns, signup.client), (turn) => turn.withPermit(attempt(signup))))
-  )
+  const signUp = Effect.fn("SignUp.signUp")(function* (signup: Signup) {
+    const { inside, turns } = yield* RcMap.get(queues, signup.client)
+    if (inside.current >= maxOfOneClient) return yield* new PasswordsBusy({})
+    return yield* Effect.acquireUseRelease(
+      Effect.sync(() => MutableRef.increment(inside)),
+      () => turns.withPermit(attempt(signup)),
+      () => Effect.sync(() => MutableRef.decrement(inside))
+    )
+  }, Effect.scoped)
 
   const attempt = Effect.fnUntraced(function* ({ browser, client, email, password }: Signup) {
     if (domainsOf(email).some(disposable.has)) return yield* new DisposableEmail({})

@@ -5,6 +5,6 @@ export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("St
   cause: Schema.optionalKey(Schema.Defect())
 }) {
   override get message() {
-    return "The service's database cannot be reached right now"
+    return "The service's database cannot do this right now"
   }
 }

@@ -147,11 +147,14 @@ const placeColumns = `p.name, p.version, p.position, l.next_position AS head,
 
 /** Reading and starting the checkpoints. */
 const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
+  // What there is to apply may be younger than the last move.
   const findPlaces = SqlSchema.findAll({
     Request: Schema.Void,
-    Result: PlaceRow,
-    execute: () => sql`SELECT ${sql.literal(placeColumns)}
-      FROM vatproof.projections p JOIN vatproof.logs l ON l.log_id = p.log_id WHERE p.log_id = ${logId}`
+    Result: Schema.Struct({ ...PlaceRow.fields, stalled_ms: Schema.BigInt }),
+    execute: () => sql`SELECT ${sql.literal(placeColumns)},
+        (extract(epoch FROM clock_timestamp() - greatest(p.moved_at, e.recorded_at)) * 1000)::bigint AS stalled_ms
+      FROM vatproof.projections p JOIN vatproof.logs l ON l.log_id = p.log_id
+      LEFT JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position WHERE p.log_id = ${logId}`
   })
 
   const findPlace = SqlSchema.findOne({
@@ -181,12 +184,12 @@ const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
       ),
     list: (projections: ReadonlyArray<Projection>) =>
       Effect.map(findPlaces(undefined), (places) =>
-        places.flatMap(({ head, moved_ago_ms, name, position, version }): ReadonlyArray<ProjectionState> => {
+        places.flatMap(({ head, name, position, stalled_ms: since, version }): ReadonlyArray<ProjectionState> => {
           const known = projections.find((projection) => projection.name === name)
           if (known === undefined) return []
           const lag = Number(head - position)
           // A clock that was set back says nothing of how long ago that was.
-          const stalled_ms = lag > 0 ? Math.max(0, Number(moved_ago_ms)) : 0
+          const stalled_ms = lag > 0 ? Math.max(0, Number(since)) : 0
           return [{ name, version, position: Number(position), lag, stalled_ms, outdated: version < known.version }]
         })
       )

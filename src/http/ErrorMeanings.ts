@@ -12,18 +12,19 @@ const meanings = {
   INVALID_TOKEN: "The verification token is unknown, or was used already.",
   TOKEN_EXPIRED: "The verification token is older than 24 hours.",
   UNAUTHORIZED:
-    "The key, the token or the password is missing or wrong, or a caller without a key has used up the free validations.",
+    "The key, the token or the password is missing or wrong, the address is not confirmed, or a caller without a key has used up the free validations.",
   PAYMENT_REQUIRED: "The free plan's month is used up, or what was asked for is part of the paid plans.",
   NOT_FOUND: "It does not exist, or it is not yours.",
   METHOD_NOT_ALLOWED: "The path exists, but not with this method; the header `Allow` names those it has.",
+  REQUEST_TIMEOUT: "The request did not arrive as a whole in time.",
   CONFLICT: "There is an account with this email address already.",
   PAYLOAD_TOO_LARGE: "The body has more than 16 KiB.",
-  URI_TOO_LONG: "The path and the query are longer than the server reads.",
   UNSUPPORTED_MEDIA_TYPE: "The body was not sent as `application/json`.",
   QUALIFIED_CONFIRMATION_REFUSED:
     "The BZSt refuses to confirm this VAT ID to this requester; the message has its code, and nothing is counted.",
-  RATE_LIMIT_EXCEEDED: "A limit is reached: per minute, per day, or a paid plan's month; `Retry-After` says when to come back.",
-  REQUEST_HEADER_FIELDS_TOO_LARGE: "The request's headers are longer than the server reads.",
+  RATE_LIMIT_EXCEEDED:
+    "A limit is reached: of calls in a minute, of a paid plan's month, or of registrations, signups, failed logins or keys; `Retry-After` says when to come back.",
+  REQUEST_HEADER_FIELDS_TOO_LARGE: "The path and the headers are longer together than the server reads (32 KiB).",
   INTERNAL_ERROR: "Something went wrong on our side; tell us the `request_id`.",
   SOURCE_UNAVAILABLE: "No source could answer, which says nothing about the VAT ID; ask again after `Retry-After`.",
   SERVICE_UNAVAILABLE: "The service cannot do this at the moment; ask again after `Retry-After`."

@@ -37,9 +37,9 @@ export const statusOf = {
   PAYMENT_REQUIRED: 402,
   NOT_FOUND: 404,
   METHOD_NOT_ALLOWED: 405,
+  REQUEST_TIMEOUT: 408,
   CONFLICT: 409,
   PAYLOAD_TOO_LARGE: 413,
-  URI_TOO_LONG: 414,
   UNSUPPORTED_MEDIA_TYPE: 415,
   QUALIFIED_CONFIRMATION_REFUSED: 422,
   RATE_LIMIT_EXCEEDED: 429,
@@ -69,7 +69,7 @@ export const errorBody = <const Codes extends ReadonlyArray<ErrorCode>>(status: 
 /** What a request with a body may be refused for, whatever is in it. */
 export const bodyRefusals = [errorBody(413, ["PAYLOAD_TOO_LARGE"]), errorBody(415, ["UNSUPPORTED_MEDIA_TYPE"])] as const
 
-interface Problem {
+export interface Problem {
   readonly code: ErrorCode
   readonly message: string
   readonly retryAfterSeconds?: number

@@ -7,7 +7,7 @@ const text = { type: "string" }
 export const headerDescriptions = {
   "X-Request-Id": {
     description:
-      "The request's id, yours if you sent a usable one (1 to 128 of A-Z, a-z, 0-9, `.`, `_`, `-`). Name it to support",
+      "The request's id, yours if you sent a usable one (1 to 128 of A-Z, a-z, 0-9, `.`, `_`, `-`, and nothing that looks like a key, a token or a hash). Name it to support",
     required: true,
     schema: text,
     example: "01a20419-04ae-76a0-8ca8-7e1e53bc6219"
@@ -51,7 +51,8 @@ export const headerDescriptions = {
   },
   "WWW-Authenticate": { description: "The scheme to authenticate with", schema: text, example: "Bearer" },
   Warning: {
-    description: "The answer is older than 24 hours, because no source can be asked now; `source_timestamp` says how old it is",
+    description:
+      "The answer is older than the cache gives out, because no source can be asked now; `source_timestamp` says how old it is",
     schema: text,
     example: '110 - "Response is Stale"'
   },

@@ -23,8 +23,8 @@ Every error has the body \`{"error": {"code", "message", "request_id"}}\`; decid
 | 500 | Asking once more may help |
 | other 4xx | Do not ask again: the same request gets the same answer |
 
-Any request may be refused with 405 (another method; \`Allow\` names those there are), 413, 414 or 431 (the body, the path with its query, or the headers are
-too large) or 500. These are not listed at each operation, where no body is read. All codes:
+Any request may be refused with 405 (another method; \`Allow\` names those there are), 408 (it did not arrive in time), 413 or 431 (the body, or the path with
+the headers, are too large) or 500. These are not listed at each operation, where no body is read. All codes:
 
 ${tableOfMeanings}
 
@@ -35,8 +35,8 @@ key 10 for good and 10 a minute per client address. An operator may set other li
 \`RateLimit\` and \`RateLimit-Policy\` tell how the minute stands.
 
 - Counted: each verdict, from a source or from the cache, also an older one that is served because no source can be asked (\`Warning\`).
-- Not counted: requests that are refused before a source is asked, a refused qualified confirmation, and 503, up to three times an hour for one VAT ID;
-  from the fourth on it is counted.
+- Not counted: requests that are refused before a source is asked, a refused qualified confirmation, and \`503 SOURCE_UNAVAILABLE\`, up to three times an hour
+  for one VAT ID; from the fourth on it is counted. After \`503 SERVICE_UNAVAILABLE\` a verdict may rarely have been counted: where the answer of the database was lost.
 - Full month: 402 on the free plan, 429 on the others, 401 without a key.
 
 A verdict is served from the cache for 24 hours, one hour if it is \`valid: false\`. \`force_live\` asks the source in any case.
@@ -45,7 +45,8 @@ A verdict is served from the cache for 24 hours, one hour if it is \`valid: fals
 
 Bodies are JSON in UTF-8; times are RFC 3339 in UTC. Unknown query parameters and fields are ignored, and responses may get more fields: do not refuse those
 you do not know. Cursors are opaque. Wherever there is a GET there is a HEAD. Where a response has several media types, \`Accept\` chooses, and the first
-one is what you get without it; where it is a page or a PDF, \`Accept-Language\` chooses between English and German. \`X-Request-Id\` is kept if you send a usable one.
+one is what you get without it; where it is a page or a PDF, \`Accept-Language\` chooses between English and German. \`X-Request-Id\` is kept if you send a usable one, which does not look like
+a key, a token or a hash.
 
 ## Versions
 

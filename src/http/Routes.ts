@@ -18,6 +18,9 @@ import * as ValidationHandlers from "#http/ValidationHandlers.ts"
 const documentPath = "/openapi.json"
 const docsPath = "/docs"
 
+/** The page carries its own script and fonts: it works without the internet. What it would offer its makers' users is no business of ours. */
+const page = { withDefaultFonts: false, showDeveloperTools: "never" }
+
 /** The interface as an OpenAPI 3.1 document. */
 export const openApi = OpenApi.fromApi(Api)
 
@@ -43,8 +46,7 @@ export const layer = Layer.mergeAll(
       RequestErrors.layer
     ])
   ),
-  // The page carries its own script and fonts: it works without the internet.
-  HttpApiScalar.layer(Api, { path: docsPath, scalar: { withDefaultFonts: false } })
+  HttpApiScalar.layer(Api, { path: docsPath, scalar: page })
 )
 
 /** All routes as the router knows them: the document describes tiles by other paths. */

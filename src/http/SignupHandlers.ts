@@ -39,8 +39,9 @@ export const layer = HttpApiBuilder.group(
       return yield* Effect.matchEffect(outcome, {
         onSuccess: () => Effect.succeed(VerificationPage.respond({ status: 200, language, outcome: "confirmed", requestId })),
         onFailure: Effect.fnUntraced(function* (failure) {
-          const status = Errors.statusOf[(yield* Errors.problemOf(failure)).code]
-          return VerificationPage.respond({ status, language, outcome: outcomeOf[failure._tag], requestId })
+          const { code, retryAfterSeconds }: Errors.Problem = yield* Errors.problemOf(failure)
+          const outcome = outcomeOf[failure._tag]
+          return VerificationPage.respond({ status: Errors.statusOf[code], language, outcome, requestId, retryAfterSeconds })
         })
       })
     })

@@ -18,11 +18,13 @@ export interface VerificationPage {
   readonly outcome: Outcome
   /** Names the request, for support; not shown where everything went well. */
   readonly requestId: string
+  /** Where asking again may help. */
+  readonly retryAfterSeconds?: number | undefined
 }
 
 const newMail = {
-  en: "sign up again with the same address to get a new mail, at most one every 10 minutes.",
-  de: "registrieren Sie sich noch einmal mit derselben Adresse: Dann kommt eine neue Mail, höchstens eine alle 10 Minuten."
+  en: "sign up again with the same address to get a new mail, at most one every 10 minutes and a few a day.",
+  de: "registrieren Sie sich noch einmal mit derselben Adresse: Dann kommt eine neue Mail, höchstens eine alle 10 Minuten und einige am Tag."
 } as const satisfies Record<Language, string>
 
 const texts = {
@@ -78,7 +80,8 @@ const headers = {
   vary: "accept, accept-language"
 }
 
-export const respond = ({ language, outcome, requestId, status }: VerificationPage) => {
+export const respond = ({ language, outcome, requestId, retryAfterSeconds, status }: VerificationPage) => {
+  const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
   const { request } = texts[language]
   const { text, title } = texts[language][outcome]
   return HttpServerResponse.text(
@@ -99,7 +102,7 @@ ${outcome === "confirmed" ? "" : `<p><small>${request} ${escape(requestId)}</sma
 </body>
 </html>
 `,
-    { status, headers: { ...headers, "content-language": language }, contentType: "text/html; charset=utf-8" }
+    { status, headers: { ...headers, ...wait, "content-language": language }, contentType: "text/html; charset=utf-8" }
   )
 }
 

@@ -37,11 +37,12 @@ export const make = ({ atOnce, inAll, ofOneClient }: FairTurnsOptions): Effect.E
       work: Effect.Effect<A, E, R>,
       onFull: Effect.Effect<B, E2, R2>
     ) =>
-      Effect.suspend((): Effect.Effect<A | B, E | E2, R | R2> => {
-        if (inside >= inAll || (ofClients.get(client) ?? 0) >= ofOneClient) return onFull
+      // Nobody may be interrupted between being counted and being sure to be counted out.
+      Effect.uninterruptibleMask((restore): Effect.Effect<A | B, E | E2, R | R2> => {
+        if (inside >= inAll || (ofClients.get(client) ?? 0) >= ofOneClient) return restore(onFull)
         count(client, 1)
         return Effect.ensuring(
-          turns.withPermit(client)(work),
+          restore(turns.withPermit(client)(work)),
           Effect.sync(() => count(client, -1))
         )
       })

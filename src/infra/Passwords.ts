@@ -48,7 +48,9 @@ const make = Effect.gen(function* () {
   const derive = (password: Redacted.Redacted, cost: Cost, salt: Uint8Array, length: number) =>
     kdf.derive(Kdf.argon2id(cost), new TextEncoder().encode(Redacted.value(password).normalize("NFKC")), { salt, length })
 
-  const inTurn = <A, E>(client: string, work: Effect.Effect<A, E>) => turns.take(client, work, Effect.fail(new PasswordsBusy({})))
+  /** To its end, also when the client has gone: it is short, and a turn that is given and never taken would be lost for good. */
+  const inTurn = <A, E>(client: string, work: Effect.Effect<A, E>) =>
+    Effect.uninterruptible(turns.take(client, work, Effect.fail(new PasswordsBusy({}))))
 
   const makeHash = Effect.fnUntraced(function* (password: Redacted.Redacted) {
     const salt = yield* random.bytes(saltBytes)

@@ -4,6 +4,7 @@ import { command } from "#test/support/CommandLine.ts"
 import * as LoginRole from "#test/support/LoginRole.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { tamper } from "#test/support/Tampering.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 layer(RunningService.layer(), { excludeTestServices: true })("vatproof projections", (it) => {
@@ -24,6 +25,8 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof projectio
       const set = (values: string) => MigratedDatabase.execute(`UPDATE vatproof.projections SET ${values}`)
       // Of newer rules than the service's, which therefore leaves it alone.
       yield* set("version = version + 1, position = 0, moved_at = now() - interval '1 hour'")
+      assert.match((yield* command("projections", "list")).output, /event_places +2 +0 +\d+ +current/u, "the event is younger")
+      yield* tamper("UPDATE vatproof.events SET recorded_at = now() - interval '1 hour'")
       assert.match((yield* command("projections", "list")).output, /event_places +2 +0 +\d+ +not moved for 36\d\d s/u)
       yield* set("version = version - 1")
     })

@@ -123,6 +123,20 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
     })
   )
 
+  it.effect("is not called still because nothing happened for an hour", () =>
+    Effect.gen(function* () {
+      const projections = yield* Projections
+      yield* followRules(2)
+      yield* MigratedDatabase.execute("UPDATE vatproof.projections SET moved_at = now() - interval '1 hour'")
+      yield* append("source-vies", "SourceRecovered", {})
+      const [state] = yield* projections.list
+      assert.isAtLeast(state?.lag ?? 0, 1)
+      assert.isBelow(state?.stalled_ms ?? Infinity, 60_000)
+      yield* followRules(1)
+      yield* projections.upToDate(EventPlaces.eventPlaces)
+    })
+  )
+
   it.effect("leaves a table of newer rules to those who know them, and does not ask again and again", () =>
     Effect.gen(function* () {
       const projections = yield* Projections

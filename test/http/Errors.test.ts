@@ -1,7 +1,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import type { ErrorCode } from "#http/Errors.ts"
+import { readFileSync } from "node:fs"
+import { type ErrorCode, statusOf } from "#http/Errors.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import { exchange, readReply, send } from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -203,6 +204,16 @@ layer(RunningService.layer(), { excludeTestServices: true })("the error body", (
         assert.strictEqual((yield* send(port, "GET /health HTTP/1.1", [header])).status, 200)
       })
   )
+
+  it("is explained in the README, code by code, and no code that there is not", () => {
+    const rows = readFileSync("README.md", "utf8").matchAll(/^\| ((?:`[A-Z_]+`(?:, )?)+) \| ([\d, ]+) \|/gmu)
+    const explained = Array.from(rows).flatMap(([, codes = "", statuses = ""]) =>
+      Array.from(codes.matchAll(/[A-Z_]+/gu)).map(
+        ([code], index) => [code, Number(statuses.split(", ")[index] ?? statuses.split(", ")[0])] as const
+      )
+    )
+    assert.deepStrictEqual(Object.fromEntries(explained), { ...statusOf })
+  })
 
   it.effect("says of every field what is wrong with it", () =>
     Effect.gen(function* () {

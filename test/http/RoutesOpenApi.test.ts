@@ -81,6 +81,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
       assert.strictEqual(status, 200)
       assert.match(headers["content-type"] ?? "", /^text\/html/u)
       assert.include(text, "Validate a VAT ID")
+      assert.include(text, '"showDeveloperTools":"never"')
       const markup = text.replace(/<script>[\s\S]*?<\/script>/gu, "")
       assert.notMatch(markup, /(?:src|href)=|@import|url\(/u)
       // The script could ask for fonts and more: the browser is told not to.

@@ -93,7 +93,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up with 
       const from = "198.51.100.40"
       for (const email of emails) {
         const { message } = assertProblem(yield* People.signUpByBrowser(service, email, { from }), "CONFLICT")
-        assert.include(message, "a new mail is sent, at most every 10 minutes")
+        assert.include(message, "a new mail is sent, at most every 10 minutes and a few a day")
       }
       yield* MailedTokens.allDelivered
       const mails = yield* Effect.forEach(emails, (email) => MailedTokens.tokensFor(email, 1))

@@ -29,7 +29,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
     })
   )
 
-  it.effect("answers in full what it cuts off after its grace, and charges nothing for it", () =>
+  it.effect("answers in full what it cuts off after its grace", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox
       const service = yield* RunningService.make({ SHUTDOWN_GRACE: "300ms" })
