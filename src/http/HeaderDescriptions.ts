@@ -7,7 +7,7 @@ const text = { type: "string" }
 export const headerDescriptions = {
   "X-Request-Id": {
     description:
-      "The request's id, yours if you sent a usable one (1 to 128 of A-Z, a-z, 0-9, `.`, `_`, `-`, and nothing that looks like a key, a token or a hash). Name it to support",
+      "The request's id, yours if you sent a usable one (1 to 128 of A-Z, a-z, 0-9, `.`, `_`, `-`, and nothing that looks like a key or a token). Name it to support",
     required: true,
     schema: text,
     example: "01a20419-04ae-76a0-8ca8-7e1e53bc6219"

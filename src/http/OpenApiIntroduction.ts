@@ -46,7 +46,7 @@ A verdict is served from the cache for 24 hours, one hour if it is \`valid: fals
 Bodies are JSON in UTF-8; times are RFC 3339 in UTC. Unknown query parameters and fields are ignored, and responses may get more fields: do not refuse those
 you do not know. Cursors are opaque. Wherever there is a GET there is a HEAD. Where a response has several media types, \`Accept\` chooses, and the first
 one is what you get without it; where it is a page or a PDF, \`Accept-Language\` chooses between English and German. \`X-Request-Id\` is kept if you send a usable one, which does not look like
-a key, a token or a hash.
+a key or a token.
 
 ## Versions
 

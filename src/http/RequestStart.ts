@@ -6,10 +6,10 @@ import * as RequestTelemetry from "#http/RequestTelemetry.ts"
 import { type CollectedHeaders, makeRequestScope, RequestScope } from "#http/RequestScope.ts"
 
 /**
- * An inbound id of this form is kept, in the log of facts too, for good. What looks like a key, a token or a hash is not: somebody has sent
- * the wrong thing.
+ * An inbound id of this form is kept, in the log of facts too, for good. What looks like a key or a token is not: somebody has sent the
+ * wrong thing.
  */
-const usableRequestId = /^(?!.*svc_(?:live|audit)_|eyJ|[\dA-Fa-f]{64}$)[\w.-]{1,128}$/u
+const usableRequestId = /^(?!.*svc_(?:live|audit)_|eyJ[\w-]+\.)[\w.-]{1,128}$/u
 
 export interface StartedRequest extends RequestTelemetry.WatchedRequest {
   readonly scope: CollectedHeaders

@@ -28,9 +28,9 @@ layer(RunningService.layer({ UPGRADE_URL: "https://example.org/upgrade" }), { ex
             assert.strictEqual(inBody ?? reply.headers["x-request-id"], reply.headers["x-request-id"])
             return reply.headers["x-request-id"] ?? ""
           })
-        for (const usable of ["a", "A-b_c.9", "x".repeat(128)])
+        for (const usable of ["a", "A-b_c.9", "0aF9".repeat(16), "x".repeat(128)])
           assert.strictEqual(yield* idFor(`x-request-id: ${usable}`), usable)
-        const secrets = ["svc_live_abcdef", "an-svc_audit_abcdef", "eyJhbGciOiJI.eyJzdWIi.c2ln", "0aF9".repeat(16)]
+        const secrets = ["svc_live_abcdef", "an-svc_audit_abcdef", "eyJhbGciOiJI.eyJzdWIi.c2ln"]
         for (const unusable of ["", "x".repeat(129), "a b", "a,b", "é", "a/b", "<b>", "a:b", ...secrets]) {
           assert.match(yield* idFor(`x-request-id: ${unusable}`), uuidV7)
         }
