@@ -1,6 +1,6 @@
 /** The error body and its codes, in words, for the OpenAPI document. */
-import { Record as Rec, Schema, Struct } from "effect"
-import { type ErrorCode, FieldError, statusOf } from "#http/Errors.ts"
+import { Record as Rec, Struct } from "effect"
+import { bodyWith, type ErrorCode, statusOf } from "#http/Errors.ts"
 
 /** What each code means to a caller: one sentence each, the same wherever the code may come. */
 const meanings = {
@@ -49,19 +49,4 @@ export const tableOfMeanings = [
 ].join("\n")
 
 /** The one error body, as the document's component `Error`. */
-export const ErrorBody = Schema.Struct({
-  error: Schema.Struct({
-    code: Schema.Literals(codes).annotate({ description: "What happened, for programs; later versions may add codes" }),
-    message: Schema.String.annotate({
-      description: "What happened, for people; the wording may change",
-      examples: ["A VAT ID starts with the prefix of an EU member state, for example DE, FR or EL"]
-    }),
-    request_id: Schema.String.annotate({
-      description: "Equal to the response header X-Request-Id",
-      examples: ["01a20419-04ae-76a0-8ca8-7e1e53bc6219"]
-    }),
-    details: Schema.optionalKey(
-      Schema.Array(FieldError).annotate({ description: "With VALIDATION_ERROR: the fields that are wrong, and why" })
-    )
-  })
-}).annotate({ identifier: "Error", description: "The body of every error" })
+export const ErrorBody = bodyWith(codes).annotate({ identifier: "Error", description: "The body of every error" })

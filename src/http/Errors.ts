@@ -55,16 +55,28 @@ export type ErrorCode = keyof typeof statusOf
 export const FieldError = Schema.Struct({ field: Schema.String, message: Schema.String })
 export type FieldError = typeof FieldError.Type
 
-/** The error body as the documentation shows it, for some of the codes of one status. */
-export const errorBody = <const Codes extends ReadonlyArray<ErrorCode>>(status: number, codes: Codes) =>
+/** The body of errors with one of these codes. */
+export const bodyWith = <const Codes extends ReadonlyArray<ErrorCode>>(codes: Codes) =>
   Schema.Struct({
     error: Schema.Struct({
-      code: Schema.Literals(codes),
-      message: Schema.String,
-      request_id: Schema.String.annotate({ description: "Equal to the response header X-Request-Id" }),
-      details: Schema.optionalKey(Schema.Array(FieldError))
+      code: Schema.Literals(codes).annotate({ description: "What happened, for programs; later versions may add codes" }),
+      message: Schema.String.annotate({
+        description: "What happened, for people; the wording may change",
+        examples: ["A VAT ID starts with the prefix of an EU member state, for example DE, FR or EL"]
+      }),
+      request_id: Schema.String.annotate({
+        description: "Equal to the response header X-Request-Id",
+        examples: ["01a20419-04ae-76a0-8ca8-7e1e53bc6219"]
+      }),
+      details: Schema.optionalKey(
+        Schema.Array(FieldError).annotate({ description: "With VALIDATION_ERROR: the fields that are wrong, and why" })
+      )
     })
-  }).annotate({ httpApiStatus: status, description: codes.join(", ") })
+  })
+
+/** The same, for some of the codes of one status. */
+export const errorBody = <const Codes extends ReadonlyArray<ErrorCode>>(status: number, codes: Codes) =>
+  bodyWith(codes).annotate({ httpApiStatus: status, description: codes.join(", ") })
 
 /** What a request with a body may be refused for, whatever is in it. */
 export const bodyRefusals = [errorBody(413, ["PAYLOAD_TOO_LARGE"]), errorBody(415, ["UNSUPPORTED_MEDIA_TYPE"])] as const

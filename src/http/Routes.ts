@@ -1,6 +1,6 @@
 /** All routes: the interface, its OpenAPI document and the page that shows it. */
 import { Layer } from "effect"
-import { HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiScalar } from "effect/http-api"
 import { Api } from "#http/Api.ts"
 import * as ApiKeysHandlers from "#http/ApiKeysHandlers.ts"
 import * as AuditAuthentication from "#http/AuditAuthentication.ts"
@@ -20,9 +20,6 @@ const docsPath = "/docs"
 
 /** The page carries its own script and fonts: it works without the internet. What it would offer its makers' users is no business of ours. */
 const page = { withDefaultFonts: false, showDeveloperTools: "never" }
-
-/** The interface as an OpenAPI 3.1 document. */
-export const openApi = OpenApi.fromApi(Api)
 
 export const layer = Layer.mergeAll(
   HttpApiBuilder.layer(Api, { openapiPath: documentPath }).pipe(

@@ -245,6 +245,25 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
     })
   )
 
+  it.effect("asks nobody for another token because the database does not answer", () =>
+    Effect.gen(function* () {
+      const { get } = yield* RunningService.make()
+      const { headers } = yield* newAuditor()
+      const sql = yield* SqlClient.SqlClient
+      const paths = ["/v1/audit/events", "/v1/audit/proofs/0"]
+      const replies = yield* sql.withTransaction(
+        Effect.andThen(
+          sql`LOCK TABLE vatproof.auditors`,
+          Effect.forEach(paths, (path) => get(path, { headers }), { concurrency: "unbounded" })
+        )
+      )
+      for (const reply of replies) {
+        assertProblem(reply, "SERVICE_UNAVAILABLE")
+        assert.notProperty(reply.headers, "www-authenticate")
+      }
+    })
+  )
+
   it.effect("refuses tokens that are none, revoked or expired", () =>
     Effect.gen(function* () {
       const { get, travel } = yield* RunningService.make()

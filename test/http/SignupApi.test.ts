@@ -1,10 +1,12 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
 import * as MailedTokens from "#test/support/MailedTokens.ts"
 import * as People from "#test/support/People.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RawHttp from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import type { Reply } from "#test/support/ServiceClient.ts"
 
 const count = (replies: ReadonlyArray<{ readonly status: number }>, status: number) =>
   replies.filter((reply) => reply.status === status).length
@@ -177,6 +179,32 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a signup is refu
       )
       assert.deepStrictEqual([count(replies, 201), count(replies, 429)], [3, 18])
     })
+  )
+
+  it.effect("sends away who of one address would be the thirty-third to wait", () =>
+    Effect.gen(function* () {
+      const service = yield* MailedTokens.replica()
+      const sql = yield* SqlClient.SqlClient
+      const told: Array<Reply> = []
+      const asked = Array.from({ length: 40 }, (_, index) =>
+        Effect.tap(People.signUp(service, `waiting${index}@example.com`, { from: "198.51.100.60" }), (reply) =>
+          Effect.sync(() => told.push(reply))
+        )
+      )
+      const waiting = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`LOCK TABLE vatproof.contacts`
+          const fibers = yield* Effect.forEach(asked, (one) => Effect.forkScoped(one, { startImmediately: true }))
+          const sentAway = Effect.sync(() => told.length)
+          yield* Effect.repeat(sentAway, { until: (count) => count >= 8, schedule: Schedule.spaced("2 millis") })
+          for (const reply of told) assertProblem(reply, "SERVICE_UNAVAILABLE")
+          assert.lengthOf(told, 8)
+          return fibers
+        })
+      )
+      yield* Effect.forEach(waiting, Fiber.join)
+      assert.strictEqual(count(told, 201), 32)
+    }).pipe(Effect.scoped)
   )
 
   it.effect("by which no place is taken", () =>

@@ -163,6 +163,19 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("opening the link
     })
   )
 
+  it.effect("asks people to come back when the database does not answer", () =>
+    Effect.gen(function* () {
+      const service = yield* MailedTokens.replica()
+      const sql = yield* SqlClient.SqlClient
+      const page = yield* sql.withTransaction(
+        Effect.andThen(sql`LOCK TABLE vatproof.verification_tokens`, get(service, "0".repeat(64), accept))
+      )
+      assert.strictEqual(page.status, 503)
+      assert.strictEqual(page.headers["retry-after"], "2")
+      assert.include(page.text, "<h1>Please open the link again</h1>")
+    })
+  )
+
   it.effect("tells people whose link is too old how they get another one", () =>
     Effect.gen(function* () {
       const service = yield* MailedTokens.replica()

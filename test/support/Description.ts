@@ -1,6 +1,10 @@
 /** The OpenAPI document as tests read it: all that a generated client relies on has to be there. */
 import { Schema } from "effect"
-import { openApi } from "#http/Routes.ts"
+import { OpenApi } from "effect/http-api"
+import { Api } from "#http/Api.ts"
+
+/** The interface as an OpenAPI 3.1 document, as the service makes it when it is asked for it. */
+export const openApi = OpenApi.fromApi(Api)
 
 const Part = Schema.Record(Schema.String, Schema.Json)
 const Content = Schema.Record(Schema.String, Schema.Struct({ schema: Part }))
