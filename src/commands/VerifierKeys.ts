@@ -18,11 +18,14 @@ class NoVerifierKey extends Schema.TaggedError<NoVerifierKey>()("NoVerifierKey",
 
 const which = "give the log's public key with --key; the service prints it at its start, and `vatproof notary verifier` does"
 
-/** Keys that were given are the text itself, or a file that holds them. */
+const inText = (text: string) =>
+  Effect.map(Effect.fromResult(parseVerifiers(logCrypto, text)), (verifiers): UsedKeys => ({ verifiers, note: null }))
+
+/** Keys that were given are the text itself, or a file that holds them: a path may have the plus signs of a key. */
 const given = Effect.fnUntraced(function* (text: string) {
   const fs = yield* FileSystem.FileSystem
-  const content = text.includes("+") ? text : yield* fs.readFileString(text)
-  return { verifiers: yield* Effect.fromResult(parseVerifiers(logCrypto, content)), note: null } satisfies UsedKeys
+  const isKey = text.includes("+") && !(yield* Effect.orElseSucceed(fs.exists(text), () => false))
+  return yield* inText(isKey ? text : yield* fs.readFileString(text))
 })
 
 export const forDatabase = (key: Option.Option<string>, keys: Option.Option<LogKeys>) =>
@@ -54,7 +57,7 @@ export const forExport = Effect.fnUntraced(function* (key: Option.Option<string>
   if (Option.isSome(found)) return found.value
   const beside = path.join(directory, exportFiles.verifier)
   if (!(yield* fs.exists(beside))) return yield* new NoVerifierKey({ message: `Which key? ${which}` })
-  const { verifiers } = yield* given(beside)
+  const { verifiers } = yield* inText(yield* fs.readFileString(beside))
   const note = `Verified with the key that lies in the export. Whoever made the export chose it: compare it with one you know, or ${which}`
   return { verifiers, note } satisfies UsedKeys
 })

@@ -1,29 +1,43 @@
 /** Housekeeping of the database, on every replica and harmless when repeated: partitions ahead of the head, old windows and tokens away. */
-import { Effect, Layer, Schedule } from "effect"
-import { SqlClient } from "effect/sql"
+import { Effect, Layer, Schedule, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import type { SqlError } from "effect/sql/SqlError"
+import { survivable } from "#domain/Survivable.ts"
 import { logId } from "#events/Append.ts"
 
-/** At most this many ended windows a turn and table, so that a turn stays short. */
-const sweepMax = 5_000
+const turnEvery = "1 minute"
 
-const turn = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`SELECT vatproof.ensure_partitions(${logId}::smallint)`
-  for (const table of ["rate_windows", "rate_places"]) {
-    // Asked twice, because it may have begun anew in between.
-    yield* sql`DELETE FROM vatproof.${sql(table)} WHERE ends_at < now() - interval '1 minute' AND bucket IN (
-      SELECT bucket FROM vatproof.${sql(table)} WHERE ends_at < now() - interval '1 minute' LIMIT ${sweepMax})`
-  }
+/** Rows of a table that one statement removes at most, so that it stays short; while there are more it is repeated, up to so often. */
+const sweepMax = 5_000
+const sweepsMax = 100
+
+const makeTurn = Effect.map(SqlClient.SqlClient, (sql) => {
+  const sweepOnce = SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: Schema.Struct({ swept: Schema.Int }),
+    execute: () => sql`SELECT vatproof.sweep_limits(${sweepMax}) AS swept`
+  })
+  const sweep = sweepOnce(undefined).pipe(
+    Effect.repeat({ until: ({ swept }) => swept < sweepMax, times: sweepsMax - 1 }),
+    Effect.catchTag(["SchemaError", "NoSuchElementError"], Effect.die)
+  )
   // Long after it expired a token is still told apart from one that never was; then it is forgotten.
-  yield* sql`DELETE FROM vatproof.verification_tokens WHERE token_sha256 IN (
+  const forgetTokens = sql`DELETE FROM vatproof.verification_tokens WHERE token_sha256 IN (
     SELECT token_sha256 FROM vatproof.verification_tokens WHERE issued_at < now() - interval '90 days' LIMIT ${sweepMax})`
+
+  const parts: ReadonlyArray<Effect.Effect<unknown, SqlError>> = [
+    sql`SELECT vatproof.ensure_partitions(${logId}::smallint)`,
+    sweep,
+    forgetTokens
+  ]
+  const warn = (error: SqlError) => Effect.logWarning("Housekeeping failed; it is tried again in a minute", error)
+  // One that fails is no reason to leave out the others.
+  return Effect.forEach(parts, (part) => Effect.catchTag(part, "SqlError", warn), { discard: true }).pipe(
+    survivable("Housekeeping stumbled; it goes on in a minute", 0)
+  )
 })
 
 /** Runs now and then every minute; a failed turn is repeated by the next one. */
 export const layer = Layer.effectDiscard(
-  turn.pipe(
-    Effect.catchTag("SqlError", (error) => Effect.logWarning("Housekeeping failed; it is tried again in a minute", error)),
-    Effect.repeat(Schedule.spaced("1 minute")),
-    Effect.forkScoped
-  )
+  Effect.flatMap(makeTurn, (turn) => turn.pipe(Effect.repeat(Schedule.spaced(turnEvery)), Effect.forkScoped))
 )

@@ -3,6 +3,7 @@
  * "The notary"). Off the way of any request; one replica at a time, and another one within seconds of its end.
  */
 import { Effect, Layer, Ref, Schedule } from "effect"
+import { survivable } from "#domain/Survivable.ts"
 import { Randomness } from "#domain/Randomness.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { TraceLinks } from "#domain/TraceLinks.ts"
@@ -137,6 +138,7 @@ const keepTurning = (turn: (isBacklog: boolean) => Effect.Effect<boolean, StoreU
     Effect.catchTag("StoreUnavailable", (error) =>
       Effect.andThen(Effect.logWarning("The notary waits for the database", error), Effect.sleep(pauseAfterFailure))
     ),
+    survivable("The notary stumbled; it looks again", pauseAfterFailure),
     Effect.repeat(Schedule.fixed(turnEvery)),
     Effect.catchTag("LogForked", (error) => Effect.logError(`The notary stopped and signs nothing more: ${error.message}`))
   )

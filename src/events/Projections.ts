@@ -5,6 +5,7 @@
 import { Context, Effect, Exit, Layer, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
+import { survivable } from "#domain/Survivable.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { logId } from "#events/Append.ts"
 import * as Batcher from "#events/Batcher.ts"
@@ -124,6 +125,7 @@ const inBackground = (projection: Projection, turn: Effect.Effect<void, SqlError
           Effect.andThen(Effect.sleep(pauseAfterFailure))
         )
     }),
+    survivable(`The projection ${projection.name} stumbled; it is tried again`, pauseAfterFailure),
     Effect.repeat(Schedule.fixed(pollEveryMs))
   )
 

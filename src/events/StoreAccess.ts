@@ -9,13 +9,19 @@ import { monotonicMs, StoreHealth } from "#events/StoreHealth.ts"
 import * as StoreMetrics from "#events/StoreMetrics.ts"
 
 /**
+ * What the driver does not count as such: a server that takes nothing, as a standby does until it is promoted (25006), one that ended a
+ * transaction because nothing came for too long (25P03), and one whose files cannot be read or written (58030).
+ */
+const transientCodes: ReadonlySet<string> = new Set(["25006", "25P03", "58030"])
+
+/**
  * Whether the same statement can succeed a moment later on another connection. Besides lost connections these are PostgreSQL's
- * classes 57P (shutdown, starting up) and 53 (no disk space, memory or connection left).
+ * classes 57P (shutdown, starting up) and 53 (no disk space, memory or connection left), and some codes.
  */
 export const isTransient = (error: SqlError): boolean => {
   if (error.reason.isRetryable) return true
   const code = codeOf(error)
-  return code.startsWith("57P") || code.startsWith("53")
+  return code.startsWith("57P") || code.startsWith("53") || transientCodes.has(code)
 }
 
 /** A full disk (53100) is not emptied while a request waits. */

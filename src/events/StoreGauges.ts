@@ -4,6 +4,7 @@
  */
 import { Effect, Layer, Metric, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
+import { survivable } from "#domain/Survivable.ts"
 import { logId } from "#events/Append.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
 import * as StoreMetrics from "#events/StoreMetrics.ts"
@@ -59,6 +60,7 @@ export const layer = Layer.effectDiscard(
   Effect.flatMap(makeRead, (read) =>
     read.pipe(
       Effect.catchTag("StoreUnavailable", () => Effect.void),
+      survivable("How far the log's followers are could not be read; it is tried again", readEvery),
       Effect.repeat(Schedule.spaced(readEvery)),
       Effect.forkScoped
     )

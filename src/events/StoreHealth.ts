@@ -4,6 +4,7 @@
  */
 import { Clock, Context, Duration, Effect, Metric, MutableRef, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
+import { survivable } from "#domain/Survivable.ts"
 import * as StoreMetrics from "#events/StoreMetrics.ts"
 
 /** Without an answer for this long it is away. A shorter restart is waited for. */
@@ -85,5 +86,6 @@ export const watch = Effect.gen(function* () {
       Effect.matchEffect({ onFailure: (error) => health.failed(started, error), onSuccess: () => health.answered })
     )
   })
-  yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(lookEvery)))
+  const turn = survivable("The look for the database stumbled; it looks again", lookEvery)(look)
+  yield* Effect.forkScoped(Effect.repeat(turn, Schedule.spaced(lookEvery)))
 })

@@ -25,10 +25,12 @@ import { secretFiles } from "#infra/SecretFiles.ts"
 
 const Count = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
 const Positive = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }))
+/** Such a URL also goes into a header, which has nothing but ASCII. */
 const HttpUrl = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
-      (/^https?:\/\/[^\s/]+\S*$/u.test(text) && URL.canParse(text)) || "Expected a URL such as https://host or http://host:8080"
+      (/^https?:\/\/[!-.0-~][!-~]*$/u.test(text) && URL.canParse(text)) ||
+      "Expected a URL such as https://host or http://host:8080, in ASCII: an international name as xn--…"
   )
 )
 /** A percent sign or another special character that is not written as URLs have it would be found out in the middle of a start. */

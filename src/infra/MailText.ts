@@ -34,12 +34,12 @@ const dateOf = (at: DateTime.Utc) => `${moment(at).replace(" at ", ", ")} UTC`
 /** The same words as text and as HTML. */
 export const compose = (sender: Sender, mail: OutgoingMail): MailText => {
   const name = sender.serviceName.charAt(0).toUpperCase() + sender.serviceName.slice(1)
-  const { host, origin } = new URL(sender.publicUrl)
+  const { host } = new URL(sender.publicUrl)
   const parts = {
     subject: `Confirm your email address for ${name}`,
     name,
     host,
-    origin,
+    address: sender.publicUrl,
     link: linkTo(sender, mail),
     requested: dateOf(mail.requestedAt),
     until: dateOf(mail.validUntil)
@@ -51,13 +51,13 @@ interface Parts {
   readonly subject: string
   readonly name: string
   readonly host: string
-  readonly origin: string
+  readonly address: string
   readonly link: string
   readonly requested: string
   readonly until: string
 }
 
-const textOf = ({ host, link, name, origin, requested, until }: Parts) => `Hello,
+const textOf = ({ address, host, link, name, requested, until }: Parts) => `Hello,
 
 On ${requested}, someone signed up for ${name}
 on ${host} with this email address. ${name} validates EU VAT IDs
@@ -79,7 +79,7 @@ never ask you for your password by email.
 
 -- 
 ${name}
-${origin}
+${address}
 `
 
 const escapes: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" }
@@ -90,11 +90,11 @@ const small = 'style="margin:0 0 8px;font-size:14px;line-height:21px;color:#5760
 
 /** No images, no scripts, nothing that is loaded from anywhere. The colours hold on a light and on a dark background. */
 const htmlOf = (parts: Parts) => {
-  const { host, link, name, origin, requested, subject, until } = {
+  const { address, host, link, name, requested, subject, until } = {
     host: escape(parts.host),
     link: escape(parts.link),
     name: escape(parts.name),
-    origin: escape(parts.origin),
+    address: escape(parts.address),
     requested: escape(parts.requested),
     subject: escape(parts.subject),
     until: escape(parts.until)
@@ -134,7 +134,7 @@ After that, sign up again with the same address and you get a new one.</p>
 confirmation nobody can use the account, and your address is not used for anything else.</p>
 <p style="margin:24px 0 0;padding:16px 0 0;border-top:1px solid #d8dee4;font-size:13px;line-height:20px;color:#57606a">
 This message was sent automatically because of the sign-up. We will never ask you for your password by email.<br>
-${name}, <a href="${origin}" style="color:#57606a">${origin}</a></p>
+${name}, <a href="${address}" style="color:#57606a">${address}</a></p>
 </td></tr>
 </table>
 </td></tr>

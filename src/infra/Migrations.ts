@@ -1,6 +1,6 @@
 /** Applies `migrations/NNNN_name.sql`, forward only, all pending ones in one transaction under a lock. */
 import { PgMigrator } from "@effect/sql-pg"
-import { Effect, FileSystem, Layer, Path, Schema } from "effect"
+import { Duration, Effect, FileSystem, Layer, Path, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { MigrationError } from "effect/sql/Migrator"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
@@ -33,16 +33,42 @@ export const run = Effect.fn("Migrations.run")(function* () {
         Effect.succeed(file === newest ? Effect.andThen(apply(file), keepDigests(files)) : apply(file))
       ])
     )
-  }).pipe(Effect.catchTag(["SqlError", "MigrationError"], (error) => Effect.fail(refusal(missing, error))))
+  }).pipe(
+    untilUnlocked(missing),
+    Effect.catchTag(["SqlError", "MigrationError"], (error) => Effect.fail(refusal(missing, error)))
+  )
   return applied.map(([id, name]) => nameOf({ id, name }))
 })
+
+/**
+ * How long a migration waits for a table that somebody uses, and for how long it comes again. Whoever waits for one keeps all later ones
+ * waiting behind, also those who would only read: a service could not answer for as long as a dump takes.
+ */
+const lockTimeout = "2s"
+const lockPatience = Duration.minutes(10)
+
+const untilUnlocked =
+  (missing: ReadonlyArray<MigrationFile>) =>
+  <A, E extends SqlError | MigrationError, R>(attempt: Effect.Effect<A, E, R>) =>
+    Effect.catchIf(attempt, isLocked, () => {
+      const warning = `Others use the tables that ${namesOf(missing)} change: trying again for ${Duration.format(lockPatience)}`
+      const again = { schedule: Schedule.spaced("1 second").pipe(Schedule.upTo({ duration: lockPatience })), while: isLocked }
+      return Effect.andThen(Effect.logWarning(warning), Effect.retry(attempt, again))
+    })
+
+const isLocked = (error: SqlError | MigrationError) => {
+  const cause = sqlErrorIn(error)
+  return isSqlError(cause) && cause.reason._tag === "LockTimeoutError"
+}
+
+const sqlErrorIn = (error: SqlError | MigrationError) => (error._tag === "SqlError" ? error : error.cause)
 
 const nameOf = ({ id, name }: { readonly id: number; readonly name: string }) => `${String(id).padStart(4, "0")}_${name}`
 const namesOf = (named: ReadonlyArray<{ readonly id: number; readonly name: string }>) => named.map(nameOf).join(", ")
 
 /** All of them are one transaction, so nothing was changed. */
 const refusal = (missing: ReadonlyArray<MigrationFile>, error: SqlError | MigrationError) => {
-  const cause = error._tag === "SqlError" ? error : error.cause
+  const cause = sqlErrorIn(error)
   const why = isSqlError(cause) ? causeOf(cause) : error.message
   const message =
     isSqlError(cause) && cause.reason._tag === "AuthorizationError"
@@ -117,6 +143,7 @@ const migrationFiles = Effect.fnUntraced(function* () {
 
 const apply = Effect.fnUntraced(function* (file: MigrationFile) {
   const sql = yield* SqlClient.SqlClient
+  yield* sql`SELECT set_config('lock_timeout', ${lockTimeout}, true)`
   yield* Effect.forEach(splitStatements(file.text), (statement) => sql.unsafe(statement).unprepared, { discard: true })
 })
 

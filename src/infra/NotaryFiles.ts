@@ -84,12 +84,17 @@ export const memory = Effect.fnUntraced(function* ({ signers, verifiers }: Remem
       Effect.catchTag("PlatformError", (error) => (error.reason._tag === "NotFound" ? Effect.succeed([]) : unusable(at)(error)))
     )
   )
-  // Renamed into its place, so that a crash leaves the old one or the new one.
+  // Renamed into its place, so that a crash leaves the old one or the new one. Replicas of one machine may share the folder: each writes a
+  // draft of its own.
   const write = Effect.fnUntraced(function* (file: string, note: string) {
-    yield* fs.makeDirectory(path.dirname(file), { recursive: true, mode: 0o700 })
-    yield* fs.writeFileString(`${file}.new`, note)
-    yield* fs.rename(`${file}.new`, file)
-  })
+    const directory = path.dirname(file)
+    yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
+    const draft = yield* fs.makeTempFileScoped({ directory, prefix: ".checkpoint-" })
+    const open = yield* fs.open(draft, { flag: "w" })
+    yield* open.writeAll(new TextEncoder().encode(note))
+    yield* open.sync
+    yield* fs.rename(draft, file)
+  }, Effect.scoped)
   const remember = (note: string) =>
     Effect.forEach(
       signers.map(fileOf),

@@ -1,5 +1,6 @@
 /** Asks the sources how they are in the background, and records when that changes (DECISIONS 24). */
 import { Clock, Effect, MutableRef, Option, Result } from "effect"
+import { survivable } from "#domain/Survivable.ts"
 import {
   SourceDegraded,
   SourceRecovered,
@@ -48,7 +49,11 @@ export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, 
       yield* Effect.logInfo(`${source.source} is ${state}`).pipe(Effect.annotateLogs({ source: source.source, state, reason }))
     })
     // A database that is away for a moment must not end the watch: the change is recorded at the next turn.
-    const safeTurn = (troubled: boolean) => turn(troubled).pipe(Effect.catchTag("StoreUnavailable", () => Effect.void))
+    const safeTurn = (troubled: boolean) =>
+      turn(troubled).pipe(
+        Effect.catchTag("StoreUnavailable", () => Effect.void),
+        survivable(`The watch of ${source.source} stumbled; it goes on`, troubledMs)
+      )
     yield* safeTurn(false)
     yield* Effect.timeoutOption(source.trouble, tickMs).pipe(
       Effect.flatMap((trouble) => safeTurn(Option.isSome(trouble))),

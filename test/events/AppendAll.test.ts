@@ -123,11 +123,15 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch as a whole
   )
 
   it.effect.each([
-    ["begins a minute anew that has ended", "-1 second", [1, 2], 60_000],
-    ["goes on with a minute that has not ended", "30 seconds", [8, 9], 30_000]
-  ] as const)("%s", ([_, ends, taken, endsInMs]) =>
+    ["begins a minute anew that has ended", "0 seconds", "-1 second", [1, 2], 60_000],
+    ["goes on with a minute that has not ended", "0 seconds", "30 seconds", [8, 9], 30_000],
+    ["begins a minute anew that has ended by a clock that was set back", "10 minutes", "-1 second", [1, 2], 60_000],
+    ["goes on with a minute that has not ended by a clock that was set back", "10 minutes", "30 seconds", [8, 9], 30_000],
+    ["begins a minute anew that would end when the clock is where it was", "10 minutes", "10 minutes", [1, 2], 60_000]
+  ] as const)("%s", ([_, ahead, ends, taken, endsInMs]) =>
     Effect.gen(function* () {
       const step: Step = { ...plain, minute: { bucket: "known", limit: 9 } }
+      yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET last_recorded_at = clock_timestamp() + interval '${ahead}'`)
       yield* MigratedDatabase.execute(
         `INSERT INTO vatproof.rate_windows VALUES ('known', 7, now() + interval '${ends}')
          ON CONFLICT (bucket) DO UPDATE SET taken = excluded.taken, ends_at = excluded.ends_at`
@@ -145,6 +149,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch as a whole
         }
       }
       yield* MigratedDatabase.execute("DELETE FROM vatproof.rate_windows")
+      yield* MigratedDatabase.execute("UPDATE vatproof.logs SET last_recorded_at = '-infinity'")
     })
   )
 })

@@ -35,6 +35,27 @@ const append = (count: number) =>
     })
   )
 
+/** Runs `effect` while a transaction of somebody else's has done `statement` and is not over. */
+const beside = Effect.fnUntraced(function* <A, E, R>(statement: string, effect: Effect.Effect<A, E, R>) {
+  const [isBegun, isDone] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+  const other = yield* Effect.forkScoped(
+    MigratedDatabase.asAdministrator(
+      Effect.flatMap(SqlClient.SqlClient, (sql) =>
+        Effect.gen(function* () {
+          yield* sql.unsafe(statement).unprepared
+          yield* Deferred.succeed(isBegun, undefined)
+          yield* Deferred.await(isDone)
+        }).pipe(sql.withTransaction)
+      )
+    )
+  )
+  yield* Deferred.await(isBegun)
+  const result = yield* effect
+  yield* Deferred.succeed(isDone, undefined)
+  yield* Fiber.join(other)
+  return result
+}, Effect.scoped)
+
 const setHead = (position: number) => MigratedDatabase.execute(`UPDATE vatproof.logs SET next_position = ${position}`)
 
 const untilSwept = <A, R>(condition: Effect.Effect<boolean, A, R>) =>
@@ -104,35 +125,53 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     })
   )
 
-  it.effect("spares a window that begins anew while it is being swept", () =>
+  it.effect("waits for no caller: a window that begins anew meanwhile is spared, the others are swept", () =>
     Effect.gen(function* () {
-      yield* MigratedDatabase.execute("INSERT INTO vatproof.rate_windows VALUES ('renewed', 7, now() - interval '1 hour')")
-      yield* MigratedDatabase.execute("INSERT INTO vatproof.rate_places VALUES ('next', '{}', now() - interval '1 hour')")
-      const waiting = names(
-        "SELECT 'x' AS name FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+      yield* MigratedDatabase.execute(
+        "INSERT INTO vatproof.rate_windows SELECT w, 7, now() - interval '1 hour' FROM unnest(ARRAY['renewed', 'over']) AS w"
       )
-      const [isHeld, isWaiting] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const renewal = yield* Effect.forkScoped(
-        MigratedDatabase.asAdministrator(
-          Effect.flatMap(SqlClient.SqlClient, (sql) =>
-            Effect.gen(function* () {
-              yield* sql`UPDATE vatproof.rate_windows SET taken = 1, ends_at = now() + interval '1 minute' WHERE bucket = 'renewed'`
-              yield* Deferred.succeed(isHeld, undefined)
-              yield* Deferred.await(isWaiting)
-            }).pipe(sql.withTransaction)
+      const left = names("SELECT bucket AS name FROM vatproof.rate_windows WHERE bucket IN ('renewed', 'over')")
+      yield* beside(
+        "UPDATE vatproof.rate_windows SET taken = 1, ends_at = now() + interval '1 minute' WHERE bucket = 'renewed'",
+        Effect.gen(function* () {
+          yield* Layer.build(Layer.fresh(Maintenance.layer))
+          yield* untilSwept(Effect.map(left, ({ length }) => length === 1))
+        })
+      )
+      assert.deepStrictEqual(yield* left, ["renewed"])
+    })
+  )
+
+  it.effect("sweeps all that there is, however much came", () =>
+    Effect.gen(function* () {
+      yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows
+        SELECT 'many ' || n, 1, now() - interval '1 hour' FROM generate_series(1, 12000) AS n`)
+      const left = names("SELECT bucket AS name FROM vatproof.rate_windows WHERE bucket LIKE 'many %'")
+      yield* Effect.scoped(
+        Effect.andThen(Layer.build(Layer.fresh(Maintenance.layer)), untilSwept(Effect.map(left, ({ length }) => length === 0)))
+      )
+    })
+  )
+
+  it.effect("leaves appends alone where somebody reads the log while a partition is due, and does the rest", () =>
+    Effect.gen(function* () {
+      yield* MigratedDatabase.execute("INSERT INTO vatproof.rate_windows VALUES ('beside', 7, now() - interval '1 hour')")
+      const before = (yield* partitions).length
+      const head = partitionSize * (before - 2)
+      yield* setHead(head)
+      yield* beside(
+        "SELECT count(*) FROM vatproof.events",
+        Effect.gen(function* () {
+          yield* Layer.build(Layer.fresh(Maintenance.layer))
+          const left = names("SELECT bucket AS name FROM vatproof.rate_windows WHERE bucket = 'beside'")
+          const appended = append(1).pipe(
+            Effect.repeat({ while: () => Effect.map(left, ({ length }) => length === 1), schedule: Schedule.spaced("10 millis") })
           )
-        )
+          assert.isAtLeast((yield* appended).position, head)
+          assert.lengthOf(yield* partitions, before)
+        })
       )
-      yield* Deferred.await(isHeld)
-      yield* Layer.build(Layer.fresh(Maintenance.layer))
-      yield* MigratedDatabase.asAdministrator(untilSwept(Effect.map(waiting, ({ length }) => length > 0)))
-      yield* Deferred.succeed(isWaiting, undefined)
-      yield* Fiber.join(renewal)
-      const places = names("SELECT bucket AS name FROM vatproof.rate_places WHERE bucket = 'next'")
-      yield* untilSwept(Effect.map(places, ({ length }) => length === 0))
-      assert.deepStrictEqual(yield* names("SELECT bucket AS name FROM vatproof.rate_windows WHERE bucket = 'renewed'"), [
-        "renewed"
-      ])
+      yield* setHead(0)
     })
   )
 

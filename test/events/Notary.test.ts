@@ -120,6 +120,17 @@ describe("Notary", () => {
     }).pipe(Effect.scoped, Effect.provide(testLayer))
   )
 
+  it.live("follows a replica that died before the clock was set back", () =>
+    Effect.gen(function* () {
+      yield* MigratedDatabase.execute(
+        "UPDATE vatproof.notaries SET holder = gen_random_uuid(), held_until = now() + interval '1 day'"
+      )
+      yield* appendMany(3)
+      yield* startNotary()
+      assert.strictEqual((yield* untilSigned(3)).size, 3)
+    }).pipe(Effect.scoped, Effect.provide(testLayer))
+  )
+
   it.live("catches up with a long log in bounded steps", () =>
     Effect.gen(function* () {
       yield* MigratedDatabase.execute(

@@ -50,6 +50,21 @@ layer(testLayer, { excludeTestServices: true })("places in a rolling window", (i
     })
   )
 
+  it.effect("are free again when the clock is set back to before they were taken", () =>
+    Effect.gen(function* () {
+      const { lookForPlaces, takePlace, takePlaces } = yield* RateLimits
+      const setBack = MigratedDatabase.execute(`UPDATE vatproof.rate_places SET ends_at = ends_at + interval '1 day',
+        taken_at = ARRAY(SELECT t + interval '1 day' FROM unnest(taken_at) AS t) WHERE bucket LIKE 'back-%'`)
+      const asked = [takePlace("back-a", 1, "1 hour"), takePlaces(["back-b"], 1, "1 hour")]
+      for (const ask of asked) assert.isTrue((yield* ask).granted)
+      for (const ask of asked) assert.isFalse((yield* ask).granted)
+      yield* setBack
+      assert.isTrue((yield* lookForPlaces(["back-b"], 1, "1 hour")).granted)
+      for (const ask of asked) assert.isTrue((yield* ask).granted)
+      for (const ask of asked) assert.isFalse((yield* ask).granted)
+    })
+  )
+
   it.effect("of which there are none are never given out", () =>
     Effect.gen(function* () {
       const { takePlace } = yield* RateLimits

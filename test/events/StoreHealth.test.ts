@@ -1,6 +1,8 @@
 /** A database that is away or says nothing: requests are refused soon, then at once, and it is noticed when it is back. */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Redacted, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { asAdministrator, execute } from "#test/support/MigratedDatabase.ts"
 import * as Network from "#test/support/Network.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -47,6 +49,35 @@ layer(RunningService.layerGround, { excludeTestServices: true })("without its da
         })
       )
       assert.isBelow(back.ms, 4_000)
+    })
+  )
+
+  it.effect("that takes nothing for a while, as a standby does, refuses what it cannot keep, and goes on by itself", () =>
+    Effect.gen(function* () {
+      const { key, service } = yield* startBehind
+      const { name } = yield* TestDatabase
+      const readWrite = (statement: string) =>
+        asAdministrator(
+          Effect.flatMap(SqlClient.SqlClient, (sql) =>
+            Effect.andThen(sql.unsafe("SET TRANSACTION READ WRITE").unprepared, sql.unsafe(statement).unprepared).pipe(
+              sql.withTransaction
+            )
+          )
+        )
+      const reconnect = execute(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}' AND pid <> pg_backend_pid()`
+      )
+      yield* readWrite(`ALTER DATABASE ${name} SET default_transaction_read_only = on`)
+      yield* reconnect
+      const refused = yield* service.validate("SK1234567890", { key })
+      assertProblem(refused, "SERVICE_UNAVAILABLE")
+      assert.match(refused.headers["retry-after"] ?? "", /^\d+$/u)
+      yield* readWrite(`ALTER DATABASE ${name} RESET default_transaction_read_only`)
+      yield* reconnect
+      yield* Effect.repeat(service.validate("SK1234567890", { key }), {
+        schedule: Schedule.spaced("50 millis"),
+        until: ({ status }) => status === 200
+      })
     })
   )
 

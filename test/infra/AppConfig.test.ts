@@ -79,6 +79,8 @@ describe("the settings", () => {
     ["DATABASE_URL", "postgresql://vatproof:tell-nobody@127.0.0.1:99999/vatproof"],
     ["SMTP_URL", "smtp://vatproof:tell-nobody%zz@mail.example.com"],
     ["PUBLIC_URL", "http://[bad"],
+    ["PUBLIC_URL", "https://łódź.example"],
+    ["UPGRADE_URL", "https://shop.example/größe"],
     ["PUBLIC_URL", "http://vat.example.com:99999"],
     ["VIES_BASE_URL", "http://:x"],
     ["SERVICE_NAME", "Vat Proof"],

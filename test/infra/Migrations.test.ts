@@ -1,6 +1,6 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect, type Redacted, Schema } from "effect"
+import { Deferred, Effect, Logger, MutableRef, type Redacted, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { hash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
@@ -61,6 +61,34 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the migrations of two 
       const elsewhere = Effect.scoped(migrate.pipe(Effect.provide(TestDatabase.layer, { local: true })))
       const applied = yield* Effect.all([migrate, elsewhere, elsewhere], { concurrency: "unbounded" })
       for (const names of applied) assert.deepStrictEqual(names.toSorted(), files)
+    })
+  )
+})
+
+layer(TestDatabase.layer, { excludeTestServices: true })("migrations of what others use", (it) => {
+  it.effect("do not wait for them for long, say so, and come again until they are done", () =>
+    Effect.gen(function* () {
+      const said = MutableRef.make("")
+      const keep = Logger.map(Logger.formatLogFmt, (line) => void MutableRef.update(said, (before) => before + line))
+      const isSaid = Effect.sync(() => said.current.includes("Others use the tables that 0001_event_log, "))
+      const untilSaid = Effect.repeat(isSaid, { until: (found) => found, schedule: Schedule.spaced("10 millis") })
+      const [isHeld, applied] = [yield* Deferred.make<void>(), yield* Deferred.make<ReadonlyArray<string>>()]
+      const other = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+        sql`CREATE SCHEMA vatproof`.unprepared.pipe(
+          Effect.andThen(Deferred.succeed(isHeld, undefined)),
+          Effect.andThen(untilSaid),
+          Effect.andThen(Effect.fail("undone")),
+          sql.withTransaction,
+          Effect.ignore
+        )
+      )
+      const migration = Deferred.await(isHeld).pipe(
+        Effect.andThen(migrate),
+        Effect.flatMap((names) => Deferred.succeed(applied, names)),
+        Effect.provide(Logger.layer([keep]))
+      )
+      yield* Effect.all([asAdministrator(other), migration], { concurrency: "unbounded" })
+      assert.deepStrictEqual([...(yield* Deferred.await(applied))].toSorted(), files)
     })
   )
 })

@@ -40,6 +40,24 @@ layer(NodeServices.layer)("what the notary has seen", (it) => {
     })
   )
 
+  it.effect("is whole whoever of one machine writes it, and whenever it is read", () =>
+    Effect.gen(function* () {
+      const { dataDir, memory } = yield* makeMemory
+      const note = (replica: number) => `${replica}`.repeat(20_000)
+      const replicas = yield* Effect.forEach([1, 2, 3, 4], (replica) =>
+        Effect.map(memory([0xab]), ({ remember }) => remember(note(replica)))
+      )
+      yield* (yield* memory([0xab])).remember(note(1))
+      const write = Effect.forEach(replicas, (remember) => Effect.repeat(remember, { times: 40 }), { concurrency: "unbounded" })
+      const read = Effect.repeat(
+        Effect.map(memory([0xab]), ({ seen }) => assert.include([1, 2, 3, 4].map(note), seen[0]?.note)),
+        { times: 200 }
+      )
+      yield* Effect.all([write, read], { concurrency: "unbounded" })
+      assert.deepStrictEqual(readdirSync(dataDir), ["notary-000000ab.checkpoint"])
+    })
+  )
+
   it.effect("is kept for each key that signs, so that going back to one of them forgets nothing", () =>
     Effect.gen(function* () {
       const { memory } = yield* makeMemory

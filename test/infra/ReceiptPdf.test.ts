@@ -115,6 +115,24 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
     })
   )
 
+  it.effect("is the same whichever receipts were made before it, and its text can be found", () =>
+    Effect.gen(function* () {
+      const names = ["García Hnos", "Yıldız Bau", "Άλφα Όμικρον", "ΑΘΗΝΑ ΟΕ", "µ μ Ω Ω"]
+      const documents = names.map((company_name) =>
+        documentOf({ input: { company_name }, result: { official_name: company_name } })
+      )
+      const afterOthers = yield* Effect.forEach(documents, (document) => render(document))
+      for (const [index, bytes] of afterOthers.entries()) {
+        assert.include((yield* read(bytes)).text.normalize("NFKC"), closeLetters(names[index] ?? "").normalize("NFKC"))
+      }
+      const alone = yield* Effect.provide(
+        Effect.forEach(documents.slice(1, 2), (document) => render(document)),
+        Layer.fresh(Pdf.layer)
+      )
+      assert.deepStrictEqual(alone, afterOthers.slice(1, 2))
+    })
+  )
+
   it.effect("has title, language, dates of the receipt, and the exact exchange attached", () =>
     Effect.gen(function* () {
       const document = documentOf({ request: '{"firmenname":"Ümläut ΑΒΓ ПРИМЕР 😀 \u202E"}' })

@@ -1,0 +1,28 @@
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Option } from "effect"
+import * as VerifierKeys from "#app/commands/VerifierKeys.ts"
+import { formatVerifier } from "#events/log/NoteKeys.ts"
+import * as AppConfig from "#infra/AppConfig.ts"
+import { temporaryFolder } from "#test/support/Auditing.ts"
+import { signerOf } from "#test/support/log/Keys.ts"
+
+const key = formatVerifier(signerOf("vatproof.example/log/0"))
+
+layer(NodeServices.layer)("The key to verify an export with", (it) => {
+  it.effect("may be text, or in a file, also where the path has the plus signs of a key", () =>
+    Effect.gen(function* () {
+      const folder = join(yield* temporaryFolder, "2026+1")
+      const file = join(folder, "verifier-key.txt")
+      mkdirSync(folder)
+      writeFileSync(file, `${key}\n`)
+      const config = yield* AppConfig.read({ DATA_DIR: folder })
+      for (const given of [Option.none<string>(), Option.some(key), Option.some(file)]) {
+        const { verifiers } = yield* Effect.provideService(VerifierKeys.forExport(given, folder), AppConfig.AppConfig, config)
+        assert.deepStrictEqual(verifiers.map(formatVerifier), [key])
+      }
+    })
+  )
+})
