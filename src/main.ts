@@ -1,29 +1,48 @@
 /** Parses the command and runs it. SIGINT and SIGTERM end it in order: in-flight requests first. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Cause, Console, Effect, Exit, Layer, Option, Predicate, type Runtime } from "effect"
+import { Cause, Console, Effect, Exit, Layer, Logger, Option, Predicate, type Runtime } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { CliError, Command } from "effect/cli"
+import { isSqlError } from "effect/sql/SqlError"
 import { vatproof } from "#app/cli.ts"
 import { interfaceVersion } from "#http/Api.ts"
 import * as AppConfig from "#infra/AppConfig.ts"
+import { causeOf } from "#infra/Postgres.ts"
 import * as KnownSecrets from "#infra/telemetry/KnownSecrets.ts"
 import * as Logs from "#infra/telemetry/Logs.ts"
 import * as Redaction from "#infra/telemetry/Redaction.ts"
 
+/** Of a statement that failed the server's own words. */
+const sentenceOf = (error: unknown) => {
+  if (isSqlError(error)) return `The database refused: ${causeOf(error)}`
+  return Predicate.isError(error) ? error.message : String(error)
+}
+
 /** What is expected to go wrong at a start is one sentence for the operator; anything else is a defect with its trace. */
 const report = (cause: Cause.Cause<unknown>) =>
   Option.match(Cause.findErrorOption(cause), {
-    onNone: () => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("vatproof failed", cause)),
-    // Whatever is wrong with the command line stands above its help already.
-    onSome: (error) =>
-      CliError.isCliError(error)
+    onNone: () =>
+      Cause.hasInterruptsOnly(cause)
         ? Effect.void
-        : Console.error(`vatproof: ${Predicate.isError(error) ? error.message : String(error)}`)
+        : Effect.provideService(Effect.logError("vatproof failed", cause), Logger.LogToStderr, true),
+    // Whatever is wrong with the command line stands above its help already.
+    onSome: (error) => (CliError.isCliError(error) ? Effect.void : Console.error(`vatproof: ${sentenceOf(error)}`))
   })
 
+/** What could not be written, say a key that is shown once, is lost. Whoever closes a pipe has seen enough. */
+const lost: Array<string> = []
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") lost.push(error.message)
+})
+
+const reportLost = Effect.suspend(() =>
+  lost[0] === undefined ? Effect.void : Console.error(`vatproof: The output is lost: ${lost[0]}`)
+)
+
 /** An ordered stop is a success. */
-const teardown: Runtime.Teardown = (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
+const teardown: Runtime.Teardown = (exit, onExit) =>
+  onExit(lost.length === 0 && (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) ? 0 : 1)
 
 const logs = Layer.unwrap(
   Effect.map(AppConfig.AppConfig, (config) =>
@@ -31,9 +50,15 @@ const logs = Layer.unwrap(
   )
 )
 
+/** Reported as the settings want logs to be, unless it is they that are wrong. */
 const program = Command.run(vatproof, { version: interfaceVersion }).pipe(
+  Effect.tapCause(report),
+  Effect.exit,
   Effect.provide(logs.pipe(Layer.provideMerge(Layer.mergeAll(AppConfig.layer, NodeServices.layer, SecureRandom.layerWebCrypto)))),
-  Effect.tapCause(report)
+  Effect.tapCause(report),
+  Effect.flatten,
+  // A write that failed is heard of one turn later.
+  Effect.ensuring(Effect.andThen(Effect.yieldNow, reportLost))
 )
 
 NodeRuntime.runMain(program, { disableErrorReporting: true, teardown })

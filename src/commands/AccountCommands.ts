@@ -31,16 +31,18 @@ const keyJson = (key: KeyRecord) => ({
   limit: key.perMonth
 })
 
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu
+
 const list = Command.make(
   "list",
   {
     plan: Flag.Literals("plan", PlanName.literals).pipe(Flag.optional, Flag.withDescription("Only accounts on this plan")),
     before: Flag.String("before").pipe(
-      Flag.optional,
       Flag.filter(
-        (userId) => Option.isNone(userId) || /^[0-9a-f-]{36}$/iu.test(userId.value),
+        (userId) => uuid.test(userId),
         () => "Expected a user_id"
       ),
+      Flag.optional,
       Flag.withDescription("Go on after the account with this user_id")
     ),
     limit,

@@ -147,6 +147,26 @@ ${event ?? `${leaf}\n(without the event itself: give it with --event to have its
   if (used.note !== null) yield* Console.error(used.note)
 })
 
+/** What is given is compared, or the command does not begin: whoever reads that all is well must not believe more than was looked at. */
+class GoesElsewhere extends Schema.TaggedError<GoesElsewhere>()("GoesElsewhere", { message: Schema.String }) {}
+
+interface Sources {
+  readonly export: Option.Option<string>
+  readonly proof: Option.Option<string>
+  readonly event: Option.Option<string>
+  readonly checkpoint: ReadonlyArray<string>
+}
+
+const refuseUnused = ({ checkpoint, event, export: directory, proof }: Sources) => {
+  const [hasProof, hasExport] = [Option.isSome(proof), Option.isSome(directory)]
+  if (hasProof && hasExport) return Effect.fail(new GoesElsewhere({ message: "Give --proof or --export, not both" }))
+  if (Option.isSome(event) && !hasProof) return Effect.fail(new GoesElsewhere({ message: "--event goes with --proof" }))
+  if (checkpoint.length > 0 && (hasProof || hasExport)) {
+    return Effect.fail(new GoesElsewhere({ message: "--checkpoint goes with the database, not with --proof or --export" }))
+  }
+  return Effect.void
+}
+
 const verify = Command.make(
   "verify",
   {
@@ -170,6 +190,7 @@ const verify = Command.make(
     json
   },
   Effect.fnUntraced(function* (flags) {
+    yield* refuseUnused(flags)
     if (Option.isSome(flags.proof)) return yield* verifyProof(flags.json, flags.key, flags.proof.value, flags.event)
     if (Option.isSome(flags.export)) return yield* verifyExport(flags.json, flags.key, flags.export.value)
     return yield* verifyDatabase(flags.json, flags.key, flags.checkpoint)

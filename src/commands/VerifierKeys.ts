@@ -14,6 +14,7 @@ export interface UsedKeys {
   readonly note: string | null
 }
 
+/** There is nothing to verify with, or nothing to be verified. */
 class NoVerifierKey extends Schema.TaggedError<NoVerifierKey>()("NoVerifierKey", { message: Schema.String }) {}
 
 const which = "give the log's public key with --key; the service prints it at its start, and `vatproof notary verifier` does"
@@ -56,6 +57,7 @@ export const forExport = Effect.fnUntraced(function* (key: Option.Option<string>
   const found = (yield* fs.exists(checkpoint)) ? yield* own(yield* fs.readFileString(checkpoint)) : Option.none()
   if (Option.isSome(found)) return found.value
   const beside = path.join(directory, exportFiles.verifier)
+  if (!(yield* fs.exists(directory))) return yield* new NoVerifierKey({ message: `There is no export in ${directory}` })
   if (!(yield* fs.exists(beside))) return yield* new NoVerifierKey({ message: `Which key? ${which}` })
   const { verifiers } = yield* inText(yield* fs.readFileString(beside))
   const note = `Verified with the key that lies in the export. Whoever made the export chose it: compare it with one you know, or ${which}`

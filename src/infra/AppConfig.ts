@@ -33,14 +33,23 @@ const HttpUrl = Schema.String.check(
       "Expected a URL such as https://host or http://host:8080, in ASCII: an international name as xn--…"
   )
 )
+/** Paths are put behind it. */
+const BaseUrl = HttpUrl.check(Schema.isPattern(/^[^?#]*$/u, { message: "Expected a URL without ? and #" }))
 /** A percent sign or another special character that is not written as URLs have it would be found out in the middle of a start. */
 const hasReadablePassword = (text: string) =>
   URL.canParse(text) && Result.isSuccess(Result.try(() => decodeURIComponent(new URL(text).username + new URL(text).password)))
+const isReachable = (text: string) => {
+  const { port, searchParams } = new URL(text)
+  return (
+    port !== "0" &&
+    ["disable", "allow", "prefer", "require", "verify-ca", "verify-full", null].includes(searchParams.get("sslmode"))
+  )
+}
 const PostgresUrl = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
-      (/^postgres(?:ql)?:\/\/\S+$/u.test(text) && hasReadablePassword(text)) ||
-      "Expected a URL that starts with postgresql://, special characters of its password percent-encoded"
+      (/^postgres(?:ql)?:\/\/\S+$/u.test(text) && hasReadablePassword(text) && isReachable(text)) ||
+      "Expected a URL that starts with postgresql://, special characters of its password percent-encoded, and a port and an sslmode that exist"
   )
 )
 /** In a URL IPv6 addresses are in brackets. */
@@ -78,7 +87,7 @@ const withoutSlash = (url: string) => url.replace(/\/+$/u, "")
 
 const count = (name: string, value: number) => Config.schema(Count, name).pipe(Config.withDefault(value))
 const positive = (name: string, value: number) => Config.schema(Positive, name).pipe(Config.withDefault(value))
-const baseUrl = (name: string) => Config.schema(HttpUrl, name).pipe(Config.map(withoutSlash))
+const baseUrl = (name: string) => Config.schema(BaseUrl, name).pipe(Config.map(withoutSlash))
 
 /** `90` (seconds), `90s`, `15m`, `1h`, `30d`, or words as in `90 minutes`. */
 const DurationText = Schema.String.check(

@@ -64,10 +64,15 @@ export const waitForServer = Effect.fn("Postgres.waitForServer")(function* (pati
 
 const lookEvery = "500 millis"
 
-/** Nobody listens, answers or has a connection left, or the server starts or stops just now (classes 53300 and 57P). */
+/**
+ * Nobody listens, answers or has a connection left, or the server starts or stops just now (classes 08, 53300 and 57P). What else prevents
+ * a connection, as a server without TLS, is not mended by waiting.
+ */
 const isAbsent = (error: SqlError) => {
   const code = codeOf(error)
-  return error.reason._tag === "ConnectionError" || code === "53300" || code.startsWith("57P")
+  if (code === "53300" || code.startsWith("57P")) return true
+  const isNetworks = /^(?:E(?!RR_)[A-Z_]+|08\d{3})$/u.test(code) || /timed out|closed/u.test(error.reason.message)
+  return error.reason._tag === "ConnectionError" && isNetworks
 }
 
 /** The server's or the network's own words, which name the host, the role or the database, but no password. */

@@ -3,6 +3,8 @@ import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { serviceRole } from "#infra/Postgres.ts"
 
+const byAdministrator = "as an administrator: run docs/operations/postgres/protect.sql"
+
 const missing = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findOne({
@@ -15,7 +17,10 @@ const missing = Effect.gen(function* () {
     }),
     execute: () => sql`SELECT
       current_user = ${serviceRole} AS role,
-      (SELECT nspowner::regrole::text = 'vatproof_owner' FROM pg_namespace WHERE nspname = 'vatproof') AS owner,
+      (SELECT bool_and(owner::regrole::text = 'vatproof_owner') FROM (
+        SELECT nspowner FROM pg_namespace WHERE nspname = 'vatproof'
+        UNION ALL SELECT relowner FROM pg_class WHERE relnamespace = 'vatproof'::regnamespace AND relkind IN ('r', 'p', 'v')
+        UNION ALL SELECT proowner FROM pg_proc WHERE pronamespace = 'vatproof'::regnamespace) AS owned(owner)) AS owner,
       (SELECT count(*) > 0 AND bool_and(tgenabled = 'A') FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
         JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'vatproof' AND t.tgname LIKE 'append_only%') AS row_triggers,
       (SELECT count(*) = 3 FROM pg_event_trigger WHERE evtname LIKE 'vatproof_refuse_%' AND evtenabled = 'A') AS event_triggers`
@@ -25,11 +30,11 @@ const missing = Effect.gen(function* () {
     ...(has.role
       ? []
       : [
-          `the service runs as a role that may do more than append; as an administrator: GRANT ${serviceRole} TO <login role>, then restart`
+          `the service runs as a role that may do more than append; ${has.owner ? `as an administrator: GRANT ${serviceRole} TO <login role>` : byAdministrator}, then restart`
         ]),
     ...(has.owner
       ? []
-      : ["the tables belong to a role that can log in; as an administrator: ALTER SCHEMA vatproof OWNER TO vatproof_owner"]),
+      : [`not everything belongs to vatproof_owner, as which nobody can log in; ${byAdministrator}, then restart`]),
     ...(has.row_triggers
       ? []
       : [
@@ -37,9 +42,7 @@ const missing = Effect.gen(function* () {
         ]),
     ...(has.event_triggers
       ? []
-      : [
-          "DROP, DETACH and DISABLE TRIGGER are not refused; as a superuser: run the CREATE EVENT TRIGGER block of migrations/0003_protection.sql"
-        ])
+      : ["DROP, DETACH and DISABLE TRIGGER are not refused; as a superuser: run docs/operations/postgres/protect.sql"])
   ]
 })
 

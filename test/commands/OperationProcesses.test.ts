@@ -90,6 +90,14 @@ layer(service, { excludeTestServices: true })("A command as a process", (it) => 
     })
   )
 
+  it.effect("ends with exit code 1 when what it says is lost, as a key on a full disk", () =>
+    Effect.gen(function* () {
+      const line = `"${process.execPath}" src/main.ts notary key > /dev/full 2> /dev/null`
+      const { exitCode } = yield* ChildProcess.make("sh", ["-c", line], { stdin: "ignore" })
+      assert.strictEqual(Number(yield* exitCode), 1)
+    })
+  )
+
   it.effect("ends with exit code 1 when it is called the wrong way", () =>
     Effect.gen(function* () {
       const { code, stderr } = yield* spawned({}, "account", "plan", "ada@example.com", "gold")

@@ -23,6 +23,9 @@ layer(NodeServices.layer)("The key to verify an export with", (it) => {
         const { verifiers } = yield* Effect.provideService(VerifierKeys.forExport(given, folder), AppConfig.AppConfig, config)
         assert.deepStrictEqual(verifiers.map(formatVerifier), [key])
       }
+      const nowhere = VerifierKeys.forExport(Option.none(), join(folder, "nowhere"))
+      const refused = yield* Effect.flip(Effect.provideService(nowhere, AppConfig.AppConfig, config))
+      assert.match(refused.message, /^There is no export in .*nowhere$/u)
     })
   )
 })

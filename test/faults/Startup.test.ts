@@ -66,6 +66,16 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
     })
   )
 
+  it.effect("because its database does without TLS does not wait for that to change", () =>
+    Effect.gen(function* () {
+      const { url } = yield* TestDatabase
+      const withTls = new URL(Redacted.value(url))
+      withTls.searchParams.set("sslmode", "require")
+      const lines = yield* lastWords({ DATABASE_URL: withTls.href, DATABASE_WAIT: "1h" })
+      assert.deepStrictEqual(lines, ["vatproof: The database cannot be used: The server does not support TLS"])
+    })
+  )
+
   it.effect("because its port is taken says so in one line", () =>
     Effect.gen(function* () {
       const port = yield* occupiedPort

@@ -1,8 +1,8 @@
 /**
- * Log lines on the standard output: JSON for machines, or text for a terminal. Every line names the request and the trace it belongs to,
- * and passes through Redaction.ts whatever its level.
+ * Log lines on the standard output, or on standard error where the former is a command's own: JSON for machines, or text for a terminal. Every
+ * line names the request and the trace it belongs to, and passes through Redaction.ts whatever its level.
  */
-import { Array as Arr, Config, Console, Layer, Logger, type LogLevel, Option, References, Schema } from "effect"
+import { Array as Arr, Cause, Config, Console, Layer, Logger, type LogLevel, Option, Predicate, References, Schema } from "effect"
 import { RequestContext } from "#domain/RequestContext.ts"
 import * as FailureReport from "#infra/telemetry/FailureReport.ts"
 import type { Redaction } from "#infra/telemetry/Redaction.ts"
@@ -48,8 +48,13 @@ export const lineOf =
   ({ cause, date, fiber, logLevel, message }: Logger.Options<unknown>): LogLine => {
     const { requestId, traceId } = fiber.getRef(RequestContext)
     const span = Option.getOrUndefined(Option.filter(spanOf(fiber), (candidate) => candidate._tag === "Span"))
-    const parts = Arr.ensure(message).map((part) => redaction.value(part))
-    const failures = FailureReport.make(cause).map((failure) => redaction.value(failure))
+    // An error behind the words says why, as a cause does.
+    const told = Arr.ensure(message)
+    const isCause = (part: unknown) => part !== told[0] && Predicate.isError(part)
+    const parts = told.filter((part) => !isCause(part)).map((part) => redaction.value(part))
+    const failures = [cause, ...told.filter(isCause).map((error) => Cause.fail(error))]
+      .flatMap((failed) => FailureReport.make(failed))
+      .map((failure) => redaction.value(failure))
     return {
       timestamp: date.toISOString(),
       level: logLevel.toLowerCase(),
@@ -92,7 +97,10 @@ export const layer = (settings: LogSettings, redaction: Redaction, isTerminal: b
   const format = Option.getOrElse(settings.format, () => (settings.production || !isTerminal ? "json" : "pretty"))
   const logger = Logger.make<unknown, void>((options) => {
     const told = line(options)
-    options.fiber.getRef(Console.Console).log(format === "json" ? JSON.stringify(told) : prettyOf(told, isTerminal))
+    const text = format === "json" ? JSON.stringify(told) : prettyOf(told, isTerminal)
+    const console = options.fiber.getRef(Console.Console)
+    if (options.fiber.getRef(Logger.LogToStderr)) console.error(text)
+    else console.log(text)
   })
   return Layer.merge(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, settings.level))
 }

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Console, Effect, Layer, type LogLevel, Option, Redacted, Schema } from "effect"
+import { Console, Effect, Layer, Logger, type LogLevel, Option, Redacted, Schema } from "effect"
 import { SqlError, UniqueViolation } from "effect/sql/SqlError"
 import { RequestContext } from "#domain/RequestContext.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
@@ -90,12 +90,31 @@ describe("log lines", () => {
   it.effect("tell a failure in one line, with its type, its code and its places", () =>
     Effect.gen(function* () {
       const failing = Effect.fail(new StoreUnavailable({ cause: new TypeError("broken") }))
-      const lines = yield* written(Effect.catchCause(failing, (cause) => Effect.logError("It failed", cause)))
-      assert.strictEqual(lines.length, 1)
-      assert.containSubset(parse(lines[0]), {
-        message: "It failed",
-        error: { type: "StoreUnavailable", cause: { type: "TypeError", message: "broken" } }
-      })
+      for (const log of [
+        Effect.catchCause(failing, (cause) => Effect.logError("It failed", cause)),
+        Effect.catch(failing, (error) => Effect.logError("It failed", error))
+      ]) {
+        const lines = yield* written(log)
+        assert.strictEqual(lines.length, 1)
+        assert.containSubset(parse(lines[0]), {
+          message: "It failed",
+          error: { type: "StoreUnavailable", cause: { type: "TypeError", message: "broken" } }
+        })
+      }
+    })
+  )
+
+  it.effect("leave the standard output to whoever needs it for himself", () =>
+    Effect.gen(function* () {
+      const log = Effect.provideService(Effect.logWarning("aside"), Logger.LogToStderr, true)
+      assert.deepStrictEqual(yield* written(log), [])
+      const errors: Array<unknown> = []
+      const asError = Effect.updateService(log, Console.Console, (console) => ({
+        ...console,
+        error: (line) => void errors.push(line)
+      }))
+      yield* written(asError)
+      assert.strictEqual(parse(errors[0])["message"], "aside")
     })
   )
 

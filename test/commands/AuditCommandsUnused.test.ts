@@ -1,0 +1,16 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { command } from "#test/support/CommandLine.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+
+layer(RunningService.layerGround)("vatproof audit verify", (it) => {
+  it.effect.each([
+    [["--export", "out", "--checkpoint", "kept"], "--checkpoint goes with the database, not with --proof or --export"],
+    [["--proof", "one", "--checkpoint", "kept"], "--checkpoint goes with the database, not with --proof or --export"],
+    [["--event", "one"], "--event goes with --proof"],
+    [["--export", "out", "--event", "one"], "--event goes with --proof"],
+    [["--export", "out", "--proof", "one"], "Give --proof or --export, not both"]
+  ] as const)("refuses what it would not compare: %j", ([given, message]) =>
+    Effect.map(command("audit", "verify", ...given), ({ failure }) => assert.strictEqual(failure, message))
+  )
+})
