@@ -212,6 +212,7 @@ const httpSettings = Layer.unwrap(
     return Layer.mergeAll(
       maxBodySize,
       Layer.succeed(UpgradeUrl, upgradeUrl),
+      Layer.succeed(Routes.BasePath, new URL(publicUrlOf(config)).pathname),
       Layer.succeed(AccessLog, config.logs.access),
       // The library's own span would carry the path and the client's address: RequestTelemetry makes ours.
       Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),

@@ -1,7 +1,7 @@
 /** Parses the command and runs it. SIGINT and SIGTERM end it in order: in-flight requests first. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Cause, Console, Effect, Exit, Layer, Logger, Option, Predicate, type Runtime } from "effect"
+import { Cause, Console, Effect, Exit, Layer, Logger, MutableRef, Option, Predicate, type Runtime } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { CliError, Command } from "effect/cli"
 import { isSqlError } from "effect/sql/SqlError"
@@ -30,19 +30,21 @@ const report = (cause: Cause.Cause<unknown>) =>
     onSome: (error) => (CliError.isCliError(error) ? Effect.void : Console.error(`vatproof: ${sentenceOf(error)}`))
   })
 
-/** What could not be written, say a key that is shown once, is lost. Whoever closes a pipe has seen enough. */
-const lost: Array<string> = []
+/** Why output could not be written, say a key that is shown once. Whoever closes a pipe has seen enough. */
+const lost = MutableRef.make<string | null>(null)
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") lost.push(error.message)
+  if (error.code !== "EPIPE") MutableRef.set(lost, error.message)
 })
 
 const reportLost = Effect.suspend(() =>
-  lost[0] === undefined ? Effect.void : Console.error(`vatproof: The output is lost: ${lost[0]}`)
+  lost.current === null ? Effect.void : Console.error(`vatproof: The output is lost: ${lost.current}`)
 )
 
-/** An ordered stop is a success. */
-const teardown: Runtime.Teardown = (exit, onExit) =>
-  onExit(lost.length === 0 && (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) ? 0 : 1)
+/** An ordered stop is a success, also of a service whose log found no room at some time. */
+const teardown: Runtime.Teardown = (exit, onExit) => {
+  const isStopped = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
+  onExit(isStopped || (Exit.isSuccess(exit) && lost.current === null) ? 0 : 1)
+}
 
 const logs = Layer.unwrap(
   Effect.map(AppConfig.AppConfig, (config) =>

@@ -19,6 +19,9 @@ export const interfaceVersion = "0.1.0"
 /** What is wrong with a request is said of all its fields, not of the first one only. */
 const everyField = { errors: "all" } as const
 
+/** `url` is relative to where the document was found. */
+export const serversAt = (url: string) => [{ url, description: "The service that gives out this document" }]
+
 export class Api extends HttpApi.make("vatproof")
   .add(ValidationApi)
   .add(ReceiptsApi)
@@ -38,7 +41,7 @@ export class Api extends HttpApi.make("vatproof")
       version: interfaceVersion,
       summary: "Validates EU VAT IDs against the official sources and keeps the proof",
       description: openApiIntroduction,
-      servers: [{ url: "/", description: "The service that gives out this document" }],
+      servers: serversAt("/"),
       transform: openApiDocument
     })
   ) {}

@@ -1,7 +1,7 @@
 /** All routes: the interface, its OpenAPI document and the page that shows it. */
-import { Layer } from "effect"
-import { HttpApiBuilder, HttpApiScalar } from "effect/http-api"
-import { Api } from "#http/Api.ts"
+import { Context, Effect, Layer, Result } from "effect"
+import { HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
+import { Api, serversAt } from "#http/Api.ts"
 import * as ApiKeysHandlers from "#http/ApiKeysHandlers.ts"
 import * as AuditAuthentication from "#http/AuditAuthentication.ts"
 import * as AuditHandlers from "#http/AuditHandlers.ts"
@@ -21,30 +21,38 @@ const docsPath = "/docs"
 /** The page carries its own script and fonts: it works without the internet. What it would offer its makers' users is no business of ours. */
 const page = { withDefaultFonts: false, showDeveloperTools: "never" }
 
-export const layer = Layer.mergeAll(
-  HttpApiBuilder.layer(Api, { openapiPath: documentPath }).pipe(
-    Layer.provide([
-      ApiKeysHandlers.layer,
-      AuditHandlers.layer,
-      LoginHandlers.layer,
-      ReceiptsHandlers.layer,
-      RegistrationHandlers.layer,
-      SignupHandlers.layer,
-      SystemHandlers.layer,
-      UsageHandlers.layer,
-      ValidationHandlers.layer
-    ]),
-    Layer.provide([
-      AuditAuthentication.layerAuditorRequired,
-      AuditAuthentication.layerProofReaderRequired,
-      Authentication.layerAdmission,
-      Authentication.layerKeyRequired,
-      Authentication.layerLoginRequired,
-      RequestErrors.layer
-    ])
-  ),
-  HttpApiScalar.layer(Api, { path: docsPath, scalar: page })
-)
+/** Where the interface begins for others: the path of the public address. */
+export const BasePath = Context.Reference<string>("vatproof/http/BasePath", { defaultValue: () => "/" })
+
+const describedAt = (path: string) => Api.annotate(OpenApi.Servers, serversAt(path))
+
+const routesOf = (api: ReturnType<typeof describedAt>) =>
+  Layer.mergeAll(
+    HttpApiBuilder.layer(api, { openapiPath: documentPath }).pipe(
+      Layer.provide([
+        ApiKeysHandlers.layer,
+        AuditHandlers.layer,
+        LoginHandlers.layer,
+        ReceiptsHandlers.layer,
+        RegistrationHandlers.layer,
+        SignupHandlers.layer,
+        SystemHandlers.layer,
+        UsageHandlers.layer,
+        ValidationHandlers.layer
+      ]),
+      Layer.provide([
+        AuditAuthentication.layerAuditorRequired,
+        AuditAuthentication.layerProofReaderRequired,
+        Authentication.layerAdmission,
+        Authentication.layerKeyRequired,
+        Authentication.layerLoginRequired,
+        RequestErrors.layer
+      ])
+    ),
+    HttpApiScalar.layer(api, { path: docsPath, scalar: page })
+  )
+
+export const layer = Layer.unwrap(Effect.map(BasePath, (path) => routesOf(describedAt(path))))
 
 /** All routes as the router knows them: the document describes tiles by other paths. */
 const routes: ReadonlyArray<{ readonly path: string; readonly method: string }> = [
@@ -61,7 +69,19 @@ const methodsByPath = Array.from(Map.groupBy(routes, ({ path }) => path)).map(([
   methods: sharing.map(({ method }) => method)
 }))
 
-const routeOf = (path: string) => methodsByPath.find(({ pattern }) => pattern.test(path))
+/** The router reads escaped characters as what they stand for; what cannot be read is no path of ours. */
+const unescaped = (path: string) =>
+  path.includes("%")
+    ? Result.getOrElse(
+        Result.try(() => decodeURI(path)),
+        () => path
+      )
+    : path
+
+const routeOf = (path: string) => {
+  const readable = unescaped(path)
+  return methodsByPath.find(({ pattern }) => pattern.test(readable))
+}
 
 /** The template of the route that a path belongs to, with the names of its parameters in braces; null if there is none. */
 export const templateOf = (path: string): string | null => routeOf(path)?.path ?? null

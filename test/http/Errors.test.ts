@@ -51,7 +51,8 @@ layer(RunningService.layer(), { excludeTestServices: true })("the error body", (
     ["DELETE", "/v1/status", "GET, HEAD"],
     ["POST", "/openapi.json", "GET, HEAD"],
     ["PUT", "/docs", "GET, HEAD"],
-    ["PROPFIND", "/health", "GET, HEAD"]
+    ["PROPFIND", "/health", "GET, HEAD"],
+    ["POST", "/%68ealth", "GET, HEAD"]
   ] as const)("says 405 to %s %s, with Allow", ([method, path, allow]) =>
     Effect.gen(function* () {
       const { port } = yield* RunningService.RunningService

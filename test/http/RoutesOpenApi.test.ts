@@ -63,6 +63,14 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
     })
   )
 
+  it.effect("says in it where its interface begins, behind a proxy that gives it a path", () =>
+    Effect.gen(function* () {
+      const { get } = yield* RunningService.make({ PUBLIC_URL: "https://vat.example/proof" })
+      assert.containSubset((yield* get("/openapi.json")).body, { servers: [{ url: "/proof" }] })
+      assert.include((yield* get("/docs")).text, '"servers":[{"url":"/proof"')
+    })
+  )
+
   it.effect.each(operations.map(({ name }) => name))("%s is public or refuses anonymous callers before anything else", (name) =>
     Effect.gen(function* () {
       const { ask } = yield* RunningService.RunningService
