@@ -24,8 +24,8 @@ export const isTransient = (error: SqlError): boolean => {
   return code.startsWith("57P") || code.startsWith("53") || transientCodes.has(code)
 }
 
-/** A full disk (53100) is not emptied while a request waits. */
-const isWorthRepeating = (error: SqlError) => isTransient(error) && codeOf(error) !== "53100"
+/** A full disk (53100) is not emptied, and a standby (25006) seldom promoted, while a request waits. */
+const isWorthRepeating = (error: SqlError) => isTransient(error) && !["53100", "25006"].includes(codeOf(error))
 
 /** What says that nobody is there, rather than that this one statement is refused. */
 const meansAway = (error: SqlError) => {

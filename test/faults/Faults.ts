@@ -31,6 +31,7 @@ const scenarios = {
   "disk-full": DatabaseStrained.diskFull,
   "disk-slow": DatabaseStrained.diskSlow,
   "connections-taken": DatabaseStrained.connectionsTaken,
+  "read-only": DatabaseStrained.readOnly,
   "pool-exhausted": DatabaseStrained.poolExhausted,
   failover: Failover.failover,
   "standby-away": Failover.standbyAway,

@@ -114,6 +114,44 @@ export const connectionsTaken = Effect.gen(function* () {
   )
 })
 
+/** Postgres answers and takes nothing for 15 s, as a standby that is not promoted yet. */
+export const readOnly = Effect.gen(function* () {
+  const server = yield* PostgresServer.make()
+  const replica = yield* Scenario.replica(server.url)
+  const psql = (...statements: ReadonlyArray<string>) =>
+    server.program("psql", "-qAt", ...statements.flatMap((statement) => ["-c", statement]))
+  const reconnect = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'vatproof'"
+  const report = yield* Scenario.run({
+    name: "read-only",
+    baseUrl: replica.baseUrl,
+    key: yield* replica.newKey,
+    database: () => server.url,
+    fault: psql("ALTER DATABASE postgres SET default_transaction_read_only = on", reconnect).pipe(
+      Effect.andThen(
+        Effect.delay(
+          psql(
+            "SET default_transaction_read_only = off",
+            "ALTER DATABASE postgres RESET default_transaction_read_only",
+            reconnect
+          ),
+          "15 seconds"
+        )
+      ),
+      Effect.as([])
+    )
+  })
+  const unsigned = Number(
+    yield* psql("SELECT l.next_position - max(c.size) FROM vatproof.logs l, vatproof.checkpoints c GROUP BY l.next_position")
+  )
+  return Scenario.withClaims(
+    report,
+    Scenario.onlyRefused(report),
+    Scenario.refusedWithin(report, refusalMs),
+    Scenario.felt(report),
+    { what: `the notary goes on: ${unsigned} events are not signed yet`, holds: unsigned < 400 }
+  )
+})
+
 /** More than the service has connections. */
 const signUps = 40
 
