@@ -3,8 +3,11 @@ import { DateTime, Option } from "effect"
 
 const day = /^\d{4}-\d\d-\d\d$/u
 
-/** RFC 3339, also with a space as Postgres writes it, without seconds, or without a zone, which is UTC then. */
-const written = /^(?<date>\d{4}-\d\d-\d\d)(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?$/iu
+/**
+ * RFC 3339, also with a space as Postgres writes it, without seconds, or without a zone, which is UTC then. Microseconds, which events have,
+ * would be cut off, and with them the event that a bound was copied from.
+ */
+const written = /^(?<date>\d{4}-\d\d-\d\d)(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d)?)?$/iu
 
 /** JavaScript takes 31 November for 1 December. */
 const isDate = (date: string) => Option.exists(DateTime.make(date), (found) => DateTime.formatIsoDateUtc(found) === date)

@@ -25,8 +25,8 @@ export const letterOf = (word: MatchWord): MatchLetter => letters[word]
  * compared (`not_provided`), and what was not supplied was not asked.
  */
 export const wordOf = (letter: MatchLetter | null, supplied: string | null): MatchWord => {
-  if (letter !== null) return words[letter]
-  return supplied === null ? "not_queried" : "not_provided"
+  if (supplied === null) return "not_queried"
+  return letter === null ? "not_provided" : words[letter]
 }
 
 const Matches = {

@@ -8,6 +8,10 @@ const Position = Schema.BigInt.pipe(
   )
 )
 
+/** An infinite time has no digits: it stays as it is written, for an audit to find it. */
+const instant = (column: string) =>
+  `coalesce(to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), ${column}::text) AS ${column}`
+
 /**
  * One row of `vatproof.events`. `occurred_at` and `recorded_at` are UTC with exactly six digits of a second; `trace_id` is hex;
  * `data` and `metadata` are the stored bytes, canonical JSON that was not parsed yet.
@@ -32,7 +36,6 @@ export class StoredEvent extends Schema.Class<StoredEvent>("StoredEvent")({
 }) {
   /** The columns of a SELECT whose rows decode to this class. */
   static readonly columns = `log_id, position, stream_id, version, event_id, type, schema_version,
-    to_char(occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS occurred_at,
-    to_char(recorded_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS recorded_at,
+    ${instant("occurred_at")}, ${instant("recorded_at")},
     correlation_id, causation_id, encode(trace_id, 'hex') AS trace_id, meter_id, units, data, metadata`
 }

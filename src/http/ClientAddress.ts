@@ -19,11 +19,13 @@ export const clientNetwork = (request: HttpServerRequest.HttpServerRequest, trus
   return networkOf(forwarded.at(-trustedProxies) || socket)
 }
 
-/** Some proxies write the client's port behind its address. */
-const addressOf = (text: string) =>
-  Result.orElse(NetAddress.ipFromString(text), () =>
-    Result.map(NetAddress.inetAddressFromString(text), (socket): NetAddress.IpAddress => socket.address)
+/** Some proxies write the client's port behind its address, or brackets around it, or the zone that it is of. */
+const addressOf = (text: string) => {
+  const plain = text.replace(/^\[([^\]]*)\]$/u, "$1").replace(/%[^\]]*/u, "")
+  return Result.orElse(NetAddress.ipFromString(plain), () =>
+    Result.map(NetAddress.inetAddressFromString(plain), (socket): NetAddress.IpAddress => socket.address)
   )
+}
 
 /** Text that is no address stands for itself, shortened: it still tells clients apart. */
 const networkOf = (text: string): string =>

@@ -142,6 +142,9 @@ const readAnswer = (exchange: SourceHttp.Exchange): Result.Result<BzstAnswer, So
   )
 }
 
+/** The one status that is the answer to a qualified question for a valid VAT ID: letters beside another one compare nothing. */
+const qualified = "evatr-0000"
+
 const toAnswer = (body: typeof Bestaetigungsantwort.Type, valid: boolean, exchange: SourceHttp.Exchange): BzstAnswer => ({
   source: "bzst",
   valid,
@@ -155,11 +158,18 @@ const toAnswer = (body: typeof Bestaetigungsantwort.Type, valid: boolean, exchan
   evidence: exchange.evidence,
   status: body.status,
   request_id: SourceHttp.disclosed(body.id),
-  name_match: body.ergFirmenname || null,
-  street_match: body.ergStrasse || null,
-  zip_match: body.ergPlz || null,
-  city_match: body.ergOrt || null
+  ...lettersOf(body)
 })
+
+const lettersOf = (body: typeof Bestaetigungsantwort.Type) => {
+  const letter = (field: MatchLetter | "" | null | undefined) => (body.status === qualified && field ? field : null)
+  return {
+    name_match: letter(body.ergFirmenname),
+    street_match: letter(body.ergStrasse),
+    zip_match: letter(body.ergPlz),
+    city_match: letter(body.ergOrt)
+  }
+}
 
 const EUMitgliedstaaten = Schema.Array(Schema.Struct({ alpha2: Schema.String, name: Schema.String, verfuegbar: Schema.Boolean }))
 const decodeInfo = Schema.decodeUnknownOption(EUMitgliedstaaten)

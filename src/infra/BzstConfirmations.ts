@@ -50,13 +50,14 @@ const refusals: ReadonlySet<string> = new Set(["refused", "requester_rejected"])
 
 /** A refusal is final and says so; everything else is a source that cannot answer now. */
 const failed = (failure: SourceFailure, attempts: ReadonlyArray<Attempt>) => {
-  const code = failure.code ?? failure.reason
+  // What cannot be read has said nothing, whatever its status.
+  const code = failure.reason === "malformed" ? failure.reason : (failure.code ?? failure.reason)
   const meaning = evatrStatuses.get(code)?.meaning
   if (refusals.has(failure.reason)) return new ConfirmationRefusal({ code, meaning: meaning ?? "it refused", attempts })
   const said = meaning === undefined ? code : `${code}: ${meaning}`
   return new SourcesUnavailable({
     message: `The BZSt gave no confirmation (${said}). This says nothing about the VAT ID`,
     attempts,
-    retryAfterSeconds: failure.retry_after_s ?? retryAfterSeconds
+    retryAfterSeconds: Math.max(1, failure.retry_after_s ?? retryAfterSeconds)
   })
 }

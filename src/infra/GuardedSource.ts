@@ -82,7 +82,7 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Guar
 
   const isUnavailable = Effect.zipWith(breaker.isSourceOpen, isPaused, (open, paused) => open || paused)
 
-  /** A probe's failure counts like any other; its success may close an open circuit only where no live call failed just now. */
+  /** A probe's success may close an open circuit only where no live call failed just now. */
   const probe = Effect.gen(function* () {
     const sinceFailure = (yield* Clock.currentTimeMillis) - (yield* Ref.get(lastLiveFailure))
     if ((yield* breaker.isSourceOpen) && sinceFailure < Duration.toMillis(probeGrace)) return
@@ -106,7 +106,12 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Guar
         (unavailable, refused) => unavailable || refused
       ),
     status: Effect.flatMap(isUnavailable, health.status),
-    opensInSeconds: breaker.opensInSeconds
+    /** Seconds until it may be asked again; null where it may be now. */
+    opensInSeconds: Effect.gen(function* () {
+      const paused = Math.ceil(((yield* Ref.get(pausedUntil)) - (yield* Clock.currentTimeMillis)) / 1000)
+      const opens = yield* breaker.opensInSeconds
+      return paused > 0 ? Math.max(paused, opens ?? 0) : opens
+    })
   }
 })
 

@@ -10,6 +10,8 @@ import { SourceFailure, type SourceName } from "#domain/Verdict.ts"
 const failuresToOpen = { source: 2, memberState: 3 }
 /** An open circuit lets a call through after 5 s at first and at most 20 s, so that traffic is back soon after the source. */
 const openDuration = Schedule.min([Schedule.exponential("5 seconds"), Schedule.spaced("20 seconds")])
+/** The longest pause of a source's own asking that is kept. */
+const maxOpenDuration = Duration.minutes(10)
 
 export const make = Effect.fnUntraced(function* (source: SourceName) {
   const sourceBreaker = yield* makeBreaker(failuresToOpen.source)
@@ -35,10 +37,16 @@ export const make = Effect.fnUntraced(function* (source: SourceName) {
     source: behind(sourceBreaker, source, ofScope("source", CircuitBreaker.success)),
     /** Guards a call by the breaker of a member state's register. */
     memberState: (prefix: string) => behind(registers, prefix, ofScope("member_state", CircuitBreaker.ignored)),
-    /** Guards a probe: every failure of it counts, but its success undoes no failure of a live call while the circuit is closed. */
+    /**
+     * Guards a probe. Its failure counts where it speaks of the source as a whole: whoever cannot say how he is may still answer what he is
+     * for. Its success undoes no failure of a live call while the circuit is closed.
+     */
     probe: Effect.fnUntraced(function* <A>(call: Effect.Effect<A, SourceFailure>) {
       const success = (yield* isSourceOpen) ? CircuitBreaker.success : CircuitBreaker.ignored
-      return yield* behind(sourceBreaker, source, (failure) => (failure === null ? success : CircuitBreaker.failure()))(call)
+      return yield* behind(sourceBreaker, source, (failure) => {
+        if (failure === null) return success
+        return isOfWholeSource(failure) ? CircuitBreaker.failure() : CircuitBreaker.ignored
+      })(call)
     }),
     isSourceOpen,
     /** Whether a call would be refused now: no more once the time is over, although nobody has called since. */
@@ -54,7 +62,7 @@ const refusesNow = (state: CircuitBreaker.State) =>
   state._tag === "Open" ? !Duration.isZero(state.retryAfter) : state._tag === "HalfOpen" && state.probing
 
 const makeBreaker = (failures: number) =>
-  CircuitBreaker.make({ tripPolicy: CircuitBreaker.consecutive(failures), openDuration }).pipe(
+  CircuitBreaker.make({ tripPolicy: CircuitBreaker.consecutive(failures), openDuration, maxOpenDuration }).pipe(
     Effect.provide(CircuitBreaker.layerStoreMemory())
   )
 
@@ -62,9 +70,17 @@ const makeBreaker = (failures: number) =>
 export const circuitOpen = (source: SourceName) =>
   new SourceFailure({ source, reason: "circuit_open", code: null, scope: "question", retry: "never" })
 
+/** Nobody is there, or the source says of itself that it is not available. A status such as 404 is that of one endpoint. */
+const isOfWholeSource = ({ code, reason }: SourceFailure) =>
+  reason === "unreachable" || reason === "timeout" || (reason === "unavailable" && code === null)
+
+/** A source that names a pause is left alone for that, within reason. */
+const failureOf = ({ retry_after_s }: SourceFailure) =>
+  CircuitBreaker.failure(retry_after_s === undefined ? {} : { retryAfter: Duration.seconds(retry_after_s) })
+
 const ofScope = (scope: SourceFailure["scope"], otherwise: CircuitBreaker.Outcome) => (failure: SourceFailure | null) => {
   if (failure === null) return CircuitBreaker.success
-  if (failure.scope === scope) return CircuitBreaker.failure()
+  if (failure.scope === scope) return failureOf(failure)
   // A question that was not asked says nothing.
   return failure.reason === "saturated" || failure.reason === "circuit_open" ? CircuitBreaker.ignored : otherwise
 }

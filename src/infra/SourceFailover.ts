@@ -49,18 +49,19 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
     const answer = yield* Effect.flatMap(Asked, (asked) => recorded(attempts, asked, question)).pipe(
       Effect.withExecutionPlan(mayAskBzst ? viesThenBzst : viesOnly),
       Effect.timeout(deadline),
-      Effect.catchTag(["SourceFailure", "TimeoutError"], () =>
-        Effect.flatMap(Ref.get(attempts), (made) => unavailable(question, made))
-      )
+      Effect.catchTag(["SourceFailure", "TimeoutError"], (failure) => {
+        const asked = failure._tag === "SourceFailure" ? (failure.retry_after_s ?? 0) : 0
+        return Effect.flatMap(Ref.get(attempts), (made) => unavailable(question, made, asked))
+      })
     )
     return { answer, attempts: yield* Ref.get(attempts) }
   })
 
-  const unavailable = Effect.fnUntraced(function* (question: LookUp, attempts: ReadonlyArray<Attempt>) {
+  const unavailable = Effect.fnUntraced(function* (question: LookUp, attempts: ReadonlyArray<Attempt>, asked: number) {
     const opensIn = yield* guarded.vies.opensInSeconds
     const tried = attempts.map((attempt) => `${attempt.source}: ${attempt.code ?? attempt.outcome}`).join(", ")
     const message = `No source can answer right now (${tried}).${whyNotBzst(question, requesterAtBzst(question))} This says nothing about the VAT ID: retry later`
-    return yield* new SourcesUnavailable({ message, attempts, retryAfterSeconds: Math.max(opensIn ?? 10, 1) })
+    return yield* new SourcesUnavailable({ message, attempts, retryAfterSeconds: Math.max(opensIn ?? 10, asked, 1) })
   })
 
   const status = Effect.gen(function* () {

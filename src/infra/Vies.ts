@@ -84,6 +84,7 @@ const requestBody = ({ vatId, requester }: Question): Readonly<Record<string, st
 
 const CheckVatResponse = Schema.Struct({
   actionSucceed: Schema.optionalKey(Schema.Literal(true)),
+  errorWrappers: Schema.optionalKey(Schema.NullOr(Schema.Tuple([]))),
   countryCode: Schema.String,
   vatNumber: Schema.String,
   requestDate: SourceHttp.Instant,
@@ -139,12 +140,14 @@ const availabilities: ReadonlyMap<string, boolean> = new Map([
   ["Unavailable", false]
 ])
 
-const CommonResponse = Schema.Struct({ actionSucceed: Schema.Literal(false), errorWrappers: Schema.optionalKey(Schema.Unknown) })
+const ErrorWord = Schema.String.check(Schema.isPattern(/^[\w-]{1,64}$/u))
+/** The ways in which a body says that something went wrong: by its envelope, or in the words of the interface for GET. */
+const CommonResponse = Schema.Union([
+  Schema.Struct({ errorWrappers: Schema.NonEmptyArray(Schema.Struct({ error: ErrorWord })) }),
+  Schema.Struct({ userError: ErrorWord.check(Schema.isPattern(/^(?!(?:IN)?VALID$)/u)) }),
+  Schema.Struct({ actionSucceed: Schema.Literal(false) })
+])
 const decodeEnvelope = Schema.decodeUnknownOption(CommonResponse)
-
-const decodeErrors = Schema.decodeUnknownOption(
-  Schema.NonEmptyArray(Schema.Struct({ error: Schema.String.check(Schema.isPattern(/^[\w-]{1,64}$/u)) }))
-)
 
 /** What a body says if it is a success; the error envelope, wherever it comes, wins over everything else in the body. */
 const successful = <A>(
@@ -152,13 +155,13 @@ const successful = <A>(
   decode: (json: unknown) => Option.Option<A>
 ): Result.Result<A, SourceFailure> => {
   const envelope = decodeEnvelope(exchange.json)
-  if (Option.isSome(envelope)) return Result.fail(errorOf(exchange, envelope.value.errorWrappers))
+  if (Option.isSome(envelope)) return Result.fail(errorOf(exchange, envelope.value))
   const body = exchange.evidence.http_status === 200 ? decode(exchange.json) : Option.none<A>()
   return Result.fromOption(body, () => SourceHttp.wordless("vies", exchange))
 }
 
-const errorOf = (exchange: SourceHttp.Exchange, errorWrappers: unknown): SourceFailure =>
-  Option.match(decodeErrors(errorWrappers), {
-    onNone: () => SourceHttp.wordless("vies", exchange),
-    onSome: ([{ error }]) => SourceHttp.failure("vies", exchange, error, viesCodes.get(error) ?? unknownCode)
-  })
+const errorOf = (exchange: SourceHttp.Exchange, envelope: typeof CommonResponse.Type): SourceFailure => {
+  if ("actionSucceed" in envelope) return SourceHttp.wordless("vies", exchange)
+  const error = "userError" in envelope ? envelope.userError : envelope.errorWrappers[0].error
+  return SourceHttp.failure("vies", exchange, error, viesCodes.get(error) ?? unknownCode)
+}

@@ -73,7 +73,7 @@ describe("a comparison", () => {
     const expected = { A: "match", B: "mismatch", C: "not_queried", D: "not_provided" } as const
     for (const letter of MatchLetter.literals) {
       assert.strictEqual(wordOf(letter, "supplied"), expected[letter])
-      assert.strictEqual(letterOf(wordOf(letter, null)), letter)
+      assert.strictEqual(letterOf(wordOf(letter, "supplied")), letter)
     }
     assert.sameMembers(MatchWord.literals.map(letterOf), [...MatchLetter.literals])
   })
@@ -81,6 +81,10 @@ describe("a comparison", () => {
   it("that the BZSt did not make: what was supplied is not_provided, what was not is not_queried", () => {
     assert.strictEqual(wordOf(null, "Berlin"), "not_provided")
     assert.strictEqual(wordOf(null, null), "not_queried")
+  })
+
+  it("of what was not supplied is none, whatever the BZSt says of it", () => {
+    for (const letter of MatchLetter.literals) assert.strictEqual(wordOf(letter, null), "not_queried")
   })
 })
 

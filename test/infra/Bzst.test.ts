@@ -194,6 +194,17 @@ layer(parts)("a status", (it) => {
     )
   }
 
+  it.effect.each(["evatr-0003", "evatr-2001", "evatr-2002", "evatr-2006", "evatr-2008"])("compares nothing with %s", (status) =>
+    Effect.gen(function* () {
+      const fields = { ergFirmenname: "A", ergStrasse: "C", ergPlz: "B", ergOrt: "A" }
+      const answer = yield* askAgainst({ ...plain, company }, StandIn.answer(200, bzstStatus(status, fields)))
+      assert.deepStrictEqual(
+        [answer.name_match, answer.street_match, answer.zip_match, answer.city_match],
+        [null, null, null, null]
+      )
+    })
+  )
+
   it.effect("may come without an id", () =>
     Effect.gen(function* () {
       for (const none of ["", null, undefined]) {

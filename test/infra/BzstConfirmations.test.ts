@@ -81,6 +81,17 @@ describe("a confirmation", () => {
     }).pipe(Effect.provide(parts))
   )
 
+  it.effect("what cannot be read is no verdict in words either, and is not to be repeated at once", () =>
+    Effect.gen(function* () {
+      const unread = yield* Effect.flip(
+        confirmAgainst(StandIn.answer(200, bzstStatus("evatr-2001", { anfrageZeitpunkt: "soon" })))
+      )
+      assert.include(unread.message, "(malformed)")
+      const busy = yield* Effect.flip(confirmAgainst(StandIn.answer(503, "busy", { "retry-after": "0" })))
+      assert.containSubset(busy, { _tag: "SourcesUnavailable", retryAfterSeconds: 1 })
+    }).pipe(Effect.provide(parts))
+  )
+
   it.effect.each(verdicts)("$status is a verdict", ({ http, status, valid }) =>
     Effect.gen(function* () {
       const more = { gueltigAb: "2010-01-01", gueltigBis: "31.12.2020" }

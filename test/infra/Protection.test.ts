@@ -160,7 +160,8 @@ layer(TestDatabase.layerClient, { excludeTestServices: true })(
         for (const statement of [
           "ALTER TABLE vatproof.events DISABLE TRIGGER append_only",
           "ALTER TABLE vatproof.logs OWNER TO CURRENT_USER",
-          "DROP SCHEMA vatproof_guard CASCADE"
+          "DROP SCHEMA vatproof_guard CASCADE",
+          "DROP TABLE vatproof_migrations"
         ]) {
           const attempt = Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(statement).unprepared)
           assert.strictEqual((yield* Effect.exit(Effect.provide(attempt, asLogin, { local: true })))._tag, "Failure", statement)

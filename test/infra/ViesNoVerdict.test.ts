@@ -33,6 +33,22 @@ const noVerdicts: ReadonlyArray<readonly [string, unknown, object]> = [
   ["an envelope with an error that is a novel", viesError("x".repeat(100_000)), malformed],
   ["an envelope around a verdict", { ...viesAnswer, ...viesError("TIMEOUT") }, { reason: "timeout", code: "TIMEOUT" }],
   ["an odd envelope around a verdict", { ...viesAnswer, actionSucceed: false, errorWrappers: "x" }, malformed],
+  [
+    "an error beside a verdict, without an envelope",
+    { ...viesAnswer, valid: false, errorWrappers: [{ error: "MS_UNAVAILABLE" }] },
+    { reason: "member_state_unavailable", code: "MS_UNAVAILABLE" }
+  ],
+  [
+    "an error in the envelope of a success",
+    { ...viesAnswer, valid: false, actionSucceed: true, errorWrappers: [{ error: "MS_UNAVAILABLE" }] },
+    { reason: "member_state_unavailable", code: "MS_UNAVAILABLE" }
+  ],
+  [
+    "the other endpoint's error beside a verdict",
+    { ...viesAnswer, valid: false, userError: "MS_MAX_CONCURRENT_REQ" },
+    { reason: "throttled", code: "MS_MAX_CONCURRENT_REQ" }
+  ],
+  ["odd errors beside a verdict", { ...viesAnswer, errorWrappers: "x" }, malformed],
   ["a verdict in an odd envelope", { ...viesAnswer, actionSucceed: "yes" }, malformed],
   ["the envelope of a success without a verdict", { actionSucceed: true }, malformed],
   ["the dialect of the other endpoint", { isValid: true, userError: "VALID", vatNumber: "45274649" }, malformed],

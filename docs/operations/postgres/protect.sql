@@ -13,7 +13,8 @@ BEGIN
   FOREACH wanted IN ARRAY ARRAY['vatproof_owner', 'vatproof_service', 'vatproof_auditor'] LOOP
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = wanted) THEN EXECUTE format('CREATE ROLE %I NOLOGIN', wanted); END IF;
   END LOOP;
-  IF NOT pg_has_role(current_user, 'vatproof_owner', 'MEMBER') THEN GRANT vatproof_owner TO CURRENT_USER; END IF;
+  -- Who makes a role is a member of it, but since Postgres 16 without the right to act as it. A superuser needs no right.
+  IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN GRANT vatproof_owner TO CURRENT_USER; END IF;
 END $$;
 
 -- What the service logs in with is whoever has owned the tables so far.
@@ -25,6 +26,12 @@ BEGIN
   IF login NOT IN ('vatproof_owner', current_user) THEN
     EXECUTE format('GRANT vatproof_service TO %I', login);
     IF pg_has_role(login, 'vatproof_owner', 'MEMBER') THEN EXECUTE format('REVOKE vatproof_owner FROM %I', login); END IF;
+    -- Whoever owns the database may drop it, and the table that knows which migrations were applied.
+    BEGIN
+      EXECUTE format('ALTER DATABASE %I OWNER TO CURRENT_USER', current_database());
+    EXCEPTION WHEN insufficient_privilege THEN
+      RAISE NOTICE 'The database still belongs to %, who may drop it: % may not change that (%)', login, current_user, SQLERRM;
+    END;
   END IF;
 
   EXECUTE format('GRANT CREATE ON DATABASE %I TO vatproof_owner', current_database());

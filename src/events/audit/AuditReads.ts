@@ -60,6 +60,17 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
         AND position >= (SELECT next_position FROM vatproof.logs WHERE log_id = ${logId}) ORDER BY position LIMIT 10)`
   })
 
+  // A tile of level n has the nodes of tree level 8n: 256 of them, or what is left of them at the right edge of the tree.
+  const findSurplus = SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Schema.Struct({ level: Schema.Int, index: Schema.BigInt }),
+    execute: () => sql`SELECT t.level, t.index
+      FROM vatproof.tiles t, (SELECT coalesce(max(size), 0) AS size FROM vatproof.checkpoints WHERE log_id = ${logId}) signed
+      WHERE t.log_id = ${logId}
+        AND octet_length(t.hashes) > 32 * least(256, greatest(0, (CASE WHEN t.level < 8 THEN signed.size >> (8 * t.level) ELSE 0 END) - t.index * 256))
+      ORDER BY t.level, t.index LIMIT 10`
+  })
+
   return {
     events: (from: number, to: number) => findEvents({ from, to }).pipe(StoreAccess.patiently(patience)),
     statement: Effect.suspend(() => findStatement(undefined)).pipe(
@@ -82,6 +93,8 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
           }))
         )
       ),
+    /** Some of the tiles of the stored tree that have more than the newest checkpoint covers: the notary could not go on from them. */
+    surplus: Effect.suspend(() => findSurplus(undefined)).pipe(StoreAccess.patiently(patience)),
     /** Some of the events that do not belong where they are: in no known log, or beyond its end. */
     strangers: (head: number) => findStrangers(head).pipe(StoreAccess.patiently(patience))
   }

@@ -54,6 +54,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({ notes, progress, 
   const signed = newest?.size ?? 0
   const end = Math.max(head, signed, ...kept.map(({ size }) => size))
   if (newest === null) findings.add(null, "the log was never signed: nothing proves what it holds")
+  if (head < signed) findings.add(head, `the log says that it ends here, but ${signed} events were signed`)
   let seen = 0
 
   const readSection = Effect.fnUntraced(function* (from: number) {
@@ -94,11 +95,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({ notes, progress, 
   const { leavesAreSigned } = checkpoints.conclude(check)
   const wrongTiles = yield* upperTiles.finish
   if (leavesAreSigned) for (const tile of wrongTiles) findings.add(null, `the stored tree is wrong in tile ${tile}`)
-  yield* compareStreams(reads, check, head, findings)
-  compareMeters(statement.meters, check, findings)
-  for (const { log_id, position } of yield* reads.strangers(end)) {
-    findings.add(Number(position), `an event of log ${log_id} stands where no event can be`)
-  }
+  yield* compareTables(reads, check, { ...statement, end }, findings)
   const signedBy = newest === null ? [] : CheckpointAudit.signedBy(crypto, newest.note, verifiers)
   return {
     events: head,
@@ -108,6 +105,23 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({ notes, progress, 
     findings: findings.list(),
     count: findings.count()
   } satisfies AuditReport
+})
+
+/** What the database knows besides the events: the stored tree, streams, meters; and events where none can be. */
+const compareTables = Effect.fnUntraced(function* (
+  reads: Effect.Success<typeof AuditReads.make>,
+  check: LogCheck.LogCheck,
+  { end, head, meters }: AuditReads.LogStatement & { readonly end: number },
+  findings: Findings.Findings
+) {
+  for (const { index, level } of yield* reads.surplus) {
+    findings.add(null, `the stored tree has more in tile ${level}/${index} than was signed`)
+  }
+  yield* compareStreams(reads, check, head, findings)
+  compareMeters(meters, check, findings)
+  for (const { log_id, position } of yield* reads.strangers(end)) {
+    findings.add(Number(position), `an event of log ${log_id} stands where no event can be`)
+  }
 })
 
 /** Checkpoints from elsewhere: one that is longer than what the database knows as signed is itself the finding. */
@@ -212,10 +226,9 @@ const compareStreams = Effect.fnUntraced(function* (
       if (first >= head) continue
       const agrees = last < head ? end?.version === version && end.last === last : (end?.version ?? 0) < version
       if (!agrees || end?.first !== first) {
-        findings.add(
-          last,
-          `the stream ${stream} is said to end here with version ${version}, but its events say version ${end?.version ?? 0}`
-        )
+        const events =
+          end === undefined ? "it has no events" : `its events go from ${end.first} to ${end.last}, with version ${end.version}`
+        findings.add(last, `the stream ${stream} is said to go from ${first} to here, with version ${version}, but ${events}`)
       }
     }
     after = page.length < streamsOfPage ? null : (page.at(-1)?.stream ?? null)

@@ -88,7 +88,8 @@ export const make = (crypto: LogCrypto["Service"], findings: Findings, start: Tr
     recordedAt = event.recorded_at
   }
 
-  const take = ({ events, from, leaves, to }: LogSection) => {
+  const take = ({ events: given, from, leaves, to }: LogSection) => {
+    const events = oneAPosition(given, findings)
     const ofLeavesHere: Array<Hash> = []
     const ofEventsHere: Array<Hash> = []
     let next = 0
@@ -125,6 +126,17 @@ export const make = (crypto: LogCrypto["Service"], findings: Findings, start: Tr
     streams,
     meters
   }
+}
+
+/** What stands at a place that is taken already, or behind what comes after it, is told and left out. */
+const oneAPosition = (events: ReadonlyArray<StoredEvent>, findings: Findings): ReadonlyArray<StoredEvent> => {
+  let last = -1
+  return events.filter(({ position }) => {
+    if (position <= last) findings.add(position, "more than one event stands here, or not in its order")
+    const isNext = position > last
+    last = Math.max(last, position)
+    return isNext
+  })
 }
 
 /** The tree with further complete subtrees at its right; each begins where the one before it ends. */

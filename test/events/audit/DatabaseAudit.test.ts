@@ -88,6 +88,22 @@ const attacks: ReadonlyArray<
   ["a checkpoint", ["UPDATE vatproof.checkpoints SET note = replace(note, E'\\n600\\n', E'\\n601\\n') WHERE size = 600"], [599]],
   ["a meter", ["UPDATE vatproof.meters SET used = used - 1 WHERE meter_id = 'key-3/2026-11'"], [null]],
   ["a stream", ["UPDATE vatproof.streams SET version = version + 1 WHERE stream_id = 'key-3'"], [603]],
+  ["a time that never comes", ["UPDATE vatproof.events SET occurred_at = 'infinity' WHERE position = 321"], [321]],
+  [
+    "a hash too many in a tile",
+    ["UPDATE vatproof.tiles SET hashes = hashes || sha256('x') WHERE level = 0 AND index = 2"],
+    [null]
+  ],
+  ["a tile too many", ["INSERT INTO vatproof.tiles SELECT log_id, level, 3, hashes FROM vatproof.tiles WHERE level = 1"], [null]],
+  ["only the log's own count changed", ["UPDATE vatproof.logs SET next_position = 590"], [590]],
+  [
+    "a second event at a place",
+    [
+      "ALTER TABLE vatproof.events DROP CONSTRAINT events_pkey CASCADE",
+      "INSERT INTO vatproof.events SELECT log_id, position, 'key-other', 1, gen_random_uuid(), type, schema_version, occurred_at, recorded_at, correlation_id, causation_id, trace_id, meter_id, units, data, metadata FROM vatproof.events WHERE position = 321"
+    ],
+    [321]
+  ],
   [
     "an event put at the end",
     [

@@ -1,0 +1,46 @@
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { SourceFailure } from "#domain/Verdict.ts"
+import * as SourceBreaker from "#infra/SourceBreaker.ts"
+
+const failureOf = (parts: Pick<SourceFailure, "reason" | "code"> & Partial<Pick<SourceFailure, "retry_after_s">>) =>
+  new SourceFailure({ source: "vies", scope: "source", retry: "later", ...parts })
+
+const twice = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.repeat(Effect.exit(effect), { times: 1 })
+
+it.effect.each([
+  ["that says it is not available", { reason: "unavailable", code: null }, true],
+  ["that nobody reaches", { reason: "unreachable", code: "ECONNREFUSED" }, true],
+  ["that does not answer", { reason: "timeout", code: null }, true],
+  ["whose page of information is gone", { reason: "malformed", code: "HTTP 404" }, false],
+  ["whose page of information is broken", { reason: "unavailable", code: "HTTP 500" }, false],
+  ["that wants to be asked less", { reason: "throttled", code: "HTTP 429" }, false]
+] as const)("a source %s may be asked for what it is for, or not", ([_, parts, opens]) =>
+  Effect.gen(function* () {
+    const breaker = yield* SourceBreaker.make("vies")
+    yield* twice(breaker.probe(Effect.fail(failureOf(parts))))
+    assert.strictEqual(yield* breaker.isSourceOpen, opens)
+    const asked = yield* Effect.result(breaker.source(Effect.succeed("answer")))
+    assert.strictEqual(asked._tag, opens ? "Failure" : "Success")
+  })
+)
+
+it.effect.each([
+  [undefined, 5],
+  [60, 60],
+  [86_400, 600]
+] as const)("a source that asks for a pause of %s s is left alone for %s s", ([retry_after_s, seconds]) =>
+  Effect.gen(function* () {
+    const breaker = yield* SourceBreaker.make("vies")
+    const failure = failureOf({
+      reason: "throttled",
+      code: "HTTP 429",
+      ...(retry_after_s === undefined ? {} : { retry_after_s })
+    })
+    yield* twice(breaker.source(Effect.fail(failure)))
+    assert.strictEqual(yield* breaker.opensInSeconds, seconds)
+    yield* TestClock.adjust(`${seconds} seconds`)
+    assert.strictEqual(yield* breaker.source(Effect.succeed("answer")), "answer")
+  })
+)
