@@ -25,7 +25,7 @@ const bound = (name: string, description: string, momentOf: (text: string) => Op
   Flag.String(name).pipe(
     Flag.mapTryCatch(
       (text) => Option.getOrThrow(momentOf(text)),
-      () => "Expected a day as 2026-11-21, or a moment as 2026-11-21T09:30:00Z"
+      () => "Expected a day as 2026-11-21, or a moment as 2026-11-21T09:30:00Z (milliseconds at most)"
     ),
     Flag.optional,
     Flag.withDescription(description)

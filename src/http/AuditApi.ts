@@ -18,7 +18,7 @@ export const plain = "text/plain"
 
 /** No event was recorded before the epoch, and no database counts much beyond the year 9999. */
 const years = { minimum: DateTime.makeUnsafe(0), maximum: DateTime.makeUnsafe("9999-12-31T23:59:59.999Z") }
-const notATime = "Expected a time from 1970 to 9999, as 2026-11-22T09:30:00Z or 2026-11-22"
+const notATime = "Expected a time from 1970 to 9999, as 2026-11-22T09:30:00Z (milliseconds at most) or 2026-11-22"
 
 /** The last day of the year 9999 ends with a year of five digits, which RFC 3339 does not have: a millisecond before is as good. */
 const endOfYears = DateTime.add(years.maximum, { milliseconds: 1 })
