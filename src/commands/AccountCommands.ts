@@ -1,7 +1,7 @@
 /** `vatproof account …`: who uses the service, on which plan. */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { AccountDirectory, type AccountRecord, type KeyRecord } from "#domain/AccountDirectory.ts"
+import { AccountDirectory, type AccountRecord, idForm, type KeyRecord } from "#domain/AccountDirectory.ts"
 import { ChangePlan } from "#domain/ChangePlan.ts"
 import { PlanName } from "#domain/Plan.ts"
 import { iso, json, limit, operate, periodOf, print } from "#app/commands/Operation.ts"
@@ -31,15 +31,13 @@ const keyJson = (key: KeyRecord) => ({
   limit: key.perMonth
 })
 
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu
-
 const list = Command.make(
   "list",
   {
     plan: Flag.Literals("plan", PlanName.literals).pipe(Flag.optional, Flag.withDescription("Only accounts on this plan")),
     before: Flag.String("before").pipe(
       Flag.filter(
-        (userId) => uuid.test(userId),
+        (userId) => idForm.test(userId),
         () => "Expected a user_id"
       ),
       Flag.optional,

@@ -4,6 +4,9 @@ import type { PlanName } from "#domain/Plan.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import type { BillingPeriod } from "#domain/Usage.ts"
 
+/** The ids of accounts and of keys are UUIDs; what looks otherwise is none of them. */
+export const idForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu
+
 /** `perMonth` is what counts for the account: its own number, else its plan's; `ownPerMonth` is its own number alone. */
 export interface AccountRecord {
   readonly accountId: string

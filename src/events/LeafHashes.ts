@@ -11,6 +11,7 @@ import type { Range } from "#events/log/MerkleTree.ts"
 import { leafHashes } from "#events/log/StoredLeaf.ts"
 import { hashesIn } from "#events/log/Tiles.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
+import { utcText } from "#events/StoredEvent.ts"
 
 const patience = "3 seconds"
 
@@ -18,13 +19,12 @@ const idOrNull = (value: string) => `coalesce('"' || ${value} || '"', 'null')`
 /** As JSON.stringify writes it: both escape quotes, backslashes and what is below U+0020, and in the same way. */
 const textOrNull = (value: string) => `coalesce(to_json(${value})::text, 'null')`
 const digest = (value: string) => `encode(sha256(convert_to(${value}, 'UTF8')), 'hex')`
-const instant = (value: string) => `to_char(${value} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 
 /** EventLeaf.leafText in SQL; a test holds the two against each other. */
 const leaf = `'{"causation_id":' || ${idOrNull("causation_id")} || ',"correlation_id":"' || correlation_id
   || '","data_sha256":"' || ${digest("data")} || '","event_id":"' || event_id || '","log_id":' || log_id
   || ',"metadata_sha256":"' || ${digest("metadata")} || '","meter_id":' || ${textOrNull("meter_id")}
-  || ',"occurred_at":"' || ${instant("occurred_at")} || '","position":' || position || ',"recorded_at":"' || ${instant("recorded_at")}
+  || ',"occurred_at":"' || ${utcText("occurred_at")} || '","position":' || position || ',"recorded_at":"' || ${utcText("recorded_at")}
   || '","schema_version":' || schema_version || ',"stream_id":' || ${textOrNull("stream_id")}
   || ',"trace_id":' || ${idOrNull("encode(trace_id, 'hex')")} || ',"type":' || ${textOrNull("type")}
   || ',"units":' || units || ',"version":' || version || '}'`

@@ -33,7 +33,7 @@ const makeTurn = Effect.map(SqlClient.SqlClient, (sql) => {
   const warn = (error: SqlError) => Effect.logWarning("Housekeeping failed; it is tried again in a minute", error)
   // One that fails is no reason to leave out the others.
   return Effect.forEach(parts, (part) => Effect.catchTag(part, "SqlError", warn), { discard: true }).pipe(
-    survivable("Housekeeping stumbled; it goes on in a minute", 0)
+    survivable("Housekeeping stumbled; it goes on in a minute")
   )
 })
 

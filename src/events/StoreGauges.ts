@@ -60,7 +60,7 @@ export const layer = Layer.effectDiscard(
   Effect.flatMap(makeRead, (read) =>
     read.pipe(
       Effect.catchTag("StoreUnavailable", () => Effect.void),
-      survivable("How far the log's followers are could not be read; it is tried again", readEvery),
+      survivable("How far the log's followers are could not be read; it is tried again"),
       Effect.repeat(Schedule.spaced(readEvery)),
       Effect.forkScoped
     )

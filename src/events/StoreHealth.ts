@@ -86,6 +86,6 @@ export const watch = Effect.gen(function* () {
       Effect.matchEffect({ onFailure: (error) => health.failed(started, error), onSuccess: () => health.answered })
     )
   })
-  const turn = survivable("The look for the database stumbled; it looks again", lookEvery)(look)
+  const turn = survivable("The look for the database stumbled; it looks again")(look)
   yield* Effect.forkScoped(Effect.repeat(turn, Schedule.spaced(lookEvery)))
 })

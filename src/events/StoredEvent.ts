@@ -8,9 +8,11 @@ const Position = Schema.BigInt.pipe(
   )
 )
 
-/** An infinite time has no digits: it stays as it is written, for an audit to find it. */
-const instant = (column: string) =>
-  `coalesce(to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), ${column}::text) AS ${column}`
+/** A time in SQL as its text, in UTC with six digits of a second; null for an infinite one. */
+export const utcText = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
+
+/** An infinite time stays as it is written, for an audit to find it. */
+const instant = (column: string) => `coalesce(${utcText(column)}, ${column}::text) AS ${column}`
 
 /**
  * One row of `vatproof.events`. `occurred_at` and `recorded_at` are UTC with exactly six digits of a second; `trace_id` is hex;

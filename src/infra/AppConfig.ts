@@ -38,7 +38,7 @@ const BaseUrl = HttpUrl.check(Schema.isPattern(/^[^?#]*$/u, { message: "Expected
 /** A percent sign or another special character that is not written as URLs have it would be found out in the middle of a start. */
 const hasReadablePassword = (text: string) =>
   URL.canParse(text) && Result.isSuccess(Result.try(() => decodeURIComponent(new URL(text).username + new URL(text).password)))
-const isReachable = (text: string) => {
+const hasPortAndTls = (text: string) => {
   const { port, searchParams } = new URL(text)
   return (
     port !== "0" &&
@@ -48,7 +48,7 @@ const isReachable = (text: string) => {
 const PostgresUrl = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
-      (/^postgres(?:ql)?:\/\/\S+$/u.test(text) && hasReadablePassword(text) && isReachable(text)) ||
+      (/^postgres(?:ql)?:\/\/\S+$/u.test(text) && hasReadablePassword(text) && hasPortAndTls(text)) ||
       "Expected a URL that starts with postgresql://, special characters of its password percent-encoded, and a port and an sslmode that exist"
   )
 )

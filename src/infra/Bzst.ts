@@ -4,8 +4,9 @@
  * Contract: the OpenAPI document of https://api.evatr.vies.bzst.de/app, version 1.2.3.14, and recorded answers (read 2026-11).
  * `status` alone decides, see `EvatrStatus.ts`. One question is one call: the BZSt asks callers not to repeat at once.
  */
-import { Context, DateTime, Effect, Layer, Option, Result, Schema, SchemaTransformation, type Duration } from "effect"
+import { Context, Effect, Layer, Option, Result, Schema, SchemaTransformation, type Duration } from "effect"
 import type { HttpClient } from "effect/http"
+import { calendarDate } from "#domain/CalendarDate.ts"
 import type { CompanyData } from "#domain/Confirmation.ts"
 import type { VatId } from "#domain/VatId.ts"
 import { Answer, type SourceFailure } from "#domain/Verdict.ts"
@@ -101,15 +102,10 @@ const decodeSpoken = Schema.decodeUnknownOption(Spoken)
 const orNothing = <S extends Schema.Constraint>(schema: S) =>
   Schema.optionalKey(Schema.NullOr(Schema.Union([schema, Schema.Literal("")])))
 
-/** A validity date, written YYYY-MM-DD or DD.MM.YYYY, as YYYY-MM-DD. The 30th of February parses as the 2nd of March. */
+/** A validity date, written YYYY-MM-DD or DD.MM.YYYY, as YYYY-MM-DD. */
 const ValidityDate = Schema.String.pipe(
   Schema.decodeTo(
-    Schema.String.check(
-      Schema.isPattern(/^\d{4}-\d{2}-\d{2}$/u),
-      Schema.makeFilter((date: string) =>
-        Option.exists(DateTime.make(date), (parsed) => DateTime.formatIsoDateUtc(parsed) === date)
-      )
-    ),
+    Schema.String.check(Schema.makeFilter((text: string) => Option.isSome(calendarDate(text)))),
     SchemaTransformation.transform({
       decode: (written: string) => written.trim().replace(/^(\d{2})\.(\d{2})\.(\d{4})$/u, "$3-$2-$1"),
       encode: (date: string) => date

@@ -43,7 +43,8 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Guar
   const lastLiveFailure = yield* Ref.make(0)
   const troubles = yield* Queue.sliding<number>(1)
 
-  const isPaused = Effect.zipWith(Clock.currentTimeMillis, Ref.get(pausedUntil), (now, until) => now < until)
+  const pauseMs = Effect.zipWith(Clock.currentTimeMillis, Ref.get(pausedUntil), (now, until) => Math.max(0, until - now))
+  const isPaused = Effect.map(pauseMs, (rest) => rest > 0)
 
   const observed = Effect.fnUntraced(function* <B>(call: Effect.Effect<B, SourceFailure>) {
     const { ended, exit, failure, durationMs } = yield* timed(call)
@@ -107,11 +108,9 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Guar
       ),
     status: Effect.flatMap(isUnavailable, health.status),
     /** Seconds until it may be asked again; null where it may be now. */
-    opensInSeconds: Effect.gen(function* () {
-      const paused = Math.ceil(((yield* Ref.get(pausedUntil)) - (yield* Clock.currentTimeMillis)) / 1000)
-      const opens = yield* breaker.opensInSeconds
-      return paused > 0 ? Math.max(paused, opens ?? 0) : opens
-    })
+    opensInSeconds: Effect.zipWith(breaker.opensInSeconds, pauseMs, (opens, rest) =>
+      rest > 0 ? Math.max(opens ?? 0, Math.ceil(rest / 1000)) : opens
+    )
   }
 })
 

@@ -2,6 +2,7 @@
 import { Effect, FileSystem, Path, type PlatformError, Redacted, Schema } from "effect"
 import { Base64Url } from "effect/encoding"
 import { Randomness } from "#domain/Randomness.ts"
+import { draft } from "#infra/Draft.ts"
 
 /** The file cannot be written or read, or does not hold what was once written. */
 export class SecretNotKept extends Schema.TaggedError<SecretNotKept>()("SecretNotKept", {
@@ -40,13 +41,8 @@ export const make = Effect.fn("KeptSecret.make")(
 const putOnce = Effect.fnUntraced(function* (directory: string, file: string) {
   const fs = yield* FileSystem.FileSystem
   const random = yield* Randomness
-  const draft = yield* fs.makeTempFileScoped({ directory, prefix: ".secret-" })
-  yield* fs.chmod(draft, 0o600)
-  const open = yield* fs.open(draft, { flag: "w" })
-  yield* open.writeAll(new TextEncoder().encode(`${Base64Url.encode(yield* random.bytes(secretBytes))}\n`))
-  // A machine that loses power must not come back with an empty secret.
-  yield* open.sync
-  yield* Effect.catchIf(fs.link(draft, file), isThereAlready, () => Effect.void)
+  const secret = `${Base64Url.encode(yield* random.bytes(secretBytes))}\n`
+  yield* Effect.catchIf(fs.link(yield* draft(fs, directory, ".secret-", secret), file), isThereAlready, () => Effect.void)
 })
 
 const isThereAlready = (error: PlatformError.PlatformError) => error.reason._tag === "AlreadyExists"

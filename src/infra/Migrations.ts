@@ -1,10 +1,11 @@
 /** Applies `migrations/NNNN_name.sql`, forward only, all pending ones in one transaction under a lock. */
 import { PgMigrator } from "@effect/sql-pg"
-import { Duration, Effect, FileSystem, Layer, Path, Schedule, Schema } from "effect"
+import { Duration, Effect, FileSystem, Layer, Path, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { MigrationError } from "effect/sql/Migrator"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { hash } from "node:crypto"
+import { insistent } from "#infra/Insistent.ts"
 import { causeOf } from "#infra/Postgres.ts"
 
 const table = "vatproof_migrations"
@@ -47,14 +48,13 @@ export const run = Effect.fn("Migrations.run")(function* () {
 const lockTimeout = "2s"
 const lockPatience = Duration.minutes(10)
 
-const untilUnlocked =
-  (missing: ReadonlyArray<MigrationFile>) =>
-  <A, E extends SqlError | MigrationError, R>(attempt: Effect.Effect<A, E, R>) =>
-    Effect.catchIf(attempt, isLocked, () => {
-      const warning = `Others use the tables that ${namesOf(missing)} change: trying again for ${Duration.format(lockPatience)}`
-      const again = { schedule: Schedule.spaced("1 second").pipe(Schedule.upTo({ duration: lockPatience })), while: isLocked }
-      return Effect.andThen(Effect.logWarning(warning), Effect.retry(attempt, again))
-    })
+const untilUnlocked = (missing: ReadonlyArray<MigrationFile>) =>
+  insistent({
+    while: isLocked,
+    every: "1 second",
+    patience: lockPatience,
+    warning: () => `Others use the tables that ${namesOf(missing)} change: trying again for ${Duration.format(lockPatience)}`
+  })
 
 const isLocked = (error: SqlError | MigrationError) => {
   const cause = sqlErrorIn(error)

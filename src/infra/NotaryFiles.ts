@@ -1,6 +1,7 @@
 /** What the notary keeps outside the database: its keys, and the newest checkpoint that this machine has seen. */
 import { Array as Arr, Effect, FileSystem, Option, Path, type PlatformError, Redacted, Schema } from "effect"
 import { AppConfig, InvalidSetting } from "#infra/AppConfig.ts"
+import { draft } from "#infra/Draft.ts"
 import * as KeptSecret from "#infra/KeptSecret.ts"
 
 /** A file of the notary's cannot be read; the message names it. */
@@ -89,11 +90,7 @@ export const memory = Effect.fnUntraced(function* ({ signers, verifiers }: Remem
   const write = Effect.fnUntraced(function* (file: string, note: string) {
     const directory = path.dirname(file)
     yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
-    const draft = yield* fs.makeTempFileScoped({ directory, prefix: ".checkpoint-" })
-    const open = yield* fs.open(draft, { flag: "w" })
-    yield* open.writeAll(new TextEncoder().encode(note))
-    yield* open.sync
-    yield* fs.rename(draft, file)
+    yield* fs.rename(yield* draft(fs, directory, ".checkpoint-", note), file)
   }, Effect.scoped)
   const remember = (note: string) =>
     Effect.forEach(

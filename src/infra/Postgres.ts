@@ -1,8 +1,9 @@
 /** The connections to Postgres: one pool for the service, restricted to the service's role where the server has it. */
 import { PgClient } from "@effect/sql-pg"
-import { Duration, Effect, Layer, Predicate, Redacted, Schedule, Schema } from "effect"
+import { Duration, Effect, Layer, Predicate, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
+import { insistent } from "#infra/Insistent.ts"
 import * as PoolMetrics from "#infra/PoolMetrics.ts"
 
 export interface PostgresOptions {
@@ -51,15 +52,15 @@ export const layer = (options: PostgresOptions) =>
 export const waitForServer = Effect.fn("Postgres.waitForServer")(function* (patience: Duration.Duration) {
   if (Duration.isZero(patience)) return
   const sql = yield* SqlClient.SqlClient
-  const look = sql`SELECT 1 AS found`
-  const again = Effect.retry(look, {
-    schedule: Schedule.spaced(lookEvery).pipe(Schedule.upTo({ duration: patience })),
-    while: isAbsent
-  })
-  yield* Effect.catchIf(look, isAbsent, (error) => {
-    const warning = `The database is not there yet; waiting for it for ${Duration.format(patience)}: ${causeOf(error)}`
-    return Effect.andThen(Effect.logWarning(warning), again)
-  }).pipe(Effect.ignore)
+  yield* sql`SELECT 1 AS found`.pipe(
+    insistent({
+      while: isAbsent,
+      every: lookEvery,
+      patience,
+      warning: (error) => `The database is not there yet; waiting for it for ${Duration.format(patience)}: ${causeOf(error)}`
+    }),
+    Effect.ignore
+  )
 })
 
 const lookEvery = "500 millis"

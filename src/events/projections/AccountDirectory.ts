@@ -3,6 +3,7 @@ import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import {
   AccountDirectory,
+  idForm,
   AccountNotFound,
   type AccountQuery,
   type AccountRecord,
@@ -15,7 +16,6 @@ import { logId } from "#events/Append.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
 
 const patience = "5 seconds"
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu
 
 /** Stands for the key's id where the database fills it in. */
 const keyPlaceholder = "{key}"
@@ -87,7 +87,7 @@ const make = Effect.gen(function* () {
   })
 
   const find = Effect.fn("AccountDirectory.find")(function* (asked: string) {
-    const wanted = uuid.test(asked) ? { accountId: asked, email: null } : { accountId: null, email: emailKey(asked) }
+    const wanted = idForm.test(asked) ? { accountId: asked, email: null } : { accountId: null, email: emailKey(asked) }
     const [row] = yield* findAccount(wanted).pipe(StoreAccess.patiently(patience))
     if (row === undefined) return yield* new AccountNotFound({ asked })
     return accountRecord(row)
@@ -120,7 +120,7 @@ const make = Effect.gen(function* () {
     find,
     list,
     keysOf: (accountId, period) => keys(period, { accountId, keyId: null, limit: maxKeys }),
-    keyById: (keyId, period) => (uuid.test(keyId) ? keys(period, { accountId: null, keyId, limit: 1 }) : Effect.succeed([])),
+    keyById: (keyId, period) => (idForm.test(keyId) ? keys(period, { accountId: null, keyId, limit: 1 }) : Effect.succeed([])),
     busiest: (period, limit) => keys(period, { accountId: null, keyId: null, limit })
   })
 })

@@ -10,6 +10,12 @@ import * as Scenario from "#test/faults/Scenario.ts"
 /** The longest wait for a batch, or the longest batch. */
 const refusalMs = 6_500
 
+/** Runs statements one after the other, and gives back what they say. */
+const psqlOn =
+  (server: PostgresServer.PostgresServer) =>
+  (...statements: ReadonlyArray<string>) =>
+    server.program("psql", "-qAt", ...statements.flatMap((statement) => ["-c", statement]))
+
 /** A database on a disk of 320 MB, which something else fills to the last byte for 15 s. */
 export const diskFull = Effect.gen(function* () {
   yield* Needs.root("to mount a small disk")
@@ -90,8 +96,7 @@ export const diskSlow = Effect.gen(function* () {
 /** Postgres has no connection left for the service, and has ended those it had, for 15 s. */
 export const connectionsTaken = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
-  const psql = (...statements: ReadonlyArray<string>) =>
-    server.program("psql", "-q", ...statements.flatMap((statement) => ["-c", statement]))
+  const psql = psqlOn(server)
   // As in production: what migrates is a superuser, and what serves may have what is left for everybody.
   yield* psql("CREATE ROLE vatproof_service NOLOGIN", "CREATE ROLE login LOGIN IN ROLE vatproof_service")
   yield* Scenario.migrate(server.url)
@@ -118,8 +123,7 @@ export const connectionsTaken = Effect.gen(function* () {
 export const readOnly = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
   const replica = yield* Scenario.replica(server.url)
-  const psql = (...statements: ReadonlyArray<string>) =>
-    server.program("psql", "-qAt", ...statements.flatMap((statement) => ["-c", statement]))
+  const psql = psqlOn(server)
   const reconnect = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'vatproof'"
   const report = yield* Scenario.run({
     name: "read-only",
@@ -162,13 +166,10 @@ const poolSize = 10
 export const poolExhausted = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
   const replica = yield* Scenario.replica(server.url)
-  const waiting = server
-    .program(
-      "psql",
-      "-Atc",
-      "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'vatproof' AND wait_event_type = 'Lock'"
-    )
-    .pipe(Effect.map(Number))
+  const waiting = Effect.map(
+    psqlOn(server)("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'vatproof' AND wait_event_type = 'Lock'"),
+    Number
+  )
   const signUp = Effect.map(replica.post("/v1/register", { agent_id: "one of many" }), ({ status }) => status)
   const found = { waiting: 0, signUps: new Array<number>() }
   const locked = Effect.gen(function* () {
