@@ -85,6 +85,7 @@ const requestBody = ({ vatId, requester }: Question): Readonly<Record<string, st
 const CheckVatResponse = Schema.Struct({
   actionSucceed: Schema.optionalKey(Schema.Literal(true)),
   errorWrappers: Schema.optionalKey(Schema.NullOr(Schema.Tuple([]))),
+  userError: Schema.optionalKey(Schema.NullOr(Schema.Literals(["", "VALID", "INVALID"]))),
   countryCode: Schema.String,
   vatNumber: Schema.String,
   requestDate: SourceHttp.Instant,

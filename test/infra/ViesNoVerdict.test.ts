@@ -48,6 +48,7 @@ const noVerdicts: ReadonlyArray<readonly [string, unknown, object]> = [
     { ...viesAnswer, valid: false, userError: "MS_MAX_CONCURRENT_REQ" },
     { reason: "throttled", code: "MS_MAX_CONCURRENT_REQ" }
   ],
+  ["an odd error of the other endpoint beside a verdict", { ...viesAnswer, valid: false, userError: 7 }, malformed],
   ["odd errors beside a verdict", { ...viesAnswer, errorWrappers: "x" }, malformed],
   ["a verdict in an odd envelope", { ...viesAnswer, actionSucceed: "yes" }, malformed],
   ["the envelope of a success without a verdict", { actionSucceed: true }, malformed],
