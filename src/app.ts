@@ -161,7 +161,7 @@ export const operations = Layer.mergeAll(
   Layer.merge(ChangePlan.layer, ApiKeys.layer).pipe(Layer.provide(Layer.merge(Accounts.layer, KeyDirectory.layer)))
 ).pipe(
   Layer.provide(EventStore.layer),
-  Layer.provide(Layer.mergeAll(plans, Hashing.layer, Randomness.layer)),
+  Layer.provideMerge(Layer.mergeAll(plans, Hashing.layer, Randomness.layer)),
   Layer.provide(Database.layerExisting)
 )
 

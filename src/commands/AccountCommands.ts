@@ -3,7 +3,7 @@ import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { AccountDirectory, type AccountRecord, idForm, type KeyRecord } from "#domain/AccountDirectory.ts"
 import { ChangePlan } from "#domain/ChangePlan.ts"
-import { PlanName } from "#domain/Plan.ts"
+import { limitsOf, PlanName, Plans } from "#domain/Plan.ts"
 import { iso, json, limit, operate, periodOf, print } from "#app/commands/Operation.ts"
 import { moment, record, table } from "#app/commands/Table.ts"
 
@@ -133,14 +133,15 @@ const plan = Command.make(
   Effect.fnUntraced(function* (flags) {
     const directory = yield* AccountDirectory
     const changePlan = yield* ChangePlan
-    const before = yield* directory.find(flags.account)
+    const plans = yield* Plans
+    const { accountId } = yield* directory.find(flags.account)
     const terms = { plan: flags.plan, perMonth: Option.getOrNull(flags.perMonth) }
-    const old = yield* changePlan.change(before.accountId, terms)
-    const after = yield* directory.find(before.accountId)
+    const old = yield* changePlan.change(accountId, terms)
+    const after = yield* directory.find(accountId)
     const changed = old.plan !== terms.plan || old.perMonth !== terms.perMonth
     const now = `${named(after)} is on ${after.plan} with ${after.perMonth} validations per month and key`
     const words = changed
-      ? `${now} from now on. Before: ${before.plan} with ${before.perMonth}.`
+      ? `${now} from now on. Before: ${old.plan} with ${limitsOf(plans, old.plan, old.perMonth).perMonth}.`
       : `${now} already: nothing changed.`
     yield* print(flags.json, { ...accountJson(after), changed, plan_before: old.plan, own_per_month_before: old.perMonth }, words)
   }, operate)

@@ -44,9 +44,8 @@ const revoke = Command.make(
   Effect.fnUntraced(function* (flags) {
     const apiKeys = yield* ApiKeys
     const before = yield* findKey(flags.key, flags.account)
-    yield* apiKeys.revoke(before.accountId, before.prefix)
+    const changed = yield* apiKeys.revoke(before.accountId, before.prefix)
     const after = yield* findKey(before.keyId, Option.some(before.accountId))
-    const changed = before.revokedAt === null
     const key = `The API key ${after.prefix} of ${after.email ?? after.accountId}`
     const words = changed
       ? `${key} is revoked: it is refused from now on, on every replica.`

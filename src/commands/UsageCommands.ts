@@ -6,7 +6,7 @@ import { type Difference, UsageAudit } from "#domain/UsageAudit.ts"
 import { iso, json, limit, month, operate, periodOf, print } from "#app/commands/Operation.ts"
 import { table } from "#app/commands/Table.ts"
 
-const percent = ({ perMonth, used }: KeyRecord) => (perMonth === 0 ? "-" : `${Math.floor((used / perMonth) * 100)} %`)
+const percent = ({ perMonth, used }: KeyRecord) => (perMonth === 0 ? "-" : `${Math.floor((used * 100) / perMonth)} %`)
 
 const show = Command.make(
   "show",

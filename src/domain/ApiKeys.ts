@@ -54,11 +54,11 @@ const make = Effect.gen(function* () {
     Effect.catchTag("NoSuchAccount", Effect.die)
   )
 
-  /** `prefix` is the id of the key. */
+  /** `prefix` is the id of the key. Says whether it was good until now. */
   const revoke = Effect.fn("ApiKeys.revoke")(
     function* (accountId: string, prefix: string) {
-      yield* accounts.change(accountId, (account) =>
-        Effect.map(Effect.fromResult(revokeKey(account, prefix)), (events) => ({ events, value: undefined }))
+      return yield* accounts.change(accountId, (account) =>
+        Effect.map(Effect.fromResult(revokeKey(account, prefix)), (events) => ({ events, value: events.length > 0 }))
       )
     },
     Effect.catchTag("NoSuchAccount", Effect.die)

@@ -1,18 +1,24 @@
 /** Records what was done for a caller and charges it, both or neither, exactly, on any number of replicas. */
 import { Context, type Effect, type Exit, Schema } from "effect"
 import type { Caller, KeyCaller } from "#domain/Caller.ts"
+import type { PaidPlanRequired } from "#domain/Confirmation.ts"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
 import type { InvalidApiKey } from "#domain/Identity.ts"
-import type { RateLimitExceeded, RateWindow } from "#domain/RateLimits.ts"
+import { type RateLimitExceeded, RateWindow } from "#domain/RateLimits.ts"
 import type { ServedRequest } from "#domain/RequestContext.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import type { Usage } from "#domain/Usage.ts"
 
-/** The caller's units are used up. */
+/**
+ * The caller's units are used up: those of a period that ends at `periodEnd`, or for good where that is null. `window` is the caller's minute
+ * with this call, where it was counted by then.
+ */
 export class QuotaExceeded extends Schema.TaggedError<QuotaExceeded>()("QuotaExceeded", {
   plan: Schema.Literals(["anonymous", "free", "starter", "business", "enterprise"]),
   used: Schema.Int,
-  limit: Schema.Int
+  limit: Schema.Int,
+  periodEnd: Schema.NullOr(Schema.DateTimeUtc),
+  window: Schema.optionalKey(RateWindow)
 }) {
   override get message() {
     return `All ${this.limit} validations of the ${this.plan} plan are used up`
@@ -33,6 +39,8 @@ export interface Charge {
   readonly latestOf: string | null
   /** A stream that begins with this event; else it is stored in the caller's own. */
   readonly newStream?: string
+  /** It is part of the paid plans alone. */
+  readonly isPaid?: boolean
   /** Lists in which the event stands, newest first. */
   readonly lists?: ReadonlyArray<string>
 }
@@ -50,9 +58,9 @@ export interface Recorded {
   readonly usage: Usage
 }
 
-/** `window` is the caller's minute with it. */
+/** `window` is the caller's minute with it; null where that is not known, because the repetition turned out to be stored already. */
 export interface RecordedRepetition extends Recorded {
-  readonly window: RateWindow
+  readonly window: RateWindow | null
 }
 
 export type RepetitionRefusal = RateLimitExceeded | QuotaExceeded | StoreUnavailable
@@ -60,12 +68,15 @@ export type RepetitionRefusal = RateLimitExceeded | QuotaExceeded | StoreUnavail
 export class Metering extends Context.Service<
   Metering,
   {
-    /** Fails with `InvalidApiKey` if the caller's key was revoked meanwhile. */
+    /**
+     * Fails with `InvalidApiKey` if the caller's key was revoked meanwhile. If its plan was changed, what counts is the new one, which may
+     * not have what is paid for (`PaidPlanRequired`).
+     */
     readonly record: (charge: Charge) => Effect.Effect<Recorded, QuotaExceeded | InvalidApiKey | StoreUnavailable>
     /** As `record`, for the first event of a stream of its own. */
     readonly recordFirst: (
       charge: Charge & { readonly newStream: string }
-    ) => Effect.Effect<Recorded, QuotaExceeded | InvalidApiKey | StoreUnavailable | StreamTaken>
+    ) => Effect.Effect<Recorded, QuotaExceeded | InvalidApiKey | PaidPlanRequired | StoreUnavailable | StreamTaken>
     /**
      * Records a repetition for one unit, counted in the caller's minute, if caller and answer are still what they were. Plain code, for
      * what is done thousands of times a second: `done` is called once.
@@ -78,5 +89,12 @@ export class Metering extends Context.Service<
   }
 >()("vatproof/domain/Metering") {}
 
-/** The plan's name as errors tell it. */
-export const planOf = (caller: Caller) => (caller._tag === "Key" ? caller.plan : "anonymous")
+/** The refusal of a caller on whose meter `used` units stand. */
+export const quotaExceeded = (caller: Caller, used: number, window: RateWindow | null = null) =>
+  new QuotaExceeded({
+    plan: caller._tag === "Key" ? caller.plan : "anonymous",
+    used,
+    limit: caller.usage.limit,
+    periodEnd: caller._tag === "Key" ? caller.period.end : null,
+    ...(window === null ? {} : { window })
+  })

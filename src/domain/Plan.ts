@@ -10,11 +10,16 @@ export interface PlanLimits {
   readonly perMinute: number
 }
 
-export class Plans extends Context.Service<
-  Plans,
-  {
-    readonly byName: Readonly<Record<PlanName, PlanLimits>>
-    /** Without a key: validations for good, and per minute, both per client address. */
-    readonly anonymous: { readonly lifetime: number; readonly perMinute: number }
-  }
->()("vatproof/domain/Plans") {}
+export interface AllPlans {
+  readonly byName: Readonly<Record<PlanName, PlanLimits>>
+  /** Without a key: validations for good, and per minute, both per client address. */
+  readonly anonymous: { readonly lifetime: number; readonly perMinute: number }
+}
+
+export class Plans extends Context.Service<Plans, AllPlans>()("vatproof/domain/Plans") {}
+
+/** What the keys of an account may do. `perMonth` is its own number; null means the plan's. */
+export const limitsOf = ({ byName }: AllPlans, plan: PlanName, perMonth: number | null): PlanLimits => ({
+  ...byName[plan],
+  ...(perMonth === null ? {} : { perMonth })
+})

@@ -7,7 +7,7 @@ import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/EmailAddr
 import { Hashing } from "#domain/Hashing.ts"
 import { Plans } from "#domain/Plan.ts"
 import { Randomness } from "#domain/Randomness.ts"
-import { RateLimits, RateLimitExceeded } from "#domain/RateLimits.ts"
+import { type Grant, RateLimits, RateLimitExceeded } from "#domain/RateLimits.ts"
 
 const window = Duration.hours(24)
 
@@ -24,18 +24,20 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const random = yield* Randomness
   const rateLimits = yield* RateLimits
 
-  /** The key is shown this once; only its hash is kept. */
+  const refuse = ({ granted, retryAfterSeconds }: Grant) => {
+    const message = `At most ${perDay} registrations in 24 hours from one address`
+    return granted ? Effect.void : Effect.fail(new RateLimitExceeded({ message, retryAfterSeconds }))
+  }
+
+  /** The key is shown this once; only its hash is kept. A place is taken by the account that is made: a refused attempt is no registration. */
   const register = Effect.fn("RegisterAgent.register")(function* ({ agentId, client, email }: Registration) {
     if (email !== null && domainsOf(email).some(disposable.has)) return yield* new DisposableEmail({})
-    const place = yield* rateLimits.takePlace(`register/${client}`, perDay, window)
-    if (!place.granted) {
-      const message = `At most ${perDay} registrations in 24 hours from one address`
-      return yield* new RateLimitExceeded({ message, retryAfterSeconds: place.retryAfterSeconds })
-    }
+    const places = [`register/${client}`]
+    yield* Effect.flatMap(rateLimits.lookForPlaces(places, perDay, window), refuse)
     const accountId = yield* random.uuidV7
     const keyId = yield* random.uuidV7
     const key = yield* ApiKeys.draw(random)
-    yield* accounts.create(accountId, { email, agentId }, [
+    const facts = [
       AccountRegistered.make({
         account_id: accountId,
         plan: "free",
@@ -48,7 +50,9 @@ const make = Effect.fnUntraced(function* (perDay: number) {
         prefix: ApiKeys.prefixOf(key),
         key_sha256: hashing.sha256(key)
       })
-    ])
+    ] as const
+    const alongside = () => Effect.flatMap(rateLimits.takePlaces(places, perDay, window), refuse)
+    yield* accounts.create(accountId, { email, agentId }, facts, alongside)
     return { apiKey: Redacted.make(key), plan: "free" as const, quota: plans.byName.free.perMonth }
   })
 

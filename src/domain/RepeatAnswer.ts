@@ -70,7 +70,7 @@ export interface Remembered {
  * has to go the long way.
  */
 export type Repetition =
-  | { readonly _tag: "Recorded"; readonly position: number; readonly usage: Usage; readonly window: RateWindow }
+  | { readonly _tag: "Recorded"; readonly position: number; readonly usage: Usage; readonly window: RateWindow | null }
   | { readonly _tag: "Refused"; readonly refusal: RepetitionRefusal; readonly usage: Usage; readonly window: RateWindow | null }
   | { readonly _tag: "Outdated" }
   | { readonly _tag: "Broken"; readonly cause: Cause.Cause<unknown> }
@@ -112,11 +112,11 @@ const make = Effect.fnUntraced(function* (freshness: Freshness) {
       return { _tag: "Recorded", position, usage, window }
     }
     const failure = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
-    if (failure === undefined) return { _tag: "Broken", cause: exit.cause }
-    if (failure._tag === "Outdated") {
+    if (failure === undefined || failure._tag === "Outdated") {
+      // Also where nobody knows what is wrong with them: so it is not wrong for good.
       callers.forget(remembered.keyHash)
       answers.forget(answer.vatId.value)
-      return failure
+      return failure ?? { _tag: "Broken", cause: exit.cause }
     }
     noteRepeated.refused(failure)
     // Another replica may have spent the rest: the next call takes the long way.
@@ -188,7 +188,7 @@ const fullMinuteOf = (refusal: RepetitionRefusal, nowMs: number): FullMinute | n
 
 const refused = ({ caller, used: usedBefore }: RememberedCaller, refusal: RepetitionRefusal): Repetition => {
   const used = refusal._tag === "StoreUnavailable" ? undefined : refusal.used
-  const window = refusal._tag === "RateLimitExceeded" ? (refusal.window ?? null) : null
+  const window = refusal._tag === "StoreUnavailable" ? null : (refusal.window ?? null)
   return { _tag: "Refused", refusal, usage: { ...caller.usage, used: used ?? usedBefore }, window }
 }
 

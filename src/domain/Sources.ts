@@ -13,14 +13,14 @@ export interface LookUp {
 }
 
 /**
- * No eligible source gave a verdict. `message` says what was tried and what was not, and why; `used` is what stands on the caller's
- * meter once the outage is recorded.
+ * No eligible source gave a verdict. `message` says what was tried and what was not, and why; `usage` is that of the
+ * caller once the outage is recorded.
  */
 export class SourcesUnavailable extends Schema.TaggedError<SourcesUnavailable>()("SourcesUnavailable", {
   message: Schema.String,
   attempts: Schema.Array(Attempt),
   retryAfterSeconds: Schema.Int,
-  used: Schema.optionalKey(Schema.Int)
+  usage: Schema.optionalKey(Schema.Struct({ used: Schema.Int, limit: Schema.Int }))
 }) {}
 
 export const SourceState = Schema.Literals(["operational", "degraded", "unavailable"])

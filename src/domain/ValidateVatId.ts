@@ -11,7 +11,7 @@ import {
 } from "#domain/Confirmation.ts"
 import { type ConfirmationRequest, ConfirmVatId } from "#domain/ConfirmVatId.ts"
 import type { Receipt } from "#domain/Receipt.ts"
-import { Metering, planOf, QuotaExceeded } from "#domain/Metering.ts"
+import { Metering, quotaExceeded } from "#domain/Metering.ts"
 import { RateLimits } from "#domain/RateLimits.ts"
 import { Sources, SourcesUnavailable } from "#domain/Sources.ts"
 import type { Usage } from "#domain/Usage.ts"
@@ -99,7 +99,7 @@ const makeRecords = Effect.gen(function* () {
     const event = VatIdVerificationFailed.make({ ...factsOf(asked), attempts: outage.attempts })
     const { usage } = yield* metering.record({ caller: asked.caller, event, units: free.granted ? 0 : 1, latestOf: null })
     const { attempts, message, retryAfterSeconds } = outage
-    return yield* new SourcesUnavailable({ attempts, message, retryAfterSeconds, used: usage.used })
+    return yield* new SourcesUnavailable({ attempts, message, retryAfterSeconds, usage })
   })
 
   return { record, repeat, recordOutage }
@@ -150,7 +150,7 @@ const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRu
     const requester = admitted?.requester ?? (yield* requesterOf(request))
     const asked: Question = { ...request, vatId, requester }
     const { limit, used } = caller.usage
-    if (used >= limit) return yield* new QuotaExceeded({ plan: planOf(caller), used, limit })
+    if (used >= limit) return yield* quotaExceeded(caller, used)
     return admitted === null ? yield* lookUp(asked) : yield* confirm(asked, admitted)
   }, ValidationMetrics.counted)
 

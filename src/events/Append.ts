@@ -1,5 +1,5 @@
 /**
- * The call of vatproof.append: a batch of prepared commands in, an outcome for each out (migrations/0016_expand_clock_set_back.sql, described
+ * The call of vatproof.append: a batch of prepared commands in, an outcome for each out (migrations/0017_expand_newest_answer.sql, described
  * in 0011). It decides one command after the other; AppendAll.ts stores a batch of which nothing is refused for less.
  */
 import { Effect, Exit, Schema } from "effect"
@@ -43,8 +43,8 @@ export interface Appended {
   readonly position: number
   readonly version: number
   readonly used: number
-  /** The calls in the command's minute, with this one, and when that minute ends. */
-  readonly minute: { readonly taken: number; readonly endsInMs: number } | null
+  /** The command's minute; null also where it was stored already, as nobody has counted since then. */
+  readonly minute: typeof Minute.Type | null
 }
 
 /** Another event came first: the stream is at `actual`. */
@@ -53,8 +53,15 @@ export class StreamMoved extends Schema.TaggedError<StreamMoved>()("StreamMoved"
   actual: Schema.Int
 }) {}
 
-/** The charge would pass the meter's cap; nothing was stored. */
-export class MeterFull extends Schema.TaggedError<MeterFull>()("MeterFull", { meter: Schema.String, used: Schema.Int }) {}
+/** A minute that a command counts in: the calls in it, with this one, and when it ends. */
+const Minute = Schema.Struct({ taken: Schema.Int, endsInMs: Schema.Int })
+
+/** The charge would pass the meter's cap; nothing was stored but, where the command counts in a minute, that call. */
+export class MeterFull extends Schema.TaggedError<MeterFull>()("MeterFull", {
+  meter: Schema.String,
+  used: Schema.Int,
+  minute: Schema.NullOr(Minute)
+}) {}
 
 /** What the command presumed is no longer so; nothing was stored and nothing counted. */
 export class PresumptionMoved extends Schema.TaggedError<PresumptionMoved>()("PresumptionMoved", { stream: Schema.String }) {}
@@ -165,6 +172,9 @@ export const make = Effect.map(makeCall<Verdict>(statement), (call) =>
   })
 )
 
+const minuteOf = ({ ends_in_ms, taken }: Verdict) =>
+  taken === null ? null : { taken: Number(taken), endsInMs: Number(ends_in_ms) }
+
 const exitOf = (command: AppendCommand, verdict: Verdict | undefined): Exit.Exit<Appended, PresumingError> => {
   switch (verdict?.outcome) {
     case "appended":
@@ -173,7 +183,7 @@ const exitOf = (command: AppendCommand, verdict: Verdict | undefined): Exit.Exit
         position: Number(verdict.first_position),
         version: Number(verdict.version),
         used: Number(verdict.used),
-        minute: verdict.taken === null ? null : { taken: Number(verdict.taken), endsInMs: Number(verdict.ends_in_ms) }
+        minute: minuteOf(verdict)
       })
     case "moved":
       return Exit.fail(new PresumptionMoved({ stream: command.stream }))
@@ -182,7 +192,9 @@ const exitOf = (command: AppendCommand, verdict: Verdict | undefined): Exit.Exit
         new MinuteFull({ taken: Number(verdict.taken), endsInMs: Number(verdict.ends_in_ms), used: Number(verdict.used) })
       )
     case "quota":
-      return Exit.fail(new MeterFull({ meter: command.charge?.meter ?? "", used: Number(verdict.used) }))
+      return Exit.fail(
+        new MeterFull({ meter: command.charge?.meter ?? "", used: Number(verdict.used), minute: minuteOf(verdict) })
+      )
     case "conflict":
       return Exit.fail(new StreamMoved({ stream: command.stream, actual: Number(verdict.version) }))
     case undefined:

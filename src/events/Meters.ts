@@ -1,12 +1,14 @@
 /** Metering on the log: the append that stores an event also charges for it, so neither exists without the other. */
 import { Array as Arr, Cause, Effect, Exit, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import type { Caller, KeyCaller } from "#domain/Caller.ts"
+import type { KeyCaller } from "#domain/Caller.ts"
+import { PaidPlanRequired } from "#domain/Confirmation.ts"
 import { InvalidApiKey } from "#domain/Identity.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
-import { type Charge, Metering, Outdated, planOf, QuotaExceeded, StreamTaken } from "#domain/Metering.ts"
+import { type Charge, Metering, Outdated, quotaExceeded, StreamTaken } from "#domain/Metering.ts"
+import { limitsOf, PlanName, Plans } from "#domain/Plan.ts"
 import { minuteBucket, rateWindow, tooManyInMinute } from "#domain/RateLimits.ts"
-import { type Appended, logId, type MeterFull, type Presumption, type PresumingError } from "#events/Append.ts"
+import { type Appended, logId, type Presumption, type PresumingError } from "#events/Append.ts"
 import { EventStore } from "#events/EventStore.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
 
@@ -16,10 +18,11 @@ const patience = "3 seconds"
 
 const make = Effect.gen(function* () {
   const events = yield* EventStore
-  const currentEpoch = yield* makeCurrentEpoch
+  const asOfNow = yield* makeAsOfNow
 
   const store = Effect.fnUntraced(function* (charge: Charge, presumed: Presumption) {
-    const { caller, event, latestOf, lists, newStream, units } = charge
+    const { caller, event, isPaid = false, latestOf, lists, newStream, units } = charge
+    if (isPaid && caller._tag === "Key" && caller.plan === "free") return yield* new PaidPlanRequired({})
     const cap = caller.usage.limit
     const appended = yield* events
       .appendPresuming({
@@ -32,23 +35,22 @@ const make = Effect.gen(function* () {
         presumed
       })
       .pipe(
-        Effect.catchTag("MeterFull", (full) => Effect.fail(quotaExceeded(caller, full))),
+        Effect.catchTag("MeterFull", ({ used }) => Effect.fail(quotaExceeded(caller, used))),
         // No minute is counted here.
         Effect.catchTag("MinuteFull", Effect.die)
       )
     return recordedOf(appended, cap)
   })
 
-  /** Whoever was identified a while ago may have been revoked since: then nothing is stored. */
+  /** Whoever was identified a while ago may have been revoked since: then nothing is stored. Or be on another plan: then that one counts. */
   const storeFor = Effect.fnUntraced(function* (charge: Charge) {
-    const { caller } = charge
+    let { caller } = charge
     if (caller._tag === "Anonymous") return yield* store(charge, nothingPresumed)
-    let epoch = caller.epoch
     for (let turn = 0; turn < maxTurns; turn += 1) {
-      const stored = yield* Effect.result(store(charge, { ...nothingPresumed, epoch }))
+      const stored = yield* Effect.result(store({ ...charge, caller }, { ...nothingPresumed, epoch: caller.epoch }))
       if (stored._tag === "Success") return stored.success
       if (stored.failure._tag !== "PresumptionMoved") return yield* stored.failure
-      epoch = yield* currentEpoch(caller)
+      caller = yield* asOfNow(caller)
     }
     return yield* new StoreUnavailable({ cause: "The charge of a key was overtaken again and again" })
   })
@@ -59,7 +61,7 @@ const make = Effect.gen(function* () {
 
   return Metering.of({
     // In the caller's own stream any version will do, so none can be wrong.
-    record: (charge) => record(charge).pipe(Effect.catchTag("StreamMoved", Effect.die)),
+    record: (charge) => record(charge).pipe(Effect.catchTag(["StreamMoved", "PaidPlanRequired"], Effect.die)),
     recordFirst: (charge) =>
       record(charge).pipe(Effect.catchTag("StreamMoved", ({ stream }) => Effect.fail(new StreamTaken({ stream })))),
     recordRepeatedUnsafe: ({ caller, event, newest }, served, done) => {
@@ -76,8 +78,7 @@ const make = Effect.gen(function* () {
         done(
           Exit.match(exit, {
             onSuccess: (appended) => {
-              const window = rateWindow(perMinute, appended.minute?.taken ?? 0, appended.minute?.endsInMs ?? 0)
-              return Exit.succeed({ ...recordedOf(appended, usage.limit), window })
+              return Exit.succeed({ ...recordedOf(appended, usage.limit), window: windowOf(caller, appended) })
             },
             onFailure: (cause) => repetitionRefused(caller, cause)
           })
@@ -87,8 +88,8 @@ const make = Effect.gen(function* () {
   })
 })
 
-const quotaExceeded = (caller: Caller, { used }: MeterFull) =>
-  new QuotaExceeded({ plan: planOf(caller), used, limit: caller.usage.limit })
+const windowOf = ({ perMinute }: KeyCaller, { minute }: Pick<Appended, "minute">) =>
+  minute === null ? null : rateWindow(perMinute, minute.taken, minute.endsInMs)
 
 const repetitionRefused = (caller: KeyCaller, cause: Cause.Cause<PresumingError>) => {
   const failure = Option.getOrUndefined(Cause.findErrorOption(cause))
@@ -96,7 +97,7 @@ const repetitionRefused = (caller: KeyCaller, cause: Cause.Cause<PresumingError>
     case "PresumptionMoved":
       return Exit.fail(new Outdated({}))
     case "MeterFull":
-      return Exit.fail(quotaExceeded(caller, failure))
+      return Exit.fail(quotaExceeded(caller, failure.used, windowOf(caller, failure)))
     case "MinuteFull":
       return Exit.fail(tooManyInMinute(rateWindow(caller.perMinute, failure.taken, failure.endsInMs), failure.used))
     case "StoreUnavailable":
@@ -111,19 +112,26 @@ const nothingPresumed: Presumption = { epoch: null, newest: null, minute: null }
 
 const recordedOf = ({ position, used }: Appended, cap: number) => ({ position, usage: { used, limit: cap } })
 
-/** The epoch at which a caller's key is still good; fails if it is not. */
-const makeCurrentEpoch = Effect.map(SqlClient.SqlClient, (sql) => {
-  const find = SqlSchema.findOne({
+const Terms = Schema.Struct({ epoch: Schema.BigInt, plan: PlanName, per_month: Schema.NullOr(Schema.BigInt) })
+
+/** The caller by the present state of keys and plans; fails if its key was revoked. */
+const makeAsOfNow = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const plans = yield* Plans
+  const find = SqlSchema.findOneOption({
     Request: Schema.String,
-    Result: Schema.Struct({ identity_epoch: Schema.BigInt, active: Schema.Boolean }),
-    execute: (keyId) => sql`SELECT l.identity_epoch,
-      EXISTS (SELECT FROM vatproof.api_keys k WHERE k.key_id = ${keyId}::uuid AND k.revoked_at IS NULL) AS active
-      FROM vatproof.logs l WHERE l.log_id = ${logId}`
+    Result: Terms,
+    execute: (keyId) => sql`SELECT l.identity_epoch AS epoch, a.plan, a.per_month FROM vatproof.logs l
+      JOIN vatproof.api_keys k ON k.key_id = ${keyId}::uuid AND k.revoked_at IS NULL
+      JOIN vatproof.accounts a ON a.account_id = k.account_id WHERE l.log_id = ${logId}`
   })
-  return Effect.fnUntraced(function* ({ keyId }: KeyCaller) {
-    const { active, identity_epoch } = yield* find(keyId).pipe(StoreAccess.patiently(patience))
-    if (!active) return yield* new InvalidApiKey({})
-    return Number(identity_epoch)
+  return Effect.fnUntraced(function* (caller: KeyCaller) {
+    const found = yield* find(caller.keyId).pipe(StoreAccess.patiently(patience))
+    if (Option.isNone(found)) return yield* new InvalidApiKey({})
+    const { epoch, per_month, plan } = found.value
+    const { perMinute, perMonth } = limitsOf(plans, plan, per_month === null ? null : Number(per_month))
+    const usage = { ...caller.usage, limit: perMonth }
+    return { ...caller, epoch: Number(epoch), plan, usage, perMinute } satisfies KeyCaller
   })
 })
 

@@ -214,7 +214,9 @@ const quotaProblem = Effect.fnUntraced(function* (failure: QuotaExceeded) {
       return { code: "PAYMENT_REQUIRED", message: `${failure.message} for this month. Upgrade: ${url}` } satisfies Problem
     default: {
       const now = yield* DateTime.now
-      const retryAfterSeconds = Math.ceil((DateTime.toEpochMillis(billingPeriod(now).end) - DateTime.toEpochMillis(now)) / 1000)
+      // The period of the call, which may be over by now.
+      const end = failure.periodEnd ?? billingPeriod(now).end
+      const retryAfterSeconds = Math.max(1, Math.ceil((DateTime.toEpochMillis(end) - DateTime.toEpochMillis(now)) / 1000))
       return {
         code: "RATE_LIMIT_EXCEEDED",
         message: `${failure.message} for this month. Upgrade: ${url}`,

@@ -36,6 +36,12 @@ export interface PassedRequest {
   readonly repetition: Exclude<Repetition, { readonly _tag: "Recorded" }>
 }
 
+/** A request that is being answered here. `requestedAt` is in ISO 8601. */
+interface Begun {
+  readonly requestedAt: string
+  readonly started: RequestStart.StartedRequest
+}
+
 /** A path that means itself: no query, nothing percent-encoded. */
 const plainPath = /^\/v1\/validate\/([A-Za-z0-9.+*-]{1,32})$/u
 
@@ -58,9 +64,9 @@ const make = Effect.gen(function* () {
   const isoNow = makeIsoNow(clock)
   const passed = new WeakMap<object, PassedRequest>()
 
-  const answerWith = (vatId: VatId, stored: RepeatedAnswer, started: RequestStart.StartedRequest): PlainResponse => {
+  const answerWith = ({ stored, vatId }: Remembered["answer"], { requestedAt, started }: Begun): PlainResponse => {
     const { bytes, text } = beginningOf(vatId, stored)
-    const rest = `"request_id":"${started.served.requestId}","requested_at":"${isoNow()}"}`
+    const rest = `"request_id":"${started.served.requestId}","requested_at":"${requestedAt}"}`
     return jsonResponseOf(200, headersOf(jsonResponse, started), text + rest, bytes + rest.length)
   }
 
@@ -71,10 +77,10 @@ const make = Effect.gen(function* () {
   }
 
   /** Undefined if it is the router's to answer. */
-  const answerTo = (repetition: Repetition, { stored, vatId }: Remembered["answer"], started: RequestStart.StartedRequest) => {
-    if (repetition._tag === "Recorded") return answerWith(vatId, stored, started)
+  const answerTo = (repetition: Repetition, answer: Remembered["answer"], begun: Begun) => {
+    if (repetition._tag === "Recorded") return answerWith(answer, begun)
     const isTooMany = repetition._tag === "Refused" && repetition.refusal._tag === "RateLimitExceeded"
-    return isTooMany ? refuseWith(repetition.refusal, started) : undefined
+    return isTooMany ? refuseWith(repetition.refusal, begun.started) : undefined
   }
 
   return {
@@ -83,13 +89,14 @@ const make = Effect.gen(function* () {
       const question = plainQuestion(exchange)
       const remembered = question === undefined ? undefined : repetitions.recall(question.key, question.input)
       if (remembered === undefined) return false
+      const requestedAt = isoNow()
       const started = start(exchange)
       const conclude = (repetition: Repetition) => {
         if (repetition._tag === "Recorded" || repetition._tag === "Refused") {
           MutableRef.set(started.scope.usage, repetition.usage)
           MutableRef.set(started.scope.window, repetition.window)
         }
-        const answer = answerTo(repetition, remembered.answer, started)
+        const answer = answerTo(repetition, remembered.answer, { requestedAt, started })
         if (answer !== undefined) {
           const received = exchange.answer(answer)
           write(started, started.end(received ? Exit.succeed(answer) : Exit.interrupt()))
@@ -124,7 +131,7 @@ const jsonResponseOf = (status: number, headers: Record<string, string>, body: s
 const utf8 = new TextEncoder()
 const jsonResponse = { headers: { "content-type": "application/json" } }
 
-/** The time as text; a batch of answers leaves within a millisecond or two. */
+/** The time as text; of the requests of a busy second several come within a millisecond. */
 const makeIsoNow = (clock: Clock.Clock) => {
   let lastMs = Number.NaN
   let text = ""

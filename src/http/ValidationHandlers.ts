@@ -35,8 +35,9 @@ export const layer = HttpApiBuilder.group(
           forceLive: force_live === "true" || force_live === "1"
         }).pipe(
           // A refusal, or an outage that was counted, may know more than what stood on the meter at first.
-          Effect.tapErrorTag(["QuotaExceeded", "SourcesUnavailable"], ({ used = caller.usage.used }) =>
-            Effect.sync(() => MutableRef.set(usage, { ...caller.usage, used }))
+          Effect.tapErrorTag("QuotaExceeded", ({ limit, used }) => Effect.sync(() => MutableRef.set(usage, { used, limit }))),
+          Effect.tapErrorTag("SourcesUnavailable", ({ usage: counted = caller.usage }) =>
+            Effect.sync(() => MutableRef.set(usage, counted))
           )
         )
         MutableRef.set(usage, validation.usage)

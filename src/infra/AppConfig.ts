@@ -24,7 +24,8 @@ import { telemetrySettings } from "#infra/telemetry/TelemetrySettings.ts"
 import { secretFiles } from "#infra/SecretFiles.ts"
 
 const Count = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
-const Positive = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }))
+/** For limits of what is counted in a window of time, where the database has no larger ones. */
+const Positive = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 2_147_483_647 }))
 /** Such a URL also goes into a header, which has nothing but ASCII. */
 const HttpUrl = Schema.String.check(
   Schema.makeFilter(

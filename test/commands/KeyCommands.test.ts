@@ -25,6 +25,16 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof k
     })
   )
 
+  it.effect("key revoke says it to one of two who revoke a key at once, and to the other that it was revoked already", () =>
+    Effect.gen(function* () {
+      const key = yield* register("both@example.com")
+      const revoke = command("key", "revoke", key.slice(0, 12), "--account", "both@example.com")
+      const outputs = (yield* Effect.all([revoke, revoke], { concurrency: "unbounded" })).map(({ output }) => output).toSorted()
+      assert.include(outputs[0], "is revoked: it is refused from now on")
+      assert.include(outputs[1], "was revoked already")
+    })
+  )
+
   it.effect("key revoke takes the key_id too, and says what is missing", () =>
     Effect.gen(function* () {
       const key = yield* register("key-id@example.com")

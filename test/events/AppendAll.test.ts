@@ -13,6 +13,7 @@ const Likely = Schema.Struct({
   stream: Schema.Literals(["a", "b", "c"]),
   charge: Schema.NullOr(Schema.Struct({ meter: Schema.Literals(["x", "y"]), units: between(0, 1), cap: between(1, 6) })),
   latestOf: Schema.NullOr(Schema.Literals(["p", "q"])),
+  answeredAt: Schema.Literals(["2026-01-01T00:00:01.000Z", "2026-01-01T00:00:02.000Z", "2026-01-01T00:00:03.000Z"]),
   newest: Schema.NullOr(Schema.Struct({ key: Schema.Literals(["p", "q"]), isRight: Schema.Literal(true) })),
   minute: Schema.NullOr(Schema.Struct({ bucket: Schema.Literals(["m", "n"]), limit: between(1, 6) })),
   epoch: Schema.NullOr(Schema.Literal(0))
@@ -24,7 +25,7 @@ const written = texts(`
     trace_id, meter_id, units, data, metadata) AS text FROM vatproof.events
   UNION ALL SELECT concat_ws(' ', 'stream', stream_id, version, first_position, last_position) FROM vatproof.streams
   UNION ALL SELECT concat_ws(' ', 'meter', meter_id, used) FROM vatproof.meters
-  UNION ALL SELECT concat_ws(' ', 'latest', key, position) FROM vatproof.latest
+  UNION ALL SELECT concat_ws(' ', 'latest', key, position, answered_at) FROM vatproof.latest
   UNION ALL SELECT concat_ws(' ', 'minute', bucket, taken) FROM vatproof.rate_windows
   UNION ALL SELECT concat_ws(' ', 'head', next_position) FROM vatproof.logs ORDER BY 1`)
 
@@ -36,11 +37,22 @@ const plainly = (exit: Exit.Exit<Append.Appended, unknown>) => {
   return Exit.isSuccess(exit) ? { ...exit.value, minute: minute?.taken ?? null } : "refused"
 }
 
+/** Where the newest answers are after some commands: those that were given last, and of several the one that was stored last. */
+const newestOf = (steps: ReadonlyArray<Step>) => {
+  const newest = new Map<string, number>()
+  for (const [index, { answeredAt = "", latestOf }] of steps.entries()) {
+    const former = latestOf === null ? undefined : newest.get(latestOf)
+    if (latestOf !== null && (former === undefined || answeredAt >= (steps[former]?.answeredAt ?? "")))
+      newest.set(latestOf, index)
+  }
+  return newest
+}
+
 /** Each way in a transaction of its own that leaves nothing behind, after the same commands. */
 const bothWays = Effect.fnUntraced(function* (before: ReadonlyArray<Step>, steps: ReadonlyArray<Step>) {
   const append = yield* Append.make
   const first = before.map((step) => prepare(step))
-  const positions = new Map(before.flatMap(({ latestOf }, index) => (latestOf === null ? [] : [[latestOf, index] as const])))
+  const positions = newestOf(before)
   const batch = steps.map((step) =>
     prepare({ ...step, newest: step.newest !== null && positions.has(step.newest.key) ? step.newest : null }, positions)
   )

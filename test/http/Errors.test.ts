@@ -1,7 +1,10 @@
-import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { DateTime, Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
+import { QuotaExceeded } from "#domain/Metering.ts"
+import * as Errors from "#http/Errors.ts"
 import { type ErrorCode, statusOf } from "#http/Errors.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import { exchange, readReply, send } from "#test/support/RawHttp.ts"
@@ -256,6 +259,24 @@ layer(RunningService.layer(), { excludeTestServices: true })("the error body", (
       assert.strictEqual(message, "Something went wrong on our side")
       assert.notMatch(reply.text, /meters|relation|sql/iu)
       assert.containSubset(yield* validate("ATU12345678", { key }), { status: 200 })
+    })
+  )
+})
+
+describe("a month that is used up", () => {
+  const now = DateTime.makeUnsafe("2026-03-01T00:00:01.000Z")
+  const retryAfter = (periodEnd: string) =>
+    Errors.problemOf(new QuotaExceeded({ plan: "starter", used: 1, limit: 1, periodEnd: DateTime.makeUnsafe(periodEnd) })).pipe(
+      Effect.map(({ retryAfterSeconds }: Errors.Problem) => retryAfterSeconds)
+    )
+
+  it.effect.each([
+    ["when the next one begins", "2026-04-01T00:00:00.000Z", 31 * 86_400 - 1],
+    ["at once where the call began in the month before", "2026-03-01T00:00:00.000Z", 1]
+  ] as const)("may be asked about again %s", ([_, end, seconds]) =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(DateTime.toEpochMillis(now))
+      assert.strictEqual(yield* retryAfter(end), seconds)
     })
   )
 })

@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Metric, Schedule } from "effect"
+import { Clock, Effect, Metric, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as HttpMetrics from "#http/HttpMetrics.ts"
 import { assertProblem } from "#test/support/Problem.ts"
@@ -40,6 +40,30 @@ layer(RunningService.layer(), { excludeTestServices: true })("a repeated validat
       assert.deepStrictEqual(Object.keys(reply.headers).toSorted(), Object.keys(known.headers).toSorted())
       assert.strictEqual(reply.headers["content-length"], String(reply.text.length))
       assert.strictEqual(reply.headers["x-service-usage"], "3/100000")
+    })
+  )
+
+  it.effect("tells when it was asked, however long it was waited for", () =>
+    Effect.gen(function* () {
+      const { newKey, port, validate } = yield* RunningService.RunningService
+      const sql = yield* SqlClient.SqlClient
+      const key = yield* newKey
+      for (const _ of [1, 2]) yield* validate("ATU12345678", { key })
+      const client = yield* RawHttp.open(port)
+      const waiting = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`SELECT FROM vatproof.logs FOR UPDATE`
+          yield* client.send(`GET /v1/validate/ATU12345678 HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${key}\r\n\r\n`)
+          yield* sql`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`.pipe(
+            Effect.repeat({ until: (rows) => rows.length > 0, schedule: Schedule.spaced("2 millis") }),
+            Effect.timeout("10 seconds")
+          )
+          return yield* Clock.currentTimeMillis
+        })
+      )
+      const reply = RawHttp.readReply(yield* client.until((text) => text.endsWith("}")))
+      const requestedAt = /"requested_at":"([^"]+)"/u.exec(reply.text)?.[1] ?? ""
+      assert.isAtMost(Date.parse(requestedAt), waiting)
     })
   )
 

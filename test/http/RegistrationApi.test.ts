@@ -120,6 +120,17 @@ layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/register"
     })
   )
 
+  it.effect("counts the accounts that were made, not the attempts", () =>
+    Effect.gen(function* () {
+      const { post } = yield* RunningService.make(RunningService.ownLimits)
+      const from = "203.0.113.79"
+      assert.strictEqual((yield* post(path, { email: "first@example.org" }, { from })).status, 201)
+      for (const _ of [1, 2, 3, 4]) assertProblem(yield* post(path, { email: "first@example.org" }, { from }), "CONFLICT")
+      for (const agent_id of ["second", "third"]) assert.strictEqual((yield* post(path, { agent_id }, { from })).status, 201)
+      assertProblem(yield* post(path, { agent_id: "fourth" }, { from }), "RATE_LIMIT_EXCEEDED")
+    })
+  )
+
   it.effect("keeps neither address nor key in the log", () =>
     Effect.gen(function* () {
       const { post } = yield* RunningService.RunningService

@@ -9,6 +9,8 @@ export interface Step {
   readonly stream: string
   readonly charge: { readonly meter: string; readonly units: number; readonly cap: number } | null
   readonly latestOf: string | null
+  /** When a source gave the answer that the events hold, in ISO 8601. */
+  readonly answeredAt?: string
   readonly newest: { readonly key: string; readonly isRight: boolean } | null
   readonly minute: { readonly bucket: string; readonly limit: number } | null
   readonly epoch: number | null
@@ -23,7 +25,7 @@ const orNull = (value: number | null | undefined) => (value === null || value ==
 
 /** `positions` are those of the newest answers. */
 export const prepare = (step: Step, positions: ReadonlyMap<string, number> = new Map()): Append.Prepared => {
-  const { charge, epoch, events = 1, latestOf, minute, newest, stream } = step
+  const { answeredAt, charge, epoch, events = 1, latestOf, minute, newest, stream } = step
   const position = newest === null ? 0 : (positions.get(newest.key) ?? 0) + (newest.isRight ? 0 : 1)
   const presumed = { epoch, newest: newest === null ? null : { key: newest.key, position }, minute }
   const event = { type: "Tested", schemaVersion: 1, data: {} }
@@ -38,7 +40,7 @@ export const prepare = (step: Step, positions: ReadonlyMap<string, number> = new
     correlationId: SecureRandom.uuidV7Unsafe(),
     causationId: null,
     traceId: new Uint8Array(16).fill(7),
-    data: '{"kind":"data"}',
+    data: JSON.stringify(answeredAt === undefined ? { kind: "data" } : { answered_at: answeredAt, kind: "data" }),
     metadata: '{"kind":"metadata"}',
     meter: charge?.meter ?? null,
     units: index === 0 ? (charge?.units ?? 0) : 0,

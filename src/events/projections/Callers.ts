@@ -9,7 +9,7 @@ import type { AnonymousCaller, Caller, KeyCaller } from "#domain/Caller.ts"
 import { Hashing } from "#domain/Hashing.ts"
 import { KeyedHash } from "#domain/KeyedHash.ts"
 import { type Admitted, Identity, InvalidApiKey } from "#domain/Identity.ts"
-import { PlanName, Plans } from "#domain/Plan.ts"
+import { limitsOf, PlanName, Plans } from "#domain/Plan.ts"
 import { minuteBucket, rateWindow, secondsOfMinute } from "#domain/RateLimits.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { anonymousMeter, type BillingPeriod, billingPeriod, keyMeter } from "#domain/Usage.ts"
@@ -57,8 +57,7 @@ const makeByKey = Effect.gen(function* () {
   })
 
   const callerOf = (row: KeyRow, period: BillingPeriod): KeyCaller => {
-    const limits = plans.byName[row.plan]
-    const limit = row.per_month === null ? limits.perMonth : Number(row.per_month)
+    const { perMinute, perMonth } = limitsOf(plans, row.plan, row.per_month === null ? null : Number(row.per_month))
     return {
       _tag: "Key",
       keyId: row.key_id,
@@ -68,8 +67,8 @@ const makeByKey = Effect.gen(function* () {
       epoch: Number(row.epoch),
       stream: keyStream(row.key_id),
       meter: keyMeter(row.key_id, period),
-      usage: { used: Number(row.used), limit },
-      perMinute: limits.perMinute
+      usage: { used: Number(row.used), limit: perMonth },
+      perMinute
     }
   }
 
