@@ -71,6 +71,7 @@ import * as RateLimits from "#events/RateLimits.ts"
 import * as Readiness from "#infra/Readiness.ts"
 import * as ReceiptPdf from "#infra/ReceiptPdf.ts"
 import * as SourceFailover from "#infra/SourceFailover.ts"
+import * as SourceHttp from "#infra/SourceHttp.ts"
 import * as KnownSecrets from "#infra/telemetry/KnownSecrets.ts"
 import * as ProcessMetrics from "#infra/telemetry/ProcessMetrics.ts"
 import * as Redaction from "#infra/telemetry/Redaction.ts"
@@ -93,10 +94,10 @@ export interface DefaultSources {
 
 const plans = Layer.effect(
   Plans,
-  Effect.gen(function* () {
-    const { anonymousLifetime, anonymousPerMinute, plans } = yield* AppConfig
-    return { byName: plans, anonymous: { lifetime: anonymousLifetime, perMinute: anonymousPerMinute } }
-  })
+  Effect.map(AppConfig, ({ anonymousLifetime: lifetime, anonymousPerMinute: perMinute, plans: byName }) => ({
+    byName,
+    anonymous: { lifetime, perMinute }
+  }))
 )
 
 /** Mails go to SMTP_URL, or into a folder without it. */
@@ -175,7 +176,7 @@ const sources = (defaults: DefaultSources) =>
       return Layer.merge(failover, BzstConfirmations.layer).pipe(
         Layer.provide(GuardedSources.layer),
         Layer.provide([vies, bzst]),
-        Layer.provide(NodeHttpClient.layerUndici)
+        Layer.provide(SourceHttp.layerClient)
       )
     })
   )
@@ -344,7 +345,8 @@ export const workers = (count: number) =>
     Effect.gen(function* () {
       const { port, shutdownDelay, shutdownGrace } = yield* AppConfig
       yield* Database.databaseUrl("own")
-      const patience = Duration.sum(Duration.sum(shutdownDelay, shutdownGrace), closingTime)
+      // Longest for what a worker has to do after its last request: pending mails, telemetry, the database.
+      const patience = Duration.sum(Duration.sum(shutdownDelay, shutdownGrace), Duration.seconds(20))
       const adminPorts = new Map<number, number>()
       const address = yield* adminAddress(usualAdminPort)
       const pages = Option.map(address, (found) => WorkersAdmin.layer({ ...found, adminPorts }))
@@ -352,6 +354,3 @@ export const workers = (count: number) =>
       yield* Workers.run({ count, port, patience, adminPorts })
     })
   )
-
-/** What a worker has to do after its last request: pending mails, telemetry, the database. */
-const closingTime = Duration.seconds(20)

@@ -26,7 +26,9 @@ export const layer = Layer.effect(
       return yield* SourceAttempt.traced("bzst", question.vatId, guarded.bzst.through(question.vatId, bzst.ask(question))).pipe(
         Effect.flatMap((answer) => Effect.map(attempt("answered", answer.status), (made) => confirmedBy(answer, [made]))),
         Effect.catchTag("SourceFailure", (failure) =>
-          Effect.flatMap(attempt(failure.reason, failure.code), (made) => Effect.fail(failed(failure, [made])))
+          Effect.flatMap(Effect.all([attempt(failure.reason, failure.code), guarded.bzst.opensInSeconds]), ([made, opensIn]) =>
+            Effect.fail(failed(failure, opensIn ?? retryAfterSeconds, [made]))
+          )
         )
       )
     })
@@ -49,7 +51,7 @@ const confirmedBy = (bzstAnswer: BzstAnswer, attempts: ReadonlyArray<Attempt>): 
 const refusals: ReadonlySet<string> = new Set(["refused", "requester_rejected"])
 
 /** A refusal is final and says so; everything else is a source that cannot answer now. */
-const failed = (failure: SourceFailure, attempts: ReadonlyArray<Attempt>) => {
+const failed = (failure: SourceFailure, opensInSeconds: number, attempts: ReadonlyArray<Attempt>) => {
   // What cannot be read has said nothing, whatever its status.
   const code = failure.reason === "malformed" ? failure.reason : (failure.code ?? failure.reason)
   const meaning = evatrStatuses.get(code)?.meaning
@@ -58,6 +60,6 @@ const failed = (failure: SourceFailure, attempts: ReadonlyArray<Attempt>) => {
   return new SourcesUnavailable({
     message: `The BZSt gave no confirmation (${said}). This says nothing about the VAT ID`,
     attempts,
-    retryAfterSeconds: Math.max(1, failure.retry_after_s ?? retryAfterSeconds)
+    retryAfterSeconds: Math.max(1, opensInSeconds, failure.retry_after_s ?? 0)
   })
 }

@@ -39,13 +39,13 @@ export const make = Effect.fnUntraced(function* (source: SourceName) {
     memberState: (prefix: string) => behind(registers, prefix, ofScope("member_state", CircuitBreaker.ignored)),
     /**
      * Guards a probe. Its failure counts where it speaks of the source as a whole: whoever cannot say how he is may still answer what he is
-     * for. Its success undoes no failure of a live call while the circuit is closed.
+     * for. `isFailing`: live calls fail as well. Its success undoes no failure of a live call while the circuit is closed.
      */
-    probe: Effect.fnUntraced(function* <A>(call: Effect.Effect<A, SourceFailure>) {
+    probe: Effect.fnUntraced(function* <A>(call: Effect.Effect<A, SourceFailure>, isFailing: boolean) {
       const success = (yield* isSourceOpen) ? CircuitBreaker.success : CircuitBreaker.ignored
       return yield* behind(sourceBreaker, source, (failure) => {
         if (failure === null) return success
-        return isOfWholeSource(failure) ? CircuitBreaker.failure() : CircuitBreaker.ignored
+        return isOfWholeSource(failure, isFailing) ? CircuitBreaker.failure() : CircuitBreaker.ignored
       })(call)
     }),
     isSourceOpen,
@@ -70,9 +70,14 @@ const makeBreaker = (failures: number) =>
 export const circuitOpen = (source: SourceName) =>
   new SourceFailure({ source, reason: "circuit_open", code: null, scope: "question", retry: "never" })
 
-/** Nobody is there, or the source says of itself that it is not available. A status such as 404 is that of one endpoint. */
-const isOfWholeSource = ({ code, reason }: SourceFailure) =>
-  reason === "unreachable" || reason === "timeout" || (reason === "unavailable" && code === null)
+/**
+ * Nobody is there, or the source says of itself that it is not available. A status such as 404 is that of one endpoint, and so is an answer
+ * that does not come over a connection that there is (no code), unless nothing else is answered either.
+ */
+const isOfWholeSource = ({ code, reason }: SourceFailure, isFailing: boolean) =>
+  reason === "unreachable" ||
+  (reason === "timeout" && (code !== null || isFailing)) ||
+  (reason === "unavailable" && code === null)
 
 /** A source that names a pause is left alone for that, within reason. */
 const failureOf = ({ retry_after_s }: SourceFailure) =>

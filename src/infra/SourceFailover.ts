@@ -98,7 +98,9 @@ const recorded = Effect.fnUntraced(function* (
     )
   return yield* SourceAttempt.traced(asked.source, question.vatId, asked.ask(question)).pipe(
     Effect.tap((answer) => note("answered", answer.code)),
-    Effect.tapError((failure) => note(failure.reason, failure.code))
+    Effect.tapError((failure) => note(failure.reason, failure.code)),
+    // The look-up's own time was over.
+    Effect.onInterrupt(() => note("timeout", null))
   )
 })
 

@@ -2,12 +2,14 @@
  * One bounded exchange with an official source: a JSON request over HTTP, and whatever came back.
  *
  * The bounds cover connection, headers and body together, and the body's size while it streams in. The content type is not
- * trusted: the body decides. Nothing is repeated here, and no redirect is followed (`NodeHttpClient.layerUndici` follows none).
+ * trusted: the body decides. Nothing is repeated here, and no redirect is followed (Undici follows none).
  * No trace headers go to the authorities and there is no HTTP span: what it would show is in the caller's span.
  */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Clock, Effect, Option, Predicate, Schema, Stream, type Duration } from "effect"
 import { Headers, HttpClient, HttpClientRequest, type HttpClientError, type HttpClientResponse } from "effect/http"
 import { hash } from "node:crypto"
+import { calendarDate } from "#domain/CalendarDate.ts"
 import { type Evidence, SourceFailure, type SourceName } from "#domain/Verdict.ts"
 import * as SourceMetrics from "#infra/SourceMetrics.ts"
 
@@ -24,14 +26,23 @@ export interface Exchange {
 /** An answer is at most a few kilobytes; more than this is not an answer. */
 const maxBodyBytes = 256 * 1024
 
-/** A source that asks for a longer pause than a day is taken to mean a day. */
-const maxRetryAfterS = 86_400
+/** A source that asks for a longer pause is asked again after this all the same: outages end sooner than announced. */
+export const maxRetryAfterS = 600
+
+/** The client for sources. Who has not taken a connection by then will not: a time-out of its own tells that from a question that hangs. */
+export const layerClient = NodeHttpClient.layerUndiciOptions({ connect: { timeout: 4_000 } })
 
 const userAgent = "vatproof/0.1.0"
 
-/** The time of an answer: ISO 8601 with an offset and up to nine fractional digits, kept in milliseconds. */
+/**
+ * The time of an answer: ISO 8601 with an offset and up to nine fractional digits, kept in milliseconds. Of a day and an hour that exist,
+ * where JavaScript takes 31 November for 1 December.
+ */
 export const Instant = Schema.String.check(
-  Schema.isPattern(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})$/u)
+  Schema.isPattern(
+    /^(?:19|2\d)\d\d-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/u
+  ),
+  Schema.makeFilter((text: string) => Option.isSome(calendarDate(text.slice(0, 10))))
 ).pipe(Schema.decodeTo(Schema.DateTimeUtcFromString))
 
 /** A text that a source may leave out. */
@@ -46,7 +57,10 @@ export const disclosed = (text: string | null | undefined): string | null => {
   return trimmed === "" || trimmed === "---" ? null : trimmed
 }
 
+/** No connection in time. */
 const timedOut: Fault = { reason: "timeout", scope: "source", retry: "later" }
+/** A connection and no answer in time: mostly it is a member state's register that hangs, not the source in front of it. */
+const hung: Fault = { ...timedOut, scope: "member_state" }
 const broken: Fault = { reason: "unreachable", scope: "source", retry: "soon" }
 /** An answer that is not what the source's contract says. */
 export const malformed: Fault = { reason: "malformed", scope: "source", retry: "soon" }
@@ -70,7 +84,7 @@ export const make = Effect.fnUntraced(function* (
   const within = <A>(effect: Effect.Effect<A, SourceFailure>): Effect.Effect<A, SourceFailure> =>
     Effect.timeoutOrElse(effect, {
       duration: options.timeout,
-      orElse: () => Effect.fail(failed(source, timedOut, null, null))
+      orElse: () => Effect.fail(failed(source, hung, null, null))
     })
 
   const exchange = (request: HttpClientRequest.HttpClientRequest, body: string): Effect.Effect<Exchange, SourceFailure> =>

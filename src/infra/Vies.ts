@@ -82,18 +82,27 @@ const requestBody = ({ vatId, requester }: Question): Readonly<Record<string, st
   ...(requester === null ? {} : { requesterMemberStateCode: requester.memberState.prefix, requesterNumber: requester.number })
 })
 
+const verdictWord = (valid: boolean) => (valid ? "VALID" : "INVALID")
+
 const CheckVatResponse = Schema.Struct({
   actionSucceed: Schema.optionalKey(Schema.Literal(true)),
   errorWrappers: Schema.optionalKey(Schema.NullOr(Schema.Tuple([]))),
   userError: Schema.optionalKey(Schema.NullOr(Schema.Literals(["", "VALID", "INVALID"]))),
+  error: Schema.optionalKey(Schema.NullOr(Schema.Literal(""))),
   countryCode: Schema.String,
   vatNumber: Schema.String,
   requestDate: SourceHttp.Instant,
   valid: Schema.Boolean,
+  isValid: Schema.optionalKey(Schema.NullOr(Schema.Boolean)),
   requestIdentifier: SourceHttp.OptionalText,
   name: SourceHttp.OptionalText,
   address: SourceHttp.OptionalText
-})
+}).check(
+  // Who says two things has said nothing.
+  Schema.makeFilter(
+    ({ isValid, userError, valid }) => (isValid ?? valid) === valid && (userError || verdictWord(valid)) === verdictWord(valid)
+  )
+)
 const decodeCheckVatResponse = Schema.decodeUnknownOption(CheckVatResponse)
 
 const readAnswer = (question: Question, exchange: SourceHttp.Exchange): Result.Result<Answer, SourceFailure> => {

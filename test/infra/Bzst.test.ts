@@ -89,7 +89,7 @@ describe("a question", () => {
       const call = yield* Queue.take((yield* StandIn.StandIn).calls)
       yield* TestClock.adjust("15 seconds")
       const failure = yield* Fiber.join(fiber)
-      assert.deepStrictEqual([failure.reason, failure.scope, failure.retry], ["timeout", "source", "later"])
+      assert.deepStrictEqual([failure.reason, failure.scope, failure.retry], ["timeout", "member_state", "later"])
       yield* call.closed
     }).pipe(Effect.provide(parts))
   )

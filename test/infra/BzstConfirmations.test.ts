@@ -88,7 +88,7 @@ describe("a confirmation", () => {
       )
       assert.include(unread.message, "(malformed)")
       const busy = yield* Effect.flip(confirmAgainst(StandIn.answer(503, "busy", { "retry-after": "0" })))
-      assert.containSubset(busy, { _tag: "SourcesUnavailable", retryAfterSeconds: 1 })
+      assert.containSubset(busy, { _tag: "SourcesUnavailable", retryAfterSeconds: 5 })
     }).pipe(Effect.provide(parts))
   )
 

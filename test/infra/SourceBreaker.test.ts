@@ -10,16 +10,18 @@ const failureOf = (parts: Pick<SourceFailure, "reason" | "code"> & Partial<Pick<
 const twice = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.repeat(Effect.exit(effect), { times: 1 })
 
 it.effect.each([
-  ["that says it is not available", { reason: "unavailable", code: null }, true],
-  ["that nobody reaches", { reason: "unreachable", code: "ECONNREFUSED" }, true],
-  ["that does not answer", { reason: "timeout", code: null }, true],
-  ["whose page of information is gone", { reason: "malformed", code: "HTTP 404" }, false],
-  ["whose page of information is broken", { reason: "unavailable", code: "HTTP 500" }, false],
-  ["that wants to be asked less", { reason: "throttled", code: "HTTP 429" }, false]
-] as const)("a source %s may be asked for what it is for, or not", ([_, parts, opens]) =>
+  ["that says it is not available", { reason: "unavailable", code: null }, false, true],
+  ["that nobody reaches", { reason: "unreachable", code: "ECONNREFUSED" }, false, true],
+  ["that nobody reaches in time", { reason: "timeout", code: "UND_ERR_CONNECT_TIMEOUT" }, false, true],
+  ["that answers nothing at all", { reason: "timeout", code: null }, true, true],
+  ["whose page of information hangs", { reason: "timeout", code: null }, false, false],
+  ["whose page of information is gone", { reason: "malformed", code: "HTTP 404" }, true, false],
+  ["whose page of information is broken", { reason: "unavailable", code: "HTTP 500" }, true, false],
+  ["that wants to be asked less", { reason: "throttled", code: "HTTP 429" }, true, false]
+] as const)("a source %s may be asked for what it is for, or not", ([_, parts, isFailing, opens]) =>
   Effect.gen(function* () {
     const breaker = yield* SourceBreaker.make("vies")
-    yield* twice(breaker.probe(Effect.fail(failureOf(parts))))
+    yield* twice(breaker.probe(Effect.fail(failureOf(parts)), isFailing))
     assert.strictEqual(yield* breaker.isSourceOpen, opens)
     const asked = yield* Effect.result(breaker.source(Effect.succeed("answer")))
     assert.strictEqual(asked._tag, opens ? "Failure" : "Success")

@@ -29,7 +29,8 @@ const plain = ({ source, reason, scope, retry }: SourceFailure) => ({ source, re
 
 const malformed = { source: "vies", reason: "malformed", scope: "source", retry: "soon" } as const
 const unreachable = { ...malformed, reason: "unreachable" } as const
-const timeout = { ...malformed, reason: "timeout", retry: "later" } as const
+const timeout = { ...malformed, reason: "timeout", scope: "member_state", retry: "later" } as const
+const noConnection = { ...timeout, scope: "source" } as const
 
 describe("an outage", () => {
   const head = (...lines: ReadonlyArray<string>) => `HTTP/1.1 200 OK\r\n${lines.join("\r\n")}\r\n\r\n`
@@ -175,7 +176,7 @@ describe("an outage", () => {
         const http = yield* SourceHttp.make("vies", { baseUrl: "http://192.0.2.1", timeout: "20 seconds" }).pipe(
           Effect.provideService(HttpClient.HttpClient, client)
         )
-        assert.deepStrictEqual(plain(yield* Effect.flip(http.get("/"))), timeout)
+        assert.deepStrictEqual(plain(yield* Effect.flip(http.get("/"))), noConnection)
       }
     })
   )

@@ -45,7 +45,7 @@ const waits = (conduct: Conduct) => conduct.latencyMs !== undefined || conduct.b
 
 /** What a client must make of a conduct: valid, invalid, or reason, scope and retry. */
 const expected = (conduct: Conduct, tables: { readonly ok: string; readonly code: (code: string) => string }): string => {
-  if (waits(conduct)) return "timeout source later"
+  if (waits(conduct)) return "timeout member_state later"
   if (conduct.httpStatus === 429) return "throttled source later"
   if (conduct.httpStatus !== undefined) return `unavailable source ${conduct.httpStatus > 502 ? "later" : "soon"}`
   switch (conduct.breakage) {

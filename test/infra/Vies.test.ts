@@ -125,7 +125,7 @@ describe("a check", () => {
       assert.strictEqual(fiber.pollUnsafe(), undefined)
       yield* TestClock.adjust("1 millis")
       const failure = yield* Fiber.join(fiber)
-      assert.deepStrictEqual([failure.reason, failure.scope, failure.retry], ["timeout", "source", "later"])
+      assert.deepStrictEqual([failure.reason, failure.scope, failure.retry], ["timeout", "member_state", "later"])
     }).pipe(Effect.provide(parts))
   )
 
