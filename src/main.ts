@@ -6,6 +6,7 @@ import { SecureRandom } from "effect/crypto"
 import { CliError, Command } from "effect/cli"
 import { isSqlError } from "effect/sql/SqlError"
 import { vatproof } from "#app/cli.ts"
+import { printable } from "#domain/PlainText.ts"
 import { interfaceVersion } from "#http/Api.ts"
 import * as AppConfig from "#infra/AppConfig.ts"
 import { causeOf } from "#infra/Postgres.ts"
@@ -27,7 +28,7 @@ const report = (cause: Cause.Cause<unknown>) =>
         ? Effect.void
         : Effect.provideService(Effect.logError("vatproof failed", cause), Logger.LogToStderr, true),
     // Whatever is wrong with the command line stands above its help already.
-    onSome: (error) => (CliError.isCliError(error) ? Effect.void : Console.error(`vatproof: ${sentenceOf(error)}`))
+    onSome: (error) => (CliError.isCliError(error) ? Effect.void : Console.error(printable(`vatproof: ${sentenceOf(error)}`)))
   })
 
 /** Why output could not be written, say a key that is shown once. Whoever closes a pipe has seen enough. */

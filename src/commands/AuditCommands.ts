@@ -1,5 +1,5 @@
 /** `vatproof audit …`: take the log along, and prove that nothing in it was changed. */
-import { Console, type DateTime, Effect, FileSystem, Option, Schema } from "effect"
+import { type DateTime, Effect, FileSystem, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as App from "#app/app.ts"
 import * as DatabaseAudit from "#events/audit/DatabaseAudit.ts"
@@ -12,7 +12,7 @@ import { LogSigner } from "#events/LogSigner.ts"
 import * as LogPeriod from "#domain/LogPeriod.ts"
 import { AppConfig, publicUrlOf } from "#infra/AppConfig.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
-import { json, print, quietly } from "#app/commands/Operation.ts"
+import { json, print, quietly, remark } from "#app/commands/Operation.ts"
 import * as Progress from "#app/commands/Progress.ts"
 import { proofFiles } from "#app/commands/ProofFiles.ts"
 import * as VerifierKeys from "#app/commands/VerifierKeys.ts"
@@ -100,7 +100,7 @@ The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}
     count
   }
   yield* print(asJson, data, count === 0 ? good : bad)
-  if (key.note !== null) yield* Console.error(key.note)
+  if (key.note !== null) yield* remark(key.note)
   if (count > 0) return yield* new LogAltered({ message: `${count} findings` })
 })
 
@@ -144,7 +144,7 @@ ${event ?? `${leaf}\n(without the event itself: give it with --event to have its
     { ok: true, position: index, log: checkpoint.origin, size: checkpoint.size, leaf, with_event: event !== null },
     words
   )
-  if (used.note !== null) yield* Console.error(used.note)
+  if (used.note !== null) yield* remark(used.note)
 })
 
 /** What is given is compared, or the command does not begin: whoever reads that all is well must not believe more than was looked at. */

@@ -2,6 +2,7 @@
 import { Console, DateTime, Effect, Logger, Option, References, type Schema } from "effect"
 import { Flag } from "effect/cli"
 import * as App from "#app/app.ts"
+import { printable } from "#domain/PlainText.ts"
 import { type BillingPeriod, billingPeriod } from "#domain/Usage.ts"
 
 export const json = Flag.Boolean("json").pipe(Flag.withDefault(false), Flag.withDescription("Print JSON, for scripts"))
@@ -40,8 +41,11 @@ export const operate = <A, E, R>(command: Effect.Effect<A, E, R>) => quietly(Eff
 export const quietly = <A, E, R>(command: Effect.Effect<A, E, R>) =>
   command.pipe(Effect.provideService(References.MinimumLogLevel, "Warn"), Effect.provideService(Logger.LogToStderr, true))
 
-/** Prints `data` as JSON, or the words for people. */
+/** Prints `data` as JSON, or the words for people, which may quote what somebody else has written. */
 export const print = (asJson: boolean, data: Schema.Json, words: string) =>
-  Console.log(asJson ? JSON.stringify(data, null, 2) : words)
+  Console.log(asJson ? JSON.stringify(data, null, 2) : printable(words))
+
+/** Says something beside what is printed. */
+export const remark = (words: string) => Console.error(printable(words))
 
 export const iso = (at: DateTime.Utc | null): string | null => (at === null ? null : DateTime.formatIso(at))

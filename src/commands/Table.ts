@@ -1,5 +1,6 @@
 /** Columns that line up, for people who read a terminal. */
 import { DateTime } from "effect"
+import { printable } from "#domain/PlainText.ts"
 
 /** One column: its heading, and what stands in it for a row. Numbers are aligned to the right. */
 export interface Column<A> {
@@ -29,10 +30,8 @@ export const record = (fields: ReadonlyArray<readonly [string, string | number |
   return fields.map(([name, value]) => `${name.padEnd(width)}  ${textOf(value)}`).join("\n")
 }
 
-const textOf = (value: string | number | null) => (value === null || value === "" ? "-" : printable(String(value)))
-
-/** People choose labels: what they choose must not steer a terminal. */
-const printable = (text: string) => text.replace(/\p{C}/gu, "?")
+const textOf = (value: string | number | null) =>
+  value === null || value === "" ? "-" : printable(String(value)).replaceAll("\n", "?")
 
 /** `2026-11-21 13:05`, in UTC. */
 export const moment = (at: DateTime.Utc | null): string | null =>

@@ -11,6 +11,9 @@ const unreadable = /[\p{Cs}\uFFFD]/u
 export const whyUnreadable = (text: string): string | undefined =>
   unreadable.test(text) ? "must be UTF-8, with no half characters in it" : undefined
 
+/** For a terminal, which what somebody else wrote must not steer: lines stay lines, and no other control character stays. */
+export const printable = (text: string): string => text.replace(/(?!\n)\p{C}/gu, "?")
+
 /** Whole characters: what JSON Schema and people count, while `length` counts UTF-16 code units. */
 export const characters = (text: string): number => Array.from(text).length
 

@@ -83,10 +83,17 @@ const watched = Effect.fnUntraced(function* <A, E, R>(
     const why = new StoreUnavailable({ cause: "The database gave no answer in time" })
     return Effect.andThen(health.failed(started, why), Effect.fail(why))
   })
-  yield* Metric.update(StoreMetrics.activeQueries, 1)
-  const answer = yield* within(limit, repeated(attempt, health), hung).pipe(
-    Effect.onExit((exit) => measured(startedNanos, exit._tag === "Success"))
+  const counted = Effect.andThen(
+    Metric.update(StoreMetrics.activeQueries, 1),
+    within(limit, repeated(attempt, health), hung)
+  ).pipe(
+    Effect.onExit((exit) => {
+      health.end()
+      return measured(startedNanos, exit._tag === "Success")
+    })
   )
+  const tooMany = new StoreUnavailable({ cause: "Too many queries are under way" })
+  const answer = yield* Effect.suspend(() => (health.begin() ? counted : Effect.fail(tooMany)))
   yield* health.answered
   return answer
 })

@@ -10,6 +10,11 @@ import * as StoreMetrics from "#events/StoreMetrics.ts"
 /** Without an answer for this long it is away. A shorter restart is waited for. */
 const awayAfterMs = 3_000
 const lookEvery = "500 millis"
+/**
+ * Queries of the process that may be under way, most of them waiting for a connection. More would not be answered in time, and to send them
+ * away one after the other when their time is over would take a processor for minutes.
+ */
+const maxUnderWay = 2_000
 /** A look that takes longer than this has found nothing. */
 const lookPatience = "2 seconds"
 
@@ -28,6 +33,9 @@ export interface StoreHealth {
   readonly isAway: () => boolean
   /** Whether it failed lately and may be away soon. */
   readonly isDoubtful: () => boolean
+  /** Whether one more query may be under way; if so, it is from now on, to its `end`. */
+  readonly begin: () => boolean
+  readonly end: () => void
   /** A query was answered, be it with a refusal. */
   readonly answered: Effect.Effect<void>
   /** A query that began at `started` found nobody. */
@@ -35,6 +43,7 @@ export interface StoreHealth {
 }
 
 const make = (): StoreHealth => {
+  let underWay = 0
   const known = MutableRef.make<Known>({ answeredAt: 0, failingSince: null, away: false })
 
   const answered = Effect.gen(function* () {
@@ -62,6 +71,14 @@ const make = (): StoreHealth => {
   return {
     isAway: () => known.current.away,
     isDoubtful: () => known.current.failingSince !== null,
+    begin: () => {
+      if (underWay >= maxUnderWay) return false
+      underWay += 1
+      return true
+    },
+    end: () => {
+      underWay -= 1
+    },
     answered: Effect.suspend(() => (known.current.failingSince === null ? noteAnswer(known) : answered)),
     failed
   }

@@ -61,6 +61,7 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, progress
   audit.compare(checkpoint, check.roots(around.after))
   audit.conclude(check)
   yield* compareTexts(directory, manifest, findings)
+  yield* compareNames(directory, signedBy, findings)
   const events = manifest.to - manifest.from
   return {
     events,
@@ -211,4 +212,31 @@ const compareTexts = Effect.fnUntraced(function* (
     const found = (yield* fs.exists(file)) ? yield* fs.readFileString(file) : null
     if (found !== text) findings.add(null, found === null ? `${name} is missing` : `${name} was changed`)
   }
+})
+
+const exportNames: ReadonlySet<string> = new Set([
+  ...Object.values(exportFiles),
+  ...exportTables.map(({ file }) => file),
+  indexFile,
+  doctypeFile
+])
+/** What systems leave in every folder that somebody looks into. */
+const ofSystems = /^(?:\..*|Thumbs\.db|desktop\.ini)$/u
+
+/** Whoever reads the folder takes all that is in it for the export, and the key in it for the one that has signed. */
+const compareNames = Effect.fnUntraced(function* (
+  directory: string,
+  signedBy: ReadonlyArray<string>,
+  findings: Findings.Findings
+) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  for (const name of yield* fs.readDirectory(directory)) {
+    if (!exportNames.has(name) && !ofSystems.test(name)) findings.add(null, `${name} is no file of the export`)
+  }
+  const file = path.join(directory, exportFiles.verifier)
+  if (!(yield* fs.exists(file))) return
+  const keys = (yield* fs.readFileString(file)).split("\n")
+  if (!keys.some((key) => signedBy.includes(key.trim())))
+    findings.add(null, `${exportFiles.verifier} has no key that the checkpoint was signed with`)
 })

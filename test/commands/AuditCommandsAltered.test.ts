@@ -1,0 +1,151 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { appendFileSync, cpSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { command } from "#test/support/CommandLine.ts"
+import { carrying, edit, Exported, first, key, lines, testLayer, verify } from "#test/support/ExportedLog.ts"
+
+/** What somebody does to an export, and the finding it must give. */
+const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => void, finding: RegExp]> = [
+  [
+    "the data of an event",
+    edit("events.ndjson", (text) => text.replace('"valid":true', '"valid":false')),
+    /^2: the event is not the one/u
+  ],
+  [
+    "an event's white space",
+    edit("events.ndjson", (text) => text.replace('"valid":true', '"valid": true')),
+    /^2: events.ndjson: This is no event/u
+  ],
+  [
+    "an event removed",
+    edit(
+      "events.ndjson",
+      lines((all) => all.toSpliced(4, 1))
+    ),
+    /^4: the event is missing/u
+  ],
+  [
+    "two events swapped",
+    edit(
+      "events.ndjson",
+      lines((all) => all.with(4, all[5] ?? "").with(5, all[4] ?? ""))
+    ),
+    /^4: the event is missing/u
+  ],
+  [
+    "the tail cut",
+    edit(
+      "events.ndjson",
+      lines((all) => [...all.slice(0, 10), ""])
+    ),
+    /^10: the events up to position \d+ are missing/u
+  ],
+  [
+    "an event put at the end",
+    edit("events.ndjson", (text) => text + (text.split("\n")[0] ?? "") + "\n"),
+    /^0: .*does not belong/u
+  ],
+  [
+    "a leaf",
+    edit(
+      "leaves.txt",
+      lines((all) => all.with(3, `3 ${"0".repeat(64)}`))
+    ),
+    /^3: the stored tree does not have the leaf/u
+  ],
+  [
+    "a receipt in the table",
+    edit("receipts.csv", (text) => text.replace("mismatch", "match")),
+    /^\d+: receipts.csv has another row/u
+  ],
+  [
+    "a row of the table removed",
+    edit(
+      "verifications.csv",
+      lines((all) => all.toSpliced(2, 1))
+    ),
+    /^4: verifications.csv has no row/u
+  ],
+  [
+    "a row made up",
+    edit("receipts.csv", (text) => `${text}999;2026-11-21\r\n`),
+    /receipts.csv has a row that is no event's: 999/u
+  ],
+  [
+    "a receipt's file",
+    (directory) => edit(first(directory, "receipts"), (text) => text.replace("Köln", "Bonn"))(directory),
+    /^\d+: the file of the receipt VP-QC-\S+ is not its event/u
+  ],
+  [
+    "a receipt's file removed",
+    (directory) => rmSync(join(directory, first(directory, "receipts"))),
+    /^\d+: the receipt VP-QC-\S+ has no file/u
+  ],
+  [
+    "a proof",
+    (directory) => edit(first(directory, "proofs"), (text) => text.replace(/^index \d+$/mu, "index 1"))(directory),
+    /^\d+: the proof of the receipt VP-QC-\S+ does not hold/u
+  ],
+  [
+    "the leaf that a proof carries",
+    (directory) => edit(first(directory, "proofs"), (text) => text.replace(/^extra .*$/mu, carrying("another leaf")))(directory),
+    /^\d+: the proof of the receipt VP-QC-\S+ does not hold: it carries another leaf/u
+  ],
+  [
+    "a receipt made up",
+    (directory) => appendFileSync(join(directory, "receipts", "VP-QC-1.json"), "{}"),
+    /receipts\/VP-QC-1.json is in no event/u
+  ],
+  ["the description of the tables", edit("index.xml", (text) => text.replace("Belegnummer", "Nummer")), /index.xml was changed/u],
+  [
+    "a table that is none of its own",
+    (directory) => appendFileSync(join(directory, "receipts_corrected.csv"), "x"),
+    /^-: receipts_corrected.csv is no file of the export/u
+  ],
+  [
+    "the key beside it",
+    (directory) => writeFileSync(join(directory, "verifier-key.txt"), "log+00000000+AAAA\n"),
+    /^-: verifier-key.txt has no key that the checkpoint was signed with/u
+  ],
+  ["the README", edit("README.txt", (text) => text.replace("PRÜFEN", "GLAUBEN")), /README.txt was changed/u]
+]
+
+layer(testLayer, { excludeTestServices: true })("vatproof audit verify", (it) => {
+  for (const [name, change, finding] of edits) {
+    it.effect(`finds in an export that somebody changed ${name}`, () =>
+      Effect.gen(function* () {
+        const { directory, folder } = yield* Exported
+        const copy = join(folder, "copy")
+        rmSync(copy, { recursive: true, force: true })
+        cpSync(directory, copy, { recursive: true })
+        change(copy)
+        const report = yield* verify(copy)
+        const said = report.findings.map(({ message, position }) => `${position ?? "-"}: ${message}`)
+        assert.isFalse(report.ok)
+        assert.isTrue(
+          said.some((line) => finding.test(line)),
+          said.join("\n")
+        )
+        const { failure } = yield* command("audit", "verify", "--export", copy, "--key", key)
+        assert.match(failure ?? "", /findings/u)
+      })
+    )
+  }
+
+  it.effect("is steered by nothing that somebody has put into an export", () =>
+    Effect.gen(function* () {
+      const { directory, folder } = yield* Exported
+      const copy = join(folder, "steering")
+      cpSync(directory, copy, { recursive: true })
+      appendFileSync(join(copy, "receipts", "x\u001b[2J\u001b[HThe export is whole\r\n\u009d"), "{}")
+      appendFileSync(join(copy, "leaves.txt"), "\u001b]0;whole\u0007\n")
+      writeFileSync(join(copy, ".DS_Store"), "left by a system")
+      const { output } = yield* command("audit", "verify", "--export", copy, "--key", key)
+      assert.match(output, /2 findings in \d+ events/u)
+      assert.include(output, "receipts/x?[2J?[HThe export is whole")
+      assert.notMatch(output, /(?!\n)\p{Cc}/u)
+      assert.lengthOf((yield* verify(copy)).findings, 2)
+    })
+  )
+})

@@ -1,0 +1,72 @@
+/** A log of validations and receipts, its export, and what somebody may do to it. */
+import { assert } from "@effect/vitest"
+import { Context, Effect, Layer, Schema } from "effect"
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { formatVerifier } from "#events/log/NoteKeys.ts"
+import { checkpointOf, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { command, commandJson } from "#test/support/CommandLine.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+
+export const key = formatVerifier(signer)
+/** A line of a proof, with a leaf beside what is proved. */
+export const carrying = (leaf: string) => `extra ${Buffer.from(leaf).toString("base64")}`
+
+const company = { company_name: 'Müller & "Söhne"; GmbH', company_city: "Köln", requester_vat_id: "DE123456789" }
+
+/** A folder to work in, and an export of the whole log in it. */
+export class Exported extends Context.Service<
+  Exported,
+  { readonly folder: string; readonly directory: string; readonly apiKey: string }
+>()("vatproof/test/Exported") {}
+
+const exported = Effect.gen(function* () {
+  const service = yield* RunningService.RunningService
+  const folder = yield* temporaryFolder
+  const apiKey = yield* service.newKey
+  yield* RunningService.setPlan(apiKey, "business")
+  for (let i = 0; i < 5; i += 1) {
+    yield* service.validate("ATU12345678", { key: apiKey })
+    yield* service.validate("DE123456789", { key: apiKey, query: company })
+  }
+  yield* service.validate("ATU12345678")
+  yield* checkpointOf(service, 13)
+  const directory = join(folder, "export")
+  const { failure } = yield* command("audit", "export", "--out", directory)
+  assert.isNull(failure)
+  return Exported.of({ folder, directory, apiKey })
+})
+
+export const testLayer = Layer.effect(Exported, exported).pipe(
+  Layer.provideMerge(
+    Layer.effect(
+      RunningService.RunningService,
+      Effect.flatMap(temporaryFolder, (folder) => RunningService.make(signing(folder)))
+    )
+  ),
+  Layer.provideMerge(RunningService.layerGround)
+)
+
+const Report = Schema.Struct({
+  ok: Schema.Boolean,
+  findings: Schema.Array(Schema.Struct({ position: Schema.NullOr(Schema.Int), message: Schema.String }))
+})
+
+export const verify = (directory: string) => commandJson(Report, "audit", "verify", "--export", directory, "--key", key)
+
+export const file = (directory: string, name: string) => ({
+  text: readFileSync(join(directory, name), "utf8"),
+  write: (text: string) => writeFileSync(join(directory, name), text)
+})
+
+export const edit = (name: string, change: (text: string) => string) => (directory: string) => {
+  const { text, write } = file(directory, name)
+  const changed = change(text)
+  assert.notStrictEqual(changed, text)
+  write(changed)
+}
+
+export const lines = (change: (lines: ReadonlyArray<string>) => ReadonlyArray<string>) => (text: string) =>
+  change(text.split("\n")).join("\n")
+
+export const first = (directory: string, folder: string) => join(folder, readdirSync(join(directory, folder))[0] ?? "")
