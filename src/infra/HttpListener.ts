@@ -37,6 +37,8 @@ export class CannotListen extends Schema.TaggedError<CannotListen>()("CannotList
 const maxHeaderBytes = 32 * 1024
 /** A client that sends a request slower than this is cut off. */
 const requestTimeoutMs = 30_000
+/** How often Node looks for such clients. */
+const checkEveryMs = 2_000
 /** Clients are told that a connection stays this long when nothing is asked on it. It does a little longer, for who asks in the last moment. */
 const keepAliveMs = 65_000
 const keepAliveBufferMs = 1_000
@@ -72,6 +74,7 @@ const makeServer = (stalled: Duration.Duration): Server => {
   const server = createServer({
     maxHeaderSize: maxHeaderBytes,
     requestTimeout: requestTimeoutMs,
+    connectionsCheckingInterval: checkEveryMs,
     keepAliveTimeout: keepAliveMs,
     keepAliveTimeoutBuffer: keepAliveBufferMs,
     // Nobody asks for the body of a request that has none: its stream begins at its end, which is a tenth of what a request costs.

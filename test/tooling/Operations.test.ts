@@ -106,6 +106,21 @@ describe("alerts and dashboards", () => {
   })
 })
 
+describe("the proxy", () => {
+  it("keeps the same ids of callers as the service: both name a request alike", () => {
+    const start = readFileSync(join(projectRoot, "src/http/RequestStart.ts"), "utf8")
+    const kept = matches(start, /const usableRequestId = \/(.+)\/u\n/gu)
+    assert.strictEqual(kept.length, 1)
+    assert.deepStrictEqual(matches(read("proxy/haproxy.cfg"), /req\.fhdr\(X-Request-Id\) -m reg '(.+)'/gu), kept)
+  })
+
+  it("logs no path: it would hold a VAT ID", () => {
+    const [format = ""] = matches(read("proxy/haproxy.cfg"), /log-format (.+)/gu)
+    assert.include(format, "request_id")
+    assert.notMatch(format, /%(?:\+?\w*)?(?:r|HU|HP|HPO|HQ|hr|hrl)\b|path|url|query/u)
+  })
+})
+
 describe("the compose file", () => {
   const compose = readFileSync(join(projectRoot, "docker-compose.yml"), "utf8")
 

@@ -19,4 +19,5 @@ obsolete=$(find "$folder" -maxdepth 1 -name 'base-*Z' | sort -r | tail -n "+$((k
 if [ -n "$obsolete" ]; then printf '%s\n' "$obsolete" | while read -r old; do rm -rf "$old"; done; fi
 oldest=$(find "$folder" -maxdepth 1 -name 'base-*Z' | sort | head -n 1)
 first=$(sed -n 's/^START WAL LOCATION: .*(file \([0-9A-F]*\))$/\1/p' "$oldest/backup_label")
-if [ -d "$folder/wal" ] && [ -n "$first" ]; then pg_archivecleanup "$folder/wal" "$first"; fi
+# It sees both FILE.gz and FILE.
+if [ -d "$folder/wal" ] && [ -n "$first" ]; then pg_archivecleanup -x .gz "$folder/wal" "$first"; fi

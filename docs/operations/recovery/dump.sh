@@ -1,7 +1,7 @@
 #!/bin/sh
 # A logical copy of one database, which other versions of Postgres can read as well: dump.sh /backup/dump-20261121
-# The server and the database are named by PGHOST, PGPORT, PGUSER, PGPASSWORD, PGDATABASE; the role has to be a superuser: nobody
-# else may read everything.
+# The server and the database are named by PGHOST, PGPORT, PGUSER, PGPASSWORD, PGDATABASE. The role has to read every table: the
+# service's own may today, but only a superuser is sure to.
 set -eu
 # It holds hashes of passwords, addresses and tokens.
 umask 077

@@ -15,9 +15,11 @@ chmod 700 "$data"
 cp -a "$backup/." "$data/"
 # A restored server must not write into the archive of the one it replaces before somebody has decided that it does replace it.
 {
-  printf "restore_command = 'cp \"%s/%%f\" \"%%p\"'\n" "$archive"
+  # A file that is not there is the end of the archive (1). One that cannot be unpacked is not: Postgres stops then (255).
+  printf '%s\n' "restore_command = 'if [ -e \"$archive/%f.gz\" ]; then gzip -dc \"$archive/%f.gz\" > \"%p\" || exit 255; else cp \"$archive/%f\" \"%p\"; fi'"
   printf "recovery_target_timeline = 'latest'\narchive_mode = off\n"
-  if [ -n "$moment" ]; then printf "recovery_target_time = '%s'\nrecovery_target_action = promote\n" "$moment"; fi
+  # Also without a moment: a backup of a server that was itself restored to one has that one here.
+  printf "recovery_target_time = '%s'\nrecovery_target_action = promote\n" "$moment"
 } >> "$data/postgresql.auto.conf"
 touch "$data/recovery.signal"
 echo "Start Postgres on $data. When pg_is_in_recovery() is false, run: npm run vatproof -- audit verify"
