@@ -2,7 +2,7 @@
 import { Console, DateTime, Effect, Logger, Option, References, type Schema } from "effect"
 import { Flag } from "effect/cli"
 import * as App from "#app/app.ts"
-import { printable } from "#domain/PlainText.ts"
+import { escaped, printable } from "#domain/PlainText.ts"
 import { type BillingPeriod, billingPeriod } from "#domain/Usage.ts"
 
 export const json = Flag.Boolean("json").pipe(Flag.withDefault(false), Flag.withDescription("Print JSON, for scripts"))
@@ -43,7 +43,7 @@ export const quietly = <A, E, R>(command: Effect.Effect<A, E, R>) =>
 
 /** Prints `data` as JSON, or the words for people, which may quote what somebody else has written. */
 export const print = (asJson: boolean, data: Schema.Json, words: string) =>
-  Console.log(asJson ? JSON.stringify(data, null, 2) : printable(words))
+  Console.log(asJson ? escaped(JSON.stringify(data, null, 2)) : printable(words))
 
 /** Says something beside what is printed. */
 export const remark = (words: string) => Console.error(printable(words))

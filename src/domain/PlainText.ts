@@ -11,8 +11,20 @@ const unreadable = /[\p{Cs}\uFFFD]/u
 export const whyUnreadable = (text: string): string | undefined =>
   unreadable.test(text) ? "must be UTF-8, with no half characters in it" : undefined
 
+/** What no text needs on a terminal, but line breaks. */
+const steering = /(?!\n)\p{C}/gu
+
 /** For a terminal, which what somebody else wrote must not steer: lines stay lines, and no other control character stays. */
-export const printable = (text: string): string => text.replace(/(?!\n)\p{C}/gu, "?")
+export const printable = (text: string): string => text.replace(steering, "?")
+
+/** The same for a text of JSON, which stays what it says. */
+export const escaped = (json: string): string =>
+  json.replace(steering, (character) =>
+    character
+      .split("")
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+      .join("")
+  )
 
 /** Whole characters: what JSON Schema and people count, while `length` counts UTF-16 code units. */
 export const characters = (text: string): number => Array.from(text).length

@@ -50,7 +50,7 @@ const make = Effect.gen(function* () {
 
   /** The identical batch is sent again while the database is away: what was stored already comes back as a duplicate. */
   const send = (attempt: ReturnType<typeof exitsOf>) =>
-    StoreMetrics.timed(StoreMetrics.appendDuration, attempt.pipe(StoreAccess.patiently(patience)))
+    StoreMetrics.timed(StoreMetrics.appendDuration, attempt.pipe(StoreAccess.patientlyForMany(patience)))
 
   const sendAlone = (one: Append.Prepared) =>
     Effect.exit(

@@ -52,6 +52,12 @@ export type QueryFailure = SqlError | Schema.SchemaError | Cause.NoSuchElementEr
 export const patiently =
   (patience: Duration.Input, mayTake: Duration.Input = Duration.zero) =>
   <A, R>(query: Effect.Effect<A, QueryFailure, R>): Effect.Effect<A, StoreUnavailable, R> =>
+    ifRoom(patientlyForMany(patience, mayTake)(query))
+
+/** As `patiently`, for a query that answers a whole batch of callers: there are few of those, so there is always room for one. */
+export const patientlyForMany =
+  (patience: Duration.Input, mayTake: Duration.Input = Duration.zero) =>
+  <A, R>(query: Effect.Effect<A, QueryFailure, R>): Effect.Effect<A, StoreUnavailable, R> =>
     watched(limitOf(patience, mayTake), query, (attempt, health) =>
       Effect.retry(attempt, {
         schedule: backoff.pipe(Schedule.upTo({ duration: patience })),
@@ -61,7 +67,23 @@ export const patiently =
 
 /** For a transaction that must not be repeated blindly: not even begun while the database is known to be away, and bounded to 5 s. */
 export const once = <A, E, R>(transaction: Effect.Effect<A, E | SqlError, R>) =>
-  watched(hungAfter, transaction, (attempt) => attempt)
+  ifRoom(watched(hungAfter, transaction, (attempt) => attempt))
+
+/** Not begun where too many queries are under way already. */
+const ifRoom = <A, E, R>(query: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(StoreHealth, (health) => {
+    let isIn = false
+    return Effect.suspend((): Effect.Effect<A, E | StoreUnavailable, R> => {
+      isIn = health.enter()
+      return isIn ? query : Effect.fail(new StoreUnavailable({ cause: "Too many queries are under way" }))
+    }).pipe(
+      Effect.onExit(() =>
+        Effect.sync(() => {
+          if (isIn) health.leave()
+        })
+      )
+    )
+  })
 
 const limitOf = (patience: Duration.Input, mayTake: Duration.Input) =>
   Duration.max(hungAfter, Duration.max(Duration.fromInputUnsafe(patience), Duration.fromInputUnsafe(mayTake)))
@@ -83,17 +105,10 @@ const watched = Effect.fnUntraced(function* <A, E, R>(
     const why = new StoreUnavailable({ cause: "The database gave no answer in time" })
     return Effect.andThen(health.failed(started, why), Effect.fail(why))
   })
-  const counted = Effect.andThen(
-    Metric.update(StoreMetrics.activeQueries, 1),
-    within(limit, repeated(attempt, health), hung)
-  ).pipe(
-    Effect.onExit((exit) => {
-      health.end()
-      return measured(startedNanos, exit._tag === "Success")
-    })
+  yield* Metric.update(StoreMetrics.activeQueries, 1)
+  const answer = yield* within(limit, repeated(attempt, health), hung).pipe(
+    Effect.onExit((exit) => measured(startedNanos, exit._tag === "Success"))
   )
-  const tooMany = new StoreUnavailable({ cause: "Too many queries are under way" })
-  const answer = yield* Effect.suspend(() => (health.begin() ? counted : Effect.fail(tooMany)))
   yield* health.answered
   return answer
 })

@@ -14,7 +14,7 @@ const lookEvery = "500 millis"
  * Queries of the process that may be under way, most of them waiting for a connection. More would not be answered in time, and to send them
  * away one after the other when their time is over would take a processor for minutes.
  */
-const maxUnderWay = 2_000
+const maxUnderWay = 1_000
 /** A look that takes longer than this has found nothing. */
 const lookPatience = "2 seconds"
 
@@ -33,9 +33,9 @@ export interface StoreHealth {
   readonly isAway: () => boolean
   /** Whether it failed lately and may be away soon. */
   readonly isDoubtful: () => boolean
-  /** Whether one more query may be under way; if so, it is from now on, to its `end`. */
-  readonly begin: () => boolean
-  readonly end: () => void
+  /** Whether one more query may be under way; if so, it is from now on, until it leaves. */
+  readonly enter: () => boolean
+  readonly leave: () => void
   /** A query was answered, be it with a refusal. */
   readonly answered: Effect.Effect<void>
   /** A query that began at `started` found nobody. */
@@ -71,12 +71,12 @@ const make = (): StoreHealth => {
   return {
     isAway: () => known.current.away,
     isDoubtful: () => known.current.failingSince !== null,
-    begin: () => {
+    enter: () => {
       if (underWay >= maxUnderWay) return false
       underWay += 1
       return true
     },
-    end: () => {
+    leave: () => {
       underWay -= 1
     },
     answered: Effect.suspend(() => (known.current.failingSince === null ? noteAnswer(known) : answered)),

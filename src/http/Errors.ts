@@ -171,6 +171,13 @@ const retryAfterSeconds = 2
 /** What is told of a request that takes longer than a service that stops can wait. */
 export const stopping: Problem = { code: "SERVICE_UNAVAILABLE", message: "The service is about to stop", retryAfterSeconds }
 
+/** What is told of a request for which there is no room beside all others. */
+export const tooMuchToDo: Problem = {
+  code: "SERVICE_UNAVAILABLE",
+  message: "There is too much to do at the moment",
+  retryAfterSeconds
+}
+
 /** What a failure is told as. */
 export const problemOf = Effect.fnUntraced(function* (failure: Failure) {
   switch (failure._tag) {

@@ -17,8 +17,6 @@ export interface HttpListenerOptions {
   readonly grace: Duration.Duration
   /** How long nothing may move on a connection while a response is under way (default: 66 s). */
   readonly stalled?: Duration.Duration
-  /** How many requests may be under way at the router (default: 10,000); more of them are refused before they cost anything. */
-  readonly maxUnderWay?: number
 }
 
 /** Most often another program uses the port. */
@@ -42,8 +40,6 @@ const checkEveryMs = 2_000
 /** Clients are told that a connection stays this long when nothing is asked on it. It does a little longer, for who asks in the last moment. */
 const keepAliveMs = 65_000
 const keepAliveBufferMs = 1_000
-/** A look-up may wait for 35 s: at three hundred of them a second, so many are under way while a source hangs. */
-const mostUnderWay = 10_000
 /** Nothing moves for so long only where a client reads nothing of what it asked for: no request takes the service so long. */
 const longestStall = Duration.millis(keepAliveMs + keepAliveBufferMs)
 /** A proxy's connections stay for days, and each has something else than plain requests on it some time. */
@@ -52,14 +48,13 @@ const maxRequestsOfNode = 1_000
 const drainBytes = 16 * 1024 * 1024
 const drainMs = 1_000
 
-export const layer = (options: HttpListenerOptions) =>
+export const layer = ({ grace, host, port, stalled = longestStall, takeFirst }: HttpListenerOptions) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const { grace, host, maxUnderWay = mostUnderWay, port, stalled = longestStall, takeFirst } = options
       const { begun } = yield* Draining
       const server = makeServer(stalled)
       const closing = closingEach(server)
-      offerFirst(server, takeFirst, { isClosing: closing.isClosing, isFull: () => closing.underWay() >= maxUnderWay })
+      offerFirst(server, takeFirst, closing.isClosing)
       yield* Effect.forkScoped(Effect.andThen(Deferred.await(begun), Effect.sync(closing.close)))
       // A connection whose request never ends would keep the server open for as long as its client likes.
       const cut = Layer.effectDiscard(Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections())))
@@ -107,7 +102,6 @@ const closingEach = (server: Server) => {
   server.on("checkContinue", track)
   return {
     isClosing: () => isClosing,
-    underWay: () => open.size,
     close: () => {
       isClosing = true
       for (const response of open) if (!response.headersSent) close(response)
@@ -115,17 +109,11 @@ const closingEach = (server: Server) => {
   }
 }
 
-/** How the listener is at the moment. */
-interface State {
-  readonly isClosing: () => boolean
-  readonly isFull: () => boolean
-}
-
 /**
  * Offers each request to `take` before the listeners of the server hear of it, and the plain ones before Node does. A plain one that is not
  * taken is offered again when Node has read it.
  */
-const offerFirst = (server: Server, take: HttpListenerOptions["takeFirst"], { isClosing, isFull }: State) => {
+const offerFirst = (server: Server, take: HttpListenerOptions["takeFirst"], isClosing: () => boolean) => {
   const emit = server.emit.bind(server)
   const connections = new Set<HttpConnection>()
   const ofNode = new WeakMap<object, HttpConnection>()
@@ -151,11 +139,6 @@ const offerFirst = (server: Server, take: HttpListenerOptions["takeFirst"], { is
   const offer = (request: IncomingMessage, response: ServerResponse) => {
     const begun = ofNode.get(request.socket)?.begun(request, response)
     if (begun === "passed" || begun === "too late") return begun === "too late"
-    if (isFull()) {
-      const [headers, body] = errorOf("SERVICE_UNAVAILABLE", "There is too much to do at the moment")
-      response.writeHead(503, { ...headers, "retry-after": "2" }).end(body)
-      return true
-    }
     return take({
       method: request.method ?? "",
       url: request.url ?? "",
@@ -205,26 +188,15 @@ const refuse = (error: Error, socket: Writable) => {
   answer(socket, refusals.get(code) ?? [400, "VALIDATION_ERROR", "This is no HTTP request that can be read"])
 }
 
-/** The headers and the body of an error that is told without the router. */
-const errorOf = (code: string, message: string) => {
-  const requestId = randomUUIDv7()
-  const body = JSON.stringify({ error: { code, message, request_id: requestId } })
-  const headers = {
-    "content-type": "application/json",
-    "content-length": String(Buffer.byteLength(body)),
-    "x-request-id": requestId,
-    "x-content-type-options": "nosniff",
-    "cache-control": "no-store"
-  }
-  return [headers, body] as const
-}
-
 /** Writes the error body by hand and closes; `headers` are whole lines. */
 const answer = (socket: Writable, [status, code, message]: Refusal, headers = "") => {
   if (!isSocket(socket) || !socket.writable) return
-  const [fields, body] = errorOf(code, message)
-  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}${headers}connection: close\r\n\r\n${body}`)
+  const requestId = randomUUIDv7()
+  const body = JSON.stringify({ error: { code, message, request_id: requestId } })
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n` +
+      `x-request-id: ${requestId}\r\n${headers}connection: close\r\n\r\n${body}`
+  )
   let drained = 0
   socket.on("data", (chunk: Uint8Array) => {
     drained += chunk.length

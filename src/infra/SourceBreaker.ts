@@ -83,9 +83,11 @@ const isOfWholeSource = ({ code, reason }: SourceFailure, isFailing: boolean) =>
 const failureOf = ({ retry_after_s }: SourceFailure) =>
   CircuitBreaker.failure(retry_after_s === undefined ? {} : { retryAfter: Duration.seconds(retry_after_s) })
 
+/** Of a question that was not asked, or not answered, whoever was to do so, nobody knows what stands behind it. */
+const saysNothing: ReadonlySet<SourceFailure["reason"]> = new Set(["saturated", "circuit_open", "timeout"])
+
 const ofScope = (scope: SourceFailure["scope"], otherwise: CircuitBreaker.Outcome) => (failure: SourceFailure | null) => {
   if (failure === null) return CircuitBreaker.success
   if (failure.scope === scope) return failureOf(failure)
-  // A question that was not asked says nothing.
-  return failure.reason === "saturated" || failure.reason === "circuit_open" ? CircuitBreaker.ignored : otherwise
+  return saysNothing.has(failure.reason) ? CircuitBreaker.ignored : otherwise
 }

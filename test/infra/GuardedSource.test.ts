@@ -91,6 +91,12 @@ describe("a guarded source", () => {
       yield* Fiber.join(fiber)
       for (const _ of [1, 2]) yield* probe()
       assert.strictEqual((yield* guarded.status).state, "unavailable")
+      // It is given another chance, and says as little.
+      yield* TestClock.adjust("20 seconds")
+      const again = yield* Effect.forkChild(ask())
+      yield* TestClock.adjust("20 seconds")
+      assert.strictEqual(reasonOf(yield* Fiber.join(again)), "timeout")
+      assert.strictEqual((yield* guarded.status).state, "unavailable")
     })
   )
 

@@ -230,27 +230,6 @@ layer(Layer.empty, { excludeTestServices: true })("plain requests", (it) => {
   )
 })
 
-layer(Layer.empty, { excludeTestServices: true })("more requests than can be under way", (it) => {
-  it.effect("are refused at once, on whatever connections they come, until others are answered", () =>
-    Effect.gen(function* () {
-      const { connect, letGo } = yield* listenWith({ maxUnderWay: 2 })
-      const [client, other] = [yield* connect, yield* connect]
-      yield* client.send(get("/slow") + get("/slow") + get("/slow"))
-      // A plain one needs no place.
-      yield* served(yield* connect)
-      yield* other.send(get("/other"))
-      const refusal =
-        /^HTTP\/1.1 503 [^]*"SERVICE_UNAVAILABLE","message":"There is too much to do at the moment","request_id":"[0-9a-f-]{36}"\}\}$/u
-      assert.match(yield* other.until((text) => text.endsWith("}}")), refusal)
-      yield* letGo
-      const text = yield* client.until((all) => all.endsWith("}}"))
-      assert.lengthOf(text.split(said("GET", "/slow")), 3)
-      yield* client.send(get("/other"))
-      yield* client.until((all) => all.endsWith(said("GET", "/other")))
-    }).pipe(Effect.scoped)
-  )
-})
-
 layer(Layer.empty, { excludeTestServices: true })("a tunnel", (it) => {
   it.effect("is refused, and does no harm when who asked for it has gone", () =>
     Effect.gen(function* () {

@@ -38,10 +38,8 @@ const portOf = (services: Context.Context<HttpServer.HttpServer>) => {
 /** Answers `/quick` and `/long` at once, if they have no body, and leaves `/later` to the test; notes all that it is offered. */
 export const listen = Effect.suspend(() => listenWith({}))
 
-/** The same, with other bounds than the usual ones. */
-export const listenWith = Effect.fnUntraced(function* (
-  options: Pick<HttpListener.HttpListenerOptions, "stalled" | "maxUnderWay">
-) {
+/** The same, where no response may stand still for longer than `stalled`. */
+export const listenWith = Effect.fnUntraced(function* (options: Pick<HttpListener.HttpListenerOptions, "stalled">) {
   const offered: Array<string> = []
   const later: Array<Exchange> = []
   const begun = yield* Deferred.make<void>()

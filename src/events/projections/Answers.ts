@@ -39,7 +39,7 @@ const make = Effect.gen(function* () {
   })
 
   const run = Effect.fnUntraced(function* (keys: ReadonlyArray<string>) {
-    const rows = yield* findNewest([...new Set(keys)]).pipe(StoreAccess.patiently(patience))
+    const rows = yield* findNewest([...new Set(keys)]).pipe(StoreAccess.patientlyForMany(patience))
     const byKey = new Map(rows.map((row) => [row.key, row]))
     return keys.map((key) => Exit.succeed(byKey.get(key)))
   })

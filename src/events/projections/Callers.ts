@@ -96,7 +96,7 @@ const makeByAddress = Effect.gen(function* () {
         meters: hashes.map(anonymousMeter),
         buckets: hashes.map((addressHash) => minuteBucket({ stream: addressStream(addressHash) }))
       }
-      const rows = yield* admitAddresses(asked).pipe(StoreAccess.patiently(patience))
+      const rows = yield* admitAddresses(asked).pipe(StoreAccess.patientlyForMany(patience))
       return inOrder(hashes, rows).map((row) =>
         row === undefined ? Exit.die("The database gave no count for a call") : Exit.succeed(row)
       )
@@ -166,7 +166,7 @@ const batchedByKey = <Row extends KeyRow>(
       const period = billingPeriod(yield* DateTime.now)
       const meter = keyMeter(keyPlaceholder, period)
       const bucket = minuteBucket({ stream: keyStream(keyPlaceholder) })
-      const rows = yield* find({ hashes, meter, bucket }).pipe(StoreAccess.patiently(patience))
+      const rows = yield* find({ hashes, meter, bucket }).pipe(StoreAccess.patientlyForMany(patience))
       return inOrder(hashes, rows).map((row) => Exit.succeed<Found<Row>>({ row, period }))
     })
   })
