@@ -83,11 +83,12 @@ const isOfWholeSource = ({ code, reason }: SourceFailure, isFailing: boolean) =>
 const failureOf = ({ retry_after_s }: SourceFailure) =>
   CircuitBreaker.failure(retry_after_s === undefined ? {} : { retryAfter: Duration.seconds(retry_after_s) })
 
-/** Of a question that was not asked, or not answered, whoever was to do so, nobody knows what stands behind it. */
-const saysNothing: ReadonlySet<SourceFailure["reason"]> = new Set(["saturated", "circuit_open", "timeout"])
+/** A question that was not asked, or not answered by anybody (no code), says nothing of who else stands behind it. */
+const saysNothing = ({ code, reason }: SourceFailure) =>
+  reason === "saturated" || reason === "circuit_open" || (reason === "timeout" && code === null)
 
 const ofScope = (scope: SourceFailure["scope"], otherwise: CircuitBreaker.Outcome) => (failure: SourceFailure | null) => {
   if (failure === null) return CircuitBreaker.success
   if (failure.scope === scope) return failureOf(failure)
-  return saysNothing.has(failure.reason) ? CircuitBreaker.ignored : otherwise
+  return saysNothing(failure) ? CircuitBreaker.ignored : otherwise
 }

@@ -46,3 +46,17 @@ it.effect.each([
     assert.strictEqual(yield* breaker.source(Effect.succeed("answer")), "answer")
   })
 )
+
+it.effect.each([
+  ["a register's time-out that the source tells", "TIMEOUT", false],
+  ["an answer that does not come", null, true]
+] as const)("%s: another chance of an open circuit leaves it so, or not", ([_, code, isOpen]) =>
+  Effect.gen(function* () {
+    const breaker = yield* SourceBreaker.make("vies")
+    yield* twice(breaker.source(Effect.fail(failureOf({ reason: "unreachable", code: "ECONNREFUSED" }))))
+    yield* TestClock.adjust("5 seconds")
+    const failure = new SourceFailure({ source: "vies", reason: "timeout", code, scope: "member_state", retry: "later" })
+    yield* Effect.flip(breaker.source(Effect.fail(failure)))
+    assert.strictEqual(yield* breaker.isSourceOpen, isOpen)
+  })
+)
