@@ -61,7 +61,7 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
       event,
       units: 1,
       latestOf: latestKey(vatId),
-      isPaid: true,
+      needsPaidPlan: true,
       newStream: Receipts.receiptStream(receipt.receipt_id),
       lists: Receipts.receiptLists(caller.keyId, vatId.value)
     })

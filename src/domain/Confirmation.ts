@@ -1,6 +1,7 @@
 /** Qualified confirmation (§ 18e UStG): who may have one, for which VAT ID (INTERFACE 4.3, DECISIONS 10). */
 import { Effect, Option, Schema } from "effect"
 import type { Caller } from "#domain/Caller.ts"
+import { isPaid } from "#domain/Plan.ts"
 import { isGerman, parseGerman, type VatId } from "#domain/VatId.ts"
 
 /** What the caller knows of the company; null means not supplied. At least one is supplied when a confirmation is asked for. */
@@ -59,7 +60,7 @@ export const admitConfirmation = Effect.fnUntraced(function* (asked: Asked, vatI
   if (caller._tag === "Anonymous") {
     return yield* new ApiKeyRequired({ message: "A qualified confirmation needs an API key of a paid plan" })
   }
-  if (caller.plan === "free") return yield* new PaidPlanRequired({})
+  if (!isPaid(caller.plan)) return yield* new PaidPlanRequired({})
   if (countries === "DE" && !isGerman(vatId)) {
     return yield* new ConfirmationUnsupported({ message: "A qualified confirmation can be had for German VAT IDs only" })
   }

@@ -5,7 +5,7 @@ import { emailKey, isEmailAddress } from "#domain/EmailAddress.ts"
 import { KeyedHash } from "#domain/KeyedHash.ts"
 import { type Login, Logins } from "#domain/Logins.ts"
 import { Passwords } from "#domain/Passwords.ts"
-import { type Grant, RateLimitExceeded, RateLimits } from "#domain/RateLimits.ts"
+import { orTooMany, RateLimits } from "#domain/RateLimits.ts"
 
 /** The address is unknown or the password is not its own; which of these is nobody's business. */
 export class WrongCredentials extends Schema.TaggedError<WrongCredentials>()("WrongCredentials", {}) {
@@ -37,10 +37,7 @@ const make = Effect.fnUntraced(function* (failuresPerWindow: number) {
   const passwords = yield* Passwords
   const rateLimits = yield* RateLimits
 
-  const refuse = ({ granted, retryAfterSeconds }: Grant) => {
-    const message = `At most ${failuresPerWindow} failed logins in 15 minutes, from one address and for one email address`
-    return granted ? Effect.void : Effect.fail(new RateLimitExceeded({ message, retryAfterSeconds }))
-  }
+  const refuse = orTooMany(`At most ${failuresPerWindow} failed logins in 15 minutes, from one address and for one email address`)
 
   /**
    * Only failures are counted, and what decides is the count at the moment the outcome is told, not when the attempt began: so many

@@ -40,7 +40,7 @@ export interface Charge {
   /** A stream that begins with this event; else it is stored in the caller's own. */
   readonly newStream?: string
   /** It is part of the paid plans alone. */
-  readonly isPaid?: boolean
+  readonly needsPaidPlan?: boolean
   /** Lists in which the event stands, newest first. */
   readonly lists?: ReadonlyArray<string>
 }

@@ -19,7 +19,10 @@ export interface AllPlans {
 export class Plans extends Context.Service<Plans, AllPlans>()("vatproof/domain/Plans") {}
 
 /** What the keys of an account may do. `perMonth` is its own number; null means the plan's. */
-export const limitsOf = ({ byName }: AllPlans, plan: PlanName, perMonth: number | null): PlanLimits => ({
+export const limitsOf = ({ byName }: AllPlans, plan: PlanName, perMonth: number | bigint | null): PlanLimits => ({
   ...byName[plan],
-  ...(perMonth === null ? {} : { perMonth })
+  ...(perMonth === null ? {} : { perMonth: Number(perMonth) })
 })
+
+/** Whether a plan has what is paid for: qualified confirmations. */
+export const isPaid = (plan: PlanName): boolean => plan !== "free"

@@ -1,5 +1,5 @@
 /** Limits on calls in a span of time, shared by all replicas. */
-import { Context, type Duration, type Effect, Schema } from "effect"
+import { Context, type Duration, Effect, Schema } from "effect"
 import type { Caller } from "#domain/Caller.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 
@@ -48,6 +48,12 @@ export interface Grant {
   readonly granted: boolean
   readonly retryAfterSeconds: number
 }
+
+/** Goes on where a place was granted; fails with the message where none was. */
+export const orTooMany =
+  (message: string) =>
+  ({ granted, retryAfterSeconds }: Grant): Effect.Effect<void, RateLimitExceeded> =>
+    granted ? Effect.void : Effect.fail(new RateLimitExceeded({ message, retryAfterSeconds }))
 
 type Buckets = ReadonlyArray<string>
 

@@ -7,7 +7,7 @@ import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/EmailAddr
 import { Hashing } from "#domain/Hashing.ts"
 import { Plans } from "#domain/Plan.ts"
 import { Randomness } from "#domain/Randomness.ts"
-import { type Grant, RateLimits, RateLimitExceeded } from "#domain/RateLimits.ts"
+import { orTooMany, RateLimits } from "#domain/RateLimits.ts"
 
 const window = Duration.hours(24)
 
@@ -24,10 +24,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const random = yield* Randomness
   const rateLimits = yield* RateLimits
 
-  const refuse = ({ granted, retryAfterSeconds }: Grant) => {
-    const message = `At most ${perDay} registrations in 24 hours from one address`
-    return granted ? Effect.void : Effect.fail(new RateLimitExceeded({ message, retryAfterSeconds }))
-  }
+  const refuse = orTooMany(`At most ${perDay} registrations in 24 hours from one address`)
 
   /** The key is shown this once; only its hash is kept. A place is taken by the account that is made: a refused attempt is no registration. */
   const register = Effect.fn("RegisterAgent.register")(function* ({ agentId, client, email }: Registration) {

@@ -7,7 +7,7 @@ import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/EmailAddr
 import { Logins } from "#domain/Logins.ts"
 import { Passwords, PasswordsBusy } from "#domain/Passwords.ts"
 import { Randomness } from "#domain/Randomness.ts"
-import { type Grant, RateLimitExceeded, RateLimits } from "#domain/RateLimits.ts"
+import { orTooMany, RateLimits } from "#domain/RateLimits.ts"
 import { VerificationRequests } from "#domain/VerificationRequests.ts"
 
 /** `client` names who asks, for the limit's sake: a keyed hash of the address. A `browser` has a person who reads mails. */
@@ -44,10 +44,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     lookup: (_client: string) => Effect.map(Semaphore.make(1), (turns) => ({ turns, inside: MutableRef.make(0) }))
   })
 
-  const refuse = ({ granted, retryAfterSeconds }: Grant) => {
-    const message = `At most ${perDay} signups in 24 hours from one address`
-    return granted ? Effect.void : Effect.fail(new RateLimitExceeded({ message, retryAfterSeconds }))
-  }
+  const refuse = orTooMany(`At most ${perDay} signups in 24 hours from one address`)
 
   /** Whoever signs up again without having confirmed the address may have lost the mail. A client has no more of them sent than it signs up. */
   const remind = Effect.fnUntraced(function* (client: string, accountId: string, email: string) {

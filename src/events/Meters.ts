@@ -6,7 +6,7 @@ import { PaidPlanRequired } from "#domain/Confirmation.ts"
 import { InvalidApiKey } from "#domain/Identity.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { type Charge, Metering, Outdated, quotaExceeded, StreamTaken } from "#domain/Metering.ts"
-import { limitsOf, PlanName, Plans } from "#domain/Plan.ts"
+import { isPaid, limitsOf, PlanName, Plans } from "#domain/Plan.ts"
 import { minuteBucket, rateWindow, tooManyInMinute } from "#domain/RateLimits.ts"
 import { type Appended, logId, type Presumption, type PresumingError } from "#events/Append.ts"
 import { EventStore } from "#events/EventStore.ts"
@@ -21,8 +21,8 @@ const make = Effect.gen(function* () {
   const asOfNow = yield* makeAsOfNow
 
   const store = Effect.fnUntraced(function* (charge: Charge, presumed: Presumption) {
-    const { caller, event, isPaid = false, latestOf, lists, newStream, units } = charge
-    if (isPaid && caller._tag === "Key" && caller.plan === "free") return yield* new PaidPlanRequired({})
+    const { caller, event, latestOf, lists, needsPaidPlan = false, newStream, units } = charge
+    if (needsPaidPlan && caller._tag === "Key" && !isPaid(caller.plan)) return yield* new PaidPlanRequired({})
     const cap = caller.usage.limit
     const appended = yield* events
       .appendPresuming({
@@ -129,7 +129,7 @@ const makeAsOfNow = Effect.gen(function* () {
     const found = yield* find(caller.keyId).pipe(StoreAccess.patiently(patience))
     if (Option.isNone(found)) return yield* new InvalidApiKey({})
     const { epoch, per_month, plan } = found.value
-    const { perMinute, perMonth } = limitsOf(plans, plan, per_month === null ? null : Number(per_month))
+    const { perMinute, perMonth } = limitsOf(plans, plan, per_month)
     const usage = { ...caller.usage, limit: perMonth }
     return { ...caller, epoch: Number(epoch), plan, usage, perMinute } satisfies KeyCaller
   })

@@ -2,7 +2,7 @@
  * How every query of the service meets a database that is away: a short, bounded retry, then `StoreUnavailable`; at once where it is known
  * to be away (StoreHealth.ts).
  */
-import { type Cause, Clock, Duration, Effect, Fiber, Metric, Predicate, Schedule, type Schema } from "effect"
+import { type Cause, Clock, Duration, Effect, Fiber, Metric, Option, Predicate, Schedule, type Schema } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { monotonicMs, StoreHealth } from "#events/StoreHealth.ts"
@@ -71,19 +71,13 @@ export const once = <A, E, R>(transaction: Effect.Effect<A, E | SqlError, R>) =>
 
 /** Not begun where too many queries are under way already. */
 const ifRoom = <A, E, R>(query: Effect.Effect<A, E, R>) =>
-  Effect.flatMap(StoreHealth, (health) => {
-    let isIn = false
-    return Effect.suspend((): Effect.Effect<A, E | StoreUnavailable, R> => {
-      isIn = health.enter()
-      return isIn ? query : Effect.fail(new StoreUnavailable({ cause: "Too many queries are under way" }))
-    }).pipe(
-      Effect.onExit(() =>
-        Effect.sync(() => {
-          if (isIn) health.leave()
-        })
-      )
+  Effect.flatMap(StoreHealth, ({ places }) => places.withPermitsIfAvailable(1)(query)).pipe(
+    Effect.flatMap((answer) =>
+      Option.isSome(answer)
+        ? Effect.succeed(answer.value)
+        : Effect.fail(new StoreUnavailable({ cause: "Too many queries are under way" }))
     )
-  })
+  )
 
 const limitOf = (patience: Duration.Input, mayTake: Duration.Input) =>
   Duration.max(hungAfter, Duration.max(Duration.fromInputUnsafe(patience), Duration.fromInputUnsafe(mayTake)))

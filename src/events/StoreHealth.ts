@@ -2,7 +2,7 @@
  * What all queries of this process know together about the database: whether it answers. One that has been silent for a while is known
  * to be away, and then no request waits to find that out for itself; a look twice a second notices when it is back.
  */
-import { Clock, Context, Duration, Effect, Metric, MutableRef, Schedule } from "effect"
+import { Clock, Context, Duration, Effect, Metric, MutableRef, Schedule, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import { survivable } from "#domain/Survivable.ts"
 import * as StoreMetrics from "#events/StoreMetrics.ts"
@@ -33,9 +33,8 @@ export interface StoreHealth {
   readonly isAway: () => boolean
   /** Whether it failed lately and may be away soon. */
   readonly isDoubtful: () => boolean
-  /** Whether one more query may be under way; if so, it is from now on, until it leaves. */
-  readonly enter: () => boolean
-  readonly leave: () => void
+  /** One for each query that may be under way. */
+  readonly places: Semaphore.Semaphore
   /** A query was answered, be it with a refusal. */
   readonly answered: Effect.Effect<void>
   /** A query that began at `started` found nobody. */
@@ -43,7 +42,6 @@ export interface StoreHealth {
 }
 
 const make = (): StoreHealth => {
-  let underWay = 0
   const known = MutableRef.make<Known>({ answeredAt: 0, failingSince: null, away: false })
 
   const answered = Effect.gen(function* () {
@@ -71,14 +69,7 @@ const make = (): StoreHealth => {
   return {
     isAway: () => known.current.away,
     isDoubtful: () => known.current.failingSince !== null,
-    enter: () => {
-      if (underWay >= maxUnderWay) return false
-      underWay += 1
-      return true
-    },
-    leave: () => {
-      underWay -= 1
-    },
+    places: Semaphore.makeUnsafe(maxUnderWay),
     answered: Effect.suspend(() => (known.current.failingSince === null ? noteAnswer(known) : answered)),
     failed
   }

@@ -2,7 +2,7 @@
  * What every response has, whoever made it: the request's id, the caller's usage and window, and the one error body also for what no
  * endpoint answers: unknown routes, wrong methods, other media types, bodies that are too large, defects (DECISIONS 7, 11, 14).
  */
-import { Cause, Context, Effect } from "effect"
+import { Cause, Context, Effect, Option, Semaphore } from "effect"
 import { HttpBody, HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Errors from "#http/Errors.ts"
 import { FrontDoor, type PassedRequest } from "#http/FrontDoor.ts"
@@ -20,7 +20,7 @@ export const MostUnderWay = Context.Reference<number>("vatproof/http/MostUnderWa
 
 const make = Effect.gen(function* () {
   const frontDoor = yield* FrontDoor
-  const whereThereIsRoom = makeRoom(yield* MostUnderWay)
+  const places = yield* Semaphore.make(yield* MostUnderWay)
   const start = yield* RequestStart.make
   const headersOf = yield* ResponseHeaders.make
 
@@ -31,7 +31,11 @@ const make = Effect.gen(function* () {
       const complete = (response: HttpServerResponse.HttpServerResponse) =>
         HttpServerResponse.setHeaders(fromOneCopy(response), headersOf(response, started))
 
-      return RequestStart.within(started, whereThereIsRoom(passed === undefined ? app : answerPassed(passed, app))).pipe(
+      const served = places.withPermitsIfAvailable(1)(passed === undefined ? app : answerPassed(passed, app))
+      const answered = Effect.flatMap(served, (answer) =>
+        Option.isSome(answer) ? Effect.succeed(answer.value) : Errors.toResponse(Errors.tooMuchToDo)
+      )
+      return RequestStart.within(started, answered).pipe(
         Effect.catchCause((cause) =>
           isClientGone(cause) ? Effect.failCause(cause) : RequestStart.within(started, responseOf(cause))
         ),
@@ -47,26 +51,6 @@ const make = Effect.gen(function* () {
       )
     })
 })
-
-/** Lets so many be under way at once, and answers the others. */
-const makeRoom = (most: number) => {
-  let underWay = 0
-  return (app: App): App => {
-    let isIn = false
-    return Effect.suspend(() => {
-      if (underWay >= most) return Errors.toResponse(Errors.tooMuchToDo)
-      underWay += 1
-      isIn = true
-      return app
-    }).pipe(
-      Effect.onExit(() =>
-        Effect.sync(() => {
-          if (isIn) underWay -= 1
-        })
-      )
-    )
-  }
-}
 
 /** A request that the front door had begun, and could not end. */
 const answerPassed = ({ repetition }: PassedRequest, app: App): App => {

@@ -1,5 +1,5 @@
 /** The one error body, its codes and their statuses (INTERFACE 2.4 and 7, DECISIONS 11-13). Nothing else in the service knows statuses. */
-import { Context, DateTime, Effect, MutableRef, Schema } from "effect"
+import { Clock, Context, DateTime, Effect, MutableRef, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { InvalidAccessToken } from "#domain/AccessTokens.ts"
 import type { ApiKeyNotFound, InvalidToken, TokenExpired } from "#domain/Account.ts"
@@ -19,7 +19,6 @@ import type { ReceiptNotFound } from "#domain/Receipts.ts"
 import { RequestContext } from "#domain/RequestContext.ts"
 import type { SourcesUnavailable } from "#domain/Sources.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
-import { billingPeriod } from "#domain/Usage.ts"
 import type { InvalidVatId } from "#domain/VatId.ts"
 import type { InvalidCursor } from "#http/Cursor.ts"
 import { RequestScope } from "#http/RequestScope.ts"
@@ -214,23 +213,14 @@ const rateLimitProblem = ({ _tag, message, retryAfterSeconds }: RateLimitExceede
 /** DECISIONS 13: what is used up is told apart by who used it. */
 const quotaProblem = Effect.fnUntraced(function* (failure: QuotaExceeded) {
   const url = yield* UpgradeUrl
-  switch (failure.plan) {
-    case "anonymous":
-      return { code: "UNAUTHORIZED", message: `${failure.message}. Get a free API key: POST /v1/register` } satisfies Problem
-    case "free":
-      return { code: "PAYMENT_REQUIRED", message: `${failure.message} for this month. Upgrade: ${url}` } satisfies Problem
-    default: {
-      const now = yield* DateTime.now
-      // The period of the call, which may be over by now.
-      const end = failure.periodEnd ?? billingPeriod(now).end
-      const retryAfterSeconds = Math.max(1, Math.ceil((DateTime.toEpochMillis(end) - DateTime.toEpochMillis(now)) / 1000))
-      return {
-        code: "RATE_LIMIT_EXCEEDED",
-        message: `${failure.message} for this month. Upgrade: ${url}`,
-        retryAfterSeconds
-      } satisfies Problem
-    }
-  }
+  const { message, periodEnd, plan } = failure
+  if (periodEnd === null)
+    return { code: "UNAUTHORIZED", message: `${message}. Get a free API key: POST /v1/register` } satisfies Problem
+  const told = `${message} for this month. Upgrade: ${url}`
+  if (plan === "free") return { code: "PAYMENT_REQUIRED", message: told } satisfies Problem
+  // The period of the call may be over by now.
+  const seconds = (DateTime.toEpochMillis(periodEnd) - (yield* Clock.currentTimeMillis)) / 1000
+  return { code: "RATE_LIMIT_EXCEEDED", message: told, retryAfterSeconds: Math.max(1, Math.ceil(seconds)) } satisfies Problem
 })
 
 /** Turns the failures of a use case into responses. Why the database did not serve is for the log alone. */

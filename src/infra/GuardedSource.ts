@@ -7,7 +7,7 @@ import type { VatId } from "#domain/VatId.ts"
 import { type Answer, SourceFailure, type SourceName } from "#domain/Verdict.ts"
 import * as SourceBreaker from "#infra/SourceBreaker.ts"
 import * as SourceHealth from "#infra/SourceHealth.ts"
-import { maxRetryAfterS } from "#infra/SourceHttp.ts"
+import { hung, maxRetryAfterS } from "#infra/SourceHttp.ts"
 
 /** `requester` is whose VAT ID the question is asked for. */
 export interface GuardedQuestion {
@@ -173,9 +173,7 @@ const makeSlots = (perMemberState: number) => {
   }
 }
 
-/** As SourceHttp has it of an answer that does not come. */
-const timedOut = (source: SourceName) =>
-  new SourceFailure({ source, reason: "timeout", code: null, scope: "member_state", retry: "later" })
+const timedOut = (source: SourceName) => new SourceFailure({ source, code: null, ...hung })
 
 const saturated = (source: SourceName) =>
   new SourceFailure({ source, reason: "saturated", code: null, scope: "question", retry: "never" })

@@ -2,6 +2,7 @@
 import { Duration, Effect, Exit, Option, Schedule } from "effect"
 import { CircuitBreaker } from "effect/persistence"
 import { SourceFailure, type SourceName } from "#domain/Verdict.ts"
+import { maxRetryAfterS } from "#infra/SourceHttp.ts"
 
 /**
  * This many failures in a row open a breaker. A source that failed once is probed at once, so two are enough to tell an outage from a
@@ -11,7 +12,7 @@ const failuresToOpen = { source: 2, memberState: 3 }
 /** An open circuit lets a call through after 5 s at first and at most 20 s, so that traffic is back soon after the source. */
 const openDuration = Schedule.min([Schedule.exponential("5 seconds"), Schedule.spaced("20 seconds")])
 /** The longest pause of a source's own asking that is kept. */
-const maxOpenDuration = Duration.minutes(10)
+const maxOpenDuration = Duration.seconds(maxRetryAfterS)
 
 export const make = Effect.fnUntraced(function* (source: SourceName) {
   const sourceBreaker = yield* makeBreaker(failuresToOpen.source)

@@ -60,7 +60,7 @@ export const disclosed = (text: string | null | undefined): string | null => {
 /** No connection in time. */
 const timedOut: Fault = { reason: "timeout", scope: "source", retry: "later" }
 /** A connection and no answer in time: mostly it is a member state's register that hangs, not the source in front of it. */
-const hung: Fault = { ...timedOut, scope: "member_state" }
+export const hung: Fault = { ...timedOut, scope: "member_state" }
 const broken: Fault = { reason: "unreachable", scope: "source", retry: "soon" }
 /** An answer that is not what the source's contract says. */
 export const malformed: Fault = { reason: "malformed", scope: "source", retry: "soon" }

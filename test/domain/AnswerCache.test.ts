@@ -3,6 +3,7 @@ import { DateTime, Duration, Result } from "effect"
 import { isFresh, isServableStale, latestKey } from "#domain/AnswerCache.ts"
 import { parse } from "#domain/VatId.ts"
 import type { Answer } from "#domain/Verdict.ts"
+import { sourceAnswer } from "#test/support/SourceAnswer.ts"
 
 const freshness = { valid: Duration.hours(24), invalid: Duration.hours(1), stale: Duration.days(30) }
 const now = DateTime.makeUnsafe("2026-11-20T12:00:00Z")
@@ -11,16 +12,9 @@ const now = DateTime.makeUnsafe("2026-11-20T12:00:00Z")
 const justUnder = (length: Duration.Duration) => Duration.subtract(length, Duration.millis(1))
 
 const answered = (valid: boolean, before: Duration.Input): Answer => ({
-  source: "vies",
+  ...sourceAnswer,
   valid,
-  code: null,
-  answered_at: DateTime.subtractDuration(now, before),
-  company_name: null,
-  company_address: null,
-  consultation_number: null,
-  valid_from: null,
-  valid_until: null,
-  evidence: { request: "", response: "", response_sha256: "", http_status: 200 }
+  answered_at: DateTime.subtractDuration(now, before)
 })
 
 describe("an answer", () => {

@@ -178,7 +178,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     Effect.gen(function* () {
       const { recordFirst } = yield* replica
       const caller = yield* identified("b2")
-      const paid = { caller, event, units: 1, latestOf: null, isPaid: true } as const
+      const paid = { caller, event, units: 1, latestOf: null, needsPaidPlan: true } as const
       yield* recordFirst({ ...paid, newStream: "receipt-1" })
       yield* putOn(caller, "free", 100)
       assert.strictEqual((yield* Effect.flip(recordFirst({ ...paid, newStream: "receipt-2" })))._tag, "PaidPlanRequired")

@@ -1,33 +1,21 @@
 import { assert, describe, it } from "@effect/vitest"
-import { DateTime, Effect, Fiber, MutableRef, Result } from "effect"
+import { Effect, Fiber, MutableRef, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { parse } from "#domain/VatId.ts"
 import { type Answer, SourceFailure } from "#domain/Verdict.ts"
 import * as GuardedSource from "#infra/GuardedSource.ts"
+import { sourceAnswer } from "#test/support/SourceAnswer.ts"
 
 const vatIdOf = (text: string) => Result.getOrThrow(parse(text))
 const french = vatIdOf("FR40100999703")
 const austrian = vatIdOf("ATU12345678")
-
-const answer: Answer = {
-  source: "vies",
-  valid: true,
-  code: null,
-  answered_at: DateTime.makeUnsafe("2026-11-01T12:00:00.000Z"),
-  company_name: null,
-  company_address: null,
-  consultation_number: null,
-  valid_from: null,
-  valid_until: null,
-  evidence: { request: "", response: "", response_sha256: "", http_status: 200 }
-}
 
 const failureOf = (parts: Partial<SourceFailure>) =>
   new SourceFailure({ source: "vies", reason: "throttled", code: "HTTP 429", scope: "source", retry: "later", ...parts })
 
 /** A source that answers about VAT IDs and itself as the test has it at the moment; counts how often it is asked. */
 const make = Effect.gen(function* () {
-  const conduct = MutableRef.make<Effect.Effect<Answer, SourceFailure>>(Effect.succeed(answer))
+  const conduct = MutableRef.make<Effect.Effect<Answer, SourceFailure>>(Effect.succeed(sourceAnswer))
   const page = MutableRef.make<Effect.Effect<void, SourceFailure>>(Effect.void)
   const counts = { asked: 0, probed: 0 }
   const guarded = yield* GuardedSource.make({
@@ -64,7 +52,7 @@ describe("a guarded source", () => {
         yield* TestClock.adjust("20 seconds")
         assert.strictEqual(reasonOf(yield* Fiber.join(fiber)), "timeout")
       }
-      MutableRef.set(conduct, Effect.succeed(answer))
+      MutableRef.set(conduct, Effect.succeed(sourceAnswer))
       assert.strictEqual(reasonOf(yield* ask(french)), "circuit_open")
       assert.strictEqual(reasonOf(yield* ask(austrian)), "answered")
       assert.strictEqual((yield* guarded.status).state, "degraded")
@@ -114,7 +102,7 @@ describe("a guarded source", () => {
       const { ask, askFor, conduct } = yield* make
       MutableRef.set(conduct, Effect.never)
       for (const _ of [1, 2, 3, 4]) yield* askFor(9)
-      MutableRef.set(conduct, Effect.succeed(answer))
+      MutableRef.set(conduct, Effect.succeed(sourceAnswer))
       assert.strictEqual(reasonOf(yield* ask()), "answered")
     })
   )
@@ -128,7 +116,7 @@ describe("a guarded source", () => {
       const { ask, conduct, counts, guarded, probe } = yield* make
       MutableRef.set(conduct, Effect.fail(failureOf(parts)))
       yield* ask()
-      MutableRef.set(conduct, Effect.succeed(answer))
+      MutableRef.set(conduct, Effect.succeed(sourceAnswer))
       assert.strictEqual(yield* guarded.opensInSeconds, seconds)
       yield* probe()
       assert.strictEqual(reasonOf(yield* ask()), "circuit_open")

@@ -10,7 +10,7 @@ import {
   type KeyRecord
 } from "#domain/AccountDirectory.ts"
 import { emailKey } from "#domain/EmailAddress.ts"
-import { PlanName, Plans } from "#domain/Plan.ts"
+import { limitsOf, PlanName, Plans } from "#domain/Plan.ts"
 import { type BillingPeriod, keyMeter } from "#domain/Usage.ts"
 import { logId } from "#events/Append.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
@@ -52,7 +52,7 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const plans = yield* Plans
   const perMonth = (row: { readonly plan: PlanName; readonly per_month: bigint | null }) =>
-    row.per_month === null ? plans.byName[row.plan].perMonth : Number(row.per_month)
+    limitsOf(plans, row.plan, row.per_month).perMonth
 
   const accountRecord = (row: typeof AccountRow.Type): AccountRecord => ({
     accountId: row.account_id,

@@ -57,7 +57,7 @@ const makeByKey = Effect.gen(function* () {
   })
 
   const callerOf = (row: KeyRow, period: BillingPeriod): KeyCaller => {
-    const { perMinute, perMonth } = limitsOf(plans, row.plan, row.per_month === null ? null : Number(row.per_month))
+    const { perMinute, perMonth } = limitsOf(plans, row.plan, row.per_month)
     return {
       _tag: "Key",
       keyId: row.key_id,

@@ -8,20 +8,14 @@ import { EventStore } from "#events/EventStore.ts"
 import * as Answers from "#events/projections/Answers.ts"
 import * as Randomness from "#infra/Randomness.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { sourceAnswer } from "#test/support/SourceAnswer.ts"
 
 const vatIdOf = (text: string) => Result.getOrThrow(parse(text))
 
 const answerOf = (valid: boolean, answeredAt: string): Answer => ({
-  source: "vies",
+  ...sourceAnswer,
   valid,
-  code: null,
-  answered_at: DateTime.makeUnsafe(answeredAt),
-  company_name: null,
-  company_address: null,
-  consultation_number: null,
-  valid_from: null,
-  valid_until: null,
-  evidence: { request: "GET /", response: "{}", response_sha256: "00", http_status: 200 }
+  answered_at: DateTime.makeUnsafe(answeredAt)
 })
 
 /** Stores a live answer; gives back its position. */
