@@ -18,7 +18,7 @@ export class RateLimitExceeded extends Schema.TaggedError<RateLimitExceeded>()("
   used: Schema.optionalKey(Schema.Int)
 }) {}
 
-/** The span in which `perMinute` of a plan counts; vatproof.append and append_all have the same (migrations/0017). */
+/** The span in which `perMinute` of a plan counts; vatproof.append and append_all have the same (migrations/functions). */
 export const secondsOfMinute = 60
 
 /**

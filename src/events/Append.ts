@@ -1,6 +1,6 @@
 /**
- * The call of vatproof.append: a batch of prepared commands in, an outcome for each out (migrations/0017_expand_newest_answer.sql, described
- * in 0011). It decides one command after the other; AppendAll.ts stores a batch of which nothing is refused for less.
+ * The call of vatproof.append: a batch of prepared commands in, an outcome for each out (migrations/functions/append.sql).
+ * It decides one command after the other; AppendAll.ts stores a batch of which nothing is refused for less.
  */
 import { Effect, Exit, Schema } from "effect"
 import type { Array as Arr } from "effect"

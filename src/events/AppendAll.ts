@@ -1,6 +1,6 @@
 /**
  * The call of vatproof.append_all: a batch of which nothing is refused is stored as a whole, for about half of what it costs to decide its
- * commands one by one (migrations/0017_expand_newest_answer.sql, described in 0013). If anything is in its way, nothing is stored.
+ * commands one by one (migrations/functions/append_all.sql). If anything is in its way, nothing is stored.
  */
 import { Effect, Exit } from "effect"
 import { type Appended, appendColumns, type Cells, logId, makeCall, type Prepared } from "#events/Append.ts"

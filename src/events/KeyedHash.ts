@@ -1,4 +1,4 @@
-/** The keyed hash, with the key that the database made for itself (migrations/0002_accounts.sql). */
+/** The keyed hash, with the key that the database made for itself (migrations/0003_accounts.sql). */
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Hashing } from "#domain/Hashing.ts"

@@ -1,16 +1,19 @@
-/** Applies `migrations/NNNN_name.sql`, forward only, all pending ones in one transaction under a lock. */
-import { PgMigrator } from "@effect/sql-pg"
+/** Brings the database up to date with `migrations/`, in one transaction under a lock (migrations/README.md). */
 import { Duration, Effect, FileSystem, Layer, Path, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import type { MigrationError } from "effect/sql/Migrator"
-import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import type { SqlError } from "effect/sql/SqlError"
 import { hash } from "node:crypto"
 import { insistent } from "#infra/Insistent.ts"
 import { causeOf } from "#infra/Postgres.ts"
 
+/** Remembers each applied file with its digest. */
 const table = "vatproof_migrations"
 
-const fileName = /^(\d{4})_(\w+)\.sql$/u
+/** The files in the order in which they are applied. Numbered files run once, the others again after each change. */
+const order = [/^\d{4}_\w+\.sql$/u, /^functions\/\w+\.sql$/u, /^views\.sql$/u, /^protection\.sql$/u]
+
+/** Triggers, owners and rights: runs last whenever another file was applied. */
+const protection = "protection"
 
 /** There is no database to work on, or it is older than this version. */
 export class DatabaseNotReady extends Schema.TaggedError<DatabaseNotReady>()("DatabaseNotReady", { message: Schema.String }) {}
@@ -18,34 +21,41 @@ export class DatabaseNotReady extends Schema.TaggedError<DatabaseNotReady>()("Da
 /** The database has other migrations than this version, or would not take its own. Trying again changes nothing. */
 export class MigrationRefused extends Schema.TaggedError<MigrationRefused>()("MigrationRefused", { message: Schema.String }) {}
 
-/** Applies what is pending and gives back the names of what it applied. Replicas that start at once wait for each other. */
+/** Applies the missing files and returns their names. Replicas that start at once wait for each other. */
 export const run = Effect.fn("Migrations.run")(function* () {
   const files = yield* migrationFiles()
   const missing = yield* findMissing(files)
-  // A replica whose role may not change the schema can start where nothing is pending.
+  // A replica whose role may not change the schema can start if no file is missing.
   if (missing.length === 0) return []
-  const newest = files.at(-1)
-  const applied = yield* PgMigrator.run({
-    table,
-    loader: Effect.succeed(
-      files.map((file) => [
-        file.id,
-        file.name,
-        Effect.succeed(file === newest ? Effect.andThen(apply(file), keepDigests(files)) : apply(file))
-      ])
-    )
-  }).pipe(
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql.withTransaction(applyMissing(files)).pipe(
     untilUnlocked(missing),
-    Effect.catchTag(["SqlError", "MigrationError"], (error) => Effect.fail(refusal(missing, error)))
+    Effect.catchTag("SqlError", (error) => Effect.fail(refusal(missing, error)))
   )
-  return applied.map(([id, name]) => nameOf({ id, name }))
+})
+
+const applyMissing = Effect.fnUntraced(function* (files: ReadonlyArray<MigrationFile>) {
+  const sql = yield* SqlClient.SqlClient
+  const setLockTimeout = (timeout: Duration.Duration) =>
+    sql`SELECT set_config('lock_timeout', ${String(Duration.toMillis(timeout))}, true)`
+  yield* setLockTimeout(lockPatience)
+  yield* sql`SELECT pg_advisory_xact_lock(hashtextextended(${table}, 0))`
+  yield* setLockTimeout(lockTimeout)
+  // Another replica may have applied them while this one waited for the lock.
+  const missing = yield* findMissing(files)
+  if ((yield* findColumns).length === 0) {
+    yield* sql`CREATE TABLE ${sql(table)} (name text COLLATE "C" PRIMARY KEY, sha256 text NOT NULL,
+      applied_at timestamptz NOT NULL DEFAULT now())`.unprepared
+  }
+  yield* Effect.forEach(missing, apply, { discard: true })
+  return missing.map(({ name }) => name)
 })
 
 /**
- * How long a migration waits for a table that somebody uses, and for how long it comes again. Whoever waits for one keeps all later ones
- * waiting behind, also those who would only read: a service could not answer for as long as a dump takes.
+ * Lock timeout of a migration, and how long it keeps retrying. Later queries queue behind a lock request, reads too, so it must not wait
+ * for as long as a dump takes.
  */
-const lockTimeout = "2s"
+const lockTimeout = Duration.seconds(2)
 const lockPatience = Duration.minutes(10)
 
 const untilUnlocked = (missing: ReadonlyArray<MigrationFile>) =>
@@ -56,28 +66,21 @@ const untilUnlocked = (missing: ReadonlyArray<MigrationFile>) =>
     warning: () => `Others use the tables that ${namesOf(missing)} change: trying again for ${Duration.format(lockPatience)}`
   })
 
-const isLocked = (error: SqlError | MigrationError) => {
-  const cause = sqlErrorIn(error)
-  return isSqlError(cause) && cause.reason._tag === "LockTimeoutError"
-}
+const isLocked = (error: SqlError | Schema.SchemaError | DatabaseNotReady | MigrationRefused) =>
+  error._tag === "SqlError" && error.reason._tag === "LockTimeoutError"
 
-const sqlErrorIn = (error: SqlError | MigrationError) => (error._tag === "SqlError" ? error : error.cause)
+const namesOf = (named: ReadonlyArray<{ readonly name: string }>) => named.map(({ name }) => name).join(", ")
 
-const nameOf = ({ id, name }: { readonly id: number; readonly name: string }) => `${String(id).padStart(4, "0")}_${name}`
-const namesOf = (named: ReadonlyArray<{ readonly id: number; readonly name: string }>) => named.map(nameOf).join(", ")
-
-/** All of them are one transaction, so nothing was changed. */
-const refusal = (missing: ReadonlyArray<MigrationFile>, error: SqlError | MigrationError) => {
-  const cause = sqlErrorIn(error)
-  const why = isSqlError(cause) ? causeOf(cause) : error.message
+/** All files are one transaction, so nothing was changed. */
+const refusal = (missing: ReadonlyArray<MigrationFile>, error: SqlError) => {
   const message =
-    isSqlError(cause) && cause.reason._tag === "AuthorizationError"
-      ? `This role may not apply ${namesOf(missing)}: run "vatproof migrate" as the database's administrator (${why})`
-      : `The database refused its migrations (${namesOf(missing)}), and nothing was changed: ${why}`
+    error.reason._tag === "AuthorizationError"
+      ? `This role may not apply ${namesOf(missing)}: run "vatproof migrate" as the database's administrator (${causeOf(error)})`
+      : `The database refused its migrations (${namesOf(missing)}), and nothing was changed: ${causeOf(error)}`
   return new MigrationRefused({ message })
 }
 
-/** For whoever needs the schema of this version and may not change the one that is there. */
+/** Fails unless the database has the schema of this version. For commands, which may not change the schema. */
 export const requireAll = Effect.fn("Migrations.requireAll")(function* () {
   const missing = yield* findMissing(yield* migrationFiles())
   if (missing.length === 0) return
@@ -86,30 +89,38 @@ export const requireAll = Effect.fn("Migrations.requireAll")(function* () {
 })
 
 /**
- * A migration is called so if the versions before it go on working with what it adds: then they may start after it, be it in the middle
- * of a roll-out or to take one back. After any other migration only versions that know it may start.
+ * Prefix of a numbered file that older versions can work with: they may start on its database, in the middle of a roll-out or after a
+ * rollback. After any other one, only versions that have the file start.
  */
 const goesWithOlder = "expand_"
 
-/** The files that are not applied yet; refuses a database on which something else was applied. */
+/** The number of a numbered file, 0 for any other. */
+const numberOf = ({ name }: { readonly name: string }) => Number(/^\d{4}(?=_)/u.exec(name)?.[0] ?? 0)
+
+const newestOf = (named: ReadonlyArray<{ readonly name: string }>) => Math.max(0, ...named.map(numberOf))
+
+/** The files to apply. Refuses a database on which other files were applied. */
 const findMissing = Effect.fnUntraced(function* (files: ReadonlyArray<MigrationFile>) {
   const applied = yield* findApplied()
-  const newestFile = Math.max(...files.map(({ id }) => id))
-  const newestApplied = Math.max(0, ...applied.map(({ id }) => id))
-  const unknown = applied.filter(({ id, name }) => id > newestFile && !name.startsWith(goesWithOlder))
+  const [newestFile, newestApplied] = [newestOf(files), newestOf(applied)]
+  const unknown = applied.filter((row) => numberOf(row) > newestFile && !row.name.slice("0000_".length).startsWith(goesWithOlder))
   if (unknown.length > 0) {
     const message = `The database is newer than this version, which does not know ${namesOf(unknown)}: start a version that does`
     return yield* new MigrationRefused({ message })
   }
-  const isAsApplied = (file: MigrationFile) =>
-    applied.some(({ id, name, sha256 }) => id === file.id && name === file.name && (sha256 ?? file.sha256) === file.sha256)
-  const changed = files.filter((file) => file.id <= newestApplied && !isAsApplied(file))
-  const removed = applied.filter(({ id }) => id <= newestFile && files.every((file) => file.id !== id))
+  const isApplied = (file: MigrationFile) => applied.some(({ name, sha256 }) => name === file.name && sha256 === file.sha256)
+  const changed = files.filter((file) => numberOf(file) > 0 && numberOf(file) <= newestApplied && !isApplied(file))
+  const removed = applied.filter(
+    (row) => numberOf(row) > 0 && numberOf(row) <= newestFile && files.every(({ name }) => name !== row.name)
+  )
   if (changed.length + removed.length > 0) {
-    const message = `The database was made by other migrations than this version has: ${namesOf([...changed, ...removed])} changed since`
+    const message = `The database was made by other migrations than this version has: ${namesOf([...changed, ...removed])} differ`
     return yield* new MigrationRefused({ message })
   }
-  return files.filter(({ id }) => id > newestApplied)
+  // Replacing the functions of a newer version by older ones would break the replicas of that version.
+  if (newestApplied > newestFile) return []
+  const missing = files.filter((file) => !isApplied(file))
+  return missing.length === 0 ? [] : files.filter((file) => missing.includes(file) || file.name === protection)
 })
 
 /** Migrates while it is built. */
@@ -120,8 +131,8 @@ export const layer = Layer.effectDiscard(
   })
 )
 
+/** `name` is the path below `migrations/` without ".sql". */
 interface MigrationFile {
-  readonly id: number
   readonly name: string
   readonly text: string
   readonly sha256: string
@@ -131,50 +142,50 @@ const migrationFiles = Effect.fnUntraced(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const directory = path.join(import.meta.dirname, "../../migrations")
-  const files: Array<MigrationFile> = []
-  for (const entry of (yield* fs.readDirectory(directory)).toSorted()) {
-    const [, id, name] = fileName.exec(entry) ?? []
-    if (id === undefined || name === undefined) continue
-    const text = yield* fs.readFileString(path.join(directory, entry))
-    files.push({ id: Number(id), name, text, sha256: hash("sha256", text, "hex") })
-  }
-  return files
-})
-
-const apply = Effect.fnUntraced(function* (file: MigrationFile) {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`SELECT set_config('lock_timeout', ${lockTimeout}, true)`
-  yield* Effect.forEach(splitStatements(file.text), (statement) => sql.unsafe(statement).unprepared, { discard: true })
-})
-
-/** Beside each migration that is applied, what was in its file. One that was applied before this was kept counts as it is now. */
-const keepDigests = Effect.fnUntraced(function* (files: ReadonlyArray<MigrationFile>) {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`ALTER TABLE ${sql(table)} ADD COLUMN IF NOT EXISTS sha256 text`.unprepared
-  yield* Effect.forEach(
-    files,
-    ({ id, sha256 }) => sql`UPDATE ${sql(table)} SET sha256 = ${sha256} WHERE migration_id = ${id} AND sha256 IS NULL`,
-    { discard: true }
+  const entries = (yield* fs.readDirectory(directory, { recursive: true })).toSorted()
+  const inOrder = order.flatMap((pattern) => entries.filter((entry) => pattern.test(entry)))
+  return yield* Effect.forEach(inOrder, (entry) =>
+    Effect.map(fs.readFileString(path.join(directory, entry)), (text): MigrationFile => ({
+      name: entry.replace(/\.sql$/u, ""),
+      text,
+      sha256: hash("sha256", text, "hex")
+    }))
   )
 })
 
-const Applied = Schema.Struct({ id: Schema.Int, name: Schema.String, sha256: Schema.NullOr(Schema.String) })
+const apply = Effect.fnUntraced(function* ({ name, sha256, text }: MigrationFile) {
+  const sql = yield* SqlClient.SqlClient
+  yield* Effect.forEach(splitStatements(text), (statement) => sql.unsafe(statement).unprepared, { discard: true })
+  yield* sql`INSERT INTO ${sql(table)} (name, sha256) VALUES (${name}, ${sha256})
+    ON CONFLICT (name) DO UPDATE SET sha256 = excluded.sha256, applied_at = now()`
+})
 
-/** The first thing that is asked of a database: what is wrong with its address shows here. */
+/** The columns of the table that remembers what was applied; empty if it does not exist yet. */
+const findColumns = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Schema.Struct({ name: Schema.String }),
+    execute: (name) => sql`SELECT attname AS name FROM pg_attribute
+      WHERE attrelid = to_regclass(${name}) AND attnum > 0 AND NOT attisdropped`
+  })
+  return (yield* find(table)).map(({ name }) => name)
+})
+
+/** The first query on a database: an error in its address shows here. */
 const findApplied = Effect.fnUntraced(
   function* () {
     const sql = yield* SqlClient.SqlClient
-    const exists = SqlSchema.findAll({
-      Request: Schema.String,
-      Result: Schema.Struct({ found: Schema.Int }),
-      execute: (name) => sql`SELECT 1 AS found WHERE to_regclass(${name}) IS NOT NULL`
-    })
-    if ((yield* exists(table)).length === 0) return []
+    const columns = yield* findColumns
+    if (columns.length === 0) return []
+    if (columns.includes("migration_id")) {
+      const message = "This database was made by a development version before 0.1.0: create a new one"
+      return yield* new MigrationRefused({ message })
+    }
     const find = SqlSchema.findAll({
       Request: Schema.Void,
-      Result: Applied,
-      // The column came later than the table.
-      execute: () => sql`SELECT migration_id AS id, name, to_jsonb(m) ->> 'sha256' AS sha256 FROM ${sql(table)} AS m ORDER BY id`
+      Result: Schema.Struct({ name: Schema.String, sha256: Schema.String }),
+      execute: () => sql`SELECT name, sha256 FROM ${sql(table)} ORDER BY name`
     })
     return yield* find(undefined)
   },

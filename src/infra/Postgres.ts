@@ -15,7 +15,7 @@ export interface PostgresOptions {
 /** Bounds on what one statement and one forgotten transaction may take from everybody else. */
 const sessionLimits = { statement_timeout: "15s", lock_timeout: "10s", idle_in_transaction_session_timeout: "5s" }
 
-/** The role that may call `append` but not write the tables of the log (migrations/0003_protection.sql). */
+/** The role that may call `append` but not write the tables of the log (migrations/protection.sql). */
 export const serviceRole = "vatproof_service"
 
 /** A pool as the login role of the URL: for migrations and administration. No statement time-out: a migration may take long. */

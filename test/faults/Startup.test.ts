@@ -92,7 +92,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service of a
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       yield* service.stop
-      yield* MigratedDatabase.execute("INSERT INTO vatproof_migrations (migration_id, name) VALUES (9999, 'move_everything')")
+      yield* MigratedDatabase.execute("INSERT INTO vatproof_migrations (name, sha256) VALUES ('9999_move_everything', '')")
       const lines = yield* lastWords({ DATABASE_WAIT: "1h" })
       assert.deepStrictEqual(
         lines.filter((line) => line.startsWith("vatproof: ")),

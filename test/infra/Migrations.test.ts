@@ -12,9 +12,13 @@ import { asAdministrator, execute } from "#test/support/MigratedDatabase.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
 
 const folder = join(import.meta.dirname, "../../migrations")
-const files = readdirSync(folder)
-  .map((file) => file.replace(/\.sql$/u, ""))
-  .toSorted()
+const namesIn = (path: string) =>
+  readdirSync(join(folder, path))
+    .filter((file) => file.endsWith(".sql"))
+    .map((file) => join(path, file.replace(/\.sql$/u, "")))
+    .toSorted()
+const numbered = namesIn("").filter((name) => /^\d/u.test(name))
+const files = [...numbered, ...namesIn("functions"), "views", "protection"]
 
 const digestOf = (name: string) => hash("sha256", readFileSync(join(folder, `${name}.sql`), "utf8"), "hex")
 
@@ -37,20 +41,35 @@ const texts = Effect.fnUntraced(function* (query: string) {
 })
 
 const schemas = texts("SELECT nspname AS text FROM pg_namespace WHERE nspname LIKE 'vatproof%'")
-const keptDigests = texts("SELECT sha256 AS text FROM vatproof_migrations ORDER BY migration_id")
+const keptDigests = texts("SELECT name || ' ' || sha256 AS text FROM vatproof_migrations ORDER BY name")
+const bodyOfTake = texts("SELECT prosrc AS text FROM pg_proc WHERE oid = 'vatproof.take'::regproc")
+/** Owner and rights of a function. */
+const rightsOf = (name: string) =>
+  texts(`SELECT concat(proowner::regrole, ' ', proacl) AS text FROM pg_proc WHERE proname = '${name}'`)
+
+/** As if another version had applied another file. */
+const applyAnother = (name: string) =>
+  execute(
+    `INSERT INTO vatproof_migrations (name, sha256) VALUES ('${name}', 'other') ON CONFLICT (name) DO UPDATE SET sha256 = 'other'`
+  )
+const replaceTake = execute(`CREATE OR REPLACE FUNCTION vatproof.take(p_bucket text[], p_window_ms bigint[])
+  RETURNS TABLE (ord bigint, taken bigint, ends_in_ms bigint) LANGUAGE sql AS 'SELECT 0::bigint, 0::bigint, 0::bigint'`)
 
 layer(TestDatabase.layer, { excludeTestServices: true })("the migrations", (it) => {
   it.effect("bring an empty database up to date, by whichever of several replicas comes first, and only once", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* schemas, [])
       const applied = yield* Effect.all([migrate, migrate, migrate, migrate], { concurrency: "unbounded" })
-      assert.deepStrictEqual(applied.flat().toSorted(), files)
+      assert.deepStrictEqual(applied.flat(), files)
       assert.lengthOf(
         applied.filter((names) => names.length > 0),
         1
       )
       assert.deepStrictEqual(yield* migrate, [])
-      assert.deepStrictEqual(yield* keptDigests, files.map(digestOf))
+      assert.deepStrictEqual(
+        yield* keptDigests,
+        files.toSorted().map((name) => `${name} ${digestOf(name)}`)
+      )
     })
   )
 })
@@ -60,7 +79,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the migrations of two 
     Effect.gen(function* () {
       const elsewhere = Effect.scoped(migrate.pipe(Effect.provide(TestDatabase.layer, { local: true })))
       const applied = yield* Effect.all([migrate, elsewhere, elsewhere], { concurrency: "unbounded" })
-      for (const names of applied) assert.deepStrictEqual(names.toSorted(), files)
+      for (const names of applied) assert.deepStrictEqual(names, files)
     })
   )
 })
@@ -70,7 +89,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("migrations of what oth
     Effect.gen(function* () {
       const said = MutableRef.make("")
       const keep = Logger.map(Logger.formatLogFmt, (line) => void MutableRef.update(said, (before) => before + line))
-      const isSaid = Effect.sync(() => said.current.includes("Others use the tables that 0001_event_log, "))
+      const isSaid = Effect.sync(() => said.current.includes("Others use the tables that 0001_roles, "))
       const untilSaid = Effect.repeat(isSaid, { until: (found) => found, schedule: Schedule.spaced("10 millis") })
       const [isHeld, applied] = [yield* Deferred.make<void>(), yield* Deferred.make<ReadonlyArray<string>>()]
       const other = Effect.flatMap(SqlClient.SqlClient, (sql) =>
@@ -88,7 +107,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("migrations of what oth
         Effect.provide(Logger.layer([keep]))
       )
       yield* Effect.all([asAdministrator(other), migration], { concurrency: "unbounded" })
-      assert.deepStrictEqual([...(yield* Deferred.await(applied))].toSorted(), files)
+      assert.deepStrictEqual(yield* Deferred.await(applied), files)
     })
   )
 })
@@ -107,10 +126,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a login role that is a
 
       const refused = yield* Effect.flip(start)
       assert.strictEqual(refused._tag, "MigrationRefused")
-      assert.match(
-        refused.message,
-        /^This role may not apply 0001_event_log, .*: run "vatproof migrate" as the database's admin/u
-      )
+      assert.match(refused.message, /^This role may not apply 0001_roles, .*: run "vatproof migrate" as the database's admin/u)
       yield* migrate
       yield* execute(`GRANT vatproof_service TO ${login}`)
       assert.deepStrictEqual(yield* start, [])
@@ -122,26 +138,21 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a database that anothe
   it.effect.each([
     [
       "newer",
-      "INSERT INTO vatproof_migrations (migration_id, name) VALUES (9999, 'drop_this')",
+      "INSERT INTO vatproof_migrations (name, sha256) VALUES ('9999_drop_this', '')",
       /newer .* not know 9999_drop_this:/u
     ],
     [
       "renamed",
-      "UPDATE vatproof_migrations SET name = 'other' WHERE migration_id = 2",
-      /other migrations .*: 0002_accounts changed/u
+      "UPDATE vatproof_migrations SET name = '0002_other' WHERE name = '0002_log'",
+      /other migrations .*: 0002_log, 0002_other differ/u
     ],
     [
       "different in content",
-      "UPDATE vatproof_migrations SET sha256 = repeat('0', 64) WHERE migration_id = 3",
-      /other migrations .*: 0003_protection changed/u
+      "UPDATE vatproof_migrations SET sha256 = repeat('0', 64) WHERE name = '0003_accounts'",
+      /other migrations .*: 0003_accounts differ/u
     ],
-    ["passed over", "DELETE FROM vatproof_migrations WHERE migration_id = 4", /other migrations .*: 0004_signup changed/u],
-    [
-      "unknown in between",
-      "UPDATE vatproof_migrations SET migration_id = 0 WHERE migration_id = 5",
-      /other migrations .*: 0005_outbox, 0000_outbox changed/u
-    ]
-  ] as const)("is refused where one is %s, by the service and by commands", ([, otherVersion, message]) =>
+    ["missing", "DELETE FROM vatproof_migrations WHERE name = '0004_limits'", /other migrations .*: 0004_limits differ/u]
+  ] as const)("is refused where a numbered file is %s, by the service and by commands", ([, otherVersion, message]) =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase.TestDatabase
       yield* migrate
@@ -158,13 +169,48 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a database that anothe
     }).pipe(Effect.provide(TestDatabase.layer, { local: true }))
   )
 
-  it.effect("is taken where what is newer leaves older versions working, and where no digests were kept yet", () =>
+  it.effect("keeps the functions of a newer version, which leaves older versions working", () =>
     Effect.gen(function* () {
       yield* migrate
-      yield* execute("INSERT INTO vatproof_migrations (migration_id, name) VALUES (9999, 'expand_accounts')")
+      yield* replaceTake
+      yield* applyAnother("functions/take")
+      yield* applyAnother("9999_expand_accounts")
+      const newer = [yield* keptDigests, yield* bodyOfTake]
       assert.deepStrictEqual(yield* migrate, [])
-      yield* execute("ALTER TABLE vatproof_migrations DROP COLUMN sha256")
-      assert.deepStrictEqual(yield* migrate, [])
+      assert.deepStrictEqual([yield* keptDigests, yield* bodyOfTake], newer)
+    })
+  )
+})
+
+layer(TestDatabase.layer, { excludeTestServices: true })("a function that differs from its file", (it) => {
+  it.effect("is replaced and gets the same owner and rights, as does one that is missing", () =>
+    Effect.gen(function* () {
+      yield* migrate
+      const [body, rights, digests] = [yield* bodyOfTake, yield* rightsOf("take"), yield* keptDigests]
+      assert.deepStrictEqual(yield* rightsOf("take_place"), rights)
+      assert.match(rights.join(), /^vatproof_owner \{vatproof_owner=X\/vatproof_owner,vatproof_service=X\/vatproof_owner\}$/u)
+
+      yield* replaceTake
+      yield* execute("DROP FUNCTION vatproof.take_place")
+      yield* applyAnother("functions/take")
+      yield* applyAnother("functions/take_place")
+      assert.deepStrictEqual(yield* migrate, ["functions/take", "functions/take_place", "protection"])
+      assert.deepStrictEqual(yield* bodyOfTake, body)
+      assert.deepStrictEqual([yield* rightsOf("take"), yield* rightsOf("take_place")], [rights, rights])
+      assert.deepStrictEqual(yield* keptDigests, digests)
+    })
+  )
+})
+
+layer(TestDatabase.layer, { excludeTestServices: true })("a database of a development version", (it) => {
+  it.effect("is refused by the service and by commands", () =>
+    Effect.gen(function* () {
+      yield* execute("CREATE TABLE vatproof_migrations (migration_id integer PRIMARY KEY, created_at timestamptz, name text)")
+      for (const attempt of [Migrations.run(), Migrations.requireAll()]) {
+        const error = yield* Effect.flip(asAdministrator(Effect.provide(attempt, NodeServices.layer)))
+        assert.strictEqual(error._tag, "MigrationRefused")
+        assert.strictEqual(error.message, "This database was made by a development version before 0.1.0: create a new one")
+      }
     })
   )
 })
@@ -177,7 +223,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a migration that fails
       assert.strictEqual(refused._tag, "MigrationRefused")
       assert.match(
         refused.message,
-        /refused its migrations \(0001_event_log, .*\), and nothing was changed: relation "accounts" already exists/u
+        /refused its migrations \(0001_roles, .*\), and nothing was changed: relation "accounts" already exists/u
       )
       yield* execute("DROP SCHEMA vatproof CASCADE")
       assert.deepStrictEqual(yield* migrate, files)

@@ -4,6 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import { EventStore } from "#events/EventStore.ts"
 import * as Migrations from "#infra/Migrations.ts"
 import * as Postgres from "#infra/Postgres.ts"
@@ -144,7 +145,11 @@ layer(TestDatabase.layerClient, { excludeTestServices: true })(
         ]) {
           yield* administrator.unsafe(`REVOKE ALL ON ${what} FROM vatproof_service, vatproof_auditor`).unprepared
         }
-        const script = readFileSync("docs/operations/postgres/protect.sql", "utf8")
+        const folder = "docs/operations/postgres"
+        // psql replaces the line by the file.
+        const script = readFileSync(join(folder, "protect.sql"), "utf8").replace(/^\\ir (.+)$/mu, (_, path: string) =>
+          readFileSync(join(folder, path), "utf8")
+        )
         for (const _ of [1, 2]) {
           yield* Effect.forEach(Migrations.splitStatements(script), (statement) => administrator.unsafe(statement).unprepared)
         }

@@ -49,15 +49,6 @@ describe("the layout", () => {
     assert.deepStrictEqual(orphans, [])
   })
 
-  it("numbers the migrations without a gap", () => {
-    const migrations = filesIn("migrations")
-    const numbers = migrations.map((path) => /^migrations\/(\d{4})_[a-z0-9_]+\.sql$/u.exec(path)?.[1])
-    assert.deepStrictEqual(
-      numbers,
-      migrations.map((_, index) => String(index + 1).padStart(4, "0"))
-    )
-  })
-
   it("suppresses nowhere the rule that suppressions have a reason", () => {
     const silenced = [...source, ...tests]
       .filter((path) => !path.startsWith("test/tooling/"))

@@ -10,7 +10,7 @@ import { StoredEvent } from "#events/StoredEvent.ts"
 
 const patience = "5 seconds"
 
-/** Nearly all events are of this type, so it is in no index by type or account (migrations/0012_expand_cheap_places.sql). */
+/** Nearly all events are of this type, so it is in no index by type or account (migrations/0007_projections.sql). */
 const commonest = "VatIdVerified"
 
 /** The statement that finds what passes a filter: up to `limit` events from position `after` on. */

@@ -68,7 +68,7 @@ describe("Redaction", () => {
   it.each([
     "Vatproof listens on http://127.0.0.1:8080, docs: http://127.0.0.1:8080/docs",
     "Metrics, /livez and /readyz are on http://0.0.0.0:9464",
-    "Applied 8 migrations: 0001_event_log, 0002_accounts",
+    "Applied 8 migrations: 0001_roles, 0002_log",
     "connect ECONNREFUSED ::1 at 12:34:56 after 12345678 ms",
     "Mail 01a1fbfe-a396-71df-af2c-2ec9cd11bc08 was not taken (ECONNREFUSED): attempt 2 follows in 2 s",
     "GET /v1/validate/{vat_id} failed with 503",

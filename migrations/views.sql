@@ -1,25 +1,13 @@
--- For auditors: who may read the log over HTTP, and views for those who read it with SQL.
-
-CREATE TABLE vatproof.auditors (
-  auditor_id uuid PRIMARY KEY,
-  account_id uuid REFERENCES vatproof.accounts,
-  token_sha256 bytea NOT NULL UNIQUE CHECK (octet_length(token_sha256) = 32),
-  name text NOT NULL,
-  added_at timestamptz NOT NULL,
-  expires_at timestamptz NOT NULL,
-  revoked_at timestamptz
-);
-COMMENT ON TABLE vatproof.auditors IS 'Auditors'' tokens, kept in the transaction of their events (streams auditor-<id>), because every request of theirs is decided on them.';
-COMMENT ON COLUMN vatproof.auditors.account_id IS 'The one account the auditor may look at; null means all.';
-COMMENT ON COLUMN vatproof.auditors.token_sha256 IS 'SHA-256 of the token. The token itself is stored nowhere.';
-COMMENT ON COLUMN vatproof.auditors.name IS 'Who got the token, for the operator. It may name a person, so it is in no event.';
-
--- Members of the role vatproof_auditor may SELECT these views and nothing else; an administrator makes a login:
+-- What auditors read. Members of the role vatproof_auditor may SELECT the views of the schema audit and nothing else; an administrator creates
+-- a login:
 --   CREATE ROLE <name> LOGIN PASSWORD '<password>' IN ROLE vatproof_auditor;
-CREATE SCHEMA audit;
-COMMENT ON SCHEMA audit IS 'What auditors read: the log of facts and three ways to look at it. Nothing here can be changed.';
 
-CREATE VIEW audit.events AS
+-- The views find a VAT ID by these segments, and the validations of an account by its keys.
+CREATE OR REPLACE VIEW vatproof.place_segments AS
+  SELECT l.log_id, s.segment FROM vatproof.logs l CROSS JOIN LATERAL generate_series(0, (l.next_position >> 18)::int) AS s(segment);
+COMMENT ON VIEW vatproof.place_segments IS 'The segments of event_places: each has 2^18 positions.';
+
+CREATE OR REPLACE VIEW audit.events AS
   SELECT log_id, position, stream_id, version, event_id, type, schema_version, occurred_at, recorded_at, correlation_id, causation_id,
     encode(trace_id, 'hex') AS trace_id, meter_id, units, data, metadata,
     encode(sha256(convert_to(data, 'UTF8')), 'hex') AS data_sha256, encode(sha256(convert_to(metadata, 'UTF8')), 'hex') AS metadata_sha256
@@ -44,7 +32,7 @@ COMMENT ON COLUMN audit.events.metadata IS 'Canonical JSON: the id of the reques
 COMMENT ON COLUMN audit.events.data_sha256 IS 'SHA-256 of data, as it stands in the leaf of the signed tree.';
 COMMENT ON COLUMN audit.events.metadata_sha256 IS 'SHA-256 of metadata, as it stands in the leaf of the signed tree.';
 
-CREATE VIEW audit.receipts AS
+CREATE OR REPLACE VIEW audit.receipts AS
   SELECT e.position, e.recorded_at, p.receipt_id, p.account_id, (d.data ->> 'key_id')::uuid AS key_id, p.vat_id AS target_vat_id,
     d.data #>> '{receipt,requester_vat_id}' AS requester_vat_id,
     d.data #>> '{receipt,input,company_name}' AS company_name, d.data #>> '{receipt,input,company_street}' AS company_street,
@@ -60,8 +48,9 @@ CREATE VIEW audit.receipts AS
     d.data #>> '{answer,evidence,response_sha256}' AS bzst_response_sha256,
     (d.data #>> '{answer,evidence,http_status}')::int AS bzst_http_status
   FROM vatproof.event_places p
+  JOIN vatproof.place_segments s ON s.log_id = p.log_id AND s.segment = (p.position >> 18)::int
   JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
-  CROSS JOIN LATERAL (SELECT e.data::jsonb AS data) d
+  CROSS JOIN LATERAL (SELECT vatproof.json_of(e.data) AS data) d
   WHERE p.type = 'ReceiptIssued';
 COMMENT ON VIEW audit.receipts IS 'Qualified confirmations (§ 18e UStG), each with the exact exchange with the Bundeszentralamt für Steuern. At most some seconds behind audit.events.';
 COMMENT ON COLUMN audit.receipts.position IS 'Position of its event in audit.events.';
@@ -92,16 +81,18 @@ COMMENT ON COLUMN audit.receipts.bzst_response IS 'The answer as it came, byte f
 COMMENT ON COLUMN audit.receipts.bzst_response_sha256 IS 'SHA-256 of the answer''s bytes.';
 COMMENT ON COLUMN audit.receipts.bzst_http_status IS 'HTTP status of the answer.';
 
-CREATE VIEW audit.verifications AS
-  SELECT e.position, e.recorded_at, e.occurred_at, e.stream_id, p.account_id, p.vat_id,
+CREATE OR REPLACE VIEW audit.verifications AS
+  SELECT e.position, e.recorded_at, e.occurred_at, e.stream_id, k.account_id, p.vat_id,
     CASE WHEN p.type = 'VatIdVerified' THEN 'answered' ELSE 'unavailable' END AS outcome,
     (d.data ->> 'valid')::boolean AS valid, d.data ->> 'source' AS source, d.data ->> 'served' AS served,
     (d.data ->> 'answered_at')::timestamptz AS answered_at, (d.data ->> 'answer_position')::bigint AS answer_position,
     (d.data ->> 'force_live')::boolean AS force_live, d.data ->> 'requester_vat_id' AS requester_vat_id,
     e.meter_id, e.units, d.data -> 'answer' AS answer, d.data -> 'attempts' AS attempts
   FROM vatproof.event_places p
+  JOIN vatproof.place_segments s ON s.log_id = p.log_id AND s.segment = (p.position >> 18)::int
   JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
-  CROSS JOIN LATERAL (SELECT e.data::jsonb AS data) d
+  LEFT JOIN vatproof.api_keys k ON e.stream_id = 'key-' || k.key_id::text
+  CROSS JOIN LATERAL (SELECT vatproof.json_of(e.data) AS data) d
   WHERE p.type IN ('VatIdVerified', 'VatIdVerificationFailed');
 COMMENT ON VIEW audit.verifications IS 'Simple validations: what was answered on whose word, or that no source could answer. At most some seconds behind audit.events.';
 COMMENT ON COLUMN audit.verifications.position IS 'Position of its event in audit.events.';
@@ -123,11 +114,11 @@ COMMENT ON COLUMN audit.verifications.units IS 'How many units were charged.';
 COMMENT ON COLUMN audit.verifications.answer IS 'A live answer with the exact exchange with the source.';
 COMMENT ON COLUMN audit.verifications.attempts IS 'The calls to sources: source, outcome, code, when, how long.';
 
-CREATE VIEW audit.key_revocations AS
+CREATE OR REPLACE VIEW audit.key_revocations AS
   SELECT e.position, e.recorded_at, e.occurred_at, p.account_id, (d.data ->> 'key_id')::uuid AS key_id, d.data ->> 'prefix' AS prefix
   FROM vatproof.event_places p
   JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
-  CROSS JOIN LATERAL (SELECT e.data::jsonb AS data) d
+  CROSS JOIN LATERAL (SELECT vatproof.json_of(e.data) AS data) d
   WHERE p.type = 'ApiKeyRevoked';
 COMMENT ON VIEW audit.key_revocations IS 'API keys that were revoked for good. At most some seconds behind audit.events.';
 COMMENT ON COLUMN audit.key_revocations.position IS 'Position of its event in audit.events.';
@@ -136,24 +127,3 @@ COMMENT ON COLUMN audit.key_revocations.occurred_at IS 'When it happened, by the
 COMMENT ON COLUMN audit.key_revocations.account_id IS 'The account of the key.';
 COMMENT ON COLUMN audit.key_revocations.key_id IS 'The key; its events are in the stream key-<key_id>.';
 COMMENT ON COLUMN audit.key_revocations.prefix IS 'The first 12 characters of the key, which its owner knows it by.';
-
-DO $$
-BEGIN
-  IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'vatproof_service') THEN
-    GRANT SELECT, INSERT, UPDATE ON vatproof.auditors TO vatproof_service;
-  END IF;
-  IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'vatproof_auditor') THEN
-    GRANT USAGE ON SCHEMA audit TO vatproof_auditor;
-    GRANT SELECT ON audit.events, audit.receipts, audit.verifications, audit.key_revocations TO vatproof_auditor;
-  END IF;
-  IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'vatproof_owner') AND pg_has_role(current_user, 'vatproof_owner', 'MEMBER') THEN
-    ALTER TABLE vatproof.auditors OWNER TO vatproof_owner;
-    ALTER SCHEMA audit OWNER TO vatproof_owner;
-    ALTER VIEW audit.events OWNER TO vatproof_owner;
-    ALTER VIEW audit.receipts OWNER TO vatproof_owner;
-    ALTER VIEW audit.verifications OWNER TO vatproof_owner;
-    ALTER VIEW audit.key_revocations OWNER TO vatproof_owner;
-  END IF;
-EXCEPTION WHEN insufficient_privilege THEN
-  RAISE NOTICE 'vatproof_owner cannot own the audit views here: %', SQLERRM;
-END $$;

@@ -1,6 +1,5 @@
--- vatproof.append anew, same call, same outcomes, about half of the work. What a batch needs to know is read by one query, each stream,
--- meter and minute once; a loop decides the commands in their order; the wide columns are touched once, by the INSERT. A command that
--- expects a version is decided against the commands before it in the batch, so that none has to be sent again for that.
+-- Appends a batch of commands in one transaction. One query reads each stream, meter and minute of the batch once; a loop decides the
+-- commands in their order; the INSERT touches the wide columns once. A command is decided against the commands before it in the batch.
 --
 -- All arrays have one element an event, and a command's events stand together; what it asks is read from its first one.
 --   p_cmd       number of the command the event belongs to      p_expected  version the stream must have, or null
@@ -34,6 +33,7 @@ DECLARE
   next bigint;
   known_epoch bigint;
   moment timestamptz;
+  present timestamptz;
   event record;
   -- Of the command that the loop is at.
   n int := 0;
@@ -60,13 +60,15 @@ BEGIN
   -- One writer a log: the lock is held until the commit. A statement of its own, so that the next one sees what it waited for.
   SELECT next_position, greatest(clock_timestamp(), last_recorded_at), identity_epoch INTO STRICT head, moment, known_epoch
     FROM logs WHERE log_id = p_log FOR UPDATE;
-  moment := greatest(clock_timestamp(), moment);
+  present := clock_timestamp();
+  moment := greatest(present, moment);
   next := head;
   IF num_nonnulls(VARIADIC p_bucket) > 0 THEN
-    -- vatproof.take counts in the same windows without the log's lock: the rows are locked before they are read.
-    INSERT INTO rate_windows (bucket, taken, ends_at)
-      SELECT DISTINCT b, 0, moment + minute FROM unnest(p_bucket) AS b WHERE b IS NOT NULL ORDER BY b ON CONFLICT DO NOTHING;
-    PERFORM FROM rate_windows WHERE bucket = ANY (p_bucket) ORDER BY bucket FOR UPDATE;
+    -- vatproof.take counts in the same windows without the log's lock: the rows are locked before they are read, which is all that an
+    -- update does that changes none.
+    INSERT INTO rate_windows AS w (bucket, taken, ends_at)
+      SELECT DISTINCT b, 0, present + minute FROM unnest(p_bucket) AS b WHERE b IS NOT NULL ORDER BY b
+      ON CONFLICT (bucket) DO UPDATE SET taken = w.taken WHERE false;
   END IF;
 
   FOR event IN
@@ -83,8 +85,9 @@ BEGIN
         coalesce((SELECT m.used FROM meters m WHERE m.log_id = p_log AND m.meter_id = d.meter_id), 0) AS used
       FROM (SELECT DISTINCT meter_id FROM asked WHERE meter_id IS NOT NULL) d),
     calls AS MATERIALIZED (
-      SELECT w.bucket, row_number() OVER ()::int AS no, CASE WHEN w.ends_at > moment THEN w.taken ELSE 0 END AS taken,
-        CASE WHEN w.ends_at > moment THEN w.ends_at ELSE moment + minute END AS ends_at
+      SELECT w.bucket, row_number() OVER ()::int AS no,
+        CASE WHEN w.ends_at > present AND w.ends_at <= present + 2 * minute THEN w.taken ELSE 0 END AS taken,
+        CASE WHEN w.ends_at > present AND w.ends_at <= present + 2 * minute THEN w.ends_at ELSE present + minute END AS ends_at
       FROM rate_windows w WHERE w.bucket = ANY (p_bucket))
     SELECT a.ord, a.cmd, a.expected, coalesce(a.units, 0) AS units, coalesce(a.cap, 0) AS cap, a.epoch, a.bucket, a.bucket_limit,
       s.no AS stream_no, s.version AS stream_version, m.no AS meter_no, coalesce(m.used, 0) AS used,
@@ -161,10 +164,13 @@ BEGIN
     ON CONFLICT (log_id, meter_id) DO UPDATE SET used = m.used + excluded.used;
 
     IF num_nonnulls(VARIADIC p_latest) > 0 THEN
-      INSERT INTO latest AS l (log_id, key, position)
-      SELECT p_log, u.key, max(u.position) FROM unnest(p_latest, positions) AS u(key, position)
-      WHERE u.key IS NOT NULL AND u.position IS NOT NULL GROUP BY u.key
-      ON CONFLICT (log_id, key) DO UPDATE SET position = excluded.position;
+        INSERT INTO latest AS l (log_id, key, position, answered_at)
+      SELECT DISTINCT ON (u.key) p_log, u.key, u.position, d.answered_at
+      FROM unnest(p_latest, positions, p_data) AS u(key, position, data)
+      CROSS JOIN LATERAL (SELECT least(answered_at(u.data), moment) AS answered_at) d
+      WHERE u.key IS NOT NULL AND u.position IS NOT NULL ORDER BY u.key, d.answered_at DESC, u.position DESC
+      ON CONFLICT (log_id, key) DO UPDATE SET position = excluded.position, answered_at = excluded.answered_at
+        WHERE l.answered_at IS NULL OR l.answered_at <= excluded.answered_at;
     END IF;
 
     IF num_nonnulls(VARIADIC p_lists) > 0 THEN
@@ -177,12 +183,15 @@ BEGIN
   END IF;
 
   IF cardinality(window_taken) > 0 THEN
-    UPDATE rate_windows w SET taken = u.taken, ends_at = u.ends_at
-    FROM unnest(window_bucket, window_taken, window_end) AS u(bucket, taken, ends_at) WHERE w.bucket = u.bucket AND u.taken IS NOT NULL;
+    -- Not by UPDATE … FROM: the plan for that reads the minutes of all callers.
+    INSERT INTO rate_windows AS w (bucket, taken, ends_at)
+    SELECT u.bucket, u.taken, u.ends_at FROM unnest(window_bucket, window_taken, window_end) AS u(bucket, taken, ends_at)
+    WHERE u.taken IS NOT NULL
+    ON CONFLICT (bucket) DO UPDATE SET taken = excluded.taken, ends_at = excluded.ends_at;
   END IF;
 
   RETURN QUERY
-  SELECT u.cmd, u.outcome, u.first_position, u.version, u.used, u.taken, ceil(extract(epoch FROM u.ends_at - moment) * 1000)::bigint
+  SELECT u.cmd, u.outcome, u.first_position, u.version, u.used, u.taken, ceil(extract(epoch FROM u.ends_at - present) * 1000)::bigint
   FROM unnest(commands, outcomes, firsts, reached, useds, takens, ends)
     AS u(cmd, outcome, first_position, version, used, taken, ends_at);
 END $$;

@@ -1,0 +1,27 @@
+-- The schemas, and the roles that own and use what is in them. protection.sql hands out ownership and rights.
+
+CREATE SCHEMA IF NOT EXISTS vatproof;
+CREATE SCHEMA IF NOT EXISTS vatproof_guard;
+CREATE SCHEMA IF NOT EXISTS audit;
+COMMENT ON SCHEMA audit IS 'What auditors read: the log of facts and three ways to look at it. Nothing here can be changed.';
+
+-- All databases of a server share the roles, and another database may create them concurrently: hence the exceptions.
+-- Without the right to create roles everything belongs to the migrating role; the service logs at its start what that means.
+DO $$
+DECLARE wanted text;
+BEGIN
+  FOREACH wanted IN ARRAY ARRAY['vatproof_owner', 'vatproof_service', 'vatproof_auditor'] LOOP
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = wanted) THEN
+      BEGIN
+        EXECUTE format('CREATE ROLE %I NOLOGIN', wanted);
+      EXCEPTION WHEN duplicate_object OR unique_violation OR insufficient_privilege THEN NULL;
+      END;
+    END IF;
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = wanted) AND NOT pg_has_role(current_user, wanted, 'MEMBER') THEN
+      BEGIN
+        EXECUTE format('GRANT %I TO CURRENT_USER', wanted);
+      EXCEPTION WHEN insufficient_privilege THEN NULL;
+      END;
+    END IF;
+  END LOOP;
+END $$;

@@ -1,0 +1,57 @@
+-- Accounts and API keys: projections of the streams account-<id>, kept in the transaction that appends their events, because
+-- decisions read them.
+
+CREATE TABLE vatproof.accounts (
+  account_id uuid PRIMARY KEY,
+  plan text NOT NULL CHECK (plan IN ('free', 'starter', 'business', 'enterprise')),
+  per_month bigint CHECK (per_month > 0),
+  verified_at timestamptz,
+  created_at timestamptz NOT NULL
+);
+COMMENT ON COLUMN vatproof.accounts.per_month IS 'Validations per month set for this account alone; null means the plan''s.';
+
+CREATE TABLE vatproof.api_keys (
+  key_id uuid PRIMARY KEY,
+  account_id uuid NOT NULL REFERENCES vatproof.accounts,
+  key_sha256 bytea NOT NULL UNIQUE CHECK (octet_length(key_sha256) = 32),
+  prefix text COLLATE "C" NOT NULL,
+  issued_at timestamptz NOT NULL,
+  revoked_at timestamptz,
+  UNIQUE (account_id, prefix)
+);
+COMMENT ON COLUMN vatproof.api_keys.key_sha256 IS 'SHA-256 of the key. The key itself is stored nowhere.';
+
+-- Contact data is no event: it can be erased, with all that refers to it.
+CREATE TABLE vatproof.contacts (
+  account_id uuid PRIMARY KEY REFERENCES vatproof.accounts,
+  email text,
+  email_key text COLLATE "C" UNIQUE,
+  password_hash text,
+  agent_id text
+);
+COMMENT ON TABLE vatproof.contacts IS 'Personal data of accounts, apart from the log so that it can be erased.';
+COMMENT ON COLUMN vatproof.contacts.email_key IS 'The address in lower case: addresses are compared without regard to case.';
+
+CREATE TABLE vatproof.verification_tokens (
+  token_sha256 bytea PRIMARY KEY CHECK (octet_length(token_sha256) = 32),
+  account_id uuid NOT NULL REFERENCES vatproof.contacts ON DELETE CASCADE,
+  issued_at timestamptz NOT NULL
+);
+CREATE INDEX verification_tokens_account_id ON vatproof.verification_tokens (account_id);
+CREATE INDEX verification_tokens_issued_at ON vatproof.verification_tokens (issued_at);
+COMMENT ON TABLE vatproof.verification_tokens IS 'Tokens of mails that confirm an address, only their SHA-256. A used one is deleted.';
+
+CREATE TABLE vatproof.api_key_labels (
+  key_id uuid PRIMARY KEY REFERENCES vatproof.api_keys,
+  account_id uuid NOT NULL REFERENCES vatproof.contacts ON DELETE CASCADE,
+  label text NOT NULL
+);
+CREATE INDEX api_key_labels_account_id ON vatproof.api_key_labels (account_id);
+COMMENT ON TABLE vatproof.api_key_labels IS 'What people call their keys. It may name a person, so it is kept where it can be erased.';
+
+-- The key of keyed hashes (client addresses, cursors), generated once by the database. Without it no hash leads back to an address.
+CREATE TABLE vatproof.hash_key (
+  only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+  key bytea NOT NULL CHECK (octet_length(key) = 32)
+);
+INSERT INTO vatproof.hash_key (key) VALUES (sha256(gen_random_uuid()::text::bytea || gen_random_uuid()::text::bytea || gen_random_uuid()::text::bytea));

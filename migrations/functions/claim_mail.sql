@@ -1,0 +1,30 @@
+-- Settles mails that need no further attempt and claims at most one mail that is due. Returns the rows it changed: settled mails without
+-- address and token, the claimed one with both. Any number of workers may call it concurrently.
+CREATE OR REPLACE FUNCTION vatproof.claim_mail(p_claim uuid, p_lease_ms bigint)
+RETURNS TABLE (mail_id uuid, state text, email text, token text, requested_at timestamptz, expires_at timestamptz, attempts int)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = vatproof, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  moment CONSTANT timestamptz := clock_timestamp();
+BEGIN
+  DELETE FROM outbox WHERE mail_id IN (
+    SELECT o.mail_id FROM outbox o WHERE o.settled_at < moment - interval '30 days' LIMIT 100 FOR UPDATE SKIP LOCKED);
+
+  RETURN QUERY
+  UPDATE outbox AS o SET settled_at = moment, email = NULL, token = NULL,
+    state = CASE WHEN o.state = 'handed_over' THEN 'unknown' WHEN a.verified_at IS NOT NULL THEN 'needless' ELSE 'expired' END
+  FROM accounts a
+  WHERE a.account_id = o.account_id AND o.mail_id IN (
+    SELECT p.mail_id FROM outbox p JOIN accounts b ON b.account_id = p.account_id
+    WHERE p.settled_at IS NULL AND p.due_at <= moment AND (p.state = 'handed_over' OR p.expires_at <= moment OR b.verified_at IS NOT NULL)
+    ORDER BY p.due_at LIMIT 100 FOR UPDATE OF p SKIP LOCKED)
+  RETURNING o.mail_id, o.state, NULL, NULL, o.requested_at, o.expires_at, o.attempts;
+
+  RETURN QUERY
+  UPDATE outbox AS o SET state = 'claimed', claim = p_claim, attempts = o.attempts + 1, due_at = moment + p_lease_ms * interval '1 millisecond'
+  WHERE o.mail_id = (
+    SELECT p.mail_id FROM outbox p
+    WHERE p.settled_at IS NULL AND p.due_at <= moment AND p.state IN ('waiting', 'claimed') AND p.expires_at > moment
+    ORDER BY p.due_at LIMIT 1 FOR UPDATE SKIP LOCKED)
+  RETURNING o.mail_id, o.state, o.email, o.token, o.requested_at, o.expires_at, o.attempts;
+END $$;

@@ -1,0 +1,52 @@
+-- Takes or renews the notary's lease. Returns whether p_holder has it, the size of the newest checkpoint and the head of the log.
+CREATE OR REPLACE FUNCTION vatproof.claim_notary(p_log smallint, p_holder uuid, p_lease_ms bigint)
+RETURNS TABLE (granted boolean, size bigint, head bigint) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = vatproof, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  moment CONSTANT timestamptz := clock_timestamp();
+  mine boolean;
+BEGIN
+  -- Renewed only when half of it is over, so that a quiet log writes nothing each second.
+  SELECT holder = p_holder AND held_until > moment + p_lease_ms / 2 * interval '1 millisecond' INTO mine FROM notaries WHERE log_id = p_log;
+  IF mine IS NOT TRUE THEN
+    UPDATE notaries SET holder = p_holder, held_until = moment + p_lease_ms * interval '1 millisecond'
+      WHERE log_id = p_log AND (holder IS NULL OR holder = p_holder OR held_until <= moment
+        OR held_until > moment + 2 * p_lease_ms * interval '1 millisecond');
+    mine := FOUND;
+  END IF;
+  RETURN QUERY SELECT mine, coalesce((SELECT max(c.size) FROM checkpoints c WHERE c.log_id = p_log), 0), l.next_position
+    FROM logs l WHERE l.log_id = p_log;
+END $$;
+
+CREATE OR REPLACE FUNCTION vatproof.release_notary(p_log smallint, p_holder uuid) RETURNS void LANGUAGE sql SECURITY DEFINER
+SET search_path = vatproof, pg_temp AS $$
+  UPDATE notaries SET holder = NULL, held_until = '-infinity' WHERE log_id = p_log AND holder = p_holder
+$$;
+
+-- Stores a signed checkpoint of p_size events and what the tiles grow by since the one of p_from events: element i of the arrays adds
+-- p_hashes[i] to tile (p_level[i], p_index[i]), which has p_offset[i] hashes before. False, and nothing is stored, if the newest
+-- checkpoint is not that of p_from events any more.
+CREATE OR REPLACE FUNCTION vatproof.notarize(
+  p_log smallint, p_from bigint, p_size bigint, p_root bytea, p_note text,
+  p_level smallint[], p_index bigint[], p_offset int[], p_hashes bytea[]
+) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = vatproof, pg_temp AS $$
+DECLARE
+  begun CONSTANT int := (SELECT count(*) FROM unnest(p_offset) AS o WHERE o = 0);
+  changed int;
+BEGIN
+  PERFORM FROM notaries WHERE log_id = p_log FOR UPDATE;
+  IF coalesce((SELECT max(size) FROM checkpoints WHERE log_id = p_log), 0) <> p_from THEN RETURN false; END IF;
+  IF p_size <= p_from OR p_size > (SELECT next_position FROM logs WHERE log_id = p_log) THEN
+    RAISE EXCEPTION 'a checkpoint of % events does not continue one of %', p_size, p_from;
+  END IF;
+  UPDATE tiles t SET hashes = t.hashes || g.hashes
+    FROM unnest(p_level, p_index, p_offset, p_hashes) AS g(level, index, start, hashes)
+    WHERE t.log_id = p_log AND t.level = g.level AND t.index = g.index AND g.start > 0 AND octet_length(t.hashes) = g.start * 32;
+  GET DIAGNOSTICS changed = ROW_COUNT;
+  IF changed <> cardinality(p_offset) - begun THEN RAISE EXCEPTION 'the tiles do not continue at % events', p_from; END IF;
+  INSERT INTO tiles (log_id, level, index, hashes)
+    SELECT p_log, g.level, g.index, g.hashes FROM unnest(p_level, p_index, p_offset, p_hashes) AS g(level, index, start, hashes) WHERE g.start = 0;
+  INSERT INTO checkpoints (log_id, size, root, note) VALUES (p_log, p_size, p_root, p_note);
+  RETURN true;
+END $$;

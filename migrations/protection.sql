@@ -1,0 +1,86 @@
+-- Triggers, partitions, owners and rights: runs last, whenever another file was applied, so that what is new is protected and belongs to the
+-- right role. It may run at any time and leaves alone what is as it should be.
+
+-- "events" comes before its partitions, which inherit the row trigger.
+DO $$
+DECLARE wanted record;
+BEGIN
+  FOR wanted IN SELECT * FROM (VALUES
+      ('events', 'append_only', 'BEFORE UPDATE OR DELETE', 'ROW', 'refuse_change', true),
+      ('events', 'append_only_truncate', 'BEFORE TRUNCATE', 'STATEMENT', 'refuse_change', true),
+      ('tiles', 'append_only', 'BEFORE UPDATE OR DELETE', 'ROW', 'refuse_rewrite', true),
+      ('tiles', 'append_only_truncate', 'BEFORE TRUNCATE', 'STATEMENT', 'refuse_rewrite', true),
+      ('checkpoints', 'append_only', 'BEFORE UPDATE OR DELETE', 'ROW', 'refuse_rewrite', true),
+      ('checkpoints', 'append_only_truncate', 'BEFORE TRUNCATE', 'STATEMENT', 'refuse_rewrite', true),
+      ('accounts', 'identity_epoch', 'AFTER UPDATE OF plan, per_month OR DELETE', 'STATEMENT', 'move_identity_epoch', false),
+      ('api_keys', 'identity_epoch', 'AFTER UPDATE OF revoked_at OR DELETE', 'STATEMENT', 'move_identity_epoch', false)
+    ) AS t(on_table, name, event, level, function, always)
+    WHERE NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = format('vatproof.%I', t.on_table)::regclass AND tgname = t.name) LOOP
+    EXECUTE format('CREATE TRIGGER %I %s ON vatproof.%I FOR EACH %s EXECUTE FUNCTION vatproof.%I()',
+      wanted.name, wanted.event, wanted.on_table, wanted.level, wanted.function);
+    IF wanted.always THEN EXECUTE format('ALTER TABLE vatproof.%I ENABLE ALWAYS TRIGGER %I', wanted.on_table, wanted.name); END IF;
+  END LOOP;
+END $$;
+
+SELECT vatproof.ensure_partitions(0::smallint);
+
+-- Everything belongs to a role without login. Without that role, or the right to act as it, everything stays with the migrating role.
+DO $$
+DECLARE
+  new_owner CONSTANT oid := to_regrole('vatproof_owner');
+  item text;
+BEGIN
+  IF new_owner IS NULL OR NOT pg_has_role(current_user, new_owner, 'MEMBER') THEN RETURN; END IF;
+  IF NOT has_database_privilege(new_owner, current_database(), 'CREATE') THEN
+    EXECUTE format('GRANT CREATE ON DATABASE %I TO vatproof_owner', current_database());
+  END IF;
+  FOR item IN
+    SELECT 'SCHEMA ' || oid::regnamespace FROM pg_namespace WHERE nspname IN ('vatproof', 'audit') AND nspowner <> new_owner
+    UNION ALL SELECT 'TABLE ' || oid::regclass FROM pg_class
+      WHERE relnamespace IN ('vatproof'::regnamespace, 'audit'::regnamespace) AND relkind IN ('r', 'p', 'v') AND relowner <> new_owner
+    UNION ALL SELECT 'FUNCTION ' || oid::regprocedure FROM pg_proc WHERE pronamespace = 'vatproof'::regnamespace AND proowner <> new_owner
+  LOOP EXECUTE format('ALTER %s OWNER TO vatproof_owner', item); END LOOP;
+EXCEPTION WHEN insufficient_privilege THEN
+  RAISE NOTICE 'vatproof_owner cannot own the schema here: %', SQLERRM;
+END $$;
+
+-- Who queries a view needs the right to execute the functions in it.
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA vatproof FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION vatproof.json_of, vatproof.answered_at TO PUBLIC;
+
+DO $$
+BEGIN
+  IF to_regrole('vatproof_service') IS NOT NULL THEN
+    GRANT SELECT ON vatproof_migrations TO vatproof_service;
+    GRANT USAGE ON SCHEMA vatproof TO vatproof_service;
+    GRANT SELECT ON ALL TABLES IN SCHEMA vatproof TO vatproof_service;
+    GRANT INSERT ON vatproof.accounts, vatproof.api_key_labels, vatproof.api_keys, vatproof.auditors, vatproof.contacts,
+      vatproof.event_places, vatproof.outbox, vatproof.projections, vatproof.verification_tokens TO vatproof_service;
+    GRANT UPDATE ON vatproof.accounts, vatproof.api_keys, vatproof.auditors, vatproof.contacts, vatproof.event_places, vatproof.outbox,
+      vatproof.projections TO vatproof_service;
+    GRANT DELETE ON vatproof.contacts, vatproof.outbox, vatproof.rate_places, vatproof.rate_windows, vatproof.verification_tokens
+      TO vatproof_service;
+    GRANT EXECUTE ON FUNCTION vatproof.append, vatproof.append_all, vatproof.claim_mail, vatproof.claim_notary,
+      vatproof.ensure_partitions, vatproof.notarize, vatproof.places_of_vat_id, vatproof.position_at, vatproof.release_notary,
+      vatproof.sweep_limits, vatproof.take, vatproof.take_place, vatproof.take_places, vatproof.version_at TO vatproof_service;
+  END IF;
+  IF to_regrole('vatproof_auditor') IS NOT NULL THEN
+    GRANT USAGE ON SCHEMA audit TO vatproof_auditor;
+    GRANT SELECT ON ALL TABLES IN SCHEMA audit TO vatproof_auditor;
+  END IF;
+END $$;
+
+DO $$
+DECLARE missing record;
+BEGIN
+  FOR missing IN SELECT * FROM (VALUES
+      ('vatproof_refuse_drop', 'sql_drop', 'refuse_drop'),
+      ('vatproof_refuse_loosening', $tags$ddl_command_end WHEN TAG IN ('ALTER TABLE', 'ALTER TRIGGER', 'ALTER SCHEMA')$tags$, 'refuse_loosening'),
+      ('vatproof_refuse_rewriting', 'table_rewrite', 'refuse_rewriting')) AS wanted(name, event, function)
+    WHERE NOT EXISTS (SELECT FROM pg_event_trigger WHERE evtname = wanted.name) LOOP
+    EXECUTE format('CREATE EVENT TRIGGER %I ON %s EXECUTE FUNCTION vatproof_guard.%I()', missing.name, missing.event, missing.function);
+    EXECUTE format('ALTER EVENT TRIGGER %I ENABLE ALWAYS', missing.name);
+  END LOOP;
+EXCEPTION WHEN insufficient_privilege THEN
+  RAISE NOTICE 'Event triggers need a superuser: without them DROP, DETACH and DISABLE TRIGGER are not refused to the tables'' owner (%)', SQLERRM;
+END $$;
