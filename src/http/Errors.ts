@@ -101,8 +101,9 @@ export const toResponse = Effect.fnUntraced(function* (problem: Problem, more: R
   return HttpServerResponse.jsonUnsafe(json, { status, headers: { ...more, ...headers } })
 })
 
-/** Status, headers and JSON of the refusal that is made most often, of callers who call on and on, for code that runs no effects. */
-export const tooManyCalls = (failure: RateLimitExceeded, requestId: string) => partsOf(rateLimitProblem(failure), requestId)
+/** The response to a method that a path does not have. */
+export const methodNotAllowed = (method: string, allowed: ReadonlyArray<string>) =>
+  toResponse({ code: "METHOD_NOT_ALLOWED", message: `${method} is not allowed here` }, { allow: allowed.join(", ") })
 
 /** Where a caller upgrades the plan; the configuration sets it. */
 export const UpgradeUrl = Context.Reference<string>("vatproof/http/UpgradeUrl", { defaultValue: () => "/docs" })
@@ -223,12 +224,12 @@ const quotaProblem = Effect.fnUntraced(function* (failure: QuotaExceeded) {
   return { code: "RATE_LIMIT_EXCEEDED", message: told, retryAfterSeconds: Math.max(1, Math.ceil(seconds)) } satisfies Problem
 })
 
-/** Turns the failures of a use case into responses. Why the database did not serve is for the log alone. */
+/** The response to a failure of a use case. The reason why the database did not serve is for the log alone. */
+export const failureResponse = Effect.fnUntraced(function* (failure: Failure) {
+  if (failure._tag === "StoreUnavailable") MutableRef.set((yield* RequestScope).refusal, failure)
+  return yield* toResponse(yield* problemOf(failure))
+})
+
+/** Turns the failures of a use case into responses. */
 export const respond = <A, E extends Failure, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.matchEffect(effect, {
-    onSuccess: (value) => Effect.succeed(value),
-    onFailure: Effect.fnUntraced(function* (failure: Failure) {
-      if (failure._tag === "StoreUnavailable") MutableRef.set((yield* RequestScope).refusal, failure)
-      return yield* toResponse(yield* problemOf(failure))
-    })
-  })
+  Effect.matchEffect(effect, { onSuccess: (value) => Effect.succeed(value), onFailure: failureResponse })
