@@ -42,7 +42,7 @@ import * as VerificationTokens from "#events/VerificationTokens.ts"
 import { interfaceVersion } from "#http/Api.ts"
 import { TrustedProxies } from "#http/ClientAddress.ts"
 import * as Envelope from "#http/Envelope.ts"
-import { UpgradeUrl } from "#http/Errors.ts"
+import { unroutableResponse, UpgradeUrl } from "#http/Errors.ts"
 import { FrontDoor } from "#http/FrontDoor.ts"
 import { AccessLog } from "#http/RequestLog.ts"
 import * as Routes from "#http/Routes.ts"
@@ -224,7 +224,6 @@ const httpSettings = Layer.unwrap(
 
 const http = Layer.unwrap(
   Effect.gen(function* () {
-    const { take: takeFirst } = yield* FrontDoor
     const { host, port, shutdownDelay, shutdownGrace: grace } = yield* AppConfig
     const listening = HttpRouter.serve(Layer.merge(Routes.layer, Envelope.layer), {
       disableLogger: true,
@@ -234,7 +233,7 @@ const http = Layer.unwrap(
     })
     return Draining.layerBeforeStop(shutdownDelay).pipe(
       Layer.provide(listening),
-      Layer.provide(HttpListener.layer({ host, port, grace, takeFirst })),
+      Layer.provide(HttpListener.layer({ host, port, grace, refusal: unroutableResponse })),
       Layer.provide(ReceiptPdf.layer)
     )
   })
