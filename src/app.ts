@@ -43,7 +43,7 @@ import * as VerificationTokens from "#events/VerificationTokens.ts"
 import { interfaceVersion } from "#http/Api.ts"
 import { TrustedProxies } from "#http/ClientAddress.ts"
 import * as Envelope from "#http/Envelope.ts"
-import { UpgradeUrl } from "#http/Errors.ts"
+import { unroutableResponse, UpgradeUrl } from "#http/Errors.ts"
 import { AccessLog } from "#http/RequestLog.ts"
 import * as Routes from "#http/Routes.ts"
 import * as AccessTokens from "#infra/AccessTokens.ts"
@@ -232,7 +232,7 @@ const http = Layer.unwrap(
     })
     return Draining.layerBeforeStop(shutdownDelay).pipe(
       Layer.provide(listening),
-      Layer.provide(HttpListener.layer({ host, port, grace, takeFirst: () => false })),
+      Layer.provide(HttpListener.layer({ host, port, grace, refusal: unroutableResponse })),
       Layer.provide(ReceiptPdf.layer)
     )
   })

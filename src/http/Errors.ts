@@ -94,6 +94,25 @@ const partsOf = ({ code, details, message, retryAfterSeconds }: Problem, request
   return { status: statusOf[code], headers, json }
 }
 
+/** Requests that Node's HTTP server refuses before the router sees them. */
+const unroutable = {
+  BadRequest: { code: "VALIDATION_ERROR", message: "The request is not valid HTTP" },
+  Connect: { code: "METHOD_NOT_ALLOWED", message: "CONNECT is not supported" },
+  HeadersTooLarge: {
+    code: "REQUEST_HEADER_FIELDS_TOO_LARGE",
+    message: "The request line and headers have at most 32 KiB together"
+  },
+  TimedOut: { code: "REQUEST_TIMEOUT", message: "The request did not arrive in time" }
+} as const satisfies Record<string, Problem>
+
+/** Status, headers and body of the response to such a request, for code that runs no effects. */
+export const unroutableResponse = (reason: keyof typeof unroutable, requestId: string) => {
+  const { headers, json, status } = partsOf(unroutable[reason], requestId)
+  const allow = reason === "Connect" ? { allow: "GET, HEAD, POST, DELETE" } : {}
+  const own = { "content-type": "application/json", "x-request-id": requestId }
+  return { status, headers: { ...headers, ...allow, ...own }, body: JSON.stringify(json) }
+}
+
 /** The response of an error; `more` are headers to add. */
 export const toResponse = Effect.fnUntraced(function* (problem: Problem, more: Readonly<Record<string, string>> = {}) {
   const { requestId } = yield* RequestContext

@@ -1,97 +1,101 @@
-/** The listener with an answerer of the test's own in front of what stands for the router, and Node's own server before the same. */
+/** The HTTP listener in front of a small app, and Node's own server in front of the same app. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Context, Deferred, Duration, Effect, Exit, Layer, Schedule, Scope } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createServer } from "node:http"
+import { unroutableResponse } from "#http/Errors.ts"
 import { Draining } from "#infra/Draining.ts"
-import type { Exchange } from "#infra/HttpConnection.ts"
 import * as HttpListener from "#infra/HttpListener.ts"
+import * as Randomness from "#infra/Randomness.ts"
 import * as RawHttp from "#test/support/RawHttp.ts"
 
 export const get = (url: string, ...headers: ReadonlyArray<string>) =>
   `GET ${url} HTTP/1.1\r\n${["Host: x", ...headers].map((line) => `${line}\r\n`).join("")}\r\n`
-export const post = (url: string, body: string) =>
-  `POST ${url} HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+export const post = (url: string, body: string, ...headers: ReadonlyArray<string>) =>
+  `POST ${url} HTTP/1.1\r\n${["Host: x", `Content-Length: ${body.length}`, ...headers].join("\r\n")}\r\n\r\n${body}`
 
+/** The body of the app's response. */
 export const said = (method: string, url: string, body = "") => `<${method} ${url} ${body}>`
 
-/** What stands for the router. It takes its time with `/slow`, and has more for `/huge` than the system keeps of what nobody reads. */
-const routerOf = (slow: Effect.Effect<void>) =>
+/** More bytes than the kernel buffers for a client that does not read. */
+export const hugeBody = "x".repeat(40_000_000)
+
+/** Adds each URL to `started`. `/slow` waits for `slow`, and `/unread` responds without reading the request body. */
+const makeApp = (slow: Effect.Effect<void>, started: Array<string>) =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
+    started.push(request.url)
     if (request.url === "/slow") yield* slow
     if (request.url === "/huge") return HttpServerResponse.text(hugeBody)
-    return HttpServerResponse.text(said(request.method, request.url, yield* request.text))
+    const body = request.url === "/unread" ? "" : yield* request.text
+    return HttpServerResponse.text(said(request.method, request.url, body))
   })
-
-export const answer = (exchange: Exchange, body = said(exchange.method, exchange.url)) =>
-  exchange.answer({ status: 200, headers: { "content-type": "text/plain", "content-length": String(body.length) }, body })
-
-export const longBody = "x".repeat(1_000_000)
-export const hugeBody = "x".repeat(40_000_000)
 
 const portOf = (services: Context.Context<HttpServer.HttpServer>) => {
   const { address } = Context.get(services, HttpServer.HttpServer)
   return "port" in address ? address.port : 0
 }
 
-/** Answers `/quick` and `/long` at once, if they have no body, and leaves `/later` to the test; notes all that it is offered. */
 export const listen = Effect.suspend(() => listenWith({}))
 
-/** The same, where no response may stand still for longer than `stalled`. */
-export const listenWith = Effect.fnUntraced(function* (options: Pick<HttpListener.HttpListenerOptions, "stalled">) {
-  const offered: Array<string> = []
-  const later: Array<Exchange> = []
+export const listenWith = Effect.fnUntraced(function* (
+  options: Pick<HttpListener.HttpListenerOptions, "maxConnections" | "stalled">
+) {
+  const started: Array<string> = []
   const begun = yield* Deferred.make<void>()
-  const slowly = yield* Deferred.make<void>()
-  const takeFirst = (exchange: Exchange) => {
-    const { headers, method, url } = exchange
-    offered.push(url)
-    if (method !== "GET" || headers["content-length"] !== undefined) return false
-    if (url === "/later") return later.push(exchange) > 0
-    return url === "/long" ? answer(exchange, longBody) : url === "/quick" && answer(exchange)
-  }
-  const listener = HttpListener.layer({ host: "127.0.0.1", port: 0, takeFirst, grace: Duration.seconds(5), ...options })
+  const slow = yield* Deferred.make<void>()
+  const listener = HttpListener.layer({
+    host: "127.0.0.1",
+    port: 0,
+    refusal: unroutableResponse,
+    grace: Duration.seconds(5),
+    ...options
+  })
   const scope = yield* Scope.fork(yield* Effect.scope)
   const services = yield* Layer.buildWithScope(
-    HttpServer.serve(routerOf(Deferred.await(slowly))).pipe(
+    HttpServer.serve(makeApp(Deferred.await(slow), started)).pipe(
       Layer.provideMerge(listener),
-      Layer.provide(Layer.succeed(Draining, { begun }))
+      Layer.provide([Layer.succeed(Draining, { begun }), Randomness.layer])
     ),
     scope
   )
   return {
     connect: RawHttp.open(portOf(services)),
-    offered,
-    /** Waits for the first ones that are left to the test. */
-    later: (count: number) =>
-      Effect.sync(() => later).pipe(
-        Effect.repeat({ until: ({ length }) => length >= count, schedule: Schedule.spaced("2 millis") }),
+    /** The URLs of the requests that the app has received. */
+    started,
+    /** Waits until the app has received `count` requests. */
+    untilStarted: (count: number) =>
+      Effect.sync(() => started.length).pipe(
+        Effect.repeat({ until: (length) => length >= count, schedule: Schedule.spaced("2 millis") }),
         Effect.timeout("10 seconds")
       ),
-    /** Lets the router answer what it takes its time with. */
-    letGo: Deferred.succeed(slowly, undefined),
+    /** Lets the app respond to `/slow`. */
+    letGo: Deferred.succeed(slow, undefined),
     drain: Deferred.succeed(begun, undefined),
     stop: Scope.close(scope, Exit.void)
   }
 })
 
-/** When another client has got an answer, the server has read what came before. */
+/** The server has read everything that was sent before when another client gets its response. */
 export const served = Effect.fnUntraced(function* (client: RawHttp.Client) {
   yield* client.send(get("/quick"))
   yield* client.until(has(said("GET", "/quick")))
 })
 
-/** Whether a text has these parts, one behind the other. */
+/** Whether a text contains these parts in this order. */
 export const has =
   (...parts: ReadonlyArray<string>) =>
   (text: string) => {
-    const places = parts.map((part) => text.indexOf(part))
-    return places.every((place, index) => place > (places[index - 1] ?? -1))
+    let from = 0
+    return parts.every((part) => {
+      const at = text.indexOf(part, from)
+      from = at + part.length
+      return at >= 0
+    })
   }
 
-/** Node's own server before the same router. */
+/** Node's own server in front of the same app. */
 export const listenAlone = Effect.gen(function* () {
   const listener = NodeHttpServer.layer(() => createServer({ requireHostHeader: false }), { port: 0, host: "127.0.0.1" })
-  return RawHttp.open(portOf(yield* Layer.build(HttpServer.serve(routerOf(Effect.void)).pipe(Layer.provideMerge(listener)))))
+  return RawHttp.open(portOf(yield* Layer.build(HttpServer.serve(makeApp(Effect.void, [])).pipe(Layer.provideMerge(listener)))))
 })

@@ -1,11 +1,11 @@
-/** HTTP by hand: what a client library would tidy up before it is sent. */
+/** HTTP without a client library, which would correct malformed requests before it sends them. */
 import { Effect, Schedule, Schema } from "effect"
 import { createConnection } from "node:net"
 import type { Reply } from "#test/support/ServiceClient.ts"
 
 const parseJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
 
-/** Sends the bytes and collects what comes back until the server closes the connection. Fails if that takes too long. */
+/** Sends the bytes and collects the response until the server closes the connection. Times out after 10 seconds. */
 export const exchange = (port: number, bytes: string | Uint8Array) =>
   Effect.callback<string, Error>((resume) => {
     const chunks: Array<Uint8Array> = []
@@ -15,7 +15,7 @@ export const exchange = (port: number, bytes: string | Uint8Array) =>
       chunks.push(chunk)
     })
     socket.on("end", received)
-    // A reset after the answer loses nothing; without an answer it is a dropped socket.
+    // A reset before any response is a failure.
     socket.on("error", (error) => (chunks.length === 0 ? resume(Effect.fail(error)) : received()))
     return Effect.sync(() => socket.destroy())
   }).pipe(Effect.timeout("10 seconds"))
@@ -33,7 +33,7 @@ export const readReply = (text: string): Reply => {
   return { status: Number(statusLine.split(" ", 2)[1]), headers, text: content, body }
 }
 
-/** A request line, headers and body as they are, `connection: close` added; the reply to it. */
+/** Sends a request line, headers and body unchanged, with `connection: close` added. Returns the reply. */
 export const send = (
   port: number,
   requestLine: string | Uint8Array,
@@ -52,7 +52,7 @@ export const send = (
     readReply
   )
 
-/** A connection that is open until its scope ends: what was sent stays unanswered, or is answered, as the server likes. */
+/** Opens a connection that lasts until its scope ends. */
 export const open = Effect.fnUntraced(function* (port: number) {
   const socket = createConnection({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true })
   const state = { text: "", isClosed: false }
@@ -65,22 +65,24 @@ export const open = Effect.fnUntraced(function* (port: number) {
   yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
   return {
     send: (bytes: string) => Effect.sync(() => void socket.write(bytes)),
-    /** Says that nothing more is sent. */
+    /** Sends FIN, and keeps reading. */
     end: Effect.sync(() => void socket.end()),
-    /** Goes without another word. */
+    /** Resets the connection. */
     leave: Effect.callback<void>((resume) => {
       socket.once("close", () => resume(Effect.void))
       socket.resetAndDestroy()
     }),
+    /** Bytes that the kernel has not accepted, because the server does not read. */
+    unsent: Effect.sync(() => socket.writableLength),
     pause: Effect.sync(() => void socket.pause()),
     resume: Effect.sync(() => void socket.resume()),
-    /** Waits for the text that came, from the beginning, to be as wanted. */
+    /** Waits until all text received so far satisfies the predicate. */
     until: (isIt: (text: string) => boolean) =>
       Effect.sync(() => state.text).pipe(
         Effect.repeat({ until: isIt, schedule: Schedule.spaced("2 millis") }),
         Effect.timeout("10 seconds")
       ),
-    /** Waits for the server to close, and gives all that came. */
+    /** Waits until the server closes, and returns all text received. */
     closed: Effect.sync(() => state).pipe(
       Effect.repeat({ until: ({ isClosed }) => isClosed, schedule: Schedule.spaced("2 millis") }),
       Effect.timeout("10 seconds"),

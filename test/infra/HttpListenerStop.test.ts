@@ -1,0 +1,57 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { get, has, listen, said, served } from "#test/support/ListeningServer.ts"
+
+layer(Layer.empty, { excludeTestServices: true })("a server that is told to stop", (it) => {
+  it.effect("closes each connection with the next response, also of requests in flight", () =>
+    Effect.gen(function* () {
+      const { connect, drain, letGo, untilStarted } = yield* listen
+      const [idle, waiting] = [yield* connect, yield* connect]
+      yield* served(idle)
+      yield* waiting.send(get("/slow"))
+      yield* untilStarted(2)
+      yield* drain
+      yield* idle.send(get("/last"))
+      assert.match(yield* idle.closed, /connection: close[^]*\/last/iu)
+      yield* letGo
+      assert.match(yield* waiting.closed, /connection: close[^]*\/slow/iu)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("does not start the waiting requests of a pipeline", () =>
+    Effect.gen(function* () {
+      const { connect, drain, letGo, started, untilStarted } = yield* listen
+      const client = yield* connect
+      yield* client.send(get("/slow") + get("/second"))
+      yield* untilStarted(1)
+      yield* drain
+      yield* letGo
+      assert.isTrue(has("onnection: close", said("GET", "/slow"))(yield* client.closed))
+      assert.deepStrictEqual(started, ["/slow"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("answers the requests in flight and closes idle connections", () =>
+    Effect.gen(function* () {
+      const { connect, letGo, stop, untilStarted } = yield* listen
+      const [client, idle] = [yield* connect, yield* connect]
+      yield* served(idle)
+      yield* client.send(get("/slow"))
+      yield* untilStarted(2)
+      yield* Effect.forkScoped(stop)
+      yield* idle.closed
+      yield* letGo
+      assert.match(yield* client.closed, /connection: close[^]*\/slow/iu)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("does not wait for connections without a request", () =>
+    Effect.gen(function* () {
+      const { connect, stop } = yield* listen
+      const [used, unused] = [yield* connect, yield* connect]
+      yield* served(used)
+      yield* Effect.timeout(stop, "4 seconds")
+      for (const client of [used, unused]) yield* client.closed
+    }).pipe(Effect.scoped)
+  )
+})
