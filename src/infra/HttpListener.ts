@@ -2,7 +2,7 @@
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { createServer, type ServerResponse } from "node:http"
 import { Socket } from "node:net"
-import { Deferred, Duration, Effect, Layer, Predicate, Queue, Schema, Scheduler, Scope } from "effect"
+import { Context, Deferred, Duration, Effect, Layer, Predicate, Queue, Schema, Scheduler, Scope } from "effect"
 import { HttpServer } from "effect/http"
 import { NetAddress } from "effect/net"
 import { Randomness } from "#domain/Randomness.ts"
@@ -84,7 +84,7 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
     serve: Effect.fnUntraced(function* (app, middleware) {
       const scope = yield* Scope.fork(yield* Effect.scope, "parallel")
       yield* Effect.addFinalizer(() => Effect.timeoutOption(stop, grace))
-      const handle = yield* NodeHttpServer.makeHandler(app, { scope, middleware })
+      const handle = yield* Effect.updateContext(NodeHttpServer.makeHandler(app, { scope, middleware }), deeper)
       const queue = new PipelineQueue({
         handle: (request, response) => {
           request.url = readableTarget(request.url ?? "")
@@ -166,6 +166,12 @@ const listen = (server: HttpServerOfNode, { host, port }: HttpListenerOptions) =
       )
     })
   })
+
+/**
+ * A request adds some ten services to the context. By default the ninth makes the library copy all of them, the application's included, which costs
+ * as much as the rest of a request.
+ */
+const deeper = (context: Context.Context<never>): Context.Context<any> => Context.makeUnsafe(context.mapUnsafe, { maxDepth: 24 })
 
 type Handle = (request: ContinuingRequest, response: ServerResponse) => void
 
