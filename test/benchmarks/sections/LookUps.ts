@@ -12,8 +12,9 @@ import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import type { JournalEntry } from "#infra/sandbox/Journal.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as Load from "#test/benchmarks/load/Load.ts"
-import * as Mix from "#test/benchmarks/load/Mix.ts"
 import * as RegisterIds from "#test/benchmarks/load/RegisterIds.ts"
+import * as ResultTable from "#test/benchmarks/load/ResultTable.ts"
+import * as Workload from "#test/benchmarks/load/Workload.ts"
 import * as Report from "#test/benchmarks/Report.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 import * as Servers from "#test/benchmarks/servers/Servers.ts"
@@ -116,22 +117,16 @@ export const run = Effect.gen(function* () {
   const server = yield* Servers.service(yield* database("lookups"))
   const keys = yield* Servers.register(server, 16)
   const asking =
-    (port: number, viesPath: string | null): Ask =>
+    (subject: Workload.Subject): Ask =>
     (questions, rate) =>
       Load.run({
-        port,
+        ...Workload.planOf(subject, { kinds: ["cached"], connections: questions.length }),
         vatIds: Arr.map(questions, ({ vatId }) => vatId),
-        keys,
-        connections: questions.length,
-        warmUpMs: 0,
-        durationMs: 0,
         perSecond: rate,
-        requests: questions.length,
-        viesPath,
-        watched: server.watched
+        requests: questions.length
       })
-  const ask = asking(server.port, null)
-  const askSource = asking(sandbox.port, new URL(sandbox.viesBaseUrl).pathname)
+  const ask = asking({ server, keys, viesPath: null })
+  const askSource = asking(yield* Workload.source)
   // Compiles the code; the source answers at once.
   yield* ask(inTurn(1, RegisterIds.memberStates, 2 * callers), perSecondWarm)
   const together = yield* burst(2, ask)
@@ -139,7 +134,7 @@ export const run = Effect.gen(function* () {
     Effect.all({ service: apart(10 + round, ask), source: apart(10 + round, askSource) })
   )
   yield* sandbox.reset
-  const added = (of: (latency: Load.Latency) => number) =>
+  const added = (of: (latency: Load.Summary) => number) =>
     Report.median(spread.map(({ service, source }) => of(service.latencyMs) - of(source.latencyMs)))
   const report: Report.SectionReport = {
     section: "lookups",
@@ -173,7 +168,7 @@ export const run = Effect.gen(function* () {
       )
     ],
     details: [
-      Mix.table([
+      ResultTable.withRuns([
         { name: `${perSecond} a second`, results: spread.map(({ service }) => service) },
         { name: "of the source itself", results: spread.map(({ source }) => source) }
       ])
