@@ -1,7 +1,7 @@
 /**
  * Measures what was promised, as a whole and on this machine:
  *
- *     npm run bench                                   everything that is quick: a little more than two minutes
+ *     npm run bench                                   everything that is quick: about twelve minutes
  *     npm run bench -- --full                         on a large database as well
  *     npm run bench -- --only throughput --rounds 3   one part
  *
@@ -35,10 +35,12 @@ import * as Machine from "#test/benchmarks/Machine.ts"
 import * as Report from "#test/benchmarks/Report.ts"
 import * as Audit from "#test/benchmarks/sections/Audit.ts"
 import * as Flat from "#test/benchmarks/sections/Flat.ts"
+import * as Fresh from "#test/benchmarks/sections/Fresh.ts"
 import * as Latency from "#test/benchmarks/sections/Latency.ts"
 import * as LookUps from "#test/benchmarks/sections/LookUps.ts"
 import * as Mix from "#test/benchmarks/sections/Mix.ts"
 import * as Notary from "#test/benchmarks/sections/Notary.ts"
+import * as Pipelining from "#test/benchmarks/sections/Pipelining.ts"
 import * as Projection from "#test/benchmarks/sections/Projection.ts"
 import * as Start from "#test/benchmarks/sections/Start.ts"
 import * as Receipts from "#test/benchmarks/sections/Receipts.ts"
@@ -50,6 +52,8 @@ const sections = {
   mix: Effect.scoped(Mix.run),
   throughput: Effect.scoped(Throughput.run),
   latency: Effect.scoped(Latency.run),
+  fresh: Effect.scoped(Fresh.run),
+  pipelining: Effect.scoped(Pipelining.run),
   store: Effect.scoped(Store.run),
   projection: Effect.scoped(Projection.run),
   notary: Effect.scoped(Notary.run),
@@ -101,6 +105,7 @@ const flags = {
   rounds: positive(Flag.Int("rounds"), "Runs of which a figure is the median: 5"),
   seconds: positive(Flag.Finite("seconds"), "How long one run measures: 1, with --full 10"),
   connections: positive(Flag.Int("connections"), "Connections of the load: 512, of the mix 128"),
+  freshSeconds: positive(Flag.Int("fresh-seconds"), "How long a new database is under load: 20"),
   events: positive(
     Flag.Int("events"),
     "Events of the logs that are followed, signed and filled: 250 thousand, with --full 10 million"
@@ -112,7 +117,9 @@ const flags = {
   ),
   nodeFlags: Flag.String("node-flags").pipe(
     Flag.optional,
-    Flag.withDescription('Flags of Node for that other service, e.g. "--max-semi-space-size=8"; it may be of this checkout too')
+    Flag.withDescription(
+      'Flags of Node for that other service, which may be of this checkout too: --node-flags="--max-semi-space-size=8"'
+    )
   ),
   databaseUrl: Flag.Redacted("database-url").pipe(
     Flag.optional,
@@ -149,7 +156,7 @@ const bench = Command.make(
       seconds: set(chosen.seconds, full ? 10 : 1),
       connections: set(chosen.connections, 512),
       mixConnections: set(chosen.connections, 128),
-      freshSeconds: 20,
+      freshSeconds: set(chosen.freshSeconds, 20),
       events: set(chosen.events, full ? 10_000_000 : 250_000),
       minutes: set(chosen.minutes, 5),
       other: otherOf(chosen.serviceRoot, chosen.nodeFlags)

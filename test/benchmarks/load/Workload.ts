@@ -96,6 +96,10 @@ export const flatOut = Effect.fnUntraced(function* (subject: Subject, asked: Ask
 export const flatOutFor = (subject: Subject, asked: Asked, durationMs: number) =>
   Load.run({ ...planOf(subject, asked), warmUpMs, durationMs })
 
+/** The same with everything measured, the first requests too. */
+export const fromStart = (subject: Subject, asked: Asked, durationMs: number) =>
+  Load.run({ ...planOf(subject, asked), durationMs })
+
 /** As many requests as clients send that do not wait for answers. */
 export const atRate = (subject: Subject, kinds: Kinds, perSecond: number, durationMs: number) =>
   Load.run({ ...planOf(subject, { kinds, connections: openConnections }), warmUpMs, durationMs, perSecond })
