@@ -37,7 +37,7 @@ const Summary = Schema.Struct({
 })
 export type Summary = typeof Summary.Type
 
-/** What was measured after the warm-up. A failure is a status other than the kind's own, and a connection that ended. */
+/** What was measured after the warm-up. A failure is a response that its kind does not accept, and a connection that ended. */
 export const LoadResult = Schema.Struct({
   answered: Schema.Int,
   seconds: Schema.Finite,

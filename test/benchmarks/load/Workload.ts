@@ -41,24 +41,28 @@ export const mix = Effect.map(BenchOptions, ({ mixConnections }): Asked => ({ ki
 const newOfRun = 50_000
 const newVatIds = MutableRef.make(0)
 
-export const planOf = ({ keys, server, viesPath }: Subject, { connections, kinds }: Asked): Load.LoadPlan => ({
-  port: server.port,
-  kinds,
-  vatIds,
-  keys,
-  newFrom: MutableRef.getAndUpdate(newVatIds, (used) => used + newOfRun),
-  connections,
-  warmUpMs: 0,
-  durationMs: 0,
-  perSecond: null,
-  requests: null,
-  viesPath,
-  watched: server.watched
-})
+/** Each run of this load takes VAT IDs of its own for its live look-ups; `some` is what the plan says otherwise. */
+export const load = ({ keys, server, viesPath }: Subject, { connections, kinds }: Asked, some: Partial<Load.LoadPlan>) =>
+  Effect.suspend(() =>
+    Load.run({
+      port: server.port,
+      kinds,
+      vatIds,
+      keys,
+      newFrom: MutableRef.getAndUpdate(newVatIds, (used) => used + newOfRun),
+      connections,
+      warmUpMs: 0,
+      durationMs: 0,
+      perSecond: null,
+      requests: null,
+      viesPath,
+      watched: server.watched,
+      ...some
+    })
+  )
 
 /** All VAT IDs in the cache of a server: as many at a time as the service asks a register at once. */
-export const fill = (subject: Subject) =>
-  Load.run({ ...planOf(subject, { kinds: ["cached"], connections: 10 }), requests: vatIds.length })
+export const fill = (subject: Subject) => load(subject, { kinds: ["cached"], connections: 10 }, { requests: vatIds.length })
 
 /** A service with fresh keys and a full cache. */
 export const filled = Effect.fnUntraced(function* (server: Servers.Server) {
@@ -76,7 +80,7 @@ export const prepare = Effect.fnUntraced(function* (server: Servers.Server, kind
 
 /** Until the code of each kind has run often enough to be compiled. */
 export const warmUp = (subject: Subject, kinds: Kinds) =>
-  Load.run({ ...planOf(subject, { kinds, connections: 64 }), durationMs: kinds.length > 1 ? 8_000 : 4_000 })
+  load(subject, { kinds, connections: 64 }, { durationMs: kinds.length > 1 ? 8_000 : 4_000 })
 
 /** The simulated source, asked what the service would ask it. */
 export const source = Effect.map(Sandbox.Sandbox, ({ port, viesBaseUrl }): Subject => ({
@@ -93,16 +97,14 @@ export const flatOut = Effect.fnUntraced(function* (subject: Subject, asked: Ask
   return yield* flatOutFor(subject, asked, seconds * 1_000)
 })
 
-export const flatOutFor = (subject: Subject, asked: Asked, durationMs: number) =>
-  Load.run({ ...planOf(subject, asked), warmUpMs, durationMs })
+export const flatOutFor = (subject: Subject, asked: Asked, durationMs: number) => load(subject, asked, { warmUpMs, durationMs })
 
 /** The same with everything measured, the first requests too. */
-export const fromStart = (subject: Subject, asked: Asked, durationMs: number) =>
-  Load.run({ ...planOf(subject, asked), durationMs })
+export const fromStart = (subject: Subject, asked: Asked, durationMs: number) => load(subject, asked, { durationMs })
 
 /** As many requests as clients send that do not wait for answers. */
 export const atRate = (subject: Subject, kinds: Kinds, perSecond: number, durationMs: number) =>
-  Load.run({ ...planOf(subject, { kinds, connections: openConnections }), warmUpMs, durationMs, perSecond })
+  load(subject, { kinds, connections: openConnections }, { warmUpMs, durationMs, perSecond })
 
 /** Enough for every request to be sent when it is due, unless the server keeps falling behind. */
 const openConnections = 256

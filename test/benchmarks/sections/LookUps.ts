@@ -121,12 +121,11 @@ export const run = Effect.gen(function* () {
   const asking =
     (subject: Workload.Subject): Ask =>
     (questions, rate) =>
-      Load.run({
-        ...Workload.planOf(subject, { kinds: ["cached"], connections: questions.length }),
-        vatIds: Arr.map(questions, ({ vatId }) => vatId),
-        perSecond: rate,
-        requests: questions.length
-      })
+      Workload.load(
+        subject,
+        { kinds: ["cached"], connections: questions.length },
+        { vatIds: Arr.map(questions, ({ vatId }) => vatId), perSecond: rate, requests: questions.length }
+      )
   const ask = asking({ server, keys, viesPath: null })
   const askSource = asking(yield* Workload.source)
   // Compiles the code; the source answers at once.

@@ -1,6 +1,5 @@
 /** Whether clients that send and never read, or never finish a request, cost other clients their answers or the service its memory. */
 import { Effect, type Redacted, Schedule } from "effect"
-import * as Load from "#test/benchmarks/load/Load.ts"
 import * as Workload from "#test/benchmarks/load/Workload.ts"
 import * as Processes from "#test/benchmarks/Processes.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
@@ -39,7 +38,7 @@ const measure = Effect.fnUntraced(function* (url: Redacted.Redacted, { connectio
   })
   yield* Effect.forkScoped(Effect.delay(Processes.start(Processes.program("load/Flood.ts", args)), floodAfter))
   yield* Effect.forkScoped(Effect.repeat(watch, Schedule.spaced("250 millis")))
-  const client = yield* Load.run({ ...Workload.planOf(subject, { kinds: ["cached"], connections: 8 }), durationMs, perSecond })
+  const client = yield* Workload.load(subject, { kinds: ["cached"], connections: 8 }, { durationMs, perSecond })
   return { client, held, memoryMb: ProcessorTime.memoryMb(service.pid, "VmHWM") }
 }, Effect.scoped)
 
