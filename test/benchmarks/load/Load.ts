@@ -61,20 +61,24 @@ export class LoadFailed extends Schema.TaggedError<LoadFailed>()("LoadFailed", {
 const encode = Schema.encodeEffect(Schema.fromJsonString(LoadPlan))
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(LoadResult))
 
-/** Runs the generator in a process of its own. A request that fails makes the figure worthless, so it fails the run. */
-export const run = Effect.fnUntraced(function* (plan: LoadPlan) {
+/** Runs the generator in a process of its own. Failures are in the result. */
+export const attempt = Effect.fnUntraced(function* (plan: LoadPlan) {
   const said = yield* Processes.output("load/LoadGenerator.ts", yield* encode(plan)).pipe(
     Effect.timeout(plan.warmUpMs + plan.durationMs + 60_000)
   )
-  const result = yield* decode(said).pipe(
+  return yield* decode(said).pipe(
     Effect.catchTag("SchemaError", () => Effect.fail(new LoadFailed({ message: `The load generator said: ${said}` })))
   )
-  if (result.failures > 0) {
-    const message = `${result.failures} of ${result.answered} requests failed; the first: ${result.firstFailure}`
-    return yield* new LoadFailed({ message })
-  }
-  return result
 })
+
+/** The same where a request that fails makes the figure worthless: it fails the run. */
+export const run = (plan: LoadPlan) =>
+  Effect.filterOrFail(
+    attempt(plan),
+    ({ failures }) => failures === 0,
+    ({ answered, failures, firstFailure }) =>
+      new LoadFailed({ message: `${failures} of ${answered} requests on port ${plan.port} failed; the first: ${firstFailure}` })
+  )
 
 export const perSecondOf = ({ answered, seconds }: LoadResult) => answered / seconds
 

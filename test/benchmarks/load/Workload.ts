@@ -41,25 +41,29 @@ export const mix = Effect.map(BenchOptions, ({ mixConnections }): Asked => ({ ki
 const newOfRun = 50_000
 const newVatIds = MutableRef.make(0)
 
-/** Each run of this load takes VAT IDs of its own for its live look-ups; `some` is what the plan says otherwise. */
-export const load = ({ keys, server, viesPath }: Subject, { connections, kinds }: Asked, some: Partial<Load.LoadPlan>) =>
-  Effect.suspend(() =>
-    Load.run({
-      port: server.port,
-      kinds,
-      vatIds,
-      keys,
-      newFrom: MutableRef.getAndUpdate(newVatIds, (used) => used + newOfRun),
-      connections,
-      warmUpMs: 0,
-      durationMs: 0,
-      perSecond: null,
-      requests: null,
-      viesPath,
-      watched: server.watched,
-      ...some
-    })
-  )
+/** Each plan sets VAT IDs of its own aside for live look-ups. */
+const planOf = ({ keys, server, viesPath }: Subject, { connections, kinds }: Asked): Load.LoadPlan => ({
+  port: server.port,
+  kinds,
+  vatIds,
+  keys,
+  newFrom: MutableRef.getAndUpdate(newVatIds, (used) => used + newOfRun),
+  connections,
+  warmUpMs: 0,
+  durationMs: 0,
+  perSecond: null,
+  requests: null,
+  viesPath,
+  watched: server.watched
+})
+
+/** A load that can be run again and again; `some` is what its plan says otherwise. */
+export const load = (subject: Subject, asked: Asked, some: Partial<Load.LoadPlan>) =>
+  Effect.suspend(() => Load.run({ ...planOf(subject, asked), ...some }))
+
+/** The same where failures are a result. */
+export const attempt = (subject: Subject, asked: Asked, some: Partial<Load.LoadPlan>) =>
+  Effect.suspend(() => Load.attempt({ ...planOf(subject, asked), ...some }))
 
 /** All VAT IDs in the cache of a server: as many at a time as the service asks a register at once. */
 export const fill = (subject: Subject) => load(subject, { kinds: ["cached"], connections: 10 }, { requests: vatIds.length })

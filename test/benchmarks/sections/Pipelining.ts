@@ -20,7 +20,7 @@ const partial: Flood = { connections: 4_000, head: `${request}X-Filler: `, unit:
 
 /** The other client asks this often, for so long, and from this moment on beside the flood. */
 const perSecond = 20
-const durationMs = 10_000
+const durationMs = 15_000
 const floodAfter = "1 second"
 
 const slowestMs = 1_000
@@ -38,7 +38,7 @@ const measure = Effect.fnUntraced(function* (url: Redacted.Redacted, { connectio
   })
   yield* Effect.forkScoped(Effect.delay(Processes.start(Processes.program("load/Flood.ts", args)), floodAfter))
   yield* Effect.forkScoped(Effect.repeat(watch, Schedule.spaced("250 millis")))
-  const client = yield* Workload.load(subject, { kinds: ["cached"], connections: 8 }, { durationMs, perSecond })
+  const client = yield* Workload.attempt(subject, { kinds: ["cached"], connections: 8 }, { durationMs, perSecond })
   return { client, held, memoryMb: ProcessorTime.memoryMb(service.pid, "VmHWM") }
 }, Effect.scoped)
 
@@ -54,9 +54,11 @@ export const run = Effect.gen(function* () {
       `a request's head of ${partial.times / 1_000} kB without its end; meanwhile a client sends ${perSecond} cached validations a second`,
     figures: [
       Report.atMost("pipelined: slowest answer to the client", ofPipelined.client.latencyMs.max, "ms", slowestMs),
+      Report.atMost("pipelined: failures of the client's requests", ofPipelined.client.failures, "requests", 0),
       Report.plain("pipelined: memory of the service, at most", ofPipelined.memoryMb, "MB"),
       Report.atMost("partial heads: memory of the service, at most", ofPartial.memoryMb, "MB", memoryLimitMb),
       Report.plain("partial heads: slowest answer to the client", ofPartial.client.latencyMs.max, "ms"),
+      Report.plain("partial heads: failures of the client's requests", ofPartial.client.failures, "requests"),
       Report.plain("partial heads: connections that the service held", ofPartial.held, "connections")
     ],
     details: []
