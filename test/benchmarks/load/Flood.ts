@@ -4,7 +4,7 @@
  *
  *     node Flood.ts <port> <connections> <times> <unit> <head>
  */
-import { connect } from "node:net"
+import { connect, createServer } from "node:net"
 
 const [port, connections, times, unit = "", head = ""] = process.argv.slice(2)
 const bytes = Buffer.from(head + unit.repeat(Number(times)))
@@ -16,3 +16,6 @@ for (let index = 0; index < Number(connections); index += 1) {
   socket.on("error", () => socket.destroy())
   socket.write(bytes)
 }
+
+// Sockets that neither read nor write would not keep the process alive.
+createServer().listen(0, "127.0.0.1")

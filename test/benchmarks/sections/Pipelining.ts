@@ -19,6 +19,7 @@ const pipelined: Flood = { connections: 100, head: "", unit: `${request}\r\n`, t
 const partial: Flood = { connections: 4_000, head: `${request}X-Filler: `, unit: "a", times: 20_000 }
 
 /** The other client asks this often, for so long, and from this moment on beside the flood. */
+const clientConnections = 8
 const perSecond = 20
 const durationMs = 15_000
 const floodAfter = "1 second"
@@ -34,11 +35,15 @@ const measure = Effect.fnUntraced(function* (url: Redacted.Redacted, { connectio
   const before = ProcessorTime.openFiles(service.pid)
   let held = 0
   const watch = Effect.sync(() => {
-    held = Math.max(held, ProcessorTime.openFiles(service.pid) - before)
+    held = Math.max(held, ProcessorTime.openFiles(service.pid) - before - clientConnections)
   })
   yield* Effect.forkScoped(Effect.delay(Processes.start(Processes.program("load/Flood.ts", args)), floodAfter))
   yield* Effect.forkScoped(Effect.repeat(watch, Schedule.spaced("250 millis")))
-  const client = yield* Workload.attempt(subject, { kinds: ["cached"], connections: 8 }, { durationMs, perSecond })
+  const client = yield* Workload.attempt(
+    subject,
+    { kinds: ["cached"], connections: clientConnections },
+    { durationMs, perSecond }
+  )
   return { client, held, memoryMb: ProcessorTime.memoryMb(service.pid, "VmHWM") }
 }, Effect.scoped)
 
