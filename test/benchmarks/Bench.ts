@@ -1,7 +1,7 @@
 /**
  * Measures what was promised, as a whole and on this machine:
  *
- *     npm run bench                                   everything that is quick: a little more than two minutes
+ *     npm run bench                                   everything that is quick: about twelve minutes
  *     npm run bench -- --full                         on a large database as well
  *     npm run bench -- --only throughput --rounds 3   one part
  *
@@ -27,15 +27,20 @@ import {
 } from "effect"
 import { CliError, Command, Flag } from "effect/cli"
 import { SecureRandom } from "effect/crypto"
+import { resolve } from "node:path"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
+import * as Checkout from "#test/benchmarks/Checkout.ts"
 import * as Machine from "#test/benchmarks/Machine.ts"
 import * as Report from "#test/benchmarks/Report.ts"
 import * as Audit from "#test/benchmarks/sections/Audit.ts"
 import * as Flat from "#test/benchmarks/sections/Flat.ts"
+import * as Fresh from "#test/benchmarks/sections/Fresh.ts"
 import * as Latency from "#test/benchmarks/sections/Latency.ts"
 import * as LookUps from "#test/benchmarks/sections/LookUps.ts"
+import * as Mix from "#test/benchmarks/sections/Mix.ts"
 import * as Notary from "#test/benchmarks/sections/Notary.ts"
+import * as Pipelining from "#test/benchmarks/sections/Pipelining.ts"
 import * as Projection from "#test/benchmarks/sections/Projection.ts"
 import * as Start from "#test/benchmarks/sections/Start.ts"
 import * as Receipts from "#test/benchmarks/sections/Receipts.ts"
@@ -44,8 +49,11 @@ import * as Throughput from "#test/benchmarks/sections/Throughput.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 
 const sections = {
+  mix: Effect.scoped(Mix.run),
   throughput: Effect.scoped(Throughput.run),
   latency: Effect.scoped(Latency.run),
+  fresh: Effect.scoped(Fresh.run),
+  pipelining: Effect.scoped(Pipelining.run),
   store: Effect.scoped(Store.run),
   projection: Effect.scoped(Projection.run),
   notary: Effect.scoped(Notary.run),
@@ -96,12 +104,23 @@ const flags = {
   ),
   rounds: positive(Flag.Int("rounds"), "Runs of which a figure is the median: 5"),
   seconds: positive(Flag.Finite("seconds"), "How long one run measures: 1, with --full 10"),
-  connections: positive(Flag.Int("connections"), "Connections of the load: 512"),
+  connections: positive(Flag.Int("connections"), "Connections of the load: 512, of the mix 128"),
+  freshSeconds: positive(Flag.Int("fresh-seconds"), "How long a new database is under load: 20"),
   events: positive(
     Flag.Int("events"),
     "Events of the logs that are followed, signed and filled: 250 thousand, with --full 10 million"
   ),
   minutes: positive(Flag.Finite("minutes"), "How long memory is watched: 5"),
+  serviceRoot: Flag.Directory("service-root").pipe(
+    Flag.optional,
+    Flag.withDescription("Another checkout of the service, which throughput, mix and latency measure beside this one")
+  ),
+  nodeFlags: Flag.String("node-flags").pipe(
+    Flag.optional,
+    Flag.withDescription(
+      'Flags of Node for that other service, which may be of this checkout too: --node-flags="--max-semi-space-size=8"'
+    )
+  ),
   databaseUrl: Flag.Redacted("database-url").pipe(
     Flag.optional,
     Flag.withDescription("A Postgres whose role may create databases; else TEST_DATABASE_URL, else an embedded one")
@@ -112,6 +131,17 @@ const flags = {
   ),
   json: Flag.Path("json").pipe(Flag.withDefault("bench.json"), Flag.withDescription("Where the figures go as JSON"))
 }
+
+/** The service that is measured beside the present one; none unless something of it is another. */
+const otherOf = (root: Option.Option<string>, nodeFlags: Option.Option<string>): Checkout.Checkout | null =>
+  Option.isNone(root) && Option.isNone(nodeFlags)
+    ? null
+    : {
+        root: resolve(Option.getOrElse(root, () => Checkout.present.root)),
+        nodeFlags: Option.getOrElse(nodeFlags, () => "")
+          .split(/\s+/u)
+          .filter((flag) => flag !== "")
+      }
 
 const given = Config.option(Config.Redacted("TEST_DATABASE_URL"))
 
@@ -125,8 +155,11 @@ const bench = Command.make(
       rounds: set(chosen.rounds, 5),
       seconds: set(chosen.seconds, full ? 10 : 1),
       connections: set(chosen.connections, 512),
+      mixConnections: set(chosen.connections, 128),
+      freshSeconds: set(chosen.freshSeconds, 20),
       events: set(chosen.events, full ? 10_000_000 : 250_000),
-      minutes: set(chosen.minutes, 5)
+      minutes: set(chosen.minutes, 5),
+      other: otherOf(chosen.serviceRoot, chosen.nodeFlags)
     }
     const wanted = Option.getOrElse(chosen.only, () => names.filter((name) => full || !long.has(name)))
     const ground = PostgresServer.layer(Option.firstSomeOf([chosen.databaseUrl, yield* given])).pipe(

@@ -1,5 +1,6 @@
 /** How much a run measures: the same for all sections. */
 import { Context } from "effect"
+import type { Checkout } from "#test/benchmarks/Checkout.ts"
 
 export interface Settings {
   /** The owner's figures need a large database and long runs; without it everything is small. */
@@ -7,11 +8,17 @@ export interface Settings {
   /** Every figure is the median of so many runs. */
   readonly rounds: number
   readonly seconds: number
+  /** Of plain loads. */
   readonly connections: number
+  readonly mixConnections: number
+  /** How long a new database is watched. */
+  readonly freshSeconds: number
   /** Events of the logs that are followed, signed and filled. */
   readonly events: number
   /** How long memory is watched. */
   readonly minutes: number
+  /** Another service that is measured beside the present one. */
+  readonly other: Checkout | null
 }
 
 export class BenchOptions extends Context.Service<BenchOptions, Settings>()("vatproof/benchmarks/BenchOptions") {}

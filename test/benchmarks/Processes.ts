@@ -1,40 +1,44 @@
 /** The processes of a run. They start with a scope and end with it, also when the run is interrupted. */
-import { Effect, MutableRef, Schema, Stream } from "effect"
+import { Effect, MutableRef, Stream } from "effect"
 import { ChildProcess } from "effect/process"
-import { readFileSync } from "node:fs"
 import { join } from "node:path"
-
-const projectRoot = join(import.meta.dirname, "../..")
-export const serviceProgram = "src/main.ts"
-
-/** Node's own flags as `npm start` has them. */
-const serviceFlags = () => {
-  const { scripts } = Schema.decodeUnknownSync(Package)(readFileSync(join(projectRoot, "package.json"), "utf8"))
-  return [...scripts.start.matchAll(/ (--\S+)/gu)].map(([, flag = ""]) => flag)
-}
-
-const Package = Schema.fromJsonString(Schema.Struct({ scripts: Schema.Struct({ start: Schema.String }) }))
+import * as Checkout from "#test/benchmarks/Checkout.ts"
 
 export interface ProcessOptions {
-  /** Below the project's root. */
-  readonly program: string
+  /** What messages call it. */
+  readonly name: string
+  /** The working directory. */
+  readonly root: string
+  /** Node's arguments: its flags, the program, and what the program is told. */
   readonly args: ReadonlyArray<string>
   readonly env: Readonly<Record<string, string>>
 }
 
-const command = ({ args, env, program }: ProcessOptions) =>
-  ChildProcess.make(
-    process.execPath,
-    [...(program === serviceProgram ? serviceFlags() : []), join(projectRoot, program), ...args],
-    {
-      cwd: projectRoot,
-      env,
-      extendEnv: true,
-      stdin: "ignore",
-      killSignal: "SIGTERM",
-      forceKillAfter: "20 seconds"
-    }
-  )
+/** The service of a checkout. */
+export const service = (env: ProcessOptions["env"], checkout: Checkout.Checkout = Checkout.present): ProcessOptions => ({
+  name: `vatproof in ${checkout.root}`,
+  root: checkout.root,
+  args: Checkout.serveArguments(checkout),
+  env
+})
+
+/** A program of this folder. */
+export const program = (path: string, args: ReadonlyArray<string>, env: ProcessOptions["env"] = {}): ProcessOptions => ({
+  name: path,
+  root: Checkout.present.root,
+  args: [join(import.meta.dirname, path), ...args],
+  env
+})
+
+const command = ({ args, env, root }: ProcessOptions) =>
+  ChildProcess.make(process.execPath, args, {
+    cwd: root,
+    env,
+    extendEnv: true,
+    stdin: "ignore",
+    killSignal: "SIGTERM",
+    forceKillAfter: "20 seconds"
+  })
 
 export interface Running {
   readonly pid: number
@@ -61,9 +65,5 @@ export const start = Effect.fnUntraced(function* (options: ProcessOptions) {
 const outputMax = 4_000
 
 /** Runs a program of this folder and gives back what it wrote. */
-export const output = (program: string, ...args: ReadonlyArray<string>) =>
-  Effect.scoped(
-    Effect.flatMap(command({ program: `test/benchmarks/${program}`, args, env: {} }), (handle) =>
-      Stream.mkString(Stream.decodeText(handle.all))
-    )
-  )
+export const output = (path: string, ...args: ReadonlyArray<string>) =>
+  Effect.scoped(Effect.flatMap(command(program(path, args)), (handle) => Stream.mkString(Stream.decodeText(handle.all))))

@@ -29,10 +29,13 @@ const processOf = (pid: number): Process => {
   return { pid, parent, ticks: user + system, ticksOfEnded: endedUser + endedSystem }
 }
 
-const all = (): ReadonlyArray<Process> => {
-  const names = Option.getOrElse(Result.getSuccess(Result.try(() => readdirSync("/proc"))), (): Array<string> => [])
-  return names.filter((name) => /^\d+$/u.test(name)).map((name) => processOf(Number(name)))
-}
+const namesIn = (path: string) =>
+  Option.getOrElse(Result.getSuccess(Result.try(() => readdirSync(path))), (): Array<string> => [])
+
+const all = (): ReadonlyArray<Process> =>
+  namesIn("/proc")
+    .filter((name) => /^\d+$/u.test(name))
+    .map((name) => processOf(Number(name)))
 
 /** Of a process with its children, those that have ended as well. */
 const ticksOf = (pid: number, processes: ReadonlyArray<Process>) =>
@@ -88,3 +91,6 @@ export const memoryMb = (pid: number, field: "VmRSS" | "VmHWM") =>
 export const parentOf = (pid: number) => processOf(pid).parent
 
 export const programOf = (pid: number) => readText(`/proc/${pid}/comm`).trim()
+
+/** How many files and connections a process has open. */
+export const openFiles = (pid: number) => namesIn(`/proc/${pid}/fd`).length

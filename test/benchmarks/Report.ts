@@ -1,4 +1,5 @@
 /** What a run has to say: figures, with a limit where one was promised, and the tables behind them. */
+import { Array as Arr } from "effect"
 import { table } from "#app/commands/Table.ts"
 
 /** A promise: at least, or at most. */
@@ -112,3 +113,10 @@ export const median = (values: ReadonlyArray<number>) => {
   const upper = sorted[middle] ?? Number.NaN
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2
 }
+
+/** The median of the ratios of each round: what disturbs the machine for a while disturbs both sides of a ratio. */
+export const medianRatio = <A>(ones: ReadonlyArray<A>, others: ReadonlyArray<A>, of: (measured: A) => number) =>
+  median(ratios(ones, others, of))
+
+export const ratios = <A>(ones: ReadonlyArray<A>, others: ReadonlyArray<A>, of: (measured: A) => number) =>
+  Arr.zipWith(ones, others, (one, other) => of(one) / of(other))

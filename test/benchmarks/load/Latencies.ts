@@ -1,27 +1,40 @@
-/** Durations counted in steps of 10 µs up to 100 s: exact enough for a quantile, and nothing is allocated while a load runs. */
+/** Durations counted in steps of 10 µs up to a second, and of 10 ms up to 100 s: nothing is allocated while a load runs. */
 
-const stepsPerMs = 100
-const stepsMax = 10_000_000
+const finePerMs = 100
+const fineMax = 1_000 * finePerMs
+const coarseMs = 10
+const coarseMax = 100_000 / coarseMs
+
+const stepOf = (ms: number) => {
+  const fine = Math.floor(ms * finePerMs)
+  return fine < fineMax ? fine : fineMax + Math.min(coarseMax - 1, Math.floor(ms / coarseMs))
+}
+
+const msOf = (step: number) => (step < fineMax ? step / finePerMs : (step - fineMax) * coarseMs)
 
 export const make = () => {
-  const counts = new Uint32Array(stepsMax)
+  const counts = new Uint32Array(fineMax + coarseMax)
   let count = 0
   let max = 0
 
   const quantile = (share: number) => {
     let seen = 0
     const wanted = Math.ceil(count * share)
-    const step = counts.findIndex((some) => (seen += some) >= wanted)
-    return count === 0 ? 0 : step / stepsPerMs
+    return count === 0 ? 0 : msOf(counts.findIndex((some) => (seen += some) >= wanted))
   }
 
   return {
     add: (ms: number) => {
-      const step = Math.min(stepsMax - 1, Math.floor(ms * stepsPerMs))
+      const step = stepOf(ms)
       counts[step] = (counts[step] ?? 0) + 1
       count += 1
       if (ms > max) max = ms
     },
-    summary: () => ({ p50: quantile(0.5), p99: quantile(0.99), max })
+    summary: () => ({ answered: count, p50: quantile(0.5), p99: quantile(0.99), max }),
+    clear: () => {
+      counts.fill(0)
+      count = 0
+      max = 0
+    }
   }
 }

@@ -1,16 +1,21 @@
 /** The load generator as the harness sees it: what it is told, what it measures, and how it is run. */
 import { Effect, Schema } from "effect"
+import * as RequestKinds from "#test/benchmarks/load/RequestKinds.ts"
 import * as Processes from "#test/benchmarks/Processes.ts"
 
 /**
- * Request number k asks for VAT ID k of `vatIds`, beginning again at their end with another key for each. Without `perSecond` each
- * connection sends its next request when it has its answer (closed loop); with it requests are due at that rate whether earlier ones are
- * answered or not (open loop), and their latency counts from the moment they were due. `requests` ends the run after so many.
+ * Request number k of a kind asks for VAT ID k of `vatIds`, beginning again at their end with another key for each. Without `perSecond`
+ * each connection sends its next request when it has its answer (closed loop); with it requests are due at that rate whether earlier ones
+ * are answered or not (open loop), and their latency counts from the moment they were due. `requests` ends the run after so many.
  */
 export const LoadPlan = Schema.Struct({
   port: Schema.Int,
+  /** Several are mixed by their weights. */
+  kinds: Schema.NonEmptyArray(Schema.Literals(RequestKinds.names)),
   vatIds: Schema.NonEmptyArray(Schema.String),
   keys: Schema.NonEmptyArray(Schema.String),
+  /** The number of the first new VAT ID, for live look-ups. */
+  newFrom: Schema.Int,
   connections: Schema.Int,
   warmUpMs: Schema.Finite,
   durationMs: Schema.Finite,
@@ -23,18 +28,27 @@ export const LoadPlan = Schema.Struct({
 })
 export type LoadPlan = typeof LoadPlan.Type
 
-const Latency = Schema.Struct({ p50: Schema.Finite, p99: Schema.Finite, max: Schema.Finite })
-export type Latency = typeof Latency.Type
+const Summary = Schema.Struct({
+  answered: Schema.Int,
+  /** In milliseconds, as the two below. */
+  p50: Schema.Finite,
+  p99: Schema.Finite,
+  max: Schema.Finite
+})
+export type Summary = typeof Summary.Type
 
-/** What was measured after the warm-up. A failure is any other status than 200, and a connection that ended. */
+/** What was measured after the warm-up. A failure is a response that its kind does not accept, and a connection that ended. */
 export const LoadResult = Schema.Struct({
   answered: Schema.Int,
   seconds: Schema.Finite,
   failures: Schema.Int,
   firstFailure: Schema.NullOr(Schema.String),
-  latencyMs: Latency,
+  latencyMs: Summary,
+  byKind: Schema.Record(Schema.String, Summary),
+  /** By the second in which the answer came. */
+  bySecond: Schema.Array(Summary),
   /** Open loop: how much later than due requests were written to a socket. */
-  latenessMs: Latency,
+  latenessMs: Summary,
   /** Processor time in microseconds an answered request: of the generator, of what was watched, and of everything else on the machine. */
   cpuMicros: Schema.Record(Schema.String, Schema.Finite),
   /** With `requests`: the latency of each, by its number. */
@@ -47,19 +61,29 @@ export class LoadFailed extends Schema.TaggedError<LoadFailed>()("LoadFailed", {
 const encode = Schema.encodeEffect(Schema.fromJsonString(LoadPlan))
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(LoadResult))
 
-/** Runs the generator in a process of its own. A request that fails makes the figure worthless, so it fails the run. */
-export const run = Effect.fnUntraced(function* (plan: LoadPlan) {
+/** Runs the generator in a process of its own. Failures are in the result. */
+export const attempt = Effect.fnUntraced(function* (plan: LoadPlan) {
   const said = yield* Processes.output("load/LoadGenerator.ts", yield* encode(plan)).pipe(
     Effect.timeout(plan.warmUpMs + plan.durationMs + 60_000)
   )
-  const result = yield* decode(said).pipe(
+  return yield* decode(said).pipe(
     Effect.catchTag("SchemaError", () => Effect.fail(new LoadFailed({ message: `The load generator said: ${said}` })))
   )
-  if (result.failures > 0) {
-    const message = `${result.failures} of ${result.answered} requests failed; the first: ${result.firstFailure}`
-    return yield* new LoadFailed({ message })
-  }
-  return result
 })
 
+/** The same where a request that fails makes the figure worthless: it fails the run. */
+export const run = (plan: LoadPlan) =>
+  Effect.filterOrFail(
+    attempt(plan),
+    ({ failures }) => failures === 0,
+    ({ answered, failures, firstFailure }) =>
+      new LoadFailed({ message: `${failures} of ${answered} requests on port ${plan.port} failed; the first: ${firstFailure}` })
+  )
+
 export const perSecondOf = ({ answered, seconds }: LoadResult) => answered / seconds
+
+/** Of the service, or what is in its place, in microseconds a request. */
+export const serviceMicrosOf = ({ cpuMicros }: LoadResult) => cpuMicros["service"] ?? 0
+
+/** Of the service and of Postgres, in microseconds a request. */
+export const microsOf = (result: LoadResult) => serviceMicrosOf(result) + (result.cpuMicros["Postgres"] ?? 0)

@@ -3,71 +3,51 @@
  *
  * It is our own because it shares the machine with what it measures: autocannon, and Node's HTTP client with it, spends more processor time
  * on parsing a response than the service on making it. Here the bytes of every request are made before the run, and of a response only
- * the status and Content-Length are looked at. It is plain code, because it is started some forty times in a run, and a library takes longer to
+ * the status and Content-Length are looked at. It is plain code, because it is started hundreds of times in a run, and a library takes longer to
  * load than some of these loads.
  */
 import { connect, type Socket } from "node:net"
 import type { LoadPlan, LoadResult } from "#test/benchmarks/load/Load.ts"
 import * as Latencies from "#test/benchmarks/load/Latencies.ts"
+import * as Measurements from "#test/benchmarks/load/Measurements.ts"
+import * as RequestKinds from "#test/benchmarks/load/RequestKinds.ts"
+import * as RequestSupply from "#test/benchmarks/load/RequestSupply.ts"
+import * as ResponseBytes from "#test/benchmarks/load/ResponseBytes.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 
 const host = "127.0.0.1"
-const headersEnd = Buffer.from("\r\n\r\n")
-const digit = (byte: number | undefined) => (byte !== undefined && byte >= 48 && byte <= 57 ? byte - 48 : -1)
-
-/** More would only fill the memory: after so many the list begins again. */
-const maxPrepared = 100_000
-
-const prepare = ({ keys, port, requests, vatIds, viesPath }: LoadPlan) =>
-  Array.from({ length: Math.min(requests ?? vatIds.length * keys.length, maxPrepared) }, (_, index) => {
-    const vatId = vatIds[index % vatIds.length] ?? ""
-    const key = keys[(index + Math.floor(index / vatIds.length)) % keys.length]
-    return Buffer.from(
-      viesPath === null
-        ? `GET /v1/validate/${vatId} HTTP/1.1\r\nHost: ${host}:${port}\r\nX-Api-Key: ${key}\r\n\r\n`
-        : viesCheck(`${host}:${port}`, viesPath, vatId)
-    )
-  })
-
-const viesCheck = (authority: string, path: string, vatId: string) => {
-  const body = JSON.stringify({ countryCode: vatId.slice(0, 2), vatNumber: vatId.slice(2) })
-  const headers = `Host: ${authority}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`
-  return `POST ${path}/check-vat-number HTTP/1.1\r\n${headers}\r\n\r\n${body}`
-}
-
-/** How many bytes the response at the start of `bytes` has in all; null as long as its headers are not complete. */
-const lengthOf = (bytes: Buffer): number | null => {
-  const end = bytes.indexOf(headersEnd)
-  if (end < 0) return null
-  // Content-Length however it is written: no other header of ours ends in "ength: ".
-  const name = bytes.indexOf("ength: ", 0, "latin1")
-  if (name < 0) return end + headersEnd.length
-  let length = 0
-  for (let at = name + 7; digit(bytes[at]) >= 0; at += 1) length = length * 10 + digit(bytes[at])
-  return end + headersEnd.length + length
-}
 
 interface Connection {
-  readonly socket: Socket
-  /** The number of the request under way, and when it was due. */
+  socket: Socket
+  /** The number of the request under way, where it is from, and when it was due. */
   request: number
+  supply: RequestSupply.Supply
   dueAt: number
   received: Buffer | null
 }
 
 const now = () => performance.now()
 
+/** The supplies of all kinds, in the order in which they are asked. */
+const suppliesOf = (plan: LoadPlan) => {
+  const authority = `${host}:${plan.port}`
+  const supplies = new Map(plan.kinds.map((kind) => [kind, RequestSupply.make(plan, authority, kind)]))
+  return RequestKinds.order(plan.kinds).flatMap((kind) => supplies.get(kind) ?? [])
+}
+
 /** Holds the run: which request is next, which connections are free, and what was measured. */
 const makeRun = (plan: LoadPlan, done: (result: LoadResult) => void) => {
-  const prepared = prepare(plan)
+  const supplies = suppliesOf(plan)
+  const [firstSupply] = supplies
   const { durationMs, perSecond, requests, warmUpMs, watched } = plan
-  const latencies = Latencies.make()
+  const measurements = Measurements.make(plan.kinds)
+  const connections: Array<Connection> = []
   const lateness = Latencies.make()
   const each = new Float64Array(requests ?? 0)
   const idle: Array<Connection> = []
-  const startsAt = now()
   const interval = perSecond === null ? 0 : 1_000 / perSecond
   const last = requests ?? (perSecond === null ? Number.MAX_SAFE_INTEGER : Math.ceil((warmUpMs + durationMs) / interval))
+  let startsAt = 0
   let begin: ProcessorTime.Reading | null = null
   let next = 0
   let underWay = 0
@@ -98,12 +78,16 @@ const makeRun = (plan: LoadPlan, done: (result: LoadResult) => void) => {
             ...mapValues(used.watched, per),
             [ProcessorTime.elsewhere]: per(used.others)
           }
+    for (const { socket } of connections) socket.destroy()
+    const { all, byKind, seconds } = measurements.summary()
     done({
       answered,
       seconds: used === null ? 0 : used.seconds,
       failures,
       firstFailure,
-      latencyMs: latencies.summary(),
+      latencyMs: all,
+      byKind,
+      bySecond: seconds,
       latenessMs: lateness.summary(),
       cpuMicros: parts,
       eachMs: [...each]
@@ -119,10 +103,10 @@ const makeRun = (plan: LoadPlan, done: (result: LoadResult) => void) => {
     connection.request = next
     connection.dueAt = dueAt
     if (isMeasured(dueAt)) lateness.add(at - dueAt)
-    const bytes = prepared[next % prepared.length]
+    connection.supply = supplies[next % supplies.length] ?? connection.supply
     next += 1
     underWay += 1
-    if (bytes !== undefined) connection.socket.write(bytes)
+    connection.socket.write(connection.supply.next())
   }
 
   /** Whether the free connection got something to do. */
@@ -135,32 +119,51 @@ const makeRun = (plan: LoadPlan, done: (result: LoadResult) => void) => {
 
   const answer = (connection: Connection, response: Buffer) => {
     const at = now()
+    const { dueAt, supply } = connection
     underWay -= 1
-    if (response.toString("latin1", 9, 12) !== "200") fail(response.toString("utf8"))
-    if (begin !== null && isMeasured(connection.dueAt)) {
+    if (!supply.accepts(response)) fail(response.toString("utf8"))
+    if (begin !== null && isMeasured(dueAt)) {
       answered += 1
-      latencies.add(at - connection.dueAt)
+      measurements.add(supply.kind, at - dueAt, Math.floor((at - startsAt - warmUpMs) / 1_000))
     }
-    if (connection.request < each.length) each[connection.request] = at - connection.dueAt
-    if (!employ(connection, at)) idle.push(connection)
+    if (connection.request < each.length) each[connection.request] = at - dueAt
+    if (ResponseBytes.isLast(response)) renew(connection)
+    else if (!employ(connection, at)) idle.push(connection)
     look(at)
   }
 
   const receive = (connection: Connection, chunk: Buffer) => {
     const bytes = connection.received === null ? chunk : Buffer.concat([connection.received, chunk])
-    const length = lengthOf(bytes)
+    const length = ResponseBytes.lengthOf(bytes)
     connection.received = length === null || bytes.length < length ? bytes : null
     if (connection.received === null) answer(connection, bytes)
   }
 
-  const open = (socket: Socket) => {
-    const connection: Connection = { socket, request: 0, dueAt: 0, received: null }
+  const attach = (connection: Connection) => {
+    const { socket } = connection
     socket.on("data", (chunk) => receive(connection, chunk))
     socket.on("close", () => {
-      if (isOver) return
+      if (isOver || connection.socket !== socket) return
       fail("the connection was closed")
       finish()
     })
+  }
+
+  /** A server may end a connection after a response, as the service does after a thousand: a client opens another one. */
+  const renew = (connection: Connection) => {
+    connection.socket.destroy()
+    connection.socket = connect({ port: plan.port, host, noDelay: true })
+    attach(connection)
+    connection.socket.once("connect", () => {
+      if (!employ(connection, now())) idle.push(connection)
+    })
+  }
+
+  const open = (socket: Socket) => {
+    if (firstSupply === undefined) return
+    const connection: Connection = { socket, request: 0, supply: firstSupply, dueAt: 0, received: null }
+    connections.push(connection)
+    attach(connection)
     idle.push(connection)
   }
 
@@ -187,7 +190,8 @@ const makeRun = (plan: LoadPlan, done: (result: LoadResult) => void) => {
   }
 
   const start = () => {
-    look(now())
+    startsAt = now()
+    look(startsAt)
     if (perSecond === null) employIdle(now())
     else keepPace()
   }
@@ -203,10 +207,7 @@ const mapValues = (record: Readonly<Record<string, number>>, map: (value: number
 
 /** All connections stand before the first request is sent. */
 const measure = (plan: LoadPlan) => {
-  const run = makeRun(plan, (result) => {
-    for (const each of sockets) each.destroy()
-    console.log(JSON.stringify(result))
-  })
+  const run = makeRun(plan, (result) => console.log(JSON.stringify(result)))
   const sockets = Array.from({ length: plan.connections }, () => connect({ port: plan.port, host, noDelay: true }))
   let connected = 0
   for (const socket of sockets) {

@@ -37,5 +37,17 @@ const isMemberState = (text: string): text is MemberState => text in forms
 
 export const memberStates: ReadonlyArray<MemberState> = Object.keys(forms).filter(isMemberState)
 
+const perMemberState = 870_000
+
 /** The VAT ID number `index` of a member state, for an index below 870,000. */
 export const vatId = (state: MemberState, index: number) => state + forms[state].replace("*", String(100_001 + index))
+
+/** The workload's own Austrian VAT IDs, and those of `lookups`, are below this index. */
+const firstInTurn = 20_000
+
+/** Of all member states in turn: 22 million, none of which is among those of the workload. Then they begin again. */
+export const inTurn = (index: number) => {
+  const [first = "AT"] = memberStates
+  const turn = Math.floor(index / memberStates.length) % (perMemberState - firstInTurn)
+  return vatId(memberStates[index % memberStates.length] ?? first, firstInTurn + turn)
+}

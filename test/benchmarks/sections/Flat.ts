@@ -2,7 +2,8 @@
 import { Array as Arr, Effect, Schedule } from "effect"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as Load from "#test/benchmarks/load/Load.ts"
-import * as Mix from "#test/benchmarks/load/Mix.ts"
+import * as ResultTable from "#test/benchmarks/load/ResultTable.ts"
+import * as Workload from "#test/benchmarks/load/Workload.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 import * as Report from "#test/benchmarks/Report.ts"
 import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
@@ -24,25 +25,29 @@ const subjectOf = Effect.fnUntraced(function* (name: string, events: number) {
   }
   const results: Array<Load.LoadResult> = []
   /** In a process of its own each time: one may be a third slower than the next of the same program. */
-  const inProcess = <A, E, R>(use: (service: Servers.Server, keys: Mix.Keys) => Effect.Effect<A, E, R>) =>
+  const inProcess = <A, E, R>(use: (service: Servers.Server, subject: Workload.Subject) => Effect.Effect<A, E, R>) =>
     Effect.scoped(
       Effect.gen(function* () {
         const service = yield* Servers.service(url)
-        const keys = yield* Mix.prepare(service)
+        const subject = yield* Workload.prepare(service)
         yield* Settled.until(url)
-        return yield* use(service, keys)
+        return yield* use(service, subject)
       })
     )
-  const measure = Effect.map(inProcess(Mix.flatOut), (result) => results.push(result))
+  const plain = yield* Workload.plain
+  const measure = Effect.map(
+    inProcess((_, subject) => Workload.flatOut(subject, plain)),
+    (result) => results.push(result)
+  )
   return { inProcess, results, measure }
 })
 
 /** Memory in MB, second by second, while a load goes on that long. */
-const watchMemory = Effect.fnUntraced(function* (service: Servers.Server, keys: Mix.Keys, minutes: number) {
+const watchMemory = Effect.fnUntraced(function* (service: Servers.Server, subject: Workload.Subject, minutes: number) {
   const samples: Array<number> = []
   const sample = Effect.sync(() => samples.push(ProcessorTime.memoryMb(service.pid, "VmRSS")))
   const result = yield* Effect.raceFirst(
-    Mix.flatOutFor(service, keys, minutes * 60_000),
+    Workload.flatOutFor(subject, yield* Workload.plain, minutes * 60_000),
     Effect.andThen(Effect.repeat(sample, Schedule.spaced("1 second")), Effect.never)
   )
   return { samples, result }
@@ -65,7 +70,7 @@ export const run = Effect.gen(function* () {
     yield* Effect.forEach(order, ({ measure }) => measure, { discard: true })
   }
   const ratios = Arr.zipWith(large.results, small.results, (one, other) => Load.perSecondOf(one) / Load.perSecondOf(other))
-  const { result, samples } = yield* large.inProcess((service, keys) => watchMemory(service, keys, minutes))
+  const { result, samples } = yield* large.inProcess((service, subject) => watchMemory(service, subject, minutes))
   const growth = growthOf(samples)
   const report: Report.SectionReport = {
     section: "flat",
@@ -79,7 +84,7 @@ export const run = Effect.gen(function* () {
       Report.atMost("its growth, last third to middle third", growth.percent, "%", 5)
     ],
     details: [
-      Mix.table([
+      ResultTable.withRuns([
         { name: "large", results: large.results },
         { name: "small", results: small.results },
         { name: `large, ${minutes} minutes`, results: [result] }

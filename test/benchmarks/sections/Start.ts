@@ -17,7 +17,7 @@ const startOnce = <E, R>(env: Readonly<Record<string, string>>, ask: Effect.Effe
   Effect.scoped(
     Effect.gen(function* () {
       const before = yield* Clock.currentTimeMillis
-      yield* Processes.start({ program: Processes.serviceProgram, args: ["serve"], env })
+      yield* Processes.start(Processes.service(env))
       yield* ask
       return (yield* Clock.currentTimeMillis) - before
     })
@@ -35,7 +35,7 @@ const starts = Effect.fnUntraced(function* (databaseUrl: string) {
     asked.pipe(Effect.retry(Schedule.spaced("5 millis")), Effect.timeout(patience))
   const registered = yield* Effect.scoped(
     Effect.gen(function* () {
-      yield* Processes.start({ program: Processes.serviceProgram, args: ["serve"], env })
+      yield* Processes.start(Processes.service(env))
       const base = `http://127.0.0.1:${port}`
       yield* untilAnswered(http.get(`${base}/health`))
       const [key = ""] = yield* Servers.register({ port }, 1)

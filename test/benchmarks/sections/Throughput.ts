@@ -1,84 +1,124 @@
 /** How many cached validations a second: beside a service that only inserts, and beside one that does nothing. */
-import { Array as Arr, Effect, type Redacted } from "effect"
+import { Array as Arr, Effect } from "effect"
 import { cpus } from "node:os"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as Load from "#test/benchmarks/load/Load.ts"
-import * as Mix from "#test/benchmarks/load/Mix.ts"
+import * as ResultTable from "#test/benchmarks/load/ResultTable.ts"
+import * as Rounds from "#test/benchmarks/load/Rounds.ts"
+import * as Workload from "#test/benchmarks/load/Workload.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 import * as Report from "#test/benchmarks/Report.ts"
-import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
+import * as Contenders from "#test/benchmarks/servers/Contenders.ts"
 import * as Servers from "#test/benchmarks/servers/Servers.ts"
-import * as Settled from "#test/benchmarks/servers/Settled.ts"
+
+const kinds: Workload.Kinds = ["cached"]
+/** The load is measured over this many connections as well. */
+const fewConnections = 128
+
+type Results = Record<Contenders.Name | "bare", Array<Load.LoadResult>>
 
 export const run = Effect.gen(function* () {
   const { connections, full, rounds } = yield* BenchOptions
-  const { database } = yield* PostgresServer
-  const urls = { service: yield* database("service"), baseline: yield* database("baseline") }
-  const results: Record<Name, Array<Load.LoadResult>> = { service: [], baseline: [], bare: [] }
+  const urls = yield* Contenders.databases("throughput")
+  const over = Arr.dedupe([connections, fewConnections]).map((count) => {
+    const results: Results = { service: [], other: [], baseline: [], bare: [] }
+    return { count, results }
+  })
   const memoryMb: Array<number> = []
   let exported = 0
 
-  const measure = Effect.fnUntraced(function* (round: number, { keys, servers }: Effect.Success<ReturnType<typeof start>>) {
-    // Another order each time, so that none always follows the same one.
-    const order = [...names.slice(round % names.length), ...names.slice(0, round % names.length)]
-    for (const name of order) {
-      results[name].push(yield* Mix.flatOut(servers[name], keys))
-      // What the service does after the answers, it has to do on its own time.
-      if (name === "service") yield* Settled.until(urls.service)
-    }
-    memoryMb.push(ProcessorTime.memoryMb(servers.service.pid, "VmHWM"))
+  const measure = Effect.fnUntraced(function* (numbers: ReadonlyArray<number>) {
+    const { bare, contenders, service } = yield* start(urls)
+    const comparisons = over.map(({ count, results }) => [
+      ...contenders.map(({ measured, name, subject }) => ({
+        load: measured(Workload.flatOut(subject, { kinds, connections: count })),
+        results: results[name]
+      })),
+      { load: Workload.flatOut(bare, { kinds, connections: count }), results: results.bare }
+    ])
+    yield* Effect.forEach(numbers, (number) => Rounds.round(number, comparisons), { discard: true })
+    memoryMb.push(ProcessorTime.memoryMb(service.pid, "VmHWM"))
+    exported += yield* service.exports
   })
 
   const inOrder = Arr.makeBy(rounds, (round) => round)
   // One process may be a third slower than the next of the same program: where there is time for it, each round has its own.
-  for (const group of full ? Arr.chunksOf(inOrder, 1) : [inOrder]) {
-    yield* Effect.scoped(
-      Effect.gen(function* () {
-        const subjects = yield* start(urls)
-        yield* Effect.forEach(group, (round) => measure(round, subjects), { discard: true })
-        exported += yield* subjects.servers.service.exports
-      })
-    )
-  }
-  // Round by round, so that what disturbs the machine for a while disturbs both sides of a ratio.
-  const ratio = (one: Name, other: Name) =>
-    Report.median(Arr.zipWith(results[one], results[other], (a, b) => Load.perSecondOf(a) / Load.perSecondOf(b)))
-  const processorTime = (name: Name) =>
-    Report.median(results[name].map(({ cpuMicros }) => (cpuMicros["service"] ?? 0) + (cpuMicros["Postgres"] ?? 0)))
-  const othersShare = Report.median(
-    names.flatMap((name) =>
-      results[name].map((result) => ((result.cpuMicros[ProcessorTime.elsewhere] ?? 0) * Load.perSecondOf(result)) / 1e6)
-    )
-  )
+  for (const group of full ? Arr.chunksOf(inOrder, 1) : [inOrder]) yield* Effect.scoped(measure(group))
   const report: Report.SectionReport = {
     section: "throughput",
     how:
-      `cached validations with ${Mix.keyCount} keys and ${Mix.vatIds.length} VAT IDs, ${connections} connections, ` +
+      `cached validations with ${Workload.keyCount} keys and ${Workload.vatIds.length} VAT IDs, ` +
       `medians of ${rounds} alternating runs${full ? ", each in processes of its own" : ""}; ` +
       `telemetry exported ${exported} times meanwhile`,
     figures: [
-      Report.atLeast("service ÷ Fastify with one INSERT", ratio("service", "baseline"), "×", 2),
-      Report.atLeast("service ÷ bare node:http", 100 * ratio("service", "bare"), "%", 25),
-      Report.plain("processor time with Postgres, service ÷ Fastify", processorTime("service") / processorTime("baseline"), "×"),
+      ...over.flatMap(({ count, results }) => ratiosOver(count, results, count === connections)),
       Report.atMost("memory of the service, at most", Math.max(...memoryMb), "MB", 400),
-      Report.plain("processors that were busy with something else", othersShare, `of ${cpus().length}`)
+      Report.plain(
+        "processors that were busy with something else",
+        othersShare(over.map(({ results }) => results)),
+        `of ${cpus().length}`
+      )
     ],
-    details: [Mix.table(names.map((name) => ({ name: titles[name], results: results[name] })))]
+    details: [
+      ResultTable.withRuns(
+        over.flatMap(({ count, results }) =>
+          names.flatMap((name) =>
+            results[name].length === 0 ? [] : [{ name: `${titles[name]}, ${count} connections`, results: results[name] }]
+          )
+        )
+      )
+    ]
   }
   return report
 })
 
-/** All three, warmed up. */
-const start = Effect.fnUntraced(function* (urls: { readonly service: Redacted.Redacted; readonly baseline: Redacted.Redacted }) {
-  const service = yield* Servers.service(urls.service)
-  const keys = yield* Mix.prepare(service)
-  const baseline = yield* Servers.baseline(urls.baseline, keys)
-  const bare = yield* Servers.bare(service, Mix.vatIds[0], keys[0])
-  yield* Mix.warmUp(baseline, keys, "4 seconds")
-  yield* Mix.warmUp(bare, keys, "1 second")
-  return { keys, servers: { service, baseline, bare } }
+/** Of these two the aim is 2 ×. */
+const ratiosOver = (count: number, { bare, baseline, other, service }: Results, isLimited: boolean) => {
+  const toBaseline = Report.medianRatio(service, baseline, Load.perSecondOf)
+  const toBare = 100 * Report.medianRatio(service, bare, Load.perSecondOf)
+  const names = {
+    baseline: `${count} connections: service ÷ Fastify (the aim is 2 ×)`,
+    bare: `${count} connections: service ÷ bare node:http`
+  }
+  return [
+    isLimited ? Report.atLeast(names.baseline, toBaseline, "×", 1.6) : Report.plain(names.baseline, toBaseline, "×"),
+    isLimited ? Report.atLeast(names.bare, toBare, "%", 25) : Report.plain(names.bare, toBare, "%"),
+    Report.plain(
+      `${count} connections: processor time with Postgres, service ÷ Fastify`,
+      Report.medianRatio(service, baseline, Load.microsOf),
+      "×"
+    ),
+    ...(other.length === 0
+      ? []
+      : [
+          Report.plain(
+            `${count} connections: the other one ÷ service`,
+            Report.medianRatio(other, service, Load.perSecondOf),
+            "×"
+          ),
+          Report.plain(
+            `${count} connections: processor time with Postgres, the other one ÷ service`,
+            Report.medianRatio(other, service, Load.microsOf),
+            "×"
+          )
+        ])
+  ]
+}
+
+const othersShare = (all: ReadonlyArray<Results>) =>
+  Report.median(
+    all
+      .flatMap((results) => names.flatMap((name) => results[name]))
+      .map((result) => ((result.cpuMicros[ProcessorTime.elsewhere] ?? 0) * Load.perSecondOf(result)) / 1e6)
+  )
+
+/** All of them, warmed up. */
+const start = Effect.fnUntraced(function* (urls: Effect.Success<ReturnType<typeof Contenders.databases>>) {
+  const { contenders, service, subject } = yield* Contenders.start(urls, kinds)
+  const bare: Workload.Subject = { ...subject, server: yield* Servers.bare(service, Workload.vatIds[0], subject.keys[0]) }
+  yield* Workload.warmUp(bare, kinds)
+  return { service, contenders, bare }
 })
 
-const titles = { service: "Vatproof", baseline: "Fastify, one INSERT", bare: "bare node:http" }
-const names = Arr.make("service" as const, "baseline" as const, "bare" as const)
-type Name = (typeof names)[number]
+const titles = { ...Contenders.titles, bare: "bare node:http" }
+const names = ["service", "other", "baseline", "bare"] as const

@@ -1,99 +1,181 @@
 /**
- * What a team would write by hand in an afternoon: Fastify and `pg`, a key checked in memory, one row inserted a request. It has no
- * metering, limits, telemetry or log that can be verified. Tuned as its users would: a pool of ten, a named prepared statement,
- * schemas for what comes in and goes out, no logger.
+ * What a team would write by hand in an afternoon: Fastify and `pg`, a key checked in memory, answers cached in memory, live look-ups by
+ * `fetch`, one row inserted a validation. It has no limits, retries, telemetry or log that can be verified, and counts usage a second
+ * late. Tuned as its users would: a pool of ten, named prepared statements, schemas for what comes in and goes out, no logger.
  *
- *     PGHOST=… node BaselineServer.ts <port> <key>…      (`pg` reads the database's address from the environment)
+ *     PGHOST=… node BaselineServer.ts <port> <VIES' base URL> <key>…      (`pg` reads the database's address from the environment)
  */
-import fastify from "fastify"
+import fastify, { type FastifyReply, type FastifyRequest } from "fastify"
 import { createHash, randomUUID } from "node:crypto"
 import { Pool } from "pg"
+import * as BaselineSchemas from "#test/benchmarks/servers/BaselineSchemas.ts"
+import { isWellFormed, normalise } from "#test/benchmarks/servers/BaselineVatId.ts"
 
-const [port, ...secrets] = process.argv.slice(2)
+const [port, viesBaseUrl, ...secrets] = process.argv.slice(2)
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex")
-const keys = new Map(secrets.map((secret) => [sha256(secret), { id: randomUUID() }]))
+const keys = new Map(secrets.map((secret) => [sha256(secret), randomUUID().toString()]))
+const monthlyLimit = 1_000_000_000
 
 const pool = new Pool({ max: 10 })
 
-const table = `CREATE TABLE IF NOT EXISTS events (
+const tables = `CREATE TABLE IF NOT EXISTS events (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   event_id uuid NOT NULL,
-  key_id uuid NOT NULL,
+  key_id uuid,
   vat_id text NOT NULL,
   data jsonb NOT NULL,
   recorded_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE TABLE IF NOT EXISTS usage (
+  key_id uuid NOT NULL,
+  month text NOT NULL,
+  used integer NOT NULL,
+  PRIMARY KEY (key_id, month)
 )`
 
-const insert = {
-  name: "insert",
-  text: "INSERT INTO events (event_id, key_id, vat_id, data) VALUES ($1, $2, $3, $4)"
+const insertEvent = { name: "insert", text: "INSERT INTO events (event_id, key_id, vat_id, data) VALUES ($1, $2, $3, $4)" }
+const selectUsage = { name: "usage", text: "SELECT used FROM usage WHERE key_id = $1 AND month = $2" }
+const addUsage = {
+  name: "add",
+  text: `INSERT INTO usage (key_id, month, used) SELECT k, $2, n FROM unnest($1::uuid[], $3::int[]) AS t(k, n)
+    ON CONFLICT (key_id, month) DO UPDATE SET used = usage.used + excluded.used`
 }
 
-const nullable = { type: ["string", "null"] }
-
-const ValidationResult = {
-  type: "object",
-  properties: {
-    valid: { type: "boolean" },
-    vat_id: { type: "string" },
-    country_code: { type: "string" },
-    vat_number: { type: "string" },
-    company_name: nullable,
-    company_address: nullable,
-    source: { type: "string" },
-    source_timestamp: nullable,
-    cache: { type: "boolean" },
-    qualified_confirmation: nullable,
-    consultation_number: nullable,
-    request_id: { type: "string" },
-    requested_at: { type: "string" }
-  }
+interface Answer {
+  readonly valid: boolean
+  readonly company_name: string | null
+  readonly company_address: string | null
+  readonly source_timestamp: string
 }
 
-const ErrorBody = { type: "object", properties: { error: { type: "string" } } }
-
-/** The same answer for every id: that it had to be looked up anywhere is in this service's favour. */
-const answer = {
-  valid: true,
-  company_name: "Musterhaus GmbH & Co KG",
-  company_address: "Musterstrasse 22\n12345 musterort",
-  source: "cache",
-  source_timestamp: "2026-11-21T01:40:17.606Z",
-  cache: true,
-  qualified_confirmation: null,
-  consultation_number: null
+/** The key's id, null without a key, and undefined for a key that does not exist. */
+const keyOf = ({ headers }: FastifyRequest) => {
+  const secret = headers["x-api-key"]
+  return secret === undefined ? null : keys.get(sha256(String(secret)))
 }
+
+const cacheMs = 24 * 60 * 60 * 1_000
+const cacheMax = 1_000_000
+const cache = new Map<string, { readonly answer: Answer; readonly until: number }>()
+
+const cachedAnswer = (vatId: string) => {
+  const entry = cache.get(vatId)
+  return entry !== undefined && entry.until > Date.now() ? entry.answer : undefined
+}
+
+const remember = (vatId: string, answer: Answer) => {
+  const [oldest] = cache.size >= cacheMax ? cache.keys() : []
+  if (oldest !== undefined) cache.delete(oldest)
+  cache.set(vatId, { answer, until: Date.now() + cacheMs })
+  return answer
+}
+
+interface CheckVatResponse {
+  readonly valid: boolean
+  readonly name?: string
+  readonly address?: string
+  readonly requestDate: string
+}
+
+const isAnswer = (json: unknown): json is CheckVatResponse =>
+  typeof json === "object" && json !== null && "valid" in json && typeof json.valid === "boolean"
+
+const unavailable = () => Object.assign(new Error("The source gave no answer"), { statusCode: 503 })
+
+const lookUp = (vatId: string): Promise<Answer> =>
+  fetch(`${viesBaseUrl}/check-vat-number`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ countryCode: vatId.slice(0, 2), vatNumber: vatId.slice(2) }),
+    signal: AbortSignal.timeout(20_000)
+  })
+    .then((response) => response.json())
+    .then((json) => {
+      if (!isAnswer(json)) return Promise.reject(unavailable())
+      const { address = null, name = null, requestDate, valid } = json
+      return { valid, company_name: name, company_address: address, source_timestamp: requestDate }
+    })
+
+/** Validations by key that are not yet in the table. */
+const uncounted = new Map<string, number>()
+let countedAt = 0
+
+const monthNow = () => new Date().toISOString().slice(0, 7)
+
+const count = (keyId: string) => {
+  uncounted.set(keyId, (uncounted.get(keyId) ?? 0) + 1)
+  const now = Date.now()
+  if (now - countedAt < 1_000) return
+  countedAt = now
+  const values = [[...uncounted.keys()], monthNow(), [...uncounted.values()]]
+  uncounted.clear()
+  pool.query({ ...addUsage, values }).catch(console.error)
+}
+
+interface Validation {
+  readonly vatId: string
+  readonly keyId: string | null
+  readonly answer: Answer
+  readonly cached: boolean
+}
+
+/** Stores the validation, and gives back the response. */
+const record = ({ answer, cached, keyId, vatId }: Validation) => {
+  const requestId = randomUUID()
+  const source = cached ? "cache" : "vies"
+  // What a source said is stored once, with the live look-up.
+  const said = cached ? { valid: answer.valid } : answer
+  const data = JSON.stringify({ vat_id: vatId, source, request_id: requestId, ...said })
+  if (keyId !== null) count(keyId)
+  return pool.query({ ...insertEvent, values: [randomUUID(), keyId, vatId, data] }).then(() => ({
+    ...answer,
+    vat_id: vatId,
+    country_code: vatId.slice(0, 2),
+    vat_number: vatId.slice(2),
+    source,
+    cache: cached,
+    qualified_confirmation: null,
+    consultation_number: null,
+    request_id: requestId,
+    requested_at: new Date().toISOString()
+  }))
+}
+
+const refuse = (reply: FastifyReply, status: 400 | 401, error: string) => reply.code(status).send({ error })
 
 const app = fastify({ logger: false })
 
-app.get<{ Params: { vatId: string } }>(
+app.get<{ Params: { vatId: string }; Querystring: { force_live?: boolean } }>(
   "/v1/validate/:vatId",
-  {
-    schema: {
-      params: { type: "object", properties: { vatId: { type: "string", minLength: 4, maxLength: 20 } } },
-      response: { 200: ValidationResult, 401: ErrorBody }
-    }
-  },
+  { schema: BaselineSchemas.validate },
   (request, reply) => {
-    const secret = request.headers["x-api-key"]
-    const key = keys.get(sha256(typeof secret === "string" ? secret : ""))
-    if (key === undefined) return reply.code(401).send({ error: "UNAUTHORIZED" })
-    const { vatId } = request.params
-    const requestId = randomUUID()
-    const data = JSON.stringify({ vat_id: vatId, valid: true, source: "cache", request_id: requestId })
-    return pool.query({ ...insert, values: [randomUUID(), key.id, vatId, data] }).then(() => ({
-      ...answer,
-      vat_id: vatId,
-      country_code: vatId.slice(0, 2),
-      vat_number: vatId.slice(2),
-      request_id: requestId,
-      requested_at: new Date().toISOString()
-    }))
+    const keyId = keyOf(request)
+    if (keyId === undefined) return refuse(reply, 401, "UNAUTHORIZED")
+    const vatId = normalise(request.params.vatId)
+    if (!isWellFormed(vatId)) return refuse(reply, 400, "INVALID_VAT_ID")
+    const known = request.query.force_live === true ? undefined : cachedAnswer(vatId)
+    if (known !== undefined) return record({ vatId, keyId, answer: known, cached: true })
+    return lookUp(vatId).then((answer) => record({ vatId, keyId, answer: remember(vatId, answer), cached: false }))
   }
 )
 
+app.get("/v1/usage", { schema: BaselineSchemas.usage }, (request, reply) => {
+  const keyId = keyOf(request)
+  if (keyId === undefined || keyId === null) return refuse(reply, 401, "UNAUTHORIZED")
+  const now = new Date()
+  const monthStart = (offset: number) => new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + offset)).toISOString()
+  return pool.query<{ used: number }>({ ...selectUsage, values: [keyId, monthNow()] }).then(({ rows }) => {
+    const used = rows[0]?.used ?? 0
+    return {
+      plan: "free",
+      period: { start: monthStart(0), end: monthStart(1) },
+      requests: { used, remaining: Math.max(0, monthlyLimit - used), limit: monthlyLimit }
+    }
+  })
+})
+
 pool
-  .query(table)
+  .query(tables)
   .then(() => app.listen({ host: "127.0.0.1", port: Number(port) }))
   .catch((error: unknown) => {
     console.error(error)

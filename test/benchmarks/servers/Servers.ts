@@ -2,6 +2,7 @@
 import { Array as Arr, Effect, FileSystem, Option, Redacted, Schedule, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import type { Checkout } from "#test/benchmarks/Checkout.ts"
 import * as Collector from "#test/benchmarks/servers/Collector.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 import * as Processes from "#test/benchmarks/Processes.ts"
@@ -20,7 +21,11 @@ export interface Server {
 const limits = {
   PLAN_FREE_PER_MONTH: "2000000000",
   PLAN_FREE_PER_MINUTE: "2000000000",
-  REGISTRATIONS_PER_DAY: "1000000"
+  ANONYMOUS_LIFETIME: "2000000000",
+  ANONYMOUS_PER_MINUTE: "2000000000",
+  REGISTRATIONS_PER_DAY: "1000000",
+  // Clients without a key are told apart by X-Forwarded-For.
+  TRUST_PROXY: "1"
 }
 
 const notaryKey = "YmVuY2htYXJrcyBzaWduIHdpdGggdGhpcyBvbmUga2U"
@@ -31,7 +36,7 @@ const launch = Effect.fnUntraced(function* (options: Processes.ProcessOptions, p
   const answers = http
     .get(`http://127.0.0.1:${port}${path}`)
     .pipe(Effect.retry(Schedule.spaced("20 millis")), Effect.timeout("60 seconds"))
-  const died = Effect.flatMap(running.ended, (said) => Effect.fail(new ServerFailed({ message: `${options.program}: ${said}` })))
+  const died = Effect.flatMap(running.ended, (said) => Effect.fail(new ServerFailed({ message: `${options.name}: ${said}` })))
   yield* Effect.raceFirst(answers, died)
   return running
 })
@@ -62,12 +67,12 @@ const watchedOf = Effect.fnUntraced(function* (pid: number) {
   return watched
 })
 
-/** The service on a database, with everything on. */
-export const service = Effect.fnUntraced(function* (url: Redacted.Redacted) {
+/** The service of a checkout on a database, with everything on. */
+export const service = Effect.fnUntraced(function* (url: Redacted.Redacted, checkout?: Checkout) {
   const collector = yield* Collector.make
   const port = yield* freePort
   const env = { ...(yield* settings(port, collector.url)), DATABASE_URL: Redacted.value(url) }
-  const { pid } = yield* launch({ program: Processes.serviceProgram, args: ["serve"], env }, port, "/health")
+  const { pid } = yield* launch(Processes.service(env, checkout), port, "/health")
   return { port, pid, watched: yield* watchedOf(pid), exports: collector.exports }
 })
 
@@ -83,8 +88,12 @@ export const baseline = Effect.fnUntraced(function* (url: Redacted.Redacted, key
     PGDATABASE: pathname.slice(1),
     NODE_ENV: "production"
   }
-  const program = "test/benchmarks/servers/BaselineServer.ts"
-  const { pid } = yield* launch({ program, args: [String(port), ...keys], env }, port, "/")
+  const { viesBaseUrl } = yield* Sandbox.Sandbox
+  const { pid } = yield* launch(
+    Processes.program("servers/BaselineServer.ts", [String(port), viesBaseUrl, ...keys], env),
+    port,
+    "/"
+  )
   const server: Server = { port, pid, watched: yield* watchedOf(pid) }
   return server
 })
@@ -98,11 +107,7 @@ export const bare = Effect.fnUntraced(function* (service: Server, vatId: string,
   const { connection: _connection, date: _date, "keep-alive": _keepAlive, ...headers } = response.headers
   const said = JSON.stringify({ headers, body: yield* response.text })
   const port = yield* freePort
-  const { pid } = yield* launch(
-    { program: "test/benchmarks/servers/BareServer.ts", args: [String(port), said], env: {} },
-    port,
-    "/"
-  )
+  const { pid } = yield* launch(Processes.program("servers/BareServer.ts", [String(port), said]), port, "/")
   const server: Server = { port, pid, watched: { service: pid } }
   return server
 })

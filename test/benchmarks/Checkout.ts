@@ -1,0 +1,27 @@
+/** A checkout of the service, and how Node runs it. */
+import { Schema } from "effect"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+
+export interface Checkout {
+  /** Its folder. */
+  readonly root: string
+  /** Node's flags beside those of its `npm start`. */
+  readonly nodeFlags: ReadonlyArray<string>
+}
+
+export const present: Checkout = { root: join(import.meta.dirname, "../.."), nodeFlags: [] }
+
+const Package = Schema.fromJsonString(Schema.Struct({ scripts: Schema.Struct({ start: Schema.String }) }))
+const decodePackage = Schema.decodeUnknownSync(Package)
+
+/** The flags stand between `node` and the program; there may be none. */
+const nodeFlagsOf = (script: string) => script.slice(0, script.indexOf(program)).match(/(?<=\s)--\S+/gu) ?? []
+
+const program = "src/main.ts"
+
+/** The arguments with which Node starts `vatproof serve`. A flag that comes again later wins. */
+export const serveArguments = ({ nodeFlags, root }: Checkout) => {
+  const { scripts } = decodePackage(readFileSync(join(root, "package.json"), "utf8"))
+  return [...nodeFlagsOf(scripts.start), ...nodeFlags, join(root, program), "serve"]
+}

@@ -1,0 +1,21 @@
+/**
+ * A client that takes and gives nothing back: each of its connections sends `<head>` and `<times>` times `<unit>`, and reads no answer. They stay
+ * open until the process is ended.
+ *
+ *     node Flood.ts <port> <connections> <times> <unit> <head>
+ */
+import { connect, createServer } from "node:net"
+
+const [port, connections, times, unit = "", head = ""] = process.argv.slice(2)
+const bytes = Buffer.from(head + unit.repeat(Number(times)))
+
+for (let index = 0; index < Number(connections); index += 1) {
+  const socket = connect({ port: Number(port), host: "127.0.0.1", noDelay: true })
+  socket.pause()
+  // A server may end the connection at any time: that is its right.
+  socket.on("error", () => socket.destroy())
+  socket.write(bytes)
+}
+
+// Sockets that neither read nor write would not keep the process alive.
+createServer().listen(0, "127.0.0.1")

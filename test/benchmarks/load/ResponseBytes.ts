@@ -1,0 +1,20 @@
+/** What the load generator reads of a response: its length, its status, and whether it is the last one on its connection. */
+
+const headersEnd = Buffer.from("\r\n\r\n")
+const digit = (byte: number | undefined) => (byte !== undefined && byte >= 48 && byte <= 57 ? byte - 48 : -1)
+
+/** How many bytes the response at the start of `bytes` has in all; null as long as its headers are not complete. */
+export const lengthOf = (bytes: Buffer): number | null => {
+  const end = bytes.indexOf(headersEnd)
+  if (end < 0) return null
+  // Content-Length however it is written: no other header of ours ends in "ength: ".
+  const name = bytes.indexOf("ength: ", 0, "latin1")
+  if (name < 0) return end + headersEnd.length
+  let length = 0
+  for (let at = name + 7; digit(bytes[at]) >= 0; at += 1) length = length * 10 + digit(bytes[at])
+  return end + headersEnd.length + length
+}
+
+export const statusOf = (bytes: Buffer) => bytes.toString("latin1", 9, 12)
+
+export const isLast = (bytes: Buffer) => bytes.includes("onnection: close", 0, "latin1")

@@ -1,0 +1,66 @@
+/** A new database under full load from its first second: whether answers take much longer before it has settled. */
+import { Array as Arr, Effect } from "effect"
+import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
+import type * as Load from "#test/benchmarks/load/Load.ts"
+import * as Workload from "#test/benchmarks/load/Workload.ts"
+import * as Report from "#test/benchmarks/Report.ts"
+import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
+import * as Servers from "#test/benchmarks/servers/Servers.ts"
+
+/** In the first seconds the process has not compiled its code yet, whatever the database is like. */
+const warmUpSeconds = 2
+const sourceMs = 20
+/** The slowest second ÷ the steady state. */
+const worstRatio = 10
+
+/** The service has just migrated; it has keys, and each VAT ID was asked about once. */
+const measure = Effect.fnUntraced(function* (name: string, asked: Workload.Asked) {
+  const { freshSeconds } = yield* BenchOptions
+  const { database } = yield* PostgresServer
+  const subject = yield* Workload.filled(yield* Servers.service(yield* database(`fresh_${name}`)))
+  const { bySecond } = yield* Workload.fromStart(subject, asked, freshSeconds * 1_000)
+  return { name, bySecond }
+}, Effect.scoped)
+
+/** In the last half. */
+const steadyP99 = (bySecond: ReadonlyArray<Load.Summary>) =>
+  Report.median(bySecond.slice(Math.ceil(bySecond.length / 2)).map(({ p99 }) => p99))
+
+export const run = Effect.gen(function* () {
+  const { freshSeconds } = yield* BenchOptions
+  const sandbox = yield* Sandbox.Sandbox
+  yield* sandbox.reset
+  yield* sandbox.configure({ latency_ms: sourceMs })
+  const measured = [
+    yield* measure("cached", yield* Workload.plain), //
+    yield* measure("mix", yield* Workload.mix)
+  ]
+  yield* sandbox.reset
+  const columns = measured.flatMap(({ bySecond, name }) => [
+    [`${name}: requests/s`, (second: number) => bySecond[second]?.answered ?? 0] as const,
+    [`${name}: p99 ms`, (second: number) => bySecond[second]?.p99 ?? 0] as const
+  ])
+  const seconds = Arr.range(0, Math.max(...measured.map(({ bySecond }) => bySecond.length)) - 1)
+  const report: Report.SectionReport = {
+    section: "fresh",
+    how:
+      `a service that has just started and migrated, with ${Workload.keyCount} keys and ${Workload.vatIds.length} answers in its cache, under ` +
+      `full load from its first second for ${freshSeconds} s; the first ${warmUpSeconds} s, in which its code is compiled, have no limit`,
+    figures: measured.flatMap(({ bySecond, name }) => {
+      const steady = steadyP99(bySecond)
+      const worst = Math.max(...bySecond.slice(warmUpSeconds).map(({ p99 }) => p99))
+      return [
+        Report.atMost(`${name}: p99 of the slowest second ÷ steady state`, worst / steady, "×", worstRatio),
+        Report.plain(`${name}: p99 of the steady state (median of the last half)`, steady, "ms")
+      ]
+    }),
+    details: [
+      Report.details(seconds, {
+        second: (second) => String(second + 1),
+        ...Object.fromEntries(columns)
+      })
+    ]
+  }
+  return report
+})

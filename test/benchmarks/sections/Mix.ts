@@ -1,0 +1,203 @@
+/** What clients ask, each kind of request alone and all of them mixed, beside a baseline that does the same work. */
+import { Array as Arr, Effect } from "effect"
+import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
+import * as Load from "#test/benchmarks/load/Load.ts"
+import * as RequestKinds from "#test/benchmarks/load/RequestKinds.ts"
+import * as ResultTable from "#test/benchmarks/load/ResultTable.ts"
+import * as Rounds from "#test/benchmarks/load/Rounds.ts"
+import * as Workload from "#test/benchmarks/load/Workload.ts"
+import * as Report from "#test/benchmarks/Report.ts"
+import * as Contenders from "#test/benchmarks/servers/Contenders.ts"
+
+const sourceMs = 20
+/** As fast as they are answered. */
+const closed = ["cached", "spelled", "parameter", "anonymous", "usage", "malformed"] as const
+/** The service asks ten things at a time about a member state, so look-ups come at a rate, whatever their answers take. */
+const liveRates = [100, 500] as const
+/** Processor time is counted in hundredths of a second: enough of them at 100 a second. */
+const liveSecondsMin = 4
+
+/** Limits of requests a second, service ÷ baseline. */
+const speedLimits: ReadonlyMap<string, number> = new Map([
+  ["mix", 1.3],
+  ["cached", 1.6],
+  ["spelled", 1],
+  ["parameter", 1],
+  ["anonymous", 1],
+  ["usage", 1]
+])
+/** Limits of processor time with Postgres, service ÷ baseline. */
+const costLimits: ReadonlyMap<string, number> = new Map([
+  ["malformed", 2.5],
+  ...liveRates.map((rate) => [`live at ${rate}/s`, 2] as const)
+])
+/** What of the cached validations is not plain costs the service at most this much of a plain one. */
+const likePlain = ["spelled", "parameter", "anonymous"] as const
+const likePlainLimit = 1.4
+
+/** Results of one load by what gave them. */
+interface Row {
+  readonly name: string
+  readonly isAtRate: boolean
+  readonly results: Readonly<Record<Contenders.Name | "source", ReadonlyArray<Load.LoadResult>>>
+}
+
+type Started = Effect.Success<ReturnType<typeof Contenders.start>>
+
+/** A row, and the turns that fill it. */
+const rowOf = <E, R>(
+  name: string,
+  { contenders }: Started,
+  load: (subject: Workload.Subject) => Effect.Effect<Load.LoadResult, E, R>,
+  source: Workload.Subject | null
+) => {
+  const turns = contenders.map(({ measured, name, subject }) => ({ name, turn: Rounds.turn(measured(load(subject))) }))
+  const ofSource = source === null ? [] : [Rounds.turn(load(source))]
+  const resultsOf = (name: Contenders.Name) => turns.find((one) => one.name === name)?.turn.results ?? []
+  const row: Row = {
+    name,
+    isAtRate: source !== null,
+    results: {
+      service: resultsOf("service"),
+      other: resultsOf("other"),
+      baseline: resultsOf("baseline"),
+      source: ofSource[0]?.results ?? []
+    }
+  }
+  return { row, turns: [...turns.map(({ turn }) => turn), ...ofSource] }
+}
+
+export const run = Effect.gen(function* () {
+  const { mixConnections: connections, rounds, seconds } = yield* BenchOptions
+  const sandbox = yield* Sandbox.Sandbox
+  yield* sandbox.reset
+  yield* sandbox.configure({ latency_ms: sourceMs })
+  const mix = yield* Workload.mix
+  const source = yield* Workload.source
+  const started = yield* Effect.flatMap(Contenders.databases("mix"), (urls) => Contenders.start(urls, mix.kinds))
+
+  const flatOut = (name: string, kinds: Workload.Kinds) =>
+    rowOf(name, started, (subject) => Workload.flatOut(subject, { kinds, connections }), null)
+  const liveMs = Math.max(seconds, liveSecondsMin) * 1_000
+  const live = liveRates.map((rate) =>
+    rowOf(`live at ${rate}/s`, started, (subject) => Workload.atRate(subject, ["live"], rate, liveMs), source)
+  )
+  const loads = [flatOut("mix", mix.kinds), ...closed.map((kind) => flatOut(kind, [kind])), ...live]
+  yield* Rounds.run(
+    rounds,
+    loads.map(({ turns }) => turns)
+  )
+  yield* sandbox.reset
+
+  const rows = loads.map(({ row }) => row)
+  const report: Report.SectionReport = {
+    section: "mix",
+    how:
+      `each kind of request alone and all mixed (${weights}), ${connections} connections, the source takes ${sourceMs} ms; ` +
+      `medians of ${rounds} alternating runs, ratios round by round`,
+    figures: figuresOf(rows),
+    details: [ratioTable(rows), "", insideTable(rows), "", ResultTable.medians(rows.flatMap(measuredOf))]
+  }
+  return report
+})
+
+const weights = RequestKinds.names.map((name) => `${name} ${RequestKinds.kinds[name].weight}`).join(", ")
+
+const figuresOf = (rows: ReadonlyArray<Row>) => [
+  ...rows.flatMap(({ name, results: { baseline, service } }) => {
+    const limit = speedLimits.get(name)
+    if (limit === undefined) return []
+    return [
+      Report.atLeast(
+        `${name}: requests/s, service ÷ Fastify`,
+        Report.medianRatio(service, baseline, Load.perSecondOf),
+        "×",
+        limit
+      )
+    ]
+  }),
+  ...rows.flatMap(({ name, results: { baseline, service } }) => {
+    const limit = costLimits.get(name)
+    const ratio = Report.medianRatio(service, baseline, Load.microsOf)
+    // There is none where the system does not say.
+    if (limit === undefined || !Number.isFinite(ratio)) return []
+    return [Report.atMost(`${name}: processor time with Postgres, service ÷ Fastify`, ratio, "×", limit)]
+  }),
+  ...likePlain.flatMap((name) => {
+    const ratio = toCached(rows, name)
+    if (!Number.isFinite(ratio)) return []
+    return [Report.atMost(`${name}: processor time of the service, ÷ cached`, ratio, "×", likePlainLimit)]
+  }),
+  ...rows.flatMap(({ isAtRate, name, results }) => {
+    if (!isAtRate) return []
+    const added = (of: ReadonlyArray<Load.LoadResult>) =>
+      Report.median(Arr.zipWith(of, results.source, (one, source) => one.latencyMs.p50 - source.latencyMs.p50))
+    return [
+      Report.plain(`${name}: p50 added to the source's own, service`, added(results.service), "ms"),
+      Report.plain(`${name}: p50 added to the source's own, Fastify`, added(results.baseline), "ms")
+    ]
+  })
+]
+
+/** Processor time of the service a request, in proportion to that of a plain cached validation. */
+const toCached = (rows: ReadonlyArray<Row>, name: string) => {
+  const serviceOf = (wanted: string) => rows.find((row) => row.name === wanted)?.results.service ?? []
+  return Report.medianRatio(serviceOf(name), serviceOf("cached"), Load.serviceMicrosOf)
+}
+
+const p99Of = ({ latencyMs }: Load.LoadResult) => latencyMs.p99
+const p50Of = ({ latencyMs }: Load.LoadResult) => latencyMs.p50
+
+/** Service ÷ baseline, and what the other one makes of it. */
+const ratioTable = (rows: ReadonlyArray<Row>) => {
+  const toBaseline =
+    (of: (result: Load.LoadResult) => number) =>
+    ({ results: { baseline, service } }: Row) =>
+      Report.medianRatio(service, baseline, of)
+  const toOther =
+    (of: (result: Load.LoadResult) => number) =>
+    ({ results: { other, service } }: Row) =>
+      Report.medianRatio(other, service, of)
+  const isThereOther = rows.some(({ results: { other } }) => other.length > 0)
+  return Report.details(rows, {
+    "service ÷ Fastify": ({ name }) => name,
+    "requests/s": (row) => (row.isAtRate ? "-" : toBaseline(Load.perSecondOf)(row)),
+    p50: toBaseline(p50Of),
+    p99: toBaseline(p99Of),
+    "processor time with Postgres": toBaseline(Load.microsOf),
+    "service ÷ cached": ({ name }) => toCached(rows, name),
+    ...(isThereOther
+      ? {
+          "other ÷ service: requests/s": (row: Row) => (row.isAtRate ? "-" : toOther(Load.perSecondOf)(row)),
+          "p99 ": toOther(p99Of),
+          "processor time with Postgres ": toOther(Load.microsOf),
+          "of the service alone": toOther(Load.serviceMicrosOf)
+        }
+      : {}),
+    "requests/s, round by round": ({ isAtRate, results: { baseline, service } }) =>
+      isAtRate ? "-" : Report.ratios(service, baseline, Load.perSecondOf).map(Report.digits).join("  ")
+  })
+}
+
+/** The kinds within the mix. */
+const insideTable = (rows: ReadonlyArray<Row>) => {
+  const mixed = rows.find(({ name }) => name === "mix")?.results
+  const of = (name: Contenders.Name, value: (summary: Load.Summary) => number) => (kind: RequestKinds.Name) =>
+    Report.median((mixed?.[name] ?? []).flatMap(({ byKind }) => byKind[kind] ?? []).map(value))
+  return Report.details(RequestKinds.names, {
+    "in the mix": (kind) => kind,
+    "Vatproof p50 ms": of("service", ({ p50 }) => p50),
+    "p99 ms": of("service", ({ p99 }) => p99),
+    "Fastify p50 ms": of("baseline", ({ p50 }) => p50),
+    "p99 ms ": of("baseline", ({ p99 }) => p99)
+  })
+}
+
+const measuredOf = ({ name, results }: Row): ReadonlyArray<ResultTable.Measured> =>
+  [
+    { name: `${name}, ${Contenders.titles.service}`, results: results.service },
+    { name: `${name}, ${Contenders.titles.other}`, results: results.other },
+    { name: `${name}, ${Contenders.titles.baseline}`, results: results.baseline },
+    { name: `${name}, the source itself`, results: results.source }
+  ].filter(({ results }) => results.length > 0)

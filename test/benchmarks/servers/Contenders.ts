@@ -1,0 +1,64 @@
+/** The servers that are compared: the service, another checkout of it if there is one, and the baseline. */
+import { Array as Arr, Effect, type Redacted } from "effect"
+import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
+import * as Workload from "#test/benchmarks/load/Workload.ts"
+import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
+import * as Servers from "#test/benchmarks/servers/Servers.ts"
+import * as Settled from "#test/benchmarks/servers/Settled.ts"
+
+export const titles = { service: "Vatproof", other: "the other one", baseline: "Fastify" }
+export type Name = keyof typeof titles
+
+export interface Contender {
+  readonly name: Name
+  readonly pid: number
+  readonly subject: Workload.Subject
+  /** A load, and what the server still does after its last answer: that it has to do on its own time. */
+  readonly measured: <A, E, R>(
+    load: Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E | Effect.Error<Settling>, R | Effect.Services<Settling>>
+}
+type Settling = ReturnType<typeof Settled.until>
+
+type Urls = Readonly<Record<Name, Redacted.Redacted>>
+
+/** An empty database for each. */
+export const databases = Effect.fnUntraced(function* (section: string) {
+  const { database } = yield* PostgresServer
+  const urls: Urls = {
+    service: yield* database(`${section}_service`),
+    other: yield* database(`${section}_other`),
+    baseline: yield* database(`${section}_baseline`)
+  }
+  return urls
+})
+
+const settlingOn =
+  (url: Redacted.Redacted): Contender["measured"] =>
+  (load) =>
+    Effect.tap(load, () => Settled.until(url))
+
+/** Starts all of them and warms them up with these kinds of request. */
+export const start = Effect.fnUntraced(function* (urls: Urls, kinds: Workload.Kinds) {
+  const { other } = yield* BenchOptions
+  const service = yield* Servers.service(urls.service)
+  const subject = yield* Workload.prepare(service, kinds)
+  const contenders: Array<Contender> = [{ name: "service", pid: service.pid, subject, measured: settlingOn(urls.service) }]
+  if (other !== null) {
+    const server = yield* Servers.service(urls.other, other)
+    const measured = settlingOn(urls.other)
+    contenders.push({ name: "other", pid: server.pid, subject: yield* Workload.prepare(server, kinds), measured })
+  }
+  const server = yield* Servers.baseline(urls.baseline, subject.keys)
+  const baseline: Contender = {
+    name: "baseline",
+    pid: server.pid,
+    subject: { server, keys: subject.keys, viesPath: null },
+    measured: (load) => load
+  }
+  yield* Workload.fill(baseline.subject)
+  yield* Workload.warmUp(baseline.subject, kinds)
+  yield* Settled.until(urls.service)
+  if (other !== null) yield* Settled.until(urls.other)
+  return { service, subject, contenders: Arr.append(contenders, baseline) }
+})
