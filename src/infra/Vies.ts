@@ -5,7 +5,7 @@
  * HTTP 200, and fields vary by member state. One question is one call, without retry: `SourceFailover` decides about that.
  */
 import { Context, Effect, Layer, Option, Result, Schema, type Duration } from "effect"
-import type { HttpClient } from "effect/http"
+import type { Dispatcher } from "@effect/platform-node/NodeHttpClient"
 import { memberStates } from "#domain/MemberStates.ts"
 import { normalise, type VatId } from "#domain/VatId.ts"
 import type { Answer, SourceFailure } from "#domain/Verdict.ts"
@@ -50,30 +50,23 @@ export const make = Effect.fnUntraced(function* (options: Options) {
       Effect.fromResult(readAnswer(question, exchange))
     )
 
-  const check = Effect.fn("Vies.check")(
-    function* (question: Question) {
-      yield* Effect.annotateCurrentSpan({ source: "vies", member_state: question.vatId.memberState.prefix })
-      const asked = ask(question)
-      if (question.requester === null) return yield* asked
-      return yield* Effect.catchIf(
-        asked,
-        (failure) => failure.reason === "requester_rejected",
-        () => ask({ ...question, requester: null })
-      )
-    },
-    http.within,
-    Effect.tap(() => Effect.annotateCurrentSpan("outcome", "answered")),
-    Effect.tapError((failure) => Effect.annotateCurrentSpan("outcome", failure.code ?? failure.reason))
-  )
+  const check = (question: Question) => {
+    const asked = ask(question)
+    if (question.requester === null) return asked
+    const askedOnceMore = Effect.catchIf(
+      asked,
+      (failure) => failure.reason === "requester_rejected",
+      () => ask({ ...question, requester: null })
+    )
+    return http.within(askedOnceMore)
+  }
 
-  const status = Effect.flatMap(http.get("/check-status"), (exchange) => Effect.fromResult(readStatus(exchange))).pipe(
-    Effect.withSpan("Vies.status")
-  )
+  const status = Effect.flatMap(http.get("/check-status"), (exchange) => Effect.fromResult(readStatus(exchange)))
 
   return Vies.of({ check, status })
 })
 
-export const layer = (options: Options): Layer.Layer<Vies, never, HttpClient.HttpClient> => Layer.effect(Vies, make(options))
+export const layer = (options: Options): Layer.Layer<Vies, never, Dispatcher> => Layer.effect(Vies, make(options))
 
 /** Numbers go without their prefix, the requester's too: VIES rejects a prefixed one. */
 const requestBody = ({ vatId, requester }: Question): Readonly<Record<string, string>> => ({
