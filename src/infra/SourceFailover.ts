@@ -3,11 +3,12 @@ import { Effect, Layer, Random } from "effect"
 import { type LookUp, Sources, SourcesUnavailable } from "#domain/Sources.ts"
 import { isGerman, type VatId } from "#domain/VatId.ts"
 import type { Attempt, SourceFailure } from "#domain/Verdict.ts"
+import { whenSampled } from "#domain/WhenSampled.ts"
 import { GuardedSources } from "#infra/GuardedSources.ts"
 import * as SourceAttempt from "#infra/SourceAttempt.ts"
 import * as SourceProbes from "#infra/SourceProbes.ts"
 
-/** `requester` asks the BZSt where the caller names no requester of their own. */
+/** `requester` asks the BZSt on behalf of callers who name no requester of their own. */
 export interface SourceFailoverOptions {
   readonly requester: VatId | null
   /** Names this replica in the events about the sources. */
@@ -26,7 +27,7 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
 
   const requesterAtBzst = (lookUp: LookUp) => lookUp.requester ?? options.requester
 
-  const lookUp = Effect.fn("Sources.lookUp")(function* (question: LookUp) {
+  const lookUp = Effect.fnUntraced(function* (question: LookUp) {
     const { mayFallBack, requester, vatId } = question
     const attempts: Array<Attempt> = []
     const record = (attempt: Attempt) => attempts.push(attempt)
@@ -46,7 +47,7 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
       )
     )
     return { answer, attempts }
-  })
+  }, whenSampled("Sources.lookUp"))
 
   const unavailable = Effect.fnUntraced(function* (question: LookUp, attempts: ReadonlyArray<Attempt>, asked: number) {
     const opensIn = yield* guarded.vies.opensInSeconds
