@@ -5,7 +5,7 @@
  * `status` alone decides, see `EvatrStatus.ts`. One question is one call: the BZSt asks callers not to repeat at once.
  */
 import { Context, Effect, Layer, Option, Result, Schema, SchemaTransformation, type Duration } from "effect"
-import type { HttpClient } from "effect/http"
+import type { Dispatcher } from "@effect/platform-node/NodeHttpClient"
 import { calendarDate } from "#domain/CalendarDate.ts"
 import type { CompanyData } from "#domain/Confirmation.ts"
 import type { VatId } from "#domain/VatId.ts"
@@ -63,24 +63,15 @@ export interface Options {
 export const make = Effect.fnUntraced(function* (options: Options) {
   const http = yield* SourceHttp.make("bzst", { baseUrl: options.baseUrl, timeout: options.timeout ?? "15 seconds" })
 
-  const ask = Effect.fn("Bzst.ask")(
-    function* (question: Question) {
-      yield* Effect.annotateCurrentSpan({ source: "bzst", member_state: question.vatId.memberState.prefix })
-      const exchange = yield* http.post("/v1/abfrage", requestBody(question))
-      return yield* Effect.fromResult(readAnswer(exchange))
-    },
-    Effect.tap((answer) => Effect.annotateCurrentSpan("outcome", answer.status)),
-    Effect.tapError((failure) => Effect.annotateCurrentSpan("outcome", failure.code ?? failure.reason))
-  )
+  const ask = (question: Question) =>
+    Effect.flatMap(http.post("/v1/abfrage", requestBody(question)), (exchange) => Effect.fromResult(readAnswer(exchange)))
 
-  const info = Effect.flatMap(http.get("/v1/info/eu_mitgliedstaaten"), (exchange) => Effect.fromResult(readInfo(exchange))).pipe(
-    Effect.withSpan("Bzst.info")
-  )
+  const info = Effect.flatMap(http.get("/v1/info/eu_mitgliedstaaten"), (exchange) => Effect.fromResult(readInfo(exchange)))
 
   return Bzst.of({ ask, info })
 })
 
-export const layer = (options: Options): Layer.Layer<Bzst, never, HttpClient.HttpClient> => Layer.effect(Bzst, make(options))
+export const layer = (options: Options): Layer.Layer<Bzst, never, Dispatcher> => Layer.effect(Bzst, make(options))
 
 /** Both IDs keep their prefix; a field that is not asked about is left out. */
 const requestBody = ({ vatId, requester, company }: Question): Readonly<Record<string, string>> => ({

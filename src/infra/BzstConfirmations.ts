@@ -1,5 +1,5 @@
-/** Qualified confirmations from the BZSt (DECISIONS 25, 26): one live question, never repeated by us. */
-import { Clock, DateTime, Effect, Layer } from "effect"
+/** Qualified confirmations from the BZSt (DECISIONS 25, 26): one live question, without retry. */
+import { Effect, Layer } from "effect"
 import { type ConfirmationQuestion, ConfirmationRefusal, ConfirmationSource, type Confirmed } from "#domain/ConfirmationSource.ts"
 import { SourcesUnavailable } from "#domain/Sources.ts"
 import type { Attempt, SourceFailure } from "#domain/Verdict.ts"
@@ -8,7 +8,7 @@ import { evatrStatuses } from "#infra/EvatrStatus.ts"
 import { GuardedSources } from "#infra/GuardedSources.ts"
 import * as SourceAttempt from "#infra/SourceAttempt.ts"
 
-/** When to come back if the source does not say. */
+/** The pause that a client is told if the source names none. */
 const retryAfterSeconds = 10
 
 export const layer = Layer.effect(
@@ -18,16 +18,13 @@ export const layer = Layer.effect(
     const guarded = yield* GuardedSources
 
     const confirm = Effect.fn("ConfirmationSource.confirm")(function* (question: ConfirmationQuestion) {
-      const started = yield* Clock.currentTimeMillis
-      const attempt = Effect.fnUntraced(function* (outcome: Attempt["outcome"], code: string | null) {
-        const duration_ms = (yield* Clock.currentTimeMillis) - started
-        return { source: "bzst" as const, outcome, code, started_at: DateTime.makeUnsafe(started), duration_ms }
-      })
-      return yield* SourceAttempt.traced("bzst", question.vatId, guarded.bzst.through(question.vatId, bzst.ask(question))).pipe(
-        Effect.flatMap((answer) => Effect.map(attempt("answered", answer.status), (made) => confirmedBy(answer, [made]))),
+      const attempts: Array<Attempt> = []
+      const asked = guarded.bzst.through(question.vatId, bzst.ask(question))
+      return yield* SourceAttempt.traced("bzst", question.vatId, asked, (attempt) => attempts.push(attempt)).pipe(
+        Effect.map((answer) => confirmedBy(answer, attempts)),
         Effect.catchTag("SourceFailure", (failure) =>
-          Effect.flatMap(Effect.all([attempt(failure.reason, failure.code), guarded.bzst.opensInSeconds]), ([made, opensIn]) =>
-            Effect.fail(failed(failure, opensIn ?? retryAfterSeconds, [made]))
+          Effect.flatMap(guarded.bzst.opensInSeconds, (opensIn) =>
+            Effect.fail(failed(failure, opensIn ?? retryAfterSeconds, attempts))
           )
         )
       )
@@ -47,12 +44,12 @@ const confirmedBy = (bzstAnswer: BzstAnswer, attempts: ReadonlyArray<Attempt>): 
   }
 }
 
-/** What the BZSt says of who asks is as true tomorrow: a refusal, and no reason to ask again. */
+/** Final outcomes: a retry would get the same answer. */
 const refusals: ReadonlySet<string> = new Set(["refused", "requester_rejected"])
 
-/** A refusal is final and says so; everything else is a source that cannot answer now. */
+/** A refusal is final. Every other failure is a source that cannot answer now. */
 const failed = (failure: SourceFailure, opensInSeconds: number, attempts: ReadonlyArray<Attempt>) => {
-  // What cannot be read has said nothing, whatever its status.
+  // A malformed answer has no meaning, whatever its status.
   const code = failure.reason === "malformed" ? failure.reason : (failure.code ?? failure.reason)
   const meaning = evatrStatuses.get(code)?.meaning
   if (refusals.has(failure.reason)) return new ConfirmationRefusal({ code, meaning: meaning ?? "it refused", attempts })

@@ -8,7 +8,7 @@
 import { Schema } from "effect"
 import type { Fault } from "#infra/SourceHttp.ts"
 
-/** One code: the verdict it is, or why it is none. `meaning` completes "The BZSt said that …". */
+/** One code: its verdict, or the reason for having none. `meaning` completes "The BZSt said that …". */
 export interface EvatrStatus {
   readonly http: number | null
   readonly meaning: string
@@ -77,5 +77,5 @@ const rows = {
 /** Every published code. */
 export const evatrStatuses: ReadonlyMap<string, EvatrStatus> = new Map(Object.entries(rows))
 
-/** A code that nobody published: the source is not able to answer, and it may be able to later. */
+/** The fault of an unpublished code: the source cannot answer now, and may later. */
 export const unknownStatus: Fault = { reason: "unavailable", scope: "source", retry: "later" }

@@ -1,18 +1,20 @@
 /**
- * One official source behind its guards: one call for concurrent questions that are the same, a bound on calls under way, breakers
- * (DECISIONS 22). The guards belong to this replica alone.
+ * One official source behind its guards: single flight for equal questions, a bound on calls in flight, breakers (DECISIONS 22). The
+ * guards belong to this replica alone.
  */
-import { Cache, Clock, Duration, Effect, Equal, Exit, Hash, Option, Queue, Ref, Semaphore } from "effect"
+import { Cache, Clock, Context, Duration, Effect, Equal, Exit, Hash, Option, Queue, Semaphore } from "effect"
 import type { VatId } from "#domain/VatId.ts"
 import { type Answer, SourceFailure, type SourceName } from "#domain/Verdict.ts"
 import * as SourceBreaker from "#infra/SourceBreaker.ts"
 import * as SourceHealth from "#infra/SourceHealth.ts"
 import { hung, maxRetryAfterS } from "#infra/SourceHttp.ts"
 
-/** `requester` is whose VAT ID the question is asked for. */
+/** `requester` is the VAT ID on whose behalf the source is asked. */
 export interface GuardedQuestion {
   readonly vatId: VatId
   readonly requester: VatId | null
+  /** Whether concurrent callers may share the answer: one that carries a consultation number belongs to the caller who asked. */
+  readonly isShared: boolean
 }
 
 export interface GuardedSourceOptions<A extends Answer> {
@@ -20,90 +22,96 @@ export interface GuardedSourceOptions<A extends Answer> {
   readonly ask: (question: GuardedQuestion) => Effect.Effect<A, SourceFailure>
   /** A cheap question about the source itself. */
   readonly probe: Effect.Effect<unknown, SourceFailure>
-  /** Calls under way per member state's register: the authorities publish no limit, and bar clients that ask too much. */
+  /** Calls in flight per member state's register: the authorities publish no limit, and bar clients that ask too much. */
   readonly concurrentPerMemberState: number
-  /** How long one call may take. */
+  /** Bounds one call. */
   readonly timeout: (vatId: VatId) => Duration.Input
 }
 
-/** How long a question waits for a free call before it is `saturated`. */
-const patience = "10 seconds"
-/** A source that bars our address is left alone this long. */
-const blockedPause = Duration.minutes(10)
-/** Different questions under way at once; far above what the slots let through. */
+/** A question that waits longer for a free slot is `saturated`. */
+const slotTimeout = "10 seconds"
+/** A source that bars our address is not asked for this long. */
+const blockedPauseMs = Duration.toMillis("10 minutes")
+/** Different questions in flight; far above what the slots admit. */
 const maxFlights = 100_000
-/** Longer than a connection may take (SourceHttp): of a probe that hangs it is known whether anybody is there. */
-const probePatience = "6 seconds"
+/** Longer than the connect timeout (SourceHttp), so that a probe that hangs differs from a source that is unreachable. */
+const probeTimeout = "6 seconds"
 /** After a live failure only live traffic may close a breaker for this long: a probe is another question and may get an answer. */
-const probeGrace = Duration.seconds(20)
+const probeGraceMs = Duration.toMillis("20 seconds")
 
 export const make = Effect.fnUntraced(function* <A extends Answer>(options: GuardedSourceOptions<A>) {
   const { source } = options
   const breaker = yield* SourceBreaker.make(source)
   const health = yield* SourceHealth.make
   const slots = makeSlots(options.concurrentPerMemberState)
-  const pause = yield* makePause(source)
-  const lastLiveFailure = yield* Ref.make(0)
-  /** Whether the newest live call failed. */
-  const isFailing = yield* Ref.make(false)
+  const pause = makePause(source)
   const troubles = yield* Queue.sliding<number>(1)
+  let lastLiveFailureMs = 0
+  /** Whether the newest live call failed. */
+  let isFailing = false
 
-  const observed = Effect.fnUntraced(function* <B>(call: Effect.Effect<B, SourceFailure>) {
-    const { ended, exit, failure, durationMs } = yield* timed(call)
-    // What is only this question's own fault says nothing about the source.
+  const observe = ({ durationMs, endedMs, failure }: Ended) => {
+    // A failure of the question alone says nothing about the source.
     const reason = failure !== null && failure.scope !== "question" ? failure.reason : null
-    yield* health.observe({ durationMs, reason })
-    yield* Ref.set(isFailing, reason !== null)
-    if (reason !== null) {
-      yield* Ref.set(lastLiveFailure, ended)
-      yield* Queue.offer(troubles, ended)
-    }
-    if (failure !== null) yield* pause.note(failure, ended)
-    return yield* exit
-  })
+    health.observe({ durationMs, endedMs, reason })
+    isFailing = reason !== null
+    if (isFailing) lastLiveFailureMs = endedMs
+    if (isFailing) Queue.offerUnsafe(troubles, endedMs)
+    return failure === null ? Effect.void : pause.note(failure, endedMs)
+  }
 
-  /** Makes a call about a VAT ID behind the guards, but on its own: it is not shared. */
-  const through = Effect.fnUntraced(function* <B>(vatId: VatId, call: Effect.Effect<B, SourceFailure>) {
-    if (yield* pause.isOn) return yield* SourceBreaker.circuitOpen(source)
-    const { prefix } = vatId.memberState
-    const timeout = options.timeout(vatId)
-    const behindBreakers = <C>(effect: Effect.Effect<C, SourceFailure>) =>
-      effect.pipe(observed, breaker.source, breaker.memberState(prefix))
-    const guarded = call.pipe(
-      Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(timedOut(source)) }),
-      behindBreakers,
-      ifGivenUp(timeout, Effect.ignore(behindBreakers(Effect.fail(timedOut(source)))))
-    )
-    return yield* slots(prefix, guarded, () => saturated(source))
-  })
+  const behindBreakers = <B>(prefix: string, call: Effect.Effect<B, SourceFailure>) =>
+    whenEnded(call, observe).pipe(breaker.source, breaker.memberState(prefix))
 
-  // A flight is gone as soon as it has landed: this shares calls, it does not remember answers.
+  /** Makes a call about a VAT ID behind the guards. It is not shared. */
+  const through = <B>(vatId: VatId, call: Effect.Effect<B, SourceFailure>): Effect.Effect<B, SourceFailure> =>
+    Effect.flatMap(pause.isOn, (isPaused) => {
+      if (isPaused) return Effect.fail(SourceBreaker.circuitOpen(source))
+      const { prefix } = vatId.memberState
+      const timeout = Duration.fromInputUnsafe(options.timeout(vatId))
+      const bounded = Effect.timeoutOrElse(call, { duration: timeout, orElse: () => Effect.fail(timedOut(source)) })
+      const guarded = ifAbandoned(
+        behindBreakers(prefix, bounded),
+        Duration.toMillis(timeout) / 2,
+        Effect.suspend(() => Effect.ignore(behindBreakers(prefix, Effect.fail(timedOut(source)))))
+      )
+      return slots(prefix, guarded, () => saturated(source))
+    })
+
+  // An entry ends with its call: this shares calls and caches no answers.
   const flights = yield* Cache.makeWith(({ question }: Flight) => through(question.vatId, options.ask(question)), {
     capacity: maxFlights,
     timeToLive: () => Duration.zero
-  })
+  }).pipe(
+    // Services that a cache is made with are merged into those of each lookup, which would copy all services of the process.
+    Effect.updateContext((_: Context.Context<never>) => Context.empty())
+  )
 
   const isUnavailable = Effect.zipWith(breaker.isSourceOpen, pause.isOn, (open, paused) => open || paused)
 
-  /** A probe's success may close an open circuit only where no live call failed just now. */
+  /** A probe's success may close an open circuit only if no live call failed just now. */
   const probe = Effect.gen(function* () {
     if (yield* pause.isOn) return
-    const sinceFailure = (yield* Clock.currentTimeMillis) - (yield* Ref.get(lastLiveFailure))
-    if ((yield* breaker.isSourceOpen) && sinceFailure < Duration.toMillis(probeGrace)) return
-    const probing = Effect.timeoutOrElse(options.probe, { duration: probePatience, orElse: () => Effect.fail(timedOut(source)) })
-    const { durationMs, failure } = yield* timed(breaker.probe(probing, yield* Ref.get(isFailing)))
-    if (failure?.reason !== "circuit_open") yield* health.observe({ durationMs, reason: failure?.reason ?? null })
+    const sinceFailureMs = (yield* Clock.currentTimeMillis) - lastLiveFailureMs
+    if ((yield* breaker.isSourceOpen) && sinceFailureMs < probeGraceMs) return
+    const probing = Effect.timeoutOrElse(options.probe, { duration: probeTimeout, orElse: () => Effect.fail(timedOut(source)) })
+    yield* whenEnded(breaker.probe(probing, isFailing), ({ durationMs, endedMs, failure }) =>
+      Effect.sync(() => {
+        if (failure?.reason !== "circuit_open") health.observe({ durationMs, endedMs, reason: failure?.reason ?? null })
+      })
+    ).pipe(Effect.ignore)
   })
 
   return {
     source,
-    /** Concurrent callers with the same question share one call. */
-    ask: (question: GuardedQuestion) => Cache.get(flights, new Flight(question)),
+    /** Concurrent callers with the same question share one call, if it may be shared. */
+    ask: (question: GuardedQuestion) =>
+      question.isShared ? Cache.get(flights, new Flight(question)) : through(question.vatId, options.ask(question)),
     through,
     probe,
     /** Ends when a live call has failed since the last time. */
     trouble: Effect.asVoid(Queue.take(troubles)),
-    /** Whether a question about this VAT ID would be refused without a call. */
+    /** Whether a question about this VAT ID would be rejected without a call. */
     refuses: ({ memberState }: VatId) =>
       Effect.zipWith(
         isUnavailable,
@@ -111,7 +119,7 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Guar
         (unavailable, refused) => unavailable || refused
       ),
     status: Effect.flatMap(isUnavailable, health.status),
-    /** Seconds until it may be asked again; null where it may be now. */
+    /** Seconds until it may be asked again; null if it may be asked now. */
     opensInSeconds: Effect.zipWith(breaker.opensInSeconds, pause.restMs, (opens, rest) =>
       rest > 0 ? Math.max(opens ?? 0, Math.ceil(rest / 1000)) : opens
     )
@@ -120,53 +128,61 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Guar
 
 export type GuardedSource<A extends Answer> = Effect.Success<ReturnType<typeof make<A>>>
 
-/** A source is not asked, nor probed, for as long as it has asked for, or for a while where it bars our address. */
-const makePause = Effect.fnUntraced(function* (source: SourceName) {
-  const pausedUntil = yield* Ref.make(0)
-  const restMs = Effect.zipWith(Clock.currentTimeMillis, Ref.get(pausedUntil), (now, until) => Math.max(0, until - now))
+/** A source is neither asked nor probed for the pause that it asked for, or for a fixed pause if it bars our address. */
+const makePause = (source: SourceName) => {
+  let pausedUntilMs = 0
+  const restMs = Effect.map(Clock.currentTimeMillis, (nowMs) => Math.max(0, pausedUntilMs - nowMs))
   return {
     restMs,
     isOn: Effect.map(restMs, (rest) => rest > 0),
-    /** Notes a failure of a call that ended at `ended`. */
-    note: Effect.fnUntraced(function* ({ reason, retry_after_s = 0, scope }: SourceFailure, ended: number) {
+    /** Notes a failure of a call that ended at `endedMs`. */
+    note: ({ reason, retry_after_s = 0, scope }: SourceFailure, endedMs: number) => {
       const isBlocked = reason === "blocked" && scope !== "question"
-      const asked = scope === "source" ? Math.min(retry_after_s, maxRetryAfterS) * 1_000 : 0
-      const until = ended + Math.max(asked, isBlocked ? Duration.toMillis(blockedPause) : 0)
-      yield* Ref.update(pausedUntil, (before) => Math.max(before, until))
-      if (!isBlocked) return
-      yield* Effect.logError(`${source} bars this service's address; it is not asked for ${Duration.format(blockedPause)}`)
-    })
+      const requestedMs = scope === "source" ? Math.min(retry_after_s, maxRetryAfterS) * 1_000 : 0
+      pausedUntilMs = Math.max(pausedUntilMs, endedMs + Math.max(requestedMs, isBlocked ? blockedPauseMs : 0))
+      if (!isBlocked) return Effect.void
+      return Effect.logError(
+        `${source} bars this service's address; it is not asked for ${Duration.format(Duration.millis(blockedPauseMs))}`
+      )
+    }
   }
-})
+}
 
-/** Runs a call and says how it ended, when, and after how many ms. */
-const timed = Effect.fnUntraced(function* <B>(call: Effect.Effect<B, SourceFailure>) {
-  const started = yield* Clock.currentTimeMillis
-  const exit = yield* Effect.exit(call)
-  const ended = yield* Clock.currentTimeMillis
-  return { exit, failure: Option.getOrNull(Exit.findErrorOption(exit)), ended, durationMs: ended - started }
-})
+interface Ended {
+  readonly endedMs: number
+  readonly durationMs: number
+  readonly failure: SourceFailure | null
+}
+
+/** Tells how a call ended, unless it was interrupted. */
+const whenEnded = <B>(call: Effect.Effect<B, SourceFailure>, observe: (ended: Ended) => Effect.Effect<void>) =>
+  Effect.clockWith((clock) => {
+    const startedMs = clock.currentTimeMillisUnsafe()
+    return Effect.onExit(call, (exit) => {
+      if (Exit.hasInterrupts(exit)) return Effect.void
+      const endedMs = clock.currentTimeMillisUnsafe()
+      const failure = Option.getOrNull(Exit.findErrorOption(exit))
+      return observe({ endedMs, durationMs: endedMs - startedMs, failure })
+    })
+  })
 
 /**
- * Callers have time-outs of their own, mostly shorter ones: a register that hangs would never be found out if all of them left before. So
- * when the last one leaves a call for which half of the time is over, that is noted like a time-out.
+ * Callers have timeouts of their own, mostly shorter ones: if all of them left early, a register that hangs would never open its breaker.
+ * So a call that its last caller abandons after `graceMs` counts as a timeout.
  */
-const ifGivenUp =
-  (timeout: Duration.Input, note: Effect.Effect<void>) =>
-  <B>(call: Effect.Effect<B, SourceFailure>) =>
-    Effect.flatMap(Clock.currentTimeMillis, (started) =>
-      Effect.onInterrupt(call, () =>
-        Effect.flatMap(Clock.currentTimeMillis, (now) => (now - started >= Duration.toMillis(timeout) / 2 ? note : Effect.void))
-      )
-    )
+const ifAbandoned = <B>(call: Effect.Effect<B, SourceFailure>, graceMs: number, note: Effect.Effect<void>) =>
+  Effect.clockWith((clock) => {
+    const startedMs = clock.currentTimeMillisUnsafe()
+    return Effect.onInterrupt(call, () => (clock.currentTimeMillisUnsafe() - startedMs >= graceMs ? note : Effect.void))
+  })
 
-/** Bounds the calls under way for each member state, so that none waits for another's register. */
+/** Bounds the calls in flight per member state, so that a slow register delays no other. */
 const makeSlots = (perMemberState: number) => {
   const semaphores = new Map<string, Semaphore.Semaphore>()
   return <B>(memberState: string, call: Effect.Effect<B, SourceFailure>, full: () => SourceFailure) => {
     const slots = semaphores.get(memberState) ?? Semaphore.makeUnsafe(perMemberState)
     semaphores.set(memberState, slots)
-    const waiting = slots.take(1).pipe(Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(full()) }))
+    const waiting = slots.take(1).pipe(Effect.timeoutOrElse({ duration: slotTimeout, orElse: () => Effect.fail(full()) }))
     return Effect.uninterruptibleMask((restore) =>
       Effect.andThen(restore(waiting), Effect.ensuring(restore(call), slots.release(1)))
     )

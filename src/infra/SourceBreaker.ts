@@ -1,24 +1,24 @@
-/** The breakers of one source: one for the source itself, one for each member state's register behind it (DECISIONS 22). */
+/** The circuit breakers of one source: one for the source, and one per member state's register behind it (DECISIONS 22). */
 import { Duration, Effect, Exit, Option, Schedule } from "effect"
 import { CircuitBreaker } from "effect/persistence"
 import { SourceFailure, type SourceName } from "#domain/Verdict.ts"
 import { maxRetryAfterS } from "#infra/SourceHttp.ts"
 
 /**
- * This many failures in a row open a breaker. A source that failed once is probed at once, so two are enough to tell an outage from a
- * mishap; a register behind it has no probe.
+ * Consecutive failures that open a breaker. Two are enough for a source, because it is probed right after its first failure; a register
+ * has no probe.
  */
 const failuresToOpen = { source: 2, memberState: 3 }
-/** An open circuit lets a call through after 5 s at first and at most 20 s, so that traffic is back soon after the source. */
+/** An open circuit lets a call through after 5 s at first and 20 s at most, so that traffic resumes soon after an outage. */
 const openDuration = Schedule.min([Schedule.exponential("5 seconds"), Schedule.spaced("20 seconds")])
-/** The longest pause of a source's own asking that is kept. */
+/** The longest pause that a source may ask for. */
 const maxOpenDuration = Duration.seconds(maxRetryAfterS)
 
 export const make = Effect.fnUntraced(function* (source: SourceName) {
   const sourceBreaker = yield* makeBreaker(failuresToOpen.source)
   const registers = yield* makeBreaker(failuresToOpen.memberState)
 
-  /** Lets a call pass unless the circuit is open; `classify` tells what its end says about the health of what is behind it. */
+  /** Rejects a call while the circuit is open; `classify` turns the outcome of a call into one of the circuit. */
   const behind =
     (breaker: CircuitBreaker.CircuitBreaker, key: string, classify: (failure: SourceFailure | null) => CircuitBreaker.Outcome) =>
     <A>(call: Effect.Effect<A, SourceFailure>) =>
@@ -39,8 +39,8 @@ export const make = Effect.fnUntraced(function* (source: SourceName) {
     /** Guards a call by the breaker of a member state's register. */
     memberState: (prefix: string) => behind(registers, prefix, ofScope("member_state", CircuitBreaker.ignored)),
     /**
-     * Guards a probe. Its failure counts where it speaks of the source as a whole: whoever cannot say how he is may still answer what he is
-     * for. `isFailing`: live calls fail as well. Its success undoes no failure of a live call while the circuit is closed.
+     * Guards a probe. Its failure counts only if it concerns the whole source: a broken status page is no outage. `isFailing`: live calls
+     * fail as well. While the circuit is closed, its success does not reset the failures of live calls.
      */
     probe: Effect.fnUntraced(function* <A>(call: Effect.Effect<A, SourceFailure>, isFailing: boolean) {
       const success = (yield* isSourceOpen) ? CircuitBreaker.success : CircuitBreaker.ignored
@@ -50,7 +50,7 @@ export const make = Effect.fnUntraced(function* (source: SourceName) {
       })(call)
     }),
     isSourceOpen,
-    /** Whether a call would be refused now: no more once the time is over, although nobody has called since. */
+    /** Whether a call would be rejected now: not after the open time, even before the next call. */
     refusesMemberState: (prefix: string) => Effect.map(stateOf(registers, prefix), refusesNow),
     /** Seconds until an open circuit lets a call through again; null where it is not open. */
     opensInSeconds: Effect.map(stateOf(sourceBreaker, source), (state) =>
@@ -67,24 +67,24 @@ const makeBreaker = (failures: number) =>
     Effect.provide(CircuitBreaker.layerStoreMemory())
   )
 
-/** Not asked, because it failed so often just now. */
+/** The failure of a call that an open circuit rejects. */
 export const circuitOpen = (source: SourceName) =>
   new SourceFailure({ source, reason: "circuit_open", code: null, scope: "question", retry: "never" })
 
 /**
- * Nobody is there, or the source says of itself that it is not available. A status such as 404 is that of one endpoint, and so is an answer
- * that does not come over a connection that there is (no code), unless nothing else is answered either.
+ * The source is unreachable, or reports itself unavailable. A status such as 404 concerns one endpoint. So does a timeout on an open
+ * connection (no code), unless live calls fail as well.
  */
 const isOfWholeSource = ({ code, reason }: SourceFailure, isFailing: boolean) =>
   reason === "unreachable" ||
   (reason === "timeout" && (code !== null || isFailing)) ||
   (reason === "unavailable" && code === null)
 
-/** A source that names a pause is left alone for that, within reason. */
+/** A pause that the source asks for extends the open time. */
 const failureOf = ({ retry_after_s }: SourceFailure) =>
   CircuitBreaker.failure(retry_after_s === undefined ? {} : { retryAfter: Duration.seconds(retry_after_s) })
 
-/** A question that was not asked, or not answered by anybody (no code), says nothing of who else stands behind it. */
+/** A call that was not made, or got no answer at all (no code), says nothing about the other scope. */
 const saysNothing = ({ code, reason }: SourceFailure) =>
   reason === "saturated" || reason === "circuit_open" || (reason === "timeout" && code === null)
 

@@ -1,29 +1,25 @@
 /** VIES first; the BZSt for German VAT IDs where VIES has no verdict (INTERFACE 4.3, DECISIONS 20-24). */
-import { Clock, Context, DateTime, Effect, ExecutionPlan, Layer, Ref, Schedule } from "effect"
+import { Effect, Layer, Random } from "effect"
 import { type LookUp, Sources, SourcesUnavailable } from "#domain/Sources.ts"
 import { isGerman, type VatId } from "#domain/VatId.ts"
-import type { Answer, Attempt, SourceFailure, SourceName } from "#domain/Verdict.ts"
+import type { Attempt, SourceFailure } from "#domain/Verdict.ts"
+import { whenSampled } from "#domain/WhenSampled.ts"
 import { GuardedSources } from "#infra/GuardedSources.ts"
 import * as SourceAttempt from "#infra/SourceAttempt.ts"
 import * as SourceProbes from "#infra/SourceProbes.ts"
 
-/** `requester` asks the BZSt where the caller names no requester of their own. */
+/** `requester` asks the BZSt on behalf of callers who name no requester of their own. */
 export interface SourceFailoverOptions {
   readonly requester: VatId | null
   /** Names this replica in the events about the sources. */
   readonly replica: string
 }
 
-/** A step of the plan: the source that is asked in it. */
-class Asked extends Context.Service<
-  Asked,
-  { readonly source: SourceName; readonly ask: (lookUp: LookUp) => Effect.Effect<Answer, SourceFailure> }
->()("vatproof/infra/Asked") {}
-
-/** Attempts at VIES within one request, with 100 to 400 ms in between. The BZSt asks not to be repeated at once. */
+/** Attempts at VIES within one look-up. The BZSt asks callers not to retry at once. */
 const viesAttempts = 3
-const pause = Schedule.exponential("150 millis").pipe(Schedule.jittered)
-/** What one look-up may take in all. */
+/** The pause before the second attempt; it doubles with each attempt and varies by 20 % either way. */
+const firstPauseMs = 150
+/** Bounds the whole look-up. */
 const deadline = "35 seconds"
 
 const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
@@ -31,31 +27,27 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
 
   const requesterAtBzst = (lookUp: LookUp) => lookUp.requester ?? options.requester
 
-  const viesStep = Asked.context({ source: "vies", ask: ({ requester, vatId }) => guarded.vies.ask({ vatId, requester }) })
-  const bzstStep = Asked.context({
-    source: "bzst",
-    ask: (lookUp) =>
-      Effect.andThen(SourceAttempt.failedOver, guarded.bzst.ask({ vatId: lookUp.vatId, requester: requesterAtBzst(lookUp) }))
-  })
-  const viesOnly = ExecutionPlan.make({ provide: viesStep, attempts: viesAttempts, schedule: pause, while: isWorthRepeating })
-  const viesThenBzst = ExecutionPlan.make(
-    { provide: viesStep, attempts: viesAttempts, schedule: pause, while: isWorthRepeating },
-    { provide: bzstStep }
-  )
-
-  const lookUp = Effect.fn("Sources.lookUp")(function* (question: LookUp) {
-    const attempts = yield* Ref.make<ReadonlyArray<Attempt>>([])
-    const mayAskBzst = question.mayFallBack && isGerman(question.vatId) && requesterAtBzst(question) !== null
-    const answer = yield* Effect.flatMap(Asked, (asked) => recorded(attempts, asked, question)).pipe(
-      Effect.withExecutionPlan(mayAskBzst ? viesThenBzst : viesOnly),
+  const lookUp = Effect.fnUntraced(function* (question: LookUp) {
+    const { mayFallBack, requester, vatId } = question
+    const attempts: Array<Attempt> = []
+    const record = (attempt: Attempt) => attempts.push(attempt)
+    // The answer to a requester belongs to one caller: VIES puts a consultation number into it.
+    const isShared = requester === null
+    const bzstRequester = requesterAtBzst(question)
+    const asksVies = retried(SourceAttempt.traced("vies", vatId, guarded.vies.ask({ vatId, requester, isShared }), record))
+    const asksBzst = Effect.suspend(() => {
+      const asks = guarded.bzst.ask({ vatId, requester: bzstRequester, isShared })
+      return SourceAttempt.traced("bzst", vatId, Effect.andThen(SourceAttempt.failedOver, asks), record)
+    })
+    const mayAskBzst = mayFallBack && isGerman(vatId) && bzstRequester !== null
+    const answer = yield* (mayAskBzst ? Effect.catchTag(asksVies, "SourceFailure", () => asksBzst) : asksVies).pipe(
       Effect.timeout(deadline),
-      Effect.catchTag(["SourceFailure", "TimeoutError"], (failure) => {
-        const asked = failure._tag === "SourceFailure" ? (failure.retry_after_s ?? 0) : 0
-        return Effect.flatMap(Ref.get(attempts), (made) => unavailable(question, made, asked))
-      })
+      Effect.catchTag(["SourceFailure", "TimeoutError"], (failure) =>
+        unavailable(question, attempts, failure._tag === "SourceFailure" ? (failure.retry_after_s ?? 0) : 0)
+      )
     )
-    return { answer, attempts: yield* Ref.get(attempts) }
-  })
+    return { answer, attempts }
+  }, whenSampled("Sources.lookUp"))
 
   const unavailable = Effect.fnUntraced(function* (question: LookUp, attempts: ReadonlyArray<Attempt>, asked: number) {
     const opensIn = yield* guarded.vies.opensInSeconds
@@ -81,28 +73,20 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
   return Sources.of({ lookUp, status })
 })
 
-const isWorthRepeating = (failure: SourceFailure) => failure.retry === "soon"
-
-const recorded = Effect.fnUntraced(function* (
-  attempts: Ref.Ref<ReadonlyArray<Attempt>>,
-  asked: Asked["Service"],
-  question: LookUp
-) {
-  const started = yield* Clock.currentTimeMillis
-  const note = (outcome: Attempt["outcome"], code: string | null) =>
-    Effect.flatMap(Clock.currentTimeMillis, (ended) =>
-      Ref.update(attempts, (before) => [
-        ...before,
-        { source: asked.source, outcome, code, started_at: DateTime.makeUnsafe(started), duration_ms: ended - started }
-      ])
-    )
-  return yield* SourceAttempt.traced(asked.source, question.vatId, asked.ask(question)).pipe(
-    Effect.tap((answer) => note("answered", answer.code)),
-    Effect.tapError((failure) => note(failure.reason, failure.code)),
-    // The look-up's own time was over.
-    Effect.onInterrupt(() => note("timeout", null))
+/** Retries at once what may succeed at once. `Effect.retry` would build its schedule for each look-up, also for one that succeeds. */
+const retried = <A>(
+  attempt: Effect.Effect<A, SourceFailure>,
+  retries = viesAttempts - 1,
+  pauseMs = firstPauseMs
+): Effect.Effect<A, SourceFailure> =>
+  Effect.catchIf(
+    attempt,
+    (failure) => retries > 0 && failure.retry === "soon",
+    () =>
+      Effect.flatMap(Random.nextBetween(0.8, 1.2), (jitter) =>
+        Effect.delay(retried(attempt, retries - 1, 2 * pauseMs), pauseMs * jitter)
+      )
   )
-})
 
 const whyNotBzst = ({ mayFallBack, vatId }: LookUp, requester: VatId | null) => {
   if (!isGerman(vatId)) return ""

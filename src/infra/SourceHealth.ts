@@ -1,50 +1,47 @@
-/** How one source has been doing lately, from live calls and probes alike (DECISIONS 24). */
-import { DateTime, Duration, Effect, Ref } from "effect"
+/** The health of one source, from live calls and probes alike (DECISIONS 24). */
+import { Clock, DateTime, Duration, Effect } from "effect"
 import type { SourceState } from "#domain/Sources.ts"
 import type { FailureReason } from "#domain/Verdict.ts"
 
-/** A failure, or an answer that took longer than `slow`, is remembered this long. */
-const memory = Duration.seconds(60)
+/** A source is degraded for this long after a failure or a slow answer. */
+const memoryMs = Duration.toMillis("60 seconds")
 /** An answer later than this makes a source degraded. */
-const slow = Duration.seconds(5)
+const slowMs = Duration.toMillis("5 seconds")
 
-interface Seen {
-  readonly lastChecked: DateTime.Utc
-  readonly latencyMs: number | null
-  readonly lastTrouble: DateTime.Utc | null
-  readonly reason: FailureReason | null
-}
-
-/** One call that ended: `reason` is null if the source answered. */
+/** A call that ended at `endedMs`: `reason` is null if the source answered. */
 export interface Observation {
+  readonly endedMs: number
   readonly durationMs: number
   readonly reason: FailureReason | null
 }
 
-export const make = Effect.gen(function* () {
-  const started = yield* DateTime.now
-  const seen = yield* Ref.make<Seen>({ lastChecked: started, latencyMs: null, lastTrouble: null, reason: null })
+export const make = Effect.map(Clock.currentTimeMillis, (startedMs) => {
+  let lastCheckedMs = startedMs
+  let latencyMs: number | null = null
+  let lastTroubleMs: number | null = null
+  let lastReason: FailureReason | null = null
 
-  /** Notes a call that ended now. */
-  const observe = Effect.fnUntraced(function* ({ durationMs, reason }: Observation) {
-    const now = yield* DateTime.now
-    const trouble = reason !== null || durationMs > Duration.toMillis(slow)
-    yield* Ref.update(seen, (before) => ({
-      lastChecked: now,
-      latencyMs: reason === null ? durationMs : before.latencyMs,
-      lastTrouble: trouble ? now : before.lastTrouble,
-      reason: trouble ? reason : before.reason
-    }))
-  })
+  /** Notes a call that ended. */
+  const observe = ({ durationMs, endedMs, reason }: Observation): void => {
+    lastCheckedMs = endedMs
+    if (reason === null) latencyMs = durationMs
+    if (reason === null && durationMs <= slowMs) return
+    lastTroubleMs = endedMs
+    lastReason = reason
+  }
 
-  /** `unavailable` is decided by the breaker; without it the source is degraded for a while after trouble. */
-  const status = Effect.fnUntraced(function* (unavailable: boolean) {
-    const { lastChecked, lastTrouble, latencyMs, reason } = yield* Ref.get(seen)
-    const now = yield* DateTime.now
-    const troubled = lastTrouble !== null && Duration.isLessThan(DateTime.distance(lastTrouble, now), memory)
-    const state: SourceState = unavailable ? "unavailable" : troubled ? "degraded" : "operational"
-    return { state, latencyMs: unavailable ? null : latencyMs, lastChecked, reason }
-  })
+  /** `unavailable` is the breaker's decision; without it the source is degraded for a while after trouble. */
+  const status = (unavailable: boolean) =>
+    Effect.map(Clock.currentTimeMillis, (nowMs) => {
+      const troubled = lastTroubleMs !== null && nowMs - lastTroubleMs < memoryMs
+      const state: SourceState = unavailable ? "unavailable" : troubled ? "degraded" : "operational"
+      return {
+        state,
+        latencyMs: unavailable ? null : latencyMs,
+        lastChecked: DateTime.makeUnsafe(lastCheckedMs),
+        reason: lastReason
+      }
+    })
 
   return { observe, status }
 })

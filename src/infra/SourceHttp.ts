@@ -1,13 +1,14 @@
 /**
- * One bounded exchange with an official source: a JSON request over HTTP, and whatever came back.
+ * One bounded exchange with an official source: a JSON request over HTTP and its response.
  *
  * The bounds cover connection, headers and body together, and the body's size while it streams in. The content type is not
- * trusted: the body decides. Nothing is repeated here, and no redirect is followed (Undici follows none).
- * No trace headers go to the authorities and there is no HTTP span: what it would show is in the caller's span.
+ * trusted: the body decides. Nothing is retried here, and no redirect is followed (undici follows none).
+ * No trace headers go to the authorities, and an exchange has no span: its attributes are in the attempt's span.
+ * The requests go to undici's dispatcher directly: Effect's HttpClient on top of it takes twice the processor time of the whole look-up.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
-import { Clock, Effect, Option, Predicate, Schema, Stream, type Duration } from "effect"
-import { Headers, HttpClient, HttpClientRequest, type HttpClientError, type HttpClientResponse } from "effect/http"
+import type { Dispatcher } from "@effect/platform-node/Undici"
+import { Clock, Effect, Option, Predicate, Result, Schema, type Duration } from "effect"
 import { hash } from "node:crypto"
 import { calendarDate } from "#domain/CalendarDate.ts"
 import { type Evidence, SourceFailure, type SourceName } from "#domain/Verdict.ts"
@@ -23,14 +24,21 @@ export interface Exchange {
   readonly retryAfterS: number | null
 }
 
-/** An answer is at most a few kilobytes; more than this is not an answer. */
+/** The largest body that is read; answers have a few kilobytes. */
 const maxBodyBytes = 256 * 1024
 
-/** A source that asks for a longer pause is asked again after this all the same: outages end sooner than announced. */
+/** The longest pause that a source may ask for: outages end sooner than announced. */
 export const maxRetryAfterS = 600
 
-/** The client for sources. Who has not taken a connection by then will not: a time-out of its own tells that from a question that hangs. */
-export const layerClient = NodeHttpClient.layerUndiciOptions({ connect: { timeout: 4_000 } })
+/**
+ * The HTTP client for the sources. Its connect timeout tells an unreachable source from a request that hangs. The other timeouts are those
+ * of an exchange.
+ */
+export const layerClient = NodeHttpClient.layerDispatcherOptions({
+  connect: { timeout: 4_000 },
+  headersTimeout: 0,
+  bodyTimeout: 0
+})
 
 const userAgent = "vatproof/0.1.0"
 
@@ -78,8 +86,10 @@ export const make = Effect.fnUntraced(function* (
   source: SourceName,
   options: { readonly baseUrl: string; readonly timeout: Duration.Input }
 ) {
-  const client = HttpClient.withScope(yield* HttpClient.HttpClient)
-  const baseUrl = options.baseUrl.replace(/\/+$/u, "")
+  const dispatcher = yield* NodeHttpClient.Dispatcher
+  const base = URL.parse(options.baseUrl)
+  const folder = base?.pathname.replace(/\/+$/u, "") ?? ""
+  const measured = SourceMetrics.measured(base)
 
   const within = <A>(effect: Effect.Effect<A, SourceFailure>): Effect.Effect<A, SourceFailure> =>
     Effect.timeoutOrElse(effect, {
@@ -87,75 +97,96 @@ export const make = Effect.fnUntraced(function* (
       orElse: () => Effect.fail(failed(source, hung, null, null))
     })
 
-  const exchange = (request: HttpClientRequest.HttpClientRequest, body: string): Effect.Effect<Exchange, SourceFailure> =>
-    client.execute(request).pipe(
-      Effect.mapError((error) => transportFailure(source, error)),
-      Effect.flatMap((response) => read(source, body, response)),
-      // Closing the scope aborts what is still under way, so an interrupted caller leaves no request and no socket behind.
-      Effect.scoped,
-      Effect.provideService(HttpClient.TracerDisabledWhen, () => true),
-      within,
-      SourceMetrics.measured(request.method, baseUrl, (exchanged) => exchanged.evidence.http_status)
+  const exchange = (method: "GET" | "POST", path: string, body: string): Effect.Effect<Exchange, SourceFailure> => {
+    if (base === null) return Effect.fail(failed(source, broken, "ERR_INVALID_URL", null))
+    const headers = method === "GET" ? getHeaders : postHeaders
+    const response = receive(source, dispatcher, { origin: base.origin, path: `${folder}${path}`, method, headers, body })
+    const read = Effect.flatMap(response, (received) =>
+      Effect.flatMap(Clock.currentTimeMillis, (nowMs) => Effect.fromResult(readResponse(source, body, received, nowMs)))
     )
+    return measured(method, within(read), (exchanged) => exchanged.evidence.http_status)
+  }
 
   return {
     within,
-    get: (path: string) => exchange(HttpClientRequest.get(`${baseUrl}${path}`, { headers }), ""),
-    post: (path: string, body: Readonly<Record<string, string>>) => {
-      const text = JSON.stringify(body)
-      const request = HttpClientRequest.post(`${baseUrl}${path}`, { headers })
-      return exchange(HttpClientRequest.bodyText(request, text, "application/json"), text)
-    }
+    get: (path: string) => exchange("GET", path, ""),
+    post: (path: string, body: Readonly<Record<string, string>>) => exchange("POST", path, JSON.stringify(body))
   }
 })
 
-/** `identity`, because the evidence is the body's bytes as they came. */
-const headers = { accept: "application/json", "accept-encoding": "identity", "user-agent": userAgent }
+/** `identity`, because the evidence is the body's exact bytes. */
+const getHeaders = { accept: "application/json", "accept-encoding": "identity", "user-agent": userAgent }
+const postHeaders = { ...getHeaders, "content-type": "application/json" }
+
+/** A complete response. `bytes` is null if the body is too large. */
+interface Received {
+  readonly status: number
+  readonly retryAfter: string | null
+  readonly bytes: Uint8Array | null
+}
+
+/** Sends a request and collects its response. An interruption aborts the request and closes its connection. */
+const receive = (source: SourceName, dispatcher: Dispatcher, request: Dispatcher.DispatchOptions) =>
+  Effect.callback<Received, SourceFailure>((resume) => {
+    const chunks: Array<Uint8Array> = []
+    let size = 0
+    let status = 0
+    let retryAfter: string | null = null
+    let running: Dispatcher.DispatchController | null = null
+    let isInterrupted = false
+    dispatcher.dispatch(request, {
+      onRequestStart: (controller) => {
+        running = controller
+        if (isInterrupted) controller.abort(aborted())
+      },
+      onResponseStart: (_, statusCode, headers) => {
+        const header = headers["retry-after"]
+        status = statusCode
+        retryAfter = typeof header === "string" ? header : null
+      },
+      onResponseData: (controller, chunk) => {
+        chunks.push(chunk)
+        size += chunk.byteLength
+        if (size <= maxBodyBytes) return
+        resume(Effect.succeed({ status, retryAfter, bytes: null }))
+        controller.abort(aborted())
+      },
+      onResponseEnd: () => resume(Effect.succeed({ status, retryAfter, bytes: Buffer.concat(chunks) })),
+      onResponseError: (_, error) => resume(Effect.fail(transportFailure(source, error)))
+    })
+    return Effect.sync(() => {
+      isInterrupted = true
+      running?.abort(aborted())
+    })
+  })
+
+const aborted = () => new Error("The request was aborted")
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const parseJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
 
-const read = Effect.fnUntraced(function* (source: SourceName, request: string, response: HttpClientResponse.HttpClientResponse) {
-  const retryAfterS = yield* retryAfter(response)
-  const unreadable = () => failedByStatus(source, response.status, retryAfterS)
-  const bytes = yield* readBody(source, response, unreadable)
-  const text = yield* Effect.try({ try: () => decoder.decode(bytes), catch: unreadable })
-  return {
-    evidence: {
-      request,
-      response: text,
-      response_sha256: hash("sha256", bytes, "hex"),
-      http_status: response.status
-    },
-    json: Option.getOrUndefined(parseJson(text)),
-    retryAfterS
-  }
-})
-
-const readBody = (source: SourceName, response: HttpClientResponse.HttpClientResponse, tooLarge: () => SourceFailure) =>
-  response.stream.pipe(
-    Stream.mapError((error) => transportFailure(source, error)),
-    Stream.runFoldEffect(
-      (): { readonly chunks: Array<Uint8Array>; bytes: number } => ({ chunks: [], bytes: 0 }),
-      (body, chunk) => {
-        body.chunks.push(chunk)
-        body.bytes += chunk.byteLength
-        return body.bytes > maxBodyBytes ? Effect.fail(tooLarge()) : Effect.succeed(body)
-      }
-    ),
-    Effect.map((body) => Buffer.concat(body.chunks))
-  )
+const readResponse = (source: SourceName, request: string, { bytes, retryAfter, status }: Received, nowMs: number) => {
+  const retryAfterS = status === 429 || status === 503 ? secondsOf(retryAfter, nowMs) : null
+  const text = Result.try({
+    try: () => (bytes === null ? null : decoder.decode(bytes)),
+    catch: () => failedByStatus(source, status, retryAfterS)
+  })
+  if (Result.isFailure(text)) return Result.fail(text.failure)
+  if (bytes === null || text.success === null) return Result.fail(failedByStatus(source, status, retryAfterS))
+  const evidence = { request, response: text.success, response_sha256: hash("sha256", bytes, "hex"), http_status: status }
+  const exchange: Exchange = { evidence, json: Option.getOrUndefined(parseJson(text.success)), retryAfterS }
+  return Result.succeed(exchange)
+}
 
 /** Seconds from a `Retry-After` header, which holds either seconds or a date (RFC 9110, 10.2.3). */
-const retryAfter = Effect.fnUntraced(function* (response: HttpClientResponse.HttpClientResponse) {
-  const header = Headers.get(response.headers, "retry-after")
-  if (Option.isNone(header) || (response.status !== 429 && response.status !== 503)) return null
-  if (/^\d+$/u.test(header.value)) return Math.min(Number(header.value), maxRetryAfterS)
-  const at = parseHttpDate(header.value)
+const secondsOf = (retryAfter: string | null, nowMs: number): number | null => {
+  if (retryAfter === null) return null
+  if (/^\d+$/u.test(retryAfter)) return Math.min(Number(retryAfter), maxRetryAfterS)
+  const at = parseHttpDate(retryAfter)
   if (Option.isNone(at)) return null
-  const seconds = Math.ceil((at.value.epochMilliseconds - (yield* Clock.currentTimeMillis)) / 1000)
+  const seconds = Math.ceil((at.value.epochMilliseconds - nowMs) / 1000)
   return Math.min(Math.max(seconds, 0), maxRetryAfterS)
-})
+}
 
 const parseHttpDate = Schema.decodeUnknownOption(Schema.DateTimeUtcFromHttpDate)
 
@@ -174,15 +205,15 @@ const faultOfStatus = (status: number, retryAfterS: number | null): Fault => {
   return { reason: "unavailable", scope: "source", retry: later ? "later" : "soon" }
 }
 
-const transportFailure = (source: SourceName, error: HttpClientError.HttpClientError) => {
-  const code = transportCode("cause" in error.reason ? error.reason.cause : undefined)
+const transportFailure = (source: SourceName, error: unknown) => {
+  const code = transportCode(error)
   return failed(source, code === null ? broken : faultOfTransport(code), code, null)
 }
 
-/** Node's or undici's error code; undici's parser leaves it out, so its name must do. */
-const transportCode = (cause: unknown): string | null => {
-  if (Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code)) return cause.code
-  return Predicate.hasProperty(cause, "name") && cause.name === notHttp ? notHttp : null
+/** The error code of Node or undici. Errors of undici's parser may have none; their name replaces it. */
+const transportCode = (error: unknown): string | null => {
+  if (Predicate.hasProperty(error, "code") && Predicate.isString(error.code)) return error.code
+  return Predicate.hasProperty(error, "name") && error.name === notHttp ? notHttp : null
 }
 
 const notHttp = "HTTPParserError"

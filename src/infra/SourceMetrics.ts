@@ -1,5 +1,5 @@
-/** What the official sources are measured by. */
-import { Clock, Effect, Exit, Metric, Option, type Tracer } from "effect"
+/** The metrics of the official sources. */
+import { Effect, Exit, Metric, Option } from "effect"
 import * as Instrument from "#domain/Instrument.ts"
 import type { SourceState } from "#domain/Sources.ts"
 import type { SourceFailure, SourceName } from "#domain/Verdict.ts"
@@ -38,47 +38,44 @@ export const failovers = Instrument.counter("vatproof.failovers", {
 
 const numberOf = { operational: 0, degraded: 1, unavailable: 2 }
 
-/** Sets the gauges of a source: it is unavailable exactly while it is not asked. */
+/** Sets the gauges of a source. A source is unavailable exactly while its breaker or a pause rejects calls. */
 export const noteState = (source: SourceName, state: SourceState) =>
   Effect.andThen(
     Metric.update(sourceState({ "vatproof.source": source }), numberOf[state]),
     Metric.update(breakerOpen({ "vatproof.source": source }), state === "unavailable" ? 1 : 0)
   )
 
-/** Measures an exchange and tells the attempt's span where it went and what came back; its path, which names a VAT ID, stays out. */
-export const measured = <A>(method: string, baseUrl: string, statusOf: (exchange: A) => number) => {
-  // An address that is none fails when it is asked; here it only has no name.
-  const { hostname, port, protocol } = URL.parse(baseUrl) ?? { hostname: "", port: "", protocol: "" }
-  const server = { "http.request.method": method, "server.address": hostname }
+/**
+ * Measures the exchanges with the server at `base` and annotates the attempt's span with the server and the status. The path stays out,
+ * because it may name a VAT ID.
+ */
+export const measured = (base: URL | null) => {
+  // Asking an address that is not a URL fails; here it only has no name.
+  const { hostname, port, protocol } = base ?? { hostname: "", port: "", protocol: "" }
   const serverPort = Number(port === "" ? (protocol === "https:" ? 443 : 80) : port)
-  return <R>(exchange: Effect.Effect<A, SourceFailure, R>): Effect.Effect<A, SourceFailure, R> =>
-    Effect.flatMap(Clock.currentTimeNanos, (started) =>
-      Effect.onExit(
-        exchange,
-        Effect.fnUntraced(function* (exit) {
-          const seconds = Number((yield* Clock.currentTimeNanos) - started) / 1e9
-          const status = Exit.isSuccess(exit) ? statusOf(exit.value) : null
-          const failure = Option.getOrUndefined(Exit.findErrorOption(exit))
-          const errorType = status !== null && status >= 400 ? String(status) : failure?.reason
-          const labels = {
+  return <A, R>(method: string, exchange: Effect.Effect<A, SourceFailure, R>, statusOf: (exchange: A) => number) =>
+    Effect.clockWith((clock) => {
+      const started = clock.currentTimeNanosUnsafe()
+      return Effect.onExit(exchange, (exit) => {
+        const seconds = Number(clock.currentTimeNanosUnsafe() - started) / 1e9
+        const status = Exit.isSuccess(exit) ? statusOf(exit.value) : null
+        const failure = Option.getOrUndefined(Exit.findErrorOption(exit))
+        const errorType = status !== null && status >= 400 ? String(status) : failure?.reason
+        const server = { "http.request.method": method, "server.address": hostname }
+        const labels = {
+          ...server,
+          "server.port": String(serverPort),
+          ...(status === null ? {} : { "http.response.status_code": String(status) }),
+          ...(errorType === undefined ? {} : { "error.type": errorType })
+        }
+        return Effect.andThen(
+          Metric.update(requestDuration(labels), seconds),
+          Effect.annotateCurrentSpan({
             ...server,
-            "server.port": String(serverPort),
-            ...(status === null ? {} : { "http.response.status_code": String(status) }),
-            ...(errorType === undefined ? {} : { "error.type": errorType })
-          }
-          yield* Metric.update(requestDuration(labels), seconds)
-          const span = clientOf(yield* Effect.option(Effect.currentSpan))
-          for (const [name, value] of Object.entries(server)) span?.attribute(name, value)
-          span?.attribute("server.port", serverPort)
-          if (status !== null) span?.attribute("http.response.status_code", status)
-        })
-      )
-    )
-}
-
-/** The nearest span of an attempt: functions in between have spans of their own. */
-const clientOf = (current: Option.Option<Tracer.AnySpan>): Tracer.Span | undefined => {
-  const span = Option.getOrUndefined(current)
-  if (span?._tag !== "Span") return undefined
-  return span.kind === "client" ? span : clientOf(span.parent)
+            "server.port": serverPort,
+            ...(status === null ? {} : { "http.response.status_code": status })
+          })
+        )
+      })
+    })
 }

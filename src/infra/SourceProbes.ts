@@ -1,4 +1,4 @@
-/** Asks the sources how they are in the background, and records when that changes (DECISIONS 24). */
+/** Probes the sources in the background, and records changes of their state (DECISIONS 24). */
 import { Clock, Effect, MutableRef, Option, Result } from "effect"
 import { survivable } from "#domain/Survivable.ts"
 import {
@@ -20,13 +20,13 @@ interface Probed {
   readonly status: Effect.Effect<SourceStatus & { readonly reason: FailureReason | null }>
 }
 
-/** The states are compared every 5 s and after each failed call; a source that is well is probed every 30 s, one in trouble each time. */
+/** States are compared every 5 s and after each failed call. A source is probed every 30 s, and each time while it is in trouble. */
 const tickMs = 5_000
 const restMs = 30_000
-/** However many calls fail, probes keep this distance. */
+/** The shortest interval between probes, however many calls fail. */
 const troubledMs = 1_000
 
-/** Runs in the background for as long as its scope. */
+/** Probes in the background until its scope closes. */
 export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, replica: string) {
   const log = yield* SourceLog
 
@@ -48,7 +48,7 @@ export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, 
       MutableRef.set(known, state)
       yield* Effect.logInfo(`${source.source} is ${state}`).pipe(Effect.annotateLogs({ source: source.source, state, reason }))
     })
-    // A database that is away for a moment must not end the watch: the change is recorded at the next turn.
+    // After a database outage the next iteration records the change.
     const safeTurn = (troubled: boolean) =>
       turn(troubled).pipe(
         Effect.catchTag("StoreUnavailable", () => Effect.void),
@@ -76,7 +76,7 @@ const eventOf = (source: SourceName, state: SourceState, reason: FailureReason |
   }
 }
 
-/** VIES answers its status question but says that it is not available. */
+/** The failure of VIES when its status page reports it unavailable. */
 export const saysUnavailable = () =>
   new SourceFailure({ source: "vies", reason: "unavailable", code: null, scope: "source", retry: "later" })
 

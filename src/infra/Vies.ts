@@ -2,31 +2,31 @@
  * VIES, the Commission's look-up in the member states' registers, over REST.
  *
  * Contract: https://ec.europa.eu/assets/taxud/vow-information/swagger_publicVAT.yaml (read 2026-11). Errors come as envelopes with
- * HTTP 200, and fields vary by member state. One question is one call, without retry: `SourceFailover` decides about that.
+ * HTTP 200, and fields vary by member state. One question is one call; `SourceFailover` decides about retries.
  */
 import { Context, Effect, Layer, Option, Result, Schema, type Duration } from "effect"
-import type { HttpClient } from "effect/http"
+import type { Dispatcher } from "@effect/platform-node/NodeHttpClient"
 import { memberStates } from "#domain/MemberStates.ts"
 import { normalise, type VatId } from "#domain/VatId.ts"
 import type { Answer, SourceFailure } from "#domain/Verdict.ts"
 import * as SourceHttp from "#infra/SourceHttp.ts"
 import { unknownCode, viesCodes } from "#infra/ViesCodes.ts"
 
-/** `requester` is who asks; with it VIES gives a consultation number for a valid VAT ID. */
+/** With a `requester` VIES gives a consultation number for a valid VAT ID. */
 export interface Question {
   readonly vatId: VatId
   readonly requester: VatId | null
 }
 
-/** VIES' own view of itself: whole, and by VAT prefix. Null: the register is not monitored. */
+/** VIES' own status, as a whole and by VAT prefix. Null: the register is not monitored. */
 export interface Status {
   readonly available: boolean
   readonly memberStates: ReadonlyMap<string, boolean | null>
 }
 
 /**
- * `check` asks about one VAT ID. When VIES rejects the requester it is asked once more without one, and there is no consultation
- * number then. `status` asks for availability. Both end within the time-out of the layer.
+ * `check` asks about one VAT ID. If VIES rejects the requester, `check` asks once more without one; that answer has no consultation
+ * number. `status` asks for availability. Both end within the layer's timeout.
  */
 export class Vies extends Context.Service<
   Vies,
@@ -50,30 +50,23 @@ export const make = Effect.fnUntraced(function* (options: Options) {
       Effect.fromResult(readAnswer(question, exchange))
     )
 
-  const check = Effect.fn("Vies.check")(
-    function* (question: Question) {
-      yield* Effect.annotateCurrentSpan({ source: "vies", member_state: question.vatId.memberState.prefix })
-      const asked = ask(question)
-      if (question.requester === null) return yield* asked
-      return yield* Effect.catchIf(
-        asked,
-        (failure) => failure.reason === "requester_rejected",
-        () => ask({ ...question, requester: null })
-      )
-    },
-    http.within,
-    Effect.tap(() => Effect.annotateCurrentSpan("outcome", "answered")),
-    Effect.tapError((failure) => Effect.annotateCurrentSpan("outcome", failure.code ?? failure.reason))
-  )
+  const check = (question: Question) => {
+    const asked = ask(question)
+    if (question.requester === null) return asked
+    const askedOnceMore = Effect.catchIf(
+      asked,
+      (failure) => failure.reason === "requester_rejected",
+      () => ask({ ...question, requester: null })
+    )
+    return http.within(askedOnceMore)
+  }
 
-  const status = Effect.flatMap(http.get("/check-status"), (exchange) => Effect.fromResult(readStatus(exchange))).pipe(
-    Effect.withSpan("Vies.status")
-  )
+  const status = Effect.flatMap(http.get("/check-status"), (exchange) => Effect.fromResult(readStatus(exchange)))
 
   return Vies.of({ check, status })
 })
 
-export const layer = (options: Options): Layer.Layer<Vies, never, HttpClient.HttpClient> => Layer.effect(Vies, make(options))
+export const layer = (options: Options): Layer.Layer<Vies, never, Dispatcher> => Layer.effect(Vies, make(options))
 
 /** Numbers go without their prefix, the requester's too: VIES rejects a prefixed one. */
 const requestBody = ({ vatId, requester }: Question): Readonly<Record<string, string>> => ({
@@ -98,7 +91,7 @@ const CheckVatResponse = Schema.Struct({
   name: SourceHttp.OptionalText,
   address: SourceHttp.OptionalText
 }).check(
-  // Who says two things has said nothing.
+  // Contradictory fields make the answer malformed.
   Schema.makeFilter(
     ({ isValid, userError, valid }) => (isValid ?? valid) === valid && (userError || verdictWord(valid)) === verdictWord(valid)
   )
@@ -109,7 +102,7 @@ const readAnswer = (question: Question, exchange: SourceHttp.Exchange): Result.R
   const body = successful(exchange, decodeCheckVatResponse)
   if (Result.isFailure(body)) return Result.fail(body.failure)
   const { success: answer } = body
-  // An answer to another question is none to ours.
+  // An answer to another question is malformed.
   if (answer.countryCode !== question.vatId.memberState.prefix || normalise(answer.vatNumber) !== question.vatId.number) {
     return Result.fail(SourceHttp.failure("vies", exchange, null, SourceHttp.malformed))
   }
@@ -136,7 +129,7 @@ const decodeStatus = Schema.decodeUnknownOption(StatusInformationResponse)
 const readStatus = (exchange: SourceHttp.Exchange): Result.Result<Status, SourceFailure> =>
   Result.map(successful(exchange, decodeStatus), ({ vow, countries }) => ({
     available: vow.available,
-    // VIES also lists XI, Northern Ireland, which is no member state.
+    // VIES also lists XI, Northern Ireland, which is not a member state.
     memberStates: new Map(
       countries
         .filter(({ countryCode }) => memberStates.has(countryCode))
@@ -144,14 +137,14 @@ const readStatus = (exchange: SourceHttp.Exchange): Result.Result<Status, Source
     )
   }))
 
-/** `Monitoring Disabled`, and any word that VIES may invent, leave it open. */
+/** `Monitoring Disabled` and unknown words mean that the availability is unknown. */
 const availabilities: ReadonlyMap<string, boolean> = new Map([
   ["Available", true],
   ["Unavailable", false]
 ])
 
 const ErrorWord = Schema.String.check(Schema.isPattern(/^[\w-]{1,64}$/u))
-/** The ways in which a body says that something went wrong: by its envelope, or in the words of the interface for GET. */
+/** The error bodies: an envelope, or the words of the GET interface. */
 const CommonResponse = Schema.Union([
   Schema.Struct({ errorWrappers: Schema.NonEmptyArray(Schema.Struct({ error: ErrorWord })) }),
   Schema.Struct({ userError: ErrorWord.check(Schema.isPattern(/^(?!(?:IN)?VALID$)/u)) }),
@@ -159,7 +152,7 @@ const CommonResponse = Schema.Union([
 ])
 const decodeEnvelope = Schema.decodeUnknownOption(CommonResponse)
 
-/** What a body says if it is a success; the error envelope, wherever it comes, wins over everything else in the body. */
+/** The decoded body of a success. An error envelope takes precedence over everything else in the body. */
 const successful = <A>(
   exchange: SourceHttp.Exchange,
   decode: (json: unknown) => Option.Option<A>

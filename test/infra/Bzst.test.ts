@@ -1,4 +1,3 @@
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { DateTime, Effect, Fiber, Layer, Queue, Result, Schema, Tracer } from "effect"
 import { TestClock } from "effect/testing"
@@ -6,12 +5,14 @@ import { createHash } from "node:crypto"
 import { parse, type VatId } from "#domain/VatId.ts"
 import * as Bzst from "#infra/Bzst.ts"
 import { evatrStatuses } from "#infra/EvatrStatus.ts"
+import * as SourceAttempt from "#infra/SourceAttempt.ts"
+import * as SourceHttp from "#infra/SourceHttp.ts"
 import { bzstAnswer, bzstStatus } from "#test/support/RecordedAnswers.ts"
 import * as StandIn from "#test/support/StandIn.ts"
 
 const parts = Layer.unwrap(Effect.map(StandIn.StandIn, ({ baseUrl }) => Bzst.layer({ baseUrl }))).pipe(
   Layer.provideMerge(StandIn.layer),
-  Layer.provide(NodeHttpClient.layerUndici)
+  Layer.provide(SourceHttp.layerClient)
 )
 
 const id = (text: string): VatId => Result.getOrThrow(parse(text))
@@ -94,8 +95,10 @@ describe("a question", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("leaves a span without VAT ID or company data", () =>
+  it.effect("annotates the attempt's span without VAT ID or company data, and has no span of its own", () =>
     Effect.gen(function* () {
+      const standIn = yield* StandIn.StandIn
+      const bzst = yield* Bzst.Bzst
       const spans: Array<Tracer.NativeSpan> = []
       const tracer = Tracer.make({
         span: (options) => {
@@ -104,14 +107,39 @@ describe("a question", () => {
           return span
         }
       })
-      const traced = Effect.provideService(Tracer.Tracer, tracer)
-      yield* traced(askAgainst({ ...plain, company }, StandIn.answer(404, bzstStatus("evatr-2001"))))
-      yield* traced(Effect.flip(askAgainst({ ...plain, company }, StandIn.answer(500, bzstStatus("evatr-2007")))))
+      yield* standIn.next(StandIn.answer(404, bzstStatus("evatr-2001")), StandIn.answer(500, bzstStatus("evatr-2007")))
+      const attempt = SourceAttempt.traced("bzst", plain.vatId, bzst.ask({ ...plain, company }), () => undefined)
+      yield* attempt.pipe(Effect.provideService(Tracer.Tracer, tracer))
+      yield* Effect.flip(attempt).pipe(Effect.provideService(Tracer.Tracer, tracer))
+      const attributes = {
+        "vatproof.source": "bzst",
+        "vatproof.member_state": "AT",
+        "http.request.method": "POST",
+        "server.address": "127.0.0.1",
+        "server.port": Number(new URL(standIn.baseUrl).port)
+      }
       assert.deepStrictEqual(
-        spans.map(({ name, attributes }) => [name, Object.fromEntries(attributes)]),
+        spans.map((span) => [span.name, Object.fromEntries(span.attributes)]),
         [
-          ["Bzst.ask", { source: "bzst", member_state: "AT", outcome: "evatr-2001" }],
-          ["Bzst.ask", { source: "bzst", member_state: "AT", outcome: "evatr-2007" }]
+          [
+            "bzst check",
+            {
+              ...attributes,
+              "http.response.status_code": 404,
+              "vatproof.outcome": "answered",
+              "vatproof.source.code": "evatr-2001"
+            }
+          ],
+          [
+            "bzst check",
+            {
+              ...attributes,
+              "http.response.status_code": 500,
+              "vatproof.outcome": "member_state_unavailable",
+              "vatproof.source.code": "evatr-2007",
+              "error.type": "member_state_unavailable"
+            }
+          ]
         ]
       )
     }).pipe(Effect.provide(parts))

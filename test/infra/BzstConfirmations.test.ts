@@ -1,4 +1,3 @@
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Effect, Fiber, Layer, Queue, Result } from "effect"
 import { TestClock } from "effect/testing"
@@ -10,6 +9,7 @@ import * as BzstConfirmations from "#infra/BzstConfirmations.ts"
 import { evatrStatuses } from "#infra/EvatrStatus.ts"
 import * as GuardedSources from "#infra/GuardedSources.ts"
 import * as Vies from "#infra/Vies.ts"
+import * as SourceHttp from "#infra/SourceHttp.ts"
 import { bzstAnswer, bzstStatus } from "#test/support/RecordedAnswers.ts"
 import * as StandIn from "#test/support/StandIn.ts"
 
@@ -21,7 +21,7 @@ const parts = Layer.unwrap(
       Layer.provide([Bzst.layer({ baseUrl }), Vies.layer({ baseUrl })])
     )
   )
-).pipe(Layer.provideMerge(StandIn.layer), Layer.provide(NodeHttpClient.layerUndici))
+).pipe(Layer.provideMerge(StandIn.layer), Layer.provide(SourceHttp.layerClient))
 
 const question = {
   vatId: Result.getOrThrow(parse("DE811115368")),

@@ -9,6 +9,7 @@ import { sourceAnswer } from "#test/support/SourceAnswer.ts"
 const vatIdOf = (text: string) => Result.getOrThrow(parse(text))
 const french = vatIdOf("FR40100999703")
 const austrian = vatIdOf("ATU12345678")
+const german = vatIdOf("DE123456789")
 
 const failureOf = (parts: Partial<SourceFailure>) =>
   new SourceFailure({ source: "vies", reason: "throttled", code: "HTTP 429", scope: "source", retry: "later", ...parts })
@@ -25,7 +26,7 @@ const make = Effect.gen(function* () {
     concurrentPerMemberState: 10,
     timeout: () => "20 seconds"
   })
-  const ask = (vatId = austrian) => Effect.result(guarded.ask({ vatId, requester: null }))
+  const ask = (vatId = austrian) => Effect.result(guarded.ask({ vatId, requester: null, isShared: true }))
   /** Asks, and leaves after some seconds. */
   const askFor = Effect.fnUntraced(function* (seconds: number, vatId = austrian) {
     const fiber = yield* Effect.forkChild(ask(vatId))
@@ -123,6 +124,37 @@ describe("a guarded source", () => {
       assert.deepStrictEqual(counts, { asked: 1, probed: 0 })
       yield* TestClock.adjust(`${seconds - 30} seconds`)
       assert.strictEqual(reasonOf(yield* ask()), "answered")
+    })
+  )
+
+  it.effect.each([
+    ["makes one call for equal questions of several callers", true, 1],
+    ["makes one call per caller if each answer belongs to its caller", false, 3]
+  ] as const)("%s", ([_, isShared, calls]) =>
+    Effect.gen(function* () {
+      const { conduct, counts, guarded } = yield* make
+      MutableRef.set(conduct, Effect.delay(Effect.succeed(sourceAnswer), "1 seconds"))
+      const question = { vatId: austrian, requester: german, isShared }
+      const fibers = yield* Effect.forEach([1, 2, 3], () => Effect.forkChild(guarded.ask(question)))
+      yield* TestClock.adjust("1 seconds")
+      yield* Effect.forEach(fibers, Fiber.join)
+      assert.strictEqual(counts.asked, calls)
+    })
+  )
+
+  it.effect("ends a shared call when its last caller leaves", () =>
+    Effect.gen(function* () {
+      const { conduct, counts, guarded } = yield* make
+      const ended = MutableRef.make(0)
+      const call = Effect.onInterrupt(Effect.never, () => Effect.sync(() => MutableRef.increment(ended)))
+      MutableRef.set(conduct, call)
+      const question = { vatId: austrian, requester: null, isShared: true }
+      const first = yield* Effect.forkChild(guarded.ask(question), { startImmediately: true })
+      const second = yield* Effect.forkChild(guarded.ask(question), { startImmediately: true })
+      yield* Fiber.interrupt(first)
+      assert.deepStrictEqual([counts.asked, ended.current], [1, 0])
+      yield* Fiber.interrupt(second)
+      assert.deepStrictEqual([counts.asked, ended.current], [1, 1])
     })
   )
 })

@@ -1,4 +1,3 @@
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Effect, Layer, Queue, Tracer } from "effect"
 import { TestClock } from "effect/testing"
@@ -7,7 +6,7 @@ import type { SourceFailure } from "#domain/Verdict.ts"
 import * as SourceHttp from "#infra/SourceHttp.ts"
 import * as StandIn from "#test/support/StandIn.ts"
 
-const parts = Layer.mergeAll(StandIn.layer, NodeHttpClient.layerUndici)
+const parts = Layer.mergeAll(StandIn.layer, SourceHttp.layerClient)
 
 const connect = Effect.gen(function* () {
   const standIn = yield* StandIn.StandIn

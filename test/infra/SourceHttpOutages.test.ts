@@ -1,14 +1,14 @@
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import { MockAgent } from "@effect/platform-node/Undici"
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Fiber, Layer, Queue } from "effect"
-import { HttpClient, HttpClientError } from "effect/http"
 import { TestClock } from "effect/testing"
 import { gzipSync } from "node:zlib"
 import type { SourceFailure } from "#domain/Verdict.ts"
 import * as SourceHttp from "#infra/SourceHttp.ts"
 import * as StandIn from "#test/support/StandIn.ts"
 
-const parts = Layer.mergeAll(StandIn.layer, NodeHttpClient.layerUndici)
+const parts = Layer.mergeAll(StandIn.layer, SourceHttp.layerClient)
 
 const connect = Effect.gen(function* () {
   const standIn = yield* StandIn.StandIn
@@ -79,14 +79,14 @@ describe("an outage", () => {
       const failure = yield* Effect.flip(http.get("/"))
       assert.deepStrictEqual(plain(failure), { ...unreachable, source: "bzst" })
       assert.strictEqual(failure.code, "ECONNREFUSED")
-    }).pipe(Effect.provide(NodeHttpClient.layerUndici))
+    }).pipe(Effect.provide(SourceHttp.layerClient))
   )
 
   it.effect("an address that is none is a failure", () =>
     Effect.gen(function* () {
       const http = yield* SourceHttp.make("bzst", { baseUrl: "nowhere", timeout: "15 seconds" })
       assert.deepStrictEqual(plain(yield* Effect.flip(http.get("/"))), { ...unreachable, source: "bzst" })
-    }).pipe(Effect.provide(NodeHttpClient.layerUndici))
+    }).pipe(Effect.provide(SourceHttp.layerClient))
   )
 
   const waits: ReadonlyArray<readonly [string, StandIn.Script]> = [
@@ -166,15 +166,12 @@ describe("an outage", () => {
   it.effect("a connection that cannot be made in time is a time-out", () =>
     Effect.gen(function* () {
       for (const code of ["UND_ERR_CONNECT_TIMEOUT", "ETIMEDOUT"]) {
-        const client = HttpClient.make((request) =>
-          Effect.fail(
-            new HttpClientError.HttpClientError({
-              reason: new HttpClientError.TransportError({ request, cause: { code } })
-            })
-          )
-        )
+        const dispatcher = new MockAgent()
+        dispatcher.disableNetConnect()
+        const error = Object.assign(new Error("No connection"), { code })
+        dispatcher.get("http://192.0.2.1").intercept({ path: "/" }).replyWithError(error)
         const http = yield* SourceHttp.make("vies", { baseUrl: "http://192.0.2.1", timeout: "20 seconds" }).pipe(
-          Effect.provideService(HttpClient.HttpClient, client)
+          Effect.provideService(NodeHttpClient.Dispatcher, dispatcher)
         )
         assert.deepStrictEqual(plain(yield* Effect.flip(http.get("/"))), noConnection)
       }

@@ -1,5 +1,4 @@
 /** The live clients against the sandbox: each magic number of it must become what the clients' code tables say. */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Result } from "effect"
 import { parse, type VatId } from "#domain/VatId.ts"
@@ -11,6 +10,7 @@ import * as Vies from "#infra/Vies.ts"
 import type { Conduct } from "#infra/sandbox/Fault.ts"
 import { magicNumbers, vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as SourceHttp from "#infra/SourceHttp.ts"
 
 /** Clients that give up early, for the magic numbers that keep a caller waiting. */
 class Hasty extends Context.Service<Hasty, { readonly vies: Vies.Vies["Service"]; readonly bzst: Bzst.Bzst["Service"] }>()(
@@ -35,7 +35,7 @@ const clients = Layer.unwrap(
 
 const parts = clients.pipe(
   Layer.provideMerge(Sandbox.layer({ host: "127.0.0.1", port: 0 })),
-  Layer.provide(NodeHttpClient.layerUndici)
+  Layer.provide(SourceHttp.layerClient)
 )
 
 const id = (text: string): VatId => Result.getOrThrow(parse(text))

@@ -1,4 +1,3 @@
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Effect, Exit, Fiber, Layer, Queue, Result, Schema, Tracer } from "effect"
 import { TestClock } from "effect/testing"
@@ -7,12 +6,14 @@ import { parse, type VatId } from "#domain/VatId.ts"
 import { Answer } from "#domain/Verdict.ts"
 import * as Vies from "#infra/Vies.ts"
 import { viesCodes } from "#infra/ViesCodes.ts"
+import * as SourceAttempt from "#infra/SourceAttempt.ts"
+import * as SourceHttp from "#infra/SourceHttp.ts"
 import { viesAnswer, viesError } from "#test/support/RecordedAnswers.ts"
 import * as StandIn from "#test/support/StandIn.ts"
 
 const parts = Layer.unwrap(Effect.map(StandIn.StandIn, ({ baseUrl }) => Vies.layer({ baseUrl }))).pipe(
   Layer.provideMerge(StandIn.layer),
-  Layer.provide(NodeHttpClient.layerUndici)
+  Layer.provide(SourceHttp.layerClient)
 )
 
 const id = (text: string): VatId => Result.getOrThrow(parse(text))
@@ -180,8 +181,10 @@ describe("a check", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("leaves a span without VAT ID or company data", () =>
+  it.effect("annotates the attempt's span without VAT ID or company data, and has no span of its own", () =>
     Effect.gen(function* () {
+      const standIn = yield* StandIn.StandIn
+      const vies = yield* Vies.Vies
       const spans: Array<Tracer.NativeSpan> = []
       const tracer = Tracer.make({
         span: (options) => {
@@ -190,21 +193,36 @@ describe("a check", () => {
           return span
         }
       })
-      yield* checkAgainst(asRequester, StandIn.answer(200, viesAnswer)).pipe(Effect.provideService(Tracer.Tracer, tracer))
-      yield* checkAgainst(asRequester, StandIn.answer(200, viesError("MS_UNAVAILABLE"))).pipe(
-        Effect.flip,
-        Effect.provideService(Tracer.Tracer, tracer)
-      )
+      yield* standIn.next(StandIn.answer(200, viesAnswer), StandIn.answer(200, viesError("MS_UNAVAILABLE")))
+      const attempt = SourceAttempt.traced("vies", czech.vatId, vies.check(asRequester), () => undefined)
+      yield* attempt.pipe(Effect.provideService(Tracer.Tracer, tracer))
+      yield* Effect.flip(attempt).pipe(Effect.provideService(Tracer.Tracer, tracer))
+      const attributes = {
+        "vatproof.source": "vies",
+        "vatproof.member_state": "CZ",
+        "http.request.method": "POST",
+        "server.address": "127.0.0.1",
+        "server.port": Number(new URL(standIn.baseUrl).port),
+        "http.response.status_code": 200
+      }
       assert.deepStrictEqual(
-        spans.map(({ name, attributes }) => [name, Object.fromEntries(attributes)]),
+        spans.map((span) => [span.name, Object.fromEntries(span.attributes)]),
         [
-          ["Vies.check", { source: "vies", member_state: "CZ", outcome: "answered" }],
-          ["Vies.check", { source: "vies", member_state: "CZ", outcome: "MS_UNAVAILABLE" }]
+          ["vies check", { ...attributes, "vatproof.outcome": "answered" }],
+          [
+            "vies check",
+            {
+              ...attributes,
+              "vatproof.outcome": "member_state_unavailable",
+              "vatproof.source.code": "MS_UNAVAILABLE",
+              "error.type": "member_state_unavailable"
+            }
+          ]
         ]
       )
       for (const { status } of spans) {
-        const told = status._tag === "Ended" && Exit.isFailure(status.exit) ? String(status.exit.cause) : ""
-        assert.notInclude(told, "45274649")
+        const message = status._tag === "Ended" && Exit.isFailure(status.exit) ? String(status.exit.cause) : ""
+        assert.notInclude(message, "45274649")
       }
     }).pipe(Effect.provide(parts))
   )

@@ -1,14 +1,14 @@
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Result, Schema } from "effect"
 import { parse, type VatId } from "#domain/VatId.ts"
 import * as Vies from "#infra/Vies.ts"
+import * as SourceHttp from "#infra/SourceHttp.ts"
 import { viesAnswer, viesError } from "#test/support/RecordedAnswers.ts"
 import * as StandIn from "#test/support/StandIn.ts"
 
 const parts = Layer.unwrap(Effect.map(StandIn.StandIn, ({ baseUrl }) => Vies.layer({ baseUrl }))).pipe(
   Layer.provideMerge(StandIn.layer),
-  Layer.provide(NodeHttpClient.layerUndici)
+  Layer.provide(SourceHttp.layerClient)
 )
 
 const id = (text: string): VatId => Result.getOrThrow(parse(text))
