@@ -7,7 +7,7 @@ import { HttpServer } from "effect/http"
 import { NetAddress } from "effect/net"
 import { Randomness } from "#domain/Randomness.ts"
 import { Draining } from "#infra/Draining.ts"
-import { closingResponse, ContinuingRequest } from "#infra/HttpMessages.ts"
+import { closingResponse, HttpRequest } from "#infra/HttpMessages.ts"
 import * as HttpRefusal from "#infra/HttpRefusal.ts"
 import { PipelineQueue } from "#infra/PipelineQueue.ts"
 import { readableTarget } from "#infra/ReadableTarget.ts"
@@ -105,7 +105,7 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
 const makeServer = ({ maxConnections = mostConnections, stalled = longestStall }: HttpListenerOptions) => {
   let isClosing = false
   const server = createServer({
-    IncomingMessage: ContinuingRequest,
+    IncomingMessage: HttpRequest,
     ServerResponse: closingResponse(() => isClosing),
     maxHeaderSize: maxHeaderBytes,
     requestTimeout: requestTimeoutMs,
@@ -167,7 +167,7 @@ const listen = (server: HttpServerOfNode, { host, port }: HttpListenerOptions) =
     })
   })
 
-type Handle = (request: ContinuingRequest, response: ServerResponse) => void
+type Handle = (request: HttpRequest, response: ServerResponse) => void
 
 const serveBy = (server: HttpServerOfNode, accept: Handle) => {
   server.on("request", accept)
