@@ -10,7 +10,7 @@ import { Draining } from "#infra/Draining.ts"
 import { closingResponse, HttpRequest } from "#infra/HttpMessages.ts"
 import * as HttpRefusal from "#infra/HttpRefusal.ts"
 import { PipelineQueue } from "#infra/PipelineQueue.ts"
-import { readableTarget } from "#infra/ReadableTarget.ts"
+import { requestTarget } from "#infra/RequestTarget.ts"
 
 export interface HttpListenerOptions {
   readonly host: string
@@ -87,7 +87,7 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
       const handle = yield* NodeHttpServer.makeHandler(app, { scope, middleware })
       const queue = new PipelineQueue({
         handle: (request, response) => {
-          request.url = readableTarget(request.url ?? "")
+          request.url = requestTarget(request.url ?? "")
           // Node has discarded what it had received behind a request for another protocol.
           if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
           handle(request, response)

@@ -49,7 +49,7 @@ export class PipelineQueue {
     // A pipeline that is answered from memory would otherwise run to its end within one turn of the event loop.
     response.once("socket", () =>
       schedule(() => {
-        if (this.remove(socket)) handle(request, response)
+        if (this.remove(socket) && !socket.destroyed) handle(request, response)
       })
     )
   }
@@ -68,7 +68,7 @@ export class PipelineQueue {
     socket.pause()
   }
 
-  /** False if the connection has been closed. */
+  /** False if the connection has ended. */
   private remove(socket: Socket): boolean {
     const pipeline = this.pipelines.get(socket)
     if (pipeline === undefined) return false
