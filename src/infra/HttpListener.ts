@@ -71,7 +71,13 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
   yield* Effect.forkScoped(Effect.andThen(Deferred.await(begun), Effect.sync(close)))
   const closeUnused = trackUnused(server)
 
-  const address = yield* Effect.acquireRelease(listen(server, options), () => Effect.sync(() => server.closeAllConnections()))
+  // A request that never ends would keep its connection, and so the server, open.
+  const address = yield* Effect.acquireRelease(listen(server, options), () =>
+    Effect.sync(() => {
+      server.close()
+      server.closeAllConnections()
+    })
+  )
   /** Waits for the requests in flight. */
   const stop = Effect.callback<void>((resume) => {
     close()
