@@ -1,10 +1,10 @@
 /**
- * How a replica leaves without failing a request: it says so first (/readyz), answers for a while with `Connection: close`, and only
- * then stops listening. By then its load balancer has sent the traffic elsewhere, and no client sends into a connection that closes.
+ * Graceful stop of a replica. It reports that it is no longer ready (/readyz), responds with `Connection: close` for a delay, and then stops
+ * listening. During the delay its load balancer moves the traffic to other replicas, so no client sends to a closed connection.
  */
 import { Context, Deferred, Duration, Effect, Layer } from "effect"
 
-/** `begun` is done as soon as the process has been told to stop. */
+/** `begun` completes when the process is told to stop. */
 export class Draining extends Context.Service<Draining, { readonly begun: Deferred.Deferred<void> }>()(
   "vatproof/infra/Draining"
 ) {}
@@ -14,15 +14,15 @@ export const layer = Layer.effect(
   Effect.map(Deferred.make<void>(), (begun) => Draining.of({ begun }))
 )
 
-/** Belongs above what listens, so that it is the first to stop. `delay` has to be longer than the load balancer takes to notice. */
+/** Goes above the listener in the layer graph, so that it stops first. `delay` must exceed the load balancer's check interval. */
 export const layerBeforeStop = (delay: Duration.Duration) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
       const { begun } = yield* Draining
       yield* Effect.addFinalizer(() =>
         Effect.gen(function* () {
-          const on = Duration.isZero(delay) ? "" : `, and listening for another ${Duration.format(delay)}`
-          yield* Effect.logInfo(`Stopping: no longer ready${on}`)
+          const listening = Duration.isZero(delay) ? "" : `; listening for another ${Duration.format(delay)}`
+          yield* Effect.logInfo(`Stopping: no longer ready${listening}`)
           yield* Deferred.succeed(begun, undefined)
           yield* Effect.sleep(delay)
         })

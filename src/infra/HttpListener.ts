@@ -7,10 +7,10 @@ import { HttpServer } from "effect/http"
 import { NetAddress } from "effect/net"
 import { Randomness } from "#domain/Randomness.ts"
 import { Draining } from "#infra/Draining.ts"
-import { closingResponse, ContinuingRequest } from "#infra/HttpMessages.ts"
+import { closingResponse, HttpRequest } from "#infra/HttpMessages.ts"
 import * as HttpRefusal from "#infra/HttpRefusal.ts"
 import { PipelineQueue } from "#infra/PipelineQueue.ts"
-import { readableTarget } from "#infra/ReadableTarget.ts"
+import { requestTarget } from "#infra/RequestTarget.ts"
 
 export interface HttpListenerOptions {
   readonly host: string
@@ -71,7 +71,13 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
   yield* Effect.forkScoped(Effect.andThen(Deferred.await(begun), Effect.sync(close)))
   const closeUnused = trackUnused(server)
 
-  const address = yield* Effect.acquireRelease(listen(server, options), () => Effect.sync(() => server.closeAllConnections()))
+  // A request that never ends would keep its connection, and so the server, open.
+  const address = yield* Effect.acquireRelease(listen(server, options), () =>
+    Effect.sync(() => {
+      server.close()
+      server.closeAllConnections()
+    })
+  )
   /** Waits for the requests in flight. */
   const stop = Effect.callback<void>((resume) => {
     close()
@@ -87,7 +93,7 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
       const handle = yield* Effect.updateContext(NodeHttpServer.makeHandler(app, { scope, middleware }), deeper)
       const queue = new PipelineQueue({
         handle: (request, response) => {
-          request.url = readableTarget(request.url ?? "")
+          request.url = requestTarget(request.url ?? "")
           // Node has discarded what it had received behind a request for another protocol.
           if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
           handle(request, response)
@@ -105,7 +111,7 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
 const makeServer = ({ maxConnections = mostConnections, stalled = longestStall }: HttpListenerOptions) => {
   let isClosing = false
   const server = createServer({
-    IncomingMessage: ContinuingRequest,
+    IncomingMessage: HttpRequest,
     ServerResponse: closingResponse(() => isClosing),
     maxHeaderSize: maxHeaderBytes,
     requestTimeout: requestTimeoutMs,
@@ -173,7 +179,7 @@ const listen = (server: HttpServerOfNode, { host, port }: HttpListenerOptions) =
  */
 const deeper = (context: Context.Context<never>): Context.Context<any> => Context.makeUnsafe(context.mapUnsafe, { maxDepth: 24 })
 
-type Handle = (request: ContinuingRequest, response: ServerResponse) => void
+type Handle = (request: HttpRequest, response: ServerResponse) => void
 
 const serveBy = (server: HttpServerOfNode, accept: Handle) => {
   server.on("request", accept)

@@ -1,9 +1,22 @@
 /** Node's request and response with what this server adds to them. */
 import { IncomingMessage, type OutgoingHttpHeader, type OutgoingHttpHeaders, ServerResponse } from "node:http"
 
-/** Answers `Expect: 100-continue` when its body is first read. A request that is refused before keeps its body. */
-export class ContinuingRequest extends IncomingMessage {
+/** Node's request with two additions: `100 Continue` is sent when the body is first read, and parsing stops on a closed connection. */
+export class HttpRequest extends IncomingMessage {
   private expecting: ServerResponse | undefined
+  private upgrades = false
+
+  /**
+   * Node would parse all of a chunk, up to 64 kB, after the connection was closed, and keep its requests until the turn of the event loop ends.
+   * It stops parsing at a request that upgrades its connection.
+   */
+  get upgrade() {
+    return this.upgrades || this.socket.destroyed
+  }
+
+  set upgrade(value: boolean) {
+    this.upgrades = value
+  }
 
   expectContinue(response: ServerResponse) {
     this.expecting = response
@@ -20,7 +33,7 @@ type Headers = OutgoingHttpHeaders | Array<OutgoingHttpHeader>
 
 /** Makes the class of responses that close their connections as soon as `isClosing`. */
 export const closingResponse = (isClosing: () => boolean) =>
-  class ClosingResponse extends ServerResponse<ContinuingRequest> {
+  class ClosingResponse extends ServerResponse<HttpRequest> {
     override writeHead(status: number, message?: string | Headers, headers?: Headers) {
       if (isClosing()) this.shouldKeepAlive = false
       return typeof message === "object" ? super.writeHead(status, message) : super.writeHead(status, message, headers)

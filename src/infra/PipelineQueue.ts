@@ -16,9 +16,15 @@ export interface PipelineQueueOptions {
   readonly onRejected: () => void
 }
 
+/** The waiting requests of a connection. */
+interface Pipeline {
+  count: number
+  readonly onClose: () => void
+}
+
 export class PipelineQueue {
   private readonly options: PipelineQueueOptions
-  private readonly waitingOf = new Map<Socket, number>()
+  private readonly pipelines = new Map<Socket, Pipeline>()
   private waiting = 0
 
   constructor(options: PipelineQueueOptions) {
@@ -34,7 +40,6 @@ export class PipelineQueue {
   private enqueue(request: IncomingMessage, response: ServerResponse) {
     const { capacity, handle, onRejected, schedule } = this.options
     const { socket } = request
-    // Node delivers the rest of what it has parsed even after the connection was closed.
     if (socket.destroyed) return
     if (this.waiting >= capacity) {
       socket.destroy()
@@ -42,34 +47,44 @@ export class PipelineQueue {
     }
     this.add(socket)
     // A pipeline that is answered from memory would otherwise run to its end within one turn of the event loop.
-    const onSocket = () =>
+    response.once("socket", () =>
       schedule(() => {
-        if (response.destroyed) return
-        response.off("close", onClose)
-        this.remove(socket)
-        handle(request, response)
+        if (this.remove(socket) && !socket.destroyed) handle(request, response)
       })
-    const onClose = () => this.remove(socket)
-    response.once("socket", onSocket)
-    response.once("close", onClose)
+    )
   }
 
   private add(socket: Socket) {
-    const before = this.waitingOf.get(socket) ?? 0
-    this.waitingOf.set(socket, before + 1)
     this.waiting += 1
-    if (before > 0) return
+    const known = this.pipelines.get(socket)
+    if (known !== undefined) {
+      known.count += 1
+      return
+    }
+    const pipeline = { count: 1, onClose: () => this.end(socket, pipeline) }
+    this.pipelines.set(socket, pipeline)
+    socket.on("close", pipeline.onClose)
     socket.on("resume", pause)
     socket.pause()
   }
 
-  private remove(socket: Socket) {
-    const left = (this.waitingOf.get(socket) ?? 0) - 1
+  /** False if the connection has ended. */
+  private remove(socket: Socket): boolean {
+    const pipeline = this.pipelines.get(socket)
+    if (pipeline === undefined) return false
     this.waiting -= 1
-    if (left > 0) return void this.waitingOf.set(socket, left)
-    this.waitingOf.delete(socket)
+    pipeline.count -= 1
+    if (pipeline.count > 0) return true
+    this.end(socket, pipeline)
+    socket.resume()
+    return true
+  }
+
+  private end(socket: Socket, { count, onClose }: Pipeline) {
+    this.waiting -= count
+    this.pipelines.delete(socket)
+    socket.off("close", onClose)
     socket.off("resume", pause)
-    if (!socket.destroyed) socket.resume()
   }
 }
 

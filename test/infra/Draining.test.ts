@@ -6,7 +6,7 @@ import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service that is told to stop", (it) => {
-  it.effect("goes on answering for its delay, and lets go of every connection with its response", () =>
+  it.effect("responds during its delay and closes each connection with the response", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox
       const service = yield* RunningService.make({ SHUTDOWN_DELAY: "1500ms" })
@@ -20,16 +20,16 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
       const next = yield* Effect.repeat(service.get("/health"), { until: ({ headers }) => headers["connection"] === "close" })
       assert.strictEqual(next.status, 200)
       const repeated = yield* service.validate("ATU12345678", { key })
-      assert.strictEqual(repeated.headers["connection"], "close", "also where it is answered from memory")
+      assert.strictEqual(repeated.headers["connection"], "close", "also from the cache")
       const underWay = yield* Fiber.join(slow)
       assert.strictEqual(underWay.status, 200)
-      assert.strictEqual(underWay.headers["connection"], "close", "also where the request had begun before")
+      assert.strictEqual(underWay.headers["connection"], "close", "also if the request was in flight")
       yield* Fiber.join(stopping)
       assert.isTrue(Exit.isFailure(yield* Effect.exit(service.get("/health"))))
     })
   )
 
-  it.effect("answers in full what it cuts off after its grace", () =>
+  it.effect("responds to the requests that it interrupts after its grace", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox
       const service = yield* RunningService.make({ SHUTDOWN_GRACE: "300ms" })
@@ -49,7 +49,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
     })
   )
 
-  it.effect("is not kept by a client that never ends its request", () =>
+  it.effect("stops despite a client that never completes its request", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make({ SHUTDOWN_GRACE: "300ms" })
       const socket = connect(service.port, "127.0.0.1")

@@ -3,7 +3,7 @@ import { Effect, Layer, Schema } from "effect"
 import { get, listen, listenAlone, post, served } from "#test/support/ListeningServer.ts"
 import type * as RawHttp from "#test/support/RawHttp.ts"
 
-/** Requests that are plain, that are nearly so, and that are not. */
+/** Requests with and without bodies, some with a request inside the body. */
 const requests = [
   get("/quick"),
   get("/quick"),
@@ -17,7 +17,7 @@ const requests = [
   "\r\nGET /quick HTTP/1.1\r\n\r\n"
 ]
 
-/** After these the connection ends, whether they are answered or refused. */
+/** The connection ends after each of these, with a response or a refusal. */
 const lastRequests = [
   get("/last", "Connection: close"),
   "GET /quick HTTP/1.0\r\n\r\n",
@@ -27,14 +27,14 @@ const lastRequests = [
   "nonsense\r\n\r\n"
 ]
 
-/** The statuses and bodies, also of responses whose bodies are nowhere. */
+/** Statuses and bodies of the responses. HEAD has no body. */
 const outcomesOf = (text: string) =>
   text
     .split("HTTP/1.1 ")
     .slice(1)
     .map((response) => `${response.slice(0, 3)} ${/<[^>]*>/u.exec(response)?.[0] ?? ""}`)
 
-/** In pieces of these lengths, and what is left. Between two of them another client is served, so that the server has read the first. */
+/** Sends pieces of these lengths and then the rest. Serving another client in between ensures that the server has read the piece before. */
 const sendPieces = Effect.fnUntraced(function* (
   connect: ReturnType<typeof RawHttp.open>,
   client: RawHttp.Client,
@@ -50,7 +50,7 @@ const sendPieces = Effect.fnUntraced(function* (
   }
 })
 
-/** Whole, or cut behind its head, or somewhere. */
+/** Lengths of the pieces: the whole request, or two pieces cut behind the head or anywhere. */
 const cutsOf = (request: string, place: number) => {
   const head = request.indexOf("\r\n\r\n") + 4
   const cut = [request.length, head, Math.min(place, request.length)][place % 3] ?? 0

@@ -1,0 +1,28 @@
+/**
+ * Rewrites the path and query of a request so that the router can match every one of them. The router takes `;` in a path for the start of the
+ * query and `#` for the end of both. It matches no route if an escape of the path is invalid UTF-8, and leaves such an escape in a query.
+ */
+
+/** Replaces invalid UTF-8, as in the Encoding Standard. The schemas reject it. */
+const replacement = encodeURIComponent("\uFFFD")
+
+const needsNormalizing = /[%;#]/u
+/** Consecutive escapes, because a character may take several, or a percent sign without digits. */
+const escapes = /(?:%[0-9a-f]{2})+|%/giu
+
+const textOf = (escaped: string) => Buffer.from(escaped.replaceAll("%", ""), "hex").toString("utf8")
+
+const normalizeEscapes = (escaped: string) => {
+  if (escaped === "%") return replacement
+  const text = textOf(escaped)
+  return text.includes("\uFFFD") ? encodeURIComponent(text) : escaped
+}
+
+/** Returns the target that the router gets. One that the router can read stays unchanged. */
+export const requestTarget = (target: string): string => {
+  if (!needsNormalizing.test(target)) return target
+  const queryAt = target.indexOf("?")
+  const path = queryAt < 0 ? target : target.slice(0, queryAt)
+  const query = queryAt < 0 ? "" : target.slice(queryAt)
+  return (path.replaceAll(";", "%3B") + query).replaceAll("#", "%23").replace(escapes, normalizeEscapes)
+}
