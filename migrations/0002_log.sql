@@ -36,11 +36,13 @@ CREATE TABLE vatproof.latest (
   log_id smallint NOT NULL,
   key text COLLATE "C" NOT NULL,
   position bigint NOT NULL,
-  answered_at timestamptz,
+  answered_at timestamptz NOT NULL,
+  answer text NOT NULL,
   PRIMARY KEY (log_id, key)
 ) WITH (fillfactor = 80);
-COMMENT ON TABLE vatproof.latest IS 'Position of the newest event about something, e.g. answer-DE123456789: the newest answer of a source.';
-COMMENT ON COLUMN vatproof.latest.answered_at IS 'When the answer was given by the clock of its source, or when it was stored if that was earlier; null for what was stored before this was kept.';
+COMMENT ON TABLE vatproof.latest IS 'The newest answer of a source about a VAT ID (answer-DE123456789), and the position of its event.';
+COMMENT ON COLUMN vatproof.latest.answered_at IS 'When the source gave the answer, by its own clock, but never later than the event was stored.';
+COMMENT ON COLUMN vatproof.latest.answer IS 'What a response shows of the answer, as JSON: without the evidence, which stays in the event.';
 
 CREATE TABLE vatproof.listed (
   log_id smallint NOT NULL,
@@ -69,7 +71,7 @@ CREATE TABLE vatproof.events (
   metadata text NOT NULL,
   PRIMARY KEY (log_id, position)
 ) PARTITION BY RANGE (position);
-COMMENT ON TABLE vatproof.events IS 'The facts. Append-only: written by vatproof.append and append_all alone, never changed, never removed.';
+COMMENT ON TABLE vatproof.events IS 'The facts. Append-only: written by vatproof.append alone, never changed, never removed.';
 COMMENT ON COLUMN vatproof.events.position IS 'Dense from 0 in commit order; also the index of the leaf in the Merkle tree.';
 COMMENT ON COLUMN vatproof.events.version IS 'Dense from 1 within the stream.';
 COMMENT ON COLUMN vatproof.events.event_id IS 'UUIDv7 of the writer; sending it again appends nothing.';

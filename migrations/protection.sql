@@ -46,7 +46,7 @@ END $$;
 
 -- Who queries a view needs the right to execute the functions in it.
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA vatproof FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION vatproof.json_of, vatproof.answered_at TO PUBLIC;
+GRANT EXECUTE ON FUNCTION vatproof.json_of TO PUBLIC;
 
 DO $$
 BEGIN
@@ -60,9 +60,9 @@ BEGIN
       vatproof.projections TO vatproof_service;
     GRANT DELETE ON vatproof.contacts, vatproof.outbox, vatproof.rate_places, vatproof.rate_windows, vatproof.verification_tokens
       TO vatproof_service;
-    GRANT EXECUTE ON FUNCTION vatproof.append, vatproof.append_all, vatproof.claim_mail, vatproof.claim_notary,
-      vatproof.ensure_partitions, vatproof.notarize, vatproof.places_of_vat_id, vatproof.position_at, vatproof.release_notary,
-      vatproof.sweep_limits, vatproof.take, vatproof.take_place, vatproof.take_places, vatproof.version_at TO vatproof_service;
+    GRANT EXECUTE ON FUNCTION vatproof.append, vatproof.claim_mail, vatproof.claim_notary, vatproof.count_calls,
+      vatproof.ensure_partitions, vatproof.find_callers, vatproof.newest_answers, vatproof.notarize, vatproof.places_of_vat_id, vatproof.position_at, vatproof.release_notary,
+      vatproof.sweep_limits, vatproof.take_place, vatproof.take_places, vatproof.version_at TO vatproof_service;
   END IF;
   IF to_regrole('vatproof_auditor') IS NOT NULL THEN
     GRANT USAGE ON SCHEMA audit TO vatproof_auditor;

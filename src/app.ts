@@ -4,14 +4,15 @@ import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Array as Arr, ByteSize, Duration, Effect, Layer, Option, Path, Redacted } from "effect"
 import { HttpIncomingMessage, HttpMiddleware, HttpRouter } from "effect/http"
+import * as AnswerCache from "#domain/AnswerCache.ts"
 import { ApiKeys } from "#domain/ApiKeys.ts"
 import { ChangePlan } from "#domain/ChangePlan.ts"
 import { ConfirmVatId } from "#domain/ConfirmVatId.ts"
+import * as Identity from "#domain/Identity.ts"
 import { LogIn } from "#domain/LogIn.ts"
 import { Plans } from "#domain/Plan.ts"
 import { RegisterAgent } from "#domain/RegisterAgent.ts"
 import { SignUp } from "#domain/SignUp.ts"
-import { RepeatAnswer } from "#domain/RepeatAnswer.ts"
 import { ValidateVatId } from "#domain/ValidateVatId.ts"
 import { VerificationRequests } from "#domain/VerificationRequests.ts"
 import { VerifyEmail } from "#domain/VerifyEmail.ts"
@@ -43,7 +44,6 @@ import { interfaceVersion } from "#http/Api.ts"
 import { TrustedProxies } from "#http/ClientAddress.ts"
 import * as Envelope from "#http/Envelope.ts"
 import { UpgradeUrl } from "#http/Errors.ts"
-import { FrontDoor } from "#http/FrontDoor.ts"
 import { AccessLog } from "#http/RequestLog.ts"
 import * as Routes from "#http/Routes.ts"
 import * as AccessTokens from "#infra/AccessTokens.ts"
@@ -140,8 +140,8 @@ const stores = Layer.mergeAll(
   Outbox.layer(Outbox.usualPace).pipe(Layer.provide(mailer)),
   Meters.layer,
   SourceLog.layer,
-  Answers.layer,
-  Callers.layer,
+  AnswerCache.layerCached.pipe(Layer.provide(Answers.layer)),
+  Identity.layerCached.pipe(Layer.provide(Callers.layer)),
   Auditors.layer,
   Accounts.layer,
   KeyDirectory.layer,
@@ -189,7 +189,6 @@ const useCases = Layer.unwrap(
     const validation = ValidateVatId.layer({ freshness, countries: config.confirmationCountries })
     return Layer.mergeAll(
       validation.pipe(Layer.provide(ConfirmVatId.layer(names))),
-      RepeatAnswer.layer(freshness),
       RegisterAgent.layer(config.registrationsPerDay),
       SignUp.layer(config.signupsPerDay).pipe(Layer.provide(VerificationRequests.layer)),
       VerifyEmail.layer,
@@ -205,7 +204,7 @@ const maxBodySize = Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.kibi
 /** Longer than a request line can be: whether a long id or VAT ID is one is for its endpoint to say, not for the router. */
 const maxParamLength = 65_536
 
-/** What both ways through the service know: the front door and the router. */
+/** What the configuration says of HTTP. */
 const httpSettings = Layer.unwrap(
   Effect.gen(function* () {
     const config = yield* AppConfig
@@ -224,7 +223,6 @@ const httpSettings = Layer.unwrap(
 
 const http = Layer.unwrap(
   Effect.gen(function* () {
-    const { take: takeFirst } = yield* FrontDoor
     const { host, port, shutdownDelay, shutdownGrace: grace } = yield* AppConfig
     const listening = HttpRouter.serve(Layer.merge(Routes.layer, Envelope.layer), {
       disableLogger: true,
@@ -234,11 +232,11 @@ const http = Layer.unwrap(
     })
     return Draining.layerBeforeStop(shutdownDelay).pipe(
       Layer.provide(listening),
-      Layer.provide(HttpListener.layer({ host, port, grace, takeFirst })),
+      Layer.provide(HttpListener.layer({ host, port, grace, takeFirst: () => false })),
       Layer.provide(ReceiptPdf.layer)
     )
   })
-).pipe(Layer.provide(FrontDoor.layer), Layer.provide(httpSettings))
+).pipe(Layer.provide(httpSettings))
 
 /** The log's Merkle tree, and who signs it. */
 const signedTree = Layer.unwrap(

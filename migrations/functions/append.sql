@@ -1,197 +1,185 @@
--- Appends a batch of commands in one transaction. One query reads each stream, meter and minute of the batch once; a loop decides the
--- commands in their order; the INSERT touches the wide columns once. A command is decided against the commands before it in the batch.
+-- Appends a batch of commands in one transaction and one round trip: decides each command, stores the accepted ones, and moves what decisions
+-- read (streams, meters, rate windows, newest answers, lists).
 --
--- All arrays have one element an event, and a command's events stand together; what it asks is read from its first one.
---   p_cmd       number of the command the event belongs to      p_expected  version the stream must have, or null
---   p_meter     what is charged, or null                        p_cap       the most that meter may reach with this command
---   p_units     what is charged, with the first event           p_latest    key under which the event is the newest, or null
---   p_lists     the lists in which it stands, one a line, or null
---   p_epoch     identity_epoch that the command presumes, or null
---   p_answer_key, p_answer_position   the newest position under a key that the command presumes, or null
---   p_bucket, p_bucket_limit          the minute in which the command counts, and its limit, or null
--- One row a command: outcome, first position, version of the stream after it, units used on its meter after it, calls in its minute
--- with it, and when that minute ends.
---   appended    stored                                          duplicate   its event_id is stored already; nothing changes
---   conflict    the stream has another version                  moved       what it presumes is no longer so; nothing counts
---   quota       the meter would pass its cap                    rate        its minute is full
--- The same event_id twice in one batch violates the unique index: nothing of the batch is stored.
+-- Of each event:
+--   p_command          number of its command, ascending
+--   p_stream_no, p_meter_no, p_minute_no    index in p_streams, p_meters and p_minutes; null without a meter or rate window
+--   p_stream_nth       1 for the first event of its stream in this batch, 2 for the second
+-- Of each event, read from the first event of a command:
+--   p_units, p_cap     units charged to the meter, and the most it may reach
+--   p_expected         version the stream must have, or null
+--   p_epoch            identity epoch at which the caller was identified, or null
+--   p_answer_key, p_answer_position         newest answer that the command repeats, or null
+--   p_minute_limit     most calls in the rate window
+-- Of each newest answer and list entry: the index of the event, with key and JSON of the answer, or the name of the list.
+-- Of each stream, meter and rate window: its name. Of meters and rate windows also what the batch adds, and the most that may stand there
+--   before the batch so that no command is refused (p_meter_room, p_minute_room).
+-- p_resent: an earlier attempt may have stored the batch.
+--
+-- outcomes has one element a command, and is null if all were appended:
+--   appended           duplicate (at stored_at of its first event)
+--   conflict           the stream has another version than expected
+--   identity, answer   a precondition failed: keys or plans changed, or there is a newer answer
+--   rate, quota        the rate window is full; the meter would pass its cap
+-- A call counts in its rate window if it is appended or refused for rate or quota. versions, used, taken and ends_in_ms tell how each stream,
+-- meter and rate window stands after the batch.
 CREATE OR REPLACE FUNCTION vatproof.append(
-  p_log smallint, p_cmd int[], p_stream text[], p_expected bigint[], p_event_id uuid[], p_type text[], p_schema smallint[],
-  p_occurred timestamptz[], p_correlation uuid[], p_causation uuid[], p_trace bytea[], p_data text[], p_metadata text[],
-  p_meter text[], p_units smallint[], p_cap bigint[], p_latest text[], p_lists text[], p_epoch bigint[], p_answer_key text[],
-  p_answer_position bigint[], p_bucket text[], p_bucket_limit int[]
-) RETURNS TABLE (cmd int, outcome text, first_position bigint, version bigint, used bigint, taken bigint, ends_in_ms bigint)
+  p_log smallint, p_resent boolean,
+  p_command int[], p_stream_no int[], p_stream_nth int[], p_meter_no int[], p_minute_no int[],
+  p_stream text[], p_event_id uuid[], p_type text[], p_schema smallint[], p_occurred timestamptz[], p_correlation uuid[], p_trace bytea[],
+  p_data text[], p_metadata text[], p_meter text[], p_units smallint[], p_cap bigint[], p_expected bigint[], p_epoch bigint[],
+  p_answer_key text[], p_answer_position bigint[], p_minute_limit int[],
+  p_latest_event int[], p_latest_key text[], p_latest_answer text[], p_list_event int[], p_list text[],
+  p_streams text[], p_meters text[], p_meter_units bigint[], p_meter_room bigint[],
+  p_minutes text[], p_minute_calls bigint[], p_minute_room bigint[]
+) RETURNS TABLE (head bigint, outcomes text[], stored_at bigint[], versions bigint[], used bigint[], taken bigint[], ends_in_ms bigint[])
 LANGUAGE plpgsql SECURITY DEFINER
--- The plan is made once, before anybody knows how large arrays and tables will be: what grows is read by index, what came is hashed.
+-- One plan for every size of arrays and tables: rows that exist are read by index, arrays are hashed.
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_nestloop = off SET enable_mergejoin = off SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE
   minute CONSTANT interval := '1 minute';
-  head bigint;
-  next bigint;
-  known_epoch bigint;
+  partition_size CONSTANT bigint := 67108864;
   moment timestamptz;
   present timestamptz;
-  event record;
-  -- Of the command that the loop is at.
-  n int := 0;
+  known_epoch bigint;
+  names text[];
+  is_newest boolean[];
+  counted bigint[];
+  next bigint;
+  positions bigint[];
+  event_versions bigint[];
   verdict text;
-  counts boolean;
-  -- One element an event: where it is stored, null if it is not.
-  positions bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(p_cmd)]);
-  versions bigint[] := positions;
-  -- One element a command: what becomes of it.
-  commands int[] := '{}';
-  outcomes text[] := '{}';
-  firsts bigint[] := '{}';
-  reached bigint[] := '{}';
-  useds bigint[] := '{}';
-  takens bigint[] := '{}';
-  ends timestamptz[] := '{}';
-  -- By the number of a stream, meter or minute: how it stands after the commands so far.
-  stream_version bigint[] := '{}';
-  meter_used bigint[] := '{}';
-  window_bucket text[] := '{}';
-  window_taken bigint[] := '{}';
-  window_end timestamptz[] := '{}';
+  s int; m int; w int;
 BEGIN
-  -- One writer a log: the lock is held until the commit. A statement of its own, so that the next one sees what it waited for.
-  SELECT next_position, greatest(clock_timestamp(), last_recorded_at), identity_epoch INTO STRICT head, moment, known_epoch
-    FROM logs WHERE log_id = p_log FOR UPDATE;
+  -- The lock serializes all writers of a log until the commit, so positions are dense and in commit order. The statements after this one
+  -- see what it waited for.
+  SELECT next_position, last_recorded_at, identity_epoch INTO STRICT head, moment, known_epoch FROM logs WHERE log_id = p_log FOR UPDATE;
   present := clock_timestamp();
   moment := greatest(present, moment);
-  next := head;
-  IF num_nonnulls(VARIADIC p_bucket) > 0 THEN
-    -- vatproof.take counts in the same windows without the log's lock: the rows are locked before they are read, which is all that an
-    -- update does that changes none.
-    INSERT INTO rate_windows AS w (bucket, taken, ends_at)
-      SELECT DISTINCT b, 0, present + minute FROM unnest(p_bucket) AS b WHERE b IS NOT NULL ORDER BY b
-      ON CONFLICT (bucket) DO UPDATE SET taken = w.taken WHERE false;
+
+  SELECT array_agg(coalesce((SELECT s.version FROM streams s WHERE s.log_id = p_log AND s.stream_id = u.name), 0) ORDER BY u.no)
+    INTO versions FROM unnest(p_streams) WITH ORDINALITY AS u(name, no);
+  IF cardinality(p_meters) > 0 THEN
+    SELECT array_agg(coalesce((SELECT m.used FROM meters m WHERE m.log_id = p_log AND m.meter_id = u.name), 0) ORDER BY u.no)
+      INTO used FROM unnest(p_meters) WITH ORDINALITY AS u(name, no);
+  END IF;
+  IF num_nonnulls(VARIADIC p_answer_key) > 0 THEN
+    SELECT array_agg(u.key IS NULL OR u.position IS NOT DISTINCT FROM
+        (SELECT l.position FROM latest l WHERE l.log_id = p_log AND l.key = u.key) ORDER BY u.ord)
+      INTO is_newest FROM unnest(p_answer_key, p_answer_position) WITH ORDINALITY AS u(key, position, ord);
+  END IF;
+  -- Event ids are made for one command: only a batch that is sent again can be stored already. It may lie in the partition before.
+  IF p_resent THEN
+    SELECT array_agg((SELECT e.position FROM events e WHERE e.log_id = p_log AND e.event_id = u.event_id AND e.position >= head - partition_size)
+        ORDER BY u.ord)
+      INTO stored_at FROM unnest(p_event_id) WITH ORDINALITY AS u(event_id, ord);
+  END IF;
+  IF cardinality(p_minutes) > 0 THEN
+    -- Counts all calls; those of commands that do not count are taken back below. Names come sorted: count_calls locks in that order, too.
+    WITH counting AS (
+      INSERT INTO rate_windows AS w (bucket, taken, ends_at)
+      SELECT u.name, u.calls, present + minute FROM unnest(p_minutes, p_minute_calls) AS u(name, calls)
+      ON CONFLICT (bucket) DO UPDATE SET
+        taken = CASE WHEN w.ends_at > present AND w.ends_at <= present + 2 * minute THEN w.taken ELSE 0 END + excluded.taken,
+        ends_at = CASE WHEN w.ends_at > present AND w.ends_at <= present + 2 * minute THEN w.ends_at ELSE excluded.ends_at END
+      RETURNING w.bucket, w.taken, w.ends_at)
+    SELECT array_agg(bucket), array_agg(taken), array_agg(ceil(extract(epoch FROM ends_at - present) * 1000)::bigint)
+      INTO names, taken, ends_in_ms FROM counting;
+    IF names IS DISTINCT FROM p_minutes THEN RAISE 'rate windows came back in another order'; END IF;
   END IF;
 
-  FOR event IN
-    WITH asked AS MATERIALIZED (
-      SELECT u.* FROM unnest(p_cmd, p_stream, p_expected, p_event_id, p_meter, p_units, p_cap, p_epoch, p_answer_key, p_answer_position,
-          p_bucket, p_bucket_limit) WITH ORDINALITY
-        AS u(cmd, stream_id, expected, event_id, meter_id, units, cap, epoch, answer_key, answer_position, bucket, bucket_limit, ord)),
-    stream AS MATERIALIZED (
-      SELECT d.stream_id, row_number() OVER ()::int AS no,
-        coalesce((SELECT s.version FROM streams s WHERE s.log_id = p_log AND s.stream_id = d.stream_id), 0) AS version
-      FROM (SELECT DISTINCT stream_id FROM asked) d),
-    meter AS MATERIALIZED (
-      SELECT d.meter_id, row_number() OVER ()::int AS no,
-        coalesce((SELECT m.used FROM meters m WHERE m.log_id = p_log AND m.meter_id = d.meter_id), 0) AS used
-      FROM (SELECT DISTINCT meter_id FROM asked WHERE meter_id IS NOT NULL) d),
-    calls AS MATERIALIZED (
-      SELECT w.bucket, row_number() OVER ()::int AS no,
-        CASE WHEN w.ends_at > present AND w.ends_at <= present + 2 * minute THEN w.taken ELSE 0 END AS taken,
-        CASE WHEN w.ends_at > present AND w.ends_at <= present + 2 * minute THEN w.ends_at ELSE present + minute END AS ends_at
-      FROM rate_windows w WHERE w.bucket = ANY (p_bucket))
-    SELECT a.ord, a.cmd, a.expected, coalesce(a.units, 0) AS units, coalesce(a.cap, 0) AS cap, a.epoch, a.bucket, a.bucket_limit,
-      s.no AS stream_no, s.version AS stream_version, m.no AS meter_no, coalesce(m.used, 0) AS used,
-      c.no AS window_no, c.taken, c.ends_at,
-      -- One by one: the planner knows that this finds one row at most, also before it has ever seen the table.
-      (SELECT e.position FROM events e WHERE e.log_id = p_log AND e.event_id = a.event_id AND e.position >= head - 67108864) AS stored_at,
-      a.answer_key IS NULL OR a.answer_position IS NOT DISTINCT FROM
-        (SELECT l.position FROM latest l WHERE l.log_id = p_log AND l.key = a.answer_key) AS is_newest
-    FROM asked a
-    JOIN stream s ON s.stream_id = a.stream_id
-    LEFT JOIN meter m ON m.meter_id = a.meter_id
-    LEFT JOIN calls c ON c.bucket = a.bucket
-    ORDER BY a.ord
-  LOOP
-    IF n = 0 OR event.cmd <> commands[n] THEN
-      n := n + 1;
-      commands[n] := event.cmd;
-      counts := false;
-      stream_version[event.stream_no] := coalesce(stream_version[event.stream_no], event.stream_version);
-      verdict := CASE
-        WHEN event.stored_at IS NOT NULL THEN 'duplicate'
-        WHEN event.expected <> stream_version[event.stream_no] THEN 'conflict'
-        WHEN event.epoch <> known_epoch OR NOT event.is_newest THEN 'moved'
-        ELSE 'appended' END;
-      IF verdict = 'appended' AND event.window_no IS NOT NULL THEN
-        counts := true;
-        window_taken[event.window_no] := coalesce(window_taken[event.window_no], event.taken) + 1;
-        window_bucket[event.window_no] := event.bucket;
-        window_end[event.window_no] := event.ends_at;
-        IF window_taken[event.window_no] > event.bucket_limit THEN verdict := 'rate'; END IF;
-      END IF;
-      IF event.meter_no IS NOT NULL THEN
-        meter_used[event.meter_no] := coalesce(meter_used[event.meter_no], event.used);
-        IF verdict = 'appended' AND event.units > 0 THEN
-          IF meter_used[event.meter_no] + event.units > event.cap THEN verdict := 'quota';
-          ELSE meter_used[event.meter_no] := meter_used[event.meter_no] + event.units; END IF;
+  IF num_nonnulls(VARIADIC p_expected) = 0 AND coalesce(num_nonnulls(VARIADIC stored_at), 0) = 0
+    AND known_epoch = ALL (array_remove(p_epoch, NULL)) AND coalesce(true = ALL (is_newest), true)
+    AND NOT EXISTS (SELECT FROM unnest(used, p_meter_room) AS u(before, room) WHERE u.before > u.room)
+    AND NOT EXISTS (SELECT FROM unnest(taken, p_minute_calls, p_minute_room) AS u(after, calls, room) WHERE u.after - u.calls > u.room)
+  THEN
+    next := head + cardinality(p_command);
+    positions := ARRAY(SELECT generate_series(head, next - 1));
+    event_versions := ARRAY(SELECT versions[u.no] + u.nth FROM unnest(p_stream_no, p_stream_nth) AS u(no, nth));
+    used := ARRAY(SELECT u.before + u.units FROM unnest(used, p_meter_units) AS u(before, units));
+  ELSE
+    next := head;
+    positions := array_fill(NULL::bigint, ARRAY[cardinality(p_command)]);
+    event_versions := positions;
+    counted := ARRAY(SELECT u.after - u.calls FROM unnest(taken, p_minute_calls) AS u(after, calls));
+    outcomes := '{}';
+    FOR i IN 1 .. cardinality(p_command) LOOP
+      s := p_stream_no[i];
+      IF i = 1 OR p_command[i] <> p_command[i - 1] THEN
+        m := p_meter_no[i];
+        w := p_minute_no[i];
+        verdict := CASE
+          WHEN stored_at[i] IS NOT NULL THEN 'duplicate'
+          WHEN p_expected[i] <> versions[s] THEN 'conflict'
+          WHEN p_epoch[i] <> known_epoch THEN 'identity'
+          WHEN NOT is_newest[i] THEN 'answer'
+          ELSE 'appended' END;
+        IF verdict = 'appended' AND w IS NOT NULL THEN
+          counted[w] := counted[w] + 1;
+          IF counted[w] > p_minute_limit[i] THEN verdict := 'rate'; END IF;
         END IF;
+        IF verdict = 'appended' AND m IS NOT NULL AND p_units[i] > 0 THEN
+          IF used[m] + p_units[i] > p_cap[i] THEN verdict := 'quota'; ELSE used[m] := used[m] + p_units[i]; END IF;
+        END IF;
+        outcomes := outcomes || verdict;
       END IF;
-      outcomes[n] := verdict;
-      firsts[n] := CASE WHEN verdict = 'appended' THEN next ELSE event.stored_at END;
-      useds[n] := CASE WHEN event.meter_no IS NULL THEN 0 ELSE meter_used[event.meter_no] END;
-      takens[n] := CASE WHEN counts THEN window_taken[event.window_no] END;
-      ends[n] := event.ends_at;
+      IF verdict = 'appended' THEN
+        positions[i] := next;
+        next := next + 1;
+        versions[s] := versions[s] + 1;
+        event_versions[i] := versions[s];
+      END IF;
+    END LOOP;
+    IF counted <> taken THEN
+      -- Not by UPDATE … FROM: its plan reads the rate windows of all callers.
+      INSERT INTO rate_windows AS w (bucket, taken, ends_at)
+        SELECT u.name, u.taken, present + minute FROM unnest(p_minutes, counted) AS u(name, taken)
+        ON CONFLICT (bucket) DO UPDATE SET taken = excluded.taken;
+      taken := counted;
     END IF;
-    IF verdict = 'appended' THEN
-      positions[event.ord] := next;
-      next := next + 1;
-      stream_version[event.stream_no] := stream_version[event.stream_no] + 1;
-      versions[event.ord] := stream_version[event.stream_no];
+    IF next = head THEN
+      RETURN NEXT;
+      RETURN;
     END IF;
-    reached[n] := stream_version[event.stream_no];
-  END LOOP;
+  END IF;
 
-  IF next > head THEN
-    INSERT INTO events (log_id, position, stream_id, version, event_id, type, schema_version, occurred_at, recorded_at,
-      correlation_id, causation_id, trace_id, meter_id, units, data, metadata)
-    SELECT p_log, u.position, u.stream_id, u.version, u.event_id, u.type, u.schema_version, u.occurred_at, moment,
-      u.correlation_id, u.causation_id, u.trace_id, u.meter_id, u.units, u.data, u.metadata
-    FROM unnest(positions, versions, p_stream, p_event_id, p_type, p_schema, p_occurred, p_correlation, p_causation, p_trace, p_meter,
-        p_units, p_data, p_metadata)
-      AS u(position, version, stream_id, event_id, type, schema_version, occurred_at, correlation_id, causation_id, trace_id, meter_id,
-        units, data, metadata)
-    WHERE u.position IS NOT NULL;
+  INSERT INTO events (log_id, position, stream_id, version, event_id, type, schema_version, occurred_at, recorded_at,
+    correlation_id, trace_id, meter_id, units, data, metadata)
+  SELECT p_log, u.position, u.stream_id, u.version, u.event_id, u.type, u.schema_version, u.occurred_at, moment,
+    u.correlation_id, u.trace_id, u.meter_id, u.units, u.data, u.metadata
+  FROM unnest(positions, event_versions, p_stream, p_event_id, p_type, p_schema, p_occurred, p_correlation, p_trace, p_meter, p_units, p_data, p_metadata)
+    AS u(position, version, stream_id, event_id, type, schema_version, occurred_at, correlation_id, trace_id, meter_id, units, data, metadata)
+  WHERE u.position IS NOT NULL;
 
-    INSERT INTO streams AS s (log_id, stream_id, version, first_position, last_position)
-    SELECT p_log, u.stream_id, max(u.version), min(u.position), max(u.position)
-    FROM unnest(p_stream, versions, positions) AS u(stream_id, version, position) WHERE u.position IS NOT NULL GROUP BY u.stream_id
-    ON CONFLICT (log_id, stream_id) DO UPDATE SET version = excluded.version, last_position = excluded.last_position;
+  INSERT INTO streams AS s (log_id, stream_id, version, first_position, last_position)
+  SELECT p_log, u.stream_id, max(u.version), min(u.position), max(u.position)
+  FROM unnest(p_stream, event_versions, positions) AS u(stream_id, version, position) WHERE u.position IS NOT NULL GROUP BY u.stream_id
+  ON CONFLICT (log_id, stream_id) DO UPDATE SET version = excluded.version, last_position = excluded.last_position;
 
+  IF cardinality(p_meters) > 0 THEN
     INSERT INTO meters AS m (log_id, meter_id, used)
-    SELECT p_log, u.meter_id, sum(u.units)
-    FROM unnest(p_meter, p_units, positions) AS u(meter_id, units, position)
-    WHERE u.position IS NOT NULL AND u.meter_id IS NOT NULL GROUP BY u.meter_id
-    ON CONFLICT (log_id, meter_id) DO UPDATE SET used = m.used + excluded.used;
-
-    IF num_nonnulls(VARIADIC p_latest) > 0 THEN
-        INSERT INTO latest AS l (log_id, key, position, answered_at)
-      SELECT DISTINCT ON (u.key) p_log, u.key, u.position, d.answered_at
-      FROM unnest(p_latest, positions, p_data) AS u(key, position, data)
-      CROSS JOIN LATERAL (SELECT least(answered_at(u.data), moment) AS answered_at) d
-      WHERE u.key IS NOT NULL AND u.position IS NOT NULL ORDER BY u.key, d.answered_at DESC, u.position DESC
-      ON CONFLICT (log_id, key) DO UPDATE SET position = excluded.position, answered_at = excluded.answered_at
-        WHERE l.answered_at IS NULL OR l.answered_at <= excluded.answered_at;
-    END IF;
-
-    IF num_nonnulls(VARIADIC p_lists) > 0 THEN
-      INSERT INTO listed (log_id, list, position)
-      SELECT p_log, list, u.position FROM unnest(p_lists, positions) AS u(lists, position), unnest(string_to_array(u.lists, E'\n')) AS list
-      WHERE u.lists IS NOT NULL AND u.position IS NOT NULL;
-    END IF;
-
-    UPDATE logs SET next_position = next, last_recorded_at = moment WHERE log_id = p_log;
+    SELECT p_log, u.name, u.used FROM unnest(p_meters, used) AS u(name, used)
+    ON CONFLICT (log_id, meter_id) DO UPDATE SET used = excluded.used WHERE m.used <> excluded.used;
   END IF;
 
-  IF cardinality(window_taken) > 0 THEN
-    -- Not by UPDATE … FROM: the plan for that reads the minutes of all callers.
-    INSERT INTO rate_windows AS w (bucket, taken, ends_at)
-    SELECT u.bucket, u.taken, u.ends_at FROM unnest(window_bucket, window_taken, window_end) AS u(bucket, taken, ends_at)
-    WHERE u.taken IS NOT NULL
-    ON CONFLICT (bucket) DO UPDATE SET taken = excluded.taken, ends_at = excluded.ends_at;
+  IF cardinality(p_latest_event) > 0 THEN
+    INSERT INTO latest AS l (log_id, key, position, answered_at, answer)
+    SELECT DISTINCT ON (u.key) p_log, u.key, positions[u.event], d.answered_at, u.answer
+    FROM unnest(p_latest_event, p_latest_key, p_latest_answer) AS u(event, key, answer)
+    CROSS JOIN LATERAL (SELECT least((u.answer::jsonb ->> 'answered_at')::timestamptz, moment) AS answered_at) d
+    WHERE positions[u.event] IS NOT NULL ORDER BY u.key, d.answered_at DESC, u.event DESC
+    ON CONFLICT (log_id, key) DO UPDATE SET position = excluded.position, answered_at = excluded.answered_at, answer = excluded.answer
+      WHERE l.answered_at <= excluded.answered_at;
   END IF;
 
-  RETURN QUERY
-  SELECT u.cmd, u.outcome, u.first_position, u.version, u.used, u.taken, ceil(extract(epoch FROM u.ends_at - present) * 1000)::bigint
-  FROM unnest(commands, outcomes, firsts, reached, useds, takens, ends)
-    AS u(cmd, outcome, first_position, version, used, taken, ends_at);
+  IF cardinality(p_list_event) > 0 THEN
+    INSERT INTO listed (log_id, list, position)
+    SELECT p_log, u.list, positions[u.event] FROM unnest(p_list_event, p_list) AS u(event, list) WHERE positions[u.event] IS NOT NULL;
+  END IF;
+
+  UPDATE logs SET next_position = next, last_recorded_at = moment WHERE log_id = p_log;
+  RETURN NEXT;
 END $$;

@@ -6,9 +6,3 @@ CREATE OR REPLACE FUNCTION vatproof.json_of(data text) RETURNS jsonb LANGUAGE sq
     ELSE regexp_replace(data, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g') END::jsonb
 $$;
 COMMENT ON FUNCTION vatproof.json_of IS 'The data of an event, to look into it: U+FFFD stands for U+0000, which jsonb cannot hold. The bytes that count are in audit.events.';
-
--- Returns when a source gave the answer that an event holds; null if it holds none.
-CREATE OR REPLACE FUNCTION vatproof.answered_at(p_data text) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT coalesce(d.json ->> 'answered_at', d.json #>> '{answer,answered_at}')::timestamptz FROM (SELECT vatproof.json_of(p_data) AS json) d
-$$;
-COMMENT ON FUNCTION vatproof.answered_at IS 'When a source gave the answer that an event with these data holds; null if it holds none.';

@@ -1,23 +1,65 @@
 /** The newest answer of a source per VAT ID, shared by all replicas: a projection of the log, so it survives everything the log does. */
-import { Context, DateTime, Duration, type Effect, type Option } from "effect"
+import { Context, DateTime, Duration, Effect, Layer, Option, Schema } from "effect"
+import { makeMemory } from "#domain/Memory.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import type { VatId } from "#domain/VatId.ts"
-import type { Answer } from "#domain/Verdict.ts"
+import { SourceName } from "#domain/Verdict.ts"
 
-/** An answer and the position of the event that holds it. */
+/** What a response shows of an answer. The evidence stays in the event. */
+export const CachedAnswer = Schema.Struct({
+  source: SourceName,
+  valid: Schema.Boolean,
+  answered_at: Schema.DateTimeUtcFromString,
+  company_name: Schema.NullOr(Schema.String),
+  company_address: Schema.NullOr(Schema.String)
+})
+export type CachedAnswer = typeof CachedAnswer.Type
+
+/** An answer and the position of the event that holds it. Whoever repeats it states the position as a precondition. */
 export interface StoredAnswer {
   readonly position: number
-  readonly answer: Answer
+  readonly answer: CachedAnswer
 }
 
 export class AnswerCache extends Context.Service<
   AnswerCache,
   {
+    /** The newest answer. It may be one that this process has kept: the append that repeats it checks its position. */
     readonly newest: (vatId: VatId) => Effect.Effect<Option.Option<StoredAnswer>, StoreUnavailable>
+    /** The same, read now. */
+    readonly refresh: (vatId: VatId) => Effect.Effect<Option.Option<StoredAnswer>, StoreUnavailable>
     /** Succeeds if the cache can be read. */
     readonly ping: Effect.Effect<void, StoreUnavailable>
   }
 >()("vatproof/domain/AnswerCache") {}
+
+/** Answers in the cache of a process: up to a kilobyte each. */
+const maxAnswers = 20_000
+
+/** Keeps answers of the AnswerCache that it is provided with. */
+export const layerCached = Layer.effect(
+  AnswerCache,
+  Effect.gen(function* () {
+    const source = yield* AnswerCache
+    const answers = makeMemory<Option.Some<StoredAnswer>>(maxAnswers)
+
+    const refresh = (vatId: VatId) =>
+      Effect.map(source.refresh(vatId), (stored) => {
+        if (Option.isSome(stored)) answers.remember(vatId.value, stored)
+        else answers.forget(vatId.value)
+        return stored
+      })
+
+    return AnswerCache.of({
+      newest: (vatId) => {
+        const cached = answers.recall(vatId.value)
+        return cached === undefined ? refresh(vatId) : Effect.succeed(cached)
+      },
+      refresh,
+      ping: source.ping
+    })
+  })
+)
 
 /** How long an answer may be served. Ages count from the source's own time, not from when it was stored (DECISIONS 19, 20). */
 export interface Freshness {
@@ -26,31 +68,19 @@ export interface Freshness {
   readonly stale: Duration.Duration
 }
 
-export const isFresh = (answer: Answer, freshness: Freshness, now: DateTime.Utc): boolean =>
-  isWithin(spanOf(answer, maxAgeOf(answer, freshness)), DateTime.toEpochMillis(now))
+export const isFresh = (answer: CachedAnswer, { invalid, valid }: Freshness, nowMs: number): boolean =>
+  isYounger(answer, answer.valid ? valid : invalid, nowMs)
 
-/** Old, but still better than nothing while every source is down. */
-export const isServableStale = (answer: Answer, freshness: Freshness, now: DateTime.Utc): boolean =>
-  isWithin(spanOf(answer, freshness.stale), DateTime.toEpochMillis(now))
-
-/** When an answer is fresh: from the first to before the second, in milliseconds since 1970. */
-export interface Span {
-  readonly from: number
-  readonly until: number
-}
-
-export const freshSpan = (answer: Answer, freshness: Freshness): Span => spanOf(answer, maxAgeOf(answer, freshness))
-
-export const isWithin = ({ from, until }: Span, nowMs: number): boolean => nowMs >= from && nowMs < until
-
-const maxAgeOf = (answer: Answer, freshness: Freshness) => (answer.valid ? freshness.valid : freshness.invalid)
+/** Old, but still better than nothing during an outage of every source. */
+export const isServableStale = (answer: CachedAnswer, { stale }: Freshness, nowMs: number): boolean =>
+  isYounger(answer, stale, nowMs)
 
 /** A source's clock may be this far ahead of ours; an answer from further ahead has no known age. */
-const clockTolerance = Duration.minutes(10)
+const clockToleranceMs = Duration.toMillis(Duration.minutes(10))
 
-const spanOf = (answer: Answer, maxAge: Duration.Duration): Span => {
-  const answeredAt = DateTime.toEpochMillis(answer.answered_at)
-  return { from: answeredAt - Duration.toMillis(clockTolerance), until: answeredAt + Duration.toMillis(maxAge) }
+const isYounger = ({ answered_at }: CachedAnswer, maxAge: Duration.Duration, nowMs: number) => {
+  const ageMs = nowMs - DateTime.toEpochMillis(answered_at)
+  return ageMs >= -clockToleranceMs && ageMs < Duration.toMillis(maxAge)
 }
 
 /** The key under which the log points to the newest answer about a VAT ID. */

@@ -1,13 +1,14 @@
 /** Who is calling: an API key of an account, or an anonymous client address. */
 import type { PlanName } from "#domain/Plan.ts"
-import type { BillingPeriod, Usage } from "#domain/Usage.ts"
+import type { BillingPeriod } from "#domain/Usage.ts"
 
-/** `usage` is what stood on `meter` when the caller was identified; `perMinute` bounds the caller's validations in a minute. */
 interface CallerBase {
   /** The stream that keeps this caller's validations. */
   readonly stream: string
   readonly meter: string
-  readonly usage: Usage
+  /** The most that `meter` may reach. */
+  readonly limit: number
+  /** The most validations in a minute. */
   readonly perMinute: number
 }
 
@@ -18,7 +19,9 @@ export interface KeyCaller extends CallerBase {
   readonly plan: PlanName
   /** The period of `meter`: the one in which the caller was identified, also if the call ends in the next one. */
   readonly period: BillingPeriod
-  /** The state of all keys and plans at which this was true; it moves with every revocation and change of plan. */
+  /** What stood on `meter` when the caller was identified. */
+  readonly used: number
+  /** The state of all keys and plans that the caller was read from; every revocation and change of a plan moves it. */
   readonly epoch: number
 }
 

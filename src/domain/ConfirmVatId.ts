@@ -1,19 +1,21 @@
 /** Qualified confirmation: ask the BZSt live, issue the receipt, and only then answer (DECISIONS 25-29). */
 import { Context, DateTime, Effect, Layer, Option, Result } from "effect"
-import { AnswerCache, latestKey } from "#domain/AnswerCache.ts"
-import type { KeyCaller } from "#domain/Caller.ts"
-import type { CompanyData } from "#domain/Confirmation.ts"
+import { AnswerCache } from "#domain/AnswerCache.ts"
+import { type AdmittedConfirmation, PaidPlanRequired } from "#domain/Confirmation.ts"
 import { type Confirmed, ConfirmationSource } from "#domain/ConfirmationSource.ts"
-import { Metering } from "#domain/Metering.ts"
+import type { Credential } from "#domain/Identity.ts"
+import { isPaid } from "#domain/Plan.ts"
 import { Randomness } from "#domain/Randomness.ts"
 import * as Receipts from "#domain/Receipt.ts"
+import * as RecordCharge from "#domain/RecordCharge.ts"
+import type { Standing } from "#domain/Standing.ts"
 import type { VatId } from "#domain/VatId.ts"
+import type { Answer } from "#domain/Verdict.ts"
 
-export interface ConfirmationRequest {
-  readonly caller: KeyCaller
-  readonly vatId: VatId
-  readonly requester: VatId
-  readonly company: CompanyData
+/** `admitted` is how the caller stood when the call was counted. */
+export interface ConfirmationRequest extends AdmittedConfirmation {
+  readonly credential: Credential
+  readonly admitted: Standing
 }
 
 /** The names receipts carry: the prefix of their ids and who issued them. */
@@ -27,7 +29,7 @@ const draws = 5
 
 const make = Effect.fnUntraced(function* (names: ReceiptNames) {
   const cache = yield* AnswerCache
-  const metering = yield* Metering
+  const recordCharge = yield* RecordCharge.make
   const random = yield* Randomness
   const source = yield* ConfirmationSource
 
@@ -47,7 +49,7 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
 
   const issue = Effect.fnUntraced(function* (asked: ConfirmationRequest, confirmed: Confirmed) {
     const { answer, attempts } = confirmed
-    const { caller, vatId } = asked
+    const { admitted, caller, credential, vatId } = asked
     const issuedAt = yield* DateTime.now
     const receipt = receiptOf(asked, confirmed, {
       receipt_id: yield* newReceiptId(issuedAt),
@@ -56,20 +58,24 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
       ...(yield* officialNames(vatId))
     })
     const event = Receipts.ReceiptIssued.make({ account_id: caller.accountId, key_id: caller.keyId, receipt, answer, attempts })
-    const { position, usage } = yield* metering.recordFirst({
-      caller,
+    const charge = {
       event,
       units: 1,
-      latestOf: latestKey(vatId),
-      needsPaidPlan: true,
+      admitted,
+      answer: { vatId, answer: withNames(answer, receipt) },
       newStream: Receipts.receiptStream(receipt.receipt_id),
       lists: Receipts.receiptLists(caller.keyId, vatId.value)
-    })
-    return { receipt, position, usage }
+    } as const
+    const { standing } = yield* recordCharge(credential, caller, (current) =>
+      current._tag === "Key" && isPaid(current.plan)
+        ? Effect.succeed({ ...charge, caller: current })
+        : Effect.fail(new PaidPlanRequired({}))
+    )
+    return { receipt, standing }
   })
 
-  const confirm = Effect.fn("ConfirmVatId.confirm")(function* (asked: ConfirmationRequest) {
-    const { caller, requester, vatId } = asked
+  const confirm = Effect.fnUntraced(function* (asked: ConfirmationRequest) {
+    const { admitted, caller, credential, requester, vatId } = asked
     const outcome = yield* Effect.result(source.confirm(asked))
     if (Result.isFailure(outcome)) {
       if (outcome.failure._tag === "SourcesUnavailable") return yield* outcome.failure
@@ -82,17 +88,26 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
         code,
         attempts
       })
-      yield* metering.record({ caller, event, units: 0, latestOf: null })
+      yield* recordCharge(credential, caller, (current) => Effect.succeed({ caller: current, event, units: 0, admitted })).pipe(
+        Effect.catchTag(["PaidPlanRequired", "StreamExists"], Effect.die)
+      )
       return yield* outcome.failure
     }
     const issued = yield* issue(asked, outcome.success).pipe(
-      Effect.retry({ times: draws, while: (error) => error._tag === "StreamTaken" }),
-      Effect.catchTag("StreamTaken", Effect.die)
+      Effect.retry({ times: draws, while: (error) => error._tag === "StreamExists" }),
+      Effect.catchTag("StreamExists", Effect.die)
     )
     return { ...issued, answer: outcome.success.answer, requestId: outcome.success.requestId }
   })
 
   return { confirm }
+})
+
+/** The cached answer of a confirmation: the BZSt gives no names, so those that VIES disclosed before stay. */
+const withNames = (answer: Answer, { result }: Receipts.Receipt) => ({
+  ...answer,
+  company_name: answer.company_name ?? (result.official_name || null),
+  company_address: answer.company_address ?? (result.official_address || null)
 })
 
 interface Issue {

@@ -1,6 +1,6 @@
 /** Qualified confirmation (§ 18e UStG): who may have one, for which VAT ID (INTERFACE 4.3, DECISIONS 10). */
-import { Effect, Option, Schema } from "effect"
-import type { Caller } from "#domain/Caller.ts"
+import { Option, Result, Schema } from "effect"
+import type { Caller, KeyCaller } from "#domain/Caller.ts"
 import { isPaid } from "#domain/Plan.ts"
 import { isGerman, parseGerman, type VatId } from "#domain/VatId.ts"
 
@@ -47,24 +47,41 @@ export class InvalidRequester extends Schema.TaggedError<InvalidRequester>()("In
 export const ConfirmationCountries = Schema.Literals(["DE", "EU"])
 export type ConfirmationCountries = typeof ConfirmationCountries.Type
 
-/** A question as the caller put it. */
-interface Asked {
+/** What a caller asks for. */
+interface ConfirmationQuestion {
   readonly caller: Caller
   readonly requesterVatId: string | null
-  readonly company: CompanyData | null
+  readonly company: CompanyData
 }
 
-/** The refusals in their order; on success all that a confirmation needs. */
-export const admitConfirmation = Effect.fnUntraced(function* (asked: Asked, vatId: VatId, countries: ConfirmationCountries) {
-  const { caller, company } = asked
+/** All that a confirmation needs. */
+export interface AdmittedConfirmation {
+  readonly caller: KeyCaller
+  readonly vatId: VatId
+  readonly requester: VatId
+  readonly company: CompanyData
+}
+
+/** Who may have a confirmation, and for which VAT ID; the first refusal counts. */
+export const admitConfirmation = (
+  { caller, company, requesterVatId }: ConfirmationQuestion,
+  vatId: VatId,
+  countries: ConfirmationCountries
+): Result.Result<AdmittedConfirmation, ApiKeyRequired | PaidPlanRequired | ConfirmationUnsupported | InvalidRequester> => {
   if (caller._tag === "Anonymous") {
-    return yield* new ApiKeyRequired({ message: "A qualified confirmation needs an API key of a paid plan" })
+    return Result.fail(new ApiKeyRequired({ message: "A qualified confirmation needs an API key of a paid plan" }))
   }
-  if (!isPaid(caller.plan)) return yield* new PaidPlanRequired({})
+  if (!isPaid(caller.plan)) return Result.fail(new PaidPlanRequired({}))
   if (countries === "DE" && !isGerman(vatId)) {
-    return yield* new ConfirmationUnsupported({ message: "A qualified confirmation can be had for German VAT IDs only" })
+    return Result.fail(new ConfirmationUnsupported({ message: "Qualified confirmations are available for German VAT IDs only" }))
   }
-  const requester = Option.flatMap(Option.fromNullOr(asked.requesterVatId), parseGerman)
-  if (Option.isNone(requester) || company === null) return yield* new InvalidRequester({})
-  return { caller, vatId, requester: requester.value, company }
-})
+  return Result.fromOption(
+    Option.map(Option.flatMap(Option.fromNullOr(requesterVatId), parseGerman), (requester) => ({
+      caller,
+      vatId,
+      requester,
+      company
+    })),
+    () => new InvalidRequester({})
+  )
+}

@@ -1,32 +1,80 @@
 /** Turns what a client presents into a caller. */
-import { Context, type Effect, type Redacted, Schema } from "effect"
+import { Clock, Context, DateTime, Effect, Layer, Redacted, Schema } from "effect"
 import type { AnonymousCaller, Caller, KeyCaller } from "#domain/Caller.ts"
-import type { RateWindow } from "#domain/RateLimits.ts"
+import { Hashing } from "#domain/Hashing.ts"
+import { makeMemory } from "#domain/Memory.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 
-/** The API key is malformed, unknown or revoked; which of these is nobody's business. */
+/** The API key is malformed, unknown or revoked; the client is not told which. */
 export class InvalidApiKey extends Schema.TaggedError<InvalidApiKey>()("InvalidApiKey", {}) {
   override get message() {
     return "The API key is not valid. Send a key from POST /v1/register in the header X-Api-Key"
   }
 }
 
-/** A caller whose call was counted: `window` is its minute with that call, which may be one too many. */
-export interface Admitted<out C extends Caller = Caller> {
-  readonly caller: C
-  readonly window: RateWindow
-}
+/** What a client presents: an API key, or nothing but its address (IPv4, or IPv6 by /64). */
+export type Credential =
+  | { readonly _tag: "Key"; readonly key: Redacted.Redacted }
+  | { readonly _tag: "Address"; readonly address: string }
 
 export class Identity extends Context.Service<
   Identity,
   {
-    /** Reads what is known of the key now. What changes later moves the epoch, and the append that charges the caller checks that. */
+    /**
+     * The caller behind an API key. It may come from the cache: a revocation or a change of plan moves the identity epoch, and the statement that
+     * counts or charges the caller checks the epoch of `KeyCaller`.
+     */
     readonly byKey: (key: Redacted.Redacted) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
-    /** The stream of whoever calls from an IPv4 or IPv6 address without a key; by it a client is told from others. */
-    readonly streamOfAddress: (address: string) => string
-    /** As `byKey`, and counts a validation in the caller's minute, which starts with the first one. */
-    readonly admitByKey: (key: Redacted.Redacted) => Effect.Effect<Admitted<KeyCaller>, InvalidApiKey | StoreUnavailable>
-    /** The caller behind an IPv4 or IPv6 address, with what is known of it now; counted as by `admitByKey`. */
-    readonly admitByAddress: (address: string) => Effect.Effect<Admitted<AnonymousCaller>, StoreUnavailable>
+    /** The same, read now. */
+    readonly refresh: (key: Redacted.Redacted) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
+    readonly byAddress: (address: string) => AnonymousCaller
   }
 >()("vatproof/domain/Identity") {}
+
+/** The caller, perhaps from the cache. */
+export const identify = (
+  identity: Identity["Service"],
+  credential: Credential
+): Effect.Effect<Caller, InvalidApiKey | StoreUnavailable> =>
+  credential._tag === "Key" ? identity.byKey(credential.key) : Effect.succeed(identity.byAddress(credential.address))
+
+/** The caller, read now. */
+export const refresh = (
+  identity: Identity["Service"],
+  credential: Credential
+): Effect.Effect<Caller, InvalidApiKey | StoreUnavailable> =>
+  credential._tag === "Key" ? identity.refresh(credential.key) : Effect.succeed(identity.byAddress(credential.address))
+
+/** Callers in the cache of a process: some 500 bytes each. */
+const maxCallers = 50_000
+
+/** Keeps callers of the Identity that it is provided with, by the SHA-256 of their keys. */
+export const layerCached = Layer.effect(
+  Identity,
+  Effect.gen(function* () {
+    const source = yield* Identity
+    const { sha256 } = yield* Hashing
+    const clock = yield* Clock.Clock
+    const callers = makeMemory<KeyCaller>(maxCallers)
+
+    const read = (key: Redacted.Redacted, hash: string) =>
+      Effect.tapCause(
+        Effect.map(source.refresh(key), (caller) => {
+          callers.remember(hash, caller)
+          return caller
+        }),
+        () => Effect.sync(() => callers.forget(hash))
+      )
+
+    return Identity.of({
+      byKey: (key) => {
+        const hash = sha256(Redacted.value(key))
+        const cached = callers.recall(hash)
+        const isOfThisPeriod = cached !== undefined && clock.currentTimeMillisUnsafe() < DateTime.toEpochMillis(cached.period.end)
+        return isOfThisPeriod ? Effect.succeed(cached) : read(key, hash)
+      },
+      refresh: (key) => read(key, sha256(Redacted.value(key))),
+      byAddress: source.byAddress
+    })
+  })
+)

@@ -1,100 +1,97 @@
-/** Records what was done for a caller and charges it, both or neither, exactly, on any number of replicas. */
-import { Context, type Effect, type Exit, Schema } from "effect"
-import type { Caller, KeyCaller } from "#domain/Caller.ts"
-import type { PaidPlanRequired } from "#domain/Confirmation.ts"
+/** Counts calls and records what was done for a caller: stored and charged, both or neither, exactly, on any number of replicas. */
+import { Context, type Effect, Schema } from "effect"
+import type { CachedAnswer } from "#domain/AnswerCache.ts"
+import type { Caller } from "#domain/Caller.ts"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
-import type { InvalidApiKey } from "#domain/Identity.ts"
-import { type RateLimitExceeded, RateWindow } from "#domain/RateLimits.ts"
-import type { ServedRequest } from "#domain/RequestContext.ts"
+import { RateLimitExceeded } from "#domain/RateLimits.ts"
+import { Standing } from "#domain/Standing.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
-import type { Usage } from "#domain/Usage.ts"
+import type { VatId } from "#domain/VatId.ts"
 
-/**
- * The caller's units are used up: those of a period that ends at `periodEnd`, or for good where that is null. `window` is the caller's minute
- * with this call, where it was counted by then.
- */
+/** The caller's units are used up: those of a period that ends at `periodEnd`, or of a lifetime where that is null. */
 export class QuotaExceeded extends Schema.TaggedError<QuotaExceeded>()("QuotaExceeded", {
   plan: Schema.Literals(["anonymous", "free", "starter", "business", "enterprise"]),
-  used: Schema.Int,
-  limit: Schema.Int,
   periodEnd: Schema.NullOr(Schema.DateTimeUtc),
-  window: Schema.optionalKey(RateWindow)
+  standing: Standing
 }) {
   override get message() {
-    return `All ${this.limit} validations of the ${this.plan} plan are used up`
+    return `All ${this.standing.usage.limit} validations of the ${this.plan} plan are used up`
   }
 }
 
-/** A new stream was to begin, but there is one of that name already; nothing was stored. */
-export class StreamTaken extends Schema.TaggedError<StreamTaken>()("StreamTaken", { stream: Schema.String }) {}
+/** A stream of that name exists already; nothing was stored. */
+export class StreamExists extends Schema.TaggedError<StreamExists>()("StreamExists", { stream: Schema.String }) {}
 
-/** What was remembered of the caller or of the answer is no longer so; nothing was stored. */
-export class Outdated extends Schema.TaggedError<Outdated>()("Outdated", {}) {}
+/**
+ * What was cached of the caller (`identity`) or the answer (`answer`) is out of date; nothing was stored or counted. Read it again and
+ * repeat.
+ */
+export class PreconditionFailed extends Schema.TaggedError<PreconditionFailed>()("PreconditionFailed", {
+  what: Schema.Literals(["identity", "answer"])
+}) {}
 
-/** What to record: `units` are charged to the caller's meter; `latestOf` names what this is the newest answer about, if it is one. */
+/** What to record. */
 export interface Charge {
   readonly caller: Caller
   readonly event: DomainEvent
+  /** Charged to the caller's meter. */
   readonly units: 0 | 1
-  readonly latestOf: string | null
-  /** A stream that begins with this event; else it is stored in the caller's own. */
+  /** How the caller stood when `admit` counted the call; null: this counts the call in the caller's minute. */
+  readonly admitted: Standing | null
+  /** The answer that the event repeats: it must still be the newest about the VAT ID. */
+  readonly repeats?: { readonly vatId: VatId; readonly position: number }
+  /** The answer that the event holds. */
+  readonly answer?: { readonly vatId: VatId; readonly answer: CachedAnswer }
+  /** A stream that begins with this event; without it the event is stored in the caller's own. */
   readonly newStream?: string
-  /** It is part of the paid plans alone. */
-  readonly needsPaidPlan?: boolean
   /** Lists in which the event stands, newest first. */
   readonly lists?: ReadonlyArray<string>
 }
 
-/** A repetition of the answer that is the newest one under `newest.key`, if it is that at `newest.position`. */
-export interface RepeatedCharge {
-  readonly caller: KeyCaller
-  readonly event: DomainEvent
-  readonly newest: { readonly key: string; readonly position: number }
-}
-
-/** The outcome: where it was stored, and the caller's usage with it. */
+/** The position of the event, and how the caller stands with it. */
 export interface Recorded {
   readonly position: number
-  readonly usage: Usage
+  readonly standing: Standing
 }
 
-/** `window` is the caller's minute with it; null where that is not known, because the repetition turned out to be stored already. */
-export interface RecordedRepetition extends Recorded {
-  readonly window: RateWindow | null
-}
-
-export type RepetitionRefusal = RateLimitExceeded | QuotaExceeded | StoreUnavailable
+export type CallRefusal = QuotaExceeded | RateLimitExceeded
 
 export class Metering extends Context.Service<
   Metering,
   {
     /**
-     * Fails with `InvalidApiKey` if the caller's key was revoked meanwhile. If its plan was changed, what counts is the new one, which may
-     * not have what is paid for (`PaidPlanRequired`).
+     * Counts a call in the caller's minute and reads the meter; charges nothing. Fails if the minute is full, or an anonymous caller's lifetime is
+     * used up. A key's quota comes later in the order of checks (DECISIONS 9): `quotaRefusal`.
      */
-    readonly record: (charge: Charge) => Effect.Effect<Recorded, QuotaExceeded | InvalidApiKey | StoreUnavailable>
-    /** As `record`, for the first event of a stream of its own. */
-    readonly recordFirst: (
-      charge: Charge & { readonly newStream: string }
-    ) => Effect.Effect<Recorded, QuotaExceeded | InvalidApiKey | PaidPlanRequired | StoreUnavailable | StreamTaken>
-    /**
-     * Records a repetition for one unit, counted in the caller's minute, if caller and answer are still what they were. Plain code, for
-     * what is done thousands of times a second: `done` is called once.
-     */
-    readonly recordRepeatedUnsafe: (
-      repeated: RepeatedCharge,
-      served: ServedRequest,
-      done: (exit: Exit.Exit<RecordedRepetition, RepetitionRefusal | Outdated>) => void
-    ) => void
+    readonly admit: (caller: Caller) => Effect.Effect<Standing, CallRefusal | PreconditionFailed | StoreUnavailable>
+    /** Stores the event and charges the caller, if the caller and the repeated answer are what they were. */
+    readonly record: (
+      charge: Charge
+    ) => Effect.Effect<Recorded, CallRefusal | PreconditionFailed | StreamExists | StoreUnavailable>
   }
 >()("vatproof/domain/Metering") {}
 
-/** The refusal of a caller on whose meter `used` units stand. */
-export const quotaExceeded = (caller: Caller, used: number, window: RateWindow | null = null) =>
-  new QuotaExceeded({
-    plan: caller._tag === "Key" ? caller.plan : "anonymous",
-    used,
-    limit: caller.usage.limit,
-    periodEnd: caller._tag === "Key" ? caller.period.end : null,
-    ...(window === null ? {} : { window })
+/** The refusal of a call whose caller has used up the quota; null if there is some left. */
+export const quotaRefusal = (caller: Caller, standing: Standing): QuotaExceeded | null =>
+  standing.usage.used < standing.usage.limit
+    ? null
+    : new QuotaExceeded({
+        plan: caller._tag === "Key" ? caller.plan : "anonymous",
+        periodEnd: caller._tag === "Key" ? caller.period.end : null,
+        standing
+      })
+
+/**
+ * The refusal of a call that does not fit into the caller's minute; null if it does. A used-up lifetime of an anonymous caller comes first
+ * (DECISIONS 13): waiting for the next minute would not help.
+ */
+export const minuteRefusal = (caller: Caller, standing: Standing): CallRefusal | null => {
+  const { window } = standing
+  const lifetime = caller._tag === "Anonymous" ? quotaRefusal(caller, standing) : null
+  if (lifetime !== null || window === null || window.remaining >= 0) return lifetime
+  return new RateLimitExceeded({
+    message: `At most ${window.limit} validations a minute`,
+    retryAfterSeconds: window.resetSeconds,
+    standing
   })
+}

@@ -1,44 +1,28 @@
 /** Limits on calls in a span of time, shared by all replicas. */
 import { Context, type Duration, Effect, Schema } from "effect"
 import type { Caller } from "#domain/Caller.ts"
+import { type RateWindow, Standing } from "#domain/Standing.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 
-/** A window that a call was counted in: `remaining` calls are left until it ends in `resetSeconds`. Negative: one call too many. */
-export const RateWindow = Schema.Struct({ limit: Schema.Int, remaining: Schema.Int, resetSeconds: Schema.Int })
-export type RateWindow = typeof RateWindow.Type
-
-/**
- * Too many calls; another may be made after `retryAfterSeconds`. `window` is the window that is full, where there is one,
- * and `used` what stands on the caller's meter, where that was read with it.
- */
+/** Too many calls; another may be made after `retryAfterSeconds`. `standing` is the caller's, where the limit is that of a caller's minute. */
 export class RateLimitExceeded extends Schema.TaggedError<RateLimitExceeded>()("RateLimitExceeded", {
   message: Schema.String,
   retryAfterSeconds: Schema.Int,
-  window: Schema.optionalKey(RateWindow),
-  used: Schema.optionalKey(Schema.Int)
+  standing: Schema.optionalKey(Standing)
 }) {}
 
-/** The span in which `perMinute` of a plan counts; vatproof.append and append_all have the same (migrations/functions). */
+/** The window in which `perMinute` of a plan counts; vatproof.append and vatproof.count_calls have the same length. */
 export const secondsOfMinute = 60
 
 /**
  * The window of a call that was the `taken`-th in it. Seconds are rounded up: a client that waits this long does not come too early. A call
- * that waited for the one that began the minute looked at the clock before it: its minute is not longer than a minute for that.
+ * that waited for the one that began the window read the clock before it, hence the upper bound.
  */
 export const rateWindow = (limit: number, taken: number, endsInMs: number): RateWindow => ({
   limit,
   remaining: limit - taken,
   resetSeconds: Math.min(secondsOfMinute, Math.max(1, Math.ceil(endsInMs / 1000)))
 })
-
-/** The refusal of a call for which the minute is full. */
-export const tooManyInMinute = (window: RateWindow, used?: number): RateLimitExceeded =>
-  new RateLimitExceeded({
-    message: `At most ${window.limit} validations a minute`,
-    retryAfterSeconds: window.resetSeconds,
-    window,
-    ...(used === undefined ? {} : { used })
-  })
 
 /** The bucket in which a caller's validations of a minute are counted. */
 export const minuteBucket = ({ stream }: Pick<Caller, "stream">): string => `minute/${stream}`

@@ -12,15 +12,11 @@ export interface LookUp {
   readonly mayFallBack: boolean
 }
 
-/**
- * No eligible source gave a verdict. `message` says what was tried and what was not, and why; `usage` is that of the
- * caller once the outage is recorded.
- */
+/** No eligible source gave a verdict. `message` says what was tried and what was not, and why. */
 export class SourcesUnavailable extends Schema.TaggedError<SourcesUnavailable>()("SourcesUnavailable", {
   message: Schema.String,
   attempts: Schema.Array(Attempt),
-  retryAfterSeconds: Schema.Int,
-  usage: Schema.optionalKey(Schema.Struct({ used: Schema.Int, limit: Schema.Int }))
+  retryAfterSeconds: Schema.Int
 }) {}
 
 export const SourceState = Schema.Literals(["operational", "degraded", "unavailable"])

@@ -18,12 +18,3 @@ export const keyMeter = (keyId: string, period: BillingPeriod): string => `key-$
 
 /** The lifetime meter of an anonymous client. */
 export const anonymousMeter = (addressHash: string): string => `anonymous-${addressHash}`
-
-/** Units on a meter: `used` so far, `limit` at most. */
-export interface Usage {
-  readonly used: number
-  readonly limit: number
-}
-
-/** A hint to upgrade is due only above 80 % of the limit. */
-export const nearLimit = (usage: Usage): boolean => usage.used > usage.limit * 0.8

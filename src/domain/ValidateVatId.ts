@@ -1,42 +1,56 @@
 /** The main use case: is this VAT ID valid today, on whose word, and is that recorded? (INTERFACE 4.3, DECISIONS 9, 19, 20, 37) */
-import { Context, DateTime, Duration, Effect, Layer, Option, Result } from "effect"
-import { AnswerCache, type Freshness, isFresh, isServableStale, latestKey, type StoredAnswer } from "#domain/AnswerCache.ts"
+import { Clock, Context, Duration, Effect, Layer, MutableRef, Option, Result } from "effect"
+import * as Admission from "#domain/Admission.ts"
+import {
+  AnswerCache,
+  type CachedAnswer,
+  type Freshness,
+  isFresh,
+  isServableStale,
+  type StoredAnswer
+} from "#domain/AnswerCache.ts"
 import type { Caller } from "#domain/Caller.ts"
 import {
   admitConfirmation,
+  type AdmittedConfirmation,
   ApiKeyRequired,
   type CompanyData,
   type ConfirmationCountries,
-  InvalidRequester
+  type ConfirmationUnsupported,
+  InvalidRequester,
+  type PaidPlanRequired
 } from "#domain/Confirmation.ts"
-import { type ConfirmationRequest, ConfirmVatId } from "#domain/ConfirmVatId.ts"
-import type { Receipt } from "#domain/Receipt.ts"
-import { Metering, quotaExceeded } from "#domain/Metering.ts"
+import { ConfirmVatId } from "#domain/ConfirmVatId.ts"
+import type { ConfirmationRefusal } from "#domain/ConfirmationSource.ts"
+import type { DomainEvent } from "#domain/DomainEvent.ts"
+import type { InvalidApiKey } from "#domain/Identity.ts"
+import { type CallRefusal, type Charge, Metering, type PreconditionFailed } from "#domain/Metering.ts"
 import { RateLimits } from "#domain/RateLimits.ts"
-import { Sources, SourcesUnavailable } from "#domain/Sources.ts"
-import type { Usage } from "#domain/Usage.ts"
-import * as ValidationMetrics from "#domain/ValidationMetrics.ts"
+import type { Receipt } from "#domain/Receipt.ts"
+import * as RecordCharge from "#domain/RecordCharge.ts"
+import { Sources, type SourcesUnavailable } from "#domain/Sources.ts"
+import { whenSampled } from "#domain/WhenSampled.ts"
+import type { Standing } from "#domain/Standing.ts"
+import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
+import { validationMetrics } from "#domain/ValidationMetrics.ts"
 import * as VatIds from "#domain/VatId.ts"
 import type { Answer, Attempt } from "#domain/Verdict.ts"
 import { VatIdVerificationFailed, VatIdVerified } from "#domain/Verification.ts"
 
-/** `input` is the VAT ID as the caller typed it. */
-export interface ValidationRequest {
-  readonly caller: Caller
+/** `input` is the VAT ID as the client typed it. */
+export interface ValidationRequest extends Admission.Call {
   readonly input: string
   readonly requesterVatId: string | null
   readonly company: CompanyData | null
   readonly forceLive: boolean
 }
 
-/** `served` tells whether `answer` was just given by the source, is a fresh older one, or a stale one because every source is down. */
+/** `served` tells whether `answer` was just given by the source, is a fresh older one, or a stale one during an outage of every source. */
 export interface Validation {
   readonly vatId: VatIds.VatId
-  readonly answer: Answer
-  /** Where the log holds the answer. */
-  readonly position: number
+  readonly answer: CachedAnswer
   readonly served: "live" | "cache" | "stale"
-  readonly usage: Usage
+  readonly consultationNumber: string | null
   /** The receipt of a qualified confirmation, where one was asked for. */
   readonly confirmation: Confirmation | null
 }
@@ -53,6 +67,23 @@ export interface ValidationRules {
   readonly countries: ConfirmationCountries
 }
 
+export type ValidationFailure =
+  | Refusal
+  | CallRefusal
+  | InvalidApiKey
+  | SourcesUnavailable
+  | ConfirmationRefusal
+  | StoreUnavailable
+
+/** A request that the rules allow. */
+interface Question {
+  readonly request: ValidationRequest
+  readonly caller: Caller
+  readonly vatId: VatIds.VatId
+  readonly requester: VatIds.VatId | null
+  readonly confirmation: AdmittedConfirmation | null
+}
+
 /** Uncounted outages per VAT ID and caller in a rolling hour (INTERFACE 8, "abuse cap"). */
 const uncountedOutages = { places: 3, window: Duration.hours(1) }
 
@@ -60,127 +91,205 @@ const uncountedOutages = { places: 3, window: Duration.hours(1) }
 const makeRecords = Effect.gen(function* () {
   const metering = yield* Metering
   const rateLimits = yield* RateLimits
+  const recordCharge = yield* RecordCharge.make
+  const hits = new WeakMap<StoredAnswer, DomainEvent>()
 
-  const record = Effect.fnUntraced(function* (
-    asked: Question,
-    found: { answer: Answer; served: Validation["served"]; position: number | null; attempts: ReadonlyArray<Attempt> }
+  /** The event of a cache hit. It is the same for all requests without a requester, so that it is made and encoded once. */
+  const hitEvent = (question: Question, stored: StoredAnswer) => {
+    if (question.requester !== null) return eventOf(question, stored.answer, { served: "cache", position: stored.position })
+    const known = hits.get(stored)
+    if (known !== undefined) return known
+    const event = eventOf(question, stored.answer, { served: "cache", position: stored.position })
+    hits.set(stored, event)
+    return event
+  }
+
+  /** Repeats a cached answer. Without `admitted` the same append counts the call. */
+  const hit = (question: Question, stored: StoredAnswer, admitted: Standing | null) => {
+    const { caller, vatId } = question
+    const repeats = { vatId, position: stored.position }
+    return Effect.map(
+      Effect.catchTag(
+        metering.record({ caller, event: hitEvent(question, stored), units: 1, admitted, repeats }),
+        "StreamExists",
+        Effect.die
+      ),
+      ({ standing }) => {
+        MutableRef.set(question.request.standing, standing)
+        return validationOf(question, stored.answer, "cache")
+      }
+    )
+  }
+
+  const record = Effect.fnUntraced(function* (question: Question, charge: Omit<Charge, "caller">) {
+    const { caller, request } = question
+    const recorded = yield* Effect.catchTag(
+      recordCharge(request.credential, caller, (current) => Effect.succeed({ ...charge, caller: current })),
+      ["StreamExists", "PaidPlanRequired"],
+      Effect.die
+    )
+    MutableRef.set(request.standing, recorded.standing)
+  })
+
+  const live = Effect.fnUntraced(function* (
+    question: Question,
+    answer: Answer,
+    attempts: ReadonlyArray<Attempt>,
+    admitted: Standing
   ) {
-    const { answer, attempts, position, served } = found
-    const event = VatIdVerified.make({
-      ...factsOf(asked),
-      valid: answer.valid,
-      source: answer.source,
-      answered_at: answer.answered_at,
-      served,
-      answer: served === "live" ? answer : null,
-      answer_position: position,
-      attempts
-    })
-    const latestOf = served === "live" ? latestKey(asked.vatId) : null
-    const recorded = yield* metering.record({ caller: asked.caller, event, units: 1, latestOf })
-    const { usage } = recorded
-    return {
-      vatId: asked.vatId,
-      answer,
-      position: position ?? recorded.position,
-      served,
-      usage,
-      confirmation: null
-    } satisfies Validation
+    const event = eventOf(question, answer, { served: "live", answer, attempts })
+    yield* record(question, { event, units: 1, admitted, answer: { vatId: question.vatId, answer } })
+    return { ...validationOf(question, answer, "live"), consultationNumber: answer.consultation_number } satisfies Validation
   })
 
-  const repeat = (asked: Question, stored: StoredAnswer, served: "cache" | "stale", attempts: ReadonlyArray<Attempt>) =>
-    record(asked, { answer: { ...stored.answer, consultation_number: null }, served, position: stored.position, attempts })
+  const stale = Effect.fnUntraced(function* (
+    question: Question,
+    { answer, position }: StoredAnswer,
+    attempts: ReadonlyArray<Attempt>,
+    admitted: Standing
+  ) {
+    yield* record(question, { event: eventOf(question, answer, { served: "stale", position, attempts }), units: 1, admitted })
+    return validationOf(question, answer, "stale")
+  })
 
-  /** An outage costs nothing the first times; who keeps asking the same is charged all the same. */
-  const recordOutage = Effect.fnUntraced(function* (asked: Question, outage: SourcesUnavailable) {
+  /** The first outages are free; a caller who keeps asking the same is charged. */
+  const outage = Effect.fnUntraced(function* (question: Question, failure: SourcesUnavailable, admitted: Standing) {
+    const { caller, vatId } = question
     const { places, window } = uncountedOutages
-    const free = yield* rateLimits.takePlace(`outage/${asked.caller.stream}/${asked.vatId.value}`, places, window)
-    const event = VatIdVerificationFailed.make({ ...factsOf(asked), attempts: outage.attempts })
-    const { usage } = yield* metering.record({ caller: asked.caller, event, units: free.granted ? 0 : 1, latestOf: null })
-    const { attempts, message, retryAfterSeconds } = outage
-    return yield* new SourcesUnavailable({ attempts, message, retryAfterSeconds, usage })
+    const free = yield* rateLimits.takePlace(`outage/${caller.stream}/${vatId.value}`, places, window)
+    const event = VatIdVerificationFailed.make({ ...factsOf(question), attempts: failure.attempts })
+    yield* record(question, { event, units: free.granted ? 0 : 1, admitted })
+    return yield* failure
   })
 
-  return { record, repeat, recordOutage }
+  return { hit, live, stale, outage }
 })
 
 const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRules) {
-  const confirmations = yield* ConfirmVatId
+  const { count, countWork, noted, wasRefused, withCaller } = yield* Admission.make
   const cache = yield* AnswerCache
   const sources = yield* Sources
-  const { record, recordOutage, repeat } = yield* makeRecords
+  const confirmations = yield* ConfirmVatId
+  const records = yield* makeRecords
+  const clock = yield* Clock.Clock
 
-  const lookUp = Effect.fnUntraced(function* (asked: Question) {
-    const { caller, requester, vatId } = asked
-    const stored = asked.forceLive ? Option.none() : yield* cache.newest(vatId)
-    if (Option.isSome(stored) && isFresh(stored.value.answer, freshness, yield* DateTime.now)) {
-      return yield* repeat(asked, stored.value, "cache", [])
-    }
+  const lookUp = Effect.fnUntraced(function* (question: Question, stored: Option.Option<StoredAnswer>, admitted: Standing) {
+    const { caller, requester, vatId } = question
     const found = yield* Effect.result(sources.lookUp({ vatId, requester, mayFallBack: caller._tag === "Key" }))
-    if (Result.isSuccess(found)) return yield* record(asked, { ...found.success, served: "live", position: null })
-    if (Option.isSome(stored) && isServableStale(stored.value.answer, freshness, yield* DateTime.now)) {
-      return yield* repeat(asked, stored.value, "stale", found.failure.attempts)
+    if (Result.isSuccess(found)) return yield* records.live(question, found.success.answer, found.success.attempts, admitted)
+    if (Option.isSome(stored) && isServableStale(stored.value.answer, freshness, clock.currentTimeMillisUnsafe())) {
+      return yield* records.stale(question, stored.value, found.failure.attempts, admitted)
     }
-    return yield* recordOutage(asked, found.failure)
+    return yield* records.outage(question, found.failure, admitted)
   })
 
-  const confirm = Effect.fnUntraced(function* (asked: Question, confirmation: ConfirmationRequest) {
-    const confirmed = yield* Effect.result(confirmations.confirm(confirmation))
+  const confirm = Effect.fnUntraced(function* (question: Question, confirmation: AdmittedConfirmation) {
+    const { request } = question
+    const admitted = yield* countWork(request, question.caller)
+    const confirmed = yield* Effect.result(confirmations.confirm({ ...confirmation, credential: request.credential, admitted }))
     if (Result.isFailure(confirmed)) {
-      if (confirmed.failure._tag === "SourcesUnavailable") return yield* recordOutage(asked, confirmed.failure)
-      return yield* confirmed.failure
+      if (confirmed.failure._tag !== "SourcesUnavailable") return yield* confirmed.failure
+      return yield* records.outage(question, confirmed.failure, admitted)
     }
-    const { answer, position, receipt, requestId, usage } = confirmed.success
-    return {
-      vatId: asked.vatId,
-      answer,
-      position,
-      served: "live",
-      usage,
-      confirmation: { receipt, requestId }
-    } satisfies Validation
+    const { answer, receipt, requestId, standing } = confirmed.success
+    MutableRef.set(request.standing, standing)
+    return { ...validationOf(question, answer, "live"), confirmation: { receipt, requestId } } satisfies Validation
   })
 
-  const validate = Effect.fn("ValidateVatId.validate")(function* (request: ValidationRequest) {
-    const { caller, company } = request
-    const vatId = yield* Effect.fromResult(VatIds.parse(request.input))
-    // The rules come before the quota, the quota before the sources.
-    const admitted = company === null ? null : yield* admitConfirmation(request, vatId, countries)
-    const requester = admitted?.requester ?? (yield* requesterOf(request))
-    const asked: Question = { ...request, vatId, requester }
-    const { limit, used } = caller.usage
-    if (used >= limit) return yield* quotaExceeded(caller, used)
-    return admitted === null ? yield* lookUp(asked) : yield* confirm(asked, admitted)
-  }, ValidationMetrics.counted)
+  const answer = Effect.fnUntraced(function* (question: Question) {
+    const { caller, confirmation, request, vatId } = question
+    if (confirmation !== null) return yield* confirm(question, confirmation)
+    const stored = request.forceLive ? Option.none<StoredAnswer>() : yield* cache.newest(vatId)
+    if (Option.isSome(stored) && isFresh(stored.value.answer, freshness, clock.currentTimeMillisUnsafe())) {
+      const admitted = wasRefused(caller) ? yield* countWork(request, caller) : null
+      return yield* noted(request, caller, records.hit(question, stored.value, admitted))
+    }
+    return yield* lookUp(question, stored, yield* countWork(request, caller))
+  })
 
-  return { validate }
+  const validate = (request: ValidationRequest) => {
+    const vatId = VatIds.parse(request.input)
+    const refreshAnswer = Result.isSuccess(vatId) ? cache.refresh(vatId.success) : Effect.void
+    return withCaller(request, refreshAnswer, (caller): Effect.Effect<Validation, ValidationFailure | PreconditionFailed> => {
+      const question = Result.isSuccess(vatId)
+        ? questionOf(request, caller, vatId.success, countries)
+        : Result.fail<Refusal>(vatId.failure)
+      return Result.isSuccess(question)
+        ? answer(question.success)
+        : Effect.andThen(count(request, caller), Effect.fail(question.failure))
+    }).pipe(validationMetrics(request), whenSampled("ValidateVatId.validate"))
+  }
+
+  return {
+    validate,
+    /** Counts a call that is refused because its request cannot be read. */
+    refuse: (call: Admission.Call) => withCaller(call, Effect.void, (caller) => count(call, caller))
+  }
 })
 
-interface Question {
-  readonly caller: Caller
-  readonly vatId: VatIds.VatId
-  readonly requester: VatIds.VatId | null
-  readonly forceLive: boolean
+/** Why a request is refused before its caller's quota is looked at. */
+type Refusal = VatIds.InvalidVatId | ApiKeyRequired | PaidPlanRequired | ConfirmationUnsupported | InvalidRequester
+
+/** The rules of a request, in their order (DECISIONS 9, 10). */
+const questionOf = (
+  request: ValidationRequest,
+  caller: Caller,
+  vatId: VatIds.VatId,
+  countries: ConfirmationCountries
+): Result.Result<Question, Refusal> => {
+  const plain = { request, caller, vatId, requester: null, confirmation: null }
+  const { company, requesterVatId } = request
+  if (company !== null) {
+    const admitted = admitConfirmation({ caller, requesterVatId, company }, vatId, countries)
+    return Result.map(admitted, (confirmation) => ({ ...plain, requester: confirmation.requester, confirmation }))
+  }
+  if (requesterVatId === null) return Result.succeed(plain)
+  return Result.map(requesterOf(caller, requesterVatId), (requester) => ({ ...plain, requester }))
 }
 
-const factsOf = (asked: Question) => ({
-  vat_id: asked.vatId.value,
-  force_live: asked.forceLive,
-  requester_vat_id: asked.requester?.value ?? null
+/** The requester's VAT ID, if it may be used; a supplied field is never ignored silently. */
+const requesterOf = (caller: Caller, text: string): Result.Result<VatIds.VatId, ApiKeyRequired | InvalidRequester> =>
+  caller._tag === "Anonymous"
+    ? Result.fail(new ApiKeyRequired({ message: "requester_vat_id needs an API key: get a free one from POST /v1/register" }))
+    : Result.fromOption(VatIds.parseGerman(text), () => new InvalidRequester({}))
+
+const validationOf = ({ vatId }: Question, answer: CachedAnswer, served: Validation["served"]): Validation => ({
+  vatId,
+  answer,
+  served,
+  consultationNumber: null,
+  confirmation: null
 })
 
-/** The requester's VAT ID, if one was sent and may be used; nothing that was sent is ignored silently. */
-const requesterOf = Effect.fnUntraced(function* ({ caller, requesterVatId }: ValidationRequest) {
-  if (requesterVatId === null) return null
-  if (caller._tag === "Anonymous") {
-    return yield* new ApiKeyRequired({ message: "requester_vat_id needs an API key: get a free one from POST /v1/register" })
-  }
-  return yield* Option.match(VatIds.parseGerman(requesterVatId), {
-    onNone: () => Effect.fail(new InvalidRequester({})),
-    onSome: (requester) => Effect.succeed(requester)
-  })
+const factsOf = ({ request, requester, vatId }: Question) => ({
+  vat_id: vatId.value,
+  force_live: request.forceLive,
+  requester_vat_id: requester?.value ?? null
 })
+
+interface Served {
+  readonly served: Validation["served"]
+  readonly position?: number
+  readonly answer?: Answer
+  readonly attempts?: ReadonlyArray<Attempt>
+}
+
+/** The fact that a verdict was given. Only a live one holds the answer; the others name the position of the event that does. */
+const eventOf = (
+  question: Question,
+  { answered_at, source, valid }: CachedAnswer,
+  { answer = undefined, attempts = [], position, served }: Served
+) =>
+  VatIdVerified.make({
+    ...factsOf(question),
+    valid,
+    source,
+    answered_at,
+    served,
+    answer: answer ?? null,
+    answer_position: position ?? null,
+    attempts
+  })
 
 export class ValidateVatId extends Context.Service<ValidateVatId, Effect.Success<ReturnType<typeof make>>>()(
   "vatproof/domain/ValidateVatId"

@@ -33,61 +33,51 @@ interface Asked {
   readonly company: object | null
 }
 
-/** Counts how a validation ended, and annotates its span. Other failures are the caller's, and are in the HTTP metrics. */
-export const counted = <A extends Counted, E, R>(validation: Effect.Effect<A, E, R>, asked: Asked): Effect.Effect<A, E, R> =>
-  Effect.onExit(validation, (exit) => {
-    const live = asked.forceLive || asked.company !== null ? "bypass" : "miss"
-    if (Exit.isSuccess(exit)) {
-      const { answer, served } = exit.value
-      return note(labelsOf(served === "live" ? live : served === "cache" ? "hit" : "stale", verdictOf(answer), answer.source))
-    }
-    const failure = Option.getOrUndefined(Exit.findErrorOption(exit))
-    if (Predicate.isTagged(failure, "SourcesUnavailable")) return note(labelsOf(live, "none", "none"))
-    return noteRefusal(failure)
-  })
-
-/** As `counted`, for what is repeated from memory; plain code, because it runs for most requests. */
-export const makeRepeated = Effect.map(Effect.context<never>(), (context) => {
-  const hits = cacheLookUps({ "vatproof.cache.outcome": "hit" })
-  const verdictsOf = (source: string) => ({
-    valid: verdicts({ "vatproof.verdict": "valid", "vatproof.source": source }),
-    invalid: verdicts({ "vatproof.verdict": "invalid", "vatproof.source": source })
-  })
-  const bySource = new Map<string, ReturnType<typeof verdictsOf>>()
-  return {
-    answered: (answer: Counted["answer"]) => {
-      const series = bySource.get(answer.source) ?? verdictsOf(answer.source)
-      bySource.set(answer.source, series)
-      hits.updateUnsafe(1, context)
-      series[verdictOf(answer)].updateUnsafe(1, context)
-    },
-    refused: (failure: unknown) => {
-      if (isQuotaRefusal(failure)) quotaRefusals({ "vatproof.plan": String(failure.plan) }).updateUnsafe(1, context)
-    }
-  }
-})
+/** Counts how a validation ended, and annotates its span. Other failures are the client's, and are in the HTTP metrics. */
+export const validationMetrics =
+  (asked: Asked) =>
+  <A extends Counted, E, R>(validation: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.onExit(validation, (exit) => {
+      const live = asked.forceLive || asked.company !== null ? "bypass" : "miss"
+      if (Exit.isSuccess(exit)) {
+        const { answer, served } = exit.value
+        const outcome = served === "live" ? live : served === "cache" ? "hit" : "stale"
+        return note(seriesOf(outcome, answer.valid ? "valid" : "invalid", answer.source))
+      }
+      const failure = Option.getOrUndefined(Exit.findErrorOption(exit))
+      if (Predicate.isTagged(failure, "SourcesUnavailable")) return note(seriesOf(live, "none", "none"))
+      return isQuotaRefusal(failure) ? Metric.update(quotaRefusals({ "vatproof.plan": String(failure.plan) }), 1) : Effect.void
+    })
 
 const isQuotaRefusal = (failure: unknown): failure is { readonly plan: unknown } =>
   Predicate.isTagged(failure, "QuotaExceeded") && Predicate.hasProperty(failure, "plan")
 
-const noteRefusal = (failure: unknown): Effect.Effect<void> =>
-  isQuotaRefusal(failure) ? Metric.update(quotaRefusals({ "vatproof.plan": String(failure.plan) }), 1) : Effect.void
+/** What one outcome is counted in, made once: there are as many as outcomes, verdicts and sources. */
+interface Series {
+  readonly labels: Readonly<Record<string, string>>
+  readonly lookUps: Metric.Metric<number, unknown>
+  readonly verdicts: Metric.Metric<number, unknown>
+}
 
-const verdictOf = ({ valid }: Counted["answer"]) => (valid ? "valid" : "invalid")
+const known = new Map<string, Series>()
 
-/** What a span says of a validation, and what it is counted by. */
-const labelsOf = (outcome: CacheOutcome, verdict: "valid" | "invalid" | "none", source: string) => ({
-  "vatproof.cache.outcome": outcome,
-  "vatproof.verdict": verdict,
-  "vatproof.source": source
-})
+const seriesOf = (outcome: CacheOutcome, verdict: "valid" | "invalid" | "none", source: string): Series => {
+  const key = `${outcome} ${verdict} ${source}`
+  const before = known.get(key)
+  if (before !== undefined) return before
+  const ofVerdict = { "vatproof.verdict": verdict, "vatproof.source": source }
+  const ofCache = { "vatproof.cache.outcome": outcome }
+  const series = { labels: { ...ofCache, ...ofVerdict }, lookUps: cacheLookUps(ofCache), verdicts: verdicts(ofVerdict) }
+  known.set(key, series)
+  return series
+}
 
-/** What the span of a repetition says. */
-export const labelsOfRepeated = (answer: Counted["answer"]) => labelsOf("hit", verdictOf(answer), answer.source)
-
-const note = Effect.fnUntraced(function* (labels: ReturnType<typeof labelsOf>) {
-  const { "vatproof.cache.outcome": outcome, ...verdict } = labels
-  yield* Metric.update(cacheLookUps({ "vatproof.cache.outcome": outcome }), 1)
-  yield* Metric.update(verdicts(verdict), 1)
-  yield* Effect.annotateCurrentSpan(labels)
-})
+const note = ({ labels, lookUps, verdicts }: Series) =>
+  Effect.withFiber<void>((fiber) => {
+    lookUps.updateUnsafe(1, fiber.context)
+    verdicts.updateUnsafe(1, fiber.context)
+    const span = fiber.cache.span
+    if (span?._tag === "Span" && (span.sampled || labels["vatproof.cache.outcome"] !== "hit"))
+      for (const [name, value] of Object.entries(labels)) span.attribute(name, value)
+    return Effect.void
+  })

@@ -1,203 +1,227 @@
 /**
- * The call of vatproof.append: a batch of prepared commands in, an outcome for each out (migrations/functions/append.sql).
- * It decides one command after the other; AppendAll.ts stores a batch of which nothing is refused for less.
+ * The call of vatproof.append: a batch of prepared commands in, an exit for each out. The function decides all commands of a batch under the
+ * lock of the log. Here each stream, meter and rate window of the batch gets a number, so that the function reads and writes it once.
  */
-import { Effect, Exit, Schema } from "effect"
-import type { Array as Arr } from "effect"
+import { Effect, Exit, Metric } from "effect"
 import { SqlClient } from "effect/sql"
-import type { DomainEvent } from "#domain/DomainEvent.ts"
-import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
+import {
+  type AppendError,
+  type Appended,
+  type EventRow,
+  logId,
+  PreconditionFailed,
+  type Prepared,
+  QuotaReached,
+  RateLimitReached,
+  VersionConflict
+} from "#events/AppendCommand.ts"
+import { BatchTotals } from "#events/BatchTotals.ts"
 import { elementType, sqlArray, type SqlColumn, sqlColumns } from "#events/SqlArray.ts"
-
-/** The only log so far. */
-export const logId = 0
-
-/** Events that are stored together or not at all, in one stream. */
-export interface AppendCommand {
-  readonly stream: string
-  /** The version the stream must have; null if any will do. */
-  readonly expectedVersion: number | null
-  readonly events: Arr.NonEmptyReadonlyArray<DomainEvent>
-  /** Units charged to a meter, which may not pass `cap` by it. */
-  readonly charge: { readonly meter: string; readonly units: number; readonly cap: number } | null
-  /** Key under which the last of `events` is the newest from now on. */
-  readonly latestOf: string | null
-  /** Lists in which the last of `events` stands; a name has no line break. */
-  readonly lists?: ReadonlyArray<string>
-}
-
-/** A command that takes something for granted: if it is no longer so, nothing is stored. */
-export interface PresumingCommand extends AppendCommand {
-  readonly presumed: Presumption
-}
-
-/** `epoch` of what is known of callers; the newest position under a key; the minute that the command counts in, which may be full. */
-export interface Presumption {
-  readonly epoch: number | null
-  readonly newest: { readonly key: string; readonly position: number } | null
-  readonly minute: { readonly bucket: string; readonly limit: number } | null
-}
-
-/** `position` of the first event, `version` of the stream after the last, `used` units of the meter after the charge. */
-export interface Appended {
-  readonly position: number
-  readonly version: number
-  readonly used: number
-  /** The command's minute; null also where it was stored already, as nobody has counted since then. */
-  readonly minute: typeof Minute.Type | null
-}
-
-/** Another event came first: the stream is at `actual`. */
-export class StreamMoved extends Schema.TaggedError<StreamMoved>()("StreamMoved", {
-  stream: Schema.String,
-  actual: Schema.Int
-}) {}
-
-/** A minute that a command counts in: the calls in it, with this one, and when it ends. */
-const Minute = Schema.Struct({ taken: Schema.Int, endsInMs: Schema.Int })
-
-/** The charge would pass the meter's cap; nothing was stored but, where the command counts in a minute, that call. */
-export class MeterFull extends Schema.TaggedError<MeterFull>()("MeterFull", {
-  meter: Schema.String,
-  used: Schema.Int,
-  minute: Schema.NullOr(Minute)
-}) {}
-
-/** What the command presumed is no longer so; nothing was stored and nothing counted. */
-export class PresumptionMoved extends Schema.TaggedError<PresumptionMoved>()("PresumptionMoved", { stream: Schema.String }) {}
-
-/** The command's minute is full; nothing was stored. */
-export class MinuteFull extends Schema.TaggedError<MinuteFull>()("MinuteFull", {
-  taken: Schema.Int,
-  endsInMs: Schema.Int,
-  used: Schema.Int
-}) {}
-
-export type AppendError = StreamMoved | MeterFull | StoreUnavailable
-export type PresumingError = AppendError | PresumptionMoved | MinuteFull
-
-/** What every call of the log is made of: a command, with or without presumptions. */
-export type PreparableCommand = AppendCommand & Partial<PresumingCommand>
-
-/** What the functions that append are told of one event and of its command. */
-export interface Cells {
-  readonly stream: string
-  readonly expected: bigint | null
-  readonly eventId: string
-  readonly type: string
-  readonly schemaVersion: number
-  readonly occurredAt: number
-  readonly correlationId: string
-  readonly causationId: null
-  readonly traceId: Uint8Array | null
-  readonly data: string
-  readonly metadata: string
-  readonly meter: string | null
-  readonly units: number
-  readonly cap: bigint | null
-  readonly latest: string | null
-  readonly lists: string | null
-  readonly epoch: bigint | null
-  readonly answerKey: string | null
-  readonly answerPosition: bigint | null
-  readonly bucket: string | null
-  readonly bucketLimit: number | null
-}
-
-/** A command with all that makes it the same command when it is sent again: ids, times and bytes are fixed. One row an event. */
-export interface Prepared {
-  readonly command: PreparableCommand
-  readonly rows: ReadonlyArray<Cells>
-}
+import * as StoreMetrics from "#events/StoreMetrics.ts"
 
 const { bytea, int2, int4, int8, text, timestamptz, uuid } = elementType
 
-/** The parameters of vatproof.append after the log and the number of the command. */
-export const appendColumns: ReadonlyArray<SqlColumn<Cells>> = [
+/** The columns of events and of what their commands ask for, in the order of the function's parameters. */
+const rowColumns: ReadonlyArray<SqlColumn<EventRow>> = [
   ["stream", text],
-  ["expected", int8],
   ["eventId", uuid],
   ["type", text],
   ["schemaVersion", int2],
-  ["occurredAt", timestamptz],
+  ["occurredAtMs", timestamptz],
   ["correlationId", uuid],
-  ["causationId", uuid],
   ["traceId", bytea],
   ["data", text],
   ["metadata", text],
   ["meter", text],
   ["units", int2],
   ["cap", int8],
-  ["latest", text],
-  ["lists", text],
+  ["expected", int8],
   ["epoch", int8],
   ["answerKey", text],
   ["answerPosition", int8],
-  ["bucket", text],
-  ["bucketLimit", int4]
+  ["minuteLimit", int4]
 ]
-const parameters = ["commands", ...appendColumns].map((_, index) => `$${index + 2}`).join(", ")
-const statement = `SELECT cmd, outcome, first_position, version, used, taken, ends_in_ms FROM vatproof.append($1::smallint, ${parameters})`
 
-/** A row of its result. It is not decoded by a schema: that would cost more than the call, and the function is our own. */
-interface Verdict {
-  readonly cmd: number
-  readonly outcome: "appended" | "duplicate" | "conflict" | "quota" | "moved" | "rate"
-  readonly first_position: bigint | null
-  readonly version: bigint
-  readonly used: bigint
-  readonly taken: bigint | null
-  readonly ends_in_ms: bigint | null
+interface Latest {
+  readonly event: number
+  readonly key: string
+  readonly answer: string
 }
 
+const latestColumns: ReadonlyArray<SqlColumn<Latest>> = [
+  ["event", int4],
+  ["key", text],
+  ["answer", text]
+]
+
+interface Listed {
+  readonly event: number
+  readonly list: string
+}
+
+const listColumns: ReadonlyArray<SqlColumn<Listed>> = [
+  ["event", int4],
+  ["list", text]
+]
+
+/** Which stream, meter and rate window a command changes, by number. */
+interface Numbered {
+  readonly prepared: Prepared
+  /** Index of its first event in the batch. */
+  readonly firstEvent: number
+  readonly stream: number
+  readonly meter: number | null
+  readonly minute: number | null
+}
+
+/** A batch in the form in which the function takes it: event numbers start at 1, as SQL's arrays do. */
+const numbered = (batch: ReadonlyArray<Prepared>) => {
+  const [streams, meters, minutes] = [new BatchTotals(), new BatchTotals(), new BatchTotals()]
+  // vatproof.count_calls locks rate windows in the order of their names as well, so that the two never deadlock.
+  for (const bucket of bucketsOf(batch)) minutes.add(bucket, 0)
+  const rows: Array<EventRow> = []
+  const numbers = { command: new Array<number>(), stream: new Array<number>(), nth: new Array<number>() }
+  const places = { meter: new Array<number | null>(), minute: new Array<number | null>() }
+  const latest: Array<Latest> = []
+  const listed: Array<Listed> = []
+  const commands = batch.map((prepared, index): Numbered => {
+    const { charge, latest: answer, lists = [], minute, stream } = prepared.command
+    const place = {
+      prepared,
+      firstEvent: rows.length,
+      stream: streams.add(stream, 0),
+      meter: charge === null ? null : meters.add(charge.meter, charge.units, charge.cap),
+      minute: minute === undefined ? null : minutes.add(minute.bucket, 1, minute.limit)
+    }
+    for (const row of prepared.rows) {
+      rows.push(row)
+      streams.add(stream, 1)
+      numbers.command.push(index)
+      numbers.stream.push(place.stream)
+      numbers.nth.push(streams.addedTo(place.stream))
+      places.meter.push(place.meter)
+      places.minute.push(place.minute)
+    }
+    if (answer !== undefined) latest.push({ event: rows.length, ...answer })
+    for (const list of lists) listed.push({ event: rows.length, list })
+    return place
+  })
+  const columns = [
+    ...[numbers.command, numbers.stream, numbers.nth, places.meter, places.minute].map((column) => sqlArray(column, int4)),
+    ...sqlColumns(rows, rowColumns),
+    ...sqlColumns(latest, latestColumns),
+    ...sqlColumns(listed, listColumns),
+    streams.nameColumn,
+    ...meters.columns,
+    ...minutes.columns
+  ]
+  return { commands, columns }
+}
+
+/** The rate windows of a batch, in the order of their names. */
+const bucketsOf = (batch: ReadonlyArray<Prepared>) => {
+  const buckets = new Set<string>()
+  for (const { command } of batch) if (command.minute !== undefined) buckets.add(command.minute.bucket)
+  return [...buckets].toSorted()
+}
+
+/** What vatproof.append gives back, in one row: `outcomes` is null if all commands were appended; the rest is by number. */
+interface Outcomes {
+  readonly head: bigint
+  readonly outcomes: ReadonlyArray<Outcome> | null
+  readonly stored_at: ReadonlyArray<bigint | null> | null
+  readonly versions: ReadonlyArray<bigint>
+  readonly used: ReadonlyArray<bigint> | null
+  readonly taken: ReadonlyArray<bigint> | null
+  readonly ends_in_ms: ReadonlyArray<bigint> | null
+}
+
+type Outcome = "appended" | "duplicate" | "conflict" | "identity" | "answer" | "rate" | "quota"
+
+type AppendExit = Exit.Exit<Appended, AppendError>
+
 /**
- * A call that says itself how it is compiled. The client remembers statements with their parameters in a WeakMap, whose values the engine
- * keeps until it looks at old objects: too dear for whole batches.
+ * An exit for each command. The row says how meters and rate windows stand after the batch: going back over its commands tells how they
+ * stood after each of them.
  */
-export const makeCall = <Row extends object>(text: string) =>
-  Effect.map(
-    SqlClient.SqlClient,
-    (sql) => (parameterValues: ReadonlyArray<unknown>) =>
-      Object.assign(sql.unsafe<Row>(text, parameterValues), { compile: () => [text, parameterValues] as const })
+const exitsOf = (commands: ReadonlyArray<Numbered>, row: Outcomes): ReadonlyArray<AppendExit> => {
+  const exits: Array<AppendExit> = []
+  const used = Array.from(row.used ?? [], Number)
+  const taken = Array.from(row.taken ?? [], Number)
+  let position = Number(row.head) + appendedEvents(commands, row)
+  for (let index = commands.length - 1; index >= 0; index -= 1) {
+    const one = commands[index]
+    if (one === undefined) continue
+    const outcome = row.outcomes === null ? "appended" : row.outcomes[index]
+    const { charge } = one.prepared.command
+    const isCounted = outcome === "appended" || outcome === "rate" || outcome === "quota"
+    if (outcome === "appended") position -= one.prepared.rows.length
+    const standing = {
+      position: outcome === "duplicate" ? Number(row.stored_at?.[one.firstEvent] ?? 0) : position,
+      used: one.meter === null ? 0 : (used[one.meter - 1] ?? 0),
+      minute:
+        one.minute === null || !isCounted
+          ? null
+          : { taken: taken[one.minute - 1] ?? 0, endsInMs: Number(row.ends_in_ms?.[one.minute - 1] ?? 0) }
+    }
+    exits.push(exitOf(one, outcome, standing, row))
+    if (isCounted && one.minute !== null) taken[one.minute - 1] = (taken[one.minute - 1] ?? 0) - 1
+    if (outcome === "appended" && one.meter !== null) used[one.meter - 1] = standing.used - (charge?.units ?? 0)
+  }
+  return exits.toReversed()
+}
+
+const appendedEvents = (commands: ReadonlyArray<Numbered>, { outcomes }: Outcomes) =>
+  commands.reduce(
+    (sum, { prepared }, index) => (outcomes === null || outcomes[index] === "appended" ? sum + prepared.rows.length : sum),
+    0
   )
 
-/** One round trip. An exit for each command, in their order. */
-export const make = Effect.map(makeCall<Verdict>(statement), (call) =>
-  Effect.fnUntraced(function* (batch: ReadonlyArray<Prepared>) {
-    const rows = batch.flatMap((prepared) => prepared.rows)
-    const commands = batch.flatMap((prepared, index) => prepared.rows.map(() => index))
-    const verdicts = yield* call([logId, sqlArray(commands, int4), ...sqlColumns(rows, appendColumns)])
-    const byCommand = new Map(verdicts.map((verdict) => [verdict.cmd, verdict]))
-    return batch.map(({ command }, index) => exitOf(command, byCommand.get(index)))
-  })
-)
-
-const minuteOf = ({ ends_in_ms, taken }: Verdict) =>
-  taken === null ? null : { taken: Number(taken), endsInMs: Number(ends_in_ms) }
-
-const exitOf = (command: AppendCommand, verdict: Verdict | undefined): Exit.Exit<Appended, PresumingError> => {
-  switch (verdict?.outcome) {
+const exitOf = (one: Numbered, outcome: Outcome | undefined, standing: Appended, row: Outcomes): AppendExit => {
+  const { charge, stream } = one.prepared.command
+  const { minute, used } = standing
+  switch (outcome) {
     case "appended":
     case "duplicate":
-      return Exit.succeed({
-        position: Number(verdict.first_position),
-        version: Number(verdict.version),
-        used: Number(verdict.used),
-        minute: minuteOf(verdict)
-      })
-    case "moved":
-      return Exit.fail(new PresumptionMoved({ stream: command.stream }))
-    case "rate":
-      return Exit.fail(
-        new MinuteFull({ taken: Number(verdict.taken), endsInMs: Number(verdict.ends_in_ms), used: Number(verdict.used) })
-      )
-    case "quota":
-      return Exit.fail(
-        new MeterFull({ meter: command.charge?.meter ?? "", used: Number(verdict.used), minute: minuteOf(verdict) })
-      )
+      return Exit.succeed(standing)
     case "conflict":
-      return Exit.fail(new StreamMoved({ stream: command.stream, actual: Number(verdict.version) }))
+      return Exit.fail(new VersionConflict({ stream, actual: Number(row.versions[one.stream - 1] ?? 0) }))
+    case "identity":
+    case "answer":
+      return Exit.fail(new PreconditionFailed({ what: outcome }))
+    case "quota":
+      return Exit.fail(new QuotaReached({ meter: charge?.meter ?? "", used, minute }))
+    case "rate":
+      return minute === null
+        ? Exit.die("vatproof.append refused a command for a rate window that it has not")
+        : Exit.fail(new RateLimitReached({ used, minute }))
     case undefined:
       return Exit.die("vatproof.append gave no outcome for a command")
   }
 }
+
+const parameterCount = 5 + rowColumns.length + latestColumns.length + listColumns.length + 1 + 2 * 3
+const parameters = ["$1::smallint", "$2", ...Array.from({ length: parameterCount }, (_, index) => `$${index + 3}`)].join(", ")
+const statement = `SELECT head, outcomes, stored_at, versions, used, taken, ends_in_ms FROM vatproof.append(${parameters})`
+
+/**
+ * Appends a batch in one round trip; gives an exit for each command, in their order. `isResent`: the batch may be stored by an earlier
+ * attempt whose answer was lost.
+ *
+ * The statement compiles itself: the client keeps compiled statements with their parameters in a WeakMap, which keeps whole batches alive until
+ * the next full garbage collection. Its row is not decoded by a schema, which would cost more than the call: the function is our own.
+ */
+export const make = Effect.map(
+  SqlClient.SqlClient,
+  (sql) => (batch: ReadonlyArray<Prepared>, isResent: boolean) =>
+    Effect.suspend(() => {
+      const { columns, commands } = numbered(batch)
+      const values = [logId, isResent, ...columns]
+      const call = Object.assign(sql.unsafe<Outcomes>(statement, values), { compile: () => [statement, values] as const })
+      return Effect.flatMap(call, ([row]) => {
+        if (row === undefined) return Effect.die("vatproof.append gave no row")
+        const batches = row.outcomes === null ? StoreMetrics.wholeBatches : StoreMetrics.decidedBatches
+        return Effect.as(Metric.update(batches, 1), exitsOf(commands, row))
+      })
+    })
+)

@@ -33,15 +33,9 @@ export interface BatcherOptions<I, O, E> {
 const longestWaitNanos = 3_000_000_000n
 
 /** A function that joins the next batch; it fails with `onFull()` at once when too many wait already, and after 3 s of waiting. */
-export const make = <I, O, E>(
+export const make = Effect.fnUntraced(function* <I, O, E>(
   options: BatcherOptions<I, O, E>
-): Effect.Effect<(input: I) => Effect.Effect<O, E>, never, Scope.Scope> =>
-  Effect.map(makeUnsafe(options), (join) => (input) => Effect.callback((resume) => join(input, resume)))
-
-/** The same in plain code: `done` is called once, with what became of the input. */
-export const makeUnsafe = Effect.fnUntraced(function* <I, O, E>(
-  options: BatcherOptions<I, O, E>
-): Effect.fn.Return<(input: I, done: (exit: Exit.Exit<O, E>) => void) => void, never, Scope.Scope> {
+): Effect.fn.Return<(input: I) => Effect.Effect<O, E>, never, Scope.Scope> {
   // A plain array that each batch leaves to the collector as a whole: a queue that never drains keeps what was taken from it for a while,
   // and what is kept for a while costs the collector most.
   let waiting: Array<Waiting<I, O, E>> = []
@@ -114,9 +108,10 @@ export const makeUnsafe = Effect.fnUntraced(function* <I, O, E>(
     Effect.forkScoped
   )
 
-  return (input, done) => {
-    if (waiting.length >= options.maxWaiting) return done(Exit.fail(options.onFull()))
-    waiting.push({ input, done, since: clock.monotonicTimeNanosUnsafe() })
-    somebodyWaits.openUnsafe()
-  }
+  return (input) =>
+    Effect.callback((done) => {
+      if (waiting.length >= options.maxWaiting) return done(Exit.fail(options.onFull()))
+      waiting.push({ input, done, since: clock.monotonicTimeNanosUnsafe() })
+      somebodyWaits.openUnsafe()
+    })
 })

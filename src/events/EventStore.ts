@@ -1,5 +1,5 @@
 /** The append-only log: batched append, and reading by stream and position. */
-import { type Array as Arr, Clock, Context, DateTime, Effect, type Exit, Layer, Metric, Result, Schema } from "effect"
+import { type Array as Arr, Clock, Context, DateTime, Effect, Layer, Result, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
@@ -8,7 +8,7 @@ import { RequestContext, type ServedRequest } from "#domain/RequestContext.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { TraceLinks } from "#domain/TraceLinks.ts"
 import * as Append from "#events/Append.ts"
-import * as AppendAll from "#events/AppendAll.ts"
+import * as AppendCommand from "#events/AppendCommand.ts"
 import * as Batcher from "#events/Batcher.ts"
 import * as CanonicalJson from "#events/log/CanonicalJson.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
@@ -17,74 +17,60 @@ import * as StoreMetrics from "#events/StoreMetrics.ts"
 import { StoredEvent } from "#events/StoredEvent.ts"
 import { bytesOfTraceId } from "#events/TraceParent.ts"
 
-/** Bounds: callers of one batch, callers that may wait, and how long a batch is repeated while the database is away. */
+/** Bounds: commands of one batch, commands that may wait for one, and how long a batch is retried during an outage of the database. */
 const maxBatch = 256
 const maxWaiting = 20_000
-const patience = "5 seconds"
-
-type Appending = Exit.Exit<Append.Appended, Append.PresumingError>
+const retryFor = "5 seconds"
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const clock = yield* Clock.Clock
   const prepare = yield* makePrepare
-  const exitsOf = yield* Append.make
-  const allOf = yield* AppendAll.make
+  const appendBatch = yield* Append.make
+  const withSpan = yield* makeWithSpan
   yield* StoreHealth.watch
-  const traceLinks = yield* TraceLinks
-
-  const oneByOne = (batch: Arr.NonEmptyReadonlyArray<Append.Prepared>) =>
-    Effect.tap(exitsOf(batch), () => Metric.update(StoreMetrics.decidedBatches, 1))
-
-  /** As a whole first, if nothing is in the way. Not when it is sent again: what is stored already only vatproof.append can tell. */
-  const asAWhole = (batch: Arr.NonEmptyReadonlyArray<Append.Prepared>) => {
-    let isFirst = true
-    return Effect.suspend(() => {
-      if (!isFirst) return oneByOne(batch)
-      isFirst = false
-      return Effect.flatMap(allOf(batch), (exits) =>
-        exits === null ? oneByOne(batch) : Effect.as(Metric.update(StoreMetrics.wholeBatches, 1), exits)
-      )
-    })
-  }
-
-  /** The identical batch is sent again while the database is away: what was stored already comes back as a duplicate. */
-  const send = (attempt: ReturnType<typeof exitsOf>) =>
-    StoreMetrics.timed(StoreMetrics.appendDuration, attempt.pipe(StoreAccess.patientlyForMany(patience)))
-
-  const sendAlone = (one: Append.Prepared) =>
-    Effect.exit(
-      Effect.flatMap(send(exitsOf([one])), ([exit]) => exit ?? Effect.die("vatproof.append gave no outcome for a command"))
-    )
-
-  /** One command that the database cannot take must not take the others with it. */
-  const sendAll = (batch: Arr.NonEmptyReadonlyArray<Append.Prepared>) =>
-    send(asAWhole(batch)).pipe(
-      Effect.catchDefect((defect) => (isSqlError(defect) ? Effect.forEach(batch, sendAlone) : Effect.die(defect)))
-    )
-
-  const onFull = (): Append.PresumingError => new StoreUnavailable({})
-  const measures = { size: StoreMetrics.appendBatchSize, wait: StoreMetrics.appendWait }
-  const join = yield* Batcher.makeUnsafe({ run: sendAll, maxBatch, maxWaiting, onFull, measures })
-
-  /** Appends in plain code, unless what the command presumes has moved, or its minute is full: for what is done thousands of times a second. */
-  const appendUnsafe = (command: Append.PreparableCommand, served: ServedRequest, done: (exit: Appending) => void) =>
-    join(prepare(command, clock.currentTimeMillisUnsafe(), served), done)
-
-  const joinWith = (command: Append.PreparableCommand) =>
-    Effect.flatMap(RequestContext, (served) =>
-      Effect.callback<Append.Appended, Append.PresumingError>((resume) => appendUnsafe(command, served, resume))
-    ).pipe(Effect.tap(({ position }) => traceLinks.note(position)))
-
-  const append = Effect.fn("EventStore.append")((command: Append.AppendCommand) => nothingPresumed(joinWith(command)))
 
   /**
-   * Appends in a transaction of its own, together with what `alongside` writes; it gets the time the events carry, which is now if it
-   * is not given. It runs first, so that the log's lock is held for one round trip only. A failure of either undoes both.
+   * Retries the identical batch during an outage, and once if it holds an event that is stored already: commands that were stored before come
+   * back as duplicates.
+   */
+  const send = (batch: Arr.NonEmptyReadonlyArray<AppendCommand.Prepared>) => {
+    let isResent = false
+    const attempt = Effect.suspend(() => {
+      const result = appendBatch(batch, isResent)
+      isResent = true
+      return result
+    })
+    const sent = Effect.retry(attempt, { times: 1, while: isStoredAlready })
+    return StoreMetrics.timed(StoreMetrics.appendDuration, sent.pipe(StoreAccess.patientlyForMany(retryFor)))
+  }
+
+  const sendAlone = (one: AppendCommand.Prepared) =>
+    Effect.exit(Effect.flatMap(send([one]), ([exit]) => exit ?? Effect.die("vatproof.append gave no outcome for a command")))
+
+  /** Sends each command alone if the database cannot take the batch, so that one bad command fails no other. */
+  const sendAll = (batch: Arr.NonEmptyReadonlyArray<AppendCommand.Prepared>) =>
+    send(batch).pipe(Effect.catchDefect((defect) => (isSqlError(defect) ? Effect.forEach(batch, sendAlone) : Effect.die(defect))))
+
+  const onFull = (): AppendCommand.AppendError => new StoreUnavailable({})
+  const measures = { size: StoreMetrics.appendBatchSize, wait: StoreMetrics.appendWait }
+  const join = yield* Batcher.make({ run: sendAll, maxBatch, maxWaiting, onFull, measures })
+
+  /** Appends the command's events, or refuses it as a whole. Commands of all callers that wait at the same time share a round trip. */
+  const append = (command: AppendCommand.AppendCommand) =>
+    withSpan((served) => join(prepare(command, clock.currentTimeMillisUnsafe(), served)))
+
+  /** Appends an event to a stream whatever its version; charges nothing. */
+  const appendFact = (stream: string, event: DomainEvent): Effect.Effect<AppendCommand.Appended, StoreUnavailable> =>
+    Effect.catchTag(append({ stream, expectedVersion: null, events: [event], charge: null }), refusals, Effect.die)
+
+  /**
+   * Appends uncharged commands in a transaction of its own, together with what `inSameTransaction` writes; it gets the time the events carry,
+   * which is now if it is not given. It runs first, so that the log's lock is held for one round trip only. A failure of either undoes both.
    */
   const appendWith = <A, E>(
-    commands: Arr.NonEmptyReadonlyArray<Append.AppendCommand>,
-    alongside: (occurredAt: DateTime.Utc) => Effect.Effect<A, E | SqlError>,
+    commands: Arr.NonEmptyReadonlyArray<AppendCommand.AppendCommand>,
+    inSameTransaction: (occurredAt: DateTime.Utc) => Effect.Effect<A, E | SqlError>,
     happenedAt?: DateTime.Utc
   ) =>
     Effect.gen(function* () {
@@ -94,27 +80,42 @@ const make = Effect.gen(function* () {
       return yield* StoreAccess.once(
         sql.withTransaction(
           Effect.gen(function* () {
-            const result = yield* alongside(occurredAt)
-            yield* nothingPresumed(Effect.forEach(yield* exitsOf(prepared), (exit) => exit))
+            const result = yield* inSameTransaction(occurredAt)
+            const exits = yield* appendBatch(prepared, false)
+            yield* Effect.forEach(exits, (exit) => exit).pipe(Effect.catchTag(uncharged, Effect.die))
             return result
           })
         )
       )
     })
 
-  /** Appends unless what the command presumes has moved, or its minute is full. */
-  const appendPresuming = Effect.fn("EventStore.appendPresuming")((command: Append.PresumingCommand) => joinWith(command))
-
-  return { append, appendPresuming, appendUnsafe, appendWith, ...(yield* makeReads) }
+  return { append, appendFact, appendWith, ...(yield* makeReads) }
 })
 
-/** A command without presumptions cannot fail by them. */
-const nothingPresumed = <A, E, R>(appended: Effect.Effect<A, E | Append.PresumingError, R>) =>
-  Effect.catchTag(appended, ["PresumptionMoved", "MinuteFull"], Effect.die)
+const isStoredAlready = ({ reason }: SqlError) => reason._tag === "UniqueViolation"
 
-/** Fixes a command's ids, times and bytes. Plain code: what it cannot do is a defect. */
+/** What cannot happen to a command that charges nothing and relies on nothing cached. */
+const uncharged = ["QuotaReached", "RateLimitReached", "PreconditionFailed"] as const
+/** Nor to one that takes any version of its stream. */
+const refusals = [...uncharged, "VersionConflict"] as const
+
+/** The span of an append, recorded where the trace of its request is sampled; what follows the log links to it (`TraceLinks`). */
+const makeWithSpan = Effect.map(TraceLinks, (traceLinks) => {
+  const noted = <E>(appended: Effect.Effect<AppendCommand.Appended, E>) =>
+    Effect.tap(appended, ({ position }) => traceLinks.note(position))
+
+  return <E>(
+    append: (served: ServedRequest) => Effect.Effect<AppendCommand.Appended, E>
+  ): Effect.Effect<AppendCommand.Appended, E> =>
+    Effect.withFiber((fiber) => {
+      const appended = append(fiber.getRef(RequestContext))
+      return fiber.cache.span?.sampled === true ? Effect.withSpan(noted(appended), "EventStore.append") : appended
+    })
+})
+
+/** Fixes a command's ids, times and bytes. */
 const makePrepare = Effect.map(Randomness, ({ uuidV7Unsafe }) => {
-  // An event that is appended again and again is one object: it is written once.
+  // A repetition of a cached answer is the same event object each time: it is encoded once.
   const texts = new WeakMap<DomainEvent, string>()
   const textOf = (event: DomainEvent) => {
     const known = texts.get(event)
@@ -124,35 +125,36 @@ const makePrepare = Effect.map(Randomness, ({ uuidV7Unsafe }) => {
     return text
   }
 
-  return (command: Append.PreparableCommand, occurredAtMs: number, { correlationId, requestId, traceId }: ServedRequest) => {
-    const { charge, events, expectedVersion, latestOf, lists, presumed, stream } = command
+  return (
+    command: AppendCommand.AppendCommand,
+    occurredAtMs: number,
+    { correlationId, requestId, traceId }: ServedRequest
+  ): AppendCommand.Prepared => {
+    const { charge, events, expectedVersion, minute, precondition, stream } = command
+    const newest = precondition?.newest ?? null
+    const epoch = precondition?.epoch ?? null
     const metadata = `{"request_id":${canonical(requestId)}}`
     const traceBytes = traceId === null ? null : bytesOfTraceId(traceId)
-    const last = events.length - 1
-    const rows = events.map((event, index): Append.Cells => ({
+    const rows = events.map((event, index): AppendCommand.EventRow => ({
       stream,
-      expected: expectedVersion === null ? null : BigInt(expectedVersion),
       eventId: uuidV7Unsafe(),
       type: event.type,
       schemaVersion: event.schemaVersion,
-      occurredAt: occurredAtMs,
+      occurredAtMs,
       correlationId,
-      causationId: null,
       traceId: traceBytes,
       data: textOf(event),
       metadata,
       meter: charge?.meter ?? null,
       units: index === 0 ? (charge?.units ?? 0) : 0,
       cap: charge === null ? null : BigInt(charge.cap),
-      latest: index === last ? latestOf : null,
-      lists: index === last ? (lists?.join("\n") ?? null) : null,
-      epoch: presumed === undefined || presumed.epoch === null ? null : BigInt(presumed.epoch),
-      answerKey: presumed?.newest?.key ?? null,
-      answerPosition: presumed?.newest ? BigInt(presumed.newest.position) : null,
-      bucket: presumed?.minute?.bucket ?? null,
-      bucketLimit: presumed?.minute?.limit ?? null
+      expected: expectedVersion === null ? null : BigInt(expectedVersion),
+      epoch: epoch === null ? null : BigInt(epoch),
+      answerKey: newest === null ? null : newest.key,
+      answerPosition: newest === null ? null : BigInt(newest.position),
+      minuteLimit: minute?.limit ?? null
     }))
-    return { command, rows } satisfies Append.Prepared
+    return { command, rows }
   }
 })
 
@@ -162,7 +164,7 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
     Result: StoredEvent,
     execute: ({ from, limit }) =>
       sql`SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events
-        WHERE log_id = ${Append.logId} AND position >= ${from} ORDER BY position LIMIT ${limit}`
+        WHERE log_id = ${AppendCommand.logId} AND position >= ${from} ORDER BY position LIMIT ${limit}`
   })
 
   const findStream = SqlSchema.findAll({
@@ -170,17 +172,17 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
     Result: StoredEvent,
     execute: ({ after, limit, stream }) =>
       sql`SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events
-        WHERE log_id = ${Append.logId} AND stream_id = ${stream} AND version > ${after} ORDER BY version LIMIT ${limit}`
+        WHERE log_id = ${AppendCommand.logId} AND stream_id = ${stream} AND version > ${after} ORDER BY version LIMIT ${limit}`
   })
 
   return {
     /** Up to `limit` events from a position on, in their order. */
     read: Effect.fn("EventStore.read")((from: number, limit: number) =>
-      findEvents({ from, limit }).pipe(StoreAccess.patiently(patience))
+      findEvents({ from, limit }).pipe(StoreAccess.patiently(retryFor))
     ),
     /** Up to `limit` events of a stream after a version, in their order. */
     readStream: Effect.fn("EventStore.readStream")((stream: string, after: number, limit: number) =>
-      findStream({ stream, after, limit }).pipe(StoreAccess.patiently(patience))
+      findStream({ stream, after, limit }).pipe(StoreAccess.patiently(retryFor))
     )
   }
 })

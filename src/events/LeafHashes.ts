@@ -4,7 +4,7 @@
  */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { logId } from "#events/Append.ts"
+import { logId } from "#events/AppendCommand.ts"
 import { EventStore } from "#events/EventStore.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
 import type { Range } from "#events/log/MerkleTree.ts"

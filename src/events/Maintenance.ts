@@ -3,7 +3,7 @@ import { Effect, Layer, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import { survivable } from "#domain/Survivable.ts"
-import { logId } from "#events/Append.ts"
+import { logId } from "#events/AppendCommand.ts"
 
 const turnEvery = "1 minute"
 

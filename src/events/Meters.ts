@@ -1,138 +1,155 @@
 /** Metering on the log: the append that stores an event also charges for it, so neither exists without the other. */
-import { Array as Arr, Cause, Effect, Exit, Layer, Option, Schema } from "effect"
+import { Array as Arr, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import type { KeyCaller } from "#domain/Caller.ts"
-import { PaidPlanRequired } from "#domain/Confirmation.ts"
-import { InvalidApiKey } from "#domain/Identity.ts"
+import { CachedAnswer, latestKey } from "#domain/AnswerCache.ts"
+import type { Caller } from "#domain/Caller.ts"
+import {
+  type CallRefusal,
+  type Charge,
+  Metering,
+  minuteRefusal,
+  PreconditionFailed,
+  quotaRefusal,
+  StreamExists
+} from "#domain/Metering.ts"
+import { minuteBucket, rateWindow } from "#domain/RateLimits.ts"
+import type { RateWindow, Standing } from "#domain/Standing.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
-import { type Charge, Metering, Outdated, quotaExceeded, StreamTaken } from "#domain/Metering.ts"
-import { isPaid, limitsOf, PlanName, Plans } from "#domain/Plan.ts"
-import { minuteBucket, rateWindow, tooManyInMinute } from "#domain/RateLimits.ts"
-import { type Appended, logId, type Presumption, type PresumingError } from "#events/Append.ts"
+import type * as AppendCommand from "#events/AppendCommand.ts"
+import { logId } from "#events/AppendCommand.ts"
+import * as Batcher from "#events/Batcher.ts"
 import { EventStore } from "#events/EventStore.ts"
+import { elementType, sqlArray } from "#events/SqlArray.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
 
-/** How often a charge is repeated because a key or a plan, of whomever, changed meanwhile. */
-const maxTurns = 20
-const patience = "3 seconds"
+const retryFor = "3 seconds"
+/** Bounds: calls counted by one statement, and calls that may wait for it. */
+const maxBatch = 500
+const maxWaiting = 20_000
 
 const make = Effect.gen(function* () {
   const events = yield* EventStore
-  const asOfNow = yield* makeAsOfNow
-
-  const store = Effect.fnUntraced(function* (charge: Charge, presumed: Presumption) {
-    const { caller, event, latestOf, lists, needsPaidPlan = false, newStream, units } = charge
-    if (needsPaidPlan && caller._tag === "Key" && !isPaid(caller.plan)) return yield* new PaidPlanRequired({})
-    const cap = caller.usage.limit
-    const appended = yield* events
-      .appendPresuming({
-        stream: newStream ?? caller.stream,
-        expectedVersion: newStream === undefined ? null : 0,
-        events: [event],
-        charge: { meter: caller.meter, units, cap },
-        latestOf,
-        ...(lists === undefined ? {} : { lists }),
-        presumed
-      })
-      .pipe(
-        Effect.catchTag("MeterFull", ({ used }) => Effect.fail(quotaExceeded(caller, used))),
-        // No minute is counted here.
-        Effect.catchTag("MinuteFull", Effect.die)
-      )
-    return recordedOf(appended, cap)
-  })
-
-  /** Whoever was identified a while ago may have been revoked since: then nothing is stored. Or be on another plan: then that one counts. */
-  const storeFor = Effect.fnUntraced(function* (charge: Charge) {
-    let { caller } = charge
-    if (caller._tag === "Anonymous") return yield* store(charge, nothingPresumed)
-    for (let turn = 0; turn < maxTurns; turn += 1) {
-      const stored = yield* Effect.result(store({ ...charge, caller }, { ...nothingPresumed, epoch: caller.epoch }))
-      if (stored._tag === "Success") return stored.success
-      if (stored.failure._tag !== "PresumptionMoved") return yield* stored.failure
-      caller = yield* asOfNow(caller)
-    }
-    return yield* new StoreUnavailable({ cause: "The charge of a key was overtaken again and again" })
-  })
-
-  const record = (charge: Charge) =>
-    // What is presumed was checked.
-    storeFor(charge).pipe(Effect.catchTag("PresumptionMoved", Effect.die))
+  const countCall = yield* makeCountCall
 
   return Metering.of({
-    // In the caller's own stream any version will do, so none can be wrong.
-    record: (charge) => record(charge).pipe(Effect.catchTag(["StreamMoved", "PaidPlanRequired"], Effect.die)),
-    recordFirst: (charge) =>
-      record(charge).pipe(Effect.catchTag("StreamMoved", ({ stream }) => Effect.fail(new StreamTaken({ stream })))),
-    recordRepeatedUnsafe: ({ caller, event, newest }, served, done) => {
-      const { epoch, meter, perMinute, stream, usage } = caller
-      const command = {
-        stream,
-        expectedVersion: null,
-        events: Arr.of(event),
-        charge: { meter, units: 1, cap: usage.limit },
-        latestOf: null,
-        presumed: { epoch, newest, minute: { bucket: minuteBucket(caller), limit: perMinute } }
-      }
-      events.appendUnsafe(command, served, (exit) =>
-        done(
-          Exit.match(exit, {
-            onSuccess: (appended) => {
-              return Exit.succeed({ ...recordedOf(appended, usage.limit), window: windowOf(caller, appended) })
-            },
-            onFailure: (cause) => repetitionRefused(caller, cause)
-          })
-        )
-      )
-    }
+    admit: (caller) =>
+      Effect.flatMap(countCall(caller), (standing) => {
+        const refusal = minuteRefusal(caller, standing)
+        return refusal === null ? Effect.succeed(standing) : Effect.fail(refusal)
+      }),
+    record: (charge) =>
+      Effect.matchEffect(events.append(commandOf(charge)), {
+        onSuccess: (appended) =>
+          Effect.succeed({
+            position: appended.position,
+            standing: standingOf(charge, appended.used, windowOf(charge, appended))
+          }),
+        onFailure: (failure) => refusalOf(charge, failure)
+      })
   })
 })
 
-const windowOf = ({ perMinute }: KeyCaller, { minute }: Pick<Appended, "minute">) =>
-  minute === null ? null : rateWindow(perMinute, minute.taken, minute.endsInMs)
+const commandOf = ({
+  admitted,
+  answer,
+  caller,
+  event,
+  lists,
+  newStream,
+  repeats,
+  units
+}: Charge): AppendCommand.AppendCommand => ({
+  stream: newStream ?? caller.stream,
+  expectedVersion: newStream === undefined ? null : 0,
+  events: Arr.of(event),
+  charge: { meter: caller.meter, units, cap: caller.limit },
+  latest: answer === undefined ? undefined : { key: latestKey(answer.vatId), answer: encodeAnswer(answer.answer) },
+  lists,
+  precondition: {
+    epoch: caller._tag === "Key" ? caller.epoch : null,
+    newest: repeats === undefined ? null : { key: latestKey(repeats.vatId), position: repeats.position }
+  },
+  minute: admitted === null ? { bucket: minuteBucket(caller), limit: caller.perMinute } : undefined
+})
 
-const repetitionRefused = (caller: KeyCaller, cause: Cause.Cause<PresumingError>) => {
-  const failure = Option.getOrUndefined(Cause.findErrorOption(cause))
-  switch (failure?._tag) {
-    case "PresumptionMoved":
-      return Exit.fail(new Outdated({}))
-    case "MeterFull":
-      return Exit.fail(quotaExceeded(caller, failure.used, windowOf(caller, failure)))
-    case "MinuteFull":
-      return Exit.fail(tooManyInMinute(rateWindow(caller.perMinute, failure.taken, failure.endsInMs), failure.used))
+const encodeAnswer = Schema.encodeSync(Schema.fromJsonString(CachedAnswer))
+
+const standingOf = ({ caller }: Charge, used: number, window: RateWindow | null): Standing => ({
+  usage: { used, limit: caller.limit },
+  window
+})
+
+/** The caller's minute: as this append counted it, or as `admit` did before. */
+const windowOf = ({ admitted, caller }: Charge, { minute }: Pick<AppendCommand.Appended, "minute">) => {
+  if (admitted !== null) return admitted.window
+  return minute === null ? null : rateWindow(caller.perMinute, minute.taken, minute.endsInMs)
+}
+
+type RecordFailure = CallRefusal | PreconditionFailed | StreamExists | StoreUnavailable
+
+const refusalOf = (charge: Charge, failure: AppendCommand.AppendError): Effect.Effect<never, RecordFailure> => {
+  switch (failure._tag) {
+    case "PreconditionFailed":
+      return Effect.fail(new PreconditionFailed({ what: failure.what }))
+    case "VersionConflict":
+      return Effect.fail(new StreamExists({ stream: failure.stream }))
     case "StoreUnavailable":
-      return Exit.fail(failure)
-    case "StreamMoved":
-    case undefined:
-      return Exit.die(Cause.squash(cause))
+      return Effect.fail(failure)
+    case "QuotaReached":
+    case "RateLimitReached": {
+      const standing = standingOf(charge, failure.used, windowOf(charge, failure))
+      const refusal = minuteRefusal(charge.caller, standing) ?? quotaRefusal(charge.caller, standing)
+      return refusal === null ? Effect.die(`vatproof.append refused a call that fits: ${failure._tag}`) : Effect.fail(refusal)
+    }
   }
 }
 
-const nothingPresumed: Presumption = { epoch: null, newest: null, minute: null }
+const CountedCall = Schema.Struct({
+  ord: Schema.BigInt,
+  is_current: Schema.Boolean,
+  taken: Schema.NullOr(Schema.BigInt),
+  ends_in_ms: Schema.NullOr(Schema.BigInt),
+  used: Schema.BigInt
+})
 
-const recordedOf = ({ position, used }: Appended, cap: number) => ({ position, usage: { used, limit: cap } })
-
-const Terms = Schema.Struct({ epoch: Schema.BigInt, plan: PlanName, per_month: Schema.NullOr(Schema.BigInt) })
-
-/** The caller by the present state of keys and plans; fails if its key was revoked. */
-const makeAsOfNow = Effect.gen(function* () {
+/** Counts a call; all that wait share one statement. */
+const makeCountCall = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const plans = yield* Plans
-  const find = SqlSchema.findOneOption({
-    Request: Schema.String,
-    Result: Terms,
-    execute: (keyId) => sql`SELECT l.identity_epoch AS epoch, a.plan, a.per_month FROM vatproof.logs l
-      JOIN vatproof.api_keys k ON k.key_id = ${keyId}::uuid AND k.revoked_at IS NULL
-      JOIN vatproof.accounts a ON a.account_id = k.account_id WHERE l.log_id = ${logId}`
+  const count = SqlSchema.findAll({
+    Request: Schema.Struct({
+      epochs: Schema.Array(Schema.NullOr(Schema.BigInt)),
+      buckets: Schema.Array(Schema.String),
+      meters: Schema.Array(Schema.String)
+    }),
+    Result: CountedCall,
+    execute: ({ buckets, epochs, meters }) => sql`SELECT ord, is_current, taken, ends_in_ms, used FROM vatproof.count_calls(
+      ${logId}::smallint, ${sqlArray(epochs, elementType.int8)}, ${sqlArray(buckets, elementType.text)}, ${sqlArray(meters, elementType.text)})`
   })
-  return Effect.fnUntraced(function* (caller: KeyCaller) {
-    const found = yield* find(caller.keyId).pipe(StoreAccess.patiently(patience))
-    if (Option.isNone(found)) return yield* new InvalidApiKey({})
-    const { epoch, per_month, plan } = found.value
-    const { perMinute, perMonth } = limitsOf(plans, plan, per_month)
-    const usage = { ...caller.usage, limit: perMonth }
-    return { ...caller, epoch: Number(epoch), plan, usage, perMinute } satisfies KeyCaller
+
+  return yield* Batcher.make({
+    maxBatch,
+    maxWaiting,
+    onFull: (): PreconditionFailed | StoreUnavailable => new StoreUnavailable({}),
+    run: Effect.fnUntraced(function* (callers: ReadonlyArray<Caller>) {
+      const epochs = callers.map((caller) => (caller._tag === "Key" ? BigInt(caller.epoch) : null))
+      const [buckets, meters] = [callers.map(minuteBucket), callers.map(({ meter }) => meter)]
+      const rows = yield* count({ epochs, buckets, meters }).pipe(StoreAccess.patientlyForMany(retryFor))
+      const byOrd = new Map(rows.map((row) => [Number(row.ord), row]))
+      return callers.map((caller, index) => countedOf(caller, byOrd.get(index + 1)))
+    })
   })
 })
+
+const countedOf = (
+  { limit, perMinute }: Caller,
+  row: typeof CountedCall.Type | undefined
+): Exit.Exit<Standing, PreconditionFailed | StoreUnavailable> => {
+  if (row === undefined) return Exit.die("vatproof.count_calls gave no row for a call")
+  if (!row.is_current) return Exit.fail(new PreconditionFailed({ what: "identity" }))
+  return Exit.succeed({
+    usage: { used: Number(row.used), limit },
+    window: rateWindow(perMinute, Number(row.taken), Number(row.ends_in_ms))
+  })
+}
 
 export const layer = Layer.effect(Metering, make)

@@ -1,7 +1,7 @@
 /** What the notary writes: its place among the replicas, and what it signed (migrations/0006_notary.sql). */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { logId } from "#events/Append.ts"
+import { logId } from "#events/AppendCommand.ts"
 import type { Hash } from "#events/log/MerkleTree.ts"
 import type { Growth } from "#events/log/Tiles.ts"
 import { elementType, sqlColumns } from "#events/SqlArray.ts"

@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
-import { logId } from "#events/Append.ts"
+import { logId } from "#events/AppendCommand.ts"
 import { elementType, sqlArray } from "#events/SqlArray.ts"
 import { StoredEvent } from "#events/StoredEvent.ts"
 

@@ -5,7 +5,7 @@
 import { Effect, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import { logId } from "#events/Append.ts"
+import { logId } from "#events/AppendCommand.ts"
 import { type LogGap, makeStep } from "#events/Projection.ts"
 import type { ProjectionDefinition } from "#events/Projections.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"

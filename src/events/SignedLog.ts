@@ -4,7 +4,7 @@
  */
 import { Effect, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { logId } from "#events/Append.ts"
+import { logId } from "#events/AppendCommand.ts"
 import { EventStore } from "#events/EventStore.ts"
 import * as Checkpoint from "#events/log/Checkpoint.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"

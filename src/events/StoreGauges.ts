@@ -5,7 +5,7 @@
 import { Effect, Layer, Metric, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { survivable } from "#domain/Survivable.ts"
-import { logId } from "#events/Append.ts"
+import { logId } from "#events/AppendCommand.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
 import * as StoreMetrics from "#events/StoreMetrics.ts"
 

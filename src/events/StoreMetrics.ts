@@ -11,10 +11,10 @@ export const appendBatchSize = Instrument.histogram("vatproof.append.batch.size"
   description: "Commands that one round trip to the log stored"
 })()
 
-/** By `vatproof.append.way`: a batch was stored `whole`, or its commands were decided `each` on its own, because something was in the way. */
+/** By `vatproof.append.way`: `whole` batches were accepted as one; of the others `each` command was decided on its own. */
 const appendedBatches = Instrument.counter("vatproof.append.batches", {
   unit: "{batch}",
-  description: "Batches, by whether one could be stored as a whole or each command had to be decided"
+  description: "Batches, by whether all commands were accepted at once or each was decided on its own"
 })
 export const wholeBatches = appendedBatches({ "vatproof.append.way": "whole" })
 export const decidedBatches = appendedBatches({ "vatproof.append.way": "each" })

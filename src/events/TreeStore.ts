@@ -1,7 +1,7 @@
 /** The stored Merkle tree: its tiles and signed checkpoints in the database (migrations/0006_notary.sql). */
 import { Context, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { logId } from "#events/Append.ts"
+import { logId } from "#events/AppendCommand.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
 import { hashLength, nodesOf, restore } from "#events/log/MerkleTree.ts"
 import { type HashTile, readNodes } from "#events/log/Tiles.ts"

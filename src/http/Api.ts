@@ -22,6 +22,18 @@ const everyField = { errors: "all" } as const
 /** `url` is relative to where the document was found. */
 export const serversAt = (url: string) => [{ url, description: "The service that gives out this document" }]
 
+/** The endpoints that `HttpApiBuilder` serves. The others, which are asked most, have plain routes. */
+export class DecodedApi extends HttpApi.make("vatproof")
+  .add(ReceiptsApi)
+  .add(RegistrationApi)
+  .add(SignupApi)
+  .add(LoginApi)
+  .add(ApiKeysApi)
+  .add(AuditApi)
+  .annotate(HttpApi.PayloadParseOptions, everyField)
+  .annotate(HttpApi.QueryParseOptions, everyField) {}
+
+/** All endpoints, as the OpenAPI document describes them. */
 export class Api extends HttpApi.make("vatproof")
   .add(ValidationApi)
   .add(ReceiptsApi)

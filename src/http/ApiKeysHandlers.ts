@@ -2,12 +2,12 @@ import { Effect, Redacted } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { ApiKeys } from "#domain/ApiKeys.ts"
 import type { ListedKey } from "#domain/KeyDirectory.ts"
-import { Api } from "#http/Api.ts"
+import { DecodedApi } from "#http/Api.ts"
 import { CurrentAccount } from "#http/Authentication.ts"
 import * as Errors from "#http/Errors.ts"
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  DecodedApi,
   "apiKeys",
   Effect.fnUntraced(function* (handlers) {
     const keys = yield* ApiKeys

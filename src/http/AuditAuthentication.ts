@@ -1,13 +1,12 @@
 /** Who may read the log: an auditor with a token, or, for the proof of a receipt, the API key that it was issued to. */
-import { Context, Effect, Layer, MutableRef, Redacted } from "effect"
+import { Context, Effect, Layer, Redacted } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import type { Auditor } from "#domain/Auditor.ts"
 import { Auditors } from "#domain/Auditors.ts"
 import type { ProofReader } from "#domain/AuditTrail.ts"
-import { Identity } from "#domain/Identity.ts"
+import { makeKeyCallerOf } from "#http/Authentication.ts"
 import * as Errors from "#http/Errors.ts"
-import { RequestScope } from "#http/RequestScope.ts"
 
 /** The auditor of the request being served. */
 export class CurrentAuditor extends Context.Service<CurrentAuditor, Auditor>()("vatproof/http/CurrentAuditor") {}
@@ -56,14 +55,13 @@ export const layerProofReaderRequired = Layer.effect(
   ProofReaderRequired,
   Effect.gen(function* () {
     const auditors = yield* Auditors
-    const identity = yield* Identity
+    const keyCallerOf = yield* makeKeyCallerOf
 
     const readerOf = Effect.gen(function* () {
-      const { headers } = yield* HttpServerRequest.HttpServerRequest
-      const key = headers["x-api-key"]
-      if (key !== undefined) {
-        const { keyId, usage } = yield* identity.byKey(Redacted.make(key))
-        MutableRef.set((yield* RequestScope).usage, usage)
+      const request = yield* HttpServerRequest.HttpServerRequest
+      const { headers } = request
+      if (headers["x-api-key"] !== undefined) {
+        const { keyId } = yield* keyCallerOf(request)
         return { _tag: "Key", keyId } satisfies ProofReader
       }
       const token = /^bearer +(\S+)$/iu.exec(headers["authorization"] ?? "")?.[1] ?? ""

@@ -4,7 +4,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import type { Auditor } from "#domain/Auditor.ts"
 import { type AuditFilter, type AuditPage, AuditTrail, NotInLog } from "#domain/AuditTrail.ts"
 import { parse } from "#domain/VatId.ts"
-import { Api } from "#http/Api.ts"
+import { DecodedApi } from "#http/Api.ts"
 import { defaultLimit, json, ndjson, plain } from "#http/AuditApi.ts"
 import { CurrentAuditor, CurrentProofReader } from "#http/AuditAuthentication.ts"
 import * as Cursor from "#http/Cursor.ts"
@@ -23,7 +23,7 @@ const briefly = "public, max-age=1"
 const never = "private, no-store"
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  DecodedApi,
   "audit",
   Effect.fnUntraced(function* (handlers) {
     const trail = yield* AuditTrail

@@ -1,80 +1,70 @@
-/** Who is calling: an API key, or, where that is allowed, nobody in particular (INTERFACE 5, DECISIONS 9). */
+/** Who is calling: an API key, or, where that is allowed, a client without one (INTERFACE 5, DECISIONS 9, 43). */
 import { Context, Effect, Layer, MutableRef, Redacted } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
-import type { Caller, KeyCaller } from "#domain/Caller.ts"
+import type { KeyCaller } from "#domain/Caller.ts"
 import { ApiKeyRequired } from "#domain/Confirmation.ts"
-import { type Admitted, Identity, type InvalidApiKey } from "#domain/Identity.ts"
+import { type Credential, Identity } from "#domain/Identity.ts"
 import { LogIn } from "#domain/LogIn.ts"
-import { tooManyInMinute } from "#domain/RateLimits.ts"
-import { RepeatAnswer } from "#domain/RepeatAnswer.ts"
-import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { clientNetwork, TrustedProxies } from "#http/ClientAddress.ts"
 import * as Errors from "#http/Errors.ts"
 import { RequestScope } from "#http/RequestScope.ts"
 
-/** The caller of the request being served. */
-export class CurrentCaller extends Context.Service<CurrentCaller, Caller>()("vatproof/http/CurrentCaller") {}
-
 /** The header that carries an API key. */
 const apiKey = HttpApiSecurity.apiKey({ key: "X-Api-Key", in: "header" })
 
-/**
- * Lets a caller without a key pass as an anonymous one; a key that is sent and wrong is refused, never ignored. Counts the call in the
- * caller's minute, also if it is refused later, and refuses it if that is full.
- */
-export class Admission extends HttpApiMiddleware.Service<Admission, { provides: CurrentCaller }>()("vatproof/http/Admission", {
+/** Describes that an API key may be sent. The route of the endpoint identifies the caller itself. */
+export class KeyAllowed extends HttpApiMiddleware.Service<KeyAllowed>()("vatproof/http/KeyAllowed", {
   security: { apiKey }
 }) {}
 
 /** The API key of the request being served, where one is required. */
 export class CurrentKey extends Context.Service<CurrentKey, KeyCaller>()("vatproof/http/CurrentKey") {}
 
-/** Refuses anonymous callers. */
+/** Refuses clients without an API key. */
 export class KeyRequired extends HttpApiMiddleware.Service<KeyRequired, { provides: CurrentKey }>()("vatproof/http/KeyRequired", {
   security: { apiKey }
 }) {}
 
-export const layerAdmission = Layer.effect(
-  Admission,
-  Effect.gen(function* () {
-    const identity = yield* Identity
-    const proxies = yield* TrustedProxies
-    const { rememberCaller } = yield* RepeatAnswer
-    return {
-      apiKey: Effect.fnUntraced(function* (httpEffect, { credential }) {
-        const request = yield* HttpServerRequest.HttpServerRequest
-        const sent = request.headers["x-api-key"] !== undefined
-        const admission: Effect.Effect<Admitted, InvalidApiKey | StoreUnavailable> = sent
-          ? identity.admitByKey(credential)
-          : identity.admitByAddress(clientNetwork(request, proxies.count))
-        const admitted = yield* Effect.result(admission)
-        if (admitted._tag === "Failure") return yield* Errors.respond(Effect.fail(admitted.failure))
-        const { caller, window } = admitted.success
-        const { usage, window: shown } = yield* RequestScope
-        MutableRef.set(usage, caller.usage)
-        MutableRef.set(shown, window)
-        if (caller._tag === "Key") rememberCaller(Redacted.value(credential), caller)
-        if (window.remaining < 0) return yield* Errors.respond(Effect.fail(tooManyInMinute(window)))
-        return yield* Effect.provideService(httpEffect, CurrentCaller, caller)
-      })
+const isApiKeyAsBearer = /^bearer +svc_/iu
+const useTheHeader = () => new ApiKeyRequired({ message: "Send the API key in the header X-Api-Key, not as a Bearer token" })
+
+/** Gives a function from a request to what its client presents. A key that is sent and wrong is refused later, never ignored. */
+export const makeCredentialOf = Effect.map(
+  TrustedProxies,
+  ({ count }) =>
+    (request: HttpServerRequest.HttpServerRequest): Effect.Effect<Credential, ApiKeyRequired> => {
+      const { authorization, "x-api-key": key } = request.headers
+      if (key !== undefined) return Effect.succeed({ _tag: "Key", key: Redacted.make(key) })
+      if (authorization !== undefined && isApiKeyAsBearer.test(authorization)) return Effect.fail(useTheHeader())
+      return Effect.succeed({ _tag: "Address", address: clientNetwork(request, count) })
     }
+)
+
+/** Gives a function from a request to the caller of its API key, read now. Notes how the caller stands. */
+export const makeKeyCallerOf = Effect.map(Identity, (identity) =>
+  Effect.fnUntraced(function* ({ headers }: HttpServerRequest.HttpServerRequest) {
+    const key = headers["x-api-key"]
+    if (key === undefined) {
+      return yield* isApiKeyAsBearer.test(headers["authorization"] ?? "")
+        ? useTheHeader()
+        : new ApiKeyRequired({ message: "Send an API key in the header X-Api-Key" })
+    }
+    const caller = yield* identity.refresh(Redacted.make(key))
+    const { limit, used } = caller
+    MutableRef.set((yield* RequestScope).standing, { usage: { used, limit }, window: null })
+    return caller
   })
 )
 
 export const layerKeyRequired = Layer.effect(
   KeyRequired,
   Effect.gen(function* () {
-    const identity = yield* Identity
+    const keyCallerOf = yield* makeKeyCallerOf
     return {
-      apiKey: Effect.fnUntraced(function* (httpEffect, { credential }) {
-        const request = yield* HttpServerRequest.HttpServerRequest
-        if (request.headers["x-api-key"] === undefined) {
-          return yield* Errors.respond(Effect.fail(new ApiKeyRequired({ message: "Send an API key in the header X-Api-Key" })))
-        }
-        const caller = yield* Effect.result(identity.byKey(credential))
+      apiKey: Effect.fnUntraced(function* (httpEffect) {
+        const caller = yield* Effect.result(keyCallerOf(yield* HttpServerRequest.HttpServerRequest))
         if (caller._tag === "Failure") return yield* Errors.respond(Effect.fail(caller.failure))
-        MutableRef.set((yield* RequestScope).usage, caller.success.usage)
         return yield* Effect.provideService(httpEffect, CurrentKey, caller.success)
       })
     }

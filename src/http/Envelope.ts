@@ -2,10 +2,11 @@
  * What every response has, whoever made it: the request's id, the caller's usage and window, and the one error body also for what no
  * endpoint answers: unknown routes, wrong methods, other media types, bodies that are too large, defects (DECISIONS 7, 11, 14).
  */
-import { Cause, Context, Effect, Option, Semaphore } from "effect"
+import { Cause, Context, Effect, MutableRef, Option, Redacted, Semaphore } from "effect"
 import { HttpBody, HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Identity } from "#domain/Identity.ts"
+import type { Standing } from "#domain/Standing.ts"
 import * as Errors from "#http/Errors.ts"
-import { FrontDoor, type PassedRequest } from "#http/FrontDoor.ts"
 import * as RequestStart from "#http/RequestStart.ts"
 import * as ResponseHeaders from "#http/ResponseHeaders.ts"
 import { allowedMethods } from "#http/Routes.ts"
@@ -19,31 +20,34 @@ type App = Effect.Effect<HttpServerResponse.HttpServerResponse, unknown, HttpSer
 export const MostUnderWay = Context.Reference<number>("vatproof/http/MostUnderWay", { defaultValue: () => 10_000 })
 
 const make = Effect.gen(function* () {
-  const frontDoor = yield* FrontDoor
-  const places = yield* Semaphore.make(yield* MostUnderWay)
+  const inFlight = yield* Semaphore.make(yield* MostUnderWay)
   const start = yield* RequestStart.make
   const headersOf = yield* ResponseHeaders.make
+  const standingOf = yield* makeStandingOf
 
   return (app: App) =>
     Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
-      const passed = frontDoor.passed(request.source)
-      const started = passed?.started ?? start(request)
+      const started = start(request)
+      const admitted = Effect.flatMap(inFlight.withPermitsIfAvailable(1)(app), (response) =>
+        Option.isSome(response) ? Effect.succeed(response.value) : Errors.toResponse(Errors.tooMuchToDo)
+      )
+      const answered = admitted.pipe(
+        Effect.catchCause((cause) => (isClientGone(cause) ? Effect.failCause(cause) : responseOf(cause))),
+        Effect.flatMap((response) => (isForeignError(response) ? problemFor(response.status, request) : Effect.succeed(response)))
+      )
       const complete = (response: HttpServerResponse.HttpServerResponse) =>
         HttpServerResponse.setHeaders(fromOneCopy(response), headersOf(response, started))
-
-      const served = places.withPermitsIfAvailable(1)(passed === undefined ? app : answerPassed(passed, app))
-      const answered = Effect.flatMap(served, (answer) =>
-        Option.isSome(answer) ? Effect.succeed(answer.value) : Errors.toResponse(Errors.tooMuchToDo)
-      )
       return RequestStart.within(started, answered).pipe(
-        Effect.catchCause((cause) =>
-          isClientGone(cause) ? Effect.failCause(cause) : RequestStart.within(started, responseOf(cause))
-        ),
-        Effect.flatMap((response) =>
-          isForeignError(response)
-            ? Effect.map(RequestStart.within(started, problemFor(response.status, request)), complete)
-            : Effect.succeed(complete(response))
-        ),
+        Effect.flatMap((response) => {
+          const key = request.headers["x-api-key"]
+          // DECISIONS 14: every response to a valid key tells its usage, also those of endpoints that need none.
+          return key === undefined || MutableRef.get(started.scope.standing) !== null
+            ? Effect.succeed(complete(response))
+            : Effect.map(standingOf(key), (standing) => {
+                MutableRef.set(started.scope.standing, standing)
+                return complete(response)
+              })
+        }),
         Effect.onExit((exit) => {
           const line = started.end(exit)
           return line === undefined ? Effect.void : RequestStart.within(started, line)
@@ -52,17 +56,20 @@ const make = Effect.gen(function* () {
     })
 })
 
-/** A request that the front door had begun, and could not end. */
-const answerPassed = ({ repetition }: PassedRequest, app: App): App => {
-  switch (repetition._tag) {
-    case "Outdated":
-      return app
-    case "Refused":
-      return Errors.respond(Effect.fail(repetition.refusal))
-    case "Broken":
-      return Effect.failCause(repetition.cause)
-  }
-}
+/** A response that needs no key waits no longer than this for the usage of one. */
+const standingTimeout = "250 millis"
+
+/** Gives a function from a key to how it stands; null if the key is not valid, or the database does not answer in time. */
+const makeStandingOf = Effect.map(
+  Identity,
+  (identity) => (key: string) =>
+    identity.refresh(Redacted.make(key)).pipe(
+      Effect.map(({ limit, used }): Standing => ({ usage: { used, limit }, window: null })),
+      Effect.timeoutOption(standingTimeout),
+      Effect.map(Option.getOrNull),
+      Effect.catchTag(["InvalidApiKey", "StoreUnavailable"], () => Effect.succeed(null))
+    )
+)
 
 /** The middleware around all routes, known or not. */
 export const layer = HttpRouter.middleware(make, { global: true })
@@ -103,10 +110,7 @@ const problemFor = (status: number, request: HttpServerRequest.HttpServerRequest
   switch (status) {
     case 404:
       if (allowed.length === 0 || allowed.includes(method)) return Errors.toResponse({ code: "NOT_FOUND", message: nothingHere })
-      return Errors.toResponse(
-        { code: "METHOD_NOT_ALLOWED", message: `${method} is not allowed here` },
-        { allow: allowed.join(", ") }
-      )
+      return Errors.methodNotAllowed(method, allowed)
     case 413:
       return Errors.toResponse({ code: "PAYLOAD_TOO_LARGE", message: "A request body has at most 16 KiB" })
     case 415:

@@ -101,8 +101,9 @@ export const toResponse = Effect.fnUntraced(function* (problem: Problem, more: R
   return HttpServerResponse.jsonUnsafe(json, { status, headers: { ...more, ...headers } })
 })
 
-/** Status, headers and JSON of the refusal that is made most often, of callers who call on and on, for code that runs no effects. */
-export const tooManyCalls = (failure: RateLimitExceeded, requestId: string) => partsOf(rateLimitProblem(failure), requestId)
+/** The response to a method that a path does not have. */
+export const methodNotAllowed = (method: string, allowed: ReadonlyArray<string>) =>
+  toResponse({ code: "METHOD_NOT_ALLOWED", message: `${method} is not allowed here` }, { allow: allowed.join(", ") })
 
 /** Where a caller upgrades the plan; the configuration sets it. */
 export const UpgradeUrl = Context.Reference<string>("vatproof/http/UpgradeUrl", { defaultValue: () => "/docs" })

@@ -4,12 +4,12 @@ import { HttpApiBuilder } from "effect/http-api"
 import { accessTokenLifetime } from "#domain/AccessTokens.ts"
 import { Identity } from "#domain/Identity.ts"
 import { LogIn } from "#domain/LogIn.ts"
-import { Api } from "#http/Api.ts"
+import { DecodedApi } from "#http/Api.ts"
 import { clientNetwork, TrustedProxies } from "#http/ClientAddress.ts"
 import * as Errors from "#http/Errors.ts"
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  DecodedApi,
   "login",
   Effect.fnUntraced(function* (handlers) {
     const identity = yield* Identity
@@ -20,7 +20,7 @@ export const layer = HttpApiBuilder.group(
       "login",
       Effect.fnUntraced(function* ({ payload }) {
         const request = yield* HttpServerRequest.HttpServerRequest
-        const client = identity.streamOfAddress(clientNetwork(request, proxies.count))
+        const client = identity.byAddress(clientNetwork(request, proxies.count)).stream
         const token = yield* logIn({
           client,
           email: payload.email,

@@ -3,7 +3,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { receiptList } from "#domain/Receipt.ts"
 import { Receipts } from "#domain/Receipts.ts"
 import { parse } from "#domain/VatId.ts"
-import { Api } from "#http/Api.ts"
+import { DecodedApi } from "#http/Api.ts"
 import { CurrentKey } from "#http/Authentication.ts"
 import * as Cursor from "#http/Cursor.ts"
 import * as Errors from "#http/Errors.ts"
@@ -11,7 +11,7 @@ import * as ReceiptRepresentations from "#http/ReceiptRepresentations.ts"
 import { defaultLimit } from "#http/ReceiptsApi.ts"
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  DecodedApi,
   "receipts",
   Effect.fnUntraced(function* (handlers) {
     const receipts = yield* Receipts

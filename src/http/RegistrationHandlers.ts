@@ -3,12 +3,12 @@ import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Identity } from "#domain/Identity.ts"
 import { RegisterAgent } from "#domain/RegisterAgent.ts"
-import { Api } from "#http/Api.ts"
+import { DecodedApi } from "#http/Api.ts"
 import { clientNetwork, TrustedProxies } from "#http/ClientAddress.ts"
 import * as Errors from "#http/Errors.ts"
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  DecodedApi,
   "registration",
   Effect.fnUntraced(function* (handlers) {
     const identity = yield* Identity
@@ -19,7 +19,7 @@ export const layer = HttpApiBuilder.group(
       "register",
       Effect.fnUntraced(function* ({ payload }) {
         const request = yield* HttpServerRequest.HttpServerRequest
-        const client = identity.streamOfAddress(clientNetwork(request, proxies.count))
+        const client = identity.byAddress(clientNetwork(request, proxies.count)).stream
         const { apiKey, plan, quota } = yield* register({
           client,
           email: payload.email ?? null,

@@ -13,12 +13,17 @@ const maxFields = 20
 export const layer = HttpApiMiddleware.layerSchemaErrorTransform(RequestErrors, (error) => {
   // A response that does not encode is our own mistake.
   if (error.kind === "Body" || error.kind === "ResponseHeaders") return Effect.die(error)
-  const details = fieldErrors(error.kind.toLowerCase(), error.cause)
-  const message = details.map(({ field, message }) => `${field}: ${message}`).join("; ")
-  return toResponse({ code: "VALIDATION_ERROR", message, details })
+  return respond(fieldErrors(error.kind.toLowerCase(), error.cause))
 })
 
-const fieldErrors = (kind: string, cause: Schema.SchemaError): ReadonlyArray<FieldError> =>
+/** The response to a request with these fields wrong. */
+export const respond = (details: ReadonlyArray<FieldError>) => {
+  const message = details.map(({ field, message }) => `${field}: ${message}`).join("; ")
+  return toResponse({ code: "VALIDATION_ERROR", message, details })
+}
+
+/** The wrong fields of what does not decode; `kind` names the part of the request, where a field has no name. */
+export const fieldErrors = (kind: string, cause: Schema.SchemaError): ReadonlyArray<FieldError> =>
   formatIssues(cause.issue)
     .issues.slice(0, maxFields)
     .map((issue) => {

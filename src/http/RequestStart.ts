@@ -1,13 +1,13 @@
-/** What happens first to every request, whichever way it takes: it gets its ids and is watched from now on. */
-import { Effect, Tracer } from "effect"
+/** What happens first to every request: it gets its ids, and is watched from now on. */
+import { Context, Effect, Tracer } from "effect"
 import { Randomness } from "#domain/Randomness.ts"
 import { RequestContext } from "#domain/RequestContext.ts"
 import * as RequestTelemetry from "#http/RequestTelemetry.ts"
 import { type CollectedHeaders, makeRequestScope, RequestScope } from "#http/RequestScope.ts"
 
 /**
- * An inbound id of this form is kept, in the log of facts too, for good. What looks like a key or a token is not: somebody has sent the
- * wrong thing.
+ * An inbound id of this form is kept, also in the log. One that contains an API key or an access token is replaced: a client has sent a
+ * secret in the wrong header.
  */
 const usableRequestId = /^(?!.*svc_(?:live|audit)_|eyJ[\w-]+\.)[\w.-]{1,128}$/u
 
@@ -31,8 +31,6 @@ export const make = Effect.gen(function* () {
 
 /** What runs for a request knows which one it is. */
 export const within = <A, E, R>({ scope, served, span }: StartedRequest, effect: Effect.Effect<A, E, R>) =>
-  effect.pipe(
-    Effect.provideService(RequestScope, scope),
-    Effect.provideService(RequestContext, served),
-    Effect.provideService(Tracer.ParentSpan, span)
+  Effect.updateContext(effect, (context: Context.Context<R>) =>
+    context.pipe(Context.add(RequestScope, scope), Context.add(RequestContext, served), Context.add(Tracer.ParentSpan, span))
   )

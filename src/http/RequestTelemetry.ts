@@ -65,12 +65,15 @@ export const make = Effect.gen(function* () {
       const status = Exit.isSuccess(exit) ? exit.value.status : null
       active.updateUnsafe(-1, context)
       durations(method, route, status, scheme).updateUnsafe(durationMs / 1000, context)
-      span.attribute("http.request.method", method)
-      span.attribute("url.scheme", scheme)
-      // At the end, because the router writes the route in its own way.
-      if (route !== null) span.attribute("http.route", route)
-      if (status !== null) span.attribute("http.response.status_code", status)
-      if (status === null || status >= 500) span.attribute("error.type", errorTypeOf(status))
+      // A trace that is not sampled is kept for failures only.
+      if (span.sampled || status === null || status >= 500) {
+        span.attribute("http.request.method", method)
+        span.attribute("url.scheme", scheme)
+        // At the end, because the router writes the route in its own way.
+        if (route !== null) span.attribute("http.route", route)
+        if (status !== null) span.attribute("http.response.status_code", status)
+        if (status === null || status >= 500) span.attribute("error.type", errorTypeOf(status))
+      }
       span.end(clock.currentTimeNanosUnsafe(), exit)
       const line = { method, route, status, durationMs, refusal: MutableRef.get(scope.refusal) }
       return log(line, clock.currentTimeMillisUnsafe())

@@ -1,7 +1,7 @@
 /** The headers that every response has (INTERFACE 2.5, DECISIONS 7, 14). */
 import { Effect, MutableRef } from "effect"
 import { secondsOfMinute } from "#domain/RateLimits.ts"
-import { nearLimit } from "#domain/Usage.ts"
+import { nearLimit } from "#domain/Standing.ts"
 import { UpgradeUrl } from "#http/Errors.ts"
 import type { StartedRequest } from "#http/RequestStart.ts"
 
@@ -22,8 +22,7 @@ export const make = Effect.map(
   UpgradeUrl,
   (upgradeUrl) =>
     (response: HasHeaders, { scope, served: { requestId, traceId } }: Pick<StartedRequest, "scope" | "served">) => {
-      const usage = MutableRef.get(scope.usage)
-      const window = MutableRef.get(scope.window)
+      const standing = MutableRef.get(scope.standing)
       const headers: Record<string, string> = { "x-request-id": requestId, "x-content-type-options": "nosniff" }
       if (traceId !== null) headers["x-trace-id"] = traceId
       // An answer is true for its moment: nobody but us may keep it, unless its endpoint says otherwise.
@@ -31,10 +30,10 @@ export const make = Effect.map(
       if (isPage(response) && response.headers["content-security-policy"] === undefined) {
         headers["content-security-policy"] = pagePolicy
       }
-      if (usage !== null) {
-        headers["x-service-usage"] = `${usage.used}/${usage.limit}`
-        if (nearLimit(usage)) headers["x-service-upgrade"] = upgradeUrl
-      }
+      if (standing === null) return headers
+      const { usage, window } = standing
+      headers["x-service-usage"] = `${usage.used}/${usage.limit}`
+      if (nearLimit(usage)) headers["x-service-upgrade"] = upgradeUrl
       if (window !== null) {
         // draft-ietf-httpapi-ratelimit-headers-10, read 2026-11.
         headers["ratelimit-policy"] = `"minute";q=${window.limit};w=${secondsOfMinute}`

@@ -1,7 +1,8 @@
 /** All routes: the interface, its OpenAPI document and the page that shows it. */
 import { Context, Effect, Layer, Result } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
-import { Api, serversAt } from "#http/Api.ts"
+import { Api, DecodedApi, serversAt } from "#http/Api.ts"
 import * as ApiKeysHandlers from "#http/ApiKeysHandlers.ts"
 import * as AuditAuthentication from "#http/AuditAuthentication.ts"
 import * as AuditHandlers from "#http/AuditHandlers.ts"
@@ -24,35 +25,41 @@ const page = { withDefaultFonts: false, showDeveloperTools: "never" }
 /** Where the interface begins for others: the path of the public address. */
 export const BasePath = Context.Reference<string>("vatproof/http/BasePath", { defaultValue: () => "/" })
 
-const describedAt = (path: string) => Api.annotate(OpenApi.Servers, serversAt(path))
+/** The endpoints that the library decodes and encodes. */
+const decodedEndpoints = HttpApiBuilder.layer(DecodedApi).pipe(
+  Layer.provide([
+    ApiKeysHandlers.layer,
+    AuditHandlers.layer,
+    LoginHandlers.layer,
+    ReceiptsHandlers.layer,
+    RegistrationHandlers.layer,
+    SignupHandlers.layer
+  ]),
+  Layer.provide([
+    AuditAuthentication.layerAuditorRequired,
+    AuditAuthentication.layerProofReaderRequired,
+    Authentication.layerKeyRequired,
+    Authentication.layerLoginRequired,
+    RequestErrors.layer
+  ])
+)
 
-const routesOf = (api: ReturnType<typeof describedAt>) =>
-  Layer.mergeAll(
-    HttpApiBuilder.layer(api, { openapiPath: documentPath }).pipe(
-      Layer.provide([
-        ApiKeysHandlers.layer,
-        AuditHandlers.layer,
-        LoginHandlers.layer,
-        ReceiptsHandlers.layer,
-        RegistrationHandlers.layer,
-        SignupHandlers.layer,
-        SystemHandlers.layer,
-        UsageHandlers.layer,
-        ValidationHandlers.layer
-      ]),
-      Layer.provide([
-        AuditAuthentication.layerAuditorRequired,
-        AuditAuthentication.layerProofReaderRequired,
-        Authentication.layerAdmission,
-        Authentication.layerKeyRequired,
-        Authentication.layerLoginRequired,
-        RequestErrors.layer
-      ])
-    ),
-    HttpApiScalar.layer(api, { path: docsPath, scalar: page })
-  )
+/** The document of the interface, and the page that shows it. It is made when it is first asked for. */
+const documents = Layer.unwrap(
+  Effect.gen(function* () {
+    const api = Api.annotate(OpenApi.Servers, serversAt(yield* BasePath))
+    const document = yield* Effect.cached(Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api))))
+    return Layer.merge(HttpRouter.add("GET", documentPath, document), HttpApiScalar.layer(api, { path: docsPath, scalar: page }))
+  })
+)
 
-export const layer = Layer.unwrap(Effect.map(BasePath, (path) => routesOf(describedAt(path))))
+export const layer = Layer.mergeAll(
+  decodedEndpoints,
+  documents,
+  SystemHandlers.layer,
+  UsageHandlers.layer,
+  ValidationHandlers.layer
+)
 
 /** All routes as the router knows them: the document describes tiles by other paths. */
 const routes: ReadonlyArray<{ readonly path: string; readonly method: string }> = [

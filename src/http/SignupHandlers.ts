@@ -5,7 +5,7 @@ import { Identity } from "#domain/Identity.ts"
 import { RequestContext } from "#domain/RequestContext.ts"
 import { isBrowser, SignUp } from "#domain/SignUp.ts"
 import { VerifyEmail } from "#domain/VerifyEmail.ts"
-import { Api } from "#http/Api.ts"
+import { DecodedApi } from "#http/Api.ts"
 import { clientNetwork, TrustedProxies } from "#http/ClientAddress.ts"
 import * as Errors from "#http/Errors.ts"
 import * as Negotiation from "#http/Negotiation.ts"
@@ -16,7 +16,7 @@ const verifiedAtOnce = "Your account is made and verified: the token is good for
 const confirmed = "Your email address is confirmed. You can log in now"
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  DecodedApi,
   "signup",
   Effect.fnUntraced(function* (handlers) {
     const identity = yield* Identity
@@ -49,7 +49,7 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleAll({
       signup: Effect.fnUntraced(function* ({ payload }) {
         const request = yield* HttpServerRequest.HttpServerRequest
-        const client = identity.streamOfAddress(clientNetwork(request, proxies.count))
+        const client = identity.byAddress(clientNetwork(request, proxies.count)).stream
         const { accountId, token } = yield* signUp({
           client,
           email: payload.email,

@@ -4,6 +4,9 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { SourceState } from "#domain/Sources.ts"
 import { Timestamp } from "#http/Timestamp.ts"
 
+export const healthPath = "/health"
+export const statusPath = "/v1/status"
+
 export const Health = Schema.Struct({
   status: Schema.Literal("ok"),
   timestamp: Timestamp,
@@ -30,12 +33,12 @@ export const SourceStatusReport = Schema.Struct({
 
 export class SystemApi extends HttpApiGroup.make("system")
   .add(
-    HttpApiEndpoint.get("health", "/health", { success: Health }).annotateMerge(
+    HttpApiEndpoint.get("health", healthPath, { success: Health }).annotateMerge(
       OpenApi.annotations({ summary: "Is the service up?", description: "Says nothing about the sources: see /v1/status." })
     )
   )
   .add(
-    HttpApiEndpoint.get("status", "/v1/status", { success: SourceStatusReport }).annotateMerge(
+    HttpApiEndpoint.get("status", statusPath, { success: SourceStatusReport }).annotateMerge(
       OpenApi.annotations({
         summary: "How are the sources?",
         description: "From live calls, and from a probe in the background. This request asks no source."

@@ -1,39 +1,45 @@
-import { DateTime, Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
+/** Serves GET /health and GET /v1/status by plain routes. */
+import { Clock, DateTime, Effect } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
 import { AnswerCache } from "#domain/AnswerCache.ts"
 import { Sources, type SourceState, type SourceStatus } from "#domain/Sources.ts"
-import { Api, interfaceVersion } from "#http/Api.ts"
+import { interfaceVersion } from "#http/Api.ts"
+import { type Health, healthPath, type SourceStatusReport, statusPath } from "#http/SystemApi.ts"
 
-export const layer = HttpApiBuilder.group(
-  Api,
-  "system",
-  Effect.fnUntraced(function* (handlers) {
+export const layer = HttpRouter.use(
+  Effect.fnUntraced(function* (router) {
     const sources = yield* Sources
     const cache = yield* AnswerCache
+    const clock = yield* Clock.Clock
+    const now = () => DateTime.formatIso(DateTime.makeUnsafe(clock.currentTimeMillisUnsafe()))
 
-    return handlers.handleAll({
-      health: Effect.fnUntraced(function* () {
-        return { status: "ok" as const, timestamp: yield* DateTime.now, version: interfaceVersion }
-      }),
-      status: Effect.fnUntraced(function* () {
-        const { active, bzst, failoverActive, vies } = yield* sources.status
-        const cacheAnswers = yield* Effect.result(cache.ping)
-        const cacheState: SourceState = cacheAnswers._tag === "Success" ? "operational" : "unavailable"
-        const oneIsUp = vies.state !== "unavailable" || bzst.state !== "unavailable"
-        return {
-          status: oneIsUp ? ("operational" as const) : ("degraded" as const),
-          timestamp: yield* DateTime.now,
-          sources: { vies: reportOf(vies), bzst: reportOf(bzst), cache: { status: cacheState } },
-          active_source: active,
-          failover_active: failoverActive
-        }
-      })
+    const health = Effect.sync(() => {
+      const body: typeof Health.Encoded = { status: "ok", timestamp: now(), version: interfaceVersion }
+      return HttpServerResponse.jsonUnsafe(body)
     })
+
+    const status = Effect.gen(function* () {
+      const { active, bzst, failoverActive, vies } = yield* sources.status
+      const cacheAnswers = yield* Effect.result(cache.ping)
+      const cacheState: SourceState = cacheAnswers._tag === "Success" ? "operational" : "unavailable"
+      const oneIsUp = vies.state !== "unavailable" || bzst.state !== "unavailable"
+      const body: typeof SourceStatusReport.Encoded = {
+        status: oneIsUp ? "operational" : "degraded",
+        timestamp: now(),
+        sources: { vies: reportOf(vies), bzst: reportOf(bzst), cache: { status: cacheState } },
+        active_source: active,
+        failover_active: failoverActive
+      }
+      return HttpServerResponse.jsonUnsafe(body)
+    })
+
+    yield* router.add("GET", healthPath, health)
+    yield* router.add("GET", statusPath, status)
   })
 )
 
 const reportOf = ({ lastChecked, latencyMs, state }: SourceStatus) => ({
   status: state,
   latency_ms: latencyMs,
-  last_checked: lastChecked
+  last_checked: DateTime.formatIso(lastChecked)
 })

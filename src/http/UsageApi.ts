@@ -4,10 +4,12 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { PlanName } from "#domain/Plan.ts"
 import { KeyRequired } from "#http/Authentication.ts"
 import { errorBody } from "#http/Errors.ts"
-import { RequestErrors } from "#http/RequestErrors.ts"
 import { Timestamp } from "#http/Timestamp.ts"
 
-const UsageReport = Schema.Struct({
+/** The path as the router has it. */
+export const usagePath = "/v1/usage"
+
+export const UsageReport = Schema.Struct({
   plan: PlanName,
   period: Schema.Struct({
     start: Timestamp,
@@ -22,13 +24,12 @@ const UsageReport = Schema.Struct({
 
 export class UsageApi extends HttpApiGroup.make("usage")
   .add(
-    HttpApiEndpoint.get("usage", "/v1/usage", {
+    HttpApiEndpoint.get("usage", usagePath, {
       success: UsageReport,
       error: [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
     }).annotateMerge(
       OpenApi.annotations({ summary: "What this API key has used up", description: "A period is a calendar month in UTC." })
     )
   )
-  .middleware(RequestErrors)
   .middleware(KeyRequired)
   .annotateMerge(OpenApi.annotations({ title: "Usage", description: "What an API key has used up." })) {}

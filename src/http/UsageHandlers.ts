@@ -1,15 +1,23 @@
-import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
-import { Api } from "#http/Api.ts"
-import { CurrentKey } from "#http/Authentication.ts"
+/** Serves GET /v1/usage by a plain route. */
+import { DateTime, Effect } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
+import { makeKeyCallerOf } from "#http/Authentication.ts"
+import * as Errors from "#http/Errors.ts"
+import type { KeyCaller } from "#domain/Caller.ts"
+import { type UsageReport, usagePath } from "#http/UsageApi.ts"
 
-export const layer = HttpApiBuilder.group(Api, "usage", (handlers) =>
-  handlers.handle("usage", () =>
-    Effect.map(CurrentKey, ({ period, plan, usage: { limit, used } }) => ({
-      plan,
-      period: { start: period.start, end: period.end },
-      // A smaller plan may have less than what is used already.
-      requests: { used, remaining: Math.max(0, limit - used), limit }
-    }))
-  )
+export const layer = HttpRouter.use(
+  Effect.fnUntraced(function* (router) {
+    const keyCallerOf = yield* makeKeyCallerOf
+    yield* router.add("GET", usagePath, (request) =>
+      Errors.respond(Effect.map(keyCallerOf(request), (caller) => HttpServerResponse.jsonUnsafe(reportOf(caller))))
+    )
+  })
 )
+
+const reportOf = ({ limit, period, plan, used }: KeyCaller): typeof UsageReport.Encoded => ({
+  plan,
+  period: { start: DateTime.formatIso(period.start), end: DateTime.formatIso(period.end) },
+  // A smaller plan may have less than what is used already.
+  requests: { used, remaining: Math.max(0, limit - used), limit }
+})

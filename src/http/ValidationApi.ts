@@ -3,9 +3,8 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { plainText } from "#domain/PlainText.ts"
 import { MatchLetter, MatchWord } from "#domain/Receipt.ts"
-import { Admission } from "#http/Authentication.ts"
+import { KeyAllowed } from "#http/Authentication.ts"
 import { errorBody } from "#http/Errors.ts"
-import { RequestErrors } from "#http/RequestErrors.ts"
 import { Timestamp } from "#http/Timestamp.ts"
 
 /** Longer company data is no company's. */
@@ -61,33 +60,38 @@ export const ValidationResult = Schema.Struct({
   requested_at: Timestamp
 }).annotate({ identifier: "ValidationResult", description: "The verdict" })
 
-const validate = HttpApiEndpoint.get("validate", "/v1/validate/:vat_id", {
+/** The path as the router has it. */
+export const validatePath = "/v1/validate/:vat_id"
+
+export const ValidationQuery = Schema.Struct({
+  requester_vat_id: Schema.optionalKey(
+    Schema.String.annotate({
+      description: "Your own German VAT ID. Needed with company data; without, VIES gives it a consultation number",
+      examples: ["DE811115368"]
+    })
+  ),
+  company_name: companyField("Name to match", "Muster GmbH"),
+  company_street: companyField("Street to match", "Musterstraße 1"),
+  company_city: companyField("City to match", "Berlin"),
+  company_zip: companyField("Postal code to match", "10115"),
+  match_format: Schema.optionalKey(
+    Schema.Literals(["words", "letters"]).annotate({
+      description: "How matches are told: words (default) or the BZSt's letters"
+    })
+  ),
+  force_live: Schema.optionalKey(
+    Schema.Literals(["true", "false", "1", "0"]).annotate({ description: "true or 1: ask the source, whatever is cached" })
+  )
+})
+
+const validate = HttpApiEndpoint.get("validate", validatePath, {
   params: {
     vat_id: Schema.String.annotate({
       description: "With or without prefix (bare digits are German); spaces, hyphens and dots are stripped",
       examples: ["DE123456789"]
     })
   },
-  query: {
-    requester_vat_id: Schema.optionalKey(
-      Schema.String.annotate({
-        description: "Your own German VAT ID. Needed with company data; without, VIES gives it a consultation number",
-        examples: ["DE811115368"]
-      })
-    ),
-    company_name: companyField("Name to match", "Muster GmbH"),
-    company_street: companyField("Street to match", "Musterstraße 1"),
-    company_city: companyField("City to match", "Berlin"),
-    company_zip: companyField("Postal code to match", "10115"),
-    match_format: Schema.optionalKey(
-      Schema.Literals(["words", "letters"]).annotate({
-        description: "How matches are told: words (default) or the BZSt's letters"
-      })
-    ),
-    force_live: Schema.optionalKey(
-      Schema.Literals(["true", "false", "1", "0"]).annotate({ description: "true or 1: ask the source, whatever is cached" })
-    )
-  },
+  query: ValidationQuery,
   success: HttpApiSchema.WithHeaders(ValidationResult, { warning: Schema.optionalKey(Schema.String) }),
   error: [
     errorBody(400, ["INVALID_VAT_ID", "INVALID_REQUESTER_VAT_ID", "QUALIFIED_CONFIRMATION_UNSUPPORTED", "VALIDATION_ERROR"]),
@@ -108,9 +112,7 @@ const validate = HttpApiEndpoint.get("validate", "/v1/validate/:vat_id", {
   })
 )
 
-/** Last added runs first: who and how often, and only then what. */
 export class ValidationApi extends HttpApiGroup.make("validation")
   .add(validate)
-  .middleware(RequestErrors)
-  .middleware(Admission)
+  .middleware(KeyAllowed)
   .annotateMerge(OpenApi.annotations({ title: "Validation", description: "Is a VAT ID valid, and whose is it?" })) {}

@@ -1,77 +1,103 @@
-import { DateTime, Effect, MutableRef } from "effect"
-import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+/** Serves GET /v1/validate/{vat_id} by a plain route: the library's generic decoding costs more than the validation. */
+import { Clock, DateTime, Effect, Option, Result, Schema } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { companyData } from "#domain/Confirmation.ts"
 import { letterOf } from "#domain/Receipt.ts"
-import { RepeatAnswer } from "#domain/RepeatAnswer.ts"
 import { RequestContext } from "#domain/RequestContext.ts"
 import { type Confirmation, ValidateVatId, type Validation } from "#domain/ValidateVatId.ts"
-import { Api } from "#http/Api.ts"
-import { CurrentCaller } from "#http/Authentication.ts"
+import { makeCredentialOf } from "#http/Authentication.ts"
 import * as Errors from "#http/Errors.ts"
+import * as RequestErrors from "#http/RequestErrors.ts"
 import { RequestScope } from "#http/RequestScope.ts"
+import { likelyName } from "#http/LikelyName.ts"
+import { validatePath, ValidationQuery, type ValidationResult } from "#http/ValidationApi.ts"
 
 /** RFC 7234, 5.5.1: the answer is older than it should be, because no source can be asked. */
-const staleWarning = '110 - "Response is Stale"'
+const staleHeaders = { warning: '110 - "Response is Stale"' }
 
-export const layer = HttpApiBuilder.group(
-  Api,
-  "validation",
-  Effect.fnUntraced(function* (handlers) {
-    const { validate } = yield* ValidateVatId
-    const { rememberAnswer } = yield* RepeatAnswer
+const decodeQuery = Schema.decodeUnknownResult(ValidationQuery, { errors: "all" })
+const noQuery: typeof ValidationQuery.Type = {}
 
-    return handlers.handle(
-      "validate",
-      Effect.fnUntraced(function* ({ params, query }) {
-        const requestedAt = yield* DateTime.now
-        const { company_city, company_name, company_street, company_zip, force_live, match_format, requester_vat_id } = query
-        const caller = yield* CurrentCaller
-        const { usage } = yield* RequestScope
+/** The query, or what is wrong with its fields. */
+const queryOf = (search: HttpServerRequest.ParsedSearchParams["Service"]) => {
+  const names = Object.keys(search)
+  if (names.length === 0) return Result.succeed(noQuery)
+  const misspelled = names.flatMap((name) =>
+    Option.match(likelyName(name, Object.keys(ValidationQuery.fields)), {
+      onNone: () => [],
+      onSome: (likely) => [{ field: name, message: `Unknown parameter; did you mean ${likely}?` }]
+    })
+  )
+  if (misspelled.length > 0) return Result.fail(misspelled)
+  return Result.mapError(decodeQuery(search), (error) => RequestErrors.fieldErrors("query", error))
+}
+
+export const layer = HttpRouter.use(
+  Effect.fnUntraced(function* (router) {
+    const { refuse, validate } = yield* ValidateVatId
+    const credentialOf = yield* makeCredentialOf
+    const clock = yield* Clock.Clock
+
+    const answer = (request: HttpServerRequest.HttpServerRequest) =>
+      Effect.gen(function* () {
+        const requestedAt = DateTime.formatIso(DateTime.makeUnsafe(clock.currentTimeMillisUnsafe()))
+        const { vat_id: input = "" } = yield* HttpRouter.params
+        const query = queryOf(yield* HttpServerRequest.ParsedSearchParams)
+        const { standing } = yield* RequestScope
+        const credential = yield* credentialOf(request)
+        if (Result.isFailure(query)) {
+          yield* refuse({ credential, standing })
+          return yield* RequestErrors.respond(query.failure)
+        }
+        const { company_city, company_name, company_street, company_zip, force_live, match_format, requester_vat_id } =
+          query.success
         const validation = yield* validate({
-          caller,
-          input: params.vat_id,
+          credential,
+          standing,
+          input,
           requesterVatId: requester_vat_id === undefined || requester_vat_id === "" ? null : requester_vat_id,
           company: companyData({ name: company_name, street: company_street, zip: company_zip, city: company_city }),
           forceLive: force_live === "true" || force_live === "1"
-        }).pipe(
-          // A refusal, or an outage that was counted, may know more than what stood on the meter at first.
-          Effect.tapErrorTag("QuotaExceeded", ({ limit, used }) => Effect.sync(() => MutableRef.set(usage, { used, limit }))),
-          Effect.tapErrorTag("SourcesUnavailable", ({ usage: counted = caller.usage }) =>
-            Effect.sync(() => MutableRef.set(usage, counted))
-          )
-        )
-        MutableRef.set(usage, validation.usage)
-        // The cache knows more about a company than a confirmation, which has no names.
-        if (validation.confirmation === null) rememberAnswer(validation)
-        const { requestId } = yield* RequestContext
-        return HttpApiSchema.withHeaders({
-          body: { ...bodyOf(validation, match_format ?? "words"), request_id: requestId, requested_at: requestedAt },
-          headers: validation.served === "stale" ? { warning: staleWarning } : {}
         })
-      }, Errors.respond)
+        const { requestId } = yield* RequestContext
+        const body = bodyOf(validation, match_format ?? "words", requestId, requestedAt)
+        return HttpServerResponse.jsonUnsafe(body, validation.served === "stale" ? { headers: staleHeaders } : undefined)
+      })
+
+    yield* router.add("GET", validatePath, (request) =>
+      // A validation is charged, and HEAD must be safe to repeat (DECISIONS 43).
+      request.method === "HEAD" ? Errors.methodNotAllowed("HEAD", ["GET"]) : Errors.respond(answer(request))
     )
   })
 )
 
-const bodyOf = ({ answer, confirmation, served, vatId }: Validation, format: "words" | "letters") => ({
+/** The body as `ValidationResult` describes it. */
+const bodyOf = (
+  { answer, confirmation, consultationNumber, served, vatId }: Validation,
+  format: "words" | "letters",
+  requestId: string,
+  requestedAt: string
+): typeof ValidationResult.Encoded => ({
   valid: answer.valid,
   vat_id: vatId.value,
   country_code: vatId.memberState.alpha2,
   vat_number: vatId.number,
   company_name: answer.company_name,
   company_address: answer.company_address,
-  source: served === "live" ? answer.source : ("cache" as const),
-  source_timestamp: answer.answered_at,
+  source: served === "live" ? answer.source : "cache",
+  source_timestamp: DateTime.formatIso(answer.answered_at),
   cache: served !== "live",
   qualified_confirmation: confirmation === null ? null : confirmationOf(confirmation, format),
-  consultation_number: answer.consultation_number
+  consultation_number: consultationNumber,
+  request_id: requestId,
+  requested_at: requestedAt
 })
 
-/** Both shapes tell the same (INTERFACE 2.2, DECISIONS 25). */
+/** Both shapes say the same (INTERFACE 2.2, DECISIONS 25). */
 const confirmationOf = ({ receipt, requestId }: Confirmation, format: "words" | "letters") => {
   const { issued_at, receipt_id, source } = receipt
   const { city_match, name_match, street_match, zip_match } = receipt.result
-  const issued = { receipt_id, issued_at, source }
+  const issued = { receipt_id, issued_at: DateTime.formatIso(issued_at), source }
   if (format === "words") return { name_match, street_match, zip_match, city_match, ...issued }
   return {
     name_match: letterOf(name_match),

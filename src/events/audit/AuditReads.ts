@@ -1,7 +1,7 @@
 /** How an audit reads the database: long, in order, in bounded pieces. */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { logId } from "#events/Append.ts"
+import { logId } from "#events/AppendCommand.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
 import { StoredEvent } from "#events/StoredEvent.ts"
 

@@ -3,7 +3,7 @@ import { DateTime, Effect, FileSystem, Option, Path, Result, Schema, Stream } fr
 import { Hex } from "effect/encoding"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { ReceiptIssued } from "#domain/Receipt.ts"
-import { logId } from "#events/Append.ts"
+import { logId } from "#events/AppendCommand.ts"
 import * as AuditReads from "#events/audit/AuditReads.ts"
 import { encodeHashes, type ExportManifest, format, otherNodes } from "#events/audit/ExportManifest.ts"
 import { exportFiles, readmeOf } from "#events/audit/ExportReadme.ts"

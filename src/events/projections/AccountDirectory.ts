@@ -12,7 +12,7 @@ import {
 import { emailKey } from "#domain/EmailAddress.ts"
 import { limitsOf, PlanName, Plans } from "#domain/Plan.ts"
 import { type BillingPeriod, keyMeter } from "#domain/Usage.ts"
-import { logId } from "#events/Append.ts"
+import { logId } from "#events/AppendCommand.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
 
 const patience = "5 seconds"

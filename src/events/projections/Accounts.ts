@@ -20,7 +20,7 @@ import { ApiKeyIssued, ApiKeyRevoked } from "#domain/ApiKey.ts"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
 import { emailKey } from "#domain/EmailAddress.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
-import { MeterFull, StreamMoved } from "#events/Append.ts"
+import { VersionConflict } from "#events/AppendCommand.ts"
 import { EventStore } from "#events/EventStore.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
 import type { StoredEvent } from "#events/StoredEvent.ts"
@@ -88,20 +88,15 @@ const make = Effect.gen(function* () {
   const load = yield* makeLoad
   const turns = yield* Semaphore.make(maxChanges)
 
-  const write = <E>(change: Change<E>): Effect.Effect<void, E | SqlError | StoreUnavailable | StreamMoved> => {
+  const write = <E>(change: Change<E>): Effect.Effect<void, E | SqlError | StoreUnavailable | VersionConflict> => {
     const { accountId, alongside, at, events: facts, version } = change
-    return (
-      events
-        .appendWith(
-          [{ stream: accountStream(accountId), expectedVersion: version, events: facts, charge: null, latestOf: null }],
-          Effect.fnUntraced(function* (occurredAt: DateTime.Utc) {
-            yield* Effect.forEach(facts, (event) => apply(event, occurredAt), { discard: true })
-            yield* alongside(occurredAt)
-          }),
-          at
-        )
-        // Nothing is charged.
-        .pipe(Effect.catchIf(isMeterFull, Effect.die))
+    return events.appendWith(
+      [{ stream: accountStream(accountId), expectedVersion: version, events: facts, charge: null }],
+      Effect.fnUntraced(function* (occurredAt: DateTime.Utc) {
+        yield* Effect.forEach(facts, (event) => apply(event, occurredAt), { discard: true })
+        yield* alongside(occurredAt)
+      }),
+      at
     )
   }
 
@@ -121,7 +116,7 @@ const make = Effect.gen(function* () {
       Effect.catchIf(isEmailTaken, () => Effect.fail(new EmailTaken({}))),
       Effect.catchIf(isSqlError, StoreAccess.refused),
       // A new stream of our own: nobody else can have written to it.
-      Effect.catchIf(isStreamMoved, Effect.die)
+      Effect.catchIf(isVersionConflict, Effect.die)
     )
   })
 
@@ -150,8 +145,8 @@ const make = Effect.gen(function* () {
         Effect.catchIf(isSqlError, StoreAccess.refused),
         turns.withPermit,
         Effect.timeoutOrElse({ duration: changePatience, orElse: () => Effect.fail(new StoreUnavailable({})) }),
-        Effect.retry({ while: isStreamMoved, times: maxDecisions - 1 }),
-        Effect.catchIf(isStreamMoved, (moved) => Effect.fail(new StoreUnavailable({ cause: moved })))
+        Effect.retry({ while: isVersionConflict, times: maxDecisions - 1 }),
+        Effect.catchIf(isVersionConflict, (conflict) => Effect.fail(new StoreUnavailable({ cause: conflict })))
       )
   )
 
@@ -159,8 +154,7 @@ const make = Effect.gen(function* () {
 })
 
 /** By class, because a tag says nothing beside the failures of callers, which are not known here. */
-const isMeterFull = Schema.is(MeterFull)
-const isStreamMoved = Schema.is(StreamMoved)
+const isVersionConflict = Schema.is(VersionConflict)
 const isEmailTaken = (error: unknown): boolean =>
   isSqlError(error) && error.reason._tag === "UniqueViolation" && error.reason.constraint === "contacts_email_key_key"
 

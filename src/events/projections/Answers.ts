@@ -1,61 +1,42 @@
-/** The answer cache: `vatproof.latest` points to the event with the newest answer about each VAT ID, moved by the append itself. */
+/** The answer cache: `vatproof.latest` holds the newest answer about each VAT ID, moved by the append itself. */
 import { Effect, Exit, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { AnswerCache, latestKey, type StoredAnswer } from "#domain/AnswerCache.ts"
-import { ReceiptIssued } from "#domain/Receipt.ts"
+import { AnswerCache, CachedAnswer, latestKey, type StoredAnswer } from "#domain/AnswerCache.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import type { VatId } from "#domain/VatId.ts"
-import { VatIdVerified } from "#domain/Verification.ts"
+import { logId } from "#events/AppendCommand.ts"
 import * as Batcher from "#events/Batcher.ts"
-import * as Catalogue from "#events/Catalogue.ts"
-import { logId } from "#events/Append.ts"
 import { elementType, sqlArray } from "#events/SqlArray.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
 
-const patience = "3 seconds"
-/** The events that carry a source's answer. */
-const decodeVerified = Catalogue.decoder(VatIdVerified)
-const decodeIssued = Catalogue.decoder(ReceiptIssued)
-
-const answerOfVerdict = (data: string) => Effect.map(decodeVerified(data), ({ answer }) => answer)
-
-/** A confirmation has no names of its own: the ones that VIES had disclosed before stay known. */
-const answerOfReceipt = (data: string) =>
-  Effect.map(decodeIssued(data), ({ answer, receipt: { result } }) => ({
-    ...answer,
-    company_name: answer.company_name ?? (result.official_name || null),
-    company_address: answer.company_address ?? (result.official_address || null)
-  }))
+const retryFor = "3 seconds"
+/** Bounds: answers read by one statement, and callers that may wait for it. */
+const maxBatch = 500
+const maxWaiting = 20_000
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
   const findNewest = SqlSchema.findAll({
     Request: Schema.Array(Schema.String),
-    Result: Schema.Struct({ key: Schema.String, position: Schema.BigInt, type: Schema.String, data: Schema.String }),
-    execute: (keys) => sql`SELECT l.key, e.position, e.type, e.data FROM vatproof.latest l
-      JOIN vatproof.events e ON e.log_id = l.log_id AND e.position = l.position
-      WHERE l.log_id = ${logId} AND l.key = ANY (${sqlArray(keys, elementType.text)})`
+    Result: Schema.Struct({ key: Schema.String, position: Schema.BigInt, answer: Schema.fromJsonString(CachedAnswer) }),
+    execute: (keys) => sql`SELECT key, position, answer
+      FROM vatproof.newest_answers(${logId}::smallint, ${sqlArray(keys, elementType.text)})`
   })
 
   const run = Effect.fnUntraced(function* (keys: ReadonlyArray<string>) {
-    const rows = yield* findNewest([...new Set(keys)]).pipe(StoreAccess.patientlyForMany(patience))
-    const byKey = new Map(rows.map((row) => [row.key, row]))
-    return keys.map((key) => Exit.succeed(byKey.get(key)))
+    const rows = yield* findNewest([...new Set(keys)]).pipe(StoreAccess.patientlyForMany(retryFor))
+    const byKey = new Map(rows.map(({ answer, key, position }) => [key, { position: Number(position), answer }]))
+    return keys.map((key) => Exit.succeed(Option.fromUndefinedOr<StoredAnswer | undefined>(byKey.get(key))))
   })
 
-  const find = yield* Batcher.make({ run, maxBatch: 500, maxWaiting: 20_000, onFull: () => new StoreUnavailable({}) })
+  const find = yield* Batcher.make({ run, maxBatch, maxWaiting, onFull: () => new StoreUnavailable({}) })
 
-  const newest = Effect.fn("AnswerCache.newest")(function* (vatId: VatId) {
-    const row = yield* find(latestKey(vatId))
-    if (row === undefined) return Option.none<StoredAnswer>()
-    const answer = yield* row.type === ReceiptIssued.type ? answerOfReceipt(row.data) : answerOfVerdict(row.data)
-    return answer === null ? Option.none<StoredAnswer>() : Option.some({ position: Number(row.position), answer })
-  })
+  const newest = (vatId: VatId) => find(latestKey(vatId))
 
   const ping = sql`SELECT 1`.pipe(StoreAccess.patiently("0 millis"), Effect.asVoid)
 
-  return AnswerCache.of({ newest, ping })
+  return AnswerCache.of({ newest, refresh: newest, ping })
 })
 
 export const layer = Layer.effect(AnswerCache, make)

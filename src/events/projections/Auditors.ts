@@ -39,11 +39,8 @@ const make = Effect.gen(function* () {
   /** The event and its row, both or neither. Any version will do and nothing is charged, so only the database can refuse. */
   const store = (auditorId: string, event: DomainEvent, alongside: (at: DateTime.Utc) => Effect.Effect<unknown, SqlError>) =>
     events
-      .appendWith(
-        [{ stream: auditorStream(auditorId), expectedVersion: null, events: [event], charge: null, latestOf: null }],
-        alongside
-      )
-      .pipe(Effect.catchTags({ StreamMoved: Effect.die, MeterFull: Effect.die, SqlError: StoreAccess.refused }), Effect.asVoid)
+      .appendWith([{ stream: auditorStream(auditorId), expectedVersion: null, events: [event], charge: null }], alongside)
+      .pipe(Effect.catchTags({ VersionConflict: Effect.die, SqlError: StoreAccess.refused }), Effect.asVoid)
 
   const add = Effect.fn("Auditors.add")(function* ({ accountId, expiresAt, name }: Admission) {
     if (accountId !== null && (yield* findAccount(accountId)).length === 0) return yield* new UnknownAccount({ accountId })

@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { logId } from "#events/Append.ts"
+import { logId } from "#events/AppendCommand.ts"
 import * as Projection from "#events/Projection.ts"
 
 /** Its name, and that of its table in the schema vatproof. */

@@ -2,7 +2,7 @@
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { type Difference, UsageAudit } from "#domain/UsageAudit.ts"
-import { logId } from "#events/Append.ts"
+import { logId } from "#events/AppendCommand.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
 
 /** A log of many millions of events takes its time. */

@@ -1,0 +1,93 @@
+/** Lets calls in: identifies the caller, counts the call in the caller's minute, and looks at the quota (DECISIONS 9, 13). */
+import { Effect, MutableRef, Predicate } from "effect"
+import type { Caller } from "#domain/Caller.ts"
+import { type Credential, identify, Identity, type InvalidApiKey, refresh } from "#domain/Identity.ts"
+import { makeMemory } from "#domain/Memory.ts"
+import { type CallRefusal, Metering, type PreconditionFailed, quotaRefusal } from "#domain/Metering.ts"
+import type { Standing } from "#domain/Standing.ts"
+import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
+
+/** A call by a client. `standing` is set as soon as it is known how the caller stands, whether the call succeeds or fails. */
+export interface Call {
+  readonly credential: Credential
+  readonly standing: MutableRef.MutableRef<Standing | null>
+}
+
+/** How often a call begins again because what was cached for it is out of date. Each time it is read again. */
+const maxAttempts = 5
+/** Callers whose last call was refused. */
+const maxRefused = 50_000
+
+export const make = Effect.gen(function* () {
+  const identity = yield* Identity
+  const metering = yield* Metering
+  const refused = makeMemory<true>(maxRefused)
+
+  /** Notes how the caller stands, and that the next call may be refused as well. */
+  const noteRefusal = (call: Call, caller: Caller) => (refusal: CallRefusal) =>
+    Effect.sync(() => {
+      refused.remember(caller.stream, true)
+      MutableRef.set(call.standing, refusal.standing ?? null)
+    })
+
+  const noted = <A, E>(call: Call, caller: Caller, counted: Effect.Effect<A, E | CallRefusal>) =>
+    Effect.tapError(counted, (error) => (isCallRefusal(error) ? noteRefusal(call, caller)(error) : Effect.void))
+
+  /** Counts the call in the caller's minute. */
+  const count = (call: Call, caller: Caller) =>
+    Effect.map(noted(call, caller, metering.admit(caller)), (standing) => {
+      MutableRef.set(call.standing, standing)
+      return standing
+    })
+
+  /** Counts a call that asks for work, and fails if the quota is used up. */
+  const countWork = (call: Call, caller: Caller) =>
+    noted(
+      call,
+      caller,
+      Effect.flatMap(count(call, caller), (standing) => {
+        const refusal = quotaRefusal(caller, standing)
+        if (refusal !== null) return Effect.fail(refusal)
+        refused.forget(caller.stream)
+        return Effect.succeed(standing)
+      })
+    )
+
+  /**
+   * Runs `use` with the caller. If what was cached of the caller or of an answer is out of date, reads it again and repeats: nothing was stored
+   * or counted.
+   */
+  const withCaller = <A, E>(
+    call: Call,
+    refreshAnswer: Effect.Effect<unknown, StoreUnavailable>,
+    use: (caller: Caller) => Effect.Effect<A, E | PreconditionFailed>
+  ) => {
+    type Attempt = Effect.Effect<A, E | InvalidApiKey | StoreUnavailable>
+    const again = ({ what }: PreconditionFailed, caller: Caller, left: number): Attempt => {
+      if (left === 0) return Effect.fail(new StoreUnavailable({ cause: "What the call relies on changed at each attempt" }))
+      return what === "answer"
+        ? Effect.flatMap(refreshAnswer, () => attempt(caller, left - 1))
+        : Effect.flatMap(refresh(identity, call.credential), (current) => attempt(current, left - 1))
+    }
+    const attempt = (caller: Caller, left: number): Attempt =>
+      Effect.matchEffect(use(caller), {
+        onSuccess: Effect.succeed,
+        onFailure: (failure) => (isPreconditionFailed(failure) ? again(failure, caller, left) : Effect.fail(failure))
+      })
+    return Effect.flatMap(identify(identity, call.credential), (caller) => attempt(caller, maxAttempts))
+  }
+
+  return {
+    count,
+    countWork,
+    noted,
+    withCaller,
+    /** Whether the last call of this caller was refused. Such calls are counted before they are appended: a refused command makes its batch slower. */
+    wasRefused: (caller: Caller) => refused.recall(caller.stream) === true
+  }
+})
+
+const isPreconditionFailed = (error: unknown): error is PreconditionFailed => Predicate.isTagged(error, "PreconditionFailed")
+
+const isCallRefusal = (error: unknown): error is CallRefusal =>
+  Predicate.isTagged(error, "QuotaExceeded") || Predicate.isTagged(error, "RateLimitExceeded")

@@ -1,0 +1,8 @@
+/** Spans of what happens for a request. */
+import { Effect } from "effect"
+
+/** Gives an effect a span of its own if the trace is sampled. Most are not, and then nothing is allocated. */
+export const whenSampled =
+  (name: string) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.withFiber((fiber) => (fiber.cache.span?.sampled === true ? Effect.withSpan(effect, name) : effect))

@@ -1,0 +1,26 @@
+/** Query parameters that are probably misspelled: a supplied field must not be ignored silently (DECISIONS 8). */
+import { Option } from "effect"
+
+/** Edits that may separate a misspelled name from the one that was meant. */
+const maxEdits = 2
+
+/** The known name that an unknown one was probably meant to be. */
+export const likelyName = (name: string, known: ReadonlyArray<string>): Option.Option<string> =>
+  known.includes(name) ? Option.none() : Option.fromNullOr(known.find((candidate) => isNear(name, candidate)) ?? null)
+
+const isNear = (one: string, other: string) =>
+  Math.abs(one.length - other.length) <= maxEdits && editsBetween(one, other) <= maxEdits
+
+/** The Levenshtein distance. */
+const editsBetween = (one: string, other: string) => {
+  let row = Array.from({ length: other.length + 1 }, (_, index) => index)
+  for (const [index, letter] of [...one].entries()) {
+    const next = [index + 1]
+    for (const [column, otherLetter] of [...other].entries()) {
+      const kept = (row[column] ?? 0) + (letter === otherLetter ? 0 : 1)
+      next.push(Math.min(kept, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row.at(-1) ?? 0
+}
