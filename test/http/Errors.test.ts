@@ -266,9 +266,13 @@ layer(RunningService.layer(), { excludeTestServices: true })("the error body", (
 describe("a month that is used up", () => {
   const now = DateTime.makeUnsafe("2026-03-01T00:00:01.000Z")
   const retryAfter = (periodEnd: string) =>
-    Errors.problemOf(new QuotaExceeded({ plan: "starter", used: 1, limit: 1, periodEnd: DateTime.makeUnsafe(periodEnd) })).pipe(
-      Effect.map(({ retryAfterSeconds }: Errors.Problem) => retryAfterSeconds)
-    )
+    Errors.problemOf(
+      new QuotaExceeded({
+        plan: "starter",
+        periodEnd: DateTime.makeUnsafe(periodEnd),
+        standing: { usage: { used: 1, limit: 1 }, window: null }
+      })
+    ).pipe(Effect.map(({ retryAfterSeconds }: Errors.Problem) => retryAfterSeconds))
 
   it.effect.each([
     ["when the next one begins", "2026-04-01T00:00:00.000Z", 31 * 86_400 - 1],
