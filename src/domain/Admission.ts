@@ -7,7 +7,7 @@ import { type CallRefusal, Metering, type PreconditionFailed, quotaRefusal } fro
 import type { Standing } from "#domain/Standing.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 
-/** A call by a client. `standing` is set as soon as it is known how the caller stands, whether the call succeeds or fails. */
+/** A call by a client. `standing` is set as soon as the call is counted, whether it succeeds or fails; it is null before. */
 export interface Call {
   readonly credential: Credential
   readonly standing: MutableRef.MutableRef<Standing | null>
@@ -33,12 +33,15 @@ export const make = Effect.gen(function* () {
   const noted = <A, E>(call: Call, caller: Caller, counted: Effect.Effect<A, E | CallRefusal>) =>
     Effect.tapError(counted, (error) => (isCallRefusal(error) ? noteRefusal(call, caller)(error) : Effect.void))
 
-  /** Counts the call in the caller's minute. */
-  const count = (call: Call, caller: Caller) =>
-    Effect.map(noted(call, caller, metering.admit(caller)), (standing) => {
+  /** Counts the call in the caller's minute, unless it began again after it was counted. */
+  const count = (call: Call, caller: Caller) => {
+    const counted = MutableRef.get(call.standing)
+    if (counted !== null) return Effect.succeed(counted)
+    return Effect.map(noted(call, caller, metering.admit(caller)), (standing) => {
       MutableRef.set(call.standing, standing)
       return standing
     })
+  }
 
   /** Counts a call that asks for work, and fails if the quota is used up. */
   const countWork = (call: Call, caller: Caller) =>
@@ -82,8 +85,12 @@ export const make = Effect.gen(function* () {
     countWork,
     noted,
     withCaller,
-    /** Whether the last call of this caller was refused. Such calls are counted before they are appended: a refused command makes its batch slower. */
-    wasRefused: (caller: Caller) => refused.recall(caller.stream) === true
+    /**
+     * Whether a call is counted before its append: if it has been counted already, or the last call of the caller was refused. A refused
+     * command makes its batch slower.
+     */
+    isCountedFirst: (call: Call, caller: Caller) =>
+      MutableRef.get(call.standing) !== null || refused.recall(caller.stream) === true
   }
 })
 

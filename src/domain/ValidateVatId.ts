@@ -166,7 +166,7 @@ const makeRecords = Effect.gen(function* () {
 })
 
 const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRules) {
-  const { count, countWork, noted, wasRefused, withCaller } = yield* Admission.make
+  const { count, countWork, isCountedFirst, noted, withCaller } = yield* Admission.make
   const cache = yield* AnswerCache
   const sources = yield* Sources
   const confirmations = yield* ConfirmVatId
@@ -201,7 +201,7 @@ const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRu
     if (confirmation !== null) return yield* confirm(question, confirmation)
     const stored = request.forceLive ? Option.none<StoredAnswer>() : yield* cache.newest(vatId)
     if (Option.isSome(stored) && isFresh(stored.value.answer, freshness, clock.currentTimeMillisUnsafe())) {
-      const admitted = wasRefused(caller) ? yield* countWork(request, caller) : null
+      const admitted = isCountedFirst(request, caller) ? yield* countWork(request, caller) : null
       return yield* noted(request, caller, records.hit(question, stored.value, admitted))
     }
     return yield* lookUp(question, stored, yield* countWork(request, caller))
