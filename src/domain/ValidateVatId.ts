@@ -198,13 +198,14 @@ const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRu
 
   const answer = Effect.fnUntraced(function* (question: Question) {
     const { caller, confirmation, request, vatId } = question
-    if (confirmation !== null) return yield* confirm(question, confirmation)
+    if (confirmation !== null) return yield* noted(request, caller, confirm(question, confirmation))
     const stored = request.forceLive ? Option.none<StoredAnswer>() : yield* cache.newest(vatId)
     if (Option.isSome(stored) && isFresh(stored.value.answer, freshness, clock.currentTimeMillisUnsafe())) {
       const admitted = isCountedFirst(request, caller) ? yield* countWork(request, caller) : null
       return yield* noted(request, caller, records.hit(question, stored.value, admitted))
     }
-    return yield* lookUp(question, stored, yield* countWork(request, caller))
+    const admitted = yield* countWork(request, caller)
+    return yield* noted(request, caller, lookUp(question, stored, admitted))
   })
 
   const validate = (request: ValidationRequest) => {
