@@ -7,7 +7,7 @@ import { type CallRefusal, Metering, type PreconditionFailed, quotaRefusal } fro
 import type { Standing } from "#domain/Standing.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 
-/** A call by a client. `standing` is set as soon as it is known how the caller stands, whether the call succeeds or fails. */
+/** A call by a client. `standing` is set as soon as the call is counted, whether it succeeds or fails; it is null before. */
 export interface Call {
   readonly credential: Credential
   readonly standing: MutableRef.MutableRef<Standing | null>
@@ -23,33 +23,31 @@ export const make = Effect.gen(function* () {
   const metering = yield* Metering
   const refused = makeMemory<true>(maxRefused)
 
-  /** Notes how the caller stands, and that the next call may be refused as well. */
-  const noteRefusal = (call: Call, caller: Caller, refusal: CallRefusal) => {
-    refused.remember(caller.stream, true)
-    MutableRef.set(call.standing, refusal.standing ?? null)
-  }
-
-  /** Counts the call in the caller's minute. */
-  const count = (call: Call, caller: Caller) =>
-    Effect.matchEffect(metering.admit(caller), {
-      onSuccess: (standing) => {
-        MutableRef.set(call.standing, standing)
-        return Effect.succeed(standing)
-      },
-      onFailure: (failure) => {
-        if (failure._tag === "QuotaExceeded" || failure._tag === "RateLimitExceeded") noteRefusal(call, caller, failure)
-        return Effect.fail(failure)
-      }
+  /** Counts the call in the caller's minute, unless it began again after it was counted. */
+  const count = (call: Call, caller: Caller) => {
+    const counted = MutableRef.get(call.standing)
+    // The plan may have changed since.
+    if (counted !== null) return Effect.succeed({ ...counted, usage: { ...counted.usage, limit: caller.limit } })
+    return Effect.map(metering.admit(caller), (standing) => {
+      MutableRef.set(call.standing, standing)
+      return standing
     })
+  }
 
   /** Counts a call that asks for work, and fails if the quota is used up. */
   const countWork = (call: Call, caller: Caller) =>
     Effect.flatMap(count(call, caller), (standing) => {
       const refusal = quotaRefusal(caller, standing)
-      if (refusal === null) refused.forget(caller.stream)
-      else noteRefusal(call, caller, refusal)
-      return refusal === null ? Effect.succeed(standing) : Effect.fail(refusal)
+      if (refusal !== null) return Effect.fail(refusal)
+      refused.forget(caller.stream)
+      return Effect.succeed(standing)
     })
+
+  /** Notes how a refused caller stands, and that the next call may be refused as well. */
+  const noteRefusal = (call: Call, caller: Caller, refusal: CallRefusal) => {
+    refused.remember(caller.stream, true)
+    MutableRef.set(call.standing, refusal.standing ?? null)
+  }
 
   /**
    * Runs `use` with the caller. If what was cached of the caller or of an answer is out of date, reads it again and repeats: nothing was stored
@@ -70,7 +68,11 @@ export const make = Effect.gen(function* () {
     const attempt = (caller: Caller, left: number): Attempt =>
       Effect.matchEffect(use(caller), {
         onSuccess: Effect.succeed,
-        onFailure: (failure) => (isPreconditionFailed(failure) ? again(failure, caller, left) : Effect.fail(failure))
+        onFailure: (failure) => {
+          if (isPreconditionFailed(failure)) return again(failure, caller, left)
+          if (isCallRefusal(failure)) noteRefusal(call, caller, failure)
+          return Effect.fail(failure)
+        }
       })
     return Effect.flatMapEager(identify(identity, call.credential), (caller) => attempt(caller, maxAttempts))
   }
@@ -78,11 +80,17 @@ export const make = Effect.gen(function* () {
   return {
     count,
     countWork,
-    noteRefusal,
     withCaller,
-    /** Whether the last call of this caller was refused. Such calls are counted before they are appended: a refused command makes its batch slower. */
-    wasRefused: (caller: Caller) => refused.recall(caller.stream) === true
+    /**
+     * Whether a call is counted before its append: if it has been counted already, or the last call of the caller was refused. A refused
+     * command makes its batch slower.
+     */
+    isCountedFirst: (call: Call, caller: Caller) =>
+      MutableRef.get(call.standing) !== null || refused.recall(caller.stream) === true
   }
 })
 
 const isPreconditionFailed = (error: unknown): error is PreconditionFailed => Predicate.isTagged(error, "PreconditionFailed")
+
+const isCallRefusal = (error: unknown): error is CallRefusal =>
+  Predicate.isTagged(error, "QuotaExceeded") || Predicate.isTagged(error, "RateLimitExceeded")

@@ -76,7 +76,6 @@ export type ValidationFailure =
   | StoreUnavailable
 
 type Answering = Effect.Effect<Validation, ValidationFailure | PreconditionFailed>
-type NoteRefusal = Effect.Success<typeof Admission.make>["noteRefusal"]
 
 /** A request that the rules allow. */
 interface Question {
@@ -108,7 +107,7 @@ const makeRecords = Effect.gen(function* () {
   }
 
   /** Repeats a cached answer. Without `admitted` the same append counts the call. */
-  const hit = (question: Question, stored: StoredAnswer, admitted: Standing | null, noteRefusal: NoteRefusal) => {
+  const hit = (question: Question, stored: StoredAnswer, admitted: Standing | null) => {
     const { caller, request, vatId } = question
     const repeats = { vatId, position: stored.position }
     return Effect.matchEffect(metering.record({ caller, event: hitEvent(question, stored), units: 1, admitted, repeats }), {
@@ -116,11 +115,8 @@ const makeRecords = Effect.gen(function* () {
         MutableRef.set(request.standing, standing)
         return Effect.succeed(validationOf(question, stored.answer, "cache"))
       },
-      onFailure: (failure) => {
-        if (failure._tag === "StreamExists") return Effect.die(failure)
-        if (failure._tag === "QuotaExceeded" || failure._tag === "RateLimitExceeded") noteRefusal(request, caller, failure)
-        return Effect.fail(failure)
-      }
+      // A hit begins no stream.
+      onFailure: (failure) => (failure._tag === "StreamExists" ? Effect.die(failure) : Effect.fail(failure))
     })
   }
 
@@ -169,7 +165,7 @@ const makeRecords = Effect.gen(function* () {
 })
 
 const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRules) {
-  const { count, countWork, noteRefusal, wasRefused, withCaller } = yield* Admission.make
+  const { count, countWork, isCountedFirst, withCaller } = yield* Admission.make
   const cache = yield* AnswerCache
   const sources = yield* Sources
   const confirmations = yield* ConfirmVatId
@@ -204,8 +200,8 @@ const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRu
     if (Option.isNone(stored) || !isFresh(stored.value.answer, freshness, clock.currentTimeMillisUnsafe())) {
       return Effect.flatMap(countWork(request, caller), (admitted) => lookUp(question, stored, admitted))
     }
-    const hit = (admitted: Standing | null) => records.hit(question, stored.value, admitted, noteRefusal)
-    return wasRefused(caller) ? Effect.flatMap(countWork(request, caller), hit) : hit(null)
+    const hit = (admitted: Standing | null) => records.hit(question, stored.value, admitted)
+    return isCountedFirst(request, caller) ? Effect.flatMap(countWork(request, caller), hit) : hit(null)
   }
 
   const answer = (question: Question): Answering => {

@@ -74,7 +74,8 @@ const makeStandingOf = Effect.map(
       Effect.map(({ limit, used }): Standing => ({ usage: { used, limit }, window: null })),
       Effect.timeoutOption(standingTimeout),
       Effect.map(Option.getOrNull),
-      Effect.catchTag(["InvalidApiKey", "StoreUnavailable"], () => Effect.succeed(null))
+      // The response is made: a failure to read what one of its headers says must not replace it, not even a defect.
+      Effect.catchCause(() => Effect.succeed(null))
     )
 )
 

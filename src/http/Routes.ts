@@ -14,6 +14,7 @@ import * as RequestErrors from "#http/RequestErrors.ts"
 import * as SignupHandlers from "#http/SignupHandlers.ts"
 import * as SystemHandlers from "#http/SystemHandlers.ts"
 import * as UsageHandlers from "#http/UsageHandlers.ts"
+import { validatePath } from "#http/ValidationApi.ts"
 import * as ValidationHandlers from "#http/ValidationHandlers.ts"
 
 const documentPath = "/openapi.json"
@@ -64,7 +65,7 @@ export const layer = Layer.mergeAll(
 /** All routes as the router knows them: the document describes tiles by other paths. */
 const routes: ReadonlyArray<{ readonly path: string; readonly method: string }> = [
   ...Object.values(Api.groups).flatMap(({ endpoints }) =>
-    Object.values(endpoints).map(({ method, path }) => ({ path: path.replace(/:(\w+)/gu, "{$1}"), method }))
+    Object.values(endpoints).map(({ method, path }) => ({ path: templateOfPath(path), method }))
   ),
   { path: documentPath, method: "GET" },
   { path: docsPath, method: "GET" }
@@ -93,9 +94,18 @@ const routeOf = (path: string) => {
 /** The template of the route that a path belongs to, with the names of its parameters in braces; null if there is none. */
 export const templateOf = (path: string): string | null => routeOf(path)?.path ?? null
 
-/** The methods that a path answers; none if there is no such path. */
-export const allowedMethods = (path: string): ReadonlyArray<string> =>
-  routeOf(path)?.methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])) ?? []
+/** The methods that a path answers; none if there is no such path. HEAD is answered like GET, except where a call is charged. */
+export const allowedMethods = (path: string): ReadonlyArray<string> => {
+  const route = routeOf(path)
+  if (route === undefined) return []
+  const isCharged = route.path === templateOfPath(validatePath)
+  return route.methods.flatMap((method) => (method === "GET" && !isCharged ? ["GET", "HEAD"] : [method]))
+}
+
+/** The path of an endpoint with its parameters in braces. */
+function templateOfPath(path: string): string {
+  return path.replace(/:(\w+)/gu, "{$1}")
+}
 
 function patternOf(template: string): RegExp {
   return new RegExp(

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Schema } from "effect"
-import { billingPeriod, keyMeter, nearLimit } from "#domain/Usage.ts"
+import { billingPeriod, keyMeter } from "#domain/Usage.ts"
 
 const periodOf = (iso: string) => {
   const { end, name, start } = billingPeriod(DateTime.makeUnsafe(iso))
@@ -40,29 +40,5 @@ describe("a billing period", () => {
     const november = billingPeriod(DateTime.makeUnsafe("2026-11-20T12:00:00Z"))
     const december = billingPeriod(november.end)
     assert.strictEqual(new Set([keyMeter("a", november), keyMeter("b", november), keyMeter("a", december)]).size, 3)
-  })
-})
-
-describe("usage near the limit", () => {
-  it.each([
-    [0, 10, false],
-    [8, 10, false],
-    [9, 10, true],
-    [80, 100, false],
-    [81, 100, true],
-    [100, 100, true],
-    [101, 100, true],
-    [0, 0, false],
-    [1, 0, true],
-    [0, 1, false],
-    [1, 1, true]
-  ])("%i of %i: %s", (used, limit, near) => {
-    assert.strictEqual(nearLimit({ used, limit }), near)
-  })
-
-  const count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10_000_000 }))
-  it.prop("means strictly more than four fifths, whatever floating point makes of that", [count], ([fifth]) => {
-    assert.isFalse(nearLimit({ used: fifth * 4, limit: fifth * 5 }))
-    assert.isTrue(nearLimit({ used: fifth * 4 + 1, limit: fifth * 5 }))
   })
 })

@@ -61,18 +61,13 @@ it.effect("turns away whoever has waited 3 s when a batch begins, and does not b
   })
 )
 
-it.effect("goes on for the others, and for all that come later, when somebody breaks on being told", () =>
+it.effect("serves the other callers, and all later ones, when telling one of them throws", () =>
   Effect.gen(function* () {
-    const join = yield* Batcher.makeUnsafe<number, number, "full">({
-      run: (inputs) => Effect.succeed(inputs.map((input) => Exit.succeed(input * 2))),
-      maxBatch: 100,
-      maxWaiting: 100,
-      onFull: () => "full" as const
-    })
-    const ask = (input: number) => Effect.callback<number, "full">((resume) => join(input, resume))
-    join(1, () => assert.fail("this caller breaks"))
-    const beside = yield* Effect.forkScoped(ask(2), { startImmediately: true })
+    const { ask, first, go } = yield* held
+    first.addObserver(() => assert.fail("this caller throws"))
+    const beside = yield* ask(2)
+    yield* go
     assert.strictEqual(yield* Fiber.join(beside), 4)
-    assert.strictEqual(yield* ask(3), 6)
+    assert.strictEqual(yield* Effect.flatMap(ask(3), Fiber.join), 6)
   })
 )

@@ -13,7 +13,7 @@ const append = Effect.gen(function* () {
     expectedVersion: null,
     events: [{ type: "Tested", schemaVersion: 1, data: { kept: true } }],
     charge: null,
-    latestOf: "protected"
+    latest: { key: "protected", answer: '{"answered_at":"2026-01-01T00:00:00.000Z"}' }
   })
 })
 

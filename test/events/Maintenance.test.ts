@@ -30,8 +30,7 @@ const append = (count: number) =>
         { type: "Tested", schemaVersion: 1, data: 0 },
         ...Array.from({ length: count - 1 }, (_, data) => ({ type: "Tested", schemaVersion: 1, data }))
       ],
-      charge: null,
-      latestOf: null
+      charge: null
     })
   )
 

@@ -1,70 +1,17 @@
 import { assert, layer } from "@effect/vitest"
-import { Arbitrary, Context, DateTime, Effect, Layer, Result, Schema } from "effect"
+import { Arbitrary, DateTime, Effect, Layer, Result, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, SqlSchema } from "effect/sql"
-import type { AnonymousCaller, KeyCaller } from "#domain/Caller.ts"
-import { Metering, type Outdated, type RecordedRepetition, type RepetitionRefusal } from "#domain/Metering.ts"
-import { Plans } from "#domain/Plan.ts"
-import { billingPeriod } from "#domain/Usage.ts"
+import type { Caller } from "#domain/Caller.ts"
+import { latestKey } from "#domain/AnswerCache.ts"
+import type { Charge } from "#domain/Metering.ts"
+import { parse } from "#domain/VatId.ts"
 import { VatIdVerificationFailed } from "#domain/Verification.ts"
 import { EventStore } from "#events/EventStore.ts"
-import * as Meters from "#events/Meters.ts"
-import * as Randomness from "#infra/Randomness.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { anonymous, countedOf, currentEpoch, identified, moveEpoch, period, replica } from "#test/support/MeteredCallers.ts"
 
-/** Two replicas' meters on one database: they share nothing else. */
-const replica = Effect.map(
-  Layer.build(Layer.fresh(Meters.layer.pipe(Layer.provide(Layer.fresh(EventStore.layer)), Layer.provide(Randomness.layer)))),
-  Context.get(Metering)
-)
-
-const plans = Layer.succeed(Plans, {
-  byName: {
-    free: { perMonth: 5, perMinute: 10 },
-    starter: { perMonth: 1_000, perMinute: 60 },
-    business: { perMonth: 10_000, perMinute: 300 },
-    enterprise: { perMonth: 100_000, perMinute: 1_000 }
-  },
-  anonymous: { lifetime: 10, perMinute: 10 }
-})
-
-const testLayer = Layer.mergeAll(SecureRandom.layerWebCrypto, plans).pipe(Layer.provideMerge(MigratedDatabase.layer))
-
-/** A caller on the plan business who has just been identified; `end` are the last two digits of the key's and account's id. */
-const identified = Effect.fnUntraced(function* (end: string) {
-  const keyId = `0192f0c0-0000-7000-8000-0000000000${end}`
-  yield* MigratedDatabase.execute(
-    `INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES ('${keyId}', 'business', now())`
-  )
-  yield* MigratedDatabase.execute(
-    `INSERT INTO vatproof.api_keys (key_id, account_id, key_sha256, prefix, issued_at)
-     VALUES ('${keyId}', '${keyId}', sha256('${keyId}'), 'svc_live_abc', now())`
-  )
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findOne({
-    Request: Schema.Void,
-    Result: Schema.Struct({ epoch: Schema.BigInt }),
-    execute: () => sql`SELECT identity_epoch AS epoch FROM vatproof.logs`
-  })
-  const caller: KeyCaller = {
-    _tag: "Key",
-    keyId,
-    accountId: keyId,
-    plan: "business",
-    period: billingPeriod(yield* DateTime.now),
-    epoch: Number((yield* find(undefined)).epoch),
-    stream: `key-${keyId}`,
-    meter: `meter-${end}`,
-    usage: { used: 0, limit: 10_000 },
-    perMinute: 300
-  }
-  return caller
-})
-
-const putOn = (caller: KeyCaller, plan: string, perMonth: number | null) =>
-  MigratedDatabase.execute(
-    `UPDATE vatproof.accounts SET plan = '${plan}', per_month = ${perMonth} WHERE account_id = '${caller.accountId}'`
-  )
+const testLayer = SecureRandom.layerWebCrypto.pipe(Layer.provideMerge(MigratedDatabase.layer))
 
 const Step = Schema.Struct({
   meter: Schema.Literals([0, 1, 2]),
@@ -73,6 +20,7 @@ const Step = Schema.Struct({
 })
 const limits = [0, 3, 10]
 
+const vatId = Result.getOrThrow(parse("ATU12345678"))
 const event = VatIdVerificationFailed.make({ vat_id: "ATU12345678", force_live: false, requester_vat_id: null, attempts: [] })
 
 const sums = Effect.fnUntraced(function* (run: string) {
@@ -88,6 +36,8 @@ const sums = Effect.fnUntraced(function* (run: string) {
   return yield* find(run)
 })
 
+const chargeFor = (caller: Caller, more: Partial<Charge> = {}): Charge => ({ caller, event, units: 1, admitted: null, ...more })
+
 layer(testLayer, { excludeTestServices: true })("metering", (it) => {
   it.effect.prop(
     "serves exactly what the limit allows, whatever comes at once to two replicas",
@@ -96,20 +46,10 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
       Effect.gen(function* () {
         const run = yield* (yield* SecureRandom.SecureRandom).uuidV4()
         const replicas = [yield* replica, yield* replica] as const
-        const callerOf = (meter: number): AnonymousCaller => ({
-          _tag: "Anonymous",
-          addressHash: `${run}-${meter}`,
-          stream: `${run}-${meter}`,
-          meter: `${run}-${meter}`,
-          usage: { used: 0, limit: limits[meter] ?? 0 },
-          perMinute: 1
-        })
+        const callerOf = (meter: number) => anonymous(`${run}-${meter}`, limits[meter] ?? 0, 1_000)
         const outcomes = yield* Effect.forEach(
           steps,
-          (step) =>
-            Effect.result(
-              replicas[step.replica].record({ caller: callerOf(step.meter), event, units: step.units, latestOf: null })
-            ),
+          (step) => Effect.result(replicas[step.replica].record(chargeFor(callerOf(step.meter), { units: step.units }))),
           { concurrency: "unbounded" }
         )
         for (const [meter, limit] of limits.entries()) {
@@ -118,7 +58,9 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
             return step.meter === meter && outcome !== undefined ? [{ step, outcome }] : []
           })
           const charged = own.filter(({ step }) => step.units === 1)
-          const served = charged.flatMap(({ outcome }) => (Result.isSuccess(outcome) ? [outcome.success.usage.used] : []))
+          const served = charged.flatMap(({ outcome }) =>
+            Result.isSuccess(outcome) ? [outcome.success.standing.usage.used] : []
+          )
           const expected = Math.min(charged.length, limit)
           // Each of them is told another count, from the first unit to the last.
           assert.deepStrictEqual(
@@ -128,8 +70,11 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
           for (const { outcome, step } of own) {
             if (step.units === 0) assert.isTrue(Result.isSuccess(outcome))
             if (Result.isSuccess(outcome)) continue
-            assert.containSubset(outcome.failure, { _tag: "QuotaExceeded", plan: "anonymous", limit })
-            assert.isTrue("used" in outcome.failure && outcome.failure.used === limit)
+            assert.containSubset(outcome.failure, {
+              _tag: "QuotaExceeded",
+              plan: "anonymous",
+              standing: { usage: { used: limit, limit } }
+            })
           }
         }
         for (const { meter_id, units, used } of yield* sums(run)) assert.strictEqual(used, units, meter_id)
@@ -142,17 +87,10 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
       const replicas = [yield* replica, yield* replica] as const
       const now = yield* DateTime.now
       const run = `exact ${DateTime.formatIso(now)}`
-      const caller: AnonymousCaller = {
-        _tag: "Anonymous",
-        addressHash: run,
-        stream: run,
-        meter: run,
-        usage: { used: 0, limit: 100 },
-        perMinute: 1
-      }
+      const caller = anonymous(run, 100, 1_000)
       const outcomes = yield* Effect.forEach(
         Array.from({ length: 160 }, (_, index) => replicas[index % 2 === 0 ? 0 : 1]),
-        ({ record }) => Effect.result(record({ caller, event, units: 1, latestOf: null })),
+        ({ record }) => Effect.result(record(chargeFor(caller))),
         { concurrency: "unbounded" }
       )
       assert.lengthOf(outcomes.filter(Result.isSuccess), 100)
@@ -160,63 +98,130 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     })
   )
 
-  it.effect("counts against the plan that the caller is on by then", () =>
+  it.effect("counts a call in the caller's minute and stores its event in one step", () =>
     Effect.gen(function* () {
       const { record } = yield* replica
-      const caller = yield* identified("b1")
-      assert.deepStrictEqual((yield* record({ caller, event, units: 1, latestOf: null })).usage, { used: 1, limit: 10_000 })
-      yield* putOn(caller, "free", 2)
-      assert.deepStrictEqual((yield* record({ caller, event, units: 1, latestOf: null })).usage, { used: 2, limit: 2 })
-      const refused = yield* Effect.flip(record({ caller, event, units: 1, latestOf: null }))
-      assert.containSubset(refused, { _tag: "QuotaExceeded", plan: "free", used: 2, limit: 2, periodEnd: caller.period.end })
-      yield* putOn(caller, "free", null)
-      assert.deepStrictEqual((yield* record({ caller, event, units: 1, latestOf: null })).usage, { used: 3, limit: 5 })
+      const caller = yield* identified("b1", { limit: 2 })
+      assert.containSubset(yield* record(chargeFor(caller)), {
+        standing: { usage: { used: 1, limit: 2 }, window: { limit: 300, remaining: 299 } }
+      })
+      yield* record(chargeFor(caller))
+      assert.containSubset(yield* Effect.flip(record(chargeFor(caller))), {
+        _tag: "QuotaExceeded",
+        plan: "business",
+        periodEnd: period.end,
+        standing: { usage: { used: 2, limit: 2 }, window: { limit: 300, remaining: 297 } }
+      })
+      assert.strictEqual(yield* countedOf(caller), 3)
     })
   )
 
-  it.effect("charges nobody for what is part of the paid plans who is on none by then", () =>
+  it.effect("refuses a call in a full minute, and charges nothing for it", () =>
     Effect.gen(function* () {
-      const { recordFirst } = yield* replica
-      const caller = yield* identified("b2")
-      const paid = { caller, event, units: 1, latestOf: null, needsPaidPlan: true } as const
-      yield* recordFirst({ ...paid, newStream: "receipt-1" })
-      yield* putOn(caller, "free", 100)
-      assert.strictEqual((yield* Effect.flip(recordFirst({ ...paid, newStream: "receipt-2" })))._tag, "PaidPlanRequired")
+      const { record } = yield* replica
+      const caller = yield* identified("b2", { perMinute: 1 })
+      yield* record(chargeFor(caller))
+      const refused = yield* Effect.flip(record(chargeFor(caller)))
+      assert.containSubset(refused, {
+        _tag: "RateLimitExceeded",
+        standing: { usage: { used: 1, limit: 10_000 }, window: { limit: 1, remaining: -1 } }
+      })
+      assert.isTrue(refused._tag === "RateLimitExceeded" && refused.retryAfterSeconds > 0 && refused.retryAfterSeconds <= 60)
       assert.deepStrictEqual(yield* sums(caller.meter), [{ meter_id: caller.meter, used: 1n, units: 1n }])
     })
   )
 
-  it.effect("tells a refused repetition its minute, in which it was counted", () =>
+  it.effect("tells an anonymous caller that the lifetime is used up, also where the minute is full", () =>
     Effect.gen(function* () {
-      const { recordRepeatedUnsafe } = yield* replica
-      const { append } = yield* EventStore
-      const caller = yield* identified("b3")
-      const { position } = yield* append({
-        stream: "key-b3",
-        expectedVersion: null,
-        events: [event],
-        charge: null,
-        latestOf: "answer-b3"
-      })
-      const repeated = { caller: { ...caller, usage: { used: 0, limit: 1 } }, event, newest: { key: "answer-b3", position } }
-      const repeat = Effect.callback<RecordedRepetition, RepetitionRefusal | Outdated>((resume) =>
-        recordRepeatedUnsafe(repeated, { requestId: "r", correlationId: caller.keyId, traceId: null }, resume)
-      )
-      assert.containSubset(yield* repeat, { usage: { used: 1, limit: 1 }, window: { limit: 300, remaining: 299 } })
-      const refused = yield* Effect.flip(repeat)
-      assert.containSubset(refused, { _tag: "QuotaExceeded", used: 1, window: { limit: 300, remaining: 298 } })
+      const { admit, record } = yield* replica
+      const caller = anonymous("b3", 1, 1)
+      yield* record(chargeFor(caller))
+      for (const call of [Effect.asVoid(record(chargeFor(caller))), Effect.asVoid(admit(caller))]) {
+        assert.containSubset(yield* Effect.flip(call), { _tag: "QuotaExceeded", plan: "anonymous", periodEnd: null })
+      }
     })
   )
 
-  it.effect("that is overtaken again and again by changes of keys and plans stores nothing, and may be asked for again", () =>
+  it.effect("leaves the quota of a key to later checks when it counts a call, and refuses a full minute", () =>
+    Effect.gen(function* () {
+      const { admit } = yield* replica
+      const caller = yield* identified("b4", { limit: 0, perMinute: 1 })
+      assert.containSubset(yield* admit(caller), { usage: { used: 0, limit: 0 }, window: { remaining: 0 } })
+      assert.strictEqual((yield* Effect.flip(admit(caller)))._tag, "RateLimitExceeded")
+    })
+  )
+
+  it.effect("does not count a call again that was counted when it was admitted", () =>
+    Effect.gen(function* () {
+      const { admit, record } = yield* replica
+      const caller = yield* identified("b5")
+      const admitted = yield* admit(caller)
+      const { standing } = yield* record(chargeFor(caller, { admitted }))
+      assert.deepStrictEqual(standing, { usage: { used: 1, limit: 10_000 }, window: admitted.window })
+      assert.strictEqual(yield* countedOf(caller), 1)
+    })
+  )
+
+  it.effect("stores and counts nothing when the identity epoch has moved", () =>
+    Effect.gen(function* () {
+      const { admit, record } = yield* replica
+      const caller = yield* identified("b6")
+      const admitted = yield* admit(caller)
+      yield* moveEpoch
+      const charges = [chargeFor(caller), chargeFor(caller, { admitted })]
+      for (const call of [Effect.asVoid(admit(caller)), ...charges.map((charge) => Effect.asVoid(record(charge)))]) {
+        assert.containSubset(yield* Effect.flip(call), { _tag: "PreconditionFailed", what: "identity" })
+      }
+      assert.strictEqual(yield* countedOf(caller), 1)
+      assert.deepStrictEqual(
+        (yield* sums(caller.meter)).filter(({ used }) => used > 0n),
+        []
+      )
+      yield* record(chargeFor({ ...caller, epoch: yield* currentEpoch }))
+    })
+  )
+
+  it.effect("has no epoch for anonymous callers", () =>
+    Effect.gen(function* () {
+      const { admit, record } = yield* replica
+      const caller = anonymous("b7", 5, 5)
+      yield* moveEpoch
+      yield* admit(caller)
+      yield* record(chargeFor(caller))
+      assert.strictEqual(yield* countedOf(caller), 2)
+    })
+  )
+
+  it.effect("stores and counts nothing when there is a newer answer than the repeated one", () =>
     Effect.gen(function* () {
       const { record } = yield* replica
-      const caller = yield* identified("aa")
-      // The first number that no double has: whatever is read of it, the log has moved on.
-      yield* MigratedDatabase.execute("UPDATE vatproof.logs SET identity_epoch = 9007199254740993")
-      const refused = yield* Effect.flip(record({ caller, event, units: 1, latestOf: null }))
-      assert.strictEqual(refused._tag, "StoreUnavailable")
-      assert.deepStrictEqual(yield* sums(caller.meter), [])
+      const { append } = yield* EventStore
+      const caller = yield* identified("b8")
+      const answered = append({
+        stream: "b8",
+        expectedVersion: null,
+        events: [event],
+        charge: null,
+        latest: { key: latestKey(vatId), answer: '{"answered_at":"2026-11-01T12:00:00.000Z"}' }
+      })
+      const { position } = yield* answered
+      const repeat = record(chargeFor(caller, { repeats: { vatId, position } }))
+      yield* repeat
+      yield* answered
+      assert.containSubset(yield* Effect.flip(repeat), { _tag: "PreconditionFailed", what: "answer" })
+      assert.strictEqual(yield* countedOf(caller), 1)
+      assert.deepStrictEqual(yield* sums(caller.meter), [{ meter_id: caller.meter, used: 1n, units: 1n }])
+    })
+  )
+
+  it.effect("begins a stream with an event, and refuses one that exists", () =>
+    Effect.gen(function* () {
+      const { record } = yield* replica
+      const caller = yield* identified("b9")
+      const charge = chargeFor(caller, { newStream: "receipt-b9" })
+      yield* record(charge)
+      assert.containSubset(yield* Effect.flip(record(charge)), { _tag: "StreamExists", stream: "receipt-b9" })
+      assert.deepStrictEqual(yield* sums(caller.meter), [{ meter_id: caller.meter, used: 1n, units: 1n }])
     })
   )
 })

@@ -47,8 +47,7 @@ const appendMany = Effect.fnUntraced(function* (count: number) {
         stream: `source-${index % 7}`,
         expectedVersion: null,
         events: [{ type: "SourceRecovered", schemaVersion: 1, data: { index } }],
-        charge: null,
-        latestOf: null
+        charge: null
       }),
     { concurrency: "unbounded", discard: true }
   )

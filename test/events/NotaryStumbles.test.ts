@@ -32,7 +32,7 @@ it.live("The notary goes on after a turn that stumbled, and says so", () =>
       { until: (isSaid) => isSaid, schedule: soon }
     )
     yield* MigratedDatabase.execute("ALTER FUNCTION vatproof.claim_notary_away RENAME TO claim_notary")
-    yield* append({ stream: "source-vies", expectedVersion: null, events: [event], charge: null, latestOf: null })
+    yield* append({ stream: "source-vies", expectedVersion: null, events: [event], charge: null })
     const signed = yield* Effect.repeat(newest, { until: Option.isSome, schedule: soon })
     assert.strictEqual(Option.getOrThrow(signed).size, 1)
   }).pipe(Effect.scoped, Effect.provide(testLayer))

@@ -19,8 +19,7 @@ const append = Effect.fnUntraced(function* (stream: string, type: string, data: 
     stream,
     expectedVersion: null,
     events: [{ type, schemaVersion: 1, data }],
-    charge: null,
-    latestOf: null
+    charge: null
   })
 })
 

@@ -33,6 +33,30 @@ layer(RunningService.layer(), { excludeTestServices: true })("an API key", (it) 
     })
   )
 
+  it.effect.each(["Bearer", "bearer", "BEARER  "])("sent as %s token is refused, with a hint, and not counted", (scheme) =>
+    Effect.gen(function* () {
+      const { ask, newKey } = yield* RunningService.RunningService
+      const key = yield* newKey
+      const headers = { authorization: `${scheme} ${key}` }
+      for (const path of ["/v1/validate/ATU12345678", "/v1/validate/x", "/v1/usage", "/v1/qualified-confirmations"]) {
+        const reply = yield* ask(path, { headers })
+        assert.include(assertProblem(reply, "UNAUTHORIZED").message, "X-Api-Key")
+        assert.isUndefined(reply.headers["ratelimit"])
+        assert.isUndefined(reply.headers["x-service-usage"])
+      }
+      assert.strictEqual((yield* ask("/v1/validate/ATU12345678", { headers, key })).status, 200)
+    })
+  )
+
+  it.effect("is not looked for in another Authorization header: the call is an anonymous one", () =>
+    Effect.gen(function* () {
+      const { validate } = yield* RunningService.RunningService
+      for (const authorization of ["Bearer eyJhbGciOiJI.eyJzdWIi.c2ln", "Basic c3ZjX2xpdmU=", "svc_live_x"]) {
+        assert.strictEqual((yield* validate("ATU12345678", { headers: { authorization } })).status, 200)
+      }
+    })
+  )
+
   it.effect("that was revoked no longer works", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.RunningService

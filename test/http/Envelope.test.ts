@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
 import { send } from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
@@ -66,6 +67,50 @@ layer(RunningService.layer({ UPGRADE_URL: "https://example.org/upgrade" }), { ex
           replies.map(({ headers }) => headers["x-service-upgrade"] ?? ""),
           replies.map((_, index) => (index < 8 ? "" : "https://example.org/upgrade"))
         )
+      })
+    )
+
+    it.effect.each([
+      ["GET", "/health", 200],
+      ["GET", "/v1/status", 200],
+      ["GET", "/docs", 200],
+      ["GET", "/openapi.json", 200],
+      ["GET", "/nothing", 404],
+      ["GET", "/v1/validate", 404],
+      ["DELETE", "/health", 405],
+      ["HEAD", "/v1/validate/ATU12345678", 405],
+      ["POST", "/v1/register", 400],
+      ["POST", "/v1/auth/login", 400],
+      ["GET", "/v1/auth/api-keys", 401],
+      ["GET", "/v1/audit/events", 401]
+    ] as const)("to %s %s with a valid key tells its usage, and counts nothing", ([method, path, status]) =>
+      Effect.gen(function* () {
+        const { ask, get, newKey, validate } = yield* RunningService.make({ PLAN_FREE_PER_MONTH: "1" })
+        const key = yield* newKey
+        yield* validate("ATU12345678", { key })
+        const reply = yield* ask(path, { method, key })
+        assert.containSubset(reply, { status, headers: { "x-service-usage": "1/1" } })
+        assert.isDefined(reply.headers["x-service-upgrade"])
+        assert.isUndefined(reply.headers["ratelimit"])
+        assert.strictEqual((yield* get("/v1/usage", { key })).headers["x-service-usage"], "1/1")
+        for (const wrong of [`${key}x`, "", "svc_live_x"]) {
+          assert.isUndefined((yield* ask(path, { method, key: wrong })).headers["x-service-usage"])
+        }
+      })
+    )
+
+    it.effect("comes without the usage when the database does not answer, and is not late for it", () =>
+      Effect.gen(function* () {
+        const { get, newKey, validate } = yield* RunningService.RunningService
+        const sql = yield* SqlClient.SqlClient
+        const key = yield* newKey
+        yield* validate("ATU12345678", { key })
+        const reply = yield* sql.withTransaction(
+          Effect.andThen(sql`LOCK TABLE vatproof.api_keys IN ACCESS EXCLUSIVE MODE`, get("/health", { key }))
+        )
+        assert.strictEqual(reply.status, 200)
+        assert.isUndefined(reply.headers["x-service-usage"])
+        assert.isDefined((yield* get("/health", { key })).headers["x-service-usage"])
       })
     )
 

@@ -43,10 +43,13 @@ layer(RunningService.layer(), { excludeTestServices: true })("the error body", (
   )
 
   it.effect.each([
-    ["POST", "/v1/validate/DE123456789", "GET, HEAD"],
-    ["DELETE", "/v1/validate/DE123456789", "GET, HEAD"],
-    ["OPTIONS", "/v1/validate/DE123456789", "GET, HEAD"],
-    ["PATCH", "/v1/validate/%ff", "GET, HEAD"],
+    ["POST", "/v1/validate/DE123456789", "GET"],
+    ["DELETE", "/v1/validate/DE123456789", "GET"],
+    ["OPTIONS", "/v1/validate/DE123456789", "GET"],
+    ["PATCH", "/v1/validate/%ff", "GET"],
+    ["HEAD", "/v1/validate/DE123456789", "GET"],
+    ["HEAD", "/v1/validate/%ff", "GET"],
+    ["POST", "/v1/usage", "GET, HEAD"],
     ["GET", "/v1/register", "POST"],
     ["HEAD", "/v1/register", "POST"],
     ["PUT", "/v1/register?x=1", "POST"],
@@ -69,12 +72,12 @@ layer(RunningService.layer(), { excludeTestServices: true })("the error body", (
   it.effect("answers HEAD like GET, without a body", () =>
     Effect.gen(function* () {
       const { port } = yield* RunningService.RunningService
-      for (const path of ["/health", "/v1/status", "/v1/validate/ATU12345678"]) {
+      for (const path of ["/health", "/v1/status", "/docs"]) {
         const { status, text } = yield* send(port, `HEAD ${path} HTTP/1.1`)
         assert.deepStrictEqual([status, text], [200, ""])
       }
-      const { headers, status, text } = yield* send(port, "HEAD /v1/validate/nonsense HTTP/1.1")
-      assert.deepStrictEqual([status, text], [400, ""])
+      const { headers, status, text } = yield* send(port, "HEAD /v1/usage HTTP/1.1")
+      assert.deepStrictEqual([status, text], [401, ""])
       assert.isDefined(headers["x-request-id"])
     })
   )
@@ -266,9 +269,13 @@ layer(RunningService.layer(), { excludeTestServices: true })("the error body", (
 describe("a month that is used up", () => {
   const now = DateTime.makeUnsafe("2026-03-01T00:00:01.000Z")
   const retryAfter = (periodEnd: string) =>
-    Errors.problemOf(new QuotaExceeded({ plan: "starter", used: 1, limit: 1, periodEnd: DateTime.makeUnsafe(periodEnd) })).pipe(
-      Effect.map(({ retryAfterSeconds }: Errors.Problem) => retryAfterSeconds)
-    )
+    Errors.problemOf(
+      new QuotaExceeded({
+        plan: "starter",
+        periodEnd: DateTime.makeUnsafe(periodEnd),
+        standing: { usage: { used: 1, limit: 1 }, window: null }
+      })
+    ).pipe(Effect.map(({ retryAfterSeconds }: Errors.Problem) => retryAfterSeconds))
 
   it.effect.each([
     ["when the next one begins", "2026-04-01T00:00:00.000Z", 31 * 86_400 - 1],

@@ -73,7 +73,6 @@ layer(testLayer, { excludeTestServices: true })("The headers of responses are th
       yield* ask(validate, 400, { path: "/v1/validate/XX1", sends: counted })
       yield* ask(validate, 401, { path, key: "svc_live_none" })
       const key = yield* newKey
-      // The first answer is the router's, the second the front door's.
       for (let call = 0; call < 3; call++) yield* ask(validate, 200, { path, key, sends: counted })
       yield* ask(validate, 200, { path, key, sends: [...counted, "x-service-upgrade"] })
       yield* ask(validate, 402, { path, key, sends: counted })

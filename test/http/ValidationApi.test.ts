@@ -118,6 +118,25 @@ layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/validate/{
     })
   )
 
+  it.effect.each([
+    ["forcelive=1", "forcelive", "force_live"],
+    ["force-live=1&company_name=x", "force-live", "force_live"],
+    ["companyname=x", "companyname", "company_name"],
+    ["requester_vatid=DE811115368", "requester_vatid", "requester_vat_id"],
+    ["match_formats=letters", "match_formats", "match_format"]
+  ] as const)("refuses the misspelled parameter of ?%s", ([query, field, likely]) =>
+    Effect.gen(function* () {
+      const { get } = yield* RunningService.RunningService
+      const sandbox = yield* Sandbox
+      const before = yield* sandbox.checks()
+      const reply = yield* get(`/v1/validate/ATU12345678?${query}`)
+      const { details, message } = assertProblem(reply, "VALIDATION_ERROR")
+      assert.deepStrictEqual(details, [{ field, message: `Unknown parameter; did you mean ${likely}?` }])
+      assert.include(message, field)
+      assert.strictEqual(yield* sandbox.checks(), before)
+    })
+  )
+
   it.effect("passes a requester to VIES and gives back the consultation number, live only", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.RunningService

@@ -42,7 +42,7 @@ const texts = Effect.fnUntraced(function* (query: string) {
 
 const schemas = texts("SELECT nspname AS text FROM pg_namespace WHERE nspname LIKE 'vatproof%'")
 const keptDigests = texts("SELECT name || ' ' || sha256 AS text FROM vatproof_migrations ORDER BY name")
-const bodyOfTake = texts("SELECT prosrc AS text FROM pg_proc WHERE oid = 'vatproof.take'::regproc")
+const bodyOfCountCalls = texts("SELECT prosrc AS text FROM pg_proc WHERE oid = 'vatproof.count_calls'::regproc")
 /** Owner and rights of a function. */
 const rightsOf = (name: string) =>
   texts(`SELECT concat(proowner::regrole, ' ', proacl) AS text FROM pg_proc WHERE proname = '${name}'`)
@@ -52,8 +52,10 @@ const applyAnother = (name: string) =>
   execute(
     `INSERT INTO vatproof_migrations (name, sha256) VALUES ('${name}', 'other') ON CONFLICT (name) DO UPDATE SET sha256 = 'other'`
   )
-const replaceTake = execute(`CREATE OR REPLACE FUNCTION vatproof.take(p_bucket text[], p_window_ms bigint[])
-  RETURNS TABLE (ord bigint, taken bigint, ends_in_ms bigint) LANGUAGE sql AS 'SELECT 0::bigint, 0::bigint, 0::bigint'`)
+const replaceCountCalls =
+  execute(`CREATE OR REPLACE FUNCTION vatproof.count_calls(p_log smallint, p_epoch bigint[], p_bucket text[],
+  p_meter text[]) RETURNS TABLE (ord bigint, is_current boolean, taken bigint, ends_in_ms bigint, used bigint)
+  LANGUAGE sql AS 'SELECT 0::bigint, true, 0::bigint, 0::bigint, 0::bigint'`)
 
 layer(TestDatabase.layer, { excludeTestServices: true })("the migrations", (it) => {
   it.effect("bring an empty database up to date, by whichever of several replicas comes first, and only once", () =>
@@ -172,12 +174,12 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a database that anothe
   it.effect("keeps the functions of a newer version, which leaves older versions working", () =>
     Effect.gen(function* () {
       yield* migrate
-      yield* replaceTake
-      yield* applyAnother("functions/take")
+      yield* replaceCountCalls
+      yield* applyAnother("functions/count_calls")
       yield* applyAnother("9999_expand_accounts")
-      const newer = [yield* keptDigests, yield* bodyOfTake]
+      const newer = [yield* keptDigests, yield* bodyOfCountCalls]
       assert.deepStrictEqual(yield* migrate, [])
-      assert.deepStrictEqual([yield* keptDigests, yield* bodyOfTake], newer)
+      assert.deepStrictEqual([yield* keptDigests, yield* bodyOfCountCalls], newer)
     })
   )
 })
@@ -186,17 +188,17 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a function that differ
   it.effect("is replaced and gets the same owner and rights, as does one that is missing", () =>
     Effect.gen(function* () {
       yield* migrate
-      const [body, rights, digests] = [yield* bodyOfTake, yield* rightsOf("take"), yield* keptDigests]
+      const [body, rights, digests] = [yield* bodyOfCountCalls, yield* rightsOf("count_calls"), yield* keptDigests]
       assert.deepStrictEqual(yield* rightsOf("take_place"), rights)
       assert.match(rights.join(), /^vatproof_owner \{vatproof_owner=X\/vatproof_owner,vatproof_service=X\/vatproof_owner\}$/u)
 
-      yield* replaceTake
+      yield* replaceCountCalls
       yield* execute("DROP FUNCTION vatproof.take_place")
-      yield* applyAnother("functions/take")
+      yield* applyAnother("functions/count_calls")
       yield* applyAnother("functions/take_place")
-      assert.deepStrictEqual(yield* migrate, ["functions/take", "functions/take_place", "protection"])
-      assert.deepStrictEqual(yield* bodyOfTake, body)
-      assert.deepStrictEqual([yield* rightsOf("take"), yield* rightsOf("take_place")], [rights, rights])
+      assert.deepStrictEqual(yield* migrate, ["functions/count_calls", "functions/take_place", "protection"])
+      assert.deepStrictEqual(yield* bodyOfCountCalls, body)
+      assert.deepStrictEqual([yield* rightsOf("count_calls"), yield* rightsOf("take_place")], [rights, rights])
       assert.deepStrictEqual(yield* keptDigests, digests)
     })
   )

@@ -85,8 +85,7 @@ const append = Effect.flatMap(EventStore, ({ append }) =>
     stream: "s",
     expectedVersion: null,
     events: [{ type: "Tested", schemaVersion: 1, data: 1 }],
-    charge: null,
-    latestOf: null
+    charge: null
   })
 )
 

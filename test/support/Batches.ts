@@ -1,60 +1,100 @@
-/** Batches of commands for the functions that append, of few words, and what they leave in the database. */
-import { Data, Deferred, Effect, Schema } from "effect"
+/** Batches of commands for vatproof.append, from a small alphabet, and what they leave in the database. */
+import { Data, Deferred, Effect, type Exit, Result, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, SqlSchema } from "effect/sql"
-import type * as Append from "#events/Append.ts"
+import type { AppendError, Appended, EventRow, Prepared } from "#events/AppendCommand.ts"
 
-/** A command, and what may be wrong with it. */
+/** A command in short. */
 export interface Step {
   readonly stream: string
   readonly charge: { readonly meter: string; readonly units: number; readonly cap: number } | null
-  readonly latestOf: string | null
-  /** When a source gave the answer that the events hold, in ISO 8601. */
-  readonly answeredAt?: string
+  /** The key of the newest answer that the command holds. */
+  readonly latest: string | null
+  /** When the source gave that answer, in ISO 8601. */
+  readonly answeredAt: string
+  /** The newest answer that the command repeats. */
   readonly newest: { readonly key: string; readonly isRight: boolean } | null
   readonly minute: { readonly bucket: string; readonly limit: number } | null
   readonly epoch: number | null
-  readonly events?: number
-  readonly expected?: number
-  readonly list?: string
+  readonly events: number
+  readonly expected: number | null
+  readonly list: string | null
 }
 
-export const plain: Step = { stream: "a", charge: null, latestOf: null, newest: null, minute: null, epoch: null }
+export const plain: Step = {
+  stream: "a",
+  charge: null,
+  latest: null,
+  answeredAt: "2026-01-01T00:00:00.000Z",
+  newest: null,
+  minute: null,
+  epoch: null,
+  events: 1,
+  expected: null,
+  list: null
+}
 
 const orNull = (value: number | null | undefined) => (value === null || value === undefined ? null : BigInt(value))
 
-/** `positions` are those of the newest answers. */
-export const prepare = (step: Step, positions: ReadonlyMap<string, number> = new Map()): Append.Prepared => {
-  const { answeredAt, charge, epoch, events = 1, latestOf, minute, newest, stream } = step
+/** `positions` are those of the newest answers, by key. */
+export const prepare = (step: Step, positions: ReadonlyMap<string, number> = new Map()): Prepared => {
+  const { answeredAt, charge, epoch, events, expected, latest, list, minute, newest, stream } = step
   const position = newest === null ? 0 : (positions.get(newest.key) ?? 0) + (newest.isRight ? 0 : 1)
-  const presumed = { epoch, newest: newest === null ? null : { key: newest.key, position }, minute }
   const event = { type: "Tested", schemaVersion: 1, data: {} }
-  const command: Append.PresumingCommand = { stream, expectedVersion: null, events: [event], charge, latestOf, presumed }
-  const rowOf = (index: number): Append.Cells => ({
+  const rowOf = (index: number): EventRow => ({
     stream,
-    expected: orNull(step.expected),
     eventId: SecureRandom.uuidV7Unsafe(),
     type: event.type,
     schemaVersion: 1,
-    occurredAt: 1_800_000_000_000,
+    occurredAtMs: 1_800_000_000_000,
     correlationId: SecureRandom.uuidV7Unsafe(),
-    causationId: null,
     traceId: new Uint8Array(16).fill(7),
-    data: JSON.stringify(answeredAt === undefined ? { kind: "data" } : { answered_at: answeredAt, kind: "data" }),
+    data: '{"kind":"data"}',
     metadata: '{"kind":"metadata"}',
     meter: charge?.meter ?? null,
     units: index === 0 ? (charge?.units ?? 0) : 0,
     cap: orNull(charge?.cap),
-    latest: latestOf,
-    lists: step.list ?? null,
+    expected: orNull(expected),
     epoch: orNull(epoch),
     answerKey: newest?.key ?? null,
     answerPosition: newest === null ? null : BigInt(position),
-    bucket: minute?.bucket ?? null,
-    bucketLimit: minute?.limit ?? null
+    minuteLimit: minute?.limit ?? null
   })
+  const command = {
+    stream,
+    expectedVersion: expected,
+    events: [event] as const,
+    charge,
+    latest: latest === null ? undefined : { key: latest, answer: JSON.stringify({ answered_at: answeredAt }) },
+    lists: list === null ? [] : [list],
+    precondition: { epoch, newest: newest === null ? null : { key: newest.key, position } },
+    minute: minute ?? undefined
+  }
   return { command, rows: Array.from({ length: events }, (_, index) => rowOf(index)) }
 }
+
+/** An outcome without what depends on the moment of the call, and without the version that a conflict found: it is that of the stream afterwards. */
+export const outcomeOf = (exit: Exit.Exit<Appended, AppendError>) =>
+  Effect.map(
+    Effect.result(exit),
+    Result.match({
+      onSuccess: ({ minute, position, used }) => ({ position, used, taken: minute?.taken ?? null }),
+      onFailure: (error) => {
+        switch (error._tag) {
+          case "VersionConflict":
+            return { refused: error._tag, stream: error.stream }
+          case "PreconditionFailed":
+            return { refused: error._tag, what: error.what }
+          case "QuotaReached":
+            return { refused: error._tag, meter: error.meter, used: error.used, taken: error.minute?.taken ?? null }
+          case "RateLimitReached":
+            return { refused: error._tag, used: error.used, taken: error.minute.taken }
+          case "StoreUnavailable":
+            return { refused: error._tag }
+        }
+      }
+    })
+  )
 
 /** The column `text` of a statement. */
 export const texts = Effect.fnUntraced(function* (statement: string) {
@@ -67,9 +107,20 @@ export const texts = Effect.fnUntraced(function* (statement: string) {
   return (yield* find(undefined)).map(({ text }) => text)
 })
 
+/** All that an append writes, except the times of the call. A meter at zero is the same as none. */
+export const written = texts(`
+  SELECT concat_ws(' ', 'event', position, stream_id, version, event_id, type, schema_version, occurred_at, correlation_id, causation_id,
+    trace_id, meter_id, units, data, metadata) AS text FROM vatproof.events
+  UNION ALL SELECT concat_ws(' ', 'stream', stream_id, version, first_position, last_position) FROM vatproof.streams
+  UNION ALL SELECT concat_ws(' ', 'meter', meter_id, used) FROM vatproof.meters WHERE used > 0
+  UNION ALL SELECT concat_ws(' ', 'latest', key, position, answered_at, answer) FROM vatproof.latest
+  UNION ALL SELECT concat_ws(' ', 'listed', list, position) FROM vatproof.listed
+  UNION ALL SELECT concat_ws(' ', 'minute', bucket, taken) FROM vatproof.rate_windows WHERE taken > 0
+  UNION ALL SELECT concat_ws(' ', 'head', next_position) FROM vatproof.logs ORDER BY 1`)
+
 class RolledBack extends Data.TaggedError("RolledBack") {}
 
-/** What the effect comes to, and nothing that it wrote. */
+/** The result of an effect in a transaction that is rolled back. */
 export const undone = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
   const sql = yield* SqlClient.SqlClient
   const kept = yield* Deferred.make<A, E>()

@@ -34,8 +34,7 @@ export const appendAll = Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>
         stream,
         expectedVersion: null,
         events: [{ type, schemaVersion: 1, data }],
-        charge: meter === undefined ? null : { meter, units: 1, cap: 1_000_000_000 },
-        latestOf: null
+        charge: meter === undefined ? null : { meter, units: 1, cap: 1_000_000_000 }
       }),
     { concurrency: 500, discard: true }
   )

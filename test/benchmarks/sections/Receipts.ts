@@ -21,6 +21,15 @@ const pagesBack = 100
 const idOf = (index: number) => `VP-QC-20261121-${index.toString(36).toUpperCase().padStart(10, "0")}`
 const targetOf = (index: number) => `DE${100_000_001 + (index % vatIds)}`
 
+const answeredAt = "2026-11-21T01:33:04.564Z"
+const newestAnswer = JSON.stringify({
+  source: "bzst",
+  valid: true,
+  answered_at: answeredAt,
+  company_name: null,
+  company_address: null
+})
+
 /** A receipt as the service would have issued it. */
 const issuedAt = (index: number, keyId: string) => {
   const { accountId, evidence, receipt } = receiptRecord({ receiptId: idOf(index), target: targetOf(index) })
@@ -32,7 +41,7 @@ const issuedAt = (index: number, keyId: string) => {
       source: "bzst",
       valid: true,
       code: "evatr-0000",
-      answered_at: DateTime.makeUnsafe("2026-11-21T01:33:04.564Z"),
+      answered_at: DateTime.makeUnsafe(answeredAt),
       company_name: null,
       company_address: null,
       consultation_number: null,
@@ -69,7 +78,7 @@ const fill = Effect.fnUntraced(function* (key: string, count: number) {
       expectedVersion: 0,
       events: [issuedAt(index, keyId)],
       charge: null,
-      latestOf: `answer-${targetOf(index)}`,
+      latest: { key: `answer-${targetOf(index)}`, answer: newestAnswer },
       lists: receiptLists(keyId, targetOf(index))
     })
   yield* Effect.forEach(

@@ -49,8 +49,7 @@ const appendFor = Effect.fnUntraced(function* (durationMs: number, streams: Read
       stream,
       expectedVersion: null,
       events: [eventAt(count)],
-      charge: { meter: `${stream}-2026-11`, units: 1, cap: 2_000_000_000 },
-      latestOf: null
+      charge: { meter: `${stream}-2026-11`, units: 1, cap: 2_000_000_000 }
     })
   })
   const isOver = Effect.map(Clock.currentTimeMillis, (now) => now >= ends)

@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
-import { DateTime, Effect, Layer, Option, Result } from "effect"
-import { AnswerCache, latestKey } from "#domain/AnswerCache.ts"
+import { DateTime, Effect, Layer, Option, Result, Schema } from "effect"
+import { AnswerCache, CachedAnswer, latestKey } from "#domain/AnswerCache.ts"
 import { parse } from "#domain/VatId.ts"
 import type { Answer } from "#domain/Verdict.ts"
 import { VatIdVerified } from "#domain/Verification.ts"
@@ -18,6 +18,8 @@ const answerOf = (valid: boolean, answeredAt: string): Answer => ({
   answered_at: DateTime.makeUnsafe(answeredAt)
 })
 
+const encodeAnswer = Schema.encodeSync(Schema.fromJsonString(CachedAnswer))
+
 /** Stores a live answer; gives back its position. */
 const store = Effect.fnUntraced(function* (text: string, answer: Answer) {
   const vatId = vatIdOf(text)
@@ -34,8 +36,8 @@ const store = Effect.fnUntraced(function* (text: string, answer: Answer) {
     answer_position: null,
     attempts: []
   })
-  const command = { stream: "key-1", expectedVersion: null, events: [event] as const, charge: null, latestOf: latestKey(vatId) }
-  return (yield* append(command)).position
+  const latest = { key: latestKey(vatId), answer: encodeAnswer(answer) }
+  return (yield* append({ stream: "key-1", expectedVersion: null, events: [event], charge: null, latest })).position
 })
 
 const newest = Effect.fnUntraced(function* (text: string) {
@@ -86,12 +88,34 @@ layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT I
     })
   )
 
-  it.effect("gives way to any other one if it was stored before the times were kept", () =>
+  it.effect("is what a response shows of it, at the position of its event", () =>
     Effect.gen(function* () {
-      yield* store("ATU12345682", answerOf(true, "2026-11-01T12:00:01.000Z"))
-      yield* MigratedDatabase.execute("UPDATE vatproof.latest SET answered_at = NULL WHERE key = 'answer-ATU12345682'")
-      const position = yield* store("ATU12345682", answerOf(false, "2026-10-01T12:00:00.000Z"))
-      assert.containSubset(yield* newest("ATU12345682"), { position, answer: { valid: false } })
+      const { refresh } = yield* AnswerCache
+      const answer = {
+        ...answerOf(true, "2026-11-01T12:00:01.000Z"),
+        company_name: 'Ä & \\u0000 "Söhne"',
+        company_address: "1\n2"
+      }
+      const position = yield* store("ATU12345682", answer)
+      const { answered_at, company_address, company_name, source, valid } = answer
+      const expected = { position, answer: { source, valid, answered_at, company_name, company_address } }
+      assert.deepStrictEqual(yield* newest("ATU12345682"), expected)
+      assert.deepStrictEqual(Option.getOrThrow(yield* refresh(vatIdOf("ATU12345682"))), expected)
+    })
+  )
+
+  it.effect("is found for each VAT ID that is looked up at the same time, and is none where there is none", () =>
+    Effect.gen(function* () {
+      const cache = yield* AnswerCache
+      const known = ["ATU12345683", "ATU12345684"]
+      const positions = yield* Effect.forEach(known, (text) => store(text, answerOf(true, "2026-11-01T12:00:01.000Z")))
+      const asked = ["ATU12345684", "ATU12345699", "ATU12345683", "ATU12345684"]
+      const found = yield* Effect.forEach(asked, (text) => cache.newest(vatIdOf(text)), { concurrency: "unbounded" })
+      assert.deepStrictEqual(
+        found.map((stored) => Option.getOrUndefined(stored)?.position),
+        [positions[1], undefined, positions[0], positions[1]]
+      )
+      yield* cache.ping
     })
   )
 })

@@ -25,12 +25,6 @@ const testLayer = Callers.layer.pipe(
   Layer.provideMerge(MigratedDatabase.layer)
 )
 
-/** Two replicas of the service. */
-const replicas = Effect.gen(function* () {
-  const other = Effect.map(Layer.build(Layer.fresh(Callers.layer)), Context.get(Identity))
-  return [yield* Identity, yield* other] as const
-})
-
 /** A key of an account of its own. */
 const issued = Effect.gen(function* () {
   const random = yield* Randomness
@@ -42,103 +36,109 @@ const issued = Effect.gen(function* () {
   )
   yield* MigratedDatabase.execute(`INSERT INTO vatproof.api_keys (key_id, account_id, key_sha256, prefix, issued_at)
     VALUES ('${keyId}', '${accountId}', '\\x${hash}', '${ApiKey.prefixOf(key)}', now())`)
-  return { key: Redacted.make(key), keyId }
+  return { key: Redacted.make(key), keyId, accountId }
 })
 
 const charged = (meter: string, used: number) =>
   MigratedDatabase.execute(`INSERT INTO vatproof.meters (log_id, meter_id, used) VALUES (0, '${meter}', ${used})`)
 
 const times = <A>(count: number, make: (index: number) => A) => Array.from({ length: count }, (_, index) => make(index))
-const ascending = (numbers: ReadonlyArray<number>) => numbers.toSorted((a, b) => a - b)
 
-layer(testLayer, { excludeTestServices: true })("who is admitted", (it) => {
-  it.effect("is the same caller as one who is only identified", () =>
-    Effect.gen(function* () {
-      const { admitByAddress, admitByKey, byKey, streamOfAddress } = yield* Identity
-      const { key, keyId } = yield* issued
-      yield* charged(keyMeter(keyId, billingPeriod(yield* DateTime.now)), 7)
-      const identified = yield* byKey(key)
-      assert.deepStrictEqual((yield* admitByKey(key)).caller, identified)
-      assert.deepStrictEqual([identified.keyId, identified.usage], [keyId, { used: 7, limit: 1_000 }])
-      const { caller: before } = yield* admitByAddress("192.0.2.1")
-      yield* charged(anonymousMeter(before.addressHash), 3)
-      const { caller: after } = yield* admitByAddress("192.0.2.1")
-      assert.deepStrictEqual(after, { ...before, usage: { used: 3, limit: 10 } })
-      assert.deepStrictEqual([before.usage.used, before.stream], [0, streamOfAddress("192.0.2.1")])
-    })
-  )
+const execute = MigratedDatabase.execute
 
-  it.effect("is counted once a call, on all replicas together", () =>
+layer(testLayer, { excludeTestServices: true })("the caller behind a key", (it) => {
+  it.effect("has the account's plan, its limits, and what is used in this period", () =>
     Effect.gen(function* () {
-      const both = yield* replicas
-      const { key } = yield* issued
-      const calls = times(100, (index) => both[index % 2 === 0 ? 0 : 1].admitByKey(key))
-      const windows = (yield* Effect.all(calls, { concurrency: "unbounded" })).map(({ window }) => window)
-      assert.deepStrictEqual(
-        ascending(windows.map(({ remaining }) => remaining)),
-        times(100, (index) => index - 70)
-      )
-      for (const { limit, resetSeconds } of windows) {
-        assert.strictEqual(limit, perMinute)
-        assert.isTrue(resetSeconds > 0 && resetSeconds <= 60)
-      }
-    })
-  )
-
-  it.effect("is counted on its own, whoever comes at the same time", () =>
-    Effect.gen(function* () {
-      const { admitByAddress, admitByKey } = yield* Identity
-      const keys = [yield* issued, yield* issued, yield* issued]
-      const unknown = Redacted.make(yield* ApiKey.draw(yield* Randomness))
-      const admissions = times(40, (index) => {
-        const own = keys[index % 4]
-        if (own !== undefined)
-          return Effect.map(admitByKey(own.key), ({ caller, window }) => [caller.stream, window.remaining] as const)
-        // A key that nobody has stands among those that are known.
-        return index % 8 === 3
-          ? Effect.map(Effect.flip(admitByKey(unknown)), ({ _tag }) => [_tag, 0] as const)
-          : Effect.map(admitByAddress("192.0.2.2"), ({ window }) => ["anonymous", window.remaining] as const)
+      const { byKey, refresh } = yield* Identity
+      const { accountId, key, keyId } = yield* issued
+      const period = billingPeriod(yield* DateTime.now)
+      yield* charged(keyMeter(keyId, period), 7)
+      const caller = yield* byKey(key)
+      assert.deepStrictEqual(caller, {
+        _tag: "Key",
+        keyId,
+        accountId,
+        plan: "free",
+        period,
+        epoch: caller.epoch,
+        stream: `key-${keyId}`,
+        meter: keyMeter(keyId, period),
+        used: 7,
+        limit: 1_000,
+        perMinute
       })
-      const counted = yield* Effect.all(admissions, { concurrency: "unbounded" })
-      const of = (name: string) => ascending(counted.flatMap(([stream, remaining]) => (stream === name ? [remaining] : [])))
-      for (const { keyId } of keys) {
-        assert.deepStrictEqual(
-          of(`key-${keyId}`),
-          times(10, (index) => index + perMinute - 10)
-        )
-      }
-      assert.deepStrictEqual(of("anonymous"), [-3, -2, -1, 0, 1])
-      assert.lengthOf(of("InvalidApiKey"), 5)
+      assert.deepStrictEqual(yield* refresh(key), caller)
     })
   )
 
-  it.effect("starts a minute with the first call after the last one", () =>
+  it.effect("has the account's own monthly limit where there is one", () =>
     Effect.gen(function* () {
-      const { admitByAddress, streamOfAddress } = yield* Identity
-      const admit = Effect.map(admitByAddress("192.0.2.3"), ({ window }) => window)
-      for (const remaining of [1, 0, -1]) assert.strictEqual((yield* admit).remaining, remaining)
-      const stream = streamOfAddress("192.0.2.3")
-      const move = (to: string) =>
-        MigratedDatabase.execute(`UPDATE vatproof.rate_windows SET ends_at = ${to} WHERE bucket = 'minute/${stream}'`)
-      yield* move("ends_at - interval '30 s'")
-      const halfway = yield* admit
-      assert.strictEqual(halfway.remaining, -2)
-      assert.isAtMost(halfway.resetSeconds, 30)
-      yield* move("now()")
-      const anew = yield* admit
-      assert.deepStrictEqual([anew.remaining, anew.resetSeconds], [1, 60])
+      const { byKey } = yield* Identity
+      const { accountId, key } = yield* issued
+      yield* execute(`UPDATE vatproof.accounts SET plan = 'business', per_month = 7 WHERE account_id = '${accountId}'`)
+      assert.containSubset(yield* byKey(key), { plan: "business", limit: 7, perMinute })
+    })
+  )
+
+  it.effect("has a new epoch after each revoked key and changed plan, of whichever account", () =>
+    Effect.gen(function* () {
+      const { byKey } = yield* Identity
+      const [own, other] = [yield* issued, yield* issued]
+      const epoch = Effect.map(byKey(own.key), (caller) => caller.epoch)
+      const before = yield* epoch
+      yield* execute(`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_id = '${other.keyId}'`)
+      assert.strictEqual(yield* epoch, before + 1)
+      yield* execute(`UPDATE vatproof.accounts SET plan = 'starter' WHERE account_id = '${own.accountId}'`)
+      assert.strictEqual(yield* epoch, before + 2)
+      yield* issued
+      assert.strictEqual(yield* epoch, before + 2)
+    })
+  )
+
+  it.effect("is found beside unknown, revoked and malformed keys that are looked up at the same time", () =>
+    Effect.gen(function* () {
+      const { byKey } = yield* Identity
+      const [first, second, revoked] = [yield* issued, yield* issued, yield* issued]
+      yield* execute(`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_id = '${revoked.keyId}'`)
+      const unknown = Redacted.make(yield* ApiKey.draw(yield* Randomness))
+      const keys = [first.key, unknown, second.key, revoked.key, Redacted.make("svc_live_x"), first.key]
+      const found = yield* Effect.forEach(
+        times(60, (index) => keys[index % keys.length] ?? unknown),
+        (key) =>
+          Effect.match(byKey(key), {
+            onSuccess: ({ keyId }) => keyId,
+            onFailure: ({ _tag }) => _tag
+          }),
+        { concurrency: "unbounded" }
+      )
+      const refused = "InvalidApiKey"
+      const expected = [first.keyId, refused, second.keyId, refused, refused, first.keyId]
+      assert.deepStrictEqual(
+        found,
+        times(60, (index) => expected[index % expected.length] ?? "")
+      )
     })
   )
 })
 
-layer(testLayer, { excludeTestServices: true })("who is only identified", (it) => {
-  it.effect("is not counted", () =>
+layer(testLayer, { excludeTestServices: true })("an anonymous caller", (it) => {
+  it.effect("is known by a keyed hash of the address, which every replica makes alike", () =>
     Effect.gen(function* () {
-      const { admitByAddress, admitByKey, byKey } = yield* Identity
-      const { key } = yield* issued
-      yield* Effect.all(times(5, () => byKey(key)))
-      assert.strictEqual((yield* admitByKey(key)).window.remaining, perMinute - 1)
-      assert.strictEqual((yield* admitByAddress("192.0.2.4")).window.remaining, 1)
+      const { byAddress } = yield* Identity
+      const other = yield* Effect.map(Layer.build(Layer.fresh(Callers.layer)), Context.get(Identity))
+      const caller = byAddress("192.0.2.1")
+      const { addressHash } = caller
+      assert.deepStrictEqual(caller, {
+        _tag: "Anonymous",
+        addressHash,
+        stream: `anonymous-${addressHash}`,
+        meter: anonymousMeter(addressHash),
+        limit: 10,
+        perMinute: 2
+      })
+      assert.notInclude(JSON.stringify(caller), "192.0.2.1")
+      assert.deepStrictEqual(other.byAddress("192.0.2.1"), caller)
+      assert.notStrictEqual(byAddress("192.0.2.2").addressHash, addressHash)
     })
   )
 })

@@ -79,7 +79,7 @@ const store = Effect.gen(function* () {
   for (const fact of [0, 1, 2, 3].flatMap(facts)) {
     const { data, stream, type } = fact
     const event = { type, schemaVersion: 1, data }
-    const { position } = yield* events.append({ stream, expectedVersion: null, events: [event], charge: null, latestOf: null })
+    const { position } = yield* events.append({ stream, expectedVersion: null, events: [event], charge: null })
     stored.push({ ...fact, position })
   }
   yield* (yield* Projections).upToDate(EventPlaces.eventPlaces)

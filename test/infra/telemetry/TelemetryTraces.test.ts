@@ -46,7 +46,7 @@ layer(Layer.mergeAll(MailedTokens.layerGround, Collector.layer, StandIn.layer), 
   "the trace of a request",
   (it) => {
     it.effect.each([["http/protobuf"], ["http/json"]] as const)(
-      "arrives over %s: server, cache, source, append, each under its parent",
+      "arrives over %s: server, use case, source, append, each under its parent",
       ([protocol]) =>
         Effect.gen(function* () {
           const name = `traced-${protocol.slice(5)}`
@@ -103,8 +103,22 @@ layer(Layer.mergeAll(MailedTokens.layerGround, Collector.layer, StandIn.layer), 
         assert.strictEqual(headers["x-trace-id"], parentTraceId)
         const spans = yield* collector.trace("continued", parentTraceId, route)
         assert.strictEqual(one(spans, route).parentSpanId, parentSpanId)
-        const cache = one(spans, "AnswerCache.newest")
-        assert.strictEqual(cache.parentSpanId, one(spans, "ValidateVatId.validate").spanId)
+        assert.strictEqual(one(spans, "ValidateVatId.validate").parentSpanId, one(spans, route).spanId)
+      })
+    )
+
+    it.effect("of a cached answer has three spans: server, use case, append", () =>
+      Effect.gen(function* () {
+        const collector = yield* Collector
+        const service = yield* serviceSending("cached")
+        const key = yield* service.newKey
+        yield* service.validate("BE0123456788", { key })
+        const { headers } = yield* plainly(service.validate("BE0123456788", { key }))
+        const spans = yield* collector.trace("cached", traceIdOf(headers), route)
+        assert.sameMembers(
+          spans.map(({ name }) => name),
+          [route, "ValidateVatId.validate", "EventStore.append"]
+        )
       })
     )
 

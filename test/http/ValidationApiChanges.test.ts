@@ -1,0 +1,112 @@
+/** Keys and plans that change while a source is asked. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Fiber, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import { Sandbox } from "#infra/sandbox/Sandbox.ts"
+import { confirm, generous } from "#test/support/PaidKey.ts"
+import { assertProblem } from "#test/support/Problem.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+import type { Reply } from "#test/support/ServiceClient.ts"
+
+const revoke = Effect.fnUntraced(function* (key: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_sha256 = sha256(${key}::text::bytea)`
+})
+
+/** Runs `change` while a source keeps the call waiting. */
+const during = Effect.fnUntraced(function* <E, R, E2, R2>(
+  source: "vies" | "bzst",
+  call: Effect.Effect<Reply, E, R>,
+  change: Effect.Effect<void, E2, R2>
+) {
+  const sandbox = yield* Sandbox
+  yield* sandbox.configure({ latency_ms: 500 })
+  const asked = yield* Effect.forkChild(call)
+  yield* sandbox.until((journal) => journal[source].in_flight === 1)
+  yield* change
+  const reply = yield* Fiber.join(asked)
+  yield* sandbox.reset
+  return reply
+})
+
+/** The events of a key and what they are charged, and the calls in its minute. */
+const recorded = Effect.fnUntraced(function* (key: string) {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findOne({
+    Request: Schema.String,
+    Result: Schema.Struct({ events: Schema.Int, units: Schema.Int, calls: Schema.Int }),
+    execute: (secret) => sql`SELECT (SELECT count(*)::int FROM vatproof.events WHERE stream_id = 'key-' || key_id) AS events,
+      (SELECT coalesce(sum(units), 0)::int FROM vatproof.events WHERE meter_id LIKE 'key-' || key_id || '/%') AS units,
+      (SELECT coalesce(sum(taken), 0)::int FROM vatproof.rate_windows WHERE bucket = 'minute/key-' || key_id) AS calls
+      FROM vatproof.api_keys WHERE key_sha256 = sha256(${secret}::text::bytea)`
+  })
+  return yield* find(key)
+})
+
+const start = Effect.fnUntraced(function* (settings: RunningService.Settings = {}) {
+  const service = yield* RunningService.make({ ...generous, ...settings })
+  return { ...service, service, key: yield* service.newKey }
+})
+
+layer(RunningService.layerGround, { excludeTestServices: true })("while a source is asked", (it) => {
+  it.effect("a key that is revoked gets no answer, and nothing is charged", () =>
+    Effect.gen(function* () {
+      const { key, validate } = yield* start()
+      for (const vatId of [vatIdEnding("AT", "413001"), vatIdEnding("AT", "999300")]) {
+        const other = yield* start()
+        const reply = yield* during("vies", other.validate(vatId, { key: other.key }), revoke(other.key))
+        assertProblem(reply, "UNAUTHORIZED")
+        assert.deepStrictEqual(yield* recorded(other.key), { events: 0, units: 0, calls: 1 })
+      }
+      // What was not recorded is no answer for others.
+      assert.containSubset(yield* validate(vatIdEnding("AT", "413001"), { key }), { status: 200, body: { source: "vies" } })
+    })
+  )
+
+  it.effect("a larger plan counts at once", () =>
+    Effect.gen(function* () {
+      const { key, validate } = yield* start({ PLAN_FREE_PER_MONTH: "1" })
+      const change = RunningService.setPlan(key, "enterprise")
+      const reply = yield* during("vies", validate(vatIdEnding("AT", "413002"), { key }), change)
+      assert.deepStrictEqual([reply.status, reply.headers["x-service-usage"]], [200, "1/100000"])
+      assert.deepStrictEqual(yield* recorded(key), { events: 1, units: 1, calls: 1 })
+      assert.strictEqual((yield* validate("ATU12345678", { key })).headers["x-service-usage"], "2/100000")
+    })
+  )
+
+  it.effect("a smaller plan that is used up refuses the answer, and nothing is charged", () =>
+    Effect.gen(function* () {
+      const { key, validate } = yield* start({ PLAN_STARTER_PER_MONTH: "1" })
+      yield* validate("ATU12345678", { key })
+      const change = RunningService.setPlan(key, "starter")
+      const reply = yield* during("vies", validate(vatIdEnding("AT", "413003"), { key }), change)
+      assertProblem(reply, "RATE_LIMIT_EXCEEDED")
+      assert.strictEqual(reply.headers["x-service-usage"], "1/1")
+      assert.deepStrictEqual(yield* recorded(key), { events: 1, units: 1, calls: 2 })
+    })
+  )
+
+  it.effect("a key or plan of another account changes nothing", () =>
+    Effect.gen(function* () {
+      const { key, newKey, validate } = yield* start()
+      const other = yield* newKey
+      const change = Effect.andThen(RunningService.setPlan(other, "business"), revoke(other))
+      const reply = yield* during("vies", validate(vatIdEnding("AT", "413004"), { key }), change)
+      assert.deepStrictEqual([reply.status, reply.headers["x-service-usage"]], [200, "1/100000"])
+      assert.deepStrictEqual(yield* recorded(key), { events: 1, units: 1, calls: 1 })
+    })
+  )
+
+  it.effect("a confirmation is refused if the plan no longer has them, and there is no receipt", () =>
+    Effect.gen(function* () {
+      const { key, service } = yield* start()
+      yield* RunningService.setPlan(key, "business")
+      const change = RunningService.setPlan(key, "free")
+      assertProblem(yield* during("bzst", confirm(service, "DE100413005", key), change), "PAYMENT_REQUIRED")
+      assert.deepStrictEqual(yield* recorded(key), { events: 0, units: 0, calls: 1 })
+      yield* RunningService.setPlan(key, "business")
+      assert.containSubset(yield* service.get("/v1/qualified-confirmations", { key }), { status: 200, body: { data: [] } })
+    })
+  )
+})

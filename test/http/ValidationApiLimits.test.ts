@@ -1,0 +1,185 @@
+/** Validations of callers whose minute is full or whose quota is used up, and how calls are counted where a replica's cache is out of date. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import { assertProblem } from "#test/support/Problem.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+import type { Ask } from "#test/support/ServiceClient.ts"
+
+/** The calls that are counted in the minute of a key. */
+const countedOf = Effect.fnUntraced(function* (key: string) {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findOne({
+    Request: Schema.String,
+    Result: Schema.Struct({ taken: Schema.Int }),
+    execute: (secret) => sql`SELECT coalesce(sum(taken), 0)::int AS taken FROM vatproof.rate_windows
+      WHERE bucket = (SELECT 'minute/key-' || key_id FROM vatproof.api_keys WHERE key_sha256 = sha256(${secret}::text::bytea))`
+  })
+  return (yield* find(key)).taken
+})
+
+const remainingOf = (reply: { readonly headers: Readonly<Record<string, string | undefined>> }) =>
+  /r=(\d+)/u.exec(reply.headers["ratelimit"] ?? "")?.[1]
+
+/** A key that has just been refused because its minute is full. */
+const refusedCaller = Effect.gen(function* () {
+  const replica = yield* RunningService.make({ PLAN_FREE_PER_MINUTE: "2" })
+  const key = yield* replica.newKey
+  for (const remaining of ["1", "0"]) {
+    const reply = yield* replica.validate("ATU12345678", { key })
+    assert.deepStrictEqual([reply.status, remainingOf(reply)], [200, remaining])
+  }
+  const refused = yield* replica.validate("ATU12345678", { key })
+  assertProblem(refused, "RATE_LIMIT_EXCEEDED")
+  assert.strictEqual(yield* countedOf(key), 3)
+  return { replica, key, refused }
+})
+
+/** The minute of a key ends now. */
+const endMinute = Effect.flatMap(
+  SqlClient.SqlClient,
+  (sql) => sql`UPDATE vatproof.rate_windows SET ends_at = clock_timestamp() - interval '1 second'`
+)
+
+const misspelled = { forcelive: "1" }
+
+layer(RunningService.layerGround, { excludeTestServices: true })("a caller whose minute is full", (it) => {
+  it.effect("is refused with the same response whatever the question is, and each call is counted once", () =>
+    Effect.gen(function* () {
+      const { key, refused, replica } = yield* refusedCaller
+      const without = ({ headers, text }: typeof refused) => ({
+        text: text.replace(/"request_id":"[^"]*"/u, ""),
+        names: Object.keys(headers).toSorted(),
+        ...Object.fromEntries(["content-type", "ratelimit-policy", "x-service-usage"].map((name) => [name, headers[name]]))
+      })
+      const questions: ReadonlyArray<readonly [string, Ask]> = [
+        ["ATU12345678", {}],
+        ["ATU12345678", { query: { force_live: "1" } }],
+        ["ATU12345679", {}],
+        ["nonsense", {}],
+        ["ATU12345678", { query: { force_live: "maybe" } }],
+        ["ATU12345678", { query: misspelled }],
+        ["ATU12345678", { query: { requester_vat_id: "x" } }],
+        ["ATU12345678", { query: { company_name: "x" } }]
+      ]
+      for (const [index, [vatId, more]] of questions.entries()) {
+        const reply = yield* replica.validate(vatId, { key, ...more })
+        assertProblem(reply, "RATE_LIMIT_EXCEEDED")
+        assert.deepStrictEqual(without(reply), without(refused))
+        assert.strictEqual(yield* countedOf(key), 4 + index)
+      }
+      assert.strictEqual(refused.headers["content-length"], String(refused.text.length))
+      assert.strictEqual(refused.headers["retry-after"], /t=(\d+)/u.exec(refused.headers["ratelimit"] ?? "")?.[1])
+    })
+  )
+
+  it.effect("is served at once on a larger plan", () =>
+    Effect.gen(function* () {
+      const { key, replica } = yield* refusedCaller
+      yield* RunningService.setPlan(key, "business")
+      assert.strictEqual((yield* replica.validate("ATU12345678", { key })).status, 200)
+      assert.strictEqual(yield* countedOf(key), 4)
+    })
+  )
+
+  it.effect("is served in the next minute, and counted once, also where a newer answer was stored meanwhile", () =>
+    Effect.gen(function* () {
+      const { key, replica } = yield* refusedCaller
+      const other = yield* RunningService.make()
+      yield* other.validate("ATU12345678", { query: { force_live: "1" } })
+      yield* endMinute
+      const reply = yield* replica.validate("ATU12345678", { key })
+      assert.deepStrictEqual([reply.status, remainingOf(reply)], [200, "1"])
+      assert.strictEqual(yield* countedOf(key), 1)
+    })
+  )
+
+  it.effect("is served in the next minute, and counted once, also where keys of others were revoked meanwhile", () =>
+    Effect.gen(function* () {
+      const { key, replica } = yield* refusedCaller
+      yield* RunningService.setPlan(yield* replica.newKey, "business")
+      yield* endMinute
+      const reply = yield* replica.validate("ATU12345678", { key })
+      assert.deepStrictEqual([reply.status, remainingOf(reply), reply.headers["x-service-usage"]], [200, "1", "3/100000"])
+      assert.strictEqual(yield* countedOf(key), 1)
+    })
+  )
+
+  it.effect("is told without a key that the lifetime is used up, which no new minute changes", () =>
+    Effect.gen(function* () {
+      const { validate } = yield* RunningService.make({ ANONYMOUS_LIFETIME: "2", ANONYMOUS_PER_MINUTE: "2" })
+      for (const from of ["203.0.113.40", "203.0.113.41"]) {
+        for (const _ of [1, 2]) assert.strictEqual((yield* validate("ATU12345678", { from })).status, 200)
+        for (const vatId of ["ATU12345678", "nonsense", vatIdEnding("AT", "412001")]) {
+          const reply = yield* validate(vatId, { from })
+          assert.include(assertProblem(reply, "UNAUTHORIZED").message, "POST /v1/register")
+          assert.strictEqual(reply.headers["x-service-usage"], "2/2")
+        }
+      }
+    })
+  )
+})
+
+layer(RunningService.layerGround, { excludeTestServices: true })("a caller whose quota is used up", (it) => {
+  it.effect("on another replica is refused, and served at once on a larger plan", () =>
+    Effect.gen(function* () {
+      const quota = { PLAN_FREE_PER_MONTH: "3" }
+      const [one, other] = [yield* RunningService.make(quota), yield* RunningService.make(quota)]
+      const key = yield* one.newKey
+      for (const replica of [one, other, other]) {
+        assert.strictEqual((yield* replica.validate("ATU12345678", { key })).status, 200)
+      }
+      for (const replica of [one, one, other]) {
+        const refused = yield* replica.validate("ATU12345678", { key })
+        assertProblem(refused, "PAYMENT_REQUIRED")
+        assert.strictEqual(refused.headers["x-service-usage"], "3/3")
+      }
+      assert.strictEqual(yield* countedOf(key), 6)
+      yield* RunningService.setPlan(key, "business")
+      for (const [index, replica] of [one, other, one].entries()) {
+        const reply = yield* replica.validate("ATU12345678", { key })
+        assert.deepStrictEqual([reply.status, reply.headers["x-service-usage"]], [200, `${4 + index}/10000`])
+      }
+      assert.strictEqual(yield* countedOf(key), 9)
+    })
+  )
+
+  it.effect("has each refused call counted once in its minute, and no source is asked for it", () =>
+    Effect.gen(function* () {
+      const { newKey, validate } = yield* RunningService.make({ PLAN_FREE_PER_MONTH: "1" })
+      const [key, other] = [yield* newKey, yield* newKey]
+      yield* validate("ATU12345678", { key })
+      for (const vatId of ["ATU12345678", vatIdEnding("AT", "412002"), "ATU12345678"]) {
+        yield* RunningService.setPlan(other, "business")
+        const before = yield* countedOf(key)
+        assertProblem(yield* validate(vatId, { key }), "PAYMENT_REQUIRED")
+        assert.strictEqual(yield* countedOf(key), before + 1)
+      }
+    })
+  )
+})
+
+layer(RunningService.layer(), { excludeTestServices: true })("a replica whose caller is out of date", (it) => {
+  it.effect.each([
+    ["a cached answer", "ATU12345678", {}, 200],
+    ["a live look-up", "ATU12345678", { query: { force_live: "1" } }, 200],
+    ["an outage", vatIdEnding("AT", "999300"), {}, 503],
+    ["what is no VAT ID", "nonsense", {}, 400],
+    ["a parameter that is wrong", "ATU12345678", { query: { force_live: "maybe" } }, 400],
+    ["a parameter that is misspelled", "ATU12345678", { query: misspelled }, 400],
+    ["a confirmation that needs a paid plan", "DE123456789", { query: { company_name: "x" } }, 402]
+  ] as const)("counts %s once", ([_, vatId, more, status]) =>
+    Effect.gen(function* () {
+      const { newKey, validate } = yield* RunningService.RunningService
+      const [key, other] = [yield* newKey, yield* newKey]
+      yield* validate("ATU12345678", { key })
+      for (const plan of ["business", "free"] as const) {
+        yield* RunningService.setPlan(other, plan)
+        const before = yield* countedOf(key)
+        assert.strictEqual((yield* validate(vatId, { key, ...more })).status, status)
+        assert.strictEqual(yield* countedOf(key), before + 1)
+      }
+    })
+  )
+})

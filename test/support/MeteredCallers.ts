@@ -1,0 +1,74 @@
+/** Callers, and replicas of the metering on one database that count and charge them. */
+import { Context, DateTime, Effect, Layer, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import type { AnonymousCaller, Caller, KeyCaller } from "#domain/Caller.ts"
+import { Metering } from "#domain/Metering.ts"
+import { minuteBucket } from "#domain/RateLimits.ts"
+import { billingPeriod } from "#domain/Usage.ts"
+import { EventStore } from "#events/EventStore.ts"
+import * as Meters from "#events/Meters.ts"
+import * as Randomness from "#infra/Randomness.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+
+/** A replica's metering. Replicas share nothing but the database. */
+export const replica = Effect.map(
+  Layer.build(Layer.fresh(Meters.layer.pipe(Layer.provide(Layer.fresh(EventStore.layer)), Layer.provide(Randomness.layer)))),
+  Context.get(Metering)
+)
+
+/** The identity epoch as it is now. */
+export const currentEpoch = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: Schema.Struct({ epoch: Schema.BigInt }),
+    execute: () => sql`SELECT identity_epoch AS epoch FROM vatproof.logs`
+  })
+  return Number((yield* find(undefined)).epoch)
+})
+
+export const period = billingPeriod(DateTime.makeUnsafe("2026-11-21T12:00:00Z"))
+
+/** A caller on the plan business who has just been identified. */
+export const identified = Effect.fnUntraced(function* (
+  keyId: string,
+  limits: Partial<Pick<KeyCaller, "limit" | "perMinute">> = {}
+) {
+  const caller: KeyCaller = {
+    _tag: "Key",
+    keyId,
+    accountId: keyId,
+    plan: "business",
+    period,
+    epoch: yield* currentEpoch,
+    stream: `key-${keyId}`,
+    meter: `meter-${keyId}`,
+    used: 0,
+    limit: 10_000,
+    perMinute: 300,
+    ...limits
+  }
+  return caller
+})
+
+export const anonymous = (name: string, limit: number, perMinute: number): AnonymousCaller => ({
+  _tag: "Anonymous",
+  addressHash: name,
+  stream: name,
+  meter: name,
+  limit,
+  perMinute
+})
+
+/** The calls that are counted in a caller's minute. */
+export const countedOf = Effect.fnUntraced(function* (caller: Caller) {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Schema.Struct({ taken: Schema.BigInt }),
+    execute: (bucket) => sql`SELECT taken FROM vatproof.rate_windows WHERE bucket = ${bucket}`
+  })
+  return (yield* find(minuteBucket(caller))).map(({ taken }) => Number(taken))[0] ?? 0
+})
+
+export const moveEpoch = MigratedDatabase.execute("UPDATE vatproof.logs SET identity_epoch = identity_epoch + 1")
