@@ -169,7 +169,7 @@ BEGIN
     INSERT INTO latest AS l (log_id, key, position, answered_at, answer)
     SELECT DISTINCT ON (u.key) p_log, u.key, positions[u.event], d.answered_at, u.answer
     FROM unnest(p_latest_event, p_latest_key, p_latest_answer) AS u(event, key, answer)
-    CROSS JOIN LATERAL (SELECT least((u.answer::jsonb ->> 'answered_at')::timestamptz, moment) AS answered_at) d
+    CROSS JOIN LATERAL (SELECT least((json_of(u.answer) ->> 'answered_at')::timestamptz, moment) AS answered_at) d
     WHERE positions[u.event] IS NOT NULL ORDER BY u.key, d.answered_at DESC, u.event DESC
     ON CONFLICT (log_id, key) DO UPDATE SET position = excluded.position, answered_at = excluded.answered_at, answer = excluded.answer
       WHERE l.answered_at <= excluded.answered_at;

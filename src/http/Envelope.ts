@@ -26,9 +26,9 @@ const make = Effect.gen(function* () {
   const standingOf = yield* makeStandingOf
   let inFlight = 0
 
-  /** Answers for the app where it has no response of ours. */
+  /** The response of the app, or ours where it has none. */
   const answer = (request: HttpServerRequest.HttpServerRequest, app: App) =>
-    Effect.matchCauseEffect(inFlight > maxInFlight ? Errors.toResponse(Errors.tooMuchToDo) : app, {
+    Effect.matchCauseEffect(app, {
       onSuccess: (response) => (isForeignError(response) ? problemFor(response.status, request) : Effect.succeed(response)),
       onFailure: (cause) =>
         isClientGone(cause)
@@ -43,12 +43,14 @@ const make = Effect.gen(function* () {
       const request = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
       const started = start(request)
       inFlight += 1
+      const isOverloaded = inFlight > maxInFlight
+      const answered = isOverloaded ? Errors.toResponse(Errors.tooMuchToDo) : answer(request, app)
       const complete = (response: HttpServerResponse.HttpServerResponse) =>
         HttpServerResponse.setHeaders(fromOneCopy(response), headersOf(response, started))
-      const completed = Effect.flatMap(RequestStart.within(started, answer(request, app)), (response) => {
+      const completed = Effect.flatMap(RequestStart.within(started, answered), (response) => {
         const key = request.headers["x-api-key"]
         // DECISIONS 14: every response to a valid key tells its usage, also those of endpoints that need none.
-        return key === undefined || MutableRef.get(started.scope.standing) !== null
+        return key === undefined || isOverloaded || MutableRef.get(started.scope.standing) !== null
           ? Effect.succeed(complete(response))
           : Effect.map(standingOf(key), (standing) => {
               MutableRef.set(started.scope.standing, standing)

@@ -177,7 +177,7 @@ const listen = (server: HttpServerOfNode, { host, port }: HttpListenerOptions) =
  * A request adds some ten services to the context. By default the ninth makes the library copy all of them, the application's included, which costs
  * as much as the rest of a request.
  */
-const deeper = <R>(context: Context.Context<never>) => Context.makeUnsafe<R>(context.mapUnsafe, { maxDepth: 24 })
+const deeper = (context: Context.Context<never>) => Context.makeUnsafe<unknown>(context.mapUnsafe, { maxDepth: 24 })
 
 type Handle = (request: HttpRequest, response: ServerResponse) => void
 
