@@ -1,34 +1,37 @@
--- Counts a call of each rate window and reads the meter beside it, for callers who are not served by one append: before a source is asked,
--- and before a refusal. A call whose identity epoch has moved is not counted.
-CREATE OR REPLACE FUNCTION vatproof.count_calls(p_log smallint, p_epoch bigint[], p_bucket text[], p_meter text[])
-RETURNS TABLE (ord bigint, is_current boolean, taken bigint, ends_in_ms bigint, used bigint) LANGUAGE plpgsql SECURITY DEFINER
+-- Counts calls in their rate windows and reads meters, for calls that do not end in one append: before a source is asked, and before a refusal.
+-- If keys or plans have changed since a caller was identified (p_epoch differs from the identity epoch), nothing is counted and only epoch is
+-- returned.
+--
+-- One element a caller: p_epoch (null for callers without a key), p_meters. One element a rate window, sorted by name: p_minutes, p_minute_calls.
+-- used has one element a meter; taken and ends_in_ms one a rate window, with these calls.
+CREATE OR REPLACE FUNCTION vatproof.count_calls(p_log smallint, p_epoch bigint[], p_meters text[], p_minutes text[], p_minute_calls bigint[])
+RETURNS TABLE (epoch bigint, used bigint[], taken bigint[], ends_in_ms bigint[]) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off SET enable_nestloop = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE
   minute CONSTANT interval := '1 minute';
   present CONSTANT timestamptz := clock_timestamp();
-  known_epoch CONSTANT bigint := (SELECT l.identity_epoch FROM logs l WHERE l.log_id = p_log);
+  names text[];
 BEGIN
+  SELECT l.identity_epoch INTO STRICT epoch FROM logs l WHERE l.log_id = p_log;
+  IF NOT epoch = ALL (array_remove(p_epoch, NULL)) THEN
+    RETURN NEXT;
+    RETURN;
+  END IF;
   -- A crash that loses the last counts harms less than a wait for the disk.
   PERFORM set_config('synchronous_commit', 'off', true);
-  RETURN QUERY
-  WITH call AS MATERIALIZED (
-    SELECT u.bucket, u.meter_id, u.ord, coalesce(u.epoch = known_epoch, true) AS is_current
-    FROM unnest(p_epoch, p_bucket, p_meter) WITH ORDINALITY AS u(epoch, bucket, meter_id, ord)),
-  total AS MATERIALIZED (
-    SELECT bucket, count(*) AS calls FROM call WHERE is_current GROUP BY bucket),
-  counted AS (
+  WITH counting AS (
     INSERT INTO rate_windows AS w (bucket, taken, ends_at)
-    SELECT bucket, calls, present + minute FROM total ORDER BY bucket
+    SELECT u.name, u.calls, present + minute FROM unnest(p_minutes, p_minute_calls) AS u(name, calls)
     ON CONFLICT (bucket) DO UPDATE SET
       taken = CASE WHEN w.ends_at > present AND w.ends_at <= present + 2 * minute THEN w.taken ELSE 0 END + excluded.taken,
       ends_at = CASE WHEN w.ends_at > present AND w.ends_at <= present + 2 * minute THEN w.ends_at ELSE excluded.ends_at END
-    RETURNING bucket, taken, ends_at)
-  SELECT c.ord, c.is_current,
-    w.taken - t.calls + row_number() OVER (PARTITION BY c.bucket, c.is_current ORDER BY c.ord),
-    ceil(extract(epoch FROM w.ends_at - present) * 1000)::bigint,
-    coalesce((SELECT m.used FROM meters m WHERE m.log_id = p_log AND m.meter_id = c.meter_id), 0)
-  FROM call c LEFT JOIN total t ON t.bucket = c.bucket LEFT JOIN counted w ON w.bucket = c.bucket;
+    RETURNING w.bucket, w.taken, w.ends_at)
+  SELECT array_agg(bucket), array_agg(taken), array_agg(ceil(extract(epoch FROM ends_at - present) * 1000)::bigint)
+    INTO names, taken, ends_in_ms FROM counting;
+  IF names IS DISTINCT FROM p_minutes THEN RAISE 'rate windows came back in another order'; END IF;
+  used := ARRAY(SELECT coalesce((SELECT m.used FROM meters m WHERE m.log_id = p_log AND m.meter_id = u.name), 0) FROM unnest(p_meters) AS u(name));
+  RETURN NEXT;
 END $$;

@@ -28,13 +28,13 @@ export class BatchTotals {
     return sqlArray(this.names, elementType.text)
   }
 
+  get addedColumn() {
+    return sqlArray(this.added.map(BigInt), elementType.int8)
+  }
+
   /** Names, what is added, and the room. */
   get columns() {
-    return [
-      this.nameColumn,
-      sqlArray(this.added.map(BigInt), elementType.int8),
-      sqlArray(this.rooms.map(BigInt), elementType.int8)
-    ]
+    return [this.nameColumn, this.addedColumn, sqlArray(this.rooms.map(BigInt), elementType.int8)]
   }
 
   private begin(name: string): number {

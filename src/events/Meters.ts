@@ -1,8 +1,6 @@
 /** Metering on the log: the append that stores an event also charges for it, so neither exists without the other. */
-import { Array as Arr, Effect, Exit, Layer, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { Array as Arr, Effect, Layer, Schema } from "effect"
 import { CachedAnswer, latestKey } from "#domain/AnswerCache.ts"
-import type { Caller } from "#domain/Caller.ts"
 import {
   type CallRefusal,
   type Charge,
@@ -14,22 +12,14 @@ import {
 } from "#domain/Metering.ts"
 import { minuteBucket, rateWindow } from "#domain/RateLimits.ts"
 import type { RateWindow, Standing } from "#domain/Standing.ts"
-import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
+import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import type * as AppendCommand from "#events/AppendCommand.ts"
-import { logId } from "#events/AppendCommand.ts"
-import * as Batcher from "#events/Batcher.ts"
+import * as CallCounter from "#events/CallCounter.ts"
 import { EventStore } from "#events/EventStore.ts"
-import { elementType, sqlArray } from "#events/SqlArray.ts"
-import * as StoreAccess from "#events/StoreAccess.ts"
-
-const retryFor = "3 seconds"
-/** Bounds: calls counted by one statement, and calls that may wait for it. */
-const maxBatch = 500
-const maxWaiting = 20_000
 
 const make = Effect.gen(function* () {
   const events = yield* EventStore
-  const countCall = yield* makeCountCall
+  const countCall = yield* CallCounter.make
 
   return Metering.of({
     admit: (caller) =>
@@ -102,54 +92,6 @@ const refusalOf = (charge: Charge, failure: AppendCommand.AppendError): Effect.E
       return refusal === null ? Effect.die(`vatproof.append refused a call that fits: ${failure._tag}`) : Effect.fail(refusal)
     }
   }
-}
-
-const CountedCall = Schema.Struct({
-  ord: Schema.BigInt,
-  is_current: Schema.Boolean,
-  taken: Schema.NullOr(Schema.BigInt),
-  ends_in_ms: Schema.NullOr(Schema.BigInt),
-  used: Schema.BigInt
-})
-
-/** Counts a call; all that wait share one statement. */
-const makeCountCall = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const count = SqlSchema.findAll({
-    Request: Schema.Struct({
-      epochs: Schema.Array(Schema.NullOr(Schema.BigInt)),
-      buckets: Schema.Array(Schema.String),
-      meters: Schema.Array(Schema.String)
-    }),
-    Result: CountedCall,
-    execute: ({ buckets, epochs, meters }) => sql`SELECT ord, is_current, taken, ends_in_ms, used FROM vatproof.count_calls(
-      ${logId}::smallint, ${sqlArray(epochs, elementType.int8)}, ${sqlArray(buckets, elementType.text)}, ${sqlArray(meters, elementType.text)})`
-  })
-
-  return yield* Batcher.make({
-    maxBatch,
-    maxWaiting,
-    onFull: (): PreconditionFailed | StoreUnavailable => new StoreUnavailable({}),
-    run: Effect.fnUntraced(function* (callers: ReadonlyArray<Caller>) {
-      const epochs = callers.map((caller) => (caller._tag === "Key" ? BigInt(caller.epoch) : null))
-      const [buckets, meters] = [callers.map(minuteBucket), callers.map(({ meter }) => meter)]
-      const rows = yield* count({ epochs, buckets, meters }).pipe(StoreAccess.patientlyForMany(retryFor))
-      const byOrd = new Map(rows.map((row) => [Number(row.ord), row]))
-      return callers.map((caller, index) => countedOf(caller, byOrd.get(index + 1)))
-    })
-  })
-})
-
-const countedOf = (
-  { limit, perMinute }: Caller,
-  row: typeof CountedCall.Type | undefined
-): Exit.Exit<Standing, PreconditionFailed | StoreUnavailable> => {
-  if (row === undefined) return Exit.die("vatproof.count_calls gave no row for a call")
-  if (!row.is_current) return Exit.fail(new PreconditionFailed({ what: "identity" }))
-  return Exit.succeed({
-    usage: { used: Number(row.used), limit },
-    window: rateWindow(perMinute, Number(row.taken), Number(row.ends_in_ms))
-  })
 }
 
 export const layer = Layer.effect(Metering, make)

@@ -1,8 +1,9 @@
 /** How vatproof.append counts calls in rate windows, beside vatproof.count_calls and other callers. */
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Schedule } from "effect"
+import { Deferred, Effect, Exit, Fiber, Schedule, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Append from "#events/Append.ts"
+import * as CallCounter from "#events/CallCounter.ts"
 import { plain, prepare, type Step, texts, undone } from "#test/support/Batches.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
@@ -17,10 +18,24 @@ const batchesFor = (bucket: string, limit = 9) => {
 
 const clear = MigratedDatabase.execute("DELETE FROM vatproof.rate_windows")
 
-const countCalls = (buckets: ReadonlyArray<string>) => {
-  const [epochs, names, meters] = [buckets.map(() => "null"), buckets, buckets].map((all) => `'{${all.join(",")}}'`)
-  return texts(`SELECT taken::text AS text FROM vatproof.count_calls(0::smallint, ${epochs}, ${names}, ${meters})`)
+const minute = "minute/"
+
+/** Counts one call in each of these minutes. */
+const countCalls = (minutes: ReadonlyArray<string>) => {
+  const names = `'{${minutes.join(",")}}'`
+  const taken = `vatproof.count_calls(0::smallint, '{}', ${names}, ${names}, array_fill(1::bigint, ARRAY[${minutes.length}]))`
+  return texts(`SELECT unnest(taken)::text AS text FROM ${taken}`)
 }
+
+/** As countCalls, by the service's own call and in a transaction of its own. */
+const countCallsOf = Effect.fnUntraced(function* (streams: ReadonlyArray<string>) {
+  const count = yield* CallCounter.make
+  return yield* Effect.forEach(
+    streams,
+    (stream) => count({ _tag: "Anonymous", stream, meter: stream, limit: 9, perMinute: 9, addressHash: "a" }),
+    { concurrency: "unbounded" }
+  )
+})
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows of a batch", (it) => {
   it.effect.each([
@@ -67,7 +82,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows o
   it.effect.each(["vatproof.append", "vatproof.count_calls"])("are locked by %s in the order of their names", (lockedBy) =>
     Effect.gen(function* () {
       yield* MigratedDatabase.execute(
-        "INSERT INTO vatproof.rate_windows SELECT b, 0, now() + interval '1 minute' FROM unnest('{a,m,z}'::text[]) AS b"
+        `INSERT INTO vatproof.rate_windows SELECT '${minute}' || b, 0, now() + interval '1 minute' FROM unnest('{a,m,z}'::text[]) AS b`
       )
       const append = yield* Append.make
       const [isLocked, isWaiting] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -75,20 +90,23 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows o
         MigratedDatabase.asAdministrator(
           Effect.flatMap(SqlClient.SqlClient, (sql) =>
             Effect.gen(function* () {
-              yield* sql`SELECT FROM vatproof.rate_windows WHERE bucket = 'a' FOR UPDATE`
+              yield* sql`SELECT FROM vatproof.rate_windows WHERE bucket = ${`${minute}a`} FOR UPDATE`
               yield* Deferred.succeed(isLocked, undefined)
               yield* Deferred.await(isWaiting)
               // The call that waits for the first window has locked no other one.
-              yield* sql`SELECT FROM vatproof.rate_windows WHERE bucket IN ('m', 'z') FOR UPDATE NOWAIT`
+              yield* sql`SELECT FROM vatproof.rate_windows WHERE bucket <> ${`${minute}a`} FOR UPDATE NOWAIT`
             }).pipe(sql.withTransaction)
           )
         )
       )
       yield* Deferred.await(isLocked)
-      const buckets = ["z", "a", "m"]
-      const batch = buckets.map((bucket) => prepare({ ...plain, minute: { bucket, limit: 9 } }))
-      const counted = lockedBy === "vatproof.append" ? append(batch, false) : countCalls(buckets)
-      const counting = yield* Effect.forkScoped(undone<ReadonlyArray<unknown>, unknown, SqlClient.SqlClient>(counted))
+      const streams = ["z", "a", "m"]
+      const batch = streams.map((stream) => prepare({ ...plain, minute: { bucket: `${minute}${stream}`, limit: 9 } }))
+      const counted: Effect.Effect<ReadonlyArray<unknown>, unknown, SqlClient.SqlClient | Scope.Scope> = lockedBy ===
+      "vatproof.append"
+        ? undone(append(batch, false))
+        : countCallsOf(streams)
+      const counting = yield* Effect.forkScoped(counted)
       const waiting = texts(
         "SELECT 'x' AS text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
       )
@@ -113,7 +131,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows o
         ([count]) => Number(count ?? 0)
       )
       const { decided, whole } = batchesFor("mine")
-      const ways = [append(whole, false), append(decided, false), countCalls(["mine", "other7", "mine"])]
+      const ways = [append(whole, false), append(decided, false), countCalls(["mine", "other7"])]
       for (const way of ways) {
         const [before, after] = yield* undone(
           Effect.gen(function* () {

@@ -53,9 +53,9 @@ const applyAnother = (name: string) =>
     `INSERT INTO vatproof_migrations (name, sha256) VALUES ('${name}', 'other') ON CONFLICT (name) DO UPDATE SET sha256 = 'other'`
   )
 const replaceCountCalls =
-  execute(`CREATE OR REPLACE FUNCTION vatproof.count_calls(p_log smallint, p_epoch bigint[], p_bucket text[],
-  p_meter text[]) RETURNS TABLE (ord bigint, is_current boolean, taken bigint, ends_in_ms bigint, used bigint)
-  LANGUAGE sql AS 'SELECT 0::bigint, true, 0::bigint, 0::bigint, 0::bigint'`)
+  execute(`CREATE OR REPLACE FUNCTION vatproof.count_calls(p_log smallint, p_epoch bigint[], p_meters text[],
+  p_minutes text[], p_minute_calls bigint[]) RETURNS TABLE (epoch bigint, used bigint[], taken bigint[], ends_in_ms bigint[])
+  LANGUAGE sql AS $$SELECT 0::bigint, '{}'::bigint[], '{}'::bigint[], '{}'::bigint[]$$`)
 
 layer(TestDatabase.layer, { excludeTestServices: true })("the migrations", (it) => {
   it.effect("bring an empty database up to date, by whichever of several replicas comes first, and only once", () =>
