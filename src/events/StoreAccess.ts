@@ -37,7 +37,8 @@ const codeOf = ({ reason: { cause } }: SqlError): string =>
   Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) ? cause.code : ""
 
 /** 25 ms doubled up to 400 ms, jittered so that replicas do not come back in step. */
-const backoff = Schedule.min([Schedule.exponential("25 millis"), Schedule.spaced("400 millis")]).pipe(Schedule.jittered)
+const firstBackoff = "25 millis"
+const backoff = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("400 millis")]).pipe(Schedule.jittered)
 
 /** How long a query may take at least before it counts as hung: a server that stopped in its tracks says nothing at all. */
 const hungAfter = Duration.seconds(5)
@@ -58,12 +59,17 @@ export const patiently =
 export const patientlyForMany =
   (patience: Duration.Input, mayTake: Duration.Input = Duration.zero) =>
   <A, R>(query: Effect.Effect<A, QueryFailure, R>): Effect.Effect<A, StoreUnavailable, R> =>
-    watched(limitOf(patience, mayTake), query, (attempt, health) =>
-      Effect.retry(attempt, {
-        schedule: backoff.pipe(Schedule.upTo({ duration: patience })),
-        while: (error) => isSqlError(error) && isWorthRepeating(error) && !health.isAway()
-      })
-    ).pipe(Effect.catchTags({ SqlError: refused, SchemaError: Effect.die, NoSuchElementError: Effect.die }))
+    watched(limitOf(patience, mayTake), query, (attempt, health) => {
+      const mayRepeat = (error: QueryFailure): error is SqlError =>
+        isSqlError(error) && isWorthRepeating(error) && !health.isAway()
+      // The schedule is made for queries that fail only: it costs more than most queries.
+      return Effect.catchIf(attempt, mayRepeat, () =>
+        Effect.delay(
+          Effect.retry(attempt, { schedule: backoff.pipe(Schedule.upTo({ duration: patience })), while: mayRepeat }),
+          firstBackoff
+        )
+      )
+    }).pipe(Effect.catchTags({ SqlError: refused, SchemaError: Effect.die, NoSuchElementError: Effect.die }))
 
 /** For a transaction that must not be repeated blindly: not even begun while the database is known to be away, and bounded to 5 s. */
 export const once = <A, E, R>(transaction: Effect.Effect<A, E | SqlError, R>) =>

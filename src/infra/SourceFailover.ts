@@ -1,5 +1,5 @@
 /** VIES first; the BZSt for German VAT IDs where VIES has no verdict (INTERFACE 4.3, DECISIONS 20-24). */
-import { Effect, Layer, Random } from "effect"
+import { Effect, Layer, Schedule } from "effect"
 import { type LookUp, Sources, SourcesUnavailable } from "#domain/Sources.ts"
 import { isGerman, type VatId } from "#domain/VatId.ts"
 import type { Attempt, SourceFailure } from "#domain/Verdict.ts"
@@ -17,8 +17,8 @@ export interface SourceFailoverOptions {
 
 /** Attempts at VIES within one look-up. The BZSt asks callers not to retry at once. */
 const viesAttempts = 3
-/** The pause before the second attempt; it doubles with each attempt and varies by 20 % either way. */
-const firstPauseMs = 150
+/** The pauses between them vary by 20 % either way. */
+const pauses = Schedule.exponential("150 millis").pipe(Schedule.jittered)
 /** Bounds the whole look-up. */
 const deadline = "35 seconds"
 
@@ -73,20 +73,9 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
   return Sources.of({ lookUp, status })
 })
 
-/** Retries at once what may succeed at once. `Effect.retry` would build its schedule for each look-up, also for one that succeeds. */
-const retried = <A>(
-  attempt: Effect.Effect<A, SourceFailure>,
-  retries = viesAttempts - 1,
-  pauseMs = firstPauseMs
-): Effect.Effect<A, SourceFailure> =>
-  Effect.catchIf(
-    attempt,
-    (failure) => retries > 0 && failure.retry === "soon",
-    () =>
-      Effect.flatMap(Random.nextBetween(0.8, 1.2), (jitter) =>
-        Effect.delay(retried(attempt, retries - 1, 2 * pauseMs), pauseMs * jitter)
-      )
-  )
+/** Retries what may succeed at once. */
+const retried = <A>(attempt: Effect.Effect<A, SourceFailure>) =>
+  Effect.retry(attempt, { schedule: pauses, times: viesAttempts - 1, while: ({ retry }) => retry === "soon" })
 
 const whyNotBzst = ({ mayFallBack, vatId }: LookUp, requester: VatId | null) => {
   if (!isGerman(vatId)) return ""
