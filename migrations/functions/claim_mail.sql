@@ -2,22 +2,24 @@
 -- address and token, the claimed one with both. Any number of workers may call it concurrently.
 CREATE OR REPLACE FUNCTION vatproof.claim_mail(p_claim uuid, p_lease_ms bigint)
 RETURNS TABLE (mail_id uuid, state text, email text, token text, requested_at timestamptz, expires_at timestamptz, attempts int)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = vatproof, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+AS $$
 #variable_conflict use_column
 DECLARE
   moment CONSTANT timestamptz := clock_timestamp();
 BEGIN
-  DELETE FROM outbox WHERE mail_id IN (
-    SELECT o.mail_id FROM outbox o WHERE o.settled_at < moment - interval '30 days' LIMIT 100 FOR UPDATE SKIP LOCKED);
+  DELETE FROM outbox WHERE mail_id = ANY (ARRAY(
+    SELECT o.mail_id FROM outbox o WHERE o.settled_at < moment - interval '30 days' LIMIT 100 FOR UPDATE SKIP LOCKED));
 
   RETURN QUERY
   UPDATE outbox AS o SET settled_at = moment, email = NULL, token = NULL,
-    state = CASE WHEN o.state = 'handed_over' THEN 'unknown' WHEN a.verified_at IS NOT NULL THEN 'needless' ELSE 'expired' END
-  FROM accounts a
-  WHERE a.account_id = o.account_id AND o.mail_id IN (
-    SELECT p.mail_id FROM outbox p JOIN accounts b ON b.account_id = p.account_id
-    WHERE p.settled_at IS NULL AND p.due_at <= moment AND (p.state = 'handed_over' OR p.expires_at <= moment OR b.verified_at IS NOT NULL)
-    ORDER BY p.due_at LIMIT 100 FOR UPDATE OF p SKIP LOCKED)
+    state = CASE WHEN o.state = 'handed_over' THEN 'unknown'
+      WHEN (SELECT a.verified_at FROM accounts a WHERE a.account_id = o.account_id) IS NOT NULL THEN 'needless' ELSE 'expired' END
+  WHERE o.mail_id = ANY (ARRAY(
+    SELECT p.mail_id FROM outbox p WHERE p.settled_at IS NULL AND p.due_at <= moment AND (p.state = 'handed_over' OR p.expires_at <= moment
+      OR (SELECT a.verified_at FROM accounts a WHERE a.account_id = p.account_id) IS NOT NULL)
+    ORDER BY p.due_at LIMIT 100 FOR UPDATE SKIP LOCKED))
   RETURNING o.mail_id, o.state, NULL, NULL, o.requested_at, o.expires_at, o.attempts;
 
   RETURN QUERY

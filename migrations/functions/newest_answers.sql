@@ -1,8 +1,9 @@
--- The newest answers about VAT IDs, by their keys.
+-- The newest answers about VAT IDs, by their keys. LIMIT 1 keeps the planner from any other join than key by key.
 CREATE OR REPLACE FUNCTION vatproof.newest_answers(p_log smallint, p_key text[])
 RETURNS TABLE (key text, "position" bigint, answer text) LANGUAGE plpgsql STABLE SECURITY DEFINER
-SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
+SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 AS $$
 BEGIN
-  RETURN QUERY SELECT l.key, l.position, l.answer FROM latest l WHERE l.log_id = p_log AND l.key = ANY (p_key);
+  RETURN QUERY SELECT u.key, newest.position, newest.answer FROM unnest(p_key) AS u(key)
+    CROSS JOIN LATERAL (SELECT l.position, l.answer FROM latest l WHERE l.log_id = p_log AND l.key = u.key LIMIT 1) AS newest;
 END $$;

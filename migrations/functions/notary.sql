@@ -1,7 +1,8 @@
 -- Takes or renews the notary's lease. Returns whether p_holder has it, the size of the newest checkpoint and the head of the log.
 CREATE OR REPLACE FUNCTION vatproof.claim_notary(p_log smallint, p_holder uuid, p_lease_ms bigint)
 RETURNS TABLE (granted boolean, size bigint, head bigint) LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = vatproof, pg_temp AS $$
+SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_sort = off SET jit = off
+AS $$
 #variable_conflict use_column
 DECLARE
   moment CONSTANT timestamptz := clock_timestamp();
@@ -15,7 +16,7 @@ BEGIN
         OR held_until > moment + 2 * p_lease_ms * interval '1 millisecond');
     mine := FOUND;
   END IF;
-  RETURN QUERY SELECT mine, coalesce((SELECT max(c.size) FROM checkpoints c WHERE c.log_id = p_log), 0), l.next_position
+  RETURN QUERY SELECT mine, coalesce((SELECT c.size FROM checkpoints c WHERE c.log_id = p_log ORDER BY c.size DESC LIMIT 1), 0), l.next_position
     FROM logs l WHERE l.log_id = p_log;
 END $$;
 
@@ -30,23 +31,22 @@ $$;
 CREATE OR REPLACE FUNCTION vatproof.notarize(
   p_log smallint, p_from bigint, p_size bigint, p_root bytea, p_note text,
   p_level smallint[], p_index bigint[], p_offset int[], p_hashes bytea[]
-) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = vatproof, pg_temp AS $$
-DECLARE
-  begun CONSTANT int := (SELECT count(*) FROM unnest(p_offset) AS o WHERE o = 0);
-  changed int;
+) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_sort = off SET jit = off
+AS $$
 BEGIN
   PERFORM FROM notaries WHERE log_id = p_log FOR UPDATE;
-  IF coalesce((SELECT max(size) FROM checkpoints WHERE log_id = p_log), 0) <> p_from THEN RETURN false; END IF;
+  IF coalesce((SELECT size FROM checkpoints WHERE log_id = p_log ORDER BY size DESC LIMIT 1), 0) <> p_from THEN RETURN false; END IF;
   IF p_size <= p_from OR p_size > (SELECT next_position FROM logs WHERE log_id = p_log) THEN
     RAISE EXCEPTION 'a checkpoint of % events does not continue one of %', p_size, p_from;
   END IF;
-  UPDATE tiles t SET hashes = t.hashes || g.hashes
-    FROM unnest(p_level, p_index, p_offset, p_hashes) AS g(level, index, start, hashes)
-    WHERE t.log_id = p_log AND t.level = g.level AND t.index = g.index AND g.start > 0 AND octet_length(t.hashes) = g.start * 32;
-  GET DIAGNOSTICS changed = ROW_COUNT;
-  IF changed <> cardinality(p_offset) - begun THEN RAISE EXCEPTION 'the tiles do not continue at % events', p_from; END IF;
-  INSERT INTO tiles (log_id, level, index, hashes)
-    SELECT p_log, g.level, g.index, g.hashes FROM unnest(p_level, p_index, p_offset, p_hashes) AS g(level, index, start, hashes) WHERE g.start = 0;
+  IF EXISTS (SELECT FROM unnest(p_level, p_index, p_offset) AS g(level, index, start) WHERE g.start * 32 <> coalesce(
+    (SELECT octet_length(t.hashes) FROM tiles t WHERE t.log_id = p_log AND t.level = g.level AND t.index = g.index), 0))
+  THEN RAISE EXCEPTION 'the tiles do not continue at % events', p_from; END IF;
+  -- Not by UPDATE … FROM: its plan may read all tiles.
+  INSERT INTO tiles AS t (log_id, level, index, hashes)
+    SELECT p_log, g.level, g.index, g.hashes FROM unnest(p_level, p_index, p_hashes) AS g(level, index, hashes)
+    ON CONFLICT (log_id, level, index) DO UPDATE SET hashes = t.hashes || excluded.hashes;
   INSERT INTO checkpoints (log_id, size, root, note) VALUES (p_log, p_size, p_root, p_note);
   RETURN true;
 END $$;

@@ -1,7 +1,8 @@
 -- Returns the first position recorded at a moment or later, the head if there is none. Positions are dense and recorded_at never falls, so
 -- binary search needs no index: thirty steps in a log of a thousand million events.
 CREATE OR REPLACE FUNCTION vatproof.position_at(p_log smallint, p_moment timestamptz) RETURNS bigint LANGUAGE plpgsql STABLE
-SET search_path = vatproof, pg_temp AS $$
+SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+AS $$
 DECLARE
   low bigint := 0;
   high bigint := (SELECT next_position FROM logs WHERE log_id = p_log);
@@ -18,7 +19,8 @@ END $$;
 -- Returns the first version of a stream at a position or above it; the next version if there is none. Versions are dense, and a stream's
 -- positions rise with them, so this needs no index of its own.
 CREATE OR REPLACE FUNCTION vatproof.version_at(p_log smallint, p_stream text, p_position bigint) RETURNS bigint LANGUAGE plpgsql STABLE
-SET search_path = vatproof, pg_temp AS $$
+SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+AS $$
 DECLARE
   low bigint := 1;
   high bigint := coalesce((SELECT version + 1 FROM streams WHERE log_id = p_log AND stream_id = p_stream), 1);
@@ -35,7 +37,9 @@ END $$;
 -- Returns up to p_limit positions in [p_from, p_to) of events about a VAT ID, the lowest first; null stands for any account and any type.
 CREATE OR REPLACE FUNCTION vatproof.places_of_vat_id(
   p_log smallint, p_vat_id text, p_account uuid, p_type text, p_from bigint, p_to bigint, p_limit int
-) RETURNS SETOF bigint LANGUAGE plpgsql STABLE SET search_path = vatproof, pg_temp SET jit = off AS $$
+) RETURNS SETOF bigint LANGUAGE plpgsql STABLE
+SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+AS $$
 DECLARE
   wanted int := p_limit;
   found_here int;

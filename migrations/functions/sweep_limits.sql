@@ -1,16 +1,18 @@
 -- Deletes up to p_max windows and p_max places that have ended, and returns the larger of both counts. Callers lock several rows in the order
 -- of their names and this function meets them in any order, so it skips locked rows: the next call deletes them.
-CREATE OR REPLACE FUNCTION vatproof.sweep_limits(p_max int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER SET search_path = vatproof, pg_temp AS $$
+CREATE OR REPLACE FUNCTION vatproof.sweep_limits(p_max int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+AS $$
 DECLARE
   over CONSTANT timestamptz := clock_timestamp() - interval '1 minute';
   windows int;
   places int;
 BEGIN
-  DELETE FROM rate_windows WHERE bucket IN (
-    SELECT bucket FROM rate_windows WHERE ends_at < over ORDER BY ends_at LIMIT p_max FOR UPDATE SKIP LOCKED);
+  DELETE FROM rate_windows WHERE bucket = ANY (ARRAY(
+    SELECT bucket FROM rate_windows WHERE ends_at < over ORDER BY ends_at LIMIT p_max FOR UPDATE SKIP LOCKED));
   GET DIAGNOSTICS windows = ROW_COUNT;
-  DELETE FROM rate_places WHERE bucket IN (
-    SELECT bucket FROM rate_places WHERE ends_at < over ORDER BY ends_at LIMIT p_max FOR UPDATE SKIP LOCKED);
+  DELETE FROM rate_places WHERE bucket = ANY (ARRAY(
+    SELECT bucket FROM rate_places WHERE ends_at < over ORDER BY ends_at LIMIT p_max FOR UPDATE SKIP LOCKED));
   GET DIAGNOSTICS places = ROW_COUNT;
   RETURN greatest(windows, places);
 END $$;

@@ -1,6 +1,8 @@
 -- Takes one of p_limit places in the p_window_ms before now, or returns when the next one is free.
 CREATE OR REPLACE FUNCTION vatproof.take_place(p_bucket text, p_limit int, p_window_ms bigint)
-RETURNS TABLE (granted boolean, free_in_ms bigint) LANGUAGE plpgsql SECURITY DEFINER SET search_path = vatproof, pg_temp AS $$
+RETURNS TABLE (granted boolean, free_in_ms bigint) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+AS $$
 #variable_conflict use_column
 DECLARE
   window_length CONSTANT interval := p_window_ms * interval '1 millisecond';

@@ -158,13 +158,14 @@ const makePrepare = Effect.map(Randomness, ({ uuidV7Unsafe }) => {
   }
 })
 
+/** Positions and versions are dense: a range, unlike LIMIT, bounds what is read even where the planner sorts all that is found. */
 const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
   const findEvents = SqlSchema.findAll({
     Request: Schema.Struct({ from: Schema.Int, limit: Schema.Int }),
     Result: StoredEvent,
     execute: ({ from, limit }) =>
       sql`SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events
-        WHERE log_id = ${AppendCommand.logId} AND position >= ${from} ORDER BY position LIMIT ${limit}`
+        WHERE log_id = ${AppendCommand.logId} AND position >= ${from} AND position < ${from}::bigint + ${limit} ORDER BY position`
   })
 
   const findStream = SqlSchema.findAll({
@@ -172,7 +173,8 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
     Result: StoredEvent,
     execute: ({ after, limit, stream }) =>
       sql`SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events
-        WHERE log_id = ${AppendCommand.logId} AND stream_id = ${stream} AND version > ${after} ORDER BY version LIMIT ${limit}`
+        WHERE log_id = ${AppendCommand.logId} AND stream_id = ${stream} AND version > ${after} AND version <= ${after}::bigint + ${limit}
+        ORDER BY version`
   })
 
   return {

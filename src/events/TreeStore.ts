@@ -23,12 +23,14 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { sha256 } = yield* LogCrypto
 
+  // LIMIT keeps the planner from a join that reads all tiles.
   const findTiles = SqlSchema.findAll({
     Request: Schema.Struct({ levels: Schema.Array(Schema.Int), indexes: Schema.Array(Schema.Int) }),
     Result: Schema.Struct({ level: Schema.Int, index: Schema.BigInt, hashes: Schema.Uint8Array }),
-    execute: ({ indexes, levels }) => sql`SELECT t.level, t.index, t.hashes
+    execute: ({ indexes, levels }) => sql`SELECT asked.level, asked.index, tile.hashes
       FROM unnest(${sqlArray(levels, elementType.int2)}, ${sqlArray(indexes.map(BigInt), elementType.int8)}) AS asked(level, index)
-      JOIN vatproof.tiles t ON t.log_id = ${logId} AND t.level = asked.level AND t.index = asked.index`
+      CROSS JOIN LATERAL (SELECT t.hashes FROM vatproof.tiles t
+        WHERE t.log_id = ${logId} AND t.level = asked.level AND t.index = asked.index LIMIT 1) AS tile`
   })
 
   const findNewest = SqlSchema.findOneOption({

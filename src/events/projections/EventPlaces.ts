@@ -22,7 +22,8 @@ export const definition = Effect.map(SqlClient.SqlClient, (sql) =>
     version: 1,
     // OFFSET 0 keeps the planner from putting the expressions in the place of their names, and so computing them several times.
     apply: ({ from, table, to }) => sql`INSERT INTO ${sql(table)} (log_id, position, type, account_id, vat_id, receipt_id)
-      SELECT e.log_id, e.position, e.type, coalesce((e.json ->> 'account_id')::uuid, k.account_id),
+      SELECT e.log_id, e.position, e.type, coalesce((e.json ->> 'account_id')::uuid,
+          (SELECT k.account_id FROM vatproof.api_keys k WHERE k.key_id = e.key_id)),
         CASE WHEN e.last_text = split_part(e.last_text, '"', 1) || '"}' AND strpos(e.last_text, chr(92)) = 0
           THEN split_part(e.last_text, '"', 1)
           ELSE coalesce(e.json ->> 'vat_id', e.json ->> 'target_vat_id', e.json -> 'receipt' ->> 'target_vat_id', vatproof.json_of(e.data) ->> 'vat_id')
@@ -33,7 +34,6 @@ export const definition = Effect.map(SqlClient.SqlClient, (sql) =>
           CASE WHEN type = 'VatIdVerified' THEN split_part(data, ',"vat_id":"', -1) END AS last_text,
           CASE WHEN type <> 'VatIdVerified' THEN vatproof.json_of(data) END AS json,
           CASE WHEN starts_with(stream_id, 'key-') AND octet_length(stream_id) = 40 THEN split_part(stream_id, 'key-', 2)::uuid END AS key_id
-        FROM vatproof.events WHERE log_id = ${logId} AND position >= ${from} AND position < ${to} OFFSET 0) e
-      LEFT JOIN vatproof.api_keys k ON k.key_id = e.key_id`
+        FROM vatproof.events WHERE log_id = ${logId} AND position >= ${from} AND position < ${to} OFFSET 0) e`
   })
 )

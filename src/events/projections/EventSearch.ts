@@ -17,41 +17,56 @@ const commonest = "VatIdVerified"
 const makeSelect = (sql: SqlClient.SqlClient) => {
   const positionAt = (moment: DateTime.Utc) => sql`vatproof.position_at(${logId}::smallint, ${DateTime.toDateUtc(moment)})`
   const columns = sql.literal(StoredEvent.columns)
+  const names = sql.literal(
+    Object.keys(StoredEvent.fields)
+      .map((name) => `event.${name}`)
+      .join(", ")
+  )
   const common = sql.literal(`type = '${commonest}'`)
   const rare = sql.literal(`type <> '${commonest}'`)
 
   /** The first position of interest, and the one after the last: those from `after` on that were recorded in the filter's time. */
   const lowest = ({ from }: AuditFilter, after: number) =>
     from === null ? sql`${after}::bigint` : sql`greatest(${after}::bigint, ${positionAt(from)})`
-  const inLog = ({ to }: AuditFilter) => (to === null ? [] : [sql`position < ${positionAt(to)}`])
 
   /** What EventPlaces has not seen yet is not shown, wherever it would be found: else a page could end behind it. */
   const followed = sql`(SELECT position FROM vatproof.projections WHERE log_id = ${logId} AND name = ${eventPlaces})`
   const highest = ({ to }: AuditFilter) => (to === null ? followed : sql`least(${followed}, ${positionAt(to)})`)
 
-  const ofAccount = (accountId: string) => sql`account_id = ${accountId}::uuid`
-  const ofType = (type: string | null) => (type === null ? [] : [sql`type = ${type}`])
+  /** A condition for which the planner has no index: beside a condition that leaves few events it could take the index with more of them. */
+  const unindexed = (column: string, value: string | null) =>
+    value === null ? [] : [sql`${sql.literal(column)}::text || '' = ${value}`]
 
   const inPlaces = (conditions: ReadonlyArray<Fragment>, limit: number) =>
     sql`SELECT position FROM vatproof.event_places
       WHERE ${sql.and([sql`log_id = ${logId} AND position >= (SELECT low FROM span) AND position < (SELECT high FROM span)`, ...conditions])}
       ORDER BY position LIMIT ${limit}`
 
-  /** Of the streams of the account's keys, which are in the order of the log. */
+  /**
+   * Of the streams of the account's keys, which are in the order of the log. Version by version: the planner may read and sort a whole stream
+   * for a range of versions.
+   */
   const inStreams = (accountId: string, limit: number) =>
-    sql`SELECT found.position FROM vatproof.api_keys k, LATERAL (
-        SELECT position FROM vatproof.events WHERE log_id = ${logId} AND stream_id = 'key-' || k.key_id::text AND ${common}
-          AND version >= vatproof.version_at(${logId}::smallint, 'key-' || k.key_id::text, (SELECT low FROM span))
-          AND version < vatproof.version_at(${logId}::smallint, 'key-' || k.key_id::text, (SELECT high FROM span))
-        ORDER BY version LIMIT ${limit}) found
+    sql`SELECT found.position FROM vatproof.api_keys k, LATERAL (SELECT 'key-' || k.key_id::text AS id) stream, LATERAL (
+        SELECT event.position FROM (SELECT generate_series(
+            vatproof.version_at(${logId}::smallint, stream.id, (SELECT low FROM span)),
+            vatproof.version_at(${logId}::smallint, stream.id, (SELECT high FROM span)) - 1) AS version) next,
+          LATERAL (SELECT position, type FROM vatproof.events
+            WHERE log_id = ${logId} AND stream_id = stream.id AND version = next.version LIMIT 1) event
+        WHERE ${common} LIMIT ${limit}) found
       WHERE k.account_id = ${accountId}::uuid`
+
+  /** An account has fewer events than a type. */
+  const indexed = (accountId: string | null, type: string | null) => {
+    if (accountId !== null) return [sql`account_id = ${accountId}::uuid`, ...unindexed("type", type)]
+    return type === null ? [] : [sql`type = ${type}`]
+  }
 
   /** The questions to ask; each answers with positions of its own. */
   const questions = ({ accountId, receiptId, type, vatId }: AuditFilter, limit: number): ReadonlyArray<Fragment> => {
-    const account = accountId === null ? [] : [ofAccount(accountId)]
     if (receiptId !== null) {
-      const about = vatId === null ? [] : [sql`vat_id = ${vatId}`]
-      return [inPlaces([sql`receipt_id = ${receiptId}`, ...about, ...account, ...ofType(type)], limit)]
+      const others = [...unindexed("account_id", accountId), ...unindexed("type", type), ...unindexed("vat_id", vatId)]
+      return [inPlaces([sql`receipt_id = ${receiptId}`, ...others], limit)]
     }
     if (vatId !== null) {
       return [
@@ -60,7 +75,7 @@ const makeSelect = (sql: SqlClient.SqlClient) => {
       ]
     }
     return [
-      ...(type === commonest ? [] : [inPlaces([rare, ...account, ...ofType(type)], limit)]),
+      ...(type === commonest ? [] : [inPlaces([rare, ...indexed(accountId, type)], limit)]),
       ...(type === commonest || type === null
         ? [accountId === null ? inPlaces([common], limit) : inStreams(accountId, limit)]
         : [])
@@ -69,19 +84,26 @@ const makeSelect = (sql: SqlClient.SqlClient) => {
 
   const noPosition = sql`SELECT NULL::bigint AS position LIMIT 0`
 
-  return (filter: AuditFilter, after: number, limit: number) => {
-    const { accountId, receiptId, type, vatId } = filter
-    if (accountId === null && receiptId === null && type === null && vatId === null) {
-      return sql`SELECT ${columns} FROM vatproof.events
-        WHERE ${sql.and([sql`log_id = ${logId} AND position >= ${lowest(filter, after)}`, ...inLog(filter)])}
-        ORDER BY position LIMIT ${limit}`
-    }
-    const [first, second] = questions(filter, limit)
-    return sql`WITH span AS MATERIALIZED (SELECT ${lowest(filter, after)} AS low, ${highest(filter)} AS high)
-      SELECT ${columns} FROM vatproof.events WHERE log_id = ${logId} AND position = ANY (ARRAY(
-        SELECT position FROM ((${first ?? noPosition}) UNION ALL (${second ?? noPosition})) found ORDER BY position LIMIT ${limit}))
-      ORDER BY position`
+  /** Without a filter it is the log itself, position by position: the planner may read and sort the whole log for a range of positions. */
+  const inLog = ({ to }: AuditFilter, limit: number) => {
+    const end = to === null ? sql`(SELECT next_position FROM vatproof.logs WHERE log_id = ${logId})` : positionAt(to)
+    return sql`SELECT next.position FROM (SELECT generate_series(low, ${end} - 1) AS position FROM span) next, LATERAL (
+        SELECT FROM vatproof.events WHERE log_id = ${logId} AND position = next.position LIMIT 1) event LIMIT ${limit}`
   }
+
+  const found = (filter: AuditFilter, limit: number) => {
+    const { accountId, receiptId, type, vatId } = filter
+    if (accountId === null && receiptId === null && type === null && vatId === null) return inLog(filter, limit)
+    const [first, second] = questions(filter, limit)
+    return sql`SELECT position FROM ((${first ?? noPosition}) UNION ALL (${second ?? noPosition})) found ORDER BY position LIMIT ${limit}`
+  }
+
+  // LIMIT 1 keeps the planner from a join that reads the whole log.
+  return (filter: AuditFilter, after: number, limit: number) =>
+    sql`WITH span AS MATERIALIZED (SELECT ${lowest(filter, after)} AS low, ${highest(filter)} AS high)
+      SELECT ${names} FROM (${found(filter, limit)}) found CROSS JOIN LATERAL (
+        SELECT ${columns} FROM vatproof.events WHERE log_id = ${logId} AND position = found.position LIMIT 1) event
+      ORDER BY event.position`
 }
 
 export const make = Effect.map(SqlClient.SqlClient, (sql) => {

@@ -15,9 +15,9 @@ const make = Effect.gen(function* () {
       issued_at: Schema.DateTimeUtcFromDate,
       revoked: Schema.Boolean
     }),
-    execute: (accountId) => sql`SELECT k.prefix, coalesce(l.label, '') AS label, k.issued_at, k.revoked_at IS NOT NULL AS revoked
-      FROM vatproof.api_keys k LEFT JOIN vatproof.api_key_labels l ON l.key_id = k.key_id
-      WHERE k.account_id = ${accountId} ORDER BY k.issued_at DESC, k.key_id DESC`
+    execute: (accountId) => sql`SELECT k.prefix, k.issued_at, k.revoked_at IS NOT NULL AS revoked,
+        coalesce((SELECT l.label FROM vatproof.api_key_labels l WHERE l.key_id = k.key_id), '') AS label
+      FROM vatproof.api_keys k WHERE k.account_id = ${accountId} ORDER BY k.issued_at DESC, k.key_id DESC`
   })
 
   return KeyDirectory.of({

@@ -12,18 +12,19 @@ const Row = Schema.Struct({ account_id: Schema.String, password_hash: Schema.Nul
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
+  const columns = sql`c.account_id, c.password_hash,
+    (SELECT a.verified_at FROM vatproof.accounts a WHERE a.account_id = c.account_id) IS NOT NULL AS verified FROM vatproof.contacts c`
+
   const findByEmail = SqlSchema.findOneOption({
     Request: Schema.String,
     Result: Row,
-    execute: (key) => sql`SELECT c.account_id, c.password_hash, a.verified_at IS NOT NULL AS verified
-      FROM vatproof.contacts c JOIN vatproof.accounts a ON a.account_id = c.account_id WHERE c.email_key = ${key}`
+    execute: (key) => sql`SELECT ${columns} WHERE c.email_key = ${key}`
   })
 
   const findByAccount = SqlSchema.findOneOption({
     Request: Schema.String,
     Result: Row,
-    execute: (accountId) => sql`SELECT c.account_id, c.password_hash, a.verified_at IS NOT NULL AS verified
-      FROM vatproof.contacts c JOIN vatproof.accounts a ON a.account_id = c.account_id WHERE c.account_id = ${accountId}`
+    execute: (accountId) => sql`SELECT ${columns} WHERE c.account_id = ${accountId}`
   })
 
   return Logins.of({

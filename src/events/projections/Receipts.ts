@@ -41,13 +41,15 @@ const make = Effect.gen(function* () {
     }
   })
 
+  // LIMIT 1 keeps the planner from a join that reads the whole log.
   const findPage = SqlSchema.findAll({
     Request: Schema.Struct({ list: Schema.String, before: Schema.Int, limit: Schema.Int }),
     Result: Schema.Struct({ position: Schema.BigInt, data: Schema.String }),
-    execute: ({ before, limit, list }) => sql`SELECT e.position, e.data FROM (
+    execute: ({ before, limit, list }) => sql`SELECT l.position, e.data FROM (
         SELECT position FROM vatproof.listed WHERE log_id = ${logId} AND list = ${list} AND position < ${BigInt(before)}
         ORDER BY position DESC LIMIT ${limit}) AS l
-      JOIN vatproof.events e ON e.log_id = ${logId} AND e.position = l.position ORDER BY e.position DESC`
+      CROSS JOIN LATERAL (SELECT data FROM vatproof.events WHERE log_id = ${logId} AND position = l.position LIMIT 1) AS e
+      ORDER BY l.position DESC`
   })
 
   const page = Effect.fn("Receipts.page")(function* ({ before, keyId, limit, targetVatId }: ReceiptPageRequest) {

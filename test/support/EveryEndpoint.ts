@@ -1,0 +1,214 @@
+/** Asks a running service for everything that it does for its callers, in each way that makes it run other statements. */
+import { assert } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { compose } from "#domain/ApiKey.ts"
+import { newAuditor } from "#test/support/Auditing.ts"
+import { staleVatId } from "#test/support/FilledLog.ts"
+import * as MailedTokens from "#test/support/MailedTokens.ts"
+import { confirm, newPaidKey, receiptIdOf, receiptsPath } from "#test/support/PaidKey.ts"
+import * as People from "#test/support/People.ts"
+import type * as RunningService from "#test/support/RunningService.ts"
+import type { Ask, ServiceClient } from "#test/support/ServiceClient.ts"
+
+/** Limits that a run can reach. */
+export const settings: RunningService.Settings = {
+  PLAN_BUSINESS_PER_MONTH: "1000000",
+  PLAN_BUSINESS_PER_MINUTE: "100000",
+  PLAN_STARTER_PER_MONTH: "1",
+  PLAN_ENTERPRISE_PER_MINUTE: "2"
+}
+
+/** The API key with most events and receipts, and one of its receipts. */
+export interface Busy {
+  readonly key: string
+  readonly accountId: string
+  readonly receiptId: string
+}
+
+/** `run` tells the runs on a database apart. `isFilled` once FilledLog.fill has run. */
+export interface Drive {
+  readonly busy: Busy
+  readonly run: number
+  readonly isFilled: boolean
+}
+
+const decodeNext = Schema.decodeUnknownEffect(Schema.Struct({ next_cursor: Schema.NullOr(Schema.String) }))
+
+const accountOf = Effect.fnUntraced(function* (key: string) {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findOne({
+    Request: Schema.String,
+    Result: Schema.Struct({ account_id: Schema.String }),
+    execute: (secret) => sql`SELECT account_id FROM vatproof.api_keys WHERE key_sha256 = sha256(${secret}::text::bytea)`
+  })
+  return (yield* find(key)).account_id
+})
+
+/** A key that has a validation and receipts, for the fill to multiply. */
+export const makeBusy = Effect.fnUntraced(function* (service: ServiceClient) {
+  const key = yield* newPaidKey(service)
+  assert.strictEqual((yield* service.validate("ATU12345678", { key })).status, 200)
+  const receiptId = yield* Effect.flatMap(confirm(service, "DE100440000", key), receiptIdOf)
+  const busy: Busy = { key, accountId: yield* accountOf(key), receiptId }
+  return busy
+})
+
+/** Asks, and expects the status: what fails on the way would run fewer statements. */
+const make = (service: ServiceClient, asked: Set<string>) =>
+  Effect.fnUntraced(function* (status: number, operation: string, path: string, more: Ask = {}) {
+    const [method = ""] = operation.split(" ")
+    const reply = yield* service.ask(path, {
+      ...more,
+      method: method === "POST" ? "POST" : method === "DELETE" ? "DELETE" : "GET"
+    })
+    assert.strictEqual(reply.status, status, `${operation} ${path}: ${reply.text}`)
+    asked.add(operation)
+    return reply
+  })
+type Expect = ReturnType<typeof make>
+
+const validate = "GET /v1/validate/{vat_id}"
+
+const validations = Effect.fnUntraced(function* (service: ServiceClient, expect: Expect, { busy, isFilled, run }: Drive) {
+  const of = (status: number, vatId: string, more: Ask = {}) => expect(status, validate, `/v1/validate/${vatId}`, more)
+  const fresh = `ATU1${String(run).padStart(3, "0")}5500`
+  const { key } = busy
+  yield* of(200, fresh, { from: `10.1.0.${run}` })
+  yield* of(200, fresh, { from: `10.1.0.${run}` })
+  yield* of(200, fresh, { key })
+  yield* of(200, fresh, { key })
+  yield* of(200, fresh, { key, query: { force_live: "true" } })
+  yield* Effect.all(
+    Array.from({ length: 40 }, (_, index) => of(200, fresh, index % 2 === 0 ? { key } : { from: `10.2.0.${index}` })),
+    {
+      concurrency: 40
+    }
+  )
+  yield* of(400, "XX1", { key })
+  yield* of(isFilled ? 200 : 503, staleVatId, { key })
+  yield* of(503, "FI10999301", { key })
+  // A key of the right form that was never issued.
+  yield* of(401, fresh, { key: compose(new Uint8Array(64).fill(7)) ?? "" })
+  const starter = yield* newPaidKey(service, "starter")
+  yield* of(200, fresh, { key: starter })
+  yield* of(429, fresh, { key: starter })
+  const hasty = yield* newPaidKey(service, "enterprise")
+  for (const status of [200, 200, 429]) yield* of(status, fresh, { key: hasty })
+  yield* of(402, "DE100440001", {
+    key: yield* service.newKey,
+    query: { company_name: "Muster GmbH", requester_vat_id: "DE811115368" }
+  })
+})
+
+const accounts = Effect.fnUntraced(function* (service: ServiceClient, expect: Expect, run: number) {
+  const email = `person${run}@example.com`
+  yield* expect(201, "POST /v1/register", "/v1/register", { body: { agent_id: `agent ${run}` } })
+  const signup = { email, password: People.password }
+  const asBrowser: Ask = { headers: { "user-agent": People.browser } }
+  yield* expect(201, "POST /v1/auth/signup", "/v1/auth/signup", { ...asBrowser, body: signup })
+  // Again, which asks for another mail.
+  yield* service.post("/v1/auth/signup", signup, asBrowser)
+  const [token = ""] = yield* MailedTokens.tokensFor(email, 1)
+  const verify = "/v1/auth/verify-email"
+  yield* expect(400, `GET ${verify}`, verify, { query: { token: "0".repeat(64) } })
+  yield* expect(200, `POST ${verify}`, verify, { body: { token } })
+  yield* expect(401, "POST /v1/auth/login", "/v1/auth/login", { body: { email, password: "wrong horse" } })
+  yield* expect(401, "POST /v1/auth/login", "/v1/auth/login", {
+    body: { email: `nobody${run}@example.com`, password: "x".repeat(12) }
+  })
+  const login = yield* expect(200, "POST /v1/auth/login", "/v1/auth/login", { body: signup })
+  const access = People.bearing(yield* People.tokenIn(login))
+  const keys = "/v1/auth/api-keys"
+  const made = yield* expect(201, `POST ${keys}`, keys, { ...access, body: { name: "Shop" } })
+  const { id } = yield* Schema.decodeUnknownEffect(Schema.Struct({ id: Schema.String }))(made.body)
+  yield* expect(200, `GET ${keys}`, keys, access)
+  yield* expect(200, `DELETE ${keys}/{id}`, `${keys}/${id}`, access)
+  yield* expect(404, `DELETE ${keys}/{id}`, `${keys}/svc_live_000`, access)
+})
+
+const receipts = Effect.fnUntraced(function* (service: ServiceClient, expect: Expect, { key, receiptId }: Busy) {
+  assert.strictEqual((yield* confirm(service, "DE100440001", key)).status, 200)
+  // The BZSt refuses this one (docs/sandbox.md).
+  yield* expect(422, validate, "/v1/validate/DE100990004", {
+    key,
+    query: { company_name: "Muster GmbH", requester_vat_id: "DE811115368" }
+  })
+  yield* expect(200, `GET ${receiptsPath}/{receipt_id}`, `${receiptsPath}/${receiptId}`, { key })
+  yield* expect(200, `GET ${receiptsPath}/{receipt_id}`, `${receiptsPath}/${receiptId}`, {
+    key,
+    headers: { accept: "application/pdf" }
+  })
+  yield* expect(404, `GET ${receiptsPath}/{receipt_id}`, `${receiptsPath}/VP-QC-20261101-0000000000`, { key })
+  for (const query of [{ limit: "2" }, { limit: "1", target_vat_id: "DE100440000" }]) {
+    const page = yield* expect(200, `GET ${receiptsPath}`, receiptsPath, { key, query })
+    const { next_cursor } = yield* decodeNext(page.body)
+    if (next_cursor !== null) {
+      yield* expect(200, `GET ${receiptsPath}`, receiptsPath, { key, query: { ...query, cursor: next_cursor } })
+    }
+  }
+  yield* expect(200, "GET /v1/usage", "/v1/usage", { key })
+})
+
+/** What auditors ask for; each makes a statement of its own. */
+const filters = ({ accountId, receiptId }: Busy): ReadonlyArray<Readonly<Record<string, string>>> => {
+  const one: ReadonlyArray<Readonly<Record<string, string>>> = [
+    {},
+    { type: "ReceiptIssued" },
+    { type: "VatIdVerified" },
+    { account_id: accountId },
+    { account_id: accountId, type: "VatIdVerified" },
+    { account_id: accountId, type: "ReceiptIssued" },
+    { vat_id: "ATU20010007" },
+    { vat_id: "DE100440000", type: "ReceiptIssued" },
+    { receipt_id: receiptId },
+    { receipt_id: receiptId, account_id: accountId }
+  ]
+  const period = { from: "2026-01-01T00:00:00Z", to: "2999-01-01T00:00:00Z" }
+  return [...one, ...one.map((filter) => ({ ...filter, ...period }))].map((filter) => ({ ...filter, limit: "5" }))
+}
+
+const audit = Effect.fnUntraced(function* (expect: Expect, busy: Busy) {
+  const events = "/v1/audit/events"
+  const { headers } = yield* newAuditor()
+  const { headers: ofOne } = yield* newAuditor(busy.accountId)
+  for (const query of filters(busy)) {
+    const page = yield* expect(200, `GET ${events}`, events, { headers, query })
+    const { next_cursor } = yield* decodeNext(page.body)
+    if (next_cursor !== null) yield* expect(200, `GET ${events}`, events, { headers, query: { ...query, cursor: next_cursor } })
+  }
+  yield* expect(200, `GET ${events}`, events, { headers: ofOne, query: { limit: "5" } })
+  yield* expect(200, `GET ${events}`, events, {
+    headers: { ...ofOne, accept: "application/x-ndjson" },
+    query: { type: "ApiKeyIssued" }
+  })
+  yield* expect(401, `GET ${events}`, events, { headers: { authorization: "Bearer svc_audit_none" } })
+  yield* expect(200, `GET ${events}/{position}`, `${events}/1`, { headers })
+  yield* expect(404, `GET ${events}/{position}`, `${events}/999999999`, { headers: ofOne })
+  const proofs = "GET /v1/audit/proofs/{subject}"
+  yield* expect(200, proofs, `/v1/audit/proofs/${busy.receiptId}`, { key: busy.key })
+  yield* expect(200, proofs, `/v1/audit/proofs/${busy.receiptId}`, { headers: ofOne })
+  yield* expect(200, proofs, "/v1/audit/proofs/2", { headers })
+  yield* expect(200, "GET /v1/audit/checkpoint", "/v1/audit/checkpoint")
+})
+
+const tiles = Effect.fnUntraced(function* (expect: Expect, isFilled: boolean) {
+  const tile = "GET /v1/audit/tile/{level}/{index}"
+  yield* expect(isFilled ? 200 : 404, tile, "/v1/audit/tile/0/000")
+  yield* expect(200, `${tile}.p/{width}`, "/v1/audit/tile/0/000.p/3")
+})
+
+/** All of it, once. Gives the names of the operations that were asked for. */
+export const drive = Effect.fnUntraced(function* (service: ServiceClient, options: Drive) {
+  const { busy, isFilled, run } = options
+  const asked = new Set<string>()
+  const expect = make(service, asked)
+  yield* expect(200, "GET /health", "/health")
+  yield* expect(200, "GET /v1/status", "/v1/status")
+  yield* accounts(service, expect, run)
+  yield* validations(service, expect, options)
+  yield* receipts(service, expect, busy)
+  yield* audit(expect, busy)
+  yield* tiles(expect, isFilled)
+  return asked
+})

@@ -1,0 +1,113 @@
+/**
+ * A log that has grown: 200,000 events with what belongs to them, added to a database in which one API key has a receipt and a validation.
+ * Everything that has rows in a running service gets some thousands; no statistics are taken.
+ */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+
+const size = 200_000
+/** Accounts with a key each, beside the one that has most events and all receipts. */
+const accounts = 3_300
+
+/** A VAT ID whose stored answer is too old, while its source is unavailable (docs/sandbox.md). */
+export const staleVatId = "HU10999301"
+
+/**
+ * What the event number i is about. Every 60th is a receipt of the busy key, every 10th a validation of the busy key; the rest are the
+ * registrations of the accounts and validations of their keys.
+ */
+const events = `
+  CREATE UNLOGGED TABLE busy AS
+    SELECT k.key_id, k.account_id, s.version, e.data AS receipt, e.stream_id AS receipt_stream, e.correlation_id,
+      l.next_position AS head
+    FROM vatproof.logs l, vatproof.api_keys k
+    JOIN vatproof.listed r ON r.list = 'receipts-' || k.key_id
+    JOIN vatproof.events e ON e.position = r.position
+    JOIN vatproof.streams s ON s.stream_id = 'key-' || k.key_id
+    LIMIT 1;
+  CREATE UNLOGGED TABLE made AS
+    SELECT i, b.head + i AS position, kind, account, vat_id,
+      CASE kind WHEN 'receipt' THEN 'receipt-' || receipt_id WHEN 'registered' THEN 'account-' || account WHEN 'issued' THEN 'account-' || account
+        ELSE 'key-' || account END AS stream_id,
+      CASE WHEN kind = 'receipt' THEN receipt_id END AS receipt_id,
+      CASE kind WHEN 'receipt' THEN 'ReceiptIssued' WHEN 'registered' THEN 'AccountRegistered' WHEN 'issued' THEN 'ApiKeyIssued'
+        ELSE 'VatIdVerified' END AS type
+    FROM busy b, generate_series(0, ${size - 1}) AS i
+    CROSS JOIN LATERAL (SELECT CASE WHEN i % 60 = 0 THEN 'receipt' WHEN i % 10 = 1 THEN 'busy' WHEN i / 30 < ${accounts} AND i % 30 = 2
+      THEN 'registered' WHEN i / 30 < ${accounts} AND i % 30 = 3 THEN 'issued' ELSE 'validated' END AS kind) AS k
+    CROSS JOIN LATERAL (SELECT CASE WHEN kind IN ('receipt', 'busy') THEN b.key_id ELSE md5((CASE WHEN kind = 'validated' THEN i % ${accounts}
+        ELSE i / 30 END)::text)::uuid END AS account,
+      CASE WHEN kind = 'receipt' THEN 'DE' || 100440000 + i / 60 % 3 ELSE 'ATU2' || lpad((i % 20000)::text, 7, '0') END AS vat_id,
+      'VP-QC-20261101-' || lpad(i::text, 10, 'A') AS receipt_id) AS of_kind;
+  INSERT INTO vatproof.events (log_id, position, stream_id, version, event_id, type, schema_version, occurred_at, recorded_at, correlation_id,
+      meter_id, units, data, metadata)
+    SELECT 0, m.position, m.stream_id, row_number() OVER (PARTITION BY m.stream_id ORDER BY m.position)
+        + CASE WHEN m.kind = 'busy' THEN b.version ELSE 0 END, lpad(to_hex(m.position), 32, '0')::uuid, m.type, 1, now(), now(), b.correlation_id,
+      CASE WHEN m.type = 'VatIdVerified' THEN m.stream_id || '-2026-10' END, CASE WHEN m.type = 'VatIdVerified' THEN 1 ELSE 0 END,
+      CASE m.type WHEN 'ReceiptIssued' THEN replace(b.receipt, substr(b.receipt_stream, 9), m.receipt_id)
+        WHEN 'VatIdVerified' THEN '{"vat_id":"' || m.vat_id || '"}' ELSE '{"account_id":"' || m.account || '"}' END, '{"request_id":"made up"}'
+    FROM made m, busy b ORDER BY m.position;
+  UPDATE vatproof.logs SET next_position = next_position + ${size}, last_recorded_at = now()`
+
+/** The streams, meters, lists, answers and places of these events, and tiles of a level that no tree reaches. */
+const others = `
+  INSERT INTO vatproof.streams AS s (log_id, stream_id, version, first_position, last_position)
+    SELECT 0, m.stream_id, count(*), min(m.position), max(m.position) FROM made m GROUP BY m.stream_id
+    ON CONFLICT (log_id, stream_id) DO UPDATE SET version = s.version + excluded.version, last_position = excluded.last_position;
+  INSERT INTO vatproof.meters (log_id, meter_id, used)
+    SELECT 0, stream_id || '-2026-10', count(*) FROM made WHERE type = 'VatIdVerified' GROUP BY stream_id
+    UNION ALL SELECT 0, 'anonymous-' || md5(i::text), 1 FROM generate_series(1, 20000) AS i;
+  INSERT INTO vatproof.listed (log_id, list, position)
+    SELECT 0, list, m.position FROM made m, busy b,
+      LATERAL (VALUES ('receipts-' || b.key_id), ('receipts-' || b.key_id || '/' || m.vat_id)) AS l(list) WHERE m.kind = 'receipt';
+  INSERT INTO vatproof.latest (log_id, key, position, answered_at, answer)
+    SELECT 0, 'answer-' || vat_id, head + i, now() - interval '30 hours', '{"answered_at":"' || to_char(now() - interval '30 hours',
+      'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '","company_address":null,"company_name":"Muster GmbH","source":"vies","valid":true}'
+    FROM busy, generate_series(0, 19999) AS i,
+      LATERAL (SELECT CASE WHEN i = 0 THEN '${staleVatId}' ELSE 'ATU2' || lpad(i::text, 7, '0') END AS vat_id) AS v
+    ON CONFLICT DO NOTHING;
+  INSERT INTO vatproof.tiles (log_id, level, index, hashes) SELECT 0, 60, i, decode(repeat('00', 32), 'hex') FROM generate_series(1, 5000) AS i;
+  INSERT INTO vatproof.event_places (log_id, position, type, account_id, vat_id, receipt_id)
+    SELECT 0, m.position, m.type, CASE WHEN m.account = b.key_id THEN b.account_id ELSE m.account END,
+      CASE WHEN m.kind NOT IN ('registered', 'issued') THEN m.vat_id END, m.receipt_id FROM made m, busy b
+    ON CONFLICT DO NOTHING;
+  UPDATE vatproof.projections SET position = (SELECT next_position FROM vatproof.logs)`
+
+/** Accounts with contacts, keys, tokens, mails and auditors; rate windows. */
+const people = `
+  CREATE UNLOGGED TABLE person AS SELECT i, md5(i::text)::uuid AS id FROM generate_series(0, ${accounts - 1}) AS i;
+  INSERT INTO vatproof.accounts (account_id, plan, verified_at, created_at) SELECT id, 'free', now(), now() FROM person;
+  INSERT INTO vatproof.contacts (account_id, email, email_key, password_hash)
+    SELECT id, 'made' || i || '@example.com', 'made' || i || '@example.com', 'made up' FROM person;
+  INSERT INTO vatproof.api_keys (key_id, account_id, key_sha256, prefix, issued_at)
+    SELECT id, id, sha256(id::text::bytea), 'svc_live_' || left(md5(id::text), 3), now() FROM person;
+  INSERT INTO vatproof.api_key_labels (key_id, account_id, label) SELECT id, id, 'Shop' FROM person;
+  INSERT INTO vatproof.verification_tokens (token_sha256, account_id, issued_at)
+    SELECT sha256(i::text::bytea || id::text::bytea), id, now() FROM person;
+  INSERT INTO vatproof.outbox (mail_id, account_id, state, expires_at, settled_at) SELECT id, id, 'sent', now(), now() FROM person;
+  INSERT INTO vatproof.auditors (auditor_id, account_id, token_sha256, name, added_at, expires_at)
+    SELECT id, id, sha256(id::text::bytea), 'Auditor', now(), now() + interval '1 day' FROM person;
+  INSERT INTO vatproof.rate_windows (bucket, taken, ends_at)
+    SELECT 'minute/key-' || md5(i::text)::uuid, 1, now() + interval '1 minute' FROM generate_series(1, 20000) AS i;
+  INSERT INTO vatproof.rate_places (bucket, taken_at, ends_at) SELECT 'login/' || id, ARRAY[now()], now() + interval '15 minutes' FROM person`
+
+/** Adds all of it, beside services that may run on the database. */
+export const fill = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const statements = [
+    "SELECT next_position FROM vatproof.logs FOR UPDATE",
+    "SELECT position FROM vatproof.projections FOR UPDATE",
+    ...`${events};${others};${people};DROP TABLE busy, made, person`.split(";")
+  ]
+  yield* sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement).unprepared, { discard: true }))
+})
+
+/** The newest checkpoint must have more events than this when `addCheckpoints` runs. */
+export const fewest = 10_000
+
+/** Adds checkpoints below the newest one, which nothing reads. */
+export const addCheckpoints = Effect.flatMap(
+  SqlClient.SqlClient,
+  (sql) => sql`INSERT INTO vatproof.checkpoints (log_id, size, root, note)
+    SELECT 0, size, decode(repeat('00', 32), 'hex'), 'made up' FROM generate_series(1000, ${fewest}) AS size ON CONFLICT DO NOTHING`
+)

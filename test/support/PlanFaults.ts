@@ -1,0 +1,79 @@
+/** What is wrong with the plan of a statement: it reads more of a table that grows than what it gives or changes. */
+import type { Explained, PlanNode } from "#test/support/PlanLog.ts"
+
+/** Rows and buffers beyond these, and beyond so many for each row that the statement gives, are too many. */
+const bounds = { removed: 30, read: { atLeast: 60, perRow: 3 }, buffers: { atLeast: 500, perRow: 25 } }
+
+/** Tables that do not grow, those of the server itself, and the partitions of the log that are made ahead and empty. */
+const small = /^(?:logs|notaries|projections|hash_key|pg_\w+|events_p[1-9]\d*)$/u
+
+interface Exception {
+  readonly statement: RegExp
+  readonly why: string
+  readonly readAtMost: number
+}
+
+/** Statements that have a reason to read more rows than they give. */
+const exceptions: ReadonlyArray<Exception> = [
+  {
+    statement: /^SELECT count\(\*\) AS found.* FROM vatproof\.events WHERE log_id = \$1 AND position >= \$2 AND position < \$3$/u,
+    why: "notary and projections count and hash the new events of an iteration",
+    readAtMost: 5_000
+  },
+  {
+    statement:
+      /FROM event_places WHERE log_id = p_log AND \(position >> 18\)::int = segment AND vat_id = p_vat_id|vatproof\.places_of_vat_id\(/u,
+    why: "an auditor's question about a VAT ID reads its entries of a segment, whose index has no positions",
+    readAtMost: 2_000
+  },
+  {
+    statement: /AND type <> 'VatIdVerified' AND account_id = \$\d+::uuid AND type::text \|\| '' = /u,
+    why: "an auditor's question about a type of event of an account reads the account's events of all types, in an index without the type",
+    readAtMost: 4_000
+  }
+]
+
+const total = (node: PlanNode, count: number | undefined) => Math.round((count ?? 0) * node["Actual Loops"])
+const rowsOf = (node: PlanNode) => total(node, node["Actual Rows"])
+const nodesOf = (node: PlanNode): ReadonlyArray<PlanNode> => [node, ...(node.Plans ?? []).flatMap(nodesOf)]
+
+/** A call of a function has none: the statements in it are judged one by one. */
+const isOfTable = (node: PlanNode) => node["Relation Name"] !== undefined
+
+/** Rows that a statement gives, or changes without giving them: those below the node that changes them. */
+const givenBy = ([top, ...below]: ReadonlyArray<PlanNode>) => {
+  const changed = [top, ...below].flatMap((node) =>
+    node?.["Node Type"] === "ModifyTable" ? (node.Plans?.slice(0, 1) ?? []) : []
+  )
+  return Math.max(0, ...[...(top === undefined ? [] : [top]), ...changed].map(rowsOf))
+}
+
+const faultsOfNode = (node: PlanNode, readAtMost: number, removedAtMost: number): ReadonlyArray<string> => {
+  const joined = total(node, node["Rows Removed by Join Filter"])
+  const table = node["Relation Name"]
+  const name = [node["Node Type"], table, node["Index Name"]].filter((part) => part !== undefined).join(" ")
+  const faults = joined > bounds.removed ? [`${name} removes ${joined} rows`] : []
+  if (table === undefined || small.test(table) || !node["Node Type"].endsWith("Scan")) return faults
+  const removed = total(node, node["Rows Removed by Filter"]) + total(node, node["Rows Removed by Index Recheck"])
+  return [
+    ...faults,
+    ...(node["Node Type"] === "Seq Scan" ? [`${name} of a table that grows`] : []),
+    ...(removed > removedAtMost ? [`${name} removes ${removed} rows`] : []),
+    ...(rowsOf(node) > readAtMost ? [`${name} reads ${rowsOf(node)} rows`] : [])
+  ]
+}
+
+/** The faults of a statement's plan, each with the statement. */
+export const faultsOf = ({ plan, query }: Explained): ReadonlyArray<string> => {
+  const nodes = nodesOf(plan)
+  const given = givenBy(nodes)
+  const most = exceptions.find(({ statement }) => statement.test(query))?.readAtMost ?? 0
+  const readAtMost = Math.max(most, bounds.read.atLeast + bounds.read.perRow * given)
+  const buffers = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
+  const buffersAtMost = bounds.buffers.atLeast + bounds.buffers.perRow * Math.max(given, most)
+  const faults = [
+    ...nodes.flatMap((node) => faultsOfNode(node, readAtMost, Math.max(most, bounds.removed))),
+    ...(nodes.some(isOfTable) && buffers > buffersAtMost ? [`reads ${buffers} buffers`] : [])
+  ]
+  return faults.map((fault) => `${fault}, for ${given} rows: ${query.slice(0, 400)}`)
+}

@@ -1,0 +1,72 @@
+/** The plans of a service's statements, as the server's auto_explain writes them into its log. */
+import { Effect, FileSystem, Schema } from "effect"
+
+/** A node of a plan. Rows are averages of its loops. */
+export interface PlanNode {
+  readonly "Node Type": string
+  readonly "Relation Name"?: string
+  readonly "Index Name"?: string
+  readonly "Actual Rows": number
+  readonly "Actual Loops": number
+  readonly "Rows Removed by Filter"?: number
+  readonly "Rows Removed by Join Filter"?: number
+  readonly "Rows Removed by Index Recheck"?: number
+  readonly "Shared Hit Blocks": number
+  readonly "Shared Read Blocks": number
+  readonly Plans?: ReadonlyArray<PlanNode>
+}
+
+const PlanNode: Schema.Codec<PlanNode> = Schema.Struct({
+  "Node Type": Schema.String,
+  "Relation Name": Schema.optionalKey(Schema.String),
+  "Index Name": Schema.optionalKey(Schema.String),
+  "Actual Rows": Schema.Number,
+  "Actual Loops": Schema.Number,
+  "Rows Removed by Filter": Schema.optionalKey(Schema.Number),
+  "Rows Removed by Join Filter": Schema.optionalKey(Schema.Number),
+  "Rows Removed by Index Recheck": Schema.optionalKey(Schema.Number),
+  "Shared Hit Blocks": Schema.Number,
+  "Shared Read Blocks": Schema.Number,
+  Plans: Schema.optionalKey(Schema.Array(Schema.suspend(() => PlanNode)))
+})
+
+const Explained = Schema.Struct({ "Query Text": Schema.String, Plan: PlanNode })
+const decodeExplained = Schema.decodeUnknownEffect(Schema.fromJsonString(Explained))
+
+/** A statement that ran. `inFunction` if a PL/pgSQL function ran it. */
+export interface Explained {
+  readonly query: string
+  readonly plan: PlanNode
+  readonly inFunction: boolean
+}
+
+/** Settings of a server that can explain statements, those of functions included. */
+export const settings = [
+  "session_preload_libraries=auto_explain",
+  "auto_explain.log_analyze=on",
+  "auto_explain.log_buffers=on",
+  "auto_explain.log_timing=off",
+  "auto_explain.log_nested_statements=on",
+  "auto_explain.log_format=json",
+  "log_line_prefix=%a|"
+]
+/** Options of a session whose statements are explained. */
+export const sessionOptions = "-c auto_explain.log_min_duration=0"
+
+/** An entry of the service's own connections (Postgres.ts). */
+const entry =
+  /^vatproof\|LOG: {2}duration: \S+ ms {2}plan:\n(?<json>(?:\t.*\n)+)(?:vatproof\|CONTEXT:(?<context>.*\n(?:\t.*\n)*))?/gmu
+
+/** What was explained since the log had `from` characters, and how many it has now. */
+export const read = Effect.fnUntraced(function* (file: string, from: number) {
+  const fs = yield* FileSystem.FileSystem
+  const text = yield* fs.readFileString(file)
+  const explained = yield* Effect.forEach(text.slice(from).matchAll(entry), ({ groups }) =>
+    Effect.map(decodeExplained(groups?.["json"]), ({ Plan: plan, "Query Text": query }): Explained => ({
+      query: query.replace(/\s+/gu, " ").trim(),
+      plan,
+      inFunction: groups?.["context"]?.includes("PL/pgSQL function") ?? false
+    }))
+  )
+  return { length: text.length, explained }
+})

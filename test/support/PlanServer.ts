@@ -1,0 +1,65 @@
+/** A PostgreSQL of its own that explains every statement of a service, never takes statistics, and plans for any parameter. */
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { PgClient } from "@effect/sql-pg"
+import { ConfigProvider, Context, Effect, FileSystem, Layer, Option, Redacted } from "effect"
+import { dirname } from "node:path"
+import * as EmbeddedPostgresBinaries from "#infra/EmbeddedPostgresBinaries.ts"
+import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import { make as makeServer } from "#test/faults/PostgresServer.ts"
+import * as MailServer from "#test/support/MailServer.ts"
+import * as PlanLog from "#test/support/PlanLog.ts"
+import { TestDatabase } from "#test/support/TestDatabase.ts"
+
+/** Its log file. */
+export class PlanServer extends Context.Service<PlanServer, { readonly log: string }>()("vatproof/support/PlanServer") {}
+
+const settings = [
+  ...PlanLog.settings,
+  "autovacuum=off",
+  "plan_cache_mode=force_generic_plan",
+  "fsync=off",
+  "full_page_writes=off",
+  "max_wal_size=4GB",
+  "shared_buffers=256MB"
+]
+
+/** The folder of Debian's programs of a version. */
+export const debianPrograms = (version: number) => `/usr/lib/postgresql/${version}/bin`
+
+/** As root the server runs as another user, as PostgresServer has it. */
+const user = Option.liftPredicate({ uid: 65_534, gid: 65_534 }, () => process.getuid?.() === 0)
+
+/** The folder of the embedded server's programs. */
+export const embeddedPrograms = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const { postgres } = yield* EmbeddedPostgresBinaries.locate(yield* fs.makeTempDirectoryScoped(), user)
+  return dirname(postgres)
+})
+
+/** A server, by the folder of its programs, and all that services on its database need. */
+export const layer = <E, R>(programs: Effect.Effect<string, E, R>) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const env = { PG_BIN: yield* programs }
+      const server = yield* makeServer({ settings }).pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env }))))
+      const url = new URL(Redacted.value(server.url))
+      url.searchParams.set("options", PlanLog.sessionOptions)
+      return Layer.mergeAll(
+        Layer.succeed(PlanServer, { log: `${server.folder}/log` }),
+        Layer.succeed(TestDatabase, { url: Redacted.make(url.href), name: "postgres" }),
+        PgClient.layer({ url: server.url, maxConnections: 4 })
+      )
+    })
+  ).pipe(
+    Layer.provideMerge(
+      Layer.mergeAll(
+        MailServer.layer(),
+        Sandbox.layer({ host: "127.0.0.1", port: 0 }),
+        NodeHttpClient.layerUndici,
+        NodeServices.layer,
+        NodeCrypto.layerSecureRandom
+      )
+    )
+  )
