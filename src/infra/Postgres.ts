@@ -15,6 +15,12 @@ export interface PostgresOptions {
 /** Bounds on what one statement and one forgotten transaction may take from everybody else. */
 const sessionLimits = { statement_timeout: "15s", lock_timeout: "10s", idle_in_transaction_session_timeout: "5s" }
 
+/**
+ * A plan made while a table was small must serve when it is large: each statement has an index to go by. SQL functions carry the same settings,
+ * because auditors call some of them.
+ */
+const sessionPlans = { enable_seqscan: "off", jit: "off" }
+
 /** The role that may call `append` but not write the tables of the log (migrations/protection.sql). */
 export const serviceRole = "vatproof_service"
 
@@ -39,7 +45,7 @@ export const layer = (options: PostgresOptions) =>
         maxConnections: options.maxConnections,
         applicationName: "vatproof",
         connectTimeout: "5 seconds",
-        startupParameters: restricted ? { ...sessionLimits, role: serviceRole } : sessionLimits
+        startupParameters: { ...sessionLimits, ...sessionPlans, ...(restricted ? { role: serviceRole } : {}) }
       })
       return Layer.merge(client, PoolMetrics.layer({ ...addressOf(options.url), maxConnections: options.maxConnections }))
     })

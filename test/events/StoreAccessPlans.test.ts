@@ -71,15 +71,14 @@ const explainAll = Effect.gen(function* () {
 
   const faults = (explained: ReadonlyArray<PlanLog.Explained>) => [...new Set(explained.flatMap(faultsOf))].toSorted()
   return {
-    // Other statements keep such plans until autovacuum analyzes the table; functions have settings of their own.
-    "functions, with plans made when the tables were small": faults(kept.explained.filter(({ inFunction }) => inFunction)),
+    "with plans made when the tables were small": faults(kept.explained),
     "with statistics of small tables": faults(misled.explained),
     "without statistics": faults(blind.explained)
   }
 })
 
 const none = {
-  "functions, with plans made when the tables were small": [],
+  "with plans made when the tables were small": [],
   "with statistics of small tables": [],
   "without statistics": []
 }

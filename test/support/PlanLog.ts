@@ -33,11 +33,10 @@ const PlanNode: Schema.Codec<PlanNode> = Schema.Struct({
 const Explained = Schema.Struct({ "Query Text": Schema.String, Plan: PlanNode })
 const decodeExplained = Schema.decodeUnknownEffect(Schema.fromJsonString(Explained))
 
-/** A statement that ran. `inFunction` if a PL/pgSQL function ran it. */
+/** A statement that ran, also one in a function. */
 export interface Explained {
   readonly query: string
   readonly plan: PlanNode
-  readonly inFunction: boolean
 }
 
 /** Settings of a server that can explain statements, those of functions included. */
@@ -54,8 +53,7 @@ export const settings = [
 export const sessionOptions = "-c auto_explain.log_min_duration=0"
 
 /** An entry of the service's own connections (Postgres.ts). */
-const entry =
-  /^vatproof\|LOG: {2}duration: \S+ ms {2}plan:\n(?<json>(?:\t.*\n)+)(?:vatproof\|CONTEXT:(?<context>.*\n(?:\t.*\n)*))?/gmu
+const entry = /^vatproof\|LOG: {2}duration: \S+ ms {2}plan:\n(?<json>(?:\t.*\n)+)/gmu
 
 /** What was explained since the log had `from` characters, and how many it has now. */
 export const read = Effect.fnUntraced(function* (file: string, from: number) {
@@ -64,8 +62,7 @@ export const read = Effect.fnUntraced(function* (file: string, from: number) {
   const explained = yield* Effect.forEach(text.slice(from).matchAll(entry), ({ groups }) =>
     Effect.map(decodeExplained(groups?.["json"]), ({ Plan: plan, "Query Text": query }): Explained => ({
       query: query.replace(/\s+/gu, " ").trim(),
-      plan,
-      inFunction: groups?.["context"]?.includes("PL/pgSQL function") ?? false
+      plan
     }))
   )
   return { length: text.length, explained }
