@@ -1,6 +1,7 @@
 /** Qualified confirmation (§ 18e UStG): who may have one, for which VAT ID (INTERFACE 4.3, DECISIONS 10). */
 import { Option, Result, Schema } from "effect"
 import type { Caller, KeyCaller } from "#domain/Caller.ts"
+import { isMember } from "#domain/MemberStates.ts"
 import { isPaid } from "#domain/Plan.ts"
 import { isGerman, parseGerman, type VatId } from "#domain/VatId.ts"
 
@@ -74,6 +75,11 @@ export const admitConfirmation = (
   if (!isPaid(caller.plan)) return Result.fail(new PaidPlanRequired({}))
   if (countries === "DE" && !isGerman(vatId)) {
     return Result.fail(new ConfirmationUnsupported({ message: "Qualified confirmations are available for German VAT IDs only" }))
+  }
+  if (!isMember(vatId.memberState)) {
+    return Result.fail(
+      new ConfirmationUnsupported({ message: "Qualified confirmations are available for EU member states only" })
+    )
   }
   return Result.fromOption(
     Option.map(Option.flatMap(Option.fromNullOr(requesterVatId), parseGerman), (requester) => ({

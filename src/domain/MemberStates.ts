@@ -1,12 +1,12 @@
 /**
- * The VAT ID structures of the 27 member states, as the Commission's VIES FAQ publishes them
+ * The VAT ID structures of the 27 member states and of Northern Ireland, as the Commission's VIES FAQ publishes them
  * (https://ec.europa.eu/taxation_customs/vies/#/faq, question 11; read 2026-10).
  *
  * Structure only: a failed public check digit never rejects, because real numbers fail public algorithms for months after a
  * rule change. `[A-Z0-9+*]` is the published "letter, digit, + or *".
  */
 
-/** One member state: its VAT prefix, its ISO 3166-1 alpha-2 code (only Greece differs) and the structure after the prefix. */
+/** One member state or Northern Ireland: its VAT prefix, its ISO 3166-1 alpha-2 code (only Greece differs) and the structure after the prefix. */
 export interface MemberState {
   readonly prefix: string
   readonly alpha2: string
@@ -56,8 +56,12 @@ const rows: ReadonlyArray<MemberState> = [
   row("RO", "Romania", "2 to 10 digits", /^\d{2,10}$/u),
   row("SE", "Sweden", "12 digits", /^\d{12}$/u),
   row("SI", "Slovenia", "8 digits", /^\d{8}$/u),
-  row("SK", "Slovakia", "10 digits", /^\d{10}$/u)
+  row("SK", "Slovakia", "10 digits", /^\d{10}$/u),
+  row("XI", "Northern Ireland", "9 or 12 digits, or GD or HA and 3 digits", /^(?:\d{9}|\d{12}|(?:GD|HA)\d{3})$/u)
 ]
 
-/** All 27 rows by VAT prefix. */
+/** Northern Ireland is in the VAT area for goods and in VIES, but it is no member state: the BZSt does not know it. */
+export const isMember = ({ prefix }: MemberState): boolean => prefix !== "XI"
+
+/** All 28 rows by VAT prefix. */
 export const memberStates: ReadonlyMap<string, MemberState> = new Map(rows.map((state) => [state.prefix, state]))

@@ -2,7 +2,7 @@
 import { Option, Result, Schema } from "effect"
 import { memberStates, type MemberState } from "#domain/MemberStates.ts"
 
-/** The caller's text matches the structure of no member state. */
+/** The caller's text matches the structure of no member state, nor that of Northern Ireland. */
 export class InvalidVatId extends Schema.TaggedError<InvalidVatId>()("InvalidVatId", { message: Schema.String }) {}
 
 /** A structurally sound VAT ID. `value` is prefix and number as VIES writes them, e.g. `EL123456789`. */
@@ -27,7 +27,7 @@ export const parse = (input: string): Result.Result<VatId, InvalidVatId> => {
   const withPrefix = /^\d+$/u.test(text) ? `DE${text}` : text.startsWith("GR") ? `EL${text.slice(2)}` : text
   const memberState = memberStates.get(withPrefix.slice(0, 2))
   if (memberState === undefined) {
-    return refuse("A VAT ID starts with the prefix of an EU member state, for example DE, FR or EL")
+    return refuse("A VAT ID starts with the prefix of an EU member state, for example DE, FR or EL, or with XI")
   }
   const number = withPrefix.slice(2)
   return memberState.pattern.test(number)

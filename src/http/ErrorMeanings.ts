@@ -5,7 +5,7 @@ import { bodyWith, type ErrorCode, statusOf } from "#http/Errors.ts"
 /** What each code means to a caller: one sentence each, the same wherever the code may come. */
 const meanings = {
   VALIDATION_ERROR: "The request cannot be read, or a field of it is not as described; `details` names each field.",
-  INVALID_VAT_ID: "The VAT ID has the format of none of the 27 member states; a source was not asked.",
+  INVALID_VAT_ID: "The VAT ID has the format of none of the 27 member states, nor of Northern Ireland; a source was not asked.",
   INVALID_REQUESTER_VAT_ID: "`requester_vat_id` is missing although it is needed, or is no well-formed German VAT ID.",
   QUALIFIED_CONFIRMATION_UNSUPPORTED: "Company data was sent with a VAT ID for which there are no qualified confirmations.",
   DISPOSABLE_EMAIL: "The address belongs to a provider of disposable addresses.",

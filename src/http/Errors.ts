@@ -61,7 +61,7 @@ export const bodyWith = <const Codes extends ReadonlyArray<ErrorCode>>(codes: Co
       code: Schema.Literals(codes).annotate({ description: "What happened, for programs; later versions may add codes" }),
       message: Schema.String.annotate({
         description: "What happened, for people; the wording may change",
-        examples: ["A VAT ID starts with the prefix of an EU member state, for example DE, FR or EL"]
+        examples: ["A VAT ID starts with the prefix of an EU member state, for example DE, FR or EL, or with XI"]
       }),
       request_id: Schema.String.annotate({
         description: "Equal to the response header X-Request-Id",

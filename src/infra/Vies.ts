@@ -129,7 +129,6 @@ const decodeStatus = Schema.decodeUnknownOption(StatusInformationResponse)
 const readStatus = (exchange: SourceHttp.Exchange): Result.Result<Status, SourceFailure> =>
   Result.map(successful(exchange, decodeStatus), ({ vow, countries }) => ({
     available: vow.available,
-    // VIES also lists XI, Northern Ireland, which is not a member state.
     memberStates: new Map(
       countries
         .filter(({ countryCode }) => memberStates.has(countryCode))

@@ -13,6 +13,7 @@ const onPlan = (plan: PlanName): Caller => ({ _tag: "Key", keyId: "k", accountId
 
 const german = Result.getOrThrow(parse("DE123456789"))
 const austrian = Result.getOrThrow(parse("ATU12345678"))
+const northernIrish = Result.getOrThrow(parse("XI123456789"))
 const company = { name: "Muster GmbH", street: null, zip: null, city: null }
 
 const outcome = (caller: Caller, vatId: typeof german, requesterVatId: string | null, countries: "DE" | "EU" = "DE") =>
@@ -41,6 +42,7 @@ describe("a qualified confirmation", () => {
   it("is open to other member states where the operator says so", () => {
     assert.strictEqual(outcome(onPlan("starter"), austrian, "DE811115368", "EU"), "DE811115368")
     assert.strictEqual(outcome(onPlan("free"), austrian, "DE811115368", "EU"), "PaidPlanRequired")
+    assert.strictEqual(outcome(onPlan("starter"), northernIrish, "DE811115368", "EU"), "ConfirmationUnsupported")
   })
 })
 

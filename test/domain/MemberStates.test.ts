@@ -48,11 +48,15 @@ const examples: Readonly<Record<string, Examples>> = {
   RO: { good: ["18547290", "19", "1234567890"], bad: ["1", "12345678901", "1854729A", ""] },
   SE: { good: ["123456789701"], bad: ["12345678970", "1234567897010", "12345678970A"] },
   SI: { good: ["50223054"], bad: ["5022305", "502230540", "5022305A"] },
-  SK: { good: ["2022749619"], bad: ["202274961", "20227496190", "202274961A"] }
+  SK: { good: ["2022749619"], bad: ["202274961", "20227496190", "202274961A"] },
+  XI: {
+    good: ["110305878", "366303068001", "GD123", "HA500"],
+    bad: ["11030587", "1103058780", "GD12", "GD1234", "GB123", "HA50A"]
+  }
 }
 
 describe("the member states", () => {
-  it("are the 27, each under its VAT prefix", () => {
+  it("are the 27 and Northern Ireland, each under its VAT prefix", () => {
     assert.deepStrictEqual([...memberStates.keys()].toSorted(), Object.keys(examples).toSorted())
     for (const [prefix, state] of memberStates) assert.strictEqual(state.prefix, prefix)
   })

@@ -54,7 +54,7 @@ describe("a VAT ID", () => {
     ["one that doubles its prefix", "DEDE123456789"],
     ["EL behind GR", "GREL094259216"],
     ["Great Britain", "GB123456789"],
-    ["Northern Ireland", "XI123456789"],
+    ["Northern Ireland with a wrong number", "XI12345678A"],
     ["Switzerland", "CHE123456789"],
     ["Norway", "NO123456789"],
     ["the EU's own prefix for services", "EU123456789"],

@@ -143,7 +143,7 @@ layer(parts, { excludeTestServices: true })("the clients and the sandbox agree o
     Effect.gen(function* () {
       const vies = yield* (yield* Vies.Vies).status
       assert.isTrue(vies.available)
-      assert.strictEqual(vies.memberStates.size, 27)
+      assert.strictEqual(vies.memberStates.size, 28)
       assert.lengthOf(yield* (yield* Bzst.Bzst).info, 27)
     })
   )

@@ -257,7 +257,8 @@ describe("the status", () => {
           ["DE", true],
           ["EL", false],
           ["FR", null],
-          ["IT", null]
+          ["IT", null],
+          ["XI", true]
         ]
       )
     })

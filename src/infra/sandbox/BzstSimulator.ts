@@ -1,6 +1,6 @@
 /** The simulated BZSt eVatR: what the authority's REST interface answers (OpenAPI v1.2.3.14.813 and recorded answers, read 2026-11). */
 import { DateTime, Option, Result, Schema } from "effect"
-import { memberStates } from "#domain/MemberStates.ts"
+import { isMember, memberStates } from "#domain/MemberStates.ts"
 import { isGerman, parse, type VatId } from "#domain/VatId.ts"
 import { magicOf } from "#infra/sandbox/MagicNumbers.ts"
 import { companyOf, sameText } from "#infra/sandbox/Register.ts"
@@ -58,7 +58,8 @@ const refusalOf = (requester: string, target: string, settings: Settings): strin
   if (ownStatus === "evatr-0004" || ownStatus === "evatr-2005") return ownStatus
   if (ownStatus !== undefined && notValid.has(ownStatus)) return "evatr-2005"
   if (!/^[A-Z]{2}[A-Z0-9+*]{2,12}$/u.test(target)) return "evatr-0005"
-  if (!memberStates.has(target.slice(0, 2))) return "evatr-2003"
+  const memberState = memberStates.get(target.slice(0, 2))
+  if (memberState === undefined || !isMember(memberState)) return "evatr-2003"
   const admitted = settings.german_targets_admitted && ownStatus !== "evatr-0006"
   return target.startsWith("DE") && !admitted ? "evatr-0006" : undefined
 }
@@ -139,7 +140,7 @@ export const answerMemberStates = (settings: Settings): Reply =>
   json(
     200,
     "eu_mitgliedstaaten",
-    [...memberStates.values()].map(({ prefix, alpha2 }) => ({
+    [...memberStates.values()].filter(isMember).map(({ prefix, alpha2 }) => ({
       alpha2: prefix,
       name: germanNames.of(alpha2),
       verfuegbar: settings.bzst_available && !settings.bzst_unavailable_member_states.includes(prefix)

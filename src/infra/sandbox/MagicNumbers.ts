@@ -161,7 +161,8 @@ const templates: ReadonlyMap<string, string> = new Map([
   ["RO", "10******"],
   ["SE", "550000******"],
   ["SI", "10******"],
-  ["SK", "2020******"]
+  ["SK", "2020******"],
+  ["XI", "100******"]
 ])
 
 /** A VAT ID of the member state (by its prefix) with this magic ending, e.g. `DE` and `999301` make `DE100999301`. */

@@ -38,7 +38,8 @@ const byMemberState: ReadonlyMap<string, Company> = new Map([
   ["RO", company("EXEMPLU S.R.L.", "STR. EXEMPLULUI 1", "010011", "BUCUREŞTI")],
   ["SE", company("Exempel AB", "Exempelgatan 1", "111 22", "STOCKHOLM")],
   ["SI", company("PRIMER d.o.o.", "Primerova ulica 1", "1000", "Ljubljana")],
-  ["SK", company("Príklad, s. r. o.", "Príkladná 1", "811 01", "Bratislava")]
+  ["SK", company("Príklad, s. r. o.", "Príkladná 1", "811 01", "Bratislava")],
+  ["XI", company("EXAMPLE (NI) LIMITED", "1 Example Road", "BT1 5GS", "BELFAST")]
 ])
 
 /** Numbers that stand in the authorities' own documents or in recorded answers, with the data recorded there. */

@@ -263,7 +263,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     })
   )
 
-  it.effect("reports its status: itself and the 27 member states", () =>
+  it.effect("reports its status: itself, the 27 member states and Northern Ireland", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox.Sandbox
       const client = yield* HttpClient.HttpClient

@@ -33,7 +33,8 @@ const vatIds: ReadonlyArray<string> = [
   "RO1234567890",
   "SE123456789012",
   "SI12345678",
-  "SK1234567890"
+  "SK1234567890",
+  "XI123456789"
 ]
 
 describe("Redaction", () => {
