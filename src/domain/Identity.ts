@@ -45,10 +45,10 @@ export const refresh = (
 ): Effect.Effect<Caller, InvalidApiKey | StoreUnavailable> =>
   credential._tag === "Key" ? identity.refresh(credential.key) : Effect.succeed(identity.byAddress(credential.address))
 
-/** Callers in the cache of a process: some 500 bytes each. */
+/** Callers in each cache of a process: some 500 bytes each. */
 const maxCallers = 50_000
 
-/** Keeps callers of the Identity that it is provided with, by the SHA-256 of their keys. */
+/** Keeps callers of the Identity that it is provided with, by the SHA-256 of their keys or by their addresses. */
 export const layerCached = Layer.effect(
   Identity,
   Effect.gen(function* () {
@@ -56,6 +56,7 @@ export const layerCached = Layer.effect(
     const { sha256 } = yield* Hashing
     const clock = yield* Clock.Clock
     const callers = makeMemory<KeyCaller>(maxCallers)
+    const anonymous = makeMemory<AnonymousCaller>(maxCallers)
 
     const read = (key: Redacted.Redacted, hash: string) =>
       Effect.tapCause(
@@ -74,7 +75,13 @@ export const layerCached = Layer.effect(
         return isOfThisPeriod ? Effect.succeed(cached) : read(key, hash)
       },
       refresh: (key) => read(key, sha256(Redacted.value(key))),
-      byAddress: source.byAddress
+      byAddress: (address) => {
+        const cached = anonymous.recall(address)
+        if (cached !== undefined) return cached
+        const caller = source.byAddress(address)
+        anonymous.remember(address, caller)
+        return caller
+      }
     })
   })
 )

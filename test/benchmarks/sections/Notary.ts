@@ -63,7 +63,7 @@ export const run = Effect.gen(function* () {
         "time an event",
         of(({ micros }) => micros),
         "µs",
-        10
+        15
       ),
       Report.plain(
         "processor time of the notary's process",

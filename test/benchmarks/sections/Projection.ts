@@ -30,7 +30,7 @@ export const run = Effect.gen(function* () {
   const report: Report.SectionReport = {
     section: "projection",
     how: `event_places made anew from ${events} events; median of ${rounds} times`,
-    figures: [Report.atLeast("rebuild of a projection", Report.median(speeds), "events/s", 200_000)],
+    figures: [Report.atLeast("rebuild of a projection", Report.median(speeds), "events/s", 150_000)],
     details: [`events a second, time by time: ${speeds.map(Report.digits).join("  ")}`]
   }
   return report
