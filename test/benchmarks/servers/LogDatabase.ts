@@ -44,20 +44,22 @@ const findHead = Effect.gen(function* () {
   return Number((yield* find(undefined)).head)
 })
 
+const answer = {
+  answered_at: "2026-11-21T09:00:00.000Z",
+  code: "VALID",
+  company_address: "Musterstrasse 22\n12345 musterort",
+  company_name: "Musterhaus GmbH & Co KG",
+  consultation_number: null,
+  evidence: { http_status: 200, request: "x".repeat(120), response: "y".repeat(420), response_sha256: "0".repeat(64) },
+  source: "vies",
+  valid: true,
+  valid_from: null,
+  valid_until: null
+}
+
 /** A source's answer as an event holds it, with its evidence: about 1 kB. */
 const liveAnswer = JSON.stringify({
-  answer: {
-    answered_at: "2026-11-21T09:00:00.000Z",
-    code: "VALID",
-    company_address: "Musterstrasse 22\n12345 musterort",
-    company_name: "Musterhaus GmbH & Co KG",
-    consultation_number: null,
-    evidence: { http_status: 200, request: "x".repeat(120), response: "y".repeat(420), response_sha256: "0".repeat(64) },
-    source: "vies",
-    valid: true,
-    valid_from: null,
-    valid_until: null
-  },
+  answer,
   answer_position: null,
   answered_at: "2026-11-21T09:00:00.000Z",
   attempts: [],
@@ -67,6 +69,15 @@ const liveAnswer = JSON.stringify({
   source: "vies",
   valid: true,
   vat_id: "@"
+})
+
+/** The same as a response needs it. */
+const cachedAnswer = JSON.stringify({
+  source: answer.source,
+  valid: answer.valid,
+  answered_at: answer.answered_at,
+  company_name: answer.company_name,
+  company_address: answer.company_address
 })
 
 const repetition =
@@ -109,8 +120,9 @@ const fillOthers = Effect.fnUntraced(function* (from: number, { events, keys, va
   yield* sql`INSERT INTO vatproof.accounts (account_id, plan, created_at) SELECT ${id}, 'free', now() FROM ${series}`
   yield* sql`INSERT INTO vatproof.api_keys (key_id, account_id, key_sha256, prefix, issued_at)
     SELECT ${id}, ${id}, sha256(${id}::text::bytea), 'svc_live_' || left(md5(k::text), 3), now() FROM ${series}`
-  yield* sql`INSERT INTO vatproof.latest (log_id, key, position)
-    SELECT 0, 'answer-ATU2' || lpad(i::text, 7, '0'), ${from}::bigint + i FROM generate_series(0, ${vatIds - 1}::int) AS i
+  yield* sql`INSERT INTO vatproof.latest (log_id, key, position, answered_at, answer)
+    SELECT 0, 'answer-ATU2' || lpad(i::text, 7, '0'), ${from}::bigint + i, ${answer.answered_at}::timestamptz, ${cachedAnswer}
+    FROM generate_series(0, ${vatIds - 1}::int) AS i
     ON CONFLICT (log_id, key) DO UPDATE SET position = excluded.position`
 })
 
