@@ -60,7 +60,7 @@ const rows: ReadonlyArray<MemberState> = [
   row("XI", "Northern Ireland", "9 or 12 digits, or GD or HA and 3 digits", /^(?:\d{9}|\d{12}|(?:GD|HA)\d{3})$/u)
 ]
 
-/** Northern Ireland is in the VAT area for goods and in VIES, but it is no member state: the BZSt does not know it. */
+/** False for Northern Ireland: VIES checks its VAT IDs, the BZSt does not confirm them. */
 export const isMember = ({ prefix }: MemberState): boolean => prefix !== "XI"
 
 /** All 28 rows by VAT prefix. */
