@@ -1,7 +1,10 @@
-/** Durations counted in steps of 10 µs up to a second, and of 10 ms up to 100 s: nothing is allocated while a load runs. */
+/**
+ * Durations counted in steps of 10 µs up to two seconds, and of 10 ms up to 100 s: nothing is allocated while a load runs. The source of `lookups`
+ * takes a second, and what is added to it is a few milliseconds.
+ */
 
 const finePerMs = 100
-const fineMax = 1_000 * finePerMs
+const fineMax = 2_000 * finePerMs
 const coarseMs = 10
 const coarseMax = 100_000 / coarseMs
 
