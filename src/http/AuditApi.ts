@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { AuditorRequired, ProofReaderRequired } from "#http/AuditAuthentication.ts"
 import { errorBody } from "#http/Errors.ts"
 import * as LogPeriod from "#domain/LogPeriod.ts"
-import { numberParameters } from "#http/NumberParameters.ts"
+import { fromDigits, numberParameters } from "#http/NumberParameters.ts"
 import { RequestErrors } from "#http/RequestErrors.ts"
 
 /** Events of a page. */
@@ -125,7 +125,7 @@ const events = HttpApiEndpoint.get("events", "/v1/audit/events", {
     receipt_id: Schema.optionalKey(
       Name.annotate({ description: "The event that issued this receipt", examples: ["VP-QC-20261120-A7K2M9P4R3"] })
     ),
-    limit: Schema.optionalKey(Limit),
+    limit: Schema.optionalKey(fromDigits(Limit)),
     cursor: Schema.optionalKey(Schema.String.annotate({ description: "next_cursor of the previous page, with the same filters" }))
   },
   headers: { accept: Schema.optionalKey(Schema.String) },
@@ -142,7 +142,7 @@ const events = HttpApiEndpoint.get("events", "/v1/audit/events", {
 )
 
 const event = HttpApiEndpoint.get("event", "/v1/audit/events/:position", {
-  params: { position: Position },
+  params: { position: fromDigits(Position) },
   success: AuditEvent,
   error: [invalid, unauthorized, notFound, unavailable]
 }).annotateMerge(

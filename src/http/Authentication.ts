@@ -26,30 +26,37 @@ export class KeyRequired extends HttpApiMiddleware.Service<KeyRequired, { provid
   security: { apiKey }
 }) {}
 
-const isApiKeyAsBearer = /^bearer +svc_/iu
-const useTheHeader = () => new ApiKeyRequired({ message: "Send the API key in the header X-Api-Key, not as a Bearer token" })
+/** A key in the Authorization header, by itself, after any scheme or in Basic credentials (`c3ZjX2` is `svc_` in Base64). */
+const keyAsAuthorization = /(?:^| )(?:svc_|c3ZjX)/iu
+/** A key in the query, or a parameter that is named after one. */
+const keyInQuery = /[?&](?:(?:x[-_]?)?api[-_]?key=|[^=&]*=svc_)/iu
+
+/** Whether the client sends a key elsewhere than in X-Api-Key. To ignore it would make the caller an anonymous one without a word. */
+const misplacedKey = ({ headers, url }: HttpServerRequest.HttpServerRequest) => {
+  if (keyAsAuthorization.test(headers["authorization"] ?? "")) return useTheHeader("not in the header Authorization")
+  return keyInQuery.test(url) ? useTheHeader("not in the URL, where logs and proxies see it") : null
+}
+const useTheHeader = (where: string) => new ApiKeyRequired({ message: `Send the API key in the header X-Api-Key, ${where}` })
 
 /** Gives a function from a request to what its client presents. A key that is sent and wrong is refused later, never ignored. */
 export const makeCredentialOf = Effect.map(
   TrustedProxies,
   ({ count }) =>
     (request: HttpServerRequest.HttpServerRequest): Result.Result<Credential, ApiKeyRequired> => {
-      const { authorization, "x-api-key": key } = request.headers
+      const key = request.headers["x-api-key"]
       if (key !== undefined) return Result.succeed({ _tag: "Key", key: Redacted.make(key) })
-      if (authorization !== undefined && isApiKeyAsBearer.test(authorization)) return Result.fail(useTheHeader())
+      const refusal = misplacedKey(request)
+      if (refusal !== null) return Result.fail(refusal)
       return Result.succeed({ _tag: "Address", address: clientNetwork(request, count) })
     }
 )
 
 /** Gives a function from a request to the caller of its API key, read now. Notes how the caller stands. */
 export const makeKeyCallerOf = Effect.map(Identity, (identity) =>
-  Effect.fnUntraced(function* ({ headers }: HttpServerRequest.HttpServerRequest) {
-    const key = headers["x-api-key"]
-    if (key === undefined) {
-      return yield* isApiKeyAsBearer.test(headers["authorization"] ?? "")
-        ? useTheHeader()
-        : new ApiKeyRequired({ message: "Send an API key in the header X-Api-Key" })
-    }
+  Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+    const key = request.headers["x-api-key"]
+    if (key === undefined)
+      return yield* misplacedKey(request) ?? new ApiKeyRequired({ message: "Send an API key in the header X-Api-Key" })
     const caller = yield* identity.refresh(Redacted.make(key))
     const { limit, used } = caller
     MutableRef.set((yield* RequestScope).standing, { usage: { used, limit }, window: null })

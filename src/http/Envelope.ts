@@ -44,7 +44,11 @@ const make = Effect.gen(function* () {
       const started = start(request)
       inFlight += 1
       const isOverloaded = inFlight > maxInFlight
-      const answered = isOverloaded ? Errors.toResponse(Errors.tooMuchToDo) : answer(request, app)
+      const answered = isOverloaded
+        ? Errors.toResponse(Errors.tooMuchToDo)
+        : endsWithSlash(request.url)
+          ? problemFor(404, request)
+          : answer(request, app)
       const complete = (response: HttpServerResponse.HttpServerResponse) =>
         HttpServerResponse.setHeaders(fromOneCopy(response), headersOf(response, started))
       const completed = Effect.flatMap(RequestStart.within(started, answered), (response) => {
@@ -130,6 +134,15 @@ const problemFor = (status: number, request: HttpServerRequest.HttpServerRequest
     default:
       return Errors.toResponse({ code: "INTERNAL_ERROR", message: "Something went wrong on our side" })
   }
+}
+
+const slash = "/".charCodeAt(0)
+
+/** No path but `/` ends with a slash. The router takes the slash for an empty parameter, or passes over it. */
+const endsWithSlash = (url: string) => {
+  const queryAt = url.indexOf("?")
+  const end = queryAt < 0 ? url.length : queryAt
+  return end > 1 && url.charCodeAt(end - 1) === slash
 }
 
 const nothingHere = "There is nothing here. The interface is described at /docs and /openapi.json"

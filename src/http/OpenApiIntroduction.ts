@@ -10,7 +10,7 @@ export const openApiIntroduction = `Validates EU VAT IDs against the official so
 - **Auditor's token**, in the same header: the log. The operator gives it out.
 
 \`GET /v1/validate/{vat_id}\` works without a key as well, ten times for good, but not for qualified confirmations, and VIES only. A key that is sent
-and wrong is refused with 401, never passed over. Checkpoint and tiles of the log are public.
+and wrong, or sent in another header or in the URL, is refused with 401, never passed over. Checkpoint and tiles of the log are public.
 
 ## Errors
 
@@ -43,7 +43,7 @@ A verdict is served from the cache for 24 hours, one hour if it is \`valid: fals
 
 ## Conventions
 
-Bodies are JSON in UTF-8; times are RFC 3339 in UTC. Unknown query parameters and fields are ignored, and responses may get more fields: do not refuse those
+Bodies are JSON in UTF-8; times are RFC 3339 in UTC. Numbers are written in digits alone, and no path ends with a slash. Unknown query parameters and fields are ignored, and responses may get more fields: do not refuse those
 you do not know. Cursors are opaque. Wherever there is a GET there is a HEAD. Where a response has several media types, \`Accept\` chooses, and the first
 one is what you get without it; where it is a page or a PDF, \`Accept-Language\` chooses between English and German. \`X-Request-Id\` is kept if you send a usable one, which does not look like
 a key or a token.

@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { Receipt, ReceiptSummary } from "#domain/Receipt.ts"
 import { KeyRequired } from "#http/Authentication.ts"
 import { errorBody } from "#http/Errors.ts"
-import { numberParameters } from "#http/NumberParameters.ts"
+import { fromDigits, numberParameters } from "#http/NumberParameters.ts"
 import { RequestErrors } from "#http/RequestErrors.ts"
 import { Timestamp } from "#http/Timestamp.ts"
 
@@ -71,7 +71,7 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
         target_vat_id: Schema.optionalKey(
           Schema.String.annotate({ description: "Only receipts about this VAT ID", examples: ["DE123456789"] })
         ),
-        limit: Schema.optionalKey(Limit),
+        limit: Schema.optionalKey(fromDigits(Limit)),
         cursor: Schema.optionalKey(Schema.String.annotate({ description: "next_cursor of the previous page" }))
       },
       success: ReceiptList,

@@ -112,7 +112,7 @@ function patternOf(template: string): RegExp {
     `^${template
       .replace(/[.]/gu, "\\.")
       .replace(/\{\w+\}/gu, "[^/]+")
-      .replace(/\*/gu, ".+")}/?$`,
+      .replace(/\*/gu, ".+")}$`,
     "u"
   )
 }

@@ -33,27 +33,34 @@ layer(RunningService.layer(), { excludeTestServices: true })("an API key", (it) 
     })
   )
 
-  it.effect.each(["Bearer", "bearer", "BEARER  "])("sent as %s token is refused, with a hint, and not counted", (scheme) =>
+  it.effect.each([
+    ["Authorization: Bearer <key>", { headers: { authorization: "Bearer svc_live_x" } }],
+    ["Authorization: BEARER  <key>", { headers: { authorization: "BEARER  svc_live_x" } }],
+    ["Authorization: <key>", { headers: { authorization: "svc_live_x" } }],
+    ["Basic credentials", { headers: { authorization: `Basic ${Buffer.from("svc_live_x:").toString("base64")}` } }],
+    ["?api_key=", { query: { api_key: "x" } }],
+    ["?X-Api-Key=", { query: { "X-Api-Key": "x" } }],
+    ["?key=<key>", { query: { force_live: "false", key: "svc_live_x" } }]
+  ] as const)("sent as %s is refused, with a hint, and not counted", ([_, misplaced]) =>
     Effect.gen(function* () {
       const { ask, newKey } = yield* RunningService.RunningService
-      const key = yield* newKey
-      const headers = { authorization: `${scheme} ${key}` }
       for (const path of ["/v1/validate/ATU12345678", "/v1/validate/x", "/v1/usage", "/v1/qualified-confirmations"]) {
-        const reply = yield* ask(path, { headers })
-        assert.include(assertProblem(reply, "UNAUTHORIZED").message, "X-Api-Key")
+        const reply = yield* ask(path, misplaced)
+        assert.include(assertProblem(reply, "UNAUTHORIZED").message, "Send the API key in the header X-Api-Key, not in the")
         assert.isUndefined(reply.headers["ratelimit"])
         assert.isUndefined(reply.headers["x-service-usage"])
       }
-      assert.strictEqual((yield* ask("/v1/validate/ATU12345678", { headers, key })).status, 200)
+      assert.strictEqual((yield* ask("/v1/usage", { ...misplaced, key: yield* newKey })).status, 200)
     })
   )
 
-  it.effect("is not looked for in another Authorization header: the call is an anonymous one", () =>
+  it.effect("is not looked for in what belongs to others: the call is an anonymous one", () =>
     Effect.gen(function* () {
-      const { validate } = yield* RunningService.RunningService
-      for (const authorization of ["Bearer eyJhbGciOiJI.eyJzdWIi.c2ln", "Basic c3ZjX2xpdmU=", "svc_live_x"]) {
+      const { ask, validate } = yield* RunningService.RunningService
+      for (const authorization of ["Bearer eyJhbGciOiJI.eyJzdWIi.c2ln", "Basic dXNlcjpwYXNz"]) {
         assert.strictEqual((yield* validate("ATU12345678", { headers: { authorization } })).status, 200)
       }
+      assert.strictEqual((yield* ask("/v1/validate/ATU12345678?utm_source=svc&keyword=api")).status, 200)
     })
   )
 

@@ -219,7 +219,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations",
   it.effect("refuses a limit that is none", () =>
     Effect.gen(function* () {
       const { client, key } = yield* started
-      for (const limit of ["0", "-1", "101", "1.5", "ten", "1e999", ""]) {
+      for (const limit of ["0", "-1", "101", "1.5", "1.0", "ten", "1e1", "1e999", "+1", "01", "0x1", " 1", ""]) {
         const { details } = assertProblem(yield* client.ask(list, { key, query: { limit } }), "VALIDATION_ERROR")
         assert.strictEqual(details?.[0]?.field, "limit")
       }

@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Fiber, Schema } from "effect"
+import { Effect, Fiber, Predicate, Schema } from "effect"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { assertProblem } from "#test/support/Problem.ts"
@@ -187,6 +187,21 @@ layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/validate/{
         used,
         replies.map((_, index) => String(index + 1))
       )
+    })
+  )
+
+  it.effect("gives concurrent callers with the same requester a consultation number each", () =>
+    Effect.gen(function* () {
+      const { newKey, validate } = yield* RunningService.RunningService
+      const sandbox = yield* Sandbox
+      const vatId = vatIdEnding("PL", "420021")
+      const keys = [yield* newKey, yield* newKey]
+      yield* sandbox.configure({ latency_ms: 300 })
+      const asked = keys.map((key) => validate(vatId, { key, query: { requester_vat_id: "DE811115368" } }))
+      const replies = yield* Effect.all(asked, { concurrency: "unbounded" })
+      yield* sandbox.reset
+      const numbers = replies.map(({ text }) => /"consultation_number":"(\w{8,})"/u.exec(text)?.[1])
+      assert.lengthOf(new Set(numbers.filter(Predicate.isNotUndefined)), 2, numbers.join())
     })
   )
 
