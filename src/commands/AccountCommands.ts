@@ -4,7 +4,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { AccountDirectory, type AccountRecord, idForm, type KeyRecord } from "#domain/AccountDirectory.ts"
 import { ChangePlan } from "#domain/ChangePlan.ts"
 import { limitsOf, PlanName, Plans } from "#domain/Plan.ts"
-import { iso, json, limit, operate, periodOf, print } from "#app/commands/Operation.ts"
+import { asOperator, by, iso, json, limit, operate, periodOf, print, reason } from "#app/commands/Operation.ts"
 import { moment, record, table } from "#app/commands/Table.ts"
 
 const who = Argument.String("account").pipe(Argument.withDescription("Email address or user_id of the account"))
@@ -128,35 +128,51 @@ const plan = Command.make(
       Flag.optional,
       Flag.withDescription("Validations per month and key for this account alone; without it the plan's number counts")
     ),
+    reason,
+    by,
     json
   },
-  Effect.fnUntraced(function* (flags) {
-    const directory = yield* AccountDirectory
-    const changePlan = yield* ChangePlan
-    const plans = yield* Plans
-    const { accountId } = yield* directory.find(flags.account)
-    const terms = { plan: flags.plan, perMonth: Option.getOrNull(flags.perMonth) }
-    const old = yield* changePlan.change(accountId, terms)
-    const after = yield* directory.find(accountId)
-    const changed = old.plan !== terms.plan || old.perMonth !== terms.perMonth
-    const now = `${named(after)} is on ${after.plan} with ${after.perMonth} validations per month and key`
-    const words = changed
-      ? `${now} from now on. Before: ${old.plan} with ${limitsOf(plans, old.plan, old.perMonth).perMonth}.`
-      : `${now} already: nothing changed.`
-    yield* print(flags.json, { ...accountJson(after), changed, plan_before: old.plan, own_per_month_before: old.perMonth }, words)
-  }, operate)
+  Effect.fnUntraced(
+    function* (flags) {
+      const directory = yield* AccountDirectory
+      const changePlan = yield* ChangePlan
+      const plans = yield* Plans
+      const { accountId } = yield* directory.find(flags.account)
+      const terms = { plan: flags.plan, perMonth: Option.getOrNull(flags.perMonth) }
+      const old = yield* changePlan.change(accountId, terms)
+      const after = yield* directory.find(accountId)
+      const changed = old.plan !== terms.plan || old.perMonth !== terms.perMonth
+      const now = `${named(after)} is on ${after.plan} with ${after.perMonth} validations per month and key`
+      const words = changed
+        ? `${now} from now on. Before: ${old.plan} with ${limitsOf(plans, old.plan, old.perMonth).perMonth}.`
+        : `${now} already: nothing changed.`
+      yield* print(
+        flags.json,
+        { ...accountJson(after), changed, plan_before: old.plan, own_per_month_before: old.perMonth },
+        words
+      )
+    },
+    operate,
+    asOperator
+  )
 ).pipe(
   Command.withDescription(
     "Put an account on a plan. It counts at once, in either direction; what was used this month counts against the new limit"
   ),
   Command.withShortDescription("Put an account on a plan"),
   Command.withExamples([
-    { command: "vatproof account plan ada@example.com business", description: "Upgrade: the plan's numbers count" },
     {
-      command: "vatproof account plan ada@example.com enterprise --per-month 250000",
+      command: 'vatproof account plan ada@example.com business --reason "order 4711"',
+      description: "Upgrade: the plan's numbers count"
+    },
+    {
+      command: 'vatproof account plan ada@example.com enterprise --per-month 250000 --reason "contract 12"',
       description: "A number agreed with the customer"
     },
-    { command: "vatproof account plan ada@example.com free", description: "Back to the free plan, and to its number" }
+    {
+      command: 'vatproof account plan ada@example.com free --reason "cancelled" --by carol',
+      description: "Back to the free plan, and to its number"
+    }
   ])
 )
 

@@ -3,7 +3,7 @@ import { DateTime, Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { AccountDirectory } from "#domain/AccountDirectory.ts"
 import { type AuditorEntry, Auditors } from "#domain/Auditors.ts"
-import { iso, json, operate, print } from "#app/commands/Operation.ts"
+import { asOperator, by, iso, json, operate, optionalReason, print } from "#app/commands/Operation.ts"
 import { moment, table } from "#app/commands/Table.ts"
 
 /** A token is for an audit, not for ever. */
@@ -31,20 +31,26 @@ const add = Command.make(
       ),
       Flag.withDescription(`How many days the token is good for, 1 to ${maxDays}`)
     ),
+    reason: optionalReason,
+    by,
     json
   },
-  Effect.fnUntraced(function* (flags) {
-    const auditors = yield* Auditors
-    const directory = yield* AccountDirectory
-    const account = Option.isNone(flags.account) ? null : yield* directory.find(flags.account.value)
-    const accountId = account?.accountId ?? null
-    const expiresAt = DateTime.add(yield* DateTime.now, { days: flags.days })
-    const { auditorId, token } = yield* auditors.add({ name: flags.name.trim(), accountId, expiresAt })
-    const secret = Redacted.value(token)
-    const words = `${secret}\n\nThis token is shown this once. It reads ${account === null ? "the whole log" : `what concerns ${account.email ?? accountId}`} until ${moment(expiresAt)} (UTC), and changes nothing.
+  Effect.fnUntraced(
+    function* (flags) {
+      const auditors = yield* Auditors
+      const directory = yield* AccountDirectory
+      const account = Option.isNone(flags.account) ? null : yield* directory.find(flags.account.value)
+      const accountId = account?.accountId ?? null
+      const expiresAt = DateTime.add(yield* DateTime.now, { days: flags.days })
+      const { auditorId, token } = yield* auditors.add({ name: flags.name.trim(), accountId, expiresAt })
+      const secret = Redacted.value(token)
+      const words = `${secret}\n\nThis token is shown this once. It reads ${account === null ? "the whole log" : `what concerns ${account.email ?? accountId}`} until ${moment(expiresAt)} (UTC), and changes nothing.
 Its auditor_id is ${auditorId}: "vatproof auditor revoke ${auditorId}" ends it at once.`
-    yield* print(flags.json, { auditor_id: auditorId, token: secret, user_id: accountId, expires_at: iso(expiresAt) }, words)
-  }, operate)
+      yield* print(flags.json, { auditor_id: auditorId, token: secret, user_id: accountId, expires_at: iso(expiresAt) }, words)
+    },
+    operate,
+    asOperator
+  )
 ).pipe(
   Command.withDescription("Admit an auditor: makes a token that may read the log over HTTP, all of it or one account's"),
   Command.withShortDescription("Admit an auditor"),
@@ -90,12 +96,25 @@ const list = Command.make(
 
 const revoke = Command.make(
   "revoke",
-  { auditor: Argument.String("auditor_id").pipe(Argument.withDescription("As add and list print it")), json },
-  Effect.fnUntraced(function* (flags) {
-    const auditors = yield* Auditors
-    yield* auditors.revoke(flags.auditor)
-    yield* print(flags.json, { auditor_id: flags.auditor, revoked: true }, "The token is refused from now on, on every replica.")
-  }, operate)
+  {
+    auditor: Argument.String("auditor_id").pipe(Argument.withDescription("As add and list print it")),
+    reason: optionalReason,
+    by,
+    json
+  },
+  Effect.fnUntraced(
+    function* (flags) {
+      const auditors = yield* Auditors
+      yield* auditors.revoke(flags.auditor)
+      yield* print(
+        flags.json,
+        { auditor_id: flags.auditor, revoked: true },
+        "The token is refused from now on, on every replica."
+      )
+    },
+    operate,
+    asOperator
+  )
 ).pipe(Command.withDescription("Revoke an auditor's token for good"))
 
 export const auditorCommands = Command.make("auditor").pipe(

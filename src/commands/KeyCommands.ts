@@ -3,7 +3,7 @@ import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { AccountDirectory } from "#domain/AccountDirectory.ts"
 import { ApiKeys } from "#domain/ApiKeys.ts"
-import { iso, json, operate, periodOf, print } from "#app/commands/Operation.ts"
+import { asOperator, by, iso, json, operate, periodOf, print, reason } from "#app/commands/Operation.ts"
 import { moment } from "#app/commands/Table.ts"
 
 /** The key that was meant cannot be told. */
@@ -39,31 +39,43 @@ const revoke = Command.make(
       Flag.optional,
       Flag.withDescription("Email address or user_id of the account that has the key")
     ),
+    reason,
+    by,
     json
   },
-  Effect.fnUntraced(function* (flags) {
-    const apiKeys = yield* ApiKeys
-    const before = yield* findKey(flags.key, flags.account)
-    const changed = yield* apiKeys.revoke(before.accountId, before.prefix)
-    const after = yield* findKey(before.keyId, Option.some(before.accountId))
-    const key = `The API key ${after.prefix} of ${after.email ?? after.accountId}`
-    const words = changed
-      ? `${key} is revoked: it is refused from now on, on every replica.`
-      : `${key} was revoked already, on ${moment(after.revokedAt)} (UTC).`
-    const data = {
-      key_id: after.keyId,
-      prefix: after.prefix,
-      user_id: after.accountId,
-      revoked_at: iso(after.revokedAt),
-      changed
-    }
-    yield* print(flags.json, data, words)
-  }, operate)
+  Effect.fnUntraced(
+    function* (flags) {
+      const apiKeys = yield* ApiKeys
+      const before = yield* findKey(flags.key, flags.account)
+      const changed = yield* apiKeys.revoke(before.accountId, before.prefix, "operator")
+      const after = yield* findKey(before.keyId, Option.some(before.accountId))
+      const key = `The API key ${after.prefix} of ${after.email ?? after.accountId}`
+      const words = changed
+        ? `${key} is revoked: it is refused from now on, on every replica.`
+        : `${key} was revoked already, on ${moment(after.revokedAt)} (UTC).`
+      const data = {
+        key_id: after.keyId,
+        prefix: after.prefix,
+        user_id: after.accountId,
+        revoked_at: iso(after.revokedAt),
+        changed
+      }
+      yield* print(flags.json, data, words)
+    },
+    operate,
+    asOperator
+  )
 ).pipe(
   Command.withDescription("Revoke an API key for good"),
   Command.withExamples([
-    { command: "vatproof key revoke svc_live_a7K --account ada@example.com", description: "By the beginning of the key" },
-    { command: "vatproof key revoke 01a1fbdf-9945-75d0-accb-110e51370c57", description: "By the key_id that account show prints" }
+    {
+      command: 'vatproof key revoke svc_live_a7K --account ada@example.com --reason "published by mistake"',
+      description: "By the beginning of the key"
+    },
+    {
+      command: 'vatproof key revoke 01a1fbdf-9945-75d0-accb-110e51370c57 --reason "abuse" --by carol',
+      description: "By the key_id that account show prints"
+    }
   ])
 )
 

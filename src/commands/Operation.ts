@@ -1,8 +1,10 @@
-/** What the operator's commands have in common: the database they work on, and how they print. */
+/** What the operator's commands have in common: the database they work on, who runs them and why, and how they print. */
+import { userInfo } from "node:os"
 import { Console, DateTime, Effect, Logger, Option, References, type Schema } from "effect"
 import { Flag } from "effect/cli"
 import * as App from "#app/app.ts"
 import { escaped, printable } from "#domain/PlainText.ts"
+import { noRequest, RequestContext } from "#domain/RequestContext.ts"
 import { type BillingPeriod, billingPeriod } from "#domain/Usage.ts"
 
 export const json = Flag.Boolean("json").pipe(Flag.withDefault(false), Flag.withDescription("Print JSON, for scripts"))
@@ -40,6 +42,43 @@ export const operate = <A, E, R>(command: Effect.Effect<A, E, R>) => quietly(Eff
 /** Only warnings are logged, and to standard error. */
 export const quietly = <A, E, R>(command: Effect.Effect<A, E, R>) =>
   command.pipe(Effect.provideService(References.MinimumLogLevel, "Warn"), Effect.provideService(Logger.LogToStderr, true))
+
+/** An event is never erased, so it must not say whose address an e-mail or an IP address is. */
+const address = /@|\b\d{1,3}(?:\.\d{1,3}){3}\b/u
+const maxReason = 200
+
+export const by = Flag.String("by").pipe(
+  Flag.filter(
+    (text) => /^[\w.\\-]{1,64}$/u.test(text),
+    () => "Expected 1 to 64 of A-Z, a-z, 0-9, _, ., \\ and -: a user name of yours, no e-mail address"
+  ),
+  Flag.optional,
+  Flag.withDescription("Who does this, for the log; without it the user of the operating system")
+)
+
+export const reason = Flag.String("reason").pipe(
+  Flag.filter(
+    (text) => text.trim() !== "" && text.length <= maxReason && !/\p{Cc}/u.test(text) && !address.test(text),
+    () => `Expected 1 to ${maxReason} characters without e-mail and IP addresses: the log keeps them for good`
+  ),
+  Flag.withDescription("Why, for the log, which keeps it for good: name no person")
+)
+
+export const optionalReason = Flag.optional(reason)
+
+/** A container may run as a user without a name. */
+const osUser = Effect.try(() => userInfo().username).pipe(Effect.orElseSucceed(() => `uid-${process.getuid?.() ?? "unknown"}`))
+
+/** The events that the command appends say who ran it and why. */
+export const asOperator = <A, E, R>(
+  command: Effect.Effect<A, E, R>,
+  flags: { readonly by: Option.Option<string>; readonly reason: string | Option.Option<string> }
+) =>
+  Effect.gen(function* () {
+    const actor = Option.isSome(flags.by) ? flags.by.value : yield* osUser
+    const given = typeof flags.reason === "string" ? flags.reason : Option.getOrNull(flags.reason)
+    return yield* Effect.provideService(command, RequestContext, { ...noRequest, operator: { actor, reason: given } })
+  })
 
 /** Prints `data` as JSON, or the words for people, which may quote what somebody else has written. */
 export const print = (asJson: boolean, data: Schema.Json, words: string) =>

@@ -3,7 +3,7 @@
  * The decisions are plain functions: the state is folded from the facts of the account's stream, time and ids arrive in the command.
  */
 import { DateTime, Duration, Result, Schema } from "effect"
-import { ApiKeyIssued, ApiKeyRevoked } from "#domain/ApiKey.ts"
+import { ApiKeyIssued, ApiKeyRevoked, type KeyRevoker } from "#domain/ApiKey.ts"
 import * as DomainEvent from "#domain/DomainEvent.ts"
 import { PlanName } from "#domain/Plan.ts"
 import { RateLimitExceeded } from "#domain/RateLimits.ts"
@@ -198,10 +198,11 @@ export class ApiKeyNotFound extends Schema.TaggedError<ApiKeyNotFound>()("ApiKey
  */
 export const revokeKey = (
   state: AccountState,
-  prefix: string
+  prefix: string,
+  by: KeyRevoker
 ): Result.Result<ReadonlyArray<DomainEvent.DomainEvent>, ApiKeyNotFound> => {
   const key = state.keys.find((key) => key.prefix === prefix)
   if (key === undefined) return Result.fail(new ApiKeyNotFound({}))
   if (key.revoked) return Result.succeed([])
-  return Result.succeed([ApiKeyRevoked.make({ account_id: state.accountId, key_id: key.keyId, prefix })])
+  return Result.succeed([ApiKeyRevoked.make({ account_id: state.accountId, key_id: key.keyId, prefix, by })])
 }

@@ -28,9 +28,13 @@ export const ApiKeyIssued = DomainEvent.define(
   Schema.Struct({ account_id: Schema.String, key_id: Schema.String, prefix: Schema.String, key_sha256: Schema.String })
 )
 
+/** Who may revoke a key: the owner of its account, or the operator of the service. */
+const KeyRevoker = Schema.Literals(["owner", "operator"])
+export type KeyRevoker = typeof KeyRevoker.Type
+
 /** A key was revoked for good. */
 export const ApiKeyRevoked = DomainEvent.define(
   "ApiKeyRevoked",
   1,
-  Schema.Struct({ account_id: Schema.String, key_id: Schema.String, prefix: Schema.String })
+  Schema.Struct({ account_id: Schema.String, key_id: Schema.String, prefix: Schema.String, by: KeyRevoker })
 )

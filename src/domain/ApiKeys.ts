@@ -56,9 +56,9 @@ const make = Effect.gen(function* () {
 
   /** `prefix` is the id of the key. Says whether it was good until now. */
   const revoke = Effect.fn("ApiKeys.revoke")(
-    function* (accountId: string, prefix: string) {
+    function* (accountId: string, prefix: string, by: ApiKey.KeyRevoker) {
       return yield* accounts.change(accountId, (account) =>
-        Effect.map(Effect.fromResult(revokeKey(account, prefix)), (events) => ({ events, value: events.length > 0 }))
+        Effect.map(Effect.fromResult(revokeKey(account, prefix, by)), (events) => ({ events, value: events.length > 0 }))
       )
     },
     Effect.catchTag("NoSuchAccount", Effect.die)

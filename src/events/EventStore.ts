@@ -4,7 +4,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
 import { Randomness } from "#domain/Randomness.ts"
-import { RequestContext, type ServedRequest } from "#domain/RequestContext.ts"
+import { noRequest, RequestContext, type ServedRequest } from "#domain/RequestContext.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { TraceLinks } from "#domain/TraceLinks.ts"
 import * as Append from "#events/Append.ts"
@@ -58,11 +58,14 @@ const make = Effect.gen(function* () {
 
   /** Appends the command's events, or refuses it as a whole. Commands of all callers that wait at the same time share a round trip. */
   const append = (command: AppendCommand.AppendCommand) =>
-    withSpan((served) => join(prepare(command, clock.currentTimeMillisUnsafe(), served)))
+    withSpan((served) => join(prepare(command, clock.currentTimeMillisUnsafe(), served, requestOf(served))))
 
   /** Appends an event to a stream whatever its version; charges nothing. */
-  const appendFact = (stream: string, event: DomainEvent): Effect.Effect<AppendCommand.Appended, StoreUnavailable> =>
-    Effect.catchTag(append({ stream, expectedVersion: null, events: [event], charge: null }), refusals, Effect.die)
+  const appendFact = (stream: string, event: DomainEvent): Effect.Effect<AppendCommand.Appended, StoreUnavailable> => {
+    const command: AppendCommand.AppendCommand = { stream, expectedVersion: null, events: [event], charge: null }
+    const appended = withSpan((served) => join(prepare(command, clock.currentTimeMillisUnsafe(), served, originOf(served))))
+    return Effect.catchTag(appended, refusals, Effect.die)
+  }
 
   /**
    * Appends uncharged commands in a transaction of its own, together with what `inSameTransaction` writes; it gets the time the events carry,
@@ -76,7 +79,7 @@ const make = Effect.gen(function* () {
     Effect.gen(function* () {
       const occurredAt = happenedAt ?? (yield* DateTime.now)
       const served = yield* RequestContext
-      const prepared = commands.map((command) => prepare(command, DateTime.toEpochMillis(occurredAt), served))
+      const prepared = commands.map((command) => prepare(command, DateTime.toEpochMillis(occurredAt), served, originOf(served)))
       return yield* StoreAccess.once(
         sql.withTransaction(
           Effect.gen(function* () {
@@ -128,12 +131,12 @@ const makePrepare = Effect.map(Randomness, ({ uuidV7Unsafe }) => {
   return (
     command: AppendCommand.AppendCommand,
     occurredAtMs: number,
-    { correlationId, requestId, traceId }: ServedRequest
+    { correlationId, traceId }: ServedRequest,
+    metadata: string
   ): AppendCommand.Prepared => {
     const { charge, events, expectedVersion, minute, precondition, stream } = command
     const newest = precondition?.newest ?? null
     const epoch = precondition?.epoch ?? null
-    const metadata = `{"request_id":${canonical(requestId)}}`
     const traceBytes = traceId === null ? null : bytesOfTraceId(traceId)
     const rows = events.map((event, index): AppendCommand.EventRow => ({
       stream,
@@ -157,6 +160,15 @@ const makePrepare = Effect.map(Randomness, ({ uuidV7Unsafe }) => {
     return { command, rows }
   }
 })
+
+/** The metadata of what callers are charged for: such events are many, and all of them come from requests. */
+const requestOf = ({ requestId }: ServedRequest) => `{"request_id":${canonical(requestId)}}`
+
+/** The metadata of all other events: which operator caused one by a command, and why; or that a request did; or a replica by itself. */
+const originOf = ({ correlationId, operator, requestId }: ServedRequest) => {
+  if (operator !== undefined) return canonical({ ...operator, request_id: requestId, source: "cli" })
+  return canonical({ request_id: requestId, source: correlationId === noRequest.correlationId ? "replica" : "api" })
+}
 
 /** Positions and versions are dense: a range, unlike LIMIT, bounds what is read even where the planner sorts all that is found. */
 const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {

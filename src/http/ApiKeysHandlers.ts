@@ -25,7 +25,7 @@ export const layer = HttpApiBuilder.group(
       }, Errors.respond),
       revoke: Effect.fnUntraced(function* ({ params }) {
         const { accountId } = yield* CurrentAccount
-        yield* keys.revoke(accountId, params.id)
+        yield* keys.revoke(accountId, params.id, "owner")
         return { message: `The API key ${params.id} is revoked` }
       }, Errors.respond)
     })

@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { command, commandJson } from "#test/support/CommandLine.ts"
-import { Account, register, settings, showAccount } from "#test/support/Operations.ts"
+import { Account, register, settings, showAccount, why } from "#test/support/Operations.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
 const Accounts = Schema.Struct({ accounts: Schema.Array(Account), next_before: Schema.NullOr(Schema.String) })
@@ -68,19 +68,19 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof a
       const usage = Effect.map(validate("ATU12345678", { key }), ({ headers, status }) => [status, headers["x-service-usage"]])
       assert.deepStrictEqual(yield* usage, [200, "1/100"])
 
-      const up = yield* command("account", "plan", "plan@example.com", "business")
+      const up = yield* command("account", "plan", "plan@example.com", "business", ...why)
       assert.strictEqual(
         up.output,
         "plan@example.com is on business with 10000 validations per month and key from now on. Before: free with 100."
       )
       assert.deepStrictEqual(yield* usage, [200, "2/10000"])
-      yield* command("account", "plan", user_id, "enterprise", "--per-month", "3")
+      yield* command("account", "plan", user_id, "enterprise", "--per-month", "3", ...why)
       assert.deepStrictEqual(yield* usage, [200, "3/3"])
       assert.deepStrictEqual((yield* usage)[0], 429)
 
-      yield* command("account", "plan", "plan@example.com", "free")
+      yield* command("account", "plan", "plan@example.com", "free", ...why)
       assert.deepStrictEqual(yield* usage, [200, "4/100"])
-      yield* command("account", "plan", "plan@example.com", "free", "--per-month", "2")
+      yield* command("account", "plan", "plan@example.com", "free", "--per-month", "2", ...why)
       assert.deepStrictEqual(yield* usage, [402, "4/2"])
       assert.deepStrictEqual(yield* planChanges(user_id), [
         `{"account_id":"${user_id}","per_month":null,"plan":"business"}`,
@@ -95,11 +95,15 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof a
     Effect.gen(function* () {
       yield* register("same@example.com")
       const { user_id } = yield* showAccount("same@example.com")
-      const { output } = yield* command("account", "plan", "same@example.com", "free")
+      const { output } = yield* command("account", "plan", "same@example.com", "free", ...why)
       assert.strictEqual(output, "same@example.com is on free with 100 validations per month and key already: nothing changed.")
       const Changed = Schema.Struct({ changed: Schema.Boolean })
-      assert.deepStrictEqual(yield* commandJson(Changed, "account", "plan", "same@example.com", "starter"), { changed: true })
-      assert.deepStrictEqual(yield* commandJson(Changed, "account", "plan", "same@example.com", "starter"), { changed: false })
+      assert.deepStrictEqual(yield* commandJson(Changed, "account", "plan", "same@example.com", "starter", ...why), {
+        changed: true
+      })
+      assert.deepStrictEqual(yield* commandJson(Changed, "account", "plan", "same@example.com", "starter", ...why), {
+        changed: false
+      })
       assert.strictEqual((yield* planChanges(user_id)).length, 1)
     })
   )

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { command } from "#test/support/CommandLine.ts"
-import { register, settings, showAccount } from "#test/support/Operations.ts"
+import { register, settings, showAccount, why } from "#test/support/Operations.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
 layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof key", (it) => {
@@ -14,13 +14,13 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof k
         [(yield* get("/v1/usage", { key })).status, (yield* other.get("/v1/usage", { key })).status],
         [200, 200]
       )
-      const { output } = yield* command("key", "revoke", key.slice(0, 12), "--account", "revoke@example.com")
+      const { output } = yield* command("key", "revoke", key.slice(0, 12), "--account", "revoke@example.com", ...why)
       assert.include(output, `The API key ${key.slice(0, 12)} of revoke@example.com is revoked`)
       assert.deepStrictEqual(
         [(yield* get("/v1/usage", { key })).status, (yield* other.get("/v1/usage", { key })).status],
         [401, 401]
       )
-      const again = yield* command("key", "revoke", key.slice(0, 12), "--account", "revoke@example.com")
+      const again = yield* command("key", "revoke", key.slice(0, 12), "--account", "revoke@example.com", ...why)
       assert.match(again.output, /was revoked already, on 20\d\d-\d\d-\d\d \d\d:\d\d \(UTC\)\.$/u)
     })
   )
@@ -28,7 +28,7 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof k
   it.effect("key revoke says it to one of two who revoke a key at once, and to the other that it was revoked already", () =>
     Effect.gen(function* () {
       const key = yield* register("both@example.com")
-      const revoke = command("key", "revoke", key.slice(0, 12), "--account", "both@example.com")
+      const revoke = command("key", "revoke", key.slice(0, 12), "--account", "both@example.com", ...why)
       const outputs = (yield* Effect.all([revoke, revoke], { concurrency: "unbounded" })).map(({ output }) => output).toSorted()
       assert.include(outputs[0], "is revoked: it is refused from now on")
       assert.include(outputs[1], "was revoked already")
@@ -39,14 +39,14 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof k
     Effect.gen(function* () {
       const key = yield* register("key-id@example.com")
       const { keys } = yield* showAccount("key-id@example.com")
-      const alone = yield* command("key", "revoke", key.slice(0, 12))
+      const alone = yield* command("key", "revoke", key.slice(0, 12), ...why)
       assert.strictEqual(
         alone.failure,
         "A prefix tells a key only within its account: add --account <email or user_id>, or give the key_id"
       )
-      const wrong = yield* command("key", "revoke", "svc_live_---", "--account", "key-id@example.com")
+      const wrong = yield* command("key", "revoke", "svc_live_---", "--account", "key-id@example.com", ...why)
       assert.strictEqual(wrong.failure, `The account key-id@example.com has no API key "svc_live_---"`)
-      assert.isNull((yield* command("key", "revoke", keys[0]?.key_id ?? "?")).failure)
+      assert.isNull((yield* command("key", "revoke", keys[0]?.key_id ?? "?", ...why)).failure)
     })
   )
 })

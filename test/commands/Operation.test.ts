@@ -1,7 +1,9 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { userInfo } from "node:os"
 import { command } from "#test/support/CommandLine.ts"
-import { settings } from "#test/support/Operations.ts"
+import { register, settings, showAccount, why } from "#test/support/Operations.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
 layer(RunningService.layer(settings), { excludeTestServices: true })("every command of the operator", (it) => {
@@ -9,15 +11,56 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("every comm
     Effect.gen(function* () {
       const asked = [
         ["account", "show", "nobody@example.com"],
-        ["account", "plan", "nobody@example.com", "free"],
+        ["account", "plan", "nobody@example.com", "free", ...why],
         ["usage", "show", "nobody@example.com"]
       ]
       for (const args of asked) {
         const { failure } = yield* command(...args)
         assert.strictEqual(failure, 'There is no account with the email address or user_id "nobody@example.com"')
       }
-      const { failure } = yield* command("key", "revoke", "00000000-0000-7000-8000-000000000000")
+      const { failure } = yield* command("key", "revoke", "00000000-0000-7000-8000-000000000000", ...why)
       assert.strictEqual(failure, 'There is no API key with the key_id "00000000-0000-7000-8000-000000000000"')
+    })
+  )
+
+  it.effect("is in the log with who ran it and why, apart from what a request or a replica did", () =>
+    Effect.gen(function* () {
+      yield* register("who@example.com")
+      const { keys, user_id } = yield* showAccount("who@example.com")
+      yield* command("account", "plan", user_id, "starter", "--reason", "order 4711", "--by", "carol")
+      yield* command("key", "revoke", keys[0]?.key_id ?? "?", "--reason", "abuse")
+      yield* command("auditor", "add", "Finanzamt", "--account", user_id)
+      const api = { source: "api", actor: null, reason: null, by: null }
+      assert.deepStrictEqual(
+        (yield* originsOf(user_id)).map(({ type, ...origin }) => [type, origin]),
+        [
+          ["AccountRegistered", api],
+          ["ApiKeyIssued", api],
+          ["PlanChanged", { source: "cli", actor: "carol", reason: "order 4711", by: null }],
+          ["ApiKeyRevoked", { source: "cli", actor: userInfo().username, reason: "abuse", by: "operator" }],
+          ["AuditorAdded", { source: "cli", actor: userInfo().username, reason: null, by: null }]
+        ]
+      )
+    })
+  )
+
+  it.effect("that takes something from a customer wants a reason, and no address in it", () =>
+    Effect.gen(function* () {
+      const { user_id } = yield* Effect.andThen(register("reason@example.com"), showAccount("reason@example.com"))
+      const refused = [
+        [],
+        ["--reason", " "],
+        ["--reason", "a\u0007"],
+        ["--reason", "x".repeat(201)],
+        ["--reason", "told by ada@example.com"],
+        ["--reason", "attack from 203.0.113.9"],
+        ["--reason", "fine", "--by", "ada@example.com"]
+      ]
+      for (const args of refused) {
+        const { failure } = yield* command("account", "plan", user_id, "starter", ...args)
+        assert.isNotNull(failure, args.join(" "))
+      }
+      assert.strictEqual((yield* showAccount(user_id)).plan, "free")
     })
   )
 
@@ -39,4 +82,24 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("every comm
       }
     })
   )
+})
+
+const Origin = Schema.Struct({
+  type: Schema.String,
+  source: Schema.NullOr(Schema.String),
+  actor: Schema.NullOr(Schema.String),
+  reason: Schema.NullOr(Schema.String),
+  by: Schema.NullOr(Schema.String)
+})
+
+/** Who caused the events of an account. */
+const originsOf = Effect.fnUntraced(function* (accountId: string) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Origin,
+    execute: (id) => sql`SELECT type, metadata::json ->> 'source' AS source, metadata::json ->> 'actor' AS actor,
+        metadata::json ->> 'reason' AS reason, data::json ->> 'by' AS by
+      FROM vatproof.events WHERE data::json ->> 'account_id' = ${id} ORDER BY position`
+  })(accountId)
 })

@@ -33,7 +33,7 @@ const issued = (prefix: string, at = start): Happened => [
   ApiKeyIssued.make({ account_id, key_id: `key ${prefix}`, prefix, key_sha256: "00" }),
   at
 ]
-const revoked = (prefix: string): Happened => [ApiKeyRevoked.make({ account_id, key_id: `key ${prefix}`, prefix })]
+const revoked = (prefix: string): Happened => [ApiKeyRevoked.make({ account_id, key_id: `key ${prefix}`, prefix, by: "owner" })]
 
 const prefixes = (count: number) => Array.from({ length: count }, (_, index) => `svc_live_${String(index).padStart(3, "0")}`)
 const candidate = (prefix: string) => ({ keyId: `new ${prefix}`, prefix, sha256: "11" })
@@ -113,17 +113,20 @@ describe("issuing a key", () => {
 
 describe("revoking a key", () => {
   it("is a fact", () => {
-    const decided = revokeKey(given(signedUp, verified, issued("svc_live_aaa")), "svc_live_aaa")
+    const decided = revokeKey(given(signedUp, verified, issued("svc_live_aaa")), "svc_live_aaa", "owner")
     assert.deepStrictEqual(Result.getOrThrow(decided), [revoked("svc_live_aaa")[0]])
   })
 
   it("is no further fact the second time", () => {
-    const decided = revokeKey(given(signedUp, verified, issued("svc_live_aaa"), revoked("svc_live_aaa")), "svc_live_aaa")
+    const decided = revokeKey(given(signedUp, verified, issued("svc_live_aaa"), revoked("svc_live_aaa")), "svc_live_aaa", "owner")
     assert.deepStrictEqual(Result.getOrThrow(decided), [])
   })
 
   it("is refused for a prefix the account never had", () => {
-    assert.strictEqual(refusal(revokeKey(given(signedUp, verified, issued("svc_live_aaa")), "svc_live_bbb")), "ApiKeyNotFound")
+    assert.strictEqual(
+      refusal(revokeKey(given(signedUp, verified, issued("svc_live_aaa")), "svc_live_bbb", "owner")),
+      "ApiKeyNotFound"
+    )
   })
 })
 
@@ -143,6 +146,6 @@ it("the facts of an account hold no personal data", () => {
     EmailVerified: ["account_id", "by"],
     PlanChanged: ["account_id", "plan", "per_month"],
     ApiKeyIssued: ["account_id", "key_id", "prefix", "key_sha256"],
-    ApiKeyRevoked: ["account_id", "key_id", "prefix"]
+    ApiKeyRevoked: ["account_id", "key_id", "prefix", "by"]
   })
 })
