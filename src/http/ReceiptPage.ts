@@ -1,37 +1,27 @@
 /** A receipt as a page for people: one file that asks for nothing else, made for A4 paper as much as for a screen. */
 import type { Attachment, Block, Fact, ReceiptDocument, Section } from "#domain/ReceiptDocument.ts"
+import { escape, makePage, type Page } from "#http/Page.ts"
 import { receiptStyle } from "#http/ReceiptStyle.ts"
 
-export interface ReceiptPage {
-  readonly html: string
-  /** The value of Content-Security-Policy: nothing but the page's own style. */
-  readonly policy: string
-}
-
 /** `sha256` gives 64 hex digits. */
-export const receiptPage = (document: ReceiptDocument, sha256: (text: string) => string): ReceiptPage => {
+export const receiptPage = (document: ReceiptDocument, sha256: (text: string) => string): Page => {
+  const { language, receiptId, title } = document
   const style = `${receiptStyle}${pageNumbers(document)}`
-  const hash = btoa(String.fromCharCode(...(sha256(style).match(/../gu) ?? []).map((pair) => Number.parseInt(pair, 16))))
-  return {
-    html: pageOf(document, style),
-    policy: `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
-  }
+  return makePage({ language, title: `${title}: ${receiptId}`, style, main: mainOf(document) }, sha256)
 }
 
-const pageOf = (document: ReceiptDocument, style: string): string => {
-  const { attachments, compared, headline, issuer, language, law, lead, receiptId, sections, title, tone } = document
-  return `<!DOCTYPE html>
-<html lang="${language}">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<title>${escape(title)}: ${escape(receiptId)}</title>
-<style>${style}</style>
-</head>
-<body>
-<main>
-<header>
+const mainOf = ({
+  attachments,
+  compared,
+  headline,
+  issuer,
+  law,
+  lead,
+  receiptId,
+  sections,
+  title,
+  tone
+}: ReceiptDocument): string => `<header>
 <p class="issuer">${escape(issuer)}<span>${escape(receiptId)}</span></p>
 <h1>${escape(title)}</h1>
 <p class="law">${escape(law)}</p>
@@ -41,12 +31,7 @@ const pageOf = (document: ReceiptDocument, style: string): string => {
 <p class="compared">${escape(compared)}</p>
 ${lead.map((line) => `<p>${escape(line)}</p>`).join("\n")}
 </section>
-${sections.map((section) => sectionOf(section, attachments)).join("\n")}
-</main>
-</body>
-</html>
-`
-}
+${sections.map((section) => sectionOf(section, attachments)).join("\n")}`
 
 const sectionOf = ({ blocks, heading }: Section, attachments: ReadonlyArray<Attachment>): string => `<section>
 <h2>${escape(heading)}</h2>
@@ -90,11 +75,6 @@ const factOf = ({ kind, label, value }: Fact): string =>
 /** The file lies in the page itself. */
 const attachmentOf = ({ description, mediaType, name, text }: Attachment): string =>
   `<li><a download="${escape(name)}" href="data:${mediaType};charset=utf-8,${escape(encodeURIComponent(text))}">${escape(name)}</a>: ${escape(description)}</li>`
-
-const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" }
-
-/** For text and for attributes in quotes. */
-const escape = (text: string): string => text.replace(/[&<>"']/gu, (character) => entities[character] ?? character)
 
 /** What is printed at the foot of each sheet. Our own ids have no character that means anything in a style. */
 const pageNumbers = ({ page: [page, of], receiptId }: ReceiptDocument): string => {

@@ -8,6 +8,7 @@ import { ReceiptPdf } from "#domain/ReceiptPdf.ts"
 import type { ReceiptRecord } from "#domain/Receipts.ts"
 import { receiptLanguages } from "#domain/ReceiptText.ts"
 import * as Negotiation from "#http/Negotiation.ts"
+import * as Page from "#http/Page.ts"
 import { receiptPage } from "#http/ReceiptPage.ts"
 
 /** The first one is for readers who do not care, or who accept none of them. */
@@ -34,17 +35,15 @@ export const make = Effect.gen(function* () {
       () => receiptLanguages[0]
     )
     const document = receiptDocument(record, language)
-    const headers = { ...common, "content-language": language, "x-content-type-options": "nosniff" }
-    if (mediaType === "text/html") {
-      const { html, policy } = receiptPage(document, hashing.sha256)
-      return HttpServerResponse.text(html, {
-        contentType: "text/html; charset=utf-8",
-        headers: { ...headers, "content-security-policy": policy, "referrer-policy": "no-referrer" }
-      })
-    }
+    if (mediaType === "text/html") return Page.respond(receiptPage(document, hashing.sha256), common)
     return HttpServerResponse.uint8Array(yield* pdf.render(keyId, document), {
       contentType: "application/pdf",
-      headers: { ...headers, "content-disposition": `inline; filename="${document.receiptId}.pdf"` }
+      headers: {
+        ...common,
+        "content-language": language,
+        "x-content-type-options": "nosniff",
+        "content-disposition": `inline; filename="${document.receiptId}.pdf"`
+      }
     })
   })
 })

@@ -1,6 +1,7 @@
 import { Effect, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import { Hashing } from "#domain/Hashing.ts"
 import { Identity } from "#domain/Identity.ts"
 import { RequestContext } from "#domain/RequestContext.ts"
 import { isBrowser, SignUp } from "#domain/SignUp.ts"
@@ -23,6 +24,7 @@ export const layer = HttpApiBuilder.group(
     const proxies = yield* TrustedProxies
     const { signUp } = yield* SignUp
     const verification = yield* VerifyEmail
+    const { sha256 } = yield* Hashing
 
     /** GET and POST do the same, and each for programs and for people. */
     const verify = Effect.fnUntraced(function* (token: string) {
@@ -37,11 +39,15 @@ export const layer = HttpApiBuilder.group(
       )
       const { requestId } = yield* RequestContext
       return yield* Effect.matchEffect(outcome, {
-        onSuccess: () => Effect.succeed(VerificationPage.respond({ status: 200, language, outcome: "confirmed", requestId })),
+        onSuccess: () =>
+          Effect.succeed(VerificationPage.respond({ status: 200, language, outcome: "confirmed", requestId }, sha256)),
         onFailure: Effect.fnUntraced(function* (failure) {
           const { code, retryAfterSeconds }: Errors.Problem = yield* Errors.problemOf(failure)
           const outcome = outcomeOf[failure._tag]
-          return VerificationPage.respond({ status: Errors.statusOf[code], language, outcome, requestId, retryAfterSeconds })
+          return VerificationPage.respond(
+            { status: Errors.statusOf[code], language, outcome, requestId, retryAfterSeconds },
+            sha256
+          )
         })
       })
     })

@@ -1,5 +1,5 @@
 /** The page that a person sees after opening the link of a verification mail. It needs nothing from anywhere else. */
-import { HttpServerResponse } from "effect/http"
+import * as Page from "#http/Page.ts"
 
 /** The languages, as Accept-Language and `lang` attributes name them; the first one is the default. */
 export const languages = ["en", "de"] as const
@@ -62,48 +62,18 @@ const texts = {
   Record<Outcome, { readonly title: string; readonly text: string }> & { readonly request: string }
 >
 
-/** What is small has the colour of all text: a paler one would be hard to read on one of both grounds. */
-const style = `
-  :root { color-scheme: light dark; }
-  body { font: 1.125rem/1.6 system-ui, sans-serif; max-width: 34rem; margin: 18vh auto 0; padding: 0 1.5rem; }
-  h1 { font-size: 1.75rem; line-height: 1.25; margin: 0 0 1rem; }
-  small { overflow-wrap: anywhere; }
-`
+/** Nothing is sent on: the address of the page holds the token. */
+const common = { "cache-control": "no-store", vary: "accept, accept-language" }
 
-/** Nothing is loaded, nothing is sent on: the address of the page holds the token. */
-const headers = {
-  "cache-control": "no-store",
-  "content-security-policy":
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  "referrer-policy": "no-referrer",
-  "x-content-type-options": "nosniff",
-  vary: "accept, accept-language"
-}
-
-export const respond = ({ language, outcome, requestId, retryAfterSeconds, status }: VerificationPage) => {
+/** `sha256` gives 64 hex digits. */
+export const respond = (
+  { language, outcome, requestId, retryAfterSeconds, status }: VerificationPage,
+  sha256: (text: string) => string
+) => {
   const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
   const { request } = texts[language]
   const { text, title } = texts[language][outcome]
-  return HttpServerResponse.text(
-    `<!doctype html>
-<html lang="${language}">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title}</title>
-<style>${style}</style>
-</head>
-<body>
-<main>
-<h1>${title}</h1>
-<p>${text}</p>
-${outcome === "confirmed" ? "" : `<p><small>${request} ${escape(requestId)}</small></p>`}
-</main>
-</body>
-</html>
-`,
-    { status, headers: { ...headers, ...wait, "content-language": language }, contentType: "text/html; charset=utf-8" }
-  )
+  const support = outcome === "confirmed" ? "" : `\n<p><small>${request} ${Page.escape(requestId)}</small></p>`
+  const main = `<h1>${title}</h1>\n<p>${text}</p>${support}`
+  return Page.respond(Page.makePage({ language, title, main }, sha256), { ...common, ...wait }, status)
 }
-
-const escape = (text: string) => text.replace(/[&<>"']/gu, (character) => `&#${character.charCodeAt(0)};`)

@@ -148,7 +148,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("opening the link
       assert.isDefined(page.headers["x-request-id"])
       assert.match(
         page.text,
-        /^<!doctype html>\n<html lang="en">[\s\S]*<title>.+<\/title>[\s\S]*<h1>Your address is confirmed<\/h1>/u
+        /^<!DOCTYPE html>\n<html lang="en">[\s\S]*<title>.+<\/title>[\s\S]*<h1>Your address is confirmed<\/h1>/u
       )
       assert.notMatch(page.text, /<script|src=|href=|url\(|https?:/u)
       assert.notInclude(page.text, token)
@@ -200,7 +200,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("opening the link
       })
       const page = yield* german
       assert.containSubset(page.headers, { "content-language": "de", vary: "accept, accept-language" })
-      assert.match(page.text, /^<!doctype html>\n<html lang="de">[\s\S]*<h1>Ihre Adresse ist bestätigt<\/h1>/u)
+      assert.match(page.text, /^<!DOCTYPE html>\n<html lang="de">[\s\S]*<h1>Ihre Adresse ist bestätigt<\/h1>/u)
       assert.include((yield* german).text, "<h1>Dieser Link gilt nicht mehr</h1>")
     })
   )
