@@ -52,6 +52,7 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
       error: [...bodyRefusals, errorBody(400, ["VALIDATION_ERROR"]), errorBody(429, ["RATE_LIMIT_EXCEEDED"]), ...errors]
     }).annotateMerge(
       OpenApi.annotations({
+        identifier: "createApiKey",
         summary: "Issue an API key",
         description: "An account holds at most 25 active keys, and at most 50 are issued to it in a calendar month."
       })
@@ -59,7 +60,11 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
   )
   .add(
     HttpApiEndpoint.get("list", "/v1/auth/api-keys", { success: ListedKeys, error: errors }).annotateMerge(
-      OpenApi.annotations({ summary: "Your API keys", description: "Newest first, revoked ones included." })
+      OpenApi.annotations({
+        identifier: "listApiKeys",
+        summary: "Your API keys",
+        description: "Newest first, revoked ones included."
+      })
     )
   )
   .add(
@@ -68,7 +73,11 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
       success: RevokedKey,
       error: [errorBody(404, ["NOT_FOUND"]), ...errors]
     }).annotateMerge(
-      OpenApi.annotations({ summary: "Revoke an API key", description: "For good. Revoking it again changes nothing." })
+      OpenApi.annotations({
+        identifier: "revokeApiKey",
+        summary: "Revoke an API key",
+        description: "For good. Revoking it again changes nothing."
+      })
     )
   )
   .middleware(RequestErrors)

@@ -133,6 +133,7 @@ const events = HttpApiEndpoint.get("events", "/v1/audit/events", {
   error: [invalid, errorBody(400, ["INVALID_VAT_ID"]), unauthorized, unavailable]
 }).annotateMerge(
   OpenApi.annotations({
+    identifier: "listAuditEvents",
     summary: "Read the log",
     description:
       "Oldest first. An auditor of one account sees the events of that account. That the log was read is itself recorded, once for all pages. " +
@@ -147,6 +148,7 @@ const event = HttpApiEndpoint.get("event", "/v1/audit/events/:position", {
   error: [invalid, unauthorized, notFound, unavailable]
 }).annotateMerge(
   OpenApi.annotations({
+    identifier: "getAuditEvent",
     summary: "One event by its position",
     description: "An auditor of one account finds the events of that account only. That it was read is recorded.",
     transform: numberParameters({ position: Position })
@@ -165,6 +167,7 @@ const proof = HttpApiEndpoint.get("proof", "/v1/audit/proofs/:subject", {
   error: [invalid, unauthorized, notFound, unavailable]
 }).annotateMerge(
   OpenApi.annotations({
+    identifier: "getAuditProof",
     summary: "Prove that an event is in the log",
     description:
       "For auditors, and for the API key that a receipt was issued to. Verifies offline: `vatproof audit verify --proof FILE`. " +
@@ -175,7 +178,13 @@ const proof = HttpApiEndpoint.get("proof", "/v1/audit/proofs/:subject", {
 const checkpoint = HttpApiEndpoint.get("checkpoint", "/v1/audit/checkpoint", {
   success: text(plain, "A signed note (c2sp.org/tlog-checkpoint): name, size and root of the log"),
   error: [notFound, unavailable]
-}).annotateMerge(OpenApi.annotations({ summary: "The newest signed checkpoint", description: "Public: keep copies of it." }))
+}).annotateMerge(
+  OpenApi.annotations({
+    identifier: "getCheckpoint",
+    summary: "The newest signed checkpoint",
+    description: "Public: keep copies of it."
+  })
+)
 
 const tile = HttpApiEndpoint.get("tile", "/v1/audit/tile/*", {
   // What can stand here TilePaths says to the document.
@@ -184,6 +193,7 @@ const tile = HttpApiEndpoint.get("tile", "/v1/audit/tile/*", {
   error: [notFound, unavailable]
 }).annotateMerge(
   OpenApi.annotations({
+    identifier: "getTile",
     summary: "A tile of the signed tree",
     description: "Public (c2sp.org/tlog-tiles): hashes of the log, and nothing of what is in it."
   })

@@ -109,7 +109,12 @@ const unroutable = {
 export const unroutableResponse = (reason: keyof typeof unroutable, requestId: string) => {
   const { headers, json, status } = partsOf(unroutable[reason], requestId)
   const allow = reason === "Connect" ? { allow: "GET, HEAD, POST, DELETE" } : {}
-  const own = { "content-type": "application/json", "x-request-id": requestId }
+  const own = {
+    "content-type": "application/json",
+    "x-request-id": requestId,
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store"
+  }
   return { status, headers: { ...headers, ...allow, ...own }, body: JSON.stringify(json) }
 }
 

@@ -76,11 +76,11 @@ const page: Names = ["Vary", "Content-Language", "Content-Security-Policy", "Ref
 
 /** What no rule below gives: headers of one operation, by status. */
 const ofOperations: Readonly<Record<string, Readonly<Record<string, Names>>>> = {
-  "validation.validate": { 200: ["Warning"] },
-  "receipts.get": { 200: [...page, "Content-Disposition"] },
-  "signup.verifyEmail": { 200: page, 400: page, 503: page },
-  "signup.postVerifyEmail": { 200: page, 400: page, 503: page },
-  "audit.proof": { 200: ["Content-Disposition"] }
+  validateVatId: { 200: ["Warning"] },
+  getQualifiedConfirmation: { 200: [...page, "Content-Disposition"] },
+  verifyEmailByLink: { 200: page, 400: page, 503: page },
+  verifyEmail: { 200: page, 400: page, 503: page },
+  getAuditProof: { 200: ["Content-Disposition"] }
 }
 
 const namesFor = ({ operationId, security }: OpenApi.OpenAPISpecOperation, status: number): Names => {

@@ -29,6 +29,7 @@ export class LoginApi extends HttpApiGroup.make("login")
       ]
     }).annotateMerge(
       OpenApi.annotations({
+        identifier: "logIn",
         summary: "Log in",
         description: "Too many failures from one address or for one account are answered with 429."
       })

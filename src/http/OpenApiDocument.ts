@@ -4,6 +4,7 @@
  */
 import { Predicate, Record as Rec } from "effect"
 import type { OpenApi } from "effect/http-api"
+import { MatchLetter, MatchWord } from "#domain/Receipt.ts"
 import { meaningsOf } from "#http/ErrorMeanings.ts"
 import { headerDescriptions, headersFor } from "#http/HeaderDescriptions.ts"
 import { tilePaths } from "#http/TilePaths.ts"
@@ -17,19 +18,28 @@ type Operation = OpenApi.OpenAPISpecOperation
 type Paths = Readonly<Record<string, Readonly<Record<string, Operation>>>>
 
 /** Annotates the whole interface with this (OpenApi.Transform). */
-export const openApiDocument: OpenApi.Transform["Service"] = ({ components, paths, ...rest }) =>
+export const openApiDocument: OpenApi.Transform["Service"] = ({ components, info, paths, ...rest }) =>
   inAllParts(
     {
       ...rest,
+      info: { ...info, ...terms },
       paths: finishedPaths(paths),
       components: {
         ...components,
+        // What a request may say is inline at its operation: components are what responses say.
+        schemas: inAllParts(components.schemas, withOpenEnum),
         headers: headerDescriptions,
         securitySchemes: finishedSecuritySchemes(components.securitySchemes)
       }
     },
     finishedSchema
   )
+
+/** Each service has an operator of its own, whose address the configuration knows. */
+const terms = {
+  contact: { name: "The operator of this service" },
+  license: { name: "Proprietary, all rights reserved", identifier: "LicenseRef-Proprietary" }
+}
 
 const finishedPaths = (paths: Paths) => Rec.map(tilePaths(paths), (operations) => Rec.map(operations, finishedOperation))
 
@@ -113,6 +123,15 @@ const withInt64 = (part: Part): Part => {
   const { maximum, minimum, ...rest } = part
   if (part["type"] !== "integer" || maximum !== Number.MAX_SAFE_INTEGER) return part
   return { ...rest, format: "int64", minimum: minimum === Number.MIN_SAFE_INTEGER ? 0 : minimum }
+}
+
+/** Words and letters of a comparison are all there will be (INTERFACE 2.2). Other values may grow, which an `enum` would not allow. */
+const closedValues = new Set<unknown>([...MatchWord.literals, ...MatchLetter.literals])
+
+const withOpenEnum = (part: Part): Part => {
+  const { enum: values, ...rest } = part
+  const isOpen = part["type"] === "string" && Array.isArray(values) && !values.every((value) => closedValues.has(value))
+  return isOpen ? { ...rest, "x-extensible-enum": values } : part
 }
 
 /** A format says in a word what the pattern spells out. */

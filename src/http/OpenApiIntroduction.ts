@@ -24,7 +24,7 @@ Every error has the body \`{"error": {"code", "message", "request_id"}}\`; decid
 | other 4xx | Do not ask again: the same request gets the same answer |
 
 Any request may be refused with 405 (another method; \`Allow\` names those there are), 408 (it did not arrive in time), 413 or 431 (the body, or the path with
-the headers, are too large) or 500. These are not listed at each operation, where no body is read. All codes:
+the headers, are too large) or 500. They are listed at operations only where nothing else can be wrong. All codes:
 
 ${tableOfMeanings}
 
@@ -43,8 +43,8 @@ A verdict is served from the cache for 24 hours, one hour if it is \`valid: fals
 
 ## Conventions
 
-Bodies are JSON in UTF-8; times are RFC 3339 in UTC. Numbers are written in digits alone, and no path ends with a slash. Unknown query parameters and fields are ignored, and responses may get more fields: do not refuse those
-you do not know. Cursors are opaque. Wherever there is a GET there is a HEAD. Where a response has several media types, \`Accept\` chooses, and the first
+Bodies are JSON in UTF-8; times are RFC 3339 in UTC. Numbers are written in digits alone, and no path ends with a slash. Unknown query parameters and fields are ignored. Responses may get more fields, and
+fields with an \`x-extensible-enum\` more values: do not refuse those you do not know. Cursors are opaque. Wherever there is a GET there is a HEAD. Where a response has several media types, \`Accept\` chooses, and the first
 one is what you get without it; where it is a page or a PDF, \`Accept-Language\` chooses between English and German. \`X-Request-Id\` is kept if you send a usable one, which does not look like
 a key or a token.
 

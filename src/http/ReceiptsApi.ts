@@ -59,6 +59,7 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
       error: [errorBody(404, ["NOT_FOUND"]), ...errors]
     }).annotateMerge(
       OpenApi.annotations({
+        identifier: "getQualifiedConfirmation",
         summary: "A receipt",
         description:
           "Readable by the API key that made it; another key gets 404. As JSON (default), as a page (text/html) or as a PDF (application/pdf): Accept chooses."
@@ -78,6 +79,7 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
       error: [errorBody(400, ["VALIDATION_ERROR", "INVALID_VAT_ID"]), ...errors]
     }).annotateMerge(
       OpenApi.annotations({
+        identifier: "listQualifiedConfirmations",
         summary: "The receipts of this API key",
         description: "Newest first.",
         transform: numberParameters({ limit: Limit })

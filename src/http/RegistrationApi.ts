@@ -49,6 +49,7 @@ export class RegistrationApi extends HttpApiGroup.make("registration")
       ]
     }).annotateMerge(
       OpenApi.annotations({
+        identifier: "registerAgent",
         summary: "Get an API key at once",
         description: "For agents and first tries: no password, no waiting for a mail."
       })

@@ -66,6 +66,7 @@ export class SignupApi extends HttpApiGroup.make("signup")
       ]
     }).annotateMerge(
       OpenApi.annotations({
+        identifier: "signUp",
         summary: "Make an account with a password",
         description:
           "A browser's user gets a mail with a link that confirms the address. A client whose User-Agent has no Mozilla/ is verified at once and gets a token."
@@ -77,14 +78,22 @@ export class SignupApi extends HttpApiGroup.make("signup")
       query: token,
       success: verified,
       error: tokenErrors
-    }).annotateMerge(OpenApi.annotations({ summary: "Confirm an email address by a link", description: verification }))
+    }).annotateMerge(
+      OpenApi.annotations({
+        identifier: "verifyEmailByLink",
+        summary: "Confirm an email address by a link",
+        description: verification
+      })
+    )
   )
   .add(
     HttpApiEndpoint.post("postVerifyEmail", "/v1/auth/verify-email", {
       payload: Schema.Struct(token).annotate({ title: "EmailVerification" }),
       success: verified,
       error: [...tokenErrors, ...bodyRefusals]
-    }).annotateMerge(OpenApi.annotations({ summary: "Confirm an email address", description: verification }))
+    }).annotateMerge(
+      OpenApi.annotations({ identifier: "verifyEmail", summary: "Confirm an email address", description: verification })
+    )
   )
   .middleware(RequestErrors)
   .annotateMerge(

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { SourceState } from "#domain/Sources.ts"
+import { errorBody } from "#http/Errors.ts"
 import { Timestamp } from "#http/Timestamp.ts"
 
 export const healthPath = "/health"
@@ -31,15 +32,23 @@ export const SourceStatusReport = Schema.Struct({
   failover_active: Schema.Boolean.annotate({ description: "VIES is unavailable, and the BZSt stands in for German VAT IDs" })
 }).annotate({ identifier: "SourceStatus", description: "The sources as this replica sees them" })
 
+/** All that is ever wrong with a request that has no body and no parameters. */
+const tooLong = errorBody(431, ["REQUEST_HEADER_FIELDS_TOO_LARGE"])
+
 export class SystemApi extends HttpApiGroup.make("system")
   .add(
-    HttpApiEndpoint.get("health", healthPath, { success: Health }).annotateMerge(
-      OpenApi.annotations({ summary: "Is the service up?", description: "Says nothing about the sources: see /v1/status." })
+    HttpApiEndpoint.get("health", healthPath, { success: Health, error: tooLong }).annotateMerge(
+      OpenApi.annotations({
+        identifier: "getHealth",
+        summary: "Is the service up?",
+        description: "Says nothing about the sources: see /v1/status."
+      })
     )
   )
   .add(
-    HttpApiEndpoint.get("status", statusPath, { success: SourceStatusReport }).annotateMerge(
+    HttpApiEndpoint.get("status", statusPath, { success: SourceStatusReport, error: tooLong }).annotateMerge(
       OpenApi.annotations({
+        identifier: "getSourceStatus",
         summary: "How are the sources?",
         description: "From live calls, and from a probe in the background. This request asks no source."
       })

@@ -44,7 +44,7 @@ export const tilePaths = ({ "/v1/audit/tile/*": tile, ...paths }: Readonly<Recor
   const full = { ...get, parameters: [level, index] }
   const partial = {
     ...get,
-    operationId: `${get.operationId}.partial`,
+    operationId: "getPartialTile",
     summary: "A tile of the signed tree that is not full yet",
     parameters: [level, index, width]
   }

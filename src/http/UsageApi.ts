@@ -28,7 +28,11 @@ export class UsageApi extends HttpApiGroup.make("usage")
       success: UsageReport,
       error: [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
     }).annotateMerge(
-      OpenApi.annotations({ summary: "What this API key has used up", description: "A period is a calendar month in UTC." })
+      OpenApi.annotations({
+        identifier: "getUsage",
+        summary: "What this API key has used up",
+        description: "A period is a calendar month in UTC."
+      })
     )
   )
   .middleware(KeyRequired)

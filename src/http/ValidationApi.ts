@@ -103,6 +103,7 @@ const validate = HttpApiEndpoint.get("validate", validatePath, {
   ]
 }).annotateMerge(
   OpenApi.annotations({
+    identifier: "validateVatId",
     summary: "Validate a VAT ID",
     description:
       "Answers from the cache if it is fresh, else from VIES, else (German VAT IDs, callers with a key) from the BZSt. Works without a key ten times. " +

@@ -1,5 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { Predicate } from "effect"
+import { PlanName } from "#domain/Plan.ts"
+import { MatchLetter, MatchWord } from "#domain/Receipt.ts"
 import { statusOf } from "#http/Errors.ts"
 import { described, json, operations } from "#test/support/Description.ts"
 
@@ -79,7 +81,9 @@ it.each(operations)("$name refers to the one error body, and says in words what 
 
 it("the error body is a component with all codes, and each code is explained in the introduction", () => {
   assert.containSubset(described.components.schemas["Error"], {
-    properties: { error: { required: ["code", "message", "request_id"], properties: { code: { enum: Object.keys(statusOf) } } } },
+    properties: {
+      error: { required: ["code", "message", "request_id"], properties: { code: { "x-extensible-enum": Object.keys(statusOf) } } }
+    },
     required: ["error"]
   })
   for (const [code, status] of Object.entries(statusOf)) {
@@ -170,4 +174,30 @@ it("schemes, tags and the server are there to be read", () => {
   )
   assert.deepStrictEqual(Object.keys(described.components.securitySchemes).toSorted(), ["apiKey", "auditorToken", "bearer"])
   for (const { name } of described.tags) assert.match(name, /^[A-Z]/u)
+})
+
+it("operations have the names that a generated client's methods should have", () => {
+  const ids = operations.map(({ operation }) => operation.operationId)
+  for (const id of ids) assert.match(id, /^[a-z]+(?:[A-Z][a-z]+)+$/u)
+  assert.strictEqual(new Set(ids).size, ids.length)
+  assert.includeMembers(ids, ["validateVatId", "listApiKeys", "getUsage"])
+})
+
+it("values that may grow are open: only the words and letters of a comparison are closed", () => {
+  const closed = new Set([...MatchWord.literals, ...MatchLetter.literals, true])
+  const enums = partsOf(described.components.schemas).flatMap(({ part }) =>
+    "enum" in part && Array.isArray(part.enum) ? [part.enum] : []
+  )
+  assert.isNotEmpty(enums)
+  for (const values of enums) for (const value of values) assert.isTrue(closed.has(value), String(value))
+  assert.containSubset(described.components.schemas["Usage"], {
+    properties: { plan: { type: "string", "x-extensible-enum": PlanName.literals } }
+  })
+})
+
+it("says who answers for the interface, and under which terms", () => {
+  assert.containSubset(described.info, {
+    contact: { name: "The operator of this service" },
+    license: { identifier: "LicenseRef-Proprietary" }
+  })
 })

@@ -38,7 +38,7 @@ const Operation = Schema.Struct({
 
 const Document = Schema.Struct({
   openapi: Schema.String,
-  info: Schema.Struct({ version: Schema.String, description: Schema.String }),
+  info: Schema.Struct({ version: Schema.String, description: Schema.String, contact: Part, license: Part }),
   servers: Schema.Array(Schema.Struct({ url: Schema.String })),
   tags: Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.String })),
   paths: Schema.Record(Schema.String, Schema.Record(Schema.String, Operation)),
