@@ -27,6 +27,7 @@ import { Projections } from "#events/Projections.ts"
 import * as EventPlaces from "#events/projections/EventPlaces.ts"
 import { TreeStore } from "#events/TreeStore.ts"
 import * as SourceLog from "#events/SourceLog.ts"
+import * as LoginLog from "#events/LoginLog.ts"
 import * as Meters from "#events/Meters.ts"
 import * as Outbox from "#events/Outbox.ts"
 import * as AccountDirectory from "#events/projections/AccountDirectory.ts"
@@ -146,6 +147,7 @@ const stores = Layer.mergeAll(
   Accounts.layer,
   KeyDirectory.layer,
   Logins.layer,
+  LoginLog.layer,
   VerificationTokens.layer,
   Receipts.layer,
   RateLimits.layer

@@ -6,13 +6,15 @@ import * as DatabaseAudit from "#events/audit/DatabaseAudit.ts"
 import * as ExportAudit from "#events/audit/ExportAudit.ts"
 import * as LogExport from "#events/audit/LogExport.ts"
 import * as ReceiptAudit from "#events/audit/ReceiptAudit.ts"
+import { EventStore } from "#events/EventStore.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
 import { formatVerifier } from "#events/log/NoteKeys.ts"
 import { LogSigner } from "#events/LogSigner.ts"
+import { logStream, LogVerified } from "#domain/LogReading.ts"
 import * as LogPeriod from "#domain/LogPeriod.ts"
 import { AppConfig, publicUrlOf } from "#infra/AppConfig.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
-import { json, print, quietly, remark } from "#app/commands/Operation.ts"
+import { asOperator, by, json, optionalReason, print, quietly, remark } from "#app/commands/Operation.ts"
 import * as Progress from "#app/commands/Progress.ts"
 import { proofFiles } from "#app/commands/ProofFiles.ts"
 import * as VerifierKeys from "#app/commands/VerifierKeys.ts"
@@ -37,6 +39,8 @@ const exportLog = Command.make(
     from: bound("from", "First day (UTC) or moment; without it from the beginning", LogPeriod.startOf),
     to: bound("to", "Last day (UTC), or the moment before which; without it to the end", LogPeriod.endOf),
     out: Flag.String("out").pipe(Flag.withDescription("A new or empty folder")),
+    reason: optionalReason,
+    by,
     json
   },
   Effect.fnUntraced(
@@ -59,7 +63,8 @@ README.txt there says what is what. Check it with: npm run vatproof -- audit ver
       yield* print(flags.json, { out: flags.out, log, from, to, size }, words)
     },
     Effect.provide(App.auditing),
-    quietly
+    quietly,
+    asOperator
   )
 ).pipe(
   Command.withDescription(
@@ -104,6 +109,15 @@ The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}
   if (count > 0) return yield* new LogAltered({ message: `${count} findings` })
 })
 
+/** An altered or read-only database may not take the event: what was found counts all the same. */
+const record = Effect.fnUntraced(
+  function* ({ count, events, signed }: DatabaseAudit.AuditReport) {
+    const { appendFact } = yield* EventStore
+    yield* appendFact(logStream, LogVerified.make({ events, signed, findings: count }))
+  },
+  Effect.catchCause(() => remark("This verification could not be recorded in the log."))
+)
+
 const verifyDatabase = Effect.fnUntraced(
   function* (asJson: boolean, key: Option.Option<string>, kept: ReadonlyArray<string>) {
     const fs = yield* FileSystem.FileSystem
@@ -111,7 +125,9 @@ const verifyDatabase = Effect.fnUntraced(
     const used = yield* VerifierKeys.forDatabase(key, keys)
     const notes = yield* Effect.forEach(kept, (file) => fs.readFileString(file))
     const progress = yield* Progress.make("events verified")
-    yield* say(asJson, "The log", yield* DatabaseAudit.run({ verifiers: used.verifiers, notes, progress }), used)
+    const report = yield* DatabaseAudit.run({ verifiers: used.verifiers, notes, progress })
+    yield* record(report)
+    yield* say(asJson, "The log", report, used)
   },
   Effect.provide(App.auditing),
   quietly
@@ -155,14 +171,19 @@ interface Sources {
   readonly proof: Option.Option<string>
   readonly event: Option.Option<string>
   readonly checkpoint: ReadonlyArray<string>
+  readonly by: Option.Option<string>
+  readonly reason: Option.Option<string>
 }
 
-const refuseUnused = ({ checkpoint, event, export: directory, proof }: Sources) => {
+const refuseUnused = ({ by: actor, checkpoint, event, export: directory, proof, reason }: Sources) => {
   const [hasProof, hasExport] = [Option.isSome(proof), Option.isSome(directory)]
   if (hasProof && hasExport) return Effect.fail(new GoesElsewhere({ message: "Give --proof or --export, not both" }))
   if (Option.isSome(event) && !hasProof) return Effect.fail(new GoesElsewhere({ message: "--event goes with --proof" }))
   if (checkpoint.length > 0 && (hasProof || hasExport)) {
     return Effect.fail(new GoesElsewhere({ message: "--checkpoint goes with the database, not with --proof or --export" }))
+  }
+  if ((Option.isSome(actor) || Option.isSome(reason)) && (hasProof || hasExport)) {
+    return Effect.fail(new GoesElsewhere({ message: "--by and --reason go with the database, whose log keeps them" }))
   }
   return Effect.void
 }
@@ -187,6 +208,8 @@ const verify = Command.make(
       Flag.between(0, 100),
       Flag.withDescription("With the database: a file with an older checkpoint that you kept; may be given several times")
     ),
+    reason: optionalReason,
+    by,
     json
   },
   Effect.fnUntraced(function* (flags) {
@@ -194,7 +217,7 @@ const verify = Command.make(
     if (Option.isSome(flags.proof)) return yield* verifyProof(flags.json, flags.key, flags.proof.value, flags.event)
     if (Option.isSome(flags.export)) return yield* verifyExport(flags.json, flags.key, flags.export.value)
     return yield* verifyDatabase(flags.json, flags.key, flags.checkpoint)
-  })
+  }, asOperator)
 ).pipe(
   Command.withDescription(
     "Prove that nothing was changed: computes leaves, tree and signatures again, and compares positions, streams and meters. Prints the " +

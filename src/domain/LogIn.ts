@@ -3,6 +3,7 @@ import { Context, Duration, Effect, Layer, Option, type Redacted, Schema } from 
 import { AccessTokens, InvalidAccessToken } from "#domain/AccessTokens.ts"
 import { emailKey, isEmailAddress } from "#domain/EmailAddress.ts"
 import { KeyedHash } from "#domain/KeyedHash.ts"
+import { LoginLog } from "#domain/LoginLog.ts"
 import { type Login, Logins } from "#domain/Logins.ts"
 import { Passwords } from "#domain/Passwords.ts"
 import { orTooMany, RateLimits } from "#domain/RateLimits.ts"
@@ -33,6 +34,7 @@ const window = Duration.minutes(15)
 const make = Effect.fnUntraced(function* (failuresPerWindow: number) {
   const accessTokens = yield* AccessTokens
   const keyedHash = yield* KeyedHash
+  const log = yield* LoginLog
   const logins = yield* Logins
   const passwords = yield* Passwords
   const rateLimits = yield* RateLimits
@@ -42,20 +44,23 @@ const make = Effect.fnUntraced(function* (failuresPerWindow: number) {
   /**
    * Only failures are counted, and what decides is the count at the moment the outcome is told, not when the attempt began: so many
    * wrong guesses are told in a window and not one more, however many are under way on however many replicas. An unknown address costs
-   * the same work as a known one.
+   * the same work as a known one. No token is handed out before the log has the login.
    */
   const logIn = Effect.fn("LogIn.logIn")(function* ({ client, email, password }: Credentials) {
     const places = [`login/${client}`, `login/${keyedHash.of("email", emailKey(email))}`]
     const look = Effect.flatMap(rateLimits.lookForPlaces(places, failuresPerWindow, window), refuse)
-    yield* look
+    yield* Effect.tapErrorTag(look, "RateLimitExceeded", () => log.refused(client, null))
     const login = isEmailAddress(email) ? Option.getOrNull(yield* logins.byEmail(email)) : null
     const matches = yield* passwords.matches(client, password, login?.passwordHash ?? null)
+    const refused = log.refused(client, login?.accountId ?? null)
     if (login === null || !matches) {
+      yield* refused
       yield* Effect.flatMap(rateLimits.takePlaces(places, failuresPerWindow, window), refuse)
       return yield* new WrongCredentials({})
     }
-    yield* look
-    if (!login.verified) return yield* new EmailNotVerified({})
+    yield* Effect.tapErrorTag(look, "RateLimitExceeded", () => refused)
+    if (!login.verified) return yield* Effect.andThen(refused, new EmailNotVerified({}))
+    yield* log.succeeded(login.accountId)
     return yield* accessTokens.issue(login.accountId)
   })
 

@@ -4,6 +4,8 @@ import { AccountRegistered, AccountSignedUp, EmailVerificationRequested, EmailVe
 import { ApiKeyIssued, ApiKeyRevoked } from "#domain/ApiKey.ts"
 import { AuditLogRead, AuditorAdded, AuditorRevoked } from "#domain/Auditor.ts"
 import type { EventType } from "#domain/DomainEvent.ts"
+import { LoggedIn, LoginsCounted } from "#domain/LoginLog.ts"
+import { LogExported, LogVerified } from "#domain/LogReading.ts"
 import { ConfirmationRefused, ReceiptIssued } from "#domain/Receipt.ts"
 import { SourceDegraded, SourceRecovered, SourceUnavailable } from "#domain/Sources.ts"
 import { VatIdVerificationFailed, VatIdVerified } from "#domain/Verification.ts"
@@ -20,6 +22,10 @@ export const eventTypes = [
   ConfirmationRefused,
   EmailVerificationRequested,
   EmailVerified,
+  LogExported,
+  LogVerified,
+  LoggedIn,
+  LoginsCounted,
   PlanChanged,
   ReceiptIssued,
   SourceDegraded,

@@ -118,6 +118,26 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     })
   )
 
+  it.effect("is itself in the log: who exported or verified it, and why", () =>
+    Effect.gen(function* () {
+      const { folder } = yield* Exported
+      const out = join(folder, "recorded")
+      yield* command("audit", "export", "--out", out, "--reason", "audit of 2026", "--by", "carol")
+      yield* command("audit", "verify", "--key", key, "--by", "dave")
+      const sql = yield* SqlClient.SqlClient
+      const recorded = yield* SqlSchema.findAll({
+        Request: Schema.Void,
+        Result: Schema.Struct({ type: Schema.String, actor: Schema.String, reason: Schema.NullOr(Schema.String) }),
+        execute: () => sql`SELECT type, metadata::json ->> 'actor' AS actor, metadata::json ->> 'reason' AS reason
+          FROM vatproof.events WHERE stream_id = 'log' ORDER BY position DESC LIMIT 2`
+      })(undefined)
+      assert.deepStrictEqual(recorded, [
+        { type: "LogVerified", actor: "dave", reason: null },
+        { type: "LogExported", actor: "carol", reason: "audit of 2026" }
+      ])
+    })
+  )
+
   it.effect("verifies the database beside the service, and ends with an error where it was changed", () =>
     Effect.gen(function* () {
       const { directory } = yield* Exported

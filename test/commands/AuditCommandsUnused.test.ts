@@ -9,6 +9,7 @@ layer(RunningService.layerGround)("vatproof audit verify", (it) => {
     [["--proof", "one", "--checkpoint", "kept"], "--checkpoint goes with the database, not with --proof or --export"],
     [["--event", "one"], "--event goes with --proof"],
     [["--export", "out", "--event", "one"], "--event goes with --proof"],
+    [["--export", "out", "--by", "carol"], "--by and --reason go with the database, whose log keeps them"],
     [["--export", "out", "--proof", "one"], "Give --proof or --export, not both"]
   ] as const)("refuses what it would not compare: %j", ([given, message]) =>
     Effect.map(command("audit", "verify", ...given), ({ failure }) => assert.strictEqual(failure, message))

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, MutableRef, Option, Redacted } from "effect"
 import { AccessTokens } from "#domain/AccessTokens.ts"
 import { KeyedHash } from "#domain/KeyedHash.ts"
+import { LoginLog } from "#domain/LoginLog.ts"
 import { type Login, Logins } from "#domain/Logins.ts"
 import { LogIn } from "#domain/LogIn.ts"
 import { Passwords } from "#domain/Passwords.ts"
@@ -30,6 +31,10 @@ const stepsOf = (known: Login | null, password: string) =>
         byEmail: () => note("find", Option.fromNullishOr(known)),
         byAccount: () => Effect.succeed(Option.none())
       }),
+      Layer.succeed(LoginLog, {
+        succeeded: () => note("log", undefined),
+        refused: (_client, account) => note(`count ${account ?? "client"}`, undefined)
+      }),
       Layer.succeed(Passwords, {
         hash: () => Effect.succeed(Redacted.make("")),
         matches: (_client, given, hash) => note("derive", hash !== null && Redacted.value(given) === Redacted.value(hash))
@@ -48,29 +53,32 @@ const stepsOf = (known: Login | null, password: string) =>
 const login = (more: Partial<Login> = {}): Login => ({ accountId, passwordHash: Redacted.make("right"), verified: true, ...more })
 
 describe("a login that fails", () => {
-  const failing = { steps: ["look 2", "find", "derive", "take 2"], outcome: "WrongCredentials" }
+  const failing = (counted: string) => ({
+    steps: ["look 2", "find", "derive", `count ${counted}`, "take 2"],
+    outcome: "WrongCredentials"
+  })
 
   it.effect("does the same work whether the address is known, has a password, is verified, or not", () =>
     Effect.gen(function* () {
-      assert.deepStrictEqual(yield* stepsOf(login(), "wrong"), failing)
-      assert.deepStrictEqual(yield* stepsOf(null, "wrong"), failing)
-      assert.deepStrictEqual(yield* stepsOf(login({ passwordHash: null }), "wrong"), failing)
-      assert.deepStrictEqual(yield* stepsOf(login({ verified: false }), "wrong"), failing)
+      assert.deepStrictEqual(yield* stepsOf(login(), "wrong"), failing(accountId))
+      assert.deepStrictEqual(yield* stepsOf(null, "wrong"), failing("client"))
+      assert.deepStrictEqual(yield* stepsOf(login({ passwordHash: null }), "wrong"), failing(accountId))
+      assert.deepStrictEqual(yield* stepsOf(login({ verified: false }), "wrong"), failing(accountId))
     })
   )
 
   it.effect("for want of verification is no wrong guess and counts as none", () =>
     Effect.gen(function* () {
       const { outcome, steps } = yield* stepsOf(login({ verified: false }), "right")
-      assert.deepStrictEqual([outcome, steps], ["EmailNotVerified", ["look 2", "find", "derive", "look 2"]])
+      assert.deepStrictEqual([outcome, steps], ["EmailNotVerified", ["look 2", "find", "derive", "look 2", `count ${accountId}`]])
     })
   )
 })
 
-it.effect("a login with the right password gives a token and counts as no failure", () =>
+it.effect("a login with the right password is in the log before it gives a token, and counts as no failure", () =>
   Effect.gen(function* () {
     assert.deepStrictEqual(yield* stepsOf(login(), "right"), {
-      steps: ["look 2", "find", "derive", "look 2", "issue"],
+      steps: ["look 2", "find", "derive", "look 2", "log", "issue"],
       outcome: "token"
     })
   })

@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { createHmac } from "node:crypto"
 import * as People from "#test/support/People.ts"
@@ -65,6 +65,33 @@ layer(RunningService.layer(), { excludeTestServices: true })("logging in", (it) 
         return JSON.stringify([message, length, headers])
       })
       assert.strictEqual(new Set(told).size, 1, told.join("\n"))
+    })
+  )
+
+  it.effect("is an event, and refused logins are one an hour for an account or a client", () =>
+    Effect.gen(function* () {
+      const service = yield* RunningService.make()
+      const { accountId, email } = yield* People.newUser(service)
+      const from = "203.0.113.77"
+      yield* People.logIn(service, email)
+      for (const _ of [1, 2, 3]) yield* People.logIn(service, email, { ...wrong, from })
+      for (const _ of [1, 2]) yield* People.logIn(service, "nobody@example.com", { ...wrong, from })
+      yield* service.travel("61 minutes")
+      const sql = yield* SqlClient.SqlClient
+      const find = sql`SELECT type, data::json ->> 'account_id' AS account, data::json ->> 'refused' AS refused
+        FROM vatproof.events WHERE stream_id = ${`logins-${accountId}`} OR data::json ->> 'account_id' IS NULL AND type = 'LoginsCounted'
+        ORDER BY type, refused`
+      const events = yield* Effect.repeat(find, {
+        until: (found) => found.length >= 3,
+        schedule: Schedule.spaced("20 millis")
+      }).pipe(Effect.timeout("10 seconds"))
+      assert.deepStrictEqual(events, [
+        { type: "LoggedIn", account: accountId, refused: null },
+        { type: "LoginsCounted", account: null, refused: "2" },
+        { type: "LoginsCounted", account: accountId, refused: "3" }
+      ])
+      const log = yield* RunningService.everythingLogged
+      for (const personal of [email, from, "nobody@example.com"]) assert.notInclude(log, personal)
     })
   )
 

@@ -2,6 +2,7 @@
 import { DateTime, Effect, FileSystem, Option, Path, Result, Schema, Stream } from "effect"
 import { Hex } from "effect/encoding"
 import { SqlClient, SqlSchema } from "effect/sql"
+import { LogExported, logStream } from "#domain/LogReading.ts"
 import { ReceiptIssued } from "#domain/Receipt.ts"
 import { logId } from "#events/AppendCommand.ts"
 import * as AuditReads from "#events/audit/AuditReads.ts"
@@ -10,6 +11,7 @@ import { exportFiles, readmeOf } from "#events/audit/ExportReadme.ts"
 import { exportTables, headerOf, lineEnd, rowOf } from "#events/audit/ExportTable.ts"
 import { doctype, doctypeFile, indexFile, mediaDescription, supplierOf } from "#events/audit/MediaDescription.ts"
 import * as EventProofs from "#events/EventProofs.ts"
+import { EventStore } from "#events/EventStore.ts"
 import * as EventLine from "#events/log/EventLine.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
 import { leafHash } from "#events/log/MerkleTree.ts"
@@ -51,6 +53,10 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
   }
   const manifest = yield* manifestOf(options, checkpoint)
   yield* prepareFolder(options.directory)
+  const { appendFact } = yield* EventStore
+  const { from, size, to } = manifest
+  const asked = { recorded_from: options.from, recorded_before: options.to }
+  yield* appendFact(logStream, LogExported.make({ from, to, size, ...asked }))
   const write = yield* makeWriters(into)
   const prove = yield* makeReceipts(into, proofs, checkpoint)
 
