@@ -22,16 +22,31 @@ export class SourcesUnavailable extends Schema.TaggedError<SourcesUnavailable>()
 export const SourceState = Schema.Literals(["operational", "degraded", "unavailable"])
 export type SourceState = typeof SourceState.Type
 
-/** `latencyMs` is the newest answer's; null before the first one and while unavailable. */
+/**
+ * `latencyMs` is the newest answer's; null before the first one and while unavailable. `answers` is false from the first failure of the whole
+ * source until its next answer, also before the source is unavailable.
+ */
 export interface SourceStatus {
   readonly state: SourceState
+  readonly answers: boolean
   readonly latencyMs: number | null
   readonly lastChecked: DateTime.Utc
+}
+
+/**
+ * Whether VAT IDs of a member state can be validated, by their prefix: `degraded` while only the BZSt can. `sinceMs` is when this replica saw
+ * it begin.
+ */
+export interface MemberStateStatus {
+  readonly prefix: string
+  readonly state: SourceState
+  readonly sinceMs: number
 }
 
 export interface SourcesStatus {
   readonly vies: SourceStatus
   readonly bzst: SourceStatus
+  readonly memberStates: ReadonlyArray<MemberStateStatus>
   /** The source that a German VAT ID would be sent to now. */
   readonly active: SourceName
   readonly failoverActive: boolean

@@ -22,14 +22,28 @@ const OneSource = Schema.Struct({
   last_checked: Timestamp
 }).annotate({ identifier: "OneSource" })
 
+const MemberStateReport = Schema.Struct({
+  status: SourceState.annotate({
+    description:
+      "degraded: the next call shows whether the register answers again, or (DE) only the BZSt answers, for callers with a key. " +
+      "unavailable: calls are refused at present"
+  }),
+  since: Timestamp.annotate({ description: "Since when, as this replica sees it" })
+}).annotate({ identifier: "MemberStateStatus" })
+
 export const SourceStatusReport = Schema.Struct({
-  status: Schema.Literals(["operational", "degraded"]).annotate({ description: "operational when at least one source is up" }),
+  status: Schema.Literals(["operational", "degraded"]).annotate({
+    description: "operational while at least one source answers; degraded from the first failures of all of them"
+  }),
   timestamp: Timestamp,
   sources: Schema.Struct({ vies: OneSource, bzst: OneSource, cache: Schema.Struct({ status: SourceState }) }),
   active_source: Schema.Literals(["vies", "bzst"]).annotate({
     description: "The source that a German VAT ID would be sent to now"
   }),
-  failover_active: Schema.Boolean.annotate({ description: "VIES is unavailable, and the BZSt stands in for German VAT IDs" })
+  failover_active: Schema.Boolean.annotate({ description: "VIES is unavailable, and the BZSt stands in for German VAT IDs" }),
+  member_states: Schema.Record(Schema.String, MemberStateReport).annotate({
+    description: "By the prefix of VAT IDs (Greece: EL, Northern Ireland: XI): whether those of a member state can be validated"
+  })
 }).annotate({ identifier: "SourceStatus", description: "The sources as this replica sees them" })
 
 /** All that is ever wrong with a request that has no body and no parameters. */

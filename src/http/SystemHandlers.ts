@@ -11,7 +11,7 @@ export const layer = HttpRouter.use(
     const sources = yield* Sources
     const cache = yield* AnswerCache
     const clock = yield* Clock.Clock
-    const now = () => DateTime.formatIso(DateTime.makeUnsafe(clock.currentTimeMillisUnsafe()))
+    const now = () => isoOf(clock.currentTimeMillisUnsafe())
 
     const health = Effect.sync(() => {
       const body: typeof Health.Encoded = { status: "ok", timestamp: now(), version: interfaceVersion }
@@ -19,16 +19,18 @@ export const layer = HttpRouter.use(
     })
 
     const status = Effect.gen(function* () {
-      const { active, bzst, failoverActive, vies } = yield* sources.status
+      const { active, bzst, failoverActive, memberStates, vies } = yield* sources.status
       const cacheAnswers = yield* Effect.result(cache.ping)
       const cacheState: SourceState = cacheAnswers._tag === "Success" ? "operational" : "unavailable"
-      const oneIsUp = vies.state !== "unavailable" || bzst.state !== "unavailable"
       const body: typeof SourceStatusReport.Encoded = {
-        status: oneIsUp ? "operational" : "degraded",
+        status: vies.answers || bzst.answers ? "operational" : "degraded",
         timestamp: now(),
         sources: { vies: reportOf(vies), bzst: reportOf(bzst), cache: { status: cacheState } },
         active_source: active,
-        failover_active: failoverActive
+        failover_active: failoverActive,
+        member_states: Object.fromEntries(
+          memberStates.map(({ prefix, sinceMs, state }) => [prefix, { status: state, since: isoOf(sinceMs) }])
+        )
       }
       return HttpServerResponse.jsonUnsafe(body)
     })
@@ -37,6 +39,8 @@ export const layer = HttpRouter.use(
     yield* router.add("GET", statusPath, status)
   })
 )
+
+const isoOf = (ms: number) => DateTime.formatIso(DateTime.makeUnsafe(ms))
 
 const reportOf = ({ lastChecked, latencyMs, state }: SourceStatus) => ({
   status: state,

@@ -50,11 +50,11 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Guar
   /** Whether the newest live call failed. */
   let isFailing = false
 
-  const observe = ({ durationMs, endedMs, failure }: Ended) => {
+  const observe = (ended: SourceHealth.Ended) => {
+    health.observeCall(ended)
+    const { endedMs, failure } = ended
     // A failure of the question alone says nothing about the source.
-    const reason = failure !== null && failure.scope !== "question" ? failure.reason : null
-    health.observe({ durationMs, endedMs, reason })
-    isFailing = reason !== null
+    isFailing = failure !== null && failure.scope !== "question"
     if (isFailing) lastLiveFailureMs = endedMs
     if (isFailing) Queue.offerUnsafe(troubles, endedMs)
     return failure === null ? Effect.void : pause.note(failure, endedMs)
@@ -95,11 +95,9 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Guar
     const sinceFailureMs = (yield* Clock.currentTimeMillis) - lastLiveFailureMs
     if ((yield* breaker.isSourceOpen) && sinceFailureMs < probeGraceMs) return
     const probing = Effect.timeoutOrElse(options.probe, { duration: probeTimeout, orElse: () => Effect.fail(timedOut(source)) })
-    yield* whenEnded(breaker.probe(probing, isFailing), ({ durationMs, endedMs, failure }) =>
-      Effect.sync(() => {
-        if (failure?.reason !== "circuit_open") health.observe({ durationMs, endedMs, reason: failure?.reason ?? null })
-      })
-    ).pipe(Effect.ignore)
+    yield* whenEnded(breaker.probe(probing, isFailing), (ended) => Effect.sync(() => health.observeProbe(ended))).pipe(
+      Effect.ignore
+    )
   })
 
   return {
@@ -111,14 +109,12 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Guar
     probe,
     /** Ends when a live call has failed since the last time. */
     trouble: Effect.asVoid(Queue.take(troubles)),
-    /** Whether a question about this VAT ID would be rejected without a call. */
-    refuses: ({ memberState }: VatId) =>
-      Effect.zipWith(
-        isUnavailable,
-        breaker.refusesMemberState(memberState.prefix),
-        (unavailable, refused) => unavailable || refused
-      ),
     status: Effect.flatMap(isUnavailable, health.status),
+    /** Whether it is asked about VAT IDs of a member state: `degraded` while the next call is to show whether its register answers again. */
+    register: Effect.fnUntraced(function* (prefix: string) {
+      const refused = (yield* isUnavailable) || (yield* breaker.refusesMemberState(prefix))
+      return registerStatus(refused, [...breaker.circuits(prefix), yield* pause.circuit])
+    }),
     /** Seconds until it may be asked again; null if it may be asked now. */
     opensInSeconds: Effect.zipWith(breaker.opensInSeconds, pause.restMs, (opens, rest) =>
       rest > 0 ? Math.max(opens ?? 0, Math.ceil(rest / 1000)) : opens
@@ -131,15 +127,22 @@ export type GuardedSource<A extends Answer> = Effect.Success<ReturnType<typeof m
 /** A source is neither asked nor probed for the pause that it asked for, or for a fixed pause if it bars our address. */
 const makePause = (source: SourceName) => {
   let pausedUntilMs = 0
+  let beganMs = 0
   const restMs = Effect.map(Clock.currentTimeMillis, (nowMs) => Math.max(0, pausedUntilMs - nowMs))
   return {
     restMs,
     isOn: Effect.map(restMs, (rest) => rest > 0),
+    circuit: Effect.map(restMs, (rest): SourceBreaker.Circuit => ({
+      isOpen: rest > 0,
+      sinceMs: rest > 0 ? beganMs : pausedUntilMs
+    })),
     /** Notes a failure of a call that ended at `endedMs`. */
     note: ({ reason, retry_after_s = 0, scope }: SourceFailure, endedMs: number) => {
       const isBlocked = reason === "blocked" && scope !== "question"
       const requestedMs = scope === "source" ? Math.min(retry_after_s, maxRetryAfterS) * 1_000 : 0
-      pausedUntilMs = Math.max(pausedUntilMs, endedMs + Math.max(requestedMs, isBlocked ? blockedPauseMs : 0))
+      const pauseMs = Math.max(requestedMs, isBlocked ? blockedPauseMs : 0)
+      if (pauseMs > 0 && pausedUntilMs <= endedMs) beganMs = endedMs
+      if (pauseMs > 0) pausedUntilMs = Math.max(pausedUntilMs, endedMs + pauseMs)
       if (!isBlocked) return Effect.void
       return Effect.logError(
         `${source} bars this service's address; it is not asked for ${Duration.format(Duration.millis(blockedPauseMs))}`
@@ -148,14 +151,15 @@ const makePause = (source: SourceName) => {
   }
 }
 
-interface Ended {
-  readonly endedMs: number
-  readonly durationMs: number
-  readonly failure: SourceFailure | null
+const registerStatus = (refused: boolean, circuits: ReadonlyArray<SourceBreaker.Circuit>) => {
+  const open = circuits.filter(({ isOpen }) => isOpen).map(({ sinceMs }) => sinceMs)
+  return open.length > 0
+    ? { state: refused ? ("unavailable" as const) : ("degraded" as const), sinceMs: Math.min(...open) }
+    : { state: "operational" as const, sinceMs: Math.max(...circuits.map(({ sinceMs }) => sinceMs)) }
 }
 
 /** Tells how a call ended, unless it was interrupted. */
-const whenEnded = <B>(call: Effect.Effect<B, SourceFailure>, observe: (ended: Ended) => Effect.Effect<void>) =>
+const whenEnded = <B>(call: Effect.Effect<B, SourceFailure>, observe: (ended: SourceHealth.Ended) => Effect.Effect<void>) =>
   Effect.clockWith((clock) => {
     const startedMs = clock.currentTimeMillisUnsafe()
     return Effect.onExit(call, (exit) => {

@@ -1,5 +1,5 @@
 /** The circuit breakers of one source: one for the source, and one per member state's register behind it (DECISIONS 22). */
-import { Duration, Effect, Exit, Option, Schedule } from "effect"
+import { Clock, Duration, Effect, Exit, Option, Schedule } from "effect"
 import { CircuitBreaker } from "effect/persistence"
 import { SourceFailure, type SourceName } from "#domain/Verdict.ts"
 import { maxRetryAfterS } from "#infra/SourceHttp.ts"
@@ -17,6 +17,16 @@ const maxOpenDuration = Duration.seconds(maxRetryAfterS)
 export const make = Effect.fnUntraced(function* (source: SourceName) {
   const sourceBreaker = yield* makeBreaker(failuresToOpen.source)
   const registers = yield* makeBreaker(failuresToOpen.memberState)
+  const startedMs = yield* Clock.currentTimeMillis
+  const circuits = new Map<string, Circuit>()
+  const circuitOf = (key: string): Circuit => circuits.get(key) ?? { isOpen: false, sinceMs: startedMs }
+
+  /** Notes when a circuit opened or closed. */
+  const note = (breaker: CircuitBreaker.CircuitBreaker, key: string) =>
+    Effect.zipWith(stateOf(breaker, key), Clock.currentTimeMillis, ({ _tag }, nowMs) => {
+      const isOpen = _tag !== "Closed"
+      if (isOpen !== circuitOf(key).isOpen) circuits.set(key, { isOpen, sinceMs: nowMs })
+    })
 
   /** Rejects a call while the circuit is open; `classify` turns the outcome of a call into one of the circuit. */
   const behind =
@@ -27,10 +37,11 @@ export const make = Effect.fnUntraced(function* (source: SourceName) {
           key,
           classify: (exit: Exit.Exit<A, SourceFailure>) => classify(Option.getOrNull(Exit.findErrorOption(exit)))
         })
-        .pipe(Effect.catchTag("CircuitBreakerError", () => Effect.fail(circuitOpen(source))))
+        .pipe(
+          Effect.catchTag("CircuitBreakerError", () => Effect.fail(circuitOpen(source))),
+          Effect.ensuring(note(breaker, key))
+        )
 
-  const stateOf = (breaker: CircuitBreaker.CircuitBreaker, key: string) =>
-    breaker.state(key).pipe(Effect.catchTag("CircuitBreakerError", Effect.die))
   const isSourceOpen = Effect.map(stateOf(sourceBreaker, source), (state) => state._tag !== "Closed")
 
   return {
@@ -50,6 +61,8 @@ export const make = Effect.fnUntraced(function* (source: SourceName) {
       })(call)
     }),
     isSourceOpen,
+    /** The circuits that a call about a VAT ID of this member state passes. */
+    circuits: (prefix: string): ReadonlyArray<Circuit> => [circuitOf(source), circuitOf(prefix)],
     /** Whether a call would be rejected now: not after the open time, even before the next call. */
     refusesMemberState: (prefix: string) => Effect.map(stateOf(registers, prefix), refusesNow),
     /** Seconds until an open circuit lets a call through again; null where it is not open. */
@@ -58,6 +71,15 @@ export const make = Effect.fnUntraced(function* (source: SourceName) {
     )
   }
 })
+
+/** A circuit, and when it opened or closed. No source has the name of a member state's prefix. */
+export interface Circuit {
+  readonly isOpen: boolean
+  readonly sinceMs: number
+}
+
+const stateOf = (breaker: CircuitBreaker.CircuitBreaker, key: string) =>
+  breaker.state(key).pipe(Effect.catchTag("CircuitBreakerError", Effect.die))
 
 const refusesNow = (state: CircuitBreaker.State) =>
   state._tag === "Open" ? !Duration.isZero(state.retryAfter) : state._tag === "HalfOpen" && state.probing

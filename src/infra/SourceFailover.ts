@@ -1,6 +1,7 @@
 /** VIES first; the BZSt for German VAT IDs where VIES has no verdict (INTERFACE 4.3, DECISIONS 20-24). */
 import { Effect, Layer, Schedule } from "effect"
-import { type LookUp, Sources, SourcesUnavailable } from "#domain/Sources.ts"
+import { memberStates } from "#domain/MemberStates.ts"
+import { type LookUp, type MemberStateStatus, Sources, SourcesUnavailable } from "#domain/Sources.ts"
 import { isGerman, type VatId } from "#domain/VatId.ts"
 import type { Attempt, SourceFailure } from "#domain/Verdict.ts"
 import { whenSampled } from "#domain/WhenSampled.ts"
@@ -21,6 +22,9 @@ const viesAttempts = 3
 const pauses = Schedule.exponential("150 millis").pipe(Schedule.jittered)
 /** Bounds the whole look-up. */
 const deadline = "35 seconds"
+
+/** The prefix of German VAT IDs. */
+const germany = "DE"
 
 const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
   const guarded = yield* GuardedSources
@@ -56,13 +60,24 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
     return yield* new SourcesUnavailable({ message, attempts, retryAfterSeconds: Math.max(opensIn ?? 10, asked, 1) })
   })
 
+  /** The BZSt stands in for Germany's register alone. */
+  const memberStateStatus = Effect.fnUntraced(function* (prefix: string): Effect.fn.Return<MemberStateStatus> {
+    const vies = yield* guarded.vies.register(prefix)
+    if (vies.state === "operational" || prefix !== germany) return { prefix, ...vies }
+    const bzst = yield* guarded.bzst.register(prefix)
+    return bzst.state === "unavailable"
+      ? { prefix, state: vies.state, sinceMs: Math.max(vies.sinceMs, bzst.sinceMs) }
+      : { prefix, state: "degraded", sinceMs: vies.sinceMs }
+  })
+
   const status = Effect.gen(function* () {
     const [viesStatus, bzstStatus] = yield* Effect.all([guarded.vies.status, guarded.bzst.status])
-    const viesRefuses = yield* guarded.vies.refuses(SourceProbes.anyGermanVatId)
-    const failover = viesRefuses && bzstStatus.state !== "unavailable"
+    const german = yield* guarded.vies.register(germany)
+    const failover = german.state === "unavailable" && bzstStatus.state !== "unavailable"
     return {
       vies: viesStatus,
       bzst: bzstStatus,
+      memberStates: yield* Effect.forEach(memberStates.keys(), memberStateStatus),
       active: failover ? ("bzst" as const) : ("vies" as const),
       failoverActive: failover
     }

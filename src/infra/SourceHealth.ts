@@ -1,18 +1,21 @@
 /** The health of one source, from live calls and probes alike (DECISIONS 24). */
 import { Clock, DateTime, Duration, Effect } from "effect"
 import type { SourceState } from "#domain/Sources.ts"
-import type { FailureReason } from "#domain/Verdict.ts"
+import type { FailureReason, SourceFailure } from "#domain/Verdict.ts"
 
 /** A source is degraded for this long after a failure or a slow answer. */
 const memoryMs = Duration.toMillis("60 seconds")
 /** An answer later than this makes a source degraded. */
 const slowMs = Duration.toMillis("5 seconds")
 
-/** A call that ended at `endedMs`: `reason` is null if the source answered. */
-export interface Observation {
+/** A source that answered a live call answers, whatever its page about itself does, for this long. */
+const answerTrustMs = Duration.toMillis("5 seconds")
+
+/** A call or probe that ended at `endedMs`. */
+export interface Ended {
   readonly endedMs: number
   readonly durationMs: number
-  readonly reason: FailureReason | null
+  readonly failure: SourceFailure | null
 }
 
 export const make = Effect.map(Clock.currentTimeMillis, (startedMs) => {
@@ -20,14 +23,33 @@ export const make = Effect.map(Clock.currentTimeMillis, (startedMs) => {
   let latencyMs: number | null = null
   let lastTroubleMs: number | null = null
   let lastReason: FailureReason | null = null
+  let answers = true
+  let lastLiveAnswerMs: number | null = null
 
-  /** Notes a call that ended. */
-  const observe = ({ durationMs, endedMs, reason }: Observation): void => {
+  const observe = ({ durationMs, endedMs }: Ended, reason: FailureReason | null): void => {
     lastCheckedMs = endedMs
     if (reason === null) latencyMs = durationMs
     if (reason === null && durationMs <= slowMs) return
     lastTroubleMs = endedMs
     lastReason = reason
+  }
+
+  /** Notes a live call. A failure of the question alone says nothing about the source. */
+  const observeCall = (ended: Ended): void => {
+    const { endedMs, failure } = ended
+    observe(ended, failure !== null && failure.scope !== "question" ? failure.reason : null)
+    // A call that hangs may hang at a register: a probe says whether the source answers.
+    const hangs = failure?.reason === "timeout" && failure.code === null
+    lastLiveAnswerMs = hangs || failure?.scope === "source" ? null : endedMs
+    if (!hangs) answers = lastLiveAnswerMs !== null
+  }
+
+  const observeProbe = (ended: Ended): void => {
+    const { endedMs, failure } = ended
+    if (failure?.reason === "circuit_open") return
+    observe(ended, failure?.reason ?? null)
+    if (failure === null) answers = true
+    else if (lastLiveAnswerMs === null || endedMs - lastLiveAnswerMs >= answerTrustMs) answers = false
   }
 
   /** `unavailable` is the breaker's decision; without it the source is degraded for a while after trouble. */
@@ -37,11 +59,12 @@ export const make = Effect.map(Clock.currentTimeMillis, (startedMs) => {
       const state: SourceState = unavailable ? "unavailable" : troubled ? "degraded" : "operational"
       return {
         state,
+        answers: answers && !unavailable,
         latencyMs: unavailable ? null : latencyMs,
         lastChecked: DateTime.makeUnsafe(lastCheckedMs),
         reason: lastReason
       }
     })
 
-  return { observe, status }
+  return { observeCall, observeProbe, status }
 })

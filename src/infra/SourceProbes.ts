@@ -1,5 +1,5 @@
 /** Probes the sources in the background, and records changes of their state (DECISIONS 24). */
-import { Clock, Effect, MutableRef, Option, Result } from "effect"
+import { Clock, Effect, MutableRef, Option, Queue } from "effect"
 import { survivable } from "#domain/Survivable.ts"
 import {
   SourceDegraded,
@@ -9,7 +9,6 @@ import {
   SourceLog,
   SourceUnavailable
 } from "#domain/Sources.ts"
-import { parse } from "#domain/VatId.ts"
 import { type FailureReason, SourceFailure, type SourceName } from "#domain/Verdict.ts"
 import * as SourceMetrics from "#infra/SourceMetrics.ts"
 
@@ -20,7 +19,10 @@ interface Probed {
   readonly status: Effect.Effect<SourceStatus & { readonly reason: FailureReason | null }>
 }
 
-/** States are compared every 5 s and after each failed call. A source is probed every 30 s, and each time while it is in trouble. */
+/**
+ * States are compared every 5 s and after each failed call. A source is probed every 30 s, and each time while it is in trouble or another
+ * one does not answer: it may be down as well, and no live call would tell.
+ */
 const tickMs = 5_000
 const restMs = 30_000
 /** The shortest interval between probes, however many calls fail. */
@@ -29,18 +31,32 @@ const troubledMs = 1_000
 /** Probes in the background until its scope closes. */
 export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, replica: string) {
   const log = yield* SourceLog
+  const silent = new Set<SourceName>()
+  const watched = yield* Effect.forEach(sources, (source) =>
+    Effect.map(Queue.sliding<void>(1), (alarms) => ({ ...source, alarms }))
+  )
 
-  const watch = Effect.fnUntraced(function* (source: Probed) {
+  /** Notes whether a source answers. The first time that it does not, the others are probed at once. */
+  const noteAnswers = (source: SourceName, answers: boolean) => {
+    if (answers) silent.delete(source)
+    else if (!silent.has(source)) {
+      silent.add(source)
+      for (const other of watched) if (other.source !== source) Queue.offerUnsafe(other.alarms, undefined)
+    }
+  }
+
+  const watch = Effect.fnUntraced(function* (source: (typeof watched)[number]) {
     const known = MutableRef.make<SourceState>("operational")
     const probedAt = MutableRef.make(0)
     const turn = Effect.fnUntraced(function* (troubled: boolean) {
       const now = yield* Clock.currentTimeMillis
-      const due = known.current === "operational" ? restMs : tickMs
+      const due = known.current === "operational" && silent.size === 0 ? restMs : tickMs
       if (now - probedAt.current >= (troubled ? troubledMs : due)) {
         MutableRef.set(probedAt, now)
         yield* source.probe
       }
-      const { reason, state } = yield* source.status
+      const { answers, reason, state } = yield* source.status
+      noteAnswers(source.source, answers)
       yield* SourceMetrics.noteState(source.source, state)
       if (state === known.current) return
       const event = eventOf(source.source, state, reason, replica)
@@ -55,13 +71,14 @@ export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, 
         survivable(`The watch of ${source.source} stumbled; it goes on`, troubledMs)
       )
     yield* safeTurn(false)
-    yield* Effect.timeoutOption(source.trouble, tickMs).pipe(
+    yield* Effect.raceFirst(source.trouble, Queue.take(source.alarms)).pipe(
+      Effect.timeoutOption(tickMs),
       Effect.flatMap((trouble) => safeTurn(Option.isSome(trouble))),
       Effect.forever
     )
   })
 
-  yield* Effect.forEach(sources, (source) => Effect.forkScoped(watch(source)), { discard: true })
+  yield* Effect.forEach(watched, (source) => Effect.forkScoped(watch(source)), { discard: true })
 })
 
 const eventOf = (source: SourceName, state: SourceState, reason: FailureReason | null, replica: string) => {
@@ -79,6 +96,3 @@ const eventOf = (source: SourceName, state: SourceState, reason: FailureReason |
 /** The failure of VIES when its status page reports it unavailable. */
 export const saysUnavailable = () =>
   new SourceFailure({ source: "vies", reason: "unavailable", code: null, scope: "source", retry: "later" })
-
-/** Stands for "a German VAT ID" where only the member state matters. */
-export const anyGermanVatId = Result.getOrThrow(parse("DE123456789"))

@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Schedule, Schema } from "effect"
+import { DateTime, Duration, Effect, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
@@ -18,7 +18,11 @@ const decodeStatus = Schema.decodeUnknownEffect(
     timestamp: Schema.String.check(Schema.isPattern(instant)),
     sources: Schema.Struct({ vies: One, bzst: One, cache: Schema.Struct({ status: One.fields.status }) }),
     active_source: Schema.Literals(["vies", "bzst"]),
-    failover_active: Schema.Boolean
+    failover_active: Schema.Boolean,
+    member_states: Schema.Record(
+      Schema.String,
+      Schema.Struct({ status: One.fields.status, since: Schema.String.check(Schema.isPattern(instant)) })
+    )
   }),
   { onExcessProperty: "error" }
 )
@@ -120,6 +124,46 @@ layer(RunningService.layerGround, { excludeTestServices: true })("GET /v1/status
       assert.deepStrictEqual([down.status, down.failover_active], ["degraded", false])
       assert.deepStrictEqual([down.sources.vies.status, down.sources.bzst.status], ["unavailable", "unavailable"])
       assert.strictEqual(down.sources.cache.status, "operational")
+    })
+  )
+
+  it.effect.each([
+    ["a call", true],
+    ["a probe", false]
+  ] as const)("says degraded within 15 s of %s that fails while both sources are down", ([_, isAsked]) =>
+    Effect.gen(function* () {
+      const { sandbox, status, statusWhen, travel, validate } = yield* start
+      yield* statusWhen(({ sources }) => sources.vies.latency_ms !== null && sources.bzst.latency_ms !== null)
+      yield* sandbox.configure({ vies_available: false, bzst_available: false })
+      if (isAsked) yield* validate("FR40100999703")
+      else yield* travel("31 seconds")
+      const failed = yield* statusWhen(({ sources }) => sources.vies.status !== "operational")
+      yield* Effect.forEach(Array.from({ length: 12 }), () => Effect.andThen(travel("1 second"), status), { discard: true })
+      const down = yield* statusWhen((report) => report.status === "degraded")
+      const elapsed = DateTime.distance(DateTime.makeUnsafe(failed.timestamp), DateTime.makeUnsafe(down.timestamp))
+      assert.isBelow(Duration.toSeconds(elapsed), 15)
+    })
+  )
+
+  it.effect("tells per member state since when its VAT IDs cannot be validated", () =>
+    Effect.gen(function* () {
+      const { key, sandbox, status, validate } = yield* start
+      const before = yield* status
+      assert.deepStrictEqual(Object.keys(before.member_states).length, 28)
+      assert.isTrue(Object.values(before.member_states).every((one) => one.status === "operational"))
+      yield* sandbox.configure({ vies_unavailable_member_states: ["FR", "DE"] })
+      for (const index of [1, 2, 3]) {
+        yield* validate("FR40100999703", { query: { force_live: "1" } })
+        yield* validate(vatIdEnding("DE", `47100${index}`), { key, query: { force_live: "1" } })
+      }
+      const { member_states: states, status: whole } = yield* status
+      assert.strictEqual(whole, "operational")
+      assert.deepStrictEqual(
+        [states["FR"]?.status, states["DE"]?.status, states["AT"]?.status],
+        ["unavailable", "degraded", "operational"]
+      )
+      for (const prefix of ["FR", "DE"]) assert.isTrue((states[prefix]?.since ?? "") > before.timestamp)
+      assert.deepStrictEqual(states["AT"], before.member_states["AT"])
     })
   )
 

@@ -1,10 +1,21 @@
 import { assert, it } from "@effect/vitest"
-import { DateTime, Effect, Layer, Ref } from "effect"
+import { DateTime, Effect, Fiber, Layer, Ref, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { SourceLog } from "#domain/Sources.ts"
+import { parse } from "#domain/VatId.ts"
+import type { SourceName } from "#domain/Verdict.ts"
+import * as GuardedSource from "#infra/GuardedSource.ts"
 import * as SourceProbes from "#infra/SourceProbes.ts"
 
-const degraded = { state: "degraded", reason: "timeout", lastChecked: DateTime.makeUnsafe(0), latencyMs: 1 } as const
+const german = Result.getOrThrow(parse("DE123456789"))
+
+const degraded = {
+  state: "degraded",
+  reason: "timeout",
+  lastChecked: DateTime.makeUnsafe(0),
+  latencyMs: 1,
+  answers: true
+} as const
 
 it.effect("the watch of a source survives a change that could not be recorded, and records it at its next turn", () =>
   Effect.gen(function* () {
@@ -21,5 +32,31 @@ it.effect("the watch of a source survives a change that could not be recorded, a
     yield* Effect.provide(SourceProbes.run([source], "here"), log)
     yield* TestClock.adjust("30 seconds")
     assert.deepStrictEqual(yield* Ref.get(recorded), ["vies"])
+  })
+)
+
+it.effect("two sources that hang are known to give no answers 15 s after the first call that timed out", () =>
+  Effect.gen(function* () {
+    const hanging = (source: SourceName) =>
+      GuardedSource.make({
+        source,
+        ask: () => Effect.never,
+        probe: Effect.never,
+        concurrentPerMemberState: 1,
+        timeout: () => "20 seconds"
+      })
+    const [vies, bzst] = [yield* hanging("vies"), yield* hanging("bzst")]
+    const answers = Effect.map(Effect.all([vies.status, bzst.status]), (states) => states.map((one) => one.answers))
+    const live = (source: typeof vies) => source.through(german, Effect.void)
+    yield* live(vies)
+    yield* Effect.provide(SourceProbes.run([vies, bzst], "here"), Layer.mock(SourceLog, { record: () => Effect.void }))
+    const question = { vatId: german, requester: null, isShared: true }
+    const call = yield* Effect.forkChild(Effect.exit(vies.ask(question)))
+    yield* TestClock.adjust("20 seconds")
+    yield* Fiber.join(call)
+    yield* live(bzst)
+    assert.deepStrictEqual(yield* answers, [true, true])
+    yield* TestClock.adjust("15 seconds")
+    assert.deepStrictEqual(yield* answers, [false, false])
   })
 )
