@@ -9,6 +9,7 @@ import { ApiKeys } from "#domain/ApiKeys.ts"
 import { ChangePlan } from "#domain/ChangePlan.ts"
 import { ConfirmVatId } from "#domain/ConfirmVatId.ts"
 import * as Identity from "#domain/Identity.ts"
+import { Integrity } from "#domain/Integrity.ts"
 import { LogIn } from "#domain/LogIn.ts"
 import { Plans } from "#domain/Plan.ts"
 import { RegisterAgent } from "#domain/RegisterAgent.ts"
@@ -19,13 +20,8 @@ import { VerifyEmail } from "#domain/VerifyEmail.ts"
 import { EventStore } from "#events/EventStore.ts"
 import * as StoreGauges from "#events/StoreGauges.ts"
 import * as KeyedHash from "#events/KeyedHash.ts"
-import { LogCrypto } from "#events/log/LogCrypto.ts"
-import { formatVerifier } from "#events/log/NoteKeys.ts"
-import { LogSigner } from "#events/LogSigner.ts"
-import * as Notary from "#events/Notary.ts"
 import { Projections } from "#events/Projections.ts"
 import * as EventPlaces from "#events/projections/EventPlaces.ts"
-import { TreeStore } from "#events/TreeStore.ts"
 import * as SourceLog from "#events/SourceLog.ts"
 import * as LoginLog from "#events/LoginLog.ts"
 import * as Meters from "#events/Meters.ts"
@@ -49,6 +45,7 @@ import { AccessLog } from "#http/RequestLog.ts"
 import * as Routes from "#http/Routes.ts"
 import * as AccessTokens from "#infra/AccessTokens.ts"
 import * as AdminServer from "#infra/AdminServer.ts"
+import { notary, signedTree } from "#app/signing.ts"
 import { AppConfig, InvalidSetting, letterheadOf, publicUrlOf, requesterOf } from "#infra/AppConfig.ts"
 import * as Bzst from "#infra/Bzst.ts"
 import * as BzstConfirmations from "#infra/BzstConfirmations.ts"
@@ -62,8 +59,6 @@ import * as KeptSecret from "#infra/KeptSecret.ts"
 import * as Mail from "#infra/Mail.ts"
 import * as MailFiles from "#infra/MailFiles.ts"
 import * as Maintenance from "#events/Maintenance.ts"
-import { logCrypto } from "#infra/LogCrypto.ts"
-import * as NotaryFiles from "#infra/NotaryFiles.ts"
 import * as Passwords from "#infra/Passwords.ts"
 import * as Postgres from "#infra/Postgres.ts"
 import * as Protection from "#infra/Protection.ts"
@@ -240,18 +235,6 @@ const http = Layer.unwrap(
   })
 ).pipe(Layer.provide(httpSettings))
 
-/** The log's Merkle tree, and who signs it. */
-const signedTree = Layer.unwrap(
-  Effect.gen(function* () {
-    const signer = LogSigner.layer({ keys: yield* NotaryFiles.findKeys, name: yield* NotaryFiles.logName })
-    return Layer.catchTag(signer, "MalformedKey", (malformed) => Layer.effectContext(NotaryFiles.refuse(malformed)))
-  })
-).pipe(
-  Layer.provideMerge(TreeStore.layer),
-  Layer.provideMerge(Layer.succeed(LogCrypto, logCrypto)),
-  Layer.provide(Randomness.layer)
-)
-
 /** What reads the whole log: several fibers at once, and no more than that on a database that others need too. */
 export const auditing = signedTree.pipe(
   Layer.provideMerge(EventStore.layer),
@@ -266,23 +249,6 @@ export const owner = Layer.unwrap(
 
 /** Everything that follows the log by itself. */
 export const projections = [EventPlaces.definition]
-
-/** Signs the log, if there is a key to sign with. */
-const notary = Layer.unwrap(
-  Effect.gen(function* () {
-    const { keys } = yield* LogSigner
-    if (Option.isNone(keys)) {
-      yield* Effect.logWarning(
-        "The log is not signed, so nothing proves that it was not altered: make a key with `npm run vatproof -- notary key` and set NOTARY_KEY or NOTARY_KEY_FILE"
-      )
-      return Layer.empty
-    }
-    const { name, verifiers } = keys.value
-    const memory = yield* NotaryFiles.memory(keys.value)
-    const signed = Effect.logInfo(`The log ${name} is signed; its public key: ${formatVerifier(verifiers[0])}`)
-    return Layer.tap(Notary.layer({ ...memory, keys: keys.value }), () => signed)
-  })
-)
 
 /** What follows the log by itself, and what is read from it. */
 const audit = Layer.merge(notary, AuditTrail.layer).pipe(Layer.provide(Projections.layer(projections)))
@@ -316,7 +282,7 @@ const admin = (usualPort: number) =>
       const ofWorker = { host: "127.0.0.1", port: 0, ports: 1, announce: Workers.announce }
       return AdminServer.layer(Workers.isWorker ? ofWorker : address.value)
     })
-  ).pipe(Layer.merge(ProcessMetrics.layer), Layer.provideMerge(Readiness.Readiness.layer))
+  ).pipe(Layer.merge(ProcessMetrics.layer), Layer.provideMerge(Readiness.Readiness.layer), Layer.provideMerge(Integrity.layer))
 
 /**
  * The whole service. It listens as soon as the layer is built, and stops with it: first the requests, last the database. `adminPort` is
@@ -326,7 +292,6 @@ export const service = (defaults: DefaultSources = liveSources, adminPort = usua
   Readiness.layerServing.pipe(
     Layer.provide(http),
     Layer.provide(useCases),
-
     Layer.provide(sources(defaults)),
     Layer.provide(Layer.mergeAll(Maintenance.layer, Protection.layer, StoreGauges.layer)),
     Layer.provide(audit),

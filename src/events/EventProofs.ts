@@ -1,6 +1,7 @@
 /** What the signed tree hands out: checkpoints, tiles, and the proof that an event is in it. */
-import { Effect, Option, Result, Schema } from "effect"
+import { Effect, Option, Result } from "effect"
 import { NotInLog } from "#domain/AuditTrail.ts"
+import { EvidenceAltered } from "#domain/Integrity.ts"
 import * as Checkpoint from "#events/log/Checkpoint.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
 import { hashLength, leafHash } from "#events/log/MerkleTree.ts"
@@ -18,12 +19,7 @@ export interface OpenCheckpoint extends Checkpoint.Checkpoint {
   readonly note: string
 }
 
-/** The event is not the one that was signed: it must not be handed out as if nothing were. */
-export class EventAltered extends Schema.TaggedError<EventAltered>()("EventAltered", { position: Schema.Int }) {
-  override get message() {
-    return `The event at position ${this.position} is not the one that was signed: "vatproof audit verify" tells more`
-  }
-}
+const altered = (what: string) => new EvidenceAltered({ what })
 
 export const make = Effect.gen(function* () {
   const crypto = yield* LogCrypto
@@ -44,7 +40,9 @@ export const make = Effect.gen(function* () {
     if (Option.isNone(stored)) return Option.none<OpenCheckpoint>()
     const { note } = stored.value
     // The notary refuses to start on a checkpoint that it did not sign, so this one was put there meanwhile.
-    const opened = yield* Effect.fromResult(open(note)).pipe(Effect.catchTag(["NoteRefused", "CheckpointRefused"], Effect.die))
+    const opened = yield* Effect.fromResult(open(note)).pipe(
+      Effect.mapError(({ message }) => altered(`The newest checkpoint is not one of this log: ${message}`))
+    )
     return Option.some<OpenCheckpoint>({ ...opened, note })
   })
 
@@ -57,7 +55,7 @@ export const make = Effect.gen(function* () {
     const checkpoint = Option.getOrNull(yield* newest)
     if (checkpoint === null || widthAt(checkpoint.size, level, index) < width) return yield* none
     const [hashes = new Uint8Array()] = yield* tree.readTiles([{ index, level, width }])
-    return hashes.length === width * hashLength ? hashes : yield* Effect.die(`Tile ${path} is not all there`)
+    return hashes.length === width * hashLength ? hashes : yield* altered(`The tile ${path} is not as it was signed`)
   })
 
   /** The proof, alone sufficient, that an event is in the log of that checkpoint; its `extra` is the event's leaf. */
@@ -67,11 +65,15 @@ export const make = Effect.gen(function* () {
       const index = event.position
       const proof = yield* proveInclusion(sha256, tree.readNodes(size), { index, size })
       if (!verifyInclusion(sha256, { index, size, root, proof, leafHash: leafHash(sha256, leaf) })) {
-        return yield* new EventAltered({ position: index })
+        return yield* altered(`The event at position ${index} is not the one that was signed`)
       }
       return format({ index, hashes: proof, extra: Option.some(new TextEncoder().encode(leaf)), checkpoint: note })
     },
-    Effect.catchTag(["MalformedEnvelope", "IncompleteTile", "OutsideTree"], Effect.die)
+    Effect.catchTags({
+      MalformedEnvelope: ({ message }) => Effect.fail(altered(message)),
+      IncompleteTile: ({ message }) => Effect.fail(altered(message)),
+      OutsideTree: Effect.die
+    })
   )
 
   return { newest, tile, prove }

@@ -40,4 +40,9 @@ export class StoredEvent extends Schema.Class<StoredEvent>("StoredEvent")({
   static readonly columns = `log_id, position, stream_id, version, event_id, type, schema_version,
     ${instant("occurred_at")}, ${instant("recorded_at")},
     correlation_id, causation_id, encode(trace_id, 'hex') AS trace_id, meter_id, units, data, metadata`
+  /** The same columns of a subquery with that alias. */
+  static readonly columnsOf = (alias: string) =>
+    Object.keys(this.fields)
+      .map((name) => `${alias}.${name}`)
+      .join(", ")
 }

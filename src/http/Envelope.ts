@@ -2,9 +2,10 @@
  * What every response has, whoever made it: the request's id, the caller's usage and window, and the one error body also for what no
  * endpoint answers: unknown routes, wrong methods, other media types, bodies that are too large, defects (DECISIONS 7, 11, 14).
  */
-import { Cause, Context, Effect, MutableRef, Option, Redacted } from "effect"
+import { Cause, Context, Effect, MutableRef, Option, Redacted, Schema } from "effect"
 import { HttpBody, HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Identity } from "#domain/Identity.ts"
+import { EvidenceAltered } from "#domain/Integrity.ts"
 import type { Standing } from "#domain/Standing.ts"
 import * as Errors from "#http/Errors.ts"
 import * as RequestStart from "#http/RequestStart.ts"
@@ -109,12 +110,17 @@ const longText = 65_536
 const isClientGone = (cause: Cause.Cause<unknown>) =>
   Cause.hasInterruptsOnly(cause) && cause.reasons.some(({ annotations }) => annotations.has(HttpServerError.ClientAbort.key))
 
+const isEvidenceAltered = Schema.is(EvidenceAltered)
+
 const responseOf = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
   // After its grace a service that stops interrupts what is under way.
   if (Cause.hasInterruptsOnly(cause)) return yield* Errors.toResponse(Errors.stopping)
   const [response] = yield* HttpServerError.causeResponse(cause)
   if (response.status < 500) return response
   yield* Effect.logError("A request failed by a defect", cause)
+  if (cause.reasons.some((reason) => reason._tag === "Die" && isEvidenceAltered(reason.defect))) {
+    return yield* Errors.toResponse(Errors.evidenceAltered)
+  }
   return yield* Errors.toResponse({ code: "INTERNAL_ERROR", message: "Something went wrong on our side" })
 })
 

@@ -26,6 +26,7 @@ const meanings = {
     "A limit is reached: of calls in a minute, of a paid plan's month, or of registrations, signups, failed logins or keys; `Retry-After` says when to come back.",
   REQUEST_HEADER_FIELDS_TOO_LARGE: "The path and the headers are longer together than the server reads (32 KiB).",
   INTERNAL_ERROR: "Something went wrong on our side; tell us the `request_id`.",
+  EVIDENCE_ALTERED: "What is stored is not what was signed, so it is not served: tell the operator the `request_id`.",
   SOURCE_UNAVAILABLE: "No source could answer, which says nothing about the VAT ID; ask again after `Retry-After`.",
   SERVICE_UNAVAILABLE: "The service cannot do this at the moment; ask again after `Retry-After`."
 } as const satisfies Record<ErrorCode, string>

@@ -44,6 +44,7 @@ export const statusOf = {
   RATE_LIMIT_EXCEEDED: 429,
   REQUEST_HEADER_FIELDS_TOO_LARGE: 431,
   INTERNAL_ERROR: 500,
+  EVIDENCE_ALTERED: 500,
   SOURCE_UNAVAILABLE: 503,
   SERVICE_UNAVAILABLE: 503
 } as const
@@ -194,6 +195,12 @@ const retryAfterSeconds = 2
 
 /** What is told of a request that takes longer than a service that stops can wait. */
 export const stopping: Problem = { code: "SERVICE_UNAVAILABLE", message: "The service is about to stop", retryAfterSeconds }
+
+/** What is told where evidence is not what was signed. What it is, is for the log alone. */
+export const evidenceAltered: Problem = {
+  code: "EVIDENCE_ALTERED",
+  message: "What is stored is not what was signed, so it is not served; the operator is told"
+}
 
 /** What is told of a request for which there is no room beside all others. */
 export const tooMuchToDo: Problem = {

@@ -30,12 +30,18 @@ const metrics = Effect.map(PrometheusText.make, (body) =>
 
 export const live = HttpServerResponse.json({ status: "ok" })
 
-/** 200 if requests can be answered here now; else 503, and why. */
+/** 200 if requests can be answered here now; else 503, and why. Evidence that is wrong is told in both. */
 const ready = Effect.gen(function* () {
-  const { database, service } = yield* (yield* Readiness).report
+  const { altered, database, notary, service } = yield* (yield* Readiness).report
   const isReady = service === "serving" && database === "ok"
   return yield* HttpServerResponse.json(
-    { status: isReady ? "ok" : "unavailable", service, database },
+    {
+      status: isReady ? "ok" : "unavailable",
+      service,
+      database,
+      ...(notary === null ? {} : { notary }),
+      ...(altered.length === 0 ? {} : { altered })
+    },
     { status: isReady ? 200 : 503 }
   )
 })

@@ -1,23 +1,30 @@
 /** Whether requests may be sent here: from the moment the service listens until it is told to stop, while its database answers. */
 import { Context, Deferred, Effect, Layer, MutableRef, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
+import { Integrity, type IntegrityReport } from "#domain/Integrity.ts"
 import { Draining } from "#infra/Draining.ts"
 
-/** `database` is `unknown` before the service has started. */
-export interface ReadinessReport {
+/**
+ * `database` is `unknown` before the service has started. What `notary` and `altered` tell an operator (Integrity.ts) takes no requests away
+ * from a replica that serves: another replica has the same log.
+ */
+export interface ReadinessReport extends IntegrityReport {
   readonly service: "starting" | "serving" | "stopping"
   readonly database: "ok" | "away" | "unknown"
 }
 
 type DatabaseState = Effect.Effect<ReadinessReport["database"]>
 
-const make = Effect.map(Draining, ({ begun }) => {
+const make = Effect.gen(function* () {
+  const { begun } = yield* Draining
+  const integrity = yield* Integrity
   const database = MutableRef.make<DatabaseState | null>(null)
   const report = Effect.gen(function* () {
     const check = database.current
-    if (check === null) return { service: "starting", database: "unknown" } satisfies ReadinessReport
+    const known = yield* integrity.report
+    if (check === null) return { ...known, service: "starting", database: "unknown" } satisfies ReadinessReport
     const service = (yield* Deferred.isDone(begun)) ? "stopping" : "serving"
-    return { service, database: yield* check } satisfies ReadinessReport
+    return { ...known, service, database: yield* check } satisfies ReadinessReport
   })
   return { report, serve: (check: DatabaseState) => Effect.sync(() => MutableRef.set(database, check)) }
 })

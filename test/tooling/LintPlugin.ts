@@ -125,7 +125,7 @@ const exportName: Rule = {
 /** What a module read as a namespace (`Vies.layer`, `Batcher.make`, `Receipt.decide`) may export alone. */
 const namespaceMembers = new Set(["layer", "make", "run", "decide", "evolve"])
 
-const entryPoints = new Set(["src/main.ts", "src/cli.ts", "src/app.ts"])
+const entryPoints = new Set(["src/main.ts", "src/cli.ts", "src/app.ts", "src/signing.ts"])
 
 /** `memberStates` is the noun of `MemberStates.ts`, and `plans` that of `Plan.ts`. */
 const noun = (name: string): string => name.toLowerCase().replace(/s$/u, "")

@@ -2,6 +2,7 @@
 import { Effect, Layer, Option, Schedule } from "effect"
 import { AuditLogRead, type Auditor, auditorStream } from "#domain/Auditor.ts"
 import { type AuditFilter, AuditTrail, NotInLog, NotSignedYet, type ProofReader, type ProofSubject } from "#domain/AuditTrail.ts"
+import { type EvidenceAltered, Integrity } from "#domain/Integrity.ts"
 import { ReceiptIssued, receiptStream } from "#domain/Receipt.ts"
 import * as Catalogue from "#events/Catalogue.ts"
 import * as EventProofs from "#events/EventProofs.ts"
@@ -14,6 +15,7 @@ import { LogSigner } from "#events/LogSigner.ts"
 import * as EventSearch from "#events/projections/EventSearch.ts"
 import { eventPlaces } from "#events/projections/EventPlaces.ts"
 import { Projections } from "#events/Projections.ts"
+import * as SignedLeaves from "#events/SignedLeaves.ts"
 import type { StoredEvent } from "#events/StoredEvent.ts"
 
 /** A reader waits for the checkpoint that covers what was just written: 3 seconds at most. */
@@ -21,10 +23,11 @@ const lookEvery = "100 millis"
 const looks = 30
 
 const make = Effect.gen(function* () {
-  const proofs = yield* EventProofs.make
+  const proofs = yield* makeProofs
   const search = yield* EventSearch.make
   const record = yield* makeRecord
   const find = yield* makeFind(search)
+  const { verified } = yield* SignedLeaves.make
   const { upToDate } = yield* Projections
   const crypto = yield* LogCrypto
   const { keys } = yield* LogSigner
@@ -39,7 +42,8 @@ const make = Effect.gen(function* () {
     if (allowed === null) return { lines: [], next: null }
     yield* upToDate(eventPlaces)
     const found = yield* search.find(allowed, after ?? 0, limit + 1)
-    return { lines: found.slice(0, limit).map(EventLine.format), next: found[limit]?.position ?? null }
+    const shown = yield* verified(found.slice(0, limit))
+    return { lines: shown.map(EventLine.format), next: found[limit]?.position ?? null }
   })
 
   const event = Effect.fn("AuditTrail.event")(function* (auditor: Auditor, position: number) {
@@ -63,22 +67,19 @@ const make = Effect.gen(function* () {
       })
     )
 
-  const prove = Effect.fn("AuditTrail.prove")(
-    function* (reader: ProofReader, subject: ProofSubject) {
-      const found = yield* find(reader, subject)
-      const { position } = found
-      if (reader._tag === "Auditor") yield* record(reader.auditor, { what: "proof", position })
-      const checkpoint = yield* covering(position)
-      const [signer] = Checkpoint.signersOf(crypto, checkpoint.note, verifiers)
-      return {
-        position,
-        line: EventLine.format(found),
-        proof: yield* proofs.prove(found, checkpoint),
-        verifierKey: signer === undefined ? null : formatVerifier(signer)
-      }
-    },
-    Effect.catchTag("EventAltered", Effect.die)
-  )
+  const prove = Effect.fn("AuditTrail.prove")(function* (reader: ProofReader, subject: ProofSubject) {
+    const found = yield* find(reader, subject)
+    const { position } = found
+    if (reader._tag === "Auditor") yield* record(reader.auditor, { what: "proof", position })
+    const checkpoint = yield* covering(position)
+    const [signer] = Checkpoint.signersOf(crypto, checkpoint.note, verifiers)
+    return {
+      position,
+      line: EventLine.format(found),
+      proof: yield* proofs.prove(found, checkpoint),
+      verifierKey: signer === undefined ? null : formatVerifier(signer)
+    }
+  })
 
   const checkpoint = Effect.flatMap(
     proofs.newest,
@@ -91,6 +92,19 @@ const make = Effect.gen(function* () {
   return AuditTrail.of({ page, event, prove, checkpoint, tile: proofs.tile })
 })
 
+/** Proofs, checkpoint and tiles. What is not as it was signed ends the request. */
+const makeProofs = Effect.gen(function* () {
+  const { newest, prove, tile } = yield* EventProofs.make
+  const { refuse } = yield* Integrity
+  const refused = ({ what }: EvidenceAltered) => refuse("event", what)
+  return {
+    newest: Effect.catchTag(newest, "EvidenceAltered", refused),
+    tile: (path: string) => Effect.catchTag(tile(path), "EvidenceAltered", refused),
+    prove: (event: StoredEvent, checkpoint: EventProofs.OpenCheckpoint) =>
+      Effect.catchTag(prove(event, checkpoint), "EvidenceAltered", refused)
+  }
+})
+
 /** What an auditor may see of what was asked for; null if nothing. */
 const within = (filter: AuditFilter, { accountId }: Auditor): AuditFilter | null => {
   if (accountId === null) return filter
@@ -101,6 +115,7 @@ const within = (filter: AuditFilter, { accountId }: Auditor): AuditFilter | null
 const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
   const events = yield* EventStore
   const { upToDate } = yield* Projections
+  const { verified } = yield* SignedLeaves.make
   const decodeReceipt = Catalogue.decoder(ReceiptIssued)
 
   const maySee = Effect.fnUntraced(function* (reader: ProofReader, event: StoredEvent) {
@@ -122,6 +137,7 @@ const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
     const [event] = byReceipt ? yield* events.readStream(receiptStream(subject.receiptId), 0, 1) : yield* at(subject.position)
     // A read goes on to the next position that there is.
     if (event === undefined || (!byReceipt && event.position !== subject.position)) return yield* none
+    yield* verified([event])
     return (yield* maySee(reader, event)) ? event : yield* none
   })
 })

@@ -17,11 +17,7 @@ const commonest = "VatIdVerified"
 const makeSelect = (sql: SqlClient.SqlClient) => {
   const positionAt = (moment: DateTime.Utc) => sql`vatproof.position_at(${logId}::smallint, ${DateTime.toDateUtc(moment)})`
   const columns = sql.literal(StoredEvent.columns)
-  const names = sql.literal(
-    Object.keys(StoredEvent.fields)
-      .map((name) => `event.${name}`)
-      .join(", ")
-  )
+  const names = sql.literal(StoredEvent.columnsOf("event"))
   const common = sql.literal(`type = '${commonest}'`)
   const rare = sql.literal(`type <> '${commonest}'`)
 

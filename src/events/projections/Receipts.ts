@@ -6,7 +6,9 @@ import { ReceiptNotFound, type ReceiptPageRequest, Receipts } from "#domain/Rece
 import { logId } from "#events/AppendCommand.ts"
 import * as Catalogue from "#events/Catalogue.ts"
 import { EventStore } from "#events/EventStore.ts"
+import * as SignedLeaves from "#events/SignedLeaves.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
+import { StoredEvent } from "#events/StoredEvent.ts"
 
 const patience = "3 seconds"
 const decodeIssued = Catalogue.decoder(ReceiptIssued)
@@ -14,11 +16,13 @@ const decodeIssued = Catalogue.decoder(ReceiptIssued)
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const events = yield* EventStore
+  const { verified } = yield* SignedLeaves.make
 
   const find = Effect.fn("Receipts.find")(function* (keyId: string, receiptId: string) {
     if (!isReceiptId(receiptId)) return yield* new ReceiptNotFound({ receiptId })
     const [event] = yield* events.readStream(receiptStream(receiptId), 0, 1)
     if (event === undefined || event.type !== ReceiptIssued.type) return yield* new ReceiptNotFound({ receiptId })
+    yield* verified([event])
     const { account_id, answer, attempts, key_id, receipt } = yield* decodeIssued(event.data)
     if (key_id !== keyId) return yield* new ReceiptNotFound({ receiptId })
     const { http_status, request, response, response_sha256 } = answer.evidence
@@ -44,11 +48,12 @@ const make = Effect.gen(function* () {
   // LIMIT 1 keeps the planner from a join that reads the whole log.
   const findPage = SqlSchema.findAll({
     Request: Schema.Struct({ list: Schema.String, before: Schema.Int, limit: Schema.Int }),
-    Result: Schema.Struct({ position: Schema.BigInt, data: Schema.String }),
-    execute: ({ before, limit, list }) => sql`SELECT l.position, e.data FROM (
+    Result: StoredEvent,
+    execute: ({ before, limit, list }) => sql`SELECT ${sql.literal(StoredEvent.columnsOf("e"))} FROM (
         SELECT position FROM vatproof.listed WHERE log_id = ${logId} AND list = ${list} AND position < ${BigInt(before)}
         ORDER BY position DESC LIMIT ${limit}) AS l
-      CROSS JOIN LATERAL (SELECT data FROM vatproof.events WHERE log_id = ${logId} AND position = l.position LIMIT 1) AS e
+      CROSS JOIN LATERAL (SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events
+        WHERE log_id = ${logId} AND position = l.position LIMIT 1) AS e
       ORDER BY l.position DESC`
   })
 
@@ -58,12 +63,12 @@ const make = Effect.gen(function* () {
     const rows = yield* findPage({ list, before: before ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }).pipe(
       StoreAccess.patiently(patience)
     )
-    const shown = rows.slice(0, limit)
+    const shown = yield* verified(rows.slice(0, limit))
     const receipts = yield* Effect.forEach(shown, (row) =>
       Effect.map(decodeIssued(row.data), ({ receipt }) => summaryOf(receipt))
     )
     const last = shown.at(-1)
-    return { receipts, next: rows.length > limit && last !== undefined ? Number(last.position) : null }
+    return { receipts, next: rows.length > limit && last !== undefined ? last.position : null }
   })
 
   return Receipts.of({ find, page })

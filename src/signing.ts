@@ -1,0 +1,39 @@
+/** Layers of the signed log: its tree, its keys, and the notary. */
+import { Effect, Layer, Option } from "effect"
+import { LogCrypto } from "#events/log/LogCrypto.ts"
+import { formatVerifier } from "#events/log/NoteKeys.ts"
+import { LogSigner } from "#events/LogSigner.ts"
+import * as Notary from "#events/Notary.ts"
+import { TreeStore } from "#events/TreeStore.ts"
+import { logCrypto } from "#infra/LogCrypto.ts"
+import * as NotaryFiles from "#infra/NotaryFiles.ts"
+import * as Randomness from "#infra/Randomness.ts"
+
+/** The log's Merkle tree, and who signs it. */
+export const signedTree = Layer.unwrap(
+  Effect.gen(function* () {
+    const signer = LogSigner.layer({ keys: yield* NotaryFiles.findKeys, name: yield* NotaryFiles.logName })
+    return Layer.catchTag(signer, "MalformedKey", (malformed) => Layer.effectContext(NotaryFiles.refuse(malformed)))
+  })
+).pipe(
+  Layer.provideMerge(TreeStore.layer),
+  Layer.provideMerge(Layer.succeed(LogCrypto, logCrypto)),
+  Layer.provide(Randomness.layer)
+)
+
+/** Signs the log, if there is a key to sign with. */
+export const notary = Layer.unwrap(
+  Effect.gen(function* () {
+    const { keys } = yield* LogSigner
+    if (Option.isNone(keys)) {
+      yield* Effect.logWarning(
+        "The log is not signed, so nothing proves that it was not altered: make a key with `npm run vatproof -- notary key` and set NOTARY_KEY or NOTARY_KEY_FILE"
+      )
+      return Layer.empty
+    }
+    const { name, verifiers } = keys.value
+    const memory = yield* NotaryFiles.memory(keys.value)
+    const signed = Effect.logInfo(`The log ${name} is signed; its public key: ${formatVerifier(verifiers[0])}`)
+    return Layer.tap(Notary.layer({ ...memory, keys: keys.value }), () => signed)
+  })
+)

@@ -1,0 +1,79 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { HttpClient } from "effect/http"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { checkpointOf, newAuditor, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import * as PaidKey from "#test/support/PaidKey.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+import { tamper } from "#test/support/Tampering.ts"
+
+/** A service that signs, with a receipt that is signed, and what reads it in every way. */
+const receiptWithReaders = Effect.gen(function* () {
+  const adminPort = yield* RunningService.freePort
+  const folder = yield* temporaryFolder
+  const service = yield* RunningService.make({ ...signing(folder), ADMIN_PORT: String(adminPort) })
+  const key = yield* PaidKey.newPaidKey(service)
+  const receiptId = yield* PaidKey.receiptIdOf(yield* PaidKey.confirm(service, "DE123456789", key))
+  const sql = yield* SqlClient.SqlClient
+  const { position } = yield* SqlSchema.findOne({
+    Request: Schema.String,
+    Result: Schema.Struct({ position: Schema.BigInt }),
+    execute: (stream) => sql`SELECT position FROM vatproof.events WHERE stream_id = ${stream}`
+  })(`receipt-${receiptId}`)
+  yield* checkpointOf(service, Number(position) + 1)
+  const { headers } = yield* newAuditor()
+  const owner = { "x-api-key": key }
+  const reads = [
+    [`${PaidKey.receiptsPath}/${receiptId}`, owner],
+    [PaidKey.receiptsPath, owner],
+    [`/v1/audit/proofs/${receiptId}`, owner],
+    [`/v1/audit/proofs/${position}`, headers],
+    [`/v1/audit/events/${position}`, headers],
+    [`/v1/audit/events?receipt_id=${receiptId}`, headers]
+  ] as const
+  const readAll = Effect.forEach(reads, ([path, headers]) => service.get(path, { headers }))
+  const http = yield* HttpClient.HttpClient
+  const admin = (path: string) => http.get(`http://127.0.0.1:${adminPort}${path}`)
+  return { admin, position, readAll }
+})
+
+const attacks: ReadonlyArray<readonly [name: string, change: (position: bigint) => string, undo: (position: bigint) => string]> =
+  [
+    [
+      "whose bytes were changed",
+      (position) => `UPDATE vatproof.events SET data = replace(data, 'Muster', 'Fuster') WHERE position = ${position}`,
+      (position) => `UPDATE vatproof.events SET data = replace(data, 'Fuster', 'Muster') WHERE position = ${position}`
+    ],
+    [
+      "whose leaf was removed",
+      () => "CREATE TABLE public.kept_tiles AS TABLE vatproof.tiles; DELETE FROM vatproof.tiles WHERE level = 0",
+      () => "INSERT INTO vatproof.tiles TABLE public.kept_tiles ON CONFLICT DO NOTHING"
+    ]
+  ]
+
+layer(RunningService.layerGround, { excludeTestServices: true })("Evidence that was altered", (it) => {
+  it.effect("is not served, in no form and to nobody, and operators are told", () =>
+    Effect.gen(function* () {
+      const { admin, position, readAll } = yield* receiptWithReaders
+      for (const [name, change, undo] of attacks) {
+        assert.deepStrictEqual(
+          (yield* readAll).map(({ status }) => status),
+          [200, 200, 200, 200, 200, 200],
+          name
+        )
+        yield* tamper(change(position))
+        for (const { body, status } of yield* readAll) {
+          assert.strictEqual(status, 500, name)
+          assert.containSubset(body, { error: { code: "EVIDENCE_ALTERED" } }, name)
+        }
+        yield* tamper(undo(position))
+      }
+      const ready = yield* admin("/readyz")
+      assert.strictEqual(ready.status, 200)
+      assert.containSubset(yield* ready.json, {
+        altered: [`The event at position ${position} is not the one that was signed`]
+      })
+      assert.match(yield* (yield* admin("/metrics")).text, /^vatproof_evidence_altered_total\{vatproof_evidence="event"\} 12$/mu)
+    })
+  )
+})
