@@ -5,7 +5,7 @@ import { emailKey, isEmailAddress } from "#domain/EmailAddress.ts"
 import { KeyedHash } from "#domain/KeyedHash.ts"
 import { LoginLog } from "#domain/LoginLog.ts"
 import { type Login, Logins } from "#domain/Logins.ts"
-import { Passwords } from "#domain/Passwords.ts"
+import { Passwords, type PasswordWork } from "#domain/Passwords.ts"
 import { orTooMany, RateLimits } from "#domain/RateLimits.ts"
 
 /** The address is unknown or the password is not its own; which of these is nobody's business. */
@@ -46,14 +46,18 @@ const make = Effect.fnUntraced(function* (failuresPerWindow: number) {
    * wrong guesses are told in a window and not one more, however many are under way on however many replicas. An unknown address costs
    * the same work as a known one. No token is handed out before the log has the login.
    */
-  const logIn = Effect.fn("LogIn.logIn")(function* ({ client, email, password }: Credentials) {
+  const logIn = Effect.fn("LogIn.logIn")((credentials: Credentials) =>
+    passwords.attempt(credentials.client, (work) => attempt(credentials, work))
+  )
+
+  const attempt = Effect.fnUntraced(function* ({ client, email, password }: Credentials, { matches }: PasswordWork) {
     const places = [`login/${client}`, `login/${keyedHash.of("email", emailKey(email))}`]
     const look = Effect.flatMap(rateLimits.lookForPlaces(places, failuresPerWindow, window), refuse)
     yield* Effect.tapErrorTag(look, "RateLimitExceeded", () => log.refused(client, null))
     const login = isEmailAddress(email) ? Option.getOrNull(yield* logins.byEmail(email)) : null
-    const matches = yield* passwords.matches(client, password, login?.passwordHash ?? null)
+    const isRight = yield* matches(password, login?.passwordHash ?? null)
     const refused = log.refused(client, login?.accountId ?? null)
-    if (login === null || !matches) {
+    if (login === null || !isRight) {
       yield* refused
       yield* Effect.flatMap(rateLimits.takePlaces(places, failuresPerWindow, window), refuse)
       return yield* new WrongCredentials({})

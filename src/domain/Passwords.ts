@@ -1,6 +1,7 @@
 /** Passwords, as slow to guess as the machine allows (DECISIONS 34). */
 import { Context, type Effect, type Redacted, Schema } from "effect"
 import { characters, whyUnreadable } from "#domain/PlainText.ts"
+import type { RateLimitExceeded } from "#domain/RateLimits.ts"
 
 const length = { min: 8, max: 256 }
 
@@ -14,23 +15,31 @@ export const NewPassword = Schema.String.check(
   ).annotate({ toJsonSchema: () => ({ minLength: length.min, maxLength: length.max }) })
 )
 
-/** Hashing takes memory and time on purpose, so only so many may wait for it, and fewer of one client. */
+/** Hashing takes memory and time on purpose, so the attempts under way are bounded. */
 export class PasswordsBusy extends Schema.TaggedError<PasswordsBusy>()("PasswordsBusy", {}) {
   override get message() {
     return "Too many people are logging in right now"
   }
 }
 
+/** What an attempt may ask for. All clients come in turn. */
+export interface PasswordWork {
+  /** A salted hash that carries its own parameters. */
+  readonly hash: (password: Redacted.Redacted) => Effect.Effect<Redacted.Redacted>
+  /** Whether it is the password of that hash. Without a hash the answer is no, after the same work as with one. */
+  readonly matches: (password: Redacted.Redacted, hash: Redacted.Redacted | null) => Effect.Effect<boolean>
+}
+
 export class Passwords extends Context.Service<
   Passwords,
   {
-    /** A salted hash that carries its own parameters. `client` names who wants it: all clients come in turn. */
-    readonly hash: (client: string, password: Redacted.Redacted) => Effect.Effect<Redacted.Redacted, PasswordsBusy>
-    /** Whether it is the password of that hash. Without a hash the answer is no, after the same work as with one. */
-    readonly matches: (
+    /**
+     * Runs an attempt of a client to log in, to sign up or to change a password. A client that has too many under way gets
+     * RateLimitExceeded, before the attempt costs anything; PasswordsBusy is for all clients together.
+     */
+    readonly attempt: <A, E, R>(
       client: string,
-      password: Redacted.Redacted,
-      hash: Redacted.Redacted | null
-    ) => Effect.Effect<boolean, PasswordsBusy>
+      work: (passwords: PasswordWork) => Effect.Effect<A, E, R>
+    ) => Effect.Effect<A, E | PasswordsBusy | RateLimitExceeded, R>
   }
 >()("vatproof/domain/Passwords") {}

@@ -1,5 +1,6 @@
 /** Makes the PDF of a receipt. The same document always gives the same bytes. */
 import { Context, type Effect, Schema } from "effect"
+import type { RateLimitExceeded } from "#domain/RateLimits.ts"
 import type { ReceiptDocument } from "#domain/ReceiptDocument.ts"
 
 /** Too many PDFs are being made, or this one took too long. */
@@ -12,7 +13,7 @@ export class PdfUnavailable extends Schema.TaggedError<PdfUnavailable>()("PdfUna
 export class ReceiptPdf extends Context.Service<
   ReceiptPdf,
   {
-    /** All keys come in turn. */
-    readonly render: (keyId: string, document: ReceiptDocument) => Effect.Effect<Uint8Array, PdfUnavailable>
+    /** All keys come in turn. A key that has too many under way gets RateLimitExceeded; PdfUnavailable is for all keys together. */
+    readonly render: (keyId: string, document: ReceiptDocument) => Effect.Effect<Uint8Array, PdfUnavailable | RateLimitExceeded>
   }
 >()("vatproof/domain/ReceiptPdf") {}

@@ -1,11 +1,11 @@
 /** Signing up with an email address and a password (INTERFACE 3 and 4.6, DECISIONS 15, 30-32). */
-import { Context, type DateTime, Duration, Effect, Layer, MutableRef, Option, RcMap, type Redacted, Semaphore } from "effect"
+import { Context, type DateTime, Duration, Effect, Layer, Option, RcMap, type Redacted, Semaphore } from "effect"
 import { AccountSignedUp, EmailVerificationRequested, EmailVerified, requestVerification } from "#domain/Account.ts"
 import { AccessTokens } from "#domain/AccessTokens.ts"
 import { AccountStore, EmailTaken } from "#domain/AccountStore.ts"
 import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/EmailAddress.ts"
 import { Logins } from "#domain/Logins.ts"
-import { Passwords, PasswordsBusy } from "#domain/Passwords.ts"
+import { Passwords, type PasswordWork } from "#domain/Passwords.ts"
 import { Randomness } from "#domain/Randomness.ts"
 import { orTooMany, RateLimits } from "#domain/RateLimits.ts"
 import { VerificationRequests } from "#domain/VerificationRequests.ts"
@@ -28,9 +28,6 @@ export interface SignedUp {
 export const isBrowser = (userAgent: string | undefined): boolean => userAgent?.includes("Mozilla/") ?? false
 
 const window = Duration.hours(24)
-/** Attempts of one client that may be under way or wait for their turn. */
-const maxOfOneClient = 32
-
 const make = Effect.fnUntraced(function* (perDay: number) {
   const accessTokens = yield* AccessTokens
   const accounts = yield* AccountStore
@@ -40,9 +37,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const random = yield* Randomness
   const rateLimits = yield* RateLimits
   const verificationRequests = yield* VerificationRequests
-  const queues = yield* RcMap.make({
-    lookup: (_client: string) => Effect.map(Semaphore.make(1), (turns) => ({ turns, inside: MutableRef.make(0) }))
-  })
+  const turns = yield* RcMap.make({ lookup: (_client: string) => Semaphore.make(1) })
 
   const refuse = orTooMany(`At most ${perDay} signups in 24 hours from one address`)
 
@@ -71,16 +66,11 @@ const make = Effect.fnUntraced(function* (perDay: number) {
    * would see that there is a place.
    */
   const signUp = Effect.fn("SignUp.signUp")(function* (signup: Signup) {
-    const { inside, turns } = yield* RcMap.get(queues, signup.client)
-    if (inside.current >= maxOfOneClient) return yield* new PasswordsBusy({})
-    return yield* Effect.acquireUseRelease(
-      Effect.sync(() => MutableRef.increment(inside)),
-      () => turns.withPermit(attempt(signup)),
-      () => Effect.sync(() => MutableRef.decrement(inside))
-    )
+    const ofClient = yield* RcMap.get(turns, signup.client)
+    return yield* passwords.attempt(signup.client, (work) => ofClient.withPermit(attempt(signup, work)))
   }, Effect.scoped)
 
-  const attempt = Effect.fnUntraced(function* ({ browser, client, email, password }: Signup) {
+  const attempt = Effect.fnUntraced(function* ({ browser, client, email, password }: Signup, { hash }: PasswordWork) {
     if (domainsOf(email).some(disposable.has)) return yield* new DisposableEmail({})
     const places = [`signup/${client}`]
     yield* Effect.flatMap(rateLimits.lookForPlaces(places, perDay, window), refuse)
@@ -89,7 +79,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
       if (!taken.value.verified) yield* remind(client, taken.value.accountId, email)
       return yield* new EmailTaken({ bySignup: true })
     }
-    const passwordHash = yield* passwords.hash(client, password)
+    const passwordHash = yield* hash(password)
     const accountId = yield* random.uuidV7
     const verification = browser
       ? EmailVerificationRequested.make({ account_id: accountId })

@@ -56,13 +56,13 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
           HttpApiSchema.asUint8Array({ contentType: "application/pdf" })
         )
       ],
-      error: [errorBody(404, ["NOT_FOUND"]), ...errors]
+      error: [errorBody(404, ["NOT_FOUND"]), errorBody(429, ["RATE_LIMIT_EXCEEDED"]), ...errors]
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "getQualifiedConfirmation",
         summary: "A receipt",
         description:
-          "Readable by the API key that made it; another key gets 404. As JSON (default), as a page (text/html) or as a PDF (application/pdf): Accept chooses."
+          "Readable by the API key that made it; another key gets 404. As JSON (default), as a page (text/html) or as a PDF (application/pdf): Accept chooses. More than three PDFs of one key at a time are answered with 429."
       })
     )
   )

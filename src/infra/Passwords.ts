@@ -1,22 +1,24 @@
 /** Passwords hashed with Argon2id, in the PHC string format that carries the parameters. */
 import { timingSafeEqual } from "node:crypto"
 import { Effect, Layer, Redacted, Schema } from "effect"
-import { Kdf } from "effect/crypto"
+import { type CryptoError, Kdf } from "effect/crypto"
 import { Base64 } from "effect/encoding"
-import { Passwords, PasswordsBusy } from "#domain/Passwords.ts"
+import { Passwords, PasswordsBusy, type PasswordWork } from "#domain/Passwords.ts"
 import { Randomness } from "#domain/Randomness.ts"
-import * as FairTurns from "#infra/FairTurns.ts"
+import { RateLimitExceeded } from "#domain/RateLimits.ts"
+import * as FairQueue from "#infra/FairQueue.ts"
 
 /** At least 19 MiB, 2 passes and 1 lane (OWASP Password Storage Cheat Sheet, read 2026-11). Stored hashes keep the ones they were made with. */
 const cost: Cost = { memory: 19_456, passes: 2, parallelism: 1 }
 const saltBytes = 16
 const hashBytes = 32
 
-/** So many hashes at a time: each takes 19 MiB and one of Node's four worker threads, which files and names need too. */
-const maxHashing = 2
-/** So many may be under way or wait for their turn, some seconds' worth; of one client so many, who all come in turn with those of others. */
-const maxInside = 100
-const maxOfOneClient = 16
+/**
+ * A hash takes 19 MiB and one of Node's four worker threads, which files and names need too. `capacity` is some seconds' worth. A person
+ * needs one attempt at a time; an office behind one address needs a few.
+ */
+const bounds = { concurrency: 2, capacity: 100, perKey: 16 }
+const retryAfterSeconds = 2
 
 interface Cost {
   readonly memory: number
@@ -42,15 +44,15 @@ export class PasswordHashingUnsupported extends Schema.TaggedError<PasswordHashi
 const make = Effect.gen(function* () {
   const kdf = yield* Kdf.Kdf
   const random = yield* Randomness
-  const turns = yield* FairTurns.make({ atOnce: maxHashing, inAll: maxInside, ofOneClient: maxOfOneClient })
+  const queue = yield* FairQueue.make(bounds)
 
   /** Characters that look alike are the same however a keyboard composes them (NIST SP 800-63B-4, 3.1.1.2, read 2026-11). */
   const derive = (password: Redacted.Redacted, cost: Cost, salt: Uint8Array, length: number) =>
     kdf.derive(Kdf.argon2id(cost), new TextEncoder().encode(Redacted.value(password).normalize("NFKC")), { salt, length })
 
-  /** To its end, also when the client has gone: it is short, and a turn that is given and never taken would be lost for good. */
-  const inTurn = <A, E>(client: string, work: Effect.Effect<A, E>) =>
-    Effect.uninterruptible(turns.take(client, work, Effect.fail(new PasswordsBusy({}))))
+  /** Not interruptible, also when the client has gone: it is short, and a slot that is given and never taken would be lost for good. */
+  const inSlot = <A>(client: string, work: Effect.Effect<A, CryptoError.CryptoError>) =>
+    Effect.uninterruptible(queue.inSlot(client, work)).pipe(Effect.catchTag("CryptoError", Effect.die))
 
   const makeHash = Effect.fnUntraced(function* (password: Redacted.Redacted) {
     const salt = yield* random.bytes(saltBytes)
@@ -64,22 +66,30 @@ const make = Effect.gen(function* () {
     )
   )
 
-  return Passwords.of({
-    hash: Effect.fn("Passwords.hash")((client: string, password: Redacted.Redacted) =>
-      inTurn(client, makeHash(password)).pipe(
-        Effect.map((stored) => Redacted.make(format(stored))),
-        Effect.catchTag("CryptoError", Effect.die)
-      )
+  const workOf = (client: string): PasswordWork => ({
+    hash: Effect.fn("Passwords.hash")((password: Redacted.Redacted) =>
+      Effect.map(inSlot(client, makeHash(password)), (stored) => Redacted.make(format(stored)))
     ),
-    matches: Effect.fn("Passwords.matches")(
-      function* (client: string, password: Redacted.Redacted, hash: Redacted.Redacted | null) {
-        const stored = hash === null ? nobodys : yield* parse(Redacted.value(hash))
-        const derived = yield* inTurn(client, derive(password, stored.cost, stored.salt, stored.hash.length))
-        return timingSafeEqual(derived, stored.hash) && hash !== null
-      },
-      Effect.catchTag("CryptoError", Effect.die)
-    )
+    matches: Effect.fn("Passwords.matches")(function* (password: Redacted.Redacted, hash: Redacted.Redacted | null) {
+      const stored = hash === null ? nobodys : yield* parse(Redacted.value(hash))
+      const derived = yield* inSlot(client, derive(password, stored.cost, stored.salt, stored.hash.length))
+      return timingSafeEqual(derived, stored.hash) && hash !== null
+    })
   })
+
+  return Passwords.of({
+    attempt: (client, work) =>
+      queue.admit(
+        client,
+        Effect.suspend(() => work(workOf(client))),
+        (bound) => Effect.fail(bound === "perKey" ? tooMany : new PasswordsBusy({}))
+      )
+  })
+})
+
+const tooMany = new RateLimitExceeded({
+  message: `At most ${bounds.perKey} logins and signups of one address at a time`,
+  retryAfterSeconds
 })
 
 const phc = /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,2})\$([\w+/]{11,86})\$([\w+/]{22,86})$/u

@@ -5,11 +5,12 @@
 import { Worker } from "node:worker_threads"
 import { Effect, Fiber, Layer } from "effect"
 import type { ReceiptDocument } from "#domain/ReceiptDocument.ts"
+import { RateLimitExceeded } from "#domain/RateLimits.ts"
 import { PdfUnavailable, ReceiptPdf } from "#domain/ReceiptPdf.ts"
-import * as FairTurns from "#infra/FairTurns.ts"
+import * as FairQueue from "#infra/FairQueue.ts"
 
-/** Documents that may be under way or wait for their turn, of one key so many, and how long one may take with its waiting. */
-const places = { atOnce: 1, inAll: 10, ofOneClient: 3 }
+/** Documents under way or waiting, and how long one may take with its waiting. */
+const bounds = { concurrency: 1, capacity: 10, perKey: 3 }
 const patience = "20 seconds"
 const retryAfterSeconds = 5
 
@@ -17,9 +18,12 @@ const retryAfterSeconds = 5
 const options = { resourceLimits: { maxOldGenerationSizeMb: 256 }, env: {}, execArgv: [] }
 
 const unavailable = Effect.fail(new PdfUnavailable({ retryAfterSeconds }))
+const tooMany = new RateLimitExceeded({ message: `At most ${bounds.perKey} PDFs of one API key at a time`, retryAfterSeconds })
+const rejected = (bound: FairQueue.Bound): Effect.Effect<never, PdfUnavailable | RateLimitExceeded> =>
+  bound === "perKey" ? Effect.fail(tooMany) : unavailable
 
 const make = Effect.gen(function* () {
-  const turns = yield* FairTurns.make(places)
+  const queue = yield* FairQueue.make(bounds)
   const scope = yield* Effect.scope
   let thread: Worker | null = null
 
@@ -61,12 +65,9 @@ const make = Effect.gen(function* () {
   const render = Effect.fn("ReceiptPdf.render")((keyId: string, document: ReceiptDocument) =>
     Effect.suspend(() => {
       let isWanted = true
-      const work = turns
-        .take(
-          keyId,
-          Effect.suspend(() => (isWanted ? ask(document) : unavailable)),
-          unavailable
-        )
+      const asking = Effect.suspend(() => (isWanted ? ask(document) : unavailable))
+      const work = queue
+        .admit(keyId, queue.inSlot(keyId, asking), rejected)
         .pipe(Effect.timeoutOrElse({ duration: patience, orElse: () => unavailable }))
       return Effect.flatMap(Effect.forkIn(work, scope), Fiber.join).pipe(
         Effect.onInterrupt(() =>

@@ -16,7 +16,8 @@ import { SecureRandom } from "effect/crypto"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import type { Outcome } from "#test/faults/Load.ts"
 import { LeftOut } from "#test/faults/Needs.ts"
-import type { Report } from "#test/faults/Scenario.ts"
+import type { Report, Trial } from "#test/faults/Scenario.ts"
+import * as Attacks from "#test/faults/scenarios/Attacks.ts"
 import * as DatabaseStrained from "#test/faults/scenarios/DatabaseStrained.ts"
 import * as Failover from "#test/faults/scenarios/Failover.ts"
 import * as PostgresAway from "#test/faults/scenarios/PostgresAway.ts"
@@ -39,10 +40,16 @@ const scenarios = {
   "replica-killed": ReplicaLeaves.killed,
   "workers-renewed": WorkerLeaves.renewed,
   "worker-killed": WorkerLeaves.killed,
-  recovery: Recovery.recovery
+  recovery: Recovery.recovery,
+  "login-flood": Attacks.flood
 }
 
 const names = Record.keys(scenarios)
+
+const run = Effect.fnUntraced(function* (name: keyof typeof scenarios) {
+  const found: Report | Trial = yield* scenarios[name]
+  return found
+})
 
 /** A scenario that takes longer is stuck. */
 const limit = "4 minutes"
@@ -57,7 +64,7 @@ const faults = Command.make(
     const leftOut: Array<string> = []
     for (const name of chosen.length === 0 ? names : chosen) {
       yield* Console.log(`\n${name}`)
-      const report = yield* scenarios[name].pipe(
+      const report = yield* run(name).pipe(
         Effect.provide(ground, { local: true }),
         Effect.scoped,
         Effect.timeout(limit),
@@ -85,19 +92,23 @@ const ground = Layer.mergeAll(
 
 const phases = ["before", "fault", "recovering", "after"]
 
-const textOf = ({ claims, count, notes, outcomes }: Report) =>
+const textOf = (found: Report | Trial) =>
   [
-    row("phase", "requests", "200", "503", "other", "p50 ms", "p99 ms", "max ms"),
-    ...phases.map((phase) =>
-      phaseRow(
-        phase,
-        outcomes.filter((outcome) => outcome.phase === phase)
-      )
-    ),
-    `  ${count.unheard} requests have an event although their answer did not arrive; ${count.events} events in all`,
-    ...notes.map((note) => `  ${note}`),
-    ...claims.map(({ holds, what }) => `  ${holds ? "✓" : "✗"} ${what}`)
+    ...("outcomes" in found ? loadOf(found) : []),
+    ...found.notes.map((note) => `  ${note}`),
+    ...found.claims.map(({ holds, what }) => `  ${holds ? "✓" : "✗"} ${what}`)
   ].join("\n")
+
+const loadOf = ({ count, outcomes }: Report) => [
+  row("phase", "requests", "200", "503", "other", "p50 ms", "p99 ms", "max ms"),
+  ...phases.map((phase) =>
+    phaseRow(
+      phase,
+      outcomes.filter((outcome) => outcome.phase === phase)
+    )
+  ),
+  `  ${count.unheard} requests have an event although their answer did not arrive; ${count.events} events in all`
+]
 
 const phaseRow = (phase: string, outcomes: ReadonlyArray<Outcome>) => {
   const having = (isIt: (status: number | null) => boolean) => outcomes.filter(({ status }) => isIt(status)).length

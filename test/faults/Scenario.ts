@@ -13,11 +13,16 @@ export interface Claim {
   readonly holds: boolean
 }
 
-export interface Report {
-  readonly outcomes: ReadonlyArray<Load.Outcome>
-  readonly count: Ledger.Count
+/** What a scenario found. */
+export interface Trial {
   readonly claims: ReadonlyArray<Claim>
   readonly notes: ReadonlyArray<string>
+}
+
+/** What a scenario found that ran under load. */
+export interface Report extends Trial {
+  readonly outcomes: ReadonlyArray<Load.Outcome>
+  readonly count: Ledger.Count
 }
 
 /** A replica with limits out of the way and a key to sign the log with, in a process of its own on the database of `url`. */
