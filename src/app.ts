@@ -300,7 +300,7 @@ export const service = (defaults: DefaultSources = liveSources, adminPort = usua
     Layer.provide(Database.layer),
     Layer.provide(credentials),
     Layer.provide(admin(adminPort)),
-    Layer.provide(Draining.layer),
+    Layer.provide(Draining.layer(Workers.untilReplaced)),
     Layer.provide(telemetry)
   )
 

@@ -4,27 +4,41 @@
  */
 import { Context, Deferred, Duration, Effect, Layer } from "effect"
 
-/** `begun` completes when the process is told to stop. */
-export class Draining extends Context.Service<Draining, { readonly begun: Deferred.Deferred<void> }>()(
-  "vatproof/infra/Draining"
-) {}
-
-export const layer = Layer.effect(
+/**
+ * `begun` completes when the process is told to stop. `replaced` completes before that in a worker whose successor listens: new connections
+ * go to the successor, and the worker ends after its last one.
+ */
+export class Draining extends Context.Service<
   Draining,
-  Effect.map(Deferred.make<void>(), (begun) => Draining.of({ begun }))
-)
+  { readonly begun: Deferred.Deferred<void>; readonly replaced: Deferred.Deferred<void> }
+>()("vatproof/infra/Draining") {}
+
+export const make = Effect.all({ begun: Deferred.make<void>(), replaced: Deferred.make<void>() })
+
+/** `untilReplaced` ends when this process has a successor. */
+export const layer = (untilReplaced: Effect.Effect<void>) =>
+  Layer.effect(
+    Draining,
+    Effect.gen(function* () {
+      const draining = yield* make
+      const begin = Effect.andThen(Deferred.succeed(draining.begun, undefined), Deferred.succeed(draining.replaced, undefined))
+      yield* Effect.forkScoped(Effect.andThen(untilReplaced, begin))
+      return draining
+    })
+  )
 
 /** Goes above the listener in the layer graph, so that it stops first. `delay` must exceed the load balancer's check interval. */
 export const layerBeforeStop = (delay: Duration.Duration) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
-      const { begun } = yield* Draining
+      const { begun, replaced } = yield* Draining
       yield* Effect.addFinalizer(() =>
         Effect.gen(function* () {
-          const listening = Duration.isZero(delay) ? "" : `; listening for another ${Duration.format(delay)}`
+          const rest = (yield* Deferred.isDone(replaced)) ? Duration.zero : delay
+          const listening = Duration.isZero(rest) ? "" : `; listening for another ${Duration.format(rest)}`
           yield* Effect.logInfo(`Stopping: no longer ready${listening}`)
           yield* Deferred.succeed(begun, undefined)
-          yield* Effect.sleep(delay)
+          yield* Effect.sleep(rest)
         })
       )
     })

@@ -1,7 +1,7 @@
 /** The listening HTTP server. Node reads all requests; Effect's handler gets one request of a connection at a time. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { createServer, type ServerResponse } from "node:http"
-import { Socket } from "node:net"
+import { Server, Socket } from "node:net"
 import { Context, Deferred, Duration, Effect, Layer, Predicate, Queue, Schema, Scheduler, Scope } from "effect"
 import { HttpServer } from "effect/http"
 import { NetAddress } from "effect/net"
@@ -46,6 +46,12 @@ const checkIntervalMs = 2_000
 /** The announced idle timeout of a connection. The real one is longer, for requests that are sent in the last moment. */
 const keepAliveMs = 65_000
 const keepAliveBufferMs = 1_000
+/**
+ * How long an idle connection stays open after the server has stopped listening: its client may be about to send a request, which is answered
+ * with `Connection: close`. A worker that has a successor leaves its connections the time that it has announced to them.
+ */
+const idleGrace = Duration.millis(400)
+const replacedGrace = Duration.millis(keepAliveMs + keepAliveBufferMs)
 /** Longer than any request takes: only a client that does not read its responses stalls a connection for so long. */
 const longestStall = Duration.millis(keepAliveMs + keepAliveBufferMs)
 /** Each may hold a partial head of 32 kB. A proxy in front needs a few hundred connections. */
@@ -60,7 +66,7 @@ export const layer = (options: HttpListenerOptions) =>
 
 const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
   const { grace, maxConnections = mostConnections } = options
-  const { begun } = yield* Draining
+  const { begun, replaced } = yield* Draining
   const { uuidV7Unsafe } = yield* Randomness
   const dispatcher = (yield* Scheduler.Scheduler).makeDispatcher()
   const warnOfDropped = yield* makeWarning((count) => `Refused ${count} connections: ${maxConnections} are open`)
@@ -69,7 +75,7 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
   server.on("drop", warnOfDropped)
   refuseUnreadable(server, (reason) => options.refusal(reason, uuidV7Unsafe()))
   yield* Effect.forkScoped(Effect.andThen(Deferred.await(begun), Effect.sync(close)))
-  const closeUnused = trackUnused(server)
+  const closeIdle = trackIdle(server)
 
   // A request that never ends would keep its connection, and so the server, open.
   const address = yield* Effect.acquireRelease(listen(server, options), () =>
@@ -78,18 +84,30 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
       server.closeAllConnections()
     })
   )
-  /** Waits for the requests in flight. */
-  const stop = Effect.callback<void>((resume) => {
+  const ended = yield* Deferred.make<void>()
+  /** Stops listening, and leaves all connections open: Node's HTTP server would reset those on which a request is about to arrive. */
+  const stopListening = Effect.sync(() => {
     close()
-    server.close(() => resume(Effect.void))
-    closeUnused()
+    Server.prototype.close.call(server, () => Deferred.doneUnsafe(ended, Effect.void))
   })
+  /** Waits for the requests in flight, and for the idle connections as long as `idle`. */
+  const stop = (idle: Duration.Duration) =>
+    Effect.andThen(
+      stopListening,
+      Effect.raceFirst(Deferred.await(ended), Effect.andThen(Effect.delay(closeIdle, idle), Deferred.await(ended)))
+    )
+  // Nobody waits for this worker, so its connections may last until their clients end them.
+  const retire = Effect.andThen(
+    stop(replacedGrace),
+    Effect.sync(() => process.kill(process.pid, "SIGTERM"))
+  )
+  yield* Effect.forkScoped(Effect.andThen(Deferred.await(replaced), retire))
 
   return HttpServer.make({
     address,
     serve: Effect.fnUntraced(function* (app, middleware) {
       const scope = yield* Scope.fork(yield* Effect.scope, "parallel")
-      yield* Effect.addFinalizer(() => Effect.timeoutOption(stop, grace))
+      yield* Effect.addFinalizer(() => Effect.timeoutOption(stop(idleGrace), grace))
       const handle = yield* Effect.updateContext(NodeHttpServer.makeHandler(app, { scope, middleware }), deeper)
       const queue = new PipelineQueue({
         handle: (request, response) => {
@@ -144,16 +162,19 @@ const refuseUnreadable = (server: HttpServerOfNode, refusal: (reason: HttpRefusa
   })
 }
 
-/** Gives what closes the connections on which nothing was ever sent: Node counts them as active. */
-const trackUnused = (server: HttpServerOfNode) => {
+/** Gives what closes the connections without a request. Node counts those on which nothing was ever sent as active. */
+const trackIdle = (server: HttpServerOfNode) => {
   const connections = new Set<Socket>()
   server.on("connection", (socket) => {
     connections.add(socket)
     socket.once("close", () => connections.delete(socket))
   })
-  return () => {
+  const close = Effect.sync(() => {
+    server.closeIdleConnections()
     for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()
-  }
+  })
+  // After a turn of the event loop in which everything that had arrived was read.
+  return Effect.andThen(Effect.yieldNow, close)
 }
 
 const listen = (server: HttpServerOfNode, { host, port }: HttpListenerOptions) =>

@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { get, has, listen, said, served } from "#test/support/ListeningServer.ts"
 
 layer(Layer.empty, { excludeTestServices: true })("a server that is told to stop", (it) => {
@@ -45,12 +45,29 @@ layer(Layer.empty, { excludeTestServices: true })("a server that is told to stop
     }).pipe(Effect.scoped)
   )
 
+  it.effect(
+    "answers the request that a client sends on an idle connection as it stops listening, and closes the connection",
+    () =>
+      Effect.gen(function* () {
+        const { connect, refused, stop } = yield* listen
+        const [idle, unused] = [yield* connect, yield* connect]
+        yield* served(idle)
+        const stopping = yield* Effect.forkScoped(stop)
+        yield* refused
+        for (const client of [idle, unused]) {
+          yield* client.send(get("/last"))
+          assert.match(yield* client.closed, /connection: close[^]*\/last/iu)
+        }
+        yield* Fiber.join(stopping)
+      }).pipe(Effect.scoped)
+  )
+
   it.effect("does not wait for connections without a request", () =>
     Effect.gen(function* () {
       const { connect, stop } = yield* listen
       const [used, unused] = [yield* connect, yield* connect]
       yield* served(used)
-      yield* Effect.timeout(stop, "4 seconds")
+      yield* Effect.timeout(stop, "1 second")
       for (const client of [used, unused]) yield* client.closed
     }).pipe(Effect.scoped)
   )

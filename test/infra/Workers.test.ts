@@ -1,7 +1,9 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Schedule, Schema } from "effect"
+import { Effect, FileSystem, Schedule, Schema } from "effect"
 import { HttpClient } from "effect/http"
 import { SqlClient, SqlSchema } from "effect/sql"
+import { Agent, get } from "node:http"
+import * as RawHttp from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
 const quota = 60
@@ -11,6 +13,23 @@ const read = Effect.fnUntraced(function* (port: number, path: string) {
   const response = yield* http.get(`http://127.0.0.1:${port}${path}`)
   return { status: response.status, text: yield* response.text }
 })
+
+const health = "GET /health HTTP/1.1\r\nhost: x\r\n\r\n"
+
+/** Sends requests on kept connections. Ends with the first one that is not answered with 200. */
+const askAlways = Effect.fnUntraced(function* (port: number) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 16 })
+  yield* Effect.addFinalizer(() => Effect.sync(() => agent.destroy()))
+  const status = Effect.callback<number | string>((resume) => {
+    const end = (outcome: number | string) => resume(Effect.succeed(outcome))
+    get({ agent, port, host: "127.0.0.1", path: "/health" }, (response) => {
+      response.resume()
+      response.on("end", () => end(response.statusCode ?? 0))
+    }).on("error", ({ message }) => end(message))
+  })
+  const always = Effect.repeat(status, { schedule: Schedule.spaced("20 millis"), until: (outcome) => outcome !== 200 })
+  return yield* Effect.raceAll(Array.from({ length: 16 }, () => always))
+}, Effect.scoped)
 
 const readyWorkers = (port: number) =>
   read(port, "/readyz").pipe(
@@ -103,6 +122,41 @@ layer(RunningService.layerGround, { excludeTestServices: true })("several worker
         assert.match(yield* workers.output, /Worker 1 ended \(SIGKILL\); another one starts in 100 ms/u)
       }),
     60_000
+  )
+
+  it.effect(
+    "are replaced on SIGUSR2 while no request of a busy or idle connection fails, and stay where a successor cannot start",
+    () =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const adminPort = yield* RunningService.freePort
+        const secretFile = yield* fs.makeTempFileScoped()
+        yield* fs.writeFileString(secretFile, "a secret that can be taken away from a test")
+        const settings = { ADMIN_PORT: String(adminPort), JWT_SECRET: "", JWT_SECRET_FILE: secretFile }
+        const workers = yield* RunningService.spawn(settings, ["--workers", "2"])
+        yield* bothReady(adminPort)
+        const started = Effect.map(workers.output, (output) => [...output.matchAll(/Worker \d is process (\d+)/gu)].length)
+        const until = (line: RegExp) =>
+          Effect.repeat(workers.output, { schedule: Schedule.spaced("20 millis"), until: (output) => line.test(output) })
+
+        const asking = yield* Effect.forkScoped(askAlways(workers.port))
+        const idle = yield* RawHttp.open(workers.port)
+        yield* idle.send(health)
+        yield* idle.until((text) => text.includes("200 OK"))
+        process.kill(workers.pid, "SIGUSR2")
+        yield* until(/(?:was replaced; process \d+ ends after its last connection[^]*){2}/u)
+        assert.strictEqual(yield* started, 4)
+        yield* idle.send(health)
+        assert.match(yield* idle.closed, /200 OK[^]*200 OK[^]*connection: close/iu)
+        assert.isUndefined(asking.pollUnsafe())
+
+        yield* fs.writeFileString(secretFile, "")
+        process.kill(workers.pid, "SIGUSR2")
+        yield* until(/The successor of worker 1 failed \(code 1\); the worker goes on/u)
+        assert.strictEqual(yield* started, 5)
+        yield* bothReady(adminPort)
+      }),
+    120_000
   )
 
   it.effect(

@@ -4,7 +4,7 @@ import { Context, Deferred, Duration, Effect, Exit, Layer, Schedule, Scope } fro
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createServer } from "node:http"
 import { unroutableResponse } from "#http/Errors.ts"
-import { Draining } from "#infra/Draining.ts"
+import * as Draining from "#infra/Draining.ts"
 import * as HttpListener from "#infra/HttpListener.ts"
 import * as Randomness from "#infra/Randomness.ts"
 import * as RawHttp from "#test/support/RawHttp.ts"
@@ -42,7 +42,7 @@ export const listenWith = Effect.fnUntraced(function* (
   options: Pick<HttpListener.HttpListenerOptions, "maxConnections" | "stalled">
 ) {
   const started: Array<string> = []
-  const begun = yield* Deferred.make<void>()
+  const draining = yield* Draining.make
   const slow = yield* Deferred.make<void>()
   const listener = HttpListener.layer({
     host: "127.0.0.1",
@@ -55,7 +55,7 @@ export const listenWith = Effect.fnUntraced(function* (
   const services = yield* Layer.buildWithScope(
     HttpServer.serve(makeApp(Deferred.await(slow), started)).pipe(
       Layer.provideMerge(listener),
-      Layer.provide([Layer.succeed(Draining, { begun }), Randomness.layer])
+      Layer.provide([Layer.succeed(Draining.Draining, draining), Randomness.layer])
     ),
     scope
   )
@@ -71,8 +71,10 @@ export const listenWith = Effect.fnUntraced(function* (
       ),
     /** Lets the app respond to `/slow`. */
     letGo: Deferred.succeed(slow, undefined),
-    drain: Deferred.succeed(begun, undefined),
-    stop: Scope.close(scope, Exit.void)
+    drain: Deferred.succeed(draining.begun, undefined),
+    stop: Scope.close(scope, Exit.void),
+    /** Waits until new connections are refused. */
+    refused: Effect.flip(Effect.forever(RawHttp.exchange(portOf(services), get("/quick", "Connection: close"))))
   }
 })
 

@@ -9,7 +9,7 @@ import { freePort } from "#test/support/RunningService.ts"
 const ground = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
   const adminPort = yield* freePort
-  const settings = { SHUTDOWN_DELAY: "500ms", ADMIN_PORT: String(adminPort) }
+  const settings = { ADMIN_PORT: String(adminPort) }
   const service = yield* Scenario.replica(server.url, settings, ["--workers", "2"])
   const http = yield* HttpClient.HttpClient
   const bothReady = http.get(`http://127.0.0.1:${adminPort}/readyz`).pipe(
@@ -42,6 +42,7 @@ export const renewed = Effect.gen(function* () {
     baseUrl: service.baseUrl,
     key: yield* service.newKey,
     database: () => server.url,
+    perSecond: 300,
     fault: Effect.sync(() => process.kill(service.pid, "SIGUSR2")).pipe(
       Effect.andThen(until(areNew)),
       Effect.andThen(bothReady),
