@@ -40,9 +40,10 @@ import * as VerificationTokens from "#events/VerificationTokens.ts"
 import { interfaceVersion } from "#http/Api.ts"
 import { TrustedProxies } from "#http/ClientAddress.ts"
 import * as Envelope from "#http/Envelope.ts"
-import { unroutableResponse, UpgradeUrl } from "#http/Errors.ts"
+import { unroutableResponse } from "#http/Errors.ts"
 import { AccessLog } from "#http/RequestLog.ts"
 import * as Routes from "#http/Routes.ts"
+import { Site } from "#http/Site.ts"
 import * as AccessTokens from "#infra/AccessTokens.ts"
 import * as AdminServer from "#infra/AdminServer.ts"
 import { notary, signedTree } from "#app/signing.ts"
@@ -205,11 +206,12 @@ const maxParamLength = 65_536
 const httpSettings = Layer.unwrap(
   Effect.gen(function* () {
     const config = yield* AppConfig
-    const upgradeUrl = Option.getOrElse(config.upgradeUrl, () => `${publicUrlOf(config)}/docs`)
+    const publicUrl = publicUrlOf(config)
+    const upgradeUrl = Option.getOrElse(config.upgradeUrl, () => `${publicUrl}/plans`)
+    const contact = Option.getOrNull(config.contact)
     return Layer.mergeAll(
       maxBodySize,
-      Layer.succeed(UpgradeUrl, upgradeUrl),
-      Layer.succeed(Routes.BasePath, new URL(publicUrlOf(config)).pathname),
+      Layer.succeed(Site, { serviceName: config.serviceName, publicUrl, upgradeUrl, contact }),
       Layer.succeed(AccessLog, config.logs.access),
       // The library's own span would carry the path and the client's address: RequestTelemetry makes ours.
       Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),

@@ -17,6 +17,9 @@ import * as Workers from "#infra/Workers.ts"
 /** The requester that the sandbox's BZSt knows: the BZSt's own published test number. */
 const sandboxRequester = "DE123456789"
 
+/** Shows where an operator's own address appears. */
+const sandboxContact = "mailto:operator@example.com"
+
 /** The sandbox stands beside other services without asking for a port of its own. */
 const anyPort = 0
 
@@ -71,7 +74,11 @@ const sandbox = Command.make(
   Effect.fnUntraced(function* ({ port }) {
     const config = yield* AppConfig
     const base = yield* address
-    const withRequester = { ...config, bzstRequester: Option.orElseSome(config.bzstRequester, () => sandboxRequester) }
+    const complete = {
+      ...config,
+      bzstRequester: Option.orElseSome(config.bzstRequester, () => sandboxRequester),
+      contact: Option.orElseSome(config.contact, () => sandboxContact)
+    }
     const running = Layer.unwrap(
       Effect.gen(function* () {
         const simulated = yield* Sandbox.Sandbox
@@ -80,10 +87,7 @@ const sandbox = Command.make(
       })
     )
     yield* Layer.launch(
-      running.pipe(
-        Layer.provide(Sandbox.layer({ host: "127.0.0.1", port })),
-        Layer.provide(Layer.succeed(AppConfig, withRequester))
-      )
+      running.pipe(Layer.provide(Sandbox.layer({ host: "127.0.0.1", port })), Layer.provide(Layer.succeed(AppConfig, complete)))
     )
   })
 ).pipe(Command.withDescription("Run the service with simulated sources, to try it and to test against it"))

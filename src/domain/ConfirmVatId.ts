@@ -69,7 +69,7 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
     const { standing } = yield* recordCharge(credential, caller, (current) =>
       current._tag === "Key" && isPaid(current.plan)
         ? Effect.succeed({ ...charge, caller: current })
-        : Effect.fail(new PaidPlanRequired({}))
+        : Effect.fail(new PaidPlanRequired({ plan: caller.plan, limit: caller.limit }))
     )
     return { receipt, standing }
   })

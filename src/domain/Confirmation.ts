@@ -2,7 +2,7 @@
 import { Option, Result, Schema } from "effect"
 import type { Caller, KeyCaller } from "#domain/Caller.ts"
 import { isMember } from "#domain/MemberStates.ts"
-import { isPaid } from "#domain/Plan.ts"
+import { isPaid, PlanName } from "#domain/Plan.ts"
 import { isGerman, parseGerman, type VatId } from "#domain/VatId.ts"
 
 /** What the caller knows of the company; null means not supplied. At least one is supplied when a confirmation is asked for. */
@@ -28,7 +28,11 @@ export const companyData = (fields: { [K in keyof CompanyData]: string | undefin
 /** An anonymous caller asked for what needs an API key. */
 export class ApiKeyRequired extends Schema.TaggedError<ApiKeyRequired>()("ApiKeyRequired", { message: Schema.String }) {}
 
-export class PaidPlanRequired extends Schema.TaggedError<PaidPlanRequired>()("PaidPlanRequired", {}) {
+export class PaidPlanRequired extends Schema.TaggedError<PaidPlanRequired>()("PaidPlanRequired", {
+  plan: PlanName,
+  /** Validations that the plan allows in a month. */
+  limit: Schema.Int
+}) {
   override get message() {
     return "Qualified confirmations are part of the paid plans"
   }
@@ -72,7 +76,7 @@ export const admitConfirmation = (
   if (caller._tag === "Anonymous") {
     return Result.fail(new ApiKeyRequired({ message: "A qualified confirmation needs an API key of a paid plan" }))
   }
-  if (!isPaid(caller.plan)) return Result.fail(new PaidPlanRequired({}))
+  if (!isPaid(caller.plan)) return Result.fail(new PaidPlanRequired({ plan: caller.plan, limit: caller.limit }))
   if (countries === "DE" && !isGerman(vatId)) {
     return Result.fail(new ConfirmationUnsupported({ message: "Qualified confirmations are available for German VAT IDs only" }))
   }

@@ -13,7 +13,8 @@ const meanings = {
   TOKEN_EXPIRED: "The verification token is older than 24 hours.",
   UNAUTHORIZED:
     "The key, the token or the password is missing or wrong, the address is not confirmed, or a caller without a key has used up the free validations.",
-  PAYMENT_REQUIRED: "The free plan's month is used up, or what was asked for is part of the paid plans.",
+  PAYMENT_REQUIRED:
+    "The free plan's month is used up, or what was asked for is part of the paid plans; `details` says what the plan allows, when the month ends and where to get a larger one.",
   NOT_FOUND: "It does not exist, or it is not yours.",
   METHOD_NOT_ALLOWED: "The path exists, but not with this method; the header `Allow` names those it has.",
   REQUEST_TIMEOUT: "The request did not arrive as a whole in time.",

@@ -1,5 +1,5 @@
 /** The one error body, its codes and their statuses (INTERFACE 2.4 and 7, DECISIONS 11-13). Nothing else in the service knows statuses. */
-import { Clock, Context, DateTime, Effect, MutableRef, Schema } from "effect"
+import { Clock, DateTime, Effect, MutableRef, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { InvalidAccessToken } from "#domain/AccessTokens.ts"
 import type { ApiKeyNotFound, InvalidToken, TokenExpired } from "#domain/Account.ts"
@@ -13,6 +13,7 @@ import type { InvalidApiKey } from "#domain/Identity.ts"
 import type { EmailNotVerified, WrongCredentials } from "#domain/LogIn.ts"
 import type { QuotaExceeded } from "#domain/Metering.ts"
 import type { PasswordsBusy } from "#domain/Passwords.ts"
+import { PlanName } from "#domain/Plan.ts"
 import type { RateLimitExceeded } from "#domain/RateLimits.ts"
 import type { PdfUnavailable } from "#domain/ReceiptPdf.ts"
 import type { ReceiptNotFound } from "#domain/Receipts.ts"
@@ -22,6 +23,8 @@ import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import type { InvalidVatId } from "#domain/VatId.ts"
 import type { InvalidCursor } from "#http/Cursor.ts"
 import { RequestScope } from "#http/RequestScope.ts"
+import { Site, type SiteSettings } from "#http/Site.ts"
+import { Timestamp } from "#http/Timestamp.ts"
 
 /** Every code with its status. */
 export const statusOf = {
@@ -55,6 +58,18 @@ export type ErrorCode = keyof typeof statusOf
 export const FieldError = Schema.Struct({ field: Schema.String, message: Schema.String })
 export type FieldError = typeof FieldError.Type
 
+/** What a plan does not allow, and how to get more. */
+export const PlanDetails = Schema.Struct({
+  plan: PlanName.annotate({ description: "The plan of the API key" }),
+  limit: Schema.Int.annotate({ description: "Validations that it allows in a month" }),
+  resets_at: Schema.NullOr(Timestamp).annotate({ description: "When the month ends; null if waiting does not help" }),
+  upgrade_url: Schema.String.annotate({ description: "Where to get a larger plan", format: "uri" }),
+  contact: Schema.NullOr(Schema.String).annotate({
+    description: "The operator's address, as a mailto: or https: URI; null if none is published"
+  })
+})
+export type PlanDetails = typeof PlanDetails.Encoded
+
 /** The body of errors with one of these codes. */
 export const bodyWith = <const Codes extends ReadonlyArray<ErrorCode>>(codes: Codes) =>
   Schema.Struct({
@@ -69,7 +84,10 @@ export const bodyWith = <const Codes extends ReadonlyArray<ErrorCode>>(codes: Co
         examples: ["01a20419-04ae-76a0-8ca8-7e1e53bc6219"]
       }),
       details: Schema.optionalKey(
-        Schema.Array(FieldError).annotate({ description: "With VALIDATION_ERROR: the fields that are wrong, and why" })
+        Schema.Union([Schema.Array(FieldError), PlanDetails]).annotate({
+          description:
+            "With VALIDATION_ERROR a list of the fields that are wrong; where a plan does not allow a call, what it allows and how to get more"
+        })
       )
     })
   })
@@ -85,7 +103,7 @@ export interface Problem {
   readonly code: ErrorCode
   readonly message: string
   readonly retryAfterSeconds?: number
-  readonly details?: ReadonlyArray<FieldError>
+  readonly details?: ReadonlyArray<FieldError> | PlanDetails
 }
 
 /** Status, headers and JSON of an error. */
@@ -129,9 +147,6 @@ export const toResponse = Effect.fnUntraced(function* (problem: Problem, more: R
 /** The response to a method that a path does not have. */
 export const methodNotAllowed = (method: string, allowed: ReadonlyArray<string>) =>
   toResponse({ code: "METHOD_NOT_ALLOWED", message: `${method} is not allowed here` }, { allow: allowed.join(", ") })
-
-/** Where a caller upgrades the plan; the configuration sets it. */
-export const UpgradeUrl = Context.Reference<string>("vatproof/http/UpgradeUrl", { defaultValue: () => "/docs" })
 
 /** Every failure of a use case that a caller can do something about. */
 export type Failure =
@@ -209,14 +224,15 @@ export const tooMuchToDo: Problem = {
   retryAfterSeconds
 }
 
-/** What a failure is told as. */
+/** What a failure is told as. The reason why the database did not serve is for the log alone. */
 export const problemOf = Effect.fnUntraced(function* (failure: Failure) {
+  if (failure._tag === "StoreUnavailable") MutableRef.set((yield* RequestScope).refusal, failure)
   switch (failure._tag) {
     case "QuotaExceeded":
       return yield* quotaProblem(failure)
     case "PaidPlanRequired": {
-      const url = yield* UpgradeUrl
-      return { code: codeOf[failure._tag], message: `${failure.message}: ${url}` } satisfies Problem
+      const details = planDetails(yield* Site, failure, null)
+      return { code: codeOf[failure._tag], message: `${failure.message}: ${details.upgrade_url}`, details } satisfies Problem
     }
     case "RateLimitExceeded":
       return rateLimitProblem(failure)
@@ -242,24 +258,32 @@ const rateLimitProblem = ({ _tag, message, retryAfterSeconds }: RateLimitExceede
   retryAfterSeconds
 })
 
-/** DECISIONS 13: what is used up is told apart by who used it. */
-const quotaProblem = Effect.fnUntraced(function* (failure: QuotaExceeded) {
-  const url = yield* UpgradeUrl
-  const { message, periodEnd, plan } = failure
-  if (periodEnd === null)
-    return { code: "UNAUTHORIZED", message: `${message}. Get a free API key: POST /v1/register` } satisfies Problem
-  const told = `${message} for this month. Upgrade: ${url}`
-  if (plan === "free") return { code: "PAYMENT_REQUIRED", message: told } satisfies Problem
-  // The period of the call may be over by now.
-  const seconds = (DateTime.toEpochMillis(periodEnd) - (yield* Clock.currentTimeMillis)) / 1000
-  return { code: "RATE_LIMIT_EXCEEDED", message: told, retryAfterSeconds: Math.max(1, Math.ceil(seconds)) } satisfies Problem
+const planDetails = (
+  { contact, upgradeUrl }: SiteSettings,
+  { limit, plan }: Pick<PlanDetails, "limit" | "plan">,
+  resetsAt: DateTime.Utc | null
+): PlanDetails => ({
+  plan,
+  limit,
+  resets_at: resetsAt === null ? null : DateTime.formatIso(resetsAt),
+  upgrade_url: upgradeUrl,
+  contact
 })
 
-/** The response to a failure of a use case. The reason why the database did not serve is for the log alone. */
-export const failureResponse = Effect.fnUntraced(function* (failure: Failure) {
-  if (failure._tag === "StoreUnavailable") MutableRef.set((yield* RequestScope).refusal, failure)
-  return yield* toResponse(yield* problemOf(failure))
+/** DECISIONS 13: what is used up is told apart by who used it. */
+const quotaProblem = Effect.fnUntraced(function* ({ message, periodEnd, plan, standing }: QuotaExceeded) {
+  if (periodEnd === null || plan === "anonymous")
+    return { code: "UNAUTHORIZED", message: `${message}. Get a free API key: POST /v1/register` } satisfies Problem
+  const details = planDetails(yield* Site, { limit: standing.usage.limit, plan }, periodEnd)
+  const problem = { message: `${message} for this month. Upgrade: ${details.upgrade_url}`, details }
+  if (plan === "free") return { code: "PAYMENT_REQUIRED", ...problem } satisfies Problem
+  // The period of the call may be over by now.
+  const seconds = (DateTime.toEpochMillis(periodEnd) - (yield* Clock.currentTimeMillis)) / 1000
+  return { code: "RATE_LIMIT_EXCEEDED", ...problem, retryAfterSeconds: Math.max(1, Math.ceil(seconds)) } satisfies Problem
 })
+
+/** The response to a failure of a use case. */
+export const failureResponse = (failure: Failure) => Effect.flatMap(problemOf(failure), (problem) => toResponse(problem))
 
 /** Turns the failures of a use case into responses. */
 export const respond = <A, E extends Failure, R>(effect: Effect.Effect<A, E, R>) =>

@@ -2,8 +2,8 @@
 import { Effect, MutableRef } from "effect"
 import { secondsOfMinute } from "#domain/RateLimits.ts"
 import { nearLimit } from "#domain/Standing.ts"
-import { UpgradeUrl } from "#http/Errors.ts"
 import type { StartedRequest } from "#http/RequestStart.ts"
+import { Site } from "#http/Site.ts"
 
 /** The page of the docs carries all it needs. What its script would like to fetch from elsewhere (fonts, telemetry) stays unfetched. */
 const pagePolicy =
@@ -19,8 +19,8 @@ export const isPage = ({ headers }: HasHeaders) => headers["content-type"]?.star
 
 /** Gives a function from a response and what its request collected to the headers that it needs besides its own. */
 export const make = Effect.map(
-  UpgradeUrl,
-  (upgradeUrl) =>
+  Site,
+  ({ upgradeUrl }) =>
     (response: HasHeaders, { scope, served: { requestId, traceId } }: Pick<StartedRequest, "scope" | "served">) => {
       const standing = MutableRef.get(scope.standing)
       const headers: Record<string, string> = { "x-request-id": requestId, "x-content-type-options": "nosniff" }

@@ -1,5 +1,5 @@
 /** All routes: the interface, its OpenAPI document and the page that shows it. */
-import { Context, Effect, Layer, Result } from "effect"
+import { Effect, Layer, Result } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
 import { Api, DecodedApi, serversAt } from "#http/Api.ts"
@@ -12,6 +12,8 @@ import * as ReceiptsHandlers from "#http/ReceiptsHandlers.ts"
 import * as RegistrationHandlers from "#http/RegistrationHandlers.ts"
 import * as RequestErrors from "#http/RequestErrors.ts"
 import * as SignupHandlers from "#http/SignupHandlers.ts"
+import * as SitePages from "#http/SitePages.ts"
+import { basePath, Site } from "#http/Site.ts"
 import * as SystemHandlers from "#http/SystemHandlers.ts"
 import * as UsageHandlers from "#http/UsageHandlers.ts"
 import { validatePath } from "#http/ValidationApi.ts"
@@ -22,9 +24,6 @@ const docsPath = "/docs"
 
 /** The page carries its own script and fonts: it works without the internet. What it would offer its makers' users is no business of ours. */
 const page = { withDefaultFonts: false, showDeveloperTools: "never" }
-
-/** Where the interface begins for others: the path of the public address. */
-export const BasePath = Context.Reference<string>("vatproof/http/BasePath", { defaultValue: () => "/" })
 
 /** The endpoints that the library decodes and encodes. */
 const decodedEndpoints = HttpApiBuilder.layer(DecodedApi).pipe(
@@ -48,7 +47,7 @@ const decodedEndpoints = HttpApiBuilder.layer(DecodedApi).pipe(
 /** The document of the interface, and the page that shows it. It is made when it is first asked for. */
 const documents = Layer.unwrap(
   Effect.gen(function* () {
-    const api = Api.annotate(OpenApi.Servers, serversAt(yield* BasePath))
+    const api = Api.annotate(OpenApi.Servers, serversAt(basePath(yield* Site) || "/"))
     const document = yield* Effect.cached(Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api))))
     return Layer.merge(HttpRouter.add("GET", documentPath, document), HttpApiScalar.layer(api, { path: docsPath, scalar: page }))
   })
@@ -57,6 +56,7 @@ const documents = Layer.unwrap(
 export const layer = Layer.mergeAll(
   decodedEndpoints,
   documents,
+  SitePages.layer,
   SystemHandlers.layer,
   UsageHandlers.layer,
   ValidationHandlers.layer
@@ -67,6 +67,7 @@ const routes: ReadonlyArray<{ readonly path: string; readonly method: string }> 
   ...Object.values(Api.groups).flatMap(({ endpoints }) =>
     Object.values(endpoints).map(({ method, path }) => ({ path: templateOfPath(path), method }))
   ),
+  ...SitePages.sitePaths,
   { path: documentPath, method: "GET" },
   { path: docsPath, method: "GET" }
 ]

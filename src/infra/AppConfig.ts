@@ -72,6 +72,12 @@ const MailFrom = Schema.String.check(
     message: "Expected an address, or Name <address>"
   })
 )
+const Contact = Schema.String.check(
+  Schema.isPattern(/^(?:mailto:)?[^\s<>@:/?#]+@[^\s<>@:/?#]+$|^https:\/\/[!-~]+$/u, {
+    message: "Expected an email address or an https URL"
+  })
+)
+const uriOfContact = (text: string) => (/^(?:https|mailto):/u.test(text) ? text : `mailto:${text}`)
 /** Guessing 16 random characters is hopeless. RFC 7518, 3.2 (read 2026-11) wants a key as long as the hash: the start says so below 32. */
 const Secrets = Schema.String.check(
   Schema.makeFilter(
@@ -151,6 +157,7 @@ const settings = Config.all({
     Config.withDefault("DE" as const)
   ),
   upgradeUrl: Config.schema(HttpUrl, "UPGRADE_URL").pipe(Config.option),
+  contact: Config.schema(Contact, "CONTACT").pipe(Config.map(uriOfContact), Config.option),
   smtpUrl: Config.schema(Schema.Redacted(SmtpUrl), "SMTP_URL").pipe(Config.option),
   mailFrom: Config.schema(MailFrom, "MAIL_FROM").pipe(Config.option),
   cacheTtlInvalid: duration("CACHE_TTL_INVALID", Duration.hours(1)),

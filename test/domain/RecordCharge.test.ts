@@ -78,7 +78,9 @@ it.effect("asks again whether the caller may be charged", () =>
   Effect.gen(function* () {
     const { record, refused } = yield* recordFrom(1)
     const onlyAtFirst = (caller: Charge["caller"]) =>
-      caller._tag === "Key" && caller.epoch === 0 ? chargeFor(caller) : Effect.fail(new PaidPlanRequired({}))
+      caller._tag === "Key" && caller.epoch === 0
+        ? chargeFor(caller)
+        : Effect.fail(new PaidPlanRequired({ plan: "free", limit: 100 }))
     assert.strictEqual((yield* Effect.flip(record(credential, callerAt(0), onlyAtFirst)))._tag, "PaidPlanRequired")
     assert.lengthOf(refused, 1)
   })

@@ -1,7 +1,8 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { DateTime, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { compose } from "#domain/ApiKey.ts"
+import { billingPeriod } from "#domain/Usage.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -215,13 +216,23 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the quota", (i
 
   it.effect("of the free plan is a month's; then 402", () =>
     Effect.gen(function* () {
-      const { newKey, travel, validate } = yield* RunningService.make({ PLAN_FREE_PER_MONTH: "2" })
+      const settings = { PLAN_FREE_PER_MONTH: "2", CONTACT: "help@vat.example" }
+      const { baseUrl, newKey, travel, validate } = yield* RunningService.make(settings)
       const key = yield* newKey
       const other = yield* newKey
       yield* validate("ATU12345678", { key })
       yield* validate("ATU12345678", { key })
       const refused = yield* validate("ATU12345678", { key })
-      assert.include(assertProblem(refused, "PAYMENT_REQUIRED").message, "/docs")
+      const { message, plan } = assertProblem(refused, "PAYMENT_REQUIRED")
+      assert.include(message, "/plans")
+      const period = billingPeriod(yield* DateTime.now)
+      assert.deepStrictEqual(plan, {
+        plan: "free",
+        limit: 2,
+        resets_at: DateTime.formatIso(period.end),
+        upgrade_url: `${baseUrl}/plans`,
+        contact: "mailto:help@vat.example"
+      })
       assert.containSubset(refused, { headers: { "x-service-usage": "2/2" } })
       assert.isDefined(refused.headers["x-service-upgrade"])
       assert.containSubset(yield* validate("ATU12345678", { key: other }), { status: 200 })

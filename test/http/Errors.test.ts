@@ -15,7 +15,6 @@ const json = "content-type: application/json"
 
 layer(RunningService.layer(), { excludeTestServices: true })("the error body", (it) => {
   it.effect.each([
-    "/",
     "/v1",
     "/v1/",
     "/v2/validate/DE123456789",
@@ -23,7 +22,6 @@ layer(RunningService.layer(), { excludeTestServices: true })("the error body", (
     "/v1/validate/",
     "/v1/validate/DE/123456789",
     "/v1/nothing",
-    "/favicon.ico",
     "/openapi.yaml",
     "/v1/validateX/DE123456789",
     "/health/x",
@@ -44,7 +42,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the error body", (
     "/..%2f..%2fetc/passwd",
     "/%ff",
     "/%",
-    "/?x=%ff"
+    "/none?x=%ff"
   ])("says 404 at %s", (path) =>
     Effect.gen(function* () {
       const { port } = yield* RunningService.RunningService

@@ -88,7 +88,10 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a qualified co
         [yield* confirm(service, "DE100440102;x", key), "INVALID_VAT_ID"]
       ] as const
       for (const [reply, code] of refusals) assertProblem(reply, code)
-      assert.match(assertProblem(refusals[3][0], "PAYMENT_REQUIRED").message, /http/u)
+      const { message, plan } = assertProblem(refusals[3][0], "PAYMENT_REQUIRED")
+      assert.match(message, /http/u)
+      // Waiting does not help.
+      assert.containSubset(plan, { plan: "free", resets_at: null })
       assert.strictEqual(yield* sandbox.checks(), 0)
       assert.deepStrictEqual(refusals.map(([reply]) => usedOf(reply)).filter(Boolean), [1, 1, 1, 1])
       assert.strictEqual(usedOf(yield* service.ask("/v1/usage", { key })), 0)

@@ -96,7 +96,9 @@ describe("the settings", () => {
     ["PLAN_FREE_PER_MINUTE", "2147483648"],
     ["REGISTRATIONS_PER_DAY", "0"],
     ["SIGNUPS_PER_DAY", "3000000000"],
-    ["UPGRADE_URL", "javascript:alert(1)"]
+    ["UPGRADE_URL", "javascript:alert(1)"],
+    ["CONTACT", "javascript:alert(1)"],
+    ["CONTACT", "the operator"]
   ] as const)("refuse %s=%s in one line that names the setting and keeps the value to itself", ([name, value]) =>
     Effect.gen(function* () {
       const { message } = yield* Effect.flip(read({ [name]: value }))

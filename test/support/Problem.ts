@@ -1,7 +1,7 @@
 /** What every error looks like, whoever made it (INTERFACE 2.4, DECISIONS 11). */
 import { assert } from "@effect/vitest"
 import { Schema } from "effect"
-import { statusOf, type ErrorCode } from "#http/Errors.ts"
+import { FieldError, PlanDetails, statusOf, type ErrorCode } from "#http/Errors.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
 
 const isBody = Schema.is(
@@ -10,12 +10,15 @@ const isBody = Schema.is(
       code: Schema.String,
       message: Schema.NonEmptyString,
       request_id: Schema.String,
-      details: Schema.optionalKey(Schema.Array(Schema.Struct({ field: Schema.String, message: Schema.String })))
+      details: Schema.optionalKey(Schema.Union([Schema.Array(FieldError), Schema.toEncoded(PlanDetails)]))
     })
   })
 )
 
-/** Fails unless the reply is this error, well formed; gives back its message and details. */
+const isFields = Schema.is(Schema.Array(FieldError))
+const isPlan = Schema.is(Schema.toEncoded(PlanDetails))
+
+/** Fails unless the reply is this error, well formed; gives back its message, and as `details` the wrong fields or as `plan` what it allows. */
 export const assertProblem = (reply: Reply, code: ErrorCode) => {
   const { body, headers, status, text } = reply
   assert.strictEqual(status, statusOf[code], text)
@@ -24,5 +27,6 @@ export const assertProblem = (reply: Reply, code: ErrorCode) => {
   assert.strictEqual(headers["content-type"], "application/json")
   assert.strictEqual(headers["x-request-id"], body.error.request_id)
   assert.notMatch(body.error.message, /\bat .*:\d+:\d+|node_modules|vatproof\.|SqlError|undefined|\[object/u)
-  return body.error
+  const { details, ...error } = body.error
+  return { ...error, details: isFields(details) ? details : undefined, plan: isPlan(details) ? details : undefined }
 }
