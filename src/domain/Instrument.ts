@@ -43,5 +43,5 @@ export const gauge = (name: string, options: InstrumentOptions) =>
 export const histogram = (name: string, boundaries: ReadonlyArray<number>, options: InstrumentOptions) =>
   family((attributes) => Metric.histogram(name, { description: options.description, boundaries, attributes }), options)
 
-/** Boundaries of durations in seconds, as the conventions for HTTP advise them. */
-export const durationBoundaries = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
+/** Boundaries of durations in seconds: those of the conventions for HTTP, and more up to the longest look-up, which takes 35 s. */
+export const durationBoundaries = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 15, 20, 30, 40]

@@ -29,7 +29,6 @@ import { RateLimits } from "#domain/RateLimits.ts"
 import type { Receipt } from "#domain/Receipt.ts"
 import * as RecordCharge from "#domain/RecordCharge.ts"
 import { Sources, type SourcesUnavailable } from "#domain/Sources.ts"
-import { whenSampled } from "#domain/WhenSampled.ts"
 import type { Standing } from "#domain/Standing.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { validationMetrics } from "#domain/ValidationMetrics.ts"
@@ -221,7 +220,7 @@ const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRu
       return Result.isSuccess(question)
         ? answer(question.success)
         : Effect.andThen(count(request, caller), Effect.fail(question.failure))
-    }).pipe(validationMetrics(request), whenSampled("ValidateVatId.validate"))
+    }).pipe(validationMetrics(request))
   }
 
   return {

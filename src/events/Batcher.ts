@@ -2,13 +2,15 @@
  * Group commit: everything that waits while one batch is under way goes into the next one. No timer delays a lone caller, and the
  * busier the service, the larger the batches. (`RequestResolver` batches by time and lets batches overlap, which is another thing.)
  */
-import { Array as Arr, Clock, Effect, Exit, Latch, type Metric, type Scope } from "effect"
+import { Array as Arr, Clock, Effect, Exit, Fiber, Latch, type Metric, References, type Scope, type Tracer } from "effect"
 
 interface Waiting<I, O, E> {
   readonly input: I
   readonly done: (exit: Exit.Exit<O, E>) => void
   /** When it began to wait, in nanoseconds. */
   readonly since: bigint
+  /** The span of its request, if that is sampled. */
+  readonly span: Tracer.Span | null
 }
 
 /** Where the size of each batch and the wait of each input (in seconds) are measured. */
@@ -24,6 +26,40 @@ export interface BatcherOptions<I, O, E> {
   readonly maxWaiting: number
   readonly onFull: () => E
   readonly measures?: BatchMeasures
+  /** The function of the database that `run` calls: the name of a batch's span. */
+  readonly procedure?: string
+}
+
+const sampledSpan = () => {
+  const span = Fiber.getCurrent()?.cache.span
+  return span?._tag === "Span" && span.sampled ? span : null
+}
+
+/** Requests that the span of a batch links to. */
+const maxLinks = 32
+
+/**
+ * Gives a batch a span if it serves a sampled request: a trace of its own, because it belongs to all of its requests. Each request's span links
+ * to it, and it to them. It stands for the statement, so that a batch has one span.
+ */
+const traced = <A, E>(
+  procedure: string,
+  batch: ReadonlyArray<Pick<Waiting<never, never, never>, "span">>,
+  run: Effect.Effect<A, E>
+) => {
+  if (batch.every(({ span }) => span === null)) return run
+  const spans = batch.flatMap(({ span }) => (span === null ? [] : [span]))
+  const attributes = {
+    "db.system.name": "postgresql",
+    "db.operation.name": "SELECT",
+    "db.stored_procedure.name": procedure,
+    "db.operation.batch.size": batch.length
+  }
+  const links = spans.slice(0, maxLinks).map((span) => ({ span, attributes: {} }))
+  return Effect.useSpan(procedure, { kind: "client", root: true, links, attributes }, (span) => {
+    for (const served of spans) served.addLinks([{ span, attributes: {} }])
+    return Effect.provideService(run, References.TracerEnabled, false)
+  })
 }
 
 /**
@@ -86,7 +122,8 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
     if (!Arr.isReadonlyArrayNonEmpty(batch)) return
     if (options.measures !== undefined) measure(options.measures, batch)
     const inputs = Arr.map(batch, ({ input }) => input)
-    const [exit] = yield* Effect.all([Effect.exit(options.run(inputs)), tellLast], { concurrency: "unbounded" })
+    const run = options.procedure === undefined ? options.run(inputs) : traced(options.procedure, batch, options.run(inputs))
+    const [exit] = yield* Effect.all([Effect.exit(run), tellLast], { concurrency: "unbounded" })
     untold = tell(batch, exit)
   })
 
@@ -111,7 +148,7 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
   return (input) =>
     Effect.callback((done) => {
       if (waiting.length >= options.maxWaiting) return done(Exit.fail(options.onFull()))
-      waiting.push({ input, done, since: clock.monotonicTimeNanosUnsafe() })
+      waiting.push({ input, done, since: clock.monotonicTimeNanosUnsafe(), span: sampledSpan() })
       somebodyWaits.openUnsafe()
     })
 })

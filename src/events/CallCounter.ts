@@ -66,6 +66,7 @@ export const make = Effect.gen(function* () {
     maxBatch,
     maxWaiting,
     onFull: (): PreconditionFailed | StoreUnavailable => new StoreUnavailable({}),
+    procedure: "count_calls",
     run: (callers: ReadonlyArray<Caller>) => countAll(callers, maxAttempts)
   })
 })

@@ -54,7 +54,7 @@ const make = Effect.gen(function* () {
 
   const onFull = (): AppendCommand.AppendError => new StoreUnavailable({})
   const measures = { size: StoreMetrics.appendBatchSize, wait: StoreMetrics.appendWait }
-  const join = yield* Batcher.make({ run: sendAll, maxBatch, maxWaiting, onFull, measures })
+  const join = yield* Batcher.make({ run: sendAll, maxBatch, maxWaiting, onFull, measures, procedure: "append" })
 
   /** Appends the command's events, or refuses it as a whole. Commands of all callers that wait at the same time share a round trip. */
   const append = (command: AppendCommand.AppendCommand) =>

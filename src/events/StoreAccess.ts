@@ -2,7 +2,7 @@
  * How every query of the service meets a database that is away: a short, bounded retry, then `StoreUnavailable`; at once where it is known
  * to be away (StoreHealth.ts).
  */
-import { type Cause, Clock, Duration, Effect, Fiber, Metric, Option, Predicate, Schedule, type Schema } from "effect"
+import { Cause, Clock, Duration, Effect, Exit, Fiber, Metric, Option, Predicate, Schedule, type Schema } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { monotonicMs, StoreHealth } from "#events/StoreHealth.ts"
@@ -106,9 +106,7 @@ const watched = Effect.fnUntraced(function* <A, E, R>(
     return Effect.andThen(health.failed(started, why), Effect.fail(why))
   })
   yield* Metric.update(StoreMetrics.activeQueries, 1)
-  const answer = yield* within(limit, repeated(attempt, health), hung).pipe(
-    Effect.onExit((exit) => measured(startedNanos, exit._tag === "Success"))
-  )
+  const answer = yield* within(limit, repeated(attempt, health), hung).pipe(Effect.onExit((exit) => measured(startedNanos, exit)))
   yield* health.answered
   return answer
 })
@@ -125,14 +123,22 @@ const within = <A, E, R, E2>(limit: Duration.Duration, query: Effect.Effect<A, E
     )
   })
 
-const measured = Effect.fnUntraced(function* (startedNanos: bigint, succeeded: boolean) {
+const measured = Effect.fnUntraced(function* (startedNanos: bigint, exit: Exit.Exit<unknown, unknown>) {
   const seconds = Number((yield* Clock.monotonicTimeNanos) - startedNanos) / 1e9
   yield* Metric.update(StoreMetrics.activeQueries, -1)
-  yield* Metric.update(StoreMetrics.queryDuration(succeeded ? succeededLabels : failedLabels), seconds)
+  const labels = Exit.isSuccess(exit) ? succeededLabels : { ...succeededLabels, "error.type": errorTypeOf(exit.cause) }
+  yield* Metric.update(StoreMetrics.queryDuration(labels), seconds)
 })
 
 const succeededLabels = { "db.system.name": "postgresql" }
-const failedLabels = { ...succeededLabels, "error.type": "StoreUnavailable" }
+
+/** PostgreSQL's code where the server refused, as the conventions for databases ask for; else the name of the failure. */
+const errorTypeOf = (cause: Cause.Cause<unknown>): string => {
+  if (Cause.hasInterruptsOnly(cause)) return "cancelled"
+  const error = Cause.squash(cause)
+  if (isSqlError(error)) return codeOf(error) || error.reason._tag
+  return Predicate.hasProperty(error, "_tag") && Predicate.isString(error._tag) ? error._tag : "defect"
+}
 
 /** For a transaction that must not be repeated blindly: away means `StoreUnavailable`, anything else is a defect. */
 export const refused = (error: SqlError): Effect.Effect<never, StoreUnavailable> =>

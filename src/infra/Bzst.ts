@@ -12,6 +12,7 @@ import type { VatId } from "#domain/VatId.ts"
 import { Answer, type SourceFailure } from "#domain/Verdict.ts"
 import { evatrStatuses, unknownStatus, VerdictStatus } from "#infra/EvatrStatus.ts"
 import * as SourceHttp from "#infra/SourceHttp.ts"
+import * as SourceMetrics from "#infra/SourceMetrics.ts"
 
 /**
  * `company` is compared only when its name and city are given; without them the BZSt answers the plain question (evatr-0003).
@@ -64,7 +65,9 @@ export const make = Effect.fnUntraced(function* (options: Options) {
   const http = yield* SourceHttp.make("bzst", { baseUrl: options.baseUrl, timeout: options.timeout ?? "15 seconds" })
 
   const ask = (question: Question) =>
-    Effect.flatMap(http.post("/v1/abfrage", requestBody(question)), (exchange) => Effect.fromResult(readAnswer(exchange)))
+    Effect.flatMap(http.post(SourceMetrics.checkPaths.bzst, requestBody(question)), (exchange) =>
+      Effect.fromResult(readAnswer(exchange))
+    )
 
   const info = Effect.flatMap(http.get("/v1/info/eu_mitgliedstaaten"), (exchange) => Effect.fromResult(readInfo(exchange)))
 

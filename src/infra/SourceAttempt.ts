@@ -29,7 +29,7 @@ export const traced = <A extends { readonly code: string | null }>(
     })
     return noted.pipe(
       Effect.withSpan(
-        `${source} check`,
+        `POST ${SourceMetrics.checkPaths[source]}`,
         { kind: "client", attributes: { "vatproof.source": source, "vatproof.member_state": memberState.prefix } },
         { captureStackTrace: false }
       )
@@ -37,14 +37,18 @@ export const traced = <A extends { readonly code: string | null }>(
   })
 
 const note = (source: SourceName, outcome: string, code: string | null) =>
-  Effect.andThen(
-    Metric.update(SourceMetrics.attempts({ "vatproof.source": source, "vatproof.outcome": outcome }), 1),
-    Effect.annotateCurrentSpan({
-      "vatproof.outcome": outcome,
-      ...(code === null ? {} : { "vatproof.source.code": code }),
-      ...(outcome === "answered" || outcome === "interrupted" ? {} : { "error.type": outcome })
-    })
-  )
+  Effect.withFiber((fiber) => {
+    const span = fiber.cache.span
+    const status = span?._tag === "Span" ? Number(span.attributes.get("http.response.status_code") ?? 0) : 0
+    return Effect.andThen(
+      Metric.update(SourceMetrics.attempts({ "vatproof.source": source, "vatproof.outcome": outcome }), 1),
+      Effect.annotateCurrentSpan({
+        "vatproof.outcome": outcome,
+        ...(code === null ? {} : { "vatproof.source.code": code }),
+        ...(outcome === "answered" || outcome === "interrupted" ? {} : { "error.type": status >= 400 ? String(status) : outcome })
+      })
+    )
+  })
 
 /** Marks the trace as one of a failover; such a trace is kept. */
 export const failedOver = Effect.andThen(

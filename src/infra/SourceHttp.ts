@@ -104,7 +104,7 @@ export const make = Effect.fnUntraced(function* (
     const read = Effect.flatMap(response, (received) =>
       Effect.flatMap(Clock.currentTimeMillis, (nowMs) => Effect.fromResult(readResponse(source, body, received, nowMs)))
     )
-    return measured(method, within(read), (exchanged) => exchanged.evidence.http_status)
+    return measured({ method, path }, within(read), (exchanged) => exchanged.evidence.http_status)
   }
 
   return {

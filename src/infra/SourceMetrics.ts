@@ -4,11 +4,11 @@ import * as Instrument from "#domain/Instrument.ts"
 import type { SourceState } from "#domain/Sources.ts"
 import type { SourceFailure, SourceName } from "#domain/Verdict.ts"
 
-/** Seconds: some member states take longer than the conventions' ten. */
-const sourceBoundaries = [...Instrument.durationBoundaries, 15, 20, 30]
+/** Where each source takes questions, below its base URL. No path names a VAT ID. */
+export const checkPaths = { vies: "/check-vat-number", bzst: "/v1/abfrage" } as const
 
 /** By `http.request.method`, `server.address`, `server.port`, `http.response.status_code`, and `error.type` where it failed. */
-const requestDuration = Instrument.histogram("http.client.request.duration", sourceBoundaries, {
+const requestDuration = Instrument.histogram("http.client.request.duration", Instrument.durationBoundaries, {
   unit: "s",
   description: "Time an exchange with an official source took"
 })
@@ -45,15 +45,17 @@ export const noteState = (source: SourceName, state: SourceState) =>
     Metric.update(breakerOpen({ "vatproof.source": source }), state === "unavailable" ? 1 : 0)
   )
 
-/**
- * Measures the exchanges with the server at `base` and annotates the attempt's span with the server and the status. The path stays out,
- * because it may name a VAT ID.
- */
+/** Measures the exchanges with the server at `base` and annotates the attempt's span with the request and the status. */
 export const measured = (base: URL | null) => {
   // Asking an address that is not a URL fails; here it only has no name.
   const { hostname, port, protocol } = base ?? { hostname: "", port: "", protocol: "" }
   const serverPort = Number(port === "" ? (protocol === "https:" ? 443 : 80) : port)
-  return <A, R>(method: string, exchange: Effect.Effect<A, SourceFailure, R>, statusOf: (exchange: A) => number) =>
+  const folder = base === null ? "" : `${base.origin}${base.pathname.replace(/\/+$/u, "")}`
+  return <A, R>(
+    { method, path }: { readonly method: string; readonly path: string },
+    exchange: Effect.Effect<A, SourceFailure, R>,
+    statusOf: (exchange: A) => number
+  ) =>
     Effect.clockWith((clock) => {
       const started = clock.currentTimeNanosUnsafe()
       return Effect.onExit(exchange, (exit) => {
@@ -73,6 +75,8 @@ export const measured = (base: URL | null) => {
           Effect.annotateCurrentSpan({
             ...server,
             "server.port": serverPort,
+            "url.full": `${folder}${path}`,
+            "url.template": path,
             ...(status === null ? {} : { "http.response.status_code": status })
           })
         )

@@ -10,6 +10,7 @@ import { memberStates } from "#domain/MemberStates.ts"
 import { normalise, type VatId } from "#domain/VatId.ts"
 import type { Answer, SourceFailure } from "#domain/Verdict.ts"
 import * as SourceHttp from "#infra/SourceHttp.ts"
+import * as SourceMetrics from "#infra/SourceMetrics.ts"
 import { unknownCode, viesCodes } from "#infra/ViesCodes.ts"
 
 /** With a `requester` VIES gives a consultation number for a valid VAT ID. */
@@ -46,7 +47,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
   const http = yield* SourceHttp.make("vies", { baseUrl: options.baseUrl, timeout: options.timeout ?? "20 seconds" })
 
   const ask = (question: Question) =>
-    Effect.flatMap(http.post("/check-vat-number", requestBody(question)), (exchange) =>
+    Effect.flatMap(http.post(SourceMetrics.checkPaths.vies, requestBody(question)), (exchange) =>
       Effect.fromResult(readAnswer(question, exchange))
     )
 

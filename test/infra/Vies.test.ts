@@ -203,14 +203,16 @@ describe("a check", () => {
         "http.request.method": "POST",
         "server.address": "127.0.0.1",
         "server.port": Number(new URL(standIn.baseUrl).port),
+        "url.full": `${standIn.baseUrl}/check-vat-number`,
+        "url.template": "/check-vat-number",
         "http.response.status_code": 200
       }
       assert.deepStrictEqual(
         spans.map((span) => [span.name, Object.fromEntries(span.attributes)]),
         [
-          ["vies check", { ...attributes, "vatproof.outcome": "answered" }],
+          ["POST /check-vat-number", { ...attributes, "vatproof.outcome": "answered" }],
           [
-            "vies check",
+            "POST /check-vat-number",
             {
               ...attributes,
               "vatproof.outcome": "member_state_unavailable",

@@ -30,7 +30,8 @@ const make = Effect.gen(function* () {
     return keys.map((key) => Exit.succeed(Option.fromUndefinedOr<StoredAnswer | undefined>(byKey.get(key))))
   })
 
-  const find = yield* Batcher.make({ run, maxBatch, maxWaiting, onFull: () => new StoreUnavailable({}) })
+  const onFull = () => new StoreUnavailable({})
+  const find = yield* Batcher.make({ run, maxBatch, maxWaiting, onFull, procedure: "newest_answers" })
 
   const newest = (vatId: VatId) => find(latestKey(vatId))
 

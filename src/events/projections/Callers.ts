@@ -102,6 +102,7 @@ const makeFindKey = Effect.gen(function* () {
     maxBatch,
     maxWaiting,
     onFull: () => new StoreUnavailable({}),
+    procedure: "find_callers",
     run: Effect.fnUntraced(function* (hashes: ReadonlyArray<string>) {
       const period = billingPeriod(yield* DateTime.now)
       const asked = { hashes, meter: keyMeter(keyPlaceholder, period) }

@@ -2,12 +2,14 @@
  * The tracer: it records spans at the price of a small object each, and decides at the end of a trace's part in this process whether
  * they are exported. So errors and failovers are kept whatever the sampler said, and the rest costs next to nothing.
  *
- * A trace begins with a request (a `server` span) or a job (a `consumer` span); what runs outside of one is not recorded. Only the
+ * A trace begins with a request (a `server` span), a job (a `consumer` span) or a batch that serves requests; what runs outside is not recorded. Only the
  * attributes listed here are recorded, so that what a library adds of its own accord (paths, addresses, statements) stays in the process.
  */
 import { Cause, type Context, type Exit, Option, Predicate, Tracer } from "effect"
 import { Hex } from "effect/encoding"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Sampler } from "#infra/telemetry/Sampler.ts"
+import * as StatementName from "#infra/telemetry/StatementName.ts"
 
 /** A span that ended. Times are nanoseconds since 1970. */
 export interface RecordedSpan {
@@ -41,8 +43,11 @@ const maxKeptPerSecond = 50
 
 /** The names that OpenTelemetry's semantic conventions 1.43 give (read 2026-11); our own begin with `vatproof.`. */
 const recorded: ReadonlySet<string> = new Set([
+  "db.collection.name",
   "db.namespace",
   "db.operation.batch.size",
+  "db.operation.name",
+  "db.stored_procedure.name",
   "db.system.name",
   "error.type",
   "http.request.method",
@@ -51,9 +56,13 @@ const recorded: ReadonlySet<string> = new Set([
   "network.protocol.version",
   "server.address",
   "server.port",
-  "url.scheme"
+  "url.full",
+  "url.scheme",
+  "url.template"
 ])
 const ownPrefix = "vatproof."
+/** As which the client names its statement; it is not recorded. */
+const statementAttribute = "db.query.text"
 
 /** An attribute of a span whose trace is kept. */
 export const failoverAttribute = "vatproof.failover"
@@ -73,7 +82,7 @@ type SpanOptions = Parameters<Tracer.Tracer["span"]>[0]
 
 class Span implements Tracer.Span, RecordedSpan {
   readonly _tag = "Span"
-  readonly name: string
+  name: string
   readonly kind: Tracer.SpanKind
   readonly parent: Option.Option<Tracer.AnySpan>
   readonly annotations: Context.Context<never>
@@ -116,10 +125,17 @@ class Span implements Tracer.Span, RecordedSpan {
   }
 
   attribute(key: string, value: unknown): void {
+    if (key === statementAttribute) return this.describe(StatementName.make(String(value)))
     if (!recorded.has(key) && !key.startsWith(ownPrefix)) return
     const attributes = (this.recordedAttributes ??= new Map())
     if (typeof value === "string") attributes.set(key, value.slice(0, maxLength))
     else if (typeof value === "number" || typeof value === "boolean") attributes.set(key, value)
+  }
+
+  /** A statement's text is long and may hold values: its operation and target stand for it. */
+  private describe({ attributes, name }: StatementName.StatementName): void {
+    this.name = name
+    for (const [key, value] of attributes) this.attribute(key, value)
   }
 
   /** Not recorded: what is worth an event here is a log line, which has the trace's id. */
@@ -160,8 +176,15 @@ class Span implements Tracer.Span, RecordedSpan {
 /** The name of what went wrong; never its message, which may hold anything. */
 const errorType = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
+  if (isSqlError(error)) return sqlStateOf(error) ?? error.reason._tag
   if (Predicate.hasProperty(error, "_tag") && Predicate.isString(error._tag)) return error._tag
   return Predicate.isError(error) ? error.name : "defect"
+}
+
+/** PostgreSQL's five characters; none where the connection failed. */
+const sqlStateOf = ({ reason: { cause } }: SqlError): string | undefined => {
+  const code = Predicate.hasProperty(cause, "code") ? cause.code : undefined
+  return Predicate.isString(code) && /^[0-9A-Z]{5}$/u.test(code) ? code : undefined
 }
 
 /** Looks and costs like a span, and goes nowhere. */
@@ -212,7 +235,8 @@ export const make = ({ emit, keepsFailures, sampler }: TraceRecorderOptions): Tr
     span: (options) => {
       const parent = options.root ? undefined : Option.getOrUndefined(options.parent)
       if (parent instanceof Span) return new Span(options, parent.trace, onChildEnd)
-      const begins = options.kind === "server" || options.kind === "consumer"
+      // A batch is linked to the requests that it serves.
+      const begins = options.kind === "server" || options.kind === "consumer" || options.links.length > 0
       return begins && (parent === undefined || parent._tag === "ExternalSpan") ? begin(options) : unrecorded(options)
     }
   })

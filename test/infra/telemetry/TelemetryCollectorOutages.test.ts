@@ -56,7 +56,7 @@ layer(Layer.merge(RunningService.layerGround, StandIn.layer), { excludeTestServi
       assert.strictEqual((yield* exportsOf(port)).taken, 0)
       const stopped = yield* Clock.currentTimeMillis
       yield* service.stop
-      assert.isBelow((yield* Clock.currentTimeMillis) - stopped, 8_000)
+      assert.isBelow((yield* Clock.currentTimeMillis) - stopped, 2_000)
     })
   )
 })

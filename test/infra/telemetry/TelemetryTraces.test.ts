@@ -46,7 +46,7 @@ layer(Layer.mergeAll(MailedTokens.layerGround, Collector.layer, StandIn.layer), 
   "the trace of a request",
   (it) => {
     it.effect.each([["http/protobuf"], ["http/json"]] as const)(
-      "arrives over %s: server, use case, source, append, each under its parent",
+      "arrives over %s: server, look-up, source, append, each under its parent, and the batch of the append beside them",
       ([protocol]) =>
         Effect.gen(function* () {
           const name = `traced-${protocol.slice(5)}`
@@ -58,13 +58,11 @@ layer(Layer.mergeAll(MailedTokens.layerGround, Collector.layer, StandIn.layer), 
           assert.strictEqual(status, 200)
           const spans = yield* collector.trace(name, traceIdOf(headers), route)
           const server = one(spans, route)
-          const useCase = one(spans, "ValidateVatId.validate")
-          const attempt = one(spans, "vies check")
+          const attempt = one(spans, "POST /check-vat-number")
           assert.isTrue(server.parentSpanId === undefined || server.parentSpanId === null || server.parentSpanId === "")
-          assert.strictEqual(useCase.parentSpanId, server.spanId)
           assert.strictEqual(attempt.parentSpanId, one(spans, "Sources.lookUp").spanId)
-          assert.strictEqual(one(spans, "Sources.lookUp").parentSpanId, useCase.spanId)
-          assert.strictEqual(spans.find((span) => span.name.startsWith("EventStore.append"))?.parentSpanId, useCase.spanId)
+          assert.strictEqual(one(spans, "Sources.lookUp").parentSpanId, server.spanId)
+          assert.strictEqual(one(spans, "EventStore.append").parentSpanId, server.spanId)
 
           assert.strictEqual(server.kind, "SPAN_KIND_SERVER")
           assert.deepInclude(server.attributes, {
@@ -79,9 +77,11 @@ layer(Layer.mergeAll(MailedTokens.layerGround, Collector.layer, StandIn.layer), 
             "vatproof.member_state": "AT",
             "vatproof.outcome": "answered",
             "http.request.method": "POST",
-            "server.address": "127.0.0.1"
+            "server.address": "127.0.0.1",
+            "url.template": "/check-vat-number"
           })
-          assert.deepInclude(useCase.attributes, {
+          assert.match(String(attempt.attributes?.["url.full"]), /^http:\/\/127\.0\.0\.1:\d+\/\S*check-vat-number$/u)
+          assert.deepInclude(server.attributes, {
             "vatproof.cache.outcome": "bypass",
             "vatproof.verdict": "valid",
             "vatproof.source": "vies"
@@ -103,11 +103,11 @@ layer(Layer.mergeAll(MailedTokens.layerGround, Collector.layer, StandIn.layer), 
         assert.strictEqual(headers["x-trace-id"], parentTraceId)
         const spans = yield* collector.trace("continued", parentTraceId, route)
         assert.strictEqual(one(spans, route).parentSpanId, parentSpanId)
-        assert.strictEqual(one(spans, "ValidateVatId.validate").parentSpanId, one(spans, route).spanId)
+        assert.strictEqual(one(spans, "EventStore.append").parentSpanId, one(spans, route).spanId)
       })
     )
 
-    it.effect("of a cached answer has three spans: server, use case, append", () =>
+    it.effect("of a cached answer has two spans, and a link to the batch that stored its event", () =>
       Effect.gen(function* () {
         const collector = yield* Collector
         const service = yield* serviceSending("cached")
@@ -117,8 +117,42 @@ layer(Layer.mergeAll(MailedTokens.layerGround, Collector.layer, StandIn.layer), 
         const spans = yield* collector.trace("cached", traceIdOf(headers), route)
         assert.sameMembers(
           spans.map(({ name }) => name),
-          [route, "ValidateVatId.validate", "EventStore.append"]
+          [route, "EventStore.append"]
         )
+        const append = one(spans, "EventStore.append")
+        const [link] = append.links ?? []
+        const batch = yield* collector.until(() => collector.spansOf("cached").find(({ spanId }) => spanId === link?.spanId))
+        assert.strictEqual(batch.name, "append")
+        assert.strictEqual(batch.kind, "SPAN_KIND_CLIENT")
+        assert.notStrictEqual(batch.traceId, append.traceId)
+        assert.strictEqual(batch.links?.[0]?.spanId, append.spanId)
+        assert.deepInclude(batch.attributes, { "db.system.name": "postgresql", "db.stored_procedure.name": "append" })
+        assert.strictEqual(Number(batch.attributes?.["db.operation.batch.size"]), 1)
+        assert.isEmpty(
+          collector.spansOf("cached").filter(({ traceId, spanId }) => traceId === batch.traceId && spanId !== batch.spanId)
+        )
+      })
+    )
+
+    it.effect("names each statement by its operation and target", () =>
+      Effect.gen(function* () {
+        const collector = yield* Collector
+        const service = yield* serviceSending("stating")
+        const agent = { agent_id: "GB-999999973-agent", email: "reader@example.com" }
+        const { headers, status } = yield* plainly(service.post("/v1/register", agent, { from: "203.0.113.8" }))
+        assert.strictEqual(status, 201)
+        const spans = yield* collector.trace("stating", traceIdOf(headers), "POST /v1/register")
+        const statements = spans.filter(({ attributes }) => attributes?.["db.system.name"] === "postgresql")
+        const [insert] = statements.filter(({ name }) => name === "INSERT accounts")
+        assert.deepInclude(insert?.attributes, { "db.operation.name": "INSERT", "db.collection.name": "accounts" })
+        assert.include(
+          statements.map(({ name }) => name),
+          "append"
+        )
+        for (const { attributes, name } of statements) {
+          assert.match(name, /^(?:[A-Z]+(?: [a-z_]+)?|[a-z_]+|sql\.transaction)$/u)
+          assert.notProperty(attributes, "db.query.text")
+        }
       })
     )
 
@@ -156,7 +190,7 @@ layer(Layer.mergeAll(MailedTokens.layerGround, Collector.layer, StandIn.layer), 
         const { headers, status } = yield* plainly(service.validate("DE100982001", { key, headers: { traceparent } }))
         assert.strictEqual(status, 200)
         const spans = yield* collector.trace("failover", traceIdOf(headers), route)
-        const asked = spans.filter(({ kind, name }) => kind === "SPAN_KIND_CLIENT" && name.endsWith(" check"))
+        const asked = spans.filter(({ kind, name }) => kind === "SPAN_KIND_CLIENT" && name.startsWith("POST /"))
         assert.deepStrictEqual(
           asked.map(({ attributes, name, status: spanStatus }) => [
             name,
@@ -165,8 +199,8 @@ layer(Layer.mergeAll(MailedTokens.layerGround, Collector.layer, StandIn.layer), 
             spanStatus?.code
           ]),
           [
-            ["vies check", "unavailable", "SERVICE_UNAVAILABLE", "STATUS_CODE_ERROR"],
-            ["bzst check", "answered", "evatr-2001", "STATUS_CODE_UNSET"]
+            ["POST /check-vat-number", "unavailable", "SERVICE_UNAVAILABLE", "STATUS_CODE_ERROR"],
+            ["POST /v1/abfrage", "answered", "evatr-2001", "STATUS_CODE_UNSET"]
           ]
         )
       })

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option, Tracer } from "effect"
 import type { Sampler } from "#infra/telemetry/Sampler.ts"
+import { SqlError, UniqueViolation } from "effect/sql/SqlError"
 import * as TraceRecorder from "#infra/telemetry/TraceRecorder.ts"
 
 /** Runs an effect under a recorder and gives back what it exported, one group an export. */
@@ -116,17 +117,28 @@ describe("TraceRecorder", () => {
       const attributes = {
         "http.route": "/v1/x",
         "url.path": "/v1/validate/DE123456789",
-        "url.full": "http://x",
         "client.address": "203.0.113.7",
         "user_agent.original": "me",
-        "db.query.text": "SELECT",
+        "db.query.text": "SELECT name FROM vatproof.accounts WHERE email = 'x@example.com'",
         "vatproof.outcome": "x".repeat(5_000),
         "vatproof.object": { vat_id: "DE123456789" }
       }
       const groups = yield* exportedBy(Effect.withSpan(Effect.void, "request", { ...server, attributes }), { sampler: always })
       const recorded = groups[0]?.[0]?.attributes
-      assert.deepStrictEqual([...(recorded?.keys() ?? [])], ["http.route", "vatproof.outcome"])
+      assert.deepStrictEqual(
+        [...(recorded?.keys() ?? [])],
+        ["http.route", "db.operation.name", "db.collection.name", "vatproof.outcome"]
+      )
       assert.strictEqual(String(recorded?.get("vatproof.outcome")).length, 200)
+    })
+  )
+
+  it.effect("names a refusal of the database by PostgreSQL's code", () =>
+    Effect.gen(function* () {
+      const reason = new UniqueViolation({ cause: { code: "23505" }, constraint: "accounts_email" })
+      const failing = Effect.withSpan(Effect.fail(new SqlError({ reason })), "accounts", { kind: "client" })
+      const groups = yield* exportedBy(Effect.withSpan(Effect.ignore(failing), "request", server))
+      assert.strictEqual(groups[0]?.[0]?.attributes.get("error.type"), "23505")
     })
   )
 

@@ -1,0 +1,46 @@
+/**
+ * What a span says of an SQL statement instead of its text: operation and target, by OpenTelemetry's conventions for databases
+ * (https://opentelemetry.io/docs/specs/semconv/database/database-spans/, read 2026-11).
+ */
+
+/** `name` is the span's: `SELECT accounts`, or the function alone where the statement calls one. */
+export interface StatementName {
+  readonly name: string
+  readonly attributes: ReadonlyArray<readonly [name: string, value: string]>
+}
+
+/** The service has some hundred statements; more than this many texts are parsed each time. */
+const maxRemembered = 1_000
+const remembered = new Map<string, StatementName>()
+
+export const make = (statement: string): StatementName => {
+  const known = remembered.get(statement)
+  if (known !== undefined) return known
+  const made = parse(statement)
+  if (remembered.size < maxRemembered) remembered.set(statement, made)
+  return made
+}
+
+const parse = (statement: string): StatementName => {
+  const first = /^\s*(\w+)/u.exec(statement)?.[1]?.toUpperCase() ?? "SQL"
+  const [, keyword = "", target, isCalled] = targetOf.exec(statement) ?? callOf.exec(statement) ?? []
+  const operation = first === "WITH" ? (operations.get(keyword.toUpperCase()) ?? "SELECT") : first
+  if (target === undefined) return { name: operation, attributes: [["db.operation.name", operation]] }
+  const kind = isCalled === "(" ? "db.stored_procedure.name" : "db.collection.name"
+  return {
+    name: isCalled === "(" ? target : `${operation} ${target}`,
+    attributes: [
+      ["db.operation.name", operation],
+      [kind, target]
+    ]
+  }
+}
+
+/** What a statement works on first: a table, or a function if a parenthesis follows at once. */
+const targetOf = /\b(FROM|INTO|UPDATE)\s+(?:ONLY\s+)?vatproof\.(\w+)(\()?/iu
+/** A function among the selected columns. */
+const callOf = /()\bvatproof\.(\w+)(\()/u
+const operations = new Map([
+  ["INTO", "INSERT"],
+  ["UPDATE", "UPDATE"]
+])
