@@ -18,6 +18,7 @@ CREATE TABLE vatproof.event_places (
   position bigint NOT NULL,
   type text COLLATE "C" NOT NULL,
   account_id uuid,
+  key_id uuid,
   vat_id text COLLATE "C",
   receipt_id text COLLATE "C",
   PRIMARY KEY (log_id, position)
@@ -27,6 +28,7 @@ CREATE TABLE vatproof.event_places (
 -- segment only, which stays in memory however long the log grows.
 CREATE INDEX ON vatproof.event_places (log_id, type, position) WHERE type <> 'VatIdVerified';
 CREATE INDEX ON vatproof.event_places (log_id, account_id, position) WHERE account_id IS NOT NULL AND type <> 'VatIdVerified';
+CREATE INDEX ON vatproof.event_places (log_id, key_id, position) WHERE key_id IS NOT NULL AND type <> 'VatIdVerified';
 CREATE INDEX ON vatproof.event_places (log_id, ((position >> 18)::int), vat_id) WHERE vat_id IS NOT NULL;
 CREATE INDEX ON vatproof.event_places (log_id, receipt_id, position) WHERE receipt_id IS NOT NULL;
-COMMENT ON TABLE vatproof.event_places IS 'Where to look in the log: the positions of the events of a type, an account, a VAT ID, a receipt. A projection.';
+COMMENT ON TABLE vatproof.event_places IS 'Where to look in the log: the positions of the events of a type, an account, an API key, a VAT ID, a receipt. A projection.';

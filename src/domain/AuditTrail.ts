@@ -23,13 +23,26 @@ export interface AuditFilter {
   readonly to: DateTime.Utc | null
   readonly type: string | null
   readonly accountId: string | null
+  readonly keyId: string | null
   readonly vatId: string | null
   readonly receiptId: string | null
 }
 
-/** `lines` are whole events, each as canonical JSON (RFC 8785). `next` is the position to go on from, null at the end of the log. */
+/**
+ * What a reader asks for: `key` is the id of a key, or with an account the prefix of one. A prefix without an account, or one that the account
+ * does not have, finds nothing.
+ */
+export interface AuditQuery extends Omit<AuditFilter, "keyId"> {
+  readonly key: string | null
+}
+
+/**
+ * `lines` are whole events, each as canonical JSON (RFC 8785); `rows` are the same as lines of a table (CSV), each with its end. `next` is the position to go on from, null at
+ * the end of the log.
+ */
 export interface AuditPage {
-  readonly lines: ReadonlyArray<string>
+  readonly lines: () => ReadonlyArray<string>
+  readonly rows: () => ReadonlyArray<string>
   readonly next: number | null
 }
 
@@ -53,10 +66,14 @@ export interface ProvedEvent {
 export class AuditTrail extends Context.Service<
   AuditTrail,
   {
+    /** The types of events that there are. */
+    readonly types: ReadonlyArray<string>
+    /** The first line of the table that `rows` of pages make, with its end. */
+    readonly header: string
     /** Events from position `after` on that pass the filter, oldest first. The beginning of a reading is itself recorded. */
     readonly page: (
       auditor: Auditor,
-      filter: AuditFilter,
+      query: AuditQuery,
       window: { readonly after: number | null; readonly limit: number }
     ) => Effect.Effect<AuditPage, StoreUnavailable>
     readonly event: (auditor: Auditor, position: number) => Effect.Effect<string, NotInLog | StoreUnavailable>

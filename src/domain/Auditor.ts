@@ -44,7 +44,7 @@ export const AuditorRevoked = DomainEvent.define(
 
 /**
  * An auditor began to read. `what` is the list with these filters, one event, or one proof; turning the pages of a list is one reading.
- * Of a VAT ID only is kept that one was asked for: it may name a person.
+ * `of_account` and `of_key` are those that were asked for. Of a VAT ID only is kept that one was asked for: it may name a person.
  */
 export const AuditLogRead = DomainEvent.define(
   "AuditLogRead",
@@ -58,6 +58,8 @@ export const AuditLogRead = DomainEvent.define(
     type: Schema.NullOr(Schema.String),
     from: Schema.NullOr(Schema.DateTimeUtcFromString),
     to: Schema.NullOr(Schema.DateTimeUtcFromString),
+    of_account: Schema.NullOr(Schema.String),
+    of_key: Schema.NullOr(Schema.String),
     by_vat_id: Schema.Boolean
   })
 )

@@ -95,6 +95,9 @@ export const composeReceiptId = (prefix: string, at: DateTime.Utc, entropy: Uint
 /** Whether this can be the id of a receipt, of any prefix there may have been. */
 export const isReceiptId = (text: string): boolean => /^[A-Z0-9]{1,10}-QC-\d{8}-[A-Z0-9]{10}$/u.test(text)
 
+/** The id as it was issued: people type it in any case. */
+export const receiptIdOf = (text: string): string => text.replace(/[a-z]+/gu, (letters) => letters.toUpperCase())
+
 /** The stream of a receipt: it begins and ends with its issue. */
 export const receiptStream = (receiptId: string): string => `receipt-${receiptId}`
 

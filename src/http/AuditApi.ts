@@ -13,6 +13,7 @@ export const defaultLimit = 100
 
 /** A stream of lines and a checkpoint are text of their own kind. */
 export const ndjson = "application/x-ndjson"
+export const csv = "text/csv"
 export const json = "application/json"
 export const plain = "text/plain"
 
@@ -44,7 +45,7 @@ const bound = (momentOf: (text: string) => Option.Option<DateTime.Utc>, descript
   )
 
 const Limit = Schema.Int.check(Schema.isBetween(limits)).annotate({
-  description: "Events of a page; lines (application/x-ndjson) have no pages",
+  description: "Events of a page; lines and tables have no pages",
   default: defaultLimit
 })
 
@@ -55,6 +56,12 @@ const Position = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({
 
 const Uuid = Schema.String.check(
   Schema.isPattern(/^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/u, { message: "Expected a UUID in lower case" })
+)
+/** As the command key revoke takes it. */
+const Key = Schema.String.check(
+  Schema.isPattern(/^(?:[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}|svc_live_[\dA-Za-z]{3})$/u, {
+    message: "Expected a key_id (a UUID in lower case) or the first 12 characters of a key"
+  })
 )
 const Name = Schema.String.check(Schema.isPattern(/^[\w-]{1,100}$/u, { message: "Expected 1 to 100 of A-Z, a-z, 0-9, _ and -" }))
 
@@ -102,34 +109,52 @@ const invalid = errorBody(400, ["VALIDATION_ERROR"])
 const notFound = errorBody(404, ["NOT_FOUND"])
 const unavailable = errorBody(503, ["SERVICE_UNAVAILABLE"])
 
+const eventsQuery = {
+  from: Schema.optionalKey(
+    bound(LogPeriod.startOf, "Recorded at this time or later. A date alone (2026-11-22) is meant from its beginning, in UTC")
+  ),
+  to: Schema.optionalKey(
+    bound(LogPeriod.endOf, "Recorded before this time. A date alone (2026-11-22) is meant as a whole: until its end, in UTC")
+  ),
+  type: Schema.optionalKey(
+    Name.annotate({
+      description: "Events of this type, for example VatIdVerified or ReceiptIssued",
+      examples: ["ReceiptIssued"]
+    })
+  ),
+  account_id: Schema.optionalKey(
+    Uuid.annotate({ description: "Events of this account", examples: ["01a20419-0651-7492-bba6-66bcdef57c9c"] })
+  ),
+  key: Schema.optionalKey(
+    Key.annotate({
+      description: "Events of this API key: its key_id, or with account_id the first 12 characters of the key",
+      examples: ["01a20419-0651-7492-bba6-66bcdef57c9c"]
+    })
+  ),
+  vat_id: Schema.optionalKey(
+    Schema.String.annotate({ description: "The VAT ID that was asked about", examples: ["DE123456789"] })
+  ),
+  receipt_id: Schema.optionalKey(
+    Name.annotate({
+      description: "The event that issued this receipt; upper and lower case are the same",
+      examples: ["VP-QC-20261120-A7K2M9P4R3"]
+    })
+  ),
+  limit: Schema.optionalKey(fromDigits(Limit)),
+  cursor: Schema.optionalKey(Schema.String.annotate({ description: "next_cursor of the previous page, with the same filters" }))
+}
+
+/** The filters that there are; another one is refused, because an auditor would believe that it had filtered. */
+export const knownFilters: ReadonlyArray<string> = Object.keys(eventsQuery)
+
 const events = HttpApiEndpoint.get("events", "/v1/audit/events", {
-  query: {
-    from: Schema.optionalKey(
-      bound(LogPeriod.startOf, "Recorded at this time or later. A date alone (2026-11-22) is meant from its beginning, in UTC")
-    ),
-    to: Schema.optionalKey(
-      bound(LogPeriod.endOf, "Recorded before this time. A date alone (2026-11-22) is meant as a whole: until its end, in UTC")
-    ),
-    type: Schema.optionalKey(
-      Name.annotate({
-        description: "Events of this type, for example VatIdVerified or ReceiptIssued",
-        examples: ["ReceiptIssued"]
-      })
-    ),
-    account_id: Schema.optionalKey(
-      Uuid.annotate({ description: "Events of this account", examples: ["01a20419-0651-7492-bba6-66bcdef57c9c"] })
-    ),
-    vat_id: Schema.optionalKey(
-      Schema.String.annotate({ description: "The VAT ID that was asked about", examples: ["DE123456789"] })
-    ),
-    receipt_id: Schema.optionalKey(
-      Name.annotate({ description: "The event that issued this receipt", examples: ["VP-QC-20261120-A7K2M9P4R3"] })
-    ),
-    limit: Schema.optionalKey(fromDigits(Limit)),
-    cursor: Schema.optionalKey(Schema.String.annotate({ description: "next_cursor of the previous page, with the same filters" }))
-  },
+  query: eventsQuery,
   headers: { accept: Schema.optionalKey(Schema.String) },
-  success: [AuditEvents, text(ndjson, "One event a line, oldest first, up to the log's end")],
+  success: [
+    AuditEvents,
+    text(ndjson, "One event a line, oldest first, up to the log's end"),
+    text(csv, "The same as a table (RFC 4180)")
+  ],
   error: [invalid, errorBody(400, ["INVALID_VAT_ID"]), unauthorized, unavailable]
 }).annotateMerge(
   OpenApi.annotations({
@@ -137,7 +162,8 @@ const events = HttpApiEndpoint.get("events", "/v1/audit/events", {
     summary: "Read the log",
     description:
       "Oldest first. An auditor of one account sees the events of that account. That the log was read is itself recorded, once for all pages. " +
-      `By Accept it is a page (${json}, the default) or everything at once, one event a line (${ndjson}).`,
+      `By Accept it is a page (${json}, the default) or everything at once, one event a line (${ndjson}) or as a table (${csv}, in which an apostrophe ` +
+      "in front of text keeps spreadsheets from taking it for a formula). An unknown filter or type is refused with those that there are.",
     transform: numberParameters({ limit: Limit })
   })
 )

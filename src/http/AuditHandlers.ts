@@ -1,15 +1,17 @@
 import { DateTime, Effect, Option, Stream } from "effect"
-import { HttpServerResponse } from "effect/http"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { Auditor } from "#domain/Auditor.ts"
-import { type AuditFilter, type AuditPage, AuditTrail, NotInLog } from "#domain/AuditTrail.ts"
+import { type AuditPage, type AuditQuery, AuditTrail, NotInLog } from "#domain/AuditTrail.ts"
+import { receiptIdOf } from "#domain/Receipt.ts"
 import { parse } from "#domain/VatId.ts"
 import { DecodedApi } from "#http/Api.ts"
-import { defaultLimit, json, ndjson, plain } from "#http/AuditApi.ts"
+import { csv, defaultLimit, json, knownFilters, ndjson, plain } from "#http/AuditApi.ts"
 import { CurrentAuditor, CurrentProofReader } from "#http/AuditAuthentication.ts"
 import * as Cursor from "#http/Cursor.ts"
 import * as Errors from "#http/Errors.ts"
 import { mediaType } from "#http/Negotiation.ts"
+import * as RequestErrors from "#http/RequestErrors.ts"
 
 /** Positions and receipts' ids: nothing else is looked for, and nothing else becomes a file's name. */
 const subjectForm = /^[\w-]{1,100}$/u
@@ -29,41 +31,55 @@ export const layer = HttpApiBuilder.group(
     const trail = yield* AuditTrail
     const cursors = yield* makeDailyCursors
 
-    /** Everything from a page on, one event a line; each page is read when the client has taken the one before. */
-    const linesFrom = (auditor: Auditor, filter: AuditFilter, first: AuditPage) =>
+    /** What all pages from one on have; each is read when the client has taken the one before. */
+    const streamFrom = (auditor: Auditor, query: AuditQuery, first: AuditPage, textOf: (page: AuditPage) => string) =>
       Stream.paginate(first, (page) =>
         Effect.map(
           page.next === null
             ? Effect.succeedNone
-            : Effect.asSome(trail.page(auditor, filter, { after: page.next, limit: streamPage })),
-          (next) => [page.lines.map((line) => `${line}\n`), next] as const
+            : Effect.asSome(trail.page(auditor, query, { after: page.next, limit: streamPage })),
+          (next) => [[textOf(page)], next] as const
         )
       )
+
+    /** An auditor whose filter were left out would take what is there for what passes it. */
+    const unknownIn = (names: ReadonlyArray<string>, type: string | undefined) => [
+      ...names
+        .filter((name) => !knownFilters.includes(name))
+        .map((field) => ({ field, message: `Unknown filter. There are: ${knownFilters.join(", ")}` })),
+      ...(type === undefined || trail.types.includes(type)
+        ? []
+        : [{ field: "type", message: `Unknown type. There are: ${trail.types.join(", ")}` }])
+    ]
 
     return handlers.handleAll({
       events: Effect.fnUntraced(function* ({ headers, query }) {
         const auditor = yield* CurrentAuditor
         const { cursor, limit = defaultLimit } = query
+        const unknown = unknownIn(Object.keys(yield* HttpServerRequest.ParsedSearchParams), query.type)
+        if (unknown.length > 0) return yield* RequestErrors.respond(unknown)
         const filter = yield* filterOf(query)
         const list = `audit/${auditor.auditorId}/${nameOf(filter)}`
         const after = cursor === undefined ? null : yield* cursors.decode(list, cursor)
-        if (Option.contains(mediaType(headers.accept, [json, ndjson]), ndjson)) {
+        const form = Option.getOrElse(mediaType(headers.accept, [json, ndjson, csv]), () => json)
+        if (form !== json) {
           const first = yield* trail.page(auditor, filter, { after, limit: streamPage })
-          return HttpServerResponse.stream(Stream.encodeText(linesFrom(auditor, filter, first)), {
-            contentType: ndjson,
-            headers: { "cache-control": never }
-          })
+          const textOf = form === csv ? tableOf : linesOf
+          const body = streamFrom(auditor, filter, first, textOf)
+          const whole = form === csv ? Stream.prepend(body, [trail.header]) : body
+          const contentType = form === csv ? `${csv}; charset=utf-8; header=present` : form
+          return HttpServerResponse.stream(Stream.encodeText(whole), { contentType, headers: negotiated })
         }
         const page = yield* trail.page(auditor, filter, { after, limit })
         const next = page.next === null ? null : yield* cursors.encode(list, page.next)
-        return rawJson(`{"data":[${page.lines.join(",")}],"next_cursor":${JSON.stringify(next)}}`)
+        return rawJson(`{"data":[${page.lines().join(",")}],"next_cursor":${JSON.stringify(next)}}`, negotiated)
       }, Errors.respond),
       event: Effect.fnUntraced(function* ({ params }) {
         return rawJson(yield* trail.event(yield* CurrentAuditor, params.position))
       }, Errors.respond),
       proof: Effect.fnUntraced(function* ({ headers, params: { subject } }) {
         if (!subjectForm.test(subject)) return yield* new NotInLog({ what: "such event or receipt for you" })
-        const asked = /^\d{1,15}$/u.test(subject) ? { position: Number(subject) } : { receiptId: subject }
+        const asked = /^\d{1,15}$/u.test(subject) ? { position: Number(subject) } : { receiptId: receiptIdOf(subject) }
         const { line, position, proof, verifierKey } = yield* trail.prove(yield* CurrentProofReader, asked)
         if (Option.contains(mediaType(headers.accept, [plain, json]), json)) {
           const rest = JSON.stringify({ proof, verifier_key: verifierKey }).slice(1)
@@ -87,26 +103,38 @@ export const layer = HttpApiBuilder.group(
   })
 )
 
-/** Events are stored as canonical JSON: they are passed on as they are, not read and written again. */
-const rawJson = (text: string) => HttpServerResponse.text(text, { contentType: json, headers: { "cache-control": never } })
+const linesOf = ({ lines }: AuditPage) =>
+  lines()
+    .map((line) => `${line}\n`)
+    .join("")
+const tableOf = ({ rows }: AuditPage) => rows().join("")
 
-interface AuditQuery {
+/** Whoever stores a response must know that it depends on Accept. */
+const negotiated = { "cache-control": never, vary: "Accept" }
+
+/** Events are stored as canonical JSON: they are passed on as they are, not read and written again. */
+const rawJson = (text: string, headers: Readonly<Record<string, string>> = { "cache-control": never }) =>
+  HttpServerResponse.text(text, { contentType: json, headers })
+
+interface Asked {
   readonly from?: DateTime.Utc
   readonly to?: DateTime.Utc
   readonly type?: string
   readonly account_id?: string
+  readonly key?: string
   readonly vat_id?: string
   readonly receipt_id?: string
 }
 
-const filterOf = Effect.fnUntraced(function* (query: AuditQuery) {
-  const { account_id = null, from = null, receipt_id = null, to = null, type = null, vat_id } = query
+const filterOf = Effect.fnUntraced(function* (query: Asked) {
+  const { account_id = null, from = null, key = null, receipt_id, to = null, type = null, vat_id } = query
+  const receiptId = receipt_id === undefined ? null : receiptIdOf(receipt_id)
   const vatId = vat_id === undefined ? null : (yield* Effect.fromResult(parse(vat_id))).value
-  return { from, to, type, accountId: account_id, vatId, receiptId: receipt_id } satisfies AuditFilter
+  return { from, to, type, accountId: account_id, key, vatId, receiptId } satisfies AuditQuery
 })
 
-const nameOf = ({ accountId, from, receiptId, to, type, vatId }: AuditFilter) =>
-  JSON.stringify([accountId, from?.epochMilliseconds, receiptId, to?.epochMilliseconds, type, vatId])
+const nameOf = ({ accountId, from, key, receiptId, to, type, vatId }: AuditQuery) =>
+  JSON.stringify([accountId, from?.epochMilliseconds, key, receiptId, to?.epochMilliseconds, type, vatId])
 
 /** A cursor is good on the day it was given and on the next: after that it is a new reading, which is recorded. */
 const makeDailyCursors = Effect.map(Cursor.make, (cursors) => {

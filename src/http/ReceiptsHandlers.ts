@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { receiptList } from "#domain/Receipt.ts"
+import { receiptIdOf, receiptList } from "#domain/Receipt.ts"
 import { Receipts } from "#domain/Receipts.ts"
 import { parse } from "#domain/VatId.ts"
 import { DecodedApi } from "#http/Api.ts"
@@ -21,7 +21,7 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleAll({
       get: Effect.fnUntraced(function* ({ headers, params }) {
         const { keyId } = yield* CurrentKey
-        return yield* represent(keyId, yield* receipts.find(keyId, params.receipt_id), headers)
+        return yield* represent(keyId, yield* receipts.find(keyId, receiptIdOf(params.receipt_id)), headers)
       }, Errors.respond),
       list: Effect.fnUntraced(function* ({ query }) {
         const { keyId } = yield* CurrentKey

@@ -11,42 +11,14 @@ import { hashesIn } from "#events/log/Tiles.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
 import { checkpointOf, log, logName, newAuditor, signer, signing, temporaryFolder, tileOf } from "#test/support/Auditing.ts"
 import { secretOf } from "#test/support/log/Keys.ts"
+import { businessCaller, type Events, eventsIn, typesOf } from "#test/support/AuditedCaller.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
-
-const Events = Schema.Struct({
-  data: Schema.Array(Schema.Struct({ position: Schema.Int, type: Schema.String, data: Schema.Json })),
-  next_cursor: Schema.NullOr(Schema.String)
-})
-const eventsIn = Schema.decodeUnknownEffect(Events)
-
-const company = { company_name: "Musterfirma GmbH", company_city: "Berlin", requester_vat_id: "DE123456789" }
-
-const Confirmed = Schema.Struct({ qualified_confirmation: Schema.Struct({ receipt_id: Schema.String }) })
 
 const testLayer = Layer.effect(
   RunningService.RunningService,
   Effect.flatMap(temporaryFolder, (folder) => RunningService.make(signing(folder)))
 ).pipe(Layer.provideMerge(RunningService.layerGround))
-
-/** A key on a paid plan, a validation and a receipt of it. */
-const businessCaller = Effect.gen(function* () {
-  const { newKey, validate } = yield* RunningService.RunningService
-  const key = yield* newKey
-  yield* RunningService.setPlan(key, "business")
-  yield* validate("ATU12345678", { key })
-  const { body } = yield* validate("DE123456789", { key, query: company })
-  const { qualified_confirmation } = yield* Schema.decodeUnknownEffect(Confirmed)(body)
-  const sql = yield* SqlClient.SqlClient
-  const { account_id } = yield* SqlSchema.findOne({
-    Request: Schema.String,
-    Result: Schema.Struct({ account_id: Schema.String }),
-    execute: (secret) => sql`SELECT account_id FROM vatproof.api_keys WHERE key_sha256 = sha256(${secret}::text::bytea)`
-  })(key)
-  return { key, accountId: account_id, receiptId: qualified_confirmation.receipt_id }
-})
-
-const typesOf = (page: typeof Events.Type) => page.data.map(({ type }) => type)
 
 layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
   it.effect("shows an auditor what was asked for, page by page", () =>
@@ -159,7 +131,7 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const { key, receiptId } = yield* businessCaller
-      const reply = yield* get(`/v1/audit/proofs/${receiptId}`, { key })
+      const reply = yield* get(`/v1/audit/proofs/${receiptId.toLowerCase()}`, { key })
       assert.match(reply.headers["x-service-usage"] ?? "", /^\d+\/\d+$/u)
       assert.strictEqual(reply.status, 200, reply.text)
       const leaf = Option.getOrThrow(Result.getOrThrow(parseProof(reply.text)).extra)
@@ -231,10 +203,20 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
         { type: "" },
         { type: "a\u0000" },
         { receipt_id: "\u0000" },
+        { key: "svc_live_" },
+        { type: "Nothing" },
+        { vatid: "DE123456789" },
+        { Type: "ReceiptIssued" },
         { from: "-271821-04-20T00:00:00.000Z" },
         { to: "+275760-09-13T00:00:00.000Z" }
       ]
       for (const query of wrong) assertProblem(yield* get("/v1/audit/events", { headers, query }), "VALIDATION_ERROR")
+      const told = yield* get("/v1/audit/events", { headers, query: { vatid: "DE123456789", type: "Nothing" } })
+      assert.match(
+        told.text,
+        /vatid: Unknown filter. There are: from, to, type, account_id, key, vat_id, receipt_id, limit, cursor/u
+      )
+      assert.match(told.text, /type: Unknown type. There are: AccountRegistered, .*VatIdVerified/u)
       assertProblem(yield* get("/v1/audit/events", { headers, query: { vat_id: "XX1" } }), "INVALID_VAT_ID")
       for (const subject of ["%00", "%22", "a%2Fb", "%0d%0a", "é", "x".repeat(200)]) {
         assertProblem(yield* get(`/v1/audit/proofs/${subject}`, { headers }), "NOT_FOUND")

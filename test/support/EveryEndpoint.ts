@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { compose } from "#domain/ApiKey.ts"
+import { compose, prefixOf } from "#domain/ApiKey.ts"
 import { newAuditor } from "#test/support/Auditing.ts"
 import { staleVatId } from "#test/support/FilledLog.ts"
 import * as MailedTokens from "#test/support/MailedTokens.ts"
@@ -22,6 +22,7 @@ export const settings: RunningService.Settings = {
 /** The API key with most events and receipts, and one of its receipts. */
 export interface Busy {
   readonly key: string
+  readonly keyId: string
   readonly accountId: string
   readonly receiptId: string
 }
@@ -35,14 +36,14 @@ export interface Drive {
 
 const decodeNext = Schema.decodeUnknownEffect(Schema.Struct({ next_cursor: Schema.NullOr(Schema.String) }))
 
-const accountOf = Effect.fnUntraced(function* (key: string) {
+const idsOf = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findOne({
     Request: Schema.String,
-    Result: Schema.Struct({ account_id: Schema.String }),
-    execute: (secret) => sql`SELECT account_id FROM vatproof.api_keys WHERE key_sha256 = sha256(${secret}::text::bytea)`
+    Result: Schema.Struct({ account_id: Schema.String, key_id: Schema.String }),
+    execute: (secret) => sql`SELECT account_id, key_id FROM vatproof.api_keys WHERE key_sha256 = sha256(${secret}::text::bytea)`
   })
-  return (yield* find(key)).account_id
+  return yield* find(key)
 })
 
 /** A key that has a validation and receipts, for the fill to multiply. */
@@ -50,8 +51,8 @@ export const makeBusy = Effect.fnUntraced(function* (service: ServiceClient) {
   const key = yield* newPaidKey(service)
   assert.strictEqual((yield* service.validate("ATU12345678", { key })).status, 200)
   const receiptId = yield* Effect.flatMap(confirm(service, "DE100440000", key), receiptIdOf)
-  const busy: Busy = { key, accountId: yield* accountOf(key), receiptId }
-  return busy
+  const { account_id: accountId, key_id: keyId } = yield* idsOf(key)
+  return { key, keyId, accountId, receiptId } satisfies Busy
 })
 
 /** Asks, and expects the status: what fails on the way would run fewer statements. */
@@ -151,7 +152,7 @@ const receipts = Effect.fnUntraced(function* (service: ServiceClient, expect: Ex
 })
 
 /** What auditors ask for; each makes a statement of its own. */
-const filters = ({ accountId, receiptId }: Busy): ReadonlyArray<Readonly<Record<string, string>>> => {
+const filters = ({ accountId, key, keyId, receiptId }: Busy): ReadonlyArray<Readonly<Record<string, string>>> => {
   const one: ReadonlyArray<Readonly<Record<string, string>>> = [
     {},
     { type: "ReceiptIssued" },
@@ -162,7 +163,12 @@ const filters = ({ accountId, receiptId }: Busy): ReadonlyArray<Readonly<Record<
     { vat_id: "ATU20010007" },
     { vat_id: "DE100440000", type: "ReceiptIssued" },
     { receipt_id: receiptId },
-    { receipt_id: receiptId, account_id: accountId }
+    { receipt_id: receiptId, account_id: accountId },
+    { key: prefixOf(key), account_id: accountId },
+    { key: prefixOf(key), account_id: accountId, type: "VatIdVerified" },
+    { key: prefixOf(key), account_id: accountId, vat_id: "DE100440000" },
+    { key: keyId },
+    { key: keyId, type: "ReceiptIssued" }
   ]
   const period = { from: "2026-01-01T00:00:00Z", to: "2999-01-01T00:00:00Z" }
   return [...one, ...one.map((filter) => ({ ...filter, ...period }))].map((filter) => ({ ...filter, limit: "5" }))

@@ -33,10 +33,10 @@ export const encapsulator = '"'
 export const lineEnd = "\r\n"
 
 /** The first line: the names of the columns. */
-export const headerOf = ({ columns }: ExportTable): string => columns.map(({ name }) => quoted(name)).join(delimiter)
+export const headerOf = ({ columns }: ExportTable, by = delimiter): string => columns.map(({ name }) => quoted(name)).join(by)
 
 /** The row of an event, or null if it has none in this table. */
-export const rowOf = ({ columns, types }: ExportTable, row: ExportedEvent): string | null =>
+export const rowOf = ({ columns, types }: ExportTable, row: ExportedEvent, by = delimiter): string | null =>
   types !== null && !types.includes(row.event.type)
     ? null
     : columns
@@ -45,11 +45,19 @@ export const rowOf = ({ columns, types }: ExportTable, row: ExportedEvent): stri
           if (value === null) return ""
           return kind === "text" ? quoted(String(value)) : String(value)
         })
-        .join(delimiter)
+        .join(by)
 
-/** A line break or another control character would end the row in some programs. */
-const quoted = (text: string) =>
-  encapsulator + text.replace(/\p{Cc}+/gu, " ").replaceAll(encapsulator, encapsulator + encapsulator) + encapsulator
+/** What spreadsheets take for a formula, white space in front of it included (OWASP, "CSV Injection"; read 2026-11). */
+const formula = /^(?:[\t\r]|[\s\p{Cc}]*[=+\-@＝＋－＠])/u
+
+/**
+ * An apostrophe makes text of what would be a formula. A line break or another control character would end the row in some programs; a space
+ * takes its place.
+ */
+const quoted = (text: string) => {
+  const shown = (formula.test(text) ? `'${text}` : text).replace(/\p{Cc}+/gu, " ")
+  return encapsulator + shown.replaceAll(encapsulator, encapsulator + encapsulator) + encapsulator
+}
 
 /** What stands at a path in the data, as text; null if nothing does. */
 const at =
@@ -82,10 +90,13 @@ const recorded: ReadonlyArray<ExportColumn> = [
   },
   text("recorded_at", "Zeitpunkt der Speicherung (UTC, ISO 8601)", ({ event }) => event.recorded_at)
 ]
+/** Validations stand in the stream of their key; other events name theirs. */
+const keyId: ExportColumn["cell"] = (row) => at("key_id")(row) ?? /^key-([\da-f-]{36})$/u.exec(row.event.stream_id)?.[1] ?? null
+
 const units = number("units", "Berechnete Einheiten", ({ event }) => event.units)
 const stream = text("stream_id", "Worum es geht: Konto, API-Schlüssel, Beleg, Quelle, Prüfer", ({ event }) => event.stream_id)
 
-const events: ExportTable = {
+export const eventTable: ExportTable = {
   file: "events.csv",
   name: "Ereignisse",
   description: "Alle gespeicherten Vorgänge in der Reihenfolge ihrer Speicherung",
@@ -101,6 +112,14 @@ const events: ExportTable = {
     text("correlation_id", "Kennung der Anfrage, die den Vorgang ausgelöst hat", ({ event }) => event.correlation_id),
     text("meter_id", "Zähler, der belastet wurde", ({ event }) => event.meter_id),
     units,
+    text("account_id", "Konto, soweit das Ereignis es nennt", at("account_id")),
+    text("key_id", "API-Schlüssel, soweit das Ereignis einen betrifft", keyId),
+    text(
+      "vat_id",
+      "USt-IdNr., nach der gefragt wurde",
+      (row) => at("vat_id")(row) ?? at("target_vat_id")(row) ?? at("receipt", "target_vat_id")(row)
+    ),
+    text("receipt_id", "Belegnummer", at("receipt", "receipt_id")),
     text("data", "Inhalt des Ereignisses (JSON)", ({ event }) => event.data),
     text("metadata", "Angaben zur Anfrage (JSON)", ({ event }) => event.metadata)
   ]
@@ -160,4 +179,4 @@ const receipts: ExportTable = {
   ]
 }
 
-export const exportTables: ReadonlyArray<ExportTable> = [events, verifications, receipts]
+export const exportTables: ReadonlyArray<ExportTable> = [eventTable, verifications, receipts]

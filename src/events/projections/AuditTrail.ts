@@ -1,9 +1,19 @@
 /** What auditors and owners of receipts read: events by where EventPlaces says they are, and their proofs. */
 import { Effect, Layer, Option, Schedule } from "effect"
 import { AuditLogRead, type Auditor, auditorStream } from "#domain/Auditor.ts"
-import { type AuditFilter, AuditTrail, NotInLog, NotSignedYet, type ProofReader, type ProofSubject } from "#domain/AuditTrail.ts"
+import {
+  type AuditFilter,
+  type AuditQuery,
+  AuditTrail,
+  NotInLog,
+  NotSignedYet,
+  type ProofReader,
+  type ProofSubject
+} from "#domain/AuditTrail.ts"
 import { type EvidenceAltered, Integrity } from "#domain/Integrity.ts"
 import { ReceiptIssued, receiptStream } from "#domain/Receipt.ts"
+import { idForm } from "#domain/AccountDirectory.ts"
+import { searchHeader, searchRow } from "#events/audit/SearchTable.ts"
 import * as Catalogue from "#events/Catalogue.ts"
 import * as EventProofs from "#events/EventProofs.ts"
 import { EventStore } from "#events/EventStore.ts"
@@ -26,6 +36,7 @@ const make = Effect.gen(function* () {
   const proofs = yield* makeProofs
   const search = yield* EventSearch.make
   const record = yield* makeRecord
+  const allow = makeAllow(search)
   const find = yield* makeFind(search)
   const { verified } = yield* SignedLeaves.make
   const { upToDate } = yield* Projections
@@ -33,17 +44,18 @@ const make = Effect.gen(function* () {
   const { keys } = yield* LogSigner
   const verifiers = Option.match(keys, { onNone: () => [], onSome: (known) => known.verifiers })
 
-  const page: AuditTrail["Service"]["page"] = Effect.fn("AuditTrail.page")(function* (auditor, filter, { after, limit }) {
+  const page: AuditTrail["Service"]["page"] = Effect.fn("AuditTrail.page")(function* (auditor, query, { after, limit }) {
+    const { accountId, from, key, receiptId, to, type, vatId } = query
     if (after === null) {
-      const { from, receiptId, to, type, vatId } = filter
-      yield* record(auditor, { what: "events", receipt_id: receiptId, type, from, to, by_vat_id: vatId !== null })
+      const asked = { receipt_id: receiptId, type, from, to, of_account: accountId, of_key: key, by_vat_id: vatId !== null }
+      yield* record(auditor, { what: "events", ...asked })
     }
-    const allowed = within(filter, auditor)
-    if (allowed === null) return { lines: [], next: null }
+    const allowed = yield* allow(query, auditor)
+    if (allowed === null) return { lines: () => [], rows: () => [], next: null }
     yield* upToDate(eventPlaces)
     const found = yield* search.find(allowed, after ?? 0, limit + 1)
     const shown = yield* verified(found.slice(0, limit))
-    return { lines: shown.map(EventLine.format), next: found[limit]?.position ?? null }
+    return { lines: () => shown.map(EventLine.format), rows: () => shown.map(searchRow), next: found[limit]?.position ?? null }
   })
 
   const event = Effect.fn("AuditTrail.event")(function* (auditor: Auditor, position: number) {
@@ -89,7 +101,7 @@ const make = Effect.gen(function* () {
     })
   )
 
-  return AuditTrail.of({ page, event, prove, checkpoint, tile: proofs.tile })
+  return AuditTrail.of({ types, header: searchHeader, page, event, prove, checkpoint, tile: proofs.tile })
 })
 
 /** Proofs, checkpoint and tiles. What is not as it was signed ends the request. */
@@ -105,11 +117,17 @@ const makeProofs = Effect.gen(function* () {
   }
 })
 
+const types = [...new Set(Catalogue.eventTypes.map(({ type }) => type))].toSorted()
+
 /** What an auditor may see of what was asked for; null if nothing. */
-const within = (filter: AuditFilter, { accountId }: Auditor): AuditFilter | null => {
-  if (accountId === null) return filter
-  return filter.accountId === null || filter.accountId === accountId ? { ...filter, accountId } : null
-}
+const makeAllow = (search: EventSearch.EventSearch) =>
+  Effect.fnUntraced(function* ({ key, ...filter }: AuditQuery, auditor: Auditor) {
+    const accountId = auditor.accountId ?? filter.accountId
+    if (filter.accountId !== null && filter.accountId !== accountId) return null
+    if (key === null || idForm.test(key)) return { ...filter, accountId, keyId: key } satisfies AuditFilter
+    const keyId = accountId === null ? null : yield* search.keyOf(accountId, key)
+    return keyId === null ? null : ({ ...filter, accountId, keyId } satisfies AuditFilter)
+  })
 
 /** Finds the event that a reader asks for, if the reader may see it. Keys see their own receipts. */
 const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
@@ -146,7 +164,16 @@ type Reading = Parameters<typeof AuditLogRead.make>[0]
 
 /** Keeps what an auditor begins to read. */
 const makeRecord = Effect.map(EventStore, (events) => {
-  const nothing = { position: null, receipt_id: null, type: null, from: null, to: null, by_vat_id: false }
+  const nothing = {
+    position: null,
+    receipt_id: null,
+    type: null,
+    from: null,
+    to: null,
+    of_account: null,
+    of_key: null,
+    by_vat_id: false
+  }
   return ({ accountId, auditorId }: Auditor, reading: Pick<Reading, "what"> & Partial<Reading>) => {
     const event = AuditLogRead.make({ ...nothing, ...reading, auditor_id: auditorId, account_id: accountId })
     return events.appendFact(auditorStream(auditorId), event)

@@ -1,5 +1,5 @@
 /**
- * Where to look in the log: positions by type, account, VAT ID and receipt, for the auditor's filters. Filled by the database itself,
+ * Where to look in the log: positions by type, account, API key, VAT ID and receipt, for the auditor's filters. Filled by the database itself,
  * because it concerns every event and no event's data need leave the server for it.
  */
 import { Effect } from "effect"
@@ -21,9 +21,10 @@ export const definition = Effect.map(SqlClient.SqlClient, (sql) =>
     name: eventPlaces,
     version: 1,
     // OFFSET 0 keeps the planner from putting the expressions in the place of their names, and so computing them several times.
-    apply: ({ from, table, to }) => sql`INSERT INTO ${sql(table)} (log_id, position, type, account_id, vat_id, receipt_id)
+    apply: ({ from, table, to }) => sql`INSERT INTO ${sql(table)} (log_id, position, type, account_id, key_id, vat_id, receipt_id)
       SELECT e.log_id, e.position, e.type, coalesce((e.json ->> 'account_id')::uuid,
           (SELECT k.account_id FROM vatproof.api_keys k WHERE k.key_id = e.key_id)),
+        coalesce((e.json ->> 'key_id')::uuid, e.key_id),
         CASE WHEN e.last_text = split_part(e.last_text, '"', 1) || '"}' AND strpos(e.last_text, chr(92)) = 0
           THEN split_part(e.last_text, '"', 1)
           ELSE coalesce(e.json ->> 'vat_id', e.json ->> 'target_vat_id', e.json -> 'receipt' ->> 'target_vat_id', vatproof.json_of(e.data) ->> 'vat_id')

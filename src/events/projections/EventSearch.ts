@@ -13,21 +13,10 @@ const patience = "5 seconds"
 /** Nearly all events are of this type, so it is in no index by type or account (migrations/0007_projections.sql). */
 const commonest = "VatIdVerified"
 
-/** The statement that finds what passes a filter: up to `limit` events from position `after` on. */
-const makeSelect = (sql: SqlClient.SqlClient) => {
-  const positionAt = (moment: DateTime.Utc) => sql`vatproof.position_at(${logId}::smallint, ${DateTime.toDateUtc(moment)})`
-  const columns = sql.literal(StoredEvent.columns)
-  const names = sql.literal(StoredEvent.columnsOf("event"))
+/** The questions that find what passes a filter within `span`; each answers with up to `limit` positions of its own. */
+const makeQuestions = (sql: SqlClient.SqlClient) => {
   const common = sql.literal(`type = '${commonest}'`)
   const rare = sql.literal(`type <> '${commonest}'`)
-
-  /** The first position of interest, and the one after the last: those from `after` on that were recorded in the filter's time. */
-  const lowest = ({ from }: AuditFilter, after: number) =>
-    from === null ? sql`${after}::bigint` : sql`greatest(${after}::bigint, ${positionAt(from)})`
-
-  /** What EventPlaces has not seen yet is not shown, wherever it would be found: else a page could end behind it. */
-  const followed = sql`(SELECT position FROM vatproof.projections WHERE log_id = ${logId} AND name = ${eventPlaces})`
-  const highest = ({ to }: AuditFilter) => (to === null ? followed : sql`least(${followed}, ${positionAt(to)})`)
 
   /** A condition for which the planner has no index: beside a condition that leaves few events it could take the index with more of them. */
   const unindexed = (column: string, value: string | null) =>
@@ -39,10 +28,10 @@ const makeSelect = (sql: SqlClient.SqlClient) => {
       ORDER BY position LIMIT ${limit}`
 
   /**
-   * Of the streams of the account's keys, which are in the order of the log. Version by version: the planner may read and sort a whole stream
-   * for a range of versions.
+   * Of the streams of keys, which are in the order of the log. Version by version: the planner may read and sort a whole stream for a range of
+   * versions.
    */
-  const inStreams = (accountId: string, limit: number) =>
+  const inStreams = (keys: ReadonlyArray<Fragment>, limit: number) =>
     sql`SELECT found.position FROM vatproof.api_keys k, LATERAL (SELECT 'key-' || k.key_id::text AS id) stream, LATERAL (
         SELECT event.position FROM (SELECT generate_series(
             vatproof.version_at(${logId}::smallint, stream.id, (SELECT low FROM span)),
@@ -50,33 +39,60 @@ const makeSelect = (sql: SqlClient.SqlClient) => {
           LATERAL (SELECT position, type FROM vatproof.events
             WHERE log_id = ${logId} AND stream_id = stream.id AND version = next.version LIMIT 1) event
         WHERE ${common} LIMIT ${limit}) found
-      WHERE k.account_id = ${accountId}::uuid`
+      WHERE ${sql.and(keys)}`
 
-  /** An account has fewer events than a type. */
-  const indexed = (accountId: string | null, type: string | null) => {
+  /** The one key, or all keys of the account. */
+  const keysOf = ({ accountId, keyId }: AuditFilter) => {
+    if (keyId !== null) return [sql`k.key_id = ${keyId}::uuid`, ...unindexed("k.account_id", accountId)]
+    return accountId === null ? [] : [sql`k.account_id = ${accountId}::uuid`]
+  }
+
+  /** A key has fewer events than an account, and that one fewer than a type. */
+  const indexed = ({ accountId, keyId, type }: AuditFilter) => {
+    if (keyId !== null) return [sql`key_id = ${keyId}::uuid`, ...unindexed("account_id", accountId), ...unindexed("type", type)]
     if (accountId !== null) return [sql`account_id = ${accountId}::uuid`, ...unindexed("type", type)]
     return type === null ? [] : [sql`type = ${type}`]
   }
 
-  /** The questions to ask; each answers with positions of its own. */
-  const questions = ({ accountId, receiptId, type, vatId }: AuditFilter, limit: number): ReadonlyArray<Fragment> => {
+  return (filter: AuditFilter, limit: number): ReadonlyArray<Fragment> => {
+    const { accountId, keyId, receiptId, type, vatId } = filter
     if (receiptId !== null) {
-      const others = [...unindexed("account_id", accountId), ...unindexed("type", type), ...unindexed("vat_id", vatId)]
+      const others = [
+        ...unindexed("account_id", accountId),
+        ...unindexed("key_id", keyId),
+        ...unindexed("type", type),
+        ...unindexed("vat_id", vatId)
+      ]
       return [inPlaces([sql`receipt_id = ${receiptId}`, ...others], limit)]
     }
     if (vatId !== null) {
       return [
-        sql`SELECT position FROM vatproof.places_of_vat_id(${logId}::smallint, ${vatId}, ${accountId}::uuid, ${type}::text,
+        sql`SELECT position FROM vatproof.places_of_vat_id(${logId}::smallint, ${vatId}, ${accountId}::uuid, ${keyId}::uuid, ${type}::text,
           (SELECT low FROM span), (SELECT high FROM span), ${limit}::int) AS position`
       ]
     }
+    const keys = keysOf(filter)
     return [
-      ...(type === commonest ? [] : [inPlaces([rare, ...indexed(accountId, type)], limit)]),
-      ...(type === commonest || type === null
-        ? [accountId === null ? inPlaces([common], limit) : inStreams(accountId, limit)]
-        : [])
+      ...(type === commonest ? [] : [inPlaces([rare, ...indexed(filter)], limit)]),
+      ...(type === commonest || type === null ? [keys.length === 0 ? inPlaces([common], limit) : inStreams(keys, limit)] : [])
     ]
   }
+}
+
+/** The statement that finds what passes a filter: up to `limit` events from position `after` on. */
+const makeSelect = (sql: SqlClient.SqlClient) => {
+  const questions = makeQuestions(sql)
+  const positionAt = (moment: DateTime.Utc) => sql`vatproof.position_at(${logId}::smallint, ${DateTime.toDateUtc(moment)})`
+  const columns = sql.literal(StoredEvent.columns)
+  const names = sql.literal(StoredEvent.columnsOf("event"))
+
+  /** The first position of interest, and the one after the last: those from `after` on that were recorded in the filter's time. */
+  const lowest = ({ from }: AuditFilter, after: number) =>
+    from === null ? sql`${after}::bigint` : sql`greatest(${after}::bigint, ${positionAt(from)})`
+
+  /** What EventPlaces has not seen yet is not shown, wherever it would be found: else a page could end behind it. */
+  const followed = sql`(SELECT position FROM vatproof.projections WHERE log_id = ${logId} AND name = ${eventPlaces})`
+  const highest = ({ to }: AuditFilter) => (to === null ? followed : sql`least(${followed}, ${positionAt(to)})`)
 
   const noPosition = sql`SELECT NULL::bigint AS position LIMIT 0`
 
@@ -88,8 +104,8 @@ const makeSelect = (sql: SqlClient.SqlClient) => {
   }
 
   const found = (filter: AuditFilter, limit: number) => {
-    const { accountId, receiptId, type, vatId } = filter
-    if (accountId === null && receiptId === null && type === null && vatId === null) return inLog(filter, limit)
+    const { accountId, keyId, receiptId, type, vatId } = filter
+    if (accountId === null && keyId === null && receiptId === null && type === null && vatId === null) return inLog(filter, limit)
     const [first, second] = questions(filter, limit)
     return sql`SELECT position FROM ((${first ?? noPosition}) UNION ALL (${second ?? noPosition})) found ORDER BY position LIMIT ${limit}`
   }
@@ -112,7 +128,20 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
     execute: (position) => sql`SELECT account_id FROM vatproof.event_places WHERE log_id = ${logId} AND position = ${position}`
   })
 
+  const findKey = SqlSchema.findAll({
+    Request: Schema.Struct({ accountId: Schema.String, prefix: Schema.String }),
+    Result: Schema.Struct({ key_id: Schema.String }),
+    execute: ({ accountId, prefix }) =>
+      sql`SELECT key_id FROM vatproof.api_keys WHERE account_id = ${accountId}::uuid AND prefix = ${prefix}`
+  })
+
   return {
+    /** The key of an account that begins with a prefix, if it has one. */
+    keyOf: (accountId: string, prefix: string) =>
+      findKey({ accountId, prefix }).pipe(
+        StoreAccess.patiently(patience),
+        Effect.map(([row]) => row?.key_id ?? null)
+      ),
     /** Up to `limit` events from position `after` on that pass the filter, in their order. */
     find: (filter: AuditFilter, after: number, limit: number) =>
       Effect.flatMap(select(filter, after, limit), decode).pipe(StoreAccess.patiently(patience)),

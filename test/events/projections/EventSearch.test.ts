@@ -18,17 +18,20 @@ const keys = [
   { key: id("b3"), account: two }
 ]
 
+const [firstKey = "", lastKey = ""] = [keys[0]?.key, keys[2]?.key]
+
 /** What stands in the log, and what each filter should see of it. */
 interface Fact {
   readonly stream: string
   readonly type: string
   readonly data: Schema.Json
   readonly account: string | null
+  readonly key: string | null
   readonly vatId: string | null
   readonly receipt: string | null
 }
 
-const none = { account: null, vatId: null, receipt: null }
+const none = { account: null, key: null, vatId: null, receipt: null }
 
 /** Validations as the service writes them, and VatIdVerified in forms that are not parsed by looking at their end. */
 const verified = (vatId: string): ReadonlyArray<Schema.Json> => [
@@ -44,16 +47,25 @@ const facts = (round: number): ReadonlyArray<Fact> => {
   return [
     { ...none, stream: `account-${one}`, type: "AccountRegistered", data: { account_id: one }, account: one },
     ...keys.flatMap(({ account, key }) =>
-      verified(vatId).map((data) => ({ ...none, stream: `key-${key}`, type: "VatIdVerified", data, account, vatId }))
+      verified(vatId).map((data) => ({ ...none, stream: `key-${key}`, type: "VatIdVerified", data, account, key, vatId }))
     ),
-    { ...none, stream: `key-${keys[0]?.key}`, type: "VatIdVerificationFailed", data: { vat_id: vatId }, account: one, vatId },
+    {
+      ...none,
+      stream: `key-${firstKey}`,
+      type: "VatIdVerificationFailed",
+      data: { vat_id: vatId },
+      account: one,
+      key: firstKey,
+      vatId
+    },
     { ...none, stream: "anonymous-0f", type: "VatIdVerified", data: { valid: false, vat_id: vatId }, vatId },
     { ...none, stream: "key-of-nobody", type: "VatIdVerified", data: { valid: false, vat_id: 'A"\\' }, vatId: 'A"\\' },
     {
       stream: `receipt-${receipt}`,
       type: "ReceiptIssued",
-      data: { account_id: two, receipt: { target_vat_id: vatId } },
+      data: { account_id: two, key_id: lastKey, receipt: { target_vat_id: vatId } },
       account: two,
+      key: lastKey,
       vatId,
       receipt
     },
@@ -86,9 +98,17 @@ const store = Effect.gen(function* () {
   return stored
 })
 
-const anything: AuditFilter = { from: null, to: null, type: null, accountId: null, vatId: null, receiptId: null }
+const anything: AuditFilter = { from: null, to: null, type: null, accountId: null, keyId: null, vatId: null, receiptId: null }
 
-const filters = [null, one, two, id("ff")].flatMap((accountId) =>
+const byKeys = [firstKey, lastKey, id("ff")].flatMap((keyId) =>
+  [null, one].flatMap((accountId) =>
+    [null, "DE000000001"].flatMap((vatId) =>
+      [null, "VatIdVerified", "ReceiptIssued"].map((type): AuditFilter => ({ ...anything, accountId, keyId, vatId, type }))
+    )
+  )
+)
+
+const byAccounts = [null, one, two, id("ff")].flatMap((accountId) =>
   [null, "DE000000001", 'A"\\', "DE000000000"].flatMap((vatId) =>
     [null, "VP-QC-2"].flatMap((receiptId) =>
       [null, "VatIdVerified", "VatIdVerificationFailed", "ReceiptIssued", "Nothing"].map((type): AuditFilter => ({
@@ -102,10 +122,13 @@ const filters = [null, one, two, id("ff")].flatMap((accountId) =>
   )
 )
 
+const filters = [...byAccounts, ...byKeys]
+
 const passes =
-  ({ accountId, receiptId, type, vatId }: AuditFilter) =>
+  ({ accountId, keyId, receiptId, type, vatId }: AuditFilter) =>
   (fact: Fact) =>
     (accountId === null || fact.account === accountId) &&
+    (keyId === null || fact.key === keyId) &&
     (vatId === null || fact.vatId === vatId) &&
     (receiptId === null || fact.receipt === receiptId) &&
     (type === null || fact.type === type)

@@ -1,0 +1,33 @@
+/** A caller whose events auditors look for, and what an auditor reads. */
+import { Effect, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import * as RunningService from "#test/support/RunningService.ts"
+
+export const Events = Schema.Struct({
+  data: Schema.Array(Schema.Struct({ position: Schema.Int, type: Schema.String, data: Schema.Json })),
+  next_cursor: Schema.NullOr(Schema.String)
+})
+export const eventsIn = Schema.decodeUnknownEffect(Events)
+
+const company = { company_name: "Musterfirma GmbH", company_city: "Berlin", requester_vat_id: "DE123456789" }
+
+const Confirmed = Schema.Struct({ qualified_confirmation: Schema.Struct({ receipt_id: Schema.String }) })
+
+/** A key on a paid plan, a validation and a receipt of it. */
+export const businessCaller = Effect.gen(function* () {
+  const { newKey, validate } = yield* RunningService.RunningService
+  const key = yield* newKey
+  yield* RunningService.setPlan(key, "business")
+  yield* validate("ATU12345678", { key })
+  const { body } = yield* validate("DE123456789", { key, query: company })
+  const { qualified_confirmation } = yield* Schema.decodeUnknownEffect(Confirmed)(body)
+  const sql = yield* SqlClient.SqlClient
+  const { account_id, key_id } = yield* SqlSchema.findOne({
+    Request: Schema.String,
+    Result: Schema.Struct({ account_id: Schema.String, key_id: Schema.String }),
+    execute: (secret) => sql`SELECT account_id, key_id FROM vatproof.api_keys WHERE key_sha256 = sha256(${secret}::text::bytea)`
+  })(key)
+  return { key, keyId: key_id, accountId: account_id, receiptId: qualified_confirmation.receipt_id }
+})
+
+export const typesOf = (page: typeof Events.Type) => page.data.map(({ type }) => type)
