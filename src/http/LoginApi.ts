@@ -31,7 +31,8 @@ export class LoginApi extends HttpApiGroup.make("login")
       OpenApi.annotations({
         identifier: "logIn",
         summary: "Log in",
-        description: "Too many failures from one address or for one account are answered with 429."
+        description:
+          "Too many failures from one address are answered with 429. After too many failures for one account from many addresses each attempt takes two seconds longer; the right password still works."
       })
     )
   )

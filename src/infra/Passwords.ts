@@ -6,7 +6,7 @@ import { Base64 } from "effect/encoding"
 import { Passwords, PasswordsBusy, type PasswordWork } from "#domain/Passwords.ts"
 import { Randomness } from "#domain/Randomness.ts"
 import { RateLimitExceeded } from "#domain/RateLimits.ts"
-import * as FairQueue from "#infra/FairQueue.ts"
+import * as FairQueue from "#domain/FairQueue.ts"
 
 /** At least 19 MiB, 2 passes and 1 lane (OWASP Password Storage Cheat Sheet, read 2026-11). Stored hashes keep the ones they were made with. */
 const cost: Cost = { memory: 19_456, passes: 2, parallelism: 1 }

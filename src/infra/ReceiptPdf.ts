@@ -7,7 +7,7 @@ import { Effect, Fiber, Layer } from "effect"
 import type { ReceiptDocument } from "#domain/ReceiptDocument.ts"
 import { RateLimitExceeded } from "#domain/RateLimits.ts"
 import { PdfUnavailable, ReceiptPdf } from "#domain/ReceiptPdf.ts"
-import * as FairQueue from "#infra/FairQueue.ts"
+import * as FairQueue from "#domain/FairQueue.ts"
 
 /** Documents under way or waiting, and how long one may take with its waiting. */
 const bounds = { concurrency: 1, capacity: 10, perKey: 3 }

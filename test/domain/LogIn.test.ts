@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, MutableRef, Option, Redacted } from "effect"
+import { Effect, Fiber, Layer, MutableRef, Option, Redacted } from "effect"
+import { TestClock } from "effect/testing"
 import { AccessTokens } from "#domain/AccessTokens.ts"
 import { KeyedHash } from "#domain/KeyedHash.ts"
 import { LoginLog } from "#domain/LoginLog.ts"
@@ -12,7 +13,7 @@ import { isBrowser } from "#domain/SignUp.ts"
 const accountId = "0192f0c0-0000-7000-8000-000000000001"
 
 /** What a login asks of its services, step by step; how long a password takes is the same with a hash and without one (Passwords.test.ts). */
-const stepsOf = (known: Login | null, password: string) =>
+const stepsOf = (known: Login | null, password: string, full: ReadonlyArray<string> = []) =>
   Effect.gen(function* () {
     const steps = MutableRef.make<ReadonlyArray<string>>([])
     const note = <A>(step: string, value: A) =>
@@ -43,9 +44,13 @@ const stepsOf = (known: Login | null, password: string) =>
           })
       }),
       Layer.succeed(RateLimits, {
-        takePlace: () => Effect.die("a login takes its places together"),
-        takePlaces: (buckets) => note(`take ${buckets.length}`, granted),
-        lookForPlaces: (buckets) => note(`look ${buckets.length}`, granted)
+        takePlace: (bucket, limit) => note(`take ${limit} of ${bucket}`, granted),
+        takePlaces: () => Effect.die("each bound of a login has a limit of its own"),
+        lookForPlaces: ([bucket], limit) =>
+          Effect.suspend(() => {
+            const isFull = bucket !== undefined && full.includes(bucket)
+            return note(`look for ${limit} of ${bucket}`, { ...granted, granted: !isFull })
+          })
       })
     )
     const { logIn } = yield* Effect.provide(LogIn, LogIn.layer(10).pipe(Layer.provide(services)))
@@ -55,9 +60,15 @@ const stepsOf = (known: Login | null, password: string) =>
 
 const login = (more: Partial<Login> = {}): Login => ({ accountId, passwordHash: Redacted.make("right"), verified: true, ...more })
 
+const ofBoth = "login/client/email:a@example.com"
+const ofEmail = "login/email:a@example.com"
+const looks = [`look for 10 of ${ofBoth}`, "look for 50 of login/client"]
+const looksAtEmail = `look for 100 of ${ofEmail}`
+const takes = [`take 10 of ${ofBoth}`, "take 50 of login/client", `take 100 of ${ofEmail}`]
+
 describe("a login that fails", () => {
   const failing = (counted: string) => ({
-    steps: ["look 2", "find", "derive", `count ${counted}`, "take 2"],
+    steps: [looksAtEmail, ...looks, "find", "derive", `count ${counted}`, ...takes],
     outcome: "WrongCredentials"
   })
 
@@ -73,7 +84,10 @@ describe("a login that fails", () => {
   it.effect("for want of verification is no wrong guess and counts as none", () =>
     Effect.gen(function* () {
       const { outcome, steps } = yield* stepsOf(login({ verified: false }), "right")
-      assert.deepStrictEqual([outcome, steps], ["EmailNotVerified", ["look 2", "find", "derive", "look 2", `count ${accountId}`]])
+      assert.deepStrictEqual(
+        [outcome, steps],
+        ["EmailNotVerified", [looksAtEmail, ...looks, "find", "derive", ...looks, `count ${accountId}`]]
+      )
     })
   )
 })
@@ -81,9 +95,31 @@ describe("a login that fails", () => {
 it.effect("a login with the right password is in the log before it gives a token, and counts as no failure", () =>
   Effect.gen(function* () {
     assert.deepStrictEqual(yield* stepsOf(login(), "right"), {
-      steps: ["look 2", "find", "derive", "look 2", "log", "issue"],
+      steps: [looksAtEmail, ...looks, "find", "derive", ...looks, "log", "issue"],
       outcome: "token"
     })
+  })
+)
+
+it.effect("a login waits two seconds for an email address with too many failures from many clients, and may then succeed", () =>
+  Effect.gen(function* () {
+    const waiting = yield* Effect.forkChild(stepsOf(login(), "right", [ofEmail]), { startImmediately: true })
+    yield* TestClock.adjust("1900 millis")
+    assert.isUndefined(waiting.pollUnsafe())
+    yield* TestClock.adjust("100 millis")
+    const { outcome, steps } = yield* Fiber.join(waiting)
+    assert.strictEqual(outcome, "token")
+    assert.deepStrictEqual(steps, [looksAtEmail, ...looks, "find", "derive", ...looks, "log", "issue"])
+  })
+)
+
+it.effect("a login is refused to a client with too many failures, before a password is looked at", () =>
+  Effect.gen(function* () {
+    for (const bucket of [ofBoth, "login/client"]) {
+      const { outcome, steps } = yield* stepsOf(login(), "right", [bucket])
+      assert.strictEqual(outcome, "RateLimitExceeded")
+      assert.notInclude(steps, "derive")
+    }
   })
 )
 

@@ -34,6 +34,25 @@ const median = (replies: ReadonlyArray<{ readonly ms: number }>) =>
 const logins = (service: ServiceClient, email: string) =>
   Effect.forEach(Array.from({ length: 15 }), () => timed(People.logIn(service, email, { from: owner })))
 
+/** One client guesses a user's password until it is refused. The user logs in from elsewhere all the same. */
+export const lockout = Effect.gen(function* () {
+  const { service, user } = yield* ground()
+  const guesses = yield* Effect.forEach(Array.from({ length: 30 }), (_, index) =>
+    timed(People.logIn(service, user.email, { password: `guess number ${index}`, from: attacker }))
+  )
+  const owners = yield* logins(service, user.email)
+  return {
+    claims: [
+      {
+        what: `the client that guesses is refused after ten: ${statuses(guesses)}`,
+        holds: statuses(guesses) === "10 × 401, 20 × 429"
+      },
+      { what: `the owner logs in from elsewhere: ${statuses(owners)}`, holds: owners.every(({ status }) => status === 200) }
+    ],
+    notes: []
+  } satisfies Scenario.Trial
+})
+
 /** One client has a hundred logins under way all the time. It is told to wait, and others log in as before. */
 export const flood = Effect.gen(function* () {
   const { service, user } = yield* ground()
