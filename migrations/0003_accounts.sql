@@ -1,5 +1,5 @@
--- Accounts and API keys: projections of the streams account-<id>, kept in the transaction that appends their events, because
--- decisions read them.
+-- Accounts and API keys: projections of the streams account-<id>, moved by vatproof.append, because decisions read them. No foreign key leads to
+-- a projection: its rows appear at the end of a transaction, and a rebuild may remove and restore them.
 
 CREATE TABLE vatproof.accounts (
   account_id uuid PRIMARY KEY,
@@ -12,7 +12,7 @@ COMMENT ON COLUMN vatproof.accounts.per_month IS 'Validations per month set for 
 
 CREATE TABLE vatproof.api_keys (
   key_id uuid PRIMARY KEY,
-  account_id uuid NOT NULL REFERENCES vatproof.accounts,
+  account_id uuid NOT NULL,
   key_sha256 bytea NOT NULL UNIQUE CHECK (octet_length(key_sha256) = 32),
   prefix text COLLATE "C" NOT NULL,
   issued_at timestamptz NOT NULL,
@@ -23,7 +23,7 @@ COMMENT ON COLUMN vatproof.api_keys.key_sha256 IS 'SHA-256 of the key. The key i
 
 -- Contact data is no event: it can be erased, with all that refers to it.
 CREATE TABLE vatproof.contacts (
-  account_id uuid PRIMARY KEY REFERENCES vatproof.accounts,
+  account_id uuid PRIMARY KEY,
   email text,
   email_key text COLLATE "C" UNIQUE,
   password_hash text,
@@ -42,7 +42,7 @@ CREATE INDEX verification_tokens_issued_at ON vatproof.verification_tokens (issu
 COMMENT ON TABLE vatproof.verification_tokens IS 'Tokens of mails that confirm an address, only their SHA-256. A used one is deleted.';
 
 CREATE TABLE vatproof.api_key_labels (
-  key_id uuid PRIMARY KEY REFERENCES vatproof.api_keys,
+  key_id uuid PRIMARY KEY,
   account_id uuid NOT NULL REFERENCES vatproof.contacts ON DELETE CASCADE,
   label text NOT NULL
 );

@@ -12,8 +12,10 @@ BEGIN
       ('tiles', 'append_only_truncate', 'BEFORE TRUNCATE', 'STATEMENT', 'refuse_rewrite', true),
       ('checkpoints', 'append_only', 'BEFORE UPDATE OR DELETE', 'ROW', 'refuse_rewrite', true),
       ('checkpoints', 'append_only_truncate', 'BEFORE TRUNCATE', 'STATEMENT', 'refuse_rewrite', true),
-      ('accounts', 'identity_epoch', 'AFTER UPDATE OF plan, per_month OR DELETE', 'STATEMENT', 'move_identity_epoch', false),
-      ('api_keys', 'identity_epoch', 'AFTER UPDATE OF revoked_at OR DELETE', 'STATEMENT', 'move_identity_epoch', false)
+      ('accounts', 'identity_epoch', 'AFTER UPDATE', 'ROW WHEN (OLD.plan <> NEW.plan OR OLD.per_month IS DISTINCT FROM NEW.per_month)', 'move_identity_epoch', false),
+      ('accounts', 'identity_epoch_deleted', 'AFTER DELETE', 'STATEMENT', 'move_identity_epoch', false),
+      ('api_keys', 'identity_epoch', 'AFTER UPDATE', 'ROW WHEN (OLD.* IS DISTINCT FROM NEW.*)', 'move_identity_epoch', false),
+      ('api_keys', 'identity_epoch_deleted', 'AFTER DELETE', 'STATEMENT', 'move_identity_epoch', false)
     ) AS t(on_table, name, event, level, function, always)
     WHERE NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = format('vatproof.%I', t.on_table)::regclass AND tgname = t.name) LOOP
     EXECUTE format('CREATE TRIGGER %I %s ON vatproof.%I FOR EACH %s EXECUTE FUNCTION vatproof.%I()',
@@ -54,14 +56,13 @@ BEGIN
     GRANT SELECT ON vatproof_migrations TO vatproof_service;
     GRANT USAGE ON SCHEMA vatproof TO vatproof_service;
     GRANT SELECT ON ALL TABLES IN SCHEMA vatproof TO vatproof_service;
-    GRANT INSERT ON vatproof.accounts, vatproof.api_key_labels, vatproof.api_keys, vatproof.auditors, vatproof.contacts,
-      vatproof.event_places, vatproof.outbox, vatproof.projections, vatproof.verification_tokens TO vatproof_service;
-    GRANT UPDATE ON vatproof.accounts, vatproof.api_keys, vatproof.auditors, vatproof.contacts, vatproof.event_places, vatproof.outbox,
-      vatproof.projections TO vatproof_service;
+    GRANT INSERT ON vatproof.api_key_labels, vatproof.contacts, vatproof.event_places, vatproof.outbox, vatproof.projections,
+      vatproof.verification_tokens TO vatproof_service;
+    GRANT UPDATE ON vatproof.contacts, vatproof.event_places, vatproof.outbox, vatproof.projections TO vatproof_service;
     GRANT DELETE ON vatproof.contacts, vatproof.outbox, vatproof.rate_places, vatproof.rate_windows, vatproof.verification_tokens
       TO vatproof_service;
     GRANT EXECUTE ON FUNCTION vatproof.append, vatproof.claim_mail, vatproof.claim_notary, vatproof.count_calls,
-      vatproof.ensure_partitions, vatproof.find_callers, vatproof.newest_answers, vatproof.notarize, vatproof.places_of_vat_id, vatproof.position_at, vatproof.release_notary,
+      vatproof.ensure_partitions, vatproof.find_callers, vatproof.lock_account, vatproof.newest_answers, vatproof.notarize, vatproof.places_of_vat_id, vatproof.position_at, vatproof.release_notary,
       vatproof.sweep_limits, vatproof.take_place, vatproof.take_places, vatproof.version_at TO vatproof_service;
   END IF;
   IF to_regrole('vatproof_auditor') IS NOT NULL THEN

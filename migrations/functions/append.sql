@@ -1,5 +1,5 @@
--- Appends a batch of commands in one transaction and one round trip: decides each command, stores the accepted ones, and moves what decisions
--- read (streams, meters, rate windows, newest answers, lists).
+-- Appends a batch of commands in one transaction and one round trip: decides each command, stores the accepted ones, counts calls in their rate
+-- windows, and moves the inline projections by the new events.
 --
 -- Of each event:
 --   p_command          number of its command, ascending
@@ -11,7 +11,6 @@
 --   p_epoch            identity epoch at which the caller was identified, or null
 --   p_answer_key, p_answer_position         newest answer that the command repeats, or null
 --   p_minute_limit     most calls in the rate window
--- Of each newest answer and list entry: the index of the event, with key and JSON of the answer, or the name of the list.
 -- Of each stream, meter and rate window: its name. Of meters and rate windows also what the batch adds, and the most that may stand there
 --   before the batch so that no command is refused (p_meter_room, p_minute_room).
 -- p_resent: an earlier attempt may have stored the batch.
@@ -29,7 +28,6 @@ CREATE OR REPLACE FUNCTION vatproof.append(
   p_stream text[], p_event_id uuid[], p_type text[], p_schema smallint[], p_occurred timestamptz[], p_correlation uuid[], p_trace bytea[],
   p_data text[], p_metadata text[], p_meter text[], p_units smallint[], p_cap bigint[], p_expected bigint[], p_epoch bigint[],
   p_answer_key text[], p_answer_position bigint[], p_minute_limit int[],
-  p_latest_event int[], p_latest_key text[], p_latest_answer text[], p_list_event int[], p_list text[],
   p_streams text[], p_meters text[], p_meter_units bigint[], p_meter_room bigint[],
   p_minutes text[], p_minute_calls bigint[], p_minute_room bigint[]
 ) RETURNS TABLE (head bigint, outcomes text[], stored_at bigint[], versions bigint[], used bigint[], taken bigint[], ends_in_ms bigint[])
@@ -154,32 +152,7 @@ BEGIN
     AS u(position, version, stream_id, event_id, type, schema_version, occurred_at, correlation_id, trace_id, meter_id, units, data, metadata)
   WHERE u.position IS NOT NULL;
 
-  INSERT INTO streams AS s (log_id, stream_id, version, first_position, last_position)
-  SELECT p_log, u.stream_id, max(u.version), min(u.position), max(u.position)
-  FROM unnest(p_stream, event_versions, positions) AS u(stream_id, version, position) WHERE u.position IS NOT NULL GROUP BY u.stream_id
-  ON CONFLICT (log_id, stream_id) DO UPDATE SET version = excluded.version, last_position = excluded.last_position;
-
-  IF cardinality(p_meters) > 0 THEN
-    INSERT INTO meters AS m (log_id, meter_id, used)
-    SELECT p_log, u.name, u.used FROM unnest(p_meters, used) AS u(name, used)
-    ON CONFLICT (log_id, meter_id) DO UPDATE SET used = excluded.used WHERE m.used <> excluded.used;
-  END IF;
-
-  IF cardinality(p_latest_event) > 0 THEN
-    INSERT INTO latest AS l (log_id, key, position, answered_at, answer)
-    SELECT DISTINCT ON (u.key) p_log, u.key, positions[u.event], d.answered_at, u.answer
-    FROM unnest(p_latest_event, p_latest_key, p_latest_answer) AS u(event, key, answer)
-    CROSS JOIN LATERAL (SELECT least((json_of(u.answer) ->> 'answered_at')::timestamptz, moment) AS answered_at) d
-    WHERE positions[u.event] IS NOT NULL ORDER BY u.key, d.answered_at DESC, u.event DESC
-    ON CONFLICT (log_id, key) DO UPDATE SET position = excluded.position, answered_at = excluded.answered_at, answer = excluded.answer
-      WHERE l.answered_at <= excluded.answered_at;
-  END IF;
-
-  IF cardinality(p_list_event) > 0 THEN
-    INSERT INTO listed (log_id, list, position)
-    SELECT p_log, u.list, positions[u.event] FROM unnest(p_list_event, p_list) AS u(event, list) WHERE positions[u.event] IS NOT NULL;
-  END IF;
-
+  PERFORM project(p_log, head, next);
   UPDATE logs SET next_position = next, last_recorded_at = moment WHERE log_id = p_log;
   RETURN NEXT;
 END $$;

@@ -17,7 +17,7 @@ const add = Command.make(
         (text) => text.trim() !== "" && text.length <= 200,
         () => "Expected 1 to 200 characters"
       ),
-      Argument.withDescription("Who gets the token; for your own list, it is in no event")
+      Argument.withDescription("Who gets the token; it stays in the log, so name an office and no person")
     ),
     account: Flag.String("account").pipe(
       Flag.optional,

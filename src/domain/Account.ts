@@ -12,11 +12,19 @@ import { billingPeriod } from "#domain/Usage.ts"
 /** The stream of an account. */
 export const accountStream = (accountId: string): string => `account-${accountId}`
 
-/** An account was made by POST /v1/register, without a password: it has a key and no login. */
+/**
+ * An account was made by POST /v1/register, without a password: it has a key and no login. `agent_id_hash` is a keyed hash (64 hex digits) of
+ * the agent's id, null without one.
+ */
 export const AccountRegistered = DomainEvent.define(
   "AccountRegistered",
   1,
-  Schema.Struct({ account_id: Schema.String, plan: PlanName, with_email: Schema.Boolean, with_agent_id: Schema.Boolean })
+  Schema.Struct({
+    account_id: Schema.String,
+    plan: PlanName,
+    with_email: Schema.Boolean,
+    agent_id_hash: Schema.NullOr(Schema.String)
+  })
 )
 
 /** An account was made by POST /v1/auth/signup, with an email address and a password. It cannot be used before EmailVerified. */

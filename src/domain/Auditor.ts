@@ -23,13 +23,14 @@ export interface Auditor {
 /** The stream of an auditor. */
 export const auditorStream = (auditorId: string): string => `auditor-${auditorId}`
 
-/** An auditor was admitted. Who that is stands apart from the log, where it can be erased. */
+/** An auditor was admitted. `name` says who; it stays in the log. */
 export const AuditorAdded = DomainEvent.define(
   "AuditorAdded",
   1,
   Schema.Struct({
     auditor_id: Schema.String,
     account_id: Schema.NullOr(Schema.String),
+    name: Schema.String,
     expires_at: Schema.DateTimeUtcFromString,
     token_sha256: Schema.String
   })

@@ -24,7 +24,7 @@ export class UnknownAuditor extends Schema.TaggedError<UnknownAuditor>()("Unknow
   }
 }
 
-/** `name` is for the operator: who got the token. */
+/** `name` says who got the token. */
 export interface AuditorEntry extends Auditor {
   readonly name: string
   readonly addedAt: DateTime.Utc

@@ -10,7 +10,6 @@ import * as Receipts from "#domain/Receipt.ts"
 import * as RecordCharge from "#domain/RecordCharge.ts"
 import type { Standing } from "#domain/Standing.ts"
 import type { VatId } from "#domain/VatId.ts"
-import type { Answer } from "#domain/Verdict.ts"
 
 /** `admitted` is how the caller stood when the call was counted. */
 export interface ConfirmationRequest extends AdmittedConfirmation {
@@ -62,9 +61,7 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
       event,
       units: 1,
       admitted,
-      answer: { vatId, answer: withNames(answer, receipt) },
-      newStream: Receipts.receiptStream(receipt.receipt_id),
-      lists: Receipts.receiptLists(caller.keyId, vatId.value)
+      newStream: Receipts.receiptStream(receipt.receipt_id)
     } as const
     const { standing } = yield* recordCharge(credential, caller, (current) =>
       current._tag === "Key" && isPaid(current.plan)
@@ -101,13 +98,6 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
   })
 
   return { confirm }
-})
-
-/** The cached answer of a confirmation: the BZSt gives no names, so those that VIES disclosed before stay. */
-const withNames = (answer: Answer, { result }: Receipts.Receipt) => ({
-  ...answer,
-  company_name: answer.company_name ?? (result.official_name || null),
-  company_address: answer.company_address ?? (result.official_address || null)
 })
 
 interface Issue {

@@ -1,6 +1,5 @@
 /** Counts calls and records what was done for a caller: stored and charged, both or neither, exactly, on any number of replicas. */
 import { Context, type Effect, Schema } from "effect"
-import type { CachedAnswer } from "#domain/AnswerCache.ts"
 import type { Caller } from "#domain/Caller.ts"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
 import { RateLimitExceeded } from "#domain/RateLimits.ts"
@@ -40,12 +39,8 @@ export interface Charge {
   readonly admitted: Standing | null
   /** The answer that the event repeats: it must still be the newest about the VAT ID. */
   readonly repeats?: { readonly vatId: VatId; readonly position: number }
-  /** The answer that the event holds. */
-  readonly answer?: { readonly vatId: VatId; readonly answer: CachedAnswer }
   /** A stream that begins with this event; without it the event is stored in the caller's own. */
   readonly newStream?: string
-  /** Lists in which the event stands, newest first. */
-  readonly lists?: ReadonlyArray<string>
 }
 
 /** The position of the event, and how the caller stands with it. */

@@ -101,11 +101,7 @@ export const receiptIdOf = (text: string): string => text.replace(/[a-z]+/gu, (l
 /** The stream of a receipt: it begins and ends with its issue. */
 export const receiptStream = (receiptId: string): string => `receipt-${receiptId}`
 
-/** The lists a receipt stands in: all of a key's, and those about one VAT ID. */
-export const receiptLists = (keyId: string, targetVatId: string): ReadonlyArray<string> => [
-  receiptList(keyId, null),
-  receiptList(keyId, targetVatId)
-]
+/** A list of receipts: all of a key's, or those about one VAT ID. `vatproof.listed_rows` writes the same names. */
 export const receiptList = (keyId: string, targetVatId: string | null): string =>
   targetVatId === null ? `receipts-${keyId}` : `receipts-${keyId}/${targetVatId}`
 

@@ -5,6 +5,7 @@ import { AccountStore, type Contact } from "#domain/AccountStore.ts"
 import * as ApiKeys from "#domain/ApiKey.ts"
 import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/EmailAddress.ts"
 import { Hashing } from "#domain/Hashing.ts"
+import { KeyedHash } from "#domain/KeyedHash.ts"
 import { Plans } from "#domain/Plan.ts"
 import { Randomness } from "#domain/Randomness.ts"
 import { orTooMany, RateLimits } from "#domain/RateLimits.ts"
@@ -20,6 +21,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const accounts = yield* AccountStore
   const disposable = yield* DisposableDomains
   const hashing = yield* Hashing
+  const keyedHash = yield* KeyedHash
   const plans = yield* Plans
   const random = yield* Randomness
   const rateLimits = yield* RateLimits
@@ -39,7 +41,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
         account_id: accountId,
         plan: "free",
         with_email: email !== null,
-        with_agent_id: agentId !== null
+        agent_id_hash: agentId === null ? null : keyedHash.of("agent", agentId)
       }),
       ApiKeys.ApiKeyIssued.make({
         account_id: accountId,

@@ -136,7 +136,7 @@ const makeRecords = Effect.gen(function* () {
     admitted: Standing
   ) {
     const event = eventOf(question, answer, { served: "live", answer, attempts })
-    yield* record(question, { event, units: 1, admitted, answer: { vatId: question.vatId, answer } })
+    yield* record(question, { event, units: 1, admitted })
     return { ...validationOf(question, answer, "live"), consultationNumber: answer.consultation_number } satisfies Validation
   })
 

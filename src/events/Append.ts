@@ -42,28 +42,6 @@ const rowColumns: ReadonlyArray<SqlColumn<EventRow>> = [
   ["minuteLimit", int4]
 ]
 
-interface Latest {
-  readonly event: number
-  readonly key: string
-  readonly answer: string
-}
-
-const latestColumns: ReadonlyArray<SqlColumn<Latest>> = [
-  ["event", int4],
-  ["key", text],
-  ["answer", text]
-]
-
-interface Listed {
-  readonly event: number
-  readonly list: string
-}
-
-const listColumns: ReadonlyArray<SqlColumn<Listed>> = [
-  ["event", int4],
-  ["list", text]
-]
-
 /** Which stream, meter and rate window a command changes, by number. */
 interface Numbered {
   readonly prepared: Prepared
@@ -82,10 +60,8 @@ const numbered = (batch: ReadonlyArray<Prepared>) => {
   const rows: Array<EventRow> = []
   const numbers = { command: new Array<number>(), stream: new Array<number>(), nth: new Array<number>() }
   const places = { meter: new Array<number | null>(), minute: new Array<number | null>() }
-  const latest: Array<Latest> = []
-  const listed: Array<Listed> = []
   const commands = batch.map((prepared, index): Numbered => {
-    const { charge, latest: answer, lists = [], minute, stream } = prepared.command
+    const { charge, minute, stream } = prepared.command
     const place = {
       prepared,
       firstEvent: rows.length,
@@ -102,15 +78,11 @@ const numbered = (batch: ReadonlyArray<Prepared>) => {
       places.meter.push(place.meter)
       places.minute.push(place.minute)
     }
-    if (answer !== undefined) latest.push({ event: rows.length, ...answer })
-    for (const list of lists) listed.push({ event: rows.length, list })
     return place
   })
   const columns = [
     ...[numbers.command, numbers.stream, numbers.nth, places.meter, places.minute].map((column) => sqlArray(column, int4)),
     ...sqlColumns(rows, rowColumns),
-    ...sqlColumns(latest, latestColumns),
-    ...sqlColumns(listed, listColumns),
     streams.nameColumn,
     ...meters.columns,
     ...minutes.columns
@@ -200,7 +172,7 @@ const exitOf = (one: Numbered, outcome: Outcome | undefined, standing: Appended,
   }
 }
 
-const parameterCount = 5 + rowColumns.length + latestColumns.length + listColumns.length + 1 + 2 * 3
+const parameterCount = 5 + rowColumns.length + 1 + 2 * 3
 const parameters = ["$1::smallint", "$2", ...Array.from({ length: parameterCount }, (_, index) => `$${index + 3}`)].join(", ")
 const statement = `SELECT head, outcomes, stored_at, versions, used, taken, ends_in_ms FROM vatproof.append(${parameters})`
 

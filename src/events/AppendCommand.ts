@@ -15,10 +15,6 @@ export interface AppendCommand {
   readonly events: Arr.NonEmptyReadonlyArray<DomainEvent>
   /** Units charged to a meter, which may not pass `cap` by it. */
   readonly charge: { readonly meter: string; readonly units: number; readonly cap: number } | null
-  /** The newest answer that the last of `events` holds: its key, and what responses show of it as JSON. */
-  readonly latest?: { readonly key: string; readonly answer: string } | undefined
-  /** Lists in which the last of `events` stands. */
-  readonly lists?: ReadonlyArray<string> | undefined
   readonly precondition?: Precondition | undefined
   /** The rate window in which the command counts, and the most calls in it. */
   readonly minute?: { readonly bucket: string; readonly limit: number } | undefined

@@ -1,6 +1,6 @@
 /** Metering on the log: the append that stores an event also charges for it, so neither exists without the other. */
-import { Array as Arr, Effect, Layer, Schema } from "effect"
-import { CachedAnswer, latestKey } from "#domain/AnswerCache.ts"
+import { Array as Arr, Effect, Layer } from "effect"
+import { latestKey } from "#domain/AnswerCache.ts"
 import {
   type CallRefusal,
   type Charge,
@@ -39,30 +39,17 @@ const make = Effect.gen(function* () {
   })
 })
 
-const commandOf = ({
-  admitted,
-  answer,
-  caller,
-  event,
-  lists,
-  newStream,
-  repeats,
-  units
-}: Charge): AppendCommand.AppendCommand => ({
+const commandOf = ({ admitted, caller, event, newStream, repeats, units }: Charge): AppendCommand.AppendCommand => ({
   stream: newStream ?? caller.stream,
   expectedVersion: newStream === undefined ? null : 0,
   events: Arr.of(event),
   charge: { meter: caller.meter, units, cap: caller.limit },
-  latest: answer === undefined ? undefined : { key: latestKey(answer.vatId), answer: encodeAnswer(answer.answer) },
-  lists,
   precondition: {
     epoch: caller._tag === "Key" ? caller.epoch : null,
     newest: repeats === undefined ? null : { key: latestKey(repeats.vatId), position: repeats.position }
   },
   minute: admitted === null ? { bucket: minuteBucket(caller), limit: caller.perMinute } : undefined
 })
-
-const encodeAnswer = Schema.encodeSync(Schema.fromJsonString(CachedAnswer))
 
 const standingOf = ({ caller }: Charge, used: number, window: RateWindow | null): Standing => ({
   usage: { used, limit: caller.limit },

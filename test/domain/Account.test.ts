@@ -26,7 +26,7 @@ const given = (...facts: ReadonlyArray<Happened>) =>
   facts.reduce((state, [event, at = start]) => evolve(state, event, at), noAccount(account_id))
 
 const signedUp: Happened = [AccountSignedUp.make({ account_id, plan: "free" })]
-const registered: Happened = [AccountRegistered.make({ account_id, plan: "free", with_email: true, with_agent_id: false })]
+const registered: Happened = [AccountRegistered.make({ account_id, plan: "free", with_email: true, agent_id_hash: null })]
 const requested = (at = start): Happened => [EmailVerificationRequested.make({ account_id }), at]
 const verified: Happened = [EmailVerified.make({ account_id, by: "mail" })]
 const issued = (prefix: string, at = start): Happened => [

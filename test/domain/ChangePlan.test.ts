@@ -7,7 +7,7 @@ import type { DomainEvent } from "#domain/DomainEvent.ts"
 const accountId = "019371c0-5f00-7000-8000-0000000000ac"
 const at = DateTime.makeUnsafe("2026-11-21T13:05:00Z")
 
-const registered = AccountRegistered.make({ account_id: accountId, plan: "free", with_email: true, with_agent_id: false })
+const registered = AccountRegistered.make({ account_id: accountId, plan: "free", with_email: true, agent_id_hash: null })
 const signedUp = AccountSignedUp.make({ account_id: accountId, plan: "free" })
 const changed = (terms: Terms) => PlanChanged.make({ account_id: accountId, plan: terms.plan, per_month: terms.perMonth })
 

@@ -198,7 +198,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
         const rows = (yield* written).filter((row) => !row.startsWith("event"))
         assert.sameMembers(rows, [
           "head 4",
-          'latest p 0 2026-01-01 00:00:00+00 {"answered_at":"2026-01-01T00:00:00.000Z"}',
+          'latest answer-p 0 2026-01-01 00:00:00+00 {"answered_at":"2026-01-01T00:00:00.000Z","company_address":null,"company_name":null,"source":"vies","valid":true}',
           "meter y 2",
           ...(taken > 0 ? [`minute m ${taken}`] : []),
           "minute n 2",

@@ -2,9 +2,11 @@
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Context, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
+import { VatIdVerified } from "#domain/Verification.ts"
 import type { AppendCommand, Appended } from "#events/AppendCommand.ts"
 import { EventStore } from "#events/EventStore.ts"
 import * as Randomness from "#infra/Randomness.ts"
+import { answered } from "#test/support/SourceAnswer.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
 const small = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
@@ -21,13 +23,17 @@ type Step = typeof Step.Type
 
 const eventOf = (number: number) => ({ type: "Tested", schemaVersion: 1, data: { number } })
 
-const answer = '{"answered_at":"2026-01-01T00:00:00.000Z"}'
-
 const commandOf = (run: string, step: Step): AppendCommand => {
   const [first = eventOf(0), ...rest] = Array.from({ length: step.events }, (_, index) => eventOf(index))
   const charge = step.charge === null ? null : { ...step.charge, meter: `${run}-${step.charge.meter}` }
-  const latest = step.latest === null ? undefined : { key: `${run}-${step.latest}`, answer }
-  return { stream: `${run}-${step.stream}`, expectedVersion: step.expected, events: [first, ...rest], charge, latest }
+  const last = step.latest === null ? [] : [answered(`${run}-${step.latest}`)]
+  return { stream: `${run}-${step.stream}`, expectedVersion: step.expected, events: [first, ...rest, ...last], charge }
+}
+
+/** The VAT ID of the answer that a command ends with. */
+const latestOf = ({ events }: AppendCommand) => {
+  const event = events.at(-1)
+  return event?.type === VatIdVerified.type ? VatIdVerified.read(event).vat_id : undefined
 }
 
 /** What must have happened. */
@@ -40,7 +46,8 @@ interface Model {
 
 type Outcome = Appended | "VersionConflict" | "QuotaReached"
 
-const expect = (model: Model, { charge, events, expectedVersion, latest, stream }: AppendCommand): Outcome => {
+const expect = (model: Model, command: AppendCommand): Outcome => {
+  const { charge, events, expectedVersion, stream } = command
   const version = model.versions.get(stream) ?? 0
   if (expectedVersion !== null && expectedVersion !== version) return "VersionConflict"
   const used = charge === null ? 0 : (model.meters.get(charge.meter) ?? 0) + charge.units
@@ -49,7 +56,8 @@ const expect = (model: Model, { charge, events, expectedVersion, latest, stream 
   model.head += events.length
   model.versions.set(stream, version + events.length)
   if (charge !== null) model.meters.set(charge.meter, used)
-  if (latest !== undefined) model.latest.set(latest.key, model.head - 1)
+  const key = latestOf(command)
+  if (key !== undefined) model.latest.set(key, model.head - 1)
   return { position, used, minute: null }
 }
 
@@ -135,7 +143,9 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the log", (it) => 
           model.meters
         )
         assert.deepStrictEqual(
-          yield* numbers(`SELECT key, position AS value FROM vatproof.latest ${prefix} key LIKE '${run}-%'`),
+          yield* numbers(
+            `SELECT substr(key, 8) AS key, position AS value FROM vatproof.latest ${prefix} key LIKE 'answer-${run}-%'`
+          ),
           model.latest
         )
       }),
@@ -167,11 +177,12 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the log", (it) => 
         }
         const newest = new Map<string, number>()
         for (const { command, outcome } of stored) {
-          if (command.latest === undefined) continue
+          const key = latestOf(command)
+          if (key === undefined) continue
           const last = outcome.position + command.events.length - 1
-          newest.set(command.latest.key, Math.max(last, newest.get(command.latest.key) ?? 0))
+          newest.set(key, Math.max(last, newest.get(key) ?? 0))
         }
-        const latest = `SELECT key, position AS value FROM vatproof.latest WHERE log_id = 0 AND key LIKE '${run}-%'`
+        const latest = `SELECT substr(key, 8) AS key, position AS value FROM vatproof.latest WHERE log_id = 0 AND key LIKE 'answer-${run}-%'`
         assert.deepStrictEqual(yield* numbers(latest), newest)
       }),
     { arbitrary: { runs: 40 } }

@@ -4,6 +4,7 @@ import { Effect, Predicate, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import { EventStore } from "#events/EventStore.ts"
+import { answered } from "#test/support/SourceAnswer.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
 const append = Effect.gen(function* () {
@@ -11,9 +12,8 @@ const append = Effect.gen(function* () {
   return yield* events.append({
     stream: "protected",
     expectedVersion: null,
-    events: [{ type: "Tested", schemaVersion: 1, data: { kept: true } }],
-    charge: null,
-    latest: { key: "protected", answer: '{"answered_at":"2026-01-01T00:00:00.000Z"}' }
+    events: [answered("protected")],
+    charge: null
   })
 })
 

@@ -3,12 +3,12 @@ import { Arbitrary, DateTime, Effect, Layer, Result, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { Caller } from "#domain/Caller.ts"
-import { latestKey } from "#domain/AnswerCache.ts"
 import type { Charge } from "#domain/Metering.ts"
 import { parse } from "#domain/VatId.ts"
 import { VatIdVerificationFailed } from "#domain/Verification.ts"
 import { EventStore } from "#events/EventStore.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { answered } from "#test/support/SourceAnswer.ts"
 import { anonymous, countedOf, currentEpoch, identified, moveEpoch, period, replica } from "#test/support/MeteredCallers.ts"
 
 const testLayer = SecureRandom.layerWebCrypto.pipe(Layer.provideMerge(MigratedDatabase.layer))
@@ -197,17 +197,11 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
       const { record } = yield* replica
       const { append } = yield* EventStore
       const caller = yield* identified("b8")
-      const answered = append({
-        stream: "b8",
-        expectedVersion: null,
-        events: [event],
-        charge: null,
-        latest: { key: latestKey(vatId), answer: '{"answered_at":"2026-11-01T12:00:00.000Z"}' }
-      })
-      const { position } = yield* answered
+      const answer = append({ stream: "b8", expectedVersion: null, events: [answered(vatId.value)], charge: null })
+      const { position } = yield* answer
       const repeat = record(chargeFor(caller, { repeats: { vatId, position } }))
       yield* repeat
-      yield* answered
+      yield* answer
       assert.containSubset(yield* Effect.flip(repeat), { _tag: "PreconditionFailed", what: "answer" })
       assert.strictEqual(yield* countedOf(caller), 1)
       assert.deepStrictEqual(yield* sums(caller.meter), [{ meter_id: caller.meter, used: 1n, units: 1n }])

@@ -6,6 +6,7 @@ import * as ProjectionRebuild from "#events/ProjectionRebuild.ts"
 import { Projections } from "#events/Projections.ts"
 import * as EventPlaces from "#events/projections/EventPlaces.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { answerJson } from "#test/support/SourceAnswer.ts"
 import * as SkippingClock from "#test/support/SkippingClock.ts"
 import { tamper } from "#test/support/Tampering.ts"
 
@@ -93,17 +94,13 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
   it.effect("shows at once what was appended before the question", () =>
     Effect.gen(function* () {
       const projections = yield* Projections
-      yield* append(`account-${accountId}`, "ApiKeyIssued", { account_id: accountId, key_id: keyId })
-      yield* MigratedDatabase.execute(
-        `INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES ('${accountId}', 'free', now())`
-      )
-      yield* MigratedDatabase.execute(
-        `INSERT INTO vatproof.api_keys (key_id, account_id, key_sha256, prefix, issued_at)
-         VALUES ('${keyId}', '${accountId}', sha256('x'), 'svc_live_abc', now())`
-      )
+      const issued = { account_id: accountId, key_id: keyId, key_sha256: "00".repeat(32), prefix: "svc_live_abc" }
+      yield* append(`account-${accountId}`, "ApiKeyIssued", issued)
       yield* append(`key-${keyId}`, "VatIdVerified", { vat_id: "DE123456789" })
       yield* append(`receipt-${receiptId}`, "ReceiptIssued", {
         account_id: accountId,
+        answer: answerJson,
+        key_id: keyId,
         receipt: { receipt_id: receiptId, target_vat_id: "DE999999999" }
       })
       yield* append("anonymous-0f", "VatIdVerified", { vat_id: "ATU12345678" })
@@ -197,7 +194,12 @@ describe("Projections in the background", () => {
       const projections = yield* Projections
       const text = "a\u0000\u0000b \\u0000 \\\u0000 c"
       const receipt = { target_vat_id: "DE123456789", input: { company_name: text } }
-      yield* append(`receipt-${receiptId}`, "ReceiptIssued", { account_id: accountId, key_id: keyId, receipt })
+      yield* append(`receipt-${receiptId}`, "ReceiptIssued", {
+        account_id: accountId,
+        answer: answerJson,
+        key_id: keyId,
+        receipt
+      })
       yield* append("source-vies", "SourceRecovered", {})
       yield* projections.upToDate(EventPlaces.eventPlaces)
       assert.deepStrictEqual(

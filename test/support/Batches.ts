@@ -8,16 +8,17 @@ import type { AppendError, Appended, EventRow, Prepared } from "#events/AppendCo
 export interface Step {
   readonly stream: string
   readonly charge: { readonly meter: string; readonly units: number; readonly cap: number } | null
-  /** The key of the newest answer that the command holds. */
+  /** The VAT ID about which the command ends with an answer. */
   readonly latest: string | null
   /** When the source gave that answer, in ISO 8601. */
   readonly answeredAt: string
-  /** The newest answer that the command repeats. */
+  /** The newest answer that the command repeats, by VAT ID. */
   readonly newest: { readonly key: string; readonly isRight: boolean } | null
   readonly minute: { readonly bucket: string; readonly limit: number } | null
   readonly epoch: number | null
   readonly events: number
   readonly expected: number | null
+  /** The key to which that answer is given as a receipt. */
   readonly list: string | null
 }
 
@@ -36,27 +37,38 @@ export const plain: Step = {
 
 const orNull = (value: number | null | undefined) => (value === null || value === undefined ? null : BigInt(value))
 
+const tested = { type: "Tested", data: '{"kind":"data"}' }
+
+/** The last event of a command: an answer about `latest`, to `list` as a receipt. */
+const lastOf = ({ answeredAt, latest, list }: Step) => {
+  if (latest === null) return tested
+  const answer = `{"answered_at":"${answeredAt}","company_address":null,"company_name":null,"source":"vies","valid":true}`
+  if (list === null) return { type: "VatIdVerified", data: `{"answer":${answer},"vat_id":"${latest}"}` }
+  const receipt = `{"result":{"official_address":"","official_name":""},"target_vat_id":"${latest}"}`
+  return { type: "ReceiptIssued", data: `{"answer":${answer},"key_id":"${list}","receipt":${receipt}}` }
+}
+
 /** `positions` are those of the newest answers, by key. */
 export const prepare = (step: Step, positions: ReadonlyMap<string, number> = new Map()): Prepared => {
-  const { answeredAt, charge, epoch, events, expected, latest, list, minute, newest, stream } = step
+  const { charge, epoch, events, expected, minute, newest, stream } = step
   const position = newest === null ? 0 : (positions.get(newest.key) ?? 0) + (newest.isRight ? 0 : 1)
   const event = { type: "Tested", schemaVersion: 1, data: {} }
-  const rowOf = (index: number): EventRow => ({
+  const rowOf = ({ data, type }: typeof tested, index: number): EventRow => ({
     stream,
     eventId: SecureRandom.uuidV7Unsafe(),
-    type: event.type,
+    type,
     schemaVersion: 1,
     occurredAtMs: 1_800_000_000_000,
     correlationId: SecureRandom.uuidV7Unsafe(),
     traceId: new Uint8Array(16).fill(7),
-    data: '{"kind":"data"}',
+    data,
     metadata: '{"kind":"metadata"}',
     meter: charge?.meter ?? null,
     units: index === 0 ? (charge?.units ?? 0) : 0,
     cap: orNull(charge?.cap),
     expected: orNull(expected),
     epoch: orNull(epoch),
-    answerKey: newest?.key ?? null,
+    answerKey: newest === null ? null : `answer-${newest.key}`,
     answerPosition: newest === null ? null : BigInt(position),
     minuteLimit: minute?.limit ?? null
   })
@@ -65,12 +77,11 @@ export const prepare = (step: Step, positions: ReadonlyMap<string, number> = new
     expectedVersion: expected,
     events: [event] as const,
     charge,
-    latest: latest === null ? undefined : { key: latest, answer: JSON.stringify({ answered_at: answeredAt }) },
-    lists: list === null ? [] : [list],
-    precondition: { epoch, newest: newest === null ? null : { key: newest.key, position } },
+    precondition: { epoch, newest: newest === null ? null : { key: `answer-${newest.key}`, position } },
     minute: minute ?? undefined
   }
-  return { command, rows: Array.from({ length: events }, (_, index) => rowOf(index)) }
+  const facts = Array.from({ length: events }, (_, index) => (index === events - 1 ? lastOf(step) : tested))
+  return { command, rows: facts.map(rowOf) }
 }
 
 /** An outcome without what depends on the moment of the call, and without the version that a conflict found: it is that of the stream afterwards. */

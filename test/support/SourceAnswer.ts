@@ -1,6 +1,7 @@
-/** The least that a source can have answered. */
-import { DateTime } from "effect"
-import type { Answer } from "#domain/Verdict.ts"
+/** The least that a source can have answered, and the event that holds an answer. */
+import { DateTime, Schema } from "effect"
+import { Answer } from "#domain/Verdict.ts"
+import { VatIdVerified } from "#domain/Verification.ts"
 
 export const sourceAnswer: Answer = {
   source: "vies",
@@ -14,3 +15,21 @@ export const sourceAnswer: Answer = {
   valid_until: null,
   evidence: { request: "GET /", response: "{}", response_sha256: "00", http_status: 200 }
 }
+
+/** The same as JSON. */
+export const answerJson: Schema.JsonObject = Schema.encodeSync(Answer)(sourceAnswer)
+
+/** A source's answer about a VAT ID, just given. */
+export const answered = (vatId: string, answer: Answer = sourceAnswer) =>
+  VatIdVerified.make({
+    vat_id: vatId,
+    force_live: true,
+    requester_vat_id: null,
+    valid: answer.valid,
+    source: answer.source,
+    answered_at: answer.answered_at,
+    served: "live",
+    answer,
+    answer_position: null,
+    attempts: []
+  })

@@ -1,22 +1,12 @@
 /**
- * Accounts and API keys as read by decisions: kept in the transaction of their events, so that a decision never sees an old state.
- * What the events do not say, the contact data, is written beside them.
+ * Decides about accounts on their newest state and appends what was decided; the append moves the accounts and API keys that others read.
+ * What the events do not say, the contact data, is written in the same transaction.
  */
 import { Array as Arr, DateTime, Effect, Layer, Redacted, Schema, Semaphore } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import {
-  accountStream,
-  AccountRegistered,
-  AccountSignedUp,
-  type AccountState,
-  EmailVerified,
-  evolve,
-  noAccount,
-  PlanChanged
-} from "#domain/Account.ts"
+import { accountStream, type AccountState, evolve, noAccount } from "#domain/Account.ts"
 import { AccountStore, type Alongside, type Contact, type Decision, EmailTaken, NoSuchAccount } from "#domain/AccountStore.ts"
-import { ApiKeyIssued, ApiKeyRevoked } from "#domain/ApiKey.ts"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
 import { emailKey } from "#domain/EmailAddress.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
@@ -34,41 +24,6 @@ const maxDecisions = 5
 const pageSize = 1_000
 const maxPages = 100
 
-/** Applies one event to the tables; events of other types change nothing here. */
-export const makeApply = Effect.map(SqlClient.SqlClient, (sql) => (event: DomainEvent, occurredAt: DateTime.Utc) => {
-  const at = DateTime.toDateUtc(occurredAt)
-  switch (event.type) {
-    case AccountRegistered.type: {
-      const { account_id, plan } = AccountRegistered.read(event)
-      return sql`INSERT INTO vatproof.accounts (account_id, plan, verified_at, created_at) VALUES (${account_id}, ${plan}, ${at}, ${at})`
-    }
-    case AccountSignedUp.type: {
-      const { account_id, plan } = AccountSignedUp.read(event)
-      return sql`INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES (${account_id}, ${plan}, ${at})`
-    }
-    case EmailVerified.type: {
-      const { account_id } = EmailVerified.read(event)
-      return sql`UPDATE vatproof.accounts SET verified_at = ${at} WHERE account_id = ${account_id}`
-    }
-    case PlanChanged.type: {
-      const { account_id, per_month, plan } = PlanChanged.read(event)
-      const perMonth = per_month === null ? null : BigInt(per_month)
-      return sql`UPDATE vatproof.accounts SET plan = ${plan}, per_month = ${perMonth} WHERE account_id = ${account_id}`
-    }
-    case ApiKeyIssued.type: {
-      const { account_id, key_id, key_sha256, prefix } = ApiKeyIssued.read(event)
-      return sql`INSERT INTO vatproof.api_keys (key_id, account_id, key_sha256, prefix, issued_at)
-        VALUES (${key_id}, ${account_id}, decode(${key_sha256}, 'hex'), ${prefix}, ${at})`
-    }
-    case ApiKeyRevoked.type: {
-      const { key_id } = ApiKeyRevoked.read(event)
-      return sql`UPDATE vatproof.api_keys SET revoked_at = ${at} WHERE key_id = ${key_id}`
-    }
-    default:
-      return Effect.succeed([])
-  }
-})
-
 /** A change to an account as one transaction writes it. */
 interface Change<E> {
   readonly accountId: string
@@ -83,7 +38,6 @@ const nothing = () => Effect.void
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const events = yield* EventStore
-  const apply = yield* makeApply
   const lock = lockAccount(sql)
   const load = yield* makeLoad
   const turns = yield* Semaphore.make(maxChanges)
@@ -92,10 +46,7 @@ const make = Effect.gen(function* () {
     const { accountId, alongside, at, events: facts, version } = change
     return events.appendWith(
       [{ stream: accountStream(accountId), expectedVersion: version, events: facts, charge: null }],
-      Effect.fnUntraced(function* (occurredAt: DateTime.Utc) {
-        yield* Effect.forEach(facts, (event) => apply(event, occurredAt), { discard: true })
-        yield* alongside(occurredAt)
-      }),
+      alongside,
       at
     )
   }
@@ -159,14 +110,14 @@ const isEmailTaken = (error: unknown): boolean =>
   isSqlError(error) && error.reason._tag === "UniqueViolation" && error.reason.constraint === "contacts_email_key_key"
 
 const lockAccount = (sql: SqlClient.SqlClient) => {
-  const find = SqlSchema.findAll({
+  const find = SqlSchema.findOne({
     Request: Schema.String,
-    Result: Schema.Struct({ account_id: Schema.String }),
-    execute: (accountId) => sql`SELECT account_id FROM vatproof.accounts WHERE account_id = ${accountId} FOR UPDATE`
+    Result: Schema.Struct({ found: Schema.Boolean }),
+    execute: (accountId) => sql`SELECT vatproof.lock_account(${accountId}) AS found`
   })
   return Effect.fnUntraced(function* (accountId: string) {
-    const rows = yield* find(accountId).pipe(Effect.catchTag("SchemaError", Effect.die))
-    if (rows.length === 0) return yield* new NoSuchAccount({ accountId })
+    const { found } = yield* find(accountId).pipe(Effect.catchTag(["SchemaError", "NoSuchElementError"], Effect.die))
+    if (!found) return yield* new NoSuchAccount({ accountId })
   })
 }
 

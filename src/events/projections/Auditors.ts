@@ -1,7 +1,6 @@
-/** Auditors, kept in the transaction of their events: a revoked token is refused from the same moment on, on every replica. */
+/** Auditors, moved by the append of their events: a revoked token is refused from the same moment on, on every replica. */
 import { DateTime, Effect, Layer, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import type { SqlError } from "effect/sql/SqlError"
 import { AuditorAdded, AuditorRevoked, auditorStream, drawToken, isToken, type Auditor } from "#domain/Auditor.ts"
 import {
   type Admission,
@@ -11,7 +10,6 @@ import {
   UnknownAccount,
   UnknownAuditor
 } from "#domain/Auditors.ts"
-import type { DomainEvent } from "#domain/DomainEvent.ts"
 import { Hashing } from "#domain/Hashing.ts"
 import { Randomness } from "#domain/Randomness.ts"
 import { EventStore } from "#events/EventStore.ts"
@@ -30,41 +28,26 @@ const Row = Schema.Struct({
 })
 
 const make = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
   const events = yield* EventStore
   const hashing = yield* Hashing
   const random = yield* Randomness
   const { findAccount, findAll, findById, findByToken } = yield* makeReads
-
-  /** The event and its row, both or neither. Any version will do and nothing is charged, so only the database can refuse. */
-  const store = (auditorId: string, event: DomainEvent, alongside: (at: DateTime.Utc) => Effect.Effect<unknown, SqlError>) =>
-    events
-      .appendWith([{ stream: auditorStream(auditorId), expectedVersion: null, events: [event], charge: null }], alongside)
-      .pipe(Effect.catchTags({ VersionConflict: Effect.die, SqlError: StoreAccess.refused }), Effect.asVoid)
 
   const add = Effect.fn("Auditors.add")(function* ({ accountId, expiresAt, name }: Admission) {
     if (accountId !== null && (yield* findAccount(accountId)).length === 0) return yield* new UnknownAccount({ accountId })
     const auditorId = yield* random.uuidV7
     const token = yield* drawToken(random)
     const hash = hashing.sha256(token)
-    const added = AuditorAdded.make({ auditor_id: auditorId, account_id: accountId, expires_at: expiresAt, token_sha256: hash })
-    yield* store(
-      auditorId,
-      added,
-      (at) => sql`INSERT INTO vatproof.auditors (auditor_id, account_id, token_sha256, name, added_at, expires_at)
-        VALUES (${auditorId}, ${accountId}, decode(${hash}, 'hex'), ${name}, ${DateTime.toDateUtc(at)}, ${DateTime.toDateUtc(expiresAt)})`
-    )
+    const added = { auditor_id: auditorId, account_id: accountId, name, expires_at: expiresAt, token_sha256: hash }
+    yield* events.appendFact(auditorStream(auditorId), AuditorAdded.make(added))
     return { auditorId, token: Redacted.make(token) }
   })
 
   const revoke = Effect.fn("Auditors.revoke")(function* (auditorId: string) {
     const [row] = yield* findById(auditorId)
     if (row === undefined || row.revoked_at !== null) return yield* new UnknownAuditor({ auditorId })
-    yield* store(
-      auditorId,
-      AuditorRevoked.make({ auditor_id: auditorId, account_id: row.account_id }),
-      (at) => sql`UPDATE vatproof.auditors SET revoked_at = ${DateTime.toDateUtc(at)} WHERE auditor_id = ${auditorId}`
-    )
+    const revoked = AuditorRevoked.make({ auditor_id: auditorId, account_id: row.account_id })
+    yield* events.appendFact(auditorStream(auditorId), revoked)
   })
 
   const byToken = Effect.fn("Auditors.byToken")(function* (token: Redacted.Redacted) {

@@ -2,7 +2,7 @@
 import { Array as Arr, Clock, DateTime, Effect, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { receiptLists, ReceiptIssued, receiptStream } from "#domain/Receipt.ts"
+import { ReceiptIssued, receiptStream } from "#domain/Receipt.ts"
 import { EventStore } from "#events/EventStore.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as Report from "#test/benchmarks/Report.ts"
@@ -22,13 +22,6 @@ const idOf = (index: number) => `VP-QC-20261121-${index.toString(36).toUpperCase
 const targetOf = (index: number) => `DE${100_000_001 + (index % vatIds)}`
 
 const answeredAt = "2026-11-21T01:33:04.564Z"
-const newestAnswer = JSON.stringify({
-  source: "bzst",
-  valid: true,
-  answered_at: answeredAt,
-  company_name: null,
-  company_address: null
-})
 
 /** A receipt as the service would have issued it. */
 const issuedAt = (index: number, keyId: string) => {
@@ -77,9 +70,7 @@ const fill = Effect.fnUntraced(function* (key: string, count: number) {
       stream: receiptStream(idOf(index)),
       expectedVersion: 0,
       events: [issuedAt(index, keyId)],
-      charge: null,
-      latest: { key: `answer-${targetOf(index)}`, answer: newestAnswer },
-      lists: receiptLists(keyId, targetOf(index))
+      charge: null
     })
   yield* Effect.forEach(
     Arr.makeBy(count, (index) => index),

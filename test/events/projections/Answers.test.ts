@@ -1,14 +1,13 @@
 import { assert, layer } from "@effect/vitest"
-import { DateTime, Effect, Layer, Option, Result, Schema } from "effect"
-import { AnswerCache, CachedAnswer, latestKey } from "#domain/AnswerCache.ts"
+import { DateTime, Effect, Layer, Option, Result } from "effect"
+import { AnswerCache } from "#domain/AnswerCache.ts"
 import { parse } from "#domain/VatId.ts"
 import type { Answer } from "#domain/Verdict.ts"
-import { VatIdVerified } from "#domain/Verification.ts"
 import { EventStore } from "#events/EventStore.ts"
 import * as Answers from "#events/projections/Answers.ts"
 import * as Randomness from "#infra/Randomness.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
-import { sourceAnswer } from "#test/support/SourceAnswer.ts"
+import { answered, sourceAnswer } from "#test/support/SourceAnswer.ts"
 
 const vatIdOf = (text: string) => Result.getOrThrow(parse(text))
 
@@ -18,26 +17,12 @@ const answerOf = (valid: boolean, answeredAt: string): Answer => ({
   answered_at: DateTime.makeUnsafe(answeredAt)
 })
 
-const encodeAnswer = Schema.encodeSync(Schema.fromJsonString(CachedAnswer))
-
 /** Stores a live answer; gives back its position. */
 const store = Effect.fnUntraced(function* (text: string, answer: Answer) {
   const vatId = vatIdOf(text)
   const { append } = yield* EventStore
-  const event = VatIdVerified.make({
-    vat_id: vatId.value,
-    force_live: true,
-    requester_vat_id: null,
-    valid: answer.valid,
-    source: answer.source,
-    answered_at: answer.answered_at,
-    served: "live",
-    answer,
-    answer_position: null,
-    attempts: []
-  })
-  const latest = { key: latestKey(vatId), answer: encodeAnswer(answer) }
-  return (yield* append({ stream: "key-1", expectedVersion: null, events: [event], charge: null, latest })).position
+  const event = answered(vatId.value, answer)
+  return (yield* append({ stream: "key-1", expectedVersion: null, events: [event], charge: null })).position
 })
 
 const newest = Effect.fnUntraced(function* (text: string) {

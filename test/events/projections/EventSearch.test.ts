@@ -7,11 +7,11 @@ import * as EventPlaces from "#events/projections/EventPlaces.ts"
 import * as EventSearch from "#events/projections/EventSearch.ts"
 import { Projections } from "#events/Projections.ts"
 import type { StoredEvent } from "#events/StoredEvent.ts"
+import { answerJson } from "#test/support/SourceAnswer.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
 const id = (end: string) => `019371c0-5f00-7000-8000-0000000000${end}`
-const accounts = [id("a1"), id("a2")]
-const [one = "", two = ""] = accounts
+const [one, two] = [id("a1"), id("a2")]
 const keys = [
   { key: id("b1"), account: one },
   { key: id("b2"), account: one },
@@ -36,7 +36,7 @@ const none = { account: null, key: null, vatId: null, receipt: null }
 /** Validations as the service writes them, and VatIdVerified in forms that are not parsed by looking at their end. */
 const verified = (vatId: string): ReadonlyArray<Schema.Json> => [
   { answer: null, served: "cache", valid: true, vat_id: vatId },
-  { answer: { vat_id: "DE000000000", note: `,"vat_id":"DE000000000"}` }, valid: true, vat_id: vatId },
+  { answer: { ...answerJson, vat_id: "DE000000000", note: `,"vat_id":"DE000000000"}` }, valid: true, vat_id: vatId },
   { vat_id: vatId },
   { valid: true, vat_id: vatId, zone: `,"vat_id":"DE000000000"}` }
 ]
@@ -45,7 +45,7 @@ const facts = (round: number): ReadonlyArray<Fact> => {
   const receipt = `VP-QC-${round}`
   const vatId = `DE00000000${round % 3}`
   return [
-    { ...none, stream: `account-${one}`, type: "AccountRegistered", data: { account_id: one }, account: one },
+    { ...none, stream: `account-${one}`, type: "AccountRegistered", data: { account_id: one, plan: "free" }, account: one },
     ...keys.flatMap(({ account, key }) =>
       verified(vatId).map((data) => ({ ...none, stream: `key-${key}`, type: "VatIdVerified", data, account, key, vatId }))
     ),
@@ -63,7 +63,7 @@ const facts = (round: number): ReadonlyArray<Fact> => {
     {
       stream: `receipt-${receipt}`,
       type: "ReceiptIssued",
-      data: { account_id: two, key_id: lastKey, receipt: { target_vat_id: vatId } },
+      data: { account_id: two, answer: answerJson, key_id: lastKey, receipt: { target_vat_id: vatId } },
       account: two,
       key: lastKey,
       vatId,
@@ -75,11 +75,6 @@ const facts = (round: number): ReadonlyArray<Fact> => {
 
 /** Appends facts in their order; gives them back with the events they became. */
 const store = Effect.gen(function* () {
-  for (const account of accounts) {
-    yield* MigratedDatabase.execute(
-      `INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES ('${account}', 'free', now())`
-    )
-  }
   for (const { account, key } of keys) {
     yield* MigratedDatabase.execute(
       `INSERT INTO vatproof.api_keys (key_id, account_id, key_sha256, prefix, issued_at)

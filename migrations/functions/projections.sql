@@ -1,0 +1,157 @@
+-- The rows of the inline projections as functions of the events at positions p_from up to, but not including, p_to. The append, the rebuild and
+-- the audit make rows by these functions alone. They read no projection: rows that are wrong never lead to other wrong rows.
+--
+-- A row of streams, meters or latest sums up the events of these positions only; project() merges it with the row of the events before.
+-- A row of accounts, api_keys or auditors sums up the whole stream below p_to; these positions only say which streams have changed.
+--
+-- They are simple SQL, so that the planner puts them in the place of their calls. OFFSET 0 keeps it from computing an expression
+-- several times.
+
+CREATE OR REPLACE FUNCTION vatproof.streams_rows(p_log smallint, p_from bigint, p_to bigint)
+RETURNS TABLE (log_id smallint, stream_id text, version bigint, first_position bigint, last_position bigint) LANGUAGE sql STABLE AS $$
+  SELECT p_log, e.stream_id, max(e.version), min(e.position), max(e.position) FROM vatproof.events e
+  WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to GROUP BY e.stream_id
+$$;
+
+CREATE OR REPLACE FUNCTION vatproof.meters_rows(p_log smallint, p_from bigint, p_to bigint)
+RETURNS TABLE (log_id smallint, meter_id text, used bigint) LANGUAGE sql STABLE AS $$
+  SELECT p_log, e.meter_id, sum(e.units) FROM vatproof.events e
+  WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to AND e.meter_id IS NOT NULL GROUP BY e.meter_id
+$$;
+
+-- The newest of several answers is the one that its source gave last, by the source's clock. The BZSt gives no names: those that the receipt
+-- has from an earlier answer stay. Canonical JSON sorts keys: a repeated answer begins otherwise and is not parsed.
+CREATE OR REPLACE FUNCTION vatproof.latest_rows(p_log smallint, p_from bigint, p_to bigint)
+RETURNS TABLE (log_id smallint, key text, "position" bigint, answered_at timestamptz, answer text) LANGUAGE sql STABLE AS $$
+  SELECT DISTINCT ON (a.key) p_log, a.key, a.position, a.answered_at, a.answer
+  FROM (
+    SELECT ('answer-' || r.vat_id) COLLATE "C" AS key, r.position, least((r.answer ->> 'answered_at')::timestamptz, r.recorded_at) AS answered_at,
+      '{"answered_at":' || (r.answer -> 'answered_at')::text
+        || ',"company_address":' || coalesce(nullif((r.answer -> 'company_address')::text, 'null'), nullif((r.official -> 'official_address')::text, '""'), 'null')
+        || ',"company_name":' || coalesce(nullif((r.answer -> 'company_name')::text, 'null'), nullif((r.official -> 'official_name')::text, '""'), 'null')
+        || ',"source":' || (r.answer -> 'source')::text || ',"valid":' || (r.answer -> 'valid')::text || '}' AS answer
+    FROM (
+      SELECT d.position, d.recorded_at, d.data -> 'answer' AS answer, d.data #> '{receipt,result}' AS official,
+        coalesce(d.data ->> 'vat_id', d.data #>> '{receipt,target_vat_id}') AS vat_id
+      FROM (
+        SELECT e.position, e.recorded_at, vatproof.json_of(e.data) AS data
+        FROM (SELECT * FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to OFFSET 0) e
+        WHERE e.type = 'ReceiptIssued' OR e.type = 'VatIdVerified' AND starts_with(e.data, '{"answer":{') OFFSET 0) d OFFSET 0) r OFFSET 0) a
+  ORDER BY a.key, a.answered_at DESC, a.position DESC
+$$;
+
+-- A receipt stands in the list of its key, and in that of its key and VAT ID.
+CREATE OR REPLACE FUNCTION vatproof.listed_rows(p_log smallint, p_from bigint, p_to bigint)
+RETURNS TABLE (log_id smallint, list text, "position" bigint) LANGUAGE sql STABLE AS $$
+  SELECT p_log, unnest(ARRAY['receipts-' || r.key_id, 'receipts-' || r.key_id || '/' || r.vat_id]), r.position
+  FROM (
+    SELECT d.position, d.data ->> 'key_id' AS key_id, d.data #>> '{receipt,target_vat_id}' AS vat_id
+    FROM (
+      SELECT e.position, vatproof.json_of(e.data) AS data FROM vatproof.events e
+      WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to AND e.type = 'ReceiptIssued' OFFSET 0) d OFFSET 0) r
+$$;
+
+CREATE OR REPLACE FUNCTION vatproof.accounts_rows(p_log smallint, p_from bigint, p_to bigint)
+RETURNS TABLE (account_id uuid, plan text, per_month bigint, verified_at timestamptz, created_at timestamptz) LANGUAGE sql STABLE AS $$
+  SELECT substr(t.stream_id, 9)::uuid, a.plan, a.per_month, a.verified_at, a.created_at
+  FROM (
+    SELECT DISTINCT e.stream_id FROM vatproof.events e WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to
+      AND e.type IN ('AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged')) t
+  CROSS JOIN LATERAL (
+    SELECT
+      (array_agg(d.data ->> 'plan' ORDER BY d.version DESC) FILTER (WHERE d.type IN ('AccountRegistered', 'AccountSignedUp', 'PlanChanged')))[1] AS plan,
+      (array_agg((d.data ->> 'per_month')::bigint ORDER BY d.version DESC) FILTER (WHERE d.type = 'PlanChanged'))[1] AS per_month,
+      min(d.occurred_at) FILTER (WHERE d.type IN ('AccountRegistered', 'EmailVerified')) AS verified_at,
+      min(d.occurred_at) FILTER (WHERE d.type IN ('AccountRegistered', 'AccountSignedUp')) AS created_at
+    FROM (
+      SELECT e.version, e.type, e.occurred_at, vatproof.json_of(e.data) AS data FROM vatproof.events e
+      WHERE e.log_id = p_log AND e.stream_id = t.stream_id AND e.position < p_to
+        AND e.type IN ('AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged') OFFSET 0) d) a
+$$;
+
+CREATE OR REPLACE FUNCTION vatproof.api_keys_rows(p_log smallint, p_from bigint, p_to bigint)
+RETURNS TABLE (key_id uuid, account_id uuid, key_sha256 bytea, prefix text, issued_at timestamptz, revoked_at timestamptz) LANGUAGE sql STABLE AS $$
+  SELECT k.key_id::uuid, substr(t.stream_id, 9)::uuid, decode(k.key_sha256, 'hex'), k.prefix, k.issued_at, k.revoked_at
+  FROM (
+    SELECT DISTINCT e.stream_id FROM vatproof.events e WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to
+      AND e.type IN ('ApiKeyIssued', 'ApiKeyRevoked')) t
+  CROSS JOIN LATERAL (
+    SELECT d.data ->> 'key_id' AS key_id, max(d.data ->> 'key_sha256') AS key_sha256,
+      max(d.data ->> 'prefix') FILTER (WHERE d.type = 'ApiKeyIssued') AS prefix,
+      min(d.occurred_at) FILTER (WHERE d.type = 'ApiKeyIssued') AS issued_at,
+      min(d.occurred_at) FILTER (WHERE d.type = 'ApiKeyRevoked') AS revoked_at
+    FROM (
+      SELECT e.type, e.occurred_at, vatproof.json_of(e.data) AS data FROM vatproof.events e
+      WHERE e.log_id = p_log AND e.stream_id = t.stream_id AND e.position < p_to AND e.type IN ('ApiKeyIssued', 'ApiKeyRevoked') OFFSET 0) d
+    GROUP BY 1) k
+$$;
+
+CREATE OR REPLACE FUNCTION vatproof.auditors_rows(p_log smallint, p_from bigint, p_to bigint)
+RETURNS TABLE (auditor_id uuid, account_id uuid, token_sha256 bytea, name text, added_at timestamptz, expires_at timestamptz, revoked_at timestamptz)
+LANGUAGE sql STABLE AS $$
+  SELECT substr(t.stream_id, 9)::uuid, a.account_id::uuid, decode(a.token_sha256, 'hex'), a.name, a.added_at, a.expires_at::timestamptz, a.revoked_at
+  FROM (
+    SELECT DISTINCT e.stream_id FROM vatproof.events e WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to
+      AND e.type IN ('AuditorAdded', 'AuditorRevoked')) t
+  CROSS JOIN LATERAL (
+    SELECT max(d.data ->> 'account_id') AS account_id, max(d.data ->> 'token_sha256') AS token_sha256, max(d.data ->> 'name') AS name,
+      max(d.data ->> 'expires_at') AS expires_at, min(d.occurred_at) FILTER (WHERE d.type = 'AuditorAdded') AS added_at,
+      min(d.occurred_at) FILTER (WHERE d.type = 'AuditorRevoked') AS revoked_at
+    FROM (
+      SELECT e.type, e.occurred_at, vatproof.json_of(e.data) AS data FROM vatproof.events e
+      WHERE e.log_id = p_log AND e.stream_id = t.stream_id AND e.position < p_to AND e.type IN ('AuditorAdded', 'AuditorRevoked') OFFSET 0) d) a
+$$;
+
+-- Moves the inline projections by the events at positions p_from up to, but not including, p_to: those of the schema vatproof for the append,
+-- temporary ones for the rebuild. So the tables have no schema here: the caller's search_path says which they are.
+-- Nearly all events are repeated answers: they move streams and meters only, and no JSON of theirs is parsed.
+CREATE OR REPLACE FUNCTION vatproof.project(p_log smallint, p_from bigint, p_to bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  has_receipts boolean;
+  has_answers boolean;
+  has_accounts boolean;
+  has_keys boolean;
+  has_auditors boolean;
+BEGIN
+  SELECT bool_or(e.type = 'ReceiptIssued'), bool_or(e.type = 'ReceiptIssued' OR e.type = 'VatIdVerified' AND starts_with(e.data, '{"answer":{')),
+    bool_or(e.type IN ('AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged')),
+    bool_or(e.type IN ('ApiKeyIssued', 'ApiKeyRevoked')), bool_or(e.type IN ('AuditorAdded', 'AuditorRevoked'))
+    INTO has_receipts, has_answers, has_accounts, has_keys, has_auditors
+    FROM vatproof.events e WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to;
+
+  INSERT INTO streams AS s (log_id, stream_id, version, first_position, last_position)
+    SELECT r.log_id, r.stream_id, r.version, r.first_position, r.last_position FROM vatproof.streams_rows(p_log, p_from, p_to) r
+    ON CONFLICT (log_id, stream_id) DO UPDATE SET version = excluded.version, last_position = excluded.last_position;
+  INSERT INTO meters AS m (log_id, meter_id, used)
+    SELECT r.log_id, r.meter_id, r.used FROM vatproof.meters_rows(p_log, p_from, p_to) r
+    ON CONFLICT (log_id, meter_id) DO UPDATE SET used = m.used + excluded.used WHERE excluded.used > 0;
+  IF has_answers THEN
+    INSERT INTO latest AS l (log_id, key, position, answered_at, answer)
+      SELECT r.log_id, r.key, r.position, r.answered_at, r.answer FROM vatproof.latest_rows(p_log, p_from, p_to) r
+      ON CONFLICT (log_id, key) DO UPDATE SET position = excluded.position, answered_at = excluded.answered_at, answer = excluded.answer
+        WHERE l.answered_at <= excluded.answered_at;
+  END IF;
+  IF has_receipts THEN
+    INSERT INTO listed (log_id, list, position) SELECT r.log_id, r.list, r.position FROM vatproof.listed_rows(p_log, p_from, p_to) r;
+  END IF;
+  IF has_accounts THEN
+    INSERT INTO accounts AS a (account_id, plan, per_month, verified_at, created_at)
+      SELECT r.account_id, r.plan, r.per_month, r.verified_at, r.created_at FROM vatproof.accounts_rows(p_log, p_from, p_to) r
+      ON CONFLICT (account_id) DO UPDATE SET plan = excluded.plan, per_month = excluded.per_month, verified_at = excluded.verified_at,
+        created_at = excluded.created_at;
+  END IF;
+  IF has_keys THEN
+    INSERT INTO api_keys AS k (key_id, account_id, key_sha256, prefix, issued_at, revoked_at)
+      SELECT r.key_id, r.account_id, r.key_sha256, r.prefix, r.issued_at, r.revoked_at FROM vatproof.api_keys_rows(p_log, p_from, p_to) r
+      ON CONFLICT (key_id) DO UPDATE SET account_id = excluded.account_id, key_sha256 = excluded.key_sha256, prefix = excluded.prefix,
+        issued_at = excluded.issued_at, revoked_at = excluded.revoked_at
+        WHERE k.revoked_at IS DISTINCT FROM excluded.revoked_at;
+  END IF;
+  IF has_auditors THEN
+    INSERT INTO auditors AS a (auditor_id, account_id, token_sha256, name, added_at, expires_at, revoked_at)
+      SELECT r.auditor_id, r.account_id, r.token_sha256, r.name, r.added_at, r.expires_at, r.revoked_at
+      FROM vatproof.auditors_rows(p_log, p_from, p_to) r
+      ON CONFLICT (auditor_id) DO UPDATE SET account_id = excluded.account_id, token_sha256 = excluded.token_sha256, name = excluded.name,
+        added_at = excluded.added_at, expires_at = excluded.expires_at, revoked_at = excluded.revoked_at;
+  END IF;
+END $$;
