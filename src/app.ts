@@ -39,6 +39,7 @@ import * as UsageAudit from "#events/projections/UsageAudit.ts"
 import * as VerificationTokens from "#events/VerificationTokens.ts"
 import { interfaceVersion } from "#http/Api.ts"
 import { TrustedProxies } from "#http/ClientAddress.ts"
+import { CorsOrigins } from "#http/Cors.ts"
 import * as Envelope from "#http/Envelope.ts"
 import { unroutableResponse } from "#http/Errors.ts"
 import { AccessLog } from "#http/RequestLog.ts"
@@ -213,6 +214,7 @@ const httpSettings = Layer.unwrap(
       maxBodySize,
       Layer.succeed(Site, { serviceName: config.serviceName, publicUrl, upgradeUrl, contact }),
       Layer.succeed(AccessLog, config.logs.access),
+      Layer.succeed(CorsOrigins, config.corsOrigins),
       // The library's own span would carry the path and the client's address: RequestTelemetry makes ours.
       Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),
       Layer.succeed(TrustedProxies, { count: config.trustedProxies })

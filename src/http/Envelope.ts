@@ -7,6 +7,9 @@ import { HttpBody, HttpRouter, HttpServerError, HttpServerRequest, HttpServerRes
 import { Identity } from "#domain/Identity.ts"
 import { EvidenceAltered } from "#domain/Integrity.ts"
 import type { Standing } from "#domain/Standing.ts"
+import * as Compression from "#http/Compression.ts"
+import * as Cors from "#http/Cors.ts"
+import * as EntityTags from "#http/EntityTags.ts"
 import * as Errors from "#http/Errors.ts"
 import * as RequestStart from "#http/RequestStart.ts"
 import * as ResponseHeaders from "#http/ResponseHeaders.ts"
@@ -25,11 +28,17 @@ const make = Effect.gen(function* () {
   const start = yield* RequestStart.make
   const headersOf = yield* ResponseHeaders.make
   const standingOf = yield* makeStandingOf
+  const compress = yield* Compression.make
+  const tag = yield* EntityTags.make
+  const cors = yield* Cors.make
   let inFlight = 0
 
   /** The response of the app, or ours where it has none. */
-  const answer = (request: HttpServerRequest.HttpServerRequest, app: App) =>
-    Effect.matchCauseEffect(app, {
+  const answer = (request: HttpServerRequest.HttpServerRequest, app: App) => {
+    const preflight = request.method === "OPTIONS" ? cors.preflight(request) : null
+    if (preflight !== null) return Effect.succeed(preflight)
+    if (endsWithSlash(request.url)) return problemFor(404, request)
+    return Effect.matchCauseEffect(app, {
       onSuccess: (response) => (isForeignError(response) ? problemFor(response.status, request) : Effect.succeed(response)),
       onFailure: (cause) =>
         isClientGone(cause)
@@ -38,6 +47,7 @@ const make = Effect.gen(function* () {
               isForeignError(response) ? problemFor(response.status, request) : Effect.succeed(response)
             )
     })
+  }
 
   return (app: App) =>
     Effect.withFiber<HttpServerResponse.HttpServerResponse, unknown, HttpServerRequest.HttpServerRequest>((fiber) => {
@@ -45,19 +55,18 @@ const make = Effect.gen(function* () {
       const started = start(request)
       inFlight += 1
       const isOverloaded = inFlight > maxInFlight
-      const answered = isOverloaded
-        ? Errors.toResponse(Errors.tooMuchToDo)
-        : endsWithSlash(request.url)
-          ? problemFor(404, request)
-          : answer(request, app)
-      const complete = (response: HttpServerResponse.HttpServerResponse) =>
-        HttpServerResponse.setHeaders(fromOneCopy(response), headersOf(response, started))
+      const answered = isOverloaded ? Errors.toResponse(Errors.tooMuchToDo) : answer(request, app)
+      const complete = (response: HttpServerResponse.HttpServerResponse) => {
+        const tagged = tag(request, response)
+        const completed = HttpServerResponse.setHeaders(fromOneCopy(tagged), headersOf(tagged, started))
+        return compress(request, cors.shared(request, completed))
+      }
       const completed = Effect.flatMap(RequestStart.within(started, answered), (response) => {
         const key = request.headers["x-api-key"]
         // DECISIONS 14: every response to a valid key tells its usage, also those of endpoints that need none.
         return key === undefined || isOverloaded || MutableRef.get(started.scope.standing) !== null
-          ? Effect.succeed(complete(response))
-          : Effect.map(standingOf(key), (standing) => {
+          ? complete(response)
+          : Effect.flatMap(standingOf(key), (standing) => {
               MutableRef.set(started.scope.standing, standing)
               return complete(response)
             })

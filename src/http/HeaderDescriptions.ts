@@ -52,9 +52,25 @@ export const headerDescriptions = {
   "WWW-Authenticate": { description: "The scheme to authenticate with", schema: text, example: "Bearer" },
   Warning: {
     description:
-      "The answer is older than the cache gives out, because no source can be asked now; `source_timestamp` says how old it is",
+      "`110`: the answer is older than the cache gives out, because no source can be asked now; `source_timestamp` says how old it is. " +
+      "`199`: company data was sent without `company_name` or `company_city`, so nothing was compared",
     schema: text,
     example: '110 - "Response is Stale"'
+  },
+  Link: {
+    description: "Where this interface is described (RFC 8631); on every response but the answer of a validation",
+    schema: text,
+    example: '</openapi.json>; rel="service-desc", </docs>; rel="service-doc"'
+  },
+  ETag: {
+    description: "Send it as `If-None-Match` to be spared what you have already: the answer is 304 then",
+    schema: text,
+    example: '"5f0e1c7a9d3b48e2a6c4f1b07d925e83"'
+  },
+  "Content-Encoding": {
+    description: "How text of more than 1 KiB is compressed for a client that sends `Accept-Encoding`",
+    schema: { type: "string", enum: ["br", "gzip"] },
+    example: "br"
   },
   Vary: { description: "The request's headers that the response depends on", schema: text, example: "Accept, Accept-Language" },
   "Content-Language": { description: "The language of a page or a PDF", schema: text, example: "de" },
@@ -70,14 +86,17 @@ export const headerDescriptions = {
 type HeaderName = keyof typeof headerDescriptions
 type Names = ReadonlyArray<HeaderName>
 
-const always: Names = ["X-Request-Id", "X-Trace-Id", "X-Content-Type-Options", "Cache-Control"]
+const always: Names = ["X-Request-Id", "X-Trace-Id", "X-Content-Type-Options", "Cache-Control", "Link", "Vary"]
 
-const page: Names = ["Vary", "Content-Language", "Content-Security-Policy", "Referrer-Policy"]
+const page: Names = ["Content-Language", "Content-Security-Policy", "Referrer-Policy"]
 
 /** What no rule below gives: headers of one operation, by status. */
 const ofOperations: Readonly<Record<string, Readonly<Record<string, Names>>>> = {
   validateVatId: { 200: ["Warning"] },
-  getQualifiedConfirmation: { 200: [...page, "Content-Disposition"] },
+  getQualifiedConfirmation: { 200: [...page, "Content-Disposition", "ETag"] },
+  getCheckpoint: { 200: ["ETag"] },
+  getTile: { 200: ["ETag"] },
+  getPartialTile: { 200: ["ETag"] },
   verifyEmailByLink: { 200: page, 400: page, 503: page },
   verifyEmail: { 200: page, 400: page, 503: page },
   getAuditProof: { 200: ["Content-Disposition"] }
@@ -93,8 +112,13 @@ const namesFor = ({ operationId, security }: OpenApi.OpenAPISpecOperation, statu
   const minute: Names = keyIsOptional ? ["RateLimit-Policy", "RateLimit"] : []
   const wait: Names = status === 429 || status === 503 ? ["Retry-After"] : []
   const challenge: Names = status === 401 && takesToken ? ["WWW-Authenticate"] : []
-  return [...always, ...usage, ...minute, ...wait, ...challenge, ...(ofOperations[operationId]?.[status] ?? [])]
+  const coding: Names = status === 200 ? ["Content-Encoding"] : []
+  return [...always, ...coding, ...usage, ...minute, ...wait, ...challenge, ...(ofOperations[operationId]?.[status] ?? [])]
 }
+
+/** Whether a client that sends the tag of what it has may get 304. */
+export const hasEntityTag = ({ operationId }: OpenApi.OpenAPISpecOperation): boolean =>
+  ofOperations[operationId]?.[200]?.includes("ETag") === true
 
 /** The headers of a response, as references to the document's components. */
 export const headersFor = (operation: OpenApi.OpenAPISpecOperation, status: number) =>

@@ -52,6 +52,19 @@ export const mediaType = <Offer extends string>(
   })
 }
 
+/** A client that names no coding gets the body as it is. */
+export const contentCoding = <Offer extends string>(
+  header: string | undefined,
+  offers: ReadonlyArray<Offer>
+): Option.Option<Offer> => {
+  if (header === undefined) return Option.none()
+  const accepted = preferences(header, "identity")
+  return best(offers, (offer) => {
+    const entry = accepted.find(({ range }) => range === offer) ?? accepted.find(({ range }) => range === "*")
+    return { quality: entry?.quality ?? 0, precision: 0 }
+  })
+}
+
 /** `de-AT` asks for `de` too, unless `de` itself is refused. */
 export const language = <Offer extends string>(
   header: string | undefined,

@@ -6,7 +6,7 @@ import { Predicate, Record as Rec } from "effect"
 import type { OpenApi } from "effect/http-api"
 import { MatchLetter, MatchWord } from "#domain/Receipt.ts"
 import { meaningsOf } from "#http/ErrorMeanings.ts"
-import { headerDescriptions, headersFor } from "#http/HeaderDescriptions.ts"
+import { hasEntityTag, headerDescriptions, headersFor } from "#http/HeaderDescriptions.ts"
 import { tilePaths } from "#http/TilePaths.ts"
 
 /** A part of the document. */
@@ -49,7 +49,12 @@ const finishedOperation = (operation: Operation) => {
     ...rest,
     parameters: parameters.filter((parameter) => !isAccept(parameter)).map(finishedParameter),
     ...(requestBody === undefined ? {} : { requestBody: finishedBody(requestBody) }),
-    responses: Rec.map(responses, (response, status) => finishedResponse(operation, Number(status), response))
+    responses: {
+      ...Rec.map(responses, (response, status) => finishedResponse(operation, Number(status), response)),
+      ...(hasEntityTag(operation)
+        ? { 304: { description: "You have it already", headers: headersFor(operation, 304), content: {} } }
+        : {})
+    }
   }
 }
 

@@ -46,7 +46,8 @@ A verdict is served from the cache for 24 hours, one hour if it is \`valid: fals
 Bodies are JSON in UTF-8; times are RFC 3339 in UTC. Numbers are written in digits alone, and no path ends with a slash. Unknown query parameters and fields are ignored. Responses may get more fields, and
 fields with an \`x-extensible-enum\` more values: do not refuse those you do not know. Cursors are opaque. Wherever there is a GET there is a HEAD. Where a response has several media types, \`Accept\` chooses, and the first
 one is what you get without it; where it is a page or a PDF, \`Accept-Language\` chooses between English and German. \`X-Request-Id\` is kept if you send a usable one, which does not look like
-a key or a token.
+a key or a token. A response with an \`ETag\` may be asked for with \`If-None-Match\`. Text of more than 1 KiB is compressed for clients that send \`Accept-Encoding\` (br, gzip).
+Pages of other origins may call the service only where its operator has named them (\`CORS_ORIGINS\`).
 
 ## Versions
 

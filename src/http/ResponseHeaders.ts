@@ -3,7 +3,8 @@ import { Effect, MutableRef } from "effect"
 import { secondsOfMinute } from "#domain/RateLimits.ts"
 import { nearLimit } from "#domain/Standing.ts"
 import type { StartedRequest } from "#http/RequestStart.ts"
-import { Site } from "#http/Site.ts"
+import { docsPath, documentPath } from "#http/Routes.ts"
+import { basePath, Site } from "#http/Site.ts"
 
 /** The page of the docs carries all it needs. What its script would like to fetch from elsewhere (fonts, telemetry) stays unfetched. */
 const pagePolicy =
@@ -12,33 +13,41 @@ const pagePolicy =
 
 /** The headers that a response brings along, by their names in lower case. */
 interface HasHeaders {
+  readonly status: number
   readonly headers: { readonly [name: string]: string | undefined }
 }
 
-export const isPage = ({ headers }: HasHeaders) => headers["content-type"]?.startsWith("text/html") === true
+export const isPage = ({ headers }: Pick<HasHeaders, "headers">) => headers["content-type"]?.startsWith("text/html") === true
 
 /** Gives a function from a response and what its request collected to the headers that it needs besides its own. */
-export const make = Effect.map(
-  Site,
-  ({ upgradeUrl }) =>
-    (response: HasHeaders, { scope, served: { requestId, traceId } }: Pick<StartedRequest, "scope" | "served">) => {
-      const standing = MutableRef.get(scope.standing)
-      const headers: Record<string, string> = { "x-request-id": requestId, "x-content-type-options": "nosniff" }
-      if (traceId !== null) headers["x-trace-id"] = traceId
-      // An answer is true for its moment: nobody but us may keep it, unless its endpoint says otherwise.
-      if (response.headers["cache-control"] === undefined) headers["cache-control"] = "no-store"
-      if (isPage(response) && response.headers["content-security-policy"] === undefined) {
-        headers["content-security-policy"] = pagePolicy
-      }
-      if (standing === null) return headers
-      const { usage, window } = standing
-      headers["x-service-usage"] = `${usage.used}/${usage.limit}`
-      if (nearLimit(usage)) headers["x-service-upgrade"] = upgradeUrl
-      if (window !== null) {
-        // draft-ietf-httpapi-ratelimit-headers-10, read 2026-11.
-        headers["ratelimit-policy"] = `"minute";q=${window.limit};w=${secondsOfMinute}`
-        headers["ratelimit"] = `"minute";r=${Math.max(0, window.remaining)};t=${window.resetSeconds}`
-      }
-      return headers
+export const make = Effect.gen(function* () {
+  const site = yield* Site
+  const base = basePath(site)
+  const serviceLinks = `<${base}${documentPath}>; rel="service-desc", <${base}${docsPath}>; rel="service-doc"`
+
+  return (response: HasHeaders, { scope, served: { requestId, traceId } }: Pick<StartedRequest, "scope" | "served">) => {
+    const standing = MutableRef.get(scope.standing)
+    const headers: Record<string, string> = { "x-request-id": requestId, "x-content-type-options": "nosniff" }
+    if (traceId !== null) headers["x-trace-id"] = traceId
+    // An answer is true for its moment: nobody but us may keep it, unless its endpoint says otherwise.
+    if (response.headers["cache-control"] === undefined) headers["cache-control"] = "no-store"
+    // Only answers of validations, which are asked most, do without it (RFC 8631).
+    if (response.status !== 200 || standing === null || standing.window === null) headers["link"] = serviceLinks
+    if (isPage(response) && response.headers["content-security-policy"] === undefined) {
+      headers["content-security-policy"] = pagePolicy
     }
-)
+    if (standing === null) return headers
+    const { usage, window } = standing
+    // A shared cache would show one caller's usage to others.
+    const kept = response.headers["cache-control"]
+    if (kept?.startsWith("public") === true) headers["cache-control"] = kept.replace("public", "private")
+    headers["x-service-usage"] = `${usage.used}/${usage.limit}`
+    if (nearLimit(usage)) headers["x-service-upgrade"] = site.upgradeUrl
+    if (window !== null) {
+      // draft-ietf-httpapi-ratelimit-headers-10, read 2026-11.
+      headers["ratelimit-policy"] = `"minute";q=${window.limit};w=${secondsOfMinute}`
+      headers["ratelimit"] = `"minute";r=${Math.max(0, window.remaining)};t=${window.resetSeconds}`
+    }
+    return headers
+  }
+})

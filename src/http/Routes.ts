@@ -19,8 +19,8 @@ import * as UsageHandlers from "#http/UsageHandlers.ts"
 import { validatePath } from "#http/ValidationApi.ts"
 import * as ValidationHandlers from "#http/ValidationHandlers.ts"
 
-const documentPath = "/openapi.json"
-const docsPath = "/docs"
+export const documentPath = "/openapi.json"
+export const docsPath = "/docs"
 
 /** The page carries its own script and fonts: it works without the internet. What it would offer its makers' users is no business of ours. */
 const page = { withDefaultFonts: false, showDeveloperTools: "never" }
@@ -44,12 +44,17 @@ const decodedEndpoints = HttpApiBuilder.layer(DecodedApi).pipe(
   ])
 )
 
+const keptByReaders = HttpRouter.middleware(Effect.map(HttpServerResponse.setHeaders(SitePages.kept))).layer
+
 /** The document of the interface, and the page that shows it. It is made when it is first asked for. */
 const documents = Layer.unwrap(
   Effect.gen(function* () {
     const api = Api.annotate(OpenApi.Servers, serversAt(basePath(yield* Site) || "/"))
     const document = yield* Effect.cached(Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api))))
-    return Layer.merge(HttpRouter.add("GET", documentPath, document), HttpApiScalar.layer(api, { path: docsPath, scalar: page }))
+    return Layer.merge(
+      HttpRouter.add("GET", documentPath, document),
+      HttpApiScalar.layer(api, { path: docsPath, scalar: page })
+    ).pipe(Layer.provide(keptByReaders))
   })
 )
 

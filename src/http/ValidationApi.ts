@@ -70,10 +70,10 @@ export const ValidationQuery = Schema.Struct({
       examples: ["DE811115368"]
     })
   ),
-  company_name: companyField("Name to match", "Muster GmbH"),
-  company_street: companyField("Street to match", "Musterstraße 1"),
-  company_city: companyField("City to match", "Berlin"),
-  company_zip: companyField("Postal code to match", "10115"),
+  company_name: companyField("Name to match. Nothing is compared without it", "Muster GmbH"),
+  company_street: companyField("Street to match, if name and city are sent too", "Musterstraße 1"),
+  company_city: companyField("City to match. Nothing is compared without it", "Berlin"),
+  company_zip: companyField("Postal code to match, if name and city are sent too", "10115"),
   match_format: Schema.optionalKey(
     Schema.Literals(["words", "letters"]).annotate({
       description: "How matches are told: words (default) or the BZSt's letters"
@@ -107,7 +107,8 @@ const validate = HttpApiEndpoint.get("validate", validatePath, {
     summary: "Validate a VAT ID",
     description:
       "Answers from the cache if it is fresh, else from VIES, else (German VAT IDs, callers with a key) from the BZSt. Works without a key ten times. " +
-      "With company data it is a qualified confirmation (§ 18e UStG) by the BZSt: German VAT IDs, paid plans, and `requester_vat_id` is needed.",
+      "With company data it is a qualified confirmation (§ 18e UStG) by the BZSt: German VAT IDs, paid plans, and `requester_vat_id` is needed. " +
+      "The BZSt compares only where `company_name` and `company_city` are both sent: with other fields alone the answer is charged, every field sent is `not_provided`, and a `Warning` says so.",
     // The library knows no optional scheme.
     override: { security: [{}, { apiKey: [] }] }
   })

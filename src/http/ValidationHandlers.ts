@@ -1,7 +1,7 @@
 /** Serves GET /v1/validate/{vat_id} by a plain route: the library's generic decoding costs more than the validation. */
 import { Clock, Context, DateTime, Effect, Option, Result, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { companyData } from "#domain/Confirmation.ts"
+import { companyData, type CompanyData } from "#domain/Confirmation.ts"
 import type { Credential } from "#domain/Identity.ts"
 import { letterOf } from "#domain/Receipt.ts"
 import { RequestContext } from "#domain/RequestContext.ts"
@@ -14,7 +14,11 @@ import { likelyName } from "#http/LikelyName.ts"
 import { validatePath, ValidationQuery, type ValidationResult } from "#http/ValidationApi.ts"
 
 /** RFC 7234, 5.5.1: the answer is older than it should be, because no source can be asked. */
-const staleHeaders = { warning: '110 - "Response is Stale"' }
+const staleHeaders = { headers: { warning: '110 - "Response is Stale"' } }
+/** DECISIONS 25: what was charged says nothing of the company. */
+const uncomparedHeaders = {
+  headers: { warning: '199 - "Nothing was compared: the BZSt compares only with company_name and company_city"' }
+}
 
 const decodeQuery = Schema.decodeUnknownResult(ValidationQuery, { errors: "all" })
 const noQuery: typeof ValidationQuery.Type = {}
@@ -63,8 +67,7 @@ export const layer = HttpRouter.use(
         onSuccess: (validation) => {
           const { requestId } = Context.get(context, RequestContext)
           const body = bodyOf(validation, match_format, requestId, requestedAt)
-          const options = validation.served === "stale" ? { headers: staleHeaders } : undefined
-          return Effect.succeed(HttpServerResponse.jsonUnsafe(body, options))
+          return Effect.succeed(HttpServerResponse.jsonUnsafe(body, warningOf(validation, request.company)))
         },
         onFailure: Errors.failureResponse
       })
@@ -86,6 +89,11 @@ export const layer = HttpRouter.use(
 
 const companyOf = ({ company_city, company_name, company_street, company_zip }: typeof ValidationQuery.Type) =>
   companyData({ name: company_name, street: company_street, zip: company_zip, city: company_city })
+
+const warningOf = ({ served }: Validation, company: CompanyData | null) => {
+  if (served === "stale") return staleHeaders
+  return company !== null && (company.name === null || company.city === null) ? uncomparedHeaders : undefined
+}
 
 /** The body as `ValidationResult` describes it. */
 const bodyOf = (

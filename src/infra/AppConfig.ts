@@ -82,11 +82,19 @@ const uriOfContact = (text: string) => (/^(?:https|mailto):/u.test(text) ? text 
 const Secrets = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
-      secretsIn(text).every((secret) => secret.length >= 16) ||
+      partsOf(text).every((secret) => secret.length >= 16) ||
       "Expected secrets of at least 16 characters each, separated by commas"
   )
 )
-const secretsIn = (text: string) => Arr.map(Str.split(text, ","), (secret) => secret.trim())
+const partsOf = (text: string) => Arr.map(Str.split(text, ","), (part) => part.trim())
+/** As a browser writes it: no path, no standard port. */
+const Origins = Schema.String.check(
+  Schema.makeFilter(
+    (text: string) =>
+      partsOf(text).every((origin) => origin === "*" || (URL.canParse(origin) && new URL(origin).origin === origin)) ||
+      "Expected origins such as https://app.example.com, separated by commas, or *"
+  )
+)
 const Name = Schema.String.check(Schema.isPattern(/^[a-z][a-z0-9-]{0,39}$/u, { message: "Expected 1 to 40 of a-z, 0-9 and -" }))
 const Prefix = Schema.String.check(Schema.isPattern(/^[A-Z0-9]{1,10}$/u, { message: "Expected 1 to 10 of A-Z and 0-9" }))
 
@@ -151,6 +159,10 @@ const settings = Config.all({
   trustedProxies: Config.schema(Count.check(Schema.isBetween({ minimum: 0, maximum: 10 })), "TRUST_PROXY").pipe(
     Config.withDefault(0)
   ),
+  corsOrigins: Config.schema(Origins, "CORS_ORIGINS").pipe(
+    Config.map((text): ReadonlyArray<string> => partsOf(text)),
+    Config.withDefault([])
+  ),
   serviceName: Config.schema(Name, "SERVICE_NAME").pipe(Config.withDefault("vatproof")),
   receiptPrefix: Config.schema(Prefix, "RECEIPT_PREFIX").pipe(Config.withDefault("VP")),
   confirmationCountries: Config.schema(ConfirmationCountries, "QUALIFIED_CONFIRMATION_COUNTRIES").pipe(
@@ -171,7 +183,7 @@ const settings = Config.all({
     enterprise: plan("ENTERPRISE", { perMonth: 100_000, perMinute: 1_000 })
   }),
   jwtSecrets: Config.schema(Schema.Redacted(Secrets), "JWT_SECRET").pipe(
-    Config.map((secrets) => Arr.map(secretsIn(Redacted.value(secrets)), (secret) => Redacted.make(secret))),
+    Config.map((secrets) => Arr.map(partsOf(Redacted.value(secrets)), (secret) => Redacted.make(secret))),
     Config.option
   ),
   notaryKey: Config.schema(Schema.Redacted(Schema.String), "NOTARY_KEY").pipe(Config.option),

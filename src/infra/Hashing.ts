@@ -4,6 +4,6 @@ import { Layer } from "effect"
 import { Hashing } from "#domain/Hashing.ts"
 
 export const layer = Layer.succeed(Hashing, {
-  sha256: (text) => hash("sha256", text, "hex"),
+  sha256: (content) => hash("sha256", content, "hex"),
   keyed: (key, text) => createHmac("sha256", key).update(text).digest("hex")
 })

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Option } from "effect"
-import { language, mediaType } from "#http/Negotiation.ts"
+import { contentCoding, language, mediaType } from "#http/Negotiation.ts"
 
 const types = ["application/json", "text/html", "application/pdf"] as const
 const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
@@ -64,5 +64,21 @@ describe("the language", () => {
 
   it.each(["fr", "deutsch", "de;q=0", "de;q=0, de-AT", ""])("for %j is none or the first", (header) => {
     assert.deepStrictEqual(language(header, ["en", "de"]), header === "" ? Option.some("en") : Option.none())
+  })
+})
+
+describe("the content coding", () => {
+  it.each([
+    ["gzip, deflate, br, zstd", "br"],
+    ["gzip", "gzip"],
+    ["br;q=0.2, gzip;q=0.8", "gzip"],
+    ["*", "br"],
+    ["br;q=0, *", "gzip"]
+  ] as const)("for %j is %s", (header, expected) => {
+    assert.deepStrictEqual(contentCoding(header, ["br", "gzip"]), Option.some(expected))
+  })
+
+  it.each([undefined, "", "identity", "zstd", "br;q=0, gzip;q=0", "brotli"])("for %j is none", (header) => {
+    assert.deepStrictEqual(contentCoding(header, ["br", "gzip"]), Option.none())
   })
 })

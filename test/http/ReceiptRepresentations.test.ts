@@ -47,7 +47,7 @@ layer(RunningService.layer(generous), { excludeTestServices: true })("a receipt"
       assert.containSubset(german.headers, {
         "content-type": "text/html; charset=utf-8",
         "content-language": "de",
-        vary: "Accept, Accept-Language",
+        vary: "Accept, Accept-Language, Accept-Encoding",
         "cache-control": "private, no-cache",
         "x-content-type-options": "nosniff",
         "referrer-policy": "no-referrer"

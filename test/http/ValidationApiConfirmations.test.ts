@@ -158,7 +158,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a qualified co
     })
   )
 
-  it.effect("without name or city is the plain question: valid, and what was supplied was not compared", () =>
+  it.effect("without name or city is the plain question: valid, charged, and a warning that nothing was compared", () =>
     Effect.gen(function* () {
       const { key, service } = yield* start()
       for (const company of [{ company_name: "Muster GmbH" }, { company_city: "Berlin" }, { company_zip: "10115" }]) {
@@ -170,7 +170,10 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a qualified co
           ])
         )
         assert.containSubset(reply, { status: 200, body: { valid: true, qualified_confirmation: expected } })
+        assert.match(reply.headers["warning"] ?? "", /^199 - "Nothing was compared: .*company_name and company_city"$/u)
       }
+      assert.strictEqual(usedOf(yield* service.ask("/v1/usage", { key })), 3)
+      assert.isUndefined((yield* confirm(service, "DE100440120", key)).headers["warning"])
     })
   )
 

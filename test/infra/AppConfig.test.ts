@@ -44,6 +44,21 @@ describe("the settings", () => {
     Effect.map(read({ STALE_MAX_AGE: text }), ({ staleMaxAge }) => assert.isTrue(Duration.Equivalence(staleMaxAge, duration)))
   )
 
+  it.effect("take origins of pages as browsers write them, and nothing else", () =>
+    Effect.gen(function* () {
+      const { corsOrigins } = yield* read({ CORS_ORIGINS: "https://app.example.com , http://localhost:3000" })
+      assert.deepStrictEqual(corsOrigins, ["https://app.example.com", "http://localhost:3000"])
+      for (const text of [
+        "app.example.com",
+        "https://app.example.com/",
+        "https://app.example.com:443",
+        "https://*.example.com,"
+      ]) {
+        assert.include((yield* Effect.flip(read({ CORS_ORIGINS: text }))).message, "CORS_ORIGINS: Expected origins")
+      }
+    })
+  )
+
   it.effect("take base addresses with and without a slash at the end", () =>
     Effect.gen(function* () {
       const { publicUrl, viesBaseUrl } = yield* read({
