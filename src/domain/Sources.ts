@@ -65,24 +65,26 @@ export class Sources extends Context.Service<
 /** The stream of a source: how it was doing, as each replica saw it. */
 export const sourceStream = (source: SourceName): string => `source-${source}`
 
-/** `member_state` is the VAT prefix of the register concerned, null for the source as a whole; `reason` is the last failure's. */
 const observed = { source: SourceName, member_state: Schema.NullOr(Schema.String), replica: Schema.String }
 
-/** Some calls fail or are slow, but the source is still asked. */
+/**
+ * A source is degraded: some calls fail or are slow, but it is still asked. `member_state` is the VAT prefix of the register concerned, null for
+ * the source as a whole; `reason` is the last failure's.
+ */
 export const SourceDegraded = DomainEvent.define(
   "SourceDegraded",
   1,
   Schema.Struct({ ...observed, reason: Schema.NullOr(FailureReason) })
 )
 
-/** It failed so often that it is not asked for a while. */
+/** A source, or its register of a member state, failed so often that it is not asked for a while. */
 export const SourceUnavailable = DomainEvent.define(
   "SourceUnavailable",
   1,
   Schema.Struct({ ...observed, reason: Schema.NullOr(FailureReason) })
 )
 
-/** It answers again. */
+/** A source, or its register of a member state, answers again. */
 export const SourceRecovered = DomainEvent.define("SourceRecovered", 1, Schema.Struct(observed))
 
 /** Keeps what the sources did. */
