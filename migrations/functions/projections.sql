@@ -4,19 +4,21 @@
 -- A row of streams, meters or latest sums up the events of these positions only; project() merges it with the row of the events before.
 -- A row of accounts, api_keys or auditors sums up the whole stream below p_to; these positions only say which streams have changed.
 --
--- They are simple SQL, so that the planner puts them in the place of their calls. OFFSET 0 keeps it from computing an expression
--- several times.
+-- They are simple SQL, so that the planner puts them in the place of their calls. ORDER BY leaves it one index that is cheapest, whatever it
+-- believes of the tables. OFFSET 0 keeps it from computing an expression several times.
 
 CREATE OR REPLACE FUNCTION vatproof.streams_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, stream_id text, version bigint, first_position bigint, last_position bigint) LANGUAGE sql STABLE AS $$
-  SELECT p_log, e.stream_id, max(e.version), min(e.position), max(e.position) FROM vatproof.events e
-  WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to GROUP BY e.stream_id
+  SELECT p_log, e.stream_id, max(e.version), min(e.position), max(e.position)
+  FROM (SELECT stream_id, version, position FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
+  GROUP BY e.stream_id
 $$;
 
 CREATE OR REPLACE FUNCTION vatproof.meters_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, meter_id text, used bigint) LANGUAGE sql STABLE AS $$
-  SELECT p_log, e.meter_id, sum(e.units) FROM vatproof.events e
-  WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to AND e.meter_id IS NOT NULL GROUP BY e.meter_id
+  SELECT p_log, e.meter_id, sum(e.units)
+  FROM (SELECT meter_id, units FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
+  WHERE e.meter_id IS NOT NULL GROUP BY e.meter_id
 $$;
 
 -- The newest of several answers is the one that its source gave last, by the source's clock. The BZSt gives no names: those that the receipt
@@ -35,7 +37,7 @@ RETURNS TABLE (log_id smallint, key text, "position" bigint, answered_at timesta
         coalesce(d.data ->> 'vat_id', d.data #>> '{receipt,target_vat_id}') AS vat_id
       FROM (
         SELECT e.position, e.recorded_at, vatproof.json_of(e.data) AS data
-        FROM (SELECT * FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to OFFSET 0) e
+        FROM (SELECT position, recorded_at, type, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
         WHERE e.type = 'ReceiptIssued' OR e.type = 'VatIdVerified' AND starts_with(e.data, '{"answer":{') OFFSET 0) d OFFSET 0) r OFFSET 0) a
   ORDER BY a.key, a.answered_at DESC, a.position DESC
 $$;
@@ -47,16 +49,18 @@ RETURNS TABLE (log_id smallint, list text, "position" bigint) LANGUAGE sql STABL
   FROM (
     SELECT d.position, d.data ->> 'key_id' AS key_id, d.data #>> '{receipt,target_vat_id}' AS vat_id
     FROM (
-      SELECT e.position, vatproof.json_of(e.data) AS data FROM vatproof.events e
-      WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to AND e.type = 'ReceiptIssued' OFFSET 0) d OFFSET 0) r
+      SELECT e.position, vatproof.json_of(e.data) AS data
+      FROM (SELECT position, type, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
+      WHERE e.type = 'ReceiptIssued' OFFSET 0) d OFFSET 0) r
 $$;
 
 CREATE OR REPLACE FUNCTION vatproof.accounts_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (account_id uuid, plan text, per_month bigint, verified_at timestamptz, created_at timestamptz) LANGUAGE sql STABLE AS $$
   SELECT substr(t.stream_id, 9)::uuid, a.plan, a.per_month, a.verified_at, a.created_at
   FROM (
-    SELECT DISTINCT e.stream_id FROM vatproof.events e WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to
-      AND e.type IN ('AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged')) t
+    SELECT DISTINCT e.stream_id
+    FROM (SELECT stream_id, type FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
+    WHERE e.type IN ('AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged')) t
   CROSS JOIN LATERAL (
     SELECT
       (array_agg(d.data ->> 'plan' ORDER BY d.version DESC) FILTER (WHERE d.type IN ('AccountRegistered', 'AccountSignedUp', 'PlanChanged')))[1] AS plan,
@@ -66,15 +70,16 @@ RETURNS TABLE (account_id uuid, plan text, per_month bigint, verified_at timesta
     FROM (
       SELECT e.version, e.type, e.occurred_at, vatproof.json_of(e.data) AS data FROM vatproof.events e
       WHERE e.log_id = p_log AND e.stream_id = t.stream_id AND e.position < p_to
-        AND e.type IN ('AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged') OFFSET 0) d) a
+        AND e.type IN ('AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged') ORDER BY e.version OFFSET 0) d) a
 $$;
 
 CREATE OR REPLACE FUNCTION vatproof.api_keys_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (key_id uuid, account_id uuid, key_sha256 bytea, prefix text, issued_at timestamptz, revoked_at timestamptz) LANGUAGE sql STABLE AS $$
   SELECT k.key_id::uuid, substr(t.stream_id, 9)::uuid, decode(k.key_sha256, 'hex'), k.prefix, k.issued_at, k.revoked_at
   FROM (
-    SELECT DISTINCT e.stream_id FROM vatproof.events e WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to
-      AND e.type IN ('ApiKeyIssued', 'ApiKeyRevoked')) t
+    SELECT DISTINCT e.stream_id
+    FROM (SELECT stream_id, type FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
+    WHERE e.type IN ('ApiKeyIssued', 'ApiKeyRevoked')) t
   CROSS JOIN LATERAL (
     SELECT d.data ->> 'key_id' AS key_id, max(d.data ->> 'key_sha256') AS key_sha256,
       max(d.data ->> 'prefix') FILTER (WHERE d.type = 'ApiKeyIssued') AS prefix,
@@ -82,7 +87,8 @@ RETURNS TABLE (key_id uuid, account_id uuid, key_sha256 bytea, prefix text, issu
       min(d.occurred_at) FILTER (WHERE d.type = 'ApiKeyRevoked') AS revoked_at
     FROM (
       SELECT e.type, e.occurred_at, vatproof.json_of(e.data) AS data FROM vatproof.events e
-      WHERE e.log_id = p_log AND e.stream_id = t.stream_id AND e.position < p_to AND e.type IN ('ApiKeyIssued', 'ApiKeyRevoked') OFFSET 0) d
+      WHERE e.log_id = p_log AND e.stream_id = t.stream_id AND e.position < p_to
+        AND e.type IN ('ApiKeyIssued', 'ApiKeyRevoked') ORDER BY e.version OFFSET 0) d
     GROUP BY 1) k
 $$;
 
@@ -91,15 +97,17 @@ RETURNS TABLE (auditor_id uuid, account_id uuid, token_sha256 bytea, name text, 
 LANGUAGE sql STABLE AS $$
   SELECT substr(t.stream_id, 9)::uuid, a.account_id::uuid, decode(a.token_sha256, 'hex'), a.name, a.added_at, a.expires_at::timestamptz, a.revoked_at
   FROM (
-    SELECT DISTINCT e.stream_id FROM vatproof.events e WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to
-      AND e.type IN ('AuditorAdded', 'AuditorRevoked')) t
+    SELECT DISTINCT e.stream_id
+    FROM (SELECT stream_id, type FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
+    WHERE e.type IN ('AuditorAdded', 'AuditorRevoked')) t
   CROSS JOIN LATERAL (
     SELECT max(d.data ->> 'account_id') AS account_id, max(d.data ->> 'token_sha256') AS token_sha256, max(d.data ->> 'name') AS name,
       max(d.data ->> 'expires_at') AS expires_at, min(d.occurred_at) FILTER (WHERE d.type = 'AuditorAdded') AS added_at,
       min(d.occurred_at) FILTER (WHERE d.type = 'AuditorRevoked') AS revoked_at
     FROM (
       SELECT e.type, e.occurred_at, vatproof.json_of(e.data) AS data FROM vatproof.events e
-      WHERE e.log_id = p_log AND e.stream_id = t.stream_id AND e.position < p_to AND e.type IN ('AuditorAdded', 'AuditorRevoked') OFFSET 0) d) a
+      WHERE e.log_id = p_log AND e.stream_id = t.stream_id AND e.position < p_to
+        AND e.type IN ('AuditorAdded', 'AuditorRevoked') ORDER BY e.version OFFSET 0) d) a
 $$;
 
 -- Moves the inline projections by the events at positions p_from up to, but not including, p_to: those of the schema vatproof for the append,
@@ -117,7 +125,7 @@ BEGIN
     bool_or(e.type IN ('AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged')),
     bool_or(e.type IN ('ApiKeyIssued', 'ApiKeyRevoked')), bool_or(e.type IN ('AuditorAdded', 'AuditorRevoked'))
     INTO has_receipts, has_answers, has_accounts, has_keys, has_auditors
-    FROM vatproof.events e WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to;
+    FROM (SELECT type, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e;
 
   INSERT INTO streams AS s (log_id, stream_id, version, first_position, last_position)
     SELECT r.log_id, r.stream_id, r.version, r.first_position, r.last_position FROM vatproof.streams_rows(p_log, p_from, p_to) r
