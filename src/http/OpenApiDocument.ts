@@ -36,8 +36,10 @@ export const openApiDocument: OpenApi.Transform["Service"] = ({ components, info
   )
 
 /** Each service has an operator of its own, whose address the configuration knows. */
+export const operator = { name: "The operator of this service" }
+
 const terms = {
-  contact: { name: "The operator of this service" },
+  contact: operator,
   license: { name: "Proprietary, all rights reserved", identifier: "LicenseRef-Proprietary" }
 }
 

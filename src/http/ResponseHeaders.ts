@@ -2,14 +2,9 @@
 import { Effect, MutableRef } from "effect"
 import { secondsOfMinute } from "#domain/RateLimits.ts"
 import { nearLimit } from "#domain/Standing.ts"
+import { documentPaths } from "#http/Documents.ts"
 import type { StartedRequest } from "#http/RequestStart.ts"
-import { docsPath, documentPath } from "#http/Routes.ts"
 import { basePath, Site } from "#http/Site.ts"
-
-/** The page of the docs carries all it needs. What its script would like to fetch from elsewhere (fonts, telemetry) stays unfetched. */
-const pagePolicy =
-  "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src 'self' data: blob:; font-src data:; " +
-  "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 /** The headers that a response brings along, by their names in lower case. */
 interface HasHeaders {
@@ -23,7 +18,7 @@ export const isPage = ({ headers }: Pick<HasHeaders, "headers">) => headers["con
 export const make = Effect.gen(function* () {
   const site = yield* Site
   const base = basePath(site)
-  const serviceLinks = `<${base}${documentPath}>; rel="service-desc", <${base}${docsPath}>; rel="service-doc"`
+  const serviceLinks = `<${base}${documentPaths.openApi}>; rel="service-desc", <${base}${documentPaths.docs}>; rel="service-doc"`
 
   return (response: HasHeaders, { scope, served: { requestId, traceId } }: Pick<StartedRequest, "scope" | "served">) => {
     const standing = MutableRef.get(scope.standing)
@@ -33,9 +28,6 @@ export const make = Effect.gen(function* () {
     if (response.headers["cache-control"] === undefined) headers["cache-control"] = "no-store"
     // Only answers of validations, which are asked most, do without it (RFC 8631).
     if (response.status !== 200 || standing === null || standing.window === null) headers["link"] = serviceLinks
-    if (isPage(response) && response.headers["content-security-policy"] === undefined) {
-      headers["content-security-policy"] = pagePolicy
-    }
     if (standing === null) return headers
     const { usage, window } = standing
     // A shared cache would show one caller's usage to others.

@@ -1,29 +1,22 @@
-/** All routes: the interface, its OpenAPI document and the page that shows it. */
-import { Effect, Layer, Result } from "effect"
-import { HttpRouter, HttpServerResponse } from "effect/http"
-import { HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
-import { Api, DecodedApi, serversAt } from "#http/Api.ts"
+/** All routes: the interface, what describes it, and the pages for people. */
+import { Layer, Result } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api, DecodedApi } from "#http/Api.ts"
 import * as ApiKeysHandlers from "#http/ApiKeysHandlers.ts"
 import * as AuditAuthentication from "#http/AuditAuthentication.ts"
 import * as AuditHandlers from "#http/AuditHandlers.ts"
 import * as Authentication from "#http/Authentication.ts"
+import * as Documents from "#http/Documents.ts"
 import * as LoginHandlers from "#http/LoginHandlers.ts"
 import * as ReceiptsHandlers from "#http/ReceiptsHandlers.ts"
 import * as RegistrationHandlers from "#http/RegistrationHandlers.ts"
 import * as RequestErrors from "#http/RequestErrors.ts"
 import * as SignupHandlers from "#http/SignupHandlers.ts"
 import * as SitePages from "#http/SitePages.ts"
-import { basePath, Site } from "#http/Site.ts"
 import * as SystemHandlers from "#http/SystemHandlers.ts"
 import * as UsageHandlers from "#http/UsageHandlers.ts"
 import { validatePath } from "#http/ValidationApi.ts"
 import * as ValidationHandlers from "#http/ValidationHandlers.ts"
-
-export const documentPath = "/openapi.json"
-export const docsPath = "/docs"
-
-/** The page carries its own script and fonts: it works without the internet. What it would offer its makers' users is no business of ours. */
-const page = { withDefaultFonts: false, showDeveloperTools: "never" }
 
 /** The endpoints that the library decodes and encodes. */
 const decodedEndpoints = HttpApiBuilder.layer(DecodedApi).pipe(
@@ -44,23 +37,9 @@ const decodedEndpoints = HttpApiBuilder.layer(DecodedApi).pipe(
   ])
 )
 
-const keptByReaders = HttpRouter.middleware(Effect.map(HttpServerResponse.setHeaders(SitePages.kept))).layer
-
-/** The document of the interface, and the page that shows it. It is made when it is first asked for. */
-const documents = Layer.unwrap(
-  Effect.gen(function* () {
-    const api = Api.annotate(OpenApi.Servers, serversAt(basePath(yield* Site) || "/"))
-    const document = yield* Effect.cached(Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api))))
-    return Layer.merge(
-      HttpRouter.add("GET", documentPath, document),
-      HttpApiScalar.layer(api, { path: docsPath, scalar: page })
-    ).pipe(Layer.provide(keptByReaders))
-  })
-)
-
 export const layer = Layer.mergeAll(
   decodedEndpoints,
-  documents,
+  Documents.layer,
   SitePages.layer,
   SystemHandlers.layer,
   UsageHandlers.layer,
@@ -73,8 +52,7 @@ const routes: ReadonlyArray<{ readonly path: string; readonly method: string }> 
     Object.values(endpoints).map(({ method, path }) => ({ path: templateOfPath(path), method }))
   ),
   ...SitePages.sitePaths,
-  { path: documentPath, method: "GET" },
-  { path: docsPath, method: "GET" }
+  ...Object.values(Documents.documentPaths).map((path) => ({ path, method: "GET" }))
 ]
 
 const methodsByPath = Array.from(Map.groupBy(routes, ({ path }) => path)).map(([path, sharing]) => ({

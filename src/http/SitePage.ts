@@ -41,6 +41,7 @@ ${content}`
 }
 
 const navigation = `
+header.issuer{align-items:baseline}
 nav a{display:inline-block;margin-left:.9rem;padding:.2rem 0}
 header a{color:var(--soft)}
 `

@@ -16,9 +16,9 @@ td.bad{color:var(--bad)}
 export const statusPage = (site: SiteSettings, report: typeof SourceStatusReport.Encoded, sha256: Sha256) => {
   const { failover_active, member_states, sources, status, timestamp } = report
   const rows = [
-    { name: "VIES (European Commission)", ...sources.vies },
-    { name: "BZSt (Germany)", ...sources.bzst },
-    { name: "Stored answers", ...sources.cache, latency_ms: null, last_checked: null }
+    { name: "VIES", ...sources.vies },
+    { name: "BZSt", ...sources.bzst },
+    { name: "Cache", ...sources.cache, latency_ms: null, last_checked: null }
   ]
   const limited = Object.entries(member_states).filter(([, { status }]) => status !== "operational")
   const isFine = limited.length === 0 && rows.every((row) => row.status === "operational")

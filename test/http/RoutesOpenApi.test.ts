@@ -1,6 +1,7 @@
 import { assert, expect, it, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { join } from "node:path"
+import { gzipSync } from "node:zlib"
 import { interfaceVersion } from "#http/Api.ts"
 import { allowedMethods, templateOf } from "#http/Routes.ts"
 import { openApi, operations } from "#test/support/Description.ts"
@@ -51,6 +52,8 @@ it("routes are known by their templates, those of tiles by one for all of them",
   assert.deepStrictEqual(allowedMethods("/v1/nothing"), [])
 })
 
+const decodeJson = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Json))
+
 const decodeMethod = Schema.decodeUnknownSync(Schema.Literals(["GET", "POST", "PUT", "PATCH", "DELETE"]))
 
 layer(RunningService.layer(), { excludeTestServices: true })("the service", (it) => {
@@ -67,7 +70,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
     Effect.gen(function* () {
       const { get } = yield* RunningService.make({ PUBLIC_URL: "https://vat.example/proof" })
       assert.containSubset((yield* get("/openapi.json")).body, { servers: [{ url: "/proof" }] })
-      assert.include((yield* get("/docs")).text, '"servers":[{"url":"/proof"')
+      assert.include((yield* get("/docs")).text, 'data-path="/proof/v1/validate/{vat_id}"')
     })
   )
 
@@ -82,20 +85,84 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
     })
   )
 
-  it.effect("has a page for people that loads nothing from elsewhere", () =>
+  it.effect("has a page for people: it loads nothing from elsewhere, and its forms can be sent as they are", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const { headers, status, text } = yield* get("/docs")
       assert.strictEqual(status, 200)
       assert.match(headers["content-type"] ?? "", /^text\/html/u)
-      assert.include(text, "Validate a VAT ID")
-      assert.include(text, '"showDeveloperTools":"never"')
-      const markup = text.replace(/<script>[\s\S]*?<\/script>/gu, "")
-      assert.notMatch(markup, /(?:src|href)=|@import|url\(/u)
-      // The script could ask for fonts and more: the browser is told not to.
+      assert.include(headers["cache-control"], "max-age=")
       const policy = headers["content-security-policy"] ?? ""
-      assert.match(policy, /^default-src 'none';/u)
-      assert.notMatch(policy, /https?:|\*/u)
+      assert.match(policy, /^default-src 'none'; style-src 'sha256-\S+'; script-src 'sha256-\S+'; connect-src 'self'/u)
+      assert.notMatch(policy, /https?:|\*|unsafe/u)
+      assert.isBelow(gzipSync(text).length, 500_000)
+      const markup = text.replace(/<(script|style|pre|textarea)\b[\s\S]*?<\/\1>/gu, "")
+      assert.notMatch(markup, /src=|@import|url\(/u)
+      const forms = new Map(
+        [...text.matchAll(/<article id="(\w+)">[\s\S]*?(<form [\s\S]*?<\/form>)/gu)].map(([, id = "", form = ""]) => [id, form])
+      )
+      assert.sameMembers(
+        [...forms.keys()],
+        operations.map(({ operation }) => operation.operationId)
+      )
+      const validation = forms.get("validateVatId") ?? ""
+      const filled = [...validation.matchAll(/name="(\w+)"[^>]* value="([^"]+)"/gu)].map(([, name, value]) => [name, value])
+      assert.deepStrictEqual(filled, [["vat_id", "DE123456789"]])
+      assert.match(validation, /<select [^>]*name="force_live"[^>]*><option value=""><\/option>/u)
+    })
+  )
+
+  it.effect("tells agents, who know only where it is, how to register, to validate and to understand quota and errors", () =>
+    Effect.gen(function* () {
+      const { ask, baseUrl, get, validate } = yield* RunningService.RunningService
+      const [, link = ""] = /href="([^"]*llms\.txt)"/u.exec((yield* get("/")).text) ?? []
+      const { headers, text } = yield* get(link)
+      assert.match(headers["content-type"] ?? "", /^text\/plain/u)
+      assert.match(text, /^# Vatproof\n\n> /u)
+      const commands = [...text.matchAll(/^curl -i (.+)$/gmu)].map(([, command = ""]) => command)
+      assert.lengthOf(commands, 3)
+      const run = (command: string, key: string) => {
+        const [, url = ""] = /(https?:\S+)/u.exec(command) ?? []
+        assert.isTrue(url.startsWith(baseUrl), url)
+        const sent = [...command.matchAll(/-H ['"]([^:]+): ([^'"]+)['"]/gu)].map(([, name = "", value = ""]) => [
+          name,
+          value.replace("$API_KEY", key)
+        ])
+        const [, data] = /-d '(.+)'/u.exec(command) ?? []
+        const body = data === undefined ? {} : { body: decodeJson(data) }
+        const method = command.includes("-X POST") ? ("POST" as const) : ("GET" as const)
+        return ask(url.slice(baseUrl.length), { method, headers: Object.fromEntries(sent), ...body })
+      }
+      const [register = "", check = "", usage = ""] = commands
+      const registered = yield* run(register, "")
+      const { api_key } = yield* Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))(registered.body)
+      const validated = yield* run(check, api_key)
+      assert.containSubset(validated, { status: 200, body: { valid: true } })
+      assert.include(text, "`X-Service-Usage: <used>/<limit>`")
+      assert.match(validated.headers["x-service-usage"] ?? "", /^1\/\d+$/u)
+      assert.containSubset((yield* run(usage, api_key)).body, { requests: { used: 1 } })
+      // Every code that it may meet is in the page, with what to do about its status.
+      const refused = yield* validate("XX1", { key: api_key })
+      const { error } = yield* Schema.decodeUnknownEffect(Schema.Struct({ error: Schema.Struct({ code: Schema.String }) }))(
+        refused.body
+      )
+      assert.match(text, new RegExp(`^\\| ${refused.status} \\| \`${error.code}\` \\| .+\\|$`, "mu"))
+      for (const name of ["plan", "limit", "resets_at", "upgrade_url", "contact"]) assert.include(text, `\`${name}\``)
+      for (const [, url = ""] of text.matchAll(/\]\((\S+)\)/gu)) {
+        assert.strictEqual((yield* get(url.slice(baseUrl.length))).status, 200, url)
+      }
+    })
+  )
+
+  it.effect("has all of it as one text, too", () =>
+    Effect.gen(function* () {
+      const { get } = yield* RunningService.RunningService
+      const { text } = yield* get("/llms-full.txt")
+      for (const { name, operation } of operations) {
+        assert.include(text, `### ${name}\n`)
+        for (const parameter of operation.parameters) assert.include(text, `- \`${parameter.name}\` (${parameter.in}, `)
+      }
+      assert.include(text, "- `requests.used` (integer (int64)): Validations counted in this period")
     })
   )
 })

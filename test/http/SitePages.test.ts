@@ -79,7 +79,7 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("the pages 
       const { get } = yield* RunningService.RunningService
       const { headers, text } = yield* get("/status")
       assert.strictEqual(headers["cache-control"], "no-store")
-      assert.include(text, "VIES (European Commission)")
+      assert.include(text, `<th scope="row">VIES</th>`)
       assert.include(text, `<td class="good">operational</td>`)
     })
   )
