@@ -251,6 +251,13 @@ export const owner = Layer.unwrap(
   Effect.map(Database.existingUrl, (url) => Postgres.layerAdministrator({ url, maxConnections: 2 }))
 )
 
+/** What may complete the signed tree of a log that is adopted. */
+export const adopting = signedTree.pipe(
+  Layer.provideMerge(EventStore.layer),
+  Layer.provide(Randomness.layer),
+  Layer.provideMerge(owner)
+)
+
 /** Everything that follows the log by itself. */
 export const projections = [EventPlaces.definition]
 

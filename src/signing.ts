@@ -34,6 +34,6 @@ export const notary = Layer.unwrap(
     const { name, verifiers } = keys.value
     const memory = yield* NotaryFiles.memory(keys.value)
     const signed = Effect.logInfo(`The log ${name} is signed; its public key: ${formatVerifier(verifiers[0])}`)
-    return Layer.tap(Notary.layer({ ...memory, keys: keys.value }), () => signed)
+    return Layer.tap(Notary.layerOnceKnown({ ...memory, keys: keys.value }), () => signed)
   })
 )

@@ -27,7 +27,7 @@ $$;
 
 -- Stores a signed checkpoint of p_size events and what the tiles grow by since the one of p_from events: element i of the arrays adds
 -- p_hashes[i] to tile (p_level[i], p_index[i]), which has p_offset[i] hashes before. False, and nothing is stored, if the newest
--- checkpoint is not that of p_from events any more.
+-- checkpoint is not that of p_from events any more. p_from is -1 for the first checkpoint, that of an empty log.
 CREATE OR REPLACE FUNCTION vatproof.notarize(
   p_log smallint, p_from bigint, p_size bigint, p_root bytea, p_note text,
   p_level smallint[], p_index bigint[], p_offset int[], p_hashes bytea[]
@@ -36,8 +36,8 @@ SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET
 AS $$
 BEGIN
   PERFORM FROM notaries WHERE log_id = p_log FOR UPDATE;
-  IF coalesce((SELECT size FROM checkpoints WHERE log_id = p_log ORDER BY size DESC LIMIT 1), 0) <> p_from THEN RETURN false; END IF;
-  IF p_size <= p_from OR p_size > (SELECT next_position FROM logs WHERE log_id = p_log) THEN
+  IF coalesce((SELECT size FROM checkpoints WHERE log_id = p_log ORDER BY size DESC LIMIT 1), -1) <> p_from THEN RETURN false; END IF;
+  IF p_size <= p_from OR p_from = -1 AND p_size > 0 OR p_size > (SELECT next_position FROM logs WHERE log_id = p_log) THEN
     RAISE EXCEPTION 'a checkpoint of % events does not continue one of %', p_size, p_from;
   END IF;
   IF EXISTS (SELECT FROM unnest(p_level, p_index, p_offset) AS g(level, index, start) WHERE g.start * 32 <> coalesce(

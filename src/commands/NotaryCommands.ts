@@ -1,15 +1,17 @@
 /** `vatproof notary …`: the key that signs the log. */
 import { Effect, FileSystem, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
+import { isSqlError } from "effect/sql/SqlError"
 import * as App from "#app/app.ts"
 import { Randomness } from "#domain/Randomness.ts"
 import { formatSigningKey, formatVerifier, parseSigner } from "#events/log/NoteKeys.ts"
+import * as LogAdoption from "#events/LogAdoption.ts"
 import { LogSigner } from "#events/LogSigner.ts"
 import { TreeStore } from "#events/TreeStore.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
 import * as NotaryFiles from "#infra/NotaryFiles.ts"
 import * as RandomSource from "#infra/Randomness.ts"
-import { json, print, quietly } from "#app/commands/Operation.ts"
+import { asOperator, by, json, optionalReason, print, quietly } from "#app/commands/Operation.ts"
 
 const seedBytes = 32
 
@@ -83,7 +85,81 @@ const verifier = Command.make(
   Command.withDescription("Print the public keys that the log of this service is verified with, the one that signs today first")
 )
 
+/** An operator says so without having verified, or as somebody who may not. */
+class NotAdopted extends Schema.TaggedError<NotAdopted>()("NotAdopted", { message: Schema.String }) {}
+
+const historyForm = /^(?<events>\d{1,15}):(?<root>[\da-f]{64})$/u
+
+const verified = Flag.String("i-have-verified").pipe(
+  Flag.mapTryCatch(
+    (text) => {
+      const { events = "", root = "" } = historyForm.exec(text)?.groups ?? {}
+      return { events: Number(events), root: Option.getOrThrow(Option.liftPredicate(root, (hex) => hex !== "")) }
+    },
+    () => "Expected <events>:<root>, as the command without this flag prints it"
+  ),
+  Flag.optional,
+  Flag.withDescription(
+    "The log that you verified, as <events>:<root>; without it the command only says what it is, and why the notary refuses it"
+  )
+)
+
+const adopt = Command.make(
+  "adopt",
+  { verified, by, reason: optionalReason, json },
+  Effect.fnUntraced(
+    function* (flags) {
+      const { keys } = yield* LogSigner
+      if (Option.isNone(keys)) return yield* new NotAdopted({ message: "Give the command the service's NOTARY_KEY" })
+      const adoption = yield* LogAdoption.make({ ...(yield* NotaryFiles.memory(keys.value)), keys: keys.value })
+      const refusal = yield* adoption.refusal
+      if (Option.isNone(refusal)) {
+        return yield* print(flags.json, { known: true }, "The notary knows the log: there is nothing to adopt.")
+      }
+      if (Option.isNone(flags.verified)) {
+        yield* adoption.newest
+        const { events, root } = yield* adoption.current
+        const words = `The notary refuses the log: ${refusal.value}.
+
+Find out why first: \`vatproof audit verify --checkpoint FILE\`, with every checkpoint that somebody kept. Who adopts a log that was altered signs what was
+altered. Only if it is the right one:
+
+  vatproof notary adopt --i-have-verified ${events}:${root} --reason '…'`
+        return yield* print(flags.json, { known: false, refusal: refusal.value, events, root }, words)
+      }
+      if (Option.isNone(flags.reason)) return yield* new NotAdopted({ message: "Say why with --reason: the log keeps it" })
+      const { events } = flags.verified.value
+      const { position } = yield* asOperator(adoption.adopt(flags.verified.value), flags).pipe(
+        Effect.catchIf(
+          (error) => isSqlError(error) && error.reason._tag === "AuthorizationError",
+          () =>
+            Effect.fail(
+              new NotAdopted({ message: "Only the DATABASE_URL of the administrator, who also migrates, may adopt a log" })
+            )
+        )
+      )
+      const words = `The log is adopted with ${events} events, as the event at position ${position} records. A service that waits for it starts within seconds.`
+      return yield* print(flags.json, { known: true, adopted: flags.verified.value, position }, words)
+    },
+    Effect.provide(App.adopting),
+    quietly
+  )
+).pipe(
+  Command.withDescription(
+    "Make the notary sign a log that it does not know, after you have verified it: one that was not signed so far, whose stored tree or checkpoints " +
+      "are missing, or that was restored from an older copy. The log records it as LogAdopted"
+  ),
+  Command.withShortDescription("Vouch for a log that the notary does not know"),
+  Command.withExamples([
+    { command: "vatproof notary adopt", description: "Why the notary refuses the log, and what the log is" },
+    {
+      command: "vatproof notary adopt --i-have-verified 1200:9c4f… --reason 'Restored from the backup of 02:00'",
+      description: "Go on with it"
+    }
+  ])
+)
+
 export const notaryCommands = Command.make("notary").pipe(
   Command.withDescription("The key that signs the log"),
-  Command.withSubcommands([key, verifier])
+  Command.withSubcommands([key, verifier, adopt])
 )

@@ -5,6 +5,7 @@ import { ApiKeyIssued, ApiKeyRevoked } from "#domain/ApiKey.ts"
 import { AuditLogRead, AuditorAdded, AuditorRevoked } from "#domain/Auditor.ts"
 import type { EventType } from "#domain/DomainEvent.ts"
 import { LoggedIn, LoginsCounted } from "#domain/LoginLog.ts"
+import { LogAdopted } from "#domain/LogAdopted.ts"
 import { LogExported, LogVerified } from "#domain/LogReading.ts"
 import { ConfirmationRefused, ReceiptIssued } from "#domain/Receipt.ts"
 import { SourceDegraded, SourceRecovered, SourceUnavailable } from "#domain/Sources.ts"
@@ -22,6 +23,7 @@ export const eventTypes = [
   ConfirmationRefused,
   EmailVerificationRequested,
   EmailVerified,
+  LogAdopted,
   LogExported,
   LogVerified,
   LoggedIn,

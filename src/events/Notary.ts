@@ -2,18 +2,18 @@
  * The notary: puts the log's events into a Merkle tree and signs its root, about once a second when the log has grown (ARCHITECTURE,
  * "The notary"). Off the way of any request; one replica at a time, and another one within seconds of its end.
  */
-import { Effect, Layer, Ref, Schedule } from "effect"
+import { Effect, Layer, Ref, Schedule, Schema } from "effect"
 import { survivable } from "#domain/Survivable.ts"
+import { Integrity } from "#domain/Integrity.ts"
 import { Randomness } from "#domain/Randomness.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { TraceLinks } from "#domain/TraceLinks.ts"
 import * as LeafHashes from "#events/LeafHashes.ts"
 import * as Checkpoint from "#events/log/Checkpoint.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
-import { append, empty, root, type Tree } from "#events/log/MerkleTree.ts"
+import { append, empty, type Tree } from "#events/log/MerkleTree.ts"
 import { type Growth, growths, joined } from "#events/log/Tiles.ts"
 import type { LogKeys } from "#events/LogSigner.ts"
-import type { Verifiers } from "#events/log/NoteKeys.ts"
 import * as NotaryPlace from "#events/NotaryPlace.ts"
 import * as SignedLog from "#events/SignedLog.ts"
 import * as TurnPace from "#events/TurnPace.ts"
@@ -29,63 +29,51 @@ const pieceOfBacklog = 1_024
 /** Events that one checkpoint adds at most. */
 const turnMax = 16_384
 
-/** A checkpoint that is kept outside the database, and where. */
-export interface SeenCheckpoint {
-  readonly note: string
-  readonly at: string
-}
+/** How often a replica that waits for an operator looks whether the log is known by now. */
+const lookAgainEvery = "5 seconds"
 
-/** `seen` are the newest checkpoints that this machine has seen, one for each key that has signed them. */
-export interface NotaryOptions {
+/** `recall` gives the newest checkpoints that this machine has seen, one for each key that has signed them. */
+export interface NotaryOptions<E = never> {
   readonly keys: LogKeys
-  readonly seen: ReadonlyArray<SeenCheckpoint>
+  readonly recall: Effect.Effect<ReadonlyArray<SignedLog.SeenCheckpoint>, E>
   readonly remember: (note: string) => Effect.Effect<void>
 }
 
-const make = Effect.fnUntraced(function* ({ keys, remember, seen }: NotaryOptions) {
-  const crypto = yield* LogCrypto
-  const { sha256 } = crypto
+export const make = Effect.fnUntraced(function* <E>({ keys, recall, remember }: NotaryOptions<E>) {
+  const { sha256 } = yield* LogCrypto
+  const integrity = yield* Integrity
   const random = yield* Randomness
   const log = yield* SignedLog.make(keys)
   const place = yield* NotaryPlace.make(yield* random.uuidV7)
   const grow = yield* makeGrow
 
-  const historyOf = (tree: Tree) => ({ size: tree.size, root: root(sha256, tree) })
-
-  // Who has a former key could otherwise sign another history with it, and have that one signed with ours.
-  const isOurs = (note: string) => Checkpoint.signersOf(crypto, note, keys.signers).length > 0
-  const counting = yield* Ref.make<Verifiers>(seen.some(({ note }) => isOurs(note)) ? keys.signers : keys.verifiers)
-  const loadFrom = Effect.fnUntraced(function* (known: SignedLog.KnownHistory) {
-    const loaded = yield* log.load(known, yield* Ref.get(counting))
-    if (loaded.note !== null && isOurs(loaded.note)) yield* Ref.set(counting, keys.signers)
-    return loaded
+  const checkpointOf = Effect.fnUntraced(function* (tree: Tree) {
+    const next = { origin: keys.name, ...SignedLog.historyOf(sha256, tree), extensions: [] }
+    return { ...next, note: yield* Effect.fromResult(Checkpoint.sign(next, keys.signers)) }
   })
-  const load = ({ at, note }: SeenCheckpoint) =>
-    log.read(note).pipe(
-      Effect.flatMap(loadFrom),
-      Effect.catchTag("LogForked", ({ message }) => Effect.fail(forked(`${message} (${advice(at)})`)))
-    )
-  const loaded = yield* Effect.forEach(seen, load)
-  const start = loaded.at(-1) ?? (yield* loadFrom(historyOf(empty)))
-  yield* log.compare(start.tree)
+
+  // The first checkpoint is that of the empty log: from then on events without one are a history that is not known.
+  const found = yield* log.recognise(yield* recall)
+  if (found.note === null) yield* place.notarize({ ...(yield* checkpointOf(empty)), from: -1, growths: [] })
+  const start = found.note === null ? yield* log.follow(empty) : found
   if (start.note !== null) yield* remember(start.note)
+  yield* integrity.notary(null)
   const current = yield* Ref.make(start.tree)
   const traceLinks = yield* TraceLinks
 
   const sign = Effect.fnUntraced(function* (head: number, size: number, pace: TurnPace.TurnPace) {
     const before = yield* Ref.get(current)
     // Another replica signed meanwhile: go on from there, if it went on from here.
-    const tree = before.size === size ? before : (yield* loadFrom(historyOf(before))).tree
+    const tree = before.size === size ? before : (yield* log.follow(before)).tree
     const grown = yield* grow(tree, Math.min(head, tree.size + turnMax), pace)
-    const next = { origin: keys.name, ...historyOf(grown.tree), extensions: [] }
-    const note = yield* Effect.fromResult(Checkpoint.sign(next, keys.signers))
+    const next = yield* checkpointOf(grown.tree)
     // A stop in between would leave this machine without memory of what it has signed.
-    const stored = yield* place.notarize({ ...next, from: tree.size, note, growths: grown.growths }).pipe(
-      Effect.tap((isStored) => (isStored ? remember(note) : Effect.void)),
+    const stored = yield* place.notarize({ ...next, from: tree.size, growths: grown.growths }).pipe(
+      Effect.tap((isStored) => (isStored ? remember(next.note) : Effect.void)),
       Effect.uninterruptible
     )
     yield* Ref.set(current, stored ? grown.tree : tree)
-    if (stored) yield* Ref.set(counting, keys.signers)
+    if (stored) yield* log.trustSigners
     return grown.tree.size < head
   })
 
@@ -103,14 +91,11 @@ const make = Effect.fnUntraced(function* ({ keys, remember, seen }: NotaryOption
     Effect.mapError((error) => (error._tag === "StoreUnavailable" ? error : forked(error.message)))
   )
 
-  yield* Effect.forkScoped(keepTurning(turn))
+  yield* Effect.forkScoped(keepTurning(turn, integrity))
   yield* Effect.addFinalizer(() => Effect.ignore(place.release))
 })
 
 const forked = (message: string) => new SignedLog.LogForked({ message })
-
-const advice = (file: string) =>
-  `this machine knows it from ${file}: remove that file only if you know why the log is another one`
 
 /** Puts the leaves of the events up to `to` into the tree. */
 const makeGrow = Effect.gen(function* () {
@@ -132,7 +117,10 @@ const makeGrow = Effect.gen(function* () {
 })
 
 /** Never ends, except where the log is not what was signed: then this replica signs nothing more. */
-const keepTurning = (turn: (isBacklog: boolean) => Effect.Effect<boolean, StoreUnavailable | SignedLog.LogForked>) =>
+const keepTurning = (
+  turn: (isBacklog: boolean) => Effect.Effect<boolean, StoreUnavailable | SignedLog.LogForked>,
+  integrity: Integrity["Service"]
+) =>
   turn(false).pipe(
     Effect.flatMap((more) => (more ? Effect.repeat(turn(true), { while: (more) => more }) : Effect.succeed(false))),
     Effect.catchTag("StoreUnavailable", (error) =>
@@ -140,8 +128,36 @@ const keepTurning = (turn: (isBacklog: boolean) => Effect.Effect<boolean, StoreU
     ),
     survivable("The notary stumbled; it looks again", pauseAfterFailure),
     Effect.repeat(Schedule.fixed(turnEvery)),
-    Effect.catchTag("LogForked", (error) => Effect.logError(`The notary stopped and signs nothing more: ${error.message}`))
+    Effect.catchTag("LogForked", ({ message }) =>
+      Effect.andThen(
+        integrity.notary(message),
+        Effect.logError(`The notary stopped and signs nothing more: ${message}; ${advice}`)
+      )
+    )
   )
 
-/** Runs the notary beside whatever else the layer serves; refuses to build on a log that was cut or changed (LogForked). */
-export const layer = (options: NotaryOptions) => Layer.effectDiscard(make(options))
+const isForked = Schema.is(SignedLog.LogForked)
+
+const advice =
+  'verify the log with every checkpoint that was kept ("vatproof audit verify"); only if it is the right one, "vatproof notary adopt"'
+
+/** Runs the notary beside whatever else the layer serves; refuses to build on a log that it does not know (LogForked). */
+export const layer = <E>(options: NotaryOptions<E>) => Layer.effectDiscard(make(options))
+
+/** The same, but waits until an operator has restored or adopted the log, and says so meanwhile: nothing is served before. */
+export const layerOnceKnown = <E>(options: NotaryOptions<E>) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const integrity = yield* Integrity
+      const told = yield* Ref.make("")
+      const tell = Effect.fnUntraced(function* ({ message }: SignedLog.LogForked) {
+        yield* integrity.notary(`${message}; ${advice}`)
+        if ((yield* Ref.getAndSet(told, message)) === message) return
+        yield* Effect.logError(`The notary does not know the log, and the service does not start: ${message}; ${advice}`)
+      })
+      yield* make(options).pipe(
+        Effect.tapError((error) => (isForked(error) ? tell(error) : Effect.void)),
+        Effect.retry({ schedule: Schedule.spaced(lookAgainEvery), while: isForked })
+      )
+    })
+  )

@@ -14,7 +14,10 @@ export interface NotaryPlace {
   readonly head: number
 }
 
-/** A signed checkpoint of `size` events with root `root`, and what the tiles grow by since the one of `from` events. */
+/**
+ * A signed checkpoint of `size` events with root `root`, and what the tiles grow by since the one of `from` events. -1 stands for none: the
+ * first checkpoint is that of the empty log.
+ */
 export interface SignedGrowth {
   readonly from: number
   readonly size: number

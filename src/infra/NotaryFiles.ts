@@ -79,12 +79,12 @@ export const memory = Effect.fnUntraced(function* ({ signers, verifiers }: Remem
   const { dataDir } = yield* AppConfig
   const fileOf = ({ id }: { readonly id: number }) =>
     path.resolve(dataDir, `notary-${id.toString(16).padStart(8, "0")}.checkpoint`)
-  const seen = yield* Effect.forEach(verifiers.map(fileOf), (at) =>
+  const recall = Effect.forEach(verifiers.map(fileOf), (at) =>
     fs.readFileString(at).pipe(
       Effect.map((note) => [{ note, at }]),
       Effect.catchTag("PlatformError", (error) => (error.reason._tag === "NotFound" ? Effect.succeed([]) : unusable(at)(error)))
     )
-  )
+  ).pipe(Effect.map((seen) => seen.flat()))
   // Renamed into its place, so that a crash leaves the old one or the new one. Replicas of one machine may share the folder: each writes a
   // draft of its own.
   const write = Effect.fnUntraced(function* (file: string, note: string) {
@@ -101,5 +101,12 @@ export const memory = Effect.fnUntraced(function* ({ signers, verifiers }: Remem
         ),
       { discard: true }
     )
-  return { seen: seen.flat(), remember }
+  /** What was remembered so far stays beside, as evidence of what it was. */
+  const replace = (note: string) =>
+    Effect.forEach(
+      verifiers.map(fileOf),
+      (file) => Effect.catchTag(fs.rename(file, `${file}.replaced`), "PlatformError", () => Effect.void),
+      { discard: true }
+    ).pipe(Effect.andThen(remember(note)))
+  return { recall, remember, replace }
 })

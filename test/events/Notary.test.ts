@@ -3,15 +3,14 @@ import { Effect, Exit, Layer, Option, Ref, Result, Schedule, Scope } from "effec
 import { SqlClient } from "effect/sql"
 import { EventStore } from "#events/EventStore.ts"
 import * as Checkpoint from "#events/log/Checkpoint.ts"
-import { LogCrypto } from "#events/log/LogCrypto.ts"
 import { append, empty, root } from "#events/log/MerkleTree.ts"
 import { leafHashes } from "#events/log/StoredLeaf.ts"
 import * as Notary from "#events/Notary.ts"
 import { TreeStore } from "#events/TreeStore.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
-import * as Randomness from "#infra/Randomness.ts"
 import { keysOf, signerOf } from "#test/support/log/Keys.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import * as SignedLog from "#test/support/SignedLog.ts"
 import * as SkippingClock from "#test/support/SkippingClock.ts"
 import { tamper } from "#test/support/Tampering.ts"
 
@@ -19,10 +18,7 @@ const signer = signerOf("vatproof.example/log/0")
 const log = { origin: signer.name, verifiers: [signer] }
 const other = signerOf(signer.name, "other")
 
-const testLayer = TreeStore.layer.pipe(
-  Layer.provideMerge(MigratedDatabase.layer),
-  Layer.provideMerge(Layer.merge(Layer.succeed(LogCrypto, logCrypto), Randomness.layer))
-)
+const testLayer = SignedLog.layer
 
 /** A notary of its own, as a replica has one, until the scope closes. */
 const startNotary = (seen: Option.Option<string> = Option.none(), keys = keysOf(signer)) =>
@@ -31,7 +27,7 @@ const startNotary = (seen: Option.Option<string> = Option.none(), keys = keysOf(
     yield* Layer.build(
       Notary.layer({
         keys,
-        seen: Option.toArray(seen).map((note) => ({ note, at: "a file" })),
+        recall: Effect.succeed(Option.toArray(seen).map((note) => ({ note, at: "a file" }))),
         remember: (note) => Ref.set(remembered, Option.some(note))
       })
     ).pipe(Effect.provide(Layer.empty, { local: true }))
@@ -71,8 +67,9 @@ const rootOfEvents = Effect.fnUntraced(function* (size: number) {
 
 /** A log of `count` events, all signed; gives back the newest checkpoint. */
 const signedLog = Effect.fnUntraced(function* (count: number) {
+  const { size } = Option.getOrThrow(yield* (yield* TreeStore).newest)
   yield* appendMany(count)
-  const remembered = yield* Effect.scoped(Effect.tap(startNotary(), () => untilSigned(count)))
+  const remembered = yield* Effect.scoped(Effect.tap(startNotary(), () => untilSigned(size + count)))
   return yield* Ref.get(remembered)
 })
 
@@ -141,7 +138,7 @@ describe("Notary", () => {
       const { root } = yield* untilSigned(18_000)
       assert.deepStrictEqual(root, yield* rootOfEvents(18_000))
       const sizes = (yield* (yield* TreeStore).checkpointsFrom(0, 10)).map(({ size }) => size)
-      assert.deepStrictEqual(sizes, [16_384, 18_000])
+      assert.deepStrictEqual(sizes, [0, 16_384, 18_000])
     }).pipe(Effect.scoped, Effect.provide(testLayer))
   )
 
@@ -188,7 +185,7 @@ describe("Notary", () => {
       const seen = yield* signedLog(10)
       yield* tamper(
         "UPDATE vatproof.events SET units = 5 WHERE position = 3",
-        "DELETE FROM vatproof.checkpoints",
+        "DELETE FROM vatproof.checkpoints WHERE size > 0",
         "DELETE FROM vatproof.tiles"
       )
       yield* signedLog(2)
@@ -204,6 +201,17 @@ describe("Notary", () => {
       )
       assert.match(yield* refusal(startNotary()), /The stored tree is not the one that was signed with 300 events/u)
     }).pipe(Effect.provide(testLayer))
+  )
+
+  it.live("begins an empty log silently, however many replicas do so at once", () =>
+    Effect.gen(function* () {
+      yield* Effect.all([startNotary(), startNotary(), startNotary()], { concurrency: "unbounded" })
+      const first = yield* untilSigned(0)
+      assert.strictEqual(first.size, 0)
+      yield* appendMany(2)
+      yield* startNotary()
+      assert.strictEqual((yield* untilSigned(2)).size, 2)
+    }).pipe(Effect.scoped, Effect.provide(SignedLog.ground))
   )
 
   it.live("refuses to go on with another key", () =>
@@ -226,8 +234,8 @@ describe("Notary", () => {
       assert.deepStrictEqual(
         [signedBy(signer), signedBy(other)],
         [
-          [true, false],
-          [false, true]
+          [true, true, false],
+          [false, false, true]
         ]
       )
     }).pipe(Effect.scoped, Effect.provide(testLayer))

@@ -1,20 +1,13 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Logger, MutableRef, Option, Schedule } from "effect"
 import { EventStore } from "#events/EventStore.ts"
-import { LogCrypto } from "#events/log/LogCrypto.ts"
 import * as Notary from "#events/Notary.ts"
 import { TreeStore } from "#events/TreeStore.ts"
-import { logCrypto } from "#infra/LogCrypto.ts"
-import * as Randomness from "#infra/Randomness.ts"
 import { keysOf, signerOf } from "#test/support/log/Keys.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import * as SignedLog from "#test/support/SignedLog.ts"
 
-const testLayer = TreeStore.layer.pipe(
-  Layer.provideMerge(MigratedDatabase.layer),
-  Layer.provideMerge(Layer.merge(Layer.succeed(LogCrypto, logCrypto), Randomness.layer))
-)
-
-const options = { keys: keysOf(signerOf("vatproof.example/log/0")), seen: [], remember: () => Effect.void }
+const options = { keys: keysOf(signerOf("vatproof.example/log/0")), recall: Effect.succeed([]), remember: () => Effect.void }
 const event = { type: "SourceRecovered", schemaVersion: 1, data: {} }
 
 const soon = Schedule.spaced("10 millis")
@@ -33,7 +26,7 @@ it.live("The notary goes on after a turn that stumbled, and says so", () =>
     )
     yield* MigratedDatabase.execute("ALTER FUNCTION vatproof.claim_notary_away RENAME TO claim_notary")
     yield* append({ stream: "source-vies", expectedVersion: null, events: [event], charge: null })
-    const signed = yield* Effect.repeat(newest, { until: Option.isSome, schedule: soon })
+    const signed = yield* Effect.repeat(newest, { until: Option.exists(({ size }) => size > 0), schedule: soon })
     assert.strictEqual(Option.getOrThrow(signed).size, 1)
-  }).pipe(Effect.scoped, Effect.provide(testLayer))
+  }).pipe(Effect.scoped, Effect.provide(SignedLog.ground))
 )

@@ -25,16 +25,16 @@ layer(NodeServices.layer)("what the notary has seen", (it) => {
   it.effect("is kept for the key that signs, and found again by whoever knows that key", () =>
     Effect.gen(function* () {
       const { dataDir, memory } = yield* makeMemory
-      const { remember, seen } = yield* memory([0xab])
-      assert.deepStrictEqual(seen, [])
+      const { recall, remember } = yield* memory([0xab])
+      assert.deepStrictEqual(yield* recall, [])
       yield* remember("one")
       const later = yield* memory([0xcd], [0xab])
-      assert.deepStrictEqual(later.seen, [{ note: "one", at: join(dataDir, "notary-000000ab.checkpoint") }])
+      assert.deepStrictEqual(yield* later.recall, [{ note: "one", at: join(dataDir, "notary-000000ab.checkpoint") }])
       yield* later.remember("two")
       assert.deepStrictEqual(readdirSync(dataDir).toSorted(), ["notary-000000ab.checkpoint", "notary-000000cd.checkpoint"])
       assert.strictEqual(readFileSync(join(dataDir, "notary-000000ab.checkpoint"), "utf8"), "one")
       assert.deepStrictEqual(
-        (yield* memory([0xcd, 0xab])).seen.map(({ note }) => note),
+        (yield* (yield* memory([0xcd, 0xab])).recall).map(({ note }) => note),
         ["two", "one"]
       )
     })
@@ -50,7 +50,10 @@ layer(NodeServices.layer)("what the notary has seen", (it) => {
       yield* (yield* memory([0xab])).remember(note(1))
       const write = Effect.forEach(replicas, (remember) => Effect.repeat(remember, { times: 40 }), { concurrency: "unbounded" })
       const read = Effect.repeat(
-        Effect.map(memory([0xab]), ({ seen }) => assert.include([1, 2, 3, 4].map(note), seen[0]?.note)),
+        Effect.map(
+          Effect.flatMap(memory([0xab]), ({ recall }) => recall),
+          ([seen]) => assert.include([1, 2, 3, 4].map(note), seen?.note)
+        ),
         { times: 200 }
       )
       yield* Effect.all([write, read], { concurrency: "unbounded" })
@@ -64,7 +67,7 @@ layer(NodeServices.layer)("what the notary has seen", (it) => {
       yield* (yield* memory([0xcd, 0xab])).remember("three")
       for (const id of [0xab, 0xcd]) {
         assert.deepStrictEqual(
-          (yield* memory([id])).seen.map(({ note }) => note),
+          (yield* (yield* memory([id])).recall).map(({ note }) => note),
           ["three"]
         )
       }

@@ -1,5 +1,6 @@
 /** A log in a fresh database, signed as a service signs it. */
 import { Effect, Layer, Option, Result, Schedule, type Schema } from "effect"
+import { Integrity } from "#domain/Integrity.ts"
 import { EventStore } from "#events/EventStore.ts"
 import * as Checkpoint from "#events/log/Checkpoint.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
@@ -11,10 +12,16 @@ import { log, signer } from "#test/support/Auditing.ts"
 import { keysOf } from "#test/support/log/Keys.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
-export const layer = TreeStore.layer.pipe(
+/** A log that no notary has begun. */
+export const ground = TreeStore.layer.pipe(
   Layer.provideMerge(MigratedDatabase.layer),
-  Layer.provideMerge(Layer.merge(Layer.succeed(LogCrypto, logCrypto), Randomness.layer))
+  Layer.provideMerge(Layer.mergeAll(Layer.succeed(LogCrypto, logCrypto), Randomness.layer, Integrity.layer))
 )
+
+const notary = Notary.layer({ keys: keysOf(signer), recall: Effect.succeed([]), remember: () => Effect.void })
+
+/** A log that is signed as long as it is empty. */
+export const layer = Layer.fresh(Layer.effectDiscard(Effect.scoped(Layer.build(notary)))).pipe(Layer.provideMerge(ground))
 
 export interface Fact {
   readonly stream: string
@@ -54,7 +61,6 @@ export const untilSigned = Effect.fnUntraced(function* (size: number) {
 /** Signs what is there, and lets go again. */
 export const sign = (size: number) =>
   Effect.gen(function* () {
-    const notary = Notary.layer({ keys: keysOf(signer), seen: [], remember: () => Effect.void })
     yield* Layer.build(Layer.fresh(notary))
     return yield* untilSigned(size)
   }).pipe(Effect.scoped)

@@ -59,6 +59,7 @@ export const run = Effect.gen(function* () {
   const url = yield* LogDatabase.make("audit")
   const directory = `${yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-bench-" })}/export`
   const options = { directory, from: null, to: null, supplier: "", location: "", verifierKeys: [], progress }
+  yield* Effect.provide(signUpTo(0), ground(url), { local: true })
   yield* LogDatabase.fill(url, { events, keys: Math.ceil(events / 100), vatIds: Math.ceil(events / 10) })
   const { steps, times } = yield* Effect.gen(function* () {
     yield* signUpTo(events)

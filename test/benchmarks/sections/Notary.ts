@@ -1,5 +1,6 @@
 /** What the notary costs an event while it works through a backlog: reading, hashing, the tree, and a signature for every 16,384. */
 import { Array as Arr, Effect, Layer, Option, Schedule } from "effect"
+import { Integrity } from "#domain/Integrity.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
 import * as Notary from "#events/Notary.ts"
 import { TreeStore } from "#events/TreeStore.ts"
@@ -20,7 +21,7 @@ export const keys = keysOf(signerOf("vatproof.example/log/0"))
 /** Runs a notary until the log has been signed up to `size`. */
 export const signUpTo = Effect.fnUntraced(function* (size: number) {
   const { newest } = yield* TreeStore
-  const notary = Notary.layer({ keys, seen: [], remember: () => Effect.void })
+  const notary = Notary.layer({ keys, recall: Effect.succeed([]), remember: () => Effect.void })
   yield* Layer.build(Layer.fresh(notary))
   yield* Effect.repeat(newest, {
     until: Option.exists((checkpoint) => checkpoint.size >= size),
@@ -32,7 +33,7 @@ export const signUpTo = Effect.fnUntraced(function* (size: number) {
 export const ground = (url: Parameters<typeof LogDatabase.store>[0]) =>
   TreeStore.layer.pipe(
     Layer.provideMerge(LogDatabase.store(url)),
-    Layer.provideMerge(Layer.merge(Layer.succeed(LogCrypto, logCrypto), Randomness.layer))
+    Layer.provideMerge(Layer.mergeAll(Layer.succeed(LogCrypto, logCrypto), Randomness.layer, Integrity.layer))
   )
 
 export const run = Effect.gen(function* () {
@@ -50,7 +51,10 @@ export const run = Effect.gen(function* () {
   })
 
   const results = yield* Effect.provide(
-    Effect.forEach(Arr.range(1, rounds), () => sign),
+    Effect.andThen(
+      signUpTo(0),
+      Effect.forEach(Arr.range(1, rounds), () => sign)
+    ),
     ground(url),
     { local: true }
   )

@@ -236,23 +236,6 @@ layer(Layer.mergeAll(MailedTokens.layerGround, Collector.layer, StandIn.layer), 
 )
 
 layer(Layer.merge(MailedTokens.layerGround, Collector.layer), { excludeTestServices: true })("what follows a request", (it) => {
-  it.effect("the delivery of a mail is a trace of its own, linked to the request that asked for it", () =>
-    Effect.gen(function* () {
-      const collector = yield* Collector
-      const { url } = yield* MailServer.MailServer
-      const service = yield* serviceSending("mailing", { SMTP_URL: Redacted.value(url), MAIL_FROM: "no-reply@vat.example" })
-      const { headers } = yield* plainly(People.signUpByBrowser(service, "reader@example.com"))
-      yield* MailedTokens.tokensFor("reader@example.com", 1)
-      const delivery = yield* collector.until(() => collector.spansOf("mailing").find(({ name }) => name === "Outbox.deliver"))
-      const spans = yield* collector.trace("mailing", traceIdOf(headers), "POST /v1/auth/signup")
-      assert.strictEqual(delivery.kind, "SPAN_KIND_CONSUMER")
-      assert.notStrictEqual(delivery.traceId, traceIdOf(headers))
-      const [link] = delivery.links ?? []
-      assert.strictEqual(link?.traceId, traceIdOf(headers))
-      assert.isTrue(spans.some(({ spanId }) => spanId === link?.spanId))
-    })
-  )
-
   it.effect("a checkpoint is linked to the requests whose events it signs", () =>
     Effect.gen(function* () {
       const collector = yield* Collector
@@ -267,6 +250,23 @@ layer(Layer.merge(MailedTokens.layerGround, Collector.layer), { excludeTestServi
           .find(({ links, name }) => name === "Notary.sign" && links?.some(({ spanId }) => spanId === appended?.spanId))
       )
       assert.strictEqual(signed.kind, "SPAN_KIND_CONSUMER")
+    })
+  )
+
+  it.effect("the delivery of a mail is a trace of its own, linked to the request that asked for it", () =>
+    Effect.gen(function* () {
+      const collector = yield* Collector
+      const { url } = yield* MailServer.MailServer
+      const service = yield* serviceSending("mailing", { SMTP_URL: Redacted.value(url), MAIL_FROM: "no-reply@vat.example" })
+      const { headers } = yield* plainly(People.signUpByBrowser(service, "reader@example.com"))
+      yield* MailedTokens.tokensFor("reader@example.com", 1)
+      const delivery = yield* collector.until(() => collector.spansOf("mailing").find(({ name }) => name === "Outbox.deliver"))
+      const spans = yield* collector.trace("mailing", traceIdOf(headers), "POST /v1/auth/signup")
+      assert.strictEqual(delivery.kind, "SPAN_KIND_CONSUMER")
+      assert.notStrictEqual(delivery.traceId, traceIdOf(headers))
+      const [link] = delivery.links ?? []
+      assert.strictEqual(link?.traceId, traceIdOf(headers))
+      assert.isTrue(spans.some(({ spanId }) => spanId === link?.spanId))
     })
   )
 })
