@@ -293,7 +293,11 @@ const admin = (usualPort: number) =>
       const ofWorker = { host: "127.0.0.1", port: 0, ports: 1, announce: Workers.announce }
       return AdminServer.layer(Workers.isWorker ? ofWorker : address.value)
     })
-  ).pipe(Layer.merge(ProcessMetrics.layer), Layer.provideMerge(Readiness.Readiness.layer), Layer.provideMerge(Integrity.layer))
+  ).pipe(
+    Layer.merge(ProcessMetrics.layer(interfaceVersion)),
+    Layer.provideMerge(Readiness.Readiness.layer),
+    Layer.provideMerge(Integrity.layer)
+  )
 
 /**
  * The whole service. It listens as soon as the layer is built, and stops with it: first the requests, last the database. `adminPort` is

@@ -1,7 +1,10 @@
 /** Rate, errors and duration of what is served, by OpenTelemetry's conventions for HTTP servers (read 2026-11). */
 import * as Instrument from "#domain/Instrument.ts"
 
-/** By `http.request.method`, `http.route`, `http.response.status_code`, `url.scheme` and, from 500 on, `error.type`. */
+/**
+ * By `http.request.method`, `http.route`, `http.response.status_code`, `url.scheme`, from 500 on `error.type`, and `vatproof.served`: `live` where the
+ * response waited for an official source.
+ */
 export const requestDuration = Instrument.histogram("http.server.request.duration", Instrument.durationBoundaries, {
   unit: "s",
   description: "Duration of HTTP server requests"

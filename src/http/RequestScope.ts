@@ -8,11 +8,14 @@ export interface CollectedHeaders {
   readonly standing: MutableRef.MutableRef<Standing | null>
   /** Why the database did not serve the request, for the log. */
   readonly refusal: MutableRef.MutableRef<StoreUnavailable | null>
+  /** Whether the response waited for an official source. */
+  readonly isLive: MutableRef.MutableRef<boolean>
 }
 
 export const makeRequestScope = (): CollectedHeaders => ({
   standing: MutableRef.make<Standing | null>(null),
-  refusal: MutableRef.make<StoreUnavailable | null>(null)
+  refusal: MutableRef.make<StoreUnavailable | null>(null),
+  isLive: MutableRef.make(false)
 })
 
 /** The default serves code outside of a request; nothing reads what it collects. */

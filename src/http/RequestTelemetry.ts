@@ -5,6 +5,7 @@
  */
 import { Clock, Context, Effect, Exit, MutableRef, Option, type Tracer } from "effect"
 import { Headers, type HttpServerResponse, HttpTraceContext } from "effect/http"
+import { Exemplars } from "#domain/Exemplars.ts"
 import type { ServedRequest } from "#domain/RequestContext.ts"
 import { TrustedProxies } from "#http/ClientAddress.ts"
 import * as HttpMetrics from "#http/HttpMetrics.ts"
@@ -37,6 +38,7 @@ export const make = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
   const log = yield* RequestLog.make
   const proxies = yield* TrustedProxies
+  const exemplars = yield* Exemplars
   const actives = makeSeries(activeOf)
   const durations = makeSeries(durationOf)
 
@@ -64,8 +66,12 @@ export const make = Effect.gen(function* () {
       const durationMs = Number(clock.monotonicTimeNanosUnsafe() - started) / 1e6
       const status = Exit.isSuccess(exit) ? exit.value.status : null
       active.updateUnsafe(-1, context)
-      durations(method, route, status, scheme).updateUnsafe(durationMs / 1000, context)
+      const duration = durations(method, route, status, scheme, MutableRef.get(scope.isLive) ? "live" : "")
+      duration.updateUnsafe(durationMs / 1000, context)
       // A trace that is not sampled is kept for failures only.
+      if (span.sampled) {
+        exemplars.note(duration, { traceId: span.traceId, value: durationMs / 1000, atMs: clock.currentTimeMillisUnsafe() })
+      }
       if (span.sampled || status === null || status >= 500) {
         span.attribute("http.request.method", method)
         span.attribute("url.scheme", scheme)
@@ -104,13 +110,15 @@ const makeSeries = <Labels extends ReadonlyArray<string | null | number>, M>(mak
 const activeOf = (method: string, scheme: string) =>
   HttpMetrics.activeRequests({ "http.request.method": method, "url.scheme": scheme })
 
-const durationOf = (method: string, route: string | null, status: number | null, scheme: string) =>
+/** `served` is `live` if the response waited for an official source: its duration is not ours. */
+const durationOf = (method: string, route: string | null, status: number | null, scheme: string, served: string) =>
   HttpMetrics.requestDuration({
     "http.request.method": method,
     ...(route === null ? {} : { "http.route": route }),
     ...(status === null ? {} : { "http.response.status_code": String(status) }),
     "url.scheme": scheme,
-    ...(status === null || status >= 500 ? { "error.type": errorTypeOf(status) } : {})
+    ...(status === null || status >= 500 ? { "error.type": errorTypeOf(status) } : {}),
+    ...(served === "" ? {} : { "vatproof.served": served })
   })
 
 const parentOf = ({ headers }: AskedRequest) =>

@@ -1,5 +1,5 @@
 /** Serves GET /v1/validate/{vat_id} by a plain route: the library's generic decoding costs more than the validation. */
-import { Clock, Context, DateTime, Effect, Option, Result, Schema } from "effect"
+import { Clock, Context, DateTime, Effect, MutableRef, Option, Result, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { companyData, type CompanyData } from "#domain/Confirmation.ts"
 import type { Credential } from "#domain/Identity.ts"
@@ -47,7 +47,7 @@ export const layer = HttpRouter.use(
       const requestedAt = DateTime.formatIso(DateTime.makeUnsafe(clock.currentTimeMillisUnsafe()))
       const { vat_id: input = "" } = Context.get(context, HttpRouter.RouteContext).params
       const query = queryOf(Context.get(context, HttpServerRequest.ParsedSearchParams))
-      const { standing } = Context.get(context, RequestScope)
+      const { isLive, standing } = Context.get(context, RequestScope)
       if (Result.isFailure(query)) {
         return Effect.matchEffect(refuse({ credential, standing }), {
           onSuccess: () => RequestErrors.respond(query.failure),
@@ -65,6 +65,7 @@ export const layer = HttpRouter.use(
       }
       return Effect.matchEffect(validate(request), {
         onSuccess: (validation) => {
+          if (validation.served === "live") MutableRef.set(isLive, true)
           const { requestId } = Context.get(context, RequestContext)
           const body = bodyOf(validation, match_format, requestId, requestedAt)
           return Effect.succeed(HttpServerResponse.jsonUnsafe(body, warningOf(validation, request.company)))

@@ -5,7 +5,7 @@
  */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer } from "effect"
-import { HttpMiddleware, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { type HttpBody, HttpMiddleware, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createServer } from "node:http"
 import { CannotListen } from "#infra/HttpListener.ts"
 import { Readiness } from "#infra/Readiness.ts"
@@ -24,9 +24,13 @@ export interface AdminServerOptions {
 /** A client that sends a request slower than this is cut off. */
 const requestTimeoutMs = 10_000
 
-const metrics = Effect.map(PrometheusText.make, (body) =>
-  HttpServerResponse.text(body, { contentType: PrometheusText.contentType })
-)
+/** The text of whatever this process shows, in the format that the client accepts. */
+export const metricsPage = <E, R>(textIn: (format: PrometheusText.Format) => Effect.Effect<string, E, R>) =>
+  Effect.gen(function* () {
+    const { headers } = yield* HttpServerRequest.HttpServerRequest
+    const format = PrometheusText.formatFor(headers["accept"])
+    return HttpServerResponse.text(yield* textIn(format), { contentType: PrometheusText.contentTypes[format] })
+  })
 
 export const live = HttpServerResponse.json({ status: "ok" })
 
@@ -46,8 +50,14 @@ const ready = Effect.gen(function* () {
   )
 })
 
-const ownPages = new Map([
-  ["/metrics", metrics],
+export type Page<R> = Effect.Effect<
+  HttpServerResponse.HttpServerResponse,
+  HttpBody.HttpBodyError,
+  R | HttpServerRequest.HttpServerRequest
+>
+
+const ownPages = new Map<string, Page<Readiness>>([
+  ["/metrics", metricsPage(PrometheusText.make)],
   ["/livez", live],
   ["/readyz", ready]
 ])

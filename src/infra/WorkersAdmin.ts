@@ -19,11 +19,11 @@ const make = Effect.fnUntraced(function* (adminPorts: ReadonlyMap<number, number
   const http = yield* HttpClient.HttpClient
 
   /** What each worker says on a page; null if it says nothing. */
-  const ask = (path: string) =>
+  const ask = (path: string, accept = "*/*") =>
     Effect.forEach(
       [...adminPorts].toSorted(([a], [b]) => a - b),
       ([number, port]) =>
-        http.get(`http://127.0.0.1:${port}${path}`).pipe(
+        http.get(`http://127.0.0.1:${port}${path}`, { headers: { accept } }).pipe(
           Effect.flatMap(({ status, text }) => Effect.map(text, (body) => ({ number, status, body }))),
           Effect.timeout(patience),
           Effect.catchTag(["HttpClientError", "TimeoutError"], () => Effect.succeed(null))
@@ -40,12 +40,14 @@ const make = Effect.fnUntraced(function* (adminPorts: ReadonlyMap<number, number
     )
   })
 
-  const metrics = Effect.gen(function* () {
-    const texts = (yield* ask("/metrics")).map(({ body, number }) => [String(number), body] as const)
-    return HttpServerResponse.text(merged(texts), { contentType: PrometheusText.contentType })
-  })
+  const metrics = AdminServer.metricsPage((format) =>
+    Effect.map(ask("/metrics", PrometheusText.contentTypes[format]), (texts) => {
+      const text = merged(texts.map(({ body, number }) => [String(number), body] as const))
+      return format === "openmetrics" ? `${text}${PrometheusText.end}\n` : text
+    })
+  )
 
-  return new Map([
+  return new Map<string, AdminServer.Page<never>>([
     ["/livez", AdminServer.live],
     ["/readyz", ready],
     ["/metrics", metrics]
@@ -63,16 +65,17 @@ export const merged = (texts: ReadonlyArray<readonly [worker: string, text: stri
       else if (line.startsWith("# TYPE ")) {
         head = [...head, line]
         name = line.split(" ")[2] ?? ""
-      } else if (line !== "") {
+      } else if (line !== "" && line !== PrometheusText.end) {
         const family = families.get(name) ?? { head, series: [] }
         families.set(name, family)
         family.series.push(
-          line.replace(/^(\w+)(?:\{(.*)\})? /u, (_, metric, labels) => `${metric}{${labelled(worker, labels)}} `)
+          // A number follows the labels; behind it there may be an exemplar with labels of its own.
+          line.replace(/^(\w+)(?:\{(.*?)\})? (?=[-+\dN])/u, (_, metric, labels) => `${metric}{${labelled(worker, labels)}} `)
         )
       }
     }
   }
-  return [...families.values()].flatMap(({ head, series }) => [...head, ...series, ""]).join("\n")
+  return [...families.values()].flatMap(({ head, series }) => [...head, ...series].map((line) => `${line}\n`)).join("")
 }
 
 const labelled = (worker: string, labels: string | undefined) => [`worker="${worker}"`, ...(labels ? [labels] : [])].join(",")

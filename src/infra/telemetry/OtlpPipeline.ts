@@ -21,11 +21,9 @@ import * as Sampler from "#infra/telemetry/Sampler.ts"
 import type { ExportTarget, TelemetrySettings } from "#infra/telemetry/TelemetrySettings.ts"
 import * as TraceRecorder from "#infra/telemetry/TraceRecorder.ts"
 
-/** `serviceName` is used where OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES name none; `instanceId` tells replicas apart. */
+/** `resource` has OpenTelemetry's attributes of what tells all this, its name and version among them. */
 export interface PipelineOptions {
-  readonly serviceName: string
-  readonly serviceVersion: string
-  readonly instanceId: string
+  readonly resource: Readonly<Record<string, string>>
   readonly redaction: Redaction
 }
 
@@ -39,11 +37,8 @@ export const layer = (settings: TelemetrySettings, options: PipelineOptions) =>
 
 const layerWith = (settings: TelemetrySettings, options: PipelineOptions, health: ExportHealth.ExportHealth) => {
   const { logs, metrics, traces } = settings
-  const resource = Resource.configToAttributes({
-    serviceName: Option.getOrElse(settings.serviceName, () => settings.resource["service.name"] ?? options.serviceName),
-    serviceVersion: settings.resource["service.version"] ?? options.serviceVersion,
-    attributes: { "service.instance.id": options.instanceId, ...settings.resource }
-  })
+  const { "service.name": serviceName = "", "service.version": serviceVersion = "", ...attributes } = options.resource
+  const resource = Resource.configToAttributes({ serviceName, serviceVersion, attributes })
   return Layer.mergeAll(
     Option.match(traces, { onNone: () => Layer.empty, onSome: (target) => layerTracer(settings, options, target, health) }),
     Option.match(metrics, { onNone: () => Layer.empty, onSome: (target) => layerMetrics(settings, target, health) }),

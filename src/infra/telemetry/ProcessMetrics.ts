@@ -1,6 +1,7 @@
-/** The process itself, by OpenTelemetry's conventions for processes and for Node.js (read 2026-11). */
-import { Effect, Layer, Metric } from "effect"
-import { monitorEventLoopDelay, performance } from "node:perf_hooks"
+/** The process itself, by the conventions of OpenTelemetry for processes, Node.js and V8, and of Prometheus (read 2026-11). */
+import { Duration, Effect, Layer, Metric, Predicate, Schedule } from "effect"
+import { constants, monitorEventLoopDelay, performance, PerformanceObserver } from "node:perf_hooks"
+import * as Instrument from "#domain/Instrument.ts"
 
 const gauge = (name: string, unit: string, description: string) => Metric.gauge(name, { description, attributes: { unit } })
 const counter = (name: string, unit: string, description: string, more: Readonly<Record<string, string>> = {}) =>
@@ -10,47 +11,122 @@ const loopResolutionMs = 20
 const nanosPerSecond = 1e9
 const microsPerSecond = 1e6
 
-/** Series that are read when somebody asks for the metrics, and cost nothing in between. */
-export const layer = Layer.effectDiscard(
-  Effect.gen(function* () {
-    const context = yield* Effect.context<never>()
-    const delay = monitorEventLoopDelay({ resolution: loopResolutionMs })
-    delay.enable()
-    const seconds = (nanos: number) => (Number.isFinite(nanos) ? nanos / nanosPerSecond : 0)
-    const gauges: ReadonlyArray<readonly [Metric.Gauge<number>, () => number]> = [
-      [gauge("process.memory.usage", "By", "Resident memory of the process"), () => process.memoryUsage.rss()],
-      [gauge("v8js.memory.heap.used", "By", "Heap in use"), () => process.memoryUsage().heapUsed],
-      [
-        gauge("nodejs.eventloop.utilization", "1", "Share of the time in which the event loop was busy"),
-        () => performance.eventLoopUtilization().utilization
-      ],
-      [
-        gauge("nodejs.eventloop.delay.p50", "s", "Median delay of the event loop since the start"),
-        () => seconds(delay.percentile(50))
-      ],
-      [
-        gauge("nodejs.eventloop.delay.p99", "s", "99th percentile of the event loop's delay since the start"),
-        () => seconds(delay.percentile(99))
-      ]
-    ]
-    const cpu = (mode: "user" | "system") =>
-      [
-        counter("process.cpu.time", "s", "CPU time of the process", { "cpu.mode": mode }),
-        () => process.cpuUsage()[mode] / microsPerSecond
-      ] as const
-    const registrations = [
-      ...gauges.map(([metric, read]) => Metric.registerUnsafe(metric, context, { ...noHooks, get: () => ({ value: read() }) })),
-      ...[cpu("user"), cpu("system")].map(([metric, read]) =>
-        Metric.registerUnsafe(metric, context, { ...noHooks, get: () => ({ count: read(), incremental: true }) })
-      )
-    ]
-    yield* Effect.addFinalizer(() =>
-      Effect.sync(() => {
-        delay.disable()
-        for (const registration of registrations) registration.remove()
-      })
-    )
+/** What is measured over an interval is that of the last one, whoever reads it: Prometheus and a collector ask at times of their own. */
+export const interval = Duration.seconds(10)
+
+const loopUtilization = Instrument.gauge("nodejs.eventloop.utilization", {
+  unit: "1",
+  description: "Share of the last ten seconds in which the event loop was busy"
+})()
+const loopDelay = {
+  p50: Instrument.gauge("nodejs.eventloop.delay.p50", {
+    unit: "s",
+    description: "Median delay of the event loop in the last ten seconds"
+  })(),
+  p99: Instrument.gauge("nodejs.eventloop.delay.p99", {
+    unit: "s",
+    description: "99th percentile of the event loop's delay in the last ten seconds"
+  })(),
+  max: Instrument.gauge("nodejs.eventloop.delay.max", {
+    unit: "s",
+    description: "Longest delay of the event loop in the last ten seconds"
+  })()
+}
+
+/** The convention's, and one below. */
+const gcBoundaries = [0.001, 0.01, 0.1, 1, 10]
+
+/** By `v8js.gc.type`. */
+const gcDuration = Instrument.histogram("v8js.gc.duration", gcBoundaries, {
+  unit: "s",
+  description: "Pauses of garbage collection"
+})
+const gcTypes = new Map([
+  [constants.NODE_PERFORMANCE_GC_MINOR, "minor"],
+  [constants.NODE_PERFORMANCE_GC_MAJOR, "major"],
+  [constants.NODE_PERFORMANCE_GC_INCREMENTAL, "incremental"],
+  [constants.NODE_PERFORMANCE_GC_WEAKCB, "weakcb"]
+])
+
+const startTime = Instrument.gauge("process.start.time", {
+  unit: "s",
+  description: "Start of the process, in seconds since 1970"
+})()
+const buildInfo = Instrument.gauge("vatproof.build.info", {
+  unit: "{build}",
+  description: "1, with the versions that run as labels"
+})
+
+/** Measures the event loop between one interval's end and the next. */
+const watchLoop = Effect.gen(function* () {
+  const delay = monitorEventLoopDelay({ resolution: loopResolutionMs })
+  yield* Effect.acquireRelease(
+    Effect.sync(() => delay.enable()),
+    () => Effect.sync(() => delay.disable())
+  )
+  let before = performance.eventLoopUtilization()
+  // Node counts from one tick to the next, the tick's own length included.
+  const seconds = (nanos: number) => (Number.isFinite(nanos) ? Math.max(0, nanos / nanosPerSecond - loopResolutionMs / 1000) : 0)
+  const sample = Effect.gen(function* () {
+    const now = performance.eventLoopUtilization()
+    yield* Metric.update(loopUtilization, performance.eventLoopUtilization(now, before).utilization)
+    before = now
+    yield* Metric.update(loopDelay.p50, seconds(delay.percentile(50)))
+    yield* Metric.update(loopDelay.p99, seconds(delay.percentile(99)))
+    yield* Metric.update(loopDelay.max, seconds(delay.max))
+    delay.reset()
   })
-)
+  yield* Effect.forkScoped(Effect.repeat(sample, Schedule.spaced(interval)))
+})
+
+const watchGarbageCollection = Effect.gen(function* () {
+  const context = yield* Effect.context<never>()
+  const observer = new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) {
+      const type = gcTypes.get(kindOf(entry))
+      if (type !== undefined) gcDuration({ "v8js.gc.type": type }).updateUnsafe(entry.duration / 1000, context)
+    }
+  })
+  yield* Effect.acquireRelease(
+    Effect.sync(() => observer.observe({ entryTypes: ["gc"] })),
+    () => Effect.sync(() => observer.disconnect())
+  )
+})
+
+const kindOf = (entry: object) =>
+  Predicate.hasProperty(entry, "detail") && Predicate.hasProperty(entry.detail, "kind") ? Number(entry.detail.kind) : -1
+
+/** `version` is the service's. */
+export const layer = (version: string) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const context = yield* Effect.context<never>()
+      yield* Metric.update(startTime, performance.timeOrigin / 1000)
+      yield* Metric.update(buildInfo({ version, "process.runtime.version": process.version }), 1)
+      yield* watchLoop
+      yield* watchGarbageCollection
+      const gauges: ReadonlyArray<readonly [Metric.Gauge<number>, () => number]> = [
+        [gauge("process.memory.usage", "By", "Resident memory of the process"), () => process.memoryUsage.rss()],
+        [gauge("v8js.memory.heap.used", "By", "Heap in use"), () => process.memoryUsage().heapUsed]
+      ]
+      const cpu = (mode: "user" | "system") =>
+        [
+          counter("process.cpu.time", "s", "CPU time of the process", { "cpu.mode": mode }),
+          () => process.cpuUsage()[mode] / microsPerSecond
+        ] as const
+      // Read when somebody asks for the metrics: they cost nothing in between.
+      const registrations = [
+        ...gauges.map(([metric, read]) => Metric.registerUnsafe(metric, context, { ...noHooks, get: () => ({ value: read() }) })),
+        ...[cpu("user"), cpu("system")].map(([metric, read]) =>
+          Metric.registerUnsafe(metric, context, { ...noHooks, get: () => ({ count: read(), incremental: true }) })
+        )
+      ]
+      yield* Effect.addFinalizer(() =>
+        Effect.sync(() => {
+          for (const registration of registrations) registration.remove()
+        })
+      )
+    })
+  )
 
 const noHooks = { update: () => {}, modify: () => {} }

@@ -3,24 +3,43 @@
  * a trace is no more than its id.
  */
 import { randomUUID } from "node:crypto"
+import { hostname } from "node:os"
 import { Effect, Layer, Option, Tracer } from "effect"
 import type { PipelineOptions } from "#infra/telemetry/OtlpPipeline.ts"
+import { TargetInfo } from "#infra/telemetry/PrometheusText.ts"
 import type { TelemetrySettings } from "#infra/telemetry/TelemetrySettings.ts"
 import * as TraceRecorder from "#infra/telemetry/TraceRecorder.ts"
 
 export const isOn = ({ logs, metrics, traces }: TelemetrySettings): boolean =>
   Option.isSome(traces) || Option.isSome(metrics) || Option.isSome(logs)
 
+/** `serviceName` is used where OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES name none. */
+export interface TelemetryOptions extends Omit<PipelineOptions, "resource"> {
+  readonly serviceName: string
+  readonly serviceVersion: string
+}
+
+/** What tells: `service.instance.id` tells replicas apart. */
+const resourceOf = ({ resource, serviceName }: TelemetrySettings, options: TelemetryOptions): PipelineOptions["resource"] => ({
+  "service.name": options.serviceName,
+  "service.version": options.serviceVersion,
+  "service.instance.id": randomUUID(),
+  "host.name": hostname(),
+  ...resource,
+  ...(Option.isNone(serviceName) ? {} : { "service.name": serviceName.value })
+})
+
 /** Must be provided last, so that it is there before everything it watches and ends after it. */
-export const layer = (settings: TelemetrySettings, options: Omit<PipelineOptions, "instanceId">): Layer.Layer<never> =>
+export const layer = (settings: TelemetrySettings, options: TelemetryOptions): Layer.Layer<never> => {
+  const resource = resourceOf(settings, options)
+  return Layer.merge(exporting(settings, { redaction: options.redaction, resource }), Layer.succeed(TargetInfo, resource))
+}
+
+const exporting = (settings: TelemetrySettings, options: PipelineOptions): Layer.Layer<never> =>
   isOn(settings)
     ? Layer.unwrap(
         Effect.promise(() => import("#infra/telemetry/OtlpPipeline.ts")).pipe(
-          Effect.map((pipeline) =>
-            Layer.effectDiscard(Effect.void).pipe(
-              Layer.provideMerge(pipeline.layer(settings, { ...options, instanceId: randomUUID() }))
-            )
-          )
+          Effect.map((pipeline) => Layer.effectDiscard(Effect.void).pipe(Layer.provideMerge(pipeline.layer(settings, options))))
         )
       )
     : Layer.succeed(Tracer.Tracer, TraceRecorder.make({ sampler: () => false, keepsFailures: false, emit: () => undefined }))

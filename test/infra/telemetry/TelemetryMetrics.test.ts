@@ -3,13 +3,18 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { HttpClient } from "effect/http"
 import { Collector, settingsFor } from "#test/support/Collector.ts"
+import { merged } from "#infra/WorkersAdmin.ts"
 import * as Promtool from "#test/support/Promtool.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
-const readMetrics = Effect.fnUntraced(function* (port: number) {
+const readMetrics = Effect.fnUntraced(function* (
+  port: number,
+  accept = "text/plain",
+  contentType = /^text\/plain; version=0\.0\.4/u
+) {
   const http = yield* HttpClient.HttpClient
-  const response = yield* http.get(`http://127.0.0.1:${port}/metrics`)
-  assert.match(response.headers["content-type"] ?? "", /^text\/plain; version=0\.0\.4/u)
+  const response = yield* http.get(`http://127.0.0.1:${port}/metrics`, { headers: { accept } })
+  assert.match(response.headers["content-type"] ?? "", contentType)
   return yield* response.text
 })
 
@@ -61,7 +66,12 @@ const expectedSeries: ReadonlyArray<readonly [name: string, labels: RegExp, atLe
   ["vatproof_db_connections", /(?:)/u, 1],
   ["vatproof_database_available", /(?:)/u, 1],
   ["process_memory_usage_bytes", /(?:)/u, 1_000_000],
-  ["nodejs_eventloop_delay_p99_seconds", /(?:)/u, 0]
+  ["nodejs_eventloop_delay_p99_seconds", /(?:)/u, 0],
+  ["http_server_request_duration_seconds_count", /status_code="200".*vatproof_served="live"/u, 2],
+  ["http_server_request_duration_seconds_bucket", /le="40"/u, 3],
+  ["target_info", /service_name="vatproof",service_version="[\d.]+",service_instance_id="[\da-f-]{36}"/u, 1],
+  ["vatproof_build_info", /version="[\d.]+",process_runtime_version="v\d+/u, 1],
+  ["process_start_time_seconds", /(?:)/u, 1_700_000_000]
 ]
 
 /** Gauges of what follows the log, which are there whatever their value is. */
@@ -101,6 +111,34 @@ layer(Layer.merge(RunningService.layerGround, Collector.layer), { excludeTestSer
       assert.notMatch(text, /ATU12345678|DE100982001|svc_live|nonsense|unit=/u)
       const verdict = yield* Promtool.checkMetrics(text)
       if (verdict !== null) assert.strictEqual(verdict, "")
+    })
+  )
+
+  it.effect("are OpenMetrics with the newest sampled trace of a bucket for who accepts that", () =>
+    Effect.gen(function* () {
+      const port = yield* RunningService.freePort
+      const collector = yield* Collector
+      const traced = { ...settingsFor(collector.url, "exemplary"), OTEL_TRACES_SAMPLER: "always_on" }
+      const service = yield* RunningService.make({ ADMIN_PORT: String(port), ...traced })
+      const { headers } = yield* service.validate("ATU12345678")
+      const accept = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3"
+      const text = yield* readMetrics(port, accept, /^application\/openmetrics-text; version=1\.0\.0/u)
+      const exemplar = new RegExp(
+        `http_server_request_duration_seconds_bucket.* # \\{trace_id="${headers["x-trace-id"]}"\\} [\\d.e-]+ \\d+`,
+        "u"
+      )
+      assert.match(text, exemplar)
+      assert.match(text, /^# TYPE vatproof_cache_lookups counter$/mu)
+      assert.match(text, /^vatproof_cache_lookups_total\{/mu)
+      assert.match(text, /\n# EOF\n$/u)
+      const ofWorkers = merged([
+        ["1", text],
+        ["2", text]
+      ])
+      assert.match(ofWorkers, /^http_server_request_duration_seconds_bucket\{worker="2",.*\} \d+ # \{trace_id=/mu)
+      assert.lengthOf([...ofWorkers.matchAll(/^# TYPE target info$/gmu)], 1)
+      assert.notInclude(ofWorkers, "# EOF")
+      assert.notInclude(yield* readMetrics(port), "trace_id")
     })
   )
 
