@@ -12,6 +12,8 @@ BEGIN
       ('tiles', 'append_only_truncate', 'BEFORE TRUNCATE', 'STATEMENT', 'refuse_rewrite', true),
       ('checkpoints', 'append_only', 'BEFORE UPDATE OR DELETE', 'ROW', 'refuse_rewrite', true),
       ('checkpoints', 'append_only_truncate', 'BEFORE TRUNCATE', 'STATEMENT', 'refuse_rewrite', true),
+      ('personal_documents', 'append_only', 'BEFORE UPDATE OR DELETE', 'ROW', 'refuse_document_change', true),
+      ('personal_documents', 'append_only_truncate', 'BEFORE TRUNCATE', 'STATEMENT', 'refuse_document_change', true),
       ('accounts', 'identity_epoch', 'AFTER UPDATE', 'ROW WHEN (OLD.plan <> NEW.plan OR OLD.per_month IS DISTINCT FROM NEW.per_month)', 'move_identity_epoch', false),
       ('accounts', 'identity_epoch_deleted', 'AFTER DELETE', 'STATEMENT', 'move_identity_epoch', false),
       ('api_keys', 'identity_epoch', 'AFTER UPDATE', 'ROW WHEN (OLD.* IS DISTINCT FROM NEW.*)', 'move_identity_epoch', false),

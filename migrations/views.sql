@@ -32,27 +32,43 @@ COMMENT ON COLUMN audit.events.metadata IS 'Canonical JSON: the id of the reques
 COMMENT ON COLUMN audit.events.data_sha256 IS 'SHA-256 of data, as it stands in the leaf of the signed tree.';
 COMMENT ON COLUMN audit.events.metadata_sha256 IS 'SHA-256 of metadata, as it stands in the leaf of the signed tree.';
 
+CREATE OR REPLACE VIEW audit.personal_documents AS
+  SELECT log_id, position, document, encode(sha256(convert_to(document, 'UTF8')), 'hex') AS document_sha256, retain_until, is_held, changed_by
+  FROM vatproof.personal_documents;
+COMMENT ON VIEW audit.personal_documents IS 'Names, addresses, company data and exact exchanges, beside the events that have their digest (personal_sha256).';
+COMMENT ON COLUMN audit.personal_documents.log_id IS 'The log; there is one, 0.';
+COMMENT ON COLUMN audit.personal_documents.position IS 'Position of its event in audit.events.';
+COMMENT ON COLUMN audit.personal_documents.document IS 'Canonical JSON (RFC 8785) with a random salt, exactly the bytes that were hashed; null once erased.';
+COMMENT ON COLUMN audit.personal_documents.document_sha256 IS 'SHA-256 of document: personal_sha256 in the data of its event.';
+COMMENT ON COLUMN audit.personal_documents.retain_until IS 'When the retention period ends.';
+COMMENT ON COLUMN audit.personal_documents.is_held IS 'Whether a legal hold stops its erasure.';
+COMMENT ON COLUMN audit.personal_documents.changed_by IS 'Position of the event that erased, held or released it last.';
+
 CREATE OR REPLACE VIEW audit.receipts AS
   SELECT e.position, e.recorded_at, p.receipt_id, p.account_id, (d.data ->> 'key_id')::uuid AS key_id, p.vat_id AS target_vat_id,
     d.data #>> '{receipt,requester_vat_id}' AS requester_vat_id,
-    d.data #>> '{receipt,input,company_name}' AS company_name, d.data #>> '{receipt,input,company_street}' AS company_street,
-    d.data #>> '{receipt,input,company_zip}' AS company_zip, d.data #>> '{receipt,input,company_city}' AS company_city,
+    f.facts #>> '{input,company_name}' AS company_name, f.facts #>> '{input,company_street}' AS company_street,
+    f.facts #>> '{input,company_zip}' AS company_zip, f.facts #>> '{input,company_city}' AS company_city,
     (d.data #>> '{receipt,result,valid}')::boolean AS valid,
     d.data #>> '{receipt,result,name_match}' AS name_match, d.data #>> '{receipt,result,street_match}' AS street_match,
     d.data #>> '{receipt,result,zip_match}' AS zip_match, d.data #>> '{receipt,result,city_match}' AS city_match,
-    d.data #>> '{receipt,result,official_name}' AS official_name, d.data #>> '{receipt,result,official_address}' AS official_address,
+    f.facts ->> 'official_name' AS official_name, f.facts ->> 'official_address' AS official_address,
     d.data #>> '{receipt,bzst_request_id}' AS bzst_request_id, (d.data #>> '{receipt,issued_at}')::timestamptz AS issued_at,
     d.data #>> '{receipt,source}' AS source,
     d.data #>> '{answer,code}' AS bzst_status, (d.data #>> '{answer,answered_at}')::timestamptz AS bzst_answered_at,
-    d.data #>> '{answer,evidence,request}' AS bzst_request, d.data #>> '{answer,evidence,response}' AS bzst_response,
-    d.data #>> '{answer,evidence,response_sha256}' AS bzst_response_sha256,
-    (d.data #>> '{answer,evidence,http_status}')::int AS bzst_http_status
+    f.facts #>> '{evidence,request}' AS bzst_request, f.facts #>> '{evidence,response}' AS bzst_response,
+    f.facts #>> '{evidence,response_sha256}' AS bzst_response_sha256, (f.facts #>> '{evidence,http_status}')::int AS bzst_http_status,
+    CASE WHEN f.facts IS NOT NULL THEN 'kept' WHEN d.data ->> 'personal_sha256' IS NULL THEN NULL
+      WHEN pd.position IS NOT NULL AND pd.document IS NULL THEN 'erased' ELSE 'altered' END AS personal_data
   FROM vatproof.event_places p
   JOIN vatproof.place_segments s ON s.log_id = p.log_id AND s.segment = (p.position >> 18)::int
   JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
+  LEFT JOIN vatproof.personal_documents pd ON pd.log_id = e.log_id AND pd.position = e.position
   CROSS JOIN LATERAL (SELECT vatproof.json_of(e.data) AS data) d
+  CROSS JOIN LATERAL (SELECT CASE WHEN encode(sha256(convert_to(pd.document, 'UTF8')), 'hex') = d.data ->> 'personal_sha256'
+    THEN vatproof.json_of(pd.document) END AS facts) f
   WHERE p.type = 'ReceiptIssued';
-COMMENT ON VIEW audit.receipts IS 'Qualified confirmations (§ 18e UStG), each with the exact exchange with the Bundeszentralamt für Steuern. At most some seconds behind audit.events.';
+COMMENT ON VIEW audit.receipts IS 'Qualified confirmations (§ 18e UStG), each with the exact exchange with the Bundeszentralamt für Steuern unless it is erased. At most some seconds behind audit.events.';
 COMMENT ON COLUMN audit.receipts.position IS 'Position of its event in audit.events.';
 COMMENT ON COLUMN audit.receipts.recorded_at IS 'When it was stored, by the clock of the database.';
 COMMENT ON COLUMN audit.receipts.receipt_id IS 'What its owner knows it by.';
@@ -80,6 +96,7 @@ COMMENT ON COLUMN audit.receipts.bzst_request IS 'The request as it was sent.';
 COMMENT ON COLUMN audit.receipts.bzst_response IS 'The answer as it came, byte for byte (UTF-8).';
 COMMENT ON COLUMN audit.receipts.bzst_response_sha256 IS 'SHA-256 of the answer''s bytes.';
 COMMENT ON COLUMN audit.receipts.bzst_http_status IS 'HTTP status of the answer.';
+COMMENT ON COLUMN audit.receipts.personal_data IS 'kept, erased, or altered: not the document that the event has the digest of. Unless kept, company data, official names and the exchange are null.';
 
 CREATE OR REPLACE VIEW audit.verifications AS
   SELECT e.position, e.recorded_at, e.occurred_at, e.stream_id, k.account_id, p.vat_id,
@@ -87,12 +104,20 @@ CREATE OR REPLACE VIEW audit.verifications AS
     (d.data ->> 'valid')::boolean AS valid, d.data ->> 'source' AS source, d.data ->> 'served' AS served,
     (d.data ->> 'answered_at')::timestamptz AS answered_at, (d.data ->> 'answer_position')::bigint AS answer_position,
     (d.data ->> 'force_live')::boolean AS force_live, d.data ->> 'requester_vat_id' AS requester_vat_id,
-    e.meter_id, e.units, d.data -> 'answer' AS answer, d.data -> 'attempts' AS attempts
+    e.meter_id, e.units, d.data -> 'answer' AS answer, d.data -> 'attempts' AS attempts,
+    f.facts ->> 'company_name' AS company_name, f.facts ->> 'company_address' AS company_address,
+    f.facts #>> '{evidence,request}' AS source_request, f.facts #>> '{evidence,response}' AS source_response,
+    f.facts #>> '{evidence,response_sha256}' AS source_response_sha256, (f.facts #>> '{evidence,http_status}')::int AS source_http_status,
+    CASE WHEN f.facts IS NOT NULL THEN 'kept' WHEN d.data ->> 'personal_sha256' IS NULL THEN NULL
+      WHEN pd.position IS NOT NULL AND pd.document IS NULL THEN 'erased' ELSE 'altered' END AS personal_data
   FROM vatproof.event_places p
   JOIN vatproof.place_segments s ON s.log_id = p.log_id AND s.segment = (p.position >> 18)::int
   JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
   LEFT JOIN vatproof.api_keys k ON e.stream_id = 'key-' || k.key_id::text
+  LEFT JOIN vatproof.personal_documents pd ON pd.log_id = e.log_id AND pd.position = e.position
   CROSS JOIN LATERAL (SELECT vatproof.json_of(e.data) AS data) d
+  CROSS JOIN LATERAL (SELECT CASE WHEN encode(sha256(convert_to(pd.document, 'UTF8')), 'hex') = d.data ->> 'personal_sha256'
+    THEN vatproof.json_of(pd.document) END AS facts) f
   WHERE p.type IN ('VatIdVerified', 'VatIdVerificationFailed');
 COMMENT ON VIEW audit.verifications IS 'Simple validations: what was answered on whose word, or that no source could answer. At most some seconds behind audit.events.';
 COMMENT ON COLUMN audit.verifications.position IS 'Position of its event in audit.events.';
@@ -111,8 +136,15 @@ COMMENT ON COLUMN audit.verifications.force_live IS 'Whether the caller refused 
 COMMENT ON COLUMN audit.verifications.requester_vat_id IS 'The VAT ID of who asked, if it was given.';
 COMMENT ON COLUMN audit.verifications.meter_id IS 'What it was charged to.';
 COMMENT ON COLUMN audit.verifications.units IS 'How many units were charged.';
-COMMENT ON COLUMN audit.verifications.answer IS 'A live answer with the exact exchange with the source.';
+COMMENT ON COLUMN audit.verifications.answer IS 'A live answer without names and exchange.';
 COMMENT ON COLUMN audit.verifications.attempts IS 'The calls to sources: source, outcome, code, when, how long.';
+COMMENT ON COLUMN audit.verifications.company_name IS 'The registered name, if the source disclosed it.';
+COMMENT ON COLUMN audit.verifications.company_address IS 'The registered address, if the source disclosed it.';
+COMMENT ON COLUMN audit.verifications.source_request IS 'The request as it was sent.';
+COMMENT ON COLUMN audit.verifications.source_response IS 'The answer as it came, byte for byte (UTF-8).';
+COMMENT ON COLUMN audit.verifications.source_response_sha256 IS 'SHA-256 of the answer''s bytes.';
+COMMENT ON COLUMN audit.verifications.source_http_status IS 'HTTP status of the answer.';
+COMMENT ON COLUMN audit.verifications.personal_data IS 'Of a live answer: kept, erased, or altered, as in audit.receipts; else null.';
 
 CREATE OR REPLACE VIEW audit.key_revocations AS
   SELECT e.position, e.recorded_at, e.occurred_at, p.account_id, (d.data ->> 'key_id')::uuid AS key_id, d.data ->> 'prefix' AS prefix

@@ -242,7 +242,7 @@ const http = Layer.unwrap(
 /** What reads the whole log: several fibers at once, and no more than that on a database that others need too. */
 export const auditing = signedTree.pipe(
   Layer.provideMerge(EventStore.layer),
-  Layer.provide(Randomness.layer),
+  Layer.provide([Hashing.layer, Randomness.layer]),
   Layer.provideMerge(Layer.unwrap(Effect.map(Database.existingUrl, (url) => Postgres.layer({ url, maxConnections: 8 }))))
 )
 
@@ -254,7 +254,7 @@ export const owner = Layer.unwrap(
 /** What may complete the signed tree of a log that is adopted. */
 export const adopting = signedTree.pipe(
   Layer.provideMerge(EventStore.layer),
-  Layer.provide(Randomness.layer),
+  Layer.provide([Hashing.layer, Randomness.layer]),
   Layer.provideMerge(owner)
 )
 

@@ -13,6 +13,7 @@
 --   p_minute_limit     most calls in the rate window
 -- Of each stream, meter and rate window: its name. Of meters and rate windows also what the batch adds, and the most that may stand there
 --   before the batch so that no command is refused (p_meter_room, p_minute_room).
+-- Of each personal document: the index of its event, its bytes, and how long it is kept.
 -- p_resent: an earlier attempt may have stored the batch.
 --
 -- outcomes has one element a command, and is null if all were appended:
@@ -29,7 +30,8 @@ CREATE OR REPLACE FUNCTION vatproof.append(
   p_data text[], p_metadata text[], p_meter text[], p_units smallint[], p_cap bigint[], p_expected bigint[], p_epoch bigint[],
   p_answer_key text[], p_answer_position bigint[], p_minute_limit int[],
   p_streams text[], p_meters text[], p_meter_units bigint[], p_meter_room bigint[],
-  p_minutes text[], p_minute_calls bigint[], p_minute_room bigint[]
+  p_minutes text[], p_minute_calls bigint[], p_minute_room bigint[],
+  p_document_event int[], p_document text[], p_retain_until timestamptz[]
 ) RETURNS TABLE (head bigint, outcomes text[], stored_at bigint[], versions bigint[], used bigint[], taken bigint[], ends_in_ms bigint[])
 LANGUAGE plpgsql SECURITY DEFINER
 -- One plan for every size of arrays and tables: rows that exist are read by index, arrays are hashed.
@@ -151,6 +153,12 @@ BEGIN
   FROM unnest(positions, event_versions, p_stream, p_event_id, p_type, p_schema, p_occurred, p_correlation, p_trace, p_meter, p_units, p_data, p_metadata)
     AS u(position, version, stream_id, event_id, type, schema_version, occurred_at, correlation_id, trace_id, meter_id, units, data, metadata)
   WHERE u.position IS NOT NULL;
+
+  IF cardinality(p_document_event) > 0 THEN
+    INSERT INTO personal_documents (log_id, position, document, retain_until)
+    SELECT p_log, positions[u.event], u.document, u.retain_until
+    FROM unnest(p_document_event, p_document, p_retain_until) AS u(event, document, retain_until) WHERE positions[u.event] IS NOT NULL;
+  END IF;
 
   PERFORM project(p_log, head, next);
   UPDATE logs SET next_position = next, last_recorded_at = moment WHERE log_id = p_log;

@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION vatproof_guard.refuse_drop() RETURNS event_trigger LA
 DECLARE refused text;
 BEGIN
   SELECT object_identity INTO refused FROM pg_event_trigger_dropped_objects()
-    WHERE object_identity ~ '^vatproof\.(events|tiles|checkpoints)|^append_only\S* on vatproof\.|^vatproof\.refuse_|^vatproof_guard' LIMIT 1;
+    WHERE object_identity ~ '^vatproof\.(events|tiles|checkpoints|personal_documents)|^append_only\S* on vatproof\.|^vatproof\.refuse_|^vatproof_guard' LIMIT 1;
   IF refused IS NOT NULL THEN
     RAISE EXCEPTION 'vatproof is append-only: dropping % is refused', refused USING ERRCODE = 'insufficient_privilege';
   END IF;

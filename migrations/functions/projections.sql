@@ -21,24 +21,28 @@ RETURNS TABLE (log_id smallint, meter_id text, used bigint) LANGUAGE sql STABLE 
   WHERE e.meter_id IS NOT NULL GROUP BY e.meter_id
 $$;
 
--- The newest of several answers is the one that its source gave last, by the source's clock. The BZSt gives no names: those that the receipt
--- has from an earlier answer stay. Canonical JSON sorts keys: a repeated answer begins otherwise and is not parsed.
+-- The newest of several answers is the one that its source gave last, by the source's clock. Names and addresses are those of the personal
+-- documents, and gone with them. The BZSt gives no names: those that the receipt has from an earlier answer stay.
+-- Canonical JSON sorts keys: a repeated answer begins otherwise and is not parsed.
 CREATE OR REPLACE FUNCTION vatproof.latest_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, key text, "position" bigint, answered_at timestamptz, answer text) LANGUAGE sql STABLE AS $$
   SELECT DISTINCT ON (a.key) p_log, a.key, a.position, a.answered_at, a.answer
   FROM (
     SELECT ('answer-' || r.vat_id) COLLATE "C" AS key, r.position, least((r.answer ->> 'answered_at')::timestamptz, r.recorded_at) AS answered_at,
       '{"answered_at":' || (r.answer -> 'answered_at')::text
-        || ',"company_address":' || coalesce(nullif((r.answer -> 'company_address')::text, 'null'), nullif((r.official -> 'official_address')::text, '""'), 'null')
-        || ',"company_name":' || coalesce(nullif((r.answer -> 'company_name')::text, 'null'), nullif((r.official -> 'official_name')::text, '""'), 'null')
+        || ',"company_address":' || coalesce(nullif((r.personal -> 'company_address')::text, 'null'), nullif((r.personal -> 'official_address')::text, '""'), 'null')
+        || ',"company_name":' || coalesce(nullif((r.personal -> 'company_name')::text, 'null'), nullif((r.personal -> 'official_name')::text, '""'), 'null')
         || ',"source":' || (r.answer -> 'source')::text || ',"valid":' || (r.answer -> 'valid')::text || '}' AS answer
     FROM (
-      SELECT d.position, d.recorded_at, d.data -> 'answer' AS answer, d.data #> '{receipt,result}' AS official,
+      SELECT d.position, d.recorded_at, d.data -> 'answer' AS answer,
+        CASE WHEN encode(sha256(convert_to(p.document, 'UTF8')), 'hex') = d.data ->> 'personal_sha256' THEN vatproof.json_of(p.document) END AS personal,
         coalesce(d.data ->> 'vat_id', d.data #>> '{receipt,target_vat_id}') AS vat_id
       FROM (
         SELECT e.position, e.recorded_at, vatproof.json_of(e.data) AS data
         FROM (SELECT position, recorded_at, type, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
-        WHERE e.type = 'ReceiptIssued' OR e.type = 'VatIdVerified' AND starts_with(e.data, '{"answer":{') OFFSET 0) d OFFSET 0) r OFFSET 0) a
+        WHERE e.type = 'ReceiptIssued' OR e.type = 'VatIdVerified' AND starts_with(e.data, '{"answer":{') OFFSET 0) d
+      LEFT JOIN (SELECT position, document FROM vatproof.personal_documents WHERE log_id = p_log AND position >= p_from AND position < p_to
+        ORDER BY position OFFSET 0) p ON p.position = d.position OFFSET 0) r OFFSET 0) a
   ORDER BY a.key, a.answered_at DESC, a.position DESC
 $$;
 

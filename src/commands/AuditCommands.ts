@@ -81,18 +81,24 @@ README.txt there says what is what. Check it with: npm run vatproof -- audit ver
 /** Findings that a person reads; --json has the first thousand. */
 const maxShown = 50
 
+const documentsIn = (documents: DatabaseAudit.AuditReport["documents"]) =>
+  documents === null
+    ? "Its personal documents were removed from it."
+    : `Personal documents: ${documents.kept} are as they were written, ${documents.erased} are erased.`
+
 const say = Effect.fnUntraced(function* (
   asJson: boolean,
   what: string,
   report: DatabaseAudit.AuditReport,
   key: VerifierKeys.UsedKeys
 ) {
-  const { checkpoints, count, events, findings, signed, signedBy } = report
+  const { checkpoints, count, documents, events, findings, signed, signedBy } = report
   const list = findings
     .map(({ message, position }) => `  ${position === null ? "" : `position ${position}: `}${message}`)
     .join("\n")
   const unsigned = events > signed ? ` ${events - signed} newer ones are not signed yet.` : ""
   const good = `${what} is whole: ${signed} events are as they were signed, under ${checkpoints} ${checkpoints === 1 ? "checkpoint" : "checkpoints"} of ${key.verifiers[0].name}.${unsigned}
+${documentsIn(documents)}
 The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}`
   const bad = `${what} is not what was signed: ${count} ${count === 1 ? "finding" : "findings"} in ${events} events.\n${list}${count > maxShown ? "\n  …" : ""}`
   const data = {
@@ -101,6 +107,7 @@ The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}
     signed,
     checkpoints,
     signed_by: signedBy,
+    personal_documents: documents === null ? null : { ...documents },
     findings: findings.map((finding) => ({ ...finding })),
     count
   }
@@ -150,14 +157,15 @@ const verifyProof = Effect.fnUntraced(function* (
 ) {
   const given = yield* proofFiles(file, eventFile)
   const used = yield* VerifierKeys.forProof(key, given.proof)
-  const { checkpoint, event, index, leaf } = yield* Effect.fromResult(
+  const { checkpoint, event, index, leaf, personal } = yield* Effect.fromResult(
     ReceiptAudit.run(logCrypto, { ...given, verifiers: used.verifiers })
   )
-  const words = `Proved: the event at position ${index} is in the log ${checkpoint.origin} as it was signed with ${checkpoint.size} events.
+  const document = personal === null ? "" : `\nIts personal document: ${personal}.`
+  const words = `Proved: the event at position ${index} is in the log ${checkpoint.origin} as it was signed with ${checkpoint.size} events.${document}
 ${event ?? `${leaf}\n(without the event itself: give it with --event to have its data verified as well)`}`
   yield* print(
     asJson,
-    { ok: true, position: index, log: checkpoint.origin, size: checkpoint.size, leaf, with_event: event !== null },
+    { ok: true, position: index, log: checkpoint.origin, size: checkpoint.size, leaf, with_event: event !== null, personal },
     words
   )
   if (used.note !== null) yield* remark(used.note)

@@ -56,9 +56,9 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
       source: names.source,
       ...(yield* officialNames(vatId))
     })
-    const event = Receipts.ReceiptIssued.make({ account_id: caller.accountId, key_id: caller.keyId, receipt, answer, attempts })
+    const facts = { account_id: caller.accountId, key_id: caller.keyId, receipt, answer, attempts }
     const charge = {
-      event,
+      event: Receipts.ReceiptIssued.make(facts, { ...answer, ...receipt.result, input: receipt.input }),
       units: 1,
       admitted,
       newStream: Receipts.receiptStream(receipt.receipt_id)

@@ -2,7 +2,7 @@
 import { DateTime, Schema } from "effect"
 import type { CompanyData } from "#domain/Confirmation.ts"
 import * as DomainEvent from "#domain/DomainEvent.ts"
-import { Answer, Attempt } from "#domain/Verdict.ts"
+import { AnswerFacts, Attempt, Disclosure } from "#domain/Verdict.ts"
 
 /** How a field compares, in the BZSt's letters: A match, B no match, C not asked, D not disclosed by the source. */
 export const MatchLetter = Schema.Literals(["A", "B", "C", "D"])
@@ -67,7 +67,7 @@ export const ReceiptSummary = Schema.Struct({
 })
 export type ReceiptSummary = typeof ReceiptSummary.Type
 
-export const summaryOf = ({ issued_at, receipt_id, result, target_vat_id }: Receipt): ReceiptSummary => {
+export const summaryOf = ({ issued_at, receipt_id, result, target_vat_id }: Issued["receipt"]): ReceiptSummary => {
   const { city_match, name_match, street_match, zip_match } = result
   return { receipt_id, target_vat_id, name_match, street_match, zip_match, city_match, issued_at }
 }
@@ -105,18 +105,30 @@ export const receiptStream = (receiptId: string): string => `receipt-${receiptId
 export const receiptList = (keyId: string, targetVatId: string | null): string =>
   targetVatId === null ? `receipts-${keyId}` : `receipts-${keyId}/${targetVatId}`
 
-/** A receipt was issued. `answer` holds the exact exchange with the BZSt, its own time and its status (`code`). */
-export const ReceiptIssued = DomainEvent.define(
-  "ReceiptIssued",
-  1,
-  Schema.Struct({
-    account_id: Schema.String,
-    key_id: Schema.String,
-    receipt: Receipt,
-    answer: Answer,
-    attempts: Schema.Array(Attempt)
-  })
-)
+const { input, result, ...receiptFacts } = Receipt.fields
+const { official_address, official_name, ...resultFacts } = result.fields
+
+const issued = Schema.Struct({
+  account_id: Schema.String,
+  key_id: Schema.String,
+  receipt: Schema.Struct({ ...receiptFacts, result: Schema.Struct(resultFacts) }),
+  answer: AnswerFacts,
+  attempts: Schema.Array(Attempt),
+  ...DomainEvent.personalDigest
+})
+type Issued = typeof issued.Type
+
+/** What a receipt says of a company: what was supplied, the registered name and address, and the exact exchange with the BZSt. */
+const ReceiptDisclosure = Schema.Struct({ ...Disclosure.fields, input, official_name, official_address })
+
+/** A receipt was issued. `answer` has the BZSt's own time and its status (`code`); its personal document has the exact exchange. */
+export const ReceiptIssued = DomainEvent.definePersonal(["ReceiptIssued", 1, issued], ReceiptDisclosure, "receipts")
+
+/** The receipt of an event and its personal document. */
+export const wholeReceipt = (
+  { receipt }: Issued,
+  { input, official_address, official_name }: typeof ReceiptDisclosure.Type
+): Receipt => ({ ...receipt, input, result: { ...receipt.result, official_name, official_address } })
 
 /** The BZSt refused to confirm for this requester: `code` is its status. Nothing is known about the VAT ID by it. */
 export const ConfirmationRefused = DomainEvent.define(

@@ -283,16 +283,19 @@ const eventOf = (
   { answered_at, source, valid }: CachedAnswer,
   { answer = undefined, attempts = [], position, served }: Served
 ) =>
-  VatIdVerified.make({
-    ...factsOf(question),
-    valid,
-    source,
-    answered_at,
-    served,
-    answer: answer ?? null,
-    answer_position: position ?? null,
-    attempts
-  })
+  VatIdVerified.make(
+    {
+      ...factsOf(question),
+      valid,
+      source,
+      answered_at,
+      served,
+      answer: answer ?? null,
+      answer_position: position ?? null,
+      attempts
+    },
+    answer
+  )
 
 export class ValidateVatId extends Context.Service<ValidateVatId, Effect.Success<ReturnType<typeof make>>>()(
   "vatproof/domain/ValidateVatId"

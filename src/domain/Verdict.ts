@@ -33,6 +33,14 @@ export const Answer = Schema.Struct({
 })
 export type Answer = typeof Answer.Type
 
+const { company_address, company_name, evidence, ...facts } = Answer.fields
+
+/** The part of an answer that stands in the log. */
+export const AnswerFacts = Schema.Struct(facts)
+
+/** The part of an answer that may name a person: it stands in a document beside the log. */
+export const Disclosure = Schema.Struct({ company_name, company_address, evidence })
+
 /** Why a source gave no verdict. */
 export const FailureReason = Schema.Literals([
   "unreachable", // no connection, or it broke

@@ -7,6 +7,7 @@ import { SqlClient } from "effect/sql"
 import {
   type AppendError,
   type Appended,
+  type DocumentRow,
   type EventRow,
   logId,
   PreconditionFailed,
@@ -42,6 +43,12 @@ const rowColumns: ReadonlyArray<SqlColumn<EventRow>> = [
   ["minuteLimit", int4]
 ]
 
+const documentColumns: ReadonlyArray<SqlColumn<DocumentRow>> = [
+  ["event", int4],
+  ["document", text],
+  ["retainUntilMs", timestamptz]
+]
+
 /** Which stream, meter and rate window a command changes, by number. */
 interface Numbered {
   readonly prepared: Prepared
@@ -60,6 +67,7 @@ const numbered = (batch: ReadonlyArray<Prepared>) => {
   const rows: Array<EventRow> = []
   const numbers = { command: new Array<number>(), stream: new Array<number>(), nth: new Array<number>() }
   const places = { meter: new Array<number | null>(), minute: new Array<number | null>() }
+  const documents: Array<DocumentRow> = []
   const commands = batch.map((prepared, index): Numbered => {
     const { charge, minute, stream } = prepared.command
     const place = {
@@ -69,6 +77,7 @@ const numbered = (batch: ReadonlyArray<Prepared>) => {
       meter: charge === null ? null : meters.add(charge.meter, charge.units, charge.cap),
       minute: minute === undefined ? null : minutes.add(minute.bucket, 1, minute.limit)
     }
+    for (const document of prepared.documents) documents.push({ ...document, event: rows.length + document.event + 1 })
     for (const row of prepared.rows) {
       rows.push(row)
       streams.add(stream, 1)
@@ -85,7 +94,8 @@ const numbered = (batch: ReadonlyArray<Prepared>) => {
     ...sqlColumns(rows, rowColumns),
     streams.nameColumn,
     ...meters.columns,
-    ...minutes.columns
+    ...minutes.columns,
+    ...sqlColumns(documents, documentColumns)
   ]
   return { commands, columns }
 }
@@ -172,7 +182,7 @@ const exitOf = (one: Numbered, outcome: Outcome | undefined, standing: Appended,
   }
 }
 
-const parameterCount = 5 + rowColumns.length + 1 + 2 * 3
+const parameterCount = 5 + rowColumns.length + 1 + 2 * 3 + documentColumns.length
 const parameters = ["$1::smallint", "$2", ...Array.from({ length: parameterCount }, (_, index) => `$${index + 3}`)].join(", ")
 const statement = `SELECT head, outcomes, stored_at, versions, used, taken, ends_in_ms FROM vatproof.append(${parameters})`
 

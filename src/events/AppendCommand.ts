@@ -67,6 +67,15 @@ export type AppendError = VersionConflict | QuotaReached | RateLimitReached | Pr
 export interface Prepared {
   readonly command: AppendCommand
   readonly rows: ReadonlyArray<EventRow>
+  readonly documents: ReadonlyArray<DocumentRow>
+}
+
+/** The personal document of the event with that index in `rows`. */
+export interface DocumentRow {
+  readonly event: number
+  /** Canonical JSON with its salt: exactly the bytes that the event has the digest of. */
+  readonly document: string
+  readonly retainUntilMs: number
 }
 
 /** An event with what its command asks for. */

@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import { AccountRegistered, AccountSignedUp, EmailVerificationRequested, EmailVerified, PlanChanged } from "#domain/Account.ts"
 import { ApiKeyIssued, ApiKeyRevoked } from "#domain/ApiKey.ts"
 import { AuditLogRead, AuditorAdded, AuditorRevoked } from "#domain/Auditor.ts"
-import type { EventType } from "#domain/DomainEvent.ts"
+import type { EventType, PersonalEventType } from "#domain/DomainEvent.ts"
 import { LoggedIn, LoginsCounted } from "#domain/LoginLog.ts"
 import { LogAdopted } from "#domain/LogAdopted.ts"
 import { LogExported, LogVerified } from "#domain/LogReading.ts"
@@ -38,7 +38,13 @@ export const eventTypes = [
 ]
 
 /** Reads the stored bytes of one event type. What does not decode is a defect: the log holds nothing that we did not write. */
-export const decoder = <A>(eventType: EventType<A>): ((data: string) => Effect.Effect<A>) => {
-  const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.toCodecJson(eventType.schema)))
-  return (data) => decode(data).pipe(Effect.catchTag("SchemaError", Effect.die))
+export const decoder = <A>(eventType: EventType<A>): ((data: string) => Effect.Effect<A>) => reader(eventType.schema)
+
+/** The same for the personal document of an event of that type. */
+export const documentDecoder = <A, P>({ personal }: PersonalEventType<A, P>): ((document: string) => Effect.Effect<P>) =>
+  reader(personal)
+
+const reader = <A>(schema: Schema.Codec<A, unknown>) => {
+  const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.toCodecJson(schema)))
+  return (json: string) => decode(json).pipe(Effect.catchTag("SchemaError", Effect.die))
 }

@@ -1,5 +1,5 @@
 /** The append-only log: batched append, and reading by stream and position. */
-import { type Array as Arr, Clock, Context, DateTime, Effect, Layer, Result, Schema } from "effect"
+import { type Array as Arr, Clock, Context, DateTime, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
@@ -11,6 +11,7 @@ import * as Append from "#events/Append.ts"
 import * as AppendCommand from "#events/AppendCommand.ts"
 import * as Batcher from "#events/Batcher.ts"
 import * as CanonicalJson from "#events/log/CanonicalJson.ts"
+import * as PersonalDocument from "#events/PersonalDocument.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
 import * as StoreHealth from "#events/StoreHealth.ts"
 import * as StoreMetrics from "#events/StoreMetrics.ts"
@@ -117,13 +118,15 @@ const makeWithSpan = Effect.map(TraceLinks, (traceLinks) => {
 })
 
 /** Fixes a command's ids, times and bytes. */
-const makePrepare = Effect.map(Randomness, ({ uuidV7Unsafe }) => {
+const makePrepare = Effect.gen(function* () {
+  const { uuidV7Unsafe } = yield* Randomness
+  const seal = yield* PersonalDocument.makeSeal
   // A repetition of a cached answer is the same event object each time: it is encoded once.
   const texts = new WeakMap<DomainEvent, string>()
   const textOf = (event: DomainEvent) => {
     const known = texts.get(event)
     if (known !== undefined) return known
-    const text = canonical(event.data)
+    const text = CanonicalJson.encodeOwn(event.data)
     texts.set(event, text)
     return text
   }
@@ -138,6 +141,13 @@ const makePrepare = Effect.map(Randomness, ({ uuidV7Unsafe }) => {
     const newest = precondition?.newest ?? null
     const epoch = precondition?.epoch ?? null
     const traceBytes = traceId === null ? null : bytesOfTraceId(traceId)
+    const documents: Array<AppendCommand.DocumentRow> = []
+    const dataOf = (event: DomainEvent, index: number) => {
+      if (event.personal === undefined) return textOf(event)
+      const { data, document, retainUntilMs } = seal(event.data, event.personal, occurredAtMs)
+      documents.push({ event: index, document, retainUntilMs })
+      return data
+    }
     const rows = events.map((event, index): AppendCommand.EventRow => ({
       stream,
       eventId: uuidV7Unsafe(),
@@ -146,7 +156,7 @@ const makePrepare = Effect.map(Randomness, ({ uuidV7Unsafe }) => {
       occurredAtMs,
       correlationId,
       traceId: traceBytes,
-      data: textOf(event),
+      data: dataOf(event, index),
       metadata,
       meter: charge?.meter ?? null,
       units: index === 0 ? (charge?.units ?? 0) : 0,
@@ -157,17 +167,17 @@ const makePrepare = Effect.map(Randomness, ({ uuidV7Unsafe }) => {
       answerPosition: newest === null ? null : BigInt(newest.position),
       minuteLimit: minute?.limit ?? null
     }))
-    return { command, rows }
+    return { command, rows, documents }
   }
 })
 
 /** The metadata of what callers are charged for: such events are many, and all of them come from requests. */
-const requestOf = ({ requestId }: ServedRequest) => `{"request_id":${canonical(requestId)}}`
+const requestOf = ({ requestId }: ServedRequest) => `{"request_id":${CanonicalJson.encodeOwn(requestId)}}`
 
 /** The metadata of all other events: which operator caused one by a command, and why; or that a request did; or a replica by itself. */
 const originOf = ({ correlationId, operator, requestId }: ServedRequest) => {
-  if (operator !== undefined) return canonical({ ...operator, request_id: requestId, source: "cli" })
-  return canonical({ request_id: requestId, source: correlationId === noRequest.correlationId ? "replica" : "api" })
+  if (operator !== undefined) return CanonicalJson.encodeOwn({ ...operator, request_id: requestId, source: "cli" })
+  return CanonicalJson.encodeOwn({ request_id: requestId, source: correlationId === noRequest.correlationId ? "replica" : "api" })
 }
 
 /** Positions and versions are dense: a range, unlike LIMIT, bounds what is read even where the planner sorts all that is found. */
@@ -200,9 +210,6 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
     )
   }
 })
-
-/** Event data is made of our own schemas: what has no canonical form is a defect of ours. */
-const canonical = (value: Schema.Json) => Result.getOrThrow(CanonicalJson.encode(value))
 
 export class EventStore extends Context.Service<EventStore, Effect.Success<typeof make>>()("vatproof/events/EventStore") {
   static readonly layer = Layer.effect(EventStore, make)

@@ -65,7 +65,10 @@ const Key = Schema.String.check(
 )
 const Name = Schema.String.check(Schema.isPattern(/^[\w-]{1,100}$/u, { message: "Expected 1 to 100 of A-Z, a-z, 0-9, _ and -" }))
 
-/** One event, whole. `data` and `metadata` are the facts; without the two it is the leaf that was signed, with their SHA-256 instead. */
+/**
+ * One event, whole. `data` and `metadata` are the facts; without these two and `personal` it is the leaf that was signed, with the SHA-256 of
+ * the two instead.
+ */
 export const AuditEvent = Schema.Struct({
   causation_id: Schema.NullOr(Schema.String),
   correlation_id: Schema.String,
@@ -75,6 +78,12 @@ export const AuditEvent = Schema.Struct({
   metadata: Schema.Json,
   meter_id: Schema.NullOr(Schema.String).annotate({ description: "What the units are charged to" }),
   occurred_at: Schema.String.annotate({ format: "date-time" }),
+  personal: Schema.optionalKey(
+    Schema.NullOr(Schema.Json).annotate({
+      description:
+        "Names, addresses and the exact exchange: data.personal_sha256 is the SHA-256 of this as canonical JSON. Null once erased"
+    })
+  ),
   position: Position,
   recorded_at: Schema.String.annotate({ format: "date-time", description: "When the database stored it" }),
   schema_version: Schema.Int,

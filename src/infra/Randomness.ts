@@ -62,6 +62,11 @@ export const layer = Layer.effect(
       return drawn
     }
     const uuidV7Unsafe = makeUuidV7(fill, () => clock.currentTimeMillisUnsafe())
-    return { bytes: (count) => Effect.sync(() => bytes(count)), uuidV7: Effect.sync(uuidV7Unsafe), uuidV7Unsafe }
+    return {
+      bytes: (count) => Effect.sync(() => bytes(count)),
+      bytesUnsafe: bytes,
+      uuidV7: Effect.sync(uuidV7Unsafe),
+      uuidV7Unsafe
+    }
   })
 )

@@ -25,15 +25,16 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
         "index.xml",
         "leaves.txt",
         "manifest.json",
+        "personal",
         "proofs",
         "receipts",
         "receipts.csv",
         "verifications.csv"
       ])
       assert.deepStrictEqual(invalidities(file(directory, "index.xml").text, file(directory, "gdpdu-01-09-2004.dtd").text), [])
-      const [header = "", row = ""] = file(directory, "receipts.csv").text.split("\r\n")
+      const [header = ""] = file(directory, "receipts.csv").text.split("\r\n")
       assert.match(header, /^"position";"recorded_on";"recorded_at";"receipt_id";/u)
-      assert.include(row, '"Müller & ""Söhne""; GmbH"')
+      assert.include(file(directory, "personal/personal.csv").text, '"Müller & ""Söhne""; GmbH"')
       assert.lengthOf(readdirSync(join(directory, "proofs")), 5)
     })
   )
@@ -99,7 +100,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
       assert.match(alone.output, /Proved.*\n.*data_sha256/u)
 
       const edited = join(folder, "edited.json")
-      writeFileSync(edited, readFileSync(event, "utf8").replace("Köln", "Bonn"))
+      writeFileSync(edited, readFileSync(event, "utf8").replace("DE123456789", "DE123456780"))
       const bad = yield* command("audit", "verify", "--proof", proof, "--event", edited, "--key", key)
       assert.match(bad.failure ?? "", /the event is not the one that was signed/u)
 
@@ -113,6 +114,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
       const bundle = join(folder, "bundle.json")
       writeFileSync(bundle, JSON.stringify(answer.body, null, 2))
       assert.isNull((yield* command("audit", "verify", "--proof", bundle, "--key", key)).failure)
+      assert.include((yield* command("audit", "verify", "--proof", bundle, "--key", key)).output, "Its personal document: proved")
       writeFileSync(bundle, JSON.stringify(answer.body).replace("Köln", "Bonn"))
       assert.isNotNull((yield* command("audit", "verify", "--proof", bundle, "--key", key)).failure)
     })

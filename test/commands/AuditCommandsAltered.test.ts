@@ -74,7 +74,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   ],
   [
     "a receipt's file",
-    (directory) => edit(first(directory, "receipts"), (text) => text.replace("Köln", "Bonn"))(directory),
+    (directory) => edit(first(directory, "receipts"), (text) => text.replace("DE123456789", "DE123456780"))(directory),
     /^\d+: the file of the receipt VP-QC-\S+ is not its event/u
   ],
   [
@@ -96,6 +96,24 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     "a receipt made up",
     (directory) => appendFileSync(join(directory, "receipts", "VP-QC-1.json"), "{}"),
     /receipts\/VP-QC-1.json is in no event/u
+  ],
+  [
+    "a personal document",
+    edit("personal/documents.txt", (text) => text.replace("Köln", "Bonn")),
+    /^\d+: its personal document is not the one that was signed/u
+  ],
+  [
+    "a personal document removed",
+    edit(
+      "personal/documents.txt",
+      lines((all) => all.toSpliced(1, 1))
+    ),
+    /^\d+: its personal document is missing/u
+  ],
+  [
+    "a name in the table of personal data",
+    edit("personal/personal.csv", (text) => text.replace("Köln", "Bonn")),
+    /^\d+: personal\/personal.csv has another row/u
   ],
   ["the description of the tables", edit("index.xml", (text) => text.replace("Belegnummer", "Nummer")), /index.xml was changed/u],
   [

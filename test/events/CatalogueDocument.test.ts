@@ -68,15 +68,25 @@ const fieldsOf = (form: Form, resolve: (form: Form) => Form, path: string): Read
   })
 }
 
-const section = ({ schema, schemaVersion, type }: (typeof Catalogue.eventTypes)[number]) => {
+const rowsOf = (schema: Schema.Codec<unknown, unknown>) => {
   const { definitions, schema: form } = decodeDocument(Schema.toJsonSchemaDocument(Schema.toCodecJson(schema)))
   const resolve = (one: Form): Form => {
     const target = one.$ref === undefined ? undefined : definitions[one.$ref.replace("#/$defs/", "")]
     return target === undefined ? one : resolve(target)
   }
+  return fieldsOf(form, resolve, "").map(([path, what]) => `| \`${path}\` | ${what} |`)
+}
+
+const documentOf = (personal: Schema.Codec<unknown, unknown>) => `
+| field of its personal document | form |
+|---|---|
+${[...rowsOf(personal), "| `salt` | string |"].join("\n")}
+`
+
+const section = (eventType: (typeof Catalogue.eventTypes)[number]) => {
+  const { schema, schemaVersion, type } = eventType
   const fixture = join(import.meta.dirname, `fixtures/${type}.${schemaVersion}.json`)
   const [example] = decodeExamples(readFileSync(fixture, "utf8"))
-  const rows = fieldsOf(form, resolve, "").map(([path, what]) => `| \`${path}\` | ${what} |`)
   return `## ${type}
 
 ${meanings.get(type) ?? ""}
@@ -85,8 +95,8 @@ Version ${schemaVersion}.
 
 | field of \`data\` | form |
 |---|---|
-${rows.join("\n")}
-
+${rowsOf(schema).join("\n")}
+${"personal" in eventType ? documentOf(eventType.personal) : ""}
 \`\`\`json
 ${JSON.stringify(example, null, 2)}
 \`\`\`
@@ -99,7 +109,8 @@ What the log can hold. This page is made of the program (\`npm run test:only -- 
 
 An event has an envelope, which is the same for all (\`GET /v1/audit/events\` in [openapi.json](../openapi.json)), \`metadata\` (who caused it and why:
 [audit.md](audit.md#who-and-why)) and \`data\`, whose form follows from \`type\` and \`schema_version\`. A released version never changes.
-Times are text, as RFC 3339 writes them in UTC; ids of accounts, keys and auditors are UUIDs; digests are SHA-256 in hexadecimal.
+Times are text, as RFC 3339 writes them in UTC; ids of accounts, keys and auditors are UUIDs; digests are SHA-256 in hexadecimal. \`personal_sha256\` is that of the
+[personal document](audit.md#how-personal-data-is-bound-to-the-log) beside the event.
 `
 
 it("docs/events.md lists every event with its fields (to write it: npm run test:only -- test/events/CatalogueDocument.test.ts -u)", () => {

@@ -5,6 +5,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { VatIdVerified } from "#domain/Verification.ts"
 import type { AppendCommand, Appended } from "#events/AppendCommand.ts"
 import { EventStore } from "#events/EventStore.ts"
+import * as Hashing from "#infra/Hashing.ts"
 import * as Randomness from "#infra/Randomness.ts"
 import { answered } from "#test/support/SourceAnswer.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
@@ -193,7 +194,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the log", (it) => 
   it.effect("of several replicas is one: dense, and no meter passes its cap", () =>
     Effect.gen(function* () {
       const replica = Effect.map(
-        Layer.build(Layer.fresh(EventStore.layer).pipe(Layer.provide(Randomness.layer))),
+        Layer.build(Layer.fresh(EventStore.layer).pipe(Layer.provide([Hashing.layer, Randomness.layer]))),
         Context.get(EventStore)
       )
       const replicas = yield* Effect.all([replica, replica, replica])

@@ -7,6 +7,7 @@ import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import { Randomness } from "#domain/Randomness.ts"
 import type { AppendCommand } from "#events/AppendCommand.ts"
 import { EventStore } from "#events/EventStore.ts"
+import * as Hashing from "#infra/Hashing.ts"
 import { texts } from "#test/support/Batches.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
@@ -33,11 +34,14 @@ const makeStore = Effect.fnUntraced(function* (losses: number, eventIds: Readonl
   const next = () => ids.shift() ?? SecureRandom.uuidV7Unsafe()
   const scripted = Layer.succeed(Randomness, {
     bytes: (count) => random.randomBytes(count),
+    bytesUnsafe: (count) => new Uint8Array(count),
     uuidV7: Effect.sync(next),
     uuidV7Unsafe: next
   })
   const store = yield* Effect.map(
-    Layer.build(Layer.fresh(EventStore.layer).pipe(Layer.provide([scripted, Layer.succeed(SqlClient.SqlClient, deaf)]))),
+    Layer.build(
+      Layer.fresh(EventStore.layer).pipe(Layer.provide([scripted, Hashing.layer, Layer.succeed(SqlClient.SqlClient, deaf)]))
+    ),
     Context.get(EventStore)
   )
   return { store, calls: Effect.sync(() => calls) }

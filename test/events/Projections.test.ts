@@ -1,6 +1,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Result, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
+import type { PersonalData } from "#domain/PersonalData.ts"
 import { EventStore } from "#events/EventStore.ts"
 import * as ProjectionRebuild from "#events/ProjectionRebuild.ts"
 import { Projections } from "#events/Projections.ts"
@@ -14,12 +15,12 @@ const accountId = "019371c0-5f00-7000-8000-0000000000ac"
 const keyId = "019371c0-5f00-7000-8000-0000000000a1"
 const receiptId = "VP-QC-20261121-A7K2M9P4R3"
 
-const append = Effect.fnUntraced(function* (stream: string, type: string, data: Schema.Json) {
+const append = Effect.fnUntraced(function* (stream: string, type: string, data: Schema.Json, personal?: PersonalData) {
   const events = yield* EventStore
   return yield* events.append({
     stream,
     expectedVersion: null,
-    events: [{ type, schemaVersion: 1, data }],
+    events: [{ type, schemaVersion: 1, data, ...(personal === undefined ? {} : { personal }) }],
     charge: null
   })
 })
@@ -152,7 +153,7 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
       const projections = yield* Projections
       const before = yield* tables
       const indexed = yield* indexes
-      assert.lengthOf(indexed, 5)
+      assert.lengthOf(indexed, 6)
       const write = append(`key-${keyId}`, "VatIdVerified", { vat_id: "DE123456789" })
       yield* Effect.repeat(write, { times: 500 })
       yield* MigratedDatabase.execute("UPDATE vatproof.event_places SET vat_id = 'damaged' WHERE position = 1")
@@ -193,13 +194,10 @@ describe("Projections in the background", () => {
     Effect.gen(function* () {
       const projections = yield* Projections
       const text = "a\u0000\u0000b \\u0000 \\\u0000 c"
-      const receipt = { target_vat_id: "DE123456789", input: { company_name: text } }
-      yield* append(`receipt-${receiptId}`, "ReceiptIssued", {
-        account_id: accountId,
-        answer: answerJson,
-        key_id: keyId,
-        receipt
-      })
+      const receipt = { target_vat_id: "DE123456789", bzst_request_id: text }
+      const personal = { retention: "receipts", document: { input: { company_name: text } } } as const
+      const issued = { account_id: accountId, answer: answerJson, key_id: keyId, receipt }
+      yield* append(`receipt-${receiptId}`, "ReceiptIssued", issued, personal)
       yield* append("source-vies", "SourceRecovered", {})
       yield* projections.upToDate(EventPlaces.eventPlaces)
       assert.deepStrictEqual(

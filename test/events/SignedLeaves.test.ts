@@ -41,8 +41,8 @@ const attacks: ReadonlyArray<readonly [name: string, change: (position: bigint) 
   [
     [
       "whose bytes were changed",
-      (position) => `UPDATE vatproof.events SET data = replace(data, 'Muster', 'Fuster') WHERE position = ${position}`,
-      (position) => `UPDATE vatproof.events SET data = replace(data, 'Fuster', 'Muster') WHERE position = ${position}`
+      (position) => `UPDATE vatproof.events SET data = replace(data, 'evatr-0000', 'evatr-0001') WHERE position = ${position}`,
+      (position) => `UPDATE vatproof.events SET data = replace(data, 'evatr-0001', 'evatr-0000') WHERE position = ${position}`
     ],
     [
       "whose leaf was removed",

@@ -7,6 +7,7 @@ import { formatVerifier } from "#events/log/NoteKeys.ts"
 import { parse } from "#events/log/SignedNote.ts"
 import { leafOf } from "#events/log/StoredLeaf.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
+import * as Hashing from "#infra/Hashing.ts"
 import * as Randomness from "#infra/Randomness.ts"
 import { secretOf } from "#test/support/log/Keys.ts"
 import { checkpointOf, logName, newAuditor, signer, signing, temporaryFolder, tileOf } from "#test/support/Auditing.ts"
@@ -17,7 +18,10 @@ import * as SignedLog from "#test/support/SignedLog.ts"
 const service = Layer.effect(
   RunningService.RunningService,
   Effect.flatMap(temporaryFolder, (folder) => RunningService.make(signing(folder)))
-).pipe(Layer.provideMerge(EventStore.layer.pipe(Layer.provide(Randomness.layer))), Layer.provideMerge(RunningService.layerGround))
+).pipe(
+  Layer.provideMerge(EventStore.layer.pipe(Layer.provide([Hashing.layer, Randomness.layer]))),
+  Layer.provideMerge(RunningService.layerGround)
+)
 
 layer(service, { excludeTestServices: true })("The served log", (it) => {
   beforeEach((context) => context.skip(!hasGo, "left out: Go or Debian's golang-golang-x-mod-dev is not installed"))

@@ -17,13 +17,11 @@ const answering =
 
 const Stored = Schema.fromJsonString(
   Schema.Struct({
-    answer: Schema.Struct({
-      evidence: Schema.Struct({
-        request: Schema.String,
-        response: Schema.String,
-        response_sha256: Schema.String,
-        http_status: Schema.Int
-      })
+    evidence: Schema.Struct({
+      request: Schema.String,
+      response: Schema.String,
+      response_sha256: Schema.String,
+      http_status: Schema.Int
     })
   })
 )
@@ -49,10 +47,11 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a receipt as e
       const sql = yield* SqlClient.SqlClient
       const [stored] = yield* SqlSchema.findAll({
         Request: Schema.String,
-        Result: Schema.Struct({ data: Stored }),
-        execute: (stream) => sql`SELECT data FROM vatproof.events WHERE stream_id = ${stream}`
+        Result: Schema.Struct({ document: Stored }),
+        execute: (stream) => sql`SELECT document FROM vatproof.personal_documents JOIN vatproof.events USING (log_id, position)
+          WHERE stream_id = ${stream}`
       })(`receipt-${id}`)
-      assert.deepStrictEqual(stored?.data.answer.evidence, {
+      assert.deepStrictEqual(stored?.document.evidence, {
         request: sent.current,
         response,
         response_sha256: createHash("sha256").update(response).digest("hex"),

@@ -9,6 +9,7 @@ import { EventStore } from "#events/EventStore.ts"
 import * as Migrations from "#infra/Migrations.ts"
 import * as Postgres from "#infra/Postgres.ts"
 import * as Protection from "#infra/Protection.ts"
+import * as Hashing from "#infra/Hashing.ts"
 import * as Randomness from "#infra/Randomness.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
 
@@ -112,7 +113,7 @@ layer(TestDatabase.layerClient, { excludeTestServices: true })(
 
         const service = EventStore.layer.pipe(
           Layer.fresh,
-          Layer.provide(Randomness.layer),
+          Layer.provide([Hashing.layer, Randomness.layer]),
           Layer.provideMerge(Postgres.layer({ url, maxConnections: 2 }))
         )
         yield* Effect.gen(function* () {
@@ -156,7 +157,7 @@ layer(TestDatabase.layerClient, { excludeTestServices: true })(
         assert.deepStrictEqual(yield* rights, yield* usualRights)
         const service = EventStore.layer.pipe(
           Layer.fresh,
-          Layer.provide(Randomness.layer),
+          Layer.provide([Hashing.layer, Randomness.layer]),
           Layer.provideMerge(Postgres.layer({ url, maxConnections: 2 }))
         )
         assert.strictEqual((yield* Effect.provide(append, service, { local: true })).position, 0)

@@ -81,7 +81,7 @@ export const prepare = (step: Step, positions: ReadonlyMap<string, number> = new
     minute: minute ?? undefined
   }
   const facts = Array.from({ length: events }, (_, index) => (index === events - 1 ? lastOf(step) : tested))
-  return { command, rows: facts.map(rowOf) }
+  return { command, rows: facts.map(rowOf), documents: [] }
 }
 
 /** An outcome without what depends on the moment of the call, and without the version that a conflict found: it is that of the stream afterwards. */

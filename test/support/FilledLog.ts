@@ -18,11 +18,12 @@ export const staleVatId = "HU10999301"
  */
 const events = `
   CREATE UNLOGGED TABLE busy AS
-    SELECT k.key_id, k.account_id, s.version, e.data AS receipt, e.stream_id AS receipt_stream, e.correlation_id,
+    SELECT k.key_id, k.account_id, s.version, e.data AS receipt, d.document, d.retain_until, e.stream_id AS receipt_stream, e.correlation_id,
       l.next_position AS head
     FROM vatproof.logs l, vatproof.api_keys k
     JOIN vatproof.listed r ON r.list = 'receipts-' || k.key_id
     JOIN vatproof.events e ON e.position = r.position
+    JOIN vatproof.personal_documents d ON d.position = r.position
     JOIN vatproof.streams s ON s.stream_id = 'key-' || k.key_id
     LIMIT 1;
   CREATE UNLOGGED TABLE made AS
@@ -47,6 +48,8 @@ const events = `
       CASE m.type WHEN 'ReceiptIssued' THEN replace(b.receipt, substr(b.receipt_stream, 9), m.receipt_id)
         WHEN 'VatIdVerified' THEN '{"vat_id":"' || m.vat_id || '"}' ELSE '{"account_id":"' || m.account || '"}' END, '{"request_id":"made up"}'
     FROM made m, busy b ORDER BY m.position;
+  INSERT INTO vatproof.personal_documents (log_id, position, document, retain_until)
+    SELECT 0, m.position, b.document, b.retain_until FROM made m, busy b WHERE m.kind = 'receipt';
   UPDATE vatproof.logs SET next_position = next_position + ${size}, last_recorded_at = now()`
 
 /** The streams, meters, lists, answers and places of these events, and tiles of a level that no tree reaches. */

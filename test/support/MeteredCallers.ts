@@ -7,12 +7,15 @@ import { minuteBucket } from "#domain/RateLimits.ts"
 import { billingPeriod } from "#domain/Usage.ts"
 import { EventStore } from "#events/EventStore.ts"
 import * as Meters from "#events/Meters.ts"
+import * as Hashing from "#infra/Hashing.ts"
 import * as Randomness from "#infra/Randomness.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
 /** A replica's metering. Replicas share nothing but the database. */
 export const replica = Effect.map(
-  Layer.build(Layer.fresh(Meters.layer.pipe(Layer.provide(Layer.fresh(EventStore.layer)), Layer.provide(Randomness.layer)))),
+  Layer.build(
+    Layer.fresh(Meters.layer.pipe(Layer.provide(Layer.fresh(EventStore.layer)), Layer.provide([Hashing.layer, Randomness.layer])))
+  ),
   Context.get(Metering)
 )
 

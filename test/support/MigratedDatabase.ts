@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql"
 import { EventStore } from "#events/EventStore.ts"
 import * as Migrations from "#infra/Migrations.ts"
 import * as Postgres from "#infra/Postgres.ts"
+import * as Hashing from "#infra/Hashing.ts"
 import * as Randomness from "#infra/Randomness.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
 
@@ -19,7 +20,7 @@ export const execute = (statement: string) =>
   asAdministrator(Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(statement).unprepared))
 
 export const layer = EventStore.layer.pipe(
-  Layer.provide(Randomness.layer),
+  Layer.provide([Hashing.layer, Randomness.layer]),
   Layer.provideMerge(
     Layer.unwrap(
       Effect.map(TestDatabase.TestDatabase, ({ url }) => {

@@ -6,6 +6,7 @@ import * as Checkpoint from "#events/log/Checkpoint.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
 import * as Notary from "#events/Notary.ts"
 import { TreeStore } from "#events/TreeStore.ts"
+import * as Hashing from "#infra/Hashing.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
 import * as Randomness from "#infra/Randomness.ts"
 import { log, signer } from "#test/support/Auditing.ts"
@@ -15,7 +16,7 @@ import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 /** A log that no notary has begun. */
 export const ground = TreeStore.layer.pipe(
   Layer.provideMerge(MigratedDatabase.layer),
-  Layer.provideMerge(Layer.mergeAll(Layer.succeed(LogCrypto, logCrypto), Randomness.layer, Integrity.layer))
+  Layer.provideMerge(Layer.mergeAll(Layer.succeed(LogCrypto, logCrypto), Hashing.layer, Randomness.layer, Integrity.layer))
 )
 
 const notary = Notary.layer({ keys: keysOf(signer), recall: Effect.succeed([]), remember: () => Effect.void })
@@ -27,6 +28,8 @@ export interface Fact {
   readonly stream: string
   readonly type: string
   readonly data: Schema.Json
+  /** What stands in its personal document. */
+  readonly personal?: Schema.Json
   /** A meter that is charged one unit. */
   readonly meter?: string
 }
@@ -36,11 +39,18 @@ export const appendAll = Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>
   const events = yield* EventStore
   yield* Effect.forEach(
     facts,
-    ({ data, meter, stream, type }) =>
+    ({ data, meter, personal, stream, type }) =>
       events.append({
         stream,
         expectedVersion: null,
-        events: [{ type, schemaVersion: 1, data }],
+        events: [
+          {
+            type,
+            schemaVersion: 1,
+            data,
+            ...(personal === undefined ? {} : { personal: { retention: "answers", document: personal } })
+          }
+        ],
         charge: meter === undefined ? null : { meter, units: 1, cap: 1_000_000_000 }
       }),
     { concurrency: 500, discard: true }

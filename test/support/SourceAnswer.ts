@@ -1,6 +1,6 @@
 /** The least that a source can have answered, and the event that holds an answer. */
 import { DateTime, Schema } from "effect"
-import { Answer } from "#domain/Verdict.ts"
+import { type Answer, AnswerFacts } from "#domain/Verdict.ts"
 import { VatIdVerified } from "#domain/Verification.ts"
 
 export const sourceAnswer: Answer = {
@@ -16,20 +16,23 @@ export const sourceAnswer: Answer = {
   evidence: { request: "GET /", response: "{}", response_sha256: "00", http_status: 200 }
 }
 
-/** The same as JSON. */
-export const answerJson: Schema.JsonObject = Schema.encodeSync(Answer)(sourceAnswer)
+/** What an event has of it, as JSON. */
+export const answerJson: Schema.JsonObject = Schema.encodeSync(AnswerFacts)(sourceAnswer)
 
 /** A source's answer about a VAT ID, just given. */
 export const answered = (vatId: string, answer: Answer = sourceAnswer) =>
-  VatIdVerified.make({
-    vat_id: vatId,
-    force_live: true,
-    requester_vat_id: null,
-    valid: answer.valid,
-    source: answer.source,
-    answered_at: answer.answered_at,
-    served: "live",
-    answer,
-    answer_position: null,
-    attempts: []
-  })
+  VatIdVerified.make(
+    {
+      vat_id: vatId,
+      force_live: true,
+      requester_vat_id: null,
+      valid: answer.valid,
+      source: answer.source,
+      answered_at: answer.answered_at,
+      served: "live",
+      answer,
+      answer_position: null,
+      attempts: []
+    },
+    answer
+  )

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { execute } from "#test/support/MigratedDatabase.ts"
 
-const protectedTables = ["events_p0", "tiles", "checkpoints"]
+const protectedTables = ["events_p0", "tiles", "checkpoints", "personal_documents"]
 
 /** Runs the statements in one transaction with all triggers off. */
 export const tamper = (...statements: ReadonlyArray<string>) => {

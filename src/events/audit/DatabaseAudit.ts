@@ -5,6 +5,7 @@
 import { Effect, Option, Result, Stream } from "effect"
 import * as AuditReads from "#events/audit/AuditReads.ts"
 import * as CheckpointAudit from "#events/audit/CheckpointAudit.ts"
+import * as DocumentAudit from "#events/audit/DocumentAudit.ts"
 import * as Findings from "#events/audit/Findings.ts"
 import * as LogCheck from "#events/audit/LogCheck.ts"
 import type { Checkpoint } from "#events/log/Checkpoint.ts"
@@ -33,6 +34,8 @@ export interface AuditReport {
   readonly signed: number
   readonly checkpoints: number
   readonly signedBy: ReadonlyArray<string>
+  /** Null if the export is without its personal documents. */
+  readonly documents: DocumentAudit.DocumentCounts | null
   readonly findings: ReadonlyArray<Findings.Finding>
   readonly count: number
 }
@@ -44,6 +47,8 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({ notes, progress, 
   const findings = Findings.make()
   const check = LogCheck.make(crypto, findings, empty)
   const checkpoints = CheckpointAudit.make(findings)
+  const documentReads = yield* DocumentAudit.makeReads
+  const documents = DocumentAudit.make(crypto, findings)
   const upperTiles = yield* makeUpperTiles
   const open = CheckpointAudit.openWith(crypto, verifiers)
 
@@ -59,16 +64,17 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({ notes, progress, 
 
   const readSection = Effect.fnUntraced(function* (from: number) {
     const to = Math.min(from + sectionSize, end)
-    const [events, tiles, stored] = yield* Effect.all(
+    const [events, tiles, stored, documents] = yield* Effect.all(
       [
         reads.events(from, to),
         tree.readTiles(tilesOf(from, Math.min(to, signed), signed)),
-        tree.checkpointsFrom(from + 1, sectionSize)
+        tree.checkpointsFrom(from + 1, sectionSize),
+        documentReads.between(from, to)
       ],
       { concurrency: "unbounded" }
     )
     const leaves = tiles.flatMap((tile, i) => leavesOf(tile, { from: from + i * tileWidth, to: Math.min(to, signed) }, findings))
-    return { from, to, events, leaves, stored: stored.filter(({ size }) => size <= Math.min(to, signed)) }
+    return { from, to, events, documents, leaves, stored: stored.filter(({ size }) => size <= Math.min(to, signed)) }
   })
 
   const examine = Effect.fnUntraced(function* (section: Effect.Success<ReturnType<typeof readSection>>) {
@@ -85,6 +91,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({ notes, progress, 
       yield* upperTiles.compare(check.take(part))
       for (const cut of cuts) if (cut.size === part.to) checkpoints.compare(cut, check.roots([]))
     }
+    documents.compareAll(section.events, section.documents)
     yield* progress(section.to, end)
   })
 
@@ -102,6 +109,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({ notes, progress, 
     signed,
     checkpoints: seen,
     signedBy,
+    documents: documents.counts(),
     findings: findings.list(),
     count: findings.count()
   } satisfies AuditReport
@@ -121,6 +129,9 @@ const compareTables = Effect.fnUntraced(function* (
   compareMeters(meters, check, findings)
   for (const { log_id, position } of yield* reads.strangers(end)) {
     findings.add(Number(position), `an event of log ${log_id} stands where no event can be`)
+  }
+  for (const { log_id, position } of yield* (yield* DocumentAudit.makeReads).strangers(end)) {
+    findings.add(Number(position), `log ${log_id} has a personal document where no event can be`)
   }
 })
 

@@ -8,10 +8,12 @@ import * as CheckpointAudit from "#events/audit/CheckpointAudit.ts"
 import type { AuditReport } from "#events/audit/DatabaseAudit.ts"
 import * as Manifest from "#events/audit/ExportManifest.ts"
 import { exportFiles, readmeOf } from "#events/audit/ExportReadme.ts"
-import { type ExportedEvent, exportTables, headerOf, rowOf } from "#events/audit/ExportTable.ts"
+import { type ExportedEvent, exportTables, headerOf, personalFolder, rowOf } from "#events/audit/ExportTable.ts"
+import * as DocumentAudit from "#events/audit/DocumentAudit.ts"
 import * as Findings from "#events/audit/Findings.ts"
 import * as LineReader from "#events/audit/LineReader.ts"
 import * as LogCheck from "#events/audit/LogCheck.ts"
+import { erased } from "#events/audit/LogExport.ts"
 import { doctype, doctypeFile, indexFile, mediaDescription, supplierOf } from "#events/audit/MediaDescription.ts"
 import * as ReceiptFiles from "#events/audit/ReceiptFiles.ts"
 import * as EventLine from "#events/log/EventLine.ts"
@@ -41,7 +43,8 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, progress
     return yield* new NoExport({ message: `${exportFiles.manifest} does not have the hashes that its extent needs` })
   const check = LogCheck.make(crypto, findings, around.before)
   const receipts = yield* ReceiptFiles.make(directory, verifiers, findings)
-  const tables = yield* makeTables(directory, findings)
+  const documents = yield* makeDocuments(directory, findings)
+  const tables = yield* makeTables(directory, documents !== null, findings)
   const readSection = yield* makeSections(directory, manifest, findings)
 
   for (let from = manifest.from; from < manifest.to; from += sectionSize) {
@@ -49,13 +52,15 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, progress
     const { leaves, read } = yield* readSection(from, to)
     check.take({ from, to, events: read.map(({ event }) => event), leaves })
     for (const one of read) {
-      yield* tables.compare(one)
+      const personal = documents === null ? undefined : yield* documents.take(one)
+      yield* tables.compare({ ...one, personal })
       if (one.event.type === ReceiptIssued.type) yield* receipts.compare(one.event, one.line)
     }
     yield* progress(to - manifest.from, manifest.to - manifest.from)
   }
   yield* readSection(manifest.to, manifest.to)
   yield* tables.finish
+  if (documents !== null) yield* documents.finish
   receipts.finish()
   const audit = CheckpointAudit.make(findings)
   audit.compare(checkpoint, check.roots(around.after))
@@ -68,6 +73,7 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, progress
     signed: events,
     checkpoints: 1,
     signedBy,
+    documents: documents?.counts() ?? null,
     findings: findings.list(),
     count: findings.count()
   } satisfies AuditReport
@@ -100,7 +106,7 @@ const open = Effect.fnUntraced(function* (directory: string, verifiers: Verifier
 })
 
 /** An event with the line it stands on. */
-interface ReadLine extends ExportedEvent {
+interface ReadLine extends Omit<ExportedEvent, "personal"> {
   readonly line: string
 }
 
@@ -121,12 +127,14 @@ const makeSections = Effect.fnUntraced(function* (
   /** The next event in order; what is none, or out of order, is a finding and left out. */
   const nextEvent = Effect.gen(function* () {
     for (let line = yield* nextLine; line !== null; line = yield* nextLine) {
-      const read = EventLine.parseWithData(line)
+      const read = EventLine.parseWhole(line)
       if (Result.isFailure(read))
         findings.add(claimedPosition(line) ?? expected, `${exportFiles.events}: ${read.failure.message}`)
       else {
-        const { position } = read.success.event
-        if (position >= expected && position < manifest.to) return { ...read.success, line }
+        const { data, event, personal } = read.success
+        const { position } = event
+        if (personal !== undefined) findings.add(position, `${exportFiles.events} has a personal document in it`)
+        if (position >= expected && position < manifest.to) return { data, event, line }
         findings.add(position, `${exportFiles.events} has the event where it does not belong`)
       }
     }
@@ -166,11 +174,35 @@ const claimedPosition = (line: string) => {
   return claimed === undefined ? null : Number(claimed)
 }
 
+/** The personal documents; null if their folder is not there. */
+const makeDocuments = Effect.fnUntraced(function* (directory: string, findings: Findings.Findings) {
+  const crypto = yield* LogCrypto
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  if (!(yield* fs.exists(path.join(directory, personalFolder)))) return null
+  const { compare, counts } = DocumentAudit.make(crypto, findings)
+  const lines = LineReader.byPosition(yield* LineReader.open(path.join(directory, exportFiles.documents)), (line) =>
+    findings.add(null, `${exportFiles.documents} has a line that does not belong there: ${line.slice(0, 20)}`)
+  )
+  return {
+    /** The document of an event, compared with its digest. */
+    take: Effect.fnUntraced(function* ({ data, event: { position } }: ReadLine) {
+      const line = yield* lines.take(position)
+      const text = line?.slice(`${position} `.length)
+      const stored = text === erased ? null : text
+      compare(position, data, stored)
+      return stored
+    }),
+    finish: lines.finish,
+    counts
+  }
+})
+
 /** Compares each table with the rows that the events make. */
-const makeTables = Effect.fnUntraced(function* (directory: string, findings: Findings.Findings) {
+const makeTables = Effect.fnUntraced(function* (directory: string, withPersonal: boolean, findings: Findings.Findings) {
   const path = yield* Path.Path
   const tables = yield* Effect.forEach(
-    exportTables,
+    exportTables.filter(({ file }) => withPersonal || !file.startsWith(`${personalFolder}/`)),
     Effect.fnUntraced(function* (table) {
       const next = yield* LineReader.open(path.join(directory, table.file))
       if ((yield* next) !== headerOf(table)) findings.add(null, `${table.file} does not begin with the names of its columns`)
@@ -218,7 +250,8 @@ const exportNames: ReadonlySet<string> = new Set([
   ...Object.values(exportFiles),
   ...exportTables.map(({ file }) => file),
   indexFile,
-  doctypeFile
+  doctypeFile,
+  personalFolder
 ])
 /** What systems leave in every folder that somebody looks into. */
 const ofSystems = /^(?:\..*|Thumbs\.db|desktop\.ini)$/u

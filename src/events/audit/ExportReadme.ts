@@ -1,5 +1,5 @@
 /** The file that tells people what is in an export and how to check it, in German and English. */
-import { exportTables } from "#events/audit/ExportTable.ts"
+import { exportTables, personalFolder } from "#events/audit/ExportTable.ts"
 import type { ExportManifest } from "#events/audit/ExportManifest.ts"
 import { doctypeFile, indexFile } from "#events/audit/MediaDescription.ts"
 
@@ -12,7 +12,8 @@ export const exportFiles = {
   checkpoint: "checkpoint",
   verifier: "verifier-key.txt",
   receipts: "receipts",
-  proofs: "proofs"
+  proofs: "proofs",
+  documents: `${personalFolder}/documents.txt`
 } as const
 
 const listOf = (lines: ReadonlyArray<readonly [string, string]>) =>
@@ -32,12 +33,16 @@ ${listOf([
   [`${exportFiles.proofs}/*.tlog-proof`, "der Nachweis zu jedem Beleg, für sich allein prüfbar"],
   [exportFiles.checkpoint, "der signierte Stand des Protokolls"],
   [exportFiles.leaves, "je Zeile Position und Prüfsumme (Blatt des Hash-Baums)"],
+  [exportFiles.documents, "je Zeile Position und personenbezogenes Dokument (JSON), oder dass es gelöscht ist"],
   [exportFiles.manifest, "Umfang, und die Prüfsummen der nicht exportierten Positionen"],
   [exportFiles.verifier, "der öffentliche Schlüssel; verlassen Sie sich nur auf einen, den Sie auch anderswoher kennen"]
 ])}
 
 PRÜFEN: npm run vatproof -- audit verify --export <Ordner> --key <öffentlicher Schlüssel>
 rechnet alles nach und nennt die Position jedes Eintrags, der nicht der signierte ist.
+
+PERSONENBEZOGENE DATEN stehen nur im Ordner ${personalFolder}. Wird er gelöscht, bleibt der Rest des Exports prüfbar.
+Ein Dokument ist echt, wenn seine SHA-256 als personal_sha256 im Ereignis steht.
 
 Was das beweist: Kein Ereignis im Umfang dieses Exports wurde nach der Signatur geändert, entfernt, eingefügt oder vertauscht.
 Was es nicht beweist: dass die Angaben der Quellen richtig sind.
@@ -52,11 +57,13 @@ ${listOf([
   [indexFile, "describes the tables to the tax authorities' programs (GoBD)"],
   [doctypeFile, "its document type"],
   ["*.csv", "the tables: all events, simple validations, qualified confirmations"],
+  [`${personalFolder}/personal.csv`, "names, addresses and the exact exchange with the source"],
   [exportFiles.events, "all events, whole, one a line (JSON as RFC 8785 writes it)"],
   [`${exportFiles.receipts}/*.json`, "each receipt as its event, as in events.ndjson"],
   [`${exportFiles.proofs}/*.tlog-proof`, "the proof of each receipt, which stands alone (c2sp.org/tlog-proof)"],
   [exportFiles.checkpoint, "the signed state of the log (c2sp.org/tlog-checkpoint)"],
   [exportFiles.leaves, "position and leaf hash (RFC 6962), one a line"],
+  [exportFiles.documents, "position and personal document (JSON), one a line, or that it is erased"],
   [exportFiles.manifest, "the extent, and the hashes of the positions that are not exported"],
   [exportFiles.verifier, "the public key; trust it only if you know it from elsewhere too"]
 ])}
@@ -66,6 +73,9 @@ computes everything again and names the position of each entry that is not the s
 
 A leaf is SHA-256(0x00 || text), where text is the event as canonical JSON without data and metadata, but with data_sha256 and
 metadata_sha256 in their places: the SHA-256 of their canonical JSON.
+
+PERSONAL DATA is in the folder ${personalFolder} alone. Delete it, and the rest of the export stays verifiable.
+A document is genuine if its SHA-256 stands in its event as personal_sha256.
 
 What this proves: no event in the extent of this export was changed, removed, inserted or swapped after it was signed.
 What it does not prove: that what the sources said is right.

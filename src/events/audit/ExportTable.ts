@@ -3,12 +3,15 @@
  * read them (GoBD, data media exchange). Every cell comes from an event, so a table can be made again from the events and compared.
  */
 import { Predicate } from "effect"
+import * as EventLine from "#events/log/EventLine.ts"
+import type * as PersonalDocument from "#events/PersonalDocument.ts"
 import type { StoredEvent } from "#events/StoredEvent.ts"
 
-/** An event with its data read. */
+/** An event with its data read, and its personal document: `personal` is null once erased, undefined if there is none. */
 export interface ExportedEvent {
   readonly event: StoredEvent
   readonly data: unknown
+  readonly personal: PersonalDocument.Stored
 }
 
 /** Text is quoted, numbers are whole, dates are YYYY-MM-DD. */
@@ -19,12 +22,12 @@ export interface ExportColumn {
   readonly cell: (row: ExportedEvent) => string | number | null
 }
 
-/** `types` are the events that become rows; null means all. The first column, the position, is the key of each table. */
+/** `isRow` tells which events become rows. The first column, the position, is the key of each table. */
 export interface ExportTable {
   readonly file: string
   readonly name: string
   readonly description: string
-  readonly types: ReadonlyArray<string> | null
+  readonly isRow: (row: ExportedEvent) => boolean
   readonly columns: ReadonlyArray<ExportColumn>
 }
 
@@ -36,8 +39,8 @@ export const lineEnd = "\r\n"
 export const headerOf = ({ columns }: ExportTable, by = delimiter): string => columns.map(({ name }) => quoted(name)).join(by)
 
 /** The row of an event, or null if it has none in this table. */
-export const rowOf = ({ columns, types }: ExportTable, row: ExportedEvent, by = delimiter): string | null =>
-  types !== null && !types.includes(row.event.type)
+export const rowOf = ({ columns, isRow }: ExportTable, row: ExportedEvent, by = delimiter): string | null =>
+  !isRow(row)
     ? null
     : columns
         .map(({ cell, kind }) => {
@@ -59,13 +62,28 @@ const quoted = (text: string) => {
   return encapsulator + shown.replaceAll(encapsulator, encapsulator + encapsulator) + encapsulator
 }
 
-/** What stands at a path in the data, as text; null if nothing does. */
+/** What stands at a path, as text; null if nothing does. */
+const textAt = (value: unknown, path: ReadonlyArray<string>): string | null => {
+  const found = path.reduce<unknown>((inner, key) => (Predicate.hasProperty(inner, key) ? inner[key] : null), value)
+  return typeof found === "string" || typeof found === "number" || typeof found === "boolean" ? String(found) : null
+}
+
+/** In the data. */
 const at =
   (...path: ReadonlyArray<string>) =>
-  ({ data }: ExportedEvent): string | null => {
-    const value = path.reduce<unknown>((inner, key) => (Predicate.hasProperty(inner, key) ? inner[key] : null), data)
-    return typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : null
-  }
+  ({ data }: ExportedEvent) =>
+    textAt(data, path)
+
+/** In the personal document. */
+const inDocument =
+  (...path: ReadonlyArray<string>) =>
+  ({ personal }: ExportedEvent) =>
+    typeof personal === "string" ? textAt(EventLine.readJson(personal), path) : null
+
+const ofTypes =
+  (...types: ReadonlyArray<string>) =>
+  ({ event }: ExportedEvent) =>
+    types.includes(event.type)
 
 const text = (name: string, description: string, cell: ExportColumn["cell"]): ExportColumn => ({
   name,
@@ -100,7 +118,7 @@ export const eventTable: ExportTable = {
   file: "events.csv",
   name: "Ereignisse",
   description: "Alle gespeicherten Vorgänge in der Reihenfolge ihrer Speicherung",
-  types: null,
+  isRow: () => true,
   columns: [
     position,
     ...recorded,
@@ -129,7 +147,7 @@ const verifications: ExportTable = {
   file: "verifications.csv",
   name: "Einfache Bestätigungsanfragen",
   description: "Prüfungen von USt-IdNrn. mit Antwort der Quelle, oder der Vermerk, dass keine Quelle antworten konnte",
-  types: ["VatIdVerified", "VatIdVerificationFailed"],
+  isRow: ofTypes("VatIdVerified", "VatIdVerificationFailed"),
   columns: [
     position,
     ...recorded,
@@ -151,7 +169,7 @@ const receipts: ExportTable = {
   file: "receipts.csv",
   name: "Qualifizierte Bestätigungsanfragen",
   description: "Belege über qualifizierte Bestätigungen nach § 18e UStG, mit der Antwort des Bundeszentralamts für Steuern",
-  types: ["ReceiptIssued"],
+  isRow: ofTypes("ReceiptIssued"),
   columns: [
     position,
     ...recorded,
@@ -159,24 +177,42 @@ const receipts: ExportTable = {
     text("issued_at", "Ausstellung des Belegs (UTC)", at("receipt", "issued_at")),
     text("target_vat_id", "Angefragte USt-IdNr.", at("receipt", "target_vat_id")),
     text("requester_vat_id", "USt-IdNr. des Anfragenden", at("receipt", "requester_vat_id")),
-    text("company_name", "Angefragter Name", at("receipt", "input", "company_name")),
-    text("company_street", "Angefragte Straße", at("receipt", "input", "company_street")),
-    text("company_zip", "Angefragte Postleitzahl", at("receipt", "input", "company_zip")),
-    text("company_city", "Angefragter Ort", at("receipt", "input", "company_city")),
     text("valid", "true: gültig; false: ungültig", at("receipt", "result", "valid")),
     text("name_match", "Name: match, mismatch, not_queried oder not_provided", at("receipt", "result", "name_match")),
     text("street_match", "Straße, wie name_match", at("receipt", "result", "street_match")),
     text("zip_match", "Postleitzahl, wie name_match", at("receipt", "result", "zip_match")),
     text("city_match", "Ort, wie name_match", at("receipt", "result", "city_match")),
-    text("official_name", "Eingetragener Name, soweit bekannt", at("receipt", "result", "official_name")),
-    text("official_address", "Eingetragene Anschrift, soweit bekannt", at("receipt", "result", "official_address")),
     text("bzst_request_id", "Kennung der Anfrage beim Bundeszentralamt", at("receipt", "bzst_request_id")),
     text("bzst_status", "Status laut Bundeszentralamt", at("answer", "code")),
     text("bzst_answered_at", "Zeitpunkt der Antwort laut Bundeszentralamt (UTC)", at("answer", "answered_at")),
-    text("bzst_response_sha256", "SHA-256 der Antwort, wie sie eingegangen ist", at("answer", "evidence", "response_sha256")),
     text("account_id", "Konto", at("account_id")),
     text("key_id", "API-Schlüssel", at("key_id"))
   ]
 }
 
-export const exportTables: ReadonlyArray<ExportTable> = [eventTable, verifications, receipts]
+/** The folder of what can be deleted from an export: the rest stays verifiable. */
+export const personalFolder = "personal"
+
+const personal: ExportTable = {
+  file: `${personalFolder}/personal.csv`,
+  name: "Personenbezogene Angaben",
+  description: "Namen, Anschriften und der genaue Austausch mit der Quelle, zu Vorgängen der anderen Tabellen",
+  isRow: (row) => row.personal !== undefined,
+  columns: [
+    position,
+    text("state", "kept: vorhanden; erased: gelöscht", (row) => (row.personal === null ? "erased" : "kept")),
+    text("company_name", "Eingetragener Name laut Antwort", inDocument("company_name")),
+    text("company_address", "Eingetragene Anschrift laut Antwort", inDocument("company_address")),
+    text("input_name", "Angefragter Name", inDocument("input", "company_name")),
+    text("input_street", "Angefragte Straße", inDocument("input", "company_street")),
+    text("input_zip", "Angefragte Postleitzahl", inDocument("input", "company_zip")),
+    text("input_city", "Angefragter Ort", inDocument("input", "company_city")),
+    text("official_name", "Eingetragener Name laut früherer Auskunft, soweit bekannt", inDocument("official_name")),
+    text("official_address", "Eingetragene Anschrift laut früherer Auskunft, soweit bekannt", inDocument("official_address")),
+    text("request", "Anfrage an die Quelle, wie sie gesendet wurde", inDocument("evidence", "request")),
+    text("response", "Antwort der Quelle, wie sie eingegangen ist", inDocument("evidence", "response")),
+    text("response_sha256", "SHA-256 der Antwort, wie sie eingegangen ist", inDocument("evidence", "response_sha256"))
+  ]
+}
+
+export const exportTables: ReadonlyArray<ExportTable> = [eventTable, verifications, receipts, personal]

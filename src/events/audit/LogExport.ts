@@ -6,9 +6,10 @@ import { LogExported, logStream } from "#domain/LogReading.ts"
 import { ReceiptIssued } from "#domain/Receipt.ts"
 import { logId } from "#events/AppendCommand.ts"
 import * as AuditReads from "#events/audit/AuditReads.ts"
+import * as DocumentAudit from "#events/audit/DocumentAudit.ts"
 import { encodeHashes, type ExportManifest, format, otherNodes } from "#events/audit/ExportManifest.ts"
 import { exportFiles, readmeOf } from "#events/audit/ExportReadme.ts"
-import { exportTables, headerOf, lineEnd, rowOf } from "#events/audit/ExportTable.ts"
+import { exportTables, headerOf, lineEnd, personalFolder, rowOf } from "#events/audit/ExportTable.ts"
 import { doctype, doctypeFile, indexFile, mediaDescription, supplierOf } from "#events/audit/MediaDescription.ts"
 import * as EventProofs from "#events/EventProofs.ts"
 import { EventStore } from "#events/EventStore.ts"
@@ -43,6 +44,7 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
   const path = yield* Path.Path
   const proofs = yield* EventProofs.make
   const reads = yield* AuditReads.make
+  const documents = yield* DocumentAudit.makeReads
   const into = (...names: ReadonlyArray<string>) => path.join(options.directory, ...names)
 
   const checkpoint = Option.getOrNull(yield* proofs.newest)
@@ -57,11 +59,15 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
   const { from, size, to } = manifest
   const asked = { recorded_from: options.from, recorded_before: options.to }
   yield* appendFact(logStream, LogExported.make({ from, to, size, ...asked }))
+  yield* fs.makeDirectory(into(personalFolder), { mode: 0o700 })
   const write = yield* makeWriters(into)
   const prove = yield* makeReceipts(into, proofs, checkpoint)
 
-  const exportSection = Effect.fnUntraced(function* (events: ReadonlyArray<StoredEvent>) {
-    yield* write(events)
+  const readSection = (from: number, to: number) =>
+    Effect.all([reads.events(from, to), documents.between(from, to)], { concurrency: "unbounded" })
+
+  const exportSection = Effect.fnUntraced(function* ([events, personal]: Effect.Success<ReturnType<typeof readSection>>) {
+    yield* write(events, personal)
     const receipts = events.filter(({ type }) => type === ReceiptIssued.type)
     yield* Effect.forEach(receipts, prove, { concurrency: proofsAtOnce, discard: true })
     const last = events.at(-1)
@@ -71,7 +77,7 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
   const sections = Math.ceil((manifest.to - manifest.from) / sectionSize)
   const starts = Array.from({ length: sections }, (_, i) => manifest.from + i * sectionSize)
   yield* Stream.fromIterable(starts).pipe(
-    Stream.mapEffect((from) => reads.events(from, Math.min(from + sectionSize, manifest.to)), { concurrency: readAhead }),
+    Stream.mapEffect((from) => readSection(from, Math.min(from + sectionSize, manifest.to)), { concurrency: readAhead }),
     Stream.runForEach(exportSection)
   )
   yield* fs.writeFileString(into(exportFiles.checkpoint), checkpoint.note)
@@ -145,6 +151,7 @@ const makeWriters = Effect.fnUntraced(function* (into: Into) {
   const create = (name: string) => fs.open(into(name), { flag: "w" })
   const lines = yield* create(exportFiles.events)
   const leaves = yield* create(exportFiles.leaves)
+  const personal = yield* create(exportFiles.documents)
   const tables = yield* Effect.forEach(exportTables, (table) => Effect.map(create(table.file), (file) => ({ table, file })))
   const utf8 = new TextEncoder()
   for (const { file, table } of tables) yield* file.writeAll(utf8.encode(headerOf(table) + lineEnd))
@@ -155,10 +162,17 @@ const makeWriters = Effect.fnUntraced(function* (into: Into) {
       onSuccess: (leaf) => `${event.position} ${Hex.encode(leafHash(crypto.sha256, leaf))}\n`
     })
 
-  return Effect.fnUntraced(function* (events: ReadonlyArray<StoredEvent>) {
+  return Effect.fnUntraced(function* (events: ReadonlyArray<StoredEvent>, documents: ReadonlyMap<number, string | null>) {
     yield* lines.writeAll(utf8.encode(events.map((event) => `${EventLine.format(event)}\n`).join("")))
+    yield* personal.writeAll(
+      utf8.encode([...documents].map(([position, document]) => `${position} ${document ?? erased}\n`).join(""))
+    )
     yield* leaves.writeAll(utf8.encode(events.map(leafLine).join("")))
-    const rows = events.map((event) => ({ event, data: EventLine.readData(event) }))
+    const rows = events.map((event) => ({
+      event,
+      data: EventLine.readData(event),
+      personal: documents.get(event.position)
+    }))
     for (const { file, table } of tables) {
       const text = rows.flatMap((row) => rowOf(table, row) ?? []).map((row) => row + lineEnd)
       if (text.length > 0) yield* file.writeAll(utf8.encode(text.join("")))
@@ -182,6 +196,9 @@ const makeReceipts = Effect.fnUntraced(function* (
     yield* fs.writeFileString(into(exportFiles.proofs, `${name}.tlog-proof`), proof)
   })
 })
+
+/** Stands for an erased document: no document is written like this. */
+export const erased = "erased"
 
 /** The receipt's id as a file's name: what is not of its form never names a file. */
 export const receiptName = ({ position, stream_id }: StoredEvent): string =>

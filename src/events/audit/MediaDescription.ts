@@ -41,7 +41,7 @@ const columnOf = ({ description, kind, name }: ExportColumn, index: number) => {
   return `          <${tag}>${element("Name", name)}${element("Description", description)}${kinds[kind]}</${tag}>`
 }
 
-const tableOf = ({ columns, description, file, name, types }: ExportTable) => [
+const tableOf = ({ columns, description, file, name }: ExportTable, index: number) => [
   "      <Table>",
   `        ${element("URL", file)}`,
   `        ${element("Name", name)}`,
@@ -56,7 +56,7 @@ const tableOf = ({ columns, description, file, name, types }: ExportTable) => [
   "          <RecordDelimiter>&#13;&#10;</RecordDelimiter>",
   "          <TextEncapsulator>&quot;</TextEncapsulator>",
   ...columns.map(columnOf),
-  ...(types === null ? [] : ["          <ForeignKey><Name>position</Name><References>Ereignisse</References></ForeignKey>"]),
+  ...(index === 0 ? [] : ["          <ForeignKey><Name>position</Name><References>Ereignisse</References></ForeignKey>"]),
   "        </VariableLength>",
   "      </Table>"
 ]

@@ -5,17 +5,22 @@ import * as EventLine from "#events/log/EventLine.ts"
 import type { LogCrypto } from "#events/log/LogCrypto.ts"
 import type { Verifiers } from "#events/log/NoteKeys.ts"
 import { carriesNoOther, parse, type Proof, verify } from "#events/log/Proof.ts"
+import * as PersonalDocument from "#events/PersonalDocument.ts"
 import { leafOf } from "#events/log/StoredLeaf.ts"
 
 /** Why the proof proves nothing, or not what it should. */
 export class NotProved extends Schema.TaggedError<NotProved>()("NotProved", { message: Schema.String }) {}
 
-/** `leaf` is the proved envelope of the event at `index`; `event` is the whole event if one was given. */
+/**
+ * `leaf` is the proved envelope of the event at `index`; `event` is the whole event if one was given. `personal` tells of its personal
+ * document: "proved" has its digest; null if the event has none, or was not given.
+ */
 export interface Proved {
   readonly index: number
   readonly checkpoint: Checkpoint
   readonly leaf: string
   readonly event: string | null
+  readonly personal: "proved" | "erased" | "not given" | null
 }
 
 /**
@@ -28,25 +33,41 @@ export const run = (
 ): Result.Result<Proved, NotProved> =>
   Result.gen(function* () {
     const parsed = yield* Result.mapError(parse(proof), ({ message }) => refused(message))
-    const leaf = yield* event === null ? leafIn(parsed) : leafFrom(crypto, event)
+    const { leaf, personal } = yield* event === null ? leafIn(parsed) : leafFrom(crypto, event)
     const log = { origin: verifiers[0].name, verifiers }
     const { checkpoint, index } = yield* Result.mapError(verify(crypto, proof, { ...log, leaf }), ({ message }) =>
       refused(event === null ? message : `${message}: the event is not the one that was signed, or the proof is another one's`)
     )
     if (!carriesNoOther(parsed, leaf)) return yield* Result.fail(refused("The proof carries another leaf than that of the event"))
-    return { index, checkpoint, leaf, event }
+    return { index, checkpoint, leaf, event, personal }
   })
 
 const refused = (message: string) => new NotProved({ message })
 
-const leafIn = ({ extra }: Proof): Result.Result<string, NotProved> =>
+type Claimed = Result.Result<Pick<Proved, "leaf" | "personal">, NotProved>
+
+const leafIn = ({ extra }: Proof): Claimed =>
   Option.match(extra, {
     onNone: () => Result.fail(refused("The proof does not carry its leaf: give the event as well")),
-    onSome: (bytes) => Result.succeed(new TextDecoder().decode(bytes))
+    onSome: (bytes) => Result.succeed({ leaf: new TextDecoder().decode(bytes), personal: null })
   })
 
-const leafFrom = (crypto: LogCrypto["Service"], line: string): Result.Result<string, NotProved> =>
+const leafFrom = (crypto: LogCrypto["Service"], line: string): Claimed =>
   Result.gen(function* () {
-    const event = yield* Result.mapError(EventLine.parse(line.trim()), ({ message }) => refused(message))
-    return yield* Result.mapError(leafOf(crypto, event), ({ message }) => refused(message))
+    const read = yield* Result.mapError(EventLine.parseWhole(line.trim()), ({ message }) => refused(message))
+    const leaf = yield* Result.mapError(leafOf(crypto, read.event), ({ message }) => refused(message))
+    return { leaf, personal: yield* documentIn(crypto, read) }
   })
+
+const documentIn = (
+  crypto: LogCrypto["Service"],
+  { data, personal }: EventLine.ReadLine
+): Result.Result<Proved["personal"], NotProved> => {
+  const digest = Option.getOrNull(PersonalDocument.digestIn(data))
+  if (digest === null)
+    return personal === undefined ? Result.succeed(null) : Result.fail(refused("The event has no personal document"))
+  if (personal === undefined) return Result.succeed("not given")
+  const state = PersonalDocument.stateOf(crypto.sha256Hex, digest, personal)
+  if (state === "erased") return Result.succeed(state)
+  return state === "kept" ? Result.succeed("proved") : Result.fail(refused("The personal document is not the one of the event"))
+}

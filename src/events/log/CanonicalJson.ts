@@ -32,6 +32,9 @@ export const encode = (value: unknown): Result.Result<string, NotCanonicalJson> 
   return typeof written === "string" ? Result.succeed(written) : Result.fail(new NotCanonicalJson(written))
 }
 
+/** The same for JSON of our own schemas: what has no canonical form is a defect of ours. */
+export const encodeOwn = (value: Schema.Json): string => Result.getOrThrow(encode(value))
+
 const write = (value: unknown, depth: number): string | Fault => {
   if (typeof value === "string") return writeString(value)
   if (typeof value === "number") return Number.isFinite(value) ? String(value) : fault(`${value} is not a JSON number`)

@@ -25,6 +25,7 @@ import { LogSigner } from "#events/LogSigner.ts"
 import * as EventSearch from "#events/projections/EventSearch.ts"
 import { eventPlaces } from "#events/projections/EventPlaces.ts"
 import { Projections } from "#events/Projections.ts"
+import * as PersonalDocument from "#events/PersonalDocument.ts"
 import * as SignedLeaves from "#events/SignedLeaves.ts"
 import type { StoredEvent } from "#events/StoredEvent.ts"
 
@@ -39,10 +40,13 @@ const make = Effect.gen(function* () {
   const allow = makeAllow(search)
   const find = yield* makeFind(search)
   const { verified } = yield* SignedLeaves.make
+  const documentsOf = yield* PersonalDocument.makeVerified
   const { upToDate } = yield* Projections
   const crypto = yield* LogCrypto
   const { keys } = yield* LogSigner
   const verifiers = Option.match(keys, { onNone: () => [], onSome: (known) => known.verifiers })
+
+  const lineOf = (one: StoredEvent) => Effect.map(documentsOf([one]), (documents) => lineWith(documents)(one))
 
   const page: AuditTrail["Service"]["page"] = Effect.fn("AuditTrail.page")(function* (auditor, query, { after, limit }) {
     const { accountId, from, key, receiptId, to, type, vatId } = query
@@ -55,13 +59,15 @@ const make = Effect.gen(function* () {
     yield* upToDate(eventPlaces)
     const found = yield* search.find(allowed, after ?? 0, limit + 1)
     const shown = yield* verified(found.slice(0, limit))
-    return { lines: () => shown.map(EventLine.format), rows: () => shown.map(searchRow), next: found[limit]?.position ?? null }
+    const documents = yield* documentsOf(shown)
+    const next = found[limit]?.position ?? null
+    return { lines: () => shown.map(lineWith(documents)), rows: () => shown.map(searchRow), next }
   })
 
   const event = Effect.fn("AuditTrail.event")(function* (auditor: Auditor, position: number) {
     const found = yield* find({ _tag: "Auditor", auditor }, { position })
     yield* record(auditor, { what: "event", position })
-    return EventLine.format(found)
+    return yield* lineOf(found)
   })
 
   /** The newest checkpoint, once it covers a position: what was just written is signed within about a second. */
@@ -87,7 +93,7 @@ const make = Effect.gen(function* () {
     const [signer] = Checkpoint.signersOf(crypto, checkpoint.note, verifiers)
     return {
       position,
-      line: EventLine.format(found),
+      line: yield* lineOf(found),
       proof: yield* proofs.prove(found, checkpoint),
       verifierKey: signer === undefined ? null : formatVerifier(signer)
     }
@@ -103,6 +109,10 @@ const make = Effect.gen(function* () {
 
   return AuditTrail.of({ types, header: searchHeader, page, event, prove, checkpoint, tile: proofs.tile })
 })
+
+/** Writes an event with its personal document, if it has one. */
+const lineWith = (documents: ReadonlyMap<number, string | null>) => (event: StoredEvent) =>
+  EventLine.format(event, documents.get(event.position))
 
 /** Proofs, checkpoint and tiles. What is not as it was signed ends the request. */
 const makeProofs = Effect.gen(function* () {

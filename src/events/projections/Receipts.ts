@@ -1,33 +1,40 @@
-/** Receipts straight from their events; `vatproof.listed`, moved by the append itself, says which a key has. So what was answered is there. */
+/** Receipts straight from their events and personal documents; `vatproof.listed`, moved by the append itself, says which a key has. So what was answered is there. */
 import { DateTime, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { isReceiptId, ReceiptIssued, receiptList, receiptStream, summaryOf } from "#domain/Receipt.ts"
+import { isReceiptId, ReceiptIssued, receiptList, receiptStream, summaryOf, wholeReceipt } from "#domain/Receipt.ts"
 import { ReceiptNotFound, type ReceiptPageRequest, Receipts } from "#domain/Receipts.ts"
 import { logId } from "#events/AppendCommand.ts"
 import * as Catalogue from "#events/Catalogue.ts"
 import { EventStore } from "#events/EventStore.ts"
+import * as PersonalDocument from "#events/PersonalDocument.ts"
 import * as SignedLeaves from "#events/SignedLeaves.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
 import { StoredEvent } from "#events/StoredEvent.ts"
 
 const patience = "3 seconds"
 const decodeIssued = Catalogue.decoder(ReceiptIssued)
+const decodeDisclosed = Catalogue.documentDecoder(ReceiptIssued)
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const events = yield* EventStore
   const { verified } = yield* SignedLeaves.make
+  const documentsOf = yield* PersonalDocument.makeVerified
 
   const find = Effect.fn("Receipts.find")(function* (keyId: string, receiptId: string) {
     if (!isReceiptId(receiptId)) return yield* new ReceiptNotFound({ receiptId })
     const [event] = yield* events.readStream(receiptStream(receiptId), 0, 1)
     if (event === undefined || event.type !== ReceiptIssued.type) return yield* new ReceiptNotFound({ receiptId })
     yield* verified([event])
-    const { account_id, answer, attempts, key_id, receipt } = yield* decodeIssued(event.data)
+    const issued = yield* decodeIssued(event.data)
+    const { account_id, answer, attempts, key_id } = issued
     if (key_id !== keyId) return yield* new ReceiptNotFound({ receiptId })
-    const { http_status, request, response, response_sha256 } = answer.evidence
+    const document = (yield* documentsOf([event])).get(event.position) ?? null
+    if (document === null) return yield* Effect.die(`The receipt ${receiptId} is erased`)
+    const disclosed = yield* decodeDisclosed(document)
+    const { http_status, request, response, response_sha256 } = disclosed.evidence
     return {
-      receipt,
+      receipt: wholeReceipt(issued, disclosed),
       position: event.position,
       recordedAt: event.recorded_at,
       evidence: { request, response, responseSha256: response_sha256, httpStatus: http_status },

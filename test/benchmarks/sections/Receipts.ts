@@ -26,7 +26,7 @@ const answeredAt = "2026-11-21T01:33:04.564Z"
 /** A receipt as the service would have issued it. */
 const issuedAt = (index: number, keyId: string) => {
   const { accountId, evidence, receipt } = receiptRecord({ receiptId: idOf(index), target: targetOf(index) })
-  return ReceiptIssued.make({
+  const answered = {
     account_id: accountId,
     key_id: keyId,
     receipt,
@@ -35,19 +35,23 @@ const issuedAt = (index: number, keyId: string) => {
       valid: true,
       code: "evatr-0000",
       answered_at: DateTime.makeUnsafe(answeredAt),
-      company_name: null,
-      company_address: null,
       consultation_number: null,
       valid_from: null,
-      valid_until: null,
-      evidence: {
-        request: evidence.request,
-        response: evidence.response,
-        response_sha256: evidence.responseSha256,
-        http_status: evidence.httpStatus
-      }
+      valid_until: null
     },
     attempts: []
+  } as const
+  return ReceiptIssued.make(answered, {
+    ...receipt.result,
+    input: receipt.input,
+    company_name: null,
+    company_address: null,
+    evidence: {
+      request: evidence.request,
+      response: evidence.response,
+      response_sha256: evidence.responseSha256,
+      http_status: evidence.httpStatus
+    }
   })
 }
 

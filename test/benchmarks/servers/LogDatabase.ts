@@ -1,9 +1,11 @@
 /** A log in a database of its own: empty, or with as many events as wanted, which are made up by the database itself. */
 import { Console, Effect, Layer, type Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
+import { createHash } from "node:crypto"
 import { EventStore } from "#events/EventStore.ts"
 import * as Migrations from "#infra/Migrations.ts"
 import * as Postgres from "#infra/Postgres.ts"
+import * as Hashing from "#infra/Hashing.ts"
 import * as Randomness from "#infra/Randomness.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 
@@ -19,7 +21,10 @@ export const make = Effect.fnUntraced(function* (name: string) {
 
 /** The event store as a service has it. */
 export const store = (url: Redacted.Redacted) =>
-  EventStore.layer.pipe(Layer.provide(Randomness.layer), Layer.provideMerge(Postgres.layer({ url, maxConnections: 10 })))
+  EventStore.layer.pipe(
+    Layer.provide([Hashing.layer, Randomness.layer]),
+    Layer.provideMerge(Postgres.layer({ url, maxConnections: 10 }))
+  )
 
 /**
  * What is added: events of so many keys, of which the first `vatIds` are live answers about a VAT ID each and the rest repetitions of
@@ -47,23 +52,29 @@ const findHead = Effect.gen(function* () {
 const answer = {
   answered_at: "2026-11-21T09:00:00.000Z",
   code: "VALID",
-  company_address: "Musterstrasse 22\n12345 musterort",
-  company_name: "Musterhaus GmbH & Co KG",
   consultation_number: null,
-  evidence: { http_status: 200, request: "x".repeat(120), response: "y".repeat(420), response_sha256: "0".repeat(64) },
   source: "vies",
   valid: true,
   valid_from: null,
   valid_until: null
 }
 
-/** A source's answer as an event holds it, with its evidence: about 1 kB. */
+/** The personal document of an answer, with the evidence: about 1 kB. */
+const document = JSON.stringify({
+  company_address: "Musterstrasse 22\n12345 musterort",
+  company_name: "Musterhaus GmbH & Co KG",
+  evidence: { http_status: 200, request: "x".repeat(120), response: "y".repeat(420), response_sha256: "0".repeat(64) },
+  salt: "0".repeat(32)
+})
+
+/** A source's answer as an event holds it. */
 const liveAnswer = JSON.stringify({
   answer,
   answer_position: null,
   answered_at: "2026-11-21T09:00:00.000Z",
   attempts: [],
   force_live: false,
+  personal_sha256: createHash("sha256").update(document).digest("hex"),
   requester_vat_id: null,
   served: "live",
   source: "vies",
@@ -76,8 +87,8 @@ const cachedAnswer = JSON.stringify({
   source: answer.source,
   valid: answer.valid,
   answered_at: answer.answered_at,
-  company_name: answer.company_name,
-  company_address: answer.company_address
+  company_name: "Musterhaus GmbH & Co KG",
+  company_address: "Musterstrasse 22\n12345 musterort"
 })
 
 const repetition =
@@ -120,6 +131,8 @@ const fillOthers = Effect.fnUntraced(function* (from: number, { events, keys, va
   yield* sql`INSERT INTO vatproof.accounts (account_id, plan, created_at) SELECT ${id}, 'free', now() FROM ${series}`
   yield* sql`INSERT INTO vatproof.api_keys (key_id, account_id, key_sha256, prefix, issued_at)
     SELECT ${id}, ${id}, sha256(${id}::text::bytea), 'svc_live_' || left(md5(k::text), 3), now() FROM ${series}`
+  yield* sql`INSERT INTO vatproof.personal_documents (log_id, position, document, retain_until)
+    SELECT 0, ${from}::bigint + i, ${document}, now() + interval '10 years' FROM generate_series(0, ${vatIds - 1}::int) AS i`
   yield* sql`INSERT INTO vatproof.latest (log_id, key, position, answered_at, answer)
     SELECT 0, 'answer-ATU2' || lpad(i::text, 7, '0'), ${from}::bigint + i, ${answer.answered_at}::timestamptz, ${cachedAnswer}
     FROM generate_series(0, ${vatIds - 1}::int) AS i

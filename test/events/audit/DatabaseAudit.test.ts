@@ -16,10 +16,11 @@ const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
     stream: `key-${index % 13}`,
     type: "VatIdVerified",
     data: { index, vat_id: "ATU12345678" },
+    ...(index % 10 === 1 ? { personal: { company_name: "Muster GmbH" } } : {}),
     meter: `key-${index % 13}/2026-11`
   }))
 
-const tables = ["events", "tiles", "checkpoints", "logs", "streams", "meters"]
+const tables = ["events", "tiles", "checkpoints", "logs", "streams", "meters", "personal_documents"]
 
 /** The log as it was, and back to it. */
 const remember = Effect.forEach(tables, (table) =>
@@ -110,6 +111,22 @@ const attacks: ReadonlyArray<
       "INSERT INTO vatproof.events SELECT log_id, 700, stream_id, 5000, gen_random_uuid(), type, schema_version, occurred_at, recorded_at, correlation_id, causation_id, trace_id, meter_id, units, data, metadata FROM vatproof.events WHERE position = 0"
     ],
     [700]
+  ],
+  [
+    "a personal document changed",
+    ["UPDATE vatproof.personal_documents SET document = replace(document, 'Muster', 'Master') WHERE position = 321"],
+    [321]
+  ],
+  ["a personal document removed", ["DELETE FROM vatproof.personal_documents WHERE position = 321"], [321]],
+  [
+    "a personal document made up",
+    ["INSERT INTO vatproof.personal_documents (log_id, position, document, retain_until) VALUES (0, 320, '{}', now())"],
+    [320]
+  ],
+  [
+    "a personal document of no event",
+    ["INSERT INTO vatproof.personal_documents (log_id, position, document, retain_until) VALUES (0, 900, '{}', now())"],
+    [900]
   ]
 ]
 
@@ -126,7 +143,12 @@ layer(SignedLog.layer, { excludeTestServices: true })("The audit of a database",
       yield* SignedLog.appendAll(facts(5))
       const report = yield* audit()
       const signedBy = [formatVerifier(signer)]
-      assert.deepStrictEqual(report, { events: 605, signed: 600, checkpoints: 2, signedBy, findings: [], count: 0 }, said(report))
+      const documents = { kept: 61, erased: 0 }
+      assert.deepStrictEqual(
+        report,
+        { events: 605, signed: 600, checkpoints: 2, signedBy, documents, findings: [], count: 0 },
+        said(report)
+      )
       yield* remember
     })
   )

@@ -21,12 +21,12 @@ const issued = new StoredEvent({
   metadata: "{}"
 })
 
-/** How a name stands in the table of receipts. */
+/** How a supplied name stands in the table of personal data. */
 const cellOf = (name: string) => {
-  const table = exportTables.find(({ file }) => file === "receipts.csv")
-  const index = table?.columns.findIndex((column) => column.name === "company_name") ?? -1
-  const data = { receipt: { input: { company_name: name } } }
-  return table === undefined ? "" : (rowOf(table, { event: issued, data })?.split(";")[index] ?? "")
+  const table = exportTables.find(({ file }) => file === "personal/personal.csv")
+  const index = table?.columns.findIndex((column) => column.name === "input_name") ?? -1
+  const personal = JSON.stringify({ input: { company_name: name } })
+  return table === undefined ? "" : (rowOf(table, { event: issued, data: {}, personal })?.split(";")[index] ?? "")
 }
 
 describe("text in a table", () => {

@@ -5,6 +5,7 @@ import { parse } from "#domain/VatId.ts"
 import type { Answer } from "#domain/Verdict.ts"
 import { EventStore } from "#events/EventStore.ts"
 import * as Answers from "#events/projections/Answers.ts"
+import * as Hashing from "#infra/Hashing.ts"
 import * as Randomness from "#infra/Randomness.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { answered, sourceAnswer } from "#test/support/SourceAnswer.ts"
@@ -31,7 +32,7 @@ const newest = Effect.fnUntraced(function* (text: string) {
 
 const testLayer = Answers.layer.pipe(
   Layer.provideMerge(EventStore.layer),
-  Layer.provide(Randomness.layer),
+  Layer.provide([Hashing.layer, Randomness.layer]),
   Layer.provideMerge(MigratedDatabase.layer)
 )
 

@@ -1,4 +1,4 @@
-/** What somebody sees who logs in with the role of auditors: four views, and nothing else. */
+/** What somebody sees who logs in with the role of auditors: five views, and nothing else. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -8,7 +8,7 @@ import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { confirm, generous, newPaidKey, receiptIdOf } from "#test/support/PaidKey.ts"
 
-const views = ["events", "key_revocations", "receipts", "verifications"]
+const views = ["events", "key_revocations", "personal_documents", "receipts", "verifications"]
 
 /** Runs statements as a member of the auditors' role. */
 const asAuditor = <A, E, R>(effect: Effect.Effect<A, E, R>) =>

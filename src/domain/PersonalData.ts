@@ -1,0 +1,27 @@
+/** Personal data beside the log: how long a document is kept, and what became of it (DECISIONS 38). */
+import { Context, DateTime, type Schema } from "effect"
+
+/** Receipts, and all other answers of a source. */
+export type RetentionClass = "receipts" | "answers"
+
+/** The document of an event, without its salt. */
+export interface PersonalData {
+  readonly retention: RetentionClass
+  readonly document: Schema.Json
+}
+
+/** Whole years from the end of the calendar year (§ 147 AO), or days from the answer. */
+export type RetentionPeriod = { readonly years: number } | { readonly days: number }
+
+/** How long documents are kept; the configuration sets it. */
+export const Retention = Context.Reference<Readonly<Record<RetentionClass, RetentionPeriod>>>("vatproof/domain/Retention", {
+  defaultValue: () => ({ receipts: { years: 10 }, answers: { years: 10 } })
+})
+
+/** The moment until which a document from `at` is kept. */
+export const retainUntil = (period: RetentionPeriod, at: DateTime.Utc): DateTime.Utc => {
+  if ("days" in period) return DateTime.add(at, { days: period.days })
+  // The calendar year is that of Germany, whose new year is at 23:00 UTC. The end is that of the year in UTC, an hour later.
+  const year = DateTime.getPartUtc(DateTime.add(at, { hours: 1 }), "year")
+  return DateTime.makeUnsafe({ year: year + period.years + 1, month: 1, day: 1 })
+}
