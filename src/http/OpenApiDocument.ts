@@ -7,6 +7,7 @@ import type { OpenApi } from "effect/http-api"
 import { MatchLetter, MatchWord } from "#domain/Receipt.ts"
 import { meaningsOf } from "#http/ErrorMeanings.ts"
 import { hasEntityTag, headerDescriptions, headersFor } from "#http/HeaderDescriptions.ts"
+import { errorExamples, errorExamplesIn, requestExamples, responseExamples } from "#http/OpenApiExamples.ts"
 import { tilePaths } from "#http/TilePaths.ts"
 
 /** A part of the document. */
@@ -29,6 +30,7 @@ export const openApiDocument: OpenApi.Transform["Service"] = ({ components, info
         // What a request may say is inline at its operation: components are what responses say.
         schemas: inAllParts(components.schemas, withOpenEnum),
         headers: headerDescriptions,
+        examples: errorExamples,
         securitySchemes: finishedSecuritySchemes(components.securitySchemes)
       }
     },
@@ -50,7 +52,7 @@ const finishedOperation = (operation: Operation) => {
   return {
     ...rest,
     parameters: parameters.filter((parameter) => !isAccept(parameter)).map(finishedParameter),
-    ...(requestBody === undefined ? {} : { requestBody: finishedBody(requestBody) }),
+    ...(requestBody === undefined ? {} : { requestBody: finishedBody(operation.operationId, requestBody) }),
     responses: {
       ...Rec.map(responses, (response, status) => finishedResponse(operation, Number(status), response)),
       ...(hasEntityTag(operation)
@@ -72,18 +74,25 @@ const finishedParameter = ({ name, schema, ...rest }: OpenApi.OpenAPISpecParamet
 }
 
 /** No body is decoded as null: where that is allowed the body is optional, and what it is if there is one is the other alternative. */
-const finishedBody = ({ content }: OpenApi.OpenAPISpecRequestBody) => {
+const finishedBody = (operationId: string, { content }: OpenApi.OpenAPISpecRequestBody) => {
   const schema = content["application/json"]?.schema
   const alternatives: ReadonlyArray<Part> = Array.isArray(schema?.anyOf) ? schema.anyOf : []
-  if (!alternatives.some(({ type }) => type === "null")) return { content, required: true }
   const [only] = alternatives.filter(({ type }) => type !== "null")
-  return { content: { "application/json": { schema: only } }, required: false }
+  const isOptional = alternatives.some(({ type }) => type === "null")
+  const body = { schema: isOptional ? only : schema, ...requestExamples(operationId) }
+  return { content: { "application/json": body }, required: !isOptional }
 }
 
-const finishedResponse = (operation: Operation, status: number, { content, description }: OpenApi.OpenApiSpecResponse) => {
+const finishedResponse = (operation: Operation, status: number, { content = {}, description }: OpenApi.OpenApiSpecResponse) => {
   const headers = headersFor(operation, status)
-  if (status < 400) return { description: description.replaceAll(" | ", ". "), headers, content }
-  const error = { schema: { $ref: "#/components/schemas/Error" } }
+  if (status < 400) {
+    const shown = Rec.map(content, (body, mediaType) => ({
+      ...body,
+      ...responseExamples(operation.operationId, status, mediaType)
+    }))
+    return { description: description.replaceAll(" | ", ". "), headers, content: shown }
+  }
+  const error = { schema: { $ref: "#/components/schemas/Error" }, ...errorExamplesIn(description) }
   return { description: meaningsOf(description), headers, content: { ...content, "application/json": error } }
 }
 

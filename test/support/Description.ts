@@ -7,7 +7,7 @@ import { Api } from "#http/Api.ts"
 export const openApi = OpenApi.fromApi(Api)
 
 const Part = Schema.Record(Schema.String, Schema.Json)
-const Content = Schema.Record(Schema.String, Schema.Struct({ schema: Part }))
+const Content = Schema.Record(Schema.String, Schema.Struct({ schema: Part, examples: Schema.optionalKey(Part) }))
 
 const Parameter = Schema.Struct({
   name: Schema.String,
@@ -44,6 +44,7 @@ const Document = Schema.Struct({
   paths: Schema.Record(Schema.String, Schema.Record(Schema.String, Operation)),
   components: Schema.Struct({
     schemas: Schema.Record(Schema.String, Part),
+    examples: Schema.Record(Schema.String, Part),
     headers: Schema.Record(
       Schema.String,
       Schema.Struct({ description: Schema.String, required: Schema.optionalKey(Schema.Boolean) })
