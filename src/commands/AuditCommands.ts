@@ -33,6 +33,15 @@ const bound = (name: string, description: string, momentOf: (text: string) => Op
     Flag.withDescription(description)
   )
 
+interface Extent {
+  readonly from: number
+  readonly to: number
+  readonly size: number
+}
+
+const leftOut = ({ from, size, to }: Extent) => ({ left_out: { earlier: from, later: size - to } })
+const leftOutIn = ({ from, size, to }: Extent) => `${from} earlier and ${size - to} later ones are left out`
+
 const exportLog = Command.make(
   "export",
   {
@@ -58,9 +67,9 @@ const exportLog = Command.make(
         progress
       })
       const { from, log, size, to } = manifest
-      const words = `${to - from} events of ${log} are in ${flags.out}: positions ${from} to ${to - 1} of ${size} signed ones.
+      const words = `${to - from} events of ${log} are in ${flags.out}: positions ${from} to ${to - 1} of ${size} signed ones; ${leftOutIn(manifest)}.
 README.txt there says what is what. Check it with: npm run vatproof -- audit verify --export ${flags.out}`
-      yield* print(flags.json, { out: flags.out, log, from, to, size }, words)
+      yield* print(flags.json, { out: flags.out, log, from, to, size, ...leftOut(manifest) }, words)
     },
     Effect.provide(App.auditing),
     quietly,
@@ -90,14 +99,16 @@ const say = Effect.fnUntraced(function* (
   asJson: boolean,
   what: string,
   report: DatabaseAudit.AuditReport,
-  key: VerifierKeys.UsedKeys
+  key: VerifierKeys.UsedKeys,
+  extent: Extent | null = null
 ) {
   const { checkpoints, count, documents, events, findings, signed, signedBy } = report
   const list = findings
     .map(({ message, position }) => `  ${position === null ? "" : `position ${position}: `}${message}`)
     .join("\n")
+  const others = extent === null ? "" : ` Of the signed events ${leftOutIn(extent)}.`
   const unsigned = events > signed ? ` ${events - signed} newer ones are not signed yet.` : ""
-  const good = `${what} is whole: ${signed} events are as they were signed, under ${checkpoints} ${checkpoints === 1 ? "checkpoint" : "checkpoints"} of ${key.verifiers[0].name}.${unsigned}
+  const good = `${what} is whole: ${signed} events are as they were signed, under ${checkpoints} ${checkpoints === 1 ? "checkpoint" : "checkpoints"} of ${key.verifiers[0].name}.${unsigned}${others}
 ${documentsIn(documents)}
 The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}`
   const bad = `${what} is not what was signed: ${count} ${count === 1 ? "finding" : "findings"} in ${events} events.\n${list}${count > maxShown ? "\n  …" : ""}`
@@ -109,7 +120,8 @@ The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}
     signed_by: signedBy,
     personal_documents: documents === null ? null : { ...documents },
     findings: findings.map((finding) => ({ ...finding })),
-    count
+    count,
+    ...(extent === null ? {} : leftOut(extent))
   }
   yield* print(asJson, data, count === 0 ? good : bad)
   if (key.note !== null) yield* remark(key.note)
@@ -144,7 +156,8 @@ const verifyExport = Effect.fnUntraced(
   function* (asJson: boolean, key: Option.Option<string>, directory: string) {
     const used = yield* VerifierKeys.forExport(key, directory)
     const progress = yield* Progress.make("events verified")
-    yield* say(asJson, "The export", yield* ExportAudit.run({ directory, verifiers: used.verifiers, progress }), used)
+    const report = yield* ExportAudit.run({ directory, verifiers: used.verifiers, progress })
+    yield* say(asJson, "The export", report, used, report.extent)
   },
   Effect.provideService(LogCrypto, logCrypto)
 )

@@ -12,7 +12,7 @@ import { tamper } from "#test/support/Tampering.ts"
 layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
   it.effect("exports what verifies, with the tables that the tax authorities' programs read", () =>
     Effect.gen(function* () {
-      const { directory } = yield* Exported
+      const { apiKey, directory } = yield* Exported
       assert.deepStrictEqual(yield* verify(directory), { ok: true, findings: [] })
       // It has company names and addresses: for nobody else on the machine.
       assert.strictEqual(statSync(directory).mode & 0o777, 0o700)
@@ -21,21 +21,30 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
         "checkpoint",
         "events.csv",
         "events.ndjson",
-        "gdpdu-01-09-2004.dtd",
+        "index.dtd",
         "index.xml",
+        "keys",
+        "keys.csv",
         "leaves.txt",
         "manifest.json",
         "personal",
+        "plans.csv",
         "proofs",
         "receipts",
         "receipts.csv",
         "verifications.csv"
       ])
-      assert.deepStrictEqual(invalidities(file(directory, "index.xml").text, file(directory, "gdpdu-01-09-2004.dtd").text), [])
+      assert.deepStrictEqual(invalidities(file(directory, "index.xml").text, file(directory, "index.dtd").text), [])
       const [header = ""] = file(directory, "receipts.csv").text.split("\r\n")
       assert.match(header, /^"position";"recorded_on";"recorded_at";"receipt_id";/u)
       assert.include(file(directory, "personal/personal.csv").text, '"Müller & ""Söhne""; GmbH"')
-      assert.lengthOf(readdirSync(join(directory, "proofs")), 5)
+      // Each of the receipts, and the key: what a row says of it is proven like the rest.
+      assert.lengthOf(readdirSync(join(directory, "proofs")), 6)
+      const prefix = `"${apiKey.slice(0, 12)}"`
+      const named = ["verifications.csv", "receipts.csv", "keys.csv"].map(
+        (name) => file(directory, name).text.split(prefix).length - 1
+      )
+      assert.deepStrictEqual(named, [5, 5, 1])
     })
   )
 
@@ -71,7 +80,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
       const [from = "", to = ""] = rows.map(({ at }) => JSON.stringify(at).replaceAll('"', ""))
       const out = join(folder, "part")
       const part = yield* commandJson(
-        Schema.Struct({ from: Schema.Int, to: Schema.Int, size: Schema.Int }),
+        Schema.Struct({ from: Schema.Int, to: Schema.Int, size: Schema.Int, left_out: Schema.Json }),
         "audit",
         "export",
         "--from",
@@ -82,7 +91,23 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
         out
       )
       assert.isTrue(part.from > 0 && part.to > part.from && part.to < part.size, JSON.stringify(part))
+      assert.deepStrictEqual(part.left_out, { earlier: part.from, later: part.size - part.to })
       assert.deepStrictEqual(yield* verify(out), { ok: true, findings: [] })
+      const { output } = yield* command("audit", "verify", "--export", out, "--key", key)
+      assert.include(output, `Of the signed events ${part.from} earlier and ${part.size - part.to} later ones are left out.`)
+      // A longer period than that of the events would hide what was left out of it.
+      for (const [bound, moment, position] of [
+        ["recorded_from", "2020-01-01T00:00:00.000Z", part.from - 1],
+        ["recorded_before", "2999-01-01T00:00:00.000Z", part.to]
+      ] as const) {
+        const longer = join(folder, `longer ${bound}`)
+        cpSync(out, longer, { recursive: true })
+        edit("manifest.json", (text) => text.replace(new RegExp(`"${bound}": "[^"]+"`, "u"), `"${bound}": "${moment}"`))(longer)
+        const { findings } = yield* verify(longer)
+        assert.isTrue(
+          findings.some((one) => one.position === position && one.message.startsWith("an event of the period was left out"))
+        )
+      }
       edit("events.ndjson", (text) => text.replace('"version":', '"version":1'))(out)
       assert.isFalse((yield* verify(out)).ok)
     })

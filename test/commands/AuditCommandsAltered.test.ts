@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { appendFileSync, cpSync, rmSync, writeFileSync } from "node:fs"
+import { appendFileSync, cpSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { command } from "#test/support/CommandLine.ts"
 import { carrying, edit, Exported, first, key, lines, testLayer, verify } from "#test/support/ExportedLog.ts"
@@ -126,6 +126,54 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     (directory) => writeFileSync(join(directory, "verifier-key.txt"), "log+00000000+AAAA\n"),
     /^-: verifier-key.txt has no key that the checkpoint was signed with/u
   ],
+  [
+    "the line ends of a table",
+    edit("receipts.csv", (text) => text.replaceAll("\r\n", "\n")),
+    /^-: receipts.csv does not begin with the names/u
+  ],
+  [
+    "the line ends of the events",
+    edit("events.ndjson", (text) => text.replaceAll("\n", "\r\n")),
+    /^0: events.ndjson: This is no event in canonical form|^0: events.ndjson: This is no event/u
+  ],
+  [
+    "the line ends of the leaves",
+    edit("leaves.txt", (text) => text.replace("\n", "\r\n")),
+    /^0: leaves.txt does not have its leaf/u
+  ],
+  ["the last line end", edit("leaves.txt", (text) => text.trimEnd()), /: leaves.txt does not have its leaf/u],
+  ["a byte order mark", edit("plans.csv", (text) => `\ufeff${text}`), /^-: plans.csv does not begin with the names/u],
+  [
+    "a byte order mark before the events",
+    edit("events.ndjson", (text) => `\ufeff${text}`),
+    /^0: events.ndjson: This is no event/u
+  ],
+  [
+    "a byte that is no UTF-8",
+    (directory) => appendFileSync(join(directory, "events.csv"), Buffer.from([0xff])),
+    /events.csv has a row that is no event's: the rest is not UTF-8/u
+  ],
+  [
+    "the key of a row",
+    edit("verifications.csv", (text) => text.replace("svc_live_", "svc_dead_")),
+    /verifications.csv has another row/u
+  ],
+  [
+    "a key's file",
+    (directory) => edit(first(directory, "keys"), (text) => text.replace("svc_live_", "svc_dead_"))(directory),
+    /^\d+: the proof of the key \S+ does not hold/u
+  ],
+  ["a key's file removed", (directory) => rmSync(join(directory, first(directory, "keys"))), /^\d+: the key \S+ has no file/u],
+  [
+    "a key made up",
+    (directory) => appendFileSync(join(directory, "keys", "x.json"), "{}"),
+    /^-: keys\/x.json is in no event of the export/u
+  ],
+  [
+    "the period",
+    edit("manifest.json", (text) => text.replace('"recorded_before": null', '"recorded_before": "2020-01-01T00:00:00.000Z"')),
+    /^0: it was recorded at \S+, outside of the period in manifest.json/u
+  ],
   ["the README", edit("README.txt", (text) => text.replace("PRÜFEN", "GLAUBEN")), /README.txt was changed/u]
 ]
 
@@ -150,6 +198,18 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit verify", (it) =>
       })
     )
   }
+
+  it.effect("refuses an export with a link in it", () =>
+    Effect.gen(function* () {
+      const { directory, folder } = yield* Exported
+      const copy = join(folder, "linked")
+      cpSync(directory, copy, { recursive: true })
+      rmSync(join(copy, "receipts"), { recursive: true })
+      symlinkSync(join(directory, "receipts"), join(copy, "receipts"))
+      const { failure } = yield* command("audit", "verify", "--export", copy, "--key", key)
+      assert.match(failure ?? "", /^receipts is neither a file nor a folder \(SymbolicLink\)/u)
+    })
+  )
 
   it.effect("is steered by nothing that somebody has put into an export", () =>
     Effect.gen(function* () {

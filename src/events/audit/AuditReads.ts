@@ -99,3 +99,21 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
     strangers: (head: number) => findStrangers(head).pipe(StoreAccess.patiently(patience))
   }
 })
+
+/** Reads the event that issued a key; null for one that nobody was given. */
+export const makeKeyIssue = Effect.map(SqlClient.SqlClient, (sql) => {
+  const find = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: StoredEvent,
+    execute: (keyId) => sql`SELECT ${sql.literal(StoredEvent.columnsOf("e"))} FROM vatproof.api_keys k, LATERAL (
+        SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events WHERE log_id = ${logId}
+          AND stream_id = 'account-' || k.account_id::text AND type = 'ApiKeyIssued' AND strpos(data, k.key_id::text) > 0
+        ORDER BY version LIMIT 1) e
+      WHERE k.key_id = ${keyId}::uuid`
+  })
+  return (keyId: string) =>
+    find(keyId).pipe(
+      StoreAccess.patiently(patience),
+      Effect.map(([event]) => event ?? null)
+    )
+})

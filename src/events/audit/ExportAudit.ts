@@ -8,16 +8,27 @@ import * as CheckpointAudit from "#events/audit/CheckpointAudit.ts"
 import type { AuditReport } from "#events/audit/DatabaseAudit.ts"
 import * as Manifest from "#events/audit/ExportManifest.ts"
 import { exportFiles, readmeOf } from "#events/audit/ExportReadme.ts"
-import { type ExportedEvent, exportTables, headerOf, personalFolder, rowOf } from "#events/audit/ExportTable.ts"
+import {
+  type ExportedEvent,
+  exportTables,
+  headerOf,
+  type KeyFacts,
+  keyIdOf,
+  lineEnd,
+  personalFolder,
+  rowOf
+} from "#events/audit/ExportTable.ts"
 import * as DocumentAudit from "#events/audit/DocumentAudit.ts"
 import * as Findings from "#events/audit/Findings.ts"
 import * as LineReader from "#events/audit/LineReader.ts"
 import * as LogCheck from "#events/audit/LogCheck.ts"
-import { erased } from "#events/audit/LogExport.ts"
+import { exactText } from "#events/audit/ExactText.ts"
+import { edgesOf, erased } from "#events/audit/LogExport.ts"
 import { doctype, doctypeFile, indexFile, mediaDescription, supplierOf } from "#events/audit/MediaDescription.ts"
-import * as ReceiptFiles from "#events/audit/ReceiptFiles.ts"
+import * as ProvedFiles from "#events/audit/ProvedFiles.ts"
 import * as EventLine from "#events/log/EventLine.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
+import type { StoredEvent } from "#events/StoredEvent.ts"
 import type { Hash } from "#events/log/MerkleTree.ts"
 import type { Verifiers } from "#events/log/NoteKeys.ts"
 import { Hex } from "effect/encoding"
@@ -42,7 +53,9 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, progress
   if (around === null)
     return yield* new NoExport({ message: `${exportFiles.manifest} does not have the hashes that its extent needs` })
   const check = LogCheck.make(crypto, findings, around.before)
-  const receipts = yield* ReceiptFiles.make(directory, verifiers, findings)
+  const files = yield* ProvedFiles.make(directory, verifiers, findings)
+  const keyOf = makeKeys(files)
+  const compareTime = makeCompareTime(manifest, findings)
   const documents = yield* makeDocuments(directory, findings)
   const tables = yield* makeTables(directory, documents !== null, findings)
   const readSection = yield* makeSections(directory, manifest, findings)
@@ -53,15 +66,21 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, progress
     check.take({ from, to, events: read.map(({ event }) => event), leaves })
     for (const one of read) {
       const personal = documents === null ? undefined : yield* documents.take(one)
-      yield* tables.compare({ ...one, personal })
-      if (one.event.type === ReceiptIssued.type) yield* receipts.compare(one.event, one.line)
+      yield* tables.compare({ ...one, personal, key: yield* keyOf(one) })
+      compareTime(one.event)
+      if (one.event.type === ReceiptIssued.type) yield* files.compareReceipt(one.event, one.line)
     }
     yield* progress(to - manifest.from, manifest.to - manifest.from)
   }
   yield* readSection(manifest.to, manifest.to)
   yield* tables.finish
   if (documents !== null) yield* documents.finish
-  receipts.finish()
+  for (const position of edgesOf(manifest)) {
+    const recordedAt = yield* files.recordedAt(position)
+    if (recordedAt !== null && isWithin(manifest, recordedAt))
+      findings.add(position, `an event of the period was left out: it was recorded at ${recordedAt}`)
+  }
+  files.finish()
   const audit = CheckpointAudit.make(findings)
   audit.compare(checkpoint, check.roots(around.after))
   audit.conclude(check)
@@ -74,24 +93,61 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, progress
     checkpoints: 1,
     signedBy,
     documents: documents?.counts() ?? null,
+    extent: manifest,
     findings: findings.list(),
     count: findings.count()
-  } satisfies AuditReport
+  } satisfies AuditReport & { readonly extent: Manifest.ExportManifest }
 }, Effect.scoped)
+
+/** A time of the log (microseconds) against one of the manifest (milliseconds). */
+const micros = (millis: string) => millis.replace(/(?<=\.\d{3})Z$/u, "000Z")
+const isWithin = ({ recorded_before, recorded_from }: Manifest.ExportManifest, recordedAt: string) =>
+  (recorded_from === null || recordedAt >= micros(recorded_from)) &&
+  (recorded_before === null || recordedAt < micros(recorded_before))
+
+const makeCompareTime = (manifest: Manifest.ExportManifest, findings: Findings.Findings) => (event: StoredEvent) => {
+  if (isWithin(manifest, event.recorded_at)) return
+  findings.add(event.position, `it was recorded at ${event.recorded_at}, outside of the period in ${exportFiles.manifest}`)
+}
+
+/** The facts of the key that an event concerns, from the files of the export. */
+const makeKeys = (files: Effect.Success<ReturnType<typeof ProvedFiles.make>>) => {
+  const known = new Map<string, KeyFacts | null>()
+  return Effect.fnUntraced(function* (read: ReadLine) {
+    const keyId = keyIdOf(read)
+    if (keyId === null) return null
+    const before = known.get(keyId)
+    if (before !== undefined) return before
+    const facts = yield* files.findKey(keyId, read.event.position)
+    known.set(keyId, facts)
+    return facts
+  })
+}
+
+/** A link would have something else verified than what is in the folder; and something else than a file or folder may never end. */
+const refuseLinks = Effect.fnUntraced(function* (directory: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const look = Effect.fnUntraced(function* (name: string) {
+    const { type } = yield* fs.lstat(path.join(directory, name))
+    if (type !== "File" && type !== "Directory")
+      return yield* new NoExport({ message: `${name} is neither a file nor a folder (${type}): an export has nothing else` })
+  })
+  yield* Effect.forEach(yield* fs.readDirectory(directory, { recursive: true }), look, { concurrency: 16, discard: true })
+})
 
 /** What the export says of itself, and the checkpoint that this key signed. */
 const open = Effect.fnUntraced(function* (directory: string, verifiers: Verifiers) {
-  const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const crypto = yield* LogCrypto
   const read = (name: string) =>
-    fs
-      .readFileString(path.join(directory, name))
-      .pipe(
-        Effect.catchTag("PlatformError", () =>
-          Effect.fail(new NoExport({ message: `${directory} has no ${name}: it is no whole export` }))
-        )
-      )
+    exactText(path.join(directory, name)).pipe(
+      Effect.catchTag("PlatformError", () =>
+        Effect.fail(new NoExport({ message: `${directory} has no ${name}: it is no whole export` }))
+      ),
+      Effect.map((text) => text ?? "")
+    )
+  yield* refuseLinks(directory)
   const refused = (name: string) => (message: string) => new NoExport({ message: `${name} cannot be used: ${message}` })
   const manifest = yield* Effect.fromResult(Manifest.parse(yield* read(exportFiles.manifest))).pipe(
     Effect.mapError(refused(exportFiles.manifest))
@@ -106,7 +162,7 @@ const open = Effect.fnUntraced(function* (directory: string, verifiers: Verifier
 })
 
 /** An event with the line it stands on. */
-interface ReadLine extends Omit<ExportedEvent, "personal"> {
+interface ReadLine extends Omit<ExportedEvent, "personal" | "key"> {
   readonly line: string
 }
 
@@ -204,7 +260,7 @@ const makeTables = Effect.fnUntraced(function* (directory: string, withPersonal:
   const tables = yield* Effect.forEach(
     exportTables.filter(({ file }) => withPersonal || !file.startsWith(`${personalFolder}/`)),
     Effect.fnUntraced(function* (table) {
-      const next = yield* LineReader.open(path.join(directory, table.file))
+      const next = yield* LineReader.open(path.join(directory, table.file), lineEnd)
       if ((yield* next) !== headerOf(table)) findings.add(null, `${table.file} does not begin with the names of its columns`)
       const stray = (line: string) => findings.add(null, `${table.file} has a row that is no event's: ${line.slice(0, 80)}`)
       return { table, rows: LineReader.byPosition(next, stray) }
@@ -241,8 +297,8 @@ const compareTexts = Effect.fnUntraced(function* (
   ] as const
   for (const [name, text] of wanted) {
     const file = path.join(directory, name)
-    const found = (yield* fs.exists(file)) ? yield* fs.readFileString(file) : null
-    if (found !== text) findings.add(null, found === null ? `${name} is missing` : `${name} was changed`)
+    const found = (yield* fs.exists(file)) ? yield* exactText(file) : undefined
+    if (found !== text) findings.add(null, found === undefined ? `${name} is missing` : `${name} was changed`)
   }
 })
 
@@ -264,12 +320,15 @@ const compareNames = Effect.fnUntraced(function* (
 ) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  for (const name of yield* fs.readDirectory(directory)) {
-    if (!exportNames.has(name) && !ofSystems.test(name)) findings.add(null, `${name} is no file of the export`)
+  const personal = path.join(directory, personalFolder)
+  const inPersonal = (yield* fs.exists(personal)) ? yield* fs.readDirectory(personal) : []
+  const names = [...(yield* fs.readDirectory(directory)), ...inPersonal.map((name) => `${personalFolder}/${name}`)]
+  for (const name of names) {
+    if (!exportNames.has(name) && !ofSystems.test(path.basename(name))) findings.add(null, `${name} is no file of the export`)
   }
   const file = path.join(directory, exportFiles.verifier)
   if (!(yield* fs.exists(file))) return
-  const keys = (yield* fs.readFileString(file)).split("\n")
+  const keys = ((yield* exactText(file)) ?? "").split("\n")
   if (!keys.some((key) => signedBy.includes(key.trim())))
     findings.add(null, `${exportFiles.verifier} has no key that the checkpoint was signed with`)
 })

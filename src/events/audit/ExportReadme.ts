@@ -13,6 +13,7 @@ export const exportFiles = {
   verifier: "verifier-key.txt",
   receipts: "receipts",
   proofs: "proofs",
+  keys: "keys",
   documents: `${personalFolder}/documents.txt`
 } as const
 
@@ -22,6 +23,8 @@ const listOf = (lines: ReadonlyArray<readonly [string, string]>) =>
 const german = (manifest: ExportManifest) => `EXPORT DES PRÜFPROTOKOLLS ${manifest.log}
 
 Positionen ${manifest.from} bis ${manifest.to - 1} (${manifest.to - manifest.from} Ereignisse) von ${manifest.size} signierten.
+Nicht enthalten: ${manifest.from} frühere und ${manifest.size - manifest.to} spätere Ereignisse.
+Zeitraum: ${manifest.recorded_from ?? "von Anfang an"} (einschließlich) bis ${manifest.recorded_before ?? "zum letzten signierten"} (ausschließlich).
 Erstellt ${manifest.exported_at}.
 
 ${listOf([
@@ -31,6 +34,8 @@ ${listOf([
   [exportFiles.events, "alle Ereignisse vollständig, je Zeile eines (JSON nach RFC 8785)"],
   [`${exportFiles.receipts}/*.json`, "jeder Beleg als Ereignis, wie in events.ndjson"],
   [`${exportFiles.proofs}/*.tlog-proof`, "der Nachweis zu jedem Beleg, für sich allein prüfbar"],
+  [`${exportFiles.keys}/*.json`, "zu jedem genannten API-Schlüssel seine Ausstellung; der Nachweis ist proofs/key-*.tlog-proof"],
+  [`${exportFiles.proofs}/edge-*`, "Nachweise, dass die Ereignisse neben dem Umfang außerhalb des Zeitraums liegen"],
   [exportFiles.checkpoint, "der signierte Stand des Protokolls"],
   [exportFiles.leaves, "je Zeile Position und Prüfsumme (Blatt des Hash-Baums)"],
   [exportFiles.documents, "je Zeile Position und personenbezogenes Dokument (JSON), oder dass es gelöscht ist"],
@@ -40,6 +45,11 @@ ${listOf([
 
 PRÜFEN: npm run vatproof -- audit verify --export <Ordner> --key <öffentlicher Schlüssel>
 rechnet alles nach und nennt die Position jedes Eintrags, der nicht der signierte ist.
+
+TABELLEN: Beginnt ein Text wie eine Formel (=, +, -, @, Tabulator, Wagenrücklauf, auch nach Leerzeichen), so steht in den Tabellen ein Apostroph (')
+davor, damit eine Tabellenkalkulation ihn nicht ausführt. Steuerzeichen sind durch Leerzeichen ersetzt. Unverändert steht er in ${exportFiles.events} und
+${exportFiles.documents}. ${doctypeFile} enthält nur, was ${indexFile} benutzt; wer den ganzen Dokumenttyp der Finanzverwaltung (gdpdu-01-09-2004.dtd)
+braucht, legt ihn daneben und nennt ihn in der zweiten Zeile einer Kopie von ${indexFile}: sie ist auch danach gültig.
 
 PERSONENBEZOGENE DATEN stehen nur im Ordner ${personalFolder}. Wird er gelöscht, bleibt der Rest des Exports prüfbar.
 Ein Dokument ist echt, wenn seine SHA-256 als personal_sha256 im Ereignis steht.
@@ -51,16 +61,20 @@ Was es nicht beweist: dass die Angaben der Quellen richtig sind.
 const english = (manifest: ExportManifest) => `EXPORT OF THE AUDIT LOG ${manifest.log}
 
 Positions ${manifest.from} to ${manifest.to - 1} (${manifest.to - manifest.from} events) of ${manifest.size} signed ones.
+Left out: ${manifest.from} earlier and ${manifest.size - manifest.to} later events.
+Period: ${manifest.recorded_from ?? "from the beginning"} (included) to ${manifest.recorded_before ?? "the last signed one"} (not included).
 Made ${manifest.exported_at}.
 
 ${listOf([
   [indexFile, "describes the tables to the tax authorities' programs (GoBD)"],
   [doctypeFile, "its document type"],
-  ["*.csv", "the tables: all events, simple validations, qualified confirmations"],
+  ["*.csv", "the tables: all events, simple validations, qualified confirmations, API keys, plans"],
   [`${personalFolder}/personal.csv`, "names, addresses and the exact exchange with the source"],
   [exportFiles.events, "all events, whole, one a line (JSON as RFC 8785 writes it)"],
   [`${exportFiles.receipts}/*.json`, "each receipt as its event, as in events.ndjson"],
   [`${exportFiles.proofs}/*.tlog-proof`, "the proof of each receipt, which stands alone (c2sp.org/tlog-proof)"],
+  [`${exportFiles.keys}/*.json`, "the event that issued each API key named here; its proof is proofs/key-*.tlog-proof"],
+  [`${exportFiles.proofs}/edge-*`, "prove that the events next to the extent lie outside of the period"],
   [exportFiles.checkpoint, "the signed state of the log (c2sp.org/tlog-checkpoint)"],
   [exportFiles.leaves, "position and leaf hash (RFC 6962), one a line"],
   [exportFiles.documents, "position and personal document (JSON), one a line, or that it is erased"],
@@ -73,6 +87,11 @@ computes everything again and names the position of each entry that is not the s
 
 A leaf is SHA-256(0x00 || text), where text is the event as canonical JSON without data and metadata, but with data_sha256 and
 metadata_sha256 in their places: the SHA-256 of their canonical JSON.
+
+TABLES: text that begins like a formula (=, +, -, @, tab, carriage return, also after white space) has an apostrophe (') in front in the tables, so that no
+spreadsheet runs it. Control characters are replaced by spaces. ${exportFiles.events} and ${exportFiles.documents} have the text unchanged. ${doctypeFile} has
+what ${indexFile} uses; where the tax authorities' whole document type (gdpdu-01-09-2004.dtd) is wanted, put it beside and name it in the second line of a
+copy of ${indexFile}, which is valid by it too.
 
 PERSONAL DATA is in the folder ${personalFolder} alone. Delete it, and the rest of the export stays verifiable.
 A document is genuine if its SHA-256 stands in its event as personal_sha256.

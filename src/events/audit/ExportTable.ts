@@ -1,17 +1,31 @@
 /**
  * The tables of an export: what an auditor's program imports as CSV. Their names and descriptions are German, because German tax auditors
- * read them (GoBD, data media exchange). Every cell comes from an event, so a table can be made again from the events and compared.
+ * read them (GoBD, data media exchange). Every cell comes from an event, its personal document or the event that issued its key, so a table can be
+ * made again from these and compared.
  */
-import { Predicate } from "effect"
+import { Option, Predicate, Schema } from "effect"
+import { idForm } from "#domain/AccountDirectory.ts"
+import { ApiKeyIssued } from "#domain/ApiKey.ts"
 import * as EventLine from "#events/log/EventLine.ts"
 import type * as PersonalDocument from "#events/PersonalDocument.ts"
 import type { StoredEvent } from "#events/StoredEvent.ts"
 
-/** An event with its data read, and its personal document: `personal` is null once erased, undefined if there is none. */
+/** What the event that issued a key says of it. */
+export interface KeyFacts {
+  readonly keyId: string
+  readonly accountId: string
+  readonly prefix: string
+}
+
+/**
+ * An event with its data read, and its personal document: `personal` is null once erased, undefined if there is none. `key` is null for an event
+ * that concerns no key.
+ */
 export interface ExportedEvent {
   readonly event: StoredEvent
   readonly data: unknown
   readonly personal: PersonalDocument.Stored
+  readonly key: KeyFacts | null
 }
 
 /** Text is quoted, numbers are whole, dates are YYYY-MM-DD. */
@@ -108,8 +122,39 @@ const recorded: ReadonlyArray<ExportColumn> = [
   },
   text("recorded_at", "Zeitpunkt der Speicherung (UTC, ISO 8601)", ({ event }) => event.recorded_at)
 ]
-/** Validations stand in the stream of their key; other events name theirs. */
-const keyId: ExportColumn["cell"] = (row) => at("key_id")(row) ?? /^key-([\da-f-]{36})$/u.exec(row.event.stream_id)?.[1] ?? null
+/** The key that an event concerns: validations stand in the stream of theirs, other events name it. */
+export const keyIdOf = ({ event, data }: Pick<ExportedEvent, "event" | "data">): string | null => {
+  const id = textAt(data, ["key_id"]) ?? event.stream_id.replace(/^key-/u, "")
+  return idForm.test(id) ? id : null
+}
+
+const decodeIssued = Schema.decodeUnknownOption(Schema.toCodecJson(ApiKeyIssued.schema))
+
+/** The facts of a key, from the event that issued it; null for another event. */
+export const keyFactsOf = (type: string, data: unknown): KeyFacts | null =>
+  type !== ApiKeyIssued.type
+    ? null
+    : Option.getOrNull(
+        Option.map(decodeIssued(data), ({ account_id, key_id, prefix }) => ({ keyId: key_id, accountId: account_id, prefix }))
+      )
+
+/** Who caused the event, and why. */
+const inMetadata =
+  (name: string) =>
+  ({ event }: ExportedEvent) =>
+    textAt(EventLine.readJson(event.metadata), [name])
+
+const ofKey: ReadonlyArray<ExportColumn> = [
+  text("account_id", "Konto", (row) => at("account_id")(row) ?? row.key?.accountId ?? null),
+  text("key_id", "API-Schlüssel", keyIdOf),
+  text("key_prefix", "Die ersten 12 Zeichen des API-Schlüssels", ({ key }) => key?.prefix ?? null)
+]
+
+const ofOperator: ReadonlyArray<ExportColumn> = [
+  text("source", "api: Anfrage; cli: Befehl des Betreibers", inMetadata("source")),
+  text("actor", "Wer den Befehl gegeben hat", inMetadata("actor")),
+  text("reason", "Warum, laut Betreiber", inMetadata("reason"))
+]
 
 const units = number("units", "Berechnete Einheiten", ({ event }) => event.units)
 const stream = text("stream_id", "Worum es geht: Konto, API-Schlüssel, Beleg, Quelle, Prüfer", ({ event }) => event.stream_id)
@@ -131,7 +176,7 @@ export const eventTable: ExportTable = {
     text("meter_id", "Zähler, der belastet wurde", ({ event }) => event.meter_id),
     units,
     text("account_id", "Konto, soweit das Ereignis es nennt", at("account_id")),
-    text("key_id", "API-Schlüssel, soweit das Ereignis einen betrifft", keyId),
+    text("key_id", "API-Schlüssel, soweit das Ereignis einen betrifft", keyIdOf),
     text(
       "vat_id",
       "USt-IdNr., nach der gefragt wurde",
@@ -159,7 +204,10 @@ const verifications: ExportTable = {
     text("source", "Quelle der Antwort: vies oder bzst", at("source")),
     text("served", "live: eben abgefragt; cache oder stale: frühere Antwort", at("served")),
     text("answered_at", "Zeitpunkt der Antwort laut Quelle (UTC)", at("answered_at")),
+    number("answer_position", "Bei served cache oder stale: position des Vorgangs mit der Antwort", at("answer_position")),
+    text("consultation_number", "Nummer der Abfrage bei VIES, falls erteilt", at("answer", "consultation_number")),
     text("requester_vat_id", "USt-IdNr. des Anfragenden, falls angegeben", at("requester_vat_id")),
+    ...ofKey,
     stream,
     units
   ]
@@ -185,8 +233,40 @@ const receipts: ExportTable = {
     text("bzst_request_id", "Kennung der Anfrage beim Bundeszentralamt", at("receipt", "bzst_request_id")),
     text("bzst_status", "Status laut Bundeszentralamt", at("answer", "code")),
     text("bzst_answered_at", "Zeitpunkt der Antwort laut Bundeszentralamt (UTC)", at("answer", "answered_at")),
+    ...ofKey
+  ]
+}
+
+const keys: ExportTable = {
+  file: "keys.csv",
+  name: "API-Schlüssel",
+  description: "Ausgestellte und gesperrte API-Schlüssel",
+  isRow: ofTypes("ApiKeyIssued", "ApiKeyRevoked"),
+  columns: [
+    position,
+    ...recorded,
+    text("what", "issued: ausgestellt; revoked: gesperrt", ({ event }) => (event.type === "ApiKeyIssued" ? "issued" : "revoked")),
+    ...ofKey,
+    text("by", "Wer gesperrt hat: owner (Inhaber) oder operator (Betreiber)", at("by")),
+    ...ofOperator
+  ]
+}
+
+const plans: ExportTable = {
+  file: "plans.csv",
+  name: "Tarife",
+  description: "Eröffnete Konten und jede Änderung ihres Tarifs",
+  isRow: ofTypes("AccountRegistered", "AccountSignedUp", "PlanChanged"),
+  columns: [
+    position,
+    ...recorded,
+    text("what", "opened: Konto eröffnet; changed: Tarif geändert", ({ event }) =>
+      event.type === "PlanChanged" ? "changed" : "opened"
+    ),
     text("account_id", "Konto", at("account_id")),
-    text("key_id", "API-Schlüssel", at("key_id"))
+    text("plan", "Tarif von da an", at("plan")),
+    number("per_month", "Abfragen je Monat, für dieses Konto vereinbart; leer: die des Tarifs", at("per_month")),
+    ...ofOperator
   ]
 }
 
@@ -215,4 +295,4 @@ const personal: ExportTable = {
   ]
 }
 
-export const exportTables: ReadonlyArray<ExportTable> = [eventTable, verifications, receipts, personal]
+export const exportTables: ReadonlyArray<ExportTable> = [eventTable, verifications, receipts, keys, plans, personal]

@@ -9,7 +9,17 @@ import * as AuditReads from "#events/audit/AuditReads.ts"
 import * as DocumentAudit from "#events/audit/DocumentAudit.ts"
 import { encodeHashes, type ExportManifest, format, otherNodes } from "#events/audit/ExportManifest.ts"
 import { exportFiles, readmeOf } from "#events/audit/ExportReadme.ts"
-import { exportTables, headerOf, lineEnd, personalFolder, rowOf } from "#events/audit/ExportTable.ts"
+import {
+  type ExportedEvent,
+  exportTables,
+  headerOf,
+  keyFactsOf,
+  type KeyFacts,
+  keyIdOf,
+  lineEnd,
+  personalFolder,
+  rowOf
+} from "#events/audit/ExportTable.ts"
 import { doctype, doctypeFile, indexFile, mediaDescription, supplierOf } from "#events/audit/MediaDescription.ts"
 import * as EventProofs from "#events/EventProofs.ts"
 import { EventStore } from "#events/EventStore.ts"
@@ -61,15 +71,24 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
   yield* appendFact(logStream, LogExported.make({ from, to, size, ...asked }))
   yield* fs.makeDirectory(into(personalFolder), { mode: 0o700 })
   const write = yield* makeWriters(into)
-  const prove = yield* makeReceipts(into, proofs, checkpoint)
+  const prove = yield* makeProver(into, proofs, checkpoint)
+  const keyOf = makeKeys(prove, yield* AuditReads.makeKeyIssue)
 
   const readSection = (from: number, to: number) =>
     Effect.all([reads.events(from, to), documents.between(from, to)], { concurrency: "unbounded" })
 
   const exportSection = Effect.fnUntraced(function* ([events, personal]: Effect.Success<ReturnType<typeof readSection>>) {
-    yield* write(events, personal)
+    const rows = yield* Effect.forEach(
+      events,
+      Effect.fnUntraced(function* (event) {
+        const data = EventLine.readData(event)
+        return { event, data, personal: personal.get(event.position), key: yield* keyOf(keyIdOf({ event, data })) }
+      })
+    )
+    yield* write(rows, personal)
     const receipts = events.filter(({ type }) => type === ReceiptIssued.type)
-    yield* Effect.forEach(receipts, prove, { concurrency: proofsAtOnce, discard: true })
+    const proveReceipt = (event: StoredEvent) => prove(event, exportFiles.receipts, receiptName(event), receiptName(event))
+    yield* Effect.forEach(receipts, proveReceipt, { concurrency: proofsAtOnce, discard: true })
     const last = events.at(-1)
     if (last !== undefined) yield* options.progress(last.position + 1 - manifest.from, manifest.to - manifest.from)
   })
@@ -80,6 +99,14 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
     Stream.mapEffect((from) => readSection(from, Math.min(from + sectionSize, manifest.to)), { concurrency: readAhead }),
     Stream.runForEach(exportSection)
   )
+  for (const position of edgesOf(manifest)) {
+    const [event] = yield* reads.events(position, position + 1)
+    if (event !== undefined)
+      yield* fs.writeFileString(
+        into(exportFiles.proofs, `${edgeName(position)}.tlog-proof`),
+        yield* proofs.prove(event, checkpoint)
+      )
+  }
   yield* fs.writeFileString(into(exportFiles.checkpoint), checkpoint.note)
   const keys = options.verifierKeys.map((key) => `${key}\n`).join("")
   if (keys !== "") yield* fs.writeFileString(into(exportFiles.verifier), keys)
@@ -162,17 +189,13 @@ const makeWriters = Effect.fnUntraced(function* (into: Into) {
       onSuccess: (leaf) => `${event.position} ${Hex.encode(leafHash(crypto.sha256, leaf))}\n`
     })
 
-  return Effect.fnUntraced(function* (events: ReadonlyArray<StoredEvent>, documents: ReadonlyMap<number, string | null>) {
+  return Effect.fnUntraced(function* (rows: ReadonlyArray<ExportedEvent>, documents: ReadonlyMap<number, string | null>) {
+    const events = rows.map(({ event }) => event)
     yield* lines.writeAll(utf8.encode(events.map((event) => `${EventLine.format(event)}\n`).join("")))
     yield* personal.writeAll(
       utf8.encode([...documents].map(([position, document]) => `${position} ${document ?? erased}\n`).join(""))
     )
     yield* leaves.writeAll(utf8.encode(events.map(leafLine).join("")))
-    const rows = events.map((event) => ({
-      event,
-      data: EventLine.readData(event),
-      personal: documents.get(event.position)
-    }))
     for (const { file, table } of tables) {
       const text = rows.flatMap((row) => rowOf(table, row) ?? []).map((row) => row + lineEnd)
       if (text.length > 0) yield* file.writeAll(utf8.encode(text.join("")))
@@ -180,22 +203,47 @@ const makeWriters = Effect.fnUntraced(function* (into: Into) {
   })
 })
 
-/** Writes each receipt and its proof into a file of its own, named after the receipt. */
-const makeReceipts = Effect.fnUntraced(function* (
+type Prover = Effect.Success<ReturnType<typeof makeProver>>
+
+/** Writes an event and its proof into files of their own. */
+const makeProver = Effect.fnUntraced(function* (
   into: Into,
   proofs: Effect.Success<typeof EventProofs.make>,
   checkpoint: EventProofs.OpenCheckpoint
 ) {
   const fs = yield* FileSystem.FileSystem
-  yield* fs.makeDirectory(into(exportFiles.receipts))
-  yield* fs.makeDirectory(into(exportFiles.proofs))
-  return Effect.fnUntraced(function* (event: StoredEvent) {
-    const name = receiptName(event)
+  for (const folder of [exportFiles.receipts, exportFiles.keys, exportFiles.proofs]) yield* fs.makeDirectory(into(folder))
+  return Effect.fnUntraced(function* (event: StoredEvent, folder: string, name: string, proofName: string) {
     const proof = yield* proofs.prove(event, checkpoint)
-    yield* fs.writeFileString(into(exportFiles.receipts, `${name}.json`), `${EventLine.format(event)}\n`)
-    yield* fs.writeFileString(into(exportFiles.proofs, `${name}.tlog-proof`), proof)
+    yield* fs.writeFileString(into(folder, `${name}.json`), `${EventLine.format(event)}\n`)
+    yield* fs.writeFileString(into(exportFiles.proofs, `${proofName}.tlog-proof`), proof)
   })
 })
+
+/** The facts of keys, each of which is written with its proof when it is first asked for. */
+const makeKeys = (prove: Prover, readIssue: Effect.Success<typeof AuditReads.makeKeyIssue>) => {
+  const known = new Map<string, KeyFacts | null>()
+  return Effect.fnUntraced(function* (keyId: string | null) {
+    if (keyId === null) return null
+    const before = known.get(keyId)
+    if (before !== undefined) return before
+    const issue = yield* readIssue(keyId)
+    const facts = issue === null ? null : keyFactsOf(issue.type, EventLine.readData(issue))
+    if (issue !== null) yield* prove(issue, exportFiles.keys, keyId, keyName(keyId))
+    known.set(keyId, facts)
+    return facts
+  })
+}
+
+/** The names of proofs, without their end. */
+export const keyName = (keyId: string) => `key-${keyId}`
+export const edgeName = (position: number) => `edge-${position}`
+
+/** The positions next to the extent, where a bound of the period lies: their times prove that nothing of the period is left out. */
+export const edgesOf = ({ from, recorded_before, recorded_from, size, to }: ExportManifest): ReadonlyArray<number> => [
+  ...(recorded_from !== null && from > 0 ? [from - 1] : []),
+  ...(recorded_before !== null && to < size ? [to] : [])
+]
 
 /** Stands for an erased document: no document is written like this. */
 export const erased = "erased"

@@ -6,7 +6,8 @@ import type { ExportManifest } from "#events/audit/ExportManifest.ts"
 import { delimiter, type ExportColumn, type ExportTable, exportTables } from "#events/audit/ExportTable.ts"
 
 export const indexFile = "index.xml"
-export const doctypeFile = "gdpdu-01-09-2004.dtd"
+/** The standard's own file is called gdpdu-01-09-2004.dtd: that name is for the whole of it. */
+export const doctypeFile = "index.dtd"
 
 /** Who supplies the data, and what there is to say about it. */
 export interface ExportSupplier {
@@ -80,7 +81,7 @@ export const mediaDescription = ({ comment, location, name }: ExportSupplier): s
     ""
   ].join("\n")
 
-/** As much of the document type as this index.xml needs: what is valid here is valid in the whole standard. */
+/** As much of the document type as this index.xml needs: what is valid by it is valid by the whole standard. */
 export const doctype = [
   "<!-- Part of the description standard of 1 September 2004 (version 1.5): the elements that the index.xml beside it uses. -->",
   "<!ELEMENT DataSet (Version, DataSupplier, Media)>",

@@ -9,4 +9,4 @@ const delimiter = ","
 export const searchHeader = headerOf(eventTable, delimiter) + lineEnd
 
 export const searchRow = (event: StoredEvent): string =>
-  (rowOf(eventTable, { event, data: EventLine.readData(event), personal: undefined }, delimiter) ?? "") + lineEnd
+  (rowOf(eventTable, { event, data: EventLine.readData(event), personal: undefined, key: null }, delimiter) ?? "") + lineEnd

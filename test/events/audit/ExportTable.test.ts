@@ -26,8 +26,30 @@ const cellOf = (name: string) => {
   const table = exportTables.find(({ file }) => file === "personal/personal.csv")
   const index = table?.columns.findIndex((column) => column.name === "input_name") ?? -1
   const personal = JSON.stringify({ input: { company_name: name } })
-  return table === undefined ? "" : (rowOf(table, { event: issued, data: {}, personal })?.split(";")[index] ?? "")
+  return table === undefined ? "" : (rowOf(table, { event: issued, data: {}, key: null, personal })?.split(";")[index] ?? "")
 }
+
+/** A row of a table for a fact of an operator, without the times. */
+const rowIn = (name: string, type: string, data: object) => {
+  const table = exportTables.find(({ file }) => file === name)
+  const metadata = '{"actor":"carol","reason":"=order","request_id":"-","source":"cli"}'
+  const event = new StoredEvent({ ...issued, type, metadata })
+  return table && rowOf(table, { event, data, key: null, personal: undefined })?.split(";").slice(3).join(";")
+}
+
+const accountId = "019371c0-5f00-7000-8000-0000000000ac"
+const keyId = "019371c0-5f00-7000-8000-0000000000a1"
+
+it("plans and keys are tables, with who changed them and why", () => {
+  assert.strictEqual(
+    rowIn("plans.csv", "PlanChanged", { account_id: accountId, plan: "business", per_month: 3 }),
+    `"changed";"${accountId}";"business";3;"cli";"carol";"'=order"`
+  )
+  assert.strictEqual(
+    rowIn("keys.csv", "ApiKeyRevoked", { account_id: accountId, key_id: keyId, prefix: "svc_live_A7K", by: "operator" }),
+    `"revoked";"${accountId}";"${keyId}";;"operator";"cli";"carol";"'=order"`
+  )
+})
 
 describe("text in a table", () => {
   it("is never a formula to a spreadsheet", () => {
