@@ -17,9 +17,12 @@ CREATE TABLE vatproof.api_keys (
   prefix text COLLATE "C" NOT NULL,
   issued_at timestamptz NOT NULL,
   revoked_at timestamptz,
+  previous_sha256 bytea UNIQUE CHECK (octet_length(previous_sha256) = 32),
+  previous_until timestamptz,
   UNIQUE (account_id, prefix)
 );
 COMMENT ON COLUMN vatproof.api_keys.key_sha256 IS 'SHA-256 of the key. The key itself is stored nowhere.';
+COMMENT ON COLUMN vatproof.api_keys.previous_sha256 IS 'SHA-256 of the secret that the key had before its last rotation, if that is good until previous_until.';
 
 -- Contact data is no event: it can be erased, with all that refers to it.
 CREATE TABLE vatproof.contacts (

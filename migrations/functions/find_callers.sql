@@ -1,7 +1,8 @@
--- The callers behind API keys, by the SHA-256 of each: revoked and unknown ones are left out. A meter is p_meter with the key's id for {key}.
+-- The callers behind API keys, by the SHA-256 of each: revoked and unknown ones are left out. valid_until is null, except for the former
+-- secret of a rotated key. A meter is p_meter with the key's id for {key}.
 -- LIMIT 1 keeps the planner from any other order of the joins.
 CREATE OR REPLACE FUNCTION vatproof.find_callers(p_log smallint, p_hash text[], p_meter text)
-RETURNS TABLE (ord bigint, key_id uuid, account_id uuid, plan text, per_month bigint, used bigint, epoch bigint) LANGUAGE plpgsql STABLE SECURITY DEFINER
+RETURNS TABLE (ord bigint, key_id uuid, account_id uuid, plan text, per_month bigint, used bigint, epoch bigint, valid_until timestamptz) LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET jit = off
 AS $$
@@ -11,9 +12,14 @@ DECLARE
 BEGIN
   RETURN QUERY
   SELECT u.ord, k.key_id, k.account_id, a.plan, a.per_month,
-    coalesce((SELECT m.used FROM meters m WHERE m.log_id = p_log AND m.meter_id = replace(p_meter, '{key}', k.key_id::text)), 0), epoch
+    coalesce((SELECT m.used FROM meters m WHERE m.log_id = p_log AND m.meter_id = replace(p_meter, '{key}', k.key_id::text)), 0), epoch, k.valid_until
   FROM unnest(p_hash) WITH ORDINALITY AS u(hash, ord)
-  CROSS JOIN LATERAL (SELECT f.key_id, f.account_id FROM api_keys f
-    WHERE f.key_sha256 = decode(u.hash, 'hex') AND f.revoked_at IS NULL LIMIT 1) AS k
+  CROSS JOIN LATERAL (
+    (SELECT f.key_id, f.account_id, NULL::timestamptz AS valid_until FROM api_keys f
+      WHERE f.key_sha256 = decode(u.hash, 'hex') AND f.revoked_at IS NULL LIMIT 1)
+    UNION ALL
+    (SELECT f.key_id, f.account_id, f.previous_until FROM api_keys f
+      WHERE f.previous_sha256 = decode(u.hash, 'hex') AND f.revoked_at IS NULL LIMIT 1)
+    LIMIT 1) AS k
   CROSS JOIN LATERAL (SELECT f.plan, f.per_month FROM accounts f WHERE f.account_id = k.account_id LIMIT 1) AS a;
 END $$;

@@ -78,21 +78,25 @@ RETURNS TABLE (account_id uuid, plan text, per_month bigint, verified_at timesta
 $$;
 
 CREATE OR REPLACE FUNCTION vatproof.api_keys_rows(p_log smallint, p_from bigint, p_to bigint)
-RETURNS TABLE (key_id uuid, account_id uuid, key_sha256 bytea, prefix text, issued_at timestamptz, revoked_at timestamptz) LANGUAGE sql STABLE AS $$
-  SELECT k.key_id::uuid, substr(t.stream_id, 9)::uuid, decode(k.key_sha256, 'hex'), k.prefix, k.issued_at, k.revoked_at
+RETURNS TABLE (key_id uuid, account_id uuid, key_sha256 bytea, prefix text, issued_at timestamptz, revoked_at timestamptz,
+  previous_sha256 bytea, previous_until timestamptz) LANGUAGE sql STABLE AS $$
+  SELECT k.key_id::uuid, substr(t.stream_id, 9)::uuid, decode(k.secrets[1], 'hex'), k.prefixes[1], k.issued_at, k.revoked_at,
+    CASE WHEN k.previous_until[1] IS NOT NULL THEN decode(k.secrets[2], 'hex') END, k.previous_until[1]::timestamptz
   FROM (
     SELECT DISTINCT e.stream_id
     FROM (SELECT stream_id, type FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
-    WHERE e.type IN ('ApiKeyIssued', 'ApiKeyRevoked')) t
+    WHERE e.type IN ('ApiKeyIssued', 'ApiKeyRotated', 'ApiKeyRevoked')) t
   CROSS JOIN LATERAL (
-    SELECT d.data ->> 'key_id' AS key_id, max(d.data ->> 'key_sha256') AS key_sha256,
-      max(d.data ->> 'prefix') FILTER (WHERE d.type = 'ApiKeyIssued') AS prefix,
+    SELECT d.data ->> 'key_id' AS key_id,
+      array_agg(d.data ->> 'key_sha256' ORDER BY d.version DESC) FILTER (WHERE d.type <> 'ApiKeyRevoked') AS secrets,
+      array_agg(d.data ->> 'prefix' ORDER BY d.version DESC) FILTER (WHERE d.type <> 'ApiKeyRevoked') AS prefixes,
+      array_agg(d.data ->> 'previous_until' ORDER BY d.version DESC) FILTER (WHERE d.type = 'ApiKeyRotated') AS previous_until,
       min(d.occurred_at) FILTER (WHERE d.type = 'ApiKeyIssued') AS issued_at,
       min(d.occurred_at) FILTER (WHERE d.type = 'ApiKeyRevoked') AS revoked_at
     FROM (
-      SELECT e.type, e.occurred_at, vatproof.json_of(e.data) AS data FROM vatproof.events e
+      SELECT e.version, e.type, e.occurred_at, vatproof.json_of(e.data) AS data FROM vatproof.events e
       WHERE e.log_id = p_log AND e.stream_id = t.stream_id AND e.position < p_to
-        AND e.type IN ('ApiKeyIssued', 'ApiKeyRevoked') ORDER BY e.version OFFSET 0) d
+        AND e.type IN ('ApiKeyIssued', 'ApiKeyRotated', 'ApiKeyRevoked') ORDER BY e.version OFFSET 0) d
     GROUP BY 1) k
 $$;
 
@@ -127,7 +131,7 @@ DECLARE
 BEGIN
   SELECT bool_or(e.type = 'ReceiptIssued'), bool_or(e.type = 'ReceiptIssued' OR e.type = 'VatIdVerified' AND starts_with(e.data, '{"answer":{')),
     bool_or(e.type IN ('AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged')),
-    bool_or(e.type IN ('ApiKeyIssued', 'ApiKeyRevoked')), bool_or(e.type IN ('AuditorAdded', 'AuditorRevoked'))
+    bool_or(e.type IN ('ApiKeyIssued', 'ApiKeyRotated', 'ApiKeyRevoked')), bool_or(e.type IN ('AuditorAdded', 'AuditorRevoked'))
     INTO has_receipts, has_answers, has_accounts, has_keys, has_auditors
     FROM (SELECT type, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e;
 
@@ -153,11 +157,13 @@ BEGIN
         created_at = excluded.created_at;
   END IF;
   IF has_keys THEN
-    INSERT INTO api_keys AS k (key_id, account_id, key_sha256, prefix, issued_at, revoked_at)
-      SELECT r.key_id, r.account_id, r.key_sha256, r.prefix, r.issued_at, r.revoked_at FROM vatproof.api_keys_rows(p_log, p_from, p_to) r
+    INSERT INTO api_keys AS k (key_id, account_id, key_sha256, prefix, issued_at, revoked_at, previous_sha256, previous_until)
+      SELECT r.key_id, r.account_id, r.key_sha256, r.prefix, r.issued_at, r.revoked_at, r.previous_sha256, r.previous_until
+      FROM vatproof.api_keys_rows(p_log, p_from, p_to) r
       ON CONFLICT (key_id) DO UPDATE SET account_id = excluded.account_id, key_sha256 = excluded.key_sha256, prefix = excluded.prefix,
-        issued_at = excluded.issued_at, revoked_at = excluded.revoked_at
-        WHERE k.revoked_at IS DISTINCT FROM excluded.revoked_at;
+        issued_at = excluded.issued_at, revoked_at = excluded.revoked_at, previous_sha256 = excluded.previous_sha256,
+        previous_until = excluded.previous_until
+        WHERE k.revoked_at IS DISTINCT FROM excluded.revoked_at OR k.key_sha256 <> excluded.key_sha256;
   END IF;
   IF has_auditors THEN
     INSERT INTO auditors AS a (auditor_id, account_id, token_sha256, name, added_at, expires_at, revoked_at)

@@ -3,7 +3,7 @@
  * The decisions are plain functions: the state is folded from the facts of the account's stream, time and ids arrive in the command.
  */
 import { DateTime, Duration, Result, Schema } from "effect"
-import { ApiKeyIssued, ApiKeyRevoked, type KeyRevoker } from "#domain/ApiKey.ts"
+import { ApiKeyIssued, ApiKeyRevoked, ApiKeyRotated, type KeyRevoker } from "#domain/ApiKey.ts"
 import * as DomainEvent from "#domain/DomainEvent.ts"
 import { PlanName } from "#domain/Plan.ts"
 import { RateLimitExceeded } from "#domain/RateLimits.ts"
@@ -55,11 +55,11 @@ export const PlanChanged = DomainEvent.define(
   Schema.Struct({ account_id: Schema.String, plan: PlanName, per_month: Schema.NullOr(Schema.Int) })
 )
 
-/** A key of an account. `prefix` is its public id. */
+/** A key of an account. `prefix` is its public id; `secrets` are all that it ever had, the newest last. */
 export interface AccountKey {
   readonly keyId: string
   readonly prefix: string
-  readonly issuedAt: DateTime.Utc
+  readonly secrets: ReadonlyArray<{ readonly prefix: string; readonly at: DateTime.Utc }>
   readonly revoked: boolean
 }
 
@@ -104,7 +104,12 @@ export const evolve = (state: AccountState, event: DomainEvent.DomainEvent, at: 
       return { ...state, verified: true }
     case ApiKeyIssued.type: {
       const { key_id, prefix } = ApiKeyIssued.read(event)
-      return { ...state, keys: [...state.keys, { keyId: key_id, prefix, issuedAt: at, revoked: false }] }
+      return { ...state, keys: [...state.keys, { keyId: key_id, prefix, secrets: [{ prefix, at }], revoked: false }] }
+    }
+    case ApiKeyRotated.type: {
+      const { key_id, prefix } = ApiKeyRotated.read(event)
+      const rotated = (key: AccountKey) => ({ ...key, prefix, secrets: [...key.secrets, { prefix, at }] })
+      return { ...state, keys: state.keys.map((key) => (key.keyId === key_id ? rotated(key) : key)) }
     }
     case ApiKeyRevoked.type: {
       const { key_id } = ApiKeyRevoked.read(event)
@@ -167,6 +172,20 @@ export interface KeyCandidate {
   readonly sha256: string
 }
 
+/** The refusal of one more secret in this period; null if there may be one. */
+const secretsRefusal = ({ keys }: AccountState, now: DateTime.Utc): RateLimitExceeded | null => {
+  const period = billingPeriod(now)
+  const drawn = keys.flatMap(({ secrets }) => secrets).filter(({ at }) => billingPeriod(at).name === period.name)
+  if (drawn.length < maxIssuedPerPeriod) return null
+  const message = `At most ${maxIssuedPerPeriod} API keys are issued to an account in a calendar month (UTC), revoked and rotated ones included`
+  const retryAfterSeconds = Math.ceil(Duration.toSeconds(DateTime.distance(now, period.end)))
+  return new RateLimitExceeded({ message, retryAfterSeconds })
+}
+
+/** The first candidate whose prefix no secret of the account ever had. */
+const unusedOf = <Candidate extends KeyCandidate>({ keys }: AccountState, candidates: ReadonlyArray<Candidate>) =>
+  candidates.find(({ prefix }) => keys.every(({ secrets }) => secrets.every((secret) => secret.prefix !== prefix)))
+
 /** Issues the first candidate whose prefix is unused within the account, also by revoked keys; null asks for other candidates. */
 export const issueKey = <Candidate extends KeyCandidate>(
   state: AccountState,
@@ -176,13 +195,9 @@ export const issueKey = <Candidate extends KeyCandidate>(
     const message = `An account has at most ${maxActiveKeys} active API keys: revoke one first`
     return Result.fail(new RateLimitExceeded({ message, retryAfterSeconds: afterRevocationSeconds }))
   }
-  const period = billingPeriod(now)
-  if (state.keys.filter((key) => billingPeriod(key.issuedAt).name === period.name).length >= maxIssuedPerPeriod) {
-    const message = `At most ${maxIssuedPerPeriod} API keys are issued to an account in a calendar month (UTC), revoked ones included`
-    const retryAfterSeconds = Math.ceil(Duration.toSeconds(DateTime.distance(now, period.end)))
-    return Result.fail(new RateLimitExceeded({ message, retryAfterSeconds }))
-  }
-  const candidate = candidates.find(({ prefix }) => state.keys.every((key) => key.prefix !== prefix))
+  const refusal = secretsRefusal(state, now)
+  if (refusal !== null) return Result.fail(refusal)
+  const candidate = unusedOf(state, candidates)
   if (candidate === undefined) return Result.succeed(null)
   const event = ApiKeyIssued.make({
     account_id: state.accountId,
@@ -200,17 +215,50 @@ export class ApiKeyNotFound extends Schema.TaggedError<ApiKeyNotFound>()("ApiKey
   }
 }
 
+/** How long the former secret of a rotated key stays good, unless it ends at once. */
+const rotationOverlap = Duration.hours(24)
+
+/** Gives a key a new secret, that of the first candidate with an unused prefix; null asks for other candidates. */
+export const rotateKey = <Candidate extends KeyCandidate>(
+  state: AccountState,
+  { candidates, keepsFormer, keyId, now }: Rotation<Candidate>
+): Result.Result<Rotated<Candidate> | null, ApiKeyNotFound | RateLimitExceeded> => {
+  if (!state.keys.some((key) => key.keyId === keyId && !key.revoked)) return Result.fail(new ApiKeyNotFound({}))
+  const refusal = secretsRefusal(state, now)
+  if (refusal !== null) return Result.fail(refusal)
+  const candidate = unusedOf(state, candidates)
+  if (candidate === undefined) return Result.succeed(null)
+  const formerUntil = keepsFormer ? DateTime.addDuration(now, rotationOverlap) : null
+  const { prefix, sha256: key_sha256 } = candidate
+  const facts = { account_id: state.accountId, key_id: keyId, prefix, key_sha256, previous_until: formerUntil }
+  return Result.succeed({ candidate, formerUntil, event: ApiKeyRotated.make(facts) })
+}
+
+interface Rotation<Candidate> {
+  readonly keyId: string
+  readonly candidates: ReadonlyArray<Candidate>
+  readonly keepsFormer: boolean
+  readonly now: DateTime.Utc
+}
+
+interface Rotated<Candidate> {
+  readonly candidate: Candidate
+  /** Until when the former secret is good; null: it ended. */
+  readonly formerUntil: DateTime.Utc | null
+  readonly event: DomainEvent.DomainEvent
+}
+
 /**
- * Revokes the key of a prefix. A key that is revoked already stays so, without a second fact: DELETE is idempotent (RFC 9110, 9.2.2),
+ * Revokes the key of a prefix or id. A key that is revoked already stays so, without a second fact: DELETE is idempotent (RFC 9110, 9.2.2),
  * and the 404 of INTERFACE 4.10 is for keys that do not exist or belong to another user, while this one exists and is still listed.
  */
 export const revokeKey = (
   state: AccountState,
-  prefix: string,
+  asked: string,
   by: KeyRevoker
 ): Result.Result<ReadonlyArray<DomainEvent.DomainEvent>, ApiKeyNotFound> => {
-  const key = state.keys.find((key) => key.prefix === prefix)
+  const key = state.keys.find((key) => key.prefix === asked || key.keyId === asked)
   if (key === undefined) return Result.fail(new ApiKeyNotFound({}))
   if (key.revoked) return Result.succeed([])
-  return Result.succeed([ApiKeyRevoked.make({ account_id: state.accountId, key_id: key.keyId, prefix, by })])
+  return Result.succeed([ApiKeyRevoked.make({ account_id: state.accountId, key_id: key.keyId, prefix: key.prefix, by })])
 }

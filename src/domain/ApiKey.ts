@@ -28,8 +28,24 @@ export const ApiKeyIssued = DomainEvent.define(
   Schema.Struct({ account_id: Schema.String, key_id: Schema.String, prefix: Schema.String, key_sha256: Schema.String })
 )
 
-/** Who may revoke a key: the owner of its account, or the operator of the service. */
-const KeyRevoker = Schema.Literals(["owner", "operator"])
+/**
+ * A key got a new secret. The key keeps its id, its usage and its receipts. The former secret is good until `previous_until`; null: it ended
+ * at once. One from before the former secret has ended in any case.
+ */
+export const ApiKeyRotated = DomainEvent.define(
+  "ApiKeyRotated",
+  1,
+  Schema.Struct({
+    account_id: Schema.String,
+    key_id: Schema.String,
+    prefix: Schema.String,
+    key_sha256: Schema.String,
+    previous_until: Schema.NullOr(Schema.DateTimeUtcFromString)
+  })
+)
+
+/** Who may revoke a key: the owner of its account, the operator of the service, or a client that has the key itself. */
+const KeyRevoker = Schema.Literals(["owner", "operator", "key"])
 export type KeyRevoker = typeof KeyRevoker.Type
 
 /** A key was revoked for good. */

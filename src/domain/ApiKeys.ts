@@ -1,6 +1,6 @@
 /** The API keys of an account: issue, list, revoke (INTERFACE 3 and 4.10, DECISIONS 2, 17). */
 import { Context, type DateTime, Effect, Layer, Redacted } from "effect"
-import { issueKey, revokeKey } from "#domain/Account.ts"
+import { issueKey, revokeKey, rotateKey } from "#domain/Account.ts"
 import { AccountStore } from "#domain/AccountStore.ts"
 import * as ApiKey from "#domain/ApiKey.ts"
 import { Hashing } from "#domain/Hashing.ts"
@@ -54,7 +54,30 @@ const make = Effect.gen(function* () {
     Effect.catchTag("NoSuchAccount", Effect.die)
   )
 
-  /** `prefix` is the id of the key. Says whether it was good until now. */
+  /** The new secret; null if all candidates had used prefixes. */
+  const rotateOnce = Effect.fnUntraced(function* (accountId: string, keyId: string, keepsFormer: boolean) {
+    const candidates = yield* Effect.replicateEffect(drawCandidate, candidateCount)
+    return yield* accounts.change(accountId, (account, now) =>
+      Effect.map(Effect.fromResult(rotateKey(account, { keyId, candidates, keepsFormer, now })), (rotated) => {
+        if (rotated === null) return { events: [], value: null }
+        const { candidate, event, formerUntil } = rotated
+        return { events: [event], value: { key: Redacted.make(candidate.key), prefix: candidate.prefix, formerUntil } }
+      })
+    )
+  })
+
+  /** Gives a key a new secret. With `keepsFormer` the former one stays good for a day. */
+  const rotate = Effect.fn("ApiKeys.rotate")(
+    function* (accountId: string, keyId: string, keepsFormer: boolean) {
+      const rotateAgain = rotateOnce(accountId, keyId, keepsFormer)
+      const rotated = yield* Effect.repeat(rotateAgain, { until: (key) => key !== null, times: maxDraws })
+      if (rotated === null) return yield* Effect.die(`No unused key prefix was drawn for account ${accountId}`)
+      return rotated
+    },
+    Effect.catchTag("NoSuchAccount", Effect.die)
+  )
+
+  /** `prefix` is the public id of the key, or its `key_id`. Says whether it was good until now. */
   const revoke = Effect.fn("ApiKeys.revoke")(
     function* (accountId: string, prefix: string, by: ApiKey.KeyRevoker) {
       return yield* accounts.change(accountId, (account) =>
@@ -64,7 +87,7 @@ const make = Effect.gen(function* () {
     Effect.catchTag("NoSuchAccount", Effect.die)
   )
 
-  return { issue, list: directory.list, revoke }
+  return { issue, list: directory.list, revoke, rotate }
 })
 
 export class ApiKeys extends Context.Service<ApiKeys, Effect.Success<typeof make>>()("vatproof/domain/ApiKeys") {

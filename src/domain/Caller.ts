@@ -1,4 +1,5 @@
 /** Who is calling: an API key of an account, or an anonymous client address. */
+import type { DateTime } from "effect"
 import type { PlanName } from "#domain/Plan.ts"
 import type { BillingPeriod } from "#domain/Usage.ts"
 
@@ -19,6 +20,8 @@ export interface KeyCaller extends CallerBase {
   readonly plan: PlanName
   /** The period of `meter`: the one in which the caller was identified, also if the call ends in the next one. */
   readonly period: BillingPeriod
+  /** Identify the caller anew from then on: the period is over, or the former secret of a rotated key has ended. */
+  readonly validUntil: DateTime.Utc
   /** What stood on `meter` when the caller was identified. */
   readonly used: number
   /** The state of all keys and plans that the caller was read from; every revocation and change of a plan moves it. */

@@ -71,8 +71,8 @@ export const layerCached = Layer.effect(
       byKey: (key) => {
         const hash = sha256(Redacted.value(key))
         const cached = callers.recall(hash)
-        const isOfThisPeriod = cached !== undefined && clock.currentTimeMillisUnsafe() < DateTime.toEpochMillis(cached.period.end)
-        return isOfThisPeriod ? Effect.succeed(cached) : read(key, hash)
+        const isValid = cached !== undefined && clock.currentTimeMillisUnsafe() < DateTime.toEpochMillis(cached.validUntil)
+        return isValid ? Effect.succeed(cached) : read(key, hash)
       },
       refresh: (key) => read(key, sha256(Redacted.value(key))),
       byAddress: (address) => {

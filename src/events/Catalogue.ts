@@ -1,7 +1,7 @@
 /** Every event type in every version that was ever stored. A version is never removed; a newer one adds an upcaster here. */
 import { Effect, Schema } from "effect"
 import { AccountRegistered, AccountSignedUp, EmailVerificationRequested, EmailVerified, PlanChanged } from "#domain/Account.ts"
-import { ApiKeyIssued, ApiKeyRevoked } from "#domain/ApiKey.ts"
+import { ApiKeyIssued, ApiKeyRevoked, ApiKeyRotated } from "#domain/ApiKey.ts"
 import { AuditLogRead, AuditorAdded, AuditorRevoked } from "#domain/Auditor.ts"
 import type { EventType, PersonalEventType } from "#domain/DomainEvent.ts"
 import { LoggedIn, LoginsCounted } from "#domain/LoginLog.ts"
@@ -17,6 +17,7 @@ export const eventTypes = [
   AccountSignedUp,
   ApiKeyIssued,
   ApiKeyRevoked,
+  ApiKeyRotated,
   AuditLogRead,
   AuditorAdded,
   AuditorRevoked,

@@ -3,6 +3,7 @@ import { HttpApi, OpenApi } from "effect/http-api"
 import { ApiKeysApi } from "#http/ApiKeysApi.ts"
 import { AuditApi } from "#http/AuditApi.ts"
 import { ErrorBody } from "#http/ErrorMeanings.ts"
+import { KeysApi } from "#http/KeysApi.ts"
 import { LoginApi } from "#http/LoginApi.ts"
 import { openApiDocument } from "#http/OpenApiDocument.ts"
 import { openApiIntroduction } from "#http/OpenApiIntroduction.ts"
@@ -26,6 +27,7 @@ export const serversAt = (url: string) => [{ url, description: "The service that
 export class DecodedApi extends HttpApi.make("vatproof")
   .add(ReceiptsApi)
   .add(RegistrationApi)
+  .add(KeysApi)
   .add(SignupApi)
   .add(LoginApi)
   .add(ApiKeysApi)
@@ -38,6 +40,7 @@ export class Api extends HttpApi.make("vatproof")
   .add(ValidationApi)
   .add(ReceiptsApi)
   .add(RegistrationApi)
+  .add(KeysApi)
   .add(SignupApi)
   .add(LoginApi)
   .add(ApiKeysApi)

@@ -7,6 +7,7 @@ import * as AuditAuthentication from "#http/AuditAuthentication.ts"
 import * as AuditHandlers from "#http/AuditHandlers.ts"
 import * as Authentication from "#http/Authentication.ts"
 import * as Documents from "#http/Documents.ts"
+import * as KeysHandlers from "#http/KeysHandlers.ts"
 import * as LoginHandlers from "#http/LoginHandlers.ts"
 import * as ReceiptsHandlers from "#http/ReceiptsHandlers.ts"
 import * as RegistrationHandlers from "#http/RegistrationHandlers.ts"
@@ -23,6 +24,7 @@ const decodedEndpoints = HttpApiBuilder.layer(DecodedApi).pipe(
   Layer.provide([
     ApiKeysHandlers.layer,
     AuditHandlers.layer,
+    KeysHandlers.layer,
     LoginHandlers.layer,
     ReceiptsHandlers.layer,
     RegistrationHandlers.layer,

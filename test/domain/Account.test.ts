@@ -11,9 +11,10 @@ import {
   PlanChanged,
   requestVerification,
   revokeKey,
+  rotateKey,
   verifyEmail
 } from "#domain/Account.ts"
-import { ApiKeyIssued, ApiKeyRevoked } from "#domain/ApiKey.ts"
+import { ApiKeyIssued, ApiKeyRevoked, ApiKeyRotated } from "#domain/ApiKey.ts"
 import type { DomainEvent } from "#domain/DomainEvent.ts"
 
 const account_id = "0192f0c0-0000-7000-8000-000000000001"
@@ -108,6 +109,37 @@ describe("issuing a key", () => {
     const refused = Result.flip(issue(given(signedUp, verified, ...facts), DateTime.makeUnsafe("2026-11-30T23:59:59.500Z")))
     assert.strictEqual(Result.getOrThrow(refused).retryAfterSeconds, 1)
     assert.isTrue(Result.isSuccess(issue(given(signedUp, verified, ...facts), DateTime.makeUnsafe("2026-12-01T00:00:00Z"))))
+  })
+})
+
+const rotated = (prefix: string, to: string, at = start): Happened => [
+  ApiKeyRotated.make({ account_id, key_id: `key ${prefix}`, prefix: to, key_sha256: "22", previous_until: null }),
+  at
+]
+
+describe("rotating a key", () => {
+  const rotate = (state: ReturnType<typeof given>, keepsFormer = true, prefix = "svc_live_new") =>
+    rotateKey(state, { keyId: "key svc_live_aaa", candidates: [candidate(prefix)], keepsFormer, now: start })
+  const facts = { account_id, key_id: "key svc_live_aaa", prefix: "svc_live_new", key_sha256: "11" }
+
+  it("is a fact that says until when the former secret is good", () => {
+    const state = given(registered, issued("svc_live_aaa"))
+    const kept = Result.getOrThrow(rotate(state))
+    assert.deepStrictEqual(kept?.event, ApiKeyRotated.make({ ...facts, previous_until: after("24 hours") }))
+    const ended = Result.getOrThrow(rotate(state, false))
+    assert.deepStrictEqual(ended?.event, ApiKeyRotated.make({ ...facts, previous_until: null }))
+  })
+
+  it("takes no prefix that a key of the account had before a rotation", () => {
+    const state = given(registered, issued("svc_live_aaa"), rotated("svc_live_aaa", "svc_live_bbb"))
+    for (const prefix of ["svc_live_aaa", "svc_live_bbb"]) assert.isNull(Result.getOrThrow(rotate(state, true, prefix)))
+  })
+
+  it("counts as a key of the month, and is refused for a key that is revoked", () => {
+    const rotations = prefixes(49).map((prefix) => rotated("svc_live_aaa", prefix))
+    const state = given(registered, issued("svc_live_aaa"), ...rotations)
+    assert.strictEqual(refusal(rotate(state)), "RateLimitExceeded")
+    assert.strictEqual(refusal(rotate(given(registered, issued("svc_live_aaa"), revoked("svc_live_aaa")))), "ApiKeyNotFound")
   })
 })
 

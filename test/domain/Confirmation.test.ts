@@ -9,7 +9,17 @@ import { parse } from "#domain/VatId.ts"
 const period = billingPeriod(DateTime.makeUnsafe("2026-11-21T12:00:00Z"))
 const base = { stream: "s", meter: "m", limit: 10, perMinute: 10 }
 const anonymous: Caller = { _tag: "Anonymous", addressHash: "h", ...base }
-const onPlan = (plan: PlanName): Caller => ({ _tag: "Key", keyId: "k", accountId: "a", plan, period, used: 0, epoch: 0, ...base })
+const onPlan = (plan: PlanName): Caller => ({
+  _tag: "Key",
+  keyId: "k",
+  accountId: "a",
+  plan,
+  period,
+  validUntil: period.end,
+  used: 0,
+  epoch: 0,
+  ...base
+})
 
 const german = Result.getOrThrow(parse("DE123456789"))
 const austrian = Result.getOrThrow(parse("ATU12345678"))

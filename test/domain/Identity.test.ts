@@ -13,6 +13,7 @@ const callerAt = (used: number, now: DateTime.Utc): KeyCaller => ({
   accountId: "a",
   plan: "free",
   period: billingPeriod(now),
+  validUntil: billingPeriod(now).end,
   used,
   epoch: 0,
   stream: "key-k",

@@ -14,6 +14,7 @@ const callerAt = (epoch: number): KeyCaller => ({
   accountId: "a",
   plan: "business",
   period: billingPeriod(DateTime.makeUnsafe("2026-11-21T12:00:00Z")),
+  validUntil: DateTime.makeUnsafe("2026-12-01T00:00:00Z"),
   used: 0,
   epoch,
   stream: "key-k",

@@ -105,6 +105,9 @@ const validations = Effect.fnUntraced(function* (service: ServiceClient, expect:
 const accounts = Effect.fnUntraced(function* (service: ServiceClient, expect: Expect, run: number) {
   const email = `person${run}@example.com`
   yield* expect(201, "POST /v1/register", "/v1/register", { body: { agent_id: `agent ${run}` } })
+  const key = yield* service.newKey
+  yield* expect(201, "POST /v1/keys/rotate", "/v1/keys/rotate", { key })
+  yield* expect(200, "DELETE /v1/keys/self", "/v1/keys/self", { key })
   const signup = { email, password: People.password }
   const asBrowser: Ask = { headers: { "user-agent": People.browser } }
   yield* expect(201, "POST /v1/auth/signup", "/v1/auth/signup", { ...asBrowser, body: signup })

@@ -43,6 +43,7 @@ export const identified = Effect.fnUntraced(function* (
     accountId: keyId,
     plan: "business",
     period,
+    validUntil: period.end,
     epoch: yield* currentEpoch,
     stream: `key-${keyId}`,
     meter: `meter-${keyId}`,

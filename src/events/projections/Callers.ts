@@ -26,7 +26,8 @@ const KeyRow = Schema.Struct({
   plan: PlanName,
   per_month: Schema.NullOr(Schema.BigInt),
   used: Schema.BigInt,
-  epoch: Schema.BigInt
+  epoch: Schema.BigInt,
+  valid_until: Schema.NullOr(Schema.DateTimeUtcFromDate)
 })
 type KeyRow = typeof KeyRow.Type
 
@@ -47,7 +48,9 @@ const make = Effect.gen(function* () {
     // Most wrong keys fail their checksum, which costs no query.
     if (!isWellFormed(text)) return yield* new InvalidApiKey({})
     const { period, row } = yield* findKey(hashing.sha256(text))
-    return row === undefined ? yield* new InvalidApiKey({}) : keyCallerOf(plans, row, period)
+    if (row === undefined) return yield* new InvalidApiKey({})
+    const hasEnded = row.valid_until !== null && DateTime.isLessThanOrEqualTo(row.valid_until, yield* DateTime.now)
+    return hasEnded ? yield* new InvalidApiKey({}) : keyCallerOf(plans, row, period)
   })
 
   return Identity.of({
@@ -65,6 +68,7 @@ const keyCallerOf = (plans: AllPlans, row: KeyRow, period: BillingPeriod): KeyCa
     accountId: row.account_id,
     plan: row.plan,
     period,
+    validUntil: row.valid_until === null ? period.end : DateTime.min(row.valid_until, period.end),
     epoch: Number(row.epoch),
     stream: keyStream(row.key_id),
     meter: keyMeter(row.key_id, period),
@@ -94,7 +98,7 @@ const makeFindKey = Effect.gen(function* () {
   const find = SqlSchema.findAll({
     Request: Schema.Struct({ hashes: Schema.Array(Schema.String), meter: Schema.String }),
     Result: KeyRow,
-    execute: ({ hashes, meter }) => sql`SELECT ord, key_id, account_id, plan, per_month, used, epoch
+    execute: ({ hashes, meter }) => sql`SELECT ord, key_id, account_id, plan, per_month, used, epoch, valid_until
       FROM vatproof.find_callers(${logId}::smallint, ${sqlArray(hashes, elementType.text)}, ${meter})`
   })
 

@@ -60,6 +60,7 @@ layer(testLayer, { excludeTestServices: true })("the caller behind a key", (it) 
         accountId,
         plan: "free",
         period,
+        validUntil: period.end,
         epoch: caller.epoch,
         stream: `key-${keyId}`,
         meter: keyMeter(keyId, period),
