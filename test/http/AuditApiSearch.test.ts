@@ -69,7 +69,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/audit/even
       const rows = reply.text.split("\r\n")
       assert.match(rows[0] ?? "", /^"position","recorded_on","recorded_at",/u)
       assert.lengthOf(rows, 3)
-      for (const text of [accountId, keyId, "DE123456789", receiptId]) assert.include(rows[1], `"${text}"`)
+      for (const text of [accountId, keyId, "DE123456789", receiptId, "Musterfirma GmbH"]) assert.include(rows[1], `"${text}"`)
     })
   )
 })

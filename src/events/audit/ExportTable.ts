@@ -247,7 +247,7 @@ const keys: ExportTable = {
     ...recorded,
     text("what", "issued: ausgestellt; revoked: gesperrt", ({ event }) => (event.type === "ApiKeyIssued" ? "issued" : "revoked")),
     ...ofKey,
-    text("by", "Wer gesperrt hat: owner (Inhaber) oder operator (Betreiber)", at("by")),
+    text("by", "Wer gesperrt hat: owner (Inhaber), operator (Betreiber) oder key (der Schlüssel selbst)", at("by")),
     ...ofOperator
   ]
 }
@@ -273,14 +273,16 @@ const plans: ExportTable = {
 /** The folder of what can be deleted from an export: the rest stays verifiable. */
 export const personalFolder = "personal"
 
-const personal: ExportTable = {
+export const personalTable: ExportTable = {
   file: `${personalFolder}/personal.csv`,
   name: "Personenbezogene Angaben",
   description: "Namen, Anschriften und der genaue Austausch mit der Quelle, zu Vorgängen der anderen Tabellen",
   isRow: (row) => row.personal !== undefined,
   columns: [
     position,
-    text("state", "kept: vorhanden; erased: gelöscht", (row) => (row.personal === null ? "erased" : "kept")),
+    text("state", "kept: vorhanden; erased: gelöscht; leer: ohne", ({ personal }) =>
+      personal === undefined ? null : personal === null ? "erased" : "kept"
+    ),
     text("company_name", "Eingetragener Name laut Antwort", inDocument("company_name")),
     text("company_address", "Eingetragene Anschrift laut Antwort", inDocument("company_address")),
     text("input_name", "Angefragter Name", inDocument("input", "company_name")),
@@ -295,4 +297,4 @@ const personal: ExportTable = {
   ]
 }
 
-export const exportTables: ReadonlyArray<ExportTable> = [eventTable, verifications, receipts, keys, plans, personal]
+export const exportTables: ReadonlyArray<ExportTable> = [eventTable, verifications, receipts, keys, plans, personalTable]

@@ -1,12 +1,16 @@
-/** What a search of the log is as CSV (RFC 4180): the table of all events, as an export has it. */
-import { eventTable, headerOf, lineEnd, rowOf } from "#events/audit/ExportTable.ts"
+/** What a search of the log is as CSV (RFC 4180): the table of all events as an export has it, with the personal documents beside them. */
+import { eventTable, type ExportTable, headerOf, lineEnd, personalTable, rowOf } from "#events/audit/ExportTable.ts"
 import * as EventLine from "#events/log/EventLine.ts"
+import type * as PersonalDocument from "#events/PersonalDocument.ts"
 import type { StoredEvent } from "#events/StoredEvent.ts"
 
 /** A semicolon is what the export's tables have, for German spreadsheets; RFC 4180 has a comma. */
 const delimiter = ","
 
-export const searchHeader = headerOf(eventTable, delimiter) + lineEnd
+const [, ...ofDocuments] = personalTable.columns
+const searchTable: ExportTable = { ...eventTable, columns: [...eventTable.columns, ...ofDocuments] }
 
-export const searchRow = (event: StoredEvent): string =>
-  (rowOf(eventTable, { event, data: EventLine.readData(event), personal: undefined, key: null }, delimiter) ?? "") + lineEnd
+export const searchHeader = headerOf(searchTable, delimiter) + lineEnd
+
+export const searchRow = (event: StoredEvent, personal: PersonalDocument.Stored): string =>
+  (rowOf(searchTable, { event, data: EventLine.readData(event), personal, key: null }, delimiter) ?? "") + lineEnd

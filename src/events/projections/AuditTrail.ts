@@ -61,7 +61,7 @@ const make = Effect.gen(function* () {
     const shown = yield* verified(found.slice(0, limit))
     const documents = yield* documentsOf(shown)
     const next = found[limit]?.position ?? null
-    return { lines: () => shown.map(lineWith(documents)), rows: () => shown.map(searchRow), next }
+    return { lines: () => shown.map(lineWith(documents)), rows: () => shown.map(rowWith(documents)), next }
   })
 
   const event = Effect.fn("AuditTrail.event")(function* (auditor: Auditor, position: number) {
@@ -111,6 +111,9 @@ const make = Effect.gen(function* () {
 })
 
 /** Writes an event with its personal document, if it has one. */
+const rowWith = (documents: ReadonlyMap<number, string | null>) => (event: StoredEvent) =>
+  searchRow(event, documents.get(event.position))
+
 const lineWith = (documents: ReadonlyMap<number, string | null>) => (event: StoredEvent) =>
   EventLine.format(event, documents.get(event.position))
 
