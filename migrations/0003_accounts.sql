@@ -30,19 +30,23 @@ CREATE TABLE vatproof.contacts (
   email text,
   email_key text COLLATE "C" UNIQUE,
   password_hash text,
+  token_epoch int NOT NULL DEFAULT 0,
   agent_id text
 );
 COMMENT ON TABLE vatproof.contacts IS 'Personal data of accounts, apart from the log so that it can be erased.';
 COMMENT ON COLUMN vatproof.contacts.email_key IS 'The address in lower case: addresses are compared without regard to case.';
 
-CREATE TABLE vatproof.verification_tokens (
+COMMENT ON COLUMN vatproof.contacts.token_epoch IS 'Counts the passwords. A login token is good in the epoch that it was issued in.';
+
+CREATE TABLE vatproof.mail_tokens (
   token_sha256 bytea PRIMARY KEY CHECK (octet_length(token_sha256) = 32),
   account_id uuid NOT NULL REFERENCES vatproof.contacts ON DELETE CASCADE,
+  purpose text COLLATE "C" NOT NULL CHECK (purpose IN ('verify_email', 'reset_password')),
   issued_at timestamptz NOT NULL
 );
-CREATE INDEX verification_tokens_account_id ON vatproof.verification_tokens (account_id);
-CREATE INDEX verification_tokens_issued_at ON vatproof.verification_tokens (issued_at);
-COMMENT ON TABLE vatproof.verification_tokens IS 'Tokens of mails that confirm an address, only their SHA-256. A used one is deleted.';
+CREATE INDEX mail_tokens_account_id ON vatproof.mail_tokens (account_id);
+CREATE INDEX mail_tokens_issued_at ON vatproof.mail_tokens (issued_at);
+COMMENT ON TABLE vatproof.mail_tokens IS 'Tokens of mails, only their SHA-256. A used one is deleted.';
 
 CREATE TABLE vatproof.api_key_labels (
   key_id uuid PRIMARY KEY,

@@ -6,10 +6,11 @@
 --   handed_over  the worker has committed that the server may accept the mail from now on; if the worker dies, the outcome is unknown
 --   sent         the server accepted it                   refused      the server refused it permanently
 --   expired      the token expired before it was sent     needless     the account was verified meanwhile
---   superseded   a newer mail replaces it                 unknown      it may have been accepted, so it is never sent again
+--   superseded   a newer mail for the same purpose replaces it                 unknown      it may have been accepted, so it is never sent again
 CREATE TABLE vatproof.outbox (
   mail_id uuid PRIMARY KEY,
   account_id uuid NOT NULL REFERENCES vatproof.contacts ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
+  purpose text COLLATE "C" NOT NULL CHECK (purpose IN ('verify_email', 'reset_password')),
   state text COLLATE "C" NOT NULL DEFAULT 'waiting' CHECK (state IN
     ('waiting', 'claimed', 'handed_over', 'sent', 'refused', 'expired', 'needless', 'superseded', 'unknown')),
   email text,

@@ -59,9 +59,9 @@ BEGIN
     GRANT USAGE ON SCHEMA vatproof TO vatproof_service;
     GRANT SELECT ON ALL TABLES IN SCHEMA vatproof TO vatproof_service;
     GRANT INSERT ON vatproof.api_key_labels, vatproof.contacts, vatproof.event_places, vatproof.outbox, vatproof.projections,
-      vatproof.verification_tokens TO vatproof_service;
+      vatproof.mail_tokens TO vatproof_service;
     GRANT UPDATE ON vatproof.contacts, vatproof.event_places, vatproof.outbox, vatproof.projections TO vatproof_service;
-    GRANT DELETE ON vatproof.contacts, vatproof.outbox, vatproof.rate_places, vatproof.rate_windows, vatproof.verification_tokens
+    GRANT DELETE ON vatproof.contacts, vatproof.outbox, vatproof.rate_places, vatproof.rate_windows, vatproof.mail_tokens
       TO vatproof_service;
     GRANT EXECUTE ON FUNCTION vatproof.append, vatproof.claim_mail, vatproof.claim_notary, vatproof.count_calls,
       vatproof.ensure_partitions, vatproof.find_callers, vatproof.lock_account, vatproof.newest_answers, vatproof.notarize, vatproof.places_of_vat_id, vatproof.position_at, vatproof.release_notary,

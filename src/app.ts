@@ -15,7 +15,9 @@ import { Plans } from "#domain/Plan.ts"
 import { RegisterAgent } from "#domain/RegisterAgent.ts"
 import { SignUp } from "#domain/SignUp.ts"
 import { ValidateVatId } from "#domain/ValidateVatId.ts"
-import { VerificationRequests } from "#domain/VerificationRequests.ts"
+import { ResetPassword } from "#domain/ResetPassword.ts"
+import { ChangePassword } from "#domain/ChangePassword.ts"
+import { MailLinks } from "#domain/MailLinks.ts"
 import { VerifyEmail } from "#domain/VerifyEmail.ts"
 import { EventStore } from "#events/EventStore.ts"
 import * as StoreGauges from "#events/StoreGauges.ts"
@@ -36,7 +38,7 @@ import * as KeyDirectory from "#events/projections/KeyDirectory.ts"
 import * as Logins from "#events/projections/Logins.ts"
 import * as Receipts from "#events/projections/Receipts.ts"
 import * as UsageAudit from "#events/projections/UsageAudit.ts"
-import * as VerificationTokens from "#events/VerificationTokens.ts"
+import * as MailTokens from "#events/MailTokens.ts"
 import { interfaceVersion } from "#http/Api.ts"
 import { TrustedProxies } from "#http/ClientAddress.ts"
 import { CorsOrigins } from "#http/Cors.ts"
@@ -61,6 +63,7 @@ import * as KeptSecret from "#infra/KeptSecret.ts"
 import * as Mail from "#infra/Mail.ts"
 import * as MailFiles from "#infra/MailFiles.ts"
 import * as Maintenance from "#events/Maintenance.ts"
+import * as CommonPasswords from "#infra/CommonPasswords.ts"
 import * as Passwords from "#infra/Passwords.ts"
 import * as Postgres from "#infra/Postgres.ts"
 import * as Protection from "#infra/Protection.ts"
@@ -145,7 +148,7 @@ const stores = Layer.mergeAll(
   KeyDirectory.layer,
   Logins.layer,
   LoginLog.layer,
-  VerificationTokens.layer,
+  MailTokens.layer,
   Receipts.layer,
   RateLimits.layer
 ).pipe(
@@ -189,8 +192,10 @@ const useCases = Layer.unwrap(
     return Layer.mergeAll(
       validation.pipe(Layer.provide(ConfirmVatId.layer(names))),
       RegisterAgent.layer(config.registrationsPerDay),
-      SignUp.layer(config.signupsPerDay).pipe(Layer.provide(VerificationRequests.layer)),
-      VerifyEmail.layer,
+      Layer.mergeAll(SignUp.layer(config.signupsPerDay), VerifyEmail.layer, ResetPassword.layer, ChangePassword.layer).pipe(
+        Layer.provide(MailLinks.layer),
+        Layer.provide(CommonPasswords.layer)
+      ),
       LogIn.layer(config.loginFailuresPer15Min),
       ApiKeys.layer
     )

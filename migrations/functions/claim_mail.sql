@@ -1,7 +1,7 @@
 -- Settles mails that need no further attempt and claims at most one mail that is due. Returns the rows it changed: settled mails without
 -- address and token, the claimed one with both. Any number of workers may call it concurrently.
 CREATE OR REPLACE FUNCTION vatproof.claim_mail(p_claim uuid, p_lease_ms bigint)
-RETURNS TABLE (mail_id uuid, state text, email text, token text, requested_at timestamptz, expires_at timestamptz, attempts int)
+RETURNS TABLE (mail_id uuid, purpose text, state text, email text, token text, requested_at timestamptz, expires_at timestamptz, attempts int)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 AS $$
@@ -15,12 +15,12 @@ BEGIN
   RETURN QUERY
   UPDATE outbox AS o SET settled_at = moment, email = NULL, token = NULL,
     state = CASE WHEN o.state = 'handed_over' THEN 'unknown'
-      WHEN (SELECT a.verified_at FROM accounts a WHERE a.account_id = o.account_id) IS NOT NULL THEN 'needless' ELSE 'expired' END
+      WHEN o.purpose = 'verify_email' AND (SELECT a.verified_at FROM accounts a WHERE a.account_id = o.account_id) IS NOT NULL THEN 'needless' ELSE 'expired' END
   WHERE o.mail_id = ANY (ARRAY(
     SELECT p.mail_id FROM outbox p WHERE p.settled_at IS NULL AND p.due_at <= moment AND (p.state = 'handed_over' OR p.expires_at <= moment
-      OR (SELECT a.verified_at FROM accounts a WHERE a.account_id = p.account_id) IS NOT NULL)
+      OR p.purpose = 'verify_email' AND (SELECT a.verified_at FROM accounts a WHERE a.account_id = p.account_id) IS NOT NULL)
     ORDER BY p.due_at LIMIT 100 FOR UPDATE SKIP LOCKED))
-  RETURNING o.mail_id, o.state, NULL, NULL, o.requested_at, o.expires_at, o.attempts;
+  RETURNING o.mail_id, o.purpose, o.state, NULL, NULL, o.requested_at, o.expires_at, o.attempts;
 
   RETURN QUERY
   UPDATE outbox AS o SET state = 'claimed', claim = p_claim, attempts = o.attempts + 1, due_at = moment + p_lease_ms * interval '1 millisecond'
@@ -28,5 +28,5 @@ BEGIN
     SELECT p.mail_id FROM outbox p
     WHERE p.settled_at IS NULL AND p.due_at <= moment AND p.state IN ('waiting', 'claimed') AND p.expires_at > moment
     ORDER BY p.due_at LIMIT 1 FOR UPDATE SKIP LOCKED)
-  RETURNING o.mail_id, o.state, o.email, o.token, o.requested_at, o.expires_at, o.attempts;
+  RETURNING o.mail_id, o.purpose, o.state, o.email, o.token, o.requested_at, o.expires_at, o.attempts;
 END $$;

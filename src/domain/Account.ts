@@ -5,6 +5,7 @@
 import { DateTime, Duration, Result, Schema } from "effect"
 import { ApiKeyIssued, ApiKeyRevoked, ApiKeyRotated, type KeyRevoker } from "#domain/ApiKey.ts"
 import * as DomainEvent from "#domain/DomainEvent.ts"
+import type { MailPurpose } from "#domain/MailTokens.ts"
 import { PlanName } from "#domain/Plan.ts"
 import { RateLimitExceeded } from "#domain/RateLimits.ts"
 import { billingPeriod } from "#domain/Usage.ts"
@@ -48,6 +49,20 @@ export const EmailVerified = DomainEvent.define(
   Schema.Struct({ account_id: Schema.String, by: Schema.Literals(["mail", "non_browser"]) })
 )
 
+/** A mail was asked for that lets its reader set a new password. */
+export const PasswordResetRequested = DomainEvent.define(
+  "PasswordResetRequested",
+  1,
+  Schema.Struct({ account_id: Schema.String })
+)
+
+/** The account has a new password: by the link of a mail, or by its owner who gave the old one. All of its logins ended. */
+export const PasswordChanged = DomainEvent.define(
+  "PasswordChanged",
+  1,
+  Schema.Struct({ account_id: Schema.String, by: Schema.Literals(["mail", "owner"]) })
+)
+
 /** The operator put the account on a plan. `per_month` is a number of validations for this account alone; null means the plan's. */
 export const PlanChanged = DomainEvent.define(
   "PlanChanged",
@@ -73,6 +88,7 @@ export interface AccountState {
   readonly signedUp: boolean
   readonly verified: boolean
   readonly verificationRequestedAt: DateTime.Utc | null
+  readonly passwordResetRequestedAt: DateTime.Utc | null
   readonly keys: ReadonlyArray<AccountKey>
 }
 
@@ -84,6 +100,7 @@ export const noAccount = (accountId: string): AccountState => ({
   signedUp: false,
   verified: false,
   verificationRequestedAt: null,
+  passwordResetRequestedAt: null,
   keys: []
 })
 
@@ -100,6 +117,8 @@ export const evolve = (state: AccountState, event: DomainEvent.DomainEvent, at: 
     }
     case EmailVerificationRequested.type:
       return { ...state, verificationRequestedAt: at }
+    case PasswordResetRequested.type:
+      return { ...state, passwordResetRequestedAt: at }
     case EmailVerified.type:
       return { ...state, verified: true }
     case ApiKeyIssued.type: {
@@ -120,43 +139,79 @@ export const evolve = (state: AccountState, event: DomainEvent.DomainEvent, at: 
   }
 }
 
-/** How long a verification token is good, and how soon another mail may follow (DECISIONS 31). */
-export const tokenLifetime = Duration.hours(24)
+/** How long the token of a mail is good, and how soon another mail may follow (DECISIONS 31). */
+export const tokenLifetimes: Readonly<Record<MailPurpose, Duration.Duration>> = {
+  verify_email: Duration.hours(24),
+  reset_password: Duration.hours(1)
+}
 const betweenMails = Duration.minutes(10)
 
-/** The token is unknown, or was used already. */
-export class InvalidToken extends Schema.TaggedError<InvalidToken>()("InvalidToken", {}) {
+const Purpose = Schema.Literals(["verify_email", "reset_password"])
+
+/** The token is unknown, was used already, or a newer one replaces it. */
+export class InvalidToken extends Schema.TaggedError<InvalidToken>()("InvalidToken", { purpose: Purpose }) {
   override get message() {
-    return "This verification token is not known, or it was used already. If you confirmed your address before, just log in"
+    return this.purpose === "verify_email"
+      ? "This verification token is not known, it was used already, or a newer mail replaces it. If you confirmed your address before, just log in"
+      : "This token is not known, or it was used already. Ask for a new mail: POST /v1/auth/password-reset"
   }
 }
 
-/** The token is older than 24 hours. */
-export class TokenExpired extends Schema.TaggedError<TokenExpired>()("TokenExpired", {}) {
+/** The token is older than it may be. */
+export class TokenExpired extends Schema.TaggedError<TokenExpired>()("TokenExpired", { purpose: Purpose }) {
   override get message() {
-    return "This verification token is older than 24 hours. Sign up again with the same address to get a new mail"
+    return this.purpose === "verify_email"
+      ? "This verification token is older than 24 hours. Sign up again with the same address to get a new mail"
+      : "This token is older than one hour. Ask for a new mail: POST /v1/auth/password-reset"
   }
 }
 
-/** Confirms the address with a token that was issued at `issuedAt`; good up to and including 24 hours later. */
+/** A token that was issued at `issuedAt`, and the time when it is used. */
+interface TokenUse {
+  readonly issuedAt: DateTime.Utc
+  readonly now: DateTime.Utc
+}
+
+/** A token is good up to and including the end of its lifetime. */
+export const refuseExpired = (purpose: MailPurpose, { issuedAt, now }: TokenUse): Result.Result<void, TokenExpired> =>
+  DateTime.isGreaterThan(now, DateTime.addDuration(issuedAt, tokenLifetimes[purpose]))
+    ? Result.fail(new TokenExpired({ purpose }))
+    : Result.void
+
+/** Confirms the address with a token of a mail. */
 export const verifyEmail = (
   state: AccountState,
-  { issuedAt, now }: { readonly issuedAt: DateTime.Utc; readonly now: DateTime.Utc }
-): Result.Result<DomainEvent.DomainEvent, InvalidToken | TokenExpired> => {
-  if (state.verified) return Result.fail(new InvalidToken({}))
-  const expired = DateTime.isGreaterThan(now, DateTime.addDuration(issuedAt, tokenLifetime))
-  if (expired) return Result.fail(new TokenExpired({}))
-  return Result.succeed(EmailVerified.make({ account_id: state.accountId, by: "mail" }))
-}
+  use: TokenUse
+): Result.Result<DomainEvent.DomainEvent, InvalidToken | TokenExpired> =>
+  state.verified
+    ? Result.fail(new InvalidToken({ purpose: "verify_email" }))
+    : Result.map(refuseExpired("verify_email", use), () => EmailVerified.make({ account_id: state.accountId, by: "mail" }))
+
+/** Sets a new password with a token of a mail, whose reader has the address and so confirms it. */
+export const resetPassword = (
+  state: AccountState,
+  use: TokenUse
+): Result.Result<ReadonlyArray<DomainEvent.DomainEvent>, TokenExpired> =>
+  Result.map(refuseExpired("reset_password", use), () => {
+    const account_id = state.accountId
+    const verified = state.verified ? [] : [EmailVerified.make({ account_id, by: "mail" })]
+    return [...verified, PasswordChanged.make({ account_id, by: "mail" })]
+  })
+
+const mayMail = (last: DateTime.Utc | null, now: DateTime.Utc) =>
+  last === null || DateTime.isGreaterThanOrEqualTo(now, DateTime.addDuration(last, betweenMails))
+
+/** Asks for a mail to set a new password, for an account that people log in to; none if the last one is too fresh. */
+export const requestPasswordReset = (state: AccountState, now: DateTime.Utc): ReadonlyArray<DomainEvent.DomainEvent> =>
+  state.signedUp && mayMail(state.passwordResetRequestedAt, now)
+    ? [PasswordResetRequested.make({ account_id: state.accountId })]
+    : []
 
 /** Asks for one more mail, for an account that signed up and never confirmed; none if the last one is too fresh. */
-export const requestVerification = (state: AccountState, now: DateTime.Utc): ReadonlyArray<DomainEvent.DomainEvent> => {
-  const { verificationRequestedAt } = state
-  if (!state.signedUp || state.verified) return []
-  const soonest = verificationRequestedAt === null ? now : DateTime.addDuration(verificationRequestedAt, betweenMails)
-  if (DateTime.isLessThan(now, soonest)) return []
-  return [EmailVerificationRequested.make({ account_id: state.accountId })]
-}
+export const requestVerification = (state: AccountState, now: DateTime.Utc): ReadonlyArray<DomainEvent.DomainEvent> =>
+  state.signedUp && !state.verified && mayMail(state.verificationRequestedAt, now)
+    ? [EmailVerificationRequested.make({ account_id: state.accountId })]
+    : []
 
 /** Bounds on keys: the quota is metered per key, so without them an account would mint quota (DECISIONS 17). */
 const maxActiveKeys = 25

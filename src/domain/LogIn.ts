@@ -1,6 +1,6 @@
 /** Logging in, and knowing people by the token they got for it (INTERFACE 4.8 and 5, DECISIONS 15, 33, 34). */
 import { Context, Duration, Effect, Layer, Option, type Redacted, Schema } from "effect"
-import { AccessTokens, InvalidAccessToken } from "#domain/AccessTokens.ts"
+import { AccessTokens, InvalidAccessToken, type Session } from "#domain/AccessTokens.ts"
 import { emailKey, isEmailAddress } from "#domain/EmailAddress.ts"
 import * as FairQueue from "#domain/FairQueue.ts"
 import { KeyedHash } from "#domain/KeyedHash.ts"
@@ -119,23 +119,26 @@ const make = Effect.fnUntraced(function* (failuresPerWindow: number) {
     yield* Effect.tapErrorTag(check, "RateLimitExceeded", () => refused)
     if (!login.verified) return yield* Effect.andThen(refused, new EmailNotVerified({}))
     yield* log.succeeded(login.accountId)
-    return yield* accessTokens.issue(login.accountId)
+    return yield* accessTokens.issue(login)
   })
 
-  /** The account of a token, which must still be there and verified. */
+  /** The session of a token, whose account must still be there, verified, and in the same epoch. */
   const byToken = Effect.fn("LogIn.byToken")(function* (token: Redacted.Redacted) {
-    const accountId = yield* accessTokens.verify(token)
-    const login = yield* logins.byAccount(accountId)
-    return yield* Option.match(Option.filter(login, mayUseToken), {
+    const session = yield* accessTokens.verify(token)
+    const login = yield* logins.byAccount(session.accountId)
+    return yield* Option.match(Option.filter(login, mayUse(session)), {
       onNone: () => Effect.fail(new InvalidAccessToken({})),
-      onSome: (known) => Effect.succeed(known.accountId)
+      onSome: () => Effect.succeed(session)
     })
   })
 
   return { logIn, byToken }
 })
 
-const mayUseToken = ({ passwordHash, verified }: Login) => verified && passwordHash !== null
+const mayUse =
+  (session: Session) =>
+  ({ epoch, passwordHash, verified }: Login) =>
+    verified && passwordHash !== null && epoch === session.epoch
 
 export class LogIn extends Context.Service<LogIn, Effect.Success<ReturnType<typeof make>>>()("vatproof/domain/LogIn") {
   /** `failuresPerWindow` logins of one client with one email address may fail in 15 minutes; the other bounds follow from it. */

@@ -2,11 +2,15 @@
 import { Context, type Effect, type Option, type Redacted } from "effect"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 
-/** `passwordHash` is null for accounts of POST /v1/register: nobody can log in to them. */
+/**
+ * `passwordHash` is null for accounts without a password: those of POST /v1/register, and those whose owner has to set one. Tokens are
+ * good in the `epoch` they were issued in.
+ */
 export interface Login {
   readonly accountId: string
   readonly passwordHash: Redacted.Redacted | null
   readonly verified: boolean
+  readonly epoch: number
 }
 
 export class Logins extends Context.Service<
@@ -16,5 +20,7 @@ export class Logins extends Context.Service<
     readonly byEmail: (email: string) => Effect.Effect<Option.Option<Login>, StoreUnavailable>
     /** `accountId` is a UUID. */
     readonly byAccount: (accountId: string) => Effect.Effect<Option.Option<Login>, StoreUnavailable>
+    /** Sets the password, or removes it, and begins a new epoch. Joins the transaction of its caller. */
+    readonly setPassword: (accountId: string, passwordHash: Redacted.Redacted | null) => Effect.Effect<void, StoreUnavailable>
   }
 >()("vatproof/domain/Logins") {}

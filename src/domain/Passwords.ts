@@ -15,6 +15,21 @@ export const NewPassword = Schema.String.check(
   ).annotate({ toJsonSchema: () => ({ minLength: length.min, maxLength: length.max }) })
 )
 
+/** The password, in this field of the request, is among those that are tried first. */
+export class CommonPassword extends Schema.TaggedError<CommonPassword>()("CommonPassword", { field: Schema.String }) {
+  override get message() {
+    return "This password is one of the most common ones, which are tried first. Choose another one"
+  }
+}
+
+export class CommonPasswords extends Context.Service<
+  CommonPasswords,
+  {
+    /** Fails with CommonPassword; case does not matter. `field` is `password` if it has no other name in the request. */
+    readonly refuse: (password: Redacted.Redacted, field?: string) => Effect.Effect<void, CommonPassword>
+  }
+>()("vatproof/domain/CommonPasswords") {}
+
 /** Hashing takes memory and time on purpose, so the attempts under way are bounded. */
 export class PasswordsBusy extends Schema.TaggedError<PasswordsBusy>()("PasswordsBusy", {}) {
   override get message() {

@@ -4,11 +4,12 @@ import { AccountSignedUp, EmailVerificationRequested, EmailVerified, requestVeri
 import { AccessTokens } from "#domain/AccessTokens.ts"
 import { AccountStore, EmailTaken } from "#domain/AccountStore.ts"
 import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/EmailAddress.ts"
-import { Logins } from "#domain/Logins.ts"
-import { Passwords, type PasswordWork } from "#domain/Passwords.ts"
+import { type Login, Logins } from "#domain/Logins.ts"
+import { MailLinks } from "#domain/MailLinks.ts"
+import { MailTokens } from "#domain/MailTokens.ts"
+import { CommonPasswords, Passwords, type PasswordWork } from "#domain/Passwords.ts"
 import { Randomness } from "#domain/Randomness.ts"
 import { orTooMany, RateLimits } from "#domain/RateLimits.ts"
-import { VerificationRequests } from "#domain/VerificationRequests.ts"
 
 /** `client` names who asks, for the limit's sake: a keyed hash of the address. A `browser` has a person who reads mails. */
 export interface Signup {
@@ -32,28 +33,42 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const accessTokens = yield* AccessTokens
   const accounts = yield* AccountStore
   const disposable = yield* DisposableDomains
+  const commonPasswords = yield* CommonPasswords
+  const links = yield* MailLinks
   const logins = yield* Logins
   const passwords = yield* Passwords
   const random = yield* Randomness
   const rateLimits = yield* RateLimits
-  const verificationRequests = yield* VerificationRequests
+  const tokens = yield* MailTokens
   const turns = yield* RcMap.make({ lookup: (_client: string) => Semaphore.make(1) })
 
   const refuse = orTooMany(`At most ${perDay} signups in 24 hours from one address`)
 
-  /** Whoever signs up again without having confirmed the address may have lost the mail. A client has no more of them sent than it signs up. */
-  const remind = Effect.fnUntraced(function* (client: string, accountId: string, email: string) {
+  /**
+   * A sign-up with an address that is not confirmed. With a new mail the newest sign-up wins: its password belongs to the mail's link, and
+   * older links end. Without one the link of the last mail stays good, but if the passwords differ it gives neither of them: its reader may
+   * be another person than the one who chose the first. A client has no more mails sent than it signs up.
+   */
+  const signUpAgain = Effect.fnUntraced(function* ({ client, email, password }: Signup, login: Login, work: PasswordWork) {
+    const { accountId, passwordHash: known } = login
+    const isSame = yield* work.matches(password, known)
+    const passwordHash = isSame && known !== null ? known : yield* work.hash(password)
     const places = [`reminder/${client}`]
     const { granted } = yield* rateLimits.lookForPlaces(places, perDay, window)
-    if (!granted) return
+    const send = Effect.fnUntraced(function* (now: DateTime.Utc) {
+      yield* rateLimits.takePlaces(places, perDay, window)
+      yield* logins.setPassword(accountId, passwordHash)
+      yield* tokens.removeOf(accountId)
+      yield* links.send("verify_email", { accountId, email }, now)
+    })
+    const contest = Effect.gen(function* () {
+      const newest = Option.getOrNull(yield* logins.byAccount(accountId))
+      if (!isSame || newest?.epoch !== login.epoch) yield* logins.setPassword(accountId, null)
+    })
     yield* accounts
       .change(accountId, (account, now) => {
-        const events = requestVerification(account, now)
-        const send = Effect.andThen(
-          rateLimits.takePlaces(places, perDay, window),
-          verificationRequests.send(accountId, email, now)
-        )
-        const alongside = () => (events.length === 0 ? Effect.void : send)
+        const events = granted ? requestVerification(account, now) : []
+        const alongside = account.verified ? () => Effect.void : events.length > 0 ? send : () => contest
         return Effect.succeed({ events, alongside, value: undefined })
       })
       // Accounts are never removed, and this one was just found.
@@ -70,27 +85,29 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     return yield* passwords.attempt(signup.client, (work) => ofClient.withPermit(attempt(signup, work)))
   }, Effect.scoped)
 
-  const attempt = Effect.fnUntraced(function* ({ browser, client, email, password }: Signup, { hash }: PasswordWork) {
+  const attempt = Effect.fnUntraced(function* (signup: Signup, work: PasswordWork) {
+    const { browser, client, email, password } = signup
     if (domainsOf(email).some(disposable.has)) return yield* new DisposableEmail({})
+    yield* commonPasswords.refuse(password)
     const places = [`signup/${client}`]
     yield* Effect.flatMap(rateLimits.lookForPlaces(places, perDay, window), refuse)
     const taken = yield* logins.byEmail(email)
     if (Option.isSome(taken)) {
-      if (!taken.value.verified) yield* remind(client, taken.value.accountId, email)
+      if (!taken.value.verified) yield* signUpAgain(signup, taken.value, work)
       return yield* new EmailTaken({ bySignup: true })
     }
-    const passwordHash = yield* hash(password)
+    const passwordHash = yield* work.hash(password)
     const accountId = yield* random.uuidV7
     const verification = browser
       ? EmailVerificationRequested.make({ account_id: accountId })
       : EmailVerified.make({ account_id: accountId, by: "non_browser" })
     const alongside = Effect.fnUntraced(function* (at: DateTime.Utc) {
       yield* Effect.flatMap(rateLimits.takePlaces(places, perDay, window), refuse)
-      if (browser) yield* verificationRequests.send(accountId, email, at)
+      if (browser) yield* links.send("verify_email", { accountId, email }, at)
     })
     const facts = [AccountSignedUp.make({ account_id: accountId, plan: "free" }), verification] as const
     yield* accounts.create(accountId, { email, agentId: null, passwordHash }, facts, alongside)
-    return { accountId, token: browser ? null : yield* accessTokens.issue(accountId) } satisfies SignedUp
+    return { accountId, token: browser ? null : yield* accessTokens.issue({ accountId, epoch: 0 }) } satisfies SignedUp
   })
 
   return { signUp }

@@ -1,45 +1,41 @@
 /** Confirming an email address with the token of a mail (INTERFACE 4.7, DECISIONS 31). */
-import { Context, DateTime, Effect, Layer, Option, Redacted, Result } from "effect"
+import { Context, DateTime, Effect, Layer, Option, type Redacted } from "effect"
 import { InvalidToken, noAccount, verifyEmail } from "#domain/Account.ts"
 import { AccountStore } from "#domain/AccountStore.ts"
-import { Hashing } from "#domain/Hashing.ts"
-import { VerificationTokens } from "#domain/VerificationTokens.ts"
+import { Logins } from "#domain/Logins.ts"
+import { MailLinks } from "#domain/MailLinks.ts"
+import { MailTokens } from "#domain/MailTokens.ts"
 
-/** What is not of this form was never issued. */
-const form = /^[\da-f]{64}$/u
+const purpose = "verify_email"
 
 const make = Effect.gen(function* () {
   const accounts = yield* AccountStore
-  const hashing = yield* Hashing
-  const tokens = yield* VerificationTokens
+  const links = yield* MailLinks
+  const logins = yield* Logins
+  const tokens = yield* MailTokens
 
-  const find = Effect.fnUntraced(function* (token: Redacted.Redacted) {
-    const text = Redacted.value(token).toLowerCase()
-    if (!form.test(text)) return yield* new InvalidToken({})
-    const found = yield* tokens.find(hashing.sha256(text))
-    return yield* Option.match(found, { onNone: () => Effect.fail(new InvalidToken({})), onSome: Effect.succeed })
-  })
-
-  /** A token is good once. */
+  /** Tells whether the account has a password to log in with (SignUp). A token is good once. A newer sign-up removes it, so it is looked for again under the lock of the account. */
   const verify = Effect.fn("VerifyEmail.verify")(function* (token: Redacted.Redacted) {
-    const { accountId, issuedAt } = yield* find(token)
-    yield* accounts
-      .change(accountId, (account, now) =>
-        Effect.fromResult(
-          Result.map(verifyEmail(account, { issuedAt, now }), (event) => ({
-            events: [event],
-            alongside: () => tokens.removeOf(accountId),
-            value: undefined
-          }))
-        )
+    const { accountId } = yield* links.find(purpose, token)
+    return yield* accounts
+      .change(
+        accountId,
+        Effect.fnUntraced(function* (account, now) {
+          const { issuedAt } = yield* links.find(purpose, token)
+          const event = yield* Effect.fromResult(verifyEmail(account, { issuedAt, now }))
+          const login = Option.getOrNull(yield* logins.byAccount(accountId))
+          const hasPassword = login?.passwordHash !== null
+          return { events: [event], alongside: () => tokens.removeOf(accountId, purpose), value: { hasPassword } }
+        })
       )
-      .pipe(Effect.catchTag("NoSuchAccount", () => Effect.fail(new InvalidToken({}))))
+      .pipe(Effect.catchTag("NoSuchAccount", () => Effect.fail(new InvalidToken({ purpose }))))
   })
 
   /** What `verify` would say now; changes nothing. */
   const look = Effect.fn("VerifyEmail.look")(function* (token: Redacted.Redacted) {
-    const { accountId, issuedAt } = yield* find(token)
+    const { accountId, issuedAt } = yield* links.find(purpose, token)
     yield* Effect.fromResult(verifyEmail(noAccount(accountId), { issuedAt, now: yield* DateTime.now }))
+    return { hasPassword: true }
   })
 
   return { verify, look }

@@ -1,6 +1,14 @@
 /** Every event type in every version that was ever stored. A version is never removed; a newer one adds an upcaster here. */
 import { Effect, Schema } from "effect"
-import { AccountRegistered, AccountSignedUp, EmailVerificationRequested, EmailVerified, PlanChanged } from "#domain/Account.ts"
+import {
+  AccountRegistered,
+  AccountSignedUp,
+  EmailVerificationRequested,
+  EmailVerified,
+  PasswordChanged,
+  PasswordResetRequested,
+  PlanChanged
+} from "#domain/Account.ts"
 import { ApiKeyIssued, ApiKeyRevoked, ApiKeyRotated } from "#domain/ApiKey.ts"
 import { AuditLogRead, AuditorAdded, AuditorRevoked } from "#domain/Auditor.ts"
 import type { EventType, PersonalEventType } from "#domain/DomainEvent.ts"
@@ -29,6 +37,8 @@ export const eventTypes = [
   LogVerified,
   LoggedIn,
   LoginsCounted,
+  PasswordChanged,
+  PasswordResetRequested,
   PlanChanged,
   ReceiptIssued,
   SourceDegraded,

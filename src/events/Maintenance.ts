@@ -22,8 +22,8 @@ const makeTurn = Effect.map(SqlClient.SqlClient, (sql) => {
     Effect.catchTag(["SchemaError", "NoSuchElementError"], Effect.die)
   )
   // Long after it expired a token is still told apart from one that never was; then it is forgotten.
-  const forgetTokens = sql`DELETE FROM vatproof.verification_tokens WHERE token_sha256 = ANY (ARRAY(
-    SELECT token_sha256 FROM vatproof.verification_tokens WHERE issued_at < now() - interval '90 days' ORDER BY issued_at LIMIT ${sweepMax}))`
+  const forgetTokens = sql`DELETE FROM vatproof.mail_tokens WHERE token_sha256 = ANY (ARRAY(
+    SELECT token_sha256 FROM vatproof.mail_tokens WHERE issued_at < now() - interval '90 days' ORDER BY issued_at LIMIT ${sweepMax}))`
 
   const parts: ReadonlyArray<Effect.Effect<unknown, SqlError>> = [
     sql`SELECT vatproof.ensure_partitions(${logId}::smallint)`,

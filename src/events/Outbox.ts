@@ -7,9 +7,9 @@
  */
 import { Cause, Duration, Effect, Exit, Fiber, FiberSet, Layer, Option, Queue, Random, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
-import { tokenLifetime } from "#domain/Account.ts"
+import { tokenLifetimes } from "#domain/Account.ts"
 import { MailDeferred, Mailer, type MailFailure, MailUncertain } from "#domain/Mailer.ts"
-import { type VerificationMail, VerificationMails } from "#domain/VerificationMails.ts"
+import { Mails, type RequestedMail } from "#domain/Mails.ts"
 import * as OutboxRows from "#events/OutboxRows.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
 
@@ -141,15 +141,15 @@ const make = Effect.fnUntraced(function* (pace: Pace) {
     Effect.forkScoped
   )
 
-  const enqueue = Effect.fn("VerificationMails.enqueue")(
-    function* (mail: VerificationMail) {
-      yield* rows.add(mail, tokenLifetime)
+  const enqueue = Effect.fn("Mails.enqueue")(
+    function* (mail: RequestedMail) {
+      yield* rows.add(mail, tokenLifetimes[mail.purpose])
       yield* sql.afterCommit(Effect.asVoid(Queue.offer(wake, undefined)))
     },
     Effect.catchTag("SqlError", (error) => StoreAccess.refused(error))
   )
 
-  return VerificationMails.of({ enqueue })
+  return Mails.of({ enqueue })
 })
 
 const why = {
@@ -159,4 +159,4 @@ const why = {
 }
 
 /** Takes mails, and delivers those of all replicas while it is alive. */
-export const layer = (pace: Pace) => Layer.effect(VerificationMails, make(pace))
+export const layer = (pace: Pace) => Layer.effect(Mails, make(pace))

@@ -3,7 +3,7 @@ import { Duration, Effect, Option, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { MailDeferred, type OutgoingMail } from "#domain/Mailer.ts"
 import { Randomness } from "#domain/Randomness.ts"
-import type { VerificationMail } from "#domain/VerificationMails.ts"
+import type { RequestedMail } from "#domain/Mails.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
 import * as TraceParent from "#events/TraceParent.ts"
 
@@ -24,6 +24,7 @@ export type Outcome = "sent" | "refused" | "unknown"
 
 const Row = Schema.Struct({
   mail_id: Schema.String,
+  purpose: Schema.Literals(["verify_email", "reset_password"]),
   state: Schema.Literals(["claimed", "unknown", "expired", "needless"]),
   email: Schema.NullOr(Schema.String),
   token: Schema.NullOr(Schema.String),
@@ -49,7 +50,7 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
   const findTurn = SqlSchema.findAll({
     Request: Schema.String,
     Result: Row,
-    execute: (claim) => sql`SELECT mail_id, state, email, token, requested_at, expires_at, attempts
+    execute: (claim) => sql`SELECT mail_id, purpose, state, email, token, requested_at, expires_at, attempts
       FROM vatproof.claim_mail(${claim}, ${leaseMs})`
   })
 
@@ -106,13 +107,13 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
         due_at = least(expires_at, clock_timestamp() + ${BigInt(Math.round(Duration.toMillis(wait)))} * interval '1 millisecond')
       WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim} AND settled_at IS NULL`.pipe(StoreAccess.patiently(patience))
 
-  /** Joins the caller's transaction. A mail that waits still is replaced: its reader would get two, and one link is enough. */
-  const add = Effect.fnUntraced(function* ({ accountId, email, token }: VerificationMail, lifetime: Duration.Duration) {
+  /** Joins the caller's transaction. A mail for the same purpose that waits still is replaced: its reader would get two, and one link is enough. */
+  const add = Effect.fnUntraced(function* ({ accountId, email, purpose, token }: RequestedMail, lifetime: Duration.Duration) {
     const lifetimeMs = BigInt(Duration.toMillis(lifetime))
     yield* sql`UPDATE vatproof.outbox SET state = 'superseded', email = NULL, token = NULL, settled_at = clock_timestamp()
-      WHERE account_id = ${accountId} AND state = 'waiting'`
-    yield* sql`INSERT INTO vatproof.outbox (mail_id, account_id, email, token, traceparent, expires_at)
-      VALUES (${yield* random.uuidV7}, ${accountId}, ${email}, ${Redacted.value(token)}, ${yield* TraceParent.current},
+      WHERE account_id = ${accountId} AND purpose = ${purpose} AND state = 'waiting'`
+    yield* sql`INSERT INTO vatproof.outbox (mail_id, account_id, purpose, email, token, traceparent, expires_at)
+      VALUES (${yield* random.uuidV7}, ${accountId}, ${purpose}, ${email}, ${Redacted.value(token)}, ${yield* TraceParent.current},
         now() + ${lifetimeMs} * interval '1 millisecond')`
   })
 
@@ -138,6 +139,7 @@ const claimedMail = (row: typeof Row.Type, claim: string): Option.Option<Claimed
   if (row.email === null || row.token === null) return Option.none()
   return Option.some({
     mailId: row.mail_id,
+    purpose: row.purpose,
     email: row.email,
     token: Redacted.make(row.token),
     requestedAt: row.requested_at,

@@ -7,6 +7,7 @@ import { KeysApi } from "#http/KeysApi.ts"
 import { LoginApi } from "#http/LoginApi.ts"
 import { openApiDocument } from "#http/OpenApiDocument.ts"
 import { openApiIntroduction } from "#http/OpenApiIntroduction.ts"
+import { PasswordApi } from "#http/PasswordApi.ts"
 import { ReceiptsApi } from "#http/ReceiptsApi.ts"
 import { RegistrationApi } from "#http/RegistrationApi.ts"
 import { SignupApi } from "#http/SignupApi.ts"
@@ -30,6 +31,7 @@ export class DecodedApi extends HttpApi.make("vatproof")
   .add(KeysApi)
   .add(SignupApi)
   .add(LoginApi)
+  .add(PasswordApi)
   .add(ApiKeysApi)
   .add(AuditApi)
   .annotate(HttpApi.PayloadParseOptions, everyField)
@@ -43,6 +45,7 @@ export class Api extends HttpApi.make("vatproof")
   .add(KeysApi)
   .add(SignupApi)
   .add(LoginApi)
+  .add(PasswordApi)
   .add(ApiKeysApi)
   .add(UsageApi)
   .add(AuditApi)

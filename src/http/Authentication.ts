@@ -2,6 +2,7 @@
 import { Context, Effect, Layer, MutableRef, Redacted, Result } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
+import type { Session } from "#domain/AccessTokens.ts"
 import type { KeyCaller } from "#domain/Caller.ts"
 import { ApiKeyRequired } from "#domain/Confirmation.ts"
 import { type Credential, Identity } from "#domain/Identity.ts"
@@ -79,9 +80,7 @@ export const layerKeyRequired = Layer.effect(
 )
 
 /** The account of the request being served, where a person logged in to it. */
-export class CurrentAccount extends Context.Service<CurrentAccount, { readonly accountId: string }>()(
-  "vatproof/http/CurrentAccount"
-) {}
+export class CurrentAccount extends Context.Service<CurrentAccount, Session>()("vatproof/http/CurrentAccount") {}
 
 /** Refuses everybody who did not log in. */
 export class LoginRequired extends HttpApiMiddleware.Service<LoginRequired, { provides: CurrentAccount }>()(
@@ -103,7 +102,7 @@ export const layerLoginRequired = Layer.effect(
             ? HttpServerResponse.setHeader(refusal, "www-authenticate", "Bearer")
             : refusal
         }
-        return yield* Effect.provideService(httpEffect, CurrentAccount, { accountId: found.success })
+        return yield* Effect.provideService(httpEffect, CurrentAccount, found.success)
       })
     }
   })

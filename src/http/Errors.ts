@@ -10,9 +10,10 @@ import type { ApiKeyRequired, ConfirmationUnsupported, InvalidRequester, PaidPla
 import type { ConfirmationRefusal } from "#domain/ConfirmationSource.ts"
 import type { DisposableEmail } from "#domain/EmailAddress.ts"
 import type { InvalidApiKey } from "#domain/Identity.ts"
+import type { WrongPassword } from "#domain/ChangePassword.ts"
 import type { EmailNotVerified, WrongCredentials } from "#domain/LogIn.ts"
 import type { QuotaExceeded } from "#domain/Metering.ts"
-import type { PasswordsBusy } from "#domain/Passwords.ts"
+import type { CommonPassword, PasswordsBusy } from "#domain/Passwords.ts"
 import { PlanName } from "#domain/Plan.ts"
 import type { RateLimitExceeded } from "#domain/RateLimits.ts"
 import type { PdfUnavailable } from "#domain/ReceiptPdf.ts"
@@ -152,6 +153,7 @@ export const methodNotAllowed = (method: string, allowed: ReadonlyArray<string>)
 export type Failure =
   | ApiKeyNotFound
   | ApiKeyRequired
+  | CommonPassword
   | ConfirmationRefusal
   | ConfirmationUnsupported
   | DisposableEmail
@@ -176,10 +178,12 @@ export type Failure =
   | StoreUnavailable
   | TokenExpired
   | WrongCredentials
+  | WrongPassword
 
 const codeOf = {
   ApiKeyNotFound: "NOT_FOUND",
   ApiKeyRequired: "UNAUTHORIZED",
+  CommonPassword: "VALIDATION_ERROR",
   ConfirmationRefusal: "QUALIFIED_CONFIRMATION_REFUSED",
   ConfirmationUnsupported: "QUALIFIED_CONFIRMATION_UNSUPPORTED",
   DisposableEmail: "DISPOSABLE_EMAIL",
@@ -202,7 +206,8 @@ const codeOf = {
   SourcesUnavailable: "SOURCE_UNAVAILABLE",
   StoreUnavailable: "SERVICE_UNAVAILABLE",
   TokenExpired: "TOKEN_EXPIRED",
-  WrongCredentials: "UNAUTHORIZED"
+  WrongCredentials: "UNAUTHORIZED",
+  WrongPassword: "UNAUTHORIZED"
 } as const satisfies Record<Exclude<Failure["_tag"], "QuotaExceeded">, ErrorCode>
 
 /** Seconds after which a caller may find the database back, a place in the queue, or another replica. */
@@ -233,6 +238,10 @@ export const problemOf = Effect.fnUntraced(function* (failure: Failure) {
     case "PaidPlanRequired": {
       const details = planDetails(yield* Site, failure, null)
       return { code: codeOf[failure._tag], message: `${failure.message}: ${details.upgrade_url}`, details } satisfies Problem
+    }
+    case "CommonPassword": {
+      const { field, message } = failure
+      return { code: codeOf[failure._tag], message: `${field}: ${message}`, details: [{ field, message }] } satisfies Problem
     }
     case "RateLimitExceeded":
       return rateLimitProblem(failure)

@@ -10,7 +10,7 @@ const Login = Schema.Struct({
   password: Schema.String.annotate({ format: "password", examples: ["correct horse battery"] })
 }).annotate({ title: "Login" })
 
-const LoggedIn = Schema.Struct({
+export const LoggedIn = Schema.Struct({
   token: Schema.String.annotate({ description: "A JWT, to be sent as Authorization: Bearer" }),
   expires_in: Schema.Int.annotate({ description: "Seconds that the token is good for", examples: [86_400] })
 }).annotate({ identifier: "LoggedIn", description: "A token for the endpoints that need a login" })

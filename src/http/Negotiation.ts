@@ -79,3 +79,7 @@ export const language = <Offer extends string>(
     return { quality: accepted.find(({ range }) => range === "*")?.quality ?? 0, precision: 0 }
   })
 }
+
+/** Whether the client is a browser, which names text/html. Without a preference, or with one that cannot be met, JSON is the default. */
+export const prefersPage = (accept: string | undefined): boolean =>
+  Option.contains(mediaType(accept, ["application/json", "text/html"]), "text/html")

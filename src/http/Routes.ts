@@ -9,6 +9,7 @@ import * as Authentication from "#http/Authentication.ts"
 import * as Documents from "#http/Documents.ts"
 import * as KeysHandlers from "#http/KeysHandlers.ts"
 import * as LoginHandlers from "#http/LoginHandlers.ts"
+import * as PasswordHandlers from "#http/PasswordHandlers.ts"
 import * as ReceiptsHandlers from "#http/ReceiptsHandlers.ts"
 import * as RegistrationHandlers from "#http/RegistrationHandlers.ts"
 import * as RequestErrors from "#http/RequestErrors.ts"
@@ -26,6 +27,7 @@ const decodedEndpoints = HttpApiBuilder.layer(DecodedApi).pipe(
     AuditHandlers.layer,
     KeysHandlers.layer,
     LoginHandlers.layer,
+    PasswordHandlers.layer,
     ReceiptsHandlers.layer,
     RegistrationHandlers.layer,
     SignupHandlers.layer

@@ -14,7 +14,10 @@ const Signup = Schema.Struct({
     description: "An address that is not disposable",
     examples: ["ada@example.com"]
   }),
-  password: NewPassword.annotate({ description: "8 to 256 characters, whichever you like", examples: ["correct horse battery"] })
+  password: NewPassword.annotate({
+    description: "8 to 256 characters, and none of the most common passwords",
+    examples: ["correct horse battery"]
+  })
 }).annotate({ title: "Signup" })
 
 const SignedUp = Schema.Struct({

@@ -15,6 +15,8 @@ import * as VerificationPage from "#http/VerificationPage.ts"
 const mailSent = "Your account is made. Open the link in the mail we sent you to confirm your address, then log in"
 const verifiedAtOnce = "Your account is made and verified: the token is good for 24 hours"
 const confirmed = "Your email address is confirmed. You can log in now"
+const confirmedOnly =
+  "Your email address is confirmed. It was signed up with several passwords, and none of them is set. Ask for a mail to set one: POST /v1/auth/password-reset"
 
 export const layer = HttpApiBuilder.group(
   DecodedApi,
@@ -31,16 +33,21 @@ export const layer = HttpApiBuilder.group(
       const request = yield* HttpServerRequest.HttpServerRequest
       // Mail scanners try links with HEAD, which may change nothing (RFC 9110, 9.3.2).
       const run = request.method === "HEAD" ? verification.look : verification.verify
-      const outcome = run(Redacted.make(token)).pipe(Effect.as({ message: confirmed }))
-      if (!wantsPage(request.headers["accept"])) return yield* Errors.respond(outcome)
+      const outcome = run(Redacted.make(token))
+      if (!Negotiation.prefersPage(request.headers["accept"])) {
+        const told = Effect.map(outcome, ({ hasPassword }) => ({ message: hasPassword ? confirmed : confirmedOnly }))
+        return yield* Errors.respond(told)
+      }
       const language = Option.getOrElse(
         Negotiation.language(request.headers["accept-language"], VerificationPage.languages),
         () => VerificationPage.languages[0]
       )
       const { requestId } = yield* RequestContext
       return yield* Effect.matchEffect(outcome, {
-        onSuccess: () =>
-          Effect.succeed(VerificationPage.respond({ status: 200, language, outcome: "confirmed", requestId }, sha256)),
+        onSuccess: ({ hasPassword }) => {
+          const told = hasPassword ? "confirmed" : "confirmedOnly"
+          return Effect.succeed(VerificationPage.respond({ status: 200, language, outcome: told, requestId }, sha256))
+        },
         onFailure: Effect.fnUntraced(function* (failure) {
           const { code, retryAfterSeconds }: Errors.Problem = yield* Errors.problemOf(failure)
           const outcome = outcomeOf[failure._tag]
@@ -71,10 +78,6 @@ export const layer = HttpApiBuilder.group(
     })
   })
 )
-
-/** Browsers name text/html; who has no preference, or one that cannot be met, gets JSON. */
-const wantsPage = (accept: string | undefined) =>
-  Option.contains(Negotiation.mediaType(accept, ["application/json", "text/html"]), "text/html")
 
 const outcomeOf = {
   InvalidToken: "unusable",

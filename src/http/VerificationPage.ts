@@ -7,9 +7,9 @@ export type Language = (typeof languages)[number]
 
 /**
  * What came of the link. A token is forgotten once it was used, so `unusable` is one that was used before as much as one that never was:
- * the page must not say that an address is unconfirmed.
+ * the page must not say that an address is unconfirmed. After `confirmedOnly` a password has to be set.
  */
-export type Outcome = "confirmed" | "unusable" | "expired" | "unavailable"
+export type Outcome = "confirmed" | "confirmedOnly" | "unusable" | "expired" | "unavailable"
 
 /** `status` is the one that programs get for the same outcome. */
 export interface VerificationPage {
@@ -31,6 +31,10 @@ const texts = {
   en: {
     request: "Request",
     confirmed: { title: "Your address is confirmed", text: "You can log in now." },
+    confirmedOnly: {
+      title: "Your address is confirmed",
+      text: "It was signed up with several passwords, so none of them is set. Ask for a mail to set one."
+    },
     unusable: {
       title: "This link is no longer good",
       text: `It was used already, or a part of it is missing. If you have confirmed your address, just log in. If not, ${newMail.en}`
@@ -44,6 +48,10 @@ const texts = {
   de: {
     request: "Anfrage",
     confirmed: { title: "Ihre Adresse ist bestätigt", text: "Sie können sich jetzt anmelden." },
+    confirmedOnly: {
+      title: "Ihre Adresse ist bestätigt",
+      text: "Sie wurde mit mehreren Passwörtern registriert, daher gilt keines davon. Fordern Sie eine Mail an, um eines zu setzen."
+    },
     unusable: {
       title: "Dieser Link gilt nicht mehr",
       text: `Er wurde schon benutzt, oder ein Teil von ihm fehlt. Wenn Sie Ihre Adresse bestätigt haben, melden Sie sich einfach an. Wenn nicht, ${newMail.de}`

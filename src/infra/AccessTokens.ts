@@ -2,7 +2,7 @@
 import { createSecretKey } from "node:crypto"
 import { Array as Arr, Clock, DateTime, Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { jwtVerify, SignJWT } from "jose"
-import { accessTokenLifetime, AccessTokens, InvalidAccessToken } from "#domain/AccessTokens.ts"
+import { accessTokenLifetime, AccessTokens, InvalidAccessToken, type Session } from "#domain/AccessTokens.ts"
 
 /** `issuer` goes into every token. The first of `secrets` signs, all verify: so one can be replaced while tokens of the old one live. */
 export interface AccessTokenOptions {
@@ -13,15 +13,19 @@ export interface AccessTokenOptions {
 const algorithm = "HS256"
 
 /** A token that names an audience is for somebody else: ours name none (RFC 7519, 4.1.3). */
-const Claims = Schema.Struct({ sub: Schema.String.check(Schema.isUUID()), aud: Schema.optionalKey(Schema.Undefined) })
+const Claims = Schema.Struct({
+  sub: Schema.String.check(Schema.isUUID()),
+  epoch: Schema.Int,
+  aud: Schema.optionalKey(Schema.Undefined)
+})
 const claimsOf = Schema.decodeUnknownOption(Claims)
 
 const make = ({ issuer, secrets }: AccessTokenOptions) => {
   const keys = Arr.map(secrets, (secret) => createSecretKey(Redacted.value(secret), "utf8"))
 
-  const issue = Effect.fn("AccessTokens.issue")(function* (accountId: string) {
+  const issue = Effect.fn("AccessTokens.issue")(function* ({ accountId, epoch }: Session) {
     const issuedAt = Math.floor((yield* Clock.currentTimeMillis) / 1000)
-    const token = new SignJWT()
+    const token = new SignJWT({ epoch })
       .setProtectedHeader({ alg: algorithm, typ: "JWT" })
       .setIssuer(issuer)
       .setSubject(accountId)
@@ -36,7 +40,7 @@ const make = ({ issuer, secrets }: AccessTokenOptions) => {
     for (const key of keys) {
       const verified = yield* Effect.option(Effect.tryPromise(() => jwtVerify(Redacted.value(token), key, options)))
       const claims = Option.flatMap(verified, ({ payload }) => claimsOf(payload))
-      if (Option.isSome(claims)) return claims.value.sub
+      if (Option.isSome(claims)) return { accountId: claims.value.sub, epoch: claims.value.epoch }
     }
     return yield* new InvalidAccessToken({})
   })

@@ -25,12 +25,13 @@ const stepsOf = (known: Login | null, password: string, full: ReadonlyArray<stri
     const services = Layer.mergeAll(
       Layer.succeed(AccessTokens, {
         issue: () => note("issue", Redacted.make("token")),
-        verify: () => Effect.succeed(accountId)
+        verify: () => Effect.succeed({ accountId, epoch: 0 })
       }),
       Layer.succeed(KeyedHash, { of: (purpose, text) => `${purpose}:${text}` }),
       Layer.succeed(Logins, {
         byEmail: () => note("find", Option.fromNullishOr(known)),
-        byAccount: () => Effect.succeed(Option.none())
+        byAccount: () => Effect.succeed(Option.none()),
+        setPassword: () => Effect.die("a login changes no password")
       }),
       Layer.succeed(LoginLog, {
         succeeded: () => note("log", undefined),
@@ -58,7 +59,13 @@ const stepsOf = (known: Login | null, password: string, full: ReadonlyArray<stri
     return { steps: steps.current, outcome: outcome._tag === "Success" ? "token" : outcome.failure._tag }
   })
 
-const login = (more: Partial<Login> = {}): Login => ({ accountId, passwordHash: Redacted.make("right"), verified: true, ...more })
+const login = (more: Partial<Login> = {}): Login => ({
+  accountId,
+  passwordHash: Redacted.make("right"),
+  verified: true,
+  epoch: 0,
+  ...more
+})
 
 const ofBoth = "login/client/email:a@example.com"
 const ofEmail = "login/email:a@example.com"

@@ -181,11 +181,9 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
         `INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES ('${account}', 'free', now())`
       )
       yield* MigratedDatabase.execute(`INSERT INTO vatproof.contacts (account_id) VALUES ('${account}')`)
-      yield* MigratedDatabase.execute(`INSERT INTO vatproof.verification_tokens (token_sha256, account_id, issued_at)
-        SELECT sha256(days::text::bytea), '${account}', now() - days * interval '1 day' FROM unnest(ARRAY[0, 2, 89, 91]) AS days`)
-      const left = names(
-        "SELECT (now()::date - issued_at::date)::text AS name FROM vatproof.verification_tokens ORDER BY issued_at DESC"
-      )
+      yield* MigratedDatabase.execute(`INSERT INTO vatproof.mail_tokens (token_sha256, account_id, purpose, issued_at)
+        SELECT sha256(days::text::bytea), '${account}', 'verify_email', now() - days * interval '1 day' FROM unnest(ARRAY[0, 2, 89, 91]) AS days`)
+      const left = names("SELECT (now()::date - issued_at::date)::text AS name FROM vatproof.mail_tokens ORDER BY issued_at DESC")
       yield* Effect.scoped(
         Effect.andThen(Layer.build(Layer.fresh(Maintenance.layer)), untilSwept(Effect.map(left, ({ length }) => length === 3)))
       )

@@ -187,29 +187,26 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     })
   )
 
-  const pointless: ReadonlyArray<
-    readonly [string, (sql: SqlClient.SqlClient, accountId: string) => Effect.Effect<unknown, unknown>, string]
-  > = [
+  const pointless: ReadonlyArray<readonly [string, (accountId: string) => string, string]> = [
     [
       "its address was confirmed meanwhile",
-      (sql, accountId) => sql`UPDATE vatproof.accounts SET verified_at = now() WHERE account_id = ${accountId}`,
+      (accountId) => `UPDATE vatproof.accounts SET verified_at = now() WHERE account_id = '${accountId}'`,
       "needless"
     ],
     [
       "its token has run out",
-      (sql, accountId) => sql`UPDATE vatproof.outbox SET expires_at = now() WHERE account_id = ${accountId}`,
+      (accountId) => `UPDATE vatproof.outbox SET expires_at = now() WHERE account_id = '${accountId}'`,
       "expired"
     ]
   ]
   for (const [reason, come, state] of pointless) {
     it.effect(`gives a mail up when ${reason}`, () =>
       Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
         const { down, up } = yield* MailServer.MailServer
         const { signUp } = yield* OutboxReplica.make()
         yield* down
         const accountId = yield* signUp(`pointless-${state}`)
-        yield* come(sql, accountId)
+        yield* MigratedDatabase.execute(come(accountId))
         yield* OutboxReplica.until(accountId, state)
         yield* up
         assert.deepStrictEqual(yield* takeStock(accountId), [[state, null, null]])

@@ -41,6 +41,7 @@ const scenarios = {
   "workers-renewed": WorkerLeaves.renewed,
   "worker-killed": WorkerLeaves.killed,
   recovery: Recovery.recovery,
+  "account-hijack": Attacks.hijack,
   "login-lockout": Attacks.lockout,
   "login-flood": Attacks.flood
 }

@@ -239,7 +239,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a token", (it) => 
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const { accountId, token } = yield* People.newUser(service)
-      const claims = { iss: "vatproof", sub: accountId, iat, exp }
+      const claims = { iss: "vatproof", sub: accountId, epoch: 0, iat, exp }
       const header = { alg: "HS256", typ: "JWT" }
       assert.strictEqual((yield* listKeys(service, forge(header, claims))).status, 200)
       const [head, body] = token.split(".")
@@ -253,7 +253,9 @@ layer(RunningService.layer(), { excludeTestServices: true })("a token", (it) => 
         forge(header, { ...claims, aud: "somebody" }),
         forge(header, { ...claims, exp: iat + 1 }),
         forge(header, { ...claims, sub: "0192f0c0-0000-7000-8000-000000000001" }),
-        forge(header, { ...claims, sub: "nobody" })
+        forge(header, { ...claims, sub: "nobody" }),
+        forge(header, { ...claims, epoch: 1 }),
+        forge(header, { ...claims, epoch: undefined })
       ]
       for (const one of forged) {
         const reply = yield* listKeys(service, one)

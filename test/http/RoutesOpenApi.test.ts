@@ -20,6 +20,9 @@ const publicOperations = new Set([
   "GET /v1/auth/verify-email",
   "POST /v1/auth/verify-email",
   "POST /v1/auth/login",
+  "POST /v1/auth/password-reset",
+  "GET /v1/auth/password-reset",
+  "POST /v1/auth/password-reset/confirm",
   "GET /v1/audit/checkpoint",
   "GET /v1/audit/tile/{level}/{index}",
   "GET /v1/audit/tile/{level}/{index}.p/{width}"

@@ -42,7 +42,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up with 
       const [second = ""] = yield* MailedTokens.tokensFor("twice@example.com", 1)
       yield* MailedTokens.allDelivered
       const kept =
-        yield* sql`SELECT (SELECT count(*) FROM vatproof.verification_tokens WHERE token_sha256 = sha256(${first}::text::bytea)) AS hashed,
+        yield* sql`SELECT (SELECT count(*) FROM vatproof.mail_tokens WHERE token_sha256 = sha256(${first}::text::bytea)) AS hashed,
         (SELECT count(*) FROM vatproof.outbox WHERE token IS NOT NULL) AS plain`
       assert.deepStrictEqual(kept, [{ hashed: 1n, plain: 0n }])
       assert.strictEqual((yield* get(service, first)).status, 200)
@@ -123,12 +123,67 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up with 
       yield* MailedTokens.allDelivered
       const tokens = yield* MailedTokens.tokensFor(email.toUpperCase(), 2)
       assert.lengthOf(tokens, 2)
-      assert.strictEqual((yield* get(both[1], tokens[0] ?? "")).status, 200)
+      assertProblem(yield* get(both[1], tokens[0] ?? ""), "INVALID_TOKEN")
+      assert.strictEqual((yield* get(both[1], tokens[1] ?? "")).status, 200)
       for (const one of both) yield* one.travel("1 hour")
       assert.strictEqual(count(yield* again, 409), 6)
       yield* MailedTokens.allDelivered
       assert.lengthOf(yield* MailedTokens.tokensFor(email.toUpperCase(), 2), 2)
     })
+  )
+})
+
+layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up an address that is not confirmed", (it) => {
+  const first = "the first password"
+  const second = "the second password"
+  const signUpWith = (service: ServiceClient, email: string, password: string) =>
+    service.post("/v1/auth/signup", { email, password }, { headers: { "user-agent": People.browser } })
+  const outcomes = (service: ServiceClient, email: string) =>
+    Effect.forEach([first, second], (password) => Effect.map(People.logIn(service, email, { password }), ({ status }) => status))
+
+  it.effect("again makes the newest password count, and older links end", () =>
+    Effect.gen(function* () {
+      const service = yield* MailedTokens.replica()
+      const email = "prehijacked@example.com"
+      yield* signUpWith(service, email, first)
+      const [older = ""] = yield* MailedTokens.tokensFor(email, 1)
+      yield* service.travel("10 minutes")
+      assertProblem(yield* signUpWith(service, email, second), "CONFLICT")
+      const newer = (yield* MailedTokens.tokensFor(email, 2)).find((token) => token !== older) ?? ""
+      assertProblem(yield* get(service, older), "INVALID_TOKEN")
+      assert.deepStrictEqual(yield* outcomes(service, email), [401, 401])
+      assert.strictEqual((yield* get(service, newer)).status, 200)
+      assert.deepStrictEqual(yield* outcomes(service, email), [401, 200])
+    })
+  )
+
+  it.effect("again before another mail may be sent leaves neither of two passwords", () =>
+    Effect.gen(function* () {
+      const service = yield* MailedTokens.replica()
+      const email = "contested@example.com"
+      yield* signUpWith(service, email, first)
+      assertProblem(yield* signUpWith(service, email, second), "CONFLICT")
+      const [token = ""] = yield* MailedTokens.tokensFor(email, 1)
+      const reply = yield* get(service, token)
+      assert.strictEqual(reply.status, 200)
+      assert.include(reply.text, "POST /v1/auth/password-reset")
+      assert.deepStrictEqual(yield* outcomes(service, email), [401, 401])
+    })
+  )
+
+  it.effect(
+    "again with the same password changes nothing before another mail may be sent, and nothing once it is confirmed",
+    () =>
+      Effect.gen(function* () {
+        const service = yield* MailedTokens.replica()
+        const email = "impatient@example.com"
+        for (const status of [201, 409]) assert.strictEqual((yield* signUpWith(service, email, first)).status, status)
+        const [token = ""] = yield* MailedTokens.tokensFor(email, 1)
+        assert.include((yield* get(service, token)).text, "You can log in now")
+        yield* service.travel("10 minutes")
+        assertProblem(yield* signUpWith(service, email, second), "CONFLICT")
+        assert.deepStrictEqual(yield* outcomes(service, email), [200, 401])
+      })
   )
 })
 
@@ -168,7 +223,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("opening the link
       const service = yield* MailedTokens.replica()
       const sql = yield* SqlClient.SqlClient
       const page = yield* sql.withTransaction(
-        Effect.andThen(sql`LOCK TABLE vatproof.verification_tokens`, get(service, "0".repeat(64), accept))
+        Effect.andThen(sql`LOCK TABLE vatproof.mail_tokens`, get(service, "0".repeat(64), accept))
       )
       assert.strictEqual(page.status, 503)
       assert.strictEqual(page.headers["retry-after"], "2")

@@ -13,8 +13,10 @@ const issuer = "vatproof"
 const layerOf = (...secrets: readonly [string, ...Array<string>]) =>
   AccessTokens.layer({ issuer, secrets: [Redacted.make(secrets[0]), ...secrets.slice(1).map((text) => Redacted.make(text))] })
 
+const session = { accountId, epoch: 3 }
+
 const issueWith = (layer: ReturnType<typeof layerOf>) =>
-  Effect.flatMap(Tokens, ({ issue }) => Effect.map(issue(accountId), Redacted.value)).pipe(Effect.provide(layer))
+  Effect.flatMap(Tokens, ({ issue }) => Effect.map(issue(session), Redacted.value)).pipe(Effect.provide(layer))
 
 const verifyWith = (layer: ReturnType<typeof layerOf>, token: string) =>
   Effect.flatMap(Tokens, ({ verify }) => verify(Redacted.make(token))).pipe(Effect.provide(layer))
@@ -34,7 +36,7 @@ const forge = (header: object, claims: object, key: string | Uint8Array = secret
 
 const claimsNow = Effect.map(Clock.currentTimeMillis, (millis) => {
   const now = Math.floor(millis / 1000)
-  return { iss: issuer, sub: accountId, iat: now, exp: now + 86_400 }
+  return { iss: issuer, sub: accountId, epoch: 3, iat: now, exp: now + 86_400 }
 })
 
 const header = { alg: "HS256", typ: "JWT" }
@@ -46,8 +48,8 @@ describe("an access token", () => {
       const token = yield* issueWith(ours)
       assert.deepStrictEqual(yield* part(token, 0), { alg: "HS256", typ: "JWT" })
       const iat = DateTime.toEpochMillis(DateTime.makeUnsafe("2026-11-20T12:00:00Z")) / 1000
-      assert.deepStrictEqual(yield* part(token, 1), { iss: "vatproof", sub: accountId, iat, exp: iat + 86_400 })
-      assert.strictEqual(yield* verifyWith(ours, token), accountId)
+      assert.deepStrictEqual(yield* part(token, 1), { iss: "vatproof", sub: accountId, epoch: 3, iat, exp: iat + 86_400 })
+      assert.deepStrictEqual(yield* verifyWith(ours, token), session)
     })
   )
 
@@ -65,10 +67,10 @@ describe("an access token", () => {
     Effect.gen(function* () {
       const rotated = layerOf("a newer secret: 0123456789 0123456789", secret)
       const before = yield* issueWith(layerOf(secret))
-      assert.strictEqual(yield* verifyWith(rotated, before), accountId)
+      assert.deepStrictEqual(yield* verifyWith(rotated, before), session)
       const after = yield* issueWith(rotated)
       assert.strictEqual((yield* Effect.exit(verifyWith(layerOf(secret), after)))._tag, "Failure")
-      assert.strictEqual(yield* verifyWith(ours, forge(header, yield* claimsNow, oldSecret)), accountId)
+      assert.deepStrictEqual(yield* verifyWith(ours, forge(header, yield* claimsNow, oldSecret)), session)
     })
   )
 })

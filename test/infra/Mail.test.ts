@@ -7,6 +7,7 @@ import * as Mail from "#infra/Mail.ts"
 import * as MailServer from "#test/support/MailServer.ts"
 
 const mail: OutgoingMail = {
+  purpose: "verify_email",
   mailId: "019371c0-5f00-7000-8000-0000000000a1",
   email: "ada@example.com",
   token: Redacted.make("5e".repeat(32)),

@@ -8,6 +8,7 @@ import * as MailMessage from "#infra/MailMessage.ts"
 
 const token = "5e".repeat(32)
 const mail: OutgoingMail = {
+  purpose: "verify_email",
   mailId: "019371c0-5f00-7000-8000-0000000000a1",
   email: "Ada.O'Neil+vat@example.com",
   token: Redacted.make(token),

@@ -102,6 +102,14 @@ const validations = Effect.fnUntraced(function* (service: ServiceClient, expect:
   })
 })
 
+const passwordReset = Effect.fnUntraced(function* (expect: Expect, email: string) {
+  const path = "/v1/auth/password-reset"
+  yield* expect(202, `POST ${path}`, path, { body: { email } })
+  const [token = ""] = yield* MailedTokens.tokensFor(email, 1, "password-reset")
+  yield* expect(200, `GET ${path}`, path, { query: { token } })
+  yield* expect(200, `POST ${path}/confirm`, `${path}/confirm`, { body: { token, password: "a third password" } })
+})
+
 const accounts = Effect.fnUntraced(function* (service: ServiceClient, expect: Expect, run: number) {
   const email = `person${run}@example.com`
   yield* expect(201, "POST /v1/register", "/v1/register", { body: { agent_id: `agent ${run}` } })
@@ -122,7 +130,13 @@ const accounts = Effect.fnUntraced(function* (service: ServiceClient, expect: Ex
     body: { email: `nobody${run}@example.com`, password: "x".repeat(12) }
   })
   const login = yield* expect(200, "POST /v1/auth/login", "/v1/auth/login", { body: signup })
-  const access = People.bearing(yield* People.tokenIn(login))
+  const change = { current_password: People.password, new_password: "another password" }
+  const session = People.bearing(yield* People.tokenIn(login))
+  yield* expect(200, "POST /v1/auth/password", "/v1/auth/password", { ...session, body: change })
+  yield* passwordReset(expect, email)
+  const access = People.bearing(
+    yield* People.tokenIn(yield* service.post("/v1/auth/login", { email, password: "a third password" }))
+  )
   const keys = "/v1/auth/api-keys"
   const made = yield* expect(201, `POST ${keys}`, keys, { ...access, body: { name: "Shop" } })
   const { id } = yield* Schema.decodeUnknownEffect(Schema.Struct({ id: Schema.String }))(made.body)

@@ -85,9 +85,9 @@ const people = `
   INSERT INTO vatproof.api_keys (key_id, account_id, key_sha256, prefix, issued_at)
     SELECT id, id, sha256(id::text::bytea), 'svc_live_' || left(md5(id::text), 3), now() FROM person;
   INSERT INTO vatproof.api_key_labels (key_id, account_id, label) SELECT id, id, 'Shop' FROM person;
-  INSERT INTO vatproof.verification_tokens (token_sha256, account_id, issued_at)
-    SELECT sha256(i::text::bytea || id::text::bytea), id, now() FROM person;
-  INSERT INTO vatproof.outbox (mail_id, account_id, state, expires_at, settled_at) SELECT id, id, 'sent', now(), now() FROM person;
+  INSERT INTO vatproof.mail_tokens (token_sha256, account_id, purpose, issued_at)
+    SELECT sha256(i::text::bytea || id::text::bytea), id, 'verify_email', now() FROM person;
+  INSERT INTO vatproof.outbox (mail_id, account_id, purpose, state, expires_at, settled_at) SELECT id, id, 'verify_email', 'sent', now(), now() FROM person;
   INSERT INTO vatproof.auditors (auditor_id, account_id, token_sha256, name, added_at, expires_at)
     SELECT id, id, sha256(id::text::bytea), 'Auditor', now(), now() + interval '1 day' FROM person;
   INSERT INTO vatproof.rate_windows (bucket, taken, ends_at)

@@ -12,13 +12,13 @@ export const replica = Effect.fnUntraced(function* (settings: RunningService.Set
   return yield* RunningService.make({ SMTP_URL: Redacted.value(url), MAIL_FROM: "no-reply@vat.example", ...settings })
 })
 
-/** The verification tokens in the mails to an address, once there are so many. */
-export const tokensFor = Effect.fnUntraced(function* (email: string, count: number) {
+/** The tokens in the mails to an address, once there are so many: those to confirm it, or those of links to another path. */
+export const tokensFor = Effect.fnUntraced(function* (email: string, count: number, path = "verify-email") {
   const { arrived } = yield* MailServer.MailServer
   const tokens = Effect.map(arrived, (mails) =>
     mails
       .filter(({ session }) => session.envelope.rcptTo.some(({ address }) => address === email))
-      .flatMap(({ parsed }) => /verify-email\?token=([\da-f]{64})/u.exec(parsed.text ?? "")?.[1] ?? [])
+      .flatMap(({ parsed }) => new RegExp(`/${path}\\?token=([\\da-f]{64})`, "u").exec(parsed.text ?? "")?.[1] ?? [])
   )
   return yield* Effect.repeat(tokens, { schedule: Schedule.spaced("10 millis"), until: (found) => found.length >= count })
 })

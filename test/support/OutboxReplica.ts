@@ -2,9 +2,10 @@
 import { Effect, Layer, Redacted, References, Schedule, Schema, Scope } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Randomness } from "#domain/Randomness.ts"
-import { VerificationMails } from "#domain/VerificationMails.ts"
+import { Mails } from "#domain/Mails.ts"
 import * as Outbox from "#events/Outbox.ts"
 import * as Mail from "#infra/Mail.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { MailServer } from "#test/support/MailServer.ts"
 
 /** Everything as in the service, only sooner. */
@@ -32,8 +33,10 @@ export const make = Effect.fnUntraced(function* (pace: Outbox.Pace = soon) {
     const sql = yield* SqlClient.SqlClient
     const accountId = yield* Effect.flatMap(Randomness, (random) => random.uuidV7)
     const email = `${name}@example.com`
+    yield* MigratedDatabase.execute(
+      `INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES ('${accountId}', 'free', now())`
+    )
     yield* Effect.gen(function* () {
-      yield* sql`INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES (${accountId}, 'free', now())`
       yield* ask(accountId, email)
       yield* sql`INSERT INTO vatproof.contacts (account_id, email, email_key) VALUES (${accountId}, ${email}, ${email})`
       yield* then
@@ -43,7 +46,9 @@ export const make = Effect.fnUntraced(function* (pace: Outbox.Pace = soon) {
 
   /** Asks for a mail, or for another one. */
   const ask = (accountId: string, email: string) =>
-    Effect.flatMap(VerificationMails, (mails) => mails.enqueue({ accountId, email, token })).pipe(Effect.provide(context))
+    Effect.flatMap(Mails, (mails) => mails.enqueue({ purpose: "verify_email", accountId, email, token })).pipe(
+      Effect.provide(context)
+    )
 
   return { signUp, ask, stop }
 })

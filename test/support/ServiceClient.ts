@@ -42,8 +42,8 @@ export const make = Effect.fnUntraced(function* (baseUrl: string) {
   const http = yield* HttpClient.HttpClient
   let clients = 0
 
-  const ask = Effect.fnUntraced(function* (path: string, more: Ask = {}) {
-    const response = yield* http.execute(requestOf(baseUrl + path, more))
+  const answered = Effect.fnUntraced(function* (request: HttpClientRequest.HttpClientRequest) {
+    const response = yield* http.execute(request)
     const text = yield* response.text
     const body = parseJson(text)
     const reply: Reply = {
@@ -54,12 +54,21 @@ export const make = Effect.fnUntraced(function* (baseUrl: string) {
     }
     return reply
   })
+  const ask = (path: string, more: Ask = {}) => answered(requestOf(baseUrl + path, more))
 
   return {
     baseUrl,
     ask,
     get: (path: string, more: Ask = {}) => ask(path, more),
     post: (path: string, body: unknown, more: Ask = {}) => ask(path, { ...more, method: "POST", body }),
+    /** Sends a form, as a browser does. */
+    sendForm: (path: string, fields: Readonly<Record<string, string>>, headers: Readonly<Record<string, string>>) =>
+      answered(
+        HttpClientRequest.post(baseUrl + path).pipe(
+          HttpClientRequest.setHeaders(headers),
+          HttpClientRequest.bodyUrlParams(fields)
+        )
+      ),
     validate: (vatId: string, more: Ask = {}) => ask(`/v1/validate/${encodeURIComponent(vatId)}`, more),
     /** A fresh API key of a free account. */
     newKey: Effect.suspend(() => {

@@ -7,12 +7,17 @@ import * as StoreAccess from "#events/StoreAccess.ts"
 
 const patience = "3 seconds"
 
-const Row = Schema.Struct({ account_id: Schema.String, password_hash: Schema.NullOr(Schema.String), verified: Schema.Boolean })
+const Row = Schema.Struct({
+  account_id: Schema.String,
+  password_hash: Schema.NullOr(Schema.String),
+  verified: Schema.Boolean,
+  epoch: Schema.Int
+})
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
-  const columns = sql`c.account_id, c.password_hash,
+  const columns = sql`c.account_id, c.password_hash, c.token_epoch AS epoch,
     (SELECT a.verified_at FROM vatproof.accounts a WHERE a.account_id = c.account_id) IS NOT NULL AS verified FROM vatproof.contacts c`
 
   const findByEmail = SqlSchema.findOneOption({
@@ -33,14 +38,18 @@ const make = Effect.gen(function* () {
     }),
     byAccount: Effect.fn("Logins.byAccount")(function* (accountId: string) {
       return Option.map(yield* findByAccount(accountId).pipe(StoreAccess.patiently(patience)), loginOf)
-    })
+    }),
+    setPassword: (accountId, passwordHash) =>
+      sql`UPDATE vatproof.contacts SET token_epoch = token_epoch + 1, password_hash = ${passwordHash === null ? null : Redacted.value(passwordHash)}
+        WHERE account_id = ${accountId}`.pipe(Effect.asVoid, Effect.catchTag("SqlError", StoreAccess.refused))
   })
 })
 
-const loginOf = ({ account_id, password_hash, verified }: typeof Row.Type) => ({
+const loginOf = ({ account_id, epoch, password_hash, verified }: typeof Row.Type) => ({
   accountId: account_id,
   passwordHash: password_hash === null ? null : Redacted.make(password_hash),
-  verified
+  verified,
+  epoch
 })
 
 export const layer = Layer.effect(Logins, make)

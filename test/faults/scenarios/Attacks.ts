@@ -1,15 +1,16 @@
 /** What one client tries against another one's account, or against everybody. Each attack ends in a few seconds and needs no load. */
-import { Clock, Effect, Fiber, Schedule } from "effect"
+import { Clock, Effect, Fiber, FileSystem, Schedule } from "effect"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 import * as People from "#test/support/People.ts"
-import { ownLimits, type Settings } from "#test/support/RunningService.ts"
+import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply, ServiceClient } from "#test/support/ServiceClient.ts"
+import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 /** A replica with the limits of everybody, and a user with a password. */
-const ground = Effect.fnUntraced(function* (settings: Settings = {}) {
+const ground = Effect.fnUntraced(function* (settings: RunningService.Settings = {}) {
   const server = yield* PostgresServer.make()
-  const service = yield* Scenario.replica(server.url, { ...ownLimits, SIGNUPS_PER_DAY: "100", ...settings })
+  const service = yield* Scenario.replica(server.url, { ...RunningService.ownLimits, SIGNUPS_PER_DAY: "100", ...settings })
   return { service, user: yield* People.newUser(service) }
 })
 
@@ -33,6 +34,85 @@ const median = (replies: ReadonlyArray<{ readonly ms: number }>) =>
 
 const logins = (service: ServiceClient, email: string) =>
   Effect.forEach(Array.from({ length: 15 }), () => timed(People.logIn(service, email, { from: owner })))
+
+const owners = "the password of the owner"
+const attackers = "the password of the attacker"
+
+/** A replica in this process, whose clock can be moved, and the tokens in the mails that it wrote for an address. */
+const withMails = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const server = yield* PostgresServer.make()
+  const dataDir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-faults-" })
+  const service = yield* RunningService.make({ DATA_DIR: dataDir, NODE_ENV: "production" }).pipe(
+    Effect.provideService(TestDatabase, TestDatabase.of({ url: server.url, name: "faults" }))
+  )
+  const outbox = `${dataDir}/outbox`
+  const find = Effect.fnUntraced(function* (email: string) {
+    const names = (yield* Effect.orElseSucceed(fs.readDirectory(outbox), () => [])).filter((name) => name.endsWith(".eml"))
+    const mails = yield* Effect.forEach(names.toSorted(), (name) => fs.readFileString(`${outbox}/${name}`))
+    return mails.filter((mail) => mail.includes(email)).flatMap((mail) => /\?token=([\da-f]{64})/u.exec(mail)?.[1] ?? [])
+  })
+  /** The newest one, as soon as there are `count`. */
+  const mailed = (email: string, count: number) =>
+    Effect.map(
+      Effect.repeat(find(email), { schedule: Schedule.spaced("20 millis"), until: (found) => found.length >= count }),
+      (found) => found.at(-1) ?? ""
+    )
+  const signUp = (email: string, password: string, from: string) =>
+    service.post("/v1/auth/signup", { email, password }, { from, headers: { "user-agent": People.browser } })
+  const open = (token: string) => service.get("/v1/auth/verify-email", { query: { token } })
+  const opens = (email: string, password: string, from: string) =>
+    Effect.map(People.logIn(service, email, { password, from }), ({ status }) => status === 200)
+  return { service, mailed, signUp, open, opens }
+})
+
+/** Somebody signs up another person's address, before that one does. */
+export const hijack = Effect.gen(function* () {
+  const { mailed, open, opens, service, signUp } = yield* withMails
+  const later = "later@example.com"
+  yield* signUp(later, attackers, attacker)
+  const older = yield* mailed(later, 1)
+  yield* service.travel("10 minutes")
+  yield* signUp(later, owners, owner)
+  const newer = yield* mailed(later, 2)
+  const endsOlder = (yield* open(older)).status === 400
+  yield* open(newer)
+
+  const sooner = "sooner@example.com"
+  yield* signUp(sooner, attackers, attacker)
+  yield* signUp(sooner, owners, owner)
+  yield* open(yield* mailed(sooner, 1))
+  const neither = !(yield* opens(sooner, attackers, attacker)) && !(yield* opens(sooner, owners, owner))
+  yield* service.post("/v1/auth/password-reset", { email: sooner }, { from: owner })
+  const reset = (token: string) => service.post("/v1/auth/password-reset/confirm", { token, password: owners }, { from: owner })
+  yield* reset(yield* mailed(sooner, 2))
+
+  const taken = "taken@example.com"
+  const session = yield* Effect.flatMap(
+    service.post("/v1/auth/signup", { email: taken, password: attackers }, { from: attacker }),
+    People.tokenIn
+  )
+  const keys = service.get("/v1/auth/api-keys", People.bearing(session))
+  const before = (yield* keys).status
+  yield* service.post("/v1/auth/password-reset", { email: taken }, { from: owner })
+  yield* reset(yield* mailed(taken, 1))
+  const after = (yield* keys).status
+
+  const claim = Effect.fnUntraced(function* (what: string, email: string, holds = true) {
+    const isSafe = !(yield* opens(email, attackers, attacker)) && (yield* opens(email, owners, owner))
+    return { what: `${what}: the owner's password opens the account, and the attacker's does not`, holds: holds && isSafe }
+  })
+  return {
+    claims: [
+      yield* claim("the owner signs up after ten minutes and opens the newer mail", later, endsOlder),
+      { what: "the owner signs up sooner and opens the only mail: no password opens the account", holds: neither },
+      yield* claim("then the owner resets the password", sooner),
+      yield* claim("the owner resets the password of an account that a program signed up", taken),
+      { what: `the attacker's login ends by that: ${before}, then ${after}`, holds: before === 200 && after === 401 }
+    ],
+    notes: []
+  } satisfies Scenario.Trial
+})
 
 /** One client guesses a user's password until it is refused. The user logs in from elsewhere all the same. */
 export const lockout = Effect.gen(function* () {
