@@ -147,7 +147,11 @@ const inMetadata =
 const ofKey: ReadonlyArray<ExportColumn> = [
   text("account_id", "Konto", (row) => at("account_id")(row) ?? row.key?.accountId ?? null),
   text("key_id", "API-Schlüssel", keyIdOf),
-  text("key_prefix", "Die ersten 12 Zeichen des API-Schlüssels", ({ key }) => key?.prefix ?? null)
+  text(
+    "key_prefix",
+    "Die ersten 12 Zeichen des API-Schlüssels, wie er ausgestellt wurde (erneuert: keys.csv)",
+    ({ key }) => key?.prefix ?? null
+  )
 ]
 
 const ofOperator: ReadonlyArray<ExportColumn> = [
@@ -240,13 +244,18 @@ const receipts: ExportTable = {
 const keys: ExportTable = {
   file: "keys.csv",
   name: "API-Schlüssel",
-  description: "Ausgestellte und gesperrte API-Schlüssel",
-  isRow: ofTypes("ApiKeyIssued", "ApiKeyRevoked"),
+  description: "Ausgestellte, erneuerte und gesperrte API-Schlüssel",
+  isRow: ofTypes("ApiKeyIssued", "ApiKeyRotated", "ApiKeyRevoked"),
   columns: [
     position,
     ...recorded,
-    text("what", "issued: ausgestellt; revoked: gesperrt", ({ event }) => (event.type === "ApiKeyIssued" ? "issued" : "revoked")),
-    ...ofKey,
+    text("what", "issued: ausgestellt; rotated: erneuert; revoked: gesperrt", ({ event }) =>
+      event.type.replace("ApiKey", "").toLowerCase()
+    ),
+    text("account_id", "Konto", at("account_id")),
+    text("key_id", "API-Schlüssel", keyIdOf),
+    text("key_prefix", "Die ersten 12 Zeichen des API-Schlüssels von da an", at("prefix")),
+    text("previous_until", "Bei rotated: bis wann der vorige galt; leer: bis dahin", at("previous_until")),
     text("by", "Wer gesperrt hat: owner (Inhaber), operator (Betreiber) oder key (der Schlüssel selbst)", at("by")),
     ...ofOperator
   ]

@@ -47,7 +47,7 @@ it("plans and keys are tables, with who changed them and why", () => {
   )
   assert.strictEqual(
     rowIn("keys.csv", "ApiKeyRevoked", { account_id: accountId, key_id: keyId, prefix: "svc_live_A7K", by: "operator" }),
-    `"revoked";"${accountId}";"${keyId}";;"operator";"cli";"carol";"'=order"`
+    `"revoked";"${accountId}";"${keyId}";"svc_live_A7K";;"operator";"cli";"carol";"'=order"`
   )
 })
 
