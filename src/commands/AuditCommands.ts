@@ -1,9 +1,10 @@
 /** `vatproof audit …`: take the log along, and prove that nothing in it was changed. */
-import { type DateTime, Effect, FileSystem, Option, Schema } from "effect"
+import { type DateTime, Effect, FileSystem, Option, Path, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as App from "#app/app.ts"
 import * as DatabaseAudit from "#events/audit/DatabaseAudit.ts"
 import * as ExportAudit from "#events/audit/ExportAudit.ts"
+import { exportFiles } from "#events/audit/ExportReadme.ts"
 import * as LogExport from "#events/audit/LogExport.ts"
 import * as ReceiptAudit from "#events/audit/ReceiptAudit.ts"
 import { EventStore } from "#events/EventStore.ts"
@@ -14,10 +15,12 @@ import { logStream, LogVerified } from "#domain/LogReading.ts"
 import * as LogPeriod from "#domain/LogPeriod.ts"
 import { AppConfig, publicUrlOf } from "#infra/AppConfig.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
+import * as NotaryFiles from "#infra/NotaryFiles.ts"
 import { asOperator, by, json, optionalReason, print, quietly, remark } from "#app/commands/Operation.ts"
 import * as Progress from "#app/commands/Progress.ts"
 import { proofFiles } from "#app/commands/ProofFiles.ts"
 import * as VerifierKeys from "#app/commands/VerifierKeys.ts"
+import * as Witnesses from "#app/commands/Witnesses.ts"
 
 /** Something is not as it was signed: the command ends with exit code 1. */
 class LogAltered extends Schema.TaggedError<LogAltered>()("LogAltered", { message: Schema.String }) {}
@@ -95,13 +98,17 @@ const documentsIn = (documents: DatabaseAudit.AuditReport["documents"]) =>
     ? "Its personal documents were removed from it."
     : `Personal documents: ${documents.kept} are as they were written, ${documents.erased} are erased.`
 
-const say = Effect.fnUntraced(function* (
-  asJson: boolean,
-  what: string,
-  report: DatabaseAudit.AuditReport,
-  key: VerifierKeys.UsedKeys,
-  extent: Extent | null = null
-) {
+interface Said {
+  readonly asJson: boolean
+  readonly what: string
+  readonly report: DatabaseAudit.AuditReport
+  readonly key: VerifierKeys.UsedKeys
+  readonly sightings: ReadonlyArray<Witnesses.Sighting>
+  readonly witnesses: number
+  readonly extent: Extent | null
+}
+
+const say = Effect.fnUntraced(function* ({ asJson, key, report, sightings, extent, what, witnesses }: Said) {
   const { checkpoints, count, documents, events, findings, signed, signedBy } = report
   const list = findings
     .map(({ message, position }) => `  ${position === null ? "" : `position ${position}: `}${message}`)
@@ -110,7 +117,7 @@ const say = Effect.fnUntraced(function* (
   const unsigned = events > signed ? ` ${events - signed} newer ones are not signed yet.` : ""
   const good = `${what} is whole: ${signed} events are as they were signed, under ${checkpoints} ${checkpoints === 1 ? "checkpoint" : "checkpoints"} of ${key.verifiers[0].name}.${unsigned}${others}
 ${documentsIn(documents)}
-The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}`
+The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}${Witnesses.wordsOf(sightings, witnesses)}`
   const bad = `${what} is not what was signed: ${count} ${count === 1 ? "finding" : "findings"} in ${events} events.\n${list}${count > maxShown ? "\n  …" : ""}`
   const data = {
     ok: count === 0,
@@ -119,6 +126,7 @@ The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}
     checkpoints,
     signed_by: signedBy,
     personal_documents: documents === null ? null : { ...documents },
+    witnessed: count === 0 ? sightings.map((sighting) => ({ ...sighting })) : [],
     findings: findings.map((finding) => ({ ...finding })),
     count,
     ...(extent === null ? {} : leftOut(extent))
@@ -137,50 +145,80 @@ const record = Effect.fnUntraced(
   Effect.catchCause(() => remark("This verification could not be recorded in the log."))
 )
 
+/** The flags that say what to verify with. */
+interface VerifyFlags {
+  readonly json: boolean
+  readonly key: Option.Option<string>
+  readonly checkpoint: ReadonlyArray<string>
+  readonly witness: ReadonlyArray<string>
+}
+
+/** The checkpoints in files that were given, and those that this machine remembers. */
+const keptCheckpoints = Effect.fnUntraced(function* (files: ReadonlyArray<string>, { verifiers }: VerifierKeys.UsedKeys) {
+  const fs = yield* FileSystem.FileSystem
+  const given = yield* Effect.forEach(files, (at) => Effect.map(fs.readFileString(at), (note) => ({ note, at })))
+  const { recall } = yield* NotaryFiles.memory({ signers: [], verifiers })
+  return [...given, ...(yield* recall)]
+})
+
 const verifyDatabase = Effect.fnUntraced(
-  function* (asJson: boolean, key: Option.Option<string>, kept: ReadonlyArray<string>) {
-    const fs = yield* FileSystem.FileSystem
+  function* ({ checkpoint, json: asJson, key, witness }: VerifyFlags) {
     const { keys } = yield* LogSigner
     const used = yield* VerifierKeys.forDatabase(key, keys)
-    const notes = yield* Effect.forEach(kept, (file) => fs.readFileString(file))
+    const witnesses = yield* Witnesses.witnessesOf(witness)
+    const kept = yield* keptCheckpoints(checkpoint, used)
     const progress = yield* Progress.make("events verified")
-    const report = yield* DatabaseAudit.run({ verifiers: used.verifiers, notes, progress })
+    const report = yield* DatabaseAudit.run({ verifiers: used.verifiers, kept, progress })
     yield* record(report)
-    yield* say(asJson, "The log", report, used)
+    const sightings =
+      report.count > 0
+        ? []
+        : yield* Witnesses.sightingsIn(
+            kept.map(({ note }) => note),
+            witnesses
+          )
+    yield* say({ asJson, what: "The log", report, key: used, sightings, witnesses: witnesses.length, extent: null })
   },
   Effect.provide(App.auditing),
   quietly
 )
 
 const verifyExport = Effect.fnUntraced(
-  function* (asJson: boolean, key: Option.Option<string>, directory: string) {
+  function* ({ checkpoint, json: asJson, key, witness }: VerifyFlags, directory: string) {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
     const used = yield* VerifierKeys.forExport(key, directory)
+    const witnesses = yield* Witnesses.witnessesOf(witness)
+    const kept = yield* keptCheckpoints(checkpoint, used)
     const progress = yield* Progress.make("events verified")
-    const report = yield* ExportAudit.run({ directory, verifiers: used.verifiers, progress })
-    yield* say(asJson, "The export", report, used, report.extent)
+    const report = yield* ExportAudit.run({ directory, verifiers: used.verifiers, kept, progress })
+    const own = yield* fs.readFileString(path.join(directory, exportFiles.checkpoint))
+    const notes = [own, ...kept.filter(({ at }) => !report.uncompared.includes(at)).map(({ note }) => note)]
+    const sightings = report.count > 0 ? [] : yield* Witnesses.sightingsIn(notes, witnesses)
+    yield* say({ asJson, what: "The export", report, key: used, sightings, witnesses: witnesses.length, extent: report.extent })
+    for (const at of report.uncompared) yield* remark(`The checkpoint in ${at} ends outside of the export, and was not compared.`)
   },
   Effect.provideService(LogCrypto, logCrypto)
 )
 
 const verifyProof = Effect.fnUntraced(function* (
-  asJson: boolean,
-  key: Option.Option<string>,
+  { json: asJson, key, witness }: VerifyFlags,
   file: string,
   eventFile: Option.Option<string>
 ) {
   const given = yield* proofFiles(file, eventFile)
   const used = yield* VerifierKeys.forProof(key, given.proof)
-  const { checkpoint, event, index, leaf, personal } = yield* Effect.fromResult(
+  const witnesses = yield* Witnesses.witnessesOf(witness)
+  const { checkpoint, event, index, leaf, note, personal } = yield* Effect.fromResult(
     ReceiptAudit.run(logCrypto, { ...given, verifiers: used.verifiers })
   )
+  const sightings = yield* Witnesses.sightingsIn([note], witnesses)
   const document = personal === null ? "" : `\nIts personal document: ${personal}.`
   const words = `Proved: the event at position ${index} is in the log ${checkpoint.origin} as it was signed with ${checkpoint.size} events.${document}
-${event ?? `${leaf}\n(without the event itself: give it with --event to have its data verified as well)`}`
-  yield* print(
-    asJson,
-    { ok: true, position: index, log: checkpoint.origin, size: checkpoint.size, leaf, with_event: event !== null, personal },
-    words
-  )
+${event ?? `${leaf}\n(without the event itself: give it with --event to have its data verified as well)`}${Witnesses.wordsOf(sightings, witnesses.length)}`
+  const witnessed = sightings.map((sighting) => ({ ...sighting }))
+  const { origin: log, size } = checkpoint
+  yield* print(asJson, { ok: true, position: index, log, size, leaf, with_event: event !== null, personal, witnessed }, words)
   if (used.note !== null) yield* remark(used.note)
 })
 
@@ -200,8 +238,10 @@ const refuseUnused = ({ by: actor, checkpoint, event, export: directory, proof, 
   const [hasProof, hasExport] = [Option.isSome(proof), Option.isSome(directory)]
   if (hasProof && hasExport) return Effect.fail(new GoesElsewhere({ message: "Give --proof or --export, not both" }))
   if (Option.isSome(event) && !hasProof) return Effect.fail(new GoesElsewhere({ message: "--event goes with --proof" }))
-  if (checkpoint.length > 0 && (hasProof || hasExport)) {
-    return Effect.fail(new GoesElsewhere({ message: "--checkpoint goes with the database, not with --proof or --export" }))
+  if (checkpoint.length > 0 && hasProof) {
+    return Effect.fail(
+      new GoesElsewhere({ message: "--checkpoint goes with the database or --export, not with --proof, which has its own" })
+    )
   }
   if ((Option.isSome(actor) || Option.isSome(reason)) && (hasProof || hasExport)) {
     return Effect.fail(new GoesElsewhere({ message: "--by and --reason go with the database, whose log keeps them" }))
@@ -227,17 +267,20 @@ const verify = Command.make(
     ),
     checkpoint: Flag.String("checkpoint").pipe(
       Flag.between(0, 100),
-      Flag.withDescription("With the database: a file with an older checkpoint that you kept; may be given several times")
+      Flag.withDescription(
+        "With the database or an export: a file with a checkpoint that you kept; may be given several times. Those in DATA_DIR are used anyway"
+      )
     ),
+    witness: Witnesses.witness,
     reason: optionalReason,
     by,
     json
   },
   Effect.fnUntraced(function* (flags) {
     yield* refuseUnused(flags)
-    if (Option.isSome(flags.proof)) return yield* verifyProof(flags.json, flags.key, flags.proof.value, flags.event)
-    if (Option.isSome(flags.export)) return yield* verifyExport(flags.json, flags.key, flags.export.value)
-    return yield* verifyDatabase(flags.json, flags.key, flags.checkpoint)
+    if (Option.isSome(flags.proof)) return yield* verifyProof(flags, flags.proof.value, flags.event)
+    if (Option.isSome(flags.export)) return yield* verifyExport(flags, flags.export.value)
+    return yield* verifyDatabase(flags)
   }, asOperator)
 ).pipe(
   Command.withDescription(

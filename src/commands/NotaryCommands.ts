@@ -11,6 +11,7 @@ import { TreeStore } from "#events/TreeStore.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
 import * as NotaryFiles from "#infra/NotaryFiles.ts"
 import * as RandomSource from "#infra/Randomness.ts"
+import { witnessCommand } from "#app/commands/WitnessCommand.ts"
 import { asOperator, by, json, optionalReason, print, quietly } from "#app/commands/Operation.ts"
 
 const seedBytes = 32
@@ -161,5 +162,5 @@ altered. Only if it is the right one:
 
 export const notaryCommands = Command.make("notary").pipe(
   Command.withDescription("The key that signs the log"),
-  Command.withSubcommands([key, verifier, adopt])
+  Command.withSubcommands([key, verifier, adopt, witnessCommand])
 )

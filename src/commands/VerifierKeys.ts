@@ -23,7 +23,7 @@ const inText = (text: string) =>
   Effect.map(Effect.fromResult(parseVerifiers(logCrypto, text)), (verifiers): UsedKeys => ({ verifiers, note: null }))
 
 /** Keys that were given are the text itself, or a file that holds them: a path may have the plus signs of a key. */
-const given = Effect.fnUntraced(function* (text: string) {
+export const given = Effect.fnUntraced(function* (text: string) {
   const fs = yield* FileSystem.FileSystem
   const isKey = text.includes("+") && !(yield* Effect.orElseSucceed(fs.exists(text), () => false))
   return yield* inText(isKey ? text : yield* fs.readFileString(text))

@@ -5,8 +5,10 @@ import * as RunningService from "#test/support/RunningService.ts"
 
 layer(RunningService.layerGround)("vatproof audit verify", (it) => {
   it.effect.each([
-    [["--export", "out", "--checkpoint", "kept"], "--checkpoint goes with the database, not with --proof or --export"],
-    [["--proof", "one", "--checkpoint", "kept"], "--checkpoint goes with the database, not with --proof or --export"],
+    [
+      ["--proof", "one", "--checkpoint", "kept"],
+      "--checkpoint goes with the database or --export, not with --proof, which has its own"
+    ],
     [["--event", "one"], "--event goes with --proof"],
     [["--export", "out", "--event", "one"], "--event goes with --proof"],
     [["--export", "out", "--by", "carol"], "--by and --reason go with the database, whose log keeps them"],

@@ -50,7 +50,7 @@ const historyOf = Effect.fnUntraced(function* (events: number) {
 })
 
 const findings = Effect.map(
-  DatabaseAudit.run({ verifiers: [signer], notes: [], progress: () => Effect.void }),
+  DatabaseAudit.run({ verifiers: [signer], kept: [], progress: () => Effect.void }),
   ({ findings }) => findings
 )
 

@@ -21,10 +21,10 @@ const readAhead = 4
 const nodesAtOnce = 4_096
 const streamsOfPage = 10_000
 
-/** `notes` are checkpoints of the log that somebody kept elsewhere. */
+/** `kept` are checkpoints of the log from outside the database. */
 export interface DatabaseAuditOptions {
   readonly verifiers: Verifiers
-  readonly notes: ReadonlyArray<string>
+  readonly kept: ReadonlyArray<CheckpointAudit.KeptCheckpoint>
   readonly progress: (done: number, of: number) => Effect.Effect<void>
 }
 
@@ -40,7 +40,7 @@ export interface AuditReport {
   readonly count: number
 }
 
-export const run = Effect.fn("DatabaseAudit.run")(function* ({ notes, progress, verifiers }: DatabaseAuditOptions) {
+export const run = Effect.fn("DatabaseAudit.run")(function* ({ kept: given, progress, verifiers }: DatabaseAuditOptions) {
   const crypto = yield* LogCrypto
   const reads = yield* AuditReads.make
   const tree = yield* TreeStore
@@ -55,11 +55,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({ notes, progress, 
   const newest = Option.getOrNull(yield* tree.newest)
   const statement = yield* reads.statement
   const { head } = statement
-  const kept = openKept(notes, open, newest?.size ?? 0, findings)
-  const signed = newest?.size ?? 0
-  const end = Math.max(head, signed, ...kept.map(({ size }) => size))
-  if (newest === null) findings.add(null, "the log was never signed: nothing proves what it holds")
-  if (head < signed) findings.add(head, `the log says that it ends here, but ${signed} events were signed`)
+  const { end, kept, signed } = extentOf(CheckpointAudit.openKept(given, open, findings), newest?.size ?? null, head, findings)
   let seen = 0
 
   const readSection = Effect.fnUntraced(function* (from: number) {
@@ -68,7 +64,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({ notes, progress, 
       [
         reads.events(from, to),
         tree.readTiles(tilesOf(from, Math.min(to, signed), signed)),
-        tree.checkpointsFrom(from + 1, sectionSize),
+        tree.checkpointsFrom(from === 0 ? 0 : from + 1, sectionSize + 1),
         documentReads.between(from, to)
       ],
       { concurrency: "unbounded" }
@@ -78,14 +74,14 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({ notes, progress, 
   })
 
   const examine = Effect.fnUntraced(function* (section: Effect.Success<ReturnType<typeof readSection>>) {
-    const cuts: Array<Checkpoint> = kept.filter(({ size }) => size > section.from && size <= section.to && size <= signed)
+    const cuts = kept.filter(({ size }) => size > section.from && size <= section.to)
     for (const { note, size } of section.stored) {
       seen += 1
       const opened = open(note)
       if (Result.isFailure(opened)) findings.add(size - 1, `the checkpoint of ${size} events is not valid: ${opened.failure}`)
       else if (opened.success.size !== size)
         findings.add(size - 1, `the checkpoint of ${size} events speaks of ${opened.success.size}`)
-      else cuts.push(opened.success)
+      else cuts.push({ ...opened.success, keptAt: null })
     }
     for (const part of partsOf(section, cuts)) {
       yield* upperTiles.compare(check.take(part))
@@ -106,7 +102,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({ notes, progress, 
   const signedBy = newest === null ? [] : CheckpointAudit.signedBy(crypto, newest.note, verifiers)
   return {
     events: head,
-    signed,
+    signed: newest?.size ?? 0,
     checkpoints: seen,
     signedBy,
     documents: documents.counts(),
@@ -135,23 +131,22 @@ const compareTables = Effect.fnUntraced(function* (
   }
 })
 
-/** Checkpoints from elsewhere: one that is longer than what the database knows as signed is itself the finding. */
-const openKept = (
-  notes: ReadonlyArray<string>,
-  open: ReturnType<typeof CheckpointAudit.openWith>,
-  signed: number,
+/** How far the log goes, and how far it was signed: checkpoints may be missing in the database, and what was kept tells. */
+const extentOf = (
+  kept: ReadonlyArray<CheckpointAudit.OpenedCheckpoint>,
+  newest: number | null,
+  head: number,
   findings: Findings.Findings
-): ReadonlyArray<Checkpoint> =>
-  notes.flatMap((note) => {
-    const opened = open(note)
-    if (Result.isFailure(opened)) {
-      findings.add(null, `a checkpoint that was given is not valid: ${opened.failure}`)
-      return []
-    }
-    const { size } = opened.success
-    if (size > signed) findings.add(size - 1, `${size} events were signed, but the database knows of ${signed} only`)
-    return [opened.success]
-  })
+) => {
+  const known = newest ?? 0
+  if (newest === null) findings.add(null, "the log was never signed: nothing proves what it holds")
+  if (head < known) findings.add(head, `the log says that it ends here, but ${known} events were signed`)
+  for (const { keptAt, size } of kept) {
+    if (size > known) findings.add(size - 1, `${size} events were signed (${keptAt}), but the database knows of ${known} only`)
+  }
+  const signed = Math.max(known, ...kept.map(({ size }) => size))
+  return { kept, signed, end: Math.max(head, signed) }
+}
 
 const sectionStarts = function* (end: number) {
   for (let from = 0; from < end; from += sectionSize) yield from

@@ -36,8 +36,10 @@ import { Hex } from "effect/encoding"
 /** The folder is no export, or a part of it that says what the rest means cannot be read. */
 export class NoExport extends Schema.TaggedError<NoExport>()("NoExport", { message: Schema.String }) {}
 
+/** `kept` are checkpoints of the log from elsewhere. */
 export interface ExportAuditOptions {
   readonly directory: string
+  readonly kept: ReadonlyArray<CheckpointAudit.KeptCheckpoint>
   readonly verifiers: Verifiers
   readonly progress: (done: number, of: number) => Effect.Effect<void>
 }
@@ -45,7 +47,7 @@ export interface ExportAuditOptions {
 /** Events looked at before the next are read. */
 const sectionSize = 2_048
 
-export const run = Effect.fn("ExportAudit.run")(function* ({ directory, progress, verifiers }: ExportAuditOptions) {
+export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: given, progress, verifiers }: ExportAuditOptions) {
   const crypto = yield* LogCrypto
   const findings = Findings.make()
   const { checkpoint, manifest, signedBy } = yield* open(directory, verifiers)
@@ -60,8 +62,10 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, progress
   const tables = yield* makeTables(directory, documents !== null, findings)
   const readSection = yield* makeSections(directory, manifest, findings)
 
-  for (let from = manifest.from; from < manifest.to; from += sectionSize) {
-    const to = Math.min(from + sectionSize, manifest.to)
+  const kept = CheckpointAudit.openKept(given, CheckpointAudit.openWith(crypto, verifiers), findings)
+  const checkpoints = CheckpointAudit.ofPart(findings, kept, manifest)
+  let from = manifest.from
+  for (const to of checkpoints.sectionEnds(sectionSize)) {
     const { leaves, read } = yield* readSection(from, to)
     check.take({ from, to, events: read.map(({ event }) => event), leaves })
     for (const one of read) {
@@ -70,7 +74,9 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, progress
       compareTime(one.event)
       if (one.event.type === ReceiptIssued.type) yield* files.compareReceipt(one.event, one.line)
     }
+    checkpoints.compareAt(to, check)
     yield* progress(to - manifest.from, manifest.to - manifest.from)
+    from = to
   }
   yield* readSection(manifest.to, manifest.to)
   yield* tables.finish
@@ -81,9 +87,7 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, progress
       findings.add(position, `an event of the period was left out: it was recorded at ${recordedAt}`)
   }
   files.finish()
-  const audit = CheckpointAudit.make(findings)
-  audit.compare(checkpoint, check.roots(around.after))
-  audit.conclude(check)
+  checkpoints.conclude(checkpoint, check, around.after)
   yield* compareTexts(directory, manifest, findings)
   yield* compareNames(directory, signedBy, findings)
   const events = manifest.to - manifest.from
@@ -95,8 +99,9 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, progress
     documents: documents?.counts() ?? null,
     extent: manifest,
     findings: findings.list(),
-    count: findings.count()
-  } satisfies AuditReport & { readonly extent: Manifest.ExportManifest }
+    count: findings.count(),
+    uncompared: checkpoints.uncompared
+  } satisfies AuditReport & { readonly extent: Manifest.ExportManifest; readonly uncompared: ReadonlyArray<string> }
 }, Effect.scoped)
 
 /** A time of the log (microseconds) against one of the manifest (milliseconds). */

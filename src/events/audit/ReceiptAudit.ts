@@ -21,6 +21,8 @@ export interface Proved {
   readonly leaf: string
   readonly event: string | null
   readonly personal: "proved" | "erased" | "not given" | null
+  /** The signed note of the checkpoint, which may have cosignatures. */
+  readonly note: string
 }
 
 /**
@@ -39,7 +41,7 @@ export const run = (
       refused(event === null ? message : `${message}: the event is not the one that was signed, or the proof is another one's`)
     )
     if (!carriesNoOther(parsed, leaf)) return yield* Result.fail(refused("The proof carries another leaf than that of the event"))
-    return { index, checkpoint, leaf, event, personal }
+    return { index, checkpoint, leaf, event, personal, note: parsed.checkpoint }
   })
 
 const refused = (message: string) => new NotProved({ message })

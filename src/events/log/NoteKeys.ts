@@ -24,8 +24,9 @@ export interface Signer extends Verifier {
 /** Keys of one log, all in its name. */
 export type Verifiers = Arr.NonEmptyReadonlyArray<Verifier>
 
-/** The signature type byte of Ed25519. */
-const ed25519 = 0x01
+/** The signature type bytes of Ed25519: that of notes, and that of witnesses' cosignatures (Cosignature.ts). */
+export const keyType = { note: 0x01, cosignature: 0x04 } as const
+type KeyType = (typeof keyType)[keyof typeof keyType]
 
 const utf8 = new TextEncoder()
 
@@ -43,36 +44,40 @@ export const isName = (name: string) => /^[^\p{White_Space}+]+$/u.test(name) && 
 export const decodeBase64 = (text: string): Option.Option<Uint8Array> =>
   Option.filter(Result.getSuccess(Base64.decode(text)), (bytes) => Base64.encode(bytes) === text)
 
-const keyId = (crypto: LogCrypto["Service"], name: string, publicKey: Uint8Array): number => {
-  const digest = crypto.sha256(Uint8Array.of(...utf8.encode(name), 0x0a, ed25519, ...publicKey))
+const keyId = (crypto: LogCrypto["Service"], name: string, publicKey: Uint8Array, type: KeyType = keyType.note): number => {
+  const digest = crypto.sha256(Uint8Array.of(...utf8.encode(name), 0x0a, type, ...publicKey))
   return new DataView(digest.buffer, digest.byteOffset).getUint32(0)
 }
 
 const hexId = (id: number) => id.toString(16).padStart(8, "0")
 
 /** A key as text: `<name>+<id in hex>+<base64 of type and key>`. */
-const keyText = ({ name, id }: Verifier, key: Uint8Array) =>
-  `${name}+${hexId(id)}+${Base64.encode(Uint8Array.of(ed25519, ...key))}`
+const keyText = ({ name, id }: Verifier, key: Uint8Array, type: KeyType = keyType.note) =>
+  `${name}+${hexId(id)}+${Base64.encode(Uint8Array.of(type, ...key))}`
 
 const keyPattern = /^(?<name>[^+]+)\+(?<id>[\da-f]{8})\+(?<key>[A-Za-z\d+/]+=*)$/u
 
 /** The parts of a key as text; the key's own bytes are 32 for the public and for the private half. */
-const readKeyText = (text: string) =>
+const readKeyText = (text: string, type: KeyType = keyType.note) =>
   Option.gen(function* () {
     const { name, id, key } = keyPattern.exec(text)?.groups ?? {}
     if (name === undefined || id === undefined || key === undefined || !isName(name)) return yield* Option.none()
     const bytes = yield* decodeBase64(key)
-    if (bytes[0] !== ed25519 || bytes.length !== 33) return yield* Option.none()
+    if (bytes[0] !== type || bytes.length !== 33) return yield* Option.none()
     return { name, id: Number.parseInt(id, 16), bytes: bytes.subarray(1) }
   })
 
 const malformedKey = (message: string) => Result.fail(new MalformedKey({ message }))
 
 /** Reads a verifier key (`vkey`), for example `example.com/log+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k`. */
-export const parseVerifier = (crypto: LogCrypto["Service"], text: string): Result.Result<Verifier, MalformedKey> => {
-  const key = Option.getOrUndefined(readKeyText(text))
+export const parseVerifier = (
+  crypto: LogCrypto["Service"],
+  text: string,
+  type: KeyType = keyType.note
+): Result.Result<Verifier, MalformedKey> => {
+  const key = Option.getOrUndefined(readKeyText(text, type))
   if (key === undefined) return malformedKey("A verifier key is <name>+<8 hex digits>+<base64>, with an Ed25519 key")
-  if (keyId(crypto, key.name, key.bytes) !== key.id)
+  if (keyId(crypto, key.name, key.bytes, type) !== key.id)
     return malformedKey(`The id in the verifier key of ${key.name} does not belong to it`)
   return Result.succeed({ name: key.name, id: key.id, publicKey: key.bytes })
 }
@@ -108,6 +113,15 @@ export const ofOneLog = <Keys extends Verifiers>(keys: Keys): Result.Result<Keys
 
 /** The verifier key of a public key or signer. */
 export const formatVerifier = (verifier: Verifier): string => keyText(verifier, verifier.publicKey)
+
+/** The verifier key of a witness. */
+export const formatWitness = (witness: Verifier): string => keyText(witness, witness.publicKey, keyType.cosignature)
+
+/** The same key for signatures of another type. */
+export const withType = <Key extends Verifier>(crypto: LogCrypto["Service"], key: Key, type: KeyType): Key => ({
+  ...key,
+  id: keyId(crypto, key.name, key.publicKey, type)
+})
 
 const privatePrefix = "PRIVATE+KEY+"
 

@@ -45,7 +45,8 @@ export const sign = (text: string, signers: ReadonlyArray<Signer>): Result.Resul
   return Result.succeed(`${text}\n${signers.map((signer) => signatureLine(signer, signer.sign(message))).join("")}`)
 }
 
-const signatureLine = ({ name, id }: Verifier, signature: Uint8Array) => {
+/** A line of a note; `signature` is what follows the key's id. */
+export const signatureLine = ({ name, id }: Verifier, signature: Uint8Array) => {
   const bytes = new Uint8Array(4 + signature.length)
   new DataView(bytes.buffer).setUint32(0, id)
   bytes.set(signature, 4)

@@ -63,8 +63,8 @@ export const run = Effect.gen(function* () {
   yield* LogDatabase.fill(url, { events, keys: Math.ceil(events / 100), vatIds: Math.ceil(events / 10) })
   const { steps, times } = yield* Effect.gen(function* () {
     yield* signUpTo(events)
-    const verify = DatabaseAudit.run({ verifiers: keys.verifiers, notes: [], progress })
-    const verifyExport = ExportAudit.run({ directory, verifiers: keys.verifiers, progress })
+    const verify = DatabaseAudit.run({ verifiers: keys.verifiers, kept: [], progress })
+    const verifyExport = ExportAudit.run({ directory, kept: [], verifiers: keys.verifiers, progress })
     const made = [
       yield* timed("log verified", verify, ({ count }) => count),
       yield* timed("log exported", LogExport.run(options), () => 0),

@@ -1,7 +1,13 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Result } from "effect"
 import * as DatabaseAudit from "#events/audit/DatabaseAudit.ts"
+import { EventStore } from "#events/EventStore.ts"
+import * as Checkpoint from "#events/log/Checkpoint.ts"
+import { append, empty, root } from "#events/log/MerkleTree.ts"
 import { formatVerifier, type Verifiers } from "#events/log/NoteKeys.ts"
+import { leafHashes } from "#events/log/StoredLeaf.ts"
+import { TreeStore } from "#events/TreeStore.ts"
+import { logCrypto } from "#infra/LogCrypto.ts"
 import { signer } from "#test/support/Auditing.ts"
 import { signerOf } from "#test/support/log/Keys.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
@@ -9,7 +15,7 @@ import * as SignedLog from "#test/support/SignedLog.ts"
 import { tamper } from "#test/support/Tampering.ts"
 
 const audit = (notes: ReadonlyArray<string> = [], verifiers: Verifiers = [signer]) =>
-  DatabaseAudit.run({ verifiers, notes, progress: () => Effect.void })
+  DatabaseAudit.run({ verifiers, kept: notes.map((note) => ({ note, at: "a file" })), progress: () => Effect.void })
 
 const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
   Array.from({ length: count }, (_, index) => ({
@@ -146,7 +152,7 @@ layer(SignedLog.layer, { excludeTestServices: true })("The audit of a database",
       const documents = { kept: 61, erased: 0 }
       assert.deepStrictEqual(
         report,
-        { events: 605, signed: 600, checkpoints: 2, signedBy, documents, findings: [], count: 0 },
+        { events: 605, signed: 600, checkpoints: 3, signedBy, documents, findings: [], count: 0 },
         said(report)
       )
       yield* remember
@@ -176,8 +182,34 @@ layer(SignedLog.layer, { excludeTestServices: true })("The audit of a database",
       )
       const report = yield* audit([note])
       yield* restore
-      assert.match(said(report), /^599: 600 events were signed, but the database knows of 250 only$/mu)
+      assert.match(said(report), /^599: 600 events were signed \(a file\), but the database knows of 250 only$/mu)
       assert.match(said(report), /^300: the events up to position 599 are missing$/mu)
+    })
+  )
+
+  it.effect("says where a change lies by what was kept, whatever is signed in the database", () =>
+    Effect.gen(function* () {
+      const tree = yield* TreeStore
+      const kept = (yield* tree.checkpointsFrom(1, 2)).map(({ note }) => note)
+      yield* tamper("UPDATE vatproof.events SET units = 0 WHERE position = 321", "DELETE FROM vatproof.checkpoints")
+      const deleted = yield* audit(kept)
+      const events = yield* (yield* EventStore).read(0, 400)
+      const leaves = Result.getOrThrow(leafHashes(logCrypto, events, { from: 0, to: 400 }))
+      const root400 = root(logCrypto.sha256, append(logCrypto.sha256, empty, leaves).tree)
+      const forged = { origin: signer.name, size: 400, root: root400, extensions: [] }
+      const note = Result.getOrThrow(Checkpoint.sign(forged, [signer]))
+      yield* tamper(
+        "DELETE FROM vatproof.tiles",
+        `INSERT INTO vatproof.checkpoints (log_id, size, root, note) VALUES (0, 400, sha256('x'), '${note}')`
+      )
+      const resigned = yield* audit(kept)
+      yield* restore
+      assert.match(said(deleted), /^599: 600 events were signed \(a file\), but the database knows of 0 only$/mu)
+      assert.match(said(deleted), /^321: the event is not the one that was signed$/mu)
+      assert.match(
+        said(resigned),
+        /^599: .* signed with 600 events \(a file\): something was changed from position 250 to 599; from position 400 to 599, if/mu
+      )
     })
   )
 

@@ -8,8 +8,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, beforeEach, describe, it } from "@effect/vitest"
-import { Effect, Option, Redacted, Result } from "effect"
+import { DateTime, Effect, Option, Redacted, Result } from "effect"
 import { sign } from "#events/log/Checkpoint.ts"
+import { cosign, witnessOf } from "#events/log/Cosignature.ts"
 import { root } from "#events/log/MerkleTree.ts"
 import { formatVerifier, parseSigner } from "#events/log/NoteKeys.ts"
 import { format } from "#events/log/Proof.ts"
@@ -23,6 +24,8 @@ import { leavesOf, logOf, readFrom, sha256, upTo } from "#test/support/log/Logs.
 
 const origin = "vatproof.example/log0"
 const signer = signerOf(origin)
+const witness = witnessOf(logCrypto, signerOf("witness.example/w1"))
+const cosignedAt = DateTime.makeUnsafe("2026-11-23T09:30:00Z")
 const logSize = 600
 
 const hasOpenssl = spawnSync("openssl", ["version"]).status === 0
@@ -59,6 +62,7 @@ describe("Go's sumdb", () => {
       Effect.gen(function* () {
         const sizes = [1, 2, 3, 7, 8, 33, 100]
         const notes = [checkpointAt(0), checkpointAt(logSize), Result.getOrThrow(signNote("a\n\nb € 😀\n", [signer]))]
+        const cosigned = cosign(checkpointAt(logSize), witness, cosignedAt)
         const tiles = new Map(
           growths(log.nodes).map((tile) => {
             const width = widthAt(logSize, tile.level, tile.index)
@@ -69,18 +73,21 @@ describe("Go's sumdb", () => {
         const answer = yield* askGo({
           secret: Redacted.value(secretOf(origin)),
           verifier: formatVerifier(signer),
-          notes,
+          notes: [...notes, cosigned],
           leaves: leaves.map(base64),
           sizes,
           tiles: Object.fromEntries(tiles),
-          proofs: yield* Effect.forEach(asked, (index) => proofAt(index, logSize)),
+          proofs: [
+            ...(yield* Effect.forEach(asked, (index) => proofAt(index, logSize))),
+            yield* proofAt(7, logSize).pipe(Effect.map(({ leaf, text }) => ({ leaf, text: cosign(text, witness, cosignedAt) })))
+          ],
           origin
         })
         assert.deepStrictEqual(
           answer.opened,
-          notes.map((note) => Result.getOrThrow(parse(note)).text)
+          [...notes, cosigned].map((note) => Result.getOrThrow(parse(note)).text)
         )
-        assert.deepStrictEqual(answer.signed, notes)
+        assert.deepStrictEqual(answer.signed, [...notes, checkpointAt(logSize)])
         assert.deepStrictEqual(
           answer.roots,
           upTo(logSize).map((i) => base64(root(sha256, logOf(leaves.slice(0, i + 1)).tree)))
@@ -97,7 +104,7 @@ describe("Go's sumdb", () => {
         const differing = Array.from(tiles.keys()).filter((path) => answer.tiles[path] !== tiles.get(path))
         assert.deepStrictEqual({ tiles: tiles.size, differing }, { tiles: 4, differing: [] })
         assert.strictEqual(answer.read, logSize)
-        assert.deepStrictEqual(answer.proved, asked)
+        assert.deepStrictEqual(answer.proved, [...asked, 7])
       }),
     120_000
   )
@@ -106,7 +113,7 @@ describe("Go's sumdb", () => {
 describe("OpenSSL", () => {
   beforeEach((context) => context.skip(!hasOpenssl, "left out: openssl is not installed"))
 
-  it.effect("verifies a checkpoint's signature over the text", () =>
+  it.effect("verifies a checkpoint's signature over the text, and a witness's over text and time", () =>
     Effect.gen(function* () {
       const directory = yield* temporaryDirectory
       const file = (name: string, content: string | Uint8Array) => {
@@ -119,14 +126,20 @@ describe("OpenSSL", () => {
       const checkpoint = { origin, size: logSize, root: root(sha256, log.tree), extensions: [] }
       const { text, signatures } = Result.getOrThrow(parse(Result.getOrThrow(sign(checkpoint, [signer]))))
       const key = file("key.pem", String(publicKey.export({ type: "spki", format: "pem" })))
-      const signature = file("signature", signatures[0]?.bytes ?? new Uint8Array())
-      const verify = (message: string) => {
+      const verify = (message: string, bytes = signatures[0]?.bytes) => {
         const input = file("text", message)
+        const signature = file("signature", bytes ?? new Uint8Array())
         const files = ["-inkey", key, "-in", input, "-sigfile", signature]
         return spawnSync("openssl", ["pkeyutl", "-verify", "-pubin", "-rawin", ...files]).status
       }
       assert.strictEqual(verify(text), 0)
       assert.notStrictEqual(verify(text.replace("600", "601")), 0)
+
+      const cosigned = cosign(Result.getOrThrow(sign(checkpoint, [signer])), witnessOf(logCrypto, signer), cosignedAt)
+      const cosignature = Result.getOrThrow(parse(cosigned)).signatures[1]?.bytes.subarray(8)
+      const seconds = DateTime.toEpochMillis(cosignedAt) / 1000
+      assert.strictEqual(verify(`cosignature/v1\ntime ${seconds}\n${text}`, cosignature), 0)
+      assert.notStrictEqual(verify(`cosignature/v1\ntime ${seconds + 1}\n${text}`, cosignature), 0)
     })
   )
 })

@@ -1,0 +1,135 @@
+/** `vatproof notary witness`: cosigns the checkpoints of another log. */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import { DateTime, Effect, FileSystem, Option, Path, Redacted } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { HttpClient } from "effect/http"
+import { cosign, witnessOf } from "#events/log/Cosignature.ts"
+import { hashLength } from "#events/log/MerkleTree.ts"
+import { formatVerifier, formatWitness, parseSigner } from "#events/log/NoteKeys.ts"
+import { path as tilePath, type HashTile } from "#events/log/Tiles.ts"
+import * as Witness from "#events/Witness.ts"
+import { draft } from "#infra/Draft.ts"
+import { AppConfig } from "#infra/AppConfig.ts"
+import { logCrypto } from "#infra/LogCrypto.ts"
+import { json, print } from "#app/commands/Operation.ts"
+import * as VerifierKeys from "#app/commands/VerifierKeys.ts"
+
+const timeout = "10 seconds"
+/** A checkpoint has some hundred bytes, with cosignatures some thousand; a tile 8 KiB. */
+const maxBytes = 65_536
+/** Tiles of one consistency proof at once. */
+const tilesAtOnce = 4
+
+const read = Effect.fnUntraced(
+  function* (url: string) {
+    const http = yield* HttpClient.HttpClient
+    const { arrayBuffer, headers, status } = yield* http.get(url)
+    if (status !== 200 || Number(headers["content-length"] ?? 0) > maxBytes)
+      return yield* new Witness.LogUnreadable({ message: `${url} answers with status ${status}` })
+    return new Uint8Array(yield* arrayBuffer).subarray(0, maxBytes)
+  },
+  Effect.timeout(timeout),
+  (effect, url) =>
+    Effect.catchTag(effect, ["HttpClientError", "TimeoutError"], ({ message }) =>
+      Effect.fail(new Witness.LogUnreadable({ message: `${url} cannot be read: ${message}` }))
+    )
+)
+
+const readTile = (base: string) => (tile: HashTile) =>
+  Effect.map(read(`${base}/${tilePath(tile)}`), (hashes) => hashes.subarray(0, tile.width * hashLength))
+
+const nameInKey = /^PRIVATE\+KEY\+(?<name>[^+]+)\+/u
+
+/** The key of a witness has the form that `notary key` prints, and stands for another key id than a log's. */
+const keyIn = Effect.fnUntraced(function* (file: string) {
+  const fs = yield* FileSystem.FileSystem
+  const text = (yield* fs.readFileString(file)).trim()
+  const name = nameInKey.exec(text)?.groups?.["name"] ?? "witness"
+  return witnessOf(logCrypto, yield* Effect.fromResult(parseSigner(logCrypto, name, Redacted.make(text))))
+})
+
+/** The last cosigned note of a log, in a file of its own: it is replaced before anything is said of the next one. */
+const stateOf = Effect.fnUntraced(function* (directory: string, logKey: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const file = path.resolve(directory, `witness-${logCrypto.sha256Hex(logKey).slice(0, 16)}.checkpoint`)
+  return {
+    last: yield* Effect.catchTag(fs.readFileString(file), "PlatformError", (error) =>
+      error.reason._tag === "NotFound" ? Effect.succeed(null) : Effect.fail(error)
+    ),
+    replace: Effect.fnUntraced(function* (note: string) {
+      yield* fs.makeDirectory(path.dirname(file), { recursive: true, mode: 0o700 })
+      yield* fs.rename(yield* draft(fs, path.dirname(file), ".checkpoint-", note), file)
+    }, Effect.scoped)
+  }
+})
+
+export const witnessCommand = Command.make(
+  "witness",
+  {
+    log: Argument.String("log").pipe(
+      Argument.withDescription("Where the log publishes checkpoint and tiles, for example https://vat.example.com/v1/audit")
+    ),
+    key: Flag.String("key").pipe(Flag.withDescription("The log's public key, or several with spaces, or a file with them")),
+    signingKey: Flag.String("signing-key").pipe(
+      Flag.withDescription("A file with the secret key of the witness, as `notary key --name <name of the witness>` makes it")
+    ),
+    state: Flag.String("state").pipe(
+      Flag.optional,
+      Flag.withDescription("The folder that remembers the last checkpoint of each log; without it DATA_DIR")
+    ),
+    out: Flag.String("out").pipe(
+      Flag.optional,
+      Flag.withDescription("Write the cosigned checkpoint into this file instead of printing it")
+    ),
+    json
+  },
+  Effect.fnUntraced(function* (flags) {
+    const fs = yield* FileSystem.FileSystem
+    const { dataDir } = yield* AppConfig
+    const signer = yield* keyIn(flags.signingKey)
+    const { verifiers } = yield* VerifierKeys.given(flags.key)
+    const base = flags.log.replace(/\/+$/u, "")
+    const { last, replace } = yield* stateOf(
+      Option.getOrElse(flags.state, () => dataDir),
+      formatVerifier(verifiers[0])
+    )
+    const note = new TextDecoder().decode(yield* read(`${base}/checkpoint`))
+    const readTiles = (tiles: ReadonlyArray<HashTile>) => Effect.forEach(tiles, readTile(base), { concurrency: tilesAtOnce })
+    const { origin, size } = yield* Witness.consistent(logCrypto, { verifiers, last, note, readTiles })
+    yield* replace(note)
+    const at = yield* DateTime.now
+    const cosigned = cosign(note, signer, at)
+    if (Option.isSome(flags.out)) yield* fs.writeFileString(flags.out.value, cosigned)
+    const verifierKey = formatWitness(signer)
+    const words = Option.match(flags.out, {
+      onNone: () => cosigned.trimEnd(),
+      onSome: (file) => `${origin} is cosigned with ${size} events: ${file}\nPublic key of the witness: ${verifierKey}`
+    })
+    yield* print(
+      flags.json,
+      {
+        log: origin,
+        events: size,
+        first: last === null,
+        at: DateTime.formatIso(at),
+        witness_key: verifierKey,
+        checkpoint: cosigned
+      },
+      words
+    )
+  }, Effect.provide(NodeHttpClient.layerUndici))
+).pipe(
+  Command.withDescription(
+    "Cosign the newest checkpoint of another log with the time (c2sp.org/tlog-cosignature), if it goes on from the last one that was cosigned; the " +
+      "first one is taken as it is. Run it regularly, on a machine that the log's operator has no hand in, one process at a time"
+  ),
+  Command.withShortDescription("Cosign the checkpoints of another log"),
+  Command.withExamples([
+    {
+      command:
+        "vatproof notary witness https://vat.example.com/v1/audit --key log.pub --signing-key witness.key --out cosigned.txt",
+      description: "Once; a timer runs it again"
+    }
+  ])
+)

@@ -1,0 +1,56 @@
+/** What witnesses say of the checkpoints that an audit has verified. */
+import { Array as Arr, DateTime, Effect, FileSystem } from "effect"
+import { Flag } from "effect/cli"
+import * as Checkpoint from "#events/log/Checkpoint.ts"
+import { cosignaturesIn, parseWitnesses } from "#events/log/Cosignature.ts"
+import type { Verifier } from "#events/log/NoteKeys.ts"
+import { parse as parseNote } from "#events/log/SignedNote.ts"
+import { logCrypto } from "#infra/LogCrypto.ts"
+
+export const witness = Flag.String("witness").pipe(
+  Flag.between(0, 20),
+  Flag.withDescription(
+    "The public key of a witness, or a file with it: says since when the log is known to it; may be given several times"
+  )
+)
+
+/** The log had its first `events` events at `at`, as a witness saw. */
+export interface Sighting {
+  readonly witness: string
+  readonly events: number
+  readonly at: string
+}
+
+/** Keys are the text itself, or a file that holds it: a path may have the plus signs of a key. */
+export const witnessesOf = Effect.fnUntraced(function* (texts: ReadonlyArray<string>) {
+  const fs = yield* FileSystem.FileSystem
+  const read = Effect.fnUntraced(function* (text: string) {
+    const isFile = yield* Effect.orElseSucceed(fs.exists(text), () => false)
+    return isFile ? yield* fs.readFileString(text) : text
+  })
+  const keys = yield* Effect.forEach(texts, read)
+  return Arr.isReadonlyArrayNonEmpty(keys) ? yield* Effect.fromResult(parseWitnesses(logCrypto, keys)) : Arr.empty<Verifier>()
+})
+
+/** What these witnesses say in checkpoints that were verified. Fails if a cosignature is forged. */
+export const sightingsIn = Effect.fnUntraced(function* (notes: ReadonlyArray<string>, witnesses: ReadonlyArray<Verifier>) {
+  const found: Array<Sighting> = []
+  for (const note of notes) {
+    const { text } = yield* Effect.fromResult(parseNote(note))
+    const { size } = yield* Effect.fromResult(Checkpoint.parse(text))
+    for (const { at, witness } of yield* Effect.fromResult(cosignaturesIn(logCrypto, note, witnesses))) {
+      found.push({ witness, events: size, at: DateTime.formatIso(at) })
+    }
+  }
+  return found
+})
+
+/** The same in words; `no younger` means that it existed at that time already. */
+export const wordsOf = (sightings: ReadonlyArray<Sighting>, asked: number) =>
+  sightings.length === 0
+    ? asked === 0
+      ? ""
+      : "\nNone of these checkpoints has a cosignature of a witness that you named."
+    : sightings
+        .map(({ at, events, witness }) => `\n${witness} saw the first ${events} events on ${at}: none of them is younger.`)
+        .join("")

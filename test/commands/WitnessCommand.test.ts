@@ -1,0 +1,130 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, layer } from "@effect/vitest"
+import { DateTime, Effect, Layer, Redacted, Result } from "effect"
+import * as Checkpoint from "#events/log/Checkpoint.ts"
+import { cosign, witnessOf } from "#events/log/Cosignature.ts"
+import { formatVerifier, formatWitness } from "#events/log/NoteKeys.ts"
+import { logCrypto } from "#infra/LogCrypto.ts"
+import { checkpointOf, logName, newAuditor, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { command } from "#test/support/CommandLine.ts"
+import { secretOf, signerOf } from "#test/support/log/Keys.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+
+const witness = witnessOf(logCrypto, signerOf("witness.example/w1"))
+const witnessKey = formatWitness(witness)
+const logKey = formatVerifier(signer)
+const at = DateTime.makeUnsafe("2026-11-23T09:30:00Z")
+
+const testLayer = Layer.effect(
+  RunningService.RunningService,
+  Effect.flatMap(temporaryFolder, (folder) => RunningService.make(signing(folder)))
+).pipe(Layer.provideMerge(RunningService.layerGround))
+
+/** A witness with a folder of its own. */
+const makeWitness = Effect.gen(function* () {
+  const service = yield* RunningService.RunningService
+  const folder = yield* temporaryFolder
+  const secret = join(folder, "witness.key")
+  writeFileSync(secret, Redacted.value(secretOf("witness.example/w1")))
+  const out = join(folder, "cosigned.txt")
+  const run = command(
+    "notary",
+    "witness",
+    `${service.baseUrl}/v1/audit/`,
+    "--key",
+    logKey,
+    "--signing-key",
+    secret,
+    "--state",
+    folder,
+    "--out",
+    out
+  )
+  /** Makes the witness remember another history, which the log's key has signed as well. */
+  const remember = (size: number) => {
+    const other = { origin: logName, size, root: logCrypto.sha256("another history"), extensions: [] }
+    const [state = ""] = readdirSync(folder).filter((name) => name.startsWith("witness-"))
+    writeFileSync(join(folder, state), Result.getOrThrow(Checkpoint.sign(other, [signer])))
+  }
+  return { service, folder, out, run, remember }
+})
+
+layer(testLayer, { excludeTestServices: true })("vatproof notary witness", (it) => {
+  it.effect("cosigns another log while it goes on, and an audit says since when what is in it is known", () =>
+    Effect.gen(function* () {
+      const { out, run, service } = yield* makeWitness
+      for (const size of [1, 2, 3]) {
+        yield* service.validate("ATU12345678")
+        yield* checkpointOf(service, size)
+        const { failure, output } = yield* run
+        assert.isNull(failure)
+        assert.include(output, `is cosigned with ${size} events`)
+        assert.include(output, witnessKey)
+      }
+      assert.lengthOf(readFileSync(out, "utf8").trimEnd().split("\n— "), 3)
+      const verified = yield* command("audit", "verify", "--key", logKey, "--checkpoint", out, "--witness", witnessKey)
+      assert.match(verified.output, /witness\.example\/w1 saw the first 3 events on \d{4}-.*: none of them is younger/u)
+      assert.isNull(verified.failure)
+    })
+  )
+
+  it.effect("refuses a log that contradicts what it saw, or has less", () =>
+    Effect.gen(function* () {
+      const { remember, run } = yield* makeWitness
+      assert.isNull((yield* run).failure)
+      remember(2)
+      assert.match((yield* run).failure ?? "", /The log contradicts itself: its \d+ events do not go on from the 2/u)
+      remember(1_000_000)
+      assert.match((yield* run).failure ?? "", /but 1000000 were cosigned: it shrank/u)
+    })
+  )
+
+  it.effect("is verified in a proof and in an export; a forged cosignature is refused", () =>
+    Effect.gen(function* () {
+      const { folder, service } = yield* makeWitness
+      const { headers } = yield* newAuditor()
+      const proof = (yield* service.get("/v1/audit/proofs/0", { headers })).text
+      const file = join(folder, "one.tlog-proof")
+      const verify = command("audit", "verify", "--proof", file, "--key", logKey, "--witness", witnessKey)
+      writeFileSync(file, proof)
+      assert.include((yield* verify).output, "None of these checkpoints has a cosignature")
+      const start = proof.indexOf("\n\n") + 2
+      writeFileSync(file, proof.slice(0, start) + cosign(proof.slice(start), witness, at))
+      assert.match((yield* verify).output, /on 2026-11-23T09:30:00\.000Z: none of them is younger/u)
+
+      const directory = join(folder, "export")
+      yield* command("audit", "export", "--out", directory)
+      const note = readFileSync(join(directory, "checkpoint"), "utf8")
+      const kept = join(folder, "kept.txt")
+      writeFileSync(kept, cosign(note, witness, at))
+      const whole = yield* command(
+        "audit",
+        "verify",
+        "--export",
+        directory,
+        "--key",
+        logKey,
+        "--checkpoint",
+        kept,
+        "--witness",
+        witnessKey
+      )
+      assert.match(whole.output, /on 2026-11-23T09:30:00\.000Z: none of them is younger/u)
+      writeFileSync(kept, cosign(note, { ...witness, sign: signer.sign }, at))
+      const forged = yield* command(
+        "audit",
+        "verify",
+        "--export",
+        directory,
+        "--key",
+        logKey,
+        "--checkpoint",
+        kept,
+        "--witness",
+        witnessKey
+      )
+      assert.match(forged.failure ?? "", /cosignature of witness\.example\/w1 is not its own/u)
+    })
+  )
+})
