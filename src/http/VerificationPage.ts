@@ -71,7 +71,7 @@ const texts = {
 >
 
 /** Nothing is sent on: the address of the page holds the token. */
-const common = { "cache-control": "no-store", vary: "accept, accept-language" }
+const common = { "cache-control": "no-store", vary: "Accept, Accept-Language" }
 
 /** `sha256` gives 64 hex digits. */
 export const respond = (

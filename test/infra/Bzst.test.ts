@@ -116,13 +116,15 @@ describe("a question", () => {
         "vatproof.member_state": "AT",
         "http.request.method": "POST",
         "server.address": "127.0.0.1",
-        "server.port": Number(new URL(standIn.baseUrl).port)
+        "server.port": Number(new URL(standIn.baseUrl).port),
+        "url.full": `${standIn.baseUrl}/v1/abfrage`,
+        "url.template": "/v1/abfrage"
       }
       assert.deepStrictEqual(
         spans.map((span) => [span.name, Object.fromEntries(span.attributes)]),
         [
           [
-            "bzst check",
+            "POST /v1/abfrage",
             {
               ...attributes,
               "http.response.status_code": 404,
@@ -131,13 +133,13 @@ describe("a question", () => {
             }
           ],
           [
-            "bzst check",
+            "POST /v1/abfrage",
             {
               ...attributes,
               "http.response.status_code": 500,
               "vatproof.outcome": "member_state_unavailable",
               "vatproof.source.code": "evatr-2007",
-              "error.type": "member_state_unavailable"
+              "error.type": "500"
             }
           ]
         ]

@@ -143,8 +143,8 @@ layer(Layer.mergeAll(MailedTokens.layerGround, Collector.layer, StandIn.layer), 
         assert.strictEqual(status, 201)
         const spans = yield* collector.trace("stating", traceIdOf(headers), "POST /v1/register")
         const statements = spans.filter(({ attributes }) => attributes?.["db.system.name"] === "postgresql")
-        const [insert] = statements.filter(({ name }) => name === "INSERT accounts")
-        assert.deepInclude(insert?.attributes, { "db.operation.name": "INSERT", "db.collection.name": "accounts" })
+        const [insert] = statements.filter(({ name }) => name === "INSERT contacts")
+        assert.deepInclude(insert?.attributes, { "db.operation.name": "INSERT", "db.collection.name": "contacts" })
         assert.include(
           statements.map(({ name }) => name),
           "append"
