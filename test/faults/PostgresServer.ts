@@ -31,7 +31,18 @@ export interface PostgresServerOptions {
   readonly folder?: string
   readonly port?: number
   readonly settings?: ReadonlyArray<string>
+  /** Whether the configuration is beside the data, in `folder`/etc, as Debian's packages have it. */
+  readonly configuredApart?: boolean
 }
+
+const configuration = ["postgresql.conf", "pg_hba.conf", "pg_ident.conf"]
+
+/** The settings that name the configuration in `folder`/etc. */
+export const configuredIn = (folder: string) => [
+  `config_file=${folder}/etc/postgresql.conf`,
+  `hba_file=${folder}/etc/pg_hba.conf`,
+  `ident_file=${folder}/etc/pg_ident.conf`
+]
 
 /** Loopback only, and small: several of them run at once. */
 const settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "shared_buffers=64MB", "max_connections=60"]
@@ -109,7 +120,8 @@ const ending = (server: PostgresServer) =>
 /** A new server that runs; it ends with the scope. */
 export const make = Effect.fnUntraced(function* (options: PostgresServerOptions = {}) {
   const folder = yield* ownFolder(options)
-  const server = yield* handleOf(folder, options.port ?? (yield* freePort), options.settings ?? [])
+  const apart = options.configuredApart === true ? configuredIn(folder) : []
+  const server = yield* handleOf(folder, options.port ?? (yield* freePort), [...(options.settings ?? []), ...apart])
   yield* server.program(
     "initdb",
     "-D",
@@ -123,6 +135,10 @@ export const make = Effect.fnUntraced(function* (options: PostgresServerOptions 
     "--locale=C",
     "--no-sync"
   )
+  if (options.configuredApart === true) {
+    yield* server.program("mkdir", `${folder}/etc`)
+    yield* server.program("mv", ...configuration.map((file) => `${folder}/data/${file}`), `${folder}/etc`)
+  }
   yield* Effect.acquireRelease(server.start, () => ending(server))
   return server
 })
@@ -150,6 +166,12 @@ export const standbyOf = Effect.fnUntraced(function* (primary: PostgresServer) {
 /** The folder that shell scripts and copies of a server go to; its owner is the server's. */
 export const sharedFolder = ownFolder({})
 
-/** Runs a script as the server's user, with the server's address and programs in its environment. */
+/**
+ * Runs a script as the server's user, with the server's address in its environment. As on Debian, PATH has the client's programs only: the script
+ * has to find the others.
+ */
 export const script = (server: PostgresServer, file: string, ...args: ReadonlyArray<string>) =>
-  server.program("sh", file, ...args)
+  Effect.flatMap(programs, (bin) => {
+    const path = bin.startsWith("/usr/lib/postgresql/") ? "/usr/bin:/bin" : `${bin}:/usr/bin:/bin`
+    return server.program("env", `PATH=${path}`, "sh", file, ...args)
+  })

@@ -4,6 +4,8 @@
 # brings the database back to any moment since.
 set -eu
 folder=$1 keep=${2:-2}
+version=
+. "$(dirname "$0")/programs.sh"
 target="$folder/base-$(date -u +%Y%m%dT%H%M%SZ)"
 mkdir -p "$folder"
 # Half a backup is none.

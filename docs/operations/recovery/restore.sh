@@ -7,12 +7,24 @@ set -eu
 backup=$1 archive=$2 data=$3 moment=${4:-}
 if [ -n "$(ls -A "$data" 2>/dev/null)" ]; then echo "$data is not empty: keep what is there, and restore elsewhere" >&2; exit 1; fi
 if [ -z "$(ls -A "$archive" 2>/dev/null)" ]; then echo "$archive has no archived log: what came after the backup would be missing" >&2; exit 1; fi
+version=$(cat "$backup/PG_VERSION")
+. "$(dirname "$0")/programs.sh"
 # Postgres runs the command in the data folder.
 archive=$(cd "$archive" && pwd)
 pg_verifybackup --quiet "$backup"
 mkdir -p "$data"
 chmod 700 "$data"
 cp -a "$backup/." "$data/"
+# Debian keeps the configuration in /etc/postgresql, so it is not in the backup. These settings must not be lower than where the backup was made.
+if [ ! -e "$data/postgresql.conf" ]; then
+  pg_controldata "$data" | sed -n \
+    -e 's/^max_connections setting: */max_connections = /p' -e 's/^max_worker_processes setting: */max_worker_processes = /p' \
+    -e 's/^max_wal_senders setting: */max_wal_senders = /p' -e 's/^max_prepared_xacts setting: */max_prepared_transactions = /p' \
+    -e 's/^max_locks_per_xact setting: */max_locks_per_transaction = /p' > "$data/postgresql.conf"
+  echo "The backup has no postgresql.conf: $data/postgresql.conf has the least that it needs. pg_ctlcluster takes the one in /etc/postgresql."
+fi
+[ -e "$data/pg_hba.conf" ] || printf 'local all all peer\nhost all all 127.0.0.1/32 scram-sha-256\nhost all all ::1/128 scram-sha-256\n' > "$data/pg_hba.conf"
+[ -e "$data/pg_ident.conf" ] || : > "$data/pg_ident.conf"
 # A restored server must not write into the archive of the one it replaces before somebody has decided that it does replace it.
 {
   # A file that is not there is the end of the archive (1). One that cannot be unpacked is not: Postgres stops then (255).

@@ -8,12 +8,13 @@ import * as Scenario from "#test/faults/Scenario.ts"
 
 const scripts = join(import.meta.dirname, "../../../docs/operations/recovery")
 
-/** A server whose writes are archived, with a copy of the scripts where its user may read them. */
+/** A server as Debian's packages configure it, whose writes are archived, with a copy of the scripts where its user may read them. */
 const archived = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* PostgresServer.sharedFolder
   yield* fs.copy(scripts, `${folder}/recovery`)
   const server = yield* PostgresServer.make({
+    configuredApart: true,
     settings: ["archive_mode=on", `archive_command=sh ${folder}/recovery/archive-wal.sh ${folder}/wal %p %f`, "archive_timeout=2"]
   })
   const runScript = (name: string, ...args: ReadonlyArray<string>) =>
@@ -26,14 +27,15 @@ const psql = (server: PostgresServer.PostgresServer, ...args: ReadonlyArray<stri
 
 /** A folder in which `data` comes up as the backup and the archive have it; the server serves when this returns. */
 const restored = Effect.fnUntraced(function* (
-  runScript: Effect.Success<typeof archived>["runScript"],
+  { runScript, server: former }: Effect.Success<typeof archived>,
   backup: string,
   archive: string,
   ...moment: ReadonlyArray<string>
 ) {
   const folder = yield* PostgresServer.sharedFolder
   yield* runScript("restore.sh", backup, archive, `${folder}/data`, ...moment)
-  const server = yield* PostgresServer.open(folder)
+  // The configuration that the script made lets nobody in without a password.
+  const server = yield* PostgresServer.open(folder, [`hba_file=${former.folder}/etc/pg_hba.conf`])
   yield* Effect.repeat(psql(server, "-c", "SELECT pg_is_in_recovery()"), {
     schedule: Schedule.spaced("100 millis"),
     until: (recovering) => recovering === "f"
@@ -80,7 +82,8 @@ const serves = Effect.fnUntraced(function* (name: string, server: PostgresServer
 
 /** Backups in the middle of a load; restored to the end, to a moment, and from a dump. */
 export const recovery = Effect.gen(function* () {
-  const { folder, runScript, server } = yield* archived
+  const source = yield* archived
+  const { folder, runScript, server } = source
   const replica = yield* Scenario.replica(server.url)
   const taken = { backup: "", moment: "", momentMs: 0 }
   const report = yield* Scenario.run({
@@ -104,16 +107,17 @@ export const recovery = Effect.gen(function* () {
     schedule: Schedule.spaced("200 millis"),
     until: (archivedWal) => archivedWal >= last
   })
-  const events = report.count.events
+  // Each verification of a log adds an event to it, so all of this is counted before.
+  const { events } = yield* Ledger.count(server.url, [])
 
-  const latest = yield* restored(runScript, taken.backup, `${folder}/wal`)
-  const toTheEnd = yield* proofs("base backup and archive", latest, report.outcomes)
+  const latest = yield* restored(source, taken.backup, `${folder}/wal`)
   const afterwards = yield* Ledger.count(latest.url, [])
+  const toTheEnd = yield* proofs("base backup and archive", latest, report.outcomes)
 
-  const then = yield* restored(runScript, taken.backup, `${folder}/wal`, taken.moment)
+  const then = yield* restored(source, taken.backup, `${folder}/wal`, taken.moment)
+  const newer = yield* psql(then, "-c", `SELECT count(*) FROM vatproof.events WHERE recorded_at > '${taken.moment}'`)
   const before = report.outcomes.filter(({ durationMs, startedMs }) => startedMs + durationMs < taken.momentMs)
   const toTheMoment = yield* proofs("at a moment", then, before)
-  const newer = yield* psql(then, "-c", `SELECT count(*) FROM vatproof.events WHERE recorded_at > '${taken.moment}'`)
 
   const other = yield* PostgresServer.make()
   yield* PostgresServer.script(other, `${folder}/recovery/restore-dump.sh`, `${folder}/dump`, "restored")
