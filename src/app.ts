@@ -50,7 +50,7 @@ import { Site } from "#http/Site.ts"
 import * as AccessTokens from "#infra/AccessTokens.ts"
 import * as AdminServer from "#infra/AdminServer.ts"
 import { notary, signedTree } from "#app/signing.ts"
-import { AppConfig, InvalidSetting, letterheadOf, publicUrlOf, requesterOf } from "#infra/AppConfig.ts"
+import { AppConfig, InvalidSetting, letterheadOf, publicUrlOf, requesterOf, type Settings } from "#infra/AppConfig.ts"
 import * as Bzst from "#infra/Bzst.ts"
 import * as BzstConfirmations from "#infra/BzstConfirmations.ts"
 import * as Database from "#infra/Database.ts"
@@ -86,6 +86,9 @@ const liveSources = {
   viesBaseUrl: "https://ec.europa.eu/taxation_customs/vies/rest-api",
   bzstBaseUrl: "https://api.evatr.vies.bzst.de/app"
 }
+
+/** Names this replica in events and log lines. */
+export const replicaOf = ({ port }: Settings) => `${hostname()}:${port}`
 
 /** Where the sources are when the settings do not say. */
 export interface DefaultSources {
@@ -174,7 +177,7 @@ const sources = (defaults: DefaultSources) =>
       const config = yield* AppConfig
       const vies = Vies.layer({ baseUrl: Option.getOrElse(config.viesBaseUrl, () => defaults.viesBaseUrl) })
       const bzst = Bzst.layer({ baseUrl: Option.getOrElse(config.bzstBaseUrl, () => defaults.bzstBaseUrl) })
-      const failover = SourceFailover.layer({ requester: requesterOf(config), replica: `${hostname()}:${config.port}` })
+      const failover = SourceFailover.layer({ requester: requesterOf(config), replica: replicaOf(config) })
       return Layer.merge(failover, BzstConfirmations.layer).pipe(
         Layer.provide(GuardedSources.layer),
         Layer.provide([vies, bzst]),

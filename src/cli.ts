@@ -41,10 +41,13 @@ const serve = Command.make(
     )
   },
   Effect.fnUntraced(function* ({ workers }) {
-    if (workers > 1 && !Workers.isWorker) return yield* App.workers(workers)
+    const config = yield* AppConfig
     const base = yield* address
     const ready = Layer.effectDiscard(Effect.logInfo(`Vatproof listens on ${base}, docs: ${base}/docs`))
-    return yield* Layer.launch(ready.pipe(Layer.provide(App.service())))
+    const worker = Option.match(config.worker, { onNone: () => ({}), onSome: (number) => ({ worker: number }) })
+    const named = { replica: App.replicaOf(config), ...worker }
+    if (workers > 1 && !Workers.isWorker) return yield* Effect.annotateLogs(App.workers(workers), named)
+    return yield* Effect.annotateLogs(Layer.launch(ready.pipe(Layer.provide(App.service()))), named)
   })
 ).pipe(Command.withDescription("Run the service with the official sources, VIES and BZSt"))
 

@@ -20,16 +20,22 @@ const sentenceOf = (error: unknown) => {
   return Predicate.isError(error) ? error.message : String(error)
 }
 
+/** Whoever reads what a service says reads its log; an operator's command speaks to the operator. */
+const isService = ["serve", "sandbox"].includes(process.argv[2] ?? "")
+
 /** What is expected to go wrong at a start is one sentence for the operator; anything else is a defect with its trace. */
-const report = (cause: Cause.Cause<unknown>) =>
-  Option.match(Cause.findErrorOption(cause), {
-    onNone: () =>
-      Cause.hasInterruptsOnly(cause)
-        ? Effect.void
-        : Effect.provideService(Effect.logError("vatproof failed", cause), Logger.LogToStderr, true),
-    // Whatever is wrong with the command line stands above its help already.
-    onSome: (error) => (CliError.isCliError(error) ? Effect.void : Console.error(printable(`vatproof: ${sentenceOf(error)}`)))
+const report = (cause: Cause.Cause<unknown>) => {
+  const words = Option.match(Cause.findErrorOption(cause), {
+    onNone: () => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logFatal("vatproof failed", cause)),
+    onSome: (error) => {
+      // Whatever is wrong with the command line stands above its help already.
+      if (CliError.isCliError(error)) return Effect.void
+      const sentence = printable(sentenceOf(error))
+      return isService ? Effect.logFatal(sentence) : Console.error(`vatproof: ${sentence}`)
+    }
   })
+  return Effect.provideService(words, Logger.LogToStderr, true)
+}
 
 /** Why output could not be written, say a key that is shown once. Whoever closes a pipe has seen enough. */
 const lost = MutableRef.make<string | null>(null)
@@ -53,12 +59,17 @@ const logs = Layer.unwrap(
   )
 )
 
-/** Reported as the settings want logs to be, unless it is they that are wrong. */
+/** For what is wrong with the settings. */
+const logsAlone = Layer.unwrap(
+  Effect.map(AppConfig.logSettingsAlone, (settings) => Logs.layer(settings, Redaction.make([]), process.stdout.isTTY))
+)
+
+/** Reported as the settings want logs to be. */
 const program = Command.run(vatproof, { version: interfaceVersion }).pipe(
   Effect.tapCause(report),
   Effect.exit,
   Effect.provide(logs.pipe(Layer.provideMerge(Layer.mergeAll(AppConfig.layer, NodeServices.layer, SecureRandom.layerWebCrypto)))),
-  Effect.tapCause(report),
+  Effect.tapCause((cause) => Effect.provide(report(cause), logsAlone)),
   Effect.flatten,
   // A write that failed is heard of one turn later.
   Effect.ensuring(Effect.andThen(Effect.yieldNow, reportLost))

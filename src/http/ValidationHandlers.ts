@@ -10,7 +10,7 @@ import { makeCredentialOf } from "#http/Authentication.ts"
 import * as Errors from "#http/Errors.ts"
 import * as RequestErrors from "#http/RequestErrors.ts"
 import { RequestScope } from "#http/RequestScope.ts"
-import { likelyName } from "#http/LikelyName.ts"
+import { likelyName } from "#domain/LikelyName.ts"
 import { validatePath, ValidationQuery, type ValidationResult } from "#http/ValidationApi.ts"
 
 /** RFC 7234, 5.5.1: the answer is older than it should be, because no source can be asked. */

@@ -19,9 +19,11 @@ import {
 import { ConfirmationCountries } from "#domain/Confirmation.ts"
 import type { PlanLimits } from "#domain/Plan.ts"
 import { parseGerman, type VatId } from "#domain/VatId.ts"
-import { logSettings } from "#infra/telemetry/Logs.ts"
+import { logSettings, type LogSettings } from "#infra/telemetry/Logs.ts"
 import { telemetrySettings } from "#infra/telemetry/TelemetrySettings.ts"
-import { secretFiles } from "#infra/SecretFiles.ts"
+import { secretFileNames, secretFiles } from "#infra/SecretFiles.ts"
+import { settingNames } from "#infra/SettingNames.ts"
+import * as Workers from "#infra/Workers.ts"
 
 const Count = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
 /** For limits of what is counted in a window of time, where the database has no larger ones. */
@@ -146,6 +148,8 @@ const settings = Config.all({
   /** 0: none. */
   adminPort: Config.schema(Count.check(Schema.isBetween({ minimum: 0, maximum: 65_535 })), "ADMIN_PORT").pipe(Config.option),
   logs: logSettings,
+  /** The number that the first process gives a worker. */
+  worker: Config.schema(Positive, Workers.numberSetting).pipe(Config.option),
   telemetry: telemetrySettings,
   shutdownDelay: duration("SHUTDOWN_DELAY", Duration.zero),
   shutdownGrace: duration("SHUTDOWN_GRACE", Duration.seconds(4)),
@@ -204,13 +208,16 @@ export class AppConfig extends Context.Service<AppConfig, Settings>()("vatproof/
 export const read = (env: Readonly<Record<string, string | undefined>>) => {
   const set: Record<string, string> = {}
   for (const [name, value] of Object.entries(env)) if (value !== undefined && value.trim() !== "") set[name] = value.trim()
-  return settings
-    .parse(ConfigProvider.fromEnv({ env: set }))
-    .pipe(
-      Effect.mapError(
-        ({ cause }) => new InvalidSetting({ message: cause._tag === "SchemaError" ? sentence(cause) : cause.message })
-      )
-    )
+  const names = settingNames(set, secretFileNames)
+  return settings.parse(names.provider).pipe(
+    Effect.mapError(
+      ({ cause }) => new InvalidSetting({ message: cause._tag === "SchemaError" ? sentence(cause) : cause.message })
+    ),
+    Effect.tap(() => {
+      const message = names.misspelled()
+      return message === undefined ? Effect.void : Effect.fail(new InvalidSetting({ message }))
+    })
+  )
 }
 
 const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
@@ -220,6 +227,12 @@ const sentence = (error: Schema.SchemaError) =>
   formatIssues(error.issue)
     .issues.map(({ message, path }) => `${(path ?? []).map(String).join(".")}: ${message.replace(/\s+/gu, " ")}`)
     .join("; ")
+
+/** How to log that the settings cannot be used: as far as they say it. */
+export const logSettingsAlone = Effect.suspend(() => logSettings.parse(ConfigProvider.fromEnv())).pipe(
+  Effect.orElseSucceed(() => usualLogs)
+)
+const usualLogs: LogSettings = { format: Option.none(), level: "Info", production: false, access: false }
 
 export const layer = Layer.effect(
   AppConfig,

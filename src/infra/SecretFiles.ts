@@ -4,6 +4,9 @@ import { Effect, FileSystem, Schema } from "effect"
 /** NOTARY_KEY_FILE is the notary's own (NotaryFiles.ts): it reads that file only where it signs. */
 const secrets = ["DATABASE_URL", "JWT_SECRET", "SMTP_URL"]
 
+/** The settings that name those files. */
+export const secretFileNames = secrets.map((name) => `${name}_FILE`)
+
 /** A file of a secret cannot be used; the message names the setting and never the content. */
 export class SecretUnreadable extends Schema.TaggedError<SecretUnreadable>()("SecretUnreadable", {
   message: Schema.String,

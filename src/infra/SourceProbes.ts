@@ -62,7 +62,9 @@ export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, 
       const event = eventOf(source.source, state, reason, replica)
       yield* log.record(source.source, event)
       MutableRef.set(known, state)
-      yield* Effect.logInfo(`${source.source} is ${state}`).pipe(Effect.annotateLogs({ source: source.source, state, reason }))
+      const line = `${source.source} is ${state}`
+      const logged = state === "unavailable" ? Effect.logWarning(line) : Effect.logInfo(line)
+      yield* Effect.annotateLogs(logged, { source: source.source, state, reason })
     })
     // After a database outage the next iteration records the change.
     const safeTurn = (troubled: boolean) =>

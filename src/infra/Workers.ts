@@ -8,6 +8,9 @@ import { Array as Arr, Clock, Deferred, type Duration, Effect, Exit, Queue, Sche
 /** Whether this process is one of them. */
 export const isWorker = cluster.isWorker
 
+/** The setting by which a worker knows its number. */
+export const numberSetting = "VATPROOF_WORKER"
+
 /** What a worker tells the process that started it. */
 const Announcement = Schema.Struct({ adminPort: Schema.Int })
 const decodeAnnouncement = Schema.decodeUnknownOption(Announcement)
@@ -116,7 +119,7 @@ const start = Effect.fnUntraced(function* (place: Place, anyUp: Deferred.Deferre
   const listening = yield* Deferred.make<void>()
   const ended = yield* Deferred.make<string | null>()
   const scope = yield* Scope.fork(yield* Effect.scope)
-  const worker = cluster.fork()
+  const worker = cluster.fork({ [numberSetting]: String(place.number) })
   let ownAdminPort: number | null = null
   worker.once("exit", (code: number, signal: string | null) => {
     // Unless its successor has taken its place.

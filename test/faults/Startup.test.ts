@@ -1,6 +1,6 @@
 /** What cannot start says why in one line, names no secret, and does not hang. */
 import { assert, layer } from "@effect/vitest"
-import { Cause, Clock, Effect, Exit, Fiber, FileSystem, MutableRef, Redacted } from "effect"
+import { Cause, Clock, Effect, Exit, Fiber, FileSystem, MutableRef, Redacted, Schema } from "effect"
 import { createServer, type Server } from "node:net"
 import * as EmbeddedPostgres from "#infra/EmbeddedPostgres.ts"
 import * as TcpProxy from "#test/faults/TcpProxy.ts"
@@ -13,8 +13,14 @@ const lastWords = Effect.fnUntraced(function* (settings: RunningService.Settings
   const exit = yield* Effect.exit(RunningService.spawn(settings))
   if (Exit.isSuccess(exit)) return assert.fail("It came up")
   const [, written = ""] = String(Cause.squash(exit.cause)).split("The service ended: ")
-  return written.trim().split("\n")
-})
+  return Effect.forEach(written.trim().split("\n"), (line) =>
+    Effect.map(decodeLine(line), ({ level, message }) => `${level}: ${message}`)
+  )
+}, Effect.flatten)
+
+const decodeLine = Schema.decodeUnknownEffect(
+  Schema.fromJsonString(Schema.Struct({ level: Schema.String, message: Schema.String }))
+)
 
 /** A port where somebody listens who answers nothing. */
 const occupiedPort = Effect.gen(function* () {
@@ -31,14 +37,14 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
   it.effect("because of a setting of the wrong kind says so in one line", () =>
     Effect.gen(function* () {
       const [line, ...more] = yield* lastWords({ PORT: "eighty" })
-      assert.match(line ?? "", /^vatproof: PORT: /u)
+      assert.match(line ?? "", /^fatal: PORT: /u)
       assert.deepStrictEqual(more, [])
     })
   )
 
   it.effect.each([
-    ["knows no such role", { username: "nobody-here", password: "tell-nobody" }, /^vatproof: .* cannot be used: .*nobody-here/u],
-    ["has no such database", { pathname: "/nowhere" }, /^vatproof: .* cannot be used: .*"nowhere"/u]
+    ["knows no such role", { username: "nobody-here", password: "tell-nobody" }, /^fatal: .* cannot be used: .*nobody-here/u],
+    ["has no such database", { pathname: "/nowhere" }, /^fatal: .* cannot be used: .*"nowhere"/u]
   ] as const)("because its server %s says so at once, in one line", ([, parts, expected]) =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase
@@ -60,7 +66,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
       })
       assert.isAtLeast((yield* Clock.currentTimeMillis) - before, 1_500)
       assert.match(waiting ?? "", /The database is not there yet; waiting for it for 1s 500ms: connect ECONNREFUSED 127.0.0.1:9/u)
-      assert.strictEqual(end, "vatproof: The database cannot be used: connect ECONNREFUSED 127.0.0.1:9")
+      assert.strictEqual(end, "fatal: The database cannot be used: connect ECONNREFUSED 127.0.0.1:9")
       assert.deepStrictEqual(more, [])
       assert.notInclude(`${waiting} ${end}`, "tell-nobody")
     })
@@ -72,7 +78,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
       const withTls = new URL(Redacted.value(url))
       withTls.searchParams.set("sslmode", "require")
       const lines = yield* lastWords({ DATABASE_URL: withTls.href, DATABASE_WAIT: "1h" })
-      assert.deepStrictEqual(lines, ["vatproof: The database cannot be used: The server does not support TLS"])
+      assert.deepStrictEqual(lines, ["fatal: The database cannot be used: The server does not support TLS"])
     })
   )
 
@@ -80,7 +86,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
     Effect.gen(function* () {
       const port = yield* occupiedPort
       const lines = yield* lastWords({ PORT: String(port) })
-      const complaints = lines.filter((line) => line.startsWith("vatproof: "))
+      const complaints = lines.filter((line) => line.startsWith("fatal: "))
       assert.lengthOf(complaints, 1, lines.join("\n"))
       assert.include(complaints[0], String(port))
     })
@@ -95,8 +101,8 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service of a
       yield* MigratedDatabase.execute("INSERT INTO vatproof_migrations (name, sha256) VALUES ('9999_move_everything', '')")
       const lines = yield* lastWords({ DATABASE_WAIT: "1h" })
       assert.deepStrictEqual(
-        lines.filter((line) => line.startsWith("vatproof: ")),
-        ["vatproof: The database is newer than this version, which does not know 9999_move_everything: start a version that does"]
+        lines.filter((line) => line.startsWith("fatal: ")),
+        ["fatal: The database is newer than this version, which does not know 9999_move_everything: start a version that does"]
       )
     })
   )

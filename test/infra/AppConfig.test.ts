@@ -44,6 +44,32 @@ describe("the settings", () => {
     Effect.map(read({ STALE_MAX_AGE: text }), ({ staleMaxAge }) => assert.isTrue(Duration.Equivalence(staleMaxAge, duration)))
   )
 
+  it.effect.each([
+    ["PLAN_FREE_PERMONTH", "PLAN_FREE_PER_MONTH"],
+    ["SHUTDOWN_DELEY", "SHUTDOWN_DELAY"],
+    ["JWT_SECRET_FIEL", "JWT_SECRET_FILE"],
+    ["OTEL_EXPORTER_OTLP_ENDPIONT", "OTEL_EXPORTER_OTLP_ENDPOINT"]
+  ] as const)("refuse %s, which was meant to be %s", ([name, meant]) =>
+    Effect.map(Effect.flip(read({ [name]: "tell nobody" })), ({ message }) =>
+      assert.strictEqual(message, `${name}: There is no such setting; did you mean ${meant}?`)
+    )
+  )
+
+  it.effect("leave the names of others alone", () =>
+    read({
+      HOME: "/root",
+      PATH: "/bin",
+      TERM: "xterm",
+      NODE_VERSION: "24.0.0",
+      KUBERNETES_PORT: "tcp://10.0.0.1:443",
+      VATPROOF_SERVICE_PORT: "8080",
+      OTEL_BLRP_SCHEDULE_DELAY: "5000",
+      OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE: "/ca.pem",
+      TEST_DATABASE_URL: "postgresql://x",
+      DATABASE_URL_FILE: "/run/url"
+    })
+  )
+
   it.effect("take origins of pages as browsers write them, and nothing else", () =>
     Effect.gen(function* () {
       const { corsOrigins } = yield* read({ CORS_ORIGINS: "https://app.example.com , http://localhost:3000" })

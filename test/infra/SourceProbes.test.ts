@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
-import { DateTime, Effect, Fiber, Layer, Ref, Result } from "effect"
+import { DateTime, Effect, Fiber, Layer, Logger, Ref, Result } from "effect"
 import { TestClock } from "effect/testing"
-import { SourceLog } from "#domain/Sources.ts"
+import { SourceLog, type SourceState } from "#domain/Sources.ts"
 import { parse } from "#domain/VatId.ts"
 import type { SourceName } from "#domain/Verdict.ts"
 import * as GuardedSource from "#infra/GuardedSource.ts"
@@ -32,6 +32,25 @@ it.effect("the watch of a source survives a change that could not be recorded, a
     yield* Effect.provide(SourceProbes.run([source], "here"), log)
     yield* TestClock.adjust("30 seconds")
     assert.deepStrictEqual(yield* Ref.get(recorded), ["vies"])
+  })
+)
+
+it.effect("a source that becomes unavailable is a warning, and its other states are not", () =>
+  Effect.gen(function* () {
+    const lines: Array<string> = []
+    const keep = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${String(message)}`))
+    const state = yield* Ref.make<SourceState>("degraded")
+    const status = Effect.map(Ref.get(state), (now) => ({ ...degraded, state: now }))
+    const source = { source: "vies", probe: Effect.void, trouble: Effect.never, status } as const
+    yield* SourceProbes.run([source], "here").pipe(
+      Effect.provide(Layer.merge(Layer.mock(SourceLog, { record: () => Effect.void }), Logger.layer([keep])))
+    )
+    for (const next of ["unavailable", "operational"] as const) {
+      yield* TestClock.adjust("6 seconds")
+      yield* Ref.set(state, next)
+    }
+    yield* TestClock.adjust("6 seconds")
+    assert.deepStrictEqual(lines, ["Info vies is degraded", "Warn vies is unavailable", "Info vies is operational"])
   })
 )
 

@@ -119,7 +119,13 @@ layer(RunningService.layerGround, { excludeTestServices: true })("several worker
         })
         yield* bothReady(adminPort)
         for (const _ of [1, 2, 3, 4]) assert.strictEqual((yield* workers.get("/health")).status, 200)
-        assert.match(yield* workers.output, /Worker 1 ended \(SIGKILL\); another one starts in 100 ms/u)
+        const output = yield* workers.output
+        assert.match(output, /Worker 1 ended \(SIGKILL\); another one starts in 100 ms/u)
+        const listens = [...output.matchAll(/"Vatproof listens on .*"replica":"[^"]+:(\d+)","worker":(\d)/gu)]
+        assert.sameMembers(
+          listens.map(([, port, worker]) => [Number(port), worker].join(" ")),
+          [1, 2, 1].map((worker) => `${workers.port} ${worker}`)
+        )
       }),
     60_000
   )

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Option } from "effect"
-import { likelyName } from "#http/LikelyName.ts"
+import { likelyName } from "#domain/LikelyName.ts"
 import { ValidationQuery } from "#http/ValidationApi.ts"
 
 const known = Object.keys(ValidationQuery.fields)
