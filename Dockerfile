@@ -3,7 +3,7 @@
 #   docker build -t vatproof .
 #   docker run --init --read-only --tmpfs /tmp -v vatproof:/data -e DATABASE_URL=postgresql://… -e JWT_SECRET=… -p 8080:8080 vatproof
 
-FROM node:24.21.0-trixie-slim AS dependencies
+FROM node:24.21.0-trixie-slim@sha256:8ec5d7557396cfe32d21c3f9c13072355ceab22b584578ca4bb28af31120cffe AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --omit=optional
@@ -11,7 +11,7 @@ RUN npm ci --omit=dev --omit=optional
 RUN find node_modules -type f \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.map' -o -name '*.md' \) -delete \
  && rm -rf node_modules/effect/src node_modules/effect/ai-docs node_modules/@effect/*/src
 
-FROM node:24.21.0-trixie-slim
+FROM node:24.21.0-trixie-slim@sha256:8ec5d7557396cfe32d21c3f9c13072355ceab22b584578ca4bb28af31120cffe
 LABEL org.opencontainers.image.title="Vatproof" \
       org.opencontainers.image.description="EU VAT ID validation that keeps the proof"
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 ADMIN_HOST=0.0.0.0 ADMIN_PORT=9464 DATA_DIR=/data

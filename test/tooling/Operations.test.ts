@@ -144,20 +144,72 @@ describe("the compose file", () => {
   })
 
   it("sets only settings that the service reads", () => {
-    const config = ["infra/AppConfig.ts", "infra/telemetry/TelemetrySettings.ts", "infra/SecretFiles.ts"]
-      .map((file) => readFileSync(join(projectRoot, "src", file), "utf8"))
-      .join("\n")
     const [, service = ""] = /\n {2}service:\n([\s\S]*?)\n\n {2}\w/u.exec(compose) ?? []
     const set = matches(service, /^ {6}([A-Z][A-Z0-9_]+):/gmu)
     assert.isAbove(set.length, 10)
-    const signal = (name: string) => name.replace(/_(?:TRACES|METRICS|LOGS)_/u, "_${signal}_")
-    const reads = (name: string) =>
-      [name, signal(name), name.replace(/_FILE$/u, "")].some(
-        (known) => config.includes(`"${known}"`) || config.includes(`\`${known}\``)
-      )
+    assert.deepStrictEqual(unreadOf(set), [])
+  })
+})
+
+/** The settings that the service does not read. */
+const unreadOf = (names: ReadonlyArray<string>) => {
+  const config = ["infra/AppConfig.ts", "infra/telemetry/TelemetrySettings.ts", "infra/SecretFiles.ts"]
+    .map((file) => readFileSync(join(projectRoot, "src", file), "utf8"))
+    .join("\n")
+  const signal = (name: string) => name.replace(/_(?:TRACES|METRICS|LOGS)_/u, "_${signal}_")
+  const reads = (name: string) =>
+    [name, signal(name), name.replace(/_FILE$/u, "")].some(
+      (known) => config.includes(`"${known}"`) || config.includes(`\`${known}\``)
+    )
+  return names.filter((name) => !reads(name))
+}
+
+describe("the images", () => {
+  it("are pinned by digest", () => {
+    const files = ["Dockerfile", "docker-compose.yml", "docs/operations/kubernetes/vatproof.yaml"]
+    const images = files.flatMap((file) =>
+      matches(readFileSync(join(projectRoot, file), "utf8"), /^(?: *(?:- )?image: |FROM )(\S+)/gmu)
+    )
+    assert.isAbove(images.length, 8)
     assert.deepStrictEqual(
-      set.filter((name) => !reads(name)),
+      images.filter((image) => image !== "vatproof" && !/@sha256:[0-9a-f]{64}$/u.test(image)),
       []
+    )
+  })
+})
+
+describe("the manifests and the unit", () => {
+  const manifest = read("kubernetes/vatproof.yaml")
+  const unit = read("systemd/vatproof.service")
+  const ownNames = new Set(["NODE_ENV", "MALLOC_ARENA_MAX"])
+
+  it("set only settings that the service reads", () => {
+    const [, config = ""] = /\ndata:\n([\s\S]*?)\n---/u.exec(manifest) ?? []
+    const set = [
+      ...matches(config, /^ {2}([A-Z][A-Z0-9_]+):/gmu),
+      ...matches(manifest, /\{ name: ([A-Z][A-Z0-9_]+), value/gu),
+      ...matches(unit, /[ =]([A-Z][A-Z0-9_]+)=/gu)
+    ]
+    assert.isAbove(set.length, 12)
+    assert.deepStrictEqual(unreadOf(set.filter((name) => !ownNames.has(name))), [])
+  })
+
+  it("mount the secrets that they name, and probe pages that exist", () => {
+    const secrets = read("kubernetes/secrets.yaml")
+    for (const name of matches(manifest, /value: \/run\/\w+\/([\w-]+)/gu)) assert.match(secrets, new RegExp(`^  ${name}: `, "mu"))
+    for (const name of matches(unit, /_FILE=%d\/([\w-]+)/gu)) assert.include(unit, `LoadCredential=${name}:`)
+    const admin = readFileSync(join(projectRoot, "src/infra/AdminServer.ts"), "utf8")
+    const probed = matches(manifest, /path: (\/\w+), port: admin/gu)
+    assert.lengthOf(probed, 3)
+    for (const path of probed) assert.include(admin, `"${path}"`)
+  })
+
+  it("leave more time for a stop than it takes", () => {
+    const seconds = matches(manifest, /SHUTDOWN_(?:DELAY|GRACE): (\d+)s/gu).map(Number)
+    const [grace = 0] = matches(manifest, /terminationGracePeriodSeconds: (\d+)/gu).map(Number)
+    assert.isAbove(
+      grace,
+      seconds.reduce((sum, value) => sum + value, 5)
     )
   })
 })
