@@ -50,7 +50,7 @@ const keepAliveBufferMs = 1_000
  * How long an idle connection stays open after the server has stopped listening: its client may be about to send a request, which is answered
  * with `Connection: close`. A worker that has a successor leaves its connections the time that it has announced to them.
  */
-const idleGrace = Duration.millis(400)
+const idleGrace = Duration.millis(300)
 const replacedGrace = Duration.millis(keepAliveMs + keepAliveBufferMs)
 /** Longer than any request takes: only a client that does not read its responses stalls a connection for so long. */
 const longestStall = Duration.millis(keepAliveMs + keepAliveBufferMs)

@@ -3,7 +3,7 @@
  * (docs/decisions/0004-telemetry.md says why these, and why the tracer is our own).
  *
  * A collector that is away or hangs costs nothing but what was to be exported: every queue has a bound and drops what comes after it,
- * one export is under way at a time, and the end of the service waits for the last one for 400 ms.
+ * one export is under way at a time, and the end of the service waits for the last one for 300 ms.
  */
 import * as OtelLogger from "@effect/opentelemetry/OtelLogger"
 import * as OtelMetrics from "@effect/opentelemetry/OtelMetrics"
@@ -30,7 +30,7 @@ export interface PipelineOptions {
 /** Bounds of what waits for an export, and of what one export takes: OpenTelemetry's own defaults. */
 const queue = { maxQueueSize: 2_048, maxExportBatchSize: 512 }
 /** A collector that takes longer loses the last telemetry: a stop must not wait for it. */
-const shutdownTimeout = "400 millis"
+const shutdownTimeout = "300 millis"
 
 export const layer = (settings: TelemetrySettings, options: PipelineOptions) =>
   Layer.unwrap(Effect.map(ExportHealth.make, (health) => layerWith(settings, options, health)))
