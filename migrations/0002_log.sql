@@ -13,45 +13,6 @@ COMMENT ON COLUMN vatproof.logs.identity_epoch IS 'Moves with every revoked key 
 COMMENT ON TABLE vatproof.logs IS 'One row a log. Its lock, held to the commit, is what makes positions dense and in commit order.';
 INSERT INTO vatproof.logs (log_id) VALUES (0);
 
-CREATE TABLE vatproof.streams (
-  log_id smallint NOT NULL,
-  stream_id text COLLATE "C" NOT NULL,
-  version bigint NOT NULL,
-  first_position bigint NOT NULL,
-  last_position bigint NOT NULL,
-  PRIMARY KEY (log_id, stream_id)
-) WITH (fillfactor = 80);
-COMMENT ON TABLE vatproof.streams IS 'Version of each stream: the number of its events.';
-
-CREATE TABLE vatproof.meters (
-  log_id smallint NOT NULL,
-  meter_id text COLLATE "C" NOT NULL,
-  used bigint NOT NULL CHECK (used >= 0),
-  PRIMARY KEY (log_id, meter_id)
-) WITH (fillfactor = 80);
-COMMENT ON TABLE vatproof.meters IS 'Units charged so far: always the sum of events.units of that meter.';
-
--- The source's own time decides which answer is the newest: of two lookups that overlap, the slower one may have the older answer.
-CREATE TABLE vatproof.latest (
-  log_id smallint NOT NULL,
-  key text COLLATE "C" NOT NULL,
-  position bigint NOT NULL,
-  answered_at timestamptz NOT NULL,
-  answer text NOT NULL,
-  PRIMARY KEY (log_id, key)
-) WITH (fillfactor = 80);
-COMMENT ON TABLE vatproof.latest IS 'The newest answer of a source about a VAT ID (answer-DE123456789), and the position of its event.';
-COMMENT ON COLUMN vatproof.latest.answered_at IS 'When the source gave the answer, by its own clock, but never later than the event was stored.';
-COMMENT ON COLUMN vatproof.latest.answer IS 'What a response shows of the answer, as JSON: without the evidence, which stays in the event.';
-
-CREATE TABLE vatproof.listed (
-  log_id smallint NOT NULL,
-  list text COLLATE "C" NOT NULL,
-  position bigint NOT NULL,
-  PRIMARY KEY (log_id, list, position)
-);
-COMMENT ON TABLE vatproof.listed IS 'Positions of the events of a list, e.g. receipts-<key>: the receipts of a key, in the order of their issue.';
-
 CREATE TABLE vatproof.events (
   log_id smallint NOT NULL,
   position bigint NOT NULL,

@@ -1,28 +1,5 @@
--- Accounts and API keys: projections of the streams account-<id>, moved by vatproof.append, because decisions read them. No foreign key leads to
--- a projection: its rows appear at the end of a transaction, and a rebuild may remove and restore them.
-
-CREATE TABLE vatproof.accounts (
-  account_id uuid PRIMARY KEY,
-  plan text NOT NULL CHECK (plan IN ('free', 'starter', 'business', 'enterprise')),
-  per_month bigint CHECK (per_month > 0),
-  verified_at timestamptz,
-  created_at timestamptz NOT NULL
-);
-COMMENT ON COLUMN vatproof.accounts.per_month IS 'Validations per month set for this account alone; null means the plan''s.';
-
-CREATE TABLE vatproof.api_keys (
-  key_id uuid PRIMARY KEY,
-  account_id uuid NOT NULL,
-  key_sha256 bytea NOT NULL UNIQUE CHECK (octet_length(key_sha256) = 32),
-  prefix text COLLATE "C" NOT NULL,
-  issued_at timestamptz NOT NULL,
-  revoked_at timestamptz,
-  previous_sha256 bytea UNIQUE CHECK (octet_length(previous_sha256) = 32),
-  previous_until timestamptz,
-  UNIQUE (account_id, prefix)
-);
-COMMENT ON COLUMN vatproof.api_keys.key_sha256 IS 'SHA-256 of the key. The key itself is stored nowhere.';
-COMMENT ON COLUMN vatproof.api_keys.previous_sha256 IS 'SHA-256 of the secret that the key had before its last rotation, if that is good until previous_until.';
+-- What is kept of accounts beside the log, because it is no fact or must be erasable. No foreign key leads to a projection: its rows appear at the
+-- end of a transaction, and a rebuild may remove and restore them.
 
 -- Contact data is no event: it can be erased, with all that refers to it.
 CREATE TABLE vatproof.contacts (

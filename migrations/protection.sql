@@ -63,7 +63,8 @@ BEGIN
     GRANT UPDATE ON vatproof.contacts, vatproof.event_places, vatproof.outbox, vatproof.projections TO vatproof_service;
     GRANT DELETE ON vatproof.contacts, vatproof.outbox, vatproof.rate_places, vatproof.rate_windows, vatproof.mail_tokens
       TO vatproof_service;
-    GRANT EXECUTE ON FUNCTION vatproof.append, vatproof.claim_mail, vatproof.claim_notary, vatproof.count_calls,
+    GRANT EXECUTE ON FUNCTION vatproof.accounts_rows, vatproof.api_keys_rows, vatproof.append, vatproof.auditors_rows, vatproof.event_places_rows, vatproof.latest_rows, vatproof.listed_rows,
+      vatproof.meters_rows, vatproof.streams_rows, vatproof.claim_mail, vatproof.claim_notary, vatproof.count_calls,
       vatproof.ensure_partitions, vatproof.find_callers, vatproof.lock_account, vatproof.newest_answers, vatproof.notarize, vatproof.places_of_vat_id, vatproof.position_at, vatproof.release_notary,
       vatproof.sweep_limits, vatproof.take_place, vatproof.take_places, vatproof.version_at TO vatproof_service;
   END IF;

@@ -2,10 +2,18 @@
 -- a login:
 --   CREATE ROLE <name> LOGIN PASSWORD '<password>' IN ROLE vatproof_auditor;
 
--- The views find a VAT ID by these segments, and the validations of an account by its keys.
+-- What the views show comes from the events. The index of the log only helps to find: a row of it that says something else shows nothing.
 CREATE OR REPLACE VIEW vatproof.place_segments AS
   SELECT l.log_id, s.segment FROM vatproof.logs l CROSS JOIN LATERAL generate_series(0, (l.next_position >> 18)::int) AS s(segment);
 COMMENT ON VIEW vatproof.place_segments IS 'The segments of event_places: each has 2^18 positions.';
+
+CREATE OR REPLACE VIEW vatproof.issued_keys AS
+  SELECT (d.data ->> 'key_id')::uuid AS key_id, (d.data ->> 'account_id')::uuid AS account_id
+  FROM vatproof.event_places p
+  JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
+  CROSS JOIN LATERAL (SELECT vatproof.json_of(e.data) AS data) d
+  WHERE e.type = 'ApiKeyIssued' AND p.type = 'ApiKeyIssued' AND p.account_id = (d.data ->> 'account_id')::uuid;
+COMMENT ON VIEW vatproof.issued_keys IS 'The accounts of API keys, by the events that issued them.';
 
 CREATE OR REPLACE VIEW audit.events AS
   SELECT log_id, position, stream_id, version, event_id, type, schema_version, occurred_at, recorded_at, correlation_id, causation_id,
@@ -45,7 +53,8 @@ COMMENT ON COLUMN audit.personal_documents.is_held IS 'Whether a legal hold stop
 COMMENT ON COLUMN audit.personal_documents.changed_by IS 'Position of the event that erased, held or released it last.';
 
 CREATE OR REPLACE VIEW audit.receipts AS
-  SELECT e.position, e.recorded_at, p.receipt_id, p.account_id, (d.data ->> 'key_id')::uuid AS key_id, p.vat_id AS target_vat_id,
+  SELECT e.position, e.recorded_at, (d.data #>> '{receipt,receipt_id}') COLLATE "C" AS receipt_id, (d.data ->> 'account_id')::uuid AS account_id,
+    (d.data ->> 'key_id')::uuid AS key_id, (d.data #>> '{receipt,target_vat_id}') COLLATE "C" AS target_vat_id,
     d.data #>> '{receipt,requester_vat_id}' AS requester_vat_id,
     f.facts #>> '{input,company_name}' AS company_name, f.facts #>> '{input,company_street}' AS company_street,
     f.facts #>> '{input,company_zip}' AS company_zip, f.facts #>> '{input,company_city}' AS company_city,
@@ -67,7 +76,8 @@ CREATE OR REPLACE VIEW audit.receipts AS
   CROSS JOIN LATERAL (SELECT vatproof.json_of(e.data) AS data) d
   CROSS JOIN LATERAL (SELECT CASE WHEN encode(sha256(convert_to(pd.document, 'UTF8')), 'hex') = d.data ->> 'personal_sha256'
     THEN vatproof.json_of(pd.document) END AS facts) f
-  WHERE p.type = 'ReceiptIssued';
+  WHERE e.type = 'ReceiptIssued' AND p.type = 'ReceiptIssued' AND p.receipt_id = (d.data #>> '{receipt,receipt_id}') COLLATE "C"
+    AND p.vat_id = (d.data #>> '{receipt,target_vat_id}') COLLATE "C" AND p.account_id = (d.data ->> 'account_id')::uuid;
 COMMENT ON VIEW audit.receipts IS 'Qualified confirmations (§ 18e UStG), each with the exact exchange with the Bundeszentralamt für Steuern unless it is erased. At most some seconds behind audit.events.';
 COMMENT ON COLUMN audit.receipts.position IS 'Position of its event in audit.events.';
 COMMENT ON COLUMN audit.receipts.recorded_at IS 'When it was stored, by the clock of the database.';
@@ -99,8 +109,8 @@ COMMENT ON COLUMN audit.receipts.bzst_http_status IS 'HTTP status of the answer.
 COMMENT ON COLUMN audit.receipts.personal_data IS 'kept, erased, or altered: not the document that the event has the digest of. Unless kept, company data, official names and the exchange are null.';
 
 CREATE OR REPLACE VIEW audit.verifications AS
-  SELECT e.position, e.recorded_at, e.occurred_at, e.stream_id, k.account_id, p.vat_id,
-    CASE WHEN p.type = 'VatIdVerified' THEN 'answered' ELSE 'unavailable' END AS outcome,
+  SELECT e.position, e.recorded_at, e.occurred_at, e.stream_id, k.account_id, (d.data ->> 'vat_id') COLLATE "C" AS vat_id,
+    CASE WHEN e.type = 'VatIdVerified' THEN 'answered' ELSE 'unavailable' END AS outcome,
     (d.data ->> 'valid')::boolean AS valid, d.data ->> 'source' AS source, d.data ->> 'served' AS served,
     (d.data ->> 'answered_at')::timestamptz AS answered_at, (d.data ->> 'answer_position')::bigint AS answer_position,
     (d.data ->> 'force_live')::boolean AS force_live, d.data ->> 'requester_vat_id' AS requester_vat_id,
@@ -113,12 +123,12 @@ CREATE OR REPLACE VIEW audit.verifications AS
   FROM vatproof.event_places p
   JOIN vatproof.place_segments s ON s.log_id = p.log_id AND s.segment = (p.position >> 18)::int
   JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
-  LEFT JOIN vatproof.api_keys k ON e.stream_id = 'key-' || k.key_id::text
+  LEFT JOIN vatproof.issued_keys k ON e.stream_id = 'key-' || k.key_id::text
   LEFT JOIN vatproof.personal_documents pd ON pd.log_id = e.log_id AND pd.position = e.position
   CROSS JOIN LATERAL (SELECT vatproof.json_of(e.data) AS data) d
   CROSS JOIN LATERAL (SELECT CASE WHEN encode(sha256(convert_to(pd.document, 'UTF8')), 'hex') = d.data ->> 'personal_sha256'
     THEN vatproof.json_of(pd.document) END AS facts) f
-  WHERE p.type IN ('VatIdVerified', 'VatIdVerificationFailed');
+  WHERE e.type IN ('VatIdVerified', 'VatIdVerificationFailed') AND p.type = e.type AND p.vat_id = (d.data ->> 'vat_id') COLLATE "C";
 COMMENT ON VIEW audit.verifications IS 'Simple validations: what was answered on whose word, or that no source could answer. At most some seconds behind audit.events.';
 COMMENT ON COLUMN audit.verifications.position IS 'Position of its event in audit.events.';
 COMMENT ON COLUMN audit.verifications.recorded_at IS 'When it was stored, by the clock of the database.';
@@ -147,11 +157,11 @@ COMMENT ON COLUMN audit.verifications.source_http_status IS 'HTTP status of the 
 COMMENT ON COLUMN audit.verifications.personal_data IS 'Of a live answer: kept, erased, or altered, as in audit.receipts; else null.';
 
 CREATE OR REPLACE VIEW audit.key_revocations AS
-  SELECT e.position, e.recorded_at, e.occurred_at, p.account_id, (d.data ->> 'key_id')::uuid AS key_id, d.data ->> 'prefix' AS prefix
+  SELECT e.position, e.recorded_at, e.occurred_at, (d.data ->> 'account_id')::uuid AS account_id, (d.data ->> 'key_id')::uuid AS key_id, d.data ->> 'prefix' AS prefix
   FROM vatproof.event_places p
   JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
   CROSS JOIN LATERAL (SELECT vatproof.json_of(e.data) AS data) d
-  WHERE p.type = 'ApiKeyRevoked';
+  WHERE e.type = 'ApiKeyRevoked' AND p.type = 'ApiKeyRevoked';
 COMMENT ON VIEW audit.key_revocations IS 'API keys that were revoked for good. At most some seconds behind audit.events.';
 COMMENT ON COLUMN audit.key_revocations.position IS 'Position of its event in audit.events.';
 COMMENT ON COLUMN audit.key_revocations.recorded_at IS 'When it was stored, by the clock of the database.';

@@ -42,6 +42,7 @@ SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET
 AS $$
 DECLARE
   wanted int := p_limit;
+  keys CONSTANT uuid[] := ARRAY(SELECT k.key_id FROM api_keys k WHERE k.account_id = p_account);
   found_here int;
 BEGIN
   FOR segment IN (p_from >> 18)::int .. ((p_to - 1) >> 18)::int LOOP
@@ -50,7 +51,7 @@ BEGIN
         SELECT position, account_id, key_id, type FROM event_places
         WHERE log_id = p_log AND (position >> 18)::int = segment AND vat_id = p_vat_id OFFSET 0) p
       WHERE p.position >= p_from AND p.position < p_to
-        AND (p_account IS NULL OR p.account_id = p_account) AND (p_key IS NULL OR p.key_id = p_key) AND (p_type IS NULL OR p.type = p_type)
+        AND (p_account IS NULL OR p.account_id = p_account OR p.key_id = ANY (keys)) AND (p_key IS NULL OR p.key_id = p_key) AND (p_type IS NULL OR p.type = p_type)
       ORDER BY p.position LIMIT wanted;
     GET DIAGNOSTICS found_here = ROW_COUNT;
     wanted := wanted - found_here;

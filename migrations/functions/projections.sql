@@ -1,5 +1,5 @@
--- The rows of the inline projections as functions of the events at positions p_from up to, but not including, p_to. The append, the rebuild and
--- the audit make rows by these functions alone. They read no projection: rows that are wrong never lead to other wrong rows.
+-- The rows of the projections as functions of the events at positions p_from up to, but not including, p_to. The append, the
+-- runner of asynchronous projections, the rebuild and the audit make rows by these functions alone. They read no projection: rows that are wrong never lead to other wrong rows.
 --
 -- A row of streams, meters or latest sums up the events of these positions only; project() merges it with the row of the events before.
 -- A row of accounts, api_keys or auditors sums up the whole stream below p_to; these positions only say which streams have changed.
@@ -116,6 +116,24 @@ LANGUAGE sql STABLE AS $$
       SELECT e.type, e.occurred_at, vatproof.json_of(e.data) AS data FROM vatproof.events e
       WHERE e.log_id = p_log AND e.stream_id = t.stream_id AND e.position < p_to
         AND e.type IN ('AuditorAdded', 'AuditorRevoked') ORDER BY e.version OFFSET 0) d) a
+$$;
+
+-- Where to look for each event. Nearly all are VatIdVerified, so those are not parsed: vat_id is the last key of their canonical JSON, hence what
+-- stands behind the last `,"vat_id":"` is `<the VAT ID>"}`. Where it is not, the data is parsed after all. Validations know their key, not its account.
+CREATE OR REPLACE FUNCTION vatproof.event_places_rows(p_log smallint, p_from bigint, p_to bigint)
+RETURNS TABLE (log_id smallint, "position" bigint, type text, account_id uuid, key_id uuid, vat_id text, receipt_id text) LANGUAGE sql STABLE AS $$
+  SELECT p_log, e.position, e.type, (e.json ->> 'account_id')::uuid, coalesce((e.json ->> 'key_id')::uuid, e.key_id),
+    CASE WHEN e.last_text = split_part(e.last_text, '"', 1) || '"}' AND strpos(e.last_text, chr(92)) = 0
+      THEN split_part(e.last_text, '"', 1)
+      ELSE coalesce(e.json ->> 'vat_id', e.json ->> 'target_vat_id', e.json -> 'receipt' ->> 'target_vat_id', vatproof.json_of(e.data) ->> 'vat_id')
+    END,
+    CASE WHEN starts_with(e.stream_id, 'receipt-') THEN substr(e.stream_id, 9) END
+  FROM (
+    SELECT position, type, stream_id, data,
+      CASE WHEN type = 'VatIdVerified' THEN split_part(data, ',"vat_id":"', -1) END AS last_text,
+      CASE WHEN type <> 'VatIdVerified' THEN vatproof.json_of(data) END AS json,
+      CASE WHEN starts_with(stream_id, 'key-') AND octet_length(stream_id) = 40 THEN split_part(stream_id, 'key-', 2)::uuid END AS key_id
+    FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
 $$;
 
 -- Moves the inline projections by the events at positions p_from up to, but not including, p_to: those of the schema vatproof for the append,

@@ -1,17 +1,19 @@
-/** `vatproof projections …`: read models that follow the log. */
-import { Effect, Schema } from "effect"
-import { Argument, Command } from "effect/cli"
+/** `vatproof projections …`: the read tables, which are made from the log. */
+import { Effect, Option, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
 import { isSqlError } from "effect/sql/SqlError"
 import * as App from "#app/app.ts"
 import * as ProjectionRebuild from "#events/ProjectionRebuild.ts"
 import * as Projections from "#events/Projections.ts"
+import { readTables } from "#events/ReadTables.ts"
+import * as Migrations from "#infra/Migrations.ts"
 import { json, print, quietly } from "#app/commands/Operation.ts"
 import * as Progress from "#app/commands/Progress.ts"
 import { table } from "#app/commands/Table.ts"
 
 class NotAdministrator extends Schema.TaggedError<NotAdministrator>()("NotAdministrator", {}) {
   override get message() {
-    return "A rebuild makes a table, which the service's role may not: give the DATABASE_URL of the administrator, who also migrates"
+    return "A rebuild writes tables, which the service's role may not: give the DATABASE_URL of the administrator, who also migrates"
   }
 }
 
@@ -31,10 +33,11 @@ const list = Command.make(
   { json },
   Effect.fnUntraced(
     function* (flags) {
-      const states = yield* Projections.list(App.projections)
+      const states = yield* Projections.list
       const words = table<Projections.ProjectionState>(
         [
           { heading: "NAME", cell: ({ name }) => name },
+          { heading: "KIND", cell: ({ kind }) => kind },
           { heading: "VERSION", cell: ({ version }) => version },
           { heading: "POSITION", cell: ({ position }) => position },
           { heading: "LAG", cell: ({ lag }) => lag },
@@ -42,48 +45,65 @@ const list = Command.make(
         ],
         states
       )
-      yield* print(flags.json, { projections: states.map((state) => ({ ...state })) }, states.length === 0 ? "None yet." : words)
+      yield* print(flags.json, { projections: states.map((state) => ({ ...state })) }, words)
     },
     Effect.provide(App.owner),
     quietly
   )
-).pipe(Command.withDescription("List the projections with their lag: how many events each has not seen yet"))
+).pipe(Command.withDescription("List the read tables with their lag: how many events each has not seen yet"))
+
+/** The names asked for: one, or all. */
+const namesOf = Effect.fnUntraced(function* (name: Option.Option<string>, all: boolean) {
+  const known = readTables.map((one) => one.name)
+  if (Option.isSome(name) === all) return yield* new NoSuchProjection({ message: "Give the name of a projection, or --all" })
+  const unknown = Option.filter(name, (one) => !known.includes(one))
+  if (Option.isSome(unknown)) {
+    const message = `There is no projection ${unknown.value}; there are: ${known.join(", ")}`
+    return yield* new NoSuchProjection({ message })
+  }
+  return new Set(Option.match(name, { onNone: () => known, onSome: (one) => [one] }))
+})
+
+const changesOf = ({ different, missing, name, surplus }: ProjectionRebuild.Rebuilt) =>
+  missing + surplus + different === 0
+    ? `${name} is as the events make it: nothing was changed.`
+    : `${name} is put right: ${missing} missing, ${surplus} surplus, ${different} different rows.`
 
 const rebuild = Command.make(
   "rebuild",
-  { name: Argument.String("name").pipe(Argument.withDescription("As list prints it")), json },
+  {
+    name: Argument.String("name").pipe(Argument.optional, Argument.withDescription("As list prints it")),
+    all: Flag.Boolean("all").pipe(Flag.withDefault(false), Flag.withDescription("All of them")),
+    json
+  },
   Effect.fnUntraced(
     function* (flags) {
-      const all = yield* Effect.forEach(App.projections, (definition) =>
-        Effect.map(definition, ({ name }) => ({ name, definition }))
-      )
-      const found = all.find(({ name }) => name === flags.name)
-      if (found === undefined) {
-        const message = `There is no projection ${flags.name}; there are: ${all.map(({ name }) => name).join(", ")}`
-        return yield* new NoSuchProjection({ message })
-      }
+      const names = yield* namesOf(flags.name, flags.all)
       const progress = yield* Progress.make("events applied")
-      const applied = yield* ProjectionRebuild.run(found.definition, progress).pipe(
+      const rebuilt = yield* Migrations.restore(readTables.map(({ name }) => name)).pipe(
+        Effect.andThen(ProjectionRebuild.run(names, App.projections, progress)),
         Effect.catchIf(
           (error) => isSqlError(error) && error.reason._tag === "AuthorizationError",
           () => Effect.fail(new NotAdministrator({}))
         )
       )
-      return yield* print(
-        flags.json,
-        { name: flags.name, applied },
-        `${flags.name} is made anew from ${applied} events and in use.`
-      )
+      yield* print(flags.json, { projections: rebuilt.map((one) => ({ ...one })) }, rebuilt.map(changesOf).join("\n"))
     },
     Effect.provide(App.owner),
     quietly
   )
 ).pipe(
-  Command.withDescription("Make a projection anew beside the live one and put it in its place, while the service runs"),
-  Command.withShortDescription("Make a projection anew, without downtime")
+  Command.withDescription(
+    "Put a read table right from the events alone, while the service runs, and tell what was changed. A table that was dropped is created again"
+  ),
+  Command.withShortDescription("Put a read table right from the events"),
+  Command.withExamples([
+    { command: "vatproof projections rebuild --all", description: "All read tables" },
+    { command: "vatproof projections rebuild event_places", description: "One of them" }
+  ])
 )
 
 export const projectionCommands = Command.make("projections").pipe(
-  Command.withDescription("The read models that follow the log"),
+  Command.withDescription("The read tables, which are made from the log"),
   Command.withSubcommands([list, rebuild])
 )

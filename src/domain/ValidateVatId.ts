@@ -154,8 +154,9 @@ const makeRecords = Effect.gen(function* () {
   const outage = Effect.fnUntraced(function* (question: Question, failure: SourcesUnavailable, admitted: Standing) {
     const { caller, vatId } = question
     const { places, window } = uncountedOutages
+    const accountId = caller._tag === "Key" ? caller.accountId : null
     const free = yield* rateLimits.takePlace(`outage/${caller.stream}/${vatId.value}`, places, window)
-    const event = VatIdVerificationFailed.make({ ...factsOf(question), attempts: failure.attempts })
+    const event = VatIdVerificationFailed.make({ ...factsOf(question), account_id: accountId, attempts: failure.attempts })
     yield* record(question, { event, units: free.granted ? 0 : 1, admitted })
     return yield* failure
   })

@@ -28,9 +28,9 @@ const verified = Schema.Struct({
  */
 export const VatIdVerified = DomainEvent.definePersonal(["VatIdVerified", 1, verified], Disclosure, "answers")
 
-/** No source gave a verdict and no older answer could be served. Nothing is known about the VAT ID. */
+/** No source gave a verdict and no older answer could be served. Nothing is known about the VAT ID. `account_id` is the account of the caller's key. */
 export const VatIdVerificationFailed = DomainEvent.define(
   "VatIdVerificationFailed",
   1,
-  Schema.Struct({ ...asked, attempts: Schema.Array(Attempt) })
+  Schema.Struct({ ...asked, account_id: Schema.NullOr(Schema.String), attempts: Schema.Array(Attempt) })
 )

@@ -1,30 +1,33 @@
 /** One read model that follows the log, and the single step that moves it on (ARCHITECTURE, "Projections"). */
-import { Effect, Schema } from "effect"
+import { Effect, Schema, SchemaTransformation } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import type { SqlError } from "effect/sql/SqlError"
 import { logId } from "#events/AppendCommand.ts"
-import { elementType, sqlArray } from "#events/SqlArray.ts"
-import { StoredEvent } from "#events/StoredEvent.ts"
+import type { QueryFailure } from "#events/StoreAccess.ts"
 
-/** The events at positions `from` up to, but not including, `to`, for one projection. */
-export interface ProjectionBatch {
-  /** The table to write, as `sql(table)` takes it. During a rebuild it is another one than usual. */
-  readonly table: string
-  readonly from: number
-  readonly to: number
-  /** Those of the batch's events that are of these types, in their order. */
-  readonly eventsOf: (types: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<StoredEvent>, SqlError>
-}
+/** The events at positions `from` up to, but not including, `to`. */
+export const ProjectionBatch = Schema.Struct({ from: Schema.Int, to: Schema.Int })
+export type ProjectionBatch = typeof ProjectionBatch.Type
+
+const Count = Schema.BigInt.pipe(
+  Schema.decodeTo(
+    Schema.Int,
+    SchemaTransformation.transform({ decode: (big) => Number(big), encode: (number) => BigInt(number) })
+  )
+)
+
+/** Rows that a table lacked, rows that it had too many, and rows that were not as the events make them. */
+export const Changes = Schema.Struct({ missing: Count, surplus: Count, different: Count })
+export type Changes = typeof Changes.Type
 
 /**
- * One read model. Its table `vatproof.<name>` comes from a migration, with SELECT, INSERT and UPDATE for the service. `version` rises when
- * the rules of `apply` change: what is in the table then follows old rules until `projections rebuild`.
+ * One read model that follows the log. Its table is `vatproof.<name>` (migrations/projections.sql), with SELECT, INSERT and UPDATE for the service.
+ * `version` rises when the rules of its rows change: what is in the table then follows old rules until `projections rebuild`.
  */
 export interface Projection {
   readonly name: string
   readonly version: number
-  /** Writes what the events mean, in the transaction that moves the checkpoint: once for each event, in order. */
-  readonly apply: (batch: ProjectionBatch) => Effect.Effect<unknown, SqlError>
+  /** Writes what the events mean, in the transaction that moves the checkpoint. Doing it again changes nothing. */
+  readonly apply: (batch: ProjectionBatch) => Effect.Effect<Changes, QueryFailure>
 }
 
 export const define = (projection: Projection): Projection => projection
@@ -48,8 +51,7 @@ export const maxStep = 5_000
 export const Progress = Schema.Struct({ position: Schema.BigInt, head: Schema.BigInt, version: Schema.Int })
 
 /**
- * Moves a projection on by up to `atMost` events in one transaction, and says where it is then. `name` is its row in vatproof.projections,
- * and its table. It waits for a replica that is moving it just now. Newer rules than ours have the table for themselves.
+ * Moves a projection on by up to `atMost` events in one transaction, and says where it is then. It waits for a replica that is moving it just now. Newer rules than ours have the table for themselves.
  */
 export const makeStep = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -69,26 +71,16 @@ export const makeStep = Effect.gen(function* () {
       WHERE log_id = ${logId} AND position >= ${from} AND position < ${to}`
   })
 
-  const findEvents = SqlSchema.findAll({
-    Request: Schema.Struct({ from: Schema.Int, to: Schema.Int, types: Schema.Array(Schema.String) }),
-    Result: StoredEvent,
-    execute: ({ from, to, types }) => sql`SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events
-      WHERE log_id = ${logId} AND position >= ${from} AND position < ${to}
-        AND type = ANY (${sqlArray(types, elementType.text)}) ORDER BY position`
-  })
-
-  const eventsOf = (from: number, to: number) => (types: ReadonlyArray<string>) =>
-    findEvents({ from, to, types }).pipe(Effect.catchTag("SchemaError", Effect.die))
-
   return Effect.fnUntraced(
-    function* (projection: Projection, name: string, atMost: number = maxStep) {
+    function* (projection: Projection, atMost: number = maxStep) {
+      const { name } = projection
       const { head, position, version } = yield* lock(name)
       const from = Number(position)
       const to = Math.min(Number(head), from + atMost)
       if (to <= from || version > projection.version) return { position: from, head: Number(head) }
       const found = Number((yield* count({ from, to })).found)
       if (found !== to - from) return yield* new LogGap({ projection: projection.name, from, to, found })
-      yield* projection.apply({ table: `vatproof.${name}`, from, to, eventsOf: eventsOf(from, to) })
+      yield* projection.apply({ from, to })
       yield* sql`UPDATE vatproof.projections SET position = ${to}, moved_at = clock_timestamp() WHERE log_id = ${logId} AND name = ${name}`
       return { position: to, head: Number(head) }
     },

@@ -10,6 +10,7 @@ import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import { logId } from "#events/AppendCommand.ts"
 import * as Batcher from "#events/Batcher.ts"
 import { type LogGap, makeStep, maxStep, type Projection } from "#events/Projection.ts"
+import { type ReadTable, readTables } from "#events/ReadTables.ts"
 import * as StoreAccess from "#events/StoreAccess.ts"
 import * as TurnPace from "#events/TurnPace.ts"
 
@@ -31,6 +32,7 @@ const maxWaiting = 20_000
  */
 export interface ProjectionState {
   readonly name: string
+  readonly kind: ReadTable["kind"]
   readonly version: number
   readonly position: number
   readonly lag: number
@@ -52,7 +54,7 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
     let now = position
     while (now < head) {
       yield* pace.wait(now - position, head - position)
-      const { position: reached } = yield* step(projection, projection.name, pace.piece)
+      const { position: reached } = yield* step(projection, pace.piece)
       if (reached === now) yield* Effect.sleep(pauseForOthers)
       now = reached
     }
@@ -96,14 +98,8 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
       (name: string) => joins.get(name)?.(undefined) ?? Effect.die(`There is no projection ${name}`)
     ),
     /** Where each of them is. */
-    list: Effect.suspend(() => access.list(projections)).pipe(StoreAccess.patiently(patience))
+    list: access.list.pipe(StoreAccess.patiently(patience))
   }
-})
-
-/** Where projections are, without moving any. */
-export const list = Effect.fn("Projections.list")(function* (definitions: ReadonlyArray<ProjectionDefinition>) {
-  const access = yield* makeAccess
-  return yield* access.list(yield* Effect.all(definitions)).pipe(StoreAccess.patiently(patience))
 })
 
 /** A gap is no reason to repeat anything: it stays until an operator has looked at it. */
@@ -152,7 +148,7 @@ const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
   // What there is to apply may be younger than the last move.
   const findPlaces = SqlSchema.findAll({
     Request: Schema.Void,
-    Result: Schema.Struct({ ...PlaceRow.fields, stalled_ms: Schema.BigInt }),
+    Result: Schema.Struct({ ...PlaceRow.fields, position: Schema.NullOr(Schema.BigInt), stalled_ms: Schema.BigInt }),
     execute: () => sql`SELECT ${sql.literal(placeColumns)},
         (extract(epoch FROM clock_timestamp() - greatest(p.moved_at, e.recorded_at)) * 1000)::bigint AS stalled_ms
       FROM vatproof.projections p JOIN vatproof.logs l ON l.log_id = p.log_id
@@ -180,23 +176,29 @@ const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
     register: (projections: ReadonlyArray<Projection>) =>
       Effect.forEach(
         projections,
-        ({ name, version }) => sql`INSERT INTO vatproof.projections (log_id, name, version)
-          VALUES (${logId}, ${name}, ${version}) ON CONFLICT (log_id, name) DO NOTHING`,
+        ({ name, version }) => sql`INSERT INTO vatproof.projections (log_id, name, version, position)
+          VALUES (${logId}, ${name}, ${version}, 0) ON CONFLICT (log_id, name) DO NOTHING`,
         { discard: true }
       ),
-    list: (projections: ReadonlyArray<Projection>) =>
+    list: Effect.suspend(() =>
       Effect.map(findPlaces(undefined), (places) =>
-        places.flatMap(({ head, name, position, stalled_ms: since, version }): ReadonlyArray<ProjectionState> => {
-          const known = projections.find((projection) => projection.name === name)
-          if (known === undefined) return []
-          const lag = Number(head - position)
+        readTables.map(({ kind, name, version: newest }): ProjectionState => {
+          const place = places.find((one) => one.name === name)
+          // What moves with the append is where the log is.
+          const position = Number(place?.position ?? place?.head ?? 0)
+          const lag = Number(place?.head ?? 0) - position
           // A clock that was set back says nothing of how long ago that was.
-          const stalled_ms = lag > 0 ? Math.max(0, Number(since)) : 0
-          return [{ name, version, position: Number(position), lag, stalled_ms, outdated: version < known.version }]
+          const stalled_ms = lag > 0 ? Math.max(0, Number(place?.stalled_ms ?? 0)) : 0
+          const version = place?.version ?? 0
+          return { name, kind, version, position, lag, stalled_ms, outdated: version < newest }
         })
       )
+    )
   }
 })
+
+/** Where projections are, without moving any. */
+export const list = Effect.flatMap(makeAccess, (access) => access.list.pipe(StoreAccess.patiently(patience)))
 
 export class Projections extends Context.Service<Projections, Effect.Success<ReturnType<typeof make>>>()(
   "vatproof/events/Projections"

@@ -10,7 +10,7 @@ import { causeOf } from "#infra/Postgres.ts"
 const table = "vatproof_migrations"
 
 /** The files in the order in which they are applied. Numbered files run once, the others again after each change. */
-const order = [/^\d{4}_\w+\.sql$/u, /^functions\/\w+\.sql$/u, /^views\.sql$/u, /^protection\.sql$/u]
+const order = [/^\d{4}_\w+\.sql$/u, /^projections\.sql$/u, /^functions\/\w+\.sql$/u, /^views\.sql$/u, /^protection\.sql$/u]
 
 /** Triggers, owners and rights: runs last whenever another file was applied. */
 const protection = "protection"
@@ -121,6 +121,23 @@ const findMissing = Effect.fnUntraced(function* (files: ReadonlyArray<MigrationF
   if (newestApplied > newestFile) return []
   const missing = files.filter((file) => !isApplied(file))
   return missing.length === 0 ? [] : files.filter((file) => missing.includes(file) || file.name === protection)
+})
+
+/** What makes read tables, and what refers to them. */
+const ofReadTables: ReadonlySet<string> = new Set(["projections", "views", protection])
+
+/** Creates those of these tables of the schema vatproof again that were dropped, empty, with all that belongs to them. */
+export const restore = Effect.fn("Migrations.restore")(function* (tables: ReadonlyArray<string>) {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Schema.Struct({ name: Schema.String }),
+    execute: (table) => sql`SELECT ${table}::text AS name WHERE to_regclass('vatproof.' || ${table}::text) IS NULL`
+  })
+  const missing = yield* Effect.forEach(tables, find)
+  if (missing.flat().length === 0) return
+  const files = (yield* migrationFiles()).filter(({ name }) => ofReadTables.has(name))
+  yield* Effect.forEach(files, apply, { discard: true }).pipe(sql.withTransaction)
 })
 
 /** Migrates while it is built. */

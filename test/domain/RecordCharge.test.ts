@@ -23,7 +23,13 @@ const callerAt = (epoch: number): KeyCaller => ({
   perMinute: 10
 })
 
-const event = VatIdVerificationFailed.make({ vat_id: "ATU12345678", force_live: false, requester_vat_id: null, attempts: [] })
+const event = VatIdVerificationFailed.make({
+  vat_id: "ATU12345678",
+  force_live: false,
+  requester_vat_id: null,
+  account_id: null,
+  attempts: []
+})
 const standing = { usage: { used: 1, limit: 10 }, window: null }
 const credential = { _tag: "Key", key: Redacted.make("key") } as const
 

@@ -21,7 +21,13 @@ const Step = Schema.Struct({
 const limits = [0, 3, 10]
 
 const vatId = Result.getOrThrow(parse("ATU12345678"))
-const event = VatIdVerificationFailed.make({ vat_id: "ATU12345678", force_live: false, requester_vat_id: null, attempts: [] })
+const event = VatIdVerificationFailed.make({
+  vat_id: "ATU12345678",
+  force_live: false,
+  requester_vat_id: null,
+  account_id: null,
+  attempts: []
+})
 
 const sums = Effect.fnUntraced(function* (run: string) {
   const sql = yield* SqlClient.SqlClient

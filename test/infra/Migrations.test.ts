@@ -18,7 +18,7 @@ const namesIn = (path: string) =>
     .map((file) => join(path, file.replace(/\.sql$/u, "")))
     .toSorted()
 const numbered = namesIn("").filter((name) => /^\d/u.test(name))
-const files = [...numbered, ...namesIn("functions"), "views", "protection"]
+const files = [...numbered, "projections", ...namesIn("functions"), "views", "protection"]
 
 const digestOf = (name: string) => hash("sha256", readFileSync(join(folder, `${name}.sql`), "utf8"), "hex")
 
@@ -220,12 +220,12 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a database of a develo
 layer(TestDatabase.layer, { excludeTestServices: true })("a migration that fails", (it) => {
   it.effect("changes nothing, and says which ones and why", () =>
     Effect.gen(function* () {
-      yield* execute("CREATE SCHEMA vatproof CREATE TABLE accounts ()")
+      yield* execute("CREATE SCHEMA vatproof CREATE TABLE contacts ()")
       const refused = yield* Effect.flip(migrate)
       assert.strictEqual(refused._tag, "MigrationRefused")
       assert.match(
         refused.message,
-        /refused its migrations \(0001_roles, .*\), and nothing was changed: relation "accounts" already exists/u
+        /refused its migrations \(0001_roles, .*\), and nothing was changed: relation "contacts" already exists/u
       )
       yield* execute("DROP SCHEMA vatproof CASCADE")
       assert.deepStrictEqual(yield* migrate, files)

@@ -10,7 +10,7 @@ import { StoredEvent } from "#events/StoredEvent.ts"
 
 const patience = "5 seconds"
 
-/** Nearly all events are of this type, so it is in no index by type or account (migrations/0007_projections.sql). */
+/** Nearly all events are of this type, so it is in no index by type or account (migrations/projections.sql). */
 const commonest = "VatIdVerified"
 
 /** The questions that find what passes a filter within `span`; each answers with up to `limit` positions of its own. */
@@ -125,7 +125,10 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
   const findAccount = SqlSchema.findAll({
     Request: Schema.Int,
     Result: Schema.Struct({ account_id: Schema.NullOr(Schema.String) }),
-    execute: (position) => sql`SELECT account_id FROM vatproof.event_places WHERE log_id = ${logId} AND position = ${position}`
+    execute: (
+      position
+    ) => sql`SELECT coalesce(p.account_id, (SELECT k.account_id FROM vatproof.api_keys k WHERE k.key_id = p.key_id)) AS account_id
+      FROM vatproof.event_places p WHERE p.log_id = ${logId} AND p.position = ${position}`
   })
 
   const findKey = SqlSchema.findAll({

@@ -2,8 +2,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import * as ProjectionRebuild from "#events/ProjectionRebuild.ts"
-import * as EventPlaces from "#events/projections/EventPlaces.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { confirm, generous, newPaidKey, receiptIdOf } from "#test/support/PaidKey.ts"
@@ -85,7 +83,7 @@ layer(service, { excludeTestServices: true })("The auditors' role", (it) => {
         "SELECT vatproof.ensure_partitions(0::smallint)",
         "SELECT vatproof.position_at(0::smallint, now())",
         "SELECT vatproof.claim_notary(0::smallint, gen_random_uuid(), 1000)",
-        "SELECT vatproof.begin_rebuild(0::smallint, 'event_places', 2)",
+        "SELECT vatproof.project(0::smallint, 0, 1)",
         "SET ROLE vatproof_owner",
         "SELECT pg_read_file('/etc/passwd')"
       ]
@@ -103,18 +101,6 @@ layer(service, { excludeTestServices: true })("The auditors' role", (it) => {
         if (Exit.isSuccess(yield* Effect.exit(sql))) allowed.push(statement)
       }
       assert.deepStrictEqual(allowed, [])
-    })
-  )
-
-  it.effect("keeps its views when a projection is rebuilt", () =>
-    Effect.gen(function* () {
-      const before = yield* asAuditor(texts("SELECT receipt_id AS text FROM audit.receipts"))
-      yield* MigratedDatabase.asAdministrator(ProjectionRebuild.run(EventPlaces.definition, () => Effect.void))
-      assert.deepStrictEqual(yield* asAuditor(texts("SELECT receipt_id AS text FROM audit.receipts")), before)
-      const old = yield* texts(
-        "SELECT oid::regclass::text AS text FROM pg_class WHERE relname LIKE 'event_places_%' AND relkind = 'r'"
-      )
-      assert.deepStrictEqual(old, [])
     })
   )
 })

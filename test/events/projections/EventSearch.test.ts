@@ -53,7 +53,7 @@ const facts = (round: number): ReadonlyArray<Fact> => {
       ...none,
       stream: `key-${firstKey}`,
       type: "VatIdVerificationFailed",
-      data: { vat_id: vatId },
+      data: { account_id: one, vat_id: vatId },
       account: one,
       key: firstKey,
       vatId

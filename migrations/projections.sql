@@ -1,0 +1,98 @@
+-- The read tables: projections of the log, made from events by functions/projections.sql and nothing else. A table that was dropped is created
+-- again by this file and filled by `vatproof projections rebuild`. To change a table's columns, drop it in a numbered file.
+
+CREATE TABLE IF NOT EXISTS vatproof.streams (
+  log_id smallint NOT NULL,
+  stream_id text COLLATE "C" NOT NULL,
+  version bigint NOT NULL,
+  first_position bigint NOT NULL,
+  last_position bigint NOT NULL,
+  PRIMARY KEY (log_id, stream_id)
+) WITH (fillfactor = 80);
+COMMENT ON TABLE vatproof.streams IS 'Version of each stream: the number of its events.';
+
+CREATE TABLE IF NOT EXISTS vatproof.meters (
+  log_id smallint NOT NULL,
+  meter_id text COLLATE "C" NOT NULL,
+  used bigint NOT NULL CHECK (used >= 0),
+  PRIMARY KEY (log_id, meter_id)
+) WITH (fillfactor = 80);
+COMMENT ON TABLE vatproof.meters IS 'Units charged so far: always the sum of events.units of that meter.';
+
+-- The source's own time decides which answer is the newest: of two lookups that overlap, the slower one may have the older answer.
+CREATE TABLE IF NOT EXISTS vatproof.latest (
+  log_id smallint NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  position bigint NOT NULL,
+  answered_at timestamptz NOT NULL,
+  answer text NOT NULL,
+  PRIMARY KEY (log_id, key)
+) WITH (fillfactor = 80);
+COMMENT ON TABLE vatproof.latest IS 'The newest answer of a source about a VAT ID (answer-DE123456789), and the position of its event.';
+COMMENT ON COLUMN vatproof.latest.answered_at IS 'When the source gave the answer, by its own clock, but never later than the event was stored.';
+COMMENT ON COLUMN vatproof.latest.answer IS 'What a response shows of the answer, as JSON: without the evidence, which stays in the event.';
+
+CREATE TABLE IF NOT EXISTS vatproof.listed (
+  log_id smallint NOT NULL,
+  list text COLLATE "C" NOT NULL,
+  position bigint NOT NULL,
+  PRIMARY KEY (log_id, list, position)
+);
+COMMENT ON TABLE vatproof.listed IS 'Positions of the events of a list, e.g. receipts-<key>: the receipts of a key, in the order of their issue.';
+
+CREATE TABLE IF NOT EXISTS vatproof.accounts (
+  account_id uuid PRIMARY KEY,
+  plan text NOT NULL CHECK (plan IN ('free', 'starter', 'business', 'enterprise')),
+  per_month bigint CHECK (per_month > 0),
+  verified_at timestamptz,
+  created_at timestamptz NOT NULL
+);
+COMMENT ON COLUMN vatproof.accounts.per_month IS 'Validations per month set for this account alone; null means the plan''s.';
+
+CREATE TABLE IF NOT EXISTS vatproof.api_keys (
+  key_id uuid PRIMARY KEY,
+  account_id uuid NOT NULL,
+  key_sha256 bytea NOT NULL UNIQUE CHECK (octet_length(key_sha256) = 32),
+  prefix text COLLATE "C" NOT NULL,
+  issued_at timestamptz NOT NULL,
+  revoked_at timestamptz,
+  previous_sha256 bytea UNIQUE CHECK (octet_length(previous_sha256) = 32),
+  previous_until timestamptz,
+  UNIQUE (account_id, prefix)
+);
+COMMENT ON COLUMN vatproof.api_keys.key_sha256 IS 'SHA-256 of the key. The key itself is stored nowhere.';
+COMMENT ON COLUMN vatproof.api_keys.previous_sha256 IS 'SHA-256 of the secret that the key had before its last rotation, if that is good until previous_until.';
+
+CREATE TABLE IF NOT EXISTS vatproof.auditors (
+  auditor_id uuid PRIMARY KEY,
+  account_id uuid,
+  token_sha256 bytea NOT NULL UNIQUE CHECK (octet_length(token_sha256) = 32),
+  name text NOT NULL,
+  added_at timestamptz NOT NULL,
+  expires_at timestamptz NOT NULL,
+  revoked_at timestamptz
+);
+COMMENT ON TABLE vatproof.auditors IS 'Auditors'' tokens, a projection of the streams auditor-<id> moved by vatproof.append, because every request of theirs is decided on them.';
+COMMENT ON COLUMN vatproof.auditors.account_id IS 'The one account the auditor may look at; null means all.';
+COMMENT ON COLUMN vatproof.auditors.token_sha256 IS 'SHA-256 of the token. The token itself is stored nowhere.';
+COMMENT ON COLUMN vatproof.auditors.name IS 'Who got the token.';
+
+CREATE TABLE IF NOT EXISTS vatproof.event_places (
+  log_id smallint NOT NULL,
+  position bigint NOT NULL,
+  type text COLLATE "C" NOT NULL,
+  account_id uuid,
+  key_id uuid,
+  vat_id text COLLATE "C",
+  receipt_id text COLLATE "C",
+  PRIMARY KEY (log_id, position)
+);
+-- Nearly all events are VatIdVerified. They are in no index by type, which would be the log once more, and in none by account: the log's index
+-- by stream and version finds them by the account's keys. VAT IDs are indexed in segments of 2^18 positions: new entries go to the newest
+-- segment only, which stays in memory however long the log grows.
+CREATE INDEX IF NOT EXISTS event_places_type ON vatproof.event_places (log_id, type, position) WHERE type <> 'VatIdVerified';
+CREATE INDEX IF NOT EXISTS event_places_account ON vatproof.event_places (log_id, account_id, position) WHERE account_id IS NOT NULL AND type <> 'VatIdVerified';
+CREATE INDEX IF NOT EXISTS event_places_key ON vatproof.event_places (log_id, key_id, position) WHERE key_id IS NOT NULL AND type <> 'VatIdVerified';
+CREATE INDEX IF NOT EXISTS event_places_vat_id ON vatproof.event_places (log_id, ((position >> 18)::int), vat_id) WHERE vat_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS event_places_receipt ON vatproof.event_places (log_id, receipt_id, position) WHERE receipt_id IS NOT NULL;
+COMMENT ON TABLE vatproof.event_places IS 'Where to look in the log: the positions of the events of a type, an account, an API key, a VAT ID, a receipt. A projection.';

@@ -1,0 +1,146 @@
+/** Random histories of a service: events that move every read table, from a small alphabet. */
+import { DateTime, Effect, Schema } from "effect"
+import { AccountRegistered, AccountSignedUp, accountStream, EmailVerified, PlanChanged } from "#domain/Account.ts"
+import { ApiKeyIssued, ApiKeyRevoked } from "#domain/ApiKey.ts"
+import { AuditorAdded, AuditorRevoked, auditorStream } from "#domain/Auditor.ts"
+import type { DomainEvent } from "#domain/DomainEvent.ts"
+import { EventStore } from "#events/EventStore.ts"
+import { answered, answerJson, sourceAnswer } from "#test/support/SourceAnswer.ts"
+
+const one = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3 }))
+
+/** Something that happened to account, key or auditor `who`, perhaps about the VAT ID `what`. */
+export const Happening = Schema.Struct({
+  kind: Schema.Literals([
+    "account",
+    "verified",
+    "plan",
+    "key",
+    "revoked",
+    "live",
+    "repeated",
+    "receipt",
+    "auditor",
+    "auditorRevoked"
+  ]),
+  who: one,
+  what: one
+})
+export type Happening = typeof Happening.Type
+
+const id = (kind: string, who: number) => `019371c0-5f00-7000-8000-0000000${kind}${String(who).padStart(5 - kind.length, "0")}`
+const vatIds = ["ATU12345678", "DE123456789", "FR12345678901", "IT12345678901"]
+
+interface Fact {
+  readonly stream: string
+  readonly event: DomainEvent
+  readonly meter?: string
+}
+
+const repeated = (vatId: string): DomainEvent => ({
+  type: "VatIdVerified",
+  schemaVersion: 1,
+  data: { answer: null, answer_position: 0, served: "cache", valid: true, vat_id: vatId }
+})
+
+const receipt = (key_id: string, account_id: string, vatId: string, receiptId: string): DomainEvent => ({
+  type: "ReceiptIssued",
+  schemaVersion: 1,
+  data: {
+    account_id,
+    answer: { ...answerJson, source: "bzst" },
+    attempts: [],
+    key_id,
+    receipt: { receipt_id: receiptId, result: { official_address: "", official_name: "Muster GmbH" }, target_vat_id: vatId }
+  }
+})
+
+/** `number` makes names that exist once. */
+const factOf = ({ kind, what, who }: Happening, number: number): Fact => {
+  const [account_id, auditor_id] = [id("ac", who), id("ad", who)]
+  const key_id = id("b0", who * 10 + what)
+  const vatId = vatIds[what] ?? ""
+  const account = accountStream(account_id)
+  const sha256 = key_id.replaceAll("-", "").repeat(2)
+  const plan = what === 0 ? "free" : "business"
+  const stream = `key-${key_id}`
+  const meter = `${stream}/2026-11`
+  switch (kind) {
+    case "account": {
+      const made =
+        what < 2
+          ? AccountRegistered.make({ account_id, plan, with_email: true, agent_id_hash: null })
+          : AccountSignedUp.make({ account_id, plan })
+      return { stream: account, event: made }
+    }
+    case "verified":
+      return { stream: account, event: EmailVerified.make({ account_id, by: "mail" }) }
+    case "plan":
+      return { stream: account, event: PlanChanged.make({ account_id, plan, per_month: what === 1 ? 77 : null }) }
+    case "key":
+      return {
+        stream: account,
+        event: ApiKeyIssued.make({ account_id, key_id, prefix: `svc_live_${who}${what}`, key_sha256: sha256 })
+      }
+    case "revoked":
+      return { stream: account, event: ApiKeyRevoked.make({ account_id, key_id, prefix: `svc_live_${who}${what}`, by: "owner" }) }
+    case "live": {
+      const answer = {
+        ...sourceAnswer,
+        company_name: `Company ${number} \u0000`,
+        answered_at: DateTime.makeUnsafe(1_800_000_000_000 + who * 1_000)
+      }
+      return { stream, event: answered(vatId, answer), meter }
+    }
+    case "repeated":
+      return { stream, event: repeated(vatId), meter }
+    case "receipt": {
+      const receiptId = `VP-QC-20261101-${String(number).padStart(10, "A")}`
+      return { stream: `receipt-${receiptId}`, event: receipt(key_id, account_id, vatId, receiptId), meter }
+    }
+    case "auditor": {
+      const expires_at = DateTime.makeUnsafe(1_900_000_000_000 + what)
+      const added = AuditorAdded.make({
+        auditor_id,
+        account_id: what === 0 ? null : account_id,
+        name: `Office ${what}`,
+        expires_at,
+        token_sha256: sha256
+      })
+      return { stream: auditorStream(auditor_id), event: added }
+    }
+    case "auditorRevoked":
+      return { stream: auditorStream(auditor_id), event: AuditorRevoked.make({ auditor_id, account_id: null }) }
+  }
+}
+
+let number = 0
+
+/** What must have happened before, and what can happen once. */
+const isPossible = (happened: Set<string>, { kind, what, who }: Happening) => {
+  const needs: Readonly<Record<string, string>> = {
+    verified: `account ${who}`,
+    plan: `account ${who}`,
+    key: `account ${who}`,
+    revoked: `key ${who} ${what}`,
+    auditorRevoked: `auditor ${who}`
+  }
+  const needed = needs[kind]
+  const once = kind === "key" ? `key ${who} ${what}` : `${kind} ${who}`
+  if (needed !== undefined && !happened.has(needed)) return false
+  if (["account", "key", "auditor"].includes(kind) && happened.has(once)) return false
+  happened.add(once)
+  return true
+}
+
+/** Appends what can happen, one after the other. `happened` remembers it. */
+export const append = Effect.fnUntraced(function* (happened: Set<string>, happenings: ReadonlyArray<Happening>) {
+  const events = yield* EventStore
+  for (const happening of happenings) {
+    if (!isPossible(happened, happening)) continue
+    number += 1
+    const { event, meter, stream } = factOf(happening, number)
+    const charge = meter === undefined ? null : { meter, units: happening.who === 0 ? 0 : 1, cap: 1_000_000 }
+    yield* events.append({ stream, expectedVersion: null, events: [event], charge }).pipe(Effect.orDie)
+  }
+})
