@@ -29,8 +29,8 @@ export interface AuditFilter {
 }
 
 /**
- * What a reader asks for: `key` is the id of a key, or with an account the prefix of one. A prefix without an account, or one that the account
- * does not have, finds nothing.
+ * What a reader asks for: `key` is the id of a key, or with an account the prefix of one. A prefix that the account does not have finds
+ * nothing.
  */
 export interface AuditQuery extends Omit<AuditFilter, "keyId"> {
   readonly key: string | null

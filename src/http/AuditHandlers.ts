@@ -42,22 +42,12 @@ export const layer = HttpApiBuilder.group(
         )
       )
 
-    /** An auditor whose filter were left out would take what is there for what passes it. */
-    const unknownIn = (names: ReadonlyArray<string>, type: string | undefined) => [
-      ...names
-        .filter((name) => !knownFilters.includes(name))
-        .map((field) => ({ field, message: `Unknown filter. There are: ${knownFilters.join(", ")}` })),
-      ...(type === undefined || trail.types.includes(type)
-        ? []
-        : [{ field: "type", message: `Unknown type. There are: ${trail.types.join(", ")}` }])
-    ]
-
     return handlers.handleAll({
       events: Effect.fnUntraced(function* ({ headers, query }) {
         const auditor = yield* CurrentAuditor
         const { cursor, limit = defaultLimit } = query
-        const unknown = unknownIn(Object.keys(yield* HttpServerRequest.ParsedSearchParams), query.type)
-        if (unknown.length > 0) return yield* RequestErrors.respond(unknown)
+        const refused = refusedIn(Object.keys(yield* HttpServerRequest.ParsedSearchParams), query, auditor, trail.types)
+        if (refused.length > 0) return yield* RequestErrors.respond(refused)
         const filter = yield* filterOf(query)
         const list = `audit/${auditor.auditorId}/${nameOf(filter)}`
         const after = cursor === undefined ? null : yield* cursors.decode(list, cursor)
@@ -125,6 +115,24 @@ interface Asked {
   readonly vat_id?: string
   readonly receipt_id?: string
 }
+
+/** An auditor whose filter were left out would take what is there for what passes it. */
+const refusedIn = (
+  names: ReadonlyArray<string>,
+  { account_id, key, type }: Asked,
+  { accountId }: Auditor,
+  types: ReadonlyArray<string>
+) => [
+  ...names
+    .filter((name) => !knownFilters.includes(name))
+    .map((field) => ({ field, message: `Unknown filter. There are: ${knownFilters.join(", ")}` })),
+  ...(type === undefined || types.includes(type)
+    ? []
+    : [{ field: "type", message: `Unknown type. There are: ${types.join(", ")}` }]),
+  ...(key?.startsWith("svc_") === true && account_id === undefined && accountId === null
+    ? [{ field: "key", message: "A prefix tells a key only within its account: add account_id, or give the key_id" }]
+    : [])
+]
 
 const filterOf = Effect.fnUntraced(function* (query: Asked) {
   const { account_id = null, from = null, key = null, receipt_id, to = null, type = null, vat_id } = query

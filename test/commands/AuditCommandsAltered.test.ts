@@ -174,6 +174,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     edit("manifest.json", (text) => text.replace('"recorded_before": null', '"recorded_before": "2020-01-01T00:00:00.000Z"')),
     /^0: it was recorded at \S+, outside of the period in manifest.json/u
   ],
+  ["a byte order mark before the README", edit("README.txt", (text) => `\ufeff${text}`), /README.txt was changed/u],
   ["the README", edit("README.txt", (text) => text.replace("PRÜFEN", "GLAUBEN")), /README.txt was changed/u]
 ]
 
