@@ -7,7 +7,7 @@ import { limitsOf, PlanName, Plans } from "#domain/Plan.ts"
 import { asOperator, by, iso, json, limit, operate, periodOf, print, reason } from "#app/commands/Operation.ts"
 import { moment, record, table } from "#app/commands/Table.ts"
 
-const who = Argument.String("account").pipe(Argument.withDescription("Email address or user_id of the account"))
+const who = Argument.String("account").pipe(Argument.withDescription("Email address, user_id or agent id of the account"))
 
 const accountJson = (account: AccountRecord) => ({
   user_id: account.accountId,
@@ -109,6 +109,7 @@ const show = Command.make(
   Command.withDescription("Show an account with its keys and what they used this month"),
   Command.withExamples([
     { command: "vatproof account show ada@example.com", description: "By email address" },
+    { command: "vatproof account show invoice-agent/2.1", description: "By agent id, if only one account has it" },
     { command: "vatproof account show 01a1fbdf-96b5-7512-bea0-73d5194bd392 --json", description: "By user_id, for a script" }
   ])
 )

@@ -43,15 +43,25 @@ export interface AccountQuery {
 
 export class AccountNotFound extends Schema.TaggedError<AccountNotFound>()("AccountNotFound", { asked: Schema.String }) {
   override get message() {
-    return `There is no account with the email address or user_id "${this.asked}"`
+    return `There is no account with the email address, user_id or agent id "${this.asked}"`
+  }
+}
+
+/** Agent ids are the agents' own choice, so several may have the same; `accountIds` are the newest of them. */
+export class AccountNotUnique extends Schema.TaggedError<AccountNotUnique>()("AccountNotUnique", {
+  asked: Schema.String,
+  accountIds: Schema.Array(Schema.String)
+}) {
+  override get message() {
+    return `Several accounts have the agent id "${this.asked}": name one by its user_id, for example ${this.accountIds.join(", ")}`
   }
 }
 
 export class AccountDirectory extends Context.Service<
   AccountDirectory,
   {
-    /** By user_id, or by email address without regard to case. */
-    readonly find: (userIdOrEmail: string) => Effect.Effect<AccountRecord, AccountNotFound | StoreUnavailable>
+    /** By user_id, by email address without regard to case, or by an agent id that only one account has. */
+    readonly find: (asked: string) => Effect.Effect<AccountRecord, AccountNotFound | AccountNotUnique | StoreUnavailable>
     readonly list: (query: AccountQuery) => Effect.Effect<ReadonlyArray<AccountRecord>, StoreUnavailable>
     /** The keys of an account, newest first. */
     readonly keysOf: (accountId: string, period: BillingPeriod) => Effect.Effect<ReadonlyArray<KeyRecord>, StoreUnavailable>

@@ -79,8 +79,12 @@ const finishedBody = (operationId: string, { content }: OpenApi.OpenAPISpecReque
   const alternatives: ReadonlyArray<Part> = Array.isArray(schema?.anyOf) ? schema.anyOf : []
   const [only] = alternatives.filter(({ type }) => type !== "null")
   const isOptional = alternatives.some(({ type }) => type === "null")
-  const body = { schema: isOptional ? only : schema, ...requestExamples(operationId) }
-  return { content: { "application/json": body }, required: !isOptional }
+  const examples = requestExamples(operationId)
+  const shown = Rec.map(content, ({ schema }, mediaType) => ({
+    schema: isOptional && mediaType === "application/json" ? only : schema,
+    ...examples
+  }))
+  return { content: shown, required: !isOptional }
 }
 
 const finishedResponse = (operation: Operation, status: number, { content = {}, description }: OpenApi.OpenApiSpecResponse) => {

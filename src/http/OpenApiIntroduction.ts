@@ -52,4 +52,8 @@ Pages of other origins may call the service only where its operator has named th
 ## Versions
 
 The paths have the major version, \`/v1\`, except \`/health\`, which tells the version of this document. Fields, parameters, endpoints and error codes may be added
-within it; the format of cursors may change at any time.`
+within it; the format of cursors may change at any time.
+
+What will be removed or will change incompatibly is marked \`deprecated\` in this document first. From then on its responses have the header \`Deprecation\`
+(RFC 9745: since when, as \`@1798761600\`), a \`Link\` with \`rel="deprecation"\` that says what to use instead, and \`Sunset\` (RFC 8594: until when it works), at
+least twelve months later. A new major version begins under \`/v2\`; \`/v1\` then stays for at least twelve months. Nothing is deprecated now.`

@@ -54,7 +54,8 @@ const request = HttpApiEndpoint.post("requestPasswordReset", "/v1/auth/password-
 
 const show = HttpApiEndpoint.get("showPasswordReset", "/v1/auth/password-reset", {
   query: { token },
-  success: form
+  success: form,
+  error: errorBody(400, ["VALIDATION_ERROR"])
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "showPasswordReset",

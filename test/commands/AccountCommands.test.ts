@@ -60,6 +60,24 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof a
     })
   )
 
+  it.effect("account show and account plan take an agent id that only one account has, and say where several do", () =>
+    Effect.gen(function* () {
+      const { post } = yield* RunningService.RunningService
+      yield* post("/v1/register", { agent_id: "Invoice agent/2.1" })
+      const shown = yield* showAccount("Invoice agent/2.1")
+      assert.deepStrictEqual([shown.agent_id, shown.plan], ["Invoice agent/2.1", "free"])
+      yield* command("account", "plan", "Invoice agent/2.1", "business", ...why)
+      assert.strictEqual((yield* showAccount(shown.user_id)).plan, "business")
+      yield* post("/v1/register", { agent_id: "Invoice agent/2.1" })
+      for (const asked of [["show", "Invoice agent/2.1"] as const, ["plan", "Invoice agent/2.1", "free", ...why] as const]) {
+        const { failure } = yield* command("account", ...asked)
+        assert.match(failure ?? "", /^Several accounts have the agent id "Invoice agent\/2\.1"/u)
+        assert.include(failure, shown.user_id)
+      }
+      assert.strictEqual((yield* showAccount(shown.user_id)).plan, "business")
+    })
+  )
+
   it.effect("account plan works at once, in the middle of the month and in both directions, and is an event", () =>
     Effect.gen(function* () {
       const { validate } = yield* RunningService.RunningService

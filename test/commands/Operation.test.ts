@@ -16,7 +16,7 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("every comm
       ]
       for (const args of asked) {
         const { failure } = yield* command(...args)
-        assert.strictEqual(failure, 'There is no account with the email address or user_id "nobody@example.com"')
+        assert.strictEqual(failure, 'There is no account with the email address, user_id or agent id "nobody@example.com"')
       }
       const { failure } = yield* command("key", "revoke", "00000000-0000-7000-8000-000000000000", ...why)
       assert.strictEqual(failure, 'There is no API key with the key_id "00000000-0000-7000-8000-000000000000"')

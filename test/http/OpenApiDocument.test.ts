@@ -195,6 +195,11 @@ it("values that may grow are open: only the words and letters of a comparison ar
   })
 })
 
+it("says how what is removed is announced, and that nothing is deprecated", () => {
+  for (const header of ["Deprecation", "Sunset"]) assert.include(described.info.description, `\`${header}\``)
+  assert.isEmpty(placesOf(({ deprecated }) => deprecated === true))
+})
+
 it("says who answers for the interface, and under which terms", () => {
   assert.containSubset(described.info, {
     contact: { name: "The operator of this service" },

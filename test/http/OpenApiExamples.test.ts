@@ -67,9 +67,9 @@ const written = (examples: Examples): string => {
 const shapeOf = (value: unknown): string =>
   JSON.stringify(value, (_, part: unknown) => (typeof part === "string" ? part.split("\n", 1)[0] : part))
     .replace(/[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/gu, "<uuid>")
-    .replace(/\d{4}-\d\d(?:-\d\d)?(?:T[\d:.]+(?:Z|\+\d\d:\d\d))?/gu, "<time>")
     .replace(/svc_(?:live|audit)_\w+/gu, "<secret>")
     .replace(/VP-QC-\d{8}-[A-Z\d]{10}/gu, "<receipt>")
+    .replace(/\d{4}-\d\d(?:-\d\d)?(?:T[\d:.]+(?:Z|\+\d\d:\d\d))?/gu, "<time>")
     .replace(/[\da-f]{16,}|WAPI\w+|[\w+/=.-]{20,}/gu, "<bytes>")
     .replace(/(?<=\\?"(?:latency_ms|duration_ms|position|version)\\?":)\d+/gu, "<number>")
 
@@ -164,6 +164,21 @@ const record = Effect.gen(function* () {
   const { id } = yield* decodeCreated(created.body)
   keep("revokeApiKey", "revoked", yield* service.ask(`${keys}/${id}`, { ...access, method: "DELETE" }))
 
+  const short = yield* decodeRegistered((yield* service.post("/v1/register", { agent_id: "short-lived" })).body)
+  const rotated = yield* post("rotateApiKey", "leaked", "/v1/keys/rotate", { revoke_old: true }, { key: short.api_key })
+  const { key: replacement } = yield* decodeRotated(rotated.body)
+  keep("revokeOwnApiKey", "revoked", yield* service.ask("/v1/keys/self", { key: replacement, method: "DELETE" }))
+
+  // A new password.
+  const reset = "/v1/auth/password-reset"
+  yield* post("requestPasswordReset", "address", reset, { email: credentials.email })
+  const [secret = ""] = yield* MailedTokens.tokensFor(credentials.email, 1, "password-reset")
+  const password = "another horse battery"
+  yield* post("resetPassword", "token of the mail", `${reset}/confirm`, { token: secret, password })
+  const again = yield* service.post("/v1/auth/login", { ...credentials, password })
+  const change = { current_password: password, new_password: "a third horse battery" }
+  yield* post("changePassword", "both", "/v1/auth/password", change, People.bearing(yield* People.tokenIn(again)))
+
   // The log.
   const auditor = { headers: (yield* newAuditor()).headers }
   const byReceipt = { query: { receipt_id: receiptId } }
@@ -222,6 +237,7 @@ const record = Effect.gen(function* () {
 
 const decodeRegistered = Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))
 const decodeCreated = Schema.decodeUnknownEffect(Schema.Struct({ id: Schema.String }))
+const decodeRotated = Schema.decodeUnknownEffect(Schema.Struct({ key: Schema.String }))
 const decodeEvents = Schema.decodeUnknownEffect(Schema.Struct({ data: Schema.Array(Schema.Struct({ position: Schema.Int })) }))
 
 /** What a replica answers that has lost its database. */

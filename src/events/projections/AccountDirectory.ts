@@ -5,6 +5,7 @@ import {
   AccountDirectory,
   idForm,
   AccountNotFound,
+  AccountNotUnique,
   type AccountQuery,
   type AccountRecord,
   type KeyRecord
@@ -48,6 +49,36 @@ const accountColumns = `a.account_id, c.email, c.agent_id, a.plan, a.per_month, 
   (SELECT count(*) FROM vatproof.api_keys k WHERE k.account_id = a.account_id AND k.revoked_at IS NULL) AS active_keys
   FROM vatproof.accounts a LEFT JOIN vatproof.contacts c ON c.account_id = a.account_id`
 
+/** Gives a function that finds an account by user_id, email address or agent id. */
+const makeFind = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+
+  const findAccount = SqlSchema.findAll({
+    Request: Schema.Struct({ accountId: Schema.NullOr(Schema.String), email: Schema.NullOr(Schema.String) }),
+    Result: AccountRow,
+    execute: ({ accountId, email }) => sql`SELECT ${sql.literal(accountColumns)}
+      WHERE a.account_id = ${accountId}::uuid OR c.email_key = ${email}`
+  })
+
+  const findByAgent = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: AccountRow,
+    execute: (agentId) => sql`SELECT ${sql.literal(accountColumns)}
+      WHERE c.agent_id = ${agentId} ORDER BY a.account_id DESC LIMIT ${maxNamesakes}`
+  })
+
+  return Effect.fnUntraced(function* (asked: string) {
+    const wanted = idForm.test(asked) ? { accountId: asked, email: null } : { accountId: null, email: emailKey(asked) }
+    const [row] = yield* findAccount(wanted).pipe(StoreAccess.patiently(patience))
+    if (row !== undefined) return row
+    const [only, ...others] = yield* findByAgent(asked).pipe(StoreAccess.patiently(patience))
+    if (only === undefined) return yield* new AccountNotFound({ asked })
+    if (others.length === 0) return only
+    const accountIds = [only, ...others].map(({ account_id }) => account_id)
+    return yield* new AccountNotUnique({ asked, accountIds })
+  })
+})
+
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const plans = yield* Plans
@@ -79,19 +110,8 @@ const make = Effect.gen(function* () {
     perMonth: perMonth(row)
   })
 
-  const findAccount = SqlSchema.findAll({
-    Request: Schema.Struct({ accountId: Schema.NullOr(Schema.String), email: Schema.NullOr(Schema.String) }),
-    Result: AccountRow,
-    execute: ({ accountId, email }) => sql`SELECT ${sql.literal(accountColumns)}
-      WHERE a.account_id = ${accountId}::uuid OR c.email_key = ${email}`
-  })
-
-  const find = Effect.fn("AccountDirectory.find")(function* (asked: string) {
-    const wanted = idForm.test(asked) ? { accountId: asked, email: null } : { accountId: null, email: emailKey(asked) }
-    const [row] = yield* findAccount(wanted).pipe(StoreAccess.patiently(patience))
-    if (row === undefined) return yield* new AccountNotFound({ asked })
-    return accountRecord(row)
-  })
+  const findRow = yield* makeFind
+  const find = Effect.fn("AccountDirectory.find")((asked: string) => Effect.map(findRow(asked), accountRecord))
 
   const findAccounts = SqlSchema.findAll({
     Request: Schema.Struct({ plan: Schema.NullOr(Schema.String), before: Schema.NullOr(Schema.String), limit: Schema.Int }),
@@ -124,6 +144,9 @@ const make = Effect.gen(function* () {
     busiest: (period, limit) => keys(period, { accountId: null, keyId: null, limit })
   })
 })
+
+/** As many accounts with the same agent id are named at most. */
+const maxNamesakes = 5
 
 /** An account is issued at most 50 keys a month. */
 const maxKeys = 10_000

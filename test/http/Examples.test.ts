@@ -1,0 +1,85 @@
+/** The examples of docs/examples, run as their readers would run them. */
+import { assert, beforeEach, describe, layer } from "@effect/vitest"
+import { Effect, Stream } from "effect"
+import { ChildProcess } from "effect/process"
+import { spawnSync } from "node:child_process"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { join } from "node:path"
+import * as RunningService from "#test/support/RunningService.ts"
+
+const folder = join(import.meta.dirname, "../../docs/examples")
+
+/** How each is run, and what it says of a valid VAT ID. */
+const languages = [
+  { name: "curl", command: "sh", needs: "curl", file: "validate.sh", says: /"valid":true/u },
+  {
+    name: "JavaScript",
+    command: process.execPath,
+    needs: process.execPath,
+    file: "validate.mjs",
+    says: /^ATU12345678 is valid\n$/u
+  },
+  { name: "Python", command: "python3", needs: "python3", file: "validate.py", says: /^ATU12345678 is valid\n$/u },
+  { name: "PHP", command: "php", needs: "php", file: "validate.php", says: /^ATU12345678 is valid\n$/u }
+] as const
+
+const isHere = (program: string) => spawnSync(program, ["--version"]).status === 0
+
+const run = Effect.fnUntraced(function* (
+  { command, file }: (typeof languages)[number],
+  env: { readonly VATPROOF_URL: string; readonly VATPROOF_KEY: string },
+  vatId: string
+) {
+  const handle = yield* ChildProcess.make(command, [join(folder, file), vatId], { env, extendEnv: true, stdin: "ignore" })
+  const written = handle.all.pipe(Stream.decodeText(), Stream.mkString)
+  const [output, code] = yield* Effect.all([written, handle.exitCode], { concurrency: "unbounded" })
+  return { output, code: Number(code) }
+})
+
+/** A service that is overloaded at the first call and answers the second. */
+const overloadedOnce = Effect.gen(function* () {
+  let calls = 0
+  const server = createServer((_, response) => {
+    calls += 1
+    response.setHeader("content-type", "application/json")
+    if (calls > 1) return response.end('{"valid":true,"vat_id":"ATU12345678"}')
+    response.writeHead(503, { "retry-after": "1" })
+    return response.end('{"error":{"code":"SERVICE_UNAVAILABLE","message":"Later","request_id":"x"}}')
+  })
+  yield* Effect.addFinalizer(() => Effect.sync(() => server.close()))
+  const address = yield* Effect.callback<AddressInfo | string | null>((resume) => {
+    server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server.address())))
+  })
+  const port = address === null || typeof address === "string" ? 0 : address.port
+  return { url: `http://127.0.0.1:${port}`, calls: () => calls }
+})
+
+layer(RunningService.layer(), { excludeTestServices: true })("the examples", (it) => {
+  describe.each(languages)("in $name", (language) => {
+    const isMissing = !isHere(language.needs)
+    beforeEach((context) => context.skip(isMissing, `left out: ${language.needs} is not installed`))
+
+    it.effect("validate, and tell what is wrong", () =>
+      Effect.gen(function* () {
+        const { baseUrl, newKey } = yield* RunningService.RunningService
+        const env = { VATPROOF_URL: baseUrl, VATPROOF_KEY: yield* newKey }
+        const valid = yield* run(language, env, "ATU12345678")
+        assert.strictEqual(valid.code, 0, valid.output)
+        assert.match(valid.output, language.says)
+        const wrong = yield* run(language, env, "GB123456789")
+        assert.notStrictEqual(wrong.code, 0)
+        assert.include(wrong.output, "INVALID_VAT_ID")
+      })
+    )
+
+    it.effect("ask again after the seconds of Retry-After", () =>
+      Effect.gen(function* () {
+        const { calls, url } = yield* overloadedOnce
+        const { code, output } = yield* run(language, { VATPROOF_URL: url, VATPROOF_KEY: "svc_live_x" }, "ATU12345678")
+        assert.strictEqual(code, 0, output)
+        assert.strictEqual(calls(), 2)
+      })
+    )
+  })
+})
