@@ -87,6 +87,19 @@ layer(RunningService.layer(generous), { excludeTestServices: true })("a receipt"
     })
   )
 
+  it.effect("is made as a PDF for one key three times at once, and beyond that refused with 429", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* start
+      const asked = Array.from({ length: 5 }, () => ask({ accept: "application/pdf" }))
+      const replies = yield* Effect.all(asked, { concurrency: "unbounded" })
+      assert.deepStrictEqual(replies.map(({ status }) => status).toSorted(), [200, 200, 200, 429, 429])
+      for (const reply of replies.filter(({ status }) => status === 429)) {
+        assertProblem(reply, "RATE_LIMIT_EXCEEDED")
+        assert.strictEqual(reply.headers["retry-after"], "5")
+      }
+    })
+  )
+
   it.effect("that is not the reader's is an error in JSON, whatever was asked for", () =>
     Effect.gen(function* () {
       const { client, path } = yield* start

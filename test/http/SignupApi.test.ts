@@ -117,6 +117,17 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a signup is refu
     })
   )
 
+  it.effect("for one of the most common passwords, in any case", () =>
+    Effect.gen(function* () {
+      const service = yield* MailedTokens.replica()
+      for (const password of ["password123", "Password123", "QWERTYUIOP"]) {
+        const reply = yield* service.post("/v1/auth/signup", { email: "common@example.com", password })
+        const { details } = assertProblem(reply, "VALIDATION_ERROR")
+        assert.match(JSON.stringify(details), /^\[\{"field":"password","message":"This password is one of the most common/u)
+      }
+    })
+  )
+
   it.effect("for an address of a disposable provider, subdomains included", () =>
     Effect.gen(function* () {
       const service = yield* MailedTokens.replica()
