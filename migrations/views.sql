@@ -23,7 +23,7 @@ CREATE OR REPLACE VIEW audit.events AS
 COMMENT ON VIEW audit.events IS 'Every fact once, in the order in which it was stored. A position that is missing between two others was removed.';
 COMMENT ON COLUMN audit.events.log_id IS 'The log; there is one, 0.';
 COMMENT ON COLUMN audit.events.position IS 'Dense from 0 in the order of storing; also the index of the leaf in the signed Merkle tree.';
-COMMENT ON COLUMN audit.events.stream_id IS 'What the fact is about: account-, key-, receipt-, source-, auditor- or anonymous-, then an id.';
+COMMENT ON COLUMN audit.events.stream_id IS 'What the fact is about: account-, key-, receipt-, source-, auditor-, logins- or anonymous-, then an id; log for the log itself.';
 COMMENT ON COLUMN audit.events.version IS 'Dense from 1 within the stream.';
 COMMENT ON COLUMN audit.events.event_id IS 'UUIDv7 given by the writer.';
 COMMENT ON COLUMN audit.events.type IS 'What happened, e.g. VatIdVerified, ReceiptIssued, ApiKeyRevoked.';
@@ -36,7 +36,7 @@ COMMENT ON COLUMN audit.events.trace_id IS 'The trace that it belongs to, 32 hex
 COMMENT ON COLUMN audit.events.meter_id IS 'What it was charged to: a key and its month (UTC), or an anonymous address as a keyed hash.';
 COMMENT ON COLUMN audit.events.units IS 'How many units were charged.';
 COMMENT ON COLUMN audit.events.data IS 'The fact itself: canonical JSON (RFC 8785), exactly the bytes that were hashed. data::jsonb reads it.';
-COMMENT ON COLUMN audit.events.metadata IS 'Canonical JSON: the id of the request as the caller knows it.';
+COMMENT ON COLUMN audit.events.metadata IS 'Canonical JSON: who caused it: source (api, cli or replica), the id of the request as the caller knows it, actor and reason of a command.';
 COMMENT ON COLUMN audit.events.data_sha256 IS 'SHA-256 of data, as it stands in the leaf of the signed tree.';
 COMMENT ON COLUMN audit.events.metadata_sha256 IS 'SHA-256 of metadata, as it stands in the leaf of the signed tree.';
 
@@ -157,7 +157,8 @@ COMMENT ON COLUMN audit.verifications.source_http_status IS 'HTTP status of the 
 COMMENT ON COLUMN audit.verifications.personal_data IS 'Of a live answer: kept, erased, or altered, as in audit.receipts; else null.';
 
 CREATE OR REPLACE VIEW audit.key_revocations AS
-  SELECT e.position, e.recorded_at, e.occurred_at, (d.data ->> 'account_id')::uuid AS account_id, (d.data ->> 'key_id')::uuid AS key_id, d.data ->> 'prefix' AS prefix
+  SELECT e.position, e.recorded_at, e.occurred_at, (d.data ->> 'account_id')::uuid AS account_id, (d.data ->> 'key_id')::uuid AS key_id, d.data ->> 'prefix' AS prefix,
+    d.data ->> 'by' AS revoked_by, vatproof.json_of(e.metadata) ->> 'actor' AS actor, vatproof.json_of(e.metadata) ->> 'reason' AS reason
   FROM vatproof.event_places p
   JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
   CROSS JOIN LATERAL (SELECT vatproof.json_of(e.data) AS data) d
@@ -169,3 +170,6 @@ COMMENT ON COLUMN audit.key_revocations.occurred_at IS 'When it happened, by the
 COMMENT ON COLUMN audit.key_revocations.account_id IS 'The account of the key.';
 COMMENT ON COLUMN audit.key_revocations.key_id IS 'The key; its events are in the stream key-<key_id>.';
 COMMENT ON COLUMN audit.key_revocations.prefix IS 'The first 12 characters of the key, which its owner knows it by.';
+COMMENT ON COLUMN audit.key_revocations.revoked_by IS 'owner of the account, operator of the service, or the key itself.';
+COMMENT ON COLUMN audit.key_revocations.actor IS 'Who of the operator did it; else null.';
+COMMENT ON COLUMN audit.key_revocations.reason IS 'Why, as the operator said; else null.';

@@ -26,7 +26,7 @@ const known = {
 }
 
 /** Of all files that are applied again after a change. An older version leaves them alone only if a number that it does not know comes with them. */
-const repeatable = "2b23ffced46545ae6e1c89e6ce4575e7915b4c1a94e7d81a3b53446fc224ae11"
+const repeatable = "fac55abac1d047dedf98f2ebaa70b89c0432eeb61e5eb04d58b562f05f857ca4"
 
 it("numbered files stay as they were released: a new one is added to these, none is changed", () => {
   assert.deepStrictEqual(Object.fromEntries(files.filter(isNumbered).map(({ path, text }) => [path, digestOf(text)])), known)

@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
+import { command } from "#test/support/CommandLine.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { confirm, generous, newPaidKey, receiptIdOf } from "#test/support/PaidKey.ts"
@@ -45,7 +46,12 @@ layer(service, { excludeTestServices: true })("The auditors' role", (it) => {
       assert.deepStrictEqual(yield* read("SELECT target_vat_id AS text FROM audit.receipts"), ["DE123456789"])
       const [count] = yield* read("SELECT count(*)::text AS text FROM audit.events")
       assert.isAtLeast(Number(count), 4)
-      assert.deepStrictEqual(yield* read("SELECT prefix AS text FROM audit.key_revocations"), [])
+      const [keyId] = yield* read("SELECT data::jsonb ->> 'key_id' AS text FROM audit.events WHERE type = 'ApiKeyIssued'")
+      yield* command("key", "revoke", keyId ?? "", "--reason", "abuse", "--by", "carol")
+      const revoked = read("SELECT concat_ws(' ', key_id, revoked_by, actor, reason) AS text FROM audit.key_revocations")
+      assert.deepStrictEqual(yield* Effect.repeat(revoked, { until: (rows) => rows.length > 0 }), [
+        `${keyId} operator carol abuse`
+      ])
       for (const view of views) yield* asAuditor(MigratedDatabase.execute(`SELECT count(*) FROM audit.${view}`))
     })
   )
