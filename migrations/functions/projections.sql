@@ -46,12 +46,13 @@ RETURNS TABLE (log_id smallint, key text, "position" bigint, answered_at timesta
   ORDER BY a.key, a.answered_at DESC, a.position DESC
 $$;
 
--- A receipt stands in the list of its key, and in that of its key and VAT ID.
+-- A receipt stands in the list of its key, in that of its key and VAT ID, and in both for the account of the key.
 CREATE OR REPLACE FUNCTION vatproof.listed_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, list text, "position" bigint) LANGUAGE sql STABLE AS $$
-  SELECT p_log, unnest(ARRAY['receipts-' || r.key_id, 'receipts-' || r.key_id || '/' || r.vat_id]), r.position
+  SELECT p_log, unnest(ARRAY['receipts-' || r.key_id, 'receipts-' || r.key_id || '/' || r.vat_id,
+    'receipts-' || r.account_id, 'receipts-' || r.account_id || '/' || r.vat_id]), r.position
   FROM (
-    SELECT d.position, d.data ->> 'key_id' AS key_id, d.data #>> '{receipt,target_vat_id}' AS vat_id
+    SELECT d.position, d.data ->> 'key_id' AS key_id, d.data ->> 'account_id' AS account_id, d.data #>> '{receipt,target_vat_id}' AS vat_id
     FROM (
       SELECT e.position, vatproof.json_of(e.data) AS data
       FROM (SELECT position, type, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e

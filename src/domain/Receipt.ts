@@ -101,9 +101,9 @@ export const receiptIdOf = (text: string): string => text.replace(/[a-z]+/gu, (l
 /** The stream of a receipt: it begins and ends with its issue. */
 export const receiptStream = (receiptId: string): string => `receipt-${receiptId}`
 
-/** A list of receipts: all of a key's, or those about one VAT ID. `vatproof.listed_rows` writes the same names. */
-export const receiptList = (keyId: string, targetVatId: string | null): string =>
-  targetVatId === null ? `receipts-${keyId}` : `receipts-${keyId}/${targetVatId}`
+/** A list of receipts: all of an API key or an account, or those about one VAT ID. `vatproof.listed_rows` writes the same names. */
+export const receiptList = (ownerId: string, targetVatId: string | null): string =>
+  targetVatId === null ? `receipts-${ownerId}` : `receipts-${ownerId}/${targetVatId}`
 
 const { input, result, ...receiptFacts } = Receipt.fields
 const { official_address, official_name, ...resultFacts } = result.fields

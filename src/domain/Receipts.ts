@@ -1,18 +1,21 @@
-/** Reads receipts: each key its own (INTERFACE 4.9). */
+/**
+ * Reads receipts: each API key its own, and each account those of all its keys, revoked ones included (INTERFACE 4.9, DECISIONS 28). `ownerId`
+ * is the id of a key or an account: both are UUIDs, and no two are the same.
+ */
 import { Context, type Effect, Schema } from "effect"
 import type { Receipt, ReceiptSummary } from "#domain/Receipt.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 
-/** No such receipt, or not this key's: nobody learns which. */
+/** No such receipt, or not the reader's: nobody learns which. */
 export class ReceiptNotFound extends Schema.TaggedError<ReceiptNotFound>()("ReceiptNotFound", { receiptId: Schema.String }) {
   override get message() {
-    return `There is no receipt ${this.receiptId} of this API key`
+    return `There is no receipt ${this.receiptId} of yours`
   }
 }
 
 /** Newest first; `before` is the position that a page goes on from, null for the first page. */
 export interface ReceiptPageRequest {
-  readonly keyId: string
+  readonly ownerId: string
   readonly targetVatId: string | null
   readonly before: number | null
   readonly limit: number
@@ -51,7 +54,7 @@ export interface ReceiptRecord {
 export class Receipts extends Context.Service<
   Receipts,
   {
-    readonly find: (keyId: string, receiptId: string) => Effect.Effect<ReceiptRecord, ReceiptNotFound | StoreUnavailable>
+    readonly find: (ownerId: string, receiptId: string) => Effect.Effect<ReceiptRecord, ReceiptNotFound | StoreUnavailable>
     readonly page: (request: ReceiptPageRequest) => Effect.Effect<ReceiptPage, StoreUnavailable>
   }
 >()("vatproof/domain/Receipts") {}

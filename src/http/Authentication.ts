@@ -88,6 +88,12 @@ export class LoginRequired extends HttpApiMiddleware.Service<LoginRequired, { pr
   { security: { bearer: HttpApiSecurity.bearer } }
 ) {}
 
+/** RFC 9110, 15.5.2: a 401 says how to authenticate. API keys have no registered scheme. */
+const refuseLogin = (failure: Errors.Failure) =>
+  Effect.map(Errors.failureResponse(failure), (refusal) =>
+    failure._tag === "InvalidAccessToken" ? HttpServerResponse.setHeader(refusal, "www-authenticate", "Bearer") : refusal
+  )
+
 export const layerLoginRequired = Layer.effect(
   LoginRequired,
   Effect.gen(function* () {
@@ -95,15 +101,44 @@ export const layerLoginRequired = Layer.effect(
     return {
       bearer: Effect.fnUntraced(function* (httpEffect, { credential }) {
         const found = yield* Effect.result(byToken(credential))
-        if (found._tag === "Failure") {
-          const refusal = yield* Errors.respond(Effect.fail(found.failure))
-          // RFC 9110, 15.5.2: a 401 says how to authenticate. API keys have no registered scheme.
-          return found.failure._tag === "InvalidAccessToken"
-            ? HttpServerResponse.setHeader(refusal, "www-authenticate", "Bearer")
-            : refusal
-        }
+        if (found._tag === "Failure") return yield* refuseLogin(found.failure)
         return yield* Effect.provideService(httpEffect, CurrentAccount, found.success)
       })
     }
+  })
+)
+
+/** Whose receipts are asked for: the id of an API key or of an account. */
+export class CurrentReceiptReader extends Context.Service<CurrentReceiptReader, { readonly ownerId: string }>()(
+  "vatproof/http/CurrentReceiptReader"
+) {}
+
+/** Lets API keys pass, and people who logged in. */
+export class ReceiptReaderRequired extends HttpApiMiddleware.Service<ReceiptReaderRequired, { provides: CurrentReceiptReader }>()(
+  "vatproof/http/ReceiptReaderRequired",
+  { security: { apiKey, bearer: HttpApiSecurity.bearer } }
+) {}
+
+export const layerReceiptReaderRequired = Layer.effect(
+  ReceiptReaderRequired,
+  Effect.gen(function* () {
+    const { byToken } = yield* LogIn
+    const keyCallerOf = yield* makeKeyCallerOf
+
+    const ownerOf = Effect.gen(function* () {
+      const request = yield* HttpServerRequest.HttpServerRequest
+      const { authorization = "", "x-api-key": key } = request.headers
+      const token = /^bearer +(\S+)$/iu.exec(authorization)?.[1]
+      if (key !== undefined || token === undefined || misplacedKey(request) !== null) return (yield* keyCallerOf(request)).keyId
+      return (yield* byToken(Redacted.make(token))).accountId
+    })
+
+    // The first of the two schemes decides for both, because a key that is sent and wrong must be refused and not passed over.
+    const identify = Effect.fnUntraced(function* <A, E, R>(httpEffect: Effect.Effect<A, E, R>) {
+      const owner = yield* Effect.result(ownerOf)
+      if (owner._tag === "Failure") return yield* refuseLogin(owner.failure)
+      return yield* Effect.provideService(httpEffect, CurrentReceiptReader, { ownerId: owner.success })
+    })
+    return { apiKey: identify, bearer: identify }
   })
 )

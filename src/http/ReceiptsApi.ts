@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Receipt, ReceiptSummary } from "#domain/Receipt.ts"
-import { KeyRequired } from "#http/Authentication.ts"
+import { ReceiptReaderRequired } from "#http/Authentication.ts"
 import { errorBody } from "#http/Errors.ts"
 import { fromDigits, numberParameters } from "#http/NumberParameters.ts"
 import { RequestErrors } from "#http/RequestErrors.ts"
@@ -62,7 +62,7 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
         identifier: "getQualifiedConfirmation",
         summary: "A receipt",
         description:
-          "Readable by the API key that made it; another key gets 404. As JSON (default), as a page (text/html) or as a PDF (application/pdf): Accept chooses. More than three PDFs of one key at a time are answered with 429."
+          "Readable by the API key that made it, and, with the token of a login, by the account of that key, also once the key is revoked. Others get 404. As JSON (default), as a page (text/html) or as a PDF (application/pdf): Accept chooses. More than three PDFs of one key at a time are answered with 429."
       })
     )
   )
@@ -80,14 +80,15 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "listQualifiedConfirmations",
-        summary: "The receipts of this API key",
-        description: "Newest first.",
+        summary: "Your receipts",
+        description:
+          "Those of the API key, or, with the token of a login, of all keys of the account, revoked ones included. Newest first.",
         transform: numberParameters({ limit: Limit })
       })
     )
   )
   .middleware(RequestErrors)
-  .middleware(KeyRequired)
+  .middleware(ReceiptReaderRequired)
   .annotateMerge(
     OpenApi.annotations({ title: "Receipts", description: "The receipts of qualified confirmations, kept for good." })
   ) {}

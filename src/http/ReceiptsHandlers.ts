@@ -4,7 +4,7 @@ import { receiptIdOf, receiptList } from "#domain/Receipt.ts"
 import { Receipts } from "#domain/Receipts.ts"
 import { parse } from "#domain/VatId.ts"
 import { DecodedApi } from "#http/Api.ts"
-import { CurrentKey } from "#http/Authentication.ts"
+import { CurrentReceiptReader } from "#http/Authentication.ts"
 import * as Cursor from "#http/Cursor.ts"
 import * as Errors from "#http/Errors.ts"
 import * as ReceiptRepresentations from "#http/ReceiptRepresentations.ts"
@@ -20,16 +20,16 @@ export const layer = HttpApiBuilder.group(
 
     return handlers.handleAll({
       get: Effect.fnUntraced(function* ({ headers, params }) {
-        const { keyId } = yield* CurrentKey
-        return yield* represent(keyId, yield* receipts.find(keyId, receiptIdOf(params.receipt_id)), headers)
+        const { ownerId } = yield* CurrentReceiptReader
+        return yield* represent(ownerId, yield* receipts.find(ownerId, receiptIdOf(params.receipt_id)), headers)
       }, Errors.respond),
       list: Effect.fnUntraced(function* ({ query }) {
-        const { keyId } = yield* CurrentKey
+        const { ownerId } = yield* CurrentReceiptReader
         const { cursor, limit = defaultLimit, target_vat_id } = query
         const targetVatId = target_vat_id === undefined ? null : (yield* Effect.fromResult(parse(target_vat_id))).value
-        const list = receiptList(keyId, targetVatId)
+        const list = receiptList(ownerId, targetVatId)
         const before = cursor === undefined ? null : yield* cursors.decode(list, cursor)
-        const page = yield* receipts.page({ keyId, targetVatId, before, limit })
+        const page = yield* receipts.page({ ownerId, targetVatId, before, limit })
         return { data: page.receipts, next_cursor: page.next === null ? null : cursors.encode(list, page.next) }
       }, Errors.respond)
     })

@@ -37,6 +37,7 @@ const decodedEndpoints = HttpApiBuilder.layer(DecodedApi).pipe(
     AuditAuthentication.layerProofReaderRequired,
     Authentication.layerKeyRequired,
     Authentication.layerLoginRequired,
+    Authentication.layerReceiptReaderRequired,
     RequestErrors.layer
   ])
 )

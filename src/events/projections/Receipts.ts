@@ -21,14 +21,14 @@ const make = Effect.gen(function* () {
   const { verified } = yield* SignedLeaves.make
   const documentsOf = yield* PersonalDocument.makeVerified
 
-  const find = Effect.fn("Receipts.find")(function* (keyId: string, receiptId: string) {
+  const find = Effect.fn("Receipts.find")(function* (ownerId: string, receiptId: string) {
     if (!isReceiptId(receiptId)) return yield* new ReceiptNotFound({ receiptId })
     const [event] = yield* events.readStream(receiptStream(receiptId), 0, 1)
     if (event === undefined || event.type !== ReceiptIssued.type) return yield* new ReceiptNotFound({ receiptId })
     yield* verified([event])
     const issued = yield* decodeIssued(event.data)
     const { account_id, answer, attempts, key_id } = issued
-    if (key_id !== keyId) return yield* new ReceiptNotFound({ receiptId })
+    if (key_id !== ownerId && account_id !== ownerId) return yield* new ReceiptNotFound({ receiptId })
     const document = (yield* documentsOf([event])).get(event.position) ?? null
     if (document === null) return yield* Effect.die(`The receipt ${receiptId} is erased`)
     const disclosed = yield* decodeDisclosed(document)
@@ -64,8 +64,8 @@ const make = Effect.gen(function* () {
       ORDER BY l.position DESC`
   })
 
-  const page = Effect.fn("Receipts.page")(function* ({ before, keyId, limit, targetVatId }: ReceiptPageRequest) {
-    const list = receiptList(keyId, targetVatId)
+  const page = Effect.fn("Receipts.page")(function* ({ before, limit, ownerId, targetVatId }: ReceiptPageRequest) {
+    const list = receiptList(ownerId, targetVatId)
     // One more than asked for tells whether there is another page.
     const rows = yield* findPage({ list, before: before ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }).pipe(
       StoreAccess.patiently(patience)
