@@ -79,7 +79,7 @@ export const AuditEvent = Schema.Struct({
   meter_id: Schema.NullOr(Schema.String).annotate({ description: "What the units are charged to" }),
   occurred_at: Schema.String.annotate({ format: "date-time" }),
   personal: Schema.optionalKey(
-    Schema.NullOr(Schema.Json).annotate({
+    Schema.Json.annotate({
       description:
         "Names, addresses and the exact exchange: data.personal_sha256 is the SHA-256 of this as canonical JSON. Null once erased"
     })

@@ -117,6 +117,11 @@ it("schemas are as programs like them", () => {
     placesOf(({ allOf, anyOf, oneOf }) => [allOf, anyOf, oneOf].some((one) => isList(one) && one.length < 2)),
     []
   )
+  // Anything at all is no alternative.
+  assert.deepStrictEqual(
+    placesOf(({ anyOf }) => isList(anyOf) && anyOf.some((one) => Object.keys(Object(one)).length === 0)),
+    []
+  )
   assert.deepStrictEqual(
     placesOf(({ additionalProperties }) => additionalProperties === false),
     []
@@ -194,6 +199,10 @@ it("values that may grow are open: only the words and letters of a comparison ar
     properties: { plan: { type: "string", "x-extensible-enum": PlanName.literals } }
   })
 })
+
+it.each(operations)("$name says how it may be refused", ({ operation }) =>
+  assert.isTrue(Object.keys(operation.responses).some((status) => status.startsWith("4")))
+)
 
 it("says how what is removed is announced, and that nothing is deprecated", () => {
   for (const header of ["Deprecation", "Sunset"]) assert.include(described.info.description, `\`${header}\``)
