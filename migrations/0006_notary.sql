@@ -30,3 +30,12 @@ CREATE TABLE vatproof.notaries (
   held_until timestamptz NOT NULL DEFAULT '-infinity'
 ) WITH (fillfactor = 50);
 INSERT INTO vatproof.notaries (log_id) VALUES (0);
+
+-- Which replica verifies the log in the background, and how far its pass is.
+CREATE TABLE vatproof.scrubs (
+  log_id smallint PRIMARY KEY,
+  holder uuid,
+  held_until timestamptz NOT NULL DEFAULT '-infinity',
+  position bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+INSERT INTO vatproof.scrubs (log_id) VALUES (0);

@@ -60,7 +60,7 @@ BEGIN
     GRANT SELECT ON ALL TABLES IN SCHEMA vatproof TO vatproof_service;
     GRANT INSERT ON vatproof.api_key_labels, vatproof.contacts, vatproof.event_places, vatproof.outbox, vatproof.projections,
       vatproof.mail_tokens TO vatproof_service;
-    GRANT UPDATE ON vatproof.contacts, vatproof.event_places, vatproof.outbox, vatproof.projections TO vatproof_service;
+    GRANT UPDATE ON vatproof.contacts, vatproof.event_places, vatproof.outbox, vatproof.projections, vatproof.scrubs TO vatproof_service;
     GRANT DELETE ON vatproof.contacts, vatproof.outbox, vatproof.rate_places, vatproof.rate_windows, vatproof.mail_tokens
       TO vatproof_service;
     GRANT EXECUTE ON FUNCTION vatproof.accounts_rows, vatproof.api_keys_rows, vatproof.append, vatproof.auditors_rows, vatproof.event_places_rows, vatproof.latest_rows, vatproof.listed_rows,

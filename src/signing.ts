@@ -1,10 +1,13 @@
 /** Layers of the signed log: its tree, its keys, and the notary. */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Layer, Option } from "effect"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
 import { formatVerifier } from "#events/log/NoteKeys.ts"
 import { LogSigner } from "#events/LogSigner.ts"
 import * as Notary from "#events/Notary.ts"
+import * as Scrubber from "#events/Scrubber.ts"
 import { TreeStore } from "#events/TreeStore.ts"
+import * as CheckpointMirror from "#infra/CheckpointMirror.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
 import * as NotaryFiles from "#infra/NotaryFiles.ts"
 import * as Randomness from "#infra/Randomness.ts"
@@ -34,6 +37,10 @@ export const notary = Layer.unwrap(
     const { name, verifiers } = keys.value
     const memory = yield* NotaryFiles.memory(keys.value)
     const signed = Effect.logInfo(`The log ${name} is signed; its public key: ${formatVerifier(verifiers[0])}`)
-    return Layer.tap(Notary.layerOnceKnown({ ...memory, keys: keys.value }), () => signed)
+    const mirror = yield* CheckpointMirror.make
+    const remember = (note: string) => Effect.andThen(memory.remember(note), mirror(note))
+    const notary = Layer.tap(Notary.layerOnceKnown({ recall: memory.recall, remember, keys: keys.value }), () => signed)
+    // Nothing is looked at before the log is known.
+    return Scrubber.layer(Scrubber.usualPace).pipe(Layer.provide(notary))
   })
-)
+).pipe(Layer.provide(NodeHttpClient.layerUndici))

@@ -110,10 +110,11 @@ export const receiptInEnglish: ReceiptText = {
   },
   proves: (position) => [
     "This service recorded that it put the question printed below to the BZSt and received the answer printed below, before it told anybody the result.",
-    `The record stands at position ${position} of an append-only log. Once a signed checkpoint covers it, nobody can change, move or remove it unnoticed, and anybody can check that.`
+    `The record stands at position ${position} of an append-only log. With its proof, or with any signed checkpoint from after it that was kept outside of this service, anybody can show that it was not changed, moved or removed since.`
   ],
   provesNot: [
     "It is no document of the BZSt or of any other authority: none has issued, signed or seen it. That the answer is the BZSt’s is this service’s word.",
+    "Its time is this service’s own. Only a witness that has cosigned a checkpoint of the log proves that it is no younger than that; and where nobody kept a proof or a checkpoint, the operator, who has the signing key, could sign another log.",
     "It speaks of the moment of the answer. A VAT ID can be withdrawn the next day.",
     "A match does not tell who used the VAT ID in a transaction, or whether that person was entitled to.",
     "Whether it suffices as evidence in a tax matter is for the tax office to decide."

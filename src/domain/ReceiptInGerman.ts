@@ -104,10 +104,11 @@ export const receiptInGerman: ReceiptText = {
   },
   proves: (position) => [
     "Dieser Dienst hat aufgezeichnet, dass er dem BZSt die unten abgedruckte Frage gestellt und die unten abgedruckte Antwort erhalten hat, bevor er irgendjemandem das Ergebnis mitgeteilt hat.",
-    `Die Aufzeichnung steht an Position ${position} eines nur fortschreibbaren Protokolls. Sobald ein signierter Prüfpunkt sie einschließt, kann niemand sie unbemerkt ändern, verschieben oder entfernen, und jeder kann das prüfen.`
+    `Die Aufzeichnung steht an Position ${position} eines nur fortschreibbaren Protokolls. Mit ihrem Nachweis oder mit einem späteren signierten Prüfpunkt, der außerhalb dieses Dienstes aufbewahrt wurde, kann jeder zeigen, dass sie seither nicht geändert, verschoben oder entfernt wurde.`
   ],
   provesNot: [
     "Er ist keine Urkunde des BZSt oder einer anderen Behörde: Keine hat ihn ausgestellt, unterschrieben oder gesehen. Dass die Antwort vom BZSt stammt, sagt dieser Dienst.",
+    "Seine Zeit ist die dieses Dienstes. Nur ein Zeuge, der einen Prüfpunkt des Protokolls gegengezeichnet hat, beweist, dass er nicht jünger ist; und wo niemand einen Nachweis oder Prüfpunkt aufbewahrt hat, könnte der Betreiber, der den Signaturschlüssel hat, ein anderes Protokoll signieren.",
     "Er gilt für den Zeitpunkt der Antwort. Eine USt-IdNr. kann am nächsten Tag ungültig werden.",
     "Eine Übereinstimmung sagt nicht, wer die USt-IdNr. bei einem Geschäft verwendet hat und ob er dazu berechtigt war.",
     "Ob er in einer Steuersache als Nachweis genügt, entscheidet das Finanzamt."

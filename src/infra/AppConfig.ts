@@ -69,6 +69,18 @@ const SmtpUrl = Schema.String.check(
       "Expected smtp://user:password@host:587 or smtps://host, special characters of the password percent-encoded"
   )
 )
+/** In the clear only to this machine. */
+const thisMachine: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"])
+const isMirrorUrl = (text: string) => {
+  if (!URL.canParse(text) || !hasReadablePassword(text)) return false
+  const { hostname, protocol } = new URL(text)
+  return protocol === "https:" || (protocol === "http:" && thisMachine.has(hostname))
+}
+const MirrorPlace = Schema.String.check(
+  Schema.makeFilter(
+    (text: string) => !text.includes("://") || isMirrorUrl(text) || "Expected a folder, or a URL that starts with https://"
+  )
+)
 const MailFrom = Schema.String.check(
   Schema.isPattern(/^(?:[^\r\n<>@"]+<[^\s<>@]+@[^\s<>@]+>|[^\s<>@]+@[^\s<>@]+)$/u, {
     message: "Expected an address, or Name <address>"
@@ -192,6 +204,7 @@ const settings = Config.all({
   ),
   notaryKey: Config.schema(Schema.Redacted(Schema.String), "NOTARY_KEY").pipe(Config.option),
   notaryKeyFile: Config.NonEmptyString("NOTARY_KEY_FILE").pipe(Config.option),
+  checkpointMirror: Config.schema(Schema.Redacted(MirrorPlace), "CHECKPOINT_MIRROR").pipe(Config.option),
   registrationsPerDay: positive("REGISTRATIONS_PER_DAY", 3),
   signupsPerDay: positive("SIGNUPS_PER_DAY", 3),
   loginFailuresPer15Min: positive("LOGIN_FAILURES_PER_15_MIN", 10)

@@ -1,6 +1,7 @@
 /** What the notary keeps outside the database: its keys, and the newest checkpoint that this machine has seen. */
 import { Array as Arr, Effect, FileSystem, Option, Path, type PlatformError, Redacted, Schema } from "effect"
 import { AppConfig, InvalidSetting } from "#infra/AppConfig.ts"
+import { isUrl, newestFile } from "#infra/CheckpointMirror.ts"
 import { draft } from "#infra/Draft.ts"
 import * as KeptSecret from "#infra/KeptSecret.ts"
 
@@ -76,10 +77,15 @@ export interface RememberedKeys {
 export const memory = Effect.fnUntraced(function* ({ signers, verifiers }: RememberedKeys) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const { dataDir } = yield* AppConfig
+  const { checkpointMirror, dataDir } = yield* AppConfig
   const fileOf = ({ id }: { readonly id: number }) =>
     path.resolve(dataDir, `notary-${id.toString(16).padStart(8, "0")}.checkpoint`)
-  const recall = Effect.forEach(verifiers.map(fileOf), (at) =>
+  // A mirror in a folder remembers also for a machine that forgets.
+  const mirrored = Option.toArray(Option.map(checkpointMirror, Redacted.value))
+    .filter((place) => !isUrl(place))
+    .map((place) => path.resolve(place, newestFile))
+  const files = [...verifiers.map(fileOf), ...mirrored]
+  const recall = Effect.forEach(files, (at) =>
     fs.readFileString(at).pipe(
       Effect.map((note) => [{ note, at }]),
       Effect.catchTag("PlatformError", (error) => (error.reason._tag === "NotFound" ? Effect.succeed([]) : unusable(at)(error)))
@@ -103,10 +109,8 @@ export const memory = Effect.fnUntraced(function* ({ signers, verifiers }: Remem
     )
   /** What was remembered so far stays beside, as evidence of what it was. */
   const replace = (note: string) =>
-    Effect.forEach(
-      verifiers.map(fileOf),
-      (file) => Effect.catchTag(fs.rename(file, `${file}.replaced`), "PlatformError", () => Effect.void),
-      { discard: true }
-    ).pipe(Effect.andThen(remember(note)))
+    Effect.forEach(files, (file) => Effect.catchTag(fs.rename(file, `${file}.replaced`), "PlatformError", () => Effect.void), {
+      discard: true
+    }).pipe(Effect.andThen(remember(note)))
   return { recall, remember, replace }
 })

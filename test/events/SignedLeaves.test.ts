@@ -3,6 +3,7 @@ import { Effect, Schema } from "effect"
 import { HttpClient } from "effect/http"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { checkpointOf, newAuditor, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as PaidKey from "#test/support/PaidKey.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { tamper } from "#test/support/Tampering.ts"
@@ -74,6 +75,20 @@ layer(RunningService.layerGround, { excludeTestServices: true })("Evidence that 
         altered: [`The event at position ${position} is not the one that was signed`]
       })
       assert.match(yield* (yield* admin("/metrics")).text, /^vatproof_evidence_altered_total\{vatproof_evidence="event"\} 12$/mu)
+    })
+  )
+
+  it.effect("is a cached answer of another VAT ID as well", () =>
+    Effect.gen(function* () {
+      const service = yield* RunningService.make()
+      const { status } = yield* service.validate("ATU12345685")
+      yield* service.validate("PL1234567890")
+      yield* MigratedDatabase.execute(`UPDATE vatproof.latest AS l SET position = o.position, answer = o.answer
+        FROM vatproof.latest o WHERE l.key = 'answer-ATU12345685' AND o.key = 'answer-PL1234567890'`)
+      const altered = yield* service.validate("ATU12345685")
+      assert.deepStrictEqual([status, altered.status], [200, 500])
+      assert.containSubset(altered.body, { error: { code: "EVIDENCE_ALTERED" } })
+      assert.strictEqual((yield* service.validate("PL1234567890")).status, 200)
     })
   )
 })

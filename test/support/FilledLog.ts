@@ -38,7 +38,7 @@ const events = `
       THEN 'registered' WHEN i / 30 < ${accounts} AND i % 30 = 3 THEN 'issued' ELSE 'validated' END AS kind) AS k
     CROSS JOIN LATERAL (SELECT CASE WHEN kind IN ('receipt', 'busy') THEN b.key_id ELSE md5((CASE WHEN kind = 'validated' THEN i % ${accounts}
         ELSE i / 30 END)::text)::uuid END AS account,
-      CASE WHEN kind = 'receipt' THEN 'DE' || 100440000 + i / 60 % 3 ELSE 'ATU2' || lpad((i % 20000)::text, 7, '0') END AS vat_id,
+      CASE WHEN kind = 'receipt' THEN 'DE' || 100440000 + i / 60 % 3 WHEN i = 20000 THEN '${staleVatId}' ELSE 'ATU2' || lpad((i % 20000)::text, 7, '0') END AS vat_id,
       'VP-QC-20261101-' || lpad(i::text, 10, 'A') AS receipt_id) AS of_kind;
   INSERT INTO vatproof.events (log_id, position, stream_id, version, event_id, type, schema_version, occurred_at, recorded_at, correlation_id,
       meter_id, units, data, metadata)
@@ -64,7 +64,7 @@ const others = `
     SELECT 0, list, m.position FROM made m, busy b,
       LATERAL (VALUES ('receipts-' || b.key_id), ('receipts-' || b.key_id || '/' || m.vat_id)) AS l(list) WHERE m.kind = 'receipt';
   INSERT INTO vatproof.latest (log_id, key, position, answered_at, answer)
-    SELECT 0, 'answer-' || vat_id, head + i, now() - interval '30 hours', '{"answered_at":"' || to_char(now() - interval '30 hours',
+    SELECT 0, 'answer-' || vat_id, head + i + CASE WHEN i % 60 = 0 THEN 20000 ELSE 0 END, now() - interval '30 hours', '{"answered_at":"' || to_char(now() - interval '30 hours',
       'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '","company_address":null,"company_name":"Muster GmbH","source":"vies","valid":true}'
     FROM busy, generate_series(0, 19999) AS i,
       LATERAL (SELECT CASE WHEN i = 0 THEN '${staleVatId}' ELSE 'ATU2' || lpad(i::text, 7, '0') END AS vat_id) AS v

@@ -2,6 +2,7 @@
 import { Effect, Exit, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { AnswerCache, CachedAnswer, latestKey, type StoredAnswer } from "#domain/AnswerCache.ts"
+import { EvidenceAltered, Integrity } from "#domain/Integrity.ts"
 import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 import type { VatId } from "#domain/VatId.ts"
 import { logId } from "#events/AppendCommand.ts"
@@ -14,20 +15,36 @@ const retryFor = "3 seconds"
 const maxBatch = 500
 const maxWaiting = 20_000
 
+/** Looked at when an answer comes into the cache of a process, not at each hit. */
+const altered = (position: bigint) =>
+  `The newest answer about a VAT ID is said to be at position ${position}, which is about another one`
+
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  const integrity = yield* Integrity
 
   const findNewest = SqlSchema.findAll({
     Request: Schema.Array(Schema.String),
-    Result: Schema.Struct({ key: Schema.String, position: Schema.BigInt, answer: Schema.fromJsonString(CachedAnswer) }),
-    execute: (keys) => sql`SELECT key, position, answer
+    Result: Schema.Struct({
+      key: Schema.String,
+      position: Schema.BigInt,
+      answer: Schema.fromJsonString(CachedAnswer),
+      of_event: Schema.Boolean
+    }),
+    execute: (keys) => sql`SELECT key, position, answer, of_event
       FROM vatproof.newest_answers(${logId}::smallint, ${sqlArray(keys, elementType.text)})`
   })
 
   const run = Effect.fnUntraced(function* (keys: ReadonlyArray<string>) {
     const rows = yield* findNewest([...new Set(keys)]).pipe(StoreAccess.patientlyForMany(retryFor))
-    const byKey = new Map(rows.map(({ answer, key, position }) => [key, { position: Number(position), answer }]))
-    return keys.map((key) => Exit.succeed(Option.fromUndefinedOr<StoredAnswer | undefined>(byKey.get(key))))
+    const byKey = new Map(rows.map((row) => [row.key, row]))
+    for (const { of_event, position } of rows) if (!of_event) yield* integrity.found("answer", altered(position))
+    return keys.map((key) => {
+      const row = byKey.get(key)
+      if (row === undefined) return Exit.succeed(Option.none<StoredAnswer>())
+      if (!row.of_event) return Exit.die(new EvidenceAltered({ what: altered(row.position) }))
+      return Exit.succeed(Option.some<StoredAnswer>({ position: Number(row.position), answer: row.answer }))
+    })
   })
 
   const onFull = () => new StoreUnavailable({})

@@ -3,9 +3,17 @@ import { Option, Redacted } from "effect"
 import type { Settings } from "#infra/AppConfig.ts"
 import { keysIn } from "#infra/NotaryFiles.ts"
 
-export const make = ({ databaseUrl, jwtSecrets, notaryKey, smtpUrl, telemetry }: Settings): ReadonlyArray<Redacted.Redacted> => [
+export const make = ({
+  checkpointMirror,
+  databaseUrl,
+  jwtSecrets,
+  notaryKey,
+  smtpUrl,
+  telemetry
+}: Settings): ReadonlyArray<Redacted.Redacted> => [
   ...Option.toArray(databaseUrl).flatMap(passwordsOf),
   ...Option.toArray(smtpUrl).flatMap(passwordsOf),
+  ...Option.toArray(checkpointMirror).flatMap(passwordsOf),
   ...Option.getOrElse(jwtSecrets, () => []),
   ...Option.toArray(notaryKey).flatMap(keysIn),
   ...[telemetry.traces, telemetry.metrics, telemetry.logs].flatMap((target) =>

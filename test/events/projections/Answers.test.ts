@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Layer, Option, Result } from "effect"
 import { AnswerCache } from "#domain/AnswerCache.ts"
+import { Integrity } from "#domain/Integrity.ts"
 import { parse } from "#domain/VatId.ts"
 import type { Answer } from "#domain/Verdict.ts"
 import { EventStore } from "#events/EventStore.ts"
@@ -32,7 +33,7 @@ const newest = Effect.fnUntraced(function* (text: string) {
 
 const testLayer = Answers.layer.pipe(
   Layer.provideMerge(EventStore.layer),
-  Layer.provide([Hashing.layer, Randomness.layer]),
+  Layer.provide([Hashing.layer, Randomness.layer, Integrity.layer]),
   Layer.provideMerge(MigratedDatabase.layer)
 )
 
@@ -87,6 +88,18 @@ layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT I
       const expected = { position, answer: { source, valid, answered_at, company_name, company_address } }
       assert.deepStrictEqual(yield* newest("ATU12345682"), expected)
       assert.deepStrictEqual(Option.getOrThrow(yield* refresh(vatIdOf("ATU12345682"))), expected)
+    })
+  )
+
+  it.effect("is not given where it is that of another VAT ID", () =>
+    Effect.gen(function* () {
+      yield* store("ATU12345685", answerOf(true, "2026-11-01T12:00:01.000Z"))
+      const position = yield* store("PL1234567890", answerOf(true, "2026-11-01T12:00:01.000Z"))
+      yield* MigratedDatabase.execute(`UPDATE vatproof.latest AS l SET position = o.position, answer = o.answer
+        FROM vatproof.latest o WHERE l.key = 'answer-ATU12345685' AND o.key = 'answer-PL1234567890'`)
+      const exit = yield* Effect.exit(newest("ATU12345685"))
+      assert.include(String(exit), `is said to be at position ${position}, which is about another one`)
+      assert.containSubset(yield* newest("PL1234567890"), { position })
     })
   )
 
