@@ -1,6 +1,6 @@
 /**
  * The leaf hashes of a part of the log, computed where the events are: 32 bytes an event leave the database instead of the whole event.
- * For the notary alone. Whoever verifies (audit verify, and the notary itself at its start) computes leaves from the events.
+ * For the notary, and for the fast verification. The full one, and the notary itself at its start, compute leaves from the events.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -40,23 +40,34 @@ const columns = `count(*) AS found, coalesce(bool_and(${sound}), false) AS sound
 
 const Row = Schema.Struct({ found: Schema.BigInt, sound: Schema.Boolean, hashes: Schema.Uint8Array })
 
-/** Fails if an event is missing, or has a form that no event has. The caller bounds the range: a hash is 32 bytes. */
-export const make = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const crypto = yield* LogCrypto
-  const events = yield* EventStore
-
+/**
+ * The hashes as the database makes them; null if an event is missing or has a form that no event has. The caller bounds the range: a hash is 32
+ * bytes.
+ */
+export const makeComputed = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findOne({
     Request: Schema.Struct({ from: Schema.Int, to: Schema.Int }),
     Result: Row,
     execute: ({ from, to }) => sql`SELECT ${sql.literal(columns)} FROM vatproof.events
       WHERE log_id = ${logId} AND position >= ${from} AND position < ${to}`
   })
+  return ({ from, to }: Range) =>
+    find({ from, to }).pipe(
+      StoreAccess.patiently(patience),
+      // Positions are unique, so as many as asked for are all of them.
+      Effect.map((row) => (row.sound && Number(row.found) === to - from ? hashesIn(row.hashes) : null))
+    )
+})
+
+/** The same for who signs: fails if an event is missing, or has a form that no event has. */
+export const make = Effect.gen(function* () {
+  const crypto = yield* LogCrypto
+  const events = yield* EventStore
+  const computed = yield* makeComputed
 
   return Effect.fnUntraced(function* ({ from, to }: Range) {
-    const row = yield* find({ from, to }).pipe(StoreAccess.patiently(patience))
-    // Positions are unique, so as many as asked for are all of them.
-    if (row.sound && Number(row.found) === to - from) return hashesIn(row.hashes)
+    const hashes = yield* computed({ from, to })
+    if (hashes !== null) return hashes
     // What is wrong, and where, is for the one who reads the events to say; what is merely unusual is right there, too.
     return yield* Effect.fromResult(leafHashes(crypto, yield* events.read(from, to - from), { from, to }))
   })

@@ -84,7 +84,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, recall, replace }: L
 
   /** The log as its events make it now. */
   const current = Effect.gen(function* () {
-    const { head } = yield* reads.statement
+    const head = yield* reads.head
     return { events: head, root: Hex.encode(rootOf(yield* grow(empty, head))) } satisfies History
   })
 

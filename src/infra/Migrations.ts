@@ -123,6 +123,17 @@ const findMissing = Effect.fnUntraced(function* (files: ReadonlyArray<MigrationF
   return missing.length === 0 ? [] : files.filter((file) => missing.includes(file) || file.name === protection)
 })
 
+const definition = /^CREATE OR REPLACE FUNCTION (vatproof\w*\.\w+)\s*\([\s\S]*?\bAS (\$\w*\$)([\s\S]*?)\2/gmu
+
+/** The bodies of all functions that this version gives to a database, by their names with the schema. */
+export const functionBodies = Effect.map(
+  Effect.suspend(() => migrationFiles()),
+  (files): ReadonlyMap<string, string> =>
+    new Map(
+      files.flatMap(({ text }) => [...text.matchAll(definition)].map(([, name = "", , body = ""]) => [name, body] as const))
+    )
+)
+
 /** What makes read tables, and what refers to them. */
 const ofReadTables: ReadonlySet<string> = new Set(["projections", "views", protection])
 

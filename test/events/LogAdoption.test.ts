@@ -12,6 +12,7 @@ import { TreeStore } from "#events/TreeStore.ts"
 import { logCrypto } from "#infra/LogCrypto.ts"
 import { signer } from "#test/support/Auditing.ts"
 import { keysOf } from "#test/support/log/Keys.ts"
+import * as Functions from "#test/support/Functions.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as SignedLog from "#test/support/SignedLog.ts"
 import { tamper } from "#test/support/Tampering.ts"
@@ -50,7 +51,9 @@ const historyOf = Effect.fnUntraced(function* (events: number) {
 })
 
 const findings = Effect.map(
-  DatabaseAudit.run({ verifiers: [signer], kept: [], progress: () => Effect.void }),
+  Effect.flatMap(Functions.bodies, (functions) =>
+    DatabaseAudit.run({ verifiers: [signer], kept: [], functions, isFast: false, progress: () => Effect.void })
+  ),
   ({ findings }) => findings
 )
 

@@ -8,26 +8,6 @@ import { StoredEvent } from "#events/StoredEvent.ts"
 /** An audit may wait for a database that is just coming back. */
 const patience = "30 seconds"
 
-/** What the log says of itself, at one moment: its head, and every meter. */
-export interface LogStatement {
-  readonly head: number
-  readonly meters: ReadonlyMap<string, number>
-}
-
-export interface StreamRow {
-  readonly stream: string
-  readonly version: number
-  readonly first: number
-  readonly last: number
-}
-
-const StreamRows = Schema.Struct({
-  stream_id: Schema.String,
-  version: Schema.BigInt,
-  first_position: Schema.BigInt,
-  last_position: Schema.BigInt
-})
-
 export const make = Effect.map(SqlClient.SqlClient, (sql) => {
   const findEvents = SqlSchema.findAll({
     Request: Schema.Struct({ from: Schema.Int, to: Schema.Int }),
@@ -36,19 +16,18 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
       WHERE log_id = ${logId} AND position >= ${from} AND position < ${to} ORDER BY position`
   })
 
-  // One statement sees one moment, though the service goes on appending.
-  const findStatement = SqlSchema.findNonEmpty({
-    Request: Schema.Void,
-    Result: Schema.Struct({ head: Schema.BigInt, meter_id: Schema.NullOr(Schema.String), used: Schema.NullOr(Schema.BigInt) }),
-    execute: () => sql`SELECT l.next_position AS head, m.meter_id, m.used
-      FROM vatproof.logs l LEFT JOIN vatproof.meters m ON m.log_id = l.log_id WHERE l.log_id = ${logId}`
+  const findWithDocuments = SqlSchema.findAll({
+    Request: Schema.Struct({ from: Schema.Int, to: Schema.Int }),
+    Result: StoredEvent,
+    execute: ({ from, to }) => sql`SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events e
+      WHERE log_id = ${logId} AND position >= ${from} AND position < ${to} AND (strpos(data, '"personal_sha256":') > 0
+        OR EXISTS (SELECT FROM vatproof.personal_documents p WHERE p.log_id = ${logId} AND p.position = e.position)) ORDER BY position`
   })
 
-  const findStreams = SqlSchema.findAll({
-    Request: Schema.Struct({ after: Schema.String, limit: Schema.Int }),
-    Result: StreamRows,
-    execute: ({ after, limit }) => sql`SELECT stream_id, version, first_position, last_position FROM vatproof.streams
-      WHERE log_id = ${logId} AND stream_id > ${after} ORDER BY stream_id LIMIT ${limit}`
+  const findHead = SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: Schema.Struct({ head: Schema.BigInt }),
+    execute: () => sql`SELECT next_position AS head FROM vatproof.logs WHERE log_id = ${logId}`
   })
 
   const findStrangers = SqlSchema.findAll({
@@ -73,26 +52,13 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
 
   return {
     events: (from: number, to: number) => findEvents({ from, to }).pipe(StoreAccess.patiently(patience)),
-    statement: Effect.suspend(() => findStatement(undefined)).pipe(
+    /** Those that have a personal document, or say so. */
+    eventsWithDocuments: (from: number, to: number) => findWithDocuments({ from, to }).pipe(StoreAccess.patiently(patience)),
+    /** Where the log says that it ends. */
+    head: Effect.suspend(() => findHead(undefined)).pipe(
       StoreAccess.patiently(patience),
-      Effect.map((rows): LogStatement => ({
-        head: Number(rows[0].head),
-        meters: new Map(rows.flatMap(({ meter_id, used }) => (meter_id === null ? [] : [[meter_id, Number(used)] as const])))
-      }))
+      Effect.map(({ head }) => Number(head))
     ),
-    /** Up to `limit` streams after one, by name. */
-    streams: (after: string, limit: number) =>
-      findStreams({ after, limit }).pipe(
-        StoreAccess.patiently(patience),
-        Effect.map((rows) =>
-          rows.map(({ first_position, last_position, stream_id, version }): StreamRow => ({
-            stream: stream_id,
-            version: Number(version),
-            first: Number(first_position),
-            last: Number(last_position)
-          }))
-        )
-      ),
     /** Some of the tiles of the stored tree that have more than the newest checkpoint covers: the notary could not go on from them. */
     surplus: Effect.suspend(() => findSurplus(undefined)).pipe(StoreAccess.patiently(patience)),
     /** Some of the events that do not belong where they are: in no known log, or beyond its end. */

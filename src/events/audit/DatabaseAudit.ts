@@ -1,6 +1,6 @@
 /**
  * Verifies the log of a database, beside a running service or without one: every leaf, every node of the stored tree, every signed
- * checkpoint, the density of positions and versions, streams and meters.
+ * checkpoint, the density of positions and versions, personal documents, and every read table.
  */
 import { Effect, Option, Result, Stream } from "effect"
 import * as AuditReads from "#events/audit/AuditReads.ts"
@@ -8,23 +8,29 @@ import * as CheckpointAudit from "#events/audit/CheckpointAudit.ts"
 import * as DocumentAudit from "#events/audit/DocumentAudit.ts"
 import * as Findings from "#events/audit/Findings.ts"
 import * as LogCheck from "#events/audit/LogCheck.ts"
+import * as ProjectionAudit from "#events/audit/ProjectionAudit.ts"
 import type { Checkpoint } from "#events/log/Checkpoint.ts"
 import { LogCrypto } from "#events/log/LogCrypto.ts"
 import { empty, equalHashes, type Hash, type Node } from "#events/log/MerkleTree.ts"
 import type { Verifiers } from "#events/log/NoteKeys.ts"
 import { growths, hashesIn, tileHeight, tileWidth, widthAt } from "#events/log/Tiles.ts"
+import * as LeafHashes from "#events/LeafHashes.ts"
 import { TreeStore } from "#events/TreeStore.ts"
 
-/** Positions of a section (whole tiles), sections read ahead, nodes compared at once, streams of a page. */
+/** Positions of a section (whole tiles), sections read ahead, nodes compared at once. */
 const sectionSize = 8 * tileWidth
 const readAhead = 4
 const nodesAtOnce = 4_096
-const streamsOfPage = 10_000
 
-/** `kept` are checkpoints of the log from outside the database. */
+/**
+ * `kept` are checkpoints of the log from outside the database; `functions` are those that this program gives to a
+ * database. If `isFast`, the database computes the leaves of signed events: only a section in which they differ is read whole.
+ */
 export interface DatabaseAuditOptions {
   readonly verifiers: Verifiers
   readonly kept: ReadonlyArray<CheckpointAudit.KeptCheckpoint>
+  readonly functions: ProjectionAudit.Functions
+  readonly isFast: boolean
   readonly progress: (done: number, of: number) => Effect.Effect<void>
 }
 
@@ -40,40 +46,31 @@ export interface AuditReport {
   readonly count: number
 }
 
-export const run = Effect.fn("DatabaseAudit.run")(function* ({ kept: given, progress, verifiers }: DatabaseAuditOptions) {
+export const run = Effect.fn("DatabaseAudit.run")(function* ({
+  functions,
+  isFast,
+  kept: given,
+  progress,
+  verifiers
+}: DatabaseAuditOptions) {
   const crypto = yield* LogCrypto
   const reads = yield* AuditReads.make
   const tree = yield* TreeStore
   const findings = Findings.make()
   const check = LogCheck.make(crypto, findings, empty)
   const checkpoints = CheckpointAudit.make(findings)
-  const documentReads = yield* DocumentAudit.makeReads
   const documents = DocumentAudit.make(crypto, findings)
   const upperTiles = yield* makeUpperTiles
   const open = CheckpointAudit.openWith(crypto, verifiers)
 
   const newest = Option.getOrNull(yield* tree.newest)
-  const statement = yield* reads.statement
-  const { head } = statement
+  const head = yield* reads.head
   const { end, kept, signed } = extentOf(CheckpointAudit.openKept(given, open, findings), newest?.size ?? null, head, findings)
   let seen = 0
 
-  const readSection = Effect.fnUntraced(function* (from: number) {
-    const to = Math.min(from + sectionSize, end)
-    const [events, tiles, stored, documents] = yield* Effect.all(
-      [
-        reads.events(from, to),
-        tree.readTiles(tilesOf(from, Math.min(to, signed), signed)),
-        tree.checkpointsFrom(from === 0 ? 0 : from + 1, sectionSize + 1),
-        documentReads.between(from, to)
-      ],
-      { concurrency: "unbounded" }
-    )
-    const leaves = tiles.flatMap((tile, i) => leavesOf(tile, { from: from + i * tileWidth, to: Math.min(to, signed) }, findings))
-    return { from, to, events, documents, leaves, stored: stored.filter(({ size }) => size <= Math.min(to, signed)) }
-  })
+  const readSection = yield* makeReadSection({ end, isFast, signed }, findings)
 
-  const examine = Effect.fnUntraced(function* (section: Effect.Success<ReturnType<typeof readSection>>) {
+  const examine = Effect.fnUntraced(function* (section: Section) {
     const cuts = kept.filter(({ size }) => size > section.from && size <= section.to)
     for (const { note, size } of section.stored) {
       seen += 1
@@ -84,7 +81,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({ kept: given, prog
       else cuts.push({ ...opened.success, keptAt: null })
     }
     for (const part of partsOf(section, cuts)) {
-      yield* upperTiles.compare(check.take(part))
+      yield* upperTiles.compare(section.isTrusted ? check.trust(part.leaves) : check.take(part))
       for (const cut of cuts) if (cut.size === part.to) checkpoints.compare(cut, check.roots([]))
     }
     documents.compareAll(section.events, section.documents)
@@ -98,7 +95,8 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({ kept: given, prog
   const { leavesAreSigned } = checkpoints.conclude(check)
   const wrongTiles = yield* upperTiles.finish
   if (leavesAreSigned) for (const tile of wrongTiles) findings.add(null, `the stored tree is wrong in tile ${tile}`)
-  yield* compareTables(reads, check, { ...statement, end }, findings)
+  yield* compareTables(reads, end, findings)
+  yield* ProjectionAudit.run(functions, findings)
   const signedBy = newest === null ? [] : CheckpointAudit.signedBy(crypto, newest.note, verifiers)
   return {
     events: head,
@@ -111,18 +109,48 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({ kept: given, prog
   } satisfies AuditReport
 })
 
-/** What the database knows besides the events: the stored tree, streams, meters; and events where none can be. */
+interface Extent {
+  readonly end: number
+  readonly signed: number
+  readonly isFast: boolean
+}
+
+/** A section as it is read; `isTrusted` if the database has computed the leaves that were signed. */
+type Section = Effect.Success<ReturnType<Effect.Success<ReturnType<typeof makeReadSection>>>>
+
+const makeReadSection = Effect.fnUntraced(function* ({ end, isFast, signed }: Extent, findings: Findings.Findings) {
+  const reads = yield* AuditReads.make
+  const tree = yield* TreeStore
+  const documentReads = yield* DocumentAudit.makeReads
+  const computed = yield* LeafHashes.makeComputed
+
+  return Effect.fnUntraced(function* (from: number) {
+    const to = Math.min(from + sectionSize, end)
+    const [made, tiles, stored, documents] = yield* Effect.all(
+      [
+        isFast && to <= signed ? computed({ from, to }) : Effect.succeed(null),
+        tree.readTiles(tilesOf(from, Math.min(to, signed), signed)),
+        tree.checkpointsFrom(from === 0 ? 0 : from + 1, sectionSize + 1),
+        documentReads.between(from, to)
+      ],
+      { concurrency: "unbounded" }
+    )
+    const leaves = tiles.flatMap((tile, i) => leavesOf(tile, { from: from + i * tileWidth, to: Math.min(to, signed) }, findings))
+    const isTrusted = made !== null && made.length === leaves.length && made.every((hash, i) => isSame(hash, leaves[i]))
+    const events = isTrusted ? yield* reads.eventsWithDocuments(from, to) : yield* reads.events(from, to)
+    return { from, to, isTrusted, events, documents, leaves, stored: stored.filter(({ size }) => size <= Math.min(to, signed)) }
+  })
+})
+
+/** What the database knows besides the events: the stored tree; and events where none can be. */
 const compareTables = Effect.fnUntraced(function* (
   reads: Effect.Success<typeof AuditReads.make>,
-  check: LogCheck.LogCheck,
-  { end, head, meters }: AuditReads.LogStatement & { readonly end: number },
+  end: number,
   findings: Findings.Findings
 ) {
   for (const { index, level } of yield* reads.surplus) {
     findings.add(null, `the stored tree has more in tile ${level}/${index} than was signed`)
   }
-  yield* compareStreams(reads, check, head, findings)
-  compareMeters(meters, check, findings)
   for (const { log_id, position } of yield* reads.strangers(end)) {
     findings.add(Number(position), `an event of log ${log_id} stands where no event can be`)
   }
@@ -147,6 +175,8 @@ const extentOf = (
   const signed = Math.max(known, ...kept.map(({ size }) => size))
   return { kept, signed, end: Math.max(head, signed) }
 }
+
+const isSame = (hash: Hash, other: Hash | undefined) => other !== undefined && equalHashes(hash, other)
 
 const sectionStarts = function* (end: number) {
   for (let from = 0; from < end; from += sectionSize) yield from
@@ -215,39 +245,3 @@ const makeUpperTiles = Effect.map(TreeStore, (tree) => {
     )
   }
 })
-
-/** Streams that went on while the audit ran may be ahead of what it saw, but not behind. */
-const compareStreams = Effect.fnUntraced(function* (
-  reads: Effect.Success<typeof AuditReads.make>,
-  check: LogCheck.LogCheck,
-  head: number,
-  findings: Findings.Findings
-) {
-  const unseen = new Set(check.streams.keys())
-  for (let after: string | null = ""; after !== null;) {
-    const page: ReadonlyArray<AuditReads.StreamRow> = yield* reads.streams(after, streamsOfPage)
-    for (const { first, last, stream, version } of page) {
-      unseen.delete(stream)
-      const end = check.streams.get(stream)
-      if (first >= head) continue
-      const agrees = last < head ? end?.version === version && end.last === last : (end?.version ?? 0) < version
-      if (!agrees || end?.first !== first) {
-        const events =
-          end === undefined ? "it has no events" : `its events go from ${end.first} to ${end.last}, with version ${end.version}`
-        findings.add(last, `the stream ${stream} is said to go from ${first} to here, with version ${version}, but ${events}`)
-      }
-    }
-    after = page.length < streamsOfPage ? null : (page.at(-1)?.stream ?? null)
-  }
-  for (const stream of unseen)
-    findings.add(check.streams.get(stream)?.last ?? null, `the stream ${stream} is not known to the database`)
-})
-
-const compareMeters = (meters: ReadonlyMap<string, number>, check: LogCheck.LogCheck, findings: Findings.Findings) => {
-  for (const meter of new Set([...meters.keys(), ...check.meters.keys()])) {
-    const counted = meters.get(meter) ?? 0
-    const charged = check.meters.get(meter) ?? 0
-    if (counted !== charged)
-      findings.add(null, `the meter ${meter} shows ${counted} units, but the events were charged ${charged}`)
-  }
-}

@@ -1,9 +1,18 @@
 /** What an audit found wrong, each with the position it concerns. */
 
-/** `position` is null for what concerns the log as a whole. */
+/** `position` is null for what concerns the log as a whole. What concerns a read table has its name, and the key of the row. */
 export interface Finding {
   readonly position: number | null
   readonly message: string
+  readonly table?: string
+  readonly key?: string
+}
+
+/** A row of a read table, and the position of the event that it concerns most. */
+export interface RowPlace {
+  readonly table: string
+  readonly key: string
+  readonly position: number | null
 }
 
 /** All are counted and this many are kept: a log that was cut early has nothing but findings. */
@@ -12,6 +21,7 @@ const maxKept = 1_000
 /** Findings in the order they come; gaps of neighbouring positions become one. */
 export interface Findings {
   readonly add: (position: number | null, message: string) => void
+  readonly addRow: (place: RowPlace, message: string) => void
   readonly missing: (position: number) => void
   readonly list: () => ReadonlyArray<Finding>
   readonly count: () => number
@@ -22,11 +32,13 @@ export const make = (): Findings => {
   let count = 0
   let gap: { readonly from: number; readonly to: number } | null = null
 
-  const add = (position: number | null, message: string) => {
+  const keep = (finding: Finding) => {
     closeGap()
     count += 1
-    if (kept.length < maxKept) kept.push({ position, message })
+    if (kept.length < maxKept) kept.push(finding)
   }
+
+  const add = (position: number | null, message: string) => keep({ position, message })
 
   const closeGap = () => {
     if (gap === null) return
@@ -37,6 +49,8 @@ export const make = (): Findings => {
 
   return {
     add,
+    addRow: ({ key, position, table }, message) =>
+      keep({ position, message: `${table}${key === "" ? "" : ` ${key}`}: ${message}`, table, key }),
     missing: (position) => {
       if (gap?.to !== position) closeGap()
       gap = { from: gap?.from ?? position, to: position + 1 }

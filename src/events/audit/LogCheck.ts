@@ -36,13 +36,12 @@ export interface LogRoots {
 export interface LogCheck {
   /** Takes the next section; gives back the nodes that its leaves completed in the tree of leaves. */
   readonly take: (section: LogSection) => ReadonlyArray<Node>
+  /** Takes a section whose events are known to have these leaves; gives back the same nodes. */
+  readonly trust: (leaves: ReadonlyArray<Hash>) => ReadonlyArray<Node>
   /** Roots over all that was taken so far, and complete subtrees at its right. */
   readonly roots: (after: ReadonlyArray<Node>) => LogRoots
   /** Positions whose event does not have the known leaf. */
   readonly different: ReadonlyArray<number>
-  readonly streams: ReadonlyMap<string, StreamEnd>
-  /** Units by meter. */
-  readonly meters: ReadonlyMap<string, number>
 }
 
 /** Of the positions that differ, this many are told one by one. */
@@ -51,29 +50,18 @@ const maxDifferent = 1_000
 /** Stands in the tree of events where there is none. */
 const nothing: Hash = new Uint8Array(32)
 
-/** `start` is the tree of what lies before the first section. */
-export const make = (crypto: LogCrypto["Service"], findings: Findings, start: Tree): LogCheck => {
-  const { sha256 } = crypto
+/** Compares events with those before them, in their streams and in the log. `isWhole`: nothing before the first one is left out. */
+const makeNeighbours = (findings: Findings, begins: boolean) => {
   const streams = new Map<string, StreamEnd>()
-  const meters = new Map<string, number>()
-  const different: Array<number> = []
-  let ofLeaves = start
-  let ofEvents = start
+  let isWhole = begins
   let recordedAt = ""
 
-  const leafHashOf = (event: StoredEvent): Hash => {
-    const leaf = leafOf(crypto, event)
-    if (Result.isSuccess(leaf)) return leafHash(sha256, leaf.success)
-    findings.add(event.position, leaf.failure.message)
-    return nothing
-  }
-
-  const compareWithNeighbours = (event: StoredEvent) => {
+  const compare = (event: StoredEvent) => {
     const { position, stream_id, version } = event
     const stream = streams.get(stream_id)
     if (stream === undefined) {
-      // A log that does not begin at 0 has streams that began before.
-      if (start.size === 0 && version !== 1) findings.add(position, `the stream ${stream_id} begins with version ${version}`)
+      // A stream may have begun before what is looked at.
+      if (isWhole && version !== 1) findings.add(position, `the stream ${stream_id} begins with version ${version}`)
       streams.set(stream_id, { version, first: position, last: position })
     } else {
       if (version !== stream.version + 1) {
@@ -82,10 +70,35 @@ export const make = (crypto: LogCrypto["Service"], findings: Findings, start: Tr
       stream.version = version
       stream.last = position
     }
-    if (event.meter_id !== null) meters.set(event.meter_id, (meters.get(event.meter_id) ?? 0) + event.units)
     if (event.recorded_at < recordedAt)
       findings.add(position, `it was recorded at ${event.recorded_at}, before the event below it`)
     recordedAt = event.recorded_at
+  }
+
+  return {
+    compare,
+    /** Something is left out. */
+    forget: () => {
+      isWhole = false
+      recordedAt = ""
+      streams.clear()
+    }
+  }
+}
+
+/** `start` is the tree of what lies before the first section. */
+export const make = (crypto: LogCrypto["Service"], findings: Findings, start: Tree): LogCheck => {
+  const { sha256 } = crypto
+  const different: Array<number> = []
+  let ofLeaves = start
+  let ofEvents = start
+  const neighbours = makeNeighbours(findings, start.size === 0)
+
+  const leafHashOf = (event: StoredEvent): Hash => {
+    const leaf = leafOf(crypto, event)
+    if (Result.isSuccess(leaf)) return leafHash(sha256, leaf.success)
+    findings.add(event.position, leaf.failure.message)
+    return nothing
   }
 
   const take = ({ events: given, from, leaves, to }: LogSection) => {
@@ -99,7 +112,7 @@ export const make = (crypto: LogCrypto["Service"], findings: Findings, start: Tr
       if (event === undefined) findings.missing(position)
       else {
         next += 1
-        compareWithNeighbours(event)
+        neighbours.compare(event)
       }
       const known = leaves[position - from]
       if (known === undefined) continue
@@ -116,15 +129,22 @@ export const make = (crypto: LogCrypto["Service"], findings: Findings, start: Tr
     return grown.nodes
   }
 
+  const trust = (leaves: ReadonlyArray<Hash>) => {
+    const grown = append(sha256, ofLeaves, leaves)
+    ofEvents = ofLeaves === ofEvents ? grown.tree : append(sha256, ofEvents, leaves).tree
+    ofLeaves = grown.tree
+    neighbours.forget()
+    return grown.nodes
+  }
+
   return {
     take,
+    trust,
     roots: (after) => {
       const hash = root(sha256, extend(sha256, ofLeaves, after))
       return { ofLeaves: hash, ofEvents: ofEvents === ofLeaves ? hash : root(sha256, extend(sha256, ofEvents, after)) }
     },
-    different,
-    streams,
-    meters
+    different
   }
 }
 

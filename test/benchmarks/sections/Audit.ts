@@ -6,6 +6,7 @@ import * as LogExport from "#events/audit/LogExport.ts"
 import * as EventProofs from "#events/EventProofs.ts"
 import { EventStore } from "#events/EventStore.ts"
 import { LogSigner } from "#events/LogSigner.ts"
+import * as Migrations from "#infra/Migrations.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 import * as Report from "#test/benchmarks/Report.ts"
@@ -63,7 +64,13 @@ export const run = Effect.gen(function* () {
   yield* LogDatabase.fill(url, { events, keys: Math.ceil(events / 100), vatIds: Math.ceil(events / 10) })
   const { steps, times } = yield* Effect.gen(function* () {
     yield* signUpTo(events)
-    const verify = DatabaseAudit.run({ verifiers: keys.verifiers, kept: [], progress })
+    const verify = DatabaseAudit.run({
+      verifiers: keys.verifiers,
+      kept: [],
+      functions: yield* Migrations.functionBodies,
+      isFast: false,
+      progress
+    })
     const verifyExport = ExportAudit.run({ directory, kept: [], verifiers: keys.verifiers, progress })
     const made = [
       yield* timed("log verified", verify, ({ count }) => count),
