@@ -32,6 +32,14 @@ export const ReceiptList = Schema.Struct({
   next_cursor: Schema.NullOr(Schema.String).annotate({ description: "Opaque; null on the last page" })
 }).annotate({ identifier: "ReceiptList", description: "A page of receipts" })
 
+export const listQuery = {
+  target_vat_id: Schema.optionalKey(
+    Schema.String.annotate({ description: "Only receipts about this VAT ID", examples: ["DE123456789"] })
+  ),
+  limit: Schema.optionalKey(fromDigits(Limit)),
+  cursor: Schema.optionalKey(Schema.String.annotate({ description: "next_cursor of the previous page" }))
+}
+
 export class ReceiptsApi extends HttpApiGroup.make("receipts")
   .add(
     HttpApiEndpoint.get("get", "/v1/qualified-confirmations/:receipt_id", {
@@ -68,13 +76,7 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
   )
   .add(
     HttpApiEndpoint.get("list", "/v1/qualified-confirmations", {
-      query: {
-        target_vat_id: Schema.optionalKey(
-          Schema.String.annotate({ description: "Only receipts about this VAT ID", examples: ["DE123456789"] })
-        ),
-        limit: Schema.optionalKey(fromDigits(Limit)),
-        cursor: Schema.optionalKey(Schema.String.annotate({ description: "next_cursor of the previous page" }))
-      },
+      query: listQuery,
       success: ReceiptList,
       error: [errorBody(400, ["VALIDATION_ERROR", "INVALID_VAT_ID"]), ...errors]
     }).annotateMerge(

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { receiptIdOf, receiptList } from "#domain/Receipt.ts"
 import { Receipts } from "#domain/Receipts.ts"
@@ -8,7 +9,8 @@ import { CurrentReceiptReader } from "#http/Authentication.ts"
 import * as Cursor from "#http/Cursor.ts"
 import * as Errors from "#http/Errors.ts"
 import * as ReceiptRepresentations from "#http/ReceiptRepresentations.ts"
-import { defaultLimit } from "#http/ReceiptsApi.ts"
+import * as RequestErrors from "#http/RequestErrors.ts"
+import { defaultLimit, listQuery } from "#http/ReceiptsApi.ts"
 
 export const layer = HttpApiBuilder.group(
   DecodedApi,
@@ -25,6 +27,8 @@ export const layer = HttpApiBuilder.group(
       }, Errors.respond),
       list: Effect.fnUntraced(function* ({ query }) {
         const { ownerId } = yield* CurrentReceiptReader
+        const misspelled = RequestErrors.misspelled(yield* HttpServerRequest.ParsedSearchParams, Object.keys(listQuery))
+        if (misspelled.length > 0) return yield* RequestErrors.respond(misspelled)
         const { cursor, limit = defaultLimit, target_vat_id } = query
         const targetVatId = target_vat_id === undefined ? null : (yield* Effect.fromResult(parse(target_vat_id))).value
         const list = receiptList(ownerId, targetVatId)

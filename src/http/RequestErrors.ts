@@ -1,6 +1,8 @@
 /** What a request that does not decode is answered with: each field that is wrong, and why (DECISIONS 8, 12). */
-import { Effect, type Schema, SchemaIssue } from "effect"
+import { Effect, Option, type Schema, SchemaIssue } from "effect"
+import type { HttpServerRequest } from "effect/http"
 import { HttpApiMiddleware } from "effect/http-api"
+import { likelyName } from "#domain/LikelyName.ts"
 import { type FieldError, toResponse } from "#http/Errors.ts"
 
 export class RequestErrors extends HttpApiMiddleware.Service<RequestErrors>()("vatproof/http/RequestErrors") {}
@@ -21,6 +23,18 @@ export const respond = (details: ReadonlyArray<FieldError>) => {
   const message = details.map(({ field, message }) => `${field}: ${message}`).join("; ")
   return toResponse({ code: "VALIDATION_ERROR", message, details })
 }
+
+/** The parameters that are probably misspelled: a supplied field must not be ignored silently (DECISIONS 8). */
+export const misspelled = (
+  search: HttpServerRequest.ParsedSearchParams["Service"],
+  known: ReadonlyArray<string>
+): ReadonlyArray<FieldError> =>
+  Object.keys(search).flatMap((name) =>
+    Option.match(likelyName(name, known), {
+      onNone: () => [],
+      onSome: (likely) => [{ field: name, message: `Unknown parameter; did you mean ${likely}?` }]
+    })
+  )
 
 /** The wrong fields of what does not decode; `kind` names the part of the request, where a field has no name. */
 export const fieldErrors = (kind: string, cause: Schema.SchemaError): ReadonlyArray<FieldError> =>

@@ -1,5 +1,5 @@
 /** Serves GET /v1/validate/{vat_id} by a plain route: the library's generic decoding costs more than the validation. */
-import { Clock, Context, DateTime, Effect, MutableRef, Option, Result, Schema } from "effect"
+import { Clock, Context, DateTime, Effect, MutableRef, Result, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { companyData, type CompanyData } from "#domain/Confirmation.ts"
 import type { Credential } from "#domain/Identity.ts"
@@ -10,7 +10,6 @@ import { makeCredentialOf } from "#http/Authentication.ts"
 import * as Errors from "#http/Errors.ts"
 import * as RequestErrors from "#http/RequestErrors.ts"
 import { RequestScope } from "#http/RequestScope.ts"
-import { likelyName } from "#domain/LikelyName.ts"
 import { validatePath, ValidationQuery, type ValidationResult } from "#http/ValidationApi.ts"
 
 /** RFC 7234, 5.5.1: the answer is older than it should be, because no source can be asked. */
@@ -25,14 +24,8 @@ const noQuery: typeof ValidationQuery.Type = {}
 
 /** The query, or what is wrong with its fields. */
 const queryOf = (search: HttpServerRequest.ParsedSearchParams["Service"]) => {
-  const names = Object.keys(search)
-  if (names.length === 0) return Result.succeed(noQuery)
-  const misspelled = names.flatMap((name) =>
-    Option.match(likelyName(name, Object.keys(ValidationQuery.fields)), {
-      onNone: () => [],
-      onSome: (likely) => [{ field: name, message: `Unknown parameter; did you mean ${likely}?` }]
-    })
-  )
+  if (Object.keys(search).length === 0) return Result.succeed(noQuery)
+  const misspelled = RequestErrors.misspelled(search, Object.keys(ValidationQuery.fields))
   if (misspelled.length > 0) return Result.fail(misspelled)
   return Result.mapError(decodeQuery(search), (error) => RequestErrors.fieldErrors("query", error))
 }

@@ -44,7 +44,7 @@ layer(RunningService.layer(generous), { excludeTestServices: true })("the receip
     })
   )
 
-  it.effect("need a token or a key that is right: one that is wrong is not passed over", () =>
+  it.effect("need a token or a key that is right: one that is wrong is not passed over, nor a filter", () =>
     Effect.gen(function* () {
       const client = yield* RunningService.RunningService
       const key = yield* newPaidKey(client)
@@ -52,6 +52,8 @@ layer(RunningService.layer(generous), { excludeTestServices: true })("the receip
       for (const more of [{}, People.bearing(`${token}x`), People.bearing(key), { ...People.bearing(token), key: `${key}x` }]) {
         assertProblem(yield* client.ask(list, more), "UNAUTHORIZED")
       }
+      const misspelled = yield* client.ask(list, { key, query: { target_vatid: "DE123456789" } })
+      assert.include(assertProblem(misspelled, "VALIDATION_ERROR").message, "did you mean target_vat_id?")
       assert.strictEqual((yield* client.ask(list, People.bearing(`${token}x`))).headers["www-authenticate"], "Bearer")
     })
   )
