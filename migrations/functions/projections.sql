@@ -140,7 +140,8 @@ $$;
 -- Moves the inline projections by the events at positions p_from up to, but not including, p_to: those of the schema vatproof for the append,
 -- temporary ones for the rebuild. So the tables have no schema here: the caller's search_path says which they are.
 -- Nearly all events are repeated answers: they move streams and meters only, and no JSON of theirs is parsed.
-CREATE OR REPLACE FUNCTION vatproof.project(p_log smallint, p_from bigint, p_to bigint) RETURNS void LANGUAGE plpgsql AS $$
+-- With stale statistics the planner takes a bitmap of another index for the range of positions, and reads the whole partition.
+CREATE OR REPLACE FUNCTION vatproof.project(p_log smallint, p_from bigint, p_to bigint) RETURNS void LANGUAGE plpgsql SET enable_bitmapscan = off AS $$
 DECLARE
   has_receipts boolean;
   has_answers boolean;

@@ -18,13 +18,16 @@ import * as PlanServer from "#test/support/PlanServer.ts"
 const oldest = PlanServer.debianPrograms(15)
 const leftOut = `left out: the programs of PostgreSQL 15 are not in ${oldest} (apt install postgresql-15)`
 
-/** Those that make rows read a range of events: the append and the runner of projections ask them, and audits read everything by them. */
+/**
+ * Those that make rows read a range of events: the append and the runner of projections ask them, and audits read everything by them. Immutable
+ * ones read no table.
+ */
 const findFunctions = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   SqlSchema.findAll({
     Request: Schema.Void,
     Result: Schema.Struct({ name: Schema.String }),
     execute: () => sql`SELECT proname AS name FROM pg_proc WHERE pronamespace = 'vatproof'::regnamespace
-      AND prorettype <> 'trigger'::regtype AND proname NOT LIKE '%\_rows' AND has_function_privilege('vatproof_service', oid, 'EXECUTE') ORDER BY proname`
+      AND prorettype <> 'trigger'::regtype AND provolatile <> 'i' AND proname NOT LIKE '%\_rows' AND has_function_privilege('vatproof_service', oid, 'EXECUTE') ORDER BY proname`
   })(undefined)
 )
 
