@@ -39,7 +39,7 @@ const makeRead = Effect.map(SqlClient.SqlClient, (sql) => {
     Request: Schema.Void,
     Result: Behind,
     execute: () => sql`SELECT p.name, l.next_position - p.position AS lag
-      FROM vatproof.projections p JOIN vatproof.logs l ON l.log_id = p.log_id WHERE p.log_id = ${logId}`
+      FROM vatproof.projections p JOIN vatproof.logs l ON l.log_id = p.log_id WHERE p.log_id = ${logId} AND p.position IS NOT NULL`
   })
 
   return Effect.gen(function* () {
