@@ -35,34 +35,37 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof notary", 
     })
   )
 
-  it.effect("adopts a log that got its key late, once an operator has verified it", () =>
-    Effect.gen(function* () {
-      const { newKey } = yield* RunningService.RunningService
-      yield* newKey
-      const { url } = yield* TestDatabase
-      const settings = signing(yield* temporaryFolder)
-      const adopt = (...flags: ReadonlyArray<string>) =>
-        spawned({ DATABASE_URL: Redacted.value(url), ...settings }, "notary", "adopt", ...flags)
+  it.effect(
+    "adopts a log that got its key late, once an operator has verified it",
+    () =>
+      Effect.gen(function* () {
+        const { newKey } = yield* RunningService.RunningService
+        yield* newKey
+        const { url } = yield* TestDatabase
+        const settings = signing(yield* temporaryFolder)
+        const adopt = (...flags: ReadonlyArray<string>) =>
+          spawned({ DATABASE_URL: Redacted.value(url), ...settings }, "notary", "adopt", ...flags)
 
-      const adminPort = yield* RunningService.freePort
-      const http = yield* HttpClient.HttpClient
-      const told = http.get(`http://127.0.0.1:${adminPort}/readyz`).pipe(
-        Effect.flatMap(({ text }) => text),
-        Effect.repeat({ until: (text) => text.includes("no checkpoint"), schedule: Schedule.spaced("50 millis") })
-      )
-      const waiting = yield* Effect.forkScoped(RunningService.make({ ...settings, ADMIN_PORT: String(adminPort) }))
-      assert.match(yield* Effect.retry(told, Schedule.spaced("50 millis")), /"notary":"There are \d+ events and no checkpoint/u)
+        const adminPort = yield* RunningService.freePort
+        const http = yield* HttpClient.HttpClient
+        const told = http.get(`http://127.0.0.1:${adminPort}/readyz`).pipe(
+          Effect.flatMap(({ text }) => text),
+          Effect.repeat({ until: (text) => text.includes("no checkpoint"), schedule: Schedule.spaced("50 millis") })
+        )
+        const waiting = yield* Effect.forkScoped(RunningService.make({ ...settings, ADMIN_PORT: String(adminPort) }))
+        assert.match(yield* Effect.retry(told, Schedule.spaced("50 millis")), /"notary":"There are \d+ events and no checkpoint/u)
 
-      const { stdout } = yield* adopt()
-      const [, history = ""] = /--i-have-verified (\S+) /u.exec(stdout) ?? []
-      assert.match((yield* adopt("--i-have-verified", history)).stderr, /Say why with --reason/u)
-      const adopted = yield* adopt("--i-have-verified", history, "--by", "ops", "--reason", "The key came late")
-      assert.strictEqual(adopted.code, 0, adopted.stderr)
+        const { stdout } = yield* adopt()
+        const [, history = ""] = /--i-have-verified (\S+) /u.exec(stdout) ?? []
+        assert.match((yield* adopt("--i-have-verified", history)).stderr, /Say why with --reason/u)
+        const adopted = yield* adopt("--i-have-verified", history, "--by", "ops", "--reason", "The key came late")
+        assert.strictEqual(adopted.code, 0, adopted.stderr)
 
-      const service = yield* Fiber.join(waiting)
-      assert.strictEqual((yield* service.get("/health")).status, 200)
-      assert.match((yield* adopt()).stdout, /nothing to adopt/u)
-      assert.match(yield* RunningService.everythingLogged, /LogAdopted .*"actor":"ops","reason":"The key came late"/u)
-    })
+        const service = yield* Fiber.join(waiting)
+        assert.strictEqual((yield* service.get("/health")).status, 200)
+        assert.match((yield* adopt()).stdout, /nothing to adopt/u)
+        assert.match(yield* RunningService.everythingLogged, /LogAdopted .*"actor":"ops","reason":"The key came late"/u)
+      }),
+    60_000
   )
 })
