@@ -36,7 +36,7 @@ CREATE OR REPLACE FUNCTION vatproof.append(
 LANGUAGE plpgsql SECURITY DEFINER
 -- One plan for every size of arrays and tables: rows that exist are read by index, arrays are hashed.
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off SET enable_nestloop = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_nestloop = off SET enable_mergejoin = off SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE

@@ -19,7 +19,7 @@ const sessionLimits = { statement_timeout: "15s", lock_timeout: "10s", idle_in_t
  * A plan made while a table was small must serve when it is large: each statement has an index to go by. SQL functions carry the same settings,
  * because auditors call some of them.
  */
-const sessionPlans = { enable_seqscan: "off", jit: "off" }
+const sessionPlans = { enable_seqscan: "off", enable_bitmapscan: "off", jit: "off" }
 
 /** The role that may call `append` but not write the tables of the log (migrations/protection.sql). */
 export const serviceRole = "vatproof_service"

@@ -45,7 +45,7 @@ const lastOf = ({ answeredAt, latest, list }: Step) => {
   const answer = `{"answered_at":"${answeredAt}","company_address":null,"company_name":null,"source":"vies","valid":true}`
   if (list === null) return { type: "VatIdVerified", data: `{"answer":${answer},"vat_id":"${latest}"}` }
   const receipt = `{"result":{"official_address":"","official_name":""},"target_vat_id":"${latest}"}`
-  return { type: "ReceiptIssued", data: `{"answer":${answer},"key_id":"${list}","receipt":${receipt}}` }
+  return { type: "ReceiptIssued", data: `{"account_id":"of-${list}","answer":${answer},"key_id":"${list}","receipt":${receipt}}` }
 }
 
 /** `positions` are those of the newest answers, by key. */

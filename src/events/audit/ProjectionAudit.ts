@@ -137,7 +137,7 @@ export const run = Effect.fn("ProjectionAudit.run")(function* (functions: Functi
   yield* Effect.gen(function* () {
     yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`.unprepared
     yield* sql`SELECT set_config('statement_timeout', ${longest}, true), set_config('idle_in_transaction_session_timeout', '10min', true),
-      set_config('enable_seqscan', 'on', true), set_config('work_mem', '64MB', true)`
+      set_config('enable_seqscan', 'on', true), set_config('enable_bitmapscan', 'on', true), set_config('work_mem', '64MB', true)`
     yield* orTold("pg_proc", compareFunctions(functions, findings))
     const { head: end, same } = yield* reads.findLog(undefined)
     const head = Number(end)
