@@ -24,13 +24,15 @@ CREATE TABLE IF NOT EXISTS vatproof.latest (
   log_id smallint NOT NULL,
   key text COLLATE "C" NOT NULL,
   position bigint NOT NULL,
+  as_of bigint NOT NULL,
   answered_at timestamptz NOT NULL,
   answer text NOT NULL,
   PRIMARY KEY (log_id, key)
 ) WITH (fillfactor = 80);
 COMMENT ON TABLE vatproof.latest IS 'The newest answer of a source about a VAT ID (answer-DE123456789), and the position of its event.';
+COMMENT ON COLUMN vatproof.latest.as_of IS 'Position of the event that says the newest of it: that of the answer, or that of its erasure. What a replica remembers is true as long as it stands.';
 COMMENT ON COLUMN vatproof.latest.answered_at IS 'When the source gave the answer, by its own clock, but never later than the event was stored.';
-COMMENT ON COLUMN vatproof.latest.answer IS 'What a response shows of the answer, as JSON: without the evidence, which stays in the event.';
+COMMENT ON COLUMN vatproof.latest.answer IS 'What a response shows of the answer, as JSON: without the evidence. Name and address are gone once erased.';
 
 CREATE TABLE IF NOT EXISTS vatproof.listed (
   log_id smallint NOT NULL,
@@ -45,7 +47,8 @@ CREATE TABLE IF NOT EXISTS vatproof.accounts (
   plan text NOT NULL CHECK (plan IN ('free', 'starter', 'business', 'enterprise')),
   per_month bigint CHECK (per_month > 0),
   verified_at timestamptz,
-  created_at timestamptz NOT NULL
+  created_at timestamptz NOT NULL,
+  closed_at timestamptz
 );
 COMMENT ON COLUMN vatproof.accounts.per_month IS 'Validations per month set for this account alone; null means the plan''s.';
 

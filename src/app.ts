@@ -11,6 +11,7 @@ import { ConfirmVatId } from "#domain/ConfirmVatId.ts"
 import * as Identity from "#domain/Identity.ts"
 import { Integrity } from "#domain/Integrity.ts"
 import { LogIn } from "#domain/LogIn.ts"
+import { Retention } from "#domain/PersonalData.ts"
 import { Plans } from "#domain/Plan.ts"
 import { RegisterAgent } from "#domain/RegisterAgent.ts"
 import { SignUp } from "#domain/SignUp.ts"
@@ -22,6 +23,8 @@ import { VerifyEmail } from "#domain/VerifyEmail.ts"
 import { EventStore } from "#events/EventStore.ts"
 import * as StoreGauges from "#events/StoreGauges.ts"
 import * as KeyedHash from "#events/KeyedHash.ts"
+import * as Expiry from "#events/Expiry.ts"
+import { PersonalErasure } from "#events/PersonalErasure.ts"
 import { Projections } from "#events/Projections.ts"
 import * as EventPlaces from "#events/projections/EventPlaces.ts"
 import * as SourceLog from "#events/SourceLog.ts"
@@ -140,6 +143,12 @@ const credentials = Layer.unwrap(
   })
 ).pipe(Layer.merge(Passwords.layer.pipe(Layer.provide(NodeCrypto.layerKdf))), Layer.provide(Randomness.layer))
 
+/** How long personal documents are kept. */
+const retention = Layer.effect(
+  Retention,
+  Effect.map(AppConfig, ({ retention }) => retention)
+)
+
 const stores = Layer.mergeAll(
   Outbox.layer(Outbox.usualPace).pipe(Layer.provide(mailer)),
   Meters.layer,
@@ -151,12 +160,13 @@ const stores = Layer.mergeAll(
   KeyDirectory.layer,
   Logins.layer,
   LoginLog.layer,
+  Expiry.layer.pipe(Layer.provide(PersonalErasure.layer)),
   MailTokens.layer,
   Receipts.layer,
   RateLimits.layer
 ).pipe(
   Layer.provideMerge(Layer.merge(EventStore.layer, KeyedHash.layer)),
-  Layer.provideMerge(Layer.mergeAll(plans, Hashing.layer, DisposableDomains.layer, Randomness.layer))
+  Layer.provideMerge(Layer.mergeAll(plans, retention, Hashing.layer, DisposableDomains.layer, Randomness.layer))
 )
 
 /** What the operator's commands work with. */
@@ -164,6 +174,7 @@ export const operations = Layer.mergeAll(
   AccountDirectory.layer,
   Auditors.layer,
   UsageAudit.layer,
+  PersonalErasure.layer,
   Layer.merge(ChangePlan.layer, ApiKeys.layer).pipe(Layer.provide(Layer.merge(Accounts.layer, KeyDirectory.layer)))
 ).pipe(
   Layer.provide(EventStore.layer),

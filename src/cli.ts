@@ -7,6 +7,7 @@ import { auditCommands } from "#app/commands/AuditCommands.ts"
 import { auditorCommands } from "#app/commands/AuditorCommands.ts"
 import { keyCommands } from "#app/commands/KeyCommands.ts"
 import { notaryCommands } from "#app/commands/NotaryCommands.ts"
+import { personalDataCommands } from "#app/commands/PersonalDataCommands.ts"
 import { projectionCommands } from "#app/commands/ProjectionCommands.ts"
 import { usageCommands } from "#app/commands/UsageCommands.ts"
 import { AppConfig } from "#infra/AppConfig.ts"
@@ -116,6 +117,7 @@ export const vatproof = Command.make("vatproof").pipe(
     auditCommands,
     auditorCommands,
     notaryCommands,
+    personalDataCommands,
     projectionCommands
   ])
 )

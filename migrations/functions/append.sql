@@ -9,7 +9,7 @@
 --   p_units, p_cap     units charged to the meter, and the most it may reach
 --   p_expected         version the stream must have, or null
 --   p_epoch            identity epoch at which the caller was identified, or null
---   p_answer_key, p_answer_position         newest answer that the command repeats, or null
+--   p_answer_key, p_answer_position         newest answer that the command repeats, and latest.as_of of it, or null
 --   p_minute_limit     most calls in the rate window
 -- Of each stream, meter and rate window: its name. Of meters and rate windows also what the batch adds, and the most that may stand there
 --   before the batch so that no command is refused (p_meter_room, p_minute_room).
@@ -68,7 +68,7 @@ BEGIN
   END IF;
   IF num_nonnulls(VARIADIC p_answer_key) > 0 THEN
     SELECT array_agg(u.key IS NULL OR u.position IS NOT DISTINCT FROM
-        (SELECT l.position FROM latest l WHERE l.log_id = p_log AND l.key = u.key) ORDER BY u.ord)
+        (SELECT l.as_of FROM latest l WHERE l.log_id = p_log AND l.key = u.key) ORDER BY u.ord)
       INTO is_newest FROM unnest(p_answer_key, p_answer_position) WITH ORDINALITY AS u(key, position, ord);
   END IF;
   -- Event ids are made for one command: only a batch that is sent again can be stored already. It may lie in the partition before.
@@ -160,6 +160,7 @@ BEGIN
     FROM unnest(p_document_event, p_document, p_retain_until) AS u(event, document, retain_until) WHERE positions[u.event] IS NOT NULL;
   END IF;
 
+  IF p_type && ARRAY['PersonalDataErased', 'PersonalDataHeld', 'PersonalDataReleased'] THEN PERFORM change_documents(p_log, head, next); END IF;
   PERFORM project(p_log, head, next);
   UPDATE logs SET next_position = next, last_recorded_at = moment WHERE log_id = p_log;
   RETURN NEXT;

@@ -25,10 +25,10 @@ $$;
 -- documents, and gone with them. The BZSt gives no names: those that the receipt has from an earlier answer stay.
 -- Canonical JSON sorts keys: a repeated answer begins otherwise and is not parsed.
 CREATE OR REPLACE FUNCTION vatproof.latest_rows(p_log smallint, p_from bigint, p_to bigint)
-RETURNS TABLE (log_id smallint, key text, "position" bigint, answered_at timestamptz, answer text) LANGUAGE sql STABLE AS $$
-  SELECT DISTINCT ON (a.key) p_log, a.key, a.position, a.answered_at, a.answer
+RETURNS TABLE (log_id smallint, key text, "position" bigint, as_of bigint, answered_at timestamptz, answer text) LANGUAGE sql STABLE AS $$
+  SELECT DISTINCT ON (a.key) p_log, a.key, a.position, a.as_of, a.answered_at, a.answer
   FROM (
-    SELECT ('answer-' || r.vat_id) COLLATE "C" AS key, r.position, least((r.answer ->> 'answered_at')::timestamptz, r.recorded_at) AS answered_at,
+    SELECT ('answer-' || r.vat_id) COLLATE "C" AS key, r.position, coalesce(r.erased_by, r.position) AS as_of, least((r.answer ->> 'answered_at')::timestamptz, r.recorded_at) AS answered_at,
       '{"answered_at":' || (r.answer -> 'answered_at')::text
         || ',"company_address":' || coalesce(nullif((r.personal -> 'company_address')::text, 'null'), nullif((r.personal -> 'official_address')::text, '""'), 'null')
         || ',"company_name":' || coalesce(nullif((r.personal -> 'company_name')::text, 'null'), nullif((r.personal -> 'official_name')::text, '""'), 'null')
@@ -36,12 +36,12 @@ RETURNS TABLE (log_id smallint, key text, "position" bigint, answered_at timesta
     FROM (
       SELECT d.position, d.recorded_at, d.data -> 'answer' AS answer,
         CASE WHEN encode(sha256(convert_to(p.document, 'UTF8')), 'hex') = d.data ->> 'personal_sha256' THEN vatproof.json_of(p.document) END AS personal,
-        coalesce(d.data ->> 'vat_id', d.data #>> '{receipt,target_vat_id}') AS vat_id
+        CASE WHEN p.document IS NULL THEN p.changed_by END AS erased_by, coalesce(d.data ->> 'vat_id', d.data #>> '{receipt,target_vat_id}') AS vat_id
       FROM (
         SELECT e.position, e.recorded_at, vatproof.json_of(e.data) AS data
         FROM (SELECT position, recorded_at, type, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
         WHERE e.type = 'ReceiptIssued' OR e.type = 'VatIdVerified' AND starts_with(e.data, '{"answer":{') OFFSET 0) d
-      LEFT JOIN (SELECT position, document FROM vatproof.personal_documents WHERE log_id = p_log AND position >= p_from AND position < p_to
+      LEFT JOIN (SELECT position, document, changed_by FROM vatproof.personal_documents WHERE log_id = p_log AND position >= p_from AND position < p_to
         ORDER BY position OFFSET 0) p ON p.position = d.position OFFSET 0) r OFFSET 0) a
   ORDER BY a.key, a.answered_at DESC, a.position DESC
 $$;
@@ -60,22 +60,23 @@ RETURNS TABLE (log_id smallint, list text, "position" bigint) LANGUAGE sql STABL
 $$;
 
 CREATE OR REPLACE FUNCTION vatproof.accounts_rows(p_log smallint, p_from bigint, p_to bigint)
-RETURNS TABLE (account_id uuid, plan text, per_month bigint, verified_at timestamptz, created_at timestamptz) LANGUAGE sql STABLE AS $$
-  SELECT substr(t.stream_id, 9)::uuid, a.plan, a.per_month, a.verified_at, a.created_at
+RETURNS TABLE (account_id uuid, plan text, per_month bigint, verified_at timestamptz, created_at timestamptz, closed_at timestamptz) LANGUAGE sql STABLE AS $$
+  SELECT substr(t.stream_id, 9)::uuid, a.plan, a.per_month, a.verified_at, a.created_at, a.closed_at
   FROM (
     SELECT DISTINCT e.stream_id
     FROM (SELECT stream_id, type FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
-    WHERE e.type IN ('AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged')) t
+    WHERE e.type IN ('AccountClosed', 'AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged')) t
   CROSS JOIN LATERAL (
     SELECT
       (array_agg(d.data ->> 'plan' ORDER BY d.version DESC) FILTER (WHERE d.type IN ('AccountRegistered', 'AccountSignedUp', 'PlanChanged')))[1] AS plan,
       (array_agg((d.data ->> 'per_month')::bigint ORDER BY d.version DESC) FILTER (WHERE d.type = 'PlanChanged'))[1] AS per_month,
       min(d.occurred_at) FILTER (WHERE d.type IN ('AccountRegistered', 'EmailVerified')) AS verified_at,
-      min(d.occurred_at) FILTER (WHERE d.type IN ('AccountRegistered', 'AccountSignedUp')) AS created_at
+      min(d.occurred_at) FILTER (WHERE d.type IN ('AccountRegistered', 'AccountSignedUp')) AS created_at,
+      min(d.occurred_at) FILTER (WHERE d.type = 'AccountClosed') AS closed_at
     FROM (
       SELECT e.version, e.type, e.occurred_at, vatproof.json_of(e.data) AS data FROM vatproof.events e
       WHERE e.log_id = p_log AND e.stream_id = t.stream_id AND e.position < p_to
-        AND e.type IN ('AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged') ORDER BY e.version OFFSET 0) d) a
+        AND e.type IN ('AccountClosed', 'AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged') ORDER BY e.version OFFSET 0) d) a
 $$;
 
 CREATE OR REPLACE FUNCTION vatproof.api_keys_rows(p_log smallint, p_from bigint, p_to bigint)
@@ -145,14 +146,15 @@ CREATE OR REPLACE FUNCTION vatproof.project(p_log smallint, p_from bigint, p_to 
 DECLARE
   has_receipts boolean;
   has_answers boolean;
+  has_erasures boolean;
   has_accounts boolean;
   has_keys boolean;
   has_auditors boolean;
 BEGIN
   SELECT bool_or(e.type = 'ReceiptIssued'), bool_or(e.type = 'ReceiptIssued' OR e.type = 'VatIdVerified' AND starts_with(e.data, '{"answer":{')),
-    bool_or(e.type IN ('AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged')),
+    bool_or(e.type = 'PersonalDataErased'), bool_or(e.type IN ('AccountClosed', 'AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged')),
     bool_or(e.type IN ('ApiKeyIssued', 'ApiKeyRotated', 'ApiKeyRevoked')), bool_or(e.type IN ('AuditorAdded', 'AuditorRevoked'))
-    INTO has_receipts, has_answers, has_accounts, has_keys, has_auditors
+    INTO has_receipts, has_answers, has_erasures, has_accounts, has_keys, has_auditors
     FROM (SELECT type, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e;
 
   INSERT INTO streams AS s (log_id, stream_id, version, first_position, last_position)
@@ -162,19 +164,29 @@ BEGIN
     SELECT r.log_id, r.meter_id, r.used FROM vatproof.meters_rows(p_log, p_from, p_to) r
     ON CONFLICT (log_id, meter_id) DO UPDATE SET used = m.used + excluded.used WHERE excluded.used > 0;
   IF has_answers THEN
-    INSERT INTO latest AS l (log_id, key, position, answered_at, answer)
-      SELECT r.log_id, r.key, r.position, r.answered_at, r.answer FROM vatproof.latest_rows(p_log, p_from, p_to) r
-      ON CONFLICT (log_id, key) DO UPDATE SET position = excluded.position, answered_at = excluded.answered_at, answer = excluded.answer
-        WHERE l.answered_at <= excluded.answered_at;
+    INSERT INTO latest AS l (log_id, key, position, as_of, answered_at, answer)
+      SELECT r.log_id, r.key, r.position, r.as_of, r.answered_at, r.answer FROM vatproof.latest_rows(p_log, p_from, p_to) r
+      ON CONFLICT (log_id, key) DO UPDATE SET position = excluded.position, as_of = excluded.as_of, answered_at = excluded.answered_at,
+        answer = excluded.answer WHERE l.answered_at <= excluded.answered_at;
+  END IF;
+  IF has_erasures THEN
+    -- The row of an erased answer is made again from its event, whose document is empty by now. Every such key has a row.
+    INSERT INTO latest AS l (log_id, key, position, as_of, answered_at, answer)
+      SELECT DISTINCT ON (r.key) r.log_id, r.key, r.position, r.as_of, r.answered_at, r.answer
+      FROM (SELECT e.data FROM vatproof.events e WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to AND e.type = 'PersonalDataErased' OFFSET 0) e
+      CROSS JOIN LATERAL jsonb_array_elements_text(vatproof.json_of(e.data) -> 'positions') AS erased(position)
+      CROSS JOIN LATERAL vatproof.latest_rows(p_log, erased.position::bigint, erased.position::bigint + 1) r
+      ORDER BY r.key, r.answered_at DESC, r.position DESC
+      ON CONFLICT (log_id, key) DO UPDATE SET as_of = excluded.as_of, answer = excluded.answer WHERE l.position = excluded.position;
   END IF;
   IF has_receipts THEN
     INSERT INTO listed (log_id, list, position) SELECT r.log_id, r.list, r.position FROM vatproof.listed_rows(p_log, p_from, p_to) r;
   END IF;
   IF has_accounts THEN
-    INSERT INTO accounts AS a (account_id, plan, per_month, verified_at, created_at)
-      SELECT r.account_id, r.plan, r.per_month, r.verified_at, r.created_at FROM vatproof.accounts_rows(p_log, p_from, p_to) r
+    INSERT INTO accounts AS a (account_id, plan, per_month, verified_at, created_at, closed_at)
+      SELECT r.account_id, r.plan, r.per_month, r.verified_at, r.created_at, r.closed_at FROM vatproof.accounts_rows(p_log, p_from, p_to) r
       ON CONFLICT (account_id) DO UPDATE SET plan = excluded.plan, per_month = excluded.per_month, verified_at = excluded.verified_at,
-        created_at = excluded.created_at;
+        created_at = excluded.created_at, closed_at = excluded.closed_at;
   END IF;
   IF has_keys THEN
     INSERT INTO api_keys AS k (key_id, account_id, key_sha256, prefix, issued_at, revoked_at, previous_sha256, previous_until)

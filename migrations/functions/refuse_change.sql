@@ -13,9 +13,3 @@ BEGIN
   END IF;
   RAISE EXCEPTION 'vatproof.% is append-only: % refused', TG_TABLE_NAME, TG_OP USING ERRCODE = 'insufficient_privilege';
 END $$;
-
--- Refuses every change of a personal document.
-CREATE OR REPLACE FUNCTION vatproof.refuse_document_change() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  RAISE EXCEPTION 'vatproof.personal_documents is append-only: % refused', TG_OP USING ERRCODE = 'insufficient_privilege';
-END $$;

@@ -70,6 +70,9 @@ export const PlanChanged = DomainEvent.define(
   Schema.Struct({ account_id: Schema.String, plan: PlanName, per_month: Schema.NullOr(Schema.Int) })
 )
 
+/** The account was closed for good: its contact data is erased and its keys are revoked. Its receipts are kept until their retention period ends. */
+export const AccountClosed = DomainEvent.define("AccountClosed", 1, Schema.Struct({ account_id: Schema.String }))
+
 /** A key of an account. `prefix` is its public id; `secrets` are all that it ever had, the newest last. */
 export interface AccountKey {
   readonly keyId: string
@@ -87,6 +90,7 @@ export interface AccountState {
   /** True for accounts that have a password: only they have an address to verify and people who log in. */
   readonly signedUp: boolean
   readonly verified: boolean
+  readonly closed: boolean
   readonly verificationRequestedAt: DateTime.Utc | null
   readonly passwordResetRequestedAt: DateTime.Utc | null
   readonly keys: ReadonlyArray<AccountKey>
@@ -99,6 +103,7 @@ export const noAccount = (accountId: string): AccountState => ({
   perMonth: null,
   signedUp: false,
   verified: false,
+  closed: false,
   verificationRequestedAt: null,
   passwordResetRequestedAt: null,
   keys: []
@@ -115,6 +120,8 @@ export const evolve = (state: AccountState, event: DomainEvent.DomainEvent, at: 
       const { per_month, plan } = PlanChanged.read(event)
       return { ...state, plan, perMonth: per_month }
     }
+    case AccountClosed.type:
+      return { ...state, closed: true }
     case EmailVerificationRequested.type:
       return { ...state, verificationRequestedAt: at }
     case PasswordResetRequested.type:

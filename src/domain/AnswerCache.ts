@@ -15,16 +15,20 @@ export const CachedAnswer = Schema.Struct({
 })
 export type CachedAnswer = typeof CachedAnswer.Type
 
-/** An answer and the position of the event that holds it. Whoever repeats it states the position as a precondition. */
+/**
+ * An answer and the position of the event that holds it. `asOf` is the position of the event that says the newest of the answer: the same, or
+ * that of its erasure. Whoever repeats the answer states `asOf` as a precondition.
+ */
 export interface StoredAnswer {
   readonly position: number
+  readonly asOf: number
   readonly answer: CachedAnswer
 }
 
 export class AnswerCache extends Context.Service<
   AnswerCache,
   {
-    /** The newest answer. It may be one that this process has kept: the append that repeats it checks its position. */
+    /** The newest answer. It may be one that this process has kept: the append that repeats it checks `asOf`. */
     readonly newest: (vatId: VatId) => Effect.Effect<Option.Option<StoredAnswer>, StoreUnavailable>
     /** The same, read now. */
     readonly refresh: (vatId: VatId) => Effect.Effect<Option.Option<StoredAnswer>, StoreUnavailable>

@@ -41,8 +41,11 @@ export interface PersonalEventType<A, P> extends EventType<A> {
   readonly make: (value: A, personal?: P) => DomainEvent
 }
 
-/** Digest of the document beside the event; absent if there is none. The log sets it. */
-export const personalDigest = { personal_sha256: Schema.optionalKey(Schema.String) }
+/** Digest of the document beside the event, and the end of its retention period; absent if there is none. The log sets both. */
+export const personalDigest = {
+  personal_sha256: Schema.optionalKey(Schema.String),
+  retain_until: Schema.optionalKey(Schema.String)
+}
 
 /** `schema` needs the field of `personalDigest`; `personal` is the schema of the document without its salt. */
 export const definePersonal = <A, I, P, J>(

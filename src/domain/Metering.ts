@@ -38,7 +38,7 @@ export interface Charge {
   /** How the caller stood when `admit` counted the call; null: this counts the call in the caller's minute. */
   readonly admitted: Standing | null
   /** The answer that the event repeats: it must still be the newest about the VAT ID. */
-  readonly repeats?: { readonly vatId: VatId; readonly position: number }
+  readonly repeats?: { readonly vatId: VatId; readonly asOf: number }
   /** A stream that begins with this event; without it the event is stored in the caller's own. */
   readonly newStream?: string
 }

@@ -1,5 +1,6 @@
 /** Personal data beside the log: how long a document is kept, and what became of it (DECISIONS 38). */
-import { Context, DateTime, type Schema } from "effect"
+import { Context, DateTime, Schema } from "effect"
+import * as DomainEvent from "#domain/DomainEvent.ts"
 
 /** Receipts, and all other answers of a source. */
 export type RetentionClass = "receipts" | "answers"
@@ -25,3 +26,26 @@ export const retainUntil = (period: RetentionPeriod, at: DateTime.Utc): DateTime
   const year = DateTime.getPartUtc(DateTime.add(at, { hours: 1 }), "year")
   return DateTime.makeUnsafe({ year: year + period.years + 1, month: 1, day: 1 })
 }
+
+/** The stream of what was done to personal documents. */
+export const personalDataStream = "personal-data"
+
+/** Positions of the events whose documents are meant; one event names at most `maxPositions`. */
+export const maxPositions = 100
+const positions = Schema.Array(Schema.Int)
+
+/**
+ * The personal documents of these positions were erased: on request, for the reason in the metadata, or because their retention period was over.
+ * The events and their proofs stay.
+ */
+export const PersonalDataErased = DomainEvent.define(
+  "PersonalDataErased",
+  1,
+  Schema.Struct({ positions, cause: Schema.Literals(["request", "retention"]) })
+)
+
+/** A legal hold was put on the personal documents of these positions: they must not be erased. */
+export const PersonalDataHeld = DomainEvent.define("PersonalDataHeld", 1, Schema.Struct({ positions }))
+
+/** The legal hold on the personal documents of these positions was lifted. */
+export const PersonalDataReleased = DomainEvent.define("PersonalDataReleased", 1, Schema.Struct({ positions }))

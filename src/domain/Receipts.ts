@@ -13,6 +13,17 @@ export class ReceiptNotFound extends Schema.TaggedError<ReceiptNotFound>()("Rece
   }
 }
 
+/** The personal data of the receipt, issued to the key `keyId`, was erased. What it says without it stays proven by the event at `position`. */
+export class ReceiptErased extends Schema.TaggedError<ReceiptErased>()("ReceiptErased", {
+  receiptId: Schema.String,
+  keyId: Schema.String,
+  position: Schema.Int
+}) {
+  override get message() {
+    return `The personal data of the receipt ${this.receiptId} was erased; its proof stays valid`
+  }
+}
+
 /** Newest first; `before` is the position that a page goes on from, null for the first page. */
 export interface ReceiptPageRequest {
   readonly ownerId: string
@@ -54,7 +65,10 @@ export interface ReceiptRecord {
 export class Receipts extends Context.Service<
   Receipts,
   {
-    readonly find: (ownerId: string, receiptId: string) => Effect.Effect<ReceiptRecord, ReceiptNotFound | StoreUnavailable>
+    readonly find: (
+      ownerId: string,
+      receiptId: string
+    ) => Effect.Effect<ReceiptRecord, ReceiptNotFound | ReceiptErased | StoreUnavailable>
     readonly page: (request: ReceiptPageRequest) => Effect.Effect<ReceiptPage, StoreUnavailable>
   }
 >()("vatproof/domain/Receipts") {}

@@ -108,7 +108,7 @@ const makeRecords = Effect.gen(function* () {
   /** Repeats a cached answer. Without `admitted` the same append counts the call. */
   const hit = (question: Question, stored: StoredAnswer, admitted: Standing | null) => {
     const { caller, request, vatId } = question
-    const repeats = { vatId, position: stored.position }
+    const repeats = { vatId, asOf: stored.asOf }
     return Effect.matchEffect(metering.record({ caller, event: hitEvent(question, stored), units: 1, admitted, repeats }), {
       onSuccess: ({ standing }) => {
         MutableRef.set(request.standing, standing)

@@ -23,7 +23,7 @@ export interface AppendCommand {
 /** What a command takes from a cache: the identity epoch of its caller, and the position of the newest answer under a key. */
 export interface Precondition {
   readonly epoch: number | null
-  readonly newest: { readonly key: string; readonly position: number } | null
+  readonly newest: { readonly key: string; readonly asOf: number } | null
 }
 
 /** `position` of the first event, `used` units of the meter after the charge, and the rate window with this call. */

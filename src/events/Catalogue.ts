@@ -1,6 +1,7 @@
 /** Every event type in every version that was ever stored. A version is never removed; a newer one adds an upcaster here. */
 import { Effect, Schema } from "effect"
 import {
+  AccountClosed,
   AccountRegistered,
   AccountSignedUp,
   EmailVerificationRequested,
@@ -15,12 +16,14 @@ import type { EventType, PersonalEventType } from "#domain/DomainEvent.ts"
 import { LoggedIn, LoginsCounted } from "#domain/LoginLog.ts"
 import { LogAdopted } from "#domain/LogAdopted.ts"
 import { LogExported, LogVerified } from "#domain/LogReading.ts"
+import { PersonalDataErased, PersonalDataHeld, PersonalDataReleased } from "#domain/PersonalData.ts"
 import { ConfirmationRefused, ReceiptIssued } from "#domain/Receipt.ts"
 import { SourceDegraded, SourceRecovered, SourceUnavailable } from "#domain/Sources.ts"
 import { VatIdVerificationFailed, VatIdVerified } from "#domain/Verification.ts"
 
 /** All of them, for the test that keeps a stored example of each readable for good. */
 export const eventTypes = [
+  AccountClosed,
   AccountRegistered,
   AccountSignedUp,
   ApiKeyIssued,
@@ -39,6 +42,9 @@ export const eventTypes = [
   LoginsCounted,
   PasswordChanged,
   PasswordResetRequested,
+  PersonalDataErased,
+  PersonalDataHeld,
+  PersonalDataReleased,
   PlanChanged,
   ReceiptIssued,
   SourceDegraded,

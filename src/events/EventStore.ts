@@ -164,7 +164,7 @@ const makePrepare = Effect.gen(function* () {
       expected: expectedVersion === null ? null : BigInt(expectedVersion),
       epoch: epoch === null ? null : BigInt(epoch),
       answerKey: newest === null ? null : newest.key,
-      answerPosition: newest === null ? null : BigInt(newest.position),
+      answerPosition: newest === null ? null : BigInt(newest.asOf),
       minuteLimit: minute?.limit ?? null
     }))
     return { command, rows, documents }

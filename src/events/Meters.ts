@@ -46,7 +46,7 @@ const commandOf = ({ admitted, caller, event, newStream, repeats, units }: Charg
   charge: { meter: caller.meter, units, cap: caller.limit },
   precondition: {
     epoch: caller._tag === "Key" ? caller.epoch : null,
-    newest: repeats === undefined ? null : { key: latestKey(repeats.vatId), position: repeats.position }
+    newest: repeats === undefined ? null : { key: latestKey(repeats.vatId), asOf: repeats.asOf }
   },
   minute: admitted === null ? { bucket: minuteBucket(caller), limit: caller.perMinute } : undefined
 })

@@ -27,10 +27,12 @@ export const makeSeal = Effect.gen(function* () {
   return (data: Schema.Json, { document: facts, retention: name }: PersonalData, occurredAtMs: number) => {
     const salt = Hex.encode(random.bytesUnsafe(saltBytes))
     const document = CanonicalJson.encodeOwn(Object.assign({}, facts, { salt }))
+    const until = retainUntil(retention[name], DateTime.makeUnsafe(occurredAtMs))
+    const bound = { personal_sha256: hashing.sha256(document), retain_until: DateTime.formatIso(until) }
     return {
-      data: CanonicalJson.encodeOwn(Object.assign({}, data, { personal_sha256: hashing.sha256(document) })),
+      data: CanonicalJson.encodeOwn(Object.assign({}, data, bound)),
       document,
-      retainUntilMs: DateTime.toEpochMillis(retainUntil(retention[name], DateTime.makeUnsafe(occurredAtMs)))
+      retainUntilMs: DateTime.toEpochMillis(until)
     }
   }
 })

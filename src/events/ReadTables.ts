@@ -42,7 +42,7 @@ export const readTables: ReadonlyArray<ReadTable> = [
     kind: "inline",
     version: 1,
     key: ["log_id", "key"],
-    columns: ["position", "answered_at", "answer"],
+    columns: ["position", "as_of", "answered_at", "answer"],
     position: either("position")
   },
   { name: "listed", kind: "inline", version: 1, key: ["log_id", "list", "position"], columns: [], position: either("position") },
@@ -51,7 +51,7 @@ export const readTables: ReadonlyArray<ReadTable> = [
     kind: "inline",
     version: 1,
     key: ["account_id"],
-    columns: ["plan", "per_month", "verified_at", "created_at"],
+    columns: ["plan", "per_month", "verified_at", "created_at", "closed_at"],
     position: newestOf(`'account-' || ${either("account_id")}`)
   },
   {

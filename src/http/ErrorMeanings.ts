@@ -19,6 +19,8 @@ const meanings = {
   METHOD_NOT_ALLOWED: "The path exists, but not with this method; the header `Allow` names those it has.",
   REQUEST_TIMEOUT: "The request did not arrive as a whole in time.",
   CONFLICT: "There is an account with this email address already.",
+  RECEIPT_ERASED:
+    "The personal data of the receipt was erased, after its retention period or by law; `details` has its proof, which stays valid.",
   PAYLOAD_TOO_LARGE: "The body has more than 16 KiB.",
   UNSUPPORTED_MEDIA_TYPE: "The body was not sent as `application/json`.",
   QUALIFIED_CONFIRMATION_REFUSED:

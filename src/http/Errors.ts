@@ -17,7 +17,7 @@ import type { CommonPassword, PasswordsBusy } from "#domain/Passwords.ts"
 import { PlanName } from "#domain/Plan.ts"
 import type { RateLimitExceeded } from "#domain/RateLimits.ts"
 import type { PdfUnavailable } from "#domain/ReceiptPdf.ts"
-import type { ReceiptNotFound } from "#domain/Receipts.ts"
+import type { ReceiptErased, ReceiptNotFound } from "#domain/Receipts.ts"
 import { RequestContext } from "#domain/RequestContext.ts"
 import type { SourcesUnavailable } from "#domain/Sources.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
@@ -42,6 +42,7 @@ export const statusOf = {
   METHOD_NOT_ALLOWED: 405,
   REQUEST_TIMEOUT: 408,
   CONFLICT: 409,
+  RECEIPT_ERASED: 410,
   PAYLOAD_TOO_LARGE: 413,
   UNSUPPORTED_MEDIA_TYPE: 415,
   QUALIFIED_CONFIRMATION_REFUSED: 422,
@@ -71,6 +72,15 @@ export const PlanDetails = Schema.Struct({
 })
 export type PlanDetails = typeof PlanDetails.Encoded
 
+/** What stays of an erased receipt. */
+export const ErasedDetails = Schema.Struct({
+  position: Schema.Int.annotate({ description: "Position of its event in the log" }),
+  proof: Schema.NullOr(Schema.String).annotate({
+    description: "The proof that the receipt was issued (c2sp.org/tlog-proof); null where the log is not signed"
+  })
+})
+export type ErasedDetails = typeof ErasedDetails.Encoded
+
 /** The body of errors with one of these codes. */
 export const bodyWith = <const Codes extends ReadonlyArray<ErrorCode>>(codes: Codes) =>
   Schema.Struct({
@@ -85,9 +95,9 @@ export const bodyWith = <const Codes extends ReadonlyArray<ErrorCode>>(codes: Co
         examples: ["01a20419-04ae-76a0-8ca8-7e1e53bc6219"]
       }),
       details: Schema.optionalKey(
-        Schema.Union([Schema.Array(FieldError), PlanDetails]).annotate({
+        Schema.Union([Schema.Array(FieldError), PlanDetails, ErasedDetails]).annotate({
           description:
-            "With VALIDATION_ERROR a list of the fields that are wrong; where a plan does not allow a call, what it allows and how to get more"
+            "With VALIDATION_ERROR a list of the fields that are wrong; where a plan does not allow a call, what it allows and how to get more; of an erased receipt, its proof"
         })
       )
     })
@@ -104,7 +114,7 @@ export interface Problem {
   readonly code: ErrorCode
   readonly message: string
   readonly retryAfterSeconds?: number
-  readonly details?: ReadonlyArray<FieldError> | PlanDetails
+  readonly details?: ReadonlyArray<FieldError> | PlanDetails | ErasedDetails
 }
 
 /** Status, headers and JSON of an error. */
@@ -173,6 +183,7 @@ export type Failure =
   | PdfUnavailable
   | QuotaExceeded
   | RateLimitExceeded
+  | ReceiptErased
   | ReceiptNotFound
   | SourcesUnavailable
   | StoreUnavailable
@@ -202,6 +213,7 @@ const codeOf = {
   PasswordsBusy: "SERVICE_UNAVAILABLE",
   PdfUnavailable: "SERVICE_UNAVAILABLE",
   RateLimitExceeded: "RATE_LIMIT_EXCEEDED",
+  ReceiptErased: "RECEIPT_ERASED",
   ReceiptNotFound: "NOT_FOUND",
   SourcesUnavailable: "SOURCE_UNAVAILABLE",
   StoreUnavailable: "SERVICE_UNAVAILABLE",

@@ -64,7 +64,12 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
           HttpApiSchema.asUint8Array({ contentType: "application/pdf" })
         )
       ],
-      error: [errorBody(404, ["NOT_FOUND"]), errorBody(429, ["RATE_LIMIT_EXCEEDED"]), ...errors]
+      error: [
+        errorBody(404, ["NOT_FOUND"]),
+        errorBody(410, ["RECEIPT_ERASED"]),
+        errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
+        ...errors
+      ]
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "getQualifiedConfirmation",

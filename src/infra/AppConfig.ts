@@ -17,6 +17,7 @@ import {
   String as Str
 } from "effect"
 import { ConfirmationCountries } from "#domain/Confirmation.ts"
+import type { RetentionPeriod } from "#domain/PersonalData.ts"
 import type { PlanLimits } from "#domain/Plan.ts"
 import { parseGerman, type VatId } from "#domain/VatId.ts"
 import { logSettings, type LogSettings } from "#infra/telemetry/Logs.ts"
@@ -142,6 +143,32 @@ const unitNames = new Map([
 
 const duration = (name: string, value: Duration.Duration) => Config.schema(DurationText, name).pipe(Config.withDefault(value))
 
+/** `10y` or `10 years` from the end of the calendar year, `90d` or `90 days` from the answer. */
+const Retention = Schema.String.check(
+  Schema.makeFilter((text: string) => retentionIn(text) !== null || "Expected a retention period, for example 10y or 90d")
+)
+function retentionIn(text: string): RetentionPeriod | null {
+  const [, number = "", unit] = /^([1-9]\d{0,4})\s*(y|years?|d|days?)$/u.exec(text.trim()) ?? []
+  const count = Number(number)
+  if (unit === undefined || count > (unit.startsWith("y") ? maxRetentionYears : 365 * maxRetentionYears)) return null
+  return unit.startsWith("y") ? { years: count } : { days: count }
+}
+const maxRetentionYears = 100
+
+const retention = (name: string, schema: typeof Retention) =>
+  Config.schema(schema, name).pipe(
+    Config.map((text): RetentionPeriod => retentionIn(text) ?? tenYears),
+    Config.withDefault(tenYears)
+  )
+const tenYears = { years: 10 }
+/** A receipt is a proof in tax matters for ten years (§ 147 AO). */
+const LongRetention = Retention.check(
+  Schema.makeFilter((text: string) => {
+    const period = retentionIn(text)
+    return (period !== null && "years" in period && period.years >= tenYears.years) || "Expected 10 years or more"
+  })
+)
+
 const GermanVatId = Schema.String.check(
   Schema.makeFilter((text: string) => Option.isSome(parseGerman(text)) || "Expected a German VAT ID: DE and 9 digits")
 ).pipe(Schema.decodeTo(Schema.String, SchemaTransformation.passthrough()))
@@ -190,6 +217,10 @@ const settings = Config.all({
   mailFrom: Config.schema(MailFrom, "MAIL_FROM").pipe(Config.option),
   cacheTtlInvalid: duration("CACHE_TTL_INVALID", Duration.hours(1)),
   staleMaxAge: duration("STALE_MAX_AGE", Duration.days(30)),
+  retention: Config.all({
+    receipts: retention("RETENTION_RECEIPTS", LongRetention),
+    answers: retention("RETENTION_ANSWERS", Retention)
+  }),
   anonymousLifetime: count("ANONYMOUS_LIFETIME", 10),
   anonymousPerMinute: positive("ANONYMOUS_PER_MINUTE", 10),
   plans: Config.all({

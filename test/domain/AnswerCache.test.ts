@@ -70,7 +70,7 @@ const cachedOver = Effect.fnUntraced(function* (answer: () => Effect.Effect<Opti
 })
 
 const vatId = Result.getOrThrow(parse("ATU12345678"))
-const storedAt = (position: number): StoredAnswer => ({ position, answer: answered(true, "1 hour") })
+const storedAt = (position: number): StoredAnswer => ({ position, asOf: position, answer: answered(true, "1 hour") })
 
 describe("the answers that a process keeps", () => {
   it.effect("are read once, and again on refresh", () =>

@@ -12,6 +12,7 @@ import {
   ReceiptIssued,
   receiptList,
   summaryOf,
+  wholeReceipt,
   wordOf
 } from "#domain/Receipt.ts"
 import { receiptRecord } from "#test/support/ReceiptRecords.ts"
@@ -117,24 +118,21 @@ describe("a receipt", () => {
   })
 
   it.prop("comes out of its event as it went in", [Arbitrary.schema(Receipt)], ([any]) => {
-    const data = {
-      account_id: "a",
-      key_id: "k",
-      receipt: any,
-      answer: {
-        source: "bzst" as const,
-        valid: true,
-        code: "evatr-0000",
-        answered_at: noon,
-        company_name: null,
-        company_address: null,
-        consultation_number: null,
-        valid_from: null,
-        valid_until: null,
-        evidence: { request: "{}", response: "{}", response_sha256: "", http_status: 200 }
-      },
-      attempts: []
+    const answer = {
+      source: "bzst" as const,
+      valid: true,
+      code: "evatr-0000",
+      answered_at: noon,
+      consultation_number: null,
+      valid_from: null,
+      valid_until: null
     }
-    assert.deepStrictEqual(ReceiptIssued.read(ReceiptIssued.make(data)), data)
+    const evidence = { request: "{}", response: "{}", response_sha256: "", http_status: 200 }
+    const event = ReceiptIssued.make(
+      { account_id: "a", key_id: "k", receipt: any, answer, attempts: [] },
+      { ...any.result, input: any.input, company_name: null, company_address: null, evidence }
+    )
+    const document = Schema.decodeUnknownSync(Schema.toCodecJson(ReceiptIssued.personal))(event.personal?.document)
+    assert.deepStrictEqual(wholeReceipt(ReceiptIssued.read(event), document), any)
   })
 })

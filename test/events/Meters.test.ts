@@ -204,8 +204,8 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
       const { append } = yield* EventStore
       const caller = yield* identified("b8")
       const answer = append({ stream: "b8", expectedVersion: null, events: [answered(vatId.value)], charge: null })
-      const { position } = yield* answer
-      const repeat = record(chargeFor(caller, { repeats: { vatId, position } }))
+      const { position: asOf } = yield* answer
+      const repeat = record(chargeFor(caller, { repeats: { vatId, asOf } }))
       yield* repeat
       yield* answer
       assert.containSubset(yield* Effect.flip(repeat), { _tag: "PreconditionFailed", what: "answer" })

@@ -77,7 +77,7 @@ export const prepare = (step: Step, positions: ReadonlyMap<string, number> = new
     expectedVersion: expected,
     events: [event] as const,
     charge,
-    precondition: { epoch, newest: newest === null ? null : { key: `answer-${newest.key}`, position } },
+    precondition: { epoch, newest: newest === null ? null : { key: `answer-${newest.key}`, asOf: position } },
     minute: minute ?? undefined
   }
   const facts = Array.from({ length: events }, (_, index) => (index === events - 1 ? lastOf(step) : tested))

@@ -63,11 +63,12 @@ const others = `
   INSERT INTO vatproof.listed (log_id, list, position)
     SELECT 0, list, m.position FROM made m, busy b,
       LATERAL (VALUES ('receipts-' || b.key_id), ('receipts-' || b.key_id || '/' || m.vat_id)) AS l(list) WHERE m.kind = 'receipt';
-  INSERT INTO vatproof.latest (log_id, key, position, answered_at, answer)
-    SELECT 0, 'answer-' || vat_id, head + i + CASE WHEN i % 60 = 0 THEN 20000 ELSE 0 END, now() - interval '30 hours', '{"answered_at":"' || to_char(now() - interval '30 hours',
+  INSERT INTO vatproof.latest (log_id, key, position, as_of, answered_at, answer)
+    SELECT 0, 'answer-' || vat_id, p, p, now() - interval '30 hours', '{"answered_at":"' || to_char(now() - interval '30 hours',
       'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '","company_address":null,"company_name":"Muster GmbH","source":"vies","valid":true}'
     FROM busy, generate_series(0, 19999) AS i,
-      LATERAL (SELECT CASE WHEN i = 0 THEN '${staleVatId}' ELSE 'ATU2' || lpad(i::text, 7, '0') END AS vat_id) AS v
+      LATERAL (SELECT CASE WHEN i = 0 THEN '${staleVatId}' ELSE 'ATU2' || lpad(i::text, 7, '0') END AS vat_id,
+        head + i + CASE WHEN i % 60 = 0 THEN 20000 ELSE 0 END AS p) AS v
     ON CONFLICT DO NOTHING;
   INSERT INTO vatproof.tiles (log_id, level, index, hashes) SELECT 0, 60, i, decode(repeat('00', 32), 'hex') FROM generate_series(1, 5000) AS i;
   INSERT INTO vatproof.event_places (log_id, position, type, account_id, vat_id, receipt_id)

@@ -20,7 +20,7 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
     Request: Schema.Struct({ from: Schema.Int, to: Schema.Int }),
     Result: StoredEvent,
     execute: ({ from, to }) => sql`SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events e
-      WHERE log_id = ${logId} AND position >= ${from} AND position < ${to} AND (strpos(data, '"personal_sha256":') > 0
+      WHERE log_id = ${logId} AND position >= ${from} AND position < ${to} AND (strpos(data, '"personal_sha256":') > 0 OR starts_with(type, 'PersonalData')
         OR EXISTS (SELECT FROM vatproof.personal_documents p WHERE p.log_id = ${logId} AND p.position = e.position)) ORDER BY position`
   })
 

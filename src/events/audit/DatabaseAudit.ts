@@ -95,14 +95,14 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
   const { leavesAreSigned } = checkpoints.conclude(check)
   const wrongTiles = yield* upperTiles.finish
   if (leavesAreSigned) for (const tile of wrongTiles) findings.add(null, `the stored tree is wrong in tile ${tile}`)
+  documents.conclude(end)
   yield* compareTables(reads, end, findings)
   yield* ProjectionAudit.run(functions, findings)
-  const signedBy = newest === null ? [] : CheckpointAudit.signedBy(crypto, newest.note, verifiers)
   return {
     events: head,
     signed: newest?.size ?? 0,
     checkpoints: seen,
-    signedBy,
+    signedBy: newest === null ? [] : CheckpointAudit.signedBy(crypto, newest.note, verifiers),
     documents: documents.counts(),
     findings: findings.list(),
     count: findings.count()

@@ -82,7 +82,7 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
       events,
       Effect.fnUntraced(function* (event) {
         const data = EventLine.readData(event)
-        return { event, data, personal: personal.get(event.position), key: yield* keyOf(keyIdOf({ event, data })) }
+        return { event, data, personal: personal.get(event.position)?.document, key: yield* keyOf(keyIdOf({ event, data })) }
       })
     )
     yield* write(rows, personal)
@@ -189,11 +189,14 @@ const makeWriters = Effect.fnUntraced(function* (into: Into) {
       onSuccess: (leaf) => `${event.position} ${Hex.encode(leafHash(crypto.sha256, leaf))}\n`
     })
 
-  return Effect.fnUntraced(function* (rows: ReadonlyArray<ExportedEvent>, documents: ReadonlyMap<number, string | null>) {
+  return Effect.fnUntraced(function* (
+    rows: ReadonlyArray<ExportedEvent>,
+    documents: ReadonlyMap<number, DocumentAudit.DocumentRow>
+  ) {
     const events = rows.map(({ event }) => event)
     yield* lines.writeAll(utf8.encode(events.map((event) => `${EventLine.format(event)}\n`).join("")))
     yield* personal.writeAll(
-      utf8.encode([...documents].map(([position, document]) => `${position} ${document ?? erased}\n`).join(""))
+      utf8.encode([...documents].map(([position, { document }]) => `${position} ${document ?? erased}\n`).join(""))
     )
     yield* leaves.writeAll(utf8.encode(events.map(leafLine).join("")))
     for (const { file, table } of tables) {

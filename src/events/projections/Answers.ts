@@ -28,10 +28,11 @@ const make = Effect.gen(function* () {
     Result: Schema.Struct({
       key: Schema.String,
       position: Schema.BigInt,
+      as_of: Schema.BigInt,
       answer: Schema.fromJsonString(CachedAnswer),
       of_event: Schema.Boolean
     }),
-    execute: (keys) => sql`SELECT key, position, answer, of_event
+    execute: (keys) => sql`SELECT key, position, as_of, answer, of_event
       FROM vatproof.newest_answers(${logId}::smallint, ${sqlArray(keys, elementType.text)})`
   })
 
@@ -43,7 +44,9 @@ const make = Effect.gen(function* () {
       const row = byKey.get(key)
       if (row === undefined) return Exit.succeed(Option.none<StoredAnswer>())
       if (!row.of_event) return Exit.die(new EvidenceAltered({ what: altered(row.position) }))
-      return Exit.succeed(Option.some<StoredAnswer>({ position: Number(row.position), answer: row.answer }))
+      return Exit.succeed(
+        Option.some<StoredAnswer>({ position: Number(row.position), asOf: Number(row.as_of), answer: row.answer })
+      )
     })
   })
 

@@ -2,7 +2,7 @@
 import { DateTime, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isReceiptId, ReceiptIssued, receiptList, receiptStream, summaryOf, wholeReceipt } from "#domain/Receipt.ts"
-import { ReceiptNotFound, type ReceiptPageRequest, Receipts } from "#domain/Receipts.ts"
+import { ReceiptErased, ReceiptNotFound, type ReceiptPageRequest, Receipts } from "#domain/Receipts.ts"
 import { logId } from "#events/AppendCommand.ts"
 import * as Catalogue from "#events/Catalogue.ts"
 import { EventStore } from "#events/EventStore.ts"
@@ -30,7 +30,7 @@ const make = Effect.gen(function* () {
     const { account_id, answer, attempts, key_id } = issued
     if (key_id !== ownerId && account_id !== ownerId) return yield* new ReceiptNotFound({ receiptId })
     const document = (yield* documentsOf([event])).get(event.position) ?? null
-    if (document === null) return yield* Effect.die(`The receipt ${receiptId} is erased`)
+    if (document === null) return yield* new ReceiptErased({ receiptId, keyId: key_id, position: event.position })
     const disclosed = yield* decodeDisclosed(document)
     const { http_status, request, response, response_sha256 } = disclosed.evidence
     return {

@@ -133,10 +133,10 @@ const fillOthers = Effect.fnUntraced(function* (from: number, { events, keys, va
     SELECT ${id}, ${id}, sha256(${id}::text::bytea), 'svc_live_' || left(md5(k::text), 3), now() FROM ${series}`
   yield* sql`INSERT INTO vatproof.personal_documents (log_id, position, document, retain_until)
     SELECT 0, ${from}::bigint + i, ${document}, now() + interval '10 years' FROM generate_series(0, ${vatIds - 1}::int) AS i`
-  yield* sql`INSERT INTO vatproof.latest (log_id, key, position, answered_at, answer)
-    SELECT 0, 'answer-ATU2' || lpad(i::text, 7, '0'), ${from}::bigint + i, ${answer.answered_at}::timestamptz, ${cachedAnswer}
+  yield* sql`INSERT INTO vatproof.latest (log_id, key, position, as_of, answered_at, answer)
+    SELECT 0, 'answer-ATU2' || lpad(i::text, 7, '0'), ${from}::bigint + i, ${from}::bigint + i, ${answer.answered_at}::timestamptz, ${cachedAnswer}
     FROM generate_series(0, ${vatIds - 1}::int) AS i
-    ON CONFLICT (log_id, key) DO UPDATE SET position = excluded.position`
+    ON CONFLICT (log_id, key) DO UPDATE SET position = excluded.position, as_of = excluded.as_of`
 })
 
 /** What the database would do by itself some time later, in the middle of a measurement. */

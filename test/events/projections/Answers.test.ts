@@ -85,7 +85,7 @@ layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT I
       }
       const position = yield* store("ATU12345682", answer)
       const { answered_at, company_address, company_name, source, valid } = answer
-      const expected = { position, answer: { source, valid, answered_at, company_name, company_address } }
+      const expected = { position, asOf: position, answer: { source, valid, answered_at, company_name, company_address } }
       assert.deepStrictEqual(yield* newest("ATU12345682"), expected)
       assert.deepStrictEqual(Option.getOrThrow(yield* refresh(vatIdOf("ATU12345682"))), expected)
     })

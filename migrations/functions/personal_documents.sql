@@ -1,0 +1,38 @@
+-- Erases, holds and releases personal documents as the events at positions p_from up to, but not including, p_to say. Called by the append, in the
+-- transaction that stores these events: neither exists without the other.
+CREATE OR REPLACE FUNCTION vatproof.change_documents(p_log smallint, p_from bigint, p_to bigint) RETURNS void LANGUAGE plpgsql
+SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+AS $$
+DECLARE
+  fact record;
+  changed int;
+BEGIN
+  FOR fact IN
+    SELECT e.position, e.type, ARRAY(SELECT jsonb_array_elements_text(json_of(e.data) -> 'positions')::bigint) AS positions FROM events e
+    WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to
+      AND e.type IN ('PersonalDataErased', 'PersonalDataHeld', 'PersonalDataReleased') ORDER BY e.position
+  LOOP
+    UPDATE personal_documents d SET document = CASE WHEN fact.type = 'PersonalDataErased' THEN NULL ELSE d.document END,
+      is_held = fact.type = 'PersonalDataHeld', changed_by = fact.position
+    WHERE d.log_id = p_log AND d.position = ANY (fact.positions) AND d.document IS NOT NULL AND d.is_held = (fact.type = 'PersonalDataReleased');
+    GET DIAGNOSTICS changed = ROW_COUNT;
+    -- All writers of the log come one after the other, so whoever asked may look again.
+    IF changed <> cardinality(fact.positions) THEN
+      RAISE '% names a document that is erased, held or not held', fact.type USING ERRCODE = 'serialization_failure';
+    END IF;
+  END LOOP;
+END $$;
+
+-- Refuses every change of a personal document for which there is no event: whoever asks, the tables' owner included.
+CREATE OR REPLACE FUNCTION vatproof.refuse_document_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = vatproof, pg_temp AS $$
+DECLARE fact text;
+BEGIN
+  IF TG_OP = 'UPDATE' AND OLD.log_id = NEW.log_id AND OLD.position = NEW.position AND OLD.retain_until = NEW.retain_until
+    AND NEW.changed_by > coalesce(OLD.changed_by, OLD.position) AND OLD.document IS NOT NULL THEN
+    SELECT e.type INTO fact FROM events e WHERE e.log_id = NEW.log_id AND e.position = NEW.changed_by AND json_of(e.data) -> 'positions' @> to_jsonb(NEW.position);
+    IF fact = 'PersonalDataErased' AND NEW.document IS NULL AND NOT OLD.is_held AND NOT NEW.is_held
+      OR fact = 'PersonalDataHeld' AND NEW.document = OLD.document AND NEW.is_held
+      OR fact = 'PersonalDataReleased' AND NEW.document = OLD.document AND NOT NEW.is_held THEN RETURN NEW; END IF;
+  END IF;
+  RAISE EXCEPTION 'vatproof.personal_documents is append-only: % refused without an event that says so', TG_OP USING ERRCODE = 'insufficient_privilege';
+END $$;

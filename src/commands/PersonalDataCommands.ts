@@ -1,0 +1,147 @@
+/** `vatproof personal-data …`: what is kept of a company or person, and its erasure. */
+import { DateTime, Effect, Result, Schema } from "effect"
+import { Argument, Command } from "effect/cli"
+import { AccountDirectory } from "#domain/AccountDirectory.ts"
+import { isReceiptId, receiptIdOf } from "#domain/Receipt.ts"
+import { parse } from "#domain/VatId.ts"
+import { PersonalErasure, type PersonalRow, type PersonalSubject } from "#events/PersonalErasure.ts"
+import { asOperator, by, iso, json, operate, optionalReason, print, reason } from "#app/commands/Operation.ts"
+import { moment, table } from "#app/commands/Table.ts"
+
+const subject = Argument.String("subject").pipe(
+  Argument.withDescription("A VAT ID that was asked about, a receipt's id, or the user_id or email address of an account")
+)
+
+/** Receipts and VAT IDs have forms of their own; anything else is an account. */
+const subjectOf = Effect.fnUntraced(function* (text: string) {
+  const receiptId = receiptIdOf(text)
+  if (isReceiptId(receiptId)) return { _tag: "Receipt", receiptId } satisfies PersonalSubject
+  const vatId = parse(text)
+  if (Result.isSuccess(vatId)) return { _tag: "VatId", vatId: vatId.success.value } satisfies PersonalSubject
+  const directory = yield* AccountDirectory
+  return { _tag: "Account", accountId: (yield* directory.find(text)).accountId } satisfies PersonalSubject
+})
+
+const stateOf = ({ document, is_held }: PersonalRow) => {
+  if (document === null) return "erased"
+  return is_held ? "held" : "kept"
+}
+
+const decodeDocument = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Json))
+
+const rowJson = (row: PersonalRow) => ({
+  position: Number(row.position),
+  type: row.type,
+  stream_id: row.stream_id,
+  vat_id: row.vat_id,
+  recorded_at: iso(row.recorded_at),
+  state: stateOf(row),
+  retain_until: iso(row.retain_until),
+  changed_by: row.changed_by === null ? null : Number(row.changed_by),
+  document: row.document === null ? null : decodeDocument(row.document)
+})
+
+const show = Command.make(
+  "show",
+  { subject, json },
+  Effect.fnUntraced(function* (flags) {
+    const { find } = yield* PersonalErasure
+    const rows = yield* find(yield* subjectOf(flags.subject))
+    const words = table<PersonalRow>(
+      [
+        { heading: "POSITION", cell: ({ position }) => Number(position) },
+        { heading: "TYPE", cell: ({ type }) => type },
+        { heading: "VAT ID", cell: ({ vat_id }) => vat_id },
+        { heading: "RECORDED (UTC)", cell: ({ recorded_at }) => moment(recorded_at) },
+        { heading: "STATE", cell: stateOf },
+        { heading: "RETAINED UNTIL (UTC)", cell: ({ retain_until }) => moment(retain_until) }
+      ],
+      rows
+    )
+    const found = rows.length === 0 ? "No personal documents." : `${words}\n\nWith --json the documents themselves.`
+    yield* print(flags.json, { documents: rows.map(rowJson) }, found)
+  }, operate)
+).pipe(
+  Command.withDescription(
+    "Show the personal documents about a VAT ID, of a receipt or of an account, for access and portability requests"
+  ),
+  Command.withShortDescription("Show what is kept of somebody"),
+  Command.withExamples([
+    { command: "vatproof personal-data show DE123456789 --json", description: "Everything, for the person concerned" }
+  ])
+)
+
+/** Documents that a change left alone, and why. */
+const leftOver = (rows: ReadonlyArray<PersonalRow>) => {
+  const held = rows.filter((row) => row.is_held).length
+  return held === 0 ? "" : ` ${held} are on legal hold and stay.`
+}
+
+const erase = Command.make(
+  "erase",
+  { subject, reason, by, json },
+  Effect.fnUntraced(
+    function* (flags) {
+      const erasure = yield* PersonalErasure
+      const whose = yield* subjectOf(flags.subject)
+      const before = yield* erasure.find(whose)
+      const erased = new Set(yield* erasure.erase(whose))
+      const now = yield* DateTime.now
+      const early = before.filter(
+        ({ position, retain_until }) => erased.has(Number(position)) && DateTime.isGreaterThan(retain_until, now)
+      )
+      const words = `${erased.size} personal documents are erased; their events, receipts' numbers and proofs stay.${leftOver(before)}${
+        early.length === 0 ? "" : `\n${early.length} of them were still in their retention period.`
+      }`
+      const held = before.filter((row) => row.is_held).length
+      yield* print(flags.json, { erased: [...erased], held, before_retention_ended: early.length }, words)
+    },
+    operate,
+    asOperator
+  )
+).pipe(
+  Command.withDescription(
+    "Erase the personal documents about a VAT ID, of a receipt or of an account. The events and their proofs stay. What is on legal hold is left alone"
+  ),
+  Command.withShortDescription("Erase what is kept of somebody"),
+  Command.withExamples([
+    { command: 'vatproof personal-data erase DE123456789 --reason "Art. 17, ticket 4711"', description: "All about a VAT ID" }
+  ])
+)
+
+const hold = Command.make(
+  "hold",
+  { subject, reason, by, json },
+  Effect.fnUntraced(
+    function* (flags) {
+      const erasure = yield* PersonalErasure
+      const positions = yield* erasure.hold(yield* subjectOf(flags.subject))
+      yield* print(flags.json, { held: [...positions] }, `${positions.length} personal documents are on legal hold from now on.`)
+    },
+    operate,
+    asOperator
+  )
+).pipe(Command.withDescription("Put a legal hold on personal documents: neither their expiry nor a request erases them"))
+
+const release = Command.make(
+  "release",
+  { subject, reason: optionalReason, by, json },
+  Effect.fnUntraced(
+    function* (flags) {
+      const erasure = yield* PersonalErasure
+      const positions = yield* erasure.release(yield* subjectOf(flags.subject))
+      yield* print(
+        flags.json,
+        { released: [...positions] },
+        `${positions.length} personal documents are no longer on legal hold.`
+      )
+    },
+    operate,
+    asOperator
+  )
+).pipe(Command.withDescription("Lift the legal hold on personal documents"))
+
+export const personalDataCommands = Command.make("personal-data").pipe(
+  Command.withDescription("See, erase and hold the personal data that stands beside the log"),
+  Command.withSubcommands([show, erase, hold, release])
+)

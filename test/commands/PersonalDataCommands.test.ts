@@ -1,0 +1,212 @@
+/** What is left of a name and an address after their erasure: nothing, and every proof. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { randomUUID } from "node:crypto"
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { formatVerifier } from "#events/log/NoteKeys.ts"
+import { checkpointOf, newAuditor, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { command, commandJson } from "#test/support/CommandLine.ts"
+import { why } from "#test/support/Operations.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { confirm, receiptIdOf, receiptsPath } from "#test/support/PaidKey.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+import { tamper } from "#test/support/Tampering.ts"
+
+const key = formatVerifier(signer)
+const vatId = "EL100440170"
+/** The sandbox's register has this company, and the company data is supplied nowhere else. */
+const traces = ["ΠΑΡΑΔΕΙΓΜΑ", "ΕΡΜΟΥ", "Zephyrine Quux", "Quuxweg 77"]
+const company = { company_name: "Zephyrine Quux e.K.", company_street: "Quuxweg 77", company_city: "Köln" }
+
+/** All rows of all tables, as pg_dump would write them. */
+const dump = MigratedDatabase.asAdministrator(
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const tables = yield* SqlSchema.findAll({
+      Request: Schema.Void,
+      Result: Schema.Struct({ name: Schema.String }),
+      execute: () => sql`SELECT c.oid::regclass::text AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.relkind = 'r' AND n.nspname IN ('vatproof', 'public')`
+    })(undefined)
+    const rows = yield* Effect.forEach(tables, ({ name }) =>
+      SqlSchema.findAll({
+        Request: Schema.Void,
+        Result: Schema.Struct({ row: Schema.String }),
+        execute: () => sql`SELECT t::text AS row FROM ${sql.literal(name)} t`
+      })(undefined)
+    )
+    return rows
+      .flat()
+      .map(({ row }) => row)
+      .join("\n")
+  })
+)
+
+const textIn = (folder: string): string =>
+  readdirSync(folder)
+    .map((name) => join(folder, name))
+    .map((path) => (statSync(path).isDirectory() ? textIn(path) : readFileSync(path, "utf8")))
+    .join("\n")
+
+const occurrences = (text: string) => traces.filter((trace) => text.includes(trace))
+
+const Shown = Schema.Struct({
+  documents: Schema.Array(
+    Schema.Struct({
+      position: Schema.Int,
+      state: Schema.String,
+      document: Schema.NullOr(Schema.Json),
+      retain_until: Schema.String
+    })
+  )
+})
+const decodeKey = Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))
+const show = (subject: string) => Effect.map(commandJson(Shown, "personal-data", "show", subject), ({ documents }) => documents)
+
+const started = Effect.gen(function* () {
+  const folder = yield* temporaryFolder
+  const settings = { ...signing(folder), QUALIFIED_CONFIRMATION_COUNTRIES: "EU" }
+  const service = yield* RunningService.make(settings)
+  const email = `${randomUUID()}@example.com`
+  const { api_key: apiKey } = yield* decodeKey((yield* service.post("/v1/register", { email })).body)
+  yield* command("account", "plan", email, "business", ...why)
+  const answer = service.validate(vatId, { key: apiKey })
+  return { folder, settings, service, apiKey, answer }
+})
+
+layer(RunningService.layerGround, { excludeTestServices: true })("vatproof personal-data", (it) => {
+  it.effect("erases names and addresses without a trace, and no proof suffers", () =>
+    Effect.gen(function* () {
+      const { answer, apiKey, folder, service, settings } = yield* started
+      const other = yield* RunningService.make({ ...settings, DATA_DIR: join(folder, "other") })
+      assert.containSubset((yield* answer).body, { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", source: "vies" })
+      // Both replicas remember the answer.
+      const repeated = yield* other.validate(vatId, { key: apiKey })
+      assert.containSubset(repeated.body, { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", source: "cache" })
+      const receiptId = yield* receiptIdOf(yield* confirm(service, vatId, apiKey, company))
+      const { size } = yield* checkpointOf(service, 6)
+      const proof = yield* service.get(`/v1/audit/proofs/${receiptId}`, {
+        key: apiKey,
+        headers: { accept: "application/json" }
+      })
+      const before = join(folder, "before")
+      yield* command("audit", "export", "--out", before, ...why)
+      assert.deepStrictEqual(occurrences(textIn(before)), traces)
+      assert.deepStrictEqual(occurrences(yield* dump), traces)
+
+      const { output } = yield* command("personal-data", "erase", vatId, ...why)
+      assert.match(output, /^2 personal documents are erased.*\n2 of them were still in their retention period/u)
+      assert.deepStrictEqual(occurrences(yield* dump), [])
+      yield* MigratedDatabase.execute("DELETE FROM vatproof.latest")
+      assert.isNull((yield* command("projections", "rebuild", "--all")).failure)
+      assert.deepStrictEqual(occurrences(yield* dump), [])
+
+      // What replicas remembered is out of date by the append of the erasure.
+      for (const replica of [service, other]) {
+        const { body } = yield* replica.validate(vatId, { key: apiKey })
+        assert.containSubset(body, { valid: true, company_name: null, company_address: null, source: "cache" })
+      }
+      const gone = yield* service.ask(`${receiptsPath}/${receiptId}`, { key: apiKey })
+      assert.strictEqual(gone.status, 410)
+      assert.containSubset(gone.body, { error: { code: "RECEIPT_ERASED" } })
+      assert.include(gone.text, "c2sp.org/tlog-proof@v1")
+      const list = yield* service.ask(receiptsPath, { key: apiKey })
+      assert.containSubset(list.body, { data: [{ receipt_id: receiptId, target_vat_id: vatId }] })
+      const auditor = yield* newAuditor()
+      const events = yield* service.get(`/v1/audit/events?receipt_id=${receiptId}`, auditor)
+      assert.containSubset(events.body, { data: [{ personal: null }] })
+      assert.deepStrictEqual(occurrences(events.text), [])
+
+      yield* checkpointOf(service, size + 3)
+      const verified = yield* command("audit", "verify", "--key", key)
+      assert.include(verified.output, "2 are erased")
+      assert.isNull((yield* command("audit", "verify", "--fast", "--key", key)).failure)
+      assert.isNull(verified.failure)
+      const after = join(folder, "after")
+      yield* command("audit", "export", "--out", after, ...why)
+      assert.deepStrictEqual(occurrences(textIn(after)), [])
+      for (const directory of [before, after]) {
+        assert.isNull((yield* command("audit", "verify", "--export", directory, "--key", key)).failure, directory)
+      }
+      const kept = join(folder, "proof.json")
+      writeFileSync(kept, proof.text)
+      assert.include((yield* command("audit", "verify", "--proof", kept, "--key", key)).output, "Its personal document: proved")
+    })
+  )
+
+  it.effect("leaves alone what is on legal hold, until it is released", () =>
+    Effect.gen(function* () {
+      const { apiKey, service } = yield* started
+      const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
+      assert.include(
+        (yield* command("personal-data", "hold", receiptId, ...why)).output,
+        "1 personal documents are on legal hold"
+      )
+      assert.include((yield* command("personal-data", "erase", receiptId, ...why)).output, "0 personal documents are erased")
+      const [held] = yield* show(receiptId)
+      assert.containSubset(held, { state: "held", document: { input: company } })
+      const audited = yield* command("audit", "verify", "--key", key)
+      assert.isNull(audited.failure, audited.output)
+      yield* command("personal-data", "release", receiptId, ...why)
+      assert.include((yield* command("personal-data", "erase", receiptId, ...why)).output, "1 personal documents are erased")
+    })
+  )
+
+  it.effect("is the only way: the database refuses every other change of a document, to its owner too", () =>
+    Effect.gen(function* () {
+      const { apiKey, service } = yield* started
+      const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
+      const [kept] = yield* show(receiptId)
+      const where = `WHERE position = ${kept?.position}`
+      const statements = [
+        `UPDATE vatproof.personal_documents SET document = NULL ${where}`,
+        `UPDATE vatproof.personal_documents SET document = NULL, changed_by = (SELECT next_position FROM vatproof.logs) ${where}`,
+        `UPDATE vatproof.personal_documents SET document = NULL, changed_by = (SELECT max(position) FROM vatproof.events WHERE type = 'PersonalDataErased') ${where}`,
+        `UPDATE vatproof.personal_documents SET retain_until = now() ${where}`,
+        `UPDATE vatproof.personal_documents SET is_held = true ${where}`,
+        `DELETE FROM vatproof.personal_documents ${where}`,
+        "TRUNCATE vatproof.personal_documents",
+        "DROP TABLE vatproof.personal_documents CASCADE",
+        "ALTER TABLE vatproof.personal_documents DISABLE TRIGGER append_only"
+      ]
+      for (const statement of statements) {
+        const refused = yield* Effect.flip(MigratedDatabase.execute(statement))
+        assert.match(String(refused.reason.cause), /append-only/u, statement)
+      }
+      assert.containSubset(yield* show(receiptId), [{ state: "kept" }])
+    })
+  )
+
+  it.effect("is found by audit verify where somebody changed documents without an event", () =>
+    Effect.gen(function* () {
+      const { apiKey, service } = yield* started
+      const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
+      const [kept] = yield* show(receiptId)
+      yield* checkpointOf(service, Number(kept?.position) + 1)
+      const changes = [
+        ["document = NULL", /is erased, but no event says so/u],
+        ["is_held = true", /the legal hold .* is not what the events say/u],
+        ["retain_until = retain_until + interval '1 day'", /is kept until .*, its event says/u],
+        ["changed_by = position + 1", /another event changed/u]
+      ] as const
+      for (const [change, finding] of changes) {
+        yield* tamper(
+          `CREATE TABLE public.kept AS TABLE vatproof.personal_documents`,
+          `UPDATE vatproof.personal_documents SET ${change} WHERE position = ${kept?.position}`
+        )
+        const { failure, output } = yield* command("audit", "verify", "--key", key)
+        yield* tamper(
+          "DELETE FROM vatproof.personal_documents",
+          "INSERT INTO vatproof.personal_documents TABLE public.kept",
+          "DROP TABLE public.kept"
+        )
+        assert.match(output, finding)
+        assert.isNotNull(failure)
+      }
+      const audited = yield* command("audit", "verify", "--key", key)
+      assert.isNull(audited.failure, audited.output)
+    })
+  )
+})
