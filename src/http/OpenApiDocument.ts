@@ -42,7 +42,7 @@ export const operator = { name: "The operator of this service" }
 
 const terms = {
   contact: operator,
-  license: { name: "Proprietary, all rights reserved", identifier: "LicenseRef-Proprietary" }
+  license: { name: "Apache License 2.0", identifier: "Apache-2.0" }
 }
 
 const finishedPaths = (paths: Paths) => Rec.map(tilePaths(paths), (operations) => Rec.map(operations, finishedOperation))

@@ -212,6 +212,6 @@ it("says how what is removed is announced, and that nothing is deprecated", () =
 it("says who answers for the interface, and under which terms", () => {
   assert.containSubset(described.info, {
     contact: { name: "The operator of this service" },
-    license: { identifier: "LicenseRef-Proprietary" }
+    license: { identifier: "Apache-2.0" }
   })
 })
