@@ -7,6 +7,7 @@ import { ValidateVatId } from "#domain/ValidateVatId.ts"
 import { clientNetwork, TrustedProxies } from "#http/ClientAddress.ts"
 import * as Errors from "#http/Errors.ts"
 import { type FormOutcome, landingPage } from "#http/LandingPage.ts"
+import { mediaType } from "#http/Negotiation.ts"
 import * as Page from "#http/Page.ts"
 import { plansPage } from "#http/PlansPage.ts"
 import { RequestScope } from "#http/RequestScope.ts"
@@ -88,6 +89,7 @@ const makeValidateForm = Effect.gen(function* () {
     return yield* Effect.matchEffect(validate({ ...question, credential }), {
       onSuccess: (validation) => Effect.succeed(page({ _tag: "Validated", input, validation }, 200)),
       onFailure: Effect.fnUntraced(function* (failure) {
+        if (!wantsPage(request)) return yield* Errors.failureResponse(failure)
         const { code, message, retryAfterSeconds }: Errors.Problem = yield* Errors.problemOf(failure)
         const status = Errors.statusOf[code]
         const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
@@ -96,6 +98,10 @@ const makeValidateForm = Effect.gen(function* () {
     })
   })
 })
+
+/** Browsers name HTML. Other clients receive the error body. */
+const wantsPage = ({ headers }: HttpServerRequest.HttpServerRequest) =>
+  Option.contains(mediaType(headers["accept"], ["application/json", "text/html"]), "text/html")
 
 /** RFC 9116. Whom to write to is the operator's to say: without that there is no such file. */
 const securityText = ({ contact, publicUrl }: SiteSettings) =>

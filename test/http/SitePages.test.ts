@@ -13,7 +13,7 @@ const submit = Effect.fnUntraced(function* (vatId: string, from: string) {
   const { baseUrl } = yield* RunningService.RunningService
   const request = HttpClientRequest.post(`${baseUrl}/`).pipe(
     HttpClientRequest.bodyUrlParams({ vat_id: vatId }),
-    HttpClientRequest.setHeader("x-forwarded-for", from)
+    HttpClientRequest.setHeaders({ "x-forwarded-for": from, accept: "text/html,application/xhtml+xml,*/*;q=0.8" })
   )
   const response = yield* HttpClient.execute(request)
   return { status: response.status, headers: response.headers, text: yield* response.text }
