@@ -43,7 +43,7 @@ COMMENT ON COLUMN audit.events.metadata_sha256 IS 'SHA-256 of metadata, as it st
 CREATE OR REPLACE VIEW audit.personal_documents AS
   SELECT log_id, position, document, encode(sha256(convert_to(document, 'UTF8')), 'hex') AS document_sha256, retain_until, is_held, changed_by
   FROM vatproof.personal_documents;
-COMMENT ON VIEW audit.personal_documents IS 'Names, addresses, company data and exact exchanges, beside the events that have their digest (personal_sha256).';
+COMMENT ON VIEW audit.personal_documents IS 'Names, addresses, company data, references of callers and exact exchanges, beside the events that have their digest (personal_sha256).';
 COMMENT ON COLUMN audit.personal_documents.log_id IS 'The log; there is one, 0.';
 COMMENT ON COLUMN audit.personal_documents.position IS 'Position of its event in audit.events.';
 COMMENT ON COLUMN audit.personal_documents.document IS 'Canonical JSON (RFC 8785) with a random salt, exactly the bytes that were hashed; null once erased.';
@@ -68,7 +68,8 @@ CREATE OR REPLACE VIEW audit.receipts AS
     f.facts #>> '{evidence,request}' AS bzst_request, f.facts #>> '{evidence,response}' AS bzst_response,
     f.facts #>> '{evidence,response_sha256}' AS bzst_response_sha256, (f.facts #>> '{evidence,http_status}')::int AS bzst_http_status,
     CASE WHEN f.facts IS NOT NULL THEN 'kept' WHEN d.data ->> 'personal_sha256' IS NULL THEN NULL
-      WHEN pd.position IS NOT NULL AND pd.document IS NULL THEN 'erased' ELSE 'altered' END AS personal_data
+      WHEN pd.position IS NOT NULL AND pd.document IS NULL THEN 'erased' ELSE 'altered' END AS personal_data,
+    f.facts ->> 'reference' AS reference
   FROM vatproof.event_places p
   JOIN vatproof.place_segments s ON s.log_id = p.log_id AND s.segment = (p.position >> 18)::int
   JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
@@ -106,7 +107,8 @@ COMMENT ON COLUMN audit.receipts.bzst_request IS 'The request as it was sent.';
 COMMENT ON COLUMN audit.receipts.bzst_response IS 'The answer as it came, byte for byte (UTF-8).';
 COMMENT ON COLUMN audit.receipts.bzst_response_sha256 IS 'SHA-256 of the answer''s bytes.';
 COMMENT ON COLUMN audit.receipts.bzst_http_status IS 'HTTP status of the answer.';
-COMMENT ON COLUMN audit.receipts.personal_data IS 'kept, erased, or altered: not the document that the event has the digest of. Unless kept, company data, official names and the exchange are null.';
+COMMENT ON COLUMN audit.receipts.personal_data IS 'kept, erased, or altered: not the document that the event has the digest of. Unless kept, company data, official names, reference and the exchange are null.';
+COMMENT ON COLUMN audit.receipts.reference IS 'The caller''s own number of an invoice or order, if it was supplied.';
 
 CREATE OR REPLACE VIEW audit.verifications AS
   SELECT e.position, e.recorded_at, e.occurred_at, e.stream_id, k.account_id, (d.data ->> 'vat_id') COLLATE "C" AS vat_id,
@@ -119,7 +121,8 @@ CREATE OR REPLACE VIEW audit.verifications AS
     f.facts #>> '{evidence,request}' AS source_request, f.facts #>> '{evidence,response}' AS source_response,
     f.facts #>> '{evidence,response_sha256}' AS source_response_sha256, (f.facts #>> '{evidence,http_status}')::int AS source_http_status,
     CASE WHEN f.facts IS NOT NULL THEN 'kept' WHEN d.data ->> 'personal_sha256' IS NULL THEN NULL
-      WHEN pd.position IS NOT NULL AND pd.document IS NULL THEN 'erased' ELSE 'altered' END AS personal_data
+      WHEN pd.position IS NOT NULL AND pd.document IS NULL THEN 'erased' ELSE 'altered' END AS personal_data,
+    f.facts ->> 'reference' AS reference
   FROM vatproof.event_places p
   JOIN vatproof.place_segments s ON s.log_id = p.log_id AND s.segment = (p.position >> 18)::int
   JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
@@ -154,7 +157,8 @@ COMMENT ON COLUMN audit.verifications.source_request IS 'The request as it was s
 COMMENT ON COLUMN audit.verifications.source_response IS 'The answer as it came, byte for byte (UTF-8).';
 COMMENT ON COLUMN audit.verifications.source_response_sha256 IS 'SHA-256 of the answer''s bytes.';
 COMMENT ON COLUMN audit.verifications.source_http_status IS 'HTTP status of the answer.';
-COMMENT ON COLUMN audit.verifications.personal_data IS 'Of a live answer: kept, erased, or altered, as in audit.receipts; else null.';
+COMMENT ON COLUMN audit.verifications.personal_data IS 'Of a live answer, or where a reference was supplied: kept, erased, or altered, as in audit.receipts; else null.';
+COMMENT ON COLUMN audit.verifications.reference IS 'As in audit.receipts.';
 
 CREATE OR REPLACE VIEW audit.key_revocations AS
   SELECT e.position, e.recorded_at, e.occurred_at, (d.data ->> 'account_id')::uuid AS account_id, (d.data ->> 'key_id')::uuid AS key_id, d.data ->> 'prefix' AS prefix,

@@ -2,8 +2,9 @@
 import { Context, DateTime, Effect, Layer, Option, Result } from "effect"
 import { AnswerCache } from "#domain/AnswerCache.ts"
 import { type AdmittedConfirmation, PaidPlanRequired } from "#domain/Confirmation.ts"
-import { type Confirmed, ConfirmationSource } from "#domain/ConfirmationSource.ts"
+import { type ConfirmationRefusal, type Confirmed, ConfirmationSource } from "#domain/ConfirmationSource.ts"
 import type { Credential } from "#domain/Identity.ts"
+import { referenceIn } from "#domain/PersonalData.ts"
 import { isPaid } from "#domain/Plan.ts"
 import { Randomness } from "#domain/Randomness.ts"
 import * as Receipts from "#domain/Receipt.ts"
@@ -14,6 +15,7 @@ import type { VatId } from "#domain/VatId.ts"
 /** `admitted` is how the caller stood when the call was counted. */
 export interface ConfirmationRequest extends AdmittedConfirmation {
   readonly credential: Credential
+  readonly reference: string | null
   readonly admitted: Standing
 }
 
@@ -58,7 +60,12 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
     })
     const facts = { account_id: caller.accountId, key_id: caller.keyId, receipt, answer, attempts }
     const charge = {
-      event: Receipts.ReceiptIssued.make(facts, { ...answer, ...receipt.result, input: receipt.input }),
+      event: Receipts.ReceiptIssued.make(facts, {
+        ...answer,
+        ...receipt.result,
+        ...referenceIn(receipt.reference),
+        input: receipt.input
+      }),
       units: 1,
       admitted,
       newStream: Receipts.receiptStream(receipt.receipt_id)
@@ -72,19 +79,11 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
   })
 
   const confirm = Effect.fnUntraced(function* (asked: ConfirmationRequest) {
-    const { admitted, caller, credential, requester, vatId } = asked
+    const { admitted, caller, credential } = asked
     const outcome = yield* Effect.result(source.confirm(asked))
     if (Result.isFailure(outcome)) {
       if (outcome.failure._tag === "SourcesUnavailable") return yield* outcome.failure
-      const { attempts, code } = outcome.failure
-      const event = Receipts.ConfirmationRefused.make({
-        account_id: caller.accountId,
-        key_id: caller.keyId,
-        target_vat_id: vatId.value,
-        requester_vat_id: requester.value,
-        code,
-        attempts
-      })
+      const event = refusalOf(asked, outcome.failure)
       yield* recordCharge(credential, caller, (current) => Effect.succeed({ caller: current, event, units: 0, admitted })).pipe(
         Effect.catchTag(["PaidPlanRequired", "StreamExists"], Effect.die)
       )
@@ -109,12 +108,13 @@ interface Issue {
 }
 
 const receiptOf = (asked: ConfirmationRequest, { answer, letters, requestId }: Confirmed, issue: Issue): Receipts.Receipt => {
-  const { company, requester, vatId } = asked
+  const { company, reference, requester, vatId } = asked
   const { issued_at, official_address, official_name, receipt_id, source } = issue
   return {
     receipt_id,
     target_vat_id: vatId.value,
     requester_vat_id: requester.value,
+    reference,
     input: Receipts.inputOf(company),
     result: {
       valid: answer.valid,
@@ -129,6 +129,19 @@ const receiptOf = (asked: ConfirmationRequest, { answer, letters, requestId }: C
     issued_at,
     source
   }
+}
+
+const refusalOf = (asked: ConfirmationRequest, { attempts, code }: ConfirmationRefusal) => {
+  const { caller, reference, requester, vatId } = asked
+  const facts = {
+    account_id: caller.accountId,
+    key_id: caller.keyId,
+    target_vat_id: vatId.value,
+    requester_vat_id: requester.value,
+    code,
+    attempts
+  }
+  return Receipts.ConfirmationRefused.make(facts, referenceIn(reference))
 }
 
 export class ConfirmVatId extends Context.Service<ConfirmVatId, Effect.Success<ReturnType<typeof make>>>()(

@@ -5,6 +5,12 @@ import * as DomainEvent from "#domain/DomainEvent.ts"
 /** Receipts, and all other answers of a source. */
 export type RetentionClass = "receipts" | "answers"
 
+/** The caller's own number of an invoice or order (DECISIONS 44), as documents have it: absent if none was supplied. */
+export const Reference = Schema.Struct({ reference: Schema.optionalKey(Schema.String) })
+
+/** The part of a document that a reference is; undefined without one. */
+export const referenceIn = (reference: string | null) => (reference === null ? undefined : { reference })
+
 /** The document of an event, without its salt. */
 export interface PersonalData {
   readonly retention: RetentionClass

@@ -2,6 +2,7 @@
 import { DateTime, Schema } from "effect"
 import type { CompanyData } from "#domain/Confirmation.ts"
 import * as DomainEvent from "#domain/DomainEvent.ts"
+import { Reference } from "#domain/PersonalData.ts"
 import { AnswerFacts, Attempt, Disclosure } from "#domain/Verdict.ts"
 
 /** How a field compares, in the BZSt's letters: A match, B no match, C not asked, D not disclosed by the source. */
@@ -41,6 +42,7 @@ export const Receipt = Schema.Struct({
   receipt_id: Schema.String,
   target_vat_id: Schema.String,
   requester_vat_id: Schema.NullOr(Schema.String),
+  reference: Schema.NullOr(Schema.String).annotate({ description: "What the caller sent as `reference`; null if nothing" }),
   input: Schema.Struct({
     company_name: Schema.String,
     company_street: Schema.String,
@@ -105,7 +107,7 @@ export const receiptStream = (receiptId: string): string => `receipt-${receiptId
 export const receiptList = (ownerId: string, targetVatId: string | null): string =>
   targetVatId === null ? `receipts-${ownerId}` : `receipts-${ownerId}/${targetVatId}`
 
-const { input, result, ...receiptFacts } = Receipt.fields
+const { input, reference: _, result, ...receiptFacts } = Receipt.fields
 const { official_address, official_name, ...resultFacts } = result.fields
 
 const issued = Schema.Struct({
@@ -118,28 +120,41 @@ const issued = Schema.Struct({
 })
 type Issued = typeof issued.Type
 
-/** What a receipt says of a company: what was supplied, the registered name and address, and the exact exchange with the BZSt. */
-const ReceiptDisclosure = Schema.Struct({ ...Disclosure.fields, input, official_name, official_address })
+/** What a receipt says of a company: what was supplied, the registered name and address, and the exact exchange with the BZSt; and the reference. */
+const ReceiptDisclosure = Schema.Struct({
+  ...Disclosure.fields,
+  ...Reference.fields,
+  input,
+  official_name,
+  official_address
+})
 
 /** A receipt was issued. `answer` has the BZSt's own time and its status (`code`); its personal document has the exact exchange. */
 export const ReceiptIssued = DomainEvent.definePersonal(["ReceiptIssued", 1, issued], ReceiptDisclosure, "receipts")
 
 /** The receipt of an event and its personal document. */
-export const wholeReceipt = (
-  { receipt }: Issued,
-  { input, official_address, official_name }: typeof ReceiptDisclosure.Type
-): Receipt => ({ ...receipt, input, result: { ...receipt.result, official_name, official_address } })
+export const wholeReceipt = ({ receipt }: Issued, disclosed: typeof ReceiptDisclosure.Type): Receipt => {
+  const { input, official_address, official_name, reference } = disclosed
+  return {
+    ...receipt,
+    reference: reference ?? null,
+    input,
+    result: { ...receipt.result, official_name, official_address }
+  }
+}
 
-/** The BZSt refused to confirm for this requester: `code` is its status. Nothing is known about the VAT ID by it. */
-export const ConfirmationRefused = DomainEvent.define(
-  "ConfirmationRefused",
-  1,
-  Schema.Struct({
-    account_id: Schema.String,
-    key_id: Schema.String,
-    target_vat_id: Schema.String,
-    requester_vat_id: Schema.String,
-    code: Schema.String,
-    attempts: Schema.Array(Attempt)
-  })
-)
+const refused = Schema.Struct({
+  account_id: Schema.String,
+  key_id: Schema.String,
+  target_vat_id: Schema.String,
+  requester_vat_id: Schema.String,
+  code: Schema.String,
+  attempts: Schema.Array(Attempt),
+  ...DomainEvent.personalDigest
+})
+
+/**
+ * The BZSt refused to confirm for this requester: `code` is its status. Nothing is known about the VAT ID by it. It has a personal document only
+ * for a `reference`.
+ */
+export const ConfirmationRefused = DomainEvent.definePersonal(["ConfirmationRefused", 1, refused], Reference, "answers")

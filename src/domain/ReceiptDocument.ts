@@ -156,6 +156,7 @@ const confirmationFacts = (record: ReceiptRecord, language: ReceiptLanguage): Re
     fact.words("issuedBy", text.issuedBy(receipt.source)),
     fact.words("target", withCountry(receipt.target_vat_id, language)),
     fact.words("requester", receipt.requester_vat_id === null ? text.none : withCountry(receipt.requester_vat_id, language)),
+    ...(receipt.reference === null ? [] : [fact.words("reference", visible(receipt.reference))]),
     fact.words("result", text.valid(receipt.result.valid)),
     fact.code("status", record.bzstStatus),
     fact.words("statusMeaning", meaningOf(record, text)),

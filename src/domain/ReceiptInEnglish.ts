@@ -86,6 +86,7 @@ export const receiptInEnglish: ReceiptText = {
     issuedBy: "Issued by",
     target: "VAT ID asked about",
     requester: "VAT ID of the requester",
+    reference: "Reference of the requester",
     result: "Result",
     status: "Status of the BZSt",
     statusMeaning: "Meaning of the status",

@@ -80,6 +80,7 @@ export const receiptInGerman: ReceiptText = {
     issuedBy: "Aussteller",
     target: "Angefragte USt-IdNr.",
     requester: "USt-IdNr. des Anfragenden",
+    reference: "Referenz des Anfragenden",
     result: "Ergebnis",
     status: "Status des BZSt",
     statusMeaning: "Bedeutung des Status",

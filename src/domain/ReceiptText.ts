@@ -62,6 +62,7 @@ export type ReceiptLabel =
   | "issuedBy"
   | "target"
   | "requester"
+  | "reference"
   | "result"
   | "status"
   | "statusMeaning"

@@ -26,6 +26,7 @@ import type { DomainEvent } from "#domain/DomainEvent.ts"
 import type { InvalidApiKey } from "#domain/Identity.ts"
 import { type CallRefusal, type Charge, Metering, type PreconditionFailed } from "#domain/Metering.ts"
 import { RateLimits } from "#domain/RateLimits.ts"
+import { referenceIn } from "#domain/PersonalData.ts"
 import type { Receipt } from "#domain/Receipt.ts"
 import * as RecordCharge from "#domain/RecordCharge.ts"
 import { Sources, type SourcesUnavailable } from "#domain/Sources.ts"
@@ -40,6 +41,8 @@ import { VatIdVerificationFailed, VatIdVerified } from "#domain/Verification.ts"
 export interface ValidationRequest extends Admission.Call {
   readonly input: string
   readonly requesterVatId: string | null
+  /** The caller's own number of an invoice or order. */
+  readonly reference: string | null
   readonly company: CompanyData | null
   readonly forceLive: boolean
 }
@@ -95,13 +98,13 @@ const makeRecords = Effect.gen(function* () {
   const recordCharge = yield* RecordCharge.make
   const hits = new WeakMap<StoredAnswer, DomainEvent>()
 
-  /** The event of a cache hit. It is the same for all requests without a requester, so that it is made and encoded once. */
+  /** The event of a cache hit. It is the same for all requests with neither requester nor reference, so that it is made and encoded once. */
   const hitEvent = (question: Question, stored: StoredAnswer) => {
-    if (question.requester !== null) return eventOf(question, stored.answer, { served: "cache", position: stored.position })
-    const known = hits.get(stored)
+    const isShared = question.requester === null && question.request.reference === null
+    const known = isShared ? hits.get(stored) : undefined
     if (known !== undefined) return known
     const event = eventOf(question, stored.answer, { served: "cache", position: stored.position })
-    hits.set(stored, event)
+    if (isShared) hits.set(stored, event)
     return event
   }
 
@@ -156,7 +159,8 @@ const makeRecords = Effect.gen(function* () {
     const { places, window } = uncountedOutages
     const accountId = caller._tag === "Key" ? caller.accountId : null
     const free = yield* rateLimits.takePlace(`outage/${caller.stream}/${vatId.value}`, places, window)
-    const event = VatIdVerificationFailed.make({ ...factsOf(question), account_id: accountId, attempts: failure.attempts })
+    const facts = { ...factsOf(question), account_id: accountId, attempts: failure.attempts }
+    const event = VatIdVerificationFailed.make(facts, referenceIn(question.request.reference))
     yield* record(question, { event, units: free.granted ? 0 : 1, admitted })
     return yield* failure
   })
@@ -185,7 +189,8 @@ const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRu
   const confirm = Effect.fnUntraced(function* (question: Question, confirmation: AdmittedConfirmation) {
     const { request } = question
     const admitted = yield* countWork(request, question.caller)
-    const confirmed = yield* Effect.result(confirmations.confirm({ ...confirmation, credential: request.credential, admitted }))
+    const { credential, reference } = request
+    const confirmed = yield* Effect.result(confirmations.confirm({ ...confirmation, credential, reference, admitted }))
     if (Result.isFailure(confirmed)) {
       if (confirmed.failure._tag !== "SourcesUnavailable") return yield* confirmed.failure
       return yield* records.outage(question, confirmed.failure, admitted)
@@ -283,8 +288,9 @@ const eventOf = (
   question: Question,
   { answered_at, source, valid }: CachedAnswer,
   { answer = undefined, attempts = [], position, served }: Served
-) =>
-  VatIdVerified.make(
+) => {
+  const reference = referenceIn(question.request.reference)
+  return VatIdVerified.make(
     {
       ...factsOf(question),
       valid,
@@ -295,8 +301,9 @@ const eventOf = (
       answer_position: position ?? null,
       attempts
     },
-    answer
+    answer === undefined ? reference : { ...answer, ...reference }
   )
+}
 
 export class ValidateVatId extends Context.Service<ValidateVatId, Effect.Success<ReturnType<typeof make>>>()(
   "vatproof/domain/ValidateVatId"

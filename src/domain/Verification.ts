@@ -1,6 +1,7 @@
 /** The facts of a validation: a verdict was given, or every source failed. Both belong to the caller's stream. */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import * as DomainEvent from "#domain/DomainEvent.ts"
+import { Reference } from "#domain/PersonalData.ts"
 import { AnswerFacts, Attempt, Disclosure, SourceName } from "#domain/Verdict.ts"
 
 /** What the caller asked for besides the VAT ID. */
@@ -22,15 +23,25 @@ const verified = Schema.Struct({
   ...DomainEvent.personalDigest
 })
 
+/** What a live answer discloses, and the reference. */
+const VerifiedDocument = Schema.Struct({ ...Disclosure.mapFields(Struct.map(Schema.optionalKey)).fields, ...Reference.fields })
+
 /**
  * A verdict was given. `served` tells where it came from: `live` carries the answer, and its personal document the names and the evidence;
- * `cache` and `stale` name the position of the event that carries it (`answer_position`). `attempts` are the calls made for this one.
+ * `cache` and `stale` name the position of the event that carries it (`answer_position`), and have a document only for a `reference`. `attempts`
+ * are the calls made for this one.
  */
-export const VatIdVerified = DomainEvent.definePersonal(["VatIdVerified", 1, verified], Disclosure, "answers")
+export const VatIdVerified = DomainEvent.definePersonal(["VatIdVerified", 1, verified], VerifiedDocument, "answers")
 
-/** No source gave a verdict and no older answer could be served. Nothing is known about the VAT ID. `account_id` is the account of the caller's key. */
-export const VatIdVerificationFailed = DomainEvent.define(
-  "VatIdVerificationFailed",
-  1,
-  Schema.Struct({ ...asked, account_id: Schema.NullOr(Schema.String), attempts: Schema.Array(Attempt) })
-)
+const failed = Schema.Struct({
+  ...asked,
+  account_id: Schema.NullOr(Schema.String),
+  attempts: Schema.Array(Attempt),
+  ...DomainEvent.personalDigest
+})
+
+/**
+ * No source gave a verdict and no older answer could be served. Nothing is known about the VAT ID. `account_id` is the account of the caller's key.
+ * It has a personal document only for a `reference`.
+ */
+export const VatIdVerificationFailed = DomainEvent.definePersonal(["VatIdVerificationFailed", 1, failed], Reference, "answers")

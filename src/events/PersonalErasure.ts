@@ -102,7 +102,7 @@ const make = Effect.gen(function* () {
 /** Finds the documents of a subject, oldest first, by the events themselves: no index may be behind or wrong. */
 const makeFind = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns =
-    sql.literal(`d.position, e.type, e.stream_id, coalesce(e.data ->> 'vat_id', e.data #>> '{receipt,target_vat_id}') AS vat_id, e.recorded_at,
+    sql.literal(`d.position, e.type, e.stream_id, coalesce(e.data ->> 'vat_id', e.data ->> 'target_vat_id', e.data #>> '{receipt,target_vat_id}') AS vat_id, e.recorded_at,
     d.document, d.retain_until, d.is_held, d.changed_by`)
   const withData = sql.literal(`CROSS JOIN LATERAL (SELECT type, stream_id, recorded_at, vatproof.json_of(data) AS data
     FROM vatproof.events WHERE log_id = d.log_id AND position = d.position LIMIT 1) e`)
@@ -110,7 +110,7 @@ const makeFind = Effect.map(SqlClient.SqlClient, (sql) => {
   const among = (subject: PersonalSubject) => {
     switch (subject._tag) {
       case "VatId":
-        return sql`coalesce(e.data ->> 'vat_id', e.data #>> '{receipt,target_vat_id}') = ${subject.vatId}`
+        return sql`coalesce(e.data ->> 'vat_id', e.data ->> 'target_vat_id', e.data #>> '{receipt,target_vat_id}') = ${subject.vatId}`
       case "Receipt":
         return sql`e.stream_id = ${receiptStream(subject.receiptId)}`
       case "Account":

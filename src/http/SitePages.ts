@@ -84,7 +84,7 @@ const makeValidateForm = Effect.gen(function* () {
     const form = yield* request.urlParamsBody
     const input = Option.getOrElse(UrlParams.getFirst(form, "vat_id"), () => "").trim()
     const { standing } = yield* RequestScope
-    const question = { standing, input, requesterVatId: null, company: null, forceLive: false }
+    const question = { standing, input, requesterVatId: null, reference: null, company: null, forceLive: false }
     const credential = { _tag: "Address", address: clientNetwork(request, proxies.count) } as const
     return yield* Effect.matchEffect(validate({ ...question, credential }), {
       onSuccess: (validation) => Effect.succeed(page({ _tag: "Validated", input, validation }, 200)),

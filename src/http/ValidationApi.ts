@@ -74,6 +74,13 @@ export const ValidationQuery = Schema.Struct({
   company_street: companyField("Street to match, if name and city are sent too", "Musterstraße 1"),
   company_city: companyField("City to match. Nothing is compared without it", "Berlin"),
   company_zip: companyField("Postal code to match, if name and city are sent too", "10115"),
+  reference: Schema.optionalKey(
+    plainText({ min: 0, max: 100 }).annotate({
+      description:
+        "Your own number of an invoice or order: kept with the validation, erasable, and shown in the receipt, to auditors and in exports",
+      examples: ["INV-2026-0042"]
+    })
+  ),
   match_format: Schema.optionalKey(
     Schema.Literals(["words", "letters"]).annotate({
       description: "How matches are told: words (default) or the BZSt's letters"

@@ -47,12 +47,13 @@ export const layer = HttpRouter.use(
           onFailure: Errors.failureResponse
         })
       }
-      const { force_live, match_format = "words", requester_vat_id } = query.success
+      const { force_live, match_format = "words", reference = "", requester_vat_id = "" } = query.success
       const request = {
         credential,
         standing,
         input,
-        requesterVatId: requester_vat_id === undefined || requester_vat_id === "" ? null : requester_vat_id,
+        requesterVatId: requester_vat_id === "" ? null : requester_vat_id,
+        reference: reference === "" ? null : reference,
         company: companyOf(query.success),
         forceLive: force_live === "true" || force_live === "1"
       }

@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto"
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { formatVerifier } from "#events/log/NoteKeys.ts"
+import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { checkpointOf, newAuditor, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { command, commandJson } from "#test/support/CommandLine.ts"
 import { why } from "#test/support/Operations.ts"
@@ -17,8 +18,13 @@ import { tamper } from "#test/support/Tampering.ts"
 const key = formatVerifier(signer)
 const vatId = "EL100440170"
 /** The sandbox's register has this company, and the company data is supplied nowhere else. */
-const traces = ["ΠΑΡΑΔΕΙΓΜΑ", "ΕΡΜΟΥ", "Zephyrine Quux", "Quuxweg 77"]
-const company = { company_name: "Zephyrine Quux e.K.", company_street: "Quuxweg 77", company_city: "Köln" }
+const traces = ["ΠΑΡΑΔΕΙΓΜΑ", "ΕΡΜΟΥ", "Zephyrine Quux", "Quuxweg 77", "INV-live", "INV-cached", "INV-confirmed"]
+const company = {
+  company_name: "Zephyrine Quux e.K.",
+  company_street: "Quuxweg 77",
+  company_city: "Köln",
+  reference: "INV-confirmed"
+}
 
 /** All rows of all tables, as pg_dump would write them. */
 const dump = MigratedDatabase.asAdministrator(
@@ -72,7 +78,7 @@ const started = Effect.gen(function* () {
   const email = `${randomUUID()}@example.com`
   const { api_key: apiKey } = yield* decodeKey((yield* service.post("/v1/register", { email })).body)
   yield* command("account", "plan", email, "business", ...why)
-  const answer = service.validate(vatId, { key: apiKey })
+  const answer = service.validate(vatId, { key: apiKey, query: { reference: "INV-live" } })
   return { folder, settings, service, apiKey, answer }
 })
 
@@ -83,7 +89,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
       const other = yield* RunningService.make({ ...settings, DATA_DIR: join(folder, "other") })
       assert.containSubset((yield* answer).body, { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", source: "vies" })
       // Both replicas remember the answer.
-      const repeated = yield* other.validate(vatId, { key: apiKey })
+      const repeated = yield* other.validate(vatId, { key: apiKey, query: { reference: "INV-cached" } })
       assert.containSubset(repeated.body, { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", source: "cache" })
       const receiptId = yield* receiptIdOf(yield* confirm(service, vatId, apiKey, company))
       const { size } = yield* checkpointOf(service, 6)
@@ -97,7 +103,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
       assert.deepStrictEqual(occurrences(yield* dump), traces)
 
       const { output } = yield* command("personal-data", "erase", vatId, ...why)
-      assert.match(output, /^2 personal documents are erased.*\n2 of them were still in their retention period/u)
+      assert.match(output, /^3 personal documents are erased.*\n3 of them were still in their retention period/u)
       assert.deepStrictEqual(occurrences(yield* dump), [])
       yield* MigratedDatabase.execute("DELETE FROM vatproof.latest")
       assert.isNull((yield* command("projections", "rebuild", "--all")).failure)
@@ -121,7 +127,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
 
       yield* checkpointOf(service, size + 3)
       const verified = yield* command("audit", "verify", "--key", key)
-      assert.include(verified.output, "2 are erased")
+      assert.include(verified.output, "3 are erased")
       assert.isNull((yield* command("audit", "verify", "--fast", "--key", key)).failure)
       assert.isNull(verified.failure)
       const after = join(folder, "after")
@@ -146,10 +152,14 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
       )
       assert.include((yield* command("personal-data", "erase", receiptId, ...why)).output, "0 personal documents are erased")
       const [held] = yield* show(receiptId)
-      assert.containSubset(held, { state: "held", document: { input: company } })
+      assert.containSubset(held, { state: "held", document: { reference: "INV-confirmed" } })
       const audited = yield* command("audit", "verify", "--key", key)
       assert.isNull(audited.failure, audited.output)
       yield* command("personal-data", "release", receiptId, ...why)
+      // A refused confirmation has nothing but the reference.
+      const refused = vatIdEnding("DE", "990004")
+      yield* confirm(service, refused, apiKey, company)
+      assert.containSubset(yield* show(refused), [{ state: "kept", document: { reference: "INV-confirmed" } }])
       assert.include((yield* command("personal-data", "erase", receiptId, ...why)).output, "1 personal documents are erased")
     })
   )

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, DateTime, Schema } from "effect"
+import { referenceIn } from "#domain/PersonalData.ts"
 import {
   composeReceiptId,
   isReceiptId,
@@ -130,7 +131,7 @@ describe("a receipt", () => {
     const evidence = { request: "{}", response: "{}", response_sha256: "", http_status: 200 }
     const event = ReceiptIssued.make(
       { account_id: "a", key_id: "k", receipt: any, answer, attempts: [] },
-      { ...any.result, input: any.input, company_name: null, company_address: null, evidence }
+      { ...any.result, ...referenceIn(any.reference), input: any.input, company_name: null, company_address: null, evidence }
     )
     const document = Schema.decodeUnknownSync(Schema.toCodecJson(ReceiptIssued.personal))(event.personal?.document)
     assert.deepStrictEqual(wholeReceipt(ReceiptIssued.read(event), document), any)

@@ -37,6 +37,12 @@ const factsOf = (differences: Differences, language: "en" | "de" = "en") =>
   )
 
 describe("a receipt as a document", () => {
+  it("shows the reference, where there is one", () => {
+    assert.strictEqual(factsOf({ reference: "INV\u202E4711" })["Reference of the requester"], "INV[U+202E]4711")
+    assert.strictEqual(factsOf({ reference: "INV-4711" }, "de")["Referenz des Anfragenden"], "INV-4711")
+    assert.notProperty(factsOf({}), "Reference of the requester")
+  })
+
   it("says the same in both languages, in the same order", () => {
     const [english, german] = receiptLanguages.map((language) => shapeOf(receiptDocument(receiptRecord(), language)))
     assert.deepStrictEqual(english, german)

@@ -1,9 +1,21 @@
 import { assert, layer } from "@effect/vitest"
-import { DateTime, Effect } from "effect"
+import { DateTime, Effect, Schema } from "effect"
+import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { businessCaller, eventsIn, typesOf } from "#test/support/AuditedCaller.ts"
 import { newAuditor } from "#test/support/Auditing.ts"
+import { texts } from "#test/support/Batches.ts"
+import { confirm, muster, receiptIdOf, receiptsPath } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+
+const Referenced = Schema.Struct({
+  data: Schema.Array(
+    Schema.Struct({
+      data: Schema.Record(Schema.String, Schema.Json),
+      personal: Schema.optionalKey(Schema.NullOr(Schema.Struct({ reference: Schema.optionalKey(Schema.String) })))
+    })
+  )
+})
 
 layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/audit/events", (it) => {
   it.effect("takes a day as a whole, and a moment as it is", () =>
@@ -53,6 +65,52 @@ layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/audit/even
       const lower = one.receiptId.toLowerCase()
       assert.deepStrictEqual(yield* read(headers, { receipt_id: lower }), ["ReceiptIssued"])
       assert.strictEqual((yield* get(`/v1/qualified-confirmations/${lower}`, { key: one.key })).status, 200)
+    })
+  )
+
+  it.effect("shows the caller's reference beside each validation that had one, and nowhere in the events", () =>
+    Effect.gen(function* () {
+      const service = yield* RunningService.RunningService
+      const { accountId, key } = yield* businessCaller
+      const tooLong = "x".repeat(101)
+      for (const reference of [tooLong, "INV\n4711", "INV\u00004711"]) {
+        const refused = assertProblem(yield* service.validate("ATU12345678", { key, query: { reference } }), "VALIDATION_ERROR")
+        assert.strictEqual(refused.details?.[0]?.field, "reference")
+      }
+      const unknown = vatIdEnding("DE", "990004")
+      const unavailable = vatIdEnding("DE", "992003")
+      const validate = (vatId: string, query: Readonly<Record<string, string>>) => service.validate(vatId, { key, query })
+      assert.containSubset((yield* validate("ATU12345671", { reference: "INV-live" })).body, { source: "vies" })
+      assert.containSubset((yield* validate("ATU12345671", { reference: "INV-cached" })).body, { source: "cache" })
+      assert.containSubset((yield* validate("ATU12345671", { reference: "" })).body, { source: "cache" })
+      const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", key, { ...muster, reference: "<INV> & sons" }))
+      assertProblem(
+        yield* confirm(service, unknown, key, { ...muster, reference: "INV-refused" }),
+        "QUALIFIED_CONFIRMATION_REFUSED"
+      )
+      assertProblem(yield* confirm(service, unavailable, key, { ...muster, reference: "INV-failed" }), "SOURCE_UNAVAILABLE")
+
+      const { headers } = yield* newAuditor()
+      const query = { account_id: accountId }
+      const found = yield* service.get("/v1/audit/events", { headers, query })
+      const { data } = yield* Schema.decodeUnknownEffect(Referenced)(found.body)
+      const references = data.flatMap(({ data, personal }) => {
+        assert.notMatch(JSON.stringify(data), /INV/u)
+        return personal?.reference === undefined ? [] : [personal.reference]
+      })
+      assert.deepStrictEqual(references, ["INV-live", "INV-cached", "<INV> & sons", "INV-refused", "INV-failed"])
+      assert.isUndefined(
+        data.find(({ data: { served }, personal }) => served === "cache" && personal?.reference === undefined)?.personal
+      )
+      const table = yield* service.get("/v1/audit/events", { headers: { ...headers, accept: "text/csv" }, query })
+      for (const reference of references) assert.include(table.text, `"${reference}"`)
+      const views = yield* texts(`SELECT reference AS text FROM audit.verifications WHERE reference LIKE 'INV-%'
+        UNION ALL SELECT reference FROM audit.receipts WHERE reference LIKE '<INV>%'`)
+      assert.deepStrictEqual(views.toSorted(), ["<INV> & sons", "INV-cached", "INV-failed", "INV-live"])
+
+      const receipt = `${receiptsPath}/${receiptId}`
+      assert.containSubset((yield* service.get(receipt, { key })).body, { reference: "<INV> & sons" })
+      assert.include((yield* service.get(receipt, { key, headers: { accept: "text/html" } })).text, "&lt;INV&gt; &amp; sons")
     })
   )
 

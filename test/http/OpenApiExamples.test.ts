@@ -4,9 +4,11 @@ import { Effect, Redacted, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { checkpointOf, newAuditor, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { command } from "#test/support/CommandLine.ts"
 import { described, operations } from "#test/support/Description.ts"
 import * as MailedTokens from "#test/support/MailedTokens.ts"
 import * as Network from "#test/support/Network.ts"
+import { why } from "#test/support/Operations.ts"
 import { confirm, muster, newPaidKey, receiptIdOf, receiptsPath } from "#test/support/PaidKey.ts"
 import * as People from "#test/support/People.ts"
 import { send } from "#test/support/RawHttp.ts"
@@ -132,7 +134,8 @@ const record = Effect.gen(function* () {
     key,
     query: { requester_vat_id: "DE811115368" }
   })
-  const confirmed = keep("validateVatId", "qualified confirmation", yield* confirm(service, "DE811115368", paid))
+  const invoiced = { ...muster, reference: "INV-2026-0042" }
+  const confirmed = keep("validateVatId", "qualified confirmation", yield* confirm(service, "DE811115368", paid, invoiced))
   const letters = { ...muster, company_name: "Another GmbH", match_format: "letters" }
   keep("validateVatId", "qualified confirmation in letters", yield* confirm(service, "DE100440000", paid, letters))
   yield* get("getUsage", "free plan", "/v1/usage", { key })
@@ -226,6 +229,13 @@ const record = Effect.gen(function* () {
     ["QUALIFIED_CONFIRMATION_REFUSED", confirm(service, "DE100990006", paid, { company_name: "Muster GmbH" })],
     ["RATE_LIMIT_EXCEEDED", service.get(validation, { key: starter })],
     ["REQUEST_HEADER_FIELDS_TOO_LARGE", send(service.port, "GET /health HTTP/1.1", [`x-large: ${"x".repeat(40_000)}`])],
+    [
+      "RECEIPT_ERASED",
+      Effect.andThen(
+        command("personal-data", "erase", receiptId, ...why),
+        service.get(`${receiptsPath}/${receiptId}`, { key: paid })
+      )
+    ],
     ["SOURCE_UNAVAILABLE", service.get("/v1/validate/FI10999301", { key })],
     ["SERVICE_UNAVAILABLE", withoutDatabase]
   ] as const

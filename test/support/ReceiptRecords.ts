@@ -26,6 +26,7 @@ export interface Differences {
   readonly receiptId?: string
   readonly target?: string
   readonly requestId?: string | null
+  readonly reference?: string
   readonly input?: Partial<Receipt["input"]>
   readonly result?: Partial<Receipt["result"]>
   readonly record?: Partial<Omit<ReceiptRecord, "receipt" | "evidence">>
@@ -42,6 +43,7 @@ export const receiptRecord = (differences: Differences = {}): ReceiptRecord => {
       receipt_id: differences.receiptId ?? "VP-QC-20261121-A7K2M9P4R3",
       target_vat_id: differences.target ?? "DE100999120",
       requester_vat_id: "DE123456789",
+      reference: differences.reference ?? null,
       input: supplied,
       result: { ...result, ...differences.result },
       bzst_request_id: differences.requestId === undefined ? "5b1f4b5f03c27585" : differences.requestId,

@@ -69,7 +69,7 @@ ${listOf([
   [indexFile, "describes the tables to the tax authorities' programs (GoBD)"],
   [doctypeFile, "its document type"],
   ["*.csv", "the tables: all events, simple validations, qualified confirmations, API keys, plans"],
-  [`${personalFolder}/personal.csv`, "names, addresses and the exact exchange with the source"],
+  [`${personalFolder}/personal.csv`, "names, addresses, references and the exact exchange with the source"],
   [exportFiles.events, "all events, whole, one a line (JSON as RFC 8785 writes it)"],
   [`${exportFiles.receipts}/*.json`, "each receipt as its event, as in events.ndjson"],
   [`${exportFiles.proofs}/*.tlog-proof`, "the proof of each receipt, which stands alone (c2sp.org/tlog-proof)"],

@@ -285,7 +285,7 @@ export const personalFolder = "personal"
 export const personalTable: ExportTable = {
   file: `${personalFolder}/personal.csv`,
   name: "Personenbezogene Angaben",
-  description: "Namen, Anschriften und der genaue Austausch mit der Quelle, zu Vorgängen der anderen Tabellen",
+  description: "Namen, Anschriften, Referenzen und der genaue Austausch mit der Quelle, zu Vorgängen der anderen Tabellen",
   isRow: (row) => row.personal !== undefined,
   columns: [
     position,
@@ -294,6 +294,7 @@ export const personalTable: ExportTable = {
     ),
     text("company_name", "Eingetragener Name laut Antwort", inDocument("company_name")),
     text("company_address", "Eingetragene Anschrift laut Antwort", inDocument("company_address")),
+    text("reference", "Nummer einer Rechnung oder Bestellung, vom Anfragenden angegeben", inDocument("reference")),
     text("input_name", "Angefragter Name", inDocument("input", "company_name")),
     text("input_street", "Angefragte Straße", inDocument("input", "company_street")),
     text("input_zip", "Angefragte Postleitzahl", inDocument("input", "company_zip")),

@@ -51,7 +51,7 @@ const rules: ReadonlyArray<Rule> = [
 
 /** Fields that hold secrets or personal data whatever their text looks like. */
 const telling =
-  /password|secret|token|cookie|authori[sz]ation|api_?key|e?mail$|vat_?(?:id|number)|company|address(?!_family)|client_?ip|user_?agent|params|request_?body/iu
+  /password|secret|token|cookie|authori[sz]ation|api_?key|e?mail$|vat_?(?:id|number)|company|^reference$|address(?!_family)|client_?ip|user_?agent|params|request_?body/iu
 
 export const make = (secrets: ReadonlyArray<Redacted.Redacted>): Redaction => {
   // Short ones would take out ordinary words.

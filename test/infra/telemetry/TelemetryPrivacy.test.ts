@@ -11,6 +11,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 const address = "203.0.113.77"
 const email = "somebody.private@example.com"
 const company = "Geheime Firma GmbH"
+const reference = "Geheimrechnung-4711"
 const collectorSecret = "collector-password-1234"
 const jwtSecret = "a-secret-of-more-than-thirty-two-characters"
 const name = "discreet"
@@ -33,12 +34,16 @@ const traffic = Effect.fnUntraced(function* (service: RunningService.ServiceProc
     (yield* service.post("/v1/auth/api-keys", { name: "Private laptop" }, People.bearing(token))).body
   )
   for (const used of [undefined, key, created.key]) {
-    yield* service.validate("DE274918365", { key: used, from })
+    yield* service.validate("DE274918365", { key: used, from, query: { reference } })
     yield* service.validate("de 987 654 321", { key: used, from })
     yield* service.validate("DE100982001", { key: used, from })
     yield* service.validate("ATU10999700", { key: used, from })
     yield* service.validate("FRXX482713965", { key: used, from, query: { force_live: "true", requester_vat_id: "DE136695976" } })
-    yield* service.validate("DE136695976", { key: used, from, query: { company_name: company, company_city: "Geheimstadt" } })
+    yield* service.validate("DE136695976", {
+      key: used,
+      from,
+      query: { company_name: company, company_city: "Geheimstadt", reference }
+    })
   }
   yield* service.validate("DE274918365", { key: `${key.slice(0, -1)}x`, from })
   yield* service.post("/v1/register", { email: "third.private@example.com", agent_id: "Private agent" }, { from })
@@ -67,6 +72,7 @@ const personal = [
   "another.private",
   "third.private",
   company,
+  reference,
   "Geheime",
   "Geheimstadt",
   address,
