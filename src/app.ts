@@ -7,6 +7,7 @@ import { HttpIncomingMessage, HttpMiddleware, HttpRouter } from "effect/http"
 import * as AnswerCache from "#domain/AnswerCache.ts"
 import { ApiKeys } from "#domain/ApiKeys.ts"
 import { ChangePlan } from "#domain/ChangePlan.ts"
+import { CloseAccount } from "#domain/CloseAccount.ts"
 import { ConfirmVatId } from "#domain/ConfirmVatId.ts"
 import * as Identity from "#domain/Identity.ts"
 import { Integrity } from "#domain/Integrity.ts"
@@ -170,13 +171,9 @@ const stores = Layer.mergeAll(
 )
 
 /** What the operator's commands work with. */
-export const operations = Layer.mergeAll(
-  AccountDirectory.layer,
-  Auditors.layer,
-  UsageAudit.layer,
-  PersonalErasure.layer,
-  Layer.merge(ChangePlan.layer, ApiKeys.layer).pipe(Layer.provide(Layer.merge(Accounts.layer, KeyDirectory.layer)))
-).pipe(
+export const operations = Layer.mergeAll(ChangePlan.layer, CloseAccount.layer, ApiKeys.layer).pipe(
+  Layer.provide(Layer.merge(Accounts.layer, KeyDirectory.layer)),
+  Layer.merge(Layer.mergeAll(AccountDirectory.layer, Auditors.layer, UsageAudit.layer, PersonalErasure.layer)),
   Layer.provide(EventStore.layer),
   Layer.provideMerge(Layer.mergeAll(plans, Hashing.layer, Randomness.layer)),
   Layer.provide(Database.layerExisting)

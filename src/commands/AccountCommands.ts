@@ -3,6 +3,7 @@ import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { AccountDirectory, type AccountRecord, idForm, type KeyRecord } from "#domain/AccountDirectory.ts"
 import { ChangePlan } from "#domain/ChangePlan.ts"
+import { CloseAccount } from "#domain/CloseAccount.ts"
 import { limitsOf, PlanName, Plans } from "#domain/Plan.ts"
 import { asOperator, by, iso, json, limit, operate, periodOf, print, reason } from "#app/commands/Operation.ts"
 import { moment, record, table } from "#app/commands/Table.ts"
@@ -18,6 +19,7 @@ const accountJson = (account: AccountRecord) => ({
   own_per_month: account.ownPerMonth,
   verified_at: iso(account.verifiedAt),
   created_at: iso(account.createdAt),
+  closed_at: iso(account.closedAt),
   active_keys: account.activeKeys
 })
 
@@ -54,7 +56,10 @@ const list = Command.make(
     const words = table<AccountRecord>(
       [
         { heading: "USER_ID", cell: ({ accountId }) => accountId },
-        { heading: "EMAIL OR AGENT", cell: ({ agentId, email }) => email ?? agentId },
+        {
+          heading: "EMAIL OR AGENT",
+          cell: ({ agentId, closedAt, email }) => email ?? agentId ?? (closedAt === null ? null : "(closed)")
+        },
         { heading: "PLAN", cell: ({ plan }) => plan },
         { heading: "PER MONTH", cell: ({ perMonth }) => perMonth },
         { heading: "KEYS", cell: ({ activeKeys }) => activeKeys },
@@ -89,7 +94,8 @@ const show = Command.make(
       ["plan", account.plan],
       ["per month", `${account.perMonth}${account.ownPerMonth === null ? "" : " (set for this account)"}`],
       ["verified (UTC)", moment(account.verifiedAt)],
-      ["created (UTC)", moment(account.createdAt)]
+      ["created (UTC)", moment(account.createdAt)],
+      ["closed (UTC)", moment(account.closedAt)]
     ])
     const keyTable = table<KeyRecord>(
       [
@@ -177,7 +183,36 @@ const plan = Command.make(
   ])
 )
 
+const close = Command.make(
+  "close",
+  { account: who, reason, by, json },
+  Effect.fnUntraced(
+    function* (flags) {
+      const directory = yield* AccountDirectory
+      const closing = yield* CloseAccount
+      const { accountId, closedAt } = yield* directory.find(flags.account)
+      const changed = closedAt === null
+      const revoked = changed ? yield* closing.close(accountId) : 0
+      const words = changed
+        ? `The account ${accountId} is closed: ${revoked} API keys are revoked, its contact data is erased. Its receipts are kept until their retention period ends.`
+        : `The account ${accountId} was closed already, on ${moment(closedAt)} (UTC).`
+      const { closedAt: at } = yield* directory.find(accountId)
+      yield* print(flags.json, { user_id: accountId, closed_at: iso(at), revoked_keys: revoked, changed }, words)
+    },
+    operate,
+    asOperator
+  )
+).pipe(
+  Command.withDescription(
+    "Close an account for good: its keys and logins end, its email address, agent id, password, labels and mails are erased. Auditors still read its receipts"
+  ),
+  Command.withShortDescription("Close an account for good"),
+  Command.withExamples([
+    { command: 'vatproof account close ada@example.com --reason "cancelled" --by carol', description: "By email address" }
+  ])
+)
+
 export const accountCommands = Command.make("account").pipe(
-  Command.withDescription("See who uses the service, and change plans"),
-  Command.withSubcommands([list, show, plan])
+  Command.withDescription("See who uses the service, change plans, and close accounts"),
+  Command.withSubcommands([list, show, plan, close])
 )

@@ -17,6 +17,7 @@ export interface AccountRecord {
   readonly ownPerMonth: number | null
   readonly verifiedAt: DateTime.Utc | null
   readonly createdAt: DateTime.Utc
+  readonly closedAt: DateTime.Utc | null
   readonly activeKeys: number
 }
 

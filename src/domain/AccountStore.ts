@@ -12,10 +12,10 @@ export class EmailTaken extends Schema.TaggedError<EmailTaken>()("EmailTaken", {
   }
 }
 
-/** There is no account of this id. */
+/** There is no account of this id, or it is closed. */
 export class NoSuchAccount extends Schema.TaggedError<NoSuchAccount>()("NoSuchAccount", { accountId: Schema.String }) {
   override get message() {
-    return `There is no account ${this.accountId}`
+    return `There is no open account ${this.accountId}`
   }
 }
 
@@ -49,11 +49,16 @@ export class AccountStore extends Context.Service<
     /**
      * Decides about an account on its newest state and stores what was decided, as having happened at the time that `decide` gets.
      * Decisions about one account come one after the other, on whichever replica they are made. `decide` runs in the transaction, so it
-     * calls nothing over the network.
+     * calls nothing over the network. Nothing is decided about a closed account.
      */
     readonly change: <A, E, E2 = never>(
       accountId: string,
       decide: (account: AccountState, now: DateTime.Utc) => Effect.Effect<Decision<A, E2>, E>
     ) => Effect.Effect<A, E | E2 | NoSuchAccount | StoreUnavailable>
+    /**
+     * Erases the contact data of an account with its password, the labels of its keys, and its mails with their tokens. Its address can sign up
+     * again. Joins the transaction of its caller.
+     */
+    readonly eraseContact: (accountId: string) => Effect.Effect<void, StoreUnavailable>
   }
 >()("vatproof/domain/AccountStore") {}

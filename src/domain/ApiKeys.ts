@@ -1,6 +1,7 @@
 /** The API keys of an account: issue, list, revoke (INTERFACE 3 and 4.10, DECISIONS 2, 17). */
 import { Context, type DateTime, Effect, Layer, Redacted } from "effect"
-import { issueKey, revokeKey, rotateKey } from "#domain/Account.ts"
+import { InvalidAccessToken } from "#domain/AccessTokens.ts"
+import { ApiKeyNotFound, issueKey, revokeKey, rotateKey } from "#domain/Account.ts"
 import { AccountStore } from "#domain/AccountStore.ts"
 import * as ApiKey from "#domain/ApiKey.ts"
 import { Hashing } from "#domain/Hashing.ts"
@@ -50,8 +51,8 @@ const make = Effect.gen(function* () {
       if (issued === null) return yield* Effect.die(`No unused key prefix was drawn for account ${accountId}`)
       return issued
     },
-    // Accounts are never removed, and whoever gives the id of one has just found it.
-    Effect.catchTag("NoSuchAccount", Effect.die)
+    // The account was closed after the token was verified.
+    Effect.catchTag("NoSuchAccount", () => Effect.fail(new InvalidAccessToken({})))
   )
 
   /** The new secret; null if all candidates had used prefixes. */
@@ -74,7 +75,7 @@ const make = Effect.gen(function* () {
       if (rotated === null) return yield* Effect.die(`No unused key prefix was drawn for account ${accountId}`)
       return rotated
     },
-    Effect.catchTag("NoSuchAccount", Effect.die)
+    Effect.catchTag("NoSuchAccount", () => Effect.fail(new ApiKeyNotFound({})))
   )
 
   /** `prefix` is the public id of the key, or its `key_id`. Says whether it was good until now. */
@@ -84,7 +85,8 @@ const make = Effect.gen(function* () {
         Effect.map(Effect.fromResult(revokeKey(account, prefix, by)), (events) => ({ events, value: events.length > 0 }))
       )
     },
-    Effect.catchTag("NoSuchAccount", Effect.die)
+    // Closing an account has revoked all of its keys.
+    Effect.catchTag("NoSuchAccount", () => Effect.succeed(false))
   )
 
   return { issue, list: directory.list, revoke, rotate }

@@ -53,8 +53,8 @@ const make = Effect.gen(function* () {
         const alongside = () => (events.length === 0 ? Effect.void : links.send(purpose, { accountId, email }, now))
         return Effect.succeed({ events, alongside, value: undefined })
       })
-      // Accounts are never removed, and this one was just found.
-      .pipe(Effect.catchTag("NoSuchAccount", Effect.die))
+      // It was closed meanwhile.
+      .pipe(Effect.catchTag("NoSuchAccount", () => Effect.void))
   })
 
   /** Has a link mailed if an account of this address has logins. The outcome and its time are the same if there is none. */

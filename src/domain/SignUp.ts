@@ -71,8 +71,8 @@ const make = Effect.fnUntraced(function* (perDay: number) {
         const alongside = account.verified ? () => Effect.void : events.length > 0 ? send : () => contest
         return Effect.succeed({ events, alongside, value: undefined })
       })
-      // Accounts are never removed, and this one was just found.
-      .pipe(Effect.catchTag("NoSuchAccount", Effect.die))
+      // It was closed meanwhile.
+      .pipe(Effect.catchTag("NoSuchAccount", () => Effect.void))
   })
 
   /**

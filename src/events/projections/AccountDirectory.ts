@@ -29,6 +29,7 @@ const AccountRow = Schema.Struct({
   per_month: Schema.NullOr(Schema.BigInt),
   verified_at: Schema.NullOr(Schema.DateTimeUtcFromDate),
   created_at: Schema.DateTimeUtcFromDate,
+  closed_at: Schema.NullOr(Schema.DateTimeUtcFromDate),
   active_keys: Schema.BigInt
 })
 
@@ -45,7 +46,7 @@ const KeyRow = Schema.Struct({
   used: Schema.BigInt
 })
 
-const accountColumns = `a.account_id, c.email, c.agent_id, a.plan, a.per_month, a.verified_at, a.created_at,
+const accountColumns = `a.account_id, c.email, c.agent_id, a.plan, a.per_month, a.verified_at, a.created_at, a.closed_at,
   (SELECT count(*) FROM vatproof.api_keys k WHERE k.account_id = a.account_id AND k.revoked_at IS NULL) AS active_keys
   FROM vatproof.accounts a LEFT JOIN vatproof.contacts c ON c.account_id = a.account_id`
 
@@ -94,6 +95,7 @@ const make = Effect.gen(function* () {
     ownPerMonth: row.per_month === null ? null : Number(row.per_month),
     verifiedAt: row.verified_at,
     createdAt: row.created_at,
+    closedAt: row.closed_at,
     activeKeys: Number(row.active_keys)
   })
 

@@ -79,6 +79,7 @@ const make = Effect.gen(function* () {
     Effect.gen(function* () {
       yield* lock(accountId)
       const { state, version } = yield* load(accountId)
+      if (state.closed) return yield* new NoSuchAccount({ accountId })
       const now = yield* DateTime.now
       const { alongside = nothing, events: facts, value } = yield* decide(state, now)
       yield* Arr.isReadonlyArrayNonEmpty(facts)
@@ -101,7 +102,13 @@ const make = Effect.gen(function* () {
       )
   )
 
-  return AccountStore.of({ create, change })
+  const eraseContact = (accountId: string) =>
+    sql`DELETE FROM vatproof.contacts WHERE account_id = ${accountId}`.pipe(
+      Effect.asVoid,
+      Effect.catchTag("SqlError", StoreAccess.refused)
+    )
+
+  return AccountStore.of({ create, change, eraseContact })
 })
 
 /** By class, because a tag says nothing beside the failures of callers, which are not known here. */

@@ -1,0 +1,119 @@
+/** What is left of an account that an operator closes: its events and receipts. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { formatVerifier } from "#events/log/NoteKeys.ts"
+import { checkpointOf, newAuditor, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { command, commandJson } from "#test/support/CommandLine.ts"
+import { showAccount, why } from "#test/support/Operations.ts"
+import { confirm, receiptIdOf, receiptsPath } from "#test/support/PaidKey.ts"
+import * as People from "#test/support/People.ts"
+import { assertProblem } from "#test/support/Problem.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+
+const Closed = Schema.Struct({
+  user_id: Schema.String,
+  closed_at: Schema.String,
+  revoked_keys: Schema.Int,
+  changed: Schema.Boolean
+})
+const close = (who: string) => commandJson(Closed, "account", "close", who, ...why, "--by", "carol")
+
+const started = Effect.gen(function* () {
+  const service = yield* RunningService.make(signing(yield* temporaryFolder))
+  const { accountId, email, token } = yield* People.newUser(service)
+  yield* command("account", "plan", email, "business", ...why)
+  const { key } = yield* People.issueKey(service, token, { name: "Ada's laptop" })
+  return { service, accountId, email, token, key }
+})
+
+/** The tables with contact data of an account. */
+const tablesAbout = Effect.fnUntraced(function* (accountId: string) {
+  const sql = yield* SqlClient.SqlClient
+  const tables = ["api_key_labels", "contacts", "mail_tokens", "outbox"]
+  return yield* Effect.filter(tables, (table) =>
+    Effect.map(sql`SELECT 1 FROM vatproof.${sql.literal(table)} WHERE account_id = ${accountId}`, (rows) => rows.length > 0)
+  )
+})
+
+layer(RunningService.layerGround, { excludeTestServices: true })("vatproof account close", (it) => {
+  it.effect("ends keys and logins on every replica, and erases the contact data", () =>
+    Effect.gen(function* () {
+      const { accountId, email, key, service, token } = yield* started
+      const sql = yield* SqlClient.SqlClient
+      const other = yield* RunningService.make(signing(yield* temporaryFolder))
+      yield* People.issueKey(service, token)
+      yield* service.post("/v1/auth/password-reset", { email })
+      assert.strictEqual((yield* other.validate("ATU12345678", { key })).status, 200)
+      assert.deepStrictEqual(yield* tablesAbout(accountId), ["api_key_labels", "contacts", "mail_tokens", "outbox"])
+
+      assert.containSubset(yield* close(email), { user_id: accountId, revoked_keys: 2, changed: true })
+
+      for (const replica of [service, other]) {
+        assertProblem(yield* replica.validate("ATU12345678", { key }), "UNAUTHORIZED")
+        assertProblem(yield* replica.post("/v1/auth/api-keys", {}, People.bearing(token)), "UNAUTHORIZED")
+        assertProblem(yield* replica.get(receiptsPath, People.bearing(token)), "UNAUTHORIZED")
+      }
+      assertProblem(yield* People.logIn(service, email), "UNAUTHORIZED")
+      assert.deepStrictEqual(yield* tablesAbout(accountId), [])
+      assert.containSubset(yield* showAccount(accountId), { email: null, agent_id: null, active_keys: 0 })
+
+      const events =
+        yield* sql`SELECT type, metadata::json ->> 'actor' AS actor, metadata::json ->> 'reason' AS reason FROM vatproof.events
+        WHERE stream_id = ${`account-${accountId}`} ORDER BY version DESC LIMIT 3`
+      const who = { actor: "carol", reason: "a test" }
+      assert.deepStrictEqual(
+        events.map((event) => ({ ...event })),
+        [
+          { type: "AccountClosed", ...who },
+          { type: "ApiKeyRevoked", ...who },
+          { type: "ApiKeyRevoked", ...who }
+        ]
+      )
+
+      const again = yield* People.signUp(service, email)
+      assert.strictEqual(again.status, 201)
+      assert.notStrictEqual((yield* showAccount(email)).user_id, accountId)
+    })
+  )
+
+  it.effect("leaves its receipts to auditors, and a log that is whole", () =>
+    Effect.gen(function* () {
+      const { email, key, service } = yield* started
+      const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", key))
+      yield* close(email)
+      const { headers } = yield* newAuditor()
+      const events = yield* service.get(`/v1/audit/events?receipt_id=${receiptId}`, { headers })
+      assert.containSubset(events.body, { data: [{ type: "ReceiptIssued", data: { receipt: { receipt_id: receiptId } } }] })
+      assert.notInclude(events.text, '"personal":null')
+      yield* checkpointOf(service, 8)
+      const audited = yield* command("audit", "verify", "--key", formatVerifier(signer))
+      assert.isNull(audited.failure, audited.output)
+    })
+  )
+
+  it.effect("leaves no key to those who ask for one at the same time", () =>
+    Effect.gen(function* () {
+      const { accountId, service, token } = yield* started
+      const issue = service.post("/v1/auth/api-keys", {}, People.bearing(token))
+      const [replies] = yield* Effect.all([Effect.replicateEffect(issue, 15, { concurrency: 15 }), close(accountId)], {
+        concurrency: "unbounded"
+      })
+      assert.isTrue(
+        replies.every(({ status }) => status === 201 || status === 401),
+        JSON.stringify(replies)
+      )
+      assert.strictEqual((yield* showAccount(accountId)).active_keys, 0)
+    })
+  )
+
+  it.effect("closes once, and nothing is decided about a closed account", () =>
+    Effect.gen(function* () {
+      const { accountId } = yield* started
+      const first = yield* close(accountId)
+      assert.deepStrictEqual(yield* close(accountId), { ...first, revoked_keys: 0, changed: false })
+      const { failure } = yield* command("account", "plan", accountId, "business", ...why)
+      assert.strictEqual(failure, `There is no open account ${accountId}`)
+    })
+  )
+})
