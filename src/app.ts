@@ -85,7 +85,7 @@ import * as Vies from "#infra/Vies.ts"
 import * as Workers from "#infra/Workers.ts"
 import * as WorkersAdmin from "#infra/WorkersAdmin.ts"
 
-/** The authorities' own addresses (UPSTREAMS, read 2026-11). */
+/** The authorities' own addresses (read 2026-11). */
 const liveSources = {
   viesBaseUrl: "https://ec.europa.eu/taxation_customs/vies/rest-api",
   bzstBaseUrl: "https://api.evatr.vies.bzst.de/app"

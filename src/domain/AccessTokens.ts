@@ -1,4 +1,4 @@
-/** The tokens that people get by logging in and send as `Authorization: Bearer` (INTERFACE 5, DECISIONS 33). */
+/** The tokens that people get by logging in and send as `Authorization: Bearer` (rule 50). */
 import { Context, Duration, type Effect, type Redacted, Schema } from "effect"
 
 /** The token is missing, malformed, forged, of another issuer expired or ended by a new password, or its account is gone; which of these is nobody's business. */

@@ -42,7 +42,7 @@ export const EmailVerificationRequested = DomainEvent.define(
   Schema.Struct({ account_id: Schema.String })
 )
 
-/** The address counts as confirmed: by the link of a mail, or at once because no browser signed up (INTERFACE 3). */
+/** The address counts as confirmed: by the link of a mail, or at once because no browser signed up (rule 49). */
 export const EmailVerified = DomainEvent.define(
   "EmailVerified",
   1,
@@ -146,7 +146,7 @@ export const evolve = (state: AccountState, event: DomainEvent.DomainEvent, at: 
   }
 }
 
-/** How long the token of a mail is good, and how soon another mail may follow (DECISIONS 31). */
+/** How long the token of a mail is good, and how soon another mail may follow (rules 47, 48). */
 export const tokenLifetimes: Readonly<Record<MailPurpose, Duration.Duration>> = {
   verify_email: Duration.hours(24),
   reset_password: Duration.hours(1)
@@ -220,7 +220,7 @@ export const requestVerification = (state: AccountState, now: DateTime.Utc): Rea
     ? [EmailVerificationRequested.make({ account_id: state.accountId })]
     : []
 
-/** Bounds on keys: the quota is metered per key, so without them an account would mint quota (DECISIONS 17). */
+/** Bounds on keys: the quota is metered per key, so without them an account would mint quota (rule 42). */
 const maxActiveKeys = 25
 const maxIssuedPerPeriod = 50
 
@@ -312,7 +312,7 @@ interface Rotated<Candidate> {
 
 /**
  * Revokes the key of a prefix or id. A key that is revoked already stays so, without a second fact: DELETE is idempotent (RFC 9110, 9.2.2),
- * and the 404 of INTERFACE 4.10 is for keys that do not exist or belong to another user, while this one exists and is still listed.
+ * and 404 is for keys that do not exist or belong to another user, while this one exists and is still listed.
  */
 export const revokeKey = (
   state: AccountState,

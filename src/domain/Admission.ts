@@ -1,4 +1,4 @@
-/** Lets calls in: identifies the caller, counts the call in the caller's minute, and looks at the quota (DECISIONS 9, 13). */
+/** Lets calls in: identifies the caller, counts the call in the caller's minute, and looks at the quota (rules 12, 40). */
 import { Effect, MutableRef, Predicate } from "effect"
 import type { Caller } from "#domain/Caller.ts"
 import { type Credential, identify, Identity, type InvalidApiKey, refresh } from "#domain/Identity.ts"

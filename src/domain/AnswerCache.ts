@@ -65,7 +65,7 @@ export const layerCached = Layer.effect(
   })
 )
 
-/** How long an answer may be served. Ages count from the source's own time, not from when it was stored (DECISIONS 19, 20). */
+/** How long an answer may be served. Ages count from the source's own time, not from when it was stored (rules 16, 18). */
 export interface Freshness {
   readonly valid: Duration.Duration
   readonly invalid: Duration.Duration

@@ -1,5 +1,5 @@
 /**
- * API keys: `svc_live_`, 32 random base62 characters and 6 characters of checksum (DECISIONS 2). The checksum lets a mistyped or made-up
+ * API keys: `svc_live_`, 32 random base62 characters and 6 characters of checksum (rule 3). The checksum lets a mistyped or made-up
  * key be refused without asking the database; it protects nothing.
  */
 import { type Effect, Schema } from "effect"

@@ -1,4 +1,4 @@
-/** The API keys of an account: issue, list, revoke (INTERFACE 3 and 4.10, DECISIONS 2, 17). */
+/** The API keys of an account: issue, list, revoke (rules 3, 42). */
 import { Context, type DateTime, Effect, Layer, Redacted } from "effect"
 import { InvalidAccessToken } from "#domain/AccessTokens.ts"
 import { ApiKeyNotFound, issueKey, revokeKey, rotateKey } from "#domain/Account.ts"

@@ -1,4 +1,4 @@
-/** The operator puts an account on a plan, at once and in either direction (DECISIONS 35). */
+/** The operator puts an account on a plan, at once and in either direction (rule 52). */
 import { Context, Effect, Layer } from "effect"
 import { type AccountState, PlanChanged } from "#domain/Account.ts"
 import { AccountStore } from "#domain/AccountStore.ts"

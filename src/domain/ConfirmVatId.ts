@@ -1,4 +1,4 @@
-/** Qualified confirmation: ask the BZSt live, issue the receipt, and only then answer (DECISIONS 25-29). */
+/** Qualified confirmation: ask the BZSt live, issue the receipt, and only then answer (rules 27-33). */
 import { Context, DateTime, Effect, Layer, Option, Result } from "effect"
 import { AnswerCache } from "#domain/AnswerCache.ts"
 import { type AdmittedConfirmation, PaidPlanRequired } from "#domain/Confirmation.ts"

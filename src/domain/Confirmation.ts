@@ -1,4 +1,4 @@
-/** Qualified confirmation (§ 18e UStG): who may have one, for which VAT ID (INTERFACE 4.3, DECISIONS 10). */
+/** Qualified confirmation (§ 18e UStG): who may have one, for which VAT ID (rule 26). */
 import { Option, Result, Schema } from "effect"
 import type { Caller, KeyCaller } from "#domain/Caller.ts"
 import { isMember } from "#domain/MemberStates.ts"

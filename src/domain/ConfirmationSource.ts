@@ -1,4 +1,4 @@
-/** The BZSt as the one source of qualified confirmations (DECISIONS 25, 26). */
+/** The BZSt as the one source of qualified confirmations (rules 27, 30). */
 import { Context, type Effect, Schema } from "effect"
 import type { CompanyData } from "#domain/Confirmation.ts"
 import type { MatchLetter } from "#domain/Receipt.ts"

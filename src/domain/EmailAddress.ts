@@ -1,4 +1,4 @@
-/** Email addresses: form, comparison, and the throw-away ones (DECISIONS 30). */
+/** Email addresses: form, comparison, and the throw-away ones (rule 46). */
 import { Context, Schema } from "effect"
 
 /**

@@ -3,7 +3,7 @@ import { Context, type DateTime, type Effect } from "effect"
 import { plainText } from "#domain/PlainText.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 
-/** What people may call a key (INTERFACE 2.6). */
+/** What people may call a key. */
 export const KeyLabel = plainText({ min: 0, max: 100 })
 
 /** `label` is what its owner calls it, "" if nothing. */

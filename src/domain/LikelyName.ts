@@ -1,4 +1,4 @@
-/** Query parameters and settings that are probably misspelled: what is supplied must not be ignored silently (DECISIONS 8). */
+/** Query parameters and settings that are probably misspelled: what is supplied must not be ignored silently (rule 11). */
 import { Option } from "effect"
 
 /** Edits that may separate a misspelled name from the one that was meant. */

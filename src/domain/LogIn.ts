@@ -1,4 +1,4 @@
-/** Logging in, and knowing people by the token they got for it (INTERFACE 4.8 and 5, DECISIONS 15, 33, 34). */
+/** Logging in, and knowing people by the token they got for it (rules 50, 51). */
 import { Context, Duration, Effect, Layer, Option, type Redacted, Schema } from "effect"
 import { AccessTokens, InvalidAccessToken, type Session } from "#domain/AccessTokens.ts"
 import { emailKey, isEmailAddress } from "#domain/EmailAddress.ts"

@@ -1,4 +1,4 @@
-/** The tokens in the links of mails: 32 random bytes as hex, of which only the hash is kept (DECISIONS 31). */
+/** The tokens in the links of mails: 32 random bytes as hex, of which only the hash is kept (rule 47). */
 import { Context, type DateTime, type Effect, type Option } from "effect"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"
 

@@ -1,4 +1,4 @@
-/** The mails that people ask for (INTERFACE 4.7, DECISIONS 36). */
+/** The mails that people ask for (rule 53). */
 import { Context, type Effect, type Redacted } from "effect"
 import type { MailPurpose } from "#domain/MailTokens.ts"
 import type { StoreUnavailable } from "#domain/StoreUnavailable.ts"

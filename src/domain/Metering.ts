@@ -56,7 +56,7 @@ export class Metering extends Context.Service<
   {
     /**
      * Counts a call in the caller's minute and reads the meter; charges nothing. Fails if the minute is full, or an anonymous caller's lifetime is
-     * used up. A key's quota comes later in the order of checks (DECISIONS 9): `quotaRefusal`.
+     * used up. A key's quota comes later in the order of checks (rule 12): `quotaRefusal`.
      */
     readonly admit: (caller: Caller) => Effect.Effect<Standing, CallRefusal | PreconditionFailed | StoreUnavailable>
     /** Stores the event and charges the caller, if the caller and the repeated answer are what they were. */
@@ -78,7 +78,7 @@ export const quotaRefusal = (caller: Caller, standing: Standing): QuotaExceeded 
 
 /**
  * The refusal of a call that does not fit into the caller's minute; null if it does. A used-up lifetime of an anonymous caller comes first
- * (DECISIONS 13): waiting for the next minute would not help.
+ * (rule 40): waiting for the next minute would not help.
  */
 export const minuteRefusal = (caller: Caller, standing: Standing): CallRefusal | null => {
   const { window } = standing

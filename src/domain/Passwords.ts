@@ -1,4 +1,4 @@
-/** Passwords, as slow to guess as the machine allows (DECISIONS 34). */
+/** Passwords, as slow to guess as the machine allows (rule 51). */
 import { Context, type Effect, type Redacted, Schema } from "effect"
 import { characters, whyUnreadable } from "#domain/PlainText.ts"
 import type { RateLimitExceeded } from "#domain/RateLimits.ts"

@@ -1,11 +1,11 @@
-/** Personal data beside the log: how long a document is kept, and what became of it (DECISIONS 38). */
+/** Personal data beside the log: how long a document is kept, and what became of it (rule 55). */
 import { Context, DateTime, Schema } from "effect"
 import * as DomainEvent from "#domain/DomainEvent.ts"
 
 /** Receipts, and all other answers of a source. */
 export type RetentionClass = "receipts" | "answers"
 
-/** The caller's own number of an invoice or order (DECISIONS 44), as documents have it: absent if none was supplied. */
+/** The caller's own number of an invoice or order (rule 35), as documents have it: absent if none was supplied. */
 export const Reference = Schema.Struct({ reference: Schema.optionalKey(Schema.String) })
 
 /** The part of a document that a reference is; undefined without one. */

@@ -1,4 +1,4 @@
-/** Plans and what they allow (INTERFACE 8, DECISIONS 15). The numbers are the operator's to change; see AppConfig. */
+/** Plans and what they allow (rule 38). The numbers are the operator's to change; see AppConfig. */
 import { Context, Schema } from "effect"
 
 export const PlanName = Schema.Literals(["free", "starter", "business", "enterprise"])

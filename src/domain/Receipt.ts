@@ -1,4 +1,4 @@
-/** Receipts: what the BZSt said about a company's data, kept for good (INTERFACE 2.2 and 2.3, DECISIONS 1, 25-29). */
+/** Receipts: what the BZSt said about a company's data, kept for good (rules 2, 27-35). */
 import { DateTime, Schema } from "effect"
 import type { CompanyData } from "#domain/Confirmation.ts"
 import * as DomainEvent from "#domain/DomainEvent.ts"
@@ -37,7 +37,7 @@ const Matches = {
   city_match: MatchWord
 }
 
-/** A receipt as INTERFACE 2.3 shows it. Fields that were not supplied, and names that no source gave, are empty strings. */
+/** A receipt as callers see it. Fields that were not supplied, and names that no source gave, are empty strings. */
 export const Receipt = Schema.Struct({
   receipt_id: Schema.String,
   target_vat_id: Schema.String,

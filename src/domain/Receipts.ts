@@ -1,5 +1,5 @@
 /**
- * Reads receipts: each API key its own, and each account those of all its keys, revoked ones included (INTERFACE 4.9, DECISIONS 28). `ownerId`
+ * Reads receipts: each API key its own, and each account those of all its keys, revoked ones included (rule 34). `ownerId`
  * is the id of a key or an account: both are UUIDs, and no two are the same.
  */
 import { Context, type Effect, Schema } from "effect"

@@ -1,4 +1,4 @@
-/** The passwordless way in: an email address or the name of an agent gives an API key at once (INTERFACE 4.5, DECISIONS 15). */
+/** The passwordless way in: an email address or the name of an agent gives an API key at once (rule 43). */
 import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import { AccountRegistered } from "#domain/Account.ts"
 import { AccountStore, type Contact } from "#domain/AccountStore.ts"

@@ -1,4 +1,4 @@
-/** Signing up with an email address and a password (INTERFACE 3 and 4.6, DECISIONS 15, 30-32). */
+/** Signing up with an email address and a password (rules 43, 46-49). */
 import { Context, type DateTime, Duration, Effect, Layer, Option, RcMap, type Redacted, Semaphore } from "effect"
 import { AccountSignedUp, EmailVerificationRequested, EmailVerified, requestVerification } from "#domain/Account.ts"
 import { AccessTokens } from "#domain/AccessTokens.ts"
@@ -25,7 +25,7 @@ export interface SignedUp {
   readonly token: Redacted.Redacted | null
 }
 
-/** Browsers have said Mozilla/ since 1994; programs say their own name or nothing (DECISIONS 32). */
+/** Browsers have said Mozilla/ since 1994; programs say their own name or nothing (rule 49). */
 export const isBrowser = (userAgent: string | undefined): boolean => userAgent?.includes("Mozilla/") ?? false
 
 const window = Duration.hours(24)

@@ -1,4 +1,4 @@
-/** Billing periods and meters: what is counted, on which meter, until when (INTERFACE 2.5 and 8, DECISIONS 18). */
+/** Billing periods and meters: what is counted, on which meter, until when (rules 36, 38). */
 import { DateTime } from "effect"
 
 /** A calendar month in UTC; `end` is the start of the next one. `name` is `YYYY-MM`. */

@@ -1,4 +1,4 @@
-/** The main use case: is this VAT ID valid today, on whose word, and is that recorded? (INTERFACE 4.3, DECISIONS 9, 19, 20, 37) */
+/** The main use case: is this VAT ID valid today, on whose word, and is that recorded? (rules 12-25) */
 import { Clock, Context, Duration, Effect, Layer, MutableRef, Option, Result } from "effect"
 import * as Admission from "#domain/Admission.ts"
 import {
@@ -88,7 +88,7 @@ interface Question {
   readonly confirmation: AdmittedConfirmation | null
 }
 
-/** Uncounted outages per VAT ID and caller in a rolling hour (INTERFACE 8, "abuse cap"). */
+/** Uncounted outages per VAT ID and caller in a rolling hour (rule 36). */
 const uncountedOutages = { places: 3, window: Duration.hours(1) }
 
 /** How a validation is kept: each outcome is one event, and what it costs. */
@@ -239,7 +239,7 @@ const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRu
 /** Why a request is refused before its caller's quota is looked at. */
 type Refusal = VatIds.InvalidVatId | ApiKeyRequired | PaidPlanRequired | ConfirmationUnsupported | InvalidRequester
 
-/** The rules of a request, in their order (DECISIONS 9, 10). */
+/** The rules of a request, in their order (rules 12, 26). */
 const questionOf = (
   request: ValidationRequest,
   caller: Caller,

@@ -35,7 +35,7 @@ export const parse = (input: string): Result.Result<VatId, InvalidVatId> => {
     : refuse(`A VAT ID of ${memberState.name} is ${memberState.prefix} followed by ${memberState.structure}`)
 }
 
-/** A VAT ID that must be German, as the requester's own has to be (INTERFACE 4.3). */
+/** A VAT ID that must be German, as the requester's own has to be (rule 26). */
 export const parseGerman = (input: string): Option.Option<VatId> => Option.filter(Result.getSuccess(parse(input)), isGerman)
 
 export const isGerman = (vatId: VatId): boolean => vatId.memberState.prefix === "DE"

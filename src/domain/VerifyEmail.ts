@@ -1,4 +1,4 @@
-/** Confirming an email address with the token of a mail (INTERFACE 4.7, DECISIONS 31). */
+/** Confirming an email address with the token of a mail (rule 47). */
 import { Context, DateTime, Effect, Layer, Option, type Redacted } from "effect"
 import { InvalidToken, noAccount, verifyEmail } from "#domain/Account.ts"
 import { AccountStore } from "#domain/AccountStore.ts"

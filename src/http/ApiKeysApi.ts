@@ -1,4 +1,4 @@
-/** POST and GET /v1/auth/api-keys, DELETE /v1/auth/api-keys/{id} (INTERFACE 2.6 and 4.10). */
+/** POST and GET /v1/auth/api-keys, DELETE /v1/auth/api-keys/{id} (rules 3, 42). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { KeyLabel } from "#domain/KeyDirectory.ts"

@@ -1,4 +1,4 @@
-/** Who is calling: an API key, or, where that is allowed, a client without one (INTERFACE 5, DECISIONS 9, 43). */
+/** Who is calling: an API key, or, where that is allowed, a client without one (rules 12, 14). */
 import { Context, Effect, Layer, MutableRef, Redacted, Result } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"

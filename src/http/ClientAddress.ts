@@ -1,4 +1,4 @@
-/** Whose request this is, for limits: the socket's address, or what trusted proxies say it was (DECISIONS 16). */
+/** Whose request this is, for limits: the socket's address, or what trusted proxies say it was (rule 39). */
 import { Context, Option, Result } from "effect"
 import { NetAddress } from "effect/net"
 import type { HttpServerRequest } from "effect/http"

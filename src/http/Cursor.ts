@@ -1,4 +1,4 @@
-/** Cursors: a position that a list goes on from, signed, so that clients neither build nor change one (INTERFACE 4.9 and 9). */
+/** Cursors: a position that a list goes on from, signed, so that clients neither build nor change one. */
 import { Effect, Schema } from "effect"
 import { KeyedHash } from "#domain/KeyedHash.ts"
 

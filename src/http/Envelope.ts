@@ -1,6 +1,6 @@
 /**
  * What every response has, whoever made it: the request's id, the caller's usage and window, and the one error body also for what no
- * endpoint answers: unknown routes, wrong methods, other media types, bodies that are too large, defects (DECISIONS 7, 11, 14).
+ * endpoint answers: unknown routes, wrong methods, other media types, bodies that are too large, defects (rules 5, 10, 41, 44).
  */
 import { Cause, Context, Effect, MutableRef, Option, Redacted, Schema } from "effect"
 import { HttpBody, HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -63,7 +63,7 @@ const make = Effect.gen(function* () {
       }
       const completed = Effect.flatMap(RequestStart.within(started, answered), (response) => {
         const key = request.headers["x-api-key"]
-        // DECISIONS 14: every response to a valid key tells its usage, also those of endpoints that need none.
+        // Rule 41: every response to a valid key tells its usage, also those of endpoints that need none.
         return key === undefined || isOverloaded || MutableRef.get(started.scope.standing) !== null
           ? complete(response)
           : Effect.flatMap(standingOf(key), (standing) => {

@@ -1,4 +1,4 @@
-/** The one error body, its codes and their statuses (INTERFACE 2.4 and 7, DECISIONS 11-13). Nothing else in the service knows statuses. */
+/** The one error body, its codes and their statuses (rules 40, 44, 45). Nothing else in the service knows statuses. */
 import { Clock, DateTime, Effect, MutableRef, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { InvalidAccessToken } from "#domain/AccessTokens.ts"
@@ -291,7 +291,7 @@ const planDetails = (
   contact
 })
 
-/** DECISIONS 13: what is used up is told apart by who used it. */
+/** Rule 40: what is used up is told apart by who used it. */
 const quotaProblem = Effect.fnUntraced(function* ({ message, periodEnd, plan, standing }: QuotaExceeded) {
   if (periodEnd === null || plan === "anonymous")
     return { code: "UNAUTHORIZED", message: `${message}. Get a free API key: POST /v1/register` } satisfies Problem

@@ -1,4 +1,4 @@
-/** POST /v1/auth/login (INTERFACE 4.8). */
+/** POST /v1/auth/login (rules 50, 51). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { bodyRefusals, errorBody } from "#http/Errors.ts"

@@ -132,7 +132,7 @@ const withoutLoneAllOf = (part: Part): Part => {
   return member === undefined || second !== undefined ? part : { ...rest, ...member }
 }
 
-/** Fields of a request that nobody knows are ignored, like its query (DECISIONS 8), and a response may get more of them. */
+/** Fields of a request that nobody knows are ignored, like its query (rule 11), and a response may get more of them. */
 const withoutClosing = (part: Part): Part => {
   const { additionalProperties, ...rest } = part
   return additionalProperties === false ? rest : part
@@ -145,7 +145,7 @@ const withInt64 = (part: Part): Part => {
   return { ...rest, format: "int64", minimum: minimum === Number.MIN_SAFE_INTEGER ? 0 : minimum }
 }
 
-/** Words and letters of a comparison are all there will be (INTERFACE 2.2). Other values may grow, which an `enum` would not allow. */
+/** Words and letters of a comparison are all there will be (rule 28). Other values may grow, which an `enum` would not allow. */
 const closedValues = new Set<unknown>([...MatchWord.literals, ...MatchLetter.literals])
 
 const withOpenEnum = (part: Part): Part => {

@@ -1,4 +1,4 @@
-/** GET /v1/qualified-confirmations and /v1/qualified-confirmations/{receipt_id} (INTERFACE 4.9). */
+/** GET /v1/qualified-confirmations and /v1/qualified-confirmations/{receipt_id} (rule 34). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Receipt, ReceiptSummary } from "#domain/Receipt.ts"

@@ -1,4 +1,4 @@
-/** POST /v1/register (INTERFACE 4.5). */
+/** POST /v1/register (rule 43). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { EmailAddress } from "#domain/EmailAddress.ts"

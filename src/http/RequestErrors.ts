@@ -1,4 +1,4 @@
-/** What a request that does not decode is answered with: each field that is wrong, and why (DECISIONS 8, 12). */
+/** What a request that does not decode is answered with: each field that is wrong, and why (rules 11, 45). */
 import { Effect, Option, type Schema, SchemaIssue } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiMiddleware } from "effect/http-api"
@@ -24,7 +24,7 @@ export const respond = (details: ReadonlyArray<FieldError>) => {
   return toResponse({ code: "VALIDATION_ERROR", message, details })
 }
 
-/** The parameters that are probably misspelled: a supplied field must not be ignored silently (DECISIONS 8). */
+/** The parameters that are probably misspelled: a supplied field must not be ignored silently (rule 11). */
 export const misspelled = (
   search: HttpServerRequest.ParsedSearchParams["Service"],
   known: ReadonlyArray<string>

@@ -1,4 +1,4 @@
-/** The headers that every response has (INTERFACE 2.5, DECISIONS 7, 14). */
+/** The headers that every response has (rules 5, 41). */
 import { Effect, MutableRef } from "effect"
 import { secondsOfMinute } from "#domain/RateLimits.ts"
 import { nearLimit } from "#domain/Standing.ts"

@@ -1,4 +1,4 @@
-/** POST /v1/auth/signup, GET and POST /v1/auth/verify-email (INTERFACE 4.6 and 4.7). */
+/** POST /v1/auth/signup, GET and POST /v1/auth/verify-email (rules 47-49). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { EmailAddress } from "#domain/EmailAddress.ts"

@@ -1,4 +1,4 @@
-/** GET /v1/usage (INTERFACE 2.5 and 4.4). */
+/** GET /v1/usage (rules 36-38). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { PlanName } from "#domain/Plan.ts"

@@ -1,4 +1,4 @@
-/** GET /v1/validate/{vat_id} (INTERFACE 2.1 and 4.3). */
+/** GET /v1/validate/{vat_id} (rules 7-20). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { plainText } from "#domain/PlainText.ts"
@@ -19,7 +19,7 @@ const receiptFields = {
   source: Schema.String.annotate({ description: "The service itself, not the tax authority" })
 }
 
-/** Shape B of INTERFACE 2.2. */
+/** The comparison in words (rule 28). */
 const ConfirmationWords = Schema.Struct({
   name_match: MatchWord,
   street_match: MatchWord,
@@ -28,7 +28,7 @@ const ConfirmationWords = Schema.Struct({
   ...receiptFields
 }).annotate({ identifier: "QualifiedConfirmation" })
 
-/** Shape A of INTERFACE 2.2: A match, B no match, C not checked, D not provided by the source. */
+/** The comparison in letters (rule 28): A match, B no match, C not checked, D not provided by the source. */
 const ConfirmationLetters = Schema.Struct({
   name_match: MatchLetter,
   street_match: MatchLetter,

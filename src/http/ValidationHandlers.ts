@@ -14,7 +14,7 @@ import { validatePath, ValidationQuery, type ValidationResult } from "#http/Vali
 
 /** RFC 7234, 5.5.1: the answer is older than it should be, because no source can be asked. */
 const staleHeaders = { headers: { warning: '110 - "Response is Stale"' } }
-/** DECISIONS 25: what was charged says nothing of the company. */
+/** Rule 29: what was charged says nothing of the company. */
 const uncomparedHeaders = {
   headers: { warning: '199 - "Nothing was compared: the BZSt compares only with company_name and company_city"' }
 }
@@ -73,7 +73,7 @@ export const layer = HttpRouter.use(
       validatePath,
       Effect.contextWith((context: Context.Context<HttpRouter.Provided>) => {
         const request = Context.get(context, HttpServerRequest.HttpServerRequest)
-        // A validation is charged, and HEAD must be safe to repeat (DECISIONS 43).
+        // A validation is charged, and HEAD must be safe to repeat (rule 13).
         if (request.method === "HEAD") return Errors.methodNotAllowed("HEAD", ["GET"])
         const credential = credentialOf(request)
         return Result.isSuccess(credential) ? answer(context, credential.success) : Errors.failureResponse(credential.failure)
@@ -112,7 +112,7 @@ const bodyOf = (
   requested_at: requestedAt
 })
 
-/** Both shapes say the same (INTERFACE 2.2, DECISIONS 25). */
+/** Both shapes say the same (rule 28). */
 const confirmationOf = ({ receipt, requestId }: Confirmation, format: "words" | "letters") => {
   const { issued_at, receipt_id, source } = receipt
   const { city_match, name_match, street_match, zip_match } = receipt.result

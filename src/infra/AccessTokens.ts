@@ -1,4 +1,4 @@
-/** Access tokens as JWTs, signed with HS256 (DECISIONS 33). */
+/** Access tokens as JWTs, signed with HS256 (rule 50). */
 import { createSecretKey } from "node:crypto"
 import { Array as Arr, Clock, DateTime, Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { jwtVerify, SignJWT } from "jose"

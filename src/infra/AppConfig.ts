@@ -179,7 +179,7 @@ const plan = (name: string, limits: PlanLimits): Config.Config<PlanLimits> =>
     perMinute: positive(`PLAN_${name}_PER_MINUTE`, limits.perMinute)
   })
 
-/** Every setting by its name in the environment. Plans and limits: INTERFACE 8, DECISIONS 15. */
+/** Every setting by its name in the environment. Plans and limits: rules 38 to 43. */
 const settings = Config.all({
   host: Config.schema(Host, "HOST").pipe(Config.withDefault("127.0.0.1")),
   port: Config.Port("PORT").pipe(Config.withDefault(8080)),

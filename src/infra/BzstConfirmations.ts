@@ -1,4 +1,4 @@
-/** Qualified confirmations from the BZSt (DECISIONS 25, 26): one live question, without retry. */
+/** Qualified confirmations from the BZSt (rules 27, 30): one live question, without retry. */
 import { Effect, Layer } from "effect"
 import { type ConfirmationQuestion, ConfirmationRefusal, ConfirmationSource, type Confirmed } from "#domain/ConfirmationSource.ts"
 import { SourcesUnavailable } from "#domain/Sources.ts"

@@ -1,5 +1,5 @@
 /**
- * One official source behind its guards: single flight for equal questions, a bound on calls in flight, breakers (DECISIONS 22). The
+ * One official source behind its guards: single flight for equal questions, a bound on calls in flight, breakers (rules 22, 23). The
  * guards belong to this replica alone.
  */
 import { Cache, Clock, Context, Duration, Effect, Equal, Exit, Hash, Option, Queue, Semaphore } from "effect"

@@ -26,7 +26,7 @@ export const layer = Layer.effect(
         ask: vies.check,
         probe: Effect.filterOrFail(vies.status, (status) => status.available, SourceProbes.saysUnavailable),
         concurrentPerMemberState,
-        // The German register answers fast, and the BZSt stands by; some others take 16 s (UPSTREAMS, 2026-11).
+        // The German register answers fast, and the BZSt stands by; some others take 16 s (measured 2026-11).
         timeout: (vatId) => (isGerman(vatId) ? "8 seconds" : "20 seconds")
       }),
       bzst: yield* GuardedSource.make({

@@ -1,4 +1,4 @@
-/** The circuit breakers of one source: one for the source, and one per member state's register behind it (DECISIONS 22). */
+/** The circuit breakers of one source: one for the source, and one per member state's register behind it (rule 23). */
 import { Clock, Duration, Effect, Exit, Option, Schedule } from "effect"
 import { CircuitBreaker } from "effect/persistence"
 import { SourceFailure, type SourceName } from "#domain/Verdict.ts"

@@ -1,4 +1,4 @@
-/** VIES first; the BZSt for German VAT IDs where VIES has no verdict (INTERFACE 4.3, DECISIONS 20-24). */
+/** VIES first; the BZSt for German VAT IDs where VIES has no verdict (rules 18-24). */
 import { Effect, Layer, Schedule } from "effect"
 import { memberStates } from "#domain/MemberStates.ts"
 import { type LookUp, type MemberStateStatus, Sources, SourcesUnavailable } from "#domain/Sources.ts"

@@ -1,4 +1,4 @@
-/** The health of one source, from live calls and probes alike (DECISIONS 24). */
+/** The health of one source, from live calls and probes alike (rule 24). */
 import { Clock, DateTime, Duration, Effect } from "effect"
 import type { SourceState } from "#domain/Sources.ts"
 import type { FailureReason, SourceFailure } from "#domain/Verdict.ts"

@@ -1,4 +1,4 @@
-/** Probes the sources in the background, and records changes of their state (DECISIONS 24). */
+/** Probes the sources in the background, and records changes of their state (rule 24). */
 import { Clock, Effect, MutableRef, Option, Queue } from "effect"
 import { survivable } from "#domain/Survivable.ts"
 import {

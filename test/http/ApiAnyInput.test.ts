@@ -1,4 +1,4 @@
-/** Whatever is sent, the answer is an answer: never a 5xx, never a page, never a dropped connection (DECISIONS 7). */
+/** Whatever is sent, the answer is an answer: never a 5xx, never a page, never a dropped connection (rule 10). */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
 import { assertProblem } from "#test/support/Problem.ts"

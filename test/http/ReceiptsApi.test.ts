@@ -61,7 +61,7 @@ const started = Effect.gen(function* () {
 })
 
 layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{receipt_id}", (it) => {
-  it.effect("shows what was answered, exactly as INTERFACE 2.3 says", () =>
+  it.effect("shows what was answered, with exactly the documented fields", () =>
     Effect.gen(function* () {
       const { client, key } = yield* started
       const answered = yield* confirm(client, "DE100440201", key, { ...muster, company_street: "" })

@@ -10,7 +10,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 
 const file = join(import.meta.dirname, "../../openapi.json")
 
-/** Anybody may ask these (INTERFACE 4 and 5; checkpoint and tiles are there to be copied). Everything else wants a key, a login or a token. */
+/** Anybody may ask these (checkpoint and tiles are there to be copied). Everything else wants a key, a login or a token. */
 const publicOperations = new Set([
   "GET /health",
   "GET /v1/status",

@@ -1,4 +1,4 @@
-/** What every error looks like, whoever made it (INTERFACE 2.4, DECISIONS 11). */
+/** What every error looks like, whoever made it (rule 44). */
 import { assert } from "@effect/vitest"
 import { Schema } from "effect"
 import { FieldError, PlanDetails, statusOf, type ErrorCode } from "#http/Errors.ts"
