@@ -95,7 +95,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
   const { leavesAreSigned } = checkpoints.conclude(check)
   const wrongTiles = yield* upperTiles.finish
   if (leavesAreSigned) for (const tile of wrongTiles) findings.add(null, `the stored tree is wrong in tile ${tile}`)
-  documents.conclude(end)
+  documents.conclude(end, yield* reads.head)
   yield* compareTables(reads, end, findings)
   yield* ProjectionAudit.run(functions, findings)
   return {

@@ -97,8 +97,8 @@ export interface DocumentAudit {
   readonly compare: (position: number, data: unknown, stored: PersonalDocument.Stored) => void
   /** Compares the rows stored for these events. */
   readonly compareAll: (events: ReadonlyArray<StoredEvent>, stored: ReadonlyMap<number, DocumentRow>) => void
-  /** Compares erasures and holds with the events that say so, once all events below `end` were seen. */
-  readonly conclude: (end: number) => void
+  /** Compares erasures and holds with the events that say so, once all events below `end` were seen, in a log that has reached `head` since. */
+  readonly conclude: (end: number, head: number) => void
   readonly counts: () => DocumentCounts
 }
 
@@ -140,12 +140,17 @@ export const make = (crypto: LogCrypto["Service"], findings: Findings): Document
         for (const position of positionsIn(event)) wanted.set(position, { type: event.type, by: event.position })
       }
     },
-    conclude: (end) => {
+    conclude: (end, head) => {
       for (const position of new Set([...wanted.keys(), ...changed.keys()])) {
         const row = changed.get(position)
         const change = wanted.get(position)
-        // Changed by an event that came while the audit ran.
-        if (row?.changedBy !== undefined && row.changedBy !== null && row.changedBy >= end) continue
+        const changedBy = row?.changedBy ?? null
+        if (changedBy !== null && changedBy >= end) {
+          // An event that came while the audit ran is for the next audit.
+          if (changedBy >= head)
+            findings.add(position, `its personal document was changed by event ${changedBy}, which there is not`)
+          continue
+        }
         const isErased = row !== undefined && row.document === null
         if (isErased && change?.type !== PersonalDataErased.type) {
           findings.add(position, "its personal document is erased, but no event says so")
@@ -153,7 +158,7 @@ export const make = (crypto: LogCrypto["Service"], findings: Findings): Document
           findings.add(position, `its personal document was erased by event ${change.by}, but it is still there`)
         } else if ((row?.isHeld ?? false) !== (change?.type === PersonalDataHeld.type)) {
           findings.add(position, "the legal hold on its personal document is not what the events say")
-        } else if ((row?.changedBy ?? null) !== (change?.by ?? null)) {
+        } else if (changedBy !== (change?.by ?? null)) {
           findings.add(position, "another event changed its personal document than the one it names")
         }
       }
