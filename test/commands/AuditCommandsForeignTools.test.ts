@@ -62,7 +62,9 @@ layer(testLayer, { excludeTestServices: true })("A verifier of 40 lines of Pytho
       const part = join(folder, "part")
       yield* command("audit", "export", "--from", at(5), "--to", at(10), "--out", part)
       assert.match(verify(part, { receipts: receiptsIn(part) }).said, /^Right: [4-7] leaves/u)
-      edit("manifest.json", (text) => text.replace(/"before": \[\s*"./u, (start) => `${start.slice(0, -1)}A`))(part)
+      edit("manifest.json", (text) =>
+        text.replace(/("before": \[\s*")(.)/u, (_, start, one) => start + (one === "A" ? "B" : "A"))
+      )(part)
       assert.strictEqual(verify(part).status, 1)
     })
   )
