@@ -40,6 +40,7 @@ import * as AuditTrail from "#events/projections/AuditTrail.ts"
 import * as Callers from "#events/projections/Callers.ts"
 import * as KeyDirectory from "#events/projections/KeyDirectory.ts"
 import * as Logins from "#events/projections/Logins.ts"
+import * as ReceiptLinks from "#events/projections/ReceiptLinks.ts"
 import * as Receipts from "#events/projections/Receipts.ts"
 import * as UsageAudit from "#events/projections/UsageAudit.ts"
 import * as MailTokens from "#events/MailTokens.ts"
@@ -163,7 +164,7 @@ const stores = Layer.mergeAll(
   LoginLog.layer,
   Expiry.layer.pipe(Layer.provide(PersonalErasure.layer)),
   MailTokens.layer,
-  Receipts.layer,
+  ReceiptLinks.layer.pipe(Layer.provideMerge(Receipts.layer)),
   RateLimits.layer
 ).pipe(
   Layer.provideMerge(Layer.merge(EventStore.layer, KeyedHash.layer)),

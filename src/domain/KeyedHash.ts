@@ -5,6 +5,6 @@ export class KeyedHash extends Context.Service<
   KeyedHash,
   {
     /** HMAC-SHA-256 as 64 hex digits, the same on every replica. Texts of different purposes have unrelated hashes. */
-    readonly of: (purpose: "address" | "agent" | "cursor" | "email", text: string) => string
+    readonly of: (purpose: "address" | "agent" | "cursor" | "email" | "receipt-link", text: string) => string
   }
 >()("vatproof/domain/KeyedHash") {}

@@ -100,7 +100,7 @@ export const isReceiptId = (text: string): boolean => /^[A-Z0-9]{1,10}-QC-\d{8}-
 /** The id as it was issued: people type it in any case. */
 export const receiptIdOf = (text: string): string => text.replace(/[a-z]+/gu, (letters) => letters.toUpperCase())
 
-/** The stream of a receipt: it begins and ends with its issue. */
+/** The stream of a receipt: it begins with its issue; what follows is of its links. */
 export const receiptStream = (receiptId: string): string => `receipt-${receiptId}`
 
 /** A list of receipts: all of an API key or an account, or those about one VAT ID. `vatproof.listed_rows` writes the same names. */

@@ -18,6 +18,7 @@ import { LogAdopted } from "#domain/LogAdopted.ts"
 import { LogExported, LogVerified } from "#domain/LogReading.ts"
 import { PersonalDataErased, PersonalDataHeld, PersonalDataReleased } from "#domain/PersonalData.ts"
 import { ConfirmationRefused, ReceiptIssued } from "#domain/Receipt.ts"
+import { ReceiptLinkCreated, ReceiptLinkRevoked } from "#domain/ReceiptLink.ts"
 import { SourceDegraded, SourceRecovered, SourceUnavailable } from "#domain/Sources.ts"
 import { VatIdVerificationFailed, VatIdVerified } from "#domain/Verification.ts"
 
@@ -47,6 +48,8 @@ export const eventTypes = [
   PersonalDataReleased,
   PlanChanged,
   ReceiptIssued,
+  ReceiptLinkCreated,
+  ReceiptLinkRevoked,
   SourceDegraded,
   SourceRecovered,
   SourceUnavailable,

@@ -8,6 +8,7 @@ import { LoginApi } from "#http/LoginApi.ts"
 import { openApiDocument } from "#http/OpenApiDocument.ts"
 import { openApiIntroduction } from "#http/OpenApiIntroduction.ts"
 import { PasswordApi } from "#http/PasswordApi.ts"
+import { ReceiptLinksApi } from "#http/ReceiptLinksApi.ts"
 import { ReceiptsApi } from "#http/ReceiptsApi.ts"
 import { RegistrationApi } from "#http/RegistrationApi.ts"
 import { SignupApi } from "#http/SignupApi.ts"
@@ -27,6 +28,7 @@ export const serversAt = (url: string) => [{ url, description: "The service that
 /** The endpoints that `HttpApiBuilder` serves. The others, which are asked most, have plain routes. */
 export class DecodedApi extends HttpApi.make("vatproof")
   .add(ReceiptsApi)
+  .add(ReceiptLinksApi)
   .add(RegistrationApi)
   .add(KeysApi)
   .add(SignupApi)
@@ -41,6 +43,7 @@ export class DecodedApi extends HttpApi.make("vatproof")
 export class Api extends HttpApi.make("vatproof")
   .add(ValidationApi)
   .add(ReceiptsApi)
+  .add(ReceiptLinksApi)
   .add(RegistrationApi)
   .add(KeysApi)
   .add(SignupApi)

@@ -17,6 +17,7 @@ import type { CommonPassword, PasswordsBusy } from "#domain/Passwords.ts"
 import { PlanName } from "#domain/Plan.ts"
 import type { RateLimitExceeded } from "#domain/RateLimits.ts"
 import type { PdfUnavailable } from "#domain/ReceiptPdf.ts"
+import type { ReceiptLinkNotFound } from "#domain/ReceiptLinks.ts"
 import type { ReceiptErased, ReceiptNotFound } from "#domain/Receipts.ts"
 import { RequestContext } from "#domain/RequestContext.ts"
 import type { SourcesUnavailable } from "#domain/Sources.ts"
@@ -184,6 +185,7 @@ export type Failure =
   | QuotaExceeded
   | RateLimitExceeded
   | ReceiptErased
+  | ReceiptLinkNotFound
   | ReceiptNotFound
   | SourcesUnavailable
   | StoreUnavailable
@@ -214,6 +216,7 @@ const codeOf = {
   PdfUnavailable: "SERVICE_UNAVAILABLE",
   RateLimitExceeded: "RATE_LIMIT_EXCEEDED",
   ReceiptErased: "RECEIPT_ERASED",
+  ReceiptLinkNotFound: "NOT_FOUND",
   ReceiptNotFound: "NOT_FOUND",
   SourcesUnavailable: "SOURCE_UNAVAILABLE",
   StoreUnavailable: "SERVICE_UNAVAILABLE",

@@ -80,7 +80,8 @@ export const headerDescriptions = {
     example: 'inline; filename="VP-QC-20261120-A7K2M9P4R3.pdf"'
   },
   "Content-Security-Policy": { description: "What a page may load: nothing from elsewhere", schema: text },
-  "Referrer-Policy": { description: "What a page tells others of its address", schema: text, example: "no-referrer" }
+  "Referrer-Policy": { description: "What a page tells others of its address", schema: text, example: "no-referrer" },
+  "X-Robots-Tag": { description: "Keeps a link out of search engines", schema: text, example: "noindex" }
 } as const
 
 type HeaderName = keyof typeof headerDescriptions
@@ -89,11 +90,19 @@ type Names = ReadonlyArray<HeaderName>
 const always: Names = ["X-Request-Id", "X-Trace-Id", "X-Content-Type-Options", "Cache-Control", "Link", "Vary"]
 
 const page: Names = ["Content-Language", "Content-Security-Policy", "Referrer-Policy"]
+const linked: Names = [...page, "X-Robots-Tag"]
 
 /** What no rule below gives: headers of one operation, by status. */
 const ofOperations: Readonly<Record<string, Readonly<Record<string, Names>>>> = {
   validateVatId: { 200: ["Warning"] },
   getQualifiedConfirmation: { 200: [...page, "Content-Disposition", "ETag"] },
+  openReceiptLink: {
+    200: [...linked, "Content-Disposition", "ETag"],
+    404: linked,
+    410: linked,
+    429: linked,
+    503: linked
+  },
   getCheckpoint: { 200: ["ETag"] },
   getTile: { 200: ["ETag"] },
   getPartialTile: { 200: ["ETag"] },

@@ -2,8 +2,7 @@ import { Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { receiptIdOf, receiptList } from "#domain/Receipt.ts"
-import { AuditTrail } from "#domain/AuditTrail.ts"
-import { type ReceiptErased, Receipts } from "#domain/Receipts.ts"
+import { Receipts } from "#domain/Receipts.ts"
 import { parse } from "#domain/VatId.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { CurrentReceiptReader } from "#http/Authentication.ts"
@@ -18,24 +17,16 @@ export const layer = HttpApiBuilder.group(
   "receipts",
   Effect.fnUntraced(function* (handlers) {
     const receipts = yield* Receipts
-    const trail = yield* AuditTrail
     const cursors = yield* Cursor.make
-    const represent = yield* ReceiptRepresentations.make
-
-    /** An erased receipt is told with the proof that it was issued; a log that is not signed has none. */
-    const erased = ({ keyId, message, position, receiptId }: ReceiptErased) =>
-      trail.prove({ _tag: "Key", keyId }, { receiptId }).pipe(
-        Effect.map(({ proof }) => proof),
-        Effect.catchTag(["NotInLog", "NotSignedYet"], () => Effect.succeed(null)),
-        Effect.flatMap((proof) => Errors.toResponse({ code: "RECEIPT_ERASED", message, details: { position, proof } }))
-      )
+    const { represent } = yield* ReceiptRepresentations.make
+    const erased = yield* ReceiptRepresentations.makeErased
 
     return handlers.handleAll({
       get: Effect.fnUntraced(function* ({ headers, params }) {
         const { ownerId } = yield* CurrentReceiptReader
         return yield* receipts.find(ownerId, receiptIdOf(params.receipt_id)).pipe(
           Effect.flatMap((record) => represent(ownerId, record, headers)),
-          Effect.catchTag("ReceiptErased", erased)
+          Effect.catchTag("ReceiptErased", (failure) => Effect.flatMap(erased(failure), Errors.toResponse))
         )
       }, Errors.respond),
       list: Effect.fnUntraced(function* ({ query }) {

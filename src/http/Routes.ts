@@ -10,6 +10,7 @@ import * as Documents from "#http/Documents.ts"
 import * as KeysHandlers from "#http/KeysHandlers.ts"
 import * as LoginHandlers from "#http/LoginHandlers.ts"
 import * as PasswordHandlers from "#http/PasswordHandlers.ts"
+import * as ReceiptLinksHandlers from "#http/ReceiptLinksHandlers.ts"
 import * as ReceiptsHandlers from "#http/ReceiptsHandlers.ts"
 import * as RegistrationHandlers from "#http/RegistrationHandlers.ts"
 import * as RequestErrors from "#http/RequestErrors.ts"
@@ -28,6 +29,7 @@ const decodedEndpoints = HttpApiBuilder.layer(DecodedApi).pipe(
     KeysHandlers.layer,
     LoginHandlers.layer,
     PasswordHandlers.layer,
+    ReceiptLinksHandlers.layer,
     ReceiptsHandlers.layer,
     RegistrationHandlers.layer,
     SignupHandlers.layer

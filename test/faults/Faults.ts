@@ -43,7 +43,8 @@ const scenarios = {
   recovery: Recovery.recovery,
   "account-hijack": Attacks.hijack,
   "login-lockout": Attacks.lockout,
-  "login-flood": Attacks.flood
+  "login-flood": Attacks.flood,
+  "receipt-link": Attacks.receiptLink
 }
 
 const names = Record.keys(scenarios)

@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { DateTime, Effect, Layer } from "effect"
+import { DateTime, Effect, Layer, Schema } from "effect"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { newAuditor, checkpointOf, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { described, operations } from "#test/support/Description.ts"
@@ -48,6 +48,9 @@ const makeAsk = Effect.map(
         return reply
       })
 )
+
+const decodeUrl = (body: unknown) =>
+  Effect.map(Schema.decodeUnknownEffect(Schema.Struct({ url: Schema.String }))(body), ({ url }) => url)
 
 const perMinute = 6
 
@@ -114,6 +117,14 @@ layer(testLayer, { excludeTestServices: true })("The headers of responses are th
       yield* ask(one, 200, { path, key, headers: pdf, sends: ["vary", "content-language", "content-disposition"] })
       yield* ask(one, 404, { path: "/v1/qualified-confirmations/x", key, sends: ["x-service-usage"] })
       yield* ask(one, 401, { path })
+      const links = "POST /v1/qualified-confirmations/{receipt_id}/links"
+      const link = yield* ask(links, 201, { path: `${path}/links`, key, body: {}, sends: ["x-service-usage"] })
+      const { pathname } = new URL(yield* decodeUrl(link.body))
+      const open = "GET /v1/receipt-links/{token}"
+      const secluded = ["vary", "x-robots-tag", "referrer-policy"]
+      yield* ask(open, 200, { path: pathname, sends: [...secluded, "content-security-policy", "etag"] })
+      yield* ask(open, 200, { path: pathname, query: { format: "pdf" }, sends: [...secluded, "content-disposition"] })
+      yield* ask(open, 404, { path: `${pathname}x`, headers: html, sends: secluded })
       const list = "GET /v1/qualified-confirmations"
       yield* ask(list, 200, { key, sends: ["x-service-usage"] })
       yield* ask(list, 400, { key, query: { limit: "101" }, sends: ["x-service-usage"] })

@@ -96,7 +96,8 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("the examples of 
 /** Asks for one of everything. */
 const record = Effect.gen(function* () {
   const examples: Examples = new Map()
-  const settings = { PLAN_FREE_PER_MONTH: "100", PLAN_STARTER_PER_MINUTE: "2", BZST_REQUESTER_VAT_ID: "DE123456789" }
+  const PUBLIC_URL = "https://vat.example"
+  const settings = { PLAN_FREE_PER_MONTH: "100", PLAN_STARTER_PER_MINUTE: "2", BZST_REQUESTER_VAT_ID: "DE123456789", PUBLIC_URL }
   const service = yield* MailedTokens.replica({ ...settings, ...signing(yield* temporaryFolder) })
 
   const keep = (operationId: string, name: string, reply: Reply) => {
@@ -142,6 +143,10 @@ const record = Effect.gen(function* () {
   const receiptId = yield* receiptIdOf(confirmed)
   yield* get("getQualifiedConfirmation", "receipt", `${receiptsPath}/${receiptId}`, { key: paid })
   yield* get("listQualifiedConfirmations", "page", receiptsPath, { key: paid, query: { limit: "1" } })
+  const links = `${receiptsPath}/${receiptId}/links`
+  const shared = yield* post("createReceiptLink", "two weeks", links, { expires_in_days: 14 }, { key: paid })
+  const { link_id } = yield* decodeShared(shared.body)
+  keep("revokeReceiptLink", "revoked", yield* service.ask(`${links}/${link_id}`, { key: paid, method: "DELETE" }))
 
   // An account, and its keys.
   const credentials = { email: "ada@example.com", password: "correct horse battery" }
@@ -206,7 +211,7 @@ const record = Effect.gen(function* () {
   // One error of each code.
   const starter = yield* newPaidKey(service, "starter")
   for (const _ of [1, 2]) yield* service.get(validation, { key: starter })
-  const site = { PUBLIC_URL: "https://vat.example", CONTACT: "help@vat.example" }
+  const site = { PUBLIC_URL, CONTACT: "help@vat.example" }
   const poor = yield* MailedTokens.replica({ ...site, PLAN_FREE_PER_MONTH: "2" })
   const used = yield* poor.newKey
   for (const _ of [1, 2]) yield* poor.get(validation, { key: used })
@@ -246,6 +251,7 @@ const record = Effect.gen(function* () {
 })
 
 const decodeRegistered = Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))
+const decodeShared = Schema.decodeUnknownEffect(Schema.Struct({ link_id: Schema.String }))
 const decodeCreated = Schema.decodeUnknownEffect(Schema.Struct({ id: Schema.String }))
 const decodeRotated = Schema.decodeUnknownEffect(Schema.Struct({ key: Schema.String }))
 const decodeEvents = Schema.decodeUnknownEffect(Schema.Struct({ data: Schema.Array(Schema.Struct({ position: Schema.Int })) }))

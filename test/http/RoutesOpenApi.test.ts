@@ -10,7 +10,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 
 const file = join(import.meta.dirname, "../../openapi.json")
 
-/** Anybody may ask these (checkpoint and tiles are there to be copied). Everything else wants a key, a login or a token. */
+/** Anybody may ask these (checkpoint and tiles are there to be copied, and a link is its own key). Everything else wants a key, a login or a token. */
 const publicOperations = new Set([
   "GET /health",
   "GET /v1/status",
@@ -23,6 +23,7 @@ const publicOperations = new Set([
   "POST /v1/auth/password-reset",
   "GET /v1/auth/password-reset",
   "POST /v1/auth/password-reset/confirm",
+  "GET /v1/receipt-links/{token}",
   "GET /v1/audit/checkpoint",
   "GET /v1/audit/tile/{level}/{index}",
   "GET /v1/audit/tile/{level}/{index}.p/{width}"

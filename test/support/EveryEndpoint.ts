@@ -36,6 +36,8 @@ export interface Drive {
 
 const decodeNext = Schema.decodeUnknownEffect(Schema.Struct({ next_cursor: Schema.NullOr(Schema.String) }))
 
+const decodeShared = Schema.decodeUnknownEffect(Schema.Struct({ link_id: Schema.String, url: Schema.String }))
+
 const idsOf = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findOne({
@@ -158,6 +160,11 @@ const receipts = Effect.fnUntraced(function* (service: ServiceClient, expect: Ex
     headers: { accept: "application/pdf" }
   })
   yield* expect(404, `GET ${receiptsPath}/{receipt_id}`, `${receiptsPath}/VP-QC-20261101-0000000000`, { key })
+  const links = `${receiptsPath}/${receiptId}/links`
+  const shared = yield* expect(201, `POST ${receiptsPath}/{receipt_id}/links`, links, { key, body: {} })
+  const { link_id, url } = yield* decodeShared(shared.body)
+  yield* expect(200, "GET /v1/receipt-links/{token}", new URL(url).pathname)
+  yield* expect(200, `DELETE ${receiptsPath}/{receipt_id}/links/{link_id}`, `${links}/${link_id}`, { key })
   for (const query of [{ limit: "2" }, { limit: "1", target_vat_id: "DE100440000" }]) {
     const page = yield* expect(200, `GET ${receiptsPath}`, receiptsPath, { key, query })
     const { next_cursor } = yield* decodeNext(page.body)

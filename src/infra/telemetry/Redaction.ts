@@ -40,7 +40,7 @@ const rules: ReadonlyArray<Rule> = [
   [/(?<![a-z0-9+.-])([a-z][a-z0-9+.-]{0,20}:\/\/)[^\s/@]{1,300}@/giu, "$1[secret]@"],
   [/\b[0-9a-f]{64}\b/giu, "[hash]"],
   // A path or query of our own interface, or of a source's, holds whatever the caller typed; a template does not.
-  [/(\/v1\/(?:validate|receipts|keys|auth\/verify[\w-]*)\/)(?!\{)[^\s"'<>]+/gu, "$1[redacted]"],
+  [/(\/v1\/(?:validate|receipts|receipt-links|keys|auth\/verify[\w-]*)\/)(?!\{)[^\s"'<>]+/gu, "$1[redacted]"],
   [/(\/ms\/\w\w\/vat\/)[^\s"'<>]+/gu, "$1[redacted]"],
   [/([?&](?:[\w.-]+)=)[^\s&"'<>]*/gu, "$1[redacted]"],
   [/\b(password|passwd|secret|token|authorization|cookie|api[_-]?key)(["']?\s*[=:]\s*["']?)[^\s"',;}]+/giu, "$1$2[redacted]"],

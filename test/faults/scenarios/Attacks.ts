@@ -1,10 +1,13 @@
 /** What one client tries against another one's account, or against everybody. Each attack ends in a few seconds and needs no load. */
-import { Clock, Effect, Fiber, FileSystem, Schedule } from "effect"
+import { Clock, Effect, Fiber, FileSystem, Schedule, Schema } from "effect"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
+import { command } from "#test/support/CommandLine.ts"
+import { why } from "#test/support/Operations.ts"
+import { confirm, receiptIdOf, receiptsPath } from "#test/support/PaidKey.ts"
 import * as People from "#test/support/People.ts"
 import * as RunningService from "#test/support/RunningService.ts"
-import type { Reply, ServiceClient } from "#test/support/ServiceClient.ts"
+import type { Ask, Reply, ServiceClient } from "#test/support/ServiceClient.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 /** A replica with the limits of everybody, and a user with a password. */
@@ -109,6 +112,79 @@ export const hijack = Effect.gen(function* () {
       yield* claim("then the owner resets the password", sooner),
       yield* claim("the owner resets the password of an account that a program signed up", taken),
       { what: `the attacker's login ends by that: ${before}, then ${after}`, holds: before === 200 && after === 401 }
+    ],
+    notes: []
+  } satisfies Scenario.Trial
+})
+
+const decodeLink = Schema.decodeUnknownEffect(Schema.Struct({ link_id: Schema.String, url: Schema.String }))
+
+/** Two receipts of one key in a replica whose clock can be moved, and a link of the first for a day. */
+const shared = Effect.gen(function* () {
+  const server = yield* PostgresServer.make()
+  const database = TestDatabase.of({ url: server.url, name: "faults" })
+  const service = yield* RunningService.make().pipe(Effect.provideService(TestDatabase, database))
+  const { email, token } = yield* People.newUser(service)
+  yield* Effect.provideService(command("account", "plan", email, "business", ...why), TestDatabase, database)
+  const { key } = yield* People.issueKey(service, token)
+  const issue = (vatId: string) => Effect.flatMap(confirm(service, vatId, key), receiptIdOf)
+  const [one, other] = [yield* issue("DE100440900"), yield* issue("DE100440901")]
+  const share = Effect.gen(function* () {
+    const reply = yield* service.post(`${receiptsPath}/${one}/links`, { expires_in_days: 1 }, { key })
+    const { link_id, url } = yield* decodeLink(reply.body)
+    return { linkId: link_id, secret: url.split("/").at(-1) ?? "" }
+  })
+  const open = (secret: string, more: Ask = {}) => timed(service.get(`/v1/receipt-links/${secret}`, more))
+  const own = (receiptId: string, accept = "application/json") =>
+    timed(service.get(`${receiptsPath}/${receiptId}`, { key, headers: { accept } }))
+  const revoke = (linkId: string) => service.ask(`${receiptsPath}/${one}/links/${linkId}`, { key, method: "DELETE" })
+  return { one, open, other, own, revoke, service, share }
+})
+
+/** Somebody has the link of one receipt, and tries to read more by it, for longer, or in the way of its owner. */
+export const receiptLink = Effect.gen(function* () {
+  const { one, open, other, own, revoke, service, share } = yield* shared
+  const { linkId, secret } = yield* share
+  const genuine = yield* open(secret)
+
+  const altered = Array.from(secret, (was, at) => `${secret.slice(0, at)}${was === "1" ? "2" : "1"}${secret.slice(at + 1)}`)
+  const guesses = yield* Effect.forEach([...altered, secret.replace(one, other), `${secret}0`, secret.slice(0, -1)], (guess) =>
+    open(guess)
+  )
+  const elsewhere = yield* Effect.forEach([`${receiptsPath}/${one}`, `${receiptsPath}/${other}`, receiptsPath], (path) =>
+    Effect.forEach([{ key: secret }, People.bearing(secret), { query: { token: secret } }], (more) =>
+      timed(service.get(path, more))
+    )
+  )
+
+  const flooding = yield* Effect.forkChild(
+    Effect.forEach(Array.from({ length: 40 }), () => open(secret, { query: { format: "pdf" } }), { concurrency: "unbounded" })
+  )
+  const owned = yield* Effect.forEach([one, other], (receiptId) => own(receiptId, "application/pdf"))
+  const flooded = yield* Fiber.join(flooding)
+
+  yield* revoke(linkId)
+  const revoked = yield* open(secret)
+  const renewed = yield* share
+  yield* service.travel("1 day")
+  const expired = yield* open(renewed.secret)
+
+  const all = (what: string, replies: ReadonlyArray<{ readonly status: number }>, status: number) => ({
+    what: `${what}: ${statuses(replies)}`,
+    holds: replies.length > 0 && replies.every((reply) => reply.status === status)
+  })
+  return {
+    claims: [
+      all("the link opens its receipt", [genuine], 200),
+      all("with any character altered, another receipt's id, or another length it opens nothing", guesses, 404),
+      all("as a key or a token it opens nothing", elsewhere.flat(), 401),
+      {
+        what: `who asks for 40 PDFs at once gets 200, or 429: ${statuses(flooded)}`,
+        holds: flooded.every(({ status }) => status === 200 || status === 429)
+      },
+      all("meanwhile the owner's key gets its PDFs", owned, 200),
+      all("once revoked it opens nothing", [revoked], 404),
+      all("nor does one that has expired", [expired], 404)
     ],
     notes: []
   } satisfies Scenario.Trial

@@ -58,6 +58,7 @@ describe("Redaction", () => {
     ["token 5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5", "token [hash]"],
     ["GET /v1/validate/whatever%20was?company_name=Some%20Firm", "GET /v1/validate/[redacted]"],
     ["GET /v1/receipts?target_vat_id=1&limit=5", "GET /v1/receipts?target_vat_id=[redacted]&limit=[redacted]"],
+    ["opened /v1/receipt-links/VP-QC-20261123-K9D3QD0DW3.01a2.tpo2ew.477f", "opened /v1/receipt-links/[redacted]"],
     [
       "POST https://ec.europa.eu/rest-api/ms/DE/vat/123456789 failed",
       "POST https://ec.europa.eu/rest-api/ms/DE/vat/[redacted] failed"
