@@ -1,4 +1,4 @@
-/** The verifier of docs/audit, which is written from docs/audit.md alone. Where Python or OpenSSL is not installed the tests are left out, and say so. */
+/** The verifier of docs/audit, which shares no code with the service. Where Python or OpenSSL is not installed the tests are left out, and say so. */
 import { spawnSync } from "node:child_process"
 import { cpSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { basename, join } from "node:path"
