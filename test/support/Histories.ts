@@ -9,20 +9,22 @@ import { answered, answerJson, sourceAnswer } from "#test/support/SourceAnswer.t
 
 const one = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3 }))
 
+export const kinds = [
+  "account",
+  "verified",
+  "plan",
+  "key",
+  "revoked",
+  "live",
+  "repeated",
+  "receipt",
+  "auditor",
+  "auditorRevoked"
+] as const
+
 /** Something that happened to account, key or auditor `who`, perhaps about the VAT ID `what`. */
 export const Happening = Schema.Struct({
-  kind: Schema.Literals([
-    "account",
-    "verified",
-    "plan",
-    "key",
-    "revoked",
-    "live",
-    "repeated",
-    "receipt",
-    "auditor",
-    "auditorRevoked"
-  ]),
+  kind: Schema.Literals(kinds),
   who: one,
   what: one
 })

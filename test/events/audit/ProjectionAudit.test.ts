@@ -80,19 +80,9 @@ const followLog = Effect.flatMap(Projections, ({ upToDate }) => upToDate(EventPl
   Effect.provide(Projections.layer([EventPlaces.definition]))
 )
 
-const kinds = [
-  "account",
-  "verified",
-  "plan",
-  "key",
-  "revoked",
-  "live",
-  "repeated",
-  "receipt",
-  "auditor",
-  "auditorRevoked"
-] as const
-const history = [0, 1, 2, 3].flatMap((who) => [0, 1, 2, 3].flatMap((what) => kinds.map((kind) => ({ kind, who, what }))))
+const history = [0, 1, 2, 3].flatMap((who) =>
+  [0, 1, 2, 3].flatMap((what) => Histories.kinds.map((kind) => ({ kind, who, what })))
+)
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("The comparison of the read tables with the events", (it) => {
   const happened = new Set<string>()
