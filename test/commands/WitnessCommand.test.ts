@@ -98,32 +98,12 @@ layer(testLayer, { excludeTestServices: true })("vatproof notary witness", (it) 
       const note = readFileSync(join(directory, "checkpoint"), "utf8")
       const kept = join(folder, "kept.txt")
       writeFileSync(kept, cosign(note, witness, at))
-      const whole = yield* command(
-        "audit",
-        "verify",
-        "--export",
-        directory,
-        "--key",
-        logKey,
-        "--checkpoint",
-        kept,
-        "--witness",
-        witnessKey
-      )
+      const options = ["--export", directory, "--key", logKey, "--checkpoint", kept, "--witness", witnessKey]
+      const verifyExport = command("audit", "verify", ...options)
+      const whole = yield* verifyExport
       assert.match(whole.output, /on 2026-11-23T09:30:00\.000Z: none of them is younger/u)
       writeFileSync(kept, cosign(note, { ...witness, sign: signer.sign }, at))
-      const forged = yield* command(
-        "audit",
-        "verify",
-        "--export",
-        directory,
-        "--key",
-        logKey,
-        "--checkpoint",
-        kept,
-        "--witness",
-        witnessKey
-      )
+      const forged = yield* verifyExport
       assert.match(forged.failure ?? "", /cosignature of witness\.example\/w1 is not its own/u)
     })
   )
