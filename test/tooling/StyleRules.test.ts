@@ -5,7 +5,6 @@ interface Violation {
   readonly rule: string
   /** `src/domain` unless said otherwise. */
   readonly folder?: string
-  readonly file?: string
   /** The text of a file that exports `name`, as its file is called. */
   readonly text: (name: string) => string
 }
@@ -80,10 +79,6 @@ const violations: ReadonlyArray<Violation> = [
     text: body('// oxlint-disable-next-line vatproof/no-throw\n  if (input === "") throw input')
   },
   { rule: "vatproof/suppression-reason", text: statement("// oxfmt-ignore") },
-  { rule: "vatproof/todo-number", text: statement("// TODO remove") },
-  { rule: "vatproof/todo-number", text: statement("/** FIXME: remove #12 */") },
-  { rule: "vatproof/no-banner", text: statement("// ------ Part two ------") },
-  { rule: "vatproof/no-banner", text: statement("/******************** Part two */") },
   ...[
     "it.skip",
     "it.only",
@@ -94,29 +89,6 @@ const violations: ReadonlyArray<Violation> = [
     "describe.only",
     "it.skipIf(true)"
   ].map((call) => ({ rule: "vatproof/no-skipped-test", folder: "test/domain", text: suite(`${call}("is planted", () => {})`) })),
-  {
-    rule: "vatproof/class-id",
-    text: (name) =>
-      `import { Context } from "effect"\n\nexport class ${name} extends Context.Service<${name}, string>()("vatproof/domain/Other") {}\n`
-  },
-  {
-    rule: "vatproof/class-id",
-    text: (name) =>
-      `import { Schema } from "effect"\n\nexport class ${name} extends Schema.TaggedError<${name}>()("Other", { id: Schema.String }) {}\n`
-  },
-  { rule: "vatproof/file-name", text: () => "export const other = 1\n" },
-  { rule: "vatproof/file-name", text: () => "export interface Other {}\n\nexport interface Another {}\n" },
-  { rule: "vatproof/file-name", text: () => "const other = 1\n\nother.toString()\n" },
-  ...["StringUtils", "TestHelpers", "Common", "VatTypes"].map((file) => ({
-    rule: "vatproof/no-vague-file",
-    file,
-    text: (name: string) => `export const ${name} = 1\n`
-  })),
-  { rule: "vatproof/no-vague-file", folder: "test/support", file: "helpers", text: () => "export const other = 1\n" },
-  ...["Live", "Impl", "Shape", "V2"].map((kind) => ({
-    rule: "vatproof/export-name",
-    text: (name: string) => `export const ${name} = 1\n\nexport const thing${kind} = 2\n`
-  })),
   ...["Date.now()", "new Date()", "performance.now()", "setTimeout(String, 1)", "globalThis.setTimeout(String, 1)"].map(
     (code) => ({
       rule: "no-restricted-globals",
@@ -154,7 +126,6 @@ const violations: ReadonlyArray<Violation> = [
 const clean: Readonly<Record<string, string>> = {
   "src/domain/Clean.ts": `import { Context, Effect, Schema } from "effect"
 
-/** TODO(#12): an issue says when. */
 export class NoneLeft extends Schema.TaggedError<NoneLeft>()("NoneLeft", { wanted: Schema.Int }) {}
 
 export class Clean extends Context.Service<Clean, { readonly take: Effect.Effect<number, NoneLeft> }>()("vatproof/domain/Clean") {}
@@ -187,7 +158,7 @@ export const make = Effect.tryPromise({
 }
 
 const planted = violations.map((violation, index) => {
-  const name = violation.file ?? `Planted${index}`
+  const name = `Planted${index}`
   return { ...violation, path: `${violation.folder ?? "src/domain"}/${name}.ts`, text: violation.text(name) }
 })
 
