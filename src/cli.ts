@@ -10,10 +10,10 @@ import { notaryCommands } from "#app/commands/NotaryCommands.ts"
 import { personalDataCommands } from "#app/commands/PersonalDataCommands.ts"
 import { projectionCommands } from "#app/commands/ProjectionCommands.ts"
 import { usageCommands } from "#app/commands/UsageCommands.ts"
-import { AppConfig } from "#infra/AppConfig.ts"
-import * as Database from "#infra/Database.ts"
+import { AppConfig } from "#infra/config/AppConfig.ts"
+import * as Database from "#infra/postgres/Database.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
-import * as Workers from "#infra/Workers.ts"
+import * as Workers from "#infra/workers/Workers.ts"
 
 /** The requester that the sandbox's BZSt knows: the BZSt's own published test number. */
 const sandboxRequester = "DE123456789"

@@ -1,16 +1,16 @@
 /** Layers of the signed log: its tree, its keys, and the notary. */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Layer, Option } from "effect"
-import { LogCrypto } from "#events/log/LogCrypto.ts"
-import { formatVerifier } from "#events/log/NoteKeys.ts"
-import { LogSigner } from "#events/LogSigner.ts"
-import * as Notary from "#events/Notary.ts"
-import * as Scrubber from "#events/Scrubber.ts"
-import { TreeStore } from "#events/TreeStore.ts"
-import * as CheckpointMirror from "#infra/CheckpointMirror.ts"
-import { logCrypto } from "#infra/LogCrypto.ts"
-import * as NotaryFiles from "#infra/NotaryFiles.ts"
-import * as Randomness from "#infra/Randomness.ts"
+import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { formatVerifier } from "#events/merkle/NoteKeys.ts"
+import { LogSigner } from "#events/notary/LogSigner.ts"
+import * as Notary from "#events/notary/Notary.ts"
+import * as Scrubber from "#events/audit/Scrubber.ts"
+import { TreeStore } from "#events/notary/TreeStore.ts"
+import * as CheckpointMirror from "#infra/security/CheckpointMirror.ts"
+import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import * as NotaryFiles from "#infra/security/NotaryKeys.ts"
+import * as Randomness from "#infra/security/NodeRandomness.ts"
 
 /** The log's Merkle tree, and who signs it. */
 export const signedTree = Layer.unwrap(

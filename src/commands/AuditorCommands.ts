@@ -1,8 +1,8 @@
 /** `vatproof auditor …`: who may read the log over HTTP. */
 import { DateTime, Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { AccountDirectory } from "#domain/AccountDirectory.ts"
-import { type AuditorEntry, Auditors } from "#domain/Auditors.ts"
+import { AccountDirectory } from "#domain/accounts/AccountDirectory.ts"
+import { type AuditorEntry, Auditors } from "#domain/audit/Auditors.ts"
 import { asOperator, by, iso, json, operate, optionalReason, print } from "#app/commands/Operation.ts"
 import { moment, table } from "#app/commands/Table.ts"
 

@@ -1,8 +1,8 @@
 /** `vatproof key …`: API keys. */
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { AccountDirectory } from "#domain/AccountDirectory.ts"
-import { ApiKeys } from "#domain/ApiKeys.ts"
+import { AccountDirectory } from "#domain/accounts/AccountDirectory.ts"
+import { ApiKeys } from "#domain/accounts/ApiKeys.ts"
 import { asOperator, by, iso, json, operate, periodOf, print, reason } from "#app/commands/Operation.ts"
 import { moment } from "#app/commands/Table.ts"
 

@@ -3,9 +3,9 @@ import { userInfo } from "node:os"
 import { Console, DateTime, Effect, Logger, Option, References, type Schema } from "effect"
 import { Flag } from "effect/cli"
 import * as App from "#app/app.ts"
-import { escaped, printable } from "#domain/PlainText.ts"
-import { noRequest, RequestContext } from "#domain/RequestContext.ts"
-import { type BillingPeriod, billingPeriod } from "#domain/Usage.ts"
+import { escaped, printable } from "#domain/kernel/PlainText.ts"
+import { noRequest, RequestContext } from "#domain/kernel/RequestContext.ts"
+import { type BillingPeriod, billingPeriod } from "#domain/callers/Usage.ts"
 
 export const json = Flag.Boolean("json").pipe(Flag.withDefault(false), Flag.withDescription("Print JSON, for scripts"))
 

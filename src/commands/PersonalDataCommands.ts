@@ -1,10 +1,10 @@
 /** `vatproof personal-data …`: what is kept of a company or person, and its erasure. */
 import { DateTime, Effect, Result, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
-import { AccountDirectory } from "#domain/AccountDirectory.ts"
-import { isReceiptId, receiptIdOf } from "#domain/Receipt.ts"
-import { parse } from "#domain/VatId.ts"
-import { PersonalErasure, type PersonalRow, type PersonalSubject } from "#events/PersonalErasure.ts"
+import { AccountDirectory } from "#domain/accounts/AccountDirectory.ts"
+import { isReceiptId, receiptIdOf } from "#domain/receipts/Receipt.ts"
+import { parse } from "#domain/vat/VatId.ts"
+import { PersonalErasure, type PersonalRow, type PersonalSubject } from "#events/personal/PersonalErasure.ts"
 import { asOperator, by, iso, json, operate, optionalReason, print, reason } from "#app/commands/Operation.ts"
 import { moment, table } from "#app/commands/Table.ts"
 

@@ -1,6 +1,6 @@
 /** Reads a proof, and the event it proves, from the forms in which people have them. */
 import { Effect, FileSystem, Option, Result, Schema } from "effect"
-import * as CanonicalJson from "#events/log/CanonicalJson.ts"
+import * as CanonicalJson from "#events/merkle/CanonicalJson.ts"
 
 /** The file is none of the forms. */
 class UnusableFile extends Schema.TaggedError<UnusableFile>()("UnusableFile", { message: Schema.String }) {}

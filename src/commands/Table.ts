@@ -1,6 +1,6 @@
 /** Columns that line up, for people who read a terminal. */
 import { DateTime } from "effect"
-import { printable } from "#domain/PlainText.ts"
+import { printable } from "#domain/kernel/PlainText.ts"
 
 /** One column: its heading, and what stands in it for a row. Numbers are aligned to the right. */
 export interface Column<A> {

@@ -1,8 +1,8 @@
 /** `vatproof usage …`: what was used, and the proof that it was counted exactly. */
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
-import { AccountDirectory, type KeyRecord } from "#domain/AccountDirectory.ts"
-import { type Difference, UsageAudit } from "#domain/UsageAudit.ts"
+import { AccountDirectory, type KeyRecord } from "#domain/accounts/AccountDirectory.ts"
+import { type Difference, UsageAudit } from "#domain/callers/UsageAudit.ts"
 import { iso, json, limit, month, operate, periodOf, print } from "#app/commands/Operation.ts"
 import { table } from "#app/commands/Table.ts"
 

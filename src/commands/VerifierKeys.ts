@@ -1,12 +1,12 @@
 /** Which public keys an audit verifies with, and what is to be said about where they come from. */
 import { Effect, FileSystem, Option, Path, Result, Schema } from "effect"
-import { exportFiles } from "#events/audit/ExportReadme.ts"
-import * as Checkpoint from "#events/log/Checkpoint.ts"
-import { parse as parseProof } from "#events/log/Proof.ts"
-import { parseVerifiers, type Verifiers } from "#events/log/NoteKeys.ts"
-import { keysOf, type LogKeys } from "#events/LogSigner.ts"
-import { logCrypto } from "#infra/LogCrypto.ts"
-import * as NotaryFiles from "#infra/NotaryFiles.ts"
+import { exportFiles } from "#events/audit/export/ExportReadme.ts"
+import * as Checkpoint from "#events/merkle/Checkpoint.ts"
+import { parse as parseProof } from "#events/merkle/Proof.ts"
+import { parseVerifiers, type Verifiers } from "#events/merkle/NoteKeys.ts"
+import { keysOf, type LogKeys } from "#events/notary/LogSigner.ts"
+import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import * as NotaryFiles from "#infra/security/NotaryKeys.ts"
 
 /** `note` is a caution that goes to standard error. */
 export interface UsedKeys {

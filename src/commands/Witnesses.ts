@@ -1,11 +1,11 @@
 /** What witnesses say of the checkpoints that an audit has verified. */
 import { Array as Arr, DateTime, Effect, FileSystem } from "effect"
 import { Flag } from "effect/cli"
-import * as Checkpoint from "#events/log/Checkpoint.ts"
-import { cosignaturesIn, parseWitnesses } from "#events/log/Cosignature.ts"
-import type { Verifier } from "#events/log/NoteKeys.ts"
-import { parse as parseNote } from "#events/log/SignedNote.ts"
-import { logCrypto } from "#infra/LogCrypto.ts"
+import * as Checkpoint from "#events/merkle/Checkpoint.ts"
+import { cosignaturesIn, parseWitnesses } from "#events/merkle/Cosignature.ts"
+import type { Verifier } from "#events/merkle/NoteKeys.ts"
+import { parse as parseNote } from "#events/merkle/SignedNote.ts"
+import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
 
 export const witness = Flag.String("witness").pipe(
   Flag.between(0, 20),

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { formatVerifier } from "#events/log/NoteKeys.ts"
+import { formatVerifier } from "#events/merkle/NoteKeys.ts"
 import { checkpointOf, newAuditor, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { command, commandJson } from "#test/support/CommandLine.ts"
 import { showAccount, why } from "#test/support/Operations.ts"

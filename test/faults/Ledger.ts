@@ -1,7 +1,7 @@
 /** What the log says afterwards about the requests of a load: every acknowledged one has its event, and none has two. */
 import { Effect, type Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import * as Postgres from "#infra/Postgres.ts"
+import * as Postgres from "#infra/postgres/Postgres.ts"
 import type { Outcome } from "#test/faults/Load.ts"
 
 export interface Count {

@@ -1,6 +1,6 @@
 /** What a scenario needs of the machine. Where that is missing the scenario is left out, and says so. */
 import { Effect, Option, Schema } from "effect"
-import { run } from "#infra/EmbeddedPostgresProgram.ts"
+import { run } from "#infra/embedded-postgres/Program.ts"
 
 /** The scenario cannot run here; the message names what it needs. */
 export class LeftOut extends Schema.TaggedError<LeftOut>()("LeftOut", { message: Schema.String }) {}

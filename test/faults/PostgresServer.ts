@@ -1,6 +1,6 @@
 /** A Postgres of the system's packages with a folder of its own, which can be stopped, killed, frozen, copied and promoted. */
 import { Config, Effect, FileSystem, Option, Path, Redacted, Schedule } from "effect"
-import { type ProgramFailed, run, type SystemUser } from "#infra/EmbeddedPostgresProgram.ts"
+import { type ProgramFailed, run, type SystemUser } from "#infra/embedded-postgres/Program.ts"
 import { LeftOut } from "#test/faults/Needs.ts"
 import { freePort } from "#test/support/RunningService.ts"
 

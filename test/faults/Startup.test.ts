@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Cause, Clock, Effect, Exit, Fiber, FileSystem, MutableRef, Redacted, Schema } from "effect"
 import { createServer, type Server } from "node:net"
-import * as EmbeddedPostgres from "#infra/EmbeddedPostgres.ts"
+import * as EmbeddedPostgres from "#infra/embedded-postgres/EmbeddedPostgres.ts"
 import * as TcpProxy from "#test/faults/TcpProxy.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as RunningService from "#test/support/RunningService.ts"

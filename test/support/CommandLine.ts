@@ -5,7 +5,7 @@ import { ChildProcess } from "effect/process"
 import { TestConsole } from "effect/testing"
 import { join } from "node:path"
 import { vatproof } from "#app/cli.ts"
-import * as AppConfig from "#infra/AppConfig.ts"
+import * as AppConfig from "#infra/config/AppConfig.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 const run = Command.runWith(vatproof, { version: "0.0.0" })

@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { compose, prefixOf } from "#domain/ApiKey.ts"
+import { compose, prefixOf } from "#domain/accounts/ApiKey.ts"
 import { newAuditor } from "#test/support/Auditing.ts"
 import { staleVatId } from "#test/support/FilledLog.ts"
 import * as MailedTokens from "#test/support/MailedTokens.ts"

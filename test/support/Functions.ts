@@ -1,6 +1,6 @@
 /** The functions that this version gives to a database. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
-import * as Migrations from "#infra/Migrations.ts"
+import * as Migrations from "#infra/postgres/Migrations.ts"
 
 export const bodies = Effect.provide(Migrations.functionBodies, NodeServices.layer)

@@ -1,10 +1,10 @@
 /** Random histories of a service: events that move every read table, from a small alphabet. */
 import { DateTime, Effect, Schema } from "effect"
-import { AccountRegistered, AccountSignedUp, accountStream, EmailVerified, PlanChanged } from "#domain/Account.ts"
-import { ApiKeyIssued, ApiKeyRevoked } from "#domain/ApiKey.ts"
-import { AuditorAdded, AuditorRevoked, auditorStream } from "#domain/Auditor.ts"
-import type { DomainEvent } from "#domain/DomainEvent.ts"
-import { EventStore } from "#events/EventStore.ts"
+import { AccountRegistered, AccountSignedUp, accountStream, EmailVerified, PlanChanged } from "#domain/accounts/Account.ts"
+import { ApiKeyIssued, ApiKeyRevoked } from "#domain/accounts/ApiKey.ts"
+import { AuditorAdded, AuditorRevoked, auditorStream } from "#domain/audit/Auditor.ts"
+import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import { EventStore } from "#events/store/EventStore.ts"
 import { answered, answerJson, sourceAnswer } from "#test/support/SourceAnswer.ts"
 
 const one = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3 }))

@@ -1,14 +1,14 @@
 /** Callers, and replicas of the metering on one database that count and charge them. */
 import { Context, DateTime, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import type { AnonymousCaller, Caller, KeyCaller } from "#domain/Caller.ts"
-import { Metering } from "#domain/Metering.ts"
-import { minuteBucket } from "#domain/RateLimits.ts"
-import { billingPeriod } from "#domain/Usage.ts"
-import { EventStore } from "#events/EventStore.ts"
-import * as Meters from "#events/Meters.ts"
-import * as Hashing from "#infra/Hashing.ts"
-import * as Randomness from "#infra/Randomness.ts"
+import type { AnonymousCaller, Caller, KeyCaller } from "#domain/callers/Caller.ts"
+import { Metering } from "#domain/callers/Metering.ts"
+import { minuteBucket } from "#domain/callers/RateLimits.ts"
+import { billingPeriod } from "#domain/callers/Usage.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as Meters from "#events/callers/PgMetering.ts"
+import * as Hashing from "#infra/security/NodeHashing.ts"
+import * as Randomness from "#infra/security/NodeRandomness.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
 /** A replica's metering. Replicas share nothing but the database. */

@@ -2,11 +2,11 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { EventStore } from "#events/EventStore.ts"
-import * as Migrations from "#infra/Migrations.ts"
-import * as Postgres from "#infra/Postgres.ts"
-import * as Hashing from "#infra/Hashing.ts"
-import * as Randomness from "#infra/Randomness.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as Migrations from "#infra/postgres/Migrations.ts"
+import * as Postgres from "#infra/postgres/Postgres.ts"
+import * as Hashing from "#infra/security/NodeHashing.ts"
+import * as Randomness from "#infra/security/NodeRandomness.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
 
 /** A pool as the administrator: for what an operator does, and for attacks that the service's role could not even try. */

@@ -1,10 +1,10 @@
 /** An outbox at work, as a replica of the service has it, and sign-ups that ask it for mails. */
 import { Effect, Layer, Redacted, References, Schedule, Schema, Scope } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { Randomness } from "#domain/Randomness.ts"
-import { Mails } from "#domain/Mails.ts"
-import * as Outbox from "#events/Outbox.ts"
-import * as Mail from "#infra/Mail.ts"
+import { Randomness } from "#domain/kernel/Randomness.ts"
+import { Mails } from "#domain/email/EmailQueue.ts"
+import * as Outbox from "#events/outbox/Outbox.ts"
+import * as Mail from "#infra/mail/SmtpMailer.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { MailServer } from "#test/support/MailServer.ts"
 

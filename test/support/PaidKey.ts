@@ -1,6 +1,6 @@
 /** Keys that may have qualified confirmations, and the confirmations they ask for. */
 import { Effect, Schema } from "effect"
-import type { PlanName } from "#domain/Plan.ts"
+import type { PlanName } from "#domain/callers/Plan.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Ask, Reply, ServiceClient } from "#test/support/ServiceClient.ts"
 

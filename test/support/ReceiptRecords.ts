@@ -1,8 +1,8 @@
 /** Receipts as the store gives them, made by hand for what only shows them. */
 import { DateTime } from "effect"
 import { createHash } from "node:crypto"
-import type { Receipt } from "#domain/Receipt.ts"
-import type { ReceiptRecord } from "#domain/Receipts.ts"
+import type { Receipt } from "#domain/receipts/Receipt.ts"
+import type { ReceiptRecord } from "#domain/receipts/ReceiptReader.ts"
 
 const input: Receipt["input"] = {
   company_name: "Süddeutsche Präzisionswerkzeug- und Überwachungsgerätebau GmbH & Co. KG",

@@ -1,7 +1,7 @@
 /** The least that a source can have answered, and the event that holds an answer. */
 import { DateTime, Schema } from "effect"
-import { type Answer, AnswerFacts } from "#domain/Verdict.ts"
-import { VatIdVerified } from "#domain/Verification.ts"
+import { type Answer, AnswerFacts } from "#domain/vat/Verdict.ts"
+import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 
 export const sourceAnswer: Answer = {
   source: "vies",

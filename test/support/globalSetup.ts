@@ -22,7 +22,7 @@ import {
 import { ChildProcess } from "effect/process"
 import { tmpdir } from "node:os"
 import type { TestProject } from "vitest/node"
-import * as EmbeddedPostgres from "#infra/EmbeddedPostgres.ts"
+import * as EmbeddedPostgres from "#infra/embedded-postgres/EmbeddedPostgres.ts"
 
 declare module "vitest" {
   interface ProvidedContext {

@@ -11,56 +11,56 @@ const list = (specifiers: string): ReadonlyArray<string> => specifiers.trim().sp
 /** What the files of each folder may import, and what not. */
 const reaches: Readonly<Record<string, Reach>> = {
   "src/domain": {
-    may: list("effect #domain/VatId.ts"),
+    may: list("effect #domain/vat/VatId.ts"),
     mayNot: list(`
       effect/Schema effect/sql effect/http effect/http-api effect/persistence effect/testing @effect/sql-pg
-      @effect/platform-node node:fs node:crypto nodemailer vitest #events/EventStore.ts #events/projections/Usage.ts #infra/Vies.ts
+      @effect/platform-node node:fs node:crypto nodemailer vitest #events/store/EventStore.ts #events/projections/Usage.ts #infra/sources/Vies.ts
       #infra/sandbox/Fault.ts #http/Api.ts #app/app.ts #test/support/Database.ts ./VatId.ts ../events/EventStore.ts
     `)
   },
   "src/events": {
     may: list(`
       effect effect/sql effect/sql/SqlError effect/persistence effect/crypto effect/encoding @effect/sql-pg
-      #domain/VatId.ts #events/EventStore.ts #events/projections/Usage.ts
+      #domain/vat/VatId.ts #events/store/EventStore.ts #events/projections/Usage.ts
     `),
     mayNot: list(`
-      effect/Schema effect/http effect/http-api @effect/platform-node node:fs nodemailer #infra/Postgres.ts #http/Api.ts
+      effect/Schema effect/http effect/http-api @effect/platform-node node:fs nodemailer #infra/postgres/Postgres.ts #http/Api.ts
       #app/app.ts #test/support/Database.ts ./EventStore.ts ../domain/VatId.ts
     `)
   },
   "src/events/projections": {
-    may: list("effect effect/sql #domain/VatId.ts #events/Catalogue.ts"),
-    mayNot: list("node:crypto #infra/Postgres.ts #http/Api.ts ../Catalogue.ts")
+    may: list("effect effect/sql #domain/vat/VatId.ts #events/store/Catalogue.ts"),
+    mayNot: list("node:crypto #infra/postgres/Postgres.ts #http/Api.ts ../Catalogue.ts")
   },
   "src/infra": {
     may: list(`
       effect effect/http effect/persistence @effect/platform-node/NodeHttpServer @effect/sql-pg node:fs nodemailer
-      #domain/VatId.ts #infra/Postgres.ts #infra/sandbox/Fault.ts
+      #domain/vat/VatId.ts #infra/postgres/Postgres.ts #infra/sandbox/Fault.ts
     `),
     mayNot: list(`
-      #events/EventStore.ts #events/Catalogue.ts #events/log/Tiles.ts #events/projections/Usage.ts #http/Api.ts #app/app.ts #test/support/Database.ts
+      #events/store/EventStore.ts #events/store/Catalogue.ts #events/merkle/Tiles.ts #events/projections/Usage.ts #http/Api.ts #app/app.ts #test/support/Database.ts
       ./Postgres.ts @effect/platform-node
       ../domain/VatId.ts node:timers/promises vitest @effect/vitest effect/testing testcontainers @testcontainers/postgresql
     `)
   },
   "src/infra/sandbox": {
-    may: list("effect/http node:http #domain/VatId.ts #infra/sandbox/Fault.ts"),
+    may: list("effect/http node:http #domain/vat/VatId.ts #infra/sandbox/Fault.ts"),
     mayNot: list("#events/projections/Usage.ts #http/Api.ts ./Fault.ts ../Vies.ts")
   },
   "src/http": {
     may: list(`
       effect effect/http effect/http/HttpServerResponse effect/http-api effect/net
-      #domain/VatId.ts #events/projections/Usage.ts #http/Errors.ts
+      #domain/vat/VatId.ts #http/pipeline/Errors.ts
     `),
     mayNot: list(`
-      effect/Schema effect/sql effect/persistence @effect/sql-pg @effect/platform-node node:http nodemailer #events/EventStore.ts
-      #events/Projections.ts #infra/Postgres.ts #app/app.ts #test/support/Database.ts ./Errors.ts ../domain/VatId.ts
+      #events/projections/Usage.ts effect/Schema effect/sql effect/persistence @effect/sql-pg @effect/platform-node node:http nodemailer #events/store/EventStore.ts
+      #events/projections/Projections.ts #infra/postgres/Postgres.ts #app/app.ts #test/support/Database.ts ./Errors.ts ../domain/VatId.ts
     `)
   },
   src: {
     may: list(`
       effect effect/cli @effect/platform-node/NodeRuntime node:os
-      #domain/VatId.ts #events/EventStore.ts #infra/Vies.ts #http/Api.ts #app/app.ts
+      #domain/vat/VatId.ts #events/store/EventStore.ts #infra/sources/Vies.ts #http/Api.ts #app/app.ts
     `),
     mayNot: list(`
       #test/support/Database.ts ./app.ts ../test/support/Database.ts @effect/platform-node node:timers/promises
@@ -70,9 +70,9 @@ const reaches: Readonly<Record<string, Reach>> = {
   "test/domain": {
     may: list(`
       effect effect/testing @effect/vitest @effect/platform-node/NodeServices vitest node:fs
-      #domain/VatId.ts #events/EventStore.ts #infra/Vies.ts #http/Api.ts #app/app.ts #test/support/Database.ts
+      #domain/vat/VatId.ts #events/store/EventStore.ts #infra/sources/Vies.ts #http/Api.ts #app/app.ts #test/support/Database.ts
     `),
-    mayNot: list("../../src/domain/VatId.ts ./VatId.test.ts @effect/platform-node node:timers/promises")
+    mayNot: list("../../src/domain/vat/VatId.ts ./VatId.test.ts @effect/platform-node node:timers/promises")
   }
 }
 
@@ -147,12 +147,12 @@ const byFolder: ReadonlyArray<Case> = Object.entries(reaches).flatMap(([folder, 
 
 const byForm: ReadonlyArray<Case> = Object.entries(forms).flatMap(([name, form]) =>
   [
-    { folder: "src/domain", specifier: "#events/EventStore.ts" },
-    { folder: "src/events", specifier: "#infra/Postgres.ts" },
+    { folder: "src/domain", specifier: "#events/store/EventStore.ts" },
+    { folder: "src/events", specifier: "#infra/postgres/Postgres.ts" },
     { folder: "src/infra", specifier: "#http/Api.ts" },
-    { folder: "src/http", specifier: "#events/EventStore.ts" },
+    { folder: "src/http", specifier: "#events/store/EventStore.ts" },
     { folder: "src", specifier: "#test/support/Database.ts" },
-    { folder: "test/domain", specifier: "../../src/domain/VatId.ts" }
+    { folder: "test/domain", specifier: "../../src/domain/vat/VatId.ts" }
   ].map((planted) => ({ ...planted, name: `${planted.folder}: ${name} is seen`, form, allowed: false }))
 )
 

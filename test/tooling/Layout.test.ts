@@ -4,7 +4,7 @@ import { basename, dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { projectRoot } from "#test/tooling/Planted.ts"
 
-/** Paths below the project's root, as `test/domain/VatId.test.ts`. */
+/** Paths below the project's root, as `test/domain/vat/VatId.test.ts`. */
 const filesIn = (folder: string): ReadonlyArray<string> =>
   readdirSync(join(projectRoot, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && !/\/(?:node_modules|fixtures)(?:\/|$)/u.test(entry.parentPath))
@@ -39,7 +39,7 @@ describe("the layout", () => {
     assert.deepStrictEqual(unknown, [])
   })
 
-  it("has a source file for each test: Vies.test.ts and ViesNoVerdict.test.ts in test/infra test src/infra/Vies.ts", () => {
+  it("has a source file for each test: Vies.test.ts and ViesNoVerdict.test.ts in test/infra test src/infra/sources/Vies.ts", () => {
     const orphans = tests
       .filter((path) => !unmirrored.test(path))
       .filter((path) => {

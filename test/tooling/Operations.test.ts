@@ -108,7 +108,7 @@ describe("alerts and dashboards", () => {
 
 describe("the proxy", () => {
   it("keeps the same ids of callers as the service: both name a request alike", () => {
-    const start = readFileSync(join(projectRoot, "src/http/RequestStart.ts"), "utf8")
+    const start = readFileSync(join(projectRoot, "src/http/pipeline/RequestStart.ts"), "utf8")
     const kept = matches(start, /const usableRequestId = \/(.+)\/u\n/gu)
     assert.strictEqual(kept.length, 1)
     assert.deepStrictEqual(matches(read("proxy/haproxy.cfg"), /req\.fhdr\(X-Request-Id\) -m reg '(.+)'/gu), kept)
@@ -153,7 +153,7 @@ describe("the compose file", () => {
 
 /** The settings that the service does not read. */
 const unreadOf = (names: ReadonlyArray<string>) => {
-  const config = ["infra/AppConfig.ts", "infra/telemetry/TelemetrySettings.ts", "infra/SecretFiles.ts"]
+  const config = ["infra/config/AppConfig.ts", "infra/telemetry/TelemetrySettings.ts", "infra/config/FileSecrets.ts"]
     .map((file) => readFileSync(join(projectRoot, "src", file), "utf8"))
     .join("\n")
   const signal = (name: string) => name.replace(/_(?:TRACES|METRICS|LOGS)_/u, "_${signal}_")
@@ -198,7 +198,7 @@ describe("the manifests and the unit", () => {
     const secrets = read("kubernetes/secrets.yaml")
     for (const name of matches(manifest, /value: \/run\/\w+\/([\w-]+)/gu)) assert.match(secrets, new RegExp(`^  ${name}: `, "mu"))
     for (const name of matches(unit, /_FILE=%d\/([\w-]+)/gu)) assert.include(unit, `LoadCredential=${name}:`)
-    const admin = readFileSync(join(projectRoot, "src/infra/AdminServer.ts"), "utf8")
+    const admin = readFileSync(join(projectRoot, "src/infra/server/AdminServer.ts"), "utf8")
     const probed = matches(manifest, /path: (\/\w+), port: admin/gu)
     assert.lengthOf(probed, 3)
     for (const path of probed) assert.include(admin, `"${path}"`)

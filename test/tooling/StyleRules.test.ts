@@ -33,7 +33,7 @@ const violations: ReadonlyArray<Violation> = [
   { rule: "typescript/consistent-type-assertions", text: expression("{} as unknown") },
   { rule: "typescript/ban-ts-comment", text: expression("// @ts-ignore because\ninput") },
   { rule: "typescript/ban-ts-comment", text: expression("// @ts-expect-error\ninput") },
-  { rule: "typescript/consistent-type-imports", text: (name) => `export type ${name} = import("#domain/VatId.ts").VatId\n` },
+  { rule: "typescript/consistent-type-imports", text: (name) => `export type ${name} = import("#domain/vat/VatId.ts").VatId\n` },
   { rule: "vatproof/no-definite-assignment", text: (name) => `export class ${name} {\n  readonly value!: string\n}\n` },
   { rule: "oxc/no-async-await", text: expression("async () => input") },
   { rule: "node/no-top-level-await", text: statement("export const second = await Effect.void") },
@@ -148,8 +148,8 @@ export const make = Effect.tryPromise({
 })
 `,
   "src/domain/Counter.ts": "export function* counter(limit: number) {\n  for (let n = 0; n < limit; n++) yield n\n}\n",
-  "src/infra/AppConfig.ts": "export const appConfig = process.env\n",
-  "src/infra/Vies.ts": 'import { Layer } from "effect"\n\nexport const layer = Layer.empty\n',
+  "src/infra/config/AppConfig.ts": "export const appConfig = process.env\n",
+  "src/infra/sources/Vies.ts": 'import { Layer } from "effect"\n\nexport const layer = Layer.empty\n',
   "src/main.ts":
     'import * as NodeRuntime from "@effect/platform-node/NodeRuntime"\nimport { Effect } from "effect"\n\nNodeRuntime.runMain(Effect.void)\n',
   "test/domain/Clean.test.ts": suite(`describe("time", () => { it("is here", () => assert.isDefined(new Date())) })`)(),

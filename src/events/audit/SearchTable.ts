@@ -1,8 +1,8 @@
 /** What a search of the log is as CSV (RFC 4180): the table of all events as an export has it, with the personal documents beside them. */
-import { eventTable, type ExportTable, headerOf, lineEnd, personalTable, rowOf } from "#events/audit/ExportTable.ts"
-import * as EventLine from "#events/log/EventLine.ts"
-import type * as PersonalDocument from "#events/PersonalDocument.ts"
-import type { StoredEvent } from "#events/StoredEvent.ts"
+import { eventTable, type ExportTable, headerOf, lineEnd, personalTable, rowOf } from "#events/audit/export/ExportTable.ts"
+import * as EventLine from "#events/store/EventLine.ts"
+import type * as PersonalDocument from "#events/store/PersonalDocument.ts"
+import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 /** A semicolon is what the export's tables have, for German spreadsheets; RFC 4180 has a comma. */
 const delimiter = ","

@@ -1,7 +1,7 @@
 /** The simulated BZSt eVatR: what the authority's REST interface answers (OpenAPI v1.2.3.14.813 and recorded answers, read 2026-11). */
 import { DateTime, Option, Result, Schema } from "effect"
-import { isMember, memberStates } from "#domain/MemberStates.ts"
-import { isGerman, parse, type VatId } from "#domain/VatId.ts"
+import { isMember, memberStates } from "#domain/vat/MemberStates.ts"
+import { isGerman, parse, type VatId } from "#domain/vat/VatId.ts"
 import { magicOf } from "#infra/sandbox/MagicNumbers.ts"
 import { companyOf, sameText } from "#infra/sandbox/Register.ts"
 import type { Settings } from "#infra/sandbox/Settings.ts"

@@ -1,7 +1,7 @@
 /** The sandbox's controls: faults, settings and journal, the same for tests in this process and for users over HTTP. */
 import { Effect, Ref, Schema, SchemaIssue, Struct } from "effect"
-import { SourceName } from "#domain/Verdict.ts"
-import type { Decider } from "#infra/sandbox/Decision.ts"
+import { SourceName } from "#domain/vat/Verdict.ts"
+import type { Decider } from "#infra/sandbox/FaultDecider.ts"
 import { Fault } from "#infra/sandbox/Fault.ts"
 import { faultsMax, type FaultScript } from "#infra/sandbox/FaultScript.ts"
 import type { Journal } from "#infra/sandbox/Journal.ts"

@@ -1,5 +1,5 @@
 /** The endpoints of both simulated sources, at the paths where the real ones have them. */
-import type { SourceName } from "#domain/Verdict.ts"
+import type { SourceName } from "#domain/vat/Verdict.ts"
 import * as Bzst from "#infra/sandbox/BzstSimulator.ts"
 import type { Sessions } from "#infra/sandbox/Sessions.ts"
 import type { Settings } from "#infra/sandbox/Settings.ts"

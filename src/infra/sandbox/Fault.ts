@@ -1,8 +1,8 @@
 /** What a simulated source can do instead of answering properly, as magic numbers use it and as users script it. */
 import { Option, Result, Schema } from "effect"
-import { memberStates } from "#domain/MemberStates.ts"
-import { SourceName } from "#domain/Verdict.ts"
-import { parse } from "#domain/VatId.ts"
+import { memberStates } from "#domain/vat/MemberStates.ts"
+import { SourceName } from "#domain/vat/Verdict.ts"
+import { parse } from "#domain/vat/VatId.ts"
 
 /** Ways to break an exchange below the level of the protocol. */
 export const Breakage = Schema.Literals([

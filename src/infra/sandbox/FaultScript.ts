@@ -1,7 +1,7 @@
 /** The faults that the sandbox's user has scripted, and which of them the next call runs into. */
 import { Effect, Option, Random, Result } from "effect"
-import { parse } from "#domain/VatId.ts"
-import type { SourceName } from "#domain/Verdict.ts"
+import { parse } from "#domain/vat/VatId.ts"
+import type { SourceName } from "#domain/vat/Verdict.ts"
 import { concerns, conductOf, sourceOf, type Conduct, type Fault } from "#infra/sandbox/Fault.ts"
 
 /** Faults that can be scripted at a time. */

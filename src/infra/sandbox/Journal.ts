@@ -1,6 +1,6 @@
 /** What the sandbox was asked: the last calls in full, counters for all of them, and how many checks ran at a time. */
 import { Clock, DateTime, Effect, Schema, Stream, SubscriptionRef } from "effect"
-import { SourceName } from "#domain/Verdict.ts"
+import { SourceName } from "#domain/vat/Verdict.ts"
 
 /** What made an answer what it was, from the strongest to the weakest. */
 export const DecidedBy = Schema.Literals(["script", "request", "settings", "magic number", "register"])

@@ -7,7 +7,7 @@
  * - `9997xx`: fault `xx` at VIES only; `9998xx`: at BZSt only; `9999xx`: at both.
  * - one digit repeated (`11111111`): not assigned. Everything else that is structurally sound: valid.
  */
-import type { VatId } from "#domain/VatId.ts"
+import type { VatId } from "#domain/vat/VatId.ts"
 import type { Conduct } from "#infra/sandbox/Fault.ts"
 import type { Specimen } from "#infra/sandbox/Register.ts"
 import { statusMessages } from "#infra/sandbox/StatusMessages.ts"

@@ -1,5 +1,5 @@
 /** The sandbox's register of companies: one made-up company a member state, a few recorded ones, some with names that break documents. */
-import type { VatId } from "#domain/VatId.ts"
+import type { VatId } from "#domain/vat/VatId.ts"
 
 /** A registered company, in the parts that BZSt and VIES compare. */
 export interface Company {

@@ -1,6 +1,6 @@
 /** What the sandbox's user can set for a whole source, as `/sandbox/settings` reads and writes it. */
 import { Schema } from "effect"
-import { memberStates } from "#domain/MemberStates.ts"
+import { memberStates } from "#domain/vat/MemberStates.ts"
 
 const MemberStates = Schema.Array(Schema.Literals([...memberStates.keys()]))
 const Concurrency = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 }))

@@ -1,5 +1,5 @@
 /** What the two simulated sources have in common: how a call is read and what an answer is made of. */
-import type { VatId } from "#domain/VatId.ts"
+import type { VatId } from "#domain/vat/VatId.ts"
 
 /** An HTTP answer before it is sent. `outcome` is the source's word for it, as the journal keeps it; `json` is what `body` says. */
 export interface Reply {

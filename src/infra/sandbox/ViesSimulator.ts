@@ -1,7 +1,7 @@
 /** The simulated VIES: what the Commission's REST interface answers to a check (OpenAPI 1.0.0 and recorded answers, read 2026-11). */
 import { DateTime, Option, Result, Schema } from "effect"
-import { memberStates } from "#domain/MemberStates.ts"
-import { parse, type VatId } from "#domain/VatId.ts"
+import { memberStates } from "#domain/vat/MemberStates.ts"
+import { parse, type VatId } from "#domain/vat/VatId.ts"
 import { magicOf, viesTestNumbers } from "#infra/sandbox/MagicNumbers.ts"
 import { addressOf, companyOf, sameText, type Company } from "#infra/sandbox/Register.ts"
 import type { Settings } from "#infra/sandbox/Settings.ts"

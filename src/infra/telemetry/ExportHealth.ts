@@ -1,6 +1,6 @@
 /** Whether the collector takes what is sent to it. A failure is told once, and so is its end; in between a metric counts. */
 import { Effect, MutableRef, Schedule } from "effect"
-import * as Instrument from "#domain/Instrument.ts"
+import * as Instrument from "#domain/kernel/Metrics.ts"
 
 export type Signal = "traces" | "metrics" | "logs"
 

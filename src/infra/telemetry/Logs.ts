@@ -3,7 +3,7 @@
  * line names the request and the trace it belongs to, and passes through Redaction.ts whatever its level.
  */
 import { Array as Arr, Cause, Config, Console, Layer, Logger, type LogLevel, Option, Predicate, References, Schema } from "effect"
-import { RequestContext } from "#domain/RequestContext.ts"
+import { RequestContext } from "#domain/kernel/RequestContext.ts"
 import * as FailureReport from "#infra/telemetry/FailureReport.ts"
 import type { Redaction } from "#infra/telemetry/Redaction.ts"
 

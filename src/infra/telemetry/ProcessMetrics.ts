@@ -1,7 +1,7 @@
 /** The process itself, by the conventions of OpenTelemetry for processes, Node.js and V8, and of Prometheus (read 2026-11). */
 import { Duration, Effect, Layer, Metric, Predicate, Schedule } from "effect"
 import { constants, monitorEventLoopDelay, performance, PerformanceObserver } from "node:perf_hooks"
-import * as Instrument from "#domain/Instrument.ts"
+import * as Instrument from "#domain/kernel/Metrics.ts"
 
 const gauge = (name: string, unit: string, description: string) => Metric.gauge(name, { description, attributes: { unit } })
 const counter = (name: string, unit: string, description: string, more: Readonly<Record<string, string>> = {}) =>

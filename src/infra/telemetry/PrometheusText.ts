@@ -5,7 +5,7 @@
  * https://prometheus.io/docs/specs/om/open_metrics_spec/, read 2026-11).
  */
 import { Context, Effect, Metric } from "effect"
-import { Exemplars } from "#domain/Exemplars.ts"
+import { Exemplars } from "#domain/kernel/Exemplars.ts"
 
 export type Format = "text" | "openmetrics"
 
@@ -19,7 +19,7 @@ export const formatFor = (accept: string | undefined): Format =>
   accept?.includes("application/openmetrics-text") === true ? "openmetrics" : "text"
 
 /** What is said of the process that tells the metrics (OpenTelemetry's resource), as the labels of `target_info`. */
-export const TargetInfo = Context.Reference<Readonly<Record<string, string>>>("vatproof/infra/TargetInfo", {
+export const TargetInfo = Context.Reference<Readonly<Record<string, string>>>("vatproof/infra/telemetry/TargetInfo", {
   defaultValue: () => ({})
 })
 

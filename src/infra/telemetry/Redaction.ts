@@ -3,7 +3,7 @@
  * wherever it stands; keys, tokens, addresses and VAT IDs are known by their form. It errs on the side of taking out too much.
  */
 import { Predicate, Redacted } from "effect"
-import { memberStates } from "#domain/MemberStates.ts"
+import { memberStates } from "#domain/vat/MemberStates.ts"
 
 export interface Redaction {
   /** The text without what must not be told. */

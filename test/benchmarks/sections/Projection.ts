@@ -1,8 +1,8 @@
 /** How fast a read model is made anew from the whole log, as `vatproof projections rebuild event_places` does. */
 import { Array as Arr, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import * as ProjectionRebuild from "#events/ProjectionRebuild.ts"
-import * as EventPlaces from "#events/projections/EventPlaces.ts"
+import * as ProjectionRebuild from "#events/projections/ProjectionRebuild.ts"
+import * as EventPlaces from "#events/projections/EventIndex.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 import * as Report from "#test/benchmarks/Report.ts"

@@ -1,8 +1,8 @@
 /** What the event store alone can take: metered events a second into one log, through the batcher that all requests share. */
 import { Array as Arr, Clock, DateTime, Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { VatIdVerified } from "#domain/Verification.ts"
-import { EventStore } from "#events/EventStore.ts"
+import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
+import { EventStore } from "#events/store/EventStore.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 import * as Report from "#test/benchmarks/Report.ts"

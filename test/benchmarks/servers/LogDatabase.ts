@@ -2,11 +2,11 @@
 import { Console, Effect, Layer, type Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { createHash } from "node:crypto"
-import { EventStore } from "#events/EventStore.ts"
-import * as Migrations from "#infra/Migrations.ts"
-import * as Postgres from "#infra/Postgres.ts"
-import * as Hashing from "#infra/Hashing.ts"
-import * as Randomness from "#infra/Randomness.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as Migrations from "#infra/postgres/Migrations.ts"
+import * as Postgres from "#infra/postgres/Postgres.ts"
+import * as Hashing from "#infra/security/NodeHashing.ts"
+import * as Randomness from "#infra/security/NodeRandomness.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 
 /** The tables' owner. */

@@ -2,8 +2,8 @@
 import { PgConnection } from "@effect/sql-pg"
 import { Context, Effect, FileSystem, Layer, Option, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import * as EmbeddedPostgres from "#infra/EmbeddedPostgres.ts"
-import * as Postgres from "#infra/Postgres.ts"
+import * as EmbeddedPostgres from "#infra/embedded-postgres/EmbeddedPostgres.ts"
+import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 
 /** A figure of a database that does not wait for its disk says nothing about one that does. */

@@ -1,7 +1,7 @@
 /** Waits for what a service still does after its last answer, so that the next one to be measured has the machine for itself. */
 import { Effect, type Redacted, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import * as Postgres from "#infra/Postgres.ts"
+import * as Postgres from "#infra/postgres/Postgres.ts"
 
 const look = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -2,7 +2,7 @@
 import { Array as Arr, Effect, Fiber, FileSystem, Record, Redacted } from "effect"
 import { ChildProcess } from "effect/process"
 import { SqlClient } from "effect/sql"
-import * as Postgres from "#infra/Postgres.ts"
+import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as Needs from "#test/faults/Needs.ts"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"

@@ -1,6 +1,6 @@
 /** Postgres crashes, freezes or restarts under load, and comes back. */
 import { Effect } from "effect"
-import type { ProgramFailed } from "#infra/EmbeddedPostgresProgram.ts"
+import type { ProgramFailed } from "#infra/embedded-postgres/Program.ts"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 

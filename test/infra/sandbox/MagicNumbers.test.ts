@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { memberStates } from "#domain/MemberStates.ts"
-import { parse } from "#domain/VatId.ts"
+import { memberStates } from "#domain/vat/MemberStates.ts"
+import { parse } from "#domain/vat/VatId.ts"
 import { magicNumbers, magicOf, vatIdEnding, viesTestNumbers } from "#infra/sandbox/MagicNumbers.ts"
 import { statusMessages } from "#infra/sandbox/StatusMessages.ts"
 

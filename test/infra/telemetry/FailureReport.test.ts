@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Schema } from "effect"
 import { HttpClientError, HttpClientRequest } from "effect/http"
 import { ConnectionError, SqlError, UniqueViolation, UnknownError } from "effect/sql/SqlError"
-import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import * as FailureReport from "#infra/telemetry/FailureReport.ts"
 
 const postgresError = (code: string, message: string, more: object = {}) => Object.assign(new Error(message), { code, ...more })

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Console, Effect, Layer, Logger, type LogLevel, Option, Redacted, Schema } from "effect"
 import { SqlError, UniqueViolation } from "effect/sql/SqlError"
-import { RequestContext } from "#domain/RequestContext.ts"
-import { StoreUnavailable } from "#domain/StoreUnavailable.ts"
+import { RequestContext } from "#domain/kernel/RequestContext.ts"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import * as Logs from "#infra/telemetry/Logs.ts"
 import * as Redaction from "#infra/telemetry/Redaction.ts"
 

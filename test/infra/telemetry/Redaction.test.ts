@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Redacted } from "effect"
-import { memberStates } from "#domain/MemberStates.ts"
+import { memberStates } from "#domain/vat/MemberStates.ts"
 import * as Redaction from "#infra/telemetry/Redaction.ts"
 
 const { text, value } = Redaction.make([Redacted.make("collector-secret"), Redacted.make("abc")])
@@ -74,7 +74,7 @@ describe("Redaction", () => {
     "connect ECONNREFUSED ::1 at 12:34:56 after 12345678 ms",
     "Mail 01a1fbfe-a396-71df-af2c-2ec9cd11bc08 was not taken (ECONNREFUSED): attempt 2 follows in 2 s",
     "GET /v1/validate/{vat_id} failed with 503",
-    "at Foo (file:///srv/src/events/EventStore.ts:12:34)",
+    "at Foo (file:///srv/src/events/store/EventStore.ts:12:34)",
     "at Bar (file:///srv/node_modules/@effect/sql-pg/dist/PgConnection.js:1:2)",
     "trace 4bf92f3577b34da6a3ce929d0e0e4736 is settled in 12345678 steps, see 9876543",
     "abc is too short to be a secret"

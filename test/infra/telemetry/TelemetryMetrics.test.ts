@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { HttpClient } from "effect/http"
 import { Collector, settingsFor } from "#test/support/Collector.ts"
-import { merged } from "#infra/WorkersAdmin.ts"
+import { merged } from "#infra/workers/WorkersAdmin.ts"
 import * as Promtool from "#test/support/Promtool.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Option, Redacted } from "effect"
-import * as AppConfig from "#infra/AppConfig.ts"
-import * as KnownSecrets from "#infra/telemetry/KnownSecrets.ts"
+import * as AppConfig from "#infra/config/AppConfig.ts"
+import * as KnownSecrets from "#infra/security/KnownSecrets.ts"
 import * as Telemetry from "#infra/telemetry/Telemetry.ts"
 
 const read = (env: Readonly<Record<string, string>>) => Effect.map(AppConfig.read(env), ({ telemetry }) => telemetry)

@@ -1,8 +1,8 @@
 /** Keys to test with. The key of Peter Neumann and its note are the example of Go's note package; the key of foo is that of signed-note. */
 import { Redacted, Result } from "effect"
-import { formatSigningKey, parseSigner, parseVerifier, type Signer, type Verifier } from "#events/log/NoteKeys.ts"
-import type { LogKeys } from "#events/LogSigner.ts"
-import { logCrypto } from "#infra/LogCrypto.ts"
+import { formatSigningKey, parseSigner, parseVerifier, type Signer, type Verifier } from "#events/merkle/NoteKeys.ts"
+import type { LogKeys } from "#events/notary/LogSigner.ts"
+import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
 
 export const neumann = {
   name: "PeterNeumann",

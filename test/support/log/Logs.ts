@@ -1,8 +1,8 @@
 /** Logs to test with: leaves that differ, their tree, and a store of its nodes that answers as a database would. */
 import { Effect } from "effect"
-import { append, empty, leafHash, type Node } from "#events/log/MerkleTree.ts"
-import type { ReadNodes } from "#events/log/TreeProofs.ts"
-import { logCrypto } from "#infra/LogCrypto.ts"
+import { append, empty, leafHash, type Node } from "#events/merkle/MerkleTree.ts"
+import type { ReadNodes } from "#events/merkle/TreeProofs.ts"
+import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
 
 export const { sha256 } = logCrypto
 

@@ -1,0 +1,326 @@
+/**
+ * Accounts: who uses the service, on which plan, with which keys. Contact data is no part of the facts: it can be erased, they cannot.
+ * The decisions are plain functions: the state is folded from the facts of the account's stream, time and ids arrive in the command.
+ */
+import { DateTime, Duration, Result, Schema } from "effect"
+import { ApiKeyIssued, ApiKeyRevoked, ApiKeyRotated, type KeyRevoker } from "#domain/accounts/ApiKey.ts"
+import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
+import type { MailPurpose } from "#domain/accounts/EmailTokens.ts"
+import { PlanName } from "#domain/callers/Plan.ts"
+import { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
+import { billingPeriod } from "#domain/callers/Usage.ts"
+
+/** The stream of an account. */
+export const accountStream = (accountId: string): string => `account-${accountId}`
+
+/**
+ * An account was made by POST /v1/register, without a password: it has a key and no login. `agent_id_hash` is a keyed hash (64 hex digits) of
+ * the agent's id, null without one.
+ */
+export const AccountRegistered = DomainEvent.define(
+  "AccountRegistered",
+  1,
+  Schema.Struct({
+    account_id: Schema.String,
+    plan: PlanName,
+    with_email: Schema.Boolean,
+    agent_id_hash: Schema.NullOr(Schema.String)
+  })
+)
+
+/** An account was made by POST /v1/auth/signup, with an email address and a password. It cannot be used before EmailVerified. */
+export const AccountSignedUp = DomainEvent.define(
+  "AccountSignedUp",
+  1,
+  Schema.Struct({ account_id: Schema.String, plan: PlanName })
+)
+
+/** A mail was asked for that lets its reader confirm the account's address. */
+export const EmailVerificationRequested = DomainEvent.define(
+  "EmailVerificationRequested",
+  1,
+  Schema.Struct({ account_id: Schema.String })
+)
+
+/** The address counts as confirmed: by the link of a mail, or at once because no browser signed up (rule 49). */
+export const EmailVerified = DomainEvent.define(
+  "EmailVerified",
+  1,
+  Schema.Struct({ account_id: Schema.String, by: Schema.Literals(["mail", "non_browser"]) })
+)
+
+/** A mail was asked for that lets its reader set a new password. */
+export const PasswordResetRequested = DomainEvent.define(
+  "PasswordResetRequested",
+  1,
+  Schema.Struct({ account_id: Schema.String })
+)
+
+/** The account has a new password: by the link of a mail, or by its owner who gave the old one. All of its logins ended. */
+export const PasswordChanged = DomainEvent.define(
+  "PasswordChanged",
+  1,
+  Schema.Struct({ account_id: Schema.String, by: Schema.Literals(["mail", "owner"]) })
+)
+
+/** The operator put the account on a plan. `per_month` is a number of validations for this account alone; null means the plan's. */
+export const PlanChanged = DomainEvent.define(
+  "PlanChanged",
+  1,
+  Schema.Struct({ account_id: Schema.String, plan: PlanName, per_month: Schema.NullOr(Schema.Int) })
+)
+
+/** The account was closed for good: its contact data is erased and its keys are revoked. Its receipts are kept until their retention period ends. */
+export const AccountClosed = DomainEvent.define("AccountClosed", 1, Schema.Struct({ account_id: Schema.String }))
+
+/** A key of an account. `prefix` is its public id; `secrets` are all that it ever had, the newest last. */
+export interface AccountKey {
+  readonly keyId: string
+  readonly prefix: string
+  readonly secrets: ReadonlyArray<{ readonly prefix: string; readonly at: DateTime.Utc }>
+  readonly revoked: boolean
+}
+
+/** What decisions about an account depend on. */
+export interface AccountState {
+  readonly accountId: string
+  /** `perMonth` is set for this account alone; null means the plan's. */
+  readonly plan: PlanName
+  readonly perMonth: number | null
+  /** True for accounts that have a password: only they have an address to verify and people who log in. */
+  readonly signedUp: boolean
+  readonly verified: boolean
+  readonly closed: boolean
+  readonly verificationRequestedAt: DateTime.Utc | null
+  readonly passwordResetRequestedAt: DateTime.Utc | null
+  readonly keys: ReadonlyArray<AccountKey>
+}
+
+/** An account without a single fact. */
+export const noAccount = (accountId: string): AccountState => ({
+  accountId,
+  plan: "free",
+  perMonth: null,
+  signedUp: false,
+  verified: false,
+  closed: false,
+  verificationRequestedAt: null,
+  passwordResetRequestedAt: null,
+  keys: []
+})
+
+/** The state after one more fact, which happened at `at`. */
+export const evolve = (state: AccountState, event: DomainEvent.DomainEvent, at: DateTime.Utc): AccountState => {
+  switch (event.type) {
+    case AccountRegistered.type:
+      return { ...state, plan: AccountRegistered.read(event).plan, verified: true }
+    case AccountSignedUp.type:
+      return { ...state, plan: AccountSignedUp.read(event).plan, signedUp: true }
+    case PlanChanged.type: {
+      const { per_month, plan } = PlanChanged.read(event)
+      return { ...state, plan, perMonth: per_month }
+    }
+    case AccountClosed.type:
+      return { ...state, closed: true }
+    case EmailVerificationRequested.type:
+      return { ...state, verificationRequestedAt: at }
+    case PasswordResetRequested.type:
+      return { ...state, passwordResetRequestedAt: at }
+    case EmailVerified.type:
+      return { ...state, verified: true }
+    case ApiKeyIssued.type: {
+      const { key_id, prefix } = ApiKeyIssued.read(event)
+      return { ...state, keys: [...state.keys, { keyId: key_id, prefix, secrets: [{ prefix, at }], revoked: false }] }
+    }
+    case ApiKeyRotated.type: {
+      const { key_id, prefix } = ApiKeyRotated.read(event)
+      const rotated = (key: AccountKey) => ({ ...key, prefix, secrets: [...key.secrets, { prefix, at }] })
+      return { ...state, keys: state.keys.map((key) => (key.keyId === key_id ? rotated(key) : key)) }
+    }
+    case ApiKeyRevoked.type: {
+      const { key_id } = ApiKeyRevoked.read(event)
+      return { ...state, keys: state.keys.map((key) => (key.keyId === key_id ? { ...key, revoked: true } : key)) }
+    }
+    default:
+      return state
+  }
+}
+
+/** How long the token of a mail is good, and how soon another mail may follow (rules 47, 48). */
+export const tokenLifetimes: Readonly<Record<MailPurpose, Duration.Duration>> = {
+  verify_email: Duration.hours(24),
+  reset_password: Duration.hours(1)
+}
+const betweenMails = Duration.minutes(10)
+
+const Purpose = Schema.Literals(["verify_email", "reset_password"])
+
+/** The token is unknown, was used already, or a newer one replaces it. */
+export class InvalidToken extends Schema.TaggedError<InvalidToken>()("InvalidToken", { purpose: Purpose }) {
+  override get message() {
+    return this.purpose === "verify_email"
+      ? "This verification token is not known, it was used already, or a newer mail replaces it. If you confirmed your address before, just log in"
+      : "This token is not known, or it was used already. Ask for a new mail: POST /v1/auth/password-reset"
+  }
+}
+
+/** The token is older than it may be. */
+export class TokenExpired extends Schema.TaggedError<TokenExpired>()("TokenExpired", { purpose: Purpose }) {
+  override get message() {
+    return this.purpose === "verify_email"
+      ? "This verification token is older than 24 hours. Sign up again with the same address to get a new mail"
+      : "This token is older than one hour. Ask for a new mail: POST /v1/auth/password-reset"
+  }
+}
+
+/** A token that was issued at `issuedAt`, and the time when it is used. */
+interface TokenUse {
+  readonly issuedAt: DateTime.Utc
+  readonly now: DateTime.Utc
+}
+
+/** A token is good up to and including the end of its lifetime. */
+export const refuseExpired = (purpose: MailPurpose, { issuedAt, now }: TokenUse): Result.Result<void, TokenExpired> =>
+  DateTime.isGreaterThan(now, DateTime.addDuration(issuedAt, tokenLifetimes[purpose]))
+    ? Result.fail(new TokenExpired({ purpose }))
+    : Result.void
+
+/** Confirms the address with a token of a mail. */
+export const verifyEmail = (
+  state: AccountState,
+  use: TokenUse
+): Result.Result<DomainEvent.DomainEvent, InvalidToken | TokenExpired> =>
+  state.verified
+    ? Result.fail(new InvalidToken({ purpose: "verify_email" }))
+    : Result.map(refuseExpired("verify_email", use), () => EmailVerified.make({ account_id: state.accountId, by: "mail" }))
+
+/** Sets a new password with a token of a mail, whose reader has the address and so confirms it. */
+export const resetPassword = (
+  state: AccountState,
+  use: TokenUse
+): Result.Result<ReadonlyArray<DomainEvent.DomainEvent>, TokenExpired> =>
+  Result.map(refuseExpired("reset_password", use), () => {
+    const account_id = state.accountId
+    const verified = state.verified ? [] : [EmailVerified.make({ account_id, by: "mail" })]
+    return [...verified, PasswordChanged.make({ account_id, by: "mail" })]
+  })
+
+const mayMail = (last: DateTime.Utc | null, now: DateTime.Utc) =>
+  last === null || DateTime.isGreaterThanOrEqualTo(now, DateTime.addDuration(last, betweenMails))
+
+/** Asks for a mail to set a new password, for an account that people log in to; none if the last one is too fresh. */
+export const requestPasswordReset = (state: AccountState, now: DateTime.Utc): ReadonlyArray<DomainEvent.DomainEvent> =>
+  state.signedUp && mayMail(state.passwordResetRequestedAt, now)
+    ? [PasswordResetRequested.make({ account_id: state.accountId })]
+    : []
+
+/** Asks for one more mail, for an account that signed up and never confirmed; none if the last one is too fresh. */
+export const requestVerification = (state: AccountState, now: DateTime.Utc): ReadonlyArray<DomainEvent.DomainEvent> =>
+  state.signedUp && !state.verified && mayMail(state.verificationRequestedAt, now)
+    ? [EmailVerificationRequested.make({ account_id: state.accountId })]
+    : []
+
+/** Bounds on keys: the quota is metered per key, so without them an account would mint quota (rule 42). */
+const maxActiveKeys = 25
+const maxIssuedPerPeriod = 50
+
+/** A limit that time does not lift still needs some Retry-After: a minute is enough to revoke a key. */
+const afterRevocationSeconds = 60
+
+/** A key that could be issued. */
+export interface KeyCandidate {
+  readonly keyId: string
+  readonly prefix: string
+  readonly sha256: string
+}
+
+/** The refusal of one more secret in this period; null if there may be one. */
+const secretsRefusal = ({ keys }: AccountState, now: DateTime.Utc): RateLimitExceeded | null => {
+  const period = billingPeriod(now)
+  const drawn = keys.flatMap(({ secrets }) => secrets).filter(({ at }) => billingPeriod(at).name === period.name)
+  if (drawn.length < maxIssuedPerPeriod) return null
+  const message = `At most ${maxIssuedPerPeriod} API keys are issued to an account in a calendar month (UTC), revoked and rotated ones included`
+  const retryAfterSeconds = Math.ceil(Duration.toSeconds(DateTime.distance(now, period.end)))
+  return new RateLimitExceeded({ message, retryAfterSeconds })
+}
+
+/** The first candidate whose prefix no secret of the account ever had. */
+const unusedOf = <Candidate extends KeyCandidate>({ keys }: AccountState, candidates: ReadonlyArray<Candidate>) =>
+  candidates.find(({ prefix }) => keys.every(({ secrets }) => secrets.every((secret) => secret.prefix !== prefix)))
+
+/** Issues the first candidate whose prefix is unused within the account, also by revoked keys; null asks for other candidates. */
+export const issueKey = <Candidate extends KeyCandidate>(
+  state: AccountState,
+  { candidates, now }: { readonly candidates: ReadonlyArray<Candidate>; readonly now: DateTime.Utc }
+): Result.Result<{ readonly candidate: Candidate; readonly event: DomainEvent.DomainEvent } | null, RateLimitExceeded> => {
+  if (state.keys.filter((key) => !key.revoked).length >= maxActiveKeys) {
+    const message = `An account has at most ${maxActiveKeys} active API keys: revoke one first`
+    return Result.fail(new RateLimitExceeded({ message, retryAfterSeconds: afterRevocationSeconds }))
+  }
+  const refusal = secretsRefusal(state, now)
+  if (refusal !== null) return Result.fail(refusal)
+  const candidate = unusedOf(state, candidates)
+  if (candidate === undefined) return Result.succeed(null)
+  const event = ApiKeyIssued.make({
+    account_id: state.accountId,
+    key_id: candidate.keyId,
+    prefix: candidate.prefix,
+    key_sha256: candidate.sha256
+  })
+  return Result.succeed({ candidate, event })
+}
+
+/** The account has no key of that prefix; whether another one has is nobody's business. */
+export class ApiKeyNotFound extends Schema.TaggedError<ApiKeyNotFound>()("ApiKeyNotFound", {}) {
+  override get message() {
+    return "You have no API key with this id"
+  }
+}
+
+/** How long the former secret of a rotated key stays good, unless it ends at once. */
+const rotationOverlap = Duration.hours(24)
+
+/** Gives a key a new secret, that of the first candidate with an unused prefix; null asks for other candidates. */
+export const rotateKey = <Candidate extends KeyCandidate>(
+  state: AccountState,
+  { candidates, keepsFormer, keyId, now }: Rotation<Candidate>
+): Result.Result<Rotated<Candidate> | null, ApiKeyNotFound | RateLimitExceeded> => {
+  if (!state.keys.some((key) => key.keyId === keyId && !key.revoked)) return Result.fail(new ApiKeyNotFound({}))
+  const refusal = secretsRefusal(state, now)
+  if (refusal !== null) return Result.fail(refusal)
+  const candidate = unusedOf(state, candidates)
+  if (candidate === undefined) return Result.succeed(null)
+  const formerUntil = keepsFormer ? DateTime.addDuration(now, rotationOverlap) : null
+  const { prefix, sha256: key_sha256 } = candidate
+  const facts = { account_id: state.accountId, key_id: keyId, prefix, key_sha256, previous_until: formerUntil }
+  return Result.succeed({ candidate, formerUntil, event: ApiKeyRotated.make(facts) })
+}
+
+interface Rotation<Candidate> {
+  readonly keyId: string
+  readonly candidates: ReadonlyArray<Candidate>
+  readonly keepsFormer: boolean
+  readonly now: DateTime.Utc
+}
+
+interface Rotated<Candidate> {
+  readonly candidate: Candidate
+  /** Until when the former secret is good; null: it ended. */
+  readonly formerUntil: DateTime.Utc | null
+  readonly event: DomainEvent.DomainEvent
+}
+
+/**
+ * Revokes the key of a prefix or id. A key that is revoked already stays so, without a second fact: DELETE is idempotent (RFC 9110, 9.2.2),
+ * and 404 is for keys that do not exist or belong to another user, while this one exists and is still listed.
+ */
+export const revokeKey = (
+  state: AccountState,
+  asked: string,
+  by: KeyRevoker
+): Result.Result<ReadonlyArray<DomainEvent.DomainEvent>, ApiKeyNotFound> => {
+  const key = state.keys.find((key) => key.prefix === asked || key.keyId === asked)
+  if (key === undefined) return Result.fail(new ApiKeyNotFound({}))
+  if (key.revoked) return Result.succeed([])
+  return Result.succeed([ApiKeyRevoked.make({ account_id: state.accountId, key_id: key.keyId, prefix: key.prefix, by })])
+}

@@ -1,0 +1,97 @@
+/** The API keys of an account: issue, list, revoke (rules 3, 42). */
+import { Context, type DateTime, Effect, Layer, Redacted } from "effect"
+import { InvalidAccessToken } from "#domain/accounts/AccessTokens.ts"
+import { ApiKeyNotFound, issueKey, revokeKey, rotateKey } from "#domain/accounts/Account.ts"
+import { AccountStore } from "#domain/accounts/AccountStore.ts"
+import * as ApiKey from "#domain/accounts/ApiKey.ts"
+import { Hashing } from "#domain/kernel/Hashing.ts"
+import { KeyDirectory } from "#domain/accounts/KeyDirectory.ts"
+import { Randomness } from "#domain/kernel/Randomness.ts"
+
+/** A key as it is shown this once. `prefix` is its id, `label` what its owner calls it, "" if nothing. */
+export interface NewKey {
+  readonly key: Redacted.Redacted
+  readonly prefix: string
+  readonly label: string
+  readonly issuedAt: DateTime.Utc
+}
+
+/** Only three characters of a prefix are random, so of an account with very many keys one draw may meet only used ones. */
+const candidateCount = 4
+const maxDraws = 20
+
+const make = Effect.gen(function* () {
+  const accounts = yield* AccountStore
+  const directory = yield* KeyDirectory
+  const hashing = yield* Hashing
+  const random = yield* Randomness
+
+  const drawCandidate = Effect.gen(function* () {
+    const key = yield* ApiKey.draw(random)
+    return { key, keyId: yield* random.uuidV7, prefix: ApiKey.prefixOf(key), sha256: hashing.sha256(key) }
+  })
+
+  /** The new key; null if all candidates had used prefixes. */
+  const issueOnce = Effect.fnUntraced(function* (accountId: string, label: string) {
+    const candidates = yield* Effect.replicateEffect(drawCandidate, candidateCount)
+    return yield* accounts.change(accountId, (account, now) =>
+      Effect.map(Effect.fromResult(issueKey(account, { candidates, now })), (issued) => {
+        if (issued === null) return { events: [], value: null }
+        const { candidate, event } = issued
+        const alongside = () => (label === "" ? Effect.void : directory.label({ accountId, keyId: candidate.keyId, label }))
+        const value: NewKey = { key: Redacted.make(candidate.key), prefix: candidate.prefix, label, issuedAt: now }
+        return { events: [event], alongside, value }
+      })
+    )
+  })
+
+  const issue = Effect.fn("ApiKeys.issue")(
+    function* (accountId: string, label: string) {
+      const issued = yield* Effect.repeat(issueOnce(accountId, label), { until: (key) => key !== null, times: maxDraws })
+      if (issued === null) return yield* Effect.die(`No unused key prefix was drawn for account ${accountId}`)
+      return issued
+    },
+    // The account was closed after the token was verified.
+    Effect.catchTag("NoSuchAccount", () => Effect.fail(new InvalidAccessToken({})))
+  )
+
+  /** The new secret; null if all candidates had used prefixes. */
+  const rotateOnce = Effect.fnUntraced(function* (accountId: string, keyId: string, keepsFormer: boolean) {
+    const candidates = yield* Effect.replicateEffect(drawCandidate, candidateCount)
+    return yield* accounts.change(accountId, (account, now) =>
+      Effect.map(Effect.fromResult(rotateKey(account, { keyId, candidates, keepsFormer, now })), (rotated) => {
+        if (rotated === null) return { events: [], value: null }
+        const { candidate, event, formerUntil } = rotated
+        return { events: [event], value: { key: Redacted.make(candidate.key), prefix: candidate.prefix, formerUntil } }
+      })
+    )
+  })
+
+  /** Gives a key a new secret. With `keepsFormer` the former one stays good for a day. */
+  const rotate = Effect.fn("ApiKeys.rotate")(
+    function* (accountId: string, keyId: string, keepsFormer: boolean) {
+      const rotateAgain = rotateOnce(accountId, keyId, keepsFormer)
+      const rotated = yield* Effect.repeat(rotateAgain, { until: (key) => key !== null, times: maxDraws })
+      if (rotated === null) return yield* Effect.die(`No unused key prefix was drawn for account ${accountId}`)
+      return rotated
+    },
+    Effect.catchTag("NoSuchAccount", () => Effect.fail(new ApiKeyNotFound({})))
+  )
+
+  /** `prefix` is the public id of the key, or its `key_id`. Says whether it was good until now. */
+  const revoke = Effect.fn("ApiKeys.revoke")(
+    function* (accountId: string, prefix: string, by: ApiKey.KeyRevoker) {
+      return yield* accounts.change(accountId, (account) =>
+        Effect.map(Effect.fromResult(revokeKey(account, prefix, by)), (events) => ({ events, value: events.length > 0 }))
+      )
+    },
+    // Closing an account has revoked all of its keys.
+    Effect.catchTag("NoSuchAccount", () => Effect.succeed(false))
+  )
+
+  return { issue, list: directory.list, revoke, rotate }
+})
+
+export class ApiKeys extends Context.Service<ApiKeys, Effect.Success<typeof make>>()("vatproof/domain/accounts/ApiKeys") {
+  static readonly layer = Layer.effect(ApiKeys, make)
+}

@@ -1,0 +1,30 @@
+/** The operator closes an account for good: its keys are revoked, its contact data is erased, its events and receipts stay. */
+import { Context, Effect, Layer } from "effect"
+import { AccountClosed, type AccountState } from "#domain/accounts/Account.ts"
+import { AccountStore } from "#domain/accounts/AccountStore.ts"
+import { ApiKeyRevoked } from "#domain/accounts/ApiKey.ts"
+import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+
+/** Revokes the keys that are left, and closes the account. */
+export const decide = ({ accountId: account_id, keys }: AccountState): ReadonlyArray<DomainEvent> => [
+  ...keys
+    .filter(({ revoked }) => !revoked)
+    .map(({ keyId, prefix }) => ApiKeyRevoked.make({ account_id, key_id: keyId, prefix, by: "operator" })),
+  AccountClosed.make({ account_id })
+]
+
+const make = Effect.map(AccountStore, (accounts) => ({
+  /** Gives back how many keys were revoked. An account that is closed already is `NoSuchAccount`. */
+  close: Effect.fn("CloseAccount.close")((accountId: string) =>
+    accounts.change(accountId, (account) => {
+      const events = decide(account)
+      return Effect.succeed({ events, alongside: () => accounts.eraseContact(accountId), value: events.length - 1 })
+    })
+  )
+}))
+
+export class CloseAccount extends Context.Service<CloseAccount, Effect.Success<typeof make>>()(
+  "vatproof/domain/accounts/CloseAccount"
+) {
+  static readonly layer = Layer.effect(CloseAccount, make)
+}

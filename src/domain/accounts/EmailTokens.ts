@@ -1,0 +1,24 @@
+/** The tokens in the links of mails: 32 random bytes as hex, of which only the hash is kept (rule 47). */
+import { Context, type DateTime, type Effect, type Option } from "effect"
+import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+
+/** What a mail and its link are for. */
+export type MailPurpose = "verify_email" | "reset_password"
+
+/** What a token is good for, and when it was issued. */
+export interface IssuedToken {
+  readonly accountId: string
+  readonly purpose: MailPurpose
+  readonly issuedAt: DateTime.Utc
+}
+
+export class MailTokens extends Context.Service<
+  MailTokens,
+  {
+    /** All of them join the transaction of their caller. `sha256` has 64 hex digits. */
+    readonly put: (sha256: string, token: IssuedToken) => Effect.Effect<void, StoreUnavailable>
+    readonly find: (sha256: string, purpose: MailPurpose) => Effect.Effect<Option.Option<IssuedToken>, StoreUnavailable>
+    /** Forgets the tokens of an account, of one purpose or of all. */
+    readonly removeOf: (accountId: string, purpose?: MailPurpose) => Effect.Effect<void, StoreUnavailable>
+  }
+>()("vatproof/domain/accounts/EmailTokens") {}

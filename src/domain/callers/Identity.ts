@@ -1,0 +1,87 @@
+/** Turns what a client presents into a caller. */
+import { Clock, Context, DateTime, Effect, Layer, Redacted, Schema } from "effect"
+import type { AnonymousCaller, Caller, KeyCaller } from "#domain/callers/Caller.ts"
+import { Hashing } from "#domain/kernel/Hashing.ts"
+import { makeMemory } from "#domain/kernel/LruCache.ts"
+import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+
+/** The API key is malformed, unknown or revoked; the client is not told which. */
+export class InvalidApiKey extends Schema.TaggedError<InvalidApiKey>()("InvalidApiKey", {}) {
+  override get message() {
+    return "The API key is not valid. Send a key from POST /v1/register in the header X-Api-Key"
+  }
+}
+
+/** What a client presents: an API key, or nothing but its address (IPv4, or IPv6 by /64). */
+export type Credential =
+  | { readonly _tag: "Key"; readonly key: Redacted.Redacted }
+  | { readonly _tag: "Address"; readonly address: string }
+
+export class Identity extends Context.Service<
+  Identity,
+  {
+    /**
+     * The caller behind an API key. It may come from the cache: a revocation or a change of plan moves the identity epoch, and the statement that
+     * counts or charges the caller checks the epoch of `KeyCaller`.
+     */
+    readonly byKey: (key: Redacted.Redacted) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
+    /** The same, read now. */
+    readonly refresh: (key: Redacted.Redacted) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
+    readonly byAddress: (address: string) => AnonymousCaller
+  }
+>()("vatproof/domain/callers/Identity") {}
+
+/** The caller, perhaps from the cache. */
+export const identify = (
+  identity: Identity["Service"],
+  credential: Credential
+): Effect.Effect<Caller, InvalidApiKey | StoreUnavailable> =>
+  credential._tag === "Key" ? identity.byKey(credential.key) : Effect.succeed(identity.byAddress(credential.address))
+
+/** The caller, read now. */
+export const refresh = (
+  identity: Identity["Service"],
+  credential: Credential
+): Effect.Effect<Caller, InvalidApiKey | StoreUnavailable> =>
+  credential._tag === "Key" ? identity.refresh(credential.key) : Effect.succeed(identity.byAddress(credential.address))
+
+/** Callers in each cache of a process: some 500 bytes each. */
+const maxCallers = 50_000
+
+/** Keeps callers of the Identity that it is provided with, by the SHA-256 of their keys or by their addresses. */
+export const layerCached = Layer.effect(
+  Identity,
+  Effect.gen(function* () {
+    const source = yield* Identity
+    const { sha256 } = yield* Hashing
+    const clock = yield* Clock.Clock
+    const callers = makeMemory<KeyCaller>(maxCallers)
+    const anonymous = makeMemory<AnonymousCaller>(maxCallers)
+
+    const read = (key: Redacted.Redacted, hash: string) =>
+      Effect.tapCause(
+        Effect.map(source.refresh(key), (caller) => {
+          callers.remember(hash, caller)
+          return caller
+        }),
+        () => Effect.sync(() => callers.forget(hash))
+      )
+
+    return Identity.of({
+      byKey: (key) => {
+        const hash = sha256(Redacted.value(key))
+        const cached = callers.recall(hash)
+        const isValid = cached !== undefined && clock.currentTimeMillisUnsafe() < DateTime.toEpochMillis(cached.validUntil)
+        return isValid ? Effect.succeed(cached) : read(key, hash)
+      },
+      refresh: (key) => read(key, sha256(Redacted.value(key))),
+      byAddress: (address) => {
+        const cached = anonymous.recall(address)
+        if (cached !== undefined) return cached
+        const caller = source.byAddress(address)
+        anonymous.remember(address, caller)
+        return caller
+      }
+    })
+  })
+)

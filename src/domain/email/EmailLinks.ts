@@ -1,0 +1,51 @@
+/** Mails a link to the owner of an address: draws a token, keeps its hash, and has the token mailed. Finds a token that comes back. */
+import { Context, type DateTime, Effect, Layer, Option, Redacted } from "effect"
+import { InvalidToken } from "#domain/accounts/Account.ts"
+import { Hashing } from "#domain/kernel/Hashing.ts"
+import { type MailPurpose, MailTokens } from "#domain/accounts/EmailTokens.ts"
+import { Mails } from "#domain/email/EmailQueue.ts"
+import { Randomness } from "#domain/kernel/Randomness.ts"
+
+/** An account and its address. */
+export interface Addressee {
+  readonly accountId: string
+  readonly email: string
+}
+
+const tokenBytes = 32
+
+/** What is not of this form was never issued. */
+const form = /^[\da-f]{64}$/u
+
+const make = Effect.gen(function* () {
+  const hashing = yield* Hashing
+  const mails = yield* Mails
+  const random = yield* Randomness
+  const tokens = yield* MailTokens
+
+  /** Joins the transaction of its caller. */
+  const send = Effect.fn("MailLinks.send")(function* (
+    purpose: MailPurpose,
+    { accountId, email }: Addressee,
+    issuedAt: DateTime.Utc
+  ) {
+    const token = hexOf(yield* random.bytes(tokenBytes))
+    yield* tokens.put(hashing.sha256(token), { accountId, purpose, issuedAt })
+    yield* mails.enqueue({ purpose, accountId, email, token: Redacted.make(token) })
+  })
+
+  const find = Effect.fnUntraced(function* (purpose: MailPurpose, token: Redacted.Redacted) {
+    const text = Redacted.value(token).toLowerCase()
+    if (!form.test(text)) return yield* new InvalidToken({ purpose })
+    const found = yield* tokens.find(hashing.sha256(text), purpose)
+    return yield* Option.match(found, { onNone: () => Effect.fail(new InvalidToken({ purpose })), onSome: Effect.succeed })
+  })
+
+  return { send, find }
+})
+
+const hexOf = (bytes: Uint8Array) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")
+
+export class MailLinks extends Context.Service<MailLinks, Effect.Success<typeof make>>()("vatproof/domain/email/EmailLinks") {
+  static readonly layer = Layer.effect(MailLinks, make)
+}

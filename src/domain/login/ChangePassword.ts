@@ -1,0 +1,83 @@
+/** A new password for a person who is logged in and knows the old one. */
+import { Context, Duration, Effect, Layer, Option, type Redacted, Schema } from "effect"
+import { AccessTokens, InvalidAccessToken, type Session } from "#domain/accounts/AccessTokens.ts"
+import { PasswordChanged } from "#domain/accounts/Account.ts"
+import { AccountStore } from "#domain/accounts/AccountStore.ts"
+import { Logins } from "#domain/login/CredentialReader.ts"
+import { MailTokens } from "#domain/accounts/EmailTokens.ts"
+import { CommonPasswords, Passwords, type PasswordWork } from "#domain/login/Passwords.ts"
+import { orTooMany, RateLimits } from "#domain/callers/RateLimits.ts"
+
+/** The old password is another one. */
+export class WrongPassword extends Schema.TaggedError<WrongPassword>()("WrongPassword", {}) {
+  override get message() {
+    return "The current password is wrong"
+  }
+}
+
+/** `client` names who asks, for the limit's sake: a keyed hash of the address. */
+export interface PasswordChange {
+  readonly client: string
+  readonly session: Session
+  readonly current: Redacted.Redacted
+  readonly next: Redacted.Redacted
+}
+
+/** Wrong guesses of an account's password by those who have one of its tokens. */
+const maxFailures = 10
+const window = Duration.minutes(15)
+
+const make = Effect.gen(function* () {
+  const accessTokens = yield* AccessTokens
+  const accounts = yield* AccountStore
+  const commonPasswords = yield* CommonPasswords
+  const logins = yield* Logins
+  const passwords = yield* Passwords
+  const rateLimits = yield* RateLimits
+  const tokens = yield* MailTokens
+
+  const refuse = orTooMany("Too many wrong passwords in 15 minutes")
+
+  /** The login of a session that has not ended. */
+  const loginOf = Effect.fnUntraced(function* ({ accountId, epoch }: Session) {
+    const login = Option.filter(yield* logins.byAccount(accountId), (login) => login.epoch === epoch)
+    return yield* Option.match(login, { onNone: () => Effect.fail(new InvalidAccessToken({})), onSome: Effect.succeed })
+  })
+
+  const check = Effect.fnUntraced(function* ({ current, session }: PasswordChange, { matches }: PasswordWork) {
+    const bucket = `password/${session.accountId}`
+    yield* Effect.flatMap(rateLimits.lookForPlaces([bucket], maxFailures, window), refuse)
+    const { passwordHash } = yield* loginOf(session)
+    if (yield* matches(current, passwordHash)) return
+    yield* Effect.flatMap(rateLimits.takePlace(bucket, maxFailures, window), refuse)
+    return yield* new WrongPassword({})
+  })
+
+  /** Sets the password and ends all logins of the account. Gives back a token of a new one. */
+  const change = Effect.fn("ChangePassword.change")(function* (asked: PasswordChange) {
+    const { client, next, session } = asked
+    const { accountId } = session
+    yield* commonPasswords.refuse(next, "new_password")
+    const passwordHash = yield* passwords.attempt(client, (work) => Effect.andThen(check(asked, work), work.hash(next)))
+    yield* accounts
+      .change(
+        accountId,
+        Effect.fnUntraced(function* () {
+          // Under the lock of the account: another change may have ended this session.
+          yield* loginOf(session)
+          const alongside = () => Effect.andThen(logins.setPassword(accountId, passwordHash), tokens.removeOf(accountId))
+          return { events: [PasswordChanged.make({ account_id: accountId, by: "owner" })], alongside, value: undefined }
+        })
+      )
+      .pipe(Effect.catchTag("NoSuchAccount", () => Effect.fail(new InvalidAccessToken({}))))
+    return yield* accessTokens.issue({ accountId, epoch: session.epoch + 1 })
+  })
+
+  return { change }
+})
+
+export class ChangePassword extends Context.Service<ChangePassword, Effect.Success<typeof make>>()(
+  "vatproof/domain/login/ChangePassword"
+) {
+  static readonly layer = Layer.effect(ChangePassword, make)
+}

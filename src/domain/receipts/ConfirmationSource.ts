@@ -1,0 +1,37 @@
+/** The BZSt as the one source of qualified confirmations (rules 27, 30). */
+import { Context, type Effect, Schema } from "effect"
+import type { CompanyData } from "#domain/receipts/Confirmation.ts"
+import type { MatchLetter } from "#domain/receipts/Receipt.ts"
+import type { SourcesUnavailable } from "#domain/vat/Sources.ts"
+import type { VatId } from "#domain/vat/VatId.ts"
+import { type Answer, Attempt } from "#domain/vat/Verdict.ts"
+
+export interface ConfirmationQuestion {
+  readonly vatId: VatId
+  readonly requester: VatId
+  readonly company: CompanyData
+}
+
+/** A verdict with its comparison. The letters are null unless this is a qualified answer for a valid VAT ID. */
+export interface Confirmed {
+  readonly answer: Answer
+  readonly requestId: string | null
+  readonly letters: Readonly<Record<keyof CompanyData, MatchLetter | null>>
+  readonly attempts: ReadonlyArray<Attempt>
+}
+
+/** The BZSt does not answer this requester about this VAT ID, now or later. `meaning` is what `code` stands for. */
+export class ConfirmationRefusal extends Schema.TaggedError<ConfirmationRefusal>()("ConfirmationRefusal", {
+  code: Schema.String,
+  meaning: Schema.String,
+  attempts: Schema.Array(Attempt)
+}) {
+  override get message() {
+    return `The BZSt refused (${this.code}): ${this.meaning}. Nothing is said about the VAT ID, and nothing was counted`
+  }
+}
+
+export class ConfirmationSource extends Context.Service<
+  ConfirmationSource,
+  { readonly confirm: (question: ConfirmationQuestion) => Effect.Effect<Confirmed, ConfirmationRefusal | SourcesUnavailable> }
+>()("vatproof/domain/receipts/ConfirmationSource") {}

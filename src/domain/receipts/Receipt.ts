@@ -1,0 +1,160 @@
+/** Receipts: what the BZSt said about a company's data, kept for good (rules 2, 27-35). */
+import { DateTime, Schema } from "effect"
+import type { CompanyData } from "#domain/receipts/Confirmation.ts"
+import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
+import { Reference } from "#domain/kernel/PersonalData.ts"
+import { AnswerFacts, Attempt, Disclosure } from "#domain/vat/Verdict.ts"
+
+/** How a field compares, in the BZSt's letters: A match, B no match, C not asked, D not disclosed by the source. */
+export const MatchLetter = Schema.Literals(["A", "B", "C", "D"])
+export type MatchLetter = typeof MatchLetter.Type
+
+export const MatchWord = Schema.Literals(["match", "mismatch", "not_queried", "not_provided"])
+export type MatchWord = typeof MatchWord.Type
+
+const words = { A: "match", B: "mismatch", C: "not_queried", D: "not_provided" } as const satisfies Record<MatchLetter, MatchWord>
+const letters = { match: "A", mismatch: "B", not_queried: "C", not_provided: "D" } as const satisfies Record<
+  MatchWord,
+  MatchLetter
+>
+
+/** The letter of a word. */
+export const letterOf = (word: MatchWord): MatchLetter => letters[word]
+
+/**
+ * The word for a field. The BZSt gives letters only with a qualified answer for a valid VAT ID: without one, what was supplied was not
+ * compared (`not_provided`), and what was not supplied was not asked.
+ */
+export const wordOf = (letter: MatchLetter | null, supplied: string | null): MatchWord => {
+  if (supplied === null) return "not_queried"
+  return letter === null ? "not_provided" : words[letter]
+}
+
+const Matches = {
+  name_match: MatchWord,
+  street_match: MatchWord,
+  zip_match: MatchWord,
+  city_match: MatchWord
+}
+
+/** A receipt as callers see it. Fields that were not supplied, and names that no source gave, are empty strings. */
+export const Receipt = Schema.Struct({
+  receipt_id: Schema.String,
+  target_vat_id: Schema.String,
+  requester_vat_id: Schema.NullOr(Schema.String),
+  reference: Schema.NullOr(Schema.String).annotate({ description: "What the caller sent as `reference`; null if nothing" }),
+  input: Schema.Struct({
+    company_name: Schema.String,
+    company_street: Schema.String,
+    company_zip: Schema.String,
+    company_city: Schema.String
+  }),
+  result: Schema.Struct({
+    valid: Schema.Boolean,
+    ...Matches,
+    official_name: Schema.String,
+    official_address: Schema.String
+  }),
+  bzst_request_id: Schema.NullOr(Schema.String),
+  issued_at: Schema.DateTimeUtcFromString,
+  source: Schema.String
+})
+export type Receipt = typeof Receipt.Type
+
+export const ReceiptSummary = Schema.Struct({
+  receipt_id: Schema.String,
+  target_vat_id: Schema.String,
+  ...Matches,
+  issued_at: Schema.DateTimeUtcFromString
+})
+export type ReceiptSummary = typeof ReceiptSummary.Type
+
+export const summaryOf = ({ issued_at, receipt_id, result, target_vat_id }: Issued["receipt"]): ReceiptSummary => {
+  const { city_match, name_match, street_match, zip_match } = result
+  return { receipt_id, target_vat_id, name_match, street_match, zip_match, city_match, issued_at }
+}
+
+/** What was supplied, with empty strings for what was not. */
+export const inputOf = ({ city, name, street, zip }: CompanyData): Receipt["input"] => ({
+  company_name: name ?? "",
+  company_street: street ?? "",
+  company_zip: zip ?? "",
+  company_city: city ?? ""
+})
+
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+const randomLength = 10
+/** Random bytes that `composeReceiptId` wants: bytes that would bias the choice are skipped. */
+export const receiptIdEntropyBytes = 32
+
+/** `<prefix>-QC-<yyyymmdd, UTC>-<10 characters>`, or null if too many bytes had to be skipped (about once in 10^20 calls). */
+export const composeReceiptId = (prefix: string, at: DateTime.Utc, entropy: Uint8Array): string | null => {
+  const characters = Array.from(entropy).flatMap((byte) => (byte < 252 ? [alphabet.charAt(byte % 36)] : []))
+  if (characters.length < randomLength) return null
+  return `${prefix}-QC-${DateTime.formatIsoDateUtc(at).replaceAll("-", "")}-${characters.slice(0, randomLength).join("")}`
+}
+
+/** Whether this can be the id of a receipt, of any prefix there may have been. */
+export const isReceiptId = (text: string): boolean => /^[A-Z0-9]{1,10}-QC-\d{8}-[A-Z0-9]{10}$/u.test(text)
+
+/** The id as it was issued: people type it in any case. */
+export const receiptIdOf = (text: string): string => text.replace(/[a-z]+/gu, (letters) => letters.toUpperCase())
+
+/** The stream of a receipt: it begins with its issue; what follows is of its links. */
+export const receiptStream = (receiptId: string): string => `receipt-${receiptId}`
+
+/** A list of receipts: all of an API key or an account, or those about one VAT ID. `vatproof.listed_rows` writes the same names. */
+export const receiptList = (ownerId: string, targetVatId: string | null): string =>
+  targetVatId === null ? `receipts-${ownerId}` : `receipts-${ownerId}/${targetVatId}`
+
+const { input, reference: _, result, ...receiptFacts } = Receipt.fields
+const { official_address, official_name, ...resultFacts } = result.fields
+
+const issued = Schema.Struct({
+  account_id: Schema.String,
+  key_id: Schema.String,
+  receipt: Schema.Struct({ ...receiptFacts, result: Schema.Struct(resultFacts) }),
+  answer: AnswerFacts,
+  attempts: Schema.Array(Attempt),
+  ...DomainEvent.personalDigest
+})
+type Issued = typeof issued.Type
+
+/** What a receipt says of a company: what was supplied, the registered name and address, and the exact exchange with the BZSt; and the reference. */
+const ReceiptDisclosure = Schema.Struct({
+  ...Disclosure.fields,
+  ...Reference.fields,
+  input,
+  official_name,
+  official_address
+})
+
+/** A receipt was issued. `answer` has the BZSt's own time and its status (`code`); its personal document has the exact exchange. */
+export const ReceiptIssued = DomainEvent.definePersonal(["ReceiptIssued", 1, issued], ReceiptDisclosure, "receipts")
+
+/** The receipt of an event and its personal document. */
+export const wholeReceipt = ({ receipt }: Issued, disclosed: typeof ReceiptDisclosure.Type): Receipt => {
+  const { input, official_address, official_name, reference } = disclosed
+  return {
+    ...receipt,
+    reference: reference ?? null,
+    input,
+    result: { ...receipt.result, official_name, official_address }
+  }
+}
+
+const refused = Schema.Struct({
+  account_id: Schema.String,
+  key_id: Schema.String,
+  target_vat_id: Schema.String,
+  requester_vat_id: Schema.String,
+  code: Schema.String,
+  attempts: Schema.Array(Attempt),
+  ...DomainEvent.personalDigest
+})
+
+/**
+ * The BZSt refused to confirm for this requester: `code` is its status. Nothing is known about the VAT ID by it. It has a personal document only
+ * for a `reference`.
+ */
+export const ConfirmationRefused = DomainEvent.definePersonal(["ConfirmationRefused", 1, refused], Reference, "answers")

@@ -1,0 +1,41 @@
+/** Makes, revokes and opens the links of receipts. */
+import { Context, type DateTime, type Effect, type Redacted, Schema } from "effect"
+import type { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
+import type { ReceiptErased, ReceiptNotFound, ReceiptRecord } from "#domain/receipts/ReceiptReader.ts"
+import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+
+/** The link is unknown, altered, expired or revoked; its reader is not told which. */
+export class ReceiptLinkNotFound extends Schema.TaggedError<ReceiptLinkNotFound>()("ReceiptLinkNotFound", {}) {
+  override get message() {
+    return "There is no such link, or it is no longer valid"
+  }
+}
+
+/** The token opens the receipt: it is shown this once. */
+export interface NewReceiptLink {
+  readonly linkId: string
+  readonly token: Redacted.Redacted
+  readonly expiresAt: DateTime.Utc
+}
+
+export class ReceiptLinks extends Context.Service<
+  ReceiptLinks,
+  {
+    /** `ownerId` as in `Receipts`. */
+    readonly create: (
+      ownerId: string,
+      receiptId: string,
+      days: number
+    ) => Effect.Effect<NewReceiptLink, ReceiptNotFound | ReceiptErased | RateLimitExceeded | StoreUnavailable>
+    /** A link that is revoked already stays so. */
+    readonly revoke: (
+      ownerId: string,
+      receiptId: string,
+      linkId: string
+    ) => Effect.Effect<void, ReceiptNotFound | ReceiptErased | ReceiptLinkNotFound | StoreUnavailable>
+    /** The one receipt that the link is for. */
+    readonly open: (
+      token: Redacted.Redacted
+    ) => Effect.Effect<ReceiptRecord, ReceiptNotFound | ReceiptErased | ReceiptLinkNotFound | StoreUnavailable>
+  }
+>()("vatproof/domain/receipts/ReceiptLinks") {}

@@ -1,0 +1,65 @@
+/** The passwordless way in: an email address or the name of an agent gives an API key at once (rule 43). */
+import { Context, Duration, Effect, Layer, Redacted } from "effect"
+import { AccountRegistered } from "#domain/accounts/Account.ts"
+import { AccountStore, type Contact } from "#domain/accounts/AccountStore.ts"
+import * as ApiKeys from "#domain/accounts/ApiKey.ts"
+import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/email/EmailAddress.ts"
+import { Hashing } from "#domain/kernel/Hashing.ts"
+import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
+import { Plans } from "#domain/callers/Plan.ts"
+import { Randomness } from "#domain/kernel/Randomness.ts"
+import { orTooMany, RateLimits } from "#domain/callers/RateLimits.ts"
+
+const window = Duration.hours(24)
+
+/** `client` names who asks for the limit's sake: a keyed hash of the address. */
+export interface Registration extends Contact {
+  readonly client: string
+}
+
+const make = Effect.fnUntraced(function* (perDay: number) {
+  const accounts = yield* AccountStore
+  const disposable = yield* DisposableDomains
+  const hashing = yield* Hashing
+  const keyedHash = yield* KeyedHash
+  const plans = yield* Plans
+  const random = yield* Randomness
+  const rateLimits = yield* RateLimits
+
+  const refuse = orTooMany(`At most ${perDay} registrations in 24 hours from one address`)
+
+  /** The key is shown this once; only its hash is kept. A place is taken by the account that is made: a refused attempt is no registration. */
+  const register = Effect.fn("RegisterAgent.register")(function* ({ agentId, client, email }: Registration) {
+    if (email !== null && domainsOf(email).some(disposable.has)) return yield* new DisposableEmail({})
+    const places = [`register/${client}`]
+    yield* Effect.flatMap(rateLimits.lookForPlaces(places, perDay, window), refuse)
+    const accountId = yield* random.uuidV7
+    const keyId = yield* random.uuidV7
+    const key = yield* ApiKeys.draw(random)
+    const facts = [
+      AccountRegistered.make({
+        account_id: accountId,
+        plan: "free",
+        with_email: email !== null,
+        agent_id_hash: agentId === null ? null : keyedHash.of("agent", agentId)
+      }),
+      ApiKeys.ApiKeyIssued.make({
+        account_id: accountId,
+        key_id: keyId,
+        prefix: ApiKeys.prefixOf(key),
+        key_sha256: hashing.sha256(key)
+      })
+    ] as const
+    const alongside = () => Effect.flatMap(rateLimits.takePlaces(places, perDay, window), refuse)
+    yield* accounts.create(accountId, { email, agentId }, facts, alongside)
+    return { apiKey: Redacted.make(key), plan: "free" as const, quota: plans.byName.free.perMonth }
+  })
+
+  return { register }
+})
+
+export class RegisterAgent extends Context.Service<RegisterAgent, Effect.Success<ReturnType<typeof make>>>()(
+  "vatproof/domain/signup/RegisterAgent"
+) {
+  static readonly layer = (perDay: number) => Layer.effect(RegisterAgent, make(perDay))
+}

@@ -1,0 +1,48 @@
+/** Confirming an email address with the token of a mail (rule 47). */
+import { Context, DateTime, Effect, Layer, Option, type Redacted } from "effect"
+import { InvalidToken, noAccount, verifyEmail } from "#domain/accounts/Account.ts"
+import { AccountStore } from "#domain/accounts/AccountStore.ts"
+import { Logins } from "#domain/login/CredentialReader.ts"
+import { MailLinks } from "#domain/email/EmailLinks.ts"
+import { MailTokens } from "#domain/accounts/EmailTokens.ts"
+
+const purpose = "verify_email"
+
+const make = Effect.gen(function* () {
+  const accounts = yield* AccountStore
+  const links = yield* MailLinks
+  const logins = yield* Logins
+  const tokens = yield* MailTokens
+
+  /** Tells whether the account has a password to log in with (SignUp). A token is good once. A newer sign-up removes it, so it is looked for again under the lock of the account. */
+  const verify = Effect.fn("VerifyEmail.verify")(function* (token: Redacted.Redacted) {
+    const { accountId } = yield* links.find(purpose, token)
+    return yield* accounts
+      .change(
+        accountId,
+        Effect.fnUntraced(function* (account, now) {
+          const { issuedAt } = yield* links.find(purpose, token)
+          const event = yield* Effect.fromResult(verifyEmail(account, { issuedAt, now }))
+          const login = Option.getOrNull(yield* logins.byAccount(accountId))
+          const hasPassword = login?.passwordHash !== null
+          return { events: [event], alongside: () => tokens.removeOf(accountId, purpose), value: { hasPassword } }
+        })
+      )
+      .pipe(Effect.catchTag("NoSuchAccount", () => Effect.fail(new InvalidToken({ purpose }))))
+  })
+
+  /** What `verify` would say now; changes nothing. */
+  const look = Effect.fn("VerifyEmail.look")(function* (token: Redacted.Redacted) {
+    const { accountId, issuedAt } = yield* links.find(purpose, token)
+    yield* Effect.fromResult(verifyEmail(noAccount(accountId), { issuedAt, now: yield* DateTime.now }))
+    return { hasPassword: true }
+  })
+
+  return { verify, look }
+})
+
+export class VerifyEmail extends Context.Service<VerifyEmail, Effect.Success<typeof make>>()(
+  "vatproof/domain/signup/VerifyEmail"
+) {
+  static readonly layer = Layer.effect(VerifyEmail, make)
+}

@@ -1,0 +1,151 @@
+/** Qualified confirmation: ask the BZSt live, issue the receipt, and only then answer (rules 27-33). */
+import { Context, DateTime, Effect, Layer, Option, Result } from "effect"
+import { AnswerCache } from "#domain/vat/AnswerCache.ts"
+import { type AdmittedConfirmation, PaidPlanRequired } from "#domain/receipts/Confirmation.ts"
+import { type ConfirmationRefusal, type Confirmed, ConfirmationSource } from "#domain/receipts/ConfirmationSource.ts"
+import type { Credential } from "#domain/callers/Identity.ts"
+import { referenceIn } from "#domain/kernel/PersonalData.ts"
+import { isPaid } from "#domain/callers/Plan.ts"
+import { Randomness } from "#domain/kernel/Randomness.ts"
+import * as Receipts from "#domain/receipts/Receipt.ts"
+import * as RecordCharge from "#domain/validation/RecordCharge.ts"
+import type { Standing } from "#domain/callers/Standing.ts"
+import type { VatId } from "#domain/vat/VatId.ts"
+
+/** `admitted` is how the caller stood when the call was counted. */
+export interface ConfirmationRequest extends AdmittedConfirmation {
+  readonly credential: Credential
+  readonly reference: string | null
+  readonly admitted: Standing
+}
+
+/** The names receipts carry: the prefix of their ids and who issued them. */
+export interface ReceiptNames {
+  readonly prefix: string
+  readonly source: string
+}
+
+/** How often an id is drawn that exists already: with 10^15 of them a day even the second draw is for the sake of order. */
+const draws = 5
+
+const make = Effect.fnUntraced(function* (names: ReceiptNames) {
+  const cache = yield* AnswerCache
+  const recordCharge = yield* RecordCharge.make
+  const random = yield* Randomness
+  const source = yield* ConfirmationSource
+
+  const newReceiptId = Effect.fnUntraced(function* (at: DateTime.Utc) {
+    const id = Receipts.composeReceiptId(names.prefix, at, yield* random.bytes(Receipts.receiptIdEntropyBytes))
+    return id === null ? yield* Effect.die("No receipt id could be drawn") : id
+  })
+
+  /** Only VIES gives names, where the state discloses them; the BZSt never does. Nothing is invented. */
+  const officialNames = Effect.fnUntraced(function* (vatId: VatId) {
+    const { company_address, company_name } = Option.match(yield* cache.newest(vatId), {
+      onNone: () => ({ company_name: null, company_address: null }),
+      onSome: ({ answer }) => answer
+    })
+    return { official_name: company_name ?? "", official_address: company_address ?? "" }
+  })
+
+  const issue = Effect.fnUntraced(function* (asked: ConfirmationRequest, confirmed: Confirmed) {
+    const { answer, attempts } = confirmed
+    const { admitted, caller, credential, vatId } = asked
+    const issuedAt = yield* DateTime.now
+    const receipt = receiptOf(asked, confirmed, {
+      receipt_id: yield* newReceiptId(issuedAt),
+      issued_at: issuedAt,
+      source: names.source,
+      ...(yield* officialNames(vatId))
+    })
+    const facts = { account_id: caller.accountId, key_id: caller.keyId, receipt, answer, attempts }
+    const charge = {
+      event: Receipts.ReceiptIssued.make(facts, {
+        ...answer,
+        ...receipt.result,
+        ...referenceIn(receipt.reference),
+        input: receipt.input
+      }),
+      units: 1,
+      admitted,
+      newStream: Receipts.receiptStream(receipt.receipt_id)
+    } as const
+    const { standing } = yield* recordCharge(credential, caller, (current) =>
+      current._tag === "Key" && isPaid(current.plan)
+        ? Effect.succeed({ ...charge, caller: current })
+        : Effect.fail(new PaidPlanRequired({ plan: caller.plan, limit: caller.limit }))
+    )
+    return { receipt, standing }
+  })
+
+  const confirm = Effect.fnUntraced(function* (asked: ConfirmationRequest) {
+    const { admitted, caller, credential } = asked
+    const outcome = yield* Effect.result(source.confirm(asked))
+    if (Result.isFailure(outcome)) {
+      if (outcome.failure._tag === "SourcesUnavailable") return yield* outcome.failure
+      const event = refusalOf(asked, outcome.failure)
+      yield* recordCharge(credential, caller, (current) => Effect.succeed({ caller: current, event, units: 0, admitted })).pipe(
+        Effect.catchTag(["PaidPlanRequired", "StreamExists"], Effect.die)
+      )
+      return yield* outcome.failure
+    }
+    const issued = yield* issue(asked, outcome.success).pipe(
+      Effect.retry({ times: draws, while: (error) => error._tag === "StreamExists" }),
+      Effect.catchTag("StreamExists", Effect.die)
+    )
+    return { ...issued, answer: outcome.success.answer, requestId: outcome.success.requestId }
+  })
+
+  return { confirm }
+})
+
+interface Issue {
+  readonly receipt_id: string
+  readonly issued_at: DateTime.Utc
+  readonly source: string
+  readonly official_name: string
+  readonly official_address: string
+}
+
+const receiptOf = (asked: ConfirmationRequest, { answer, letters, requestId }: Confirmed, issue: Issue): Receipts.Receipt => {
+  const { company, reference, requester, vatId } = asked
+  const { issued_at, official_address, official_name, receipt_id, source } = issue
+  return {
+    receipt_id,
+    target_vat_id: vatId.value,
+    requester_vat_id: requester.value,
+    reference,
+    input: Receipts.inputOf(company),
+    result: {
+      valid: answer.valid,
+      name_match: Receipts.wordOf(letters.name, company.name),
+      street_match: Receipts.wordOf(letters.street, company.street),
+      zip_match: Receipts.wordOf(letters.zip, company.zip),
+      city_match: Receipts.wordOf(letters.city, company.city),
+      official_name,
+      official_address
+    },
+    bzst_request_id: requestId,
+    issued_at,
+    source
+  }
+}
+
+const refusalOf = (asked: ConfirmationRequest, { attempts, code }: ConfirmationRefusal) => {
+  const { caller, reference, requester, vatId } = asked
+  const facts = {
+    account_id: caller.accountId,
+    key_id: caller.keyId,
+    target_vat_id: vatId.value,
+    requester_vat_id: requester.value,
+    code,
+    attempts
+  }
+  return Receipts.ConfirmationRefused.make(facts, referenceIn(reference))
+}
+
+export class ConfirmVatId extends Context.Service<ConfirmVatId, Effect.Success<ReturnType<typeof make>>>()(
+  "vatproof/domain/validation/ConfirmVatId"
+) {
+  static readonly layer = (names: ReceiptNames) => Layer.effect(ConfirmVatId, make(names))
+}

@@ -1,0 +1,91 @@
+/** The newest answer of a source per VAT ID, shared by all replicas: a projection of the log, so it survives everything the log does. */
+import { Context, DateTime, Duration, Effect, Layer, Option, Schema } from "effect"
+import { makeMemory } from "#domain/kernel/LruCache.ts"
+import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import type { VatId } from "#domain/vat/VatId.ts"
+import { SourceName } from "#domain/vat/Verdict.ts"
+
+/** What a response shows of an answer. The evidence stays in the event. */
+export const CachedAnswer = Schema.Struct({
+  source: SourceName,
+  valid: Schema.Boolean,
+  answered_at: Schema.DateTimeUtcFromString,
+  company_name: Schema.NullOr(Schema.String),
+  company_address: Schema.NullOr(Schema.String)
+})
+export type CachedAnswer = typeof CachedAnswer.Type
+
+/**
+ * An answer and the position of the event that holds it. `asOf` is the position of the event that says the newest of the answer: the same, or
+ * that of its erasure. Whoever repeats the answer states `asOf` as a precondition.
+ */
+export interface StoredAnswer {
+  readonly position: number
+  readonly asOf: number
+  readonly answer: CachedAnswer
+}
+
+export class AnswerCache extends Context.Service<
+  AnswerCache,
+  {
+    /** The newest answer. It may be one that this process has kept: the append that repeats it checks `asOf`. */
+    readonly newest: (vatId: VatId) => Effect.Effect<Option.Option<StoredAnswer>, StoreUnavailable>
+    /** The same, read now. */
+    readonly refresh: (vatId: VatId) => Effect.Effect<Option.Option<StoredAnswer>, StoreUnavailable>
+    /** Succeeds if the cache can be read. */
+    readonly ping: Effect.Effect<void, StoreUnavailable>
+  }
+>()("vatproof/domain/vat/AnswerCache") {}
+
+/** Answers in the cache of a process: up to a kilobyte each. */
+const maxAnswers = 20_000
+
+/** Keeps answers of the AnswerCache that it is provided with. */
+export const layerCached = Layer.effect(
+  AnswerCache,
+  Effect.gen(function* () {
+    const source = yield* AnswerCache
+    const answers = makeMemory<Option.Some<StoredAnswer>>(maxAnswers)
+
+    const refresh = (vatId: VatId) =>
+      Effect.map(source.refresh(vatId), (stored) => {
+        if (Option.isSome(stored)) answers.remember(vatId.value, stored)
+        else answers.forget(vatId.value)
+        return stored
+      })
+
+    return AnswerCache.of({
+      newest: (vatId) => {
+        const cached = answers.recall(vatId.value)
+        return cached === undefined ? refresh(vatId) : Effect.succeed(cached)
+      },
+      refresh,
+      ping: source.ping
+    })
+  })
+)
+
+/** How long an answer may be served. Ages count from the source's own time, not from when it was stored (rules 16, 18). */
+export interface Freshness {
+  readonly valid: Duration.Duration
+  readonly invalid: Duration.Duration
+  readonly stale: Duration.Duration
+}
+
+export const isFresh = (answer: CachedAnswer, { invalid, valid }: Freshness, nowMs: number): boolean =>
+  isYounger(answer, answer.valid ? valid : invalid, nowMs)
+
+/** Old, but still better than nothing during an outage of every source. */
+export const isServableStale = (answer: CachedAnswer, { stale }: Freshness, nowMs: number): boolean =>
+  isYounger(answer, stale, nowMs)
+
+/** A source's clock may be this far ahead of ours; an answer from further ahead has no known age. */
+const clockToleranceMs = Duration.toMillis(Duration.minutes(10))
+
+const isYounger = ({ answered_at }: CachedAnswer, maxAge: Duration.Duration, nowMs: number) => {
+  const ageMs = nowMs - DateTime.toEpochMillis(answered_at)
+  return ageMs >= -clockToleranceMs && ageMs < Duration.toMillis(maxAge)
+}
+
+/** The key under which the log points to the newest answer about a VAT ID. */
+export const latestKey = (vatId: VatId): string => `answer-${vatId.value}`

@@ -1,0 +1,94 @@
+/** The official sources as one: ask, fail over, and say how they are. */
+import { Context, type DateTime, type Effect, Schema } from "effect"
+import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import type { VatId } from "#domain/vat/VatId.ts"
+import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
+import { type Answer, Attempt, FailureReason, SourceName } from "#domain/vat/Verdict.ts"
+
+/** `requester` is the caller's own German VAT ID; `mayFallBack` is false for anonymous callers, who get the EU source only. */
+export interface LookUp {
+  readonly vatId: VatId
+  readonly requester: VatId | null
+  readonly mayFallBack: boolean
+}
+
+/** No eligible source gave a verdict. `message` says what was tried and what was not, and why. */
+export class SourcesUnavailable extends Schema.TaggedError<SourcesUnavailable>()("SourcesUnavailable", {
+  message: Schema.String,
+  attempts: Schema.Array(Attempt),
+  retryAfterSeconds: Schema.Int
+}) {}
+
+export const SourceState = Schema.Literals(["operational", "degraded", "unavailable"])
+export type SourceState = typeof SourceState.Type
+
+/**
+ * `latencyMs` is the newest answer's; null before the first one and while unavailable. `answers` is false from the first failure of the whole
+ * source until its next answer, also before the source is unavailable.
+ */
+export interface SourceStatus {
+  readonly state: SourceState
+  readonly answers: boolean
+  readonly latencyMs: number | null
+  readonly lastChecked: DateTime.Utc
+}
+
+/**
+ * Whether VAT IDs of a member state can be validated, by their prefix: `degraded` while only the BZSt can. `sinceMs` is when this replica saw
+ * it begin.
+ */
+export interface MemberStateStatus {
+  readonly prefix: string
+  readonly state: SourceState
+  readonly sinceMs: number
+}
+
+export interface SourcesStatus {
+  readonly vies: SourceStatus
+  readonly bzst: SourceStatus
+  readonly memberStates: ReadonlyArray<MemberStateStatus>
+  /** The source that a German VAT ID would be sent to now. */
+  readonly active: SourceName
+  readonly failoverActive: boolean
+}
+
+export class Sources extends Context.Service<
+  Sources,
+  {
+    readonly lookUp: (
+      lookUp: LookUp
+    ) => Effect.Effect<{ readonly answer: Answer; readonly attempts: ReadonlyArray<Attempt> }, SourcesUnavailable>
+    readonly status: Effect.Effect<SourcesStatus>
+  }
+>()("vatproof/domain/vat/Sources") {}
+
+/** The stream of a source: how it was doing, as each replica saw it. */
+export const sourceStream = (source: SourceName): string => `source-${source}`
+
+const observed = { source: SourceName, member_state: Schema.NullOr(Schema.String), replica: Schema.String }
+
+/**
+ * A source is degraded: some calls fail or are slow, but it is still asked. `member_state` is the VAT prefix of the register concerned, null for
+ * the source as a whole; `reason` is the last failure's.
+ */
+export const SourceDegraded = DomainEvent.define(
+  "SourceDegraded",
+  1,
+  Schema.Struct({ ...observed, reason: Schema.NullOr(FailureReason) })
+)
+
+/** A source, or its register of a member state, failed so often that it is not asked for a while. */
+export const SourceUnavailable = DomainEvent.define(
+  "SourceUnavailable",
+  1,
+  Schema.Struct({ ...observed, reason: Schema.NullOr(FailureReason) })
+)
+
+/** A source, or its register of a member state, answers again. */
+export const SourceRecovered = DomainEvent.define("SourceRecovered", 1, Schema.Struct(observed))
+
+/** Keeps what the sources did. */
+export class SourceLog extends Context.Service<
+  SourceLog,
+  { readonly record: (source: SourceName, event: DomainEvent.DomainEvent) => Effect.Effect<void, StoreUnavailable> }
+>()("vatproof/domain/vat/SourceLog") {}

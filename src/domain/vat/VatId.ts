@@ -1,0 +1,43 @@
+/** A VAT identification number, normalised: what a caller typed becomes a prefix and a number, or a sentence that says why not. */
+import { Option, Result, Schema } from "effect"
+import { memberStates, type MemberState } from "#domain/vat/MemberStates.ts"
+
+/** The caller's text matches the structure of no member state, nor that of Northern Ireland. */
+export class InvalidVatId extends Schema.TaggedError<InvalidVatId>()("InvalidVatId", { message: Schema.String }) {}
+
+/** A structurally sound VAT ID. `value` is prefix and number as VIES writes them, e.g. `EL123456789`. */
+export interface VatId {
+  readonly value: string
+  readonly memberState: MemberState
+  readonly number: string
+}
+
+/** Longer input is refused unread; the longest published structure has 14 characters. */
+const maxInputLength = 128
+
+const asciiUpper = (text: string) => text.replace(/[a-z]/gu, (letter) => letter.toUpperCase())
+
+/** Strips ASCII spaces, hyphens and dots and upper-cases ASCII letters. Nothing else: `ı` or `１` are not letters or digits. */
+export const normalise = (input: string): string => asciiUpper(input.replace(/[ .-]/gu, ""))
+
+/** Reads a VAT ID with or without prefix. Bare digits are German; the prefix `GR` is read as `EL`. */
+export const parse = (input: string): Result.Result<VatId, InvalidVatId> => {
+  if (input.length > maxInputLength) return refuse(`A VAT ID has at most 14 characters; ${input.length} were sent`)
+  const text = normalise(input)
+  const withPrefix = /^\d+$/u.test(text) ? `DE${text}` : text.startsWith("GR") ? `EL${text.slice(2)}` : text
+  const memberState = memberStates.get(withPrefix.slice(0, 2))
+  if (memberState === undefined) {
+    return refuse("A VAT ID starts with the prefix of an EU member state, for example DE, FR or EL, or with XI")
+  }
+  const number = withPrefix.slice(2)
+  return memberState.pattern.test(number)
+    ? Result.succeed({ value: withPrefix, memberState, number })
+    : refuse(`A VAT ID of ${memberState.name} is ${memberState.prefix} followed by ${memberState.structure}`)
+}
+
+/** A VAT ID that must be German, as the requester's own has to be (rule 26). */
+export const parseGerman = (input: string): Option.Option<VatId> => Option.filter(Result.getSuccess(parse(input)), isGerman)
+
+export const isGerman = (vatId: VatId): boolean => vatId.memberState.prefix === "DE"
+
+const refuse = (message: string) => Result.fail(new InvalidVatId({ message }))

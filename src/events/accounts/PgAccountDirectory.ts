@@ -1,0 +1,188 @@
+/** Accounts, keys and meters, joined for an operator. */
+import { Effect, Layer, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import {
+  AccountDirectory,
+  idForm,
+  AccountNotFound,
+  AccountNotUnique,
+  type AccountQuery,
+  type AccountRecord,
+  type KeyRecord
+} from "#domain/accounts/AccountDirectory.ts"
+import { emailKey } from "#domain/email/EmailAddress.ts"
+import { limitsOf, PlanName, Plans } from "#domain/callers/Plan.ts"
+import { type BillingPeriod, keyMeter } from "#domain/callers/Usage.ts"
+import { logId } from "#events/store/AppendCommand.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+
+const patience = "5 seconds"
+
+/** Stands for the key's id where the database fills it in. */
+const keyPlaceholder = "{key}"
+
+const AccountRow = Schema.Struct({
+  account_id: Schema.String,
+  email: Schema.NullOr(Schema.String),
+  agent_id: Schema.NullOr(Schema.String),
+  plan: PlanName,
+  per_month: Schema.NullOr(Schema.BigInt),
+  verified_at: Schema.NullOr(Schema.DateTimeUtcFromDate),
+  created_at: Schema.DateTimeUtcFromDate,
+  closed_at: Schema.NullOr(Schema.DateTimeUtcFromDate),
+  active_keys: Schema.BigInt
+})
+
+const KeyRow = Schema.Struct({
+  key_id: Schema.String,
+  prefix: Schema.String,
+  account_id: Schema.String,
+  email: Schema.NullOr(Schema.String),
+  label: Schema.String,
+  plan: PlanName,
+  per_month: Schema.NullOr(Schema.BigInt),
+  issued_at: Schema.DateTimeUtcFromDate,
+  revoked_at: Schema.NullOr(Schema.DateTimeUtcFromDate),
+  used: Schema.BigInt
+})
+
+const accountColumns = `a.account_id, c.email, c.agent_id, a.plan, a.per_month, a.verified_at, a.created_at, a.closed_at,
+  (SELECT count(*) FROM vatproof.api_keys k WHERE k.account_id = a.account_id AND k.revoked_at IS NULL) AS active_keys
+  FROM vatproof.accounts a LEFT JOIN vatproof.contacts c ON c.account_id = a.account_id`
+
+/** Gives a function that finds an account by user_id, email address or agent id. */
+const makeFind = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+
+  const findAccount = SqlSchema.findAll({
+    Request: Schema.Struct({ accountId: Schema.NullOr(Schema.String), email: Schema.NullOr(Schema.String) }),
+    Result: AccountRow,
+    execute: ({ accountId, email }) => sql`SELECT ${sql.literal(accountColumns)}
+      WHERE a.account_id = ${accountId}::uuid OR c.email_key = ${email}`
+  })
+
+  const findByAgent = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: AccountRow,
+    execute: (agentId) => sql`SELECT ${sql.literal(accountColumns)}
+      WHERE c.agent_id = ${agentId} ORDER BY a.account_id DESC LIMIT ${maxNamesakes}`
+  })
+
+  return Effect.fnUntraced(function* (asked: string) {
+    const wanted = idForm.test(asked) ? { accountId: asked, email: null } : { accountId: null, email: emailKey(asked) }
+    const [row] = yield* findAccount(wanted).pipe(StoreAccess.patiently(patience))
+    if (row !== undefined) return row
+    const [only, ...others] = yield* findByAgent(asked).pipe(StoreAccess.patiently(patience))
+    if (only === undefined) return yield* new AccountNotFound({ asked })
+    if (others.length === 0) return only
+    const accountIds = [only, ...others].map(({ account_id }) => account_id)
+    return yield* new AccountNotUnique({ asked, accountIds })
+  })
+})
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const plans = yield* Plans
+  const perMonth = (row: { readonly plan: PlanName; readonly per_month: bigint | null }) =>
+    limitsOf(plans, row.plan, row.per_month).perMonth
+
+  const accountRecord = (row: typeof AccountRow.Type): AccountRecord => ({
+    accountId: row.account_id,
+    email: row.email,
+    agentId: row.agent_id,
+    plan: row.plan,
+    perMonth: perMonth(row),
+    ownPerMonth: row.per_month === null ? null : Number(row.per_month),
+    verifiedAt: row.verified_at,
+    createdAt: row.created_at,
+    closedAt: row.closed_at,
+    activeKeys: Number(row.active_keys)
+  })
+
+  const keyRecord = (row: typeof KeyRow.Type): KeyRecord => ({
+    keyId: row.key_id,
+    prefix: row.prefix,
+    accountId: row.account_id,
+    email: row.email,
+    label: row.label,
+    plan: row.plan,
+    issuedAt: row.issued_at,
+    revokedAt: row.revoked_at,
+    used: Number(row.used),
+    perMonth: perMonth(row)
+  })
+
+  const findRow = yield* makeFind
+  const find = Effect.fn("AccountDirectory.find")((asked: string) => Effect.map(findRow(asked), accountRecord))
+
+  const findAccounts = SqlSchema.findAll({
+    Request: Schema.Struct({ plan: Schema.NullOr(Schema.String), before: Schema.NullOr(Schema.String), limit: Schema.Int }),
+    Result: AccountRow,
+    // The ids are UUIDv7: newer ones are greater.
+    execute: ({ before, limit, plan }) => sql`SELECT ${sql.literal(accountColumns)}
+      WHERE (${plan}::text IS NULL OR a.plan = ${plan}) AND (${before}::uuid IS NULL OR a.account_id < ${before}::uuid)
+      ORDER BY a.account_id DESC LIMIT ${limit}`
+  })
+
+  const list = Effect.fn("AccountDirectory.list")((query: AccountQuery) =>
+    findAccounts(query).pipe(
+      Effect.map((rows) => rows.map(accountRecord)),
+      StoreAccess.patiently(patience)
+    )
+  )
+
+  const findKeys = yield* makeFindKeys
+  const keys = (period: BillingPeriod, wanted: Omit<KeyQuery, "meter">) =>
+    findKeys({ meter: keyMeter(keyPlaceholder, period), ...wanted }).pipe(
+      Effect.map((rows) => rows.map(keyRecord)),
+      StoreAccess.patiently(patience)
+    )
+
+  return AccountDirectory.of({
+    find,
+    list,
+    keysOf: (accountId, period) => keys(period, { accountId, keyId: null, limit: maxKeys }),
+    keyById: (keyId, period) => (idForm.test(keyId) ? keys(period, { accountId: null, keyId, limit: 1 }) : Effect.succeed([])),
+    busiest: (period, limit) => keys(period, { accountId: null, keyId: null, limit })
+  })
+})
+
+/** As many accounts with the same agent id are named at most. */
+const maxNamesakes = 5
+
+/** An account is issued at most 50 keys a month. */
+const maxKeys = 10_000
+
+/** Keys of an account, one key, or those that were used. */
+interface KeyQuery {
+  readonly meter: string
+  readonly accountId: string | null
+  readonly keyId: string | null
+  readonly limit: number
+}
+
+const makeFindKeys = Effect.map(SqlClient.SqlClient, (sql) =>
+  SqlSchema.findAll({
+    Request: Schema.Struct({
+      meter: Schema.String,
+      accountId: Schema.NullOr(Schema.String),
+      keyId: Schema.NullOr(Schema.String),
+      limit: Schema.Int
+    }),
+    Result: KeyRow,
+    execute: ({ accountId, keyId, limit, meter }) => {
+      const columns = sql`k.key_id, k.prefix, k.account_id, c.email, coalesce(l.label, '') AS label, a.plan, a.per_month, k.issued_at,
+        k.revoked_at, coalesce(m.used, 0) AS used
+        FROM vatproof.api_keys k JOIN vatproof.accounts a ON a.account_id = k.account_id
+        LEFT JOIN vatproof.contacts c ON c.account_id = a.account_id
+        LEFT JOIN vatproof.api_key_labels l ON l.key_id = k.key_id
+        LEFT JOIN vatproof.meters m ON m.log_id = ${logId} AND m.meter_id = replace(${meter}, ${keyPlaceholder}, k.key_id::text)`
+      if (keyId !== null) return sql`SELECT ${columns} WHERE k.key_id = ${keyId} LIMIT ${limit}`
+      return accountId === null
+        ? sql`SELECT ${columns} WHERE m.used > 0 ORDER BY m.used DESC, k.key_id LIMIT ${limit}`
+        : sql`SELECT ${columns} WHERE k.account_id = ${accountId} ORDER BY k.key_id DESC LIMIT ${limit}`
+    }
+  })
+)
+
+export const layer = Layer.effect(AccountDirectory, make)

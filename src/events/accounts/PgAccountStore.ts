@@ -1,0 +1,162 @@
+/**
+ * Decides about accounts on their newest state and appends what was decided; the append moves the accounts and API keys that others read.
+ * What the events do not say, the contact data, is written in the same transaction.
+ */
+import { Array as Arr, DateTime, Effect, Layer, Redacted, Schema, Semaphore } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import { accountStream, type AccountState, evolve, noAccount } from "#domain/accounts/Account.ts"
+import {
+  AccountStore,
+  type Alongside,
+  type Contact,
+  type Decision,
+  EmailTaken,
+  NoSuchAccount
+} from "#domain/accounts/AccountStore.ts"
+import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import { emailKey } from "#domain/email/EmailAddress.ts"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import { VersionConflict } from "#events/store/AppendCommand.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import type { StoredEvent } from "#events/store/StoredEvent.ts"
+
+/** Changes that a replica makes at a time: they wait for each other's locks, and may not take all connections for it. */
+const maxChanges = 2
+const changePatience = "10 seconds"
+/** How often a change is decided anew because something else wrote to the stream. */
+const maxDecisions = 5
+/** The stream of an account is read in pages of so many events, and at most so many pages: it has 100 events a month at the most. */
+const pageSize = 1_000
+const maxPages = 100
+
+/** A change to an account as one transaction writes it. */
+interface Change<E> {
+  readonly accountId: string
+  readonly version: number
+  readonly events: Arr.NonEmptyReadonlyArray<DomainEvent>
+  readonly alongside: Alongside<E>
+  readonly at?: DateTime.Utc
+}
+
+const nothing = () => Effect.void
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const events = yield* EventStore
+  const lock = lockAccount(sql)
+  const load = yield* makeLoad
+  const turns = yield* Semaphore.make(maxChanges)
+
+  const write = <E>(change: Change<E>): Effect.Effect<void, E | SqlError | StoreUnavailable | VersionConflict> => {
+    const { accountId, alongside, at, events: facts, version } = change
+    return events.appendWith(
+      [{ stream: accountStream(accountId), expectedVersion: version, events: facts, charge: null }],
+      alongside,
+      at
+    )
+  }
+
+  const create = Effect.fn("AccountStore.create")(<E = never>(
+    accountId: string,
+    { agentId, email, passwordHash }: Contact,
+    facts: Arr.NonEmptyReadonlyArray<DomainEvent>,
+    further: Alongside<E> = nothing
+  ) => {
+    const alongside = Effect.fnUntraced(function* (at: DateTime.Utc) {
+      yield* sql`INSERT INTO vatproof.contacts (account_id, email, email_key, password_hash, agent_id)
+          VALUES (${accountId}, ${email}, ${email === null ? null : emailKey(email)},
+            ${passwordHash === undefined ? null : Redacted.value(passwordHash)}, ${agentId})`
+      yield* further(at)
+    })
+    return write({ accountId, version: 0, events: facts, alongside }).pipe(
+      Effect.catchIf(isEmailTaken, () => Effect.fail(new EmailTaken({}))),
+      Effect.catchIf(isSqlError, StoreAccess.refused),
+      // A new stream of our own: nobody else can have written to it.
+      Effect.catchIf(isVersionConflict, Effect.die)
+    )
+  })
+
+  /** The lock of the account's row lets decisions come one after the other; the expected version catches who goes without it. */
+  const decideOnce = <A, E, E2>(
+    accountId: string,
+    decide: (account: AccountState, now: DateTime.Utc) => Effect.Effect<Decision<A, E2>, E>
+  ) =>
+    Effect.gen(function* () {
+      yield* lock(accountId)
+      const { state, version } = yield* load(accountId)
+      if (state.closed) return yield* new NoSuchAccount({ accountId })
+      const now = yield* DateTime.now
+      const { alongside = nothing, events: facts, value } = yield* decide(state, now)
+      yield* Arr.isReadonlyArrayNonEmpty(facts)
+        ? write({ accountId, version, events: facts, alongside, at: now })
+        : alongside(now)
+      return value
+    }).pipe(sql.withTransaction)
+
+  const change = Effect.fn("AccountStore.change")(
+    <A, E, E2 = never>(
+      accountId: string,
+      decide: (account: AccountState, now: DateTime.Utc) => Effect.Effect<Decision<A, E2>, E>
+    ) =>
+      decideOnce(accountId, decide).pipe(
+        Effect.catchIf(isSqlError, StoreAccess.refused),
+        turns.withPermit,
+        Effect.timeoutOrElse({ duration: changePatience, orElse: () => Effect.fail(new StoreUnavailable({})) }),
+        Effect.retry({ while: isVersionConflict, times: maxDecisions - 1 }),
+        Effect.catchIf(isVersionConflict, (conflict) => Effect.fail(new StoreUnavailable({ cause: conflict })))
+      )
+  )
+
+  const eraseContact = (accountId: string) =>
+    sql`DELETE FROM vatproof.contacts WHERE account_id = ${accountId}`.pipe(
+      Effect.asVoid,
+      Effect.catchTag("SqlError", StoreAccess.refused)
+    )
+
+  return AccountStore.of({ create, change, eraseContact })
+})
+
+/** By class, because a tag says nothing beside the failures of callers, which are not known here. */
+const isVersionConflict = Schema.is(VersionConflict)
+const isEmailTaken = (error: unknown): boolean =>
+  isSqlError(error) && error.reason._tag === "UniqueViolation" && error.reason.constraint === "contacts_email_key_key"
+
+const lockAccount = (sql: SqlClient.SqlClient) => {
+  const find = SqlSchema.findOne({
+    Request: Schema.String,
+    Result: Schema.Struct({ found: Schema.Boolean }),
+    execute: (accountId) => sql`SELECT vatproof.lock_account(${accountId}) AS found`
+  })
+  return Effect.fnUntraced(function* (accountId: string) {
+    const { found } = yield* find(accountId).pipe(Effect.catchTag(["SchemaError", "NoSuchElementError"], Effect.die))
+    if (!found) return yield* new NoSuchAccount({ accountId })
+  })
+}
+
+/** The state of an account and the version of its stream. */
+const makeLoad = Effect.gen(function* () {
+  const events = yield* EventStore
+  return Effect.fnUntraced(function* (accountId: string) {
+    let state = noAccount(accountId)
+    let version = 0
+    for (let page = 0; page < maxPages; page += 1) {
+      const stored = yield* events.readStream(accountStream(accountId), version, pageSize)
+      for (const one of stored) {
+        const { data, occurred_at } = yield* decodeFact(one)
+        state = evolve(state, { type: one.type, schemaVersion: one.schema_version, data }, occurred_at)
+        version = one.version
+      }
+      if (stored.length < pageSize) return { state, version }
+    }
+    return yield* Effect.die(`Account ${accountId} has more than ${maxPages * pageSize} events`)
+  })
+})
+
+const Fact = Schema.Struct({ data: Schema.fromJsonString(Schema.Json), occurred_at: Schema.DateTimeUtcFromString })
+const decodeFacts = Schema.decodeUnknownEffect(Fact)
+const decodeFact = ({ data, occurred_at }: StoredEvent) =>
+  decodeFacts({ data, occurred_at }).pipe(Effect.catchTag("SchemaError", Effect.die))
+
+export const layer = Layer.effect(AccountStore, make)

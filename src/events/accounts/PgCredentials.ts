@@ -1,0 +1,55 @@
+/** Logins on the accounts and their contact data. */
+import { Effect, Layer, Option, Redacted, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { emailKey } from "#domain/email/EmailAddress.ts"
+import { Logins } from "#domain/login/CredentialReader.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+
+const patience = "3 seconds"
+
+const Row = Schema.Struct({
+  account_id: Schema.String,
+  password_hash: Schema.NullOr(Schema.String),
+  verified: Schema.Boolean,
+  epoch: Schema.Int
+})
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+
+  const columns = sql`c.account_id, c.password_hash, c.token_epoch AS epoch,
+    (SELECT a.verified_at FROM vatproof.accounts a WHERE a.account_id = c.account_id) IS NOT NULL AS verified FROM vatproof.contacts c`
+
+  const findByEmail = SqlSchema.findOneOption({
+    Request: Schema.String,
+    Result: Row,
+    execute: (key) => sql`SELECT ${columns} WHERE c.email_key = ${key}`
+  })
+
+  const findByAccount = SqlSchema.findOneOption({
+    Request: Schema.String,
+    Result: Row,
+    execute: (accountId) => sql`SELECT ${columns} WHERE c.account_id = ${accountId}`
+  })
+
+  return Logins.of({
+    byEmail: Effect.fn("Logins.byEmail")(function* (email: string) {
+      return Option.map(yield* findByEmail(emailKey(email)).pipe(StoreAccess.patiently(patience)), loginOf)
+    }),
+    byAccount: Effect.fn("Logins.byAccount")(function* (accountId: string) {
+      return Option.map(yield* findByAccount(accountId).pipe(StoreAccess.patiently(patience)), loginOf)
+    }),
+    setPassword: (accountId, passwordHash) =>
+      sql`UPDATE vatproof.contacts SET token_epoch = token_epoch + 1, password_hash = ${passwordHash === null ? null : Redacted.value(passwordHash)}
+        WHERE account_id = ${accountId}`.pipe(Effect.asVoid, Effect.catchTag("SqlError", StoreAccess.refused))
+  })
+})
+
+const loginOf = ({ account_id, epoch, password_hash, verified }: typeof Row.Type) => ({
+  accountId: account_id,
+  passwordHash: password_hash === null ? null : Redacted.make(password_hash),
+  verified,
+  epoch
+})
+
+export const layer = Layer.effect(Logins, make)

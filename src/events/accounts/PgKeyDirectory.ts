@@ -1,0 +1,36 @@
+/** The keys of accounts with the labels that people gave them. */
+import { Effect, Layer, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { KeyDirectory } from "#domain/accounts/KeyDirectory.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+
+  const findKeys = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Schema.Struct({
+      prefix: Schema.String,
+      label: Schema.String,
+      issued_at: Schema.DateTimeUtcFromDate,
+      revoked: Schema.Boolean
+    }),
+    execute: (accountId) => sql`SELECT k.prefix, k.issued_at, k.revoked_at IS NOT NULL AS revoked,
+        coalesce((SELECT l.label FROM vatproof.api_key_labels l WHERE l.key_id = k.key_id), '') AS label
+      FROM vatproof.api_keys k WHERE k.account_id = ${accountId} ORDER BY k.issued_at DESC, k.key_id DESC`
+  })
+
+  return KeyDirectory.of({
+    list: Effect.fn("KeyDirectory.list")(function* (accountId: string) {
+      const rows = yield* findKeys(accountId).pipe(StoreAccess.patiently("3 seconds"))
+      return rows.map(({ issued_at, label, prefix, revoked }) => ({ prefix, label, issuedAt: issued_at, revoked }))
+    }),
+    label: ({ accountId, keyId, label }) =>
+      sql`INSERT INTO vatproof.api_key_labels (key_id, account_id, label) VALUES (${keyId}, ${accountId}, ${label})`.pipe(
+        Effect.asVoid,
+        Effect.catchTag("SqlError", StoreAccess.refused)
+      )
+  })
+})
+
+export const layer = Layer.effect(KeyDirectory, make)

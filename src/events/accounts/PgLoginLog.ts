@@ -1,0 +1,95 @@
+/**
+ * Logins as events. A caller decides how many there are, so their number is bounded: refused ones are counted in memory and become one event
+ * an hour for each account or client, as do successful ones beyond a number. A replica that is killed loses the counts of its last hour.
+ */
+import { DateTime, Duration, Effect, Layer, Schedule } from "effect"
+import { LoggedIn, LoginLog, LoginsCounted, loginStream } from "#domain/login/LoginLog.ts"
+import { survivable } from "#domain/kernel/LogDefects.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+
+/** Successful logins of an account that are events of their own in an hour. */
+const maxAlone = 60
+/** What is told apart in an hour: some 200 bytes each, and at the end of the hour one event at most. */
+const maxAccounts = 10_000
+const maxClients = 500
+const hour = Duration.hours(1)
+const lookEvery = "1 minute"
+const writesAtOnce = 64
+
+/** Logins since the first one. `alone` are in the log already. */
+interface Tally {
+  readonly since: DateTime.Utc
+  alone: number
+  succeeded: number
+  refused: number
+}
+
+type Tallies = Map<string, Tally>
+
+/** The subject of all that are too many. */
+const others = ""
+
+const tallyOf = (tallies: Tallies, max: number, subject: string, since: DateTime.Utc): Tally => {
+  const key = tallies.has(subject) || tallies.size < max ? subject : others
+  const tally = tallies.get(key) ?? { since, alone: 0, succeeded: 0, refused: 0 }
+  tallies.set(key, tally)
+  return tally
+}
+
+const make = Effect.gen(function* () {
+  const events = yield* EventStore
+  const accounts: Tallies = new Map()
+  const clients: Tallies = new Map()
+
+  const succeeded = Effect.fnUntraced(function* (accountId: string) {
+    const tally = tallyOf(accounts, maxAccounts, accountId, yield* DateTime.now)
+    if (tally.alone >= maxAlone) {
+      tally.succeeded += 1
+      return
+    }
+    tally.alone += 1
+    yield* events.appendFact(loginStream(accountId), LoggedIn.make({ account_id: accountId }))
+  })
+
+  const refused = Effect.fnUntraced(function* (client: string, accountId: string | null) {
+    const now = yield* DateTime.now
+    const tally = accountId === null ? tallyOf(clients, maxClients, client, now) : tallyOf(accounts, maxAccounts, accountId, now)
+    tally.refused += 1
+  })
+
+  const write = (kind: "account_id" | "client", subject: string, { refused, since, succeeded }: Tally) => {
+    const who = subject === others ? null : subject
+    const event = LoginsCounted.make({ account_id: null, client: null, [kind]: who, since, refused, succeeded })
+    return refused + succeeded === 0 ? Effect.void : events.appendFact(loginStream(who), event)
+  }
+
+  /** Writes the tallies that began before a time. One that cannot be written is tried again. */
+  const writeBefore = (time: DateTime.Utc) =>
+    Effect.forEach(
+      [
+        ...[...accounts].map(([subject, tally]) => ({ kind: "account_id", tallies: accounts, subject, tally }) as const),
+        ...[...clients].map(([subject, tally]) => ({ kind: "client", tallies: clients, subject, tally }) as const)
+      ].filter(({ tally }) => DateTime.isLessThanOrEqualTo(tally.since, time)),
+      ({ kind, subject, tallies, tally }) => {
+        // What comes while it is written begins the next one.
+        tallies.delete(subject)
+        return Effect.catchTag(write(kind, subject, tally), "StoreUnavailable", () =>
+          Effect.sync(() => {
+            const next = tallies.get(subject)
+            if (next === undefined) tallies.set(subject, tally)
+            else [next.refused, next.succeeded] = [next.refused + tally.refused, next.succeeded + tally.succeeded]
+          })
+        )
+      },
+      { concurrency: writesAtOnce, discard: true }
+    )
+
+  const turn = Effect.flatMap(DateTime.now, (now) => writeBefore(DateTime.subtractDuration(now, hour))).pipe(
+    survivable("Writing the counts of logins stumbled; it goes on in a minute")
+  )
+  yield* Effect.addFinalizer(() => Effect.flatMap(DateTime.now, writeBefore))
+  yield* Effect.forkScoped(Effect.repeat(turn, Schedule.spaced(lookEvery)))
+  return LoginLog.of({ succeeded, refused })
+})
+
+export const layer = Layer.effect(LoginLog, make)

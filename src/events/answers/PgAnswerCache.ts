@@ -1,0 +1,63 @@
+/** The answer cache: `vatproof.latest` holds the newest answer about each VAT ID, moved by the append itself. */
+import { Effect, Exit, Layer, Option, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { AnswerCache, CachedAnswer, latestKey, type StoredAnswer } from "#domain/vat/AnswerCache.ts"
+import { EvidenceAltered, Integrity } from "#domain/audit/Integrity.ts"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import type { VatId } from "#domain/vat/VatId.ts"
+import { logId } from "#events/store/AppendCommand.ts"
+import * as Batcher from "#events/store/GroupCommit.ts"
+import { elementType, sqlArray } from "#events/database/SqlArray.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+
+const retryFor = "3 seconds"
+/** Bounds: answers read by one statement, and callers that may wait for it. */
+const maxBatch = 500
+const maxWaiting = 20_000
+
+/** Looked at when an answer comes into the cache of a process, not at each hit. */
+const altered = (position: bigint) =>
+  `The newest answer about a VAT ID is said to be at position ${position}, which is about another one`
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const integrity = yield* Integrity
+
+  const findNewest = SqlSchema.findAll({
+    Request: Schema.Array(Schema.String),
+    Result: Schema.Struct({
+      key: Schema.String,
+      position: Schema.BigInt,
+      as_of: Schema.BigInt,
+      answer: Schema.fromJsonString(CachedAnswer),
+      of_event: Schema.Boolean
+    }),
+    execute: (keys) => sql`SELECT key, position, as_of, answer, of_event
+      FROM vatproof.newest_answers(${logId}::smallint, ${sqlArray(keys, elementType.text)})`
+  })
+
+  const run = Effect.fnUntraced(function* (keys: ReadonlyArray<string>) {
+    const rows = yield* findNewest([...new Set(keys)]).pipe(StoreAccess.patientlyForMany(retryFor))
+    const byKey = new Map(rows.map((row) => [row.key, row]))
+    for (const { of_event, position } of rows) if (!of_event) yield* integrity.found("answer", altered(position))
+    return keys.map((key) => {
+      const row = byKey.get(key)
+      if (row === undefined) return Exit.succeed(Option.none<StoredAnswer>())
+      if (!row.of_event) return Exit.die(new EvidenceAltered({ what: altered(row.position) }))
+      return Exit.succeed(
+        Option.some<StoredAnswer>({ position: Number(row.position), asOf: Number(row.as_of), answer: row.answer })
+      )
+    })
+  })
+
+  const onFull = () => new StoreUnavailable({})
+  const find = yield* Batcher.make({ run, maxBatch, maxWaiting, onFull, procedure: "newest_answers" })
+
+  const newest = (vatId: VatId) => find(latestKey(vatId))
+
+  const ping = sql`SELECT 1`.pipe(StoreAccess.patiently("0 millis"), Effect.asVoid)
+
+  return AnswerCache.of({ newest, refresh: newest, ping })
+})
+
+export const layer = Layer.effect(AnswerCache, make)

@@ -1,0 +1,135 @@
+/** Links of receipts from the stream of their receipt, whose first event is its issue. */
+import { Clock, DateTime, Effect, Layer, Redacted, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { isSqlError } from "effect/sql/SqlError"
+import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
+import { Randomness } from "#domain/kernel/Randomness.ts"
+import { receiptStream } from "#domain/receipts/Receipt.ts"
+import {
+  admitLink,
+  claimsText,
+  type LinkClaims,
+  maxStreamLength,
+  parseToken,
+  type ReceiptLink,
+  ReceiptLinkCreated,
+  ReceiptLinkRevoked
+} from "#domain/receipts/ReceiptLink.ts"
+import { ReceiptLinkNotFound, ReceiptLinks } from "#domain/receipts/ReceiptLinks.ts"
+import { type ReceiptRecord, Receipts } from "#domain/receipts/ReceiptReader.ts"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import * as Catalogue from "#events/store/Catalogue.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import type { StoredEvent } from "#events/store/StoredEvent.ts"
+
+const patience = "3 seconds"
+
+/** How often a link is decided anew because another one of the receipt was made or revoked meanwhile. */
+const maxDecisions = 5
+
+const decodeCreated = Catalogue.decoder(ReceiptLinkCreated)
+const decodeRevoked = Catalogue.decoder(ReceiptLinkRevoked)
+
+const linksIn = Effect.fnUntraced(function* (events: ReadonlyArray<StoredEvent>) {
+  const links = new Map<string, ReceiptLink>()
+  for (const { data, type } of events) {
+    if (type === ReceiptLinkCreated.type) {
+      const { account_id: accountId, expires_at: expiresAt, link_id: linkId } = yield* decodeCreated(data)
+      links.set(linkId, { linkId, accountId, expiresAt, isRevoked: false })
+    }
+    if (type === ReceiptLinkRevoked.type) {
+      const created = links.get((yield* decodeRevoked(data)).link_id)
+      if (created !== undefined) links.set(created.linkId, { ...created, isRevoked: true })
+    }
+  }
+  return links
+})
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const events = yield* EventStore
+  const hash = yield* KeyedHash
+  const random = yield* Randomness
+  const receipts = yield* Receipts
+  const { verified } = yield* SignedLeaves.make
+
+  const signatureOf = (signed: string) => hash.of("receipt-link", signed)
+  /** The hashes of both are compared, so that the time it takes tells nothing about the signature. */
+  const isSigned = (signed: string, signature: string) =>
+    hash.of("receipt-link", signature) === hash.of("receipt-link", signatureOf(signed))
+
+  const findAccount = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Schema.Struct({ is_open: Schema.Boolean }),
+    execute: (accountId) => sql`SELECT closed_at IS NULL AS is_open FROM vatproof.accounts WHERE account_id = ${accountId}::uuid`
+  })
+
+  const linksOf = Effect.fnUntraced(function* (receiptId: string) {
+    const stored = yield* verified(yield* events.readStream(receiptStream(receiptId), 0, maxStreamLength))
+    return { links: yield* linksIn(stored), version: stored.length }
+  })
+
+  const append = (receiptId: string, expectedVersion: number, event: DomainEvent) =>
+    events
+      .appendWith([{ stream: receiptStream(receiptId), expectedVersion, events: [event], charge: null }], () => Effect.void)
+      .pipe(Effect.catchIf(isSqlError, StoreAccess.refused))
+
+  const again = { times: maxDecisions, while: ({ _tag }: { readonly _tag: string }) => _tag === "VersionConflict" }
+  const busy = { VersionConflict: () => Effect.fail(new StoreUnavailable({})) }
+
+  const createOnce = Effect.fnUntraced(function* (ownerId: string, { accountId, keyId, receipt }: ReceiptRecord, days: number) {
+    const receiptId = receipt.receipt_id
+    const { links, version } = yield* linksOf(receiptId)
+    const now = yield* DateTime.now
+    yield* Effect.fromResult(admitLink([...links.values()], now))
+    const expiresAtSeconds = Math.floor(DateTime.toEpochMillis(DateTime.add(now, { days })) / 1000)
+    const claims: LinkClaims = { receiptId, linkId: yield* random.uuidV7, expiresAtSeconds }
+    const { linkId } = claims
+    const expiresAt = DateTime.makeUnsafe(expiresAtSeconds * 1000)
+    const by = ownerId === keyId ? "key" : "account"
+    const created = { account_id: accountId, key_id: keyId, link_id: linkId, by, expires_at: expiresAt } as const
+    yield* append(receiptId, version, ReceiptLinkCreated.make(created))
+    const signed = claimsText(claims)
+    return { linkId, token: Redacted.make(`${signed}.${signatureOf(signed)}`), expiresAt }
+  })
+
+  const create = Effect.fn("ReceiptLinks.create")(function* (ownerId: string, receiptId: string, days: number) {
+    const record = yield* receipts.find(ownerId, receiptId)
+    return yield* createOnce(ownerId, record, days).pipe(Effect.retry(again), Effect.catchTags(busy))
+  })
+
+  const revokeOnce = Effect.fnUntraced(function* (ownerId: string, { accountId, keyId, receipt }: ReceiptRecord, linkId: string) {
+    const { links, version } = yield* linksOf(receipt.receipt_id)
+    const link = links.get(linkId)
+    if (link === undefined) return yield* new ReceiptLinkNotFound({})
+    if (link.isRevoked) return
+    const by = ownerId === keyId ? "key" : "account"
+    const revoked = { account_id: accountId, key_id: keyId, link_id: linkId, by } as const
+    yield* append(receipt.receipt_id, version, ReceiptLinkRevoked.make(revoked))
+  })
+
+  const revoke = Effect.fn("ReceiptLinks.revoke")(function* (ownerId: string, receiptId: string, linkId: string) {
+    const record = yield* receipts.find(ownerId, receiptId)
+    return yield* revokeOnce(ownerId, record, linkId).pipe(Effect.retry(again), Effect.catchTags(busy))
+  })
+
+  const open = Effect.fn("ReceiptLinks.open")(function* (token: Redacted.Redacted) {
+    const parsed = parseToken(Redacted.value(token))
+    if (parsed === null || !isSigned(parsed.signed, parsed.signature)) return yield* new ReceiptLinkNotFound({})
+    const { expiresAtSeconds, linkId, receiptId } = parsed.claims
+    if (expiresAtSeconds * 1000 <= (yield* Clock.currentTimeMillis)) return yield* new ReceiptLinkNotFound({})
+    const link = (yield* linksOf(receiptId)).links.get(linkId)
+    if (link === undefined || link.isRevoked) return yield* new ReceiptLinkNotFound({})
+    // Nobody could revoke the links of an account that is closed.
+    const [account] = yield* findAccount(link.accountId).pipe(StoreAccess.patiently(patience))
+    if (account?.is_open !== true) return yield* new ReceiptLinkNotFound({})
+    return yield* receipts.find(link.accountId, receiptId)
+  })
+
+  return ReceiptLinks.of({ create, revoke, open })
+})
+
+export const layer = Layer.effect(ReceiptLinks, make)

@@ -1,0 +1,84 @@
+/** Receipts straight from their events and personal documents; `vatproof.listed`, moved by the append itself, says which a key has. So what was answered is there. */
+import { DateTime, Effect, Layer, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { isReceiptId, ReceiptIssued, receiptList, receiptStream, summaryOf, wholeReceipt } from "#domain/receipts/Receipt.ts"
+import { ReceiptErased, ReceiptNotFound, type ReceiptPageRequest, Receipts } from "#domain/receipts/ReceiptReader.ts"
+import { logId } from "#events/store/AppendCommand.ts"
+import * as Catalogue from "#events/store/Catalogue.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as PersonalDocument from "#events/store/PersonalDocument.ts"
+import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import { StoredEvent } from "#events/store/StoredEvent.ts"
+
+const patience = "3 seconds"
+const decodeIssued = Catalogue.decoder(ReceiptIssued)
+const decodeDisclosed = Catalogue.documentDecoder(ReceiptIssued)
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const events = yield* EventStore
+  const { verified } = yield* SignedLeaves.make
+  const documentsOf = yield* PersonalDocument.makeVerified
+
+  const find = Effect.fn("Receipts.find")(function* (ownerId: string, receiptId: string) {
+    if (!isReceiptId(receiptId)) return yield* new ReceiptNotFound({ receiptId })
+    const [event] = yield* events.readStream(receiptStream(receiptId), 0, 1)
+    if (event === undefined || event.type !== ReceiptIssued.type) return yield* new ReceiptNotFound({ receiptId })
+    yield* verified([event])
+    const issued = yield* decodeIssued(event.data)
+    const { account_id, answer, attempts, key_id } = issued
+    if (key_id !== ownerId && account_id !== ownerId) return yield* new ReceiptNotFound({ receiptId })
+    const document = (yield* documentsOf([event])).get(event.position) ?? null
+    if (document === null) return yield* new ReceiptErased({ receiptId, keyId: key_id, position: event.position })
+    const disclosed = yield* decodeDisclosed(document)
+    const { http_status, request, response, response_sha256 } = disclosed.evidence
+    return {
+      receipt: wholeReceipt(issued, disclosed),
+      position: event.position,
+      recordedAt: event.recorded_at,
+      evidence: { request, response, responseSha256: response_sha256, httpStatus: http_status },
+      bzstStatus: answer.code ?? "",
+      bzstAnsweredAt: DateTime.formatIso(answer.answered_at),
+      validFrom: answer.valid_from,
+      validUntil: answer.valid_until,
+      asked: attempts.map(({ duration_ms, started_at }) => ({
+        startedAt: DateTime.formatIso(started_at),
+        durationMs: duration_ms
+      })),
+      eventId: event.event_id,
+      accountId: account_id,
+      keyId: key_id
+    }
+  })
+
+  // LIMIT 1 keeps the planner from a join that reads the whole log.
+  const findPage = SqlSchema.findAll({
+    Request: Schema.Struct({ list: Schema.String, before: Schema.Int, limit: Schema.Int }),
+    Result: StoredEvent,
+    execute: ({ before, limit, list }) => sql`SELECT ${sql.literal(StoredEvent.columnsOf("e"))} FROM (
+        SELECT position FROM vatproof.listed WHERE log_id = ${logId} AND list = ${list} AND position < ${BigInt(before)}
+        ORDER BY position DESC LIMIT ${limit}) AS l
+      CROSS JOIN LATERAL (SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events
+        WHERE log_id = ${logId} AND position = l.position LIMIT 1) AS e
+      ORDER BY l.position DESC`
+  })
+
+  const page = Effect.fn("Receipts.page")(function* ({ before, limit, ownerId, targetVatId }: ReceiptPageRequest) {
+    const list = receiptList(ownerId, targetVatId)
+    // One more than asked for tells whether there is another page.
+    const rows = yield* findPage({ list, before: before ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }).pipe(
+      StoreAccess.patiently(patience)
+    )
+    const shown = yield* verified(rows.slice(0, limit))
+    const receipts = yield* Effect.forEach(shown, (row) =>
+      Effect.map(decodeIssued(row.data), ({ receipt }) => summaryOf(receipt))
+    )
+    const last = shown.at(-1)
+    return { receipts, next: rows.length > limit && last !== undefined ? last.position : null }
+  })
+
+  return Receipts.of({ find, page })
+})
+
+export const layer = Layer.effect(Receipts, make)

@@ -1,0 +1,160 @@
+/** Finds events by what EventPlaces knows of them; where nothing but positions and times are asked for, in the log itself. */
+import { DateTime, Effect, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import type { Fragment } from "effect/sql/Statement"
+import type { AuditFilter } from "#domain/audit/AuditTrail.ts"
+import { logId } from "#events/store/AppendCommand.ts"
+import { eventPlaces } from "#events/projections/EventIndex.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import { StoredEvent } from "#events/store/StoredEvent.ts"
+
+const patience = "5 seconds"
+
+/** Nearly all events are of this type, so it is in no index by type or account (migrations/projections.sql). */
+const commonest = "VatIdVerified"
+
+/** The questions that find what passes a filter within `span`; each answers with up to `limit` positions of its own. */
+const makeQuestions = (sql: SqlClient.SqlClient) => {
+  const common = sql.literal(`type = '${commonest}'`)
+  const rare = sql.literal(`type <> '${commonest}'`)
+
+  /** A condition for which the planner has no index: beside a condition that leaves few events it could take the index with more of them. */
+  const unindexed = (column: string, value: string | null) =>
+    value === null ? [] : [sql`${sql.literal(column)}::text || '' = ${value}`]
+
+  const inPlaces = (conditions: ReadonlyArray<Fragment>, limit: number) =>
+    sql`SELECT position FROM vatproof.event_places
+      WHERE ${sql.and([sql`log_id = ${logId} AND position >= (SELECT low FROM span) AND position < (SELECT high FROM span)`, ...conditions])}
+      ORDER BY position LIMIT ${limit}`
+
+  /**
+   * Of the streams of keys, which are in the order of the log. Version by version: the planner may read and sort a whole stream for a range of
+   * versions.
+   */
+  const inStreams = (keys: ReadonlyArray<Fragment>, limit: number) =>
+    sql`SELECT found.position FROM vatproof.api_keys k, LATERAL (SELECT 'key-' || k.key_id::text AS id) stream, LATERAL (
+        SELECT event.position FROM (SELECT generate_series(
+            vatproof.version_at(${logId}::smallint, stream.id, (SELECT low FROM span)),
+            vatproof.version_at(${logId}::smallint, stream.id, (SELECT high FROM span)) - 1) AS version) next,
+          LATERAL (SELECT position, type FROM vatproof.events
+            WHERE log_id = ${logId} AND stream_id = stream.id AND version = next.version LIMIT 1) event
+        WHERE ${common} LIMIT ${limit}) found
+      WHERE ${sql.and(keys)}`
+
+  /** The one key, or all keys of the account. */
+  const keysOf = ({ accountId, keyId }: AuditFilter) => {
+    if (keyId !== null) return [sql`k.key_id = ${keyId}::uuid`, ...unindexed("k.account_id", accountId)]
+    return accountId === null ? [] : [sql`k.account_id = ${accountId}::uuid`]
+  }
+
+  /** A key has fewer events than an account, and that one fewer than a type. */
+  const indexed = ({ accountId, keyId, type }: AuditFilter) => {
+    if (keyId !== null) return [sql`key_id = ${keyId}::uuid`, ...unindexed("account_id", accountId), ...unindexed("type", type)]
+    if (accountId !== null) return [sql`account_id = ${accountId}::uuid`, ...unindexed("type", type)]
+    return type === null ? [] : [sql`type = ${type}`]
+  }
+
+  return (filter: AuditFilter, limit: number): ReadonlyArray<Fragment> => {
+    const { accountId, keyId, receiptId, type, vatId } = filter
+    if (receiptId !== null) {
+      const others = [
+        ...unindexed("account_id", accountId),
+        ...unindexed("key_id", keyId),
+        ...unindexed("type", type),
+        ...unindexed("vat_id", vatId)
+      ]
+      return [inPlaces([sql`receipt_id = ${receiptId}`, ...others], limit)]
+    }
+    if (vatId !== null) {
+      return [
+        sql`SELECT position FROM vatproof.places_of_vat_id(${logId}::smallint, ${vatId}, ${accountId}::uuid, ${keyId}::uuid, ${type}::text,
+          (SELECT low FROM span), (SELECT high FROM span), ${limit}::int) AS position`
+      ]
+    }
+    const keys = keysOf(filter)
+    return [
+      ...(type === commonest ? [] : [inPlaces([rare, ...indexed(filter)], limit)]),
+      ...(type === commonest || type === null ? [keys.length === 0 ? inPlaces([common], limit) : inStreams(keys, limit)] : [])
+    ]
+  }
+}
+
+/** The statement that finds what passes a filter: up to `limit` events from position `after` on. */
+const makeSelect = (sql: SqlClient.SqlClient) => {
+  const questions = makeQuestions(sql)
+  const positionAt = (moment: DateTime.Utc) => sql`vatproof.position_at(${logId}::smallint, ${DateTime.toDateUtc(moment)})`
+  const columns = sql.literal(StoredEvent.columns)
+  const names = sql.literal(StoredEvent.columnsOf("event"))
+
+  /** The first position of interest, and the one after the last: those from `after` on that were recorded in the filter's time. */
+  const lowest = ({ from }: AuditFilter, after: number) =>
+    from === null ? sql`${after}::bigint` : sql`greatest(${after}::bigint, ${positionAt(from)})`
+
+  /** What EventPlaces has not seen yet is not shown, wherever it would be found: else a page could end behind it. */
+  const followed = sql`(SELECT position FROM vatproof.projections WHERE log_id = ${logId} AND name = ${eventPlaces})`
+  const highest = ({ to }: AuditFilter) => (to === null ? followed : sql`least(${followed}, ${positionAt(to)})`)
+
+  const noPosition = sql`SELECT NULL::bigint AS position LIMIT 0`
+
+  /** Without a filter it is the log itself, position by position: the planner may read and sort the whole log for a range of positions. */
+  const inLog = ({ to }: AuditFilter, limit: number) => {
+    const end = to === null ? sql`(SELECT next_position FROM vatproof.logs WHERE log_id = ${logId})` : positionAt(to)
+    return sql`SELECT next.position FROM (SELECT generate_series(low, ${end} - 1) AS position FROM span) next, LATERAL (
+        SELECT FROM vatproof.events WHERE log_id = ${logId} AND position = next.position LIMIT 1) event LIMIT ${limit}`
+  }
+
+  const found = (filter: AuditFilter, limit: number) => {
+    const { accountId, keyId, receiptId, type, vatId } = filter
+    if (accountId === null && keyId === null && receiptId === null && type === null && vatId === null) return inLog(filter, limit)
+    const [first, second] = questions(filter, limit)
+    return sql`SELECT position FROM ((${first ?? noPosition}) UNION ALL (${second ?? noPosition})) found ORDER BY position LIMIT ${limit}`
+  }
+
+  // LIMIT 1 keeps the planner from a join that reads the whole log.
+  return (filter: AuditFilter, after: number, limit: number) =>
+    sql`WITH span AS MATERIALIZED (SELECT ${lowest(filter, after)} AS low, ${highest(filter)} AS high)
+      SELECT ${names} FROM (${found(filter, limit)}) found CROSS JOIN LATERAL (
+        SELECT ${columns} FROM vatproof.events WHERE log_id = ${logId} AND position = found.position LIMIT 1) event
+      ORDER BY event.position`
+}
+
+export const make = Effect.map(SqlClient.SqlClient, (sql) => {
+  const select = makeSelect(sql)
+  const decode = Schema.decodeUnknownEffect(Schema.Array(StoredEvent))
+
+  const findAccount = SqlSchema.findAll({
+    Request: Schema.Int,
+    Result: Schema.Struct({ account_id: Schema.NullOr(Schema.String) }),
+    execute: (
+      position
+    ) => sql`SELECT coalesce(p.account_id, (SELECT k.account_id FROM vatproof.api_keys k WHERE k.key_id = p.key_id)) AS account_id
+      FROM vatproof.event_places p WHERE p.log_id = ${logId} AND p.position = ${position}`
+  })
+
+  const findKey = SqlSchema.findAll({
+    Request: Schema.Struct({ accountId: Schema.String, prefix: Schema.String }),
+    Result: Schema.Struct({ key_id: Schema.String }),
+    execute: ({ accountId, prefix }) =>
+      sql`SELECT key_id FROM vatproof.api_keys WHERE account_id = ${accountId}::uuid AND prefix = ${prefix}`
+  })
+
+  return {
+    /** The key of an account that begins with a prefix, if it has one. */
+    keyOf: (accountId: string, prefix: string) =>
+      findKey({ accountId, prefix }).pipe(
+        StoreAccess.patiently(patience),
+        Effect.map(([row]) => row?.key_id ?? null)
+      ),
+    /** Up to `limit` events from position `after` on that pass the filter, in their order. */
+    find: (filter: AuditFilter, after: number, limit: number) =>
+      Effect.flatMap(select(filter, after, limit), decode).pipe(StoreAccess.patiently(patience)),
+    /** The account that the event at a position belongs to; null if to none, or if there is no such event. */
+    accountAt: (position: number) =>
+      findAccount(position).pipe(
+        StoreAccess.patiently(patience),
+        Effect.map(([row]) => row?.account_id ?? null)
+      )
+  }
+})
+
+export type EventSearch = Effect.Success<typeof make>

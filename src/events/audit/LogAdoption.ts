@@ -1,0 +1,215 @@
+/**
+ * Makes the notary go on with a log that it does not know, once an operator has verified it: the tree is made again from the events, and what
+ * is missing of it is stored. Nothing that was signed is changed: where events and the database's own checkpoints contradict, it refuses.
+ */
+import { Effect, Option, Result, Schema } from "effect"
+import { Hex } from "effect/encoding"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { LogAdopted } from "#domain/audit/LogAdopted.ts"
+import { logStream } from "#domain/audit/LogReadEvents.ts"
+import { logId } from "#events/store/AppendCommand.ts"
+import * as AuditReads from "#events/audit/verify/AuditReads.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as Checkpoint from "#events/merkle/Checkpoint.ts"
+import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { append, empty, hashLength, type Node, root, type Tree } from "#events/merkle/MerkleTree.ts"
+import { leafHashes } from "#events/notary/StoredLeaf.ts"
+import { type Growth, growths, tileWidth } from "#events/merkle/Tiles.ts"
+import type { LogKeys } from "#events/notary/LogSigner.ts"
+import * as SignedLog from "#events/notary/LogConsistency.ts"
+import { elementType, sqlColumns } from "#events/database/SqlArray.ts"
+import { TreeStore } from "#events/notary/TreeStore.ts"
+
+/** The log cannot be adopted; the message says why. */
+export class AdoptionRefused extends Schema.TaggedError<AdoptionRefused>()("AdoptionRefused", { message: Schema.String }) {}
+
+const refused = (message: string) => new AdoptionRefused({ message })
+
+/** Whole tiles that are read at once. */
+const pieceSize = 8 * tileWidth
+
+/** The first `events` of a log have this root, in hex. */
+export interface History {
+  readonly events: number
+  readonly root: string
+}
+
+/** `replace` remembers a checkpoint in the place of all that `recall` gives, which are put aside. */
+export interface LogAdoptionOptions<E> {
+  readonly keys: LogKeys
+  readonly recall: Effect.Effect<ReadonlyArray<SignedLog.SeenCheckpoint>, E>
+  readonly replace: (note: string) => Effect.Effect<void>
+}
+
+export const make = Effect.fnUntraced(function* <E>({ keys, recall, replace }: LogAdoptionOptions<E>) {
+  const crypto = yield* LogCrypto
+  const { appendFact } = yield* EventStore
+  const reads = yield* AuditReads.make
+  const tree = yield* TreeStore
+  const log = yield* SignedLog.make(keys)
+  const grow = yield* makeGrow
+  const store = yield* makeStore(keys)
+  const rootOf = (grown: Tree) => root(crypto.sha256, grown)
+
+  /** Why the notary refuses the log; none if it knows it. */
+  const refusal = Effect.flatMap(recall, (seen) =>
+    log.recognise(seen).pipe(
+      Effect.as(Option.none<string>()),
+      Effect.catchTag("LogForked", ({ message }) => Effect.succeedSome(message))
+    )
+  )
+
+  const historyIn = (note: string): Option.Option<History> =>
+    Option.map(
+      Result.getSuccess(Checkpoint.open(crypto, note, { origin: keys.name, verifiers: keys.verifiers })),
+      ({ root, size }) => ({ events: size, root: Hex.encode(root) })
+    )
+
+  /** The newest checkpoint in the database; the events must not contradict it. */
+  const newest = Effect.gen(function* () {
+    const stored = Option.getOrNull(yield* tree.newest)
+    if (stored === null) return null
+    const history = Option.getOrNull(historyIn(stored.note))
+    if (history === null) {
+      return yield* refused(
+        "The newest checkpoint in the database was not signed by a key of this log: give the command the key that did, or its public key beside the new one"
+      )
+    }
+    const grown = yield* grow(empty, history.events)
+    if (Hex.encode(rootOf(grown)) === history.root) return history
+    return yield* refused(
+      `The events are not those that were signed with ${history.events} events, as the database's own newest checkpoint has it: restore the true events (docs/operations/runbooks/VatproofNotaryRefuses.md)`
+    )
+  })
+
+  /** The log as its events make it now. */
+  const current = Effect.gen(function* () {
+    const head = yield* reads.head
+    return { events: head, root: Hex.encode(rootOf(yield* grow(empty, head))) } satisfies History
+  })
+
+  const adopt = Effect.fn("LogAdoption.adopt")(function* (adopted: History) {
+    const before = yield* newest
+    // Nothing is recorded of what would fail afterwards.
+    yield* store.lock
+    const verified = yield* grow(empty, adopted.events, store.compare)
+    if (Hex.encode(rootOf(verified)) !== adopted.root)
+      return yield* refused(`The first ${adopted.events} events do not have the root ${adopted.root}`)
+    yield* store.refuseSurplus(adopted.events)
+    const remembered = (yield* recall).flatMap(({ note }) => Option.toArray(historyIn(note)))
+    const { position } = yield* appendFact(logStream, LogAdopted.make({ adopted, newest: before, remembered }))
+    const checkpoint = yield* store.signed(position + 1)
+    yield* replace(checkpoint)
+    return { position }
+  })
+
+  return { refusal, newest, current, adopt }
+})
+
+/** The tree of a log's first `to` events, from the events themselves. `visit` gets the nodes of each piece. */
+const makeGrow = Effect.gen(function* () {
+  const crypto = yield* LogCrypto
+  const reads = yield* AuditReads.make
+  return Effect.fnUntraced(function* <E = never, R = never>(
+    start: Tree,
+    to: number,
+    visit?: (nodes: ReadonlyArray<Node>) => Effect.Effect<void, E, R>
+  ) {
+    let grown = start
+    while (grown.size < to) {
+      const range = { from: grown.size, to: Math.min(to, grown.size + pieceSize) }
+      const leaves = leafHashes(crypto, yield* reads.events(range.from, range.to), range)
+      const hashes = yield* Effect.fromResult(leaves).pipe(Effect.mapError(({ message }) => refused(message)))
+      const added = append(crypto.sha256, grown, hashes)
+      if (visit !== undefined) yield* visit(added.nodes)
+      grown = added.tree
+    }
+    return grown
+  })
+})
+
+const { bytea, int2, int8 } = elementType
+
+/** The stored tree and its checkpoints, which only grow. */
+const makeStore = Effect.fnUntraced(function* (keys: LogKeys) {
+  const sql = yield* SqlClient.SqlClient
+  const { sha256 } = yield* LogCrypto
+  const tree = yield* TreeStore
+  const grow = yield* makeGrow
+
+  /** No notary stores anything while this is held, and nobody but the tables' owner may take it. */
+  const lock = sql`SELECT holder FROM vatproof.notaries WHERE log_id = ${logId} FOR UPDATE`
+
+  const findSurplus = SqlSchema.findAll({
+    Request: Schema.Int,
+    Result: Schema.Struct({ index: Schema.BigInt }),
+    execute: (events) => sql`SELECT t.index FROM vatproof.tiles t WHERE t.log_id = ${logId} AND t.level = 0
+      AND t.index >= ${BigInt(events)} / ${tileWidth}
+      AND octet_length(t.hashes) > ${hashLength} * greatest(0, ${BigInt(events)} - t.index * ${tileWidth}) LIMIT 1`
+  })
+  const refuseSurplus = Effect.fnUntraced(function* (events: number) {
+    const [surplus] = yield* findSurplus(events)
+    if (surplus === undefined) return
+    return yield* refused(
+      `The stored tree has more in tile 0/${surplus.index} than there are events: events are missing, restore them`
+    )
+  })
+
+  /** What the nodes add to the stored tiles; fails where these have other hashes. */
+  const missing = Effect.fnUntraced(function* (nodes: ReadonlyArray<Node>) {
+    const wanted = growths(nodes)
+    const stored = yield* tree.readTiles(wanted.map(({ index, level }) => ({ index, level, width: tileWidth })))
+    const tiles = yield* Effect.forEach(wanted, (growth, i) =>
+      Effect.fromResult(completed(growth, stored[i] ?? new Uint8Array()))
+    )
+    return tiles.filter((tile) => tile !== null)
+  })
+
+  const complete = Effect.fnUntraced(function* (nodes: ReadonlyArray<Node>) {
+    const tiles = (yield* missing(nodes)).map((tile) => ({ ...tile, index: BigInt(tile.index) }))
+    if (tiles.length === 0) return
+    const columns = sqlColumns(tiles, [
+      ["level", int2],
+      ["index", int8],
+      ["hashes", bytea]
+    ])
+    yield* sql.unsafe(upsert, [logId, ...columns])
+  })
+
+  /** Stores what is missing of the tree of the first `size` events, and a checkpoint over it; gives back the checkpoint. */
+  const signed = (size: number) =>
+    sql.withTransaction(
+      Effect.gen(function* () {
+        yield* lock
+        const grown = yield* grow(empty, size, complete)
+        const history = SignedLog.historyOf(sha256, grown)
+        const note = yield* Effect.fromResult(Checkpoint.sign({ origin: keys.name, ...history, extensions: [] }, keys.signers))
+        yield* sql`INSERT INTO vatproof.checkpoints (log_id, size, root, note)
+          VALUES (${logId}, ${BigInt(size)}, ${history.root}, ${note})`
+        return note
+      })
+    )
+
+  return { lock, refuseSurplus, compare: (nodes: ReadonlyArray<Node>) => Effect.asVoid(missing(nodes)), signed }
+})
+
+const upsert = `INSERT INTO vatproof.tiles (log_id, level, index, hashes)
+  SELECT $1::smallint, level, index, hashes FROM unnest($2, $3, $4) AS t(level, index, hashes)
+  ON CONFLICT (log_id, level, index) DO UPDATE SET hashes = excluded.hashes`
+
+/** The tile as it becomes with these hashes; null if it has them already. Tiles are completed in their order. */
+const completed = ({ hashes, index, level, offset }: Growth, stored: Uint8Array) => {
+  const start = offset * hashLength
+  const known = stored.subarray(start, start + hashes.length)
+  if (!isPrefix(known, hashes)) {
+    return Result.fail(
+      refused(
+        `The stored tree has other hashes in tile ${level}/${index} than the events: it was changed, and must be removed by an administrator first`
+      )
+    )
+  }
+  if (known.length === hashes.length) return Result.succeed(null)
+  return Result.succeed({ level, index, hashes: Uint8Array.of(...stored.subarray(0, start), ...hashes) })
+}
+
+const isPrefix = (start: Uint8Array, whole: Uint8Array) => start.every((byte, i) => byte === whole[i])

@@ -1,0 +1,196 @@
+/** What auditors and owners of receipts read: events by where EventPlaces says they are, and their proofs. */
+import { Effect, Layer, Option, Schedule } from "effect"
+import { AuditLogRead, type Auditor, auditorStream } from "#domain/audit/Auditor.ts"
+import {
+  type AuditFilter,
+  type AuditQuery,
+  AuditTrail,
+  NotInLog,
+  NotSignedYet,
+  type ProofReader,
+  type ProofSubject
+} from "#domain/audit/AuditTrail.ts"
+import { type EvidenceAltered, Integrity } from "#domain/audit/Integrity.ts"
+import { ReceiptIssued, receiptStream } from "#domain/receipts/Receipt.ts"
+import { idForm } from "#domain/accounts/AccountDirectory.ts"
+import { searchHeader, searchRow } from "#events/audit/SearchTable.ts"
+import * as Catalogue from "#events/store/Catalogue.ts"
+import * as EventProofs from "#events/notary/EventProofs.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as Checkpoint from "#events/merkle/Checkpoint.ts"
+import * as EventLine from "#events/store/EventLine.ts"
+import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { formatVerifier } from "#events/merkle/NoteKeys.ts"
+import { LogSigner } from "#events/notary/LogSigner.ts"
+import * as EventSearch from "#events/audit/EventSearch.ts"
+import { eventPlaces } from "#events/projections/EventIndex.ts"
+import { Projections } from "#events/projections/Projections.ts"
+import * as PersonalDocument from "#events/store/PersonalDocument.ts"
+import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
+import type { StoredEvent } from "#events/store/StoredEvent.ts"
+
+/** A reader waits for the checkpoint that covers what was just written: 3 seconds at most. */
+const lookEvery = "100 millis"
+const looks = 30
+
+const make = Effect.gen(function* () {
+  const proofs = yield* makeProofs
+  const search = yield* EventSearch.make
+  const record = yield* makeRecord
+  const allow = makeAllow(search)
+  const find = yield* makeFind(search)
+  const { verified } = yield* SignedLeaves.make
+  const documentsOf = yield* PersonalDocument.makeVerified
+  const { upToDate } = yield* Projections
+  const crypto = yield* LogCrypto
+  const { keys } = yield* LogSigner
+  const verifiers = Option.match(keys, { onNone: () => [], onSome: (known) => known.verifiers })
+
+  const lineOf = (one: StoredEvent) => Effect.map(documentsOf([one]), (documents) => lineWith(documents)(one))
+
+  const page: AuditTrail["Service"]["page"] = Effect.fn("AuditTrail.page")(function* (auditor, query, { after, limit }) {
+    const { accountId, from, key, receiptId, to, type, vatId } = query
+    if (after === null) {
+      const asked = { receipt_id: receiptId, type, from, to, of_account: accountId, of_key: key, by_vat_id: vatId !== null }
+      yield* record(auditor, { what: "events", ...asked })
+    }
+    const allowed = yield* allow(query, auditor)
+    if (allowed === null) return { lines: () => [], rows: () => [], next: null }
+    yield* upToDate(eventPlaces)
+    const found = yield* search.find(allowed, after ?? 0, limit + 1)
+    const shown = yield* verified(found.slice(0, limit))
+    const documents = yield* documentsOf(shown)
+    const next = found[limit]?.position ?? null
+    return { lines: () => shown.map(lineWith(documents)), rows: () => shown.map(rowWith(documents)), next }
+  })
+
+  const event = Effect.fn("AuditTrail.event")(function* (auditor: Auditor, position: number) {
+    const found = yield* find({ _tag: "Auditor", auditor }, { position })
+    yield* record(auditor, { what: "event", position })
+    return yield* lineOf(found)
+  })
+
+  /** The newest checkpoint, once it covers a position: what was just written is signed within about a second. */
+  const covering = (position: number) =>
+    proofs.newest.pipe(
+      Effect.filterOrFail(
+        Option.exists(({ size }) => size > position),
+        () => new NotSignedYet({ position })
+      ),
+      Effect.map(Option.getOrThrow),
+      Effect.retry({
+        schedule: Schedule.spaced(lookEvery),
+        times: Option.isSome(keys) ? looks : 0,
+        while: (error) => error._tag === "NotSignedYet"
+      })
+    )
+
+  const prove = Effect.fn("AuditTrail.prove")(function* (reader: ProofReader, subject: ProofSubject) {
+    const found = yield* find(reader, subject)
+    const { position } = found
+    if (reader._tag === "Auditor") yield* record(reader.auditor, { what: "proof", position })
+    const checkpoint = yield* covering(position)
+    const [signer] = Checkpoint.signersOf(crypto, checkpoint.note, verifiers)
+    return {
+      position,
+      line: yield* lineOf(found),
+      proof: yield* proofs.prove(found, checkpoint),
+      verifierKey: signer === undefined ? null : formatVerifier(signer)
+    }
+  })
+
+  const checkpoint = Effect.flatMap(
+    proofs.newest,
+    Option.match({
+      onNone: () => Effect.fail(new NotInLog({ what: "signed checkpoint yet" })),
+      onSome: ({ note }) => Effect.succeed(note)
+    })
+  )
+
+  return AuditTrail.of({ types, header: searchHeader, page, event, prove, checkpoint, tile: proofs.tile })
+})
+
+/** Writes an event with its personal document, if it has one. */
+const rowWith = (documents: ReadonlyMap<number, string | null>) => (event: StoredEvent) =>
+  searchRow(event, documents.get(event.position))
+
+const lineWith = (documents: ReadonlyMap<number, string | null>) => (event: StoredEvent) =>
+  EventLine.format(event, documents.get(event.position))
+
+/** Proofs, checkpoint and tiles. What is not as it was signed ends the request. */
+const makeProofs = Effect.gen(function* () {
+  const { newest, prove, tile } = yield* EventProofs.make
+  const { refuse } = yield* Integrity
+  const refused = ({ what }: EvidenceAltered) => refuse("event", what)
+  return {
+    newest: Effect.catchTag(newest, "EvidenceAltered", refused),
+    tile: (path: string) => Effect.catchTag(tile(path), "EvidenceAltered", refused),
+    prove: (event: StoredEvent, checkpoint: EventProofs.OpenCheckpoint) =>
+      Effect.catchTag(prove(event, checkpoint), "EvidenceAltered", refused)
+  }
+})
+
+const types = [...new Set(Catalogue.eventTypes.map(({ type }) => type))].toSorted()
+
+/** What an auditor may see of what was asked for; null if nothing. */
+const makeAllow = (search: EventSearch.EventSearch) =>
+  Effect.fnUntraced(function* ({ key, ...filter }: AuditQuery, auditor: Auditor) {
+    const accountId = auditor.accountId ?? filter.accountId
+    if (filter.accountId !== null && filter.accountId !== accountId) return null
+    if (key === null || idForm.test(key)) return { ...filter, accountId, keyId: key } satisfies AuditFilter
+    const keyId = accountId === null ? null : yield* search.keyOf(accountId, key)
+    return keyId === null ? null : ({ ...filter, accountId, keyId } satisfies AuditFilter)
+  })
+
+/** Finds the event that a reader asks for, if the reader may see it. Keys see their own receipts. */
+const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
+  const events = yield* EventStore
+  const { upToDate } = yield* Projections
+  const { verified } = yield* SignedLeaves.make
+  const decodeReceipt = Catalogue.decoder(ReceiptIssued)
+
+  const maySee = Effect.fnUntraced(function* (reader: ProofReader, event: StoredEvent) {
+    if (reader._tag === "Key") {
+      return event.type === ReceiptIssued.type && (yield* decodeReceipt(event.data)).key_id === reader.keyId
+    }
+    const { accountId } = reader.auditor
+    if (accountId === null) return true
+    yield* upToDate(eventPlaces)
+    return (yield* search.accountAt(event.position)) === accountId
+  })
+
+  const at = (position: number) =>
+    Number.isSafeInteger(position) ? events.read(position, 1) : Effect.succeed<ReadonlyArray<StoredEvent>>([])
+
+  return Effect.fnUntraced(function* (reader: ProofReader, subject: ProofSubject) {
+    const byReceipt = "receiptId" in subject
+    const none = new NotInLog({ what: byReceipt ? `receipt ${subject.receiptId} for you` : `event ${subject.position} for you` })
+    const [event] = byReceipt ? yield* events.readStream(receiptStream(subject.receiptId), 0, 1) : yield* at(subject.position)
+    // A read goes on to the next position that there is.
+    if (event === undefined || (!byReceipt && event.position !== subject.position)) return yield* none
+    yield* verified([event])
+    return (yield* maySee(reader, event)) ? event : yield* none
+  })
+})
+
+type Reading = Parameters<typeof AuditLogRead.make>[0]
+
+/** Keeps what an auditor begins to read. */
+const makeRecord = Effect.map(EventStore, (events) => {
+  const nothing = {
+    position: null,
+    receipt_id: null,
+    type: null,
+    from: null,
+    to: null,
+    of_account: null,
+    of_key: null,
+    by_vat_id: false
+  }
+  return ({ accountId, auditorId }: Auditor, reading: Pick<Reading, "what"> & Partial<Reading>) => {
+    const event = AuditLogRead.make({ ...nothing, ...reading, auditor_id: auditorId, account_id: accountId })
+    return events.appendFact(auditorStream(auditorId), event)
+  }
+})
+
+export const layer = Layer.effect(AuditTrail, make)

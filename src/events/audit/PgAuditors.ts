@@ -1,0 +1,116 @@
+/** Auditors, moved by the append of their events: a revoked token is refused from the same moment on, on every replica. */
+import { DateTime, Effect, Layer, Redacted, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { AuditorAdded, AuditorRevoked, auditorStream, drawToken, isToken, type Auditor } from "#domain/audit/Auditor.ts"
+import {
+  type Admission,
+  type AuditorEntry,
+  Auditors,
+  InvalidAuditorToken,
+  UnknownAccount,
+  UnknownAuditor
+} from "#domain/audit/Auditors.ts"
+import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Randomness } from "#domain/kernel/Randomness.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+
+const patience = "3 seconds"
+const maxListed = 1_000
+
+const Row = Schema.Struct({
+  auditor_id: Schema.String,
+  account_id: Schema.NullOr(Schema.String),
+  name: Schema.String,
+  added_at: Schema.DateTimeUtcFromDate,
+  expires_at: Schema.DateTimeUtcFromDate,
+  revoked_at: Schema.NullOr(Schema.DateTimeUtcFromDate)
+})
+
+const make = Effect.gen(function* () {
+  const events = yield* EventStore
+  const hashing = yield* Hashing
+  const random = yield* Randomness
+  const { findAccount, findAll, findById, findByToken } = yield* makeReads
+
+  const add = Effect.fn("Auditors.add")(function* ({ accountId, expiresAt, name }: Admission) {
+    if (accountId !== null && (yield* findAccount(accountId)).length === 0) return yield* new UnknownAccount({ accountId })
+    const auditorId = yield* random.uuidV7
+    const token = yield* drawToken(random)
+    const hash = hashing.sha256(token)
+    const added = { auditor_id: auditorId, account_id: accountId, name, expires_at: expiresAt, token_sha256: hash }
+    yield* events.appendFact(auditorStream(auditorId), AuditorAdded.make(added))
+    return { auditorId, token: Redacted.make(token) }
+  })
+
+  const revoke = Effect.fn("Auditors.revoke")(function* (auditorId: string) {
+    const [row] = yield* findById(auditorId)
+    if (row === undefined || row.revoked_at !== null) return yield* new UnknownAuditor({ auditorId })
+    const revoked = AuditorRevoked.make({ auditor_id: auditorId, account_id: row.account_id })
+    yield* events.appendFact(auditorStream(auditorId), revoked)
+  })
+
+  const byToken = Effect.fn("Auditors.byToken")(function* (token: Redacted.Redacted) {
+    const text = Redacted.value(token)
+    if (!isToken(text)) return yield* new InvalidAuditorToken({})
+    const [row] = yield* findByToken(hashing.sha256(text))
+    const now = yield* DateTime.now
+    if (row === undefined || row.revoked_at !== null || DateTime.isLessThanOrEqualTo(row.expires_at, now)) {
+      return yield* new InvalidAuditorToken({})
+    }
+    return { auditorId: row.auditor_id, accountId: row.account_id, expiresAt: row.expires_at } satisfies Auditor
+  })
+
+  const list = findAll.pipe(
+    Effect.map((rows) =>
+      rows.map(({ account_id, added_at, auditor_id, expires_at, name, revoked_at }): AuditorEntry => ({
+        auditorId: auditor_id,
+        accountId: account_id,
+        expiresAt: expires_at,
+        name,
+        addedAt: added_at,
+        revokedAt: revoked_at
+      }))
+    )
+  )
+
+  return Auditors.of({ add, list, revoke, byToken })
+})
+
+const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
+  const columns = sql.literal("auditor_id, account_id, name, added_at, expires_at, revoked_at")
+
+  const byHash = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Row,
+    execute: (hash) => sql`SELECT ${columns} FROM vatproof.auditors WHERE token_sha256 = decode(${hash}, 'hex')`
+  })
+
+  // As text, so that an operator's slip of the pen is "unknown" and no error of the database's.
+  const byId = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Row,
+    execute: (id) => sql`SELECT ${columns} FROM vatproof.auditors WHERE auditor_id::text = ${id}`
+  })
+
+  const all = SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Row,
+    execute: () => sql`SELECT ${columns} FROM vatproof.auditors ORDER BY added_at DESC, auditor_id LIMIT ${maxListed}`
+  })
+
+  const account = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Schema.Struct({ account_id: Schema.String }),
+    execute: (id) => sql`SELECT account_id FROM vatproof.accounts WHERE account_id::text = ${id}`
+  })
+
+  return {
+    findByToken: (hash: string) => byHash(hash).pipe(StoreAccess.patiently(patience)),
+    findById: (id: string) => byId(id).pipe(StoreAccess.patiently(patience)),
+    findAll: Effect.suspend(() => all(undefined)).pipe(StoreAccess.patiently(patience)),
+    findAccount: (id: string) => account(id).pipe(StoreAccess.patiently(patience))
+  }
+})
+
+export const layer = Layer.effect(Auditors, make)

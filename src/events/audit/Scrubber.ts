@@ -1,0 +1,203 @@
+/**
+ * Verifies the whole log again and again at a low rate, beside the service: every event against its leaf, every tile against the tile above
+ * it, the top against the newest checkpoint, and every personal document against the digest in its event. One replica at a time. What it
+ * finds is an alert; `audit verify` tells the rest.
+ */
+import { Clock, Duration, Effect, Layer, Metric, Option, Result, Schedule, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import * as Instrument from "#domain/kernel/Metrics.ts"
+import { Integrity } from "#domain/audit/Integrity.ts"
+import { Randomness } from "#domain/kernel/Randomness.ts"
+import { survivable } from "#domain/kernel/LogDefects.ts"
+import { logId } from "#events/store/AppendCommand.ts"
+import * as LeafHashes from "#events/notary/LeafHashes.ts"
+import * as Checkpoint from "#events/merkle/Checkpoint.ts"
+import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { append, empty, equalHashes, type Hash, root } from "#events/merkle/MerkleTree.ts"
+import { parse as parseNote } from "#events/merkle/SignedNote.ts"
+import { hashesIn, type HashTile, tileWidth, widthAt } from "#events/merkle/Tiles.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import { TreeStore } from "#events/notary/TreeStore.ts"
+
+/** How much at once, how often, and how long it rests after a pass. Progress is kept every `keepEvery` pieces. */
+export interface ScrubPace {
+  readonly tiles: number
+  readonly every: Duration.Duration
+  readonly rest: Duration.Duration
+}
+
+/** A million events in 40 minutes. A piece takes some 10 ms of the database and the replica together: less than 1 % of a core. */
+export const usualPace: ScrubPace = { tiles: 2, every: Duration.millis(1_200), rest: Duration.minutes(10) }
+
+const patience = "3 seconds"
+const keepEvery = 16
+/** Another replica goes on from the kept progress after this. */
+const leaseMs = 120_000
+/** Findings of a pass that are logged one by one. */
+const loggedAtMost = 20
+
+const position = Instrument.gauge("vatproof.scrub.position", {
+  unit: "{event}",
+  description: "Events that the current pass over the log has verified"
+})()
+const findings = Instrument.gauge("vatproof.scrub.findings", {
+  unit: "{finding}",
+  description: "Findings of the current pass over the log, or of the last one where it found more"
+})()
+const completed = Instrument.gauge("vatproof.scrub.completed", {
+  unit: "s",
+  description: "When the last pass over the whole log ended, in seconds since 1970"
+})()
+
+/** Which replica scrubs, and how far it is. */
+const makePlace = Effect.fnUntraced(function* (holder: string) {
+  const sql = yield* SqlClient.SqlClient
+  const lease = sql`clock_timestamp() + ${leaseMs} * interval '1 millisecond'`
+  const claim = SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Schema.Struct({ position: Schema.BigInt }),
+    execute: () => sql`UPDATE vatproof.scrubs SET holder = ${holder}::uuid, held_until = ${lease}
+      WHERE log_id = ${logId} AND (holder = ${holder}::uuid OR held_until < clock_timestamp()) RETURNING position`
+  })
+  return {
+    claim: Effect.suspend(() => claim(undefined)).pipe(
+      StoreAccess.patiently(patience),
+      Effect.map(([row]) => (row === undefined ? Option.none<number>() : Option.some(Number(row.position))))
+    ),
+    keep: (at: number) =>
+      sql`UPDATE vatproof.scrubs SET position = ${BigInt(at)}, held_until = ${lease}
+        WHERE log_id = ${logId} AND holder = ${holder}::uuid`.pipe(StoreAccess.patiently(patience))
+  }
+})
+
+/** Positions of a range whose personal document is not the one that the event names. */
+const makeStrayDocuments = Effect.map(SqlClient.SqlClient, (sql) => {
+  const find = SqlSchema.findAll({
+    Request: Schema.Struct({ from: Schema.BigInt, to: Schema.BigInt }),
+    Result: Schema.Struct({ position: Schema.BigInt }),
+    execute: ({ from, to }) => sql`SELECT p.position FROM vatproof.personal_documents p
+      CROSS JOIN LATERAL (SELECT e.data FROM vatproof.events e WHERE e.log_id = p.log_id AND e.position = p.position LIMIT 1) e
+      WHERE p.log_id = ${logId} AND p.position >= ${from} AND p.position < ${to} AND p.document IS NOT NULL
+        AND strpos(e.data, '"personal_sha256":"' || encode(sha256(convert_to(p.document, 'UTF8')), 'hex') || '"') = 0`
+  })
+  return (from: number, to: number) =>
+    find({ from: BigInt(from), to: BigInt(to) }).pipe(
+      StoreAccess.patiently(patience),
+      Effect.map((rows) => rows.map((row) => Number(row.position)))
+    )
+})
+
+/** Verifies tiles of leaves, as far as `signed` events go; gives back what is wrong. */
+const makeVerifyTiles = Effect.gen(function* () {
+  const { sha256 } = yield* LogCrypto
+  const leafHashes = yield* LeafHashes.make
+  const strayDocuments = yield* makeStrayDocuments
+  const { readTiles } = yield* TreeStore
+  const nodeOf = (tile: ReadonlyArray<Hash>) => root(sha256, append(sha256, empty, tile).tree)
+
+  /** Each complete tile is a node of the tile above it, which then is one of the next. */
+  const verifyAbove = Effect.fnUntraced(function* (tile: HashTile, hashes: ReadonlyArray<Hash>, signed: number) {
+    let below = { ...tile, hashes }
+    while (below.hashes.length === tileWidth) {
+      const level = below.level + 1
+      const index = Math.floor(below.index / tileWidth)
+      const [stored = new Uint8Array()] = yield* readTiles([{ level, index, width: widthAt(signed, level, index) }])
+      const above = hashesIn(stored)
+      if (!equalHashes(above[below.index % tileWidth] ?? new Uint8Array(), nodeOf(below.hashes)))
+        return [`The stored tree is wrong in tile ${level}/${index}`]
+      if (below.index % tileWidth !== tileWidth - 1) return []
+      below = { level, index, width: above.length, hashes: above }
+    }
+    return []
+  })
+
+  return Effect.fnUntraced(function* (from: number, to: number, signed: number) {
+    const indexes = Array.from({ length: Math.ceil((to - from) / tileWidth) }, (_, i) => from / tileWidth + i)
+    const tiles = indexes.map((index) => ({ level: 0, index, width: widthAt(signed, 0, index) }))
+    const stored = (yield* readTiles(tiles)).map(hashesIn)
+    const events = yield* leafHashes({ from, to }).pipe(
+      Effect.catchTag(["MissingEvent", "MalformedEnvelope"], ({ message }) => Effect.succeed(message))
+    )
+    if (typeof events === "string") return [events]
+    const leaves = stored.flat()
+    const wrong = [
+      ...events
+        .flatMap((hash, i) => (equalHashes(hash, leaves[i] ?? new Uint8Array()) ? [] : [from + i]))
+        .map((at) => `The event at position ${at} is not the one that was signed`),
+      ...(yield* strayDocuments(from, to)).map((at) => `The personal document at position ${at} is not the one of its event`)
+    ]
+    const above = yield* Effect.forEach(tiles, (tile, i) => verifyAbove(tile, stored[i] ?? [], signed))
+    return [...wrong, ...above.flat()]
+  })
+})
+
+/** The stored tree at its right edge against the newest checkpoint, whose signature the notary verifies. */
+const makeVerifyTop = Effect.gen(function* () {
+  const { sha256 } = yield* LogCrypto
+  const tree = yield* TreeStore
+  return Effect.gen(function* () {
+    const newest = Option.getOrNull(yield* tree.newest)
+    if (newest === null) return { signed: 0, wrong: [] }
+    const { size } = newest
+    const checkpoint = Option.getOrNull(
+      Result.getSuccess(Result.flatMap(parseNote(newest.note), ({ text }) => Checkpoint.parse(text)))
+    )
+    const top = yield* tree.treeOf(size, size).pipe(
+      Effect.map((whole) => root(sha256, whole)),
+      Effect.catchTag("IncompleteTile", () => Effect.succeed(new Uint8Array()))
+    )
+    const fits = checkpoint !== null && checkpoint.size === size && equalHashes(top, checkpoint.root)
+    return { signed: size, wrong: fits ? [] : [`The stored tree is not the one that was signed with ${size} events`] }
+  })
+})
+
+/** One pass over the log, from where the last replica was: gives back the number of findings, or null where another replica is at it. */
+export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace) {
+  const random = yield* Randomness
+  const place = yield* makePlace(yield* random.uuidV7)
+  const verifyTiles = yield* makeVerifyTiles
+  const verifyTop = yield* makeVerifyTop
+  const integrity = yield* Integrity
+  const piece = tiles * tileWidth
+
+  return Effect.gen(function* () {
+    const claimed = Option.getOrNull(yield* place.claim)
+    if (claimed === null) return null
+    let count = 0
+    const report = Effect.fnUntraced(function* (wrong: ReadonlyArray<string>) {
+      for (const what of wrong) {
+        count += 1
+        yield* integrity.found("scrub", what)
+        if (count <= loggedAtMost) yield* Effect.logError(`The scrubber found: ${what}`)
+      }
+      yield* Metric.update(findings, count)
+    })
+    const { signed, wrong } = yield* verifyTop
+    yield* report(wrong)
+    let from = claimed < signed ? claimed : 0
+    for (let pieces = 1; from < signed; pieces += 1) {
+      const to = Math.min(from + piece, signed)
+      yield* report(yield* verifyTiles(from, to, signed))
+      from = to
+      yield* Metric.update(position, from)
+      if (pieces % keepEvery === 0) yield* place.keep(from - (from % tileWidth))
+      yield* Effect.sleep(every)
+    }
+    yield* place.keep(0)
+    yield* Metric.update(completed, (yield* Clock.currentTimeMillis) / 1000)
+    return count
+  })
+})
+
+/** Scrubs for as long as the service runs; what cannot be read now is read in the next pass. */
+export const layer = (pace: ScrubPace) =>
+  Layer.effectDiscard(
+    Effect.flatMap(makePass(pace), (pass) =>
+      pass.pipe(
+        Effect.catchTag("StoreUnavailable", () => Effect.void),
+        survivable("The scrubber stumbled; it begins again after a rest"),
+        Effect.repeat(Schedule.spaced(pace.rest)),
+        Effect.forkScoped
+      )
+    )
+  )

@@ -1,0 +1,339 @@
+/**
+ * Verifies the folder of an export with nothing but the log's public key: every line, leaf, table row, receipt and proof, and the root
+ * that was signed.
+ */
+import { Effect, FileSystem, Option, Path, Result, Schema } from "effect"
+import { ReceiptIssued } from "#domain/receipts/Receipt.ts"
+import * as CheckpointAudit from "#events/audit/verify/CheckpointAudit.ts"
+import type { AuditReport } from "#events/audit/verify/DatabaseAudit.ts"
+import * as Manifest from "#events/audit/export/ExportManifest.ts"
+import { exportFiles, readmeOf } from "#events/audit/export/ExportReadme.ts"
+import {
+  type ExportedEvent,
+  exportTables,
+  headerOf,
+  type KeyFacts,
+  keyIdOf,
+  lineEnd,
+  personalFolder,
+  rowOf
+} from "#events/audit/export/ExportTable.ts"
+import * as DocumentAudit from "#events/audit/verify/DocumentAudit.ts"
+import * as Findings from "#events/audit/verify/Findings.ts"
+import * as LineReader from "#events/audit/export/LineReader.ts"
+import * as LogCheck from "#events/audit/verify/LogCheck.ts"
+import { exactText } from "#events/audit/verify/ExactText.ts"
+import { edgesOf, erased } from "#events/audit/export/LogExport.ts"
+import { doctype, doctypeFile, indexFile, mediaDescription, supplierOf } from "#events/audit/export/MediaDescription.ts"
+import * as ProvedFiles from "#events/audit/export/ProvedFiles.ts"
+import * as EventLine from "#events/store/EventLine.ts"
+import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import type { StoredEvent } from "#events/store/StoredEvent.ts"
+import type { Hash } from "#events/merkle/MerkleTree.ts"
+import type { Verifiers } from "#events/merkle/NoteKeys.ts"
+import { Hex } from "effect/encoding"
+
+/** The folder is no export, or a part of it that says what the rest means cannot be read. */
+export class NoExport extends Schema.TaggedError<NoExport>()("NoExport", { message: Schema.String }) {}
+
+/** `kept` are checkpoints of the log from elsewhere. */
+export interface ExportAuditOptions {
+  readonly directory: string
+  readonly kept: ReadonlyArray<CheckpointAudit.KeptCheckpoint>
+  readonly verifiers: Verifiers
+  readonly progress: (done: number, of: number) => Effect.Effect<void>
+}
+
+/** Events looked at before the next are read. */
+const sectionSize = 2_048
+
+export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: given, progress, verifiers }: ExportAuditOptions) {
+  const crypto = yield* LogCrypto
+  const findings = Findings.make()
+  const { checkpoint, manifest, signedBy } = yield* open(directory, verifiers)
+  const around = Option.getOrNull(Manifest.surroundings(manifest))
+  if (around === null)
+    return yield* new NoExport({ message: `${exportFiles.manifest} does not have the hashes that its extent needs` })
+  const check = LogCheck.make(crypto, findings, around.before)
+  const files = yield* ProvedFiles.make(directory, verifiers, findings)
+  const keyOf = makeKeys(files)
+  const compareTime = makeCompareTime(manifest, findings)
+  const documents = yield* makeDocuments(directory, findings)
+  const tables = yield* makeTables(directory, documents !== null, findings)
+  const readSection = yield* makeSections(directory, manifest, findings)
+
+  const kept = CheckpointAudit.openKept(given, CheckpointAudit.openWith(crypto, verifiers), findings)
+  const checkpoints = CheckpointAudit.ofPart(findings, kept, manifest)
+  let from = manifest.from
+  for (const to of checkpoints.sectionEnds(sectionSize)) {
+    const { leaves, read } = yield* readSection(from, to)
+    check.take({ from, to, events: read.map(({ event }) => event), leaves })
+    for (const one of read) {
+      const personal = documents === null ? undefined : yield* documents.take(one)
+      yield* tables.compare({ ...one, personal, key: yield* keyOf(one) })
+      compareTime(one.event)
+      if (one.event.type === ReceiptIssued.type) yield* files.compareReceipt(one.event, one.line)
+    }
+    checkpoints.compareAt(to, check)
+    yield* progress(to - manifest.from, manifest.to - manifest.from)
+    from = to
+  }
+  yield* readSection(manifest.to, manifest.to)
+  yield* tables.finish
+  if (documents !== null) yield* documents.finish
+  for (const position of edgesOf(manifest)) {
+    const recordedAt = yield* files.recordedAt(position)
+    if (recordedAt !== null && isWithin(manifest, recordedAt))
+      findings.add(position, `an event of the period was left out: it was recorded at ${recordedAt}`)
+  }
+  files.finish()
+  checkpoints.conclude(checkpoint, check, around.after)
+  yield* compareTexts(directory, manifest, findings)
+  yield* compareNames(directory, signedBy, findings)
+  const events = manifest.to - manifest.from
+  return {
+    events,
+    signed: events,
+    checkpoints: 1,
+    signedBy,
+    documents: documents?.counts() ?? null,
+    extent: manifest,
+    findings: findings.list(),
+    count: findings.count(),
+    uncompared: checkpoints.uncompared
+  } satisfies AuditReport & { readonly extent: Manifest.ExportManifest; readonly uncompared: ReadonlyArray<string> }
+}, Effect.scoped)
+
+/** A time of the log (microseconds) against one of the manifest (milliseconds). */
+const micros = (millis: string) => millis.replace(/(?<=\.\d{3})Z$/u, "000Z")
+const isWithin = ({ recorded_before, recorded_from }: Manifest.ExportManifest, recordedAt: string) =>
+  (recorded_from === null || recordedAt >= micros(recorded_from)) &&
+  (recorded_before === null || recordedAt < micros(recorded_before))
+
+const makeCompareTime = (manifest: Manifest.ExportManifest, findings: Findings.Findings) => (event: StoredEvent) => {
+  if (isWithin(manifest, event.recorded_at)) return
+  findings.add(event.position, `it was recorded at ${event.recorded_at}, outside of the period in ${exportFiles.manifest}`)
+}
+
+/** The facts of the key that an event concerns, from the files of the export. */
+const makeKeys = (files: Effect.Success<ReturnType<typeof ProvedFiles.make>>) => {
+  const known = new Map<string, KeyFacts | null>()
+  return Effect.fnUntraced(function* (read: ReadLine) {
+    const keyId = keyIdOf(read)
+    if (keyId === null) return null
+    const before = known.get(keyId)
+    if (before !== undefined) return before
+    const facts = yield* files.findKey(keyId, read.event.position)
+    known.set(keyId, facts)
+    return facts
+  })
+}
+
+/** A link would have something else verified than what is in the folder; and something else than a file or folder may never end. */
+const refuseLinks = Effect.fnUntraced(function* (directory: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const look = Effect.fnUntraced(function* (name: string) {
+    const { type } = yield* fs.lstat(path.join(directory, name))
+    if (type !== "File" && type !== "Directory")
+      return yield* new NoExport({ message: `${name} is neither a file nor a folder (${type}): an export has nothing else` })
+  })
+  yield* Effect.forEach(yield* fs.readDirectory(directory, { recursive: true }), look, { concurrency: 16, discard: true })
+})
+
+/** What the export says of itself, and the checkpoint that this key signed. */
+const open = Effect.fnUntraced(function* (directory: string, verifiers: Verifiers) {
+  const path = yield* Path.Path
+  const crypto = yield* LogCrypto
+  const read = (name: string) =>
+    exactText(path.join(directory, name)).pipe(
+      Effect.catchTag("PlatformError", () =>
+        Effect.fail(new NoExport({ message: `${directory} has no ${name}: it is no whole export` }))
+      ),
+      Effect.map((text) => text ?? "")
+    )
+  yield* refuseLinks(directory)
+  const refused = (name: string) => (message: string) => new NoExport({ message: `${name} cannot be used: ${message}` })
+  const manifest = yield* Effect.fromResult(Manifest.parse(yield* read(exportFiles.manifest))).pipe(
+    Effect.mapError(refused(exportFiles.manifest))
+  )
+  const note = yield* read(exportFiles.checkpoint)
+  const opened = CheckpointAudit.openWith(crypto, verifiers)(note)
+  const checkpoint = yield* Effect.fromResult(opened).pipe(Effect.mapError(refused(exportFiles.checkpoint)))
+  const { from, size, to } = manifest
+  const isRange = 0 <= from && from < to && to <= size && size === checkpoint.size
+  if (!isRange) return yield* refused(exportFiles.manifest)(`its extent is not one of a log of ${checkpoint.size} signed events`)
+  return { checkpoint, manifest, signedBy: CheckpointAudit.signedBy(crypto, note, verifiers) }
+})
+
+/** An event with the line it stands on. */
+interface ReadLine extends Omit<ExportedEvent, "personal" | "key"> {
+  readonly line: string
+}
+
+/** Reads events and leaves of the next positions. Asked for none, it says what is left over. */
+const makeSections = Effect.fnUntraced(function* (
+  directory: string,
+  manifest: Manifest.ExportManifest,
+  findings: Findings.Findings
+) {
+  const path = yield* Path.Path
+  const nextLine = yield* LineReader.open(path.join(directory, exportFiles.events))
+  const leafLines = LineReader.byPosition(yield* LineReader.open(path.join(directory, exportFiles.leaves)), (line) =>
+    findings.add(null, `${exportFiles.leaves} has a line that does not belong there: ${line.slice(0, 80)}`)
+  )
+  let ahead: ReadLine | null = null
+  let expected = manifest.from
+
+  /** The next event in order; what is none, or out of order, is a finding and left out. */
+  const nextEvent = Effect.gen(function* () {
+    for (let line = yield* nextLine; line !== null; line = yield* nextLine) {
+      const read = EventLine.parseWhole(line)
+      if (Result.isFailure(read))
+        findings.add(claimedPosition(line) ?? expected, `${exportFiles.events}: ${read.failure.message}`)
+      else {
+        const { data, event, personal } = read.success
+        const { position } = event
+        if (personal !== undefined) findings.add(position, `${exportFiles.events} has a personal document in it`)
+        if (position >= expected && position < manifest.to) return { data, event, line }
+        findings.add(position, `${exportFiles.events} has the event where it does not belong`)
+      }
+    }
+    return null
+  })
+
+  const leafAt = (line: string | null, position: number): Hash => {
+    const hex = /^\d+ ([\da-f]{64})$/u.exec(line ?? "")?.[1]
+    const hash = hex === undefined ? null : Option.getOrNull(Result.getSuccess(Hex.decode(hex)))
+    if (hash === null) findings.add(position, `${exportFiles.leaves} does not have its leaf`)
+    return hash ?? new Uint8Array()
+  }
+
+  return Effect.fnUntraced(function* (from: number, to: number) {
+    const read: Array<ReadLine> = []
+    const leaves: Array<Hash> = []
+    for (let position = from; position < to; position += 1) {
+      leaves.push(leafAt(yield* leafLines.take(position), position))
+      ahead ??= yield* nextEvent
+      if (ahead?.event.position === position) {
+        read.push(ahead)
+        ahead = null
+      }
+      expected = position + 1
+    }
+    if (from === to) {
+      if ((yield* nextEvent) !== null) findings.add(to, `${exportFiles.events} goes on after its last event`)
+      yield* leafLines.finish
+    }
+    return { read, leaves }
+  })
+})
+
+/** What a line that is no event says of its place. */
+const claimedPosition = (line: string) => {
+  const claimed = /,"position":(\d{1,15}),"recorded_at":/u.exec(line)?.[1]
+  return claimed === undefined ? null : Number(claimed)
+}
+
+/** The personal documents; null if their folder is not there. */
+const makeDocuments = Effect.fnUntraced(function* (directory: string, findings: Findings.Findings) {
+  const crypto = yield* LogCrypto
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  if (!(yield* fs.exists(path.join(directory, personalFolder)))) return null
+  const { compare, counts } = DocumentAudit.make(crypto, findings)
+  const lines = LineReader.byPosition(yield* LineReader.open(path.join(directory, exportFiles.documents)), (line) =>
+    findings.add(null, `${exportFiles.documents} has a line that does not belong there: ${line.slice(0, 20)}`)
+  )
+  return {
+    /** The document of an event, compared with its digest. */
+    take: Effect.fnUntraced(function* ({ data, event: { position } }: ReadLine) {
+      const line = yield* lines.take(position)
+      const text = line?.slice(`${position} `.length)
+      const stored = text === erased ? null : text
+      compare(position, data, stored)
+      return stored
+    }),
+    finish: lines.finish,
+    counts
+  }
+})
+
+/** Compares each table with the rows that the events make. */
+const makeTables = Effect.fnUntraced(function* (directory: string, withPersonal: boolean, findings: Findings.Findings) {
+  const path = yield* Path.Path
+  const tables = yield* Effect.forEach(
+    exportTables.filter(({ file }) => withPersonal || !file.startsWith(`${personalFolder}/`)),
+    Effect.fnUntraced(function* (table) {
+      const next = yield* LineReader.open(path.join(directory, table.file), lineEnd)
+      if ((yield* next) !== headerOf(table)) findings.add(null, `${table.file} does not begin with the names of its columns`)
+      const stray = (line: string) => findings.add(null, `${table.file} has a row that is no event's: ${line.slice(0, 80)}`)
+      return { table, rows: LineReader.byPosition(next, stray) }
+    })
+  )
+  return {
+    compare: Effect.fnUntraced(function* (read: ExportedEvent) {
+      const { event } = read
+      for (const { rows, table } of tables) {
+        const wanted = rowOf(table, read)
+        if (wanted === null) continue
+        const row = yield* rows.take(event.position)
+        if (row !== wanted)
+          findings.add(event.position, `${table.file} ${row === null ? "has no row" : "has another row"} for it`)
+      }
+    }),
+    finish: Effect.forEach(tables, ({ rows }) => rows.finish, { discard: true })
+  }
+})
+
+/** The files that follow from the manifest alone. */
+const compareTexts = Effect.fnUntraced(function* (
+  directory: string,
+  manifest: Manifest.ExportManifest,
+  findings: Findings.Findings
+) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const wanted = [
+    [indexFile, mediaDescription(supplierOf(manifest))],
+    [doctypeFile, doctype],
+    [exportFiles.readme, readmeOf(manifest)],
+    [exportFiles.manifest, Manifest.format(manifest)]
+  ] as const
+  for (const [name, text] of wanted) {
+    const file = path.join(directory, name)
+    const found = (yield* fs.exists(file)) ? yield* exactText(file) : undefined
+    if (found !== text) findings.add(null, found === undefined ? `${name} is missing` : `${name} was changed`)
+  }
+})
+
+const exportNames: ReadonlySet<string> = new Set([
+  ...Object.values(exportFiles),
+  ...exportTables.map(({ file }) => file),
+  indexFile,
+  doctypeFile,
+  personalFolder
+])
+/** What systems leave in every folder that somebody looks into. */
+const ofSystems = /^(?:\..*|Thumbs\.db|desktop\.ini)$/u
+
+/** Whoever reads the folder takes all that is in it for the export, and the key in it for the one that has signed. */
+const compareNames = Effect.fnUntraced(function* (
+  directory: string,
+  signedBy: ReadonlyArray<string>,
+  findings: Findings.Findings
+) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const personal = path.join(directory, personalFolder)
+  const inPersonal = (yield* fs.exists(personal)) ? yield* fs.readDirectory(personal) : []
+  const names = [...(yield* fs.readDirectory(directory)), ...inPersonal.map((name) => `${personalFolder}/${name}`)]
+  for (const name of names) {
+    if (!exportNames.has(name) && !ofSystems.test(path.basename(name))) findings.add(null, `${name} is no file of the export`)
+  }
+  const file = path.join(directory, exportFiles.verifier)
+  if (!(yield* fs.exists(file))) return
+  const keys = ((yield* exactText(file)) ?? "").split("\n")
+  if (!keys.some((key) => signedBy.includes(key.trim())))
+    findings.add(null, `${exportFiles.verifier} has no key that the checkpoint was signed with`)
+})

@@ -1,0 +1,67 @@
+/** What an export says of itself: which positions it has, and the hashes of all others, without which its root could not be computed. */
+import { Option, Result, Schema } from "effect"
+import { Base64 } from "effect/encoding"
+import { parseHash } from "#events/merkle/Checkpoint.ts"
+import { type Hash, type Node, type NodeId, nodesOf, restore, type Tree } from "#events/merkle/MerkleTree.ts"
+
+const Hashes = Schema.Array(Schema.String)
+
+/**
+ * Positions `from` up to, but not including, `to`, in a log of which `size` events are signed. `before` and `after` are the hashes of the
+ * complete subtrees that cover the other positions, from left to right, in base64.
+ */
+export const ExportManifest = Schema.Struct({
+  format: Schema.Literal("vatproof-export/1"),
+  log: Schema.String,
+  from: Schema.Int,
+  to: Schema.Int,
+  size: Schema.Int,
+  recorded_from: Schema.NullOr(Schema.String),
+  recorded_before: Schema.NullOr(Schema.String),
+  exported_at: Schema.String,
+  supplier: Schema.String,
+  location: Schema.String,
+  before: Hashes,
+  after: Hashes
+})
+export type ExportManifest = typeof ExportManifest.Type
+
+const codec = Schema.fromJsonString(ExportManifest)
+const decode = Schema.decodeUnknownResult(codec)
+
+export const format = (manifest: ExportManifest): string => `${JSON.stringify(manifest, null, 2)}\n`
+
+export const parse = (text: string): Result.Result<ExportManifest, string> =>
+  Result.mapError(decode(text), () => "it is not what an export writes")
+
+/** The subtrees before and after the exported positions. */
+export const otherNodes = ({ from, size, to }: Pick<ExportManifest, "from" | "to" | "size">) => ({
+  before: nodesOf({ from: 0, to: from }),
+  after: nodesOf({ from: to, to: size })
+})
+
+export const encodeHashes = (hashes: ReadonlyArray<Hash>) => hashes.map((hash) => Base64.encode(hash))
+
+const withHashes = (nodes: ReadonlyArray<NodeId>, hashes: ReadonlyArray<string>): Option.Option<ReadonlyArray<Node>> =>
+  nodes.length !== hashes.length
+    ? Option.none()
+    : Option.map(Option.all(hashes.map(parseHash)), (decoded) =>
+        nodes.flatMap((node, i) => {
+          const hash = decoded[i]
+          return hash === undefined ? [] : [{ ...node, hash }]
+        })
+      )
+
+/** The tree before the first exported position, and what comes after the last one; none if the hashes do not fit the positions. */
+export const surroundings = (
+  manifest: ExportManifest
+): Option.Option<{ readonly before: Tree; readonly after: ReadonlyArray<Node> }> => {
+  const { after, before } = otherNodes(manifest)
+  return Option.map(Option.all([withHashes(before, manifest.before), withHashes(after, manifest.after)]), ([left, right]) => ({
+    before: restore(
+      manifest.from,
+      left.map(({ hash }) => hash)
+    ),
+    after: right
+  }))
+}

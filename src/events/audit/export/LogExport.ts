@@ -1,0 +1,256 @@
+/** Writes a range of the log into a folder, for auditors who want files: as tables, as lines, and with all that proves it. */
+import { DateTime, Effect, FileSystem, Option, Path, Result, Schema, Stream } from "effect"
+import { Hex } from "effect/encoding"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { LogExported, logStream } from "#domain/audit/LogReadEvents.ts"
+import { ReceiptIssued } from "#domain/receipts/Receipt.ts"
+import { logId } from "#events/store/AppendCommand.ts"
+import * as AuditReads from "#events/audit/verify/AuditReads.ts"
+import * as DocumentAudit from "#events/audit/verify/DocumentAudit.ts"
+import { encodeHashes, type ExportManifest, format, otherNodes } from "#events/audit/export/ExportManifest.ts"
+import { exportFiles, readmeOf } from "#events/audit/export/ExportReadme.ts"
+import {
+  type ExportedEvent,
+  exportTables,
+  headerOf,
+  keyFactsOf,
+  type KeyFacts,
+  keyIdOf,
+  lineEnd,
+  personalFolder,
+  rowOf
+} from "#events/audit/export/ExportTable.ts"
+import { doctype, doctypeFile, indexFile, mediaDescription, supplierOf } from "#events/audit/export/MediaDescription.ts"
+import * as EventProofs from "#events/notary/EventProofs.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as EventLine from "#events/store/EventLine.ts"
+import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { leafHash } from "#events/merkle/MerkleTree.ts"
+import { leafOf } from "#events/notary/StoredLeaf.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import type { StoredEvent } from "#events/store/StoredEvent.ts"
+import { TreeStore } from "#events/notary/TreeStore.ts"
+
+/** Nothing was exported, and why. */
+export class ExportRefused extends Schema.TaggedError<ExportRefused>()("ExportRefused", { message: Schema.String }) {}
+
+/** Events recorded from `from` on and before `to`; null has no bound. `verifierKeys` are written down, as far as they are known. */
+export interface LogExportOptions {
+  readonly directory: string
+  readonly from: DateTime.Utc | null
+  readonly to: DateTime.Utc | null
+  readonly supplier: string
+  readonly location: string
+  readonly verifierKeys: ReadonlyArray<string>
+  readonly progress: (done: number, of: number) => Effect.Effect<void>
+}
+
+const sectionSize = 2_048
+const readAhead = 3
+const proofsAtOnce = 4
+
+export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptions) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const proofs = yield* EventProofs.make
+  const reads = yield* AuditReads.make
+  const documents = yield* DocumentAudit.makeReads
+  const into = (...names: ReadonlyArray<string>) => path.join(options.directory, ...names)
+
+  const checkpoint = Option.getOrNull(yield* proofs.newest)
+  if (checkpoint === null) {
+    return yield* new ExportRefused({
+      message: "The log was never signed, so an export would prove nothing: give the service a NOTARY_KEY"
+    })
+  }
+  const manifest = yield* manifestOf(options, checkpoint)
+  yield* prepareFolder(options.directory)
+  const { appendFact } = yield* EventStore
+  const { from, size, to } = manifest
+  const asked = { recorded_from: options.from, recorded_before: options.to }
+  yield* appendFact(logStream, LogExported.make({ from, to, size, ...asked }))
+  yield* fs.makeDirectory(into(personalFolder), { mode: 0o700 })
+  const write = yield* makeWriters(into)
+  const prove = yield* makeProver(into, proofs, checkpoint)
+  const keyOf = makeKeys(prove, yield* AuditReads.makeKeyIssue)
+
+  const readSection = (from: number, to: number) =>
+    Effect.all([reads.events(from, to), documents.between(from, to)], { concurrency: "unbounded" })
+
+  const exportSection = Effect.fnUntraced(function* ([events, personal]: Effect.Success<ReturnType<typeof readSection>>) {
+    const rows = yield* Effect.forEach(
+      events,
+      Effect.fnUntraced(function* (event) {
+        const data = EventLine.readData(event)
+        return { event, data, personal: personal.get(event.position)?.document, key: yield* keyOf(keyIdOf({ event, data })) }
+      })
+    )
+    yield* write(rows, personal)
+    const receipts = events.filter(({ type }) => type === ReceiptIssued.type)
+    const proveReceipt = (event: StoredEvent) => prove(event, exportFiles.receipts, receiptName(event), receiptName(event))
+    yield* Effect.forEach(receipts, proveReceipt, { concurrency: proofsAtOnce, discard: true })
+    const last = events.at(-1)
+    if (last !== undefined) yield* options.progress(last.position + 1 - manifest.from, manifest.to - manifest.from)
+  })
+
+  const sections = Math.ceil((manifest.to - manifest.from) / sectionSize)
+  const starts = Array.from({ length: sections }, (_, i) => manifest.from + i * sectionSize)
+  yield* Stream.fromIterable(starts).pipe(
+    Stream.mapEffect((from) => readSection(from, Math.min(from + sectionSize, manifest.to)), { concurrency: readAhead }),
+    Stream.runForEach(exportSection)
+  )
+  for (const position of edgesOf(manifest)) {
+    const [event] = yield* reads.events(position, position + 1)
+    if (event !== undefined)
+      yield* fs.writeFileString(
+        into(exportFiles.proofs, `${edgeName(position)}.tlog-proof`),
+        yield* proofs.prove(event, checkpoint)
+      )
+  }
+  yield* fs.writeFileString(into(exportFiles.checkpoint), checkpoint.note)
+  const keys = options.verifierKeys.map((key) => `${key}\n`).join("")
+  if (keys !== "") yield* fs.writeFileString(into(exportFiles.verifier), keys)
+  yield* fs.writeFileString(into(indexFile), mediaDescription(supplierOf(manifest)))
+  yield* fs.writeFileString(into(doctypeFile), doctype)
+  yield* fs.writeFileString(into(exportFiles.readme), readmeOf(manifest))
+  // Last: an export without it was not finished.
+  yield* fs.writeFileString(into(exportFiles.manifest), format(manifest))
+  return manifest
+}, Effect.scoped)
+
+const manifestOf = Effect.fnUntraced(function* (options: LogExportOptions, checkpoint: EventProofs.OpenCheckpoint) {
+  const tree = yield* TreeStore
+  const { size } = checkpoint
+  const positionAt = yield* makePositionAt
+  const from = options.from === null ? 0 : Math.min(yield* positionAt(options.from), size)
+  const to = options.to === null ? size : Math.min(yield* positionAt(options.to), size)
+  if (to <= from) return yield* new ExportRefused({ message: "No signed event was recorded in that time" })
+  const { after, before } = otherNodes({ from, to, size })
+  const readNodes = tree.readNodes(size)
+  const hashesOf = (nodes: typeof after) =>
+    (nodes.length === 0 ? Effect.succeed([]) : readNodes(nodes)).pipe(
+      Effect.catchTag("IncompleteTile", ({ message }) => Effect.fail(new ExportRefused({ message })))
+    )
+  const manifest: ExportManifest = {
+    format: "vatproof-export/1",
+    log: checkpoint.origin,
+    from,
+    to,
+    size,
+    recorded_from: options.from === null ? null : DateTime.formatIso(options.from),
+    recorded_before: options.to === null ? null : DateTime.formatIso(options.to),
+    exported_at: DateTime.formatIso(yield* DateTime.now),
+    supplier: options.supplier,
+    location: options.location,
+    before: encodeHashes(yield* hashesOf(before)),
+    after: encodeHashes(yield* hashesOf(after))
+  }
+  return manifest
+})
+
+const makePositionAt = Effect.map(SqlClient.SqlClient, (sql) => {
+  const find = SqlSchema.findOne({
+    Request: Schema.DateTimeUtcFromDate,
+    Result: Schema.Struct({ position: Schema.BigInt }),
+    execute: (moment) => sql`SELECT vatproof.position_at(${logId}::smallint, ${moment}) AS position`
+  })
+  return (moment: DateTime.Utc) =>
+    find(moment).pipe(
+      StoreAccess.patiently("5 seconds"),
+      Effect.map(({ position }) => Number(position))
+    )
+})
+
+/** A new folder, or one with nothing in it. What is exported names people: a new one is for its owner alone. */
+const prepareFolder = Effect.fnUntraced(function* (directory: string) {
+  const fs = yield* FileSystem.FileSystem
+  yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
+  if ((yield* fs.readDirectory(directory)).length === 0) return
+  return yield* new ExportRefused({ message: `${directory} has something in it: an export wants a folder of its own` })
+})
+
+type Into = (...names: ReadonlyArray<string>) => string
+
+/** Appends events to the lines, the leaves and the tables. */
+const makeWriters = Effect.fnUntraced(function* (into: Into) {
+  const fs = yield* FileSystem.FileSystem
+  const crypto = yield* LogCrypto
+  const create = (name: string) => fs.open(into(name), { flag: "w" })
+  const lines = yield* create(exportFiles.events)
+  const leaves = yield* create(exportFiles.leaves)
+  const personal = yield* create(exportFiles.documents)
+  const tables = yield* Effect.forEach(exportTables, (table) => Effect.map(create(table.file), (file) => ({ table, file })))
+  const utf8 = new TextEncoder()
+  for (const { file, table } of tables) yield* file.writeAll(utf8.encode(headerOf(table) + lineEnd))
+
+  const leafLine = (event: StoredEvent) =>
+    Result.match(leafOf(crypto, event), {
+      onFailure: () => `${event.position} -\n`,
+      onSuccess: (leaf) => `${event.position} ${Hex.encode(leafHash(crypto.sha256, leaf))}\n`
+    })
+
+  return Effect.fnUntraced(function* (
+    rows: ReadonlyArray<ExportedEvent>,
+    documents: ReadonlyMap<number, DocumentAudit.DocumentRow>
+  ) {
+    const events = rows.map(({ event }) => event)
+    yield* lines.writeAll(utf8.encode(events.map((event) => `${EventLine.format(event)}\n`).join("")))
+    yield* personal.writeAll(
+      utf8.encode([...documents].map(([position, { document }]) => `${position} ${document ?? erased}\n`).join(""))
+    )
+    yield* leaves.writeAll(utf8.encode(events.map(leafLine).join("")))
+    for (const { file, table } of tables) {
+      const text = rows.flatMap((row) => rowOf(table, row) ?? []).map((row) => row + lineEnd)
+      if (text.length > 0) yield* file.writeAll(utf8.encode(text.join("")))
+    }
+  })
+})
+
+type Prover = Effect.Success<ReturnType<typeof makeProver>>
+
+/** Writes an event and its proof into files of their own. */
+const makeProver = Effect.fnUntraced(function* (
+  into: Into,
+  proofs: Effect.Success<typeof EventProofs.make>,
+  checkpoint: EventProofs.OpenCheckpoint
+) {
+  const fs = yield* FileSystem.FileSystem
+  for (const folder of [exportFiles.receipts, exportFiles.keys, exportFiles.proofs]) yield* fs.makeDirectory(into(folder))
+  return Effect.fnUntraced(function* (event: StoredEvent, folder: string, name: string, proofName: string) {
+    const proof = yield* proofs.prove(event, checkpoint)
+    yield* fs.writeFileString(into(folder, `${name}.json`), `${EventLine.format(event)}\n`)
+    yield* fs.writeFileString(into(exportFiles.proofs, `${proofName}.tlog-proof`), proof)
+  })
+})
+
+/** The facts of keys, each of which is written with its proof when it is first asked for. */
+const makeKeys = (prove: Prover, readIssue: Effect.Success<typeof AuditReads.makeKeyIssue>) => {
+  const known = new Map<string, KeyFacts | null>()
+  return Effect.fnUntraced(function* (keyId: string | null) {
+    if (keyId === null) return null
+    const before = known.get(keyId)
+    if (before !== undefined) return before
+    const issue = yield* readIssue(keyId)
+    const facts = issue === null ? null : keyFactsOf(issue.type, EventLine.readData(issue))
+    if (issue !== null) yield* prove(issue, exportFiles.keys, keyId, keyName(keyId))
+    known.set(keyId, facts)
+    return facts
+  })
+}
+
+/** The names of proofs, without their end. */
+export const keyName = (keyId: string) => `key-${keyId}`
+export const edgeName = (position: number) => `edge-${position}`
+
+/** The positions next to the extent, where a bound of the period lies: their times prove that nothing of the period is left out. */
+export const edgesOf = ({ from, recorded_before, recorded_from, size, to }: ExportManifest): ReadonlyArray<number> => [
+  ...(recorded_from !== null && from > 0 ? [from - 1] : []),
+  ...(recorded_before !== null && to < size ? [to] : [])
+]
+
+/** Stands for an erased document: no document is written like this. */
+export const erased = "erased"
+
+/** The receipt's id as a file's name: what is not of its form never names a file. */
+export const receiptName = ({ position, stream_id }: StoredEvent): string =>
+  /^receipt-([A-Z0-9]+(?:-[A-Z0-9]+)*)$/u.exec(stream_id)?.[1] ?? `position-${position}`

@@ -1,0 +1,118 @@
+/**
+ * index.xml and its document type: how the tax authorities' programs learn what the CSV files hold. Description standard for data media
+ * exchange, version 1.5 of 1 September 2004 (BMF, "Ergänzende Informationen zur Datenträgerüberlassung", 28 November 2019; read 2026-11).
+ */
+import type { ExportManifest } from "#events/audit/export/ExportManifest.ts"
+import { delimiter, type ExportColumn, type ExportTable, exportTables } from "#events/audit/export/ExportTable.ts"
+
+export const indexFile = "index.xml"
+/** The standard's own file is called gdpdu-01-09-2004.dtd: that name is for the whole of it. */
+export const doctypeFile = "index.dtd"
+
+/** Who supplies the data, and what there is to say about it. */
+export interface ExportSupplier {
+  readonly name: string
+  readonly location: string
+  readonly comment: string
+}
+
+export const supplierOf = ({ from, location, log, supplier, to }: ExportManifest): ExportSupplier => ({
+  name: supplier,
+  location,
+  comment: `Prüfprotokoll ${log}, Positionen ${from} bis ${to - 1}`
+})
+
+const escaped = (text: string) =>
+  text
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replace(/\p{Cc}+/gu, " ")
+
+const element = (name: string, text: string) => `<${name}>${escaped(text)}</${name}>`
+
+const kinds = {
+  text: "<AlphaNumeric/>",
+  number: "<Numeric><Accuracy>0</Accuracy></Numeric>",
+  date: "<Date><Format>YYYY-MM-DD</Format></Date>"
+} as const satisfies Record<ExportColumn["kind"], string>
+
+const columnOf = ({ description, kind, name }: ExportColumn, index: number) => {
+  const tag = index === 0 ? "VariablePrimaryKey" : "VariableColumn"
+  return `          <${tag}>${element("Name", name)}${element("Description", description)}${kinds[kind]}</${tag}>`
+}
+
+const tableOf = ({ columns, description, file, name }: ExportTable, index: number) => [
+  "      <Table>",
+  `        ${element("URL", file)}`,
+  `        ${element("Name", name)}`,
+  `        ${element("Description", description)}`,
+  "        <UTF8/>",
+  "        <DecimalSymbol>,</DecimalSymbol>",
+  "        <DigitGroupingSymbol>.</DigitGroupingSymbol>",
+  // The first row has the names of the columns.
+  "        <Range><From>2</From></Range>",
+  "        <VariableLength>",
+  `          ${element("ColumnDelimiter", delimiter)}`,
+  "          <RecordDelimiter>&#13;&#10;</RecordDelimiter>",
+  "          <TextEncapsulator>&quot;</TextEncapsulator>",
+  ...columns.map(columnOf),
+  ...(index === 0 ? [] : ["          <ForeignKey><Name>position</Name><References>Ereignisse</References></ForeignKey>"]),
+  "        </VariableLength>",
+  "      </Table>"
+]
+
+export const mediaDescription = ({ comment, location, name }: ExportSupplier): string =>
+  [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    `<!DOCTYPE DataSet SYSTEM "${doctypeFile}">`,
+    "<DataSet>",
+    "  <Version>1.0</Version>",
+    "  <DataSupplier>",
+    `    ${element("Name", name)}`,
+    `    ${element("Location", location)}`,
+    `    ${element("Comment", comment)}`,
+    "  </DataSupplier>",
+    "  <Media>",
+    "    <Name>Datenträger 1</Name>",
+    ...exportTables.flatMap(tableOf),
+    "  </Media>",
+    "</DataSet>",
+    ""
+  ].join("\n")
+
+/** As much of the document type as this index.xml needs: what is valid by it is valid by the whole standard. */
+export const doctype = [
+  "<!-- Part of the description standard of 1 September 2004 (version 1.5): the elements that the index.xml beside it uses. -->",
+  "<!ELEMENT DataSet (Version, DataSupplier, Media)>",
+  "<!ELEMENT DataSupplier (Name, Location, Comment)>",
+  "<!ELEMENT Media (Name, Table+)>",
+  "<!ELEMENT Table (URL, Name, Description, UTF8, DecimalSymbol, DigitGroupingSymbol, Range, VariableLength)>",
+  "<!ELEMENT Range (From)>",
+  "<!ELEMENT VariableLength (ColumnDelimiter, RecordDelimiter, TextEncapsulator, VariablePrimaryKey, VariableColumn+, ForeignKey*)>",
+  "<!ELEMENT VariablePrimaryKey (Name, Description, (Numeric | AlphaNumeric | Date))>",
+  "<!ELEMENT VariableColumn (Name, Description, (Numeric | AlphaNumeric | Date))>",
+  "<!ELEMENT ForeignKey (Name, References)>",
+  "<!ELEMENT Numeric (Accuracy)>",
+  "<!ELEMENT Date (Format)>",
+  "<!ELEMENT AlphaNumeric EMPTY>",
+  "<!ELEMENT UTF8 EMPTY>",
+  ...[
+    "Version",
+    "Name",
+    "Location",
+    "Comment",
+    "URL",
+    "Description",
+    "DecimalSymbol",
+    "DigitGroupingSymbol",
+    "From",
+    "ColumnDelimiter",
+    "RecordDelimiter",
+    "TextEncapsulator",
+    "References",
+    "Accuracy",
+    "Format"
+  ].map((name) => `<!ELEMENT ${name} (#PCDATA)>`),
+  ""
+].join("\n")

@@ -1,0 +1,141 @@
+/**
+ * The events of an export that have files of their own, each with its proof beside it: its receipts, and the keys that its tables name. That they
+ * are all there, right, and no more. And the proofs of what lies next to the extent.
+ */
+import { Effect, FileSystem, Option, Path, Result } from "effect"
+import * as CheckpointAudit from "#events/audit/verify/CheckpointAudit.ts"
+import { exactText } from "#events/audit/verify/ExactText.ts"
+import { exportFiles } from "#events/audit/export/ExportReadme.ts"
+import { keyFactsOf } from "#events/audit/export/ExportTable.ts"
+import type { Findings } from "#events/audit/verify/Findings.ts"
+import { edgeName, keyName, receiptName } from "#events/audit/export/LogExport.ts"
+import * as EventLine from "#events/store/EventLine.ts"
+import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { leafHash } from "#events/merkle/MerkleTree.ts"
+import type { Verifiers } from "#events/merkle/NoteKeys.ts"
+import { carriesNoOther, parse } from "#events/merkle/Proof.ts"
+import { leafOf } from "#events/notary/StoredLeaf.ts"
+import { verifyInclusion } from "#events/merkle/TreeProofs.ts"
+import type { StoredEvent } from "#events/store/StoredEvent.ts"
+
+/** Verifies proofs. Those of an export share one checkpoint, whose signature need not be verified for each of them. */
+const makeProve = (crypto: LogCrypto["Service"], verifiers: Verifiers) => {
+  const open = CheckpointAudit.openWith(crypto, verifiers)
+  let last = { note: "", opened: open("") }
+  return (text: string, leaf: string): Result.Result<number, string> =>
+    Result.gen(function* () {
+      const proof = yield* Result.mapError(parse(text), ({ message }) => message)
+      const { checkpoint: note, hashes, index } = proof
+      if (note !== last.note) last = { note, opened: open(note) }
+      const { root, size } = yield* last.opened
+      const claim = { index, size, root, proof: hashes, leafHash: leafHash(crypto.sha256, leaf) }
+      if (!verifyInclusion(crypto.sha256, claim)) return yield* Result.fail(`its event is not the one at position ${index}`)
+      if (!carriesNoOther(proof, leaf)) return yield* Result.fail("it carries another leaf than that of its event")
+      return index
+    })
+}
+
+/** What a proof of an event at the edge carries: the leaf, which says when the event was recorded. */
+const carriedLeaf = (proof: string) =>
+  Option.map(
+    Option.flatMap(Result.getSuccess(parse(proof)), ({ extra }) => extra),
+    (bytes) => new TextDecoder().decode(bytes)
+  )
+
+/** The folders whose files are told apart by their names, and what of them was not asked for yet. */
+const makeFolders = Effect.fnUntraced(function* (directory: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const namesIn = (folder: string) => {
+    const whole = path.join(directory, folder)
+    return Effect.map(
+      Effect.flatMap(fs.exists(whole), (there) => (there ? fs.readDirectory(whole) : Effect.succeed<ReadonlyArray<string>>([]))),
+      (names) => new Set(names)
+    )
+  }
+  const unseen = {
+    receipts: yield* namesIn(exportFiles.receipts),
+    keys: yield* namesIn(exportFiles.keys),
+    proofs: yield* namesIn(exportFiles.proofs)
+  }
+  const textOf = (folder: keyof typeof unseen, name: string) =>
+    Effect.map(exactText(path.join(directory, exportFiles[folder], name)), (text) => text ?? "")
+
+  return { unseen, textOf }
+})
+
+type Folders = Effect.Success<ReturnType<typeof makeFolders>>
+
+/** Compares the proof of a name with the event that it should prove. */
+const makeCompareProof = (
+  crypto: LogCrypto["Service"],
+  prove: ReturnType<typeof makeProve>,
+  { textOf, unseen }: Folders,
+  findings: Findings
+) =>
+  Effect.fnUntraced(function* (event: StoredEvent, what: string, name: string) {
+    const { position } = event
+    if (!unseen.proofs.delete(`${name}.tlog-proof`)) return findings.add(position, `${what} has no proof`)
+    const leaf = leafOf(crypto, event)
+    if (Result.isFailure(leaf)) return
+    const proved = prove(yield* textOf("proofs", `${name}.tlog-proof`), leaf.success)
+    if (Result.isFailure(proved)) findings.add(position, `the proof of ${what} does not hold: ${proved.failure}`)
+    else if (proved.success !== position) findings.add(position, `the proof of ${what} is that of position ${proved.success}`)
+  })
+
+export const make = Effect.fnUntraced(function* (directory: string, verifiers: Verifiers, findings: Findings) {
+  const crypto = yield* LogCrypto
+  const prove = makeProve(crypto, verifiers)
+  const folders = yield* makeFolders(directory)
+  const { textOf, unseen } = folders
+  const compareProof = makeCompareProof(crypto, prove, folders, findings)
+
+  /** The event in the file of a key, if it is one that issued this key. */
+  const readKey = Effect.fnUntraced(function* (keyId: string) {
+    const line = (yield* textOf("keys", `${keyId}.json`)).replace(/\n$/u, "")
+    const read = Option.getOrNull(Result.getSuccess(EventLine.parseWhole(line)))
+    const facts = read === null ? null : keyFactsOf(read.event.type, read.data)
+    return read !== null && facts?.keyId === keyId ? { event: read.event, facts } : null
+  })
+
+  return {
+    /** Compares the files of a receipt with its event, whose line is given. */
+    compareReceipt: Effect.fnUntraced(function* (event: StoredEvent, line: string) {
+      const name = receiptName(event)
+      const { position } = event
+      if (!unseen.receipts.delete(`${name}.json`)) findings.add(position, `the receipt ${name} has no file`)
+      else if ((yield* textOf("receipts", `${name}.json`)) !== `${line}\n`)
+        findings.add(position, `the file of the receipt ${name} is not its event`)
+      yield* compareProof(event, `the receipt ${name}`, name)
+    }),
+    /** What the files say of a key that an event at a position is about; null is a finding. */
+    findKey: Effect.fnUntraced(function* (keyId: string, position: number) {
+      if (!unseen.keys.delete(`${keyId}.json`)) {
+        findings.add(position, `the key ${keyId} has no file`)
+        return null
+      }
+      const key = yield* readKey(keyId)
+      if (key === null) {
+        findings.add(position, `the file of the key ${keyId} is not the event that issued it`)
+        return null
+      }
+      yield* compareProof(key.event, `the key ${keyId}`, keyName(keyId))
+      return key.facts
+    }),
+    /** When the event at a position next to the extent was recorded, if its proof holds; null is a finding. */
+    recordedAt: Effect.fnUntraced(function* (position: number) {
+      const name = `${edgeName(position)}.tlog-proof`
+      const text = unseen.proofs.delete(name) ? yield* textOf("proofs", name) : ""
+      const leaf = Option.getOrElse(carriedLeaf(text), () => "")
+      const at = /,"position":(\d+),"recorded_at":"([\d:.TZ-]+)",/u.exec(leaf)
+      if (Result.getOrElse(prove(text, leaf), () => -1) === position && Number(at?.[1]) === position) return at?.[2] ?? null
+      findings.add(position, `${exportFiles.proofs}/${name} does not prove when the event next to the extent was recorded`)
+      return null
+    }),
+    /** What nobody asked for is in no event. */
+    finish: () => {
+      for (const folder of ["receipts", "keys", "proofs"] as const)
+        for (const name of unseen[folder]) findings.add(null, `${exportFiles[folder]}/${name} is in no event of the export`)
+    }
+  }
+})

@@ -1,0 +1,85 @@
+/** How an audit reads the database: long, in order, in bounded pieces. */
+import { Effect, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { logId } from "#events/store/AppendCommand.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import { StoredEvent } from "#events/store/StoredEvent.ts"
+
+/** An audit may wait for a database that is just coming back. */
+const patience = "30 seconds"
+
+export const make = Effect.map(SqlClient.SqlClient, (sql) => {
+  const findEvents = SqlSchema.findAll({
+    Request: Schema.Struct({ from: Schema.Int, to: Schema.Int }),
+    Result: StoredEvent,
+    execute: ({ from, to }) => sql`SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events
+      WHERE log_id = ${logId} AND position >= ${from} AND position < ${to} ORDER BY position`
+  })
+
+  const findWithDocuments = SqlSchema.findAll({
+    Request: Schema.Struct({ from: Schema.Int, to: Schema.Int }),
+    Result: StoredEvent,
+    execute: ({ from, to }) => sql`SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events e
+      WHERE log_id = ${logId} AND position >= ${from} AND position < ${to} AND (strpos(data, '"personal_sha256":') > 0 OR starts_with(type, 'PersonalData')
+        OR EXISTS (SELECT FROM vatproof.personal_documents p WHERE p.log_id = ${logId} AND p.position = e.position)) ORDER BY position`
+  })
+
+  const findHead = SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: Schema.Struct({ head: Schema.BigInt }),
+    execute: () => sql`SELECT next_position AS head FROM vatproof.logs WHERE log_id = ${logId}`
+  })
+
+  const findStrangers = SqlSchema.findAll({
+    Request: Schema.Int,
+    Result: Schema.Struct({ log_id: Schema.Int, position: Schema.BigInt }),
+    execute: (head) => sql`(SELECT log_id, position FROM vatproof.events WHERE log_id < ${logId} LIMIT 10)
+      UNION ALL (SELECT log_id, position FROM vatproof.events WHERE log_id > ${logId} LIMIT 10)
+      UNION ALL (SELECT log_id, position FROM vatproof.events WHERE log_id = ${logId} AND position >= ${head}
+        AND position >= (SELECT next_position FROM vatproof.logs WHERE log_id = ${logId}) ORDER BY position LIMIT 10)`
+  })
+
+  // A tile of level n has the nodes of tree level 8n: 256 of them, or what is left of them at the right edge of the tree.
+  const findSurplus = SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Schema.Struct({ level: Schema.Int, index: Schema.BigInt }),
+    execute: () => sql`SELECT t.level, t.index
+      FROM vatproof.tiles t, (SELECT coalesce(max(size), 0) AS size FROM vatproof.checkpoints WHERE log_id = ${logId}) signed
+      WHERE t.log_id = ${logId}
+        AND octet_length(t.hashes) > 32 * least(256, greatest(0, (CASE WHEN t.level < 8 THEN signed.size >> (8 * t.level) ELSE 0 END) - t.index * 256))
+      ORDER BY t.level, t.index LIMIT 10`
+  })
+
+  return {
+    events: (from: number, to: number) => findEvents({ from, to }).pipe(StoreAccess.patiently(patience)),
+    /** Those that have a personal document, or say so. */
+    eventsWithDocuments: (from: number, to: number) => findWithDocuments({ from, to }).pipe(StoreAccess.patiently(patience)),
+    /** Where the log says that it ends. */
+    head: Effect.suspend(() => findHead(undefined)).pipe(
+      StoreAccess.patiently(patience),
+      Effect.map(({ head }) => Number(head))
+    ),
+    /** Some of the tiles of the stored tree that have more than the newest checkpoint covers: the notary could not go on from them. */
+    surplus: Effect.suspend(() => findSurplus(undefined)).pipe(StoreAccess.patiently(patience)),
+    /** Some of the events that do not belong where they are: in no known log, or beyond its end. */
+    strangers: (head: number) => findStrangers(head).pipe(StoreAccess.patiently(patience))
+  }
+})
+
+/** Reads the event that issued a key; null for one that nobody was given. */
+export const makeKeyIssue = Effect.map(SqlClient.SqlClient, (sql) => {
+  const find = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: StoredEvent,
+    execute: (keyId) => sql`SELECT ${sql.literal(StoredEvent.columnsOf("e"))} FROM vatproof.api_keys k, LATERAL (
+        SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events WHERE log_id = ${logId}
+          AND stream_id = 'account-' || k.account_id::text AND type = 'ApiKeyIssued' AND strpos(data, k.key_id::text) > 0
+        ORDER BY version LIMIT 1) e
+      WHERE k.key_id = ${keyId}::uuid`
+  })
+  return (keyId: string) =>
+    find(keyId).pipe(
+      StoreAccess.patiently(patience),
+      Effect.map(([event]) => event ?? null)
+    )
+})

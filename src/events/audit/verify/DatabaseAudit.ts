@@ -1,0 +1,247 @@
+/**
+ * Verifies the log of a database, beside a running service or without one: every leaf, every node of the stored tree, every signed
+ * checkpoint, the density of positions and versions, personal documents, and every read table.
+ */
+import { Effect, Option, Result, Stream } from "effect"
+import * as AuditReads from "#events/audit/verify/AuditReads.ts"
+import * as CheckpointAudit from "#events/audit/verify/CheckpointAudit.ts"
+import * as DocumentAudit from "#events/audit/verify/DocumentAudit.ts"
+import * as Findings from "#events/audit/verify/Findings.ts"
+import * as LogCheck from "#events/audit/verify/LogCheck.ts"
+import * as ProjectionAudit from "#events/audit/verify/ProjectionAudit.ts"
+import type { Checkpoint } from "#events/merkle/Checkpoint.ts"
+import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { empty, equalHashes, type Hash, type Node } from "#events/merkle/MerkleTree.ts"
+import type { Verifiers } from "#events/merkle/NoteKeys.ts"
+import { growths, hashesIn, tileHeight, tileWidth, widthAt } from "#events/merkle/Tiles.ts"
+import * as LeafHashes from "#events/notary/LeafHashes.ts"
+import { TreeStore } from "#events/notary/TreeStore.ts"
+
+/** Positions of a section (whole tiles), sections read ahead, nodes compared at once. */
+const sectionSize = 8 * tileWidth
+const readAhead = 4
+const nodesAtOnce = 4_096
+
+/**
+ * `kept` are checkpoints of the log from outside the database; `functions` are those that this program gives to a
+ * database. If `isFast`, the database computes the leaves of signed events: only a section in which they differ is read whole.
+ */
+export interface DatabaseAuditOptions {
+  readonly verifiers: Verifiers
+  readonly kept: ReadonlyArray<CheckpointAudit.KeptCheckpoint>
+  readonly functions: ProjectionAudit.Functions
+  readonly isFast: boolean
+  readonly progress: (done: number, of: number) => Effect.Effect<void>
+}
+
+/** `signed` of the `events` are covered by a checkpoint; `signedBy` are the public keys, as text, that the newest one is signed with. */
+export interface AuditReport {
+  readonly events: number
+  readonly signed: number
+  readonly checkpoints: number
+  readonly signedBy: ReadonlyArray<string>
+  /** Null if the export is without its personal documents. */
+  readonly documents: DocumentAudit.DocumentCounts | null
+  readonly findings: ReadonlyArray<Findings.Finding>
+  readonly count: number
+}
+
+export const run = Effect.fn("DatabaseAudit.run")(function* ({
+  functions,
+  isFast,
+  kept: given,
+  progress,
+  verifiers
+}: DatabaseAuditOptions) {
+  const crypto = yield* LogCrypto
+  const reads = yield* AuditReads.make
+  const tree = yield* TreeStore
+  const findings = Findings.make()
+  const check = LogCheck.make(crypto, findings, empty)
+  const checkpoints = CheckpointAudit.make(findings)
+  const documents = DocumentAudit.make(crypto, findings)
+  const upperTiles = yield* makeUpperTiles
+  const open = CheckpointAudit.openWith(crypto, verifiers)
+
+  const newest = Option.getOrNull(yield* tree.newest)
+  const head = yield* reads.head
+  const { end, kept, signed } = extentOf(CheckpointAudit.openKept(given, open, findings), newest?.size ?? null, head, findings)
+  let seen = 0
+
+  const readSection = yield* makeReadSection({ end, isFast, signed }, findings)
+
+  const examine = Effect.fnUntraced(function* (section: Section) {
+    const cuts = kept.filter(({ size }) => size > section.from && size <= section.to)
+    for (const { note, size } of section.stored) {
+      seen += 1
+      const opened = open(note)
+      if (Result.isFailure(opened)) findings.add(size - 1, `the checkpoint of ${size} events is not valid: ${opened.failure}`)
+      else if (opened.success.size !== size)
+        findings.add(size - 1, `the checkpoint of ${size} events speaks of ${opened.success.size}`)
+      else cuts.push({ ...opened.success, keptAt: null })
+    }
+    for (const part of partsOf(section, cuts)) {
+      yield* upperTiles.compare(section.isTrusted ? check.trust(part.leaves) : check.take(part))
+      for (const cut of cuts) if (cut.size === part.to) checkpoints.compare(cut, check.roots([]))
+    }
+    documents.compareAll(section.events, section.documents)
+    yield* progress(section.to, end)
+  })
+
+  yield* Stream.fromIterable(sectionStarts(end)).pipe(
+    Stream.mapEffect(readSection, { concurrency: readAhead }),
+    Stream.runForEach(examine)
+  )
+  const { leavesAreSigned } = checkpoints.conclude(check)
+  const wrongTiles = yield* upperTiles.finish
+  if (leavesAreSigned) for (const tile of wrongTiles) findings.add(null, `the stored tree is wrong in tile ${tile}`)
+  documents.conclude(end, yield* reads.head)
+  yield* compareTables(reads, end, findings)
+  yield* ProjectionAudit.run(functions, findings)
+  return {
+    events: head,
+    signed: newest?.size ?? 0,
+    checkpoints: seen,
+    signedBy: newest === null ? [] : CheckpointAudit.signedBy(crypto, newest.note, verifiers),
+    documents: documents.counts(),
+    findings: findings.list(),
+    count: findings.count()
+  } satisfies AuditReport
+})
+
+interface Extent {
+  readonly end: number
+  readonly signed: number
+  readonly isFast: boolean
+}
+
+/** A section as it is read; `isTrusted` if the database has computed the leaves that were signed. */
+type Section = Effect.Success<ReturnType<Effect.Success<ReturnType<typeof makeReadSection>>>>
+
+const makeReadSection = Effect.fnUntraced(function* ({ end, isFast, signed }: Extent, findings: Findings.Findings) {
+  const reads = yield* AuditReads.make
+  const tree = yield* TreeStore
+  const documentReads = yield* DocumentAudit.makeReads
+  const computed = yield* LeafHashes.makeComputed
+
+  return Effect.fnUntraced(function* (from: number) {
+    const to = Math.min(from + sectionSize, end)
+    const [made, tiles, stored, documents] = yield* Effect.all(
+      [
+        isFast && to <= signed ? computed({ from, to }) : Effect.succeed(null),
+        tree.readTiles(tilesOf(from, Math.min(to, signed), signed)),
+        tree.checkpointsFrom(from === 0 ? 0 : from + 1, sectionSize + 1),
+        documentReads.between(from, to)
+      ],
+      { concurrency: "unbounded" }
+    )
+    const leaves = tiles.flatMap((tile, i) => leavesOf(tile, { from: from + i * tileWidth, to: Math.min(to, signed) }, findings))
+    const isTrusted = made !== null && made.length === leaves.length && made.every((hash, i) => isSame(hash, leaves[i]))
+    const events = isTrusted ? yield* reads.eventsWithDocuments(from, to) : yield* reads.events(from, to)
+    return { from, to, isTrusted, events, documents, leaves, stored: stored.filter(({ size }) => size <= Math.min(to, signed)) }
+  })
+})
+
+/** What the database knows besides the events: the stored tree; and events where none can be. */
+const compareTables = Effect.fnUntraced(function* (
+  reads: Effect.Success<typeof AuditReads.make>,
+  end: number,
+  findings: Findings.Findings
+) {
+  for (const { index, level } of yield* reads.surplus) {
+    findings.add(null, `the stored tree has more in tile ${level}/${index} than was signed`)
+  }
+  for (const { log_id, position } of yield* reads.strangers(end)) {
+    findings.add(Number(position), `an event of log ${log_id} stands where no event can be`)
+  }
+  for (const { log_id, position } of yield* (yield* DocumentAudit.makeReads).strangers(end)) {
+    findings.add(Number(position), `log ${log_id} has a personal document where no event can be`)
+  }
+})
+
+/** How far the log goes, and how far it was signed: checkpoints may be missing in the database, and what was kept tells. */
+const extentOf = (
+  kept: ReadonlyArray<CheckpointAudit.OpenedCheckpoint>,
+  newest: number | null,
+  head: number,
+  findings: Findings.Findings
+) => {
+  const known = newest ?? 0
+  if (newest === null) findings.add(null, "the log was never signed: nothing proves what it holds")
+  if (head < known) findings.add(head, `the log says that it ends here, but ${known} events were signed`)
+  for (const { keptAt, size } of kept) {
+    if (size > known) findings.add(size - 1, `${size} events were signed (${keptAt}), but the database knows of ${known} only`)
+  }
+  const signed = Math.max(known, ...kept.map(({ size }) => size))
+  return { kept, signed, end: Math.max(head, signed) }
+}
+
+const isSame = (hash: Hash, other: Hash | undefined) => other !== undefined && equalHashes(hash, other)
+
+const sectionStarts = function* (end: number) {
+  for (let from = 0; from < end; from += sectionSize) yield from
+}
+
+/** The tiles of leaves from `from`, which begins one, up to `to`, in the width they have in a log of `signed` events. */
+const tilesOf = (from: number, to: number, signed: number) => {
+  const count = Math.max(0, Math.ceil((to - from) / tileWidth))
+  return Array.from({ length: count }, (_, i) => {
+    const index = from / tileWidth + i
+    return { level: 0, index, width: widthAt(signed, 0, index) }
+  })
+}
+
+/** The leaves in a tile of positions `from` on; where it ends too early, unknown ones up to its end or `to`. */
+const leavesOf = (
+  tile: Uint8Array,
+  { from, to }: { readonly from: number; readonly to: number },
+  findings: Findings.Findings
+) => {
+  const known = hashesIn(tile)
+  const missing = Math.min(tileWidth, to - from) - known.length
+  if (missing > 0) findings.add(from + known.length, "the stored tree has no leaf for it")
+  return [...known, ...Array.from({ length: Math.max(0, missing) }, () => new Uint8Array())]
+}
+
+/** Cuts a section where a checkpoint ends. */
+const partsOf = ({ events, from, leaves, to }: LogCheck.LogSection, cuts: ReadonlyArray<Checkpoint>) => {
+  const ends = [...new Set([...cuts.map(({ size }) => size), to])].toSorted((one, other) => one - other)
+  let start = from
+  let next = 0
+  return ends.map((end): LogCheck.LogSection => {
+    const first = next
+    while (next < events.length && (events[next]?.position ?? end) < end) next += 1
+    const part = { from: start, to: end, events: events.slice(first, next), leaves: leaves.slice(start - from, end - from) }
+    start = end
+    return part
+  })
+}
+
+/** Compares the nodes that are stored above the leaves, some thousand at a time. */
+const makeUpperTiles = Effect.map(TreeStore, (tree) => {
+  const wrong = new Set<string>()
+  let waiting: Array<Node> = []
+
+  const flush = Effect.gen(function* () {
+    const wanted = growths(waiting)
+    waiting = []
+    const tiles = yield* tree.readTiles(wanted.map(({ index, level }) => ({ level, index, width: tileWidth })))
+    for (const [i, { hashes, index, level, offset }] of wanted.entries()) {
+      const stored: ReadonlyArray<Hash> = hashesIn(tiles[i] ?? new Uint8Array())
+      const same = hashesIn(hashes).every((hash, j) => equalHashes(hash, stored[offset + j] ?? new Uint8Array()))
+      if (!same) wrong.add(`${level}/${index}`)
+    }
+  })
+
+  return {
+    compare: (nodes: ReadonlyArray<Node>) =>
+      Effect.suspend(() => {
+        for (const node of nodes) if (node.level > 0 && node.level % tileHeight === 0) waiting.push(node)
+        return waiting.length >= nodesAtOnce ? flush : Effect.void
+      }),
+    finish: Effect.andThen(
+      flush,
+      Effect.sync(() => wrong)
+    )
+  }
+})

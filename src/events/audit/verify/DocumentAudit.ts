@@ -1,0 +1,168 @@
+/** Holds personal documents against the digests in their events: that they are all there, right, and no more. */
+import { Effect, Option, Predicate, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { PersonalDataErased, PersonalDataHeld, PersonalDataReleased } from "#domain/kernel/PersonalData.ts"
+import { logId } from "#events/store/AppendCommand.ts"
+import type { Findings } from "#events/audit/verify/Findings.ts"
+import type { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import * as EventLine from "#events/store/EventLine.ts"
+import * as PersonalDocument from "#events/store/PersonalDocument.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import type { StoredEvent } from "#events/store/StoredEvent.ts"
+
+/** An audit may wait for a database that is just coming back. */
+const patience = "30 seconds"
+
+/** `retainUntil` is UTC with three digits of a second. */
+export interface DocumentRow {
+  readonly document: string | null
+  readonly retainUntil: string
+  readonly isHeld: boolean
+  readonly changedBy: number | null
+}
+
+/** Reads the documents of a database. */
+export const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
+  const find = SqlSchema.findAll({
+    Request: Schema.Struct({ from: Schema.Int, to: Schema.Int }),
+    Result: Schema.Struct({
+      position: Schema.BigInt,
+      document: Schema.NullOr(Schema.String),
+      retain_until: Schema.String,
+      is_held: Schema.Boolean,
+      changed_by: Schema.NullOr(Schema.BigInt)
+    }),
+    execute: ({ from, to }) => sql`SELECT position, document, is_held, changed_by,
+        coalesce(to_char(retain_until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'infinity') AS retain_until
+      FROM vatproof.personal_documents WHERE log_id = ${logId} AND position >= ${from} AND position < ${to} ORDER BY position`
+  })
+
+  const findStrangers = SqlSchema.findAll({
+    Request: Schema.Int,
+    Result: Schema.Struct({ log_id: Schema.Int, position: Schema.BigInt }),
+    execute: (head) => sql`(SELECT log_id, position FROM vatproof.personal_documents WHERE log_id < ${logId} LIMIT 10)
+      UNION ALL (SELECT log_id, position FROM vatproof.personal_documents WHERE log_id > ${logId} LIMIT 10)
+      UNION ALL (SELECT log_id, position FROM vatproof.personal_documents WHERE log_id = ${logId} AND position < 0 LIMIT 10)
+      UNION ALL (SELECT log_id, position FROM vatproof.personal_documents WHERE log_id = ${logId} AND position >= ${head}
+        AND position >= (SELECT next_position FROM vatproof.logs WHERE log_id = ${logId}) ORDER BY position LIMIT 10)`
+  })
+
+  return {
+    /** Those of positions `from` up to `to`, in their order. */
+    between: (from: number, to: number) =>
+      find({ from, to }).pipe(
+        StoreAccess.patiently(patience),
+        Effect.map(
+          (rows): ReadonlyMap<number, DocumentRow> =>
+            new Map(
+              rows.map(({ changed_by, document, is_held, position, retain_until }) => [
+                Number(position),
+                {
+                  document,
+                  retainUntil: retain_until,
+                  isHeld: is_held,
+                  changedBy: changed_by === null ? null : Number(changed_by)
+                }
+              ])
+            )
+        )
+      ),
+    /** Some of those that belong to no event: in no known log, or beyond its end. */
+    strangers: (head: number) => findStrangers(head).pipe(StoreAccess.patiently(patience))
+  }
+})
+
+/** How many documents were found as they were written, and how many events say that theirs is erased. */
+export interface DocumentCounts {
+  readonly kept: number
+  readonly erased: number
+}
+
+/** What the newest event about a document says of it. */
+interface Change {
+  readonly type: string
+  readonly by: number
+}
+
+/** Positions that an event about documents names; none for other events. */
+const positionsIn = ({ data, type }: StoredEvent): ReadonlyArray<number> => {
+  if (type !== PersonalDataErased.type && type !== PersonalDataHeld.type && type !== PersonalDataReleased.type) return []
+  const read = EventLine.readJson(data)
+  const positions = Predicate.hasProperty(read, "positions") && Array.isArray(read.positions) ? read.positions : []
+  return positions.filter((position) => typeof position === "number")
+}
+
+export interface DocumentAudit {
+  /** Compares the document stored for a position with the data of its event. */
+  readonly compare: (position: number, data: unknown, stored: PersonalDocument.Stored) => void
+  /** Compares the rows stored for these events. */
+  readonly compareAll: (events: ReadonlyArray<StoredEvent>, stored: ReadonlyMap<number, DocumentRow>) => void
+  /** Compares erasures and holds with the events that say so, once all events below `end` were seen, in a log that has reached `head` since. */
+  readonly conclude: (end: number, head: number) => void
+  readonly counts: () => DocumentCounts
+}
+
+export const make = (crypto: LogCrypto["Service"], findings: Findings): DocumentAudit => {
+  const counts = { kept: 0, erased: 0 }
+  const wanted = new Map<number, Change>()
+  /** Rows that are not as they were written, or that an event of the log is about. */
+  const changed = new Map<number, DocumentRow>()
+
+  const compare: DocumentAudit["compare"] = (position, data, stored) => {
+    const digest = Option.getOrNull(PersonalDocument.digestIn(data))
+    if (digest === null) {
+      if (stored !== undefined) findings.add(position, "it has a personal document, but its event knows of none")
+      return
+    }
+    const state = PersonalDocument.stateOf(crypto.sha256Hex, digest, stored)
+    if (state !== "altered") counts[state] += 1
+    else if (stored === undefined) findings.add(position, "its personal document is missing")
+    else findings.add(position, "its personal document is not the one that was signed")
+  }
+
+  const compareRow = (event: StoredEvent, row: DocumentRow | undefined) => {
+    const data = EventLine.readData(event)
+    compare(event.position, data, row?.document)
+    if (row === undefined) return
+    if (row.document === null || row.isHeld || row.changedBy !== null) changed.set(event.position, row)
+    const until = Predicate.hasProperty(data, "retain_until") ? data.retain_until : undefined
+    if (until !== row.retainUntil)
+      findings.add(event.position, `its personal document is kept until ${row.retainUntil}, its event says ${until}`)
+  }
+
+  return {
+    compare,
+    compareAll: (events, rows) => {
+      for (const event of events) {
+        const row = rows.get(event.position)
+        // Most events have no document: they are not parsed.
+        if (row !== undefined || event.data.includes('"personal_sha256":')) compareRow(event, row)
+        for (const position of positionsIn(event)) wanted.set(position, { type: event.type, by: event.position })
+      }
+    },
+    conclude: (end, head) => {
+      for (const position of new Set([...wanted.keys(), ...changed.keys()])) {
+        const row = changed.get(position)
+        const change = wanted.get(position)
+        const changedBy = row?.changedBy ?? null
+        if (changedBy !== null && changedBy >= end) {
+          // An event that came while the audit ran is for the next audit.
+          if (changedBy >= head)
+            findings.add(position, `its personal document was changed by event ${changedBy}, which there is not`)
+          continue
+        }
+        const isErased = row !== undefined && row.document === null
+        if (isErased && change?.type !== PersonalDataErased.type) {
+          findings.add(position, "its personal document is erased, but no event says so")
+        } else if (!isErased && change?.type === PersonalDataErased.type) {
+          findings.add(position, `its personal document was erased by event ${change.by}, but it is still there`)
+        } else if ((row?.isHeld ?? false) !== (change?.type === PersonalDataHeld.type)) {
+          findings.add(position, "the legal hold on its personal document is not what the events say")
+        } else if (changedBy !== (change?.by ?? null)) {
+          findings.add(position, "another event changed its personal document than the one it names")
+        }
+      }
+    },
+    counts: () => ({ ...counts })
+  }
+}

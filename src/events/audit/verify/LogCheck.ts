@@ -1,0 +1,172 @@
+/**
+ * Goes through a log once, from any position on, and holds each event against its neighbours and against the leaf that was signed for its
+ * position. Knows nothing of where events and leaves come from: the database, or an export.
+ */
+import { Result } from "effect"
+import type { Findings } from "#events/audit/verify/Findings.ts"
+import type { LogCrypto, Sha256 } from "#events/merkle/LogCrypto.ts"
+import { append, equalHashes, type Hash, leafHash, type Node, nodeHash, root, type Tree } from "#events/merkle/MerkleTree.ts"
+import { leafOf } from "#events/notary/StoredLeaf.ts"
+import type { StoredEvent } from "#events/store/StoredEvent.ts"
+
+/**
+ * Events found at positions `from` up to `to`, by position, and the leaves known for those positions, as far as they are signed; an empty
+ * one is unknown.
+ */
+export interface LogSection {
+  readonly from: number
+  readonly to: number
+  readonly events: ReadonlyArray<StoredEvent>
+  readonly leaves: ReadonlyArray<Hash>
+}
+
+/** What a stream came to. */
+export interface StreamEnd {
+  version: number
+  readonly first: number
+  last: number
+}
+
+/** Roots of a log: with its leaves as they are known, and as the events make them. */
+export interface LogRoots {
+  readonly ofLeaves: Hash
+  readonly ofEvents: Hash
+}
+
+export interface LogCheck {
+  /** Takes the next section; gives back the nodes that its leaves completed in the tree of leaves. */
+  readonly take: (section: LogSection) => ReadonlyArray<Node>
+  /** Takes a section whose events are known to have these leaves; gives back the same nodes. */
+  readonly trust: (leaves: ReadonlyArray<Hash>) => ReadonlyArray<Node>
+  /** Roots over all that was taken so far, and complete subtrees at its right. */
+  readonly roots: (after: ReadonlyArray<Node>) => LogRoots
+  /** Positions whose event does not have the known leaf. */
+  readonly different: ReadonlyArray<number>
+}
+
+/** Of the positions that differ, this many are told one by one. */
+const maxDifferent = 1_000
+
+/** Stands in the tree of events where there is none. */
+const nothing: Hash = new Uint8Array(32)
+
+/** Compares events with those before them, in their streams and in the log. `isWhole`: nothing before the first one is left out. */
+const makeNeighbours = (findings: Findings, begins: boolean) => {
+  const streams = new Map<string, StreamEnd>()
+  let isWhole = begins
+  let recordedAt = ""
+
+  const compare = (event: StoredEvent) => {
+    const { position, stream_id, version } = event
+    const stream = streams.get(stream_id)
+    if (stream === undefined) {
+      // A stream may have begun before what is looked at.
+      if (isWhole && version !== 1) findings.add(position, `the stream ${stream_id} begins with version ${version}`)
+      streams.set(stream_id, { version, first: position, last: position })
+    } else {
+      if (version !== stream.version + 1) {
+        findings.add(position, `version ${version} of the stream ${stream_id} follows version ${stream.version}`)
+      }
+      stream.version = version
+      stream.last = position
+    }
+    if (event.recorded_at < recordedAt)
+      findings.add(position, `it was recorded at ${event.recorded_at}, before the event below it`)
+    recordedAt = event.recorded_at
+  }
+
+  return {
+    compare,
+    /** Something is left out. */
+    forget: () => {
+      isWhole = false
+      recordedAt = ""
+      streams.clear()
+    }
+  }
+}
+
+/** `start` is the tree of what lies before the first section. */
+export const make = (crypto: LogCrypto["Service"], findings: Findings, start: Tree): LogCheck => {
+  const { sha256 } = crypto
+  const different: Array<number> = []
+  let ofLeaves = start
+  let ofEvents = start
+  const neighbours = makeNeighbours(findings, start.size === 0)
+
+  const leafHashOf = (event: StoredEvent): Hash => {
+    const leaf = leafOf(crypto, event)
+    if (Result.isSuccess(leaf)) return leafHash(sha256, leaf.success)
+    findings.add(event.position, leaf.failure.message)
+    return nothing
+  }
+
+  const take = ({ events: given, from, leaves, to }: LogSection) => {
+    const events = oneAPosition(given, findings)
+    const ofLeavesHere: Array<Hash> = []
+    const ofEventsHere: Array<Hash> = []
+    let next = 0
+    let same = ofLeaves === ofEvents
+    for (let position = from; position < to; position += 1) {
+      const event = events[next]?.position === position ? events[next] : undefined
+      if (event === undefined) findings.missing(position)
+      else {
+        next += 1
+        neighbours.compare(event)
+      }
+      const known = leaves[position - from]
+      if (known === undefined) continue
+      const hash = event === undefined ? nothing : leafHashOf(event)
+      ofEventsHere.push(hash)
+      ofLeavesHere.push(known.length === 0 ? hash : known)
+      if (known.length === 0 || equalHashes(hash, known)) continue
+      same = false
+      if (hash !== nothing && different.length < maxDifferent) different.push(position)
+    }
+    const grown = append(sha256, ofLeaves, ofLeavesHere)
+    ofEvents = same ? grown.tree : append(sha256, ofEvents, ofEventsHere).tree
+    ofLeaves = grown.tree
+    return grown.nodes
+  }
+
+  const trust = (leaves: ReadonlyArray<Hash>) => {
+    const grown = append(sha256, ofLeaves, leaves)
+    ofEvents = ofLeaves === ofEvents ? grown.tree : append(sha256, ofEvents, leaves).tree
+    ofLeaves = grown.tree
+    neighbours.forget()
+    return grown.nodes
+  }
+
+  return {
+    take,
+    trust,
+    roots: (after) => {
+      const hash = root(sha256, extend(sha256, ofLeaves, after))
+      return { ofLeaves: hash, ofEvents: ofEvents === ofLeaves ? hash : root(sha256, extend(sha256, ofEvents, after)) }
+    },
+    different
+  }
+}
+
+/** What stands at a place that is taken already, or behind what comes after it, is told and left out. */
+const oneAPosition = (events: ReadonlyArray<StoredEvent>, findings: Findings): ReadonlyArray<StoredEvent> => {
+  let last = -1
+  return events.filter(({ position }) => {
+    if (position <= last) findings.add(position, "more than one event stands here, or not in its order")
+    const isNext = position > last
+    last = Math.max(last, position)
+    return isNext
+  })
+}
+
+/** The tree with further complete subtrees at its right; each begins where the one before it ends. */
+const extend = (sha256: Sha256, tree: Tree, nodes: ReadonlyArray<Node>): Tree =>
+  nodes.reduce((grown, node) => {
+    const peaks = [...grown.peaks]
+    let top = node
+    for (let last = peaks.at(-1); last?.level === top.level; last = peaks.at(-1)) {
+      peaks.pop()
+      top = { level: top.level + 1, index: last.index / 2, hash: nodeHash(sha256, last.hash, top.hash) }
+    }
+    return { size: grown.size + 2 ** node.level, peaks: [...peaks, top] }
+  }, tree)

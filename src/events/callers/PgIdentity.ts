@@ -1,0 +1,120 @@
+/** Identity on the projections of accounts, keys and meters: the account behind an API key, its plan, and how much is used up. */
+import { DateTime, Effect, Exit, Layer, Redacted, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { isWellFormed } from "#domain/accounts/ApiKey.ts"
+import type { AnonymousCaller, KeyCaller } from "#domain/callers/Caller.ts"
+import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Identity, InvalidApiKey } from "#domain/callers/Identity.ts"
+import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
+import { type AllPlans, limitsOf, PlanName, Plans } from "#domain/callers/Plan.ts"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import { anonymousMeter, type BillingPeriod, billingPeriod, keyMeter } from "#domain/callers/Usage.ts"
+import { logId } from "#events/store/AppendCommand.ts"
+import * as Batcher from "#events/store/GroupCommit.ts"
+import { elementType, sqlArray } from "#events/database/SqlArray.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+
+const retryFor = "3 seconds"
+/** Bounds: keys looked up by one statement, and callers that may wait for it. */
+const maxBatch = 500
+const maxWaiting = 20_000
+
+const KeyRow = Schema.Struct({
+  ord: Schema.BigInt,
+  key_id: Schema.String,
+  account_id: Schema.String,
+  plan: PlanName,
+  per_month: Schema.NullOr(Schema.BigInt),
+  used: Schema.BigInt,
+  epoch: Schema.BigInt,
+  valid_until: Schema.NullOr(Schema.DateTimeUtcFromDate)
+})
+type KeyRow = typeof KeyRow.Type
+
+/** What was found of a key, and the period whose meter was read: at the turn of a month the clock may be in the next one by now. */
+interface Found {
+  readonly period: BillingPeriod
+  readonly row: KeyRow | undefined
+}
+
+const make = Effect.gen(function* () {
+  const hashing = yield* Hashing
+  const keyedHash = yield* KeyedHash
+  const plans = yield* Plans
+  const findKey = yield* makeFindKey
+
+  const byKey = Effect.fnUntraced(function* (key: Redacted.Redacted) {
+    const text = Redacted.value(key)
+    // Most wrong keys fail their checksum, which costs no query.
+    if (!isWellFormed(text)) return yield* new InvalidApiKey({})
+    const { period, row } = yield* findKey(hashing.sha256(text))
+    if (row === undefined) return yield* new InvalidApiKey({})
+    const hasEnded = row.valid_until !== null && DateTime.isLessThanOrEqualTo(row.valid_until, yield* DateTime.now)
+    return hasEnded ? yield* new InvalidApiKey({}) : keyCallerOf(plans, row, period)
+  })
+
+  return Identity.of({
+    byKey,
+    refresh: byKey,
+    byAddress: (address) => anonymousCallerOf(plans, keyedHash.of("address", address))
+  })
+})
+
+const keyCallerOf = (plans: AllPlans, row: KeyRow, period: BillingPeriod): KeyCaller => {
+  const { perMinute, perMonth } = limitsOf(plans, row.plan, row.per_month)
+  return {
+    _tag: "Key",
+    keyId: row.key_id,
+    accountId: row.account_id,
+    plan: row.plan,
+    period,
+    validUntil: row.valid_until === null ? period.end : DateTime.min(row.valid_until, period.end),
+    epoch: Number(row.epoch),
+    stream: keyStream(row.key_id),
+    meter: keyMeter(row.key_id, period),
+    used: Number(row.used),
+    limit: perMonth,
+    perMinute
+  }
+}
+
+const anonymousCallerOf = ({ anonymous }: AllPlans, addressHash: string): AnonymousCaller => ({
+  _tag: "Anonymous",
+  addressHash,
+  stream: `anonymous-${addressHash}`,
+  meter: anonymousMeter(addressHash),
+  limit: anonymous.lifetime,
+  perMinute: anonymous.perMinute
+})
+
+const keyStream = (keyId: string) => `key-${keyId}`
+
+/** Stands for the id of a key in the name of its meter, which the database fills in. */
+const keyPlaceholder = "{key}"
+
+/** Finds a key by its hash; all that are looked for at the same time share one statement. */
+const makeFindKey = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findAll({
+    Request: Schema.Struct({ hashes: Schema.Array(Schema.String), meter: Schema.String }),
+    Result: KeyRow,
+    execute: ({ hashes, meter }) => sql`SELECT ord, key_id, account_id, plan, per_month, used, epoch, valid_until
+      FROM vatproof.find_callers(${logId}::smallint, ${sqlArray(hashes, elementType.text)}, ${meter})`
+  })
+
+  return yield* Batcher.make({
+    maxBatch,
+    maxWaiting,
+    onFull: () => new StoreUnavailable({}),
+    procedure: "find_callers",
+    run: Effect.fnUntraced(function* (hashes: ReadonlyArray<string>) {
+      const period = billingPeriod(yield* DateTime.now)
+      const asked = { hashes, meter: keyMeter(keyPlaceholder, period) }
+      const rows = yield* find(asked).pipe(StoreAccess.patientlyForMany(retryFor))
+      const byOrd = new Map(rows.map((row) => [Number(row.ord), row]))
+      return hashes.map((_, index) => Exit.succeed<Found>({ row: byOrd.get(index + 1), period }))
+    })
+  })
+})
+
+export const layer = Layer.effect(Identity, make)

@@ -1,0 +1,24 @@
+/** The keyed hash, with the key that the database made for itself (migrations/0003_accounts.sql). */
+import { Effect, Layer, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { Hashing } from "#domain/kernel/Hashing.ts"
+import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+
+/** The start of a service waits this long for its database. */
+const patience = "10 seconds"
+
+export const layer = Layer.effect(
+  KeyedHash,
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const hashing = yield* Hashing
+    const find = SqlSchema.findOne({
+      Request: Schema.Void,
+      Result: Schema.Struct({ key: Schema.Uint8Array }),
+      execute: () => sql`SELECT key FROM vatproof.hash_key`
+    })
+    const { key } = yield* find(undefined).pipe(StoreAccess.patiently(patience))
+    return { of: (purpose, text) => hashing.keyed(key, `${purpose}:${text}`) }
+  })
+)

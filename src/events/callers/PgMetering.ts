@@ -1,0 +1,84 @@
+/** Metering on the log: the append that stores an event also charges for it, so neither exists without the other. */
+import { Array as Arr, Effect, Layer } from "effect"
+import { latestKey } from "#domain/vat/AnswerCache.ts"
+import {
+  type CallRefusal,
+  type Charge,
+  Metering,
+  minuteRefusal,
+  PreconditionFailed,
+  quotaRefusal,
+  StreamExists
+} from "#domain/callers/Metering.ts"
+import { minuteBucket, rateWindow } from "#domain/callers/RateLimits.ts"
+import type { RateWindow, Standing } from "#domain/callers/Standing.ts"
+import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import type * as AppendCommand from "#events/store/AppendCommand.ts"
+import * as CallCounter from "#events/store/CallCounter.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+
+const make = Effect.gen(function* () {
+  const events = yield* EventStore
+  const countCall = yield* CallCounter.make
+
+  return Metering.of({
+    admit: (caller) =>
+      Effect.flatMap(countCall(caller), (standing) => {
+        const refusal = minuteRefusal(caller, standing)
+        return refusal === null ? Effect.succeed(standing) : Effect.fail(refusal)
+      }),
+    record: (charge) =>
+      Effect.matchEffect(events.append(commandOf(charge)), {
+        onSuccess: (appended) =>
+          Effect.succeed({
+            position: appended.position,
+            standing: standingOf(charge, appended.used, windowOf(charge, appended))
+          }),
+        onFailure: (failure) => refusalOf(charge, failure)
+      })
+  })
+})
+
+const commandOf = ({ admitted, caller, event, newStream, repeats, units }: Charge): AppendCommand.AppendCommand => ({
+  stream: newStream ?? caller.stream,
+  expectedVersion: newStream === undefined ? null : 0,
+  events: Arr.of(event),
+  charge: { meter: caller.meter, units, cap: caller.limit },
+  precondition: {
+    epoch: caller._tag === "Key" ? caller.epoch : null,
+    newest: repeats === undefined ? null : { key: latestKey(repeats.vatId), asOf: repeats.asOf }
+  },
+  minute: admitted === null ? { bucket: minuteBucket(caller), limit: caller.perMinute } : undefined
+})
+
+const standingOf = ({ caller }: Charge, used: number, window: RateWindow | null): Standing => ({
+  usage: { used, limit: caller.limit },
+  window
+})
+
+/** The caller's minute: as this append counted it, or as `admit` did before. */
+const windowOf = ({ admitted, caller }: Charge, { minute }: Pick<AppendCommand.Appended, "minute">) => {
+  if (admitted !== null) return admitted.window
+  return minute === null ? null : rateWindow(caller.perMinute, minute.taken, minute.endsInMs)
+}
+
+type RecordFailure = CallRefusal | PreconditionFailed | StreamExists | StoreUnavailable
+
+const refusalOf = (charge: Charge, failure: AppendCommand.AppendError): Effect.Effect<never, RecordFailure> => {
+  switch (failure._tag) {
+    case "PreconditionFailed":
+      return Effect.fail(new PreconditionFailed({ what: failure.what }))
+    case "VersionConflict":
+      return Effect.fail(new StreamExists({ stream: failure.stream }))
+    case "StoreUnavailable":
+      return Effect.fail(failure)
+    case "QuotaReached":
+    case "RateLimitReached": {
+      const standing = standingOf(charge, failure.used, windowOf(charge, failure))
+      const refusal = minuteRefusal(charge.caller, standing) ?? quotaRefusal(charge.caller, standing)
+      return refusal === null ? Effect.die(`vatproof.append refused a call that fits: ${failure._tag}`) : Effect.fail(refusal)
+    }
+  }
+}
+
+export const layer = Layer.effect(Metering, make)

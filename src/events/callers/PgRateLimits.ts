@@ -1,0 +1,51 @@
+/** Rate limits in Postgres, so that they hold across replicas. (effect's RateLimiter has memory and Redis stores only.) */
+import { Duration, Effect, Layer, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { RateLimits } from "#domain/callers/RateLimits.ts"
+import { elementType, sqlArray } from "#events/database/SqlArray.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+
+const patience = "3 seconds"
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+
+  const findPlace = SqlSchema.findOne({
+    Request: Schema.Struct({ bucket: Schema.String, limit: Schema.Int, windowMs: Schema.Int }),
+    Result: Schema.Struct({ granted: Schema.Boolean, free_in_ms: Schema.BigInt }),
+    execute: ({ bucket, limit, windowMs }) =>
+      sql`SELECT granted, free_in_ms FROM vatproof.take_place(${bucket}, ${limit}, ${BigInt(windowMs)})`
+  })
+
+  const takePlace = Effect.fn("RateLimits.takePlace")(function* (bucket: string, limit: number, window: Duration.Input) {
+    const windowMs = Duration.toMillis(Duration.fromInputUnsafe(window))
+    const { free_in_ms, granted } = yield* findPlace({ bucket, limit, windowMs }).pipe(StoreAccess.patiently(patience))
+    return { granted, retryAfterSeconds: wholeSeconds(Number(free_in_ms)) }
+  })
+
+  const findPlaces = SqlSchema.findOne({
+    Request: Schema.Struct({
+      buckets: Schema.Array(Schema.String),
+      limit: Schema.Int,
+      windowMs: Schema.Int,
+      look: Schema.Boolean
+    }),
+    Result: Schema.Struct({ granted: Schema.Boolean, free_in_ms: Schema.BigInt }),
+    execute: ({ buckets, limit, look, windowMs }) => sql`SELECT granted, free_in_ms
+      FROM vatproof.take_places(${sqlArray(buckets, elementType.text)}, ${limit}, ${BigInt(windowMs)}, ${look})`
+  })
+
+  const places = (look: boolean) =>
+    Effect.fnUntraced(function* (buckets: ReadonlyArray<string>, limit: number, window: Duration.Input) {
+      const windowMs = Duration.toMillis(Duration.fromInputUnsafe(window))
+      const { free_in_ms, granted } = yield* findPlaces({ buckets, limit, windowMs, look }).pipe(StoreAccess.patiently(patience))
+      return { granted, retryAfterSeconds: wholeSeconds(Number(free_in_ms)) }
+    })
+
+  return RateLimits.of({ takePlace, takePlaces: places(false), lookForPlaces: places(true) })
+})
+
+/** Rounded up and at least 1: a client that waits this long does not come too early. */
+const wholeSeconds = (ms: number) => Math.max(1, Math.ceil(ms / 1000))
+
+export const layer = Layer.effect(RateLimits, make)

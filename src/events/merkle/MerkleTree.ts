@@ -1,0 +1,122 @@
+/**
+ * The Merkle tree of RFC 6962, section 2.1 (the same tree as RFC 9162, 2.1; both read 2026-11-21), over dense positions
+ * from 0.
+ *
+ * A node is the root of a complete subtree: the node (level, index) covers the leaves index·2^level to (index+1)·2^level
+ * − 1. Complete nodes never change as the log grows, so they can be stored; every other hash is folded from them when it
+ * is asked for. Sizes are safe integers, and bit operators stop at 2^31, hence the plain arithmetic.
+ */
+import type { Sha256 } from "#events/merkle/LogCrypto.ts"
+
+/** 32 bytes. */
+export type Hash = Uint8Array
+
+export const hashLength = 32
+
+export interface NodeId {
+  readonly level: number
+  readonly index: number
+}
+
+export interface Node extends NodeId {
+  readonly hash: Hash
+}
+
+/**
+ * All that appending needs to know of a log: its size and the complete subtrees it falls into, the largest (leftmost)
+ * first. There is one for each 1 in the binary form of the size, so at most 53.
+ */
+export interface Tree {
+  readonly size: number
+  readonly peaks: ReadonlyArray<Node>
+}
+
+export const empty: Tree = { size: 0, peaks: [] }
+
+/** SHA-256(0x00 ‖ leaf). A string stands for its UTF-8 form and is the faster way. */
+export const leafHash = (sha256: Sha256, leaf: Uint8Array | string): Hash => {
+  if (typeof leaf === "string") return sha256(`\u0000${leaf}`)
+  const message = new Uint8Array(leaf.length + 1)
+  message.set(leaf, 1)
+  return sha256(message)
+}
+
+// One buffer for all calls: a fresh one costs a sixth of the hash, and nothing can interrupt a synchronous call.
+const nodeMessage = new Uint8Array(1 + 2 * hashLength).fill(1, 0, 1)
+
+/** SHA-256(0x01 ‖ left ‖ right). */
+export const nodeHash = (sha256: Sha256, left: Hash, right: Hash): Hash => {
+  nodeMessage.set(left, 1)
+  nodeMessage.set(right, 1 + hashLength)
+  return sha256(nodeMessage)
+}
+
+/** Appends leaf hashes in order. `nodes` are the nodes this completed, leaves included, in the order they came to be. */
+export const append = (
+  sha256: Sha256,
+  tree: Tree,
+  leafHashes: ReadonlyArray<Hash>
+): { readonly tree: Tree; readonly nodes: ReadonlyArray<Node> } => {
+  const peaks = [...tree.peaks]
+  const nodes: Array<Node> = []
+  let size = tree.size
+  for (const hash of leafHashes) {
+    let top: Node = { level: 0, index: size, hash }
+    nodes.push(top)
+    for (let last = peaks.at(-1); last?.level === top.level; last = peaks.at(-1)) {
+      peaks.pop()
+      top = { level: top.level + 1, index: last.index / 2, hash: nodeHash(sha256, last.hash, top.hash) }
+      nodes.push(top)
+    }
+    peaks.push(top)
+    size += 1
+  }
+  return { tree: { size, peaks }, nodes }
+}
+
+/** The Merkle Tree Hash of the whole log; of an empty one, the hash of nothing. */
+export const root = (sha256: Sha256, tree: Tree): Hash =>
+  fold(
+    sha256,
+    tree.peaks.map((peak) => peak.hash)
+  )
+
+/** The hash over neighbouring complete subtrees, leftmost (and largest) first. */
+export const fold = (sha256: Sha256, hashes: ReadonlyArray<Hash>): Hash => {
+  const [last, ...others] = hashes.toReversed()
+  return last === undefined ? sha256("") : others.reduce((right, left) => nodeHash(sha256, left, right), last)
+}
+
+/** Leaves `from` up to, but not including, `to`. */
+export interface Range {
+  readonly from: number
+  readonly to: number
+}
+
+/** The fewest complete nodes that cover a range, from left to right. */
+export const nodesOf = (range: Range): ReadonlyArray<NodeId> => {
+  const nodes: Array<NodeId> = []
+  for (let from = range.from; from < range.to;) {
+    let level = 0
+    let width = 1
+    while (from % (2 * width) === 0 && from + 2 * width <= range.to) {
+      level += 1
+      width *= 2
+    }
+    nodes.push({ level, index: from / width })
+    from += width
+  }
+  return nodes
+}
+
+/** The tree of a stored log from its size and the hashes of `nodesOf({ from: 0, to: size })`, in that order. */
+export const restore = (size: number, hashes: ReadonlyArray<Hash>): Tree => ({
+  size,
+  peaks: nodesOf({ from: 0, to: size }).flatMap((id, i) => {
+    const hash = hashes[i]
+    return hash === undefined ? [] : [{ ...id, hash }]
+  })
+})
+
+export const equalHashes = (one: Hash, other: Hash): boolean =>
+  one.length === hashLength && other.length === hashLength && one.every((byte, i) => byte === other[i])

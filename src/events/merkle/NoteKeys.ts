@@ -1,0 +1,173 @@
+/**
+ * The Ed25519 keys of signed notes, as C2SP signed-note v1.0.0 writes them (c2sp.org/signed-note, version of
+ * 2026-04-09). Go's sumdb/note reads and writes the same public and private keys.
+ */
+import { Array as Arr, Option, Redacted, Result, Schema } from "effect"
+import { Base64 } from "effect/encoding"
+import type { KeyPair, LogCrypto } from "#events/merkle/LogCrypto.ts"
+
+/** A key's text is not of the form it should have. The message never repeats the key. */
+export class MalformedKey extends Schema.TaggedError<MalformedKey>()("MalformedKey", { message: Schema.String }) {}
+
+/** A public key: `id` is the 32-bit number that, with the name, stands in a signature line. */
+export interface Verifier {
+  readonly name: string
+  readonly id: number
+  readonly publicKey: Uint8Array
+}
+
+/** A private key that signs in `name`. */
+export interface Signer extends Verifier {
+  readonly sign: KeyPair["sign"]
+}
+
+/** Keys of one log, all in its name. */
+export type Verifiers = Arr.NonEmptyReadonlyArray<Verifier>
+
+/** The signature type bytes of Ed25519: that of notes, and that of witnesses' cosignatures (Cosignature.ts). */
+export const keyType = { note: 0x01, cosignature: 0x04 } as const
+type KeyType = (typeof keyType)[keyof typeof keyType]
+
+const utf8 = new TextEncoder()
+
+/** Well formed, and without control characters other than newline. */
+export const isNoteText = (text: string): boolean => {
+  for (let i = 0; i < text.length; i += 1) {
+    if (text.charCodeAt(i) < 0x20 && text.charAt(i) !== "\n") return false
+  }
+  return text.isWellFormed()
+}
+
+export const isName = (name: string) => /^[^\p{White_Space}+]+$/u.test(name) && isNoteText(name)
+
+/** Base64 with padding and nothing beside: another spelling of the same bytes is refused. */
+export const decodeBase64 = (text: string): Option.Option<Uint8Array> =>
+  Option.filter(Result.getSuccess(Base64.decode(text)), (bytes) => Base64.encode(bytes) === text)
+
+const keyId = (crypto: LogCrypto["Service"], name: string, publicKey: Uint8Array, type: KeyType = keyType.note): number => {
+  const digest = crypto.sha256(Uint8Array.of(...utf8.encode(name), 0x0a, type, ...publicKey))
+  return new DataView(digest.buffer, digest.byteOffset).getUint32(0)
+}
+
+const hexId = (id: number) => id.toString(16).padStart(8, "0")
+
+/** A key as text: `<name>+<id in hex>+<base64 of type and key>`. */
+const keyText = ({ name, id }: Verifier, key: Uint8Array, type: KeyType = keyType.note) =>
+  `${name}+${hexId(id)}+${Base64.encode(Uint8Array.of(type, ...key))}`
+
+const keyPattern = /^(?<name>[^+]+)\+(?<id>[\da-f]{8})\+(?<key>[A-Za-z\d+/]+=*)$/u
+
+/** The parts of a key as text; the key's own bytes are 32 for the public and for the private half. */
+const readKeyText = (text: string, type: KeyType = keyType.note) =>
+  Option.gen(function* () {
+    const { name, id, key } = keyPattern.exec(text)?.groups ?? {}
+    if (name === undefined || id === undefined || key === undefined || !isName(name)) return yield* Option.none()
+    const bytes = yield* decodeBase64(key)
+    if (bytes[0] !== type || bytes.length !== 33) return yield* Option.none()
+    return { name, id: Number.parseInt(id, 16), bytes: bytes.subarray(1) }
+  })
+
+const malformedKey = (message: string) => Result.fail(new MalformedKey({ message }))
+
+/** Reads a verifier key (`vkey`), for example `example.com/log+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k`. */
+export const parseVerifier = (
+  crypto: LogCrypto["Service"],
+  text: string,
+  type: KeyType = keyType.note
+): Result.Result<Verifier, MalformedKey> => {
+  const key = Option.getOrUndefined(readKeyText(text, type))
+  if (key === undefined) return malformedKey("A verifier key is <name>+<8 hex digits>+<base64>, with an Ed25519 key")
+  if (keyId(crypto, key.name, key.bytes, type) !== key.id)
+    return malformedKey(`The id in the verifier key of ${key.name} does not belong to it`)
+  return Result.succeed({ name: key.name, id: key.id, publicKey: key.bytes })
+}
+
+/** Reads one or more verifier keys of one log, with white space in between. */
+export const parseVerifiers = (crypto: LogCrypto["Service"], text: string): Result.Result<Verifiers, MalformedKey> => {
+  const [first = "", ...rest] = text.match(/\S+/gu) ?? []
+  return Result.flatMap(
+    everyKey([first, ...rest], (one) => parseVerifier(crypto, one)),
+    ofOneLog
+  )
+}
+
+/** Reads each of these texts; where there are several, an error says which of them it is about. */
+export const everyKey = <Text, A>(
+  texts: Arr.NonEmptyReadonlyArray<Text>,
+  read: (text: Text) => Result.Result<A, MalformedKey>
+): Result.Result<Arr.NonEmptyReadonlyArray<A>, MalformedKey> => {
+  const place = (index: number) => (texts.length === 1 ? "" : `Key ${index + 1} of ${texts.length}: `)
+  return Result.all(
+    Arr.map(texts, (text, index) =>
+      Result.mapError(read(text), ({ message }) => new MalformedKey({ message: `${place(index)}${message}` }))
+    )
+  )
+}
+
+/** Keys that sign in different names are those of different logs. */
+export const ofOneLog = <Keys extends Verifiers>(keys: Keys): Result.Result<Keys, MalformedKey> => {
+  const other = keys.find(({ name }) => name !== keys[0].name)
+  if (other === undefined) return Result.succeed(keys)
+  return malformedKey(`The keys are of different logs: of ${keys[0].name} and of ${other.name}`)
+}
+
+/** The verifier key of a public key or signer. */
+export const formatVerifier = (verifier: Verifier): string => keyText(verifier, verifier.publicKey)
+
+/** The verifier key of a witness. */
+export const formatWitness = (witness: Verifier): string => keyText(witness, witness.publicKey, keyType.cosignature)
+
+/** The same key for signatures of another type. */
+export const withType = <Key extends Verifier>(crypto: LogCrypto["Service"], key: Key, type: KeyType): Key => ({
+  ...key,
+  id: keyId(crypto, key.name, key.publicKey, type)
+})
+
+const privatePrefix = "PRIVATE+KEY+"
+
+/**
+ * Reads the key that signs in `name`: either Go's `PRIVATE+KEY+<name>+<id>+<base64>`, which must be of that name, or an
+ * unencrypted PKCS #8 PEM. Surrounding white space is ignored, since keys come from files.
+ */
+export const parseSigner = (
+  crypto: LogCrypto["Service"],
+  name: string,
+  secret: Redacted.Redacted<string>
+): Result.Result<Signer, MalformedKey> => {
+  if (!isName(name)) return malformedKey("The name of a key has no spaces, plus signs or control characters and is not empty")
+  const text = Redacted.value(secret).trim()
+  if (!text.startsWith(privatePrefix)) {
+    return Option.match(crypto.keyPairFromPem(text), {
+      onNone: () => malformedKey(`A signing key is ${privatePrefix}… or an unencrypted PKCS #8 PEM, of type Ed25519`),
+      onSome: (pair) => Result.succeed(signerOf(crypto, name, pair))
+    })
+  }
+  const key = Option.getOrUndefined(readKeyText(text.slice(privatePrefix.length)))
+  const pair = key === undefined ? undefined : Option.getOrUndefined(crypto.keyPairFromSeed(key.bytes))
+  if (key === undefined || pair === undefined)
+    return malformedKey(`A signing key is ${privatePrefix}<name>+<8 hex digits>+<base64>`)
+  if (key.name !== name) return malformedKey(`The signing key is that of ${key.name}, not of ${name}`)
+  const signer = signerOf(crypto, name, pair)
+  return signer.id === key.id
+    ? Result.succeed(signer)
+    : malformedKey(`The id in the signing key of ${name} does not belong to it`)
+}
+
+const signerOf = (crypto: LogCrypto["Service"], name: string, pair: KeyPair): Signer => ({
+  name,
+  id: keyId(crypto, name, pair.publicKey),
+  publicKey: pair.publicKey,
+  sign: pair.sign
+})
+
+/** Writes a new private key from 32 secret random bytes, in the form that `parseSigner` and Go's note package read. */
+export const formatSigningKey = (
+  crypto: LogCrypto["Service"],
+  name: string,
+  seed: Redacted.Redacted<Uint8Array>
+): Result.Result<Redacted.Redacted<string>, MalformedKey> =>
+  Option.match(isName(name) ? crypto.keyPairFromSeed(Redacted.value(seed)) : Option.none(), {
+    onNone: () => malformedKey("A signing key takes a name without spaces and plus signs, and 32 bytes"),
+    onSome: (pair) =>
+      Result.succeed(Redacted.make(`${privatePrefix}${keyText(signerOf(crypto, name, pair), Redacted.value(seed))}`))
+  })

@@ -1,0 +1,97 @@
+/**
+ * Signed notes as C2SP signed-note v1.0.0 defines them (c2sp.org/signed-note, version of 2026-04-09), with Ed25519
+ * signatures only: a text that ends in a newline, an empty line, and a line for each signature.
+ */
+import { Option, Result, Schema } from "effect"
+import { Base64 } from "effect/encoding"
+import type { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { decodeBase64, isName, isNoteText, type Signer, type Verifier } from "#events/merkle/NoteKeys.ts"
+
+/** The note is refused as a whole, and nothing in its text may be believed. */
+export class NoteRefused extends Schema.TaggedError<NoteRefused>()("NoteRefused", {
+  reason: Schema.Literals([
+    "malformed",
+    "forged", // a key we know has a signature here that it did not make
+    "unsigned" // no key we know has signed
+  ]),
+  message: Schema.String
+}) {}
+
+export interface Signature {
+  readonly name: string
+  readonly id: number
+  /** What follows the id; its form depends on the key's type. */
+  readonly bytes: Uint8Array
+}
+
+export interface Note {
+  readonly text: string
+  readonly signatures: ReadonlyArray<Signature>
+}
+
+/** The specification asks for at least 16; more are refused, so that a note cannot keep a verifier busy. */
+const maxSignatures = 64
+
+const utf8 = new TextEncoder()
+
+const refused = (reason: NoteRefused["reason"], message: string) => Result.fail(new NoteRefused({ reason, message }))
+
+/** Signs a text, which must end in a newline, with each of the signers in their order, one at least. */
+export const sign = (text: string, signers: ReadonlyArray<Signer>): Result.Result<string, NoteRefused> => {
+  if (!text.endsWith("\n") || !isNoteText(text)) return refused("malformed", "A note is plain text that ends in a newline")
+  if (signers.length === 0 || signers.length > maxSignatures)
+    return refused("unsigned", `A note has 1 to ${maxSignatures} signatures`)
+  const message = utf8.encode(text)
+  return Result.succeed(`${text}\n${signers.map((signer) => signatureLine(signer, signer.sign(message))).join("")}`)
+}
+
+/** A line of a note; `signature` is what follows the key's id. */
+export const signatureLine = ({ name, id }: Verifier, signature: Uint8Array) => {
+  const bytes = new Uint8Array(4 + signature.length)
+  new DataView(bytes.buffer).setUint32(0, id)
+  bytes.set(signature, 4)
+  return `— ${name} ${Base64.encode(bytes)}\n`
+}
+
+/** Takes a note apart without verifying anything. */
+export const parse = (note: string): Result.Result<Note, NoteRefused> => {
+  const end = note.lastIndexOf("\n\n")
+  if (end === -1 || !isNoteText(note)) return refused("malformed", "A note is plain text, an empty line and signatures")
+  const lines = note.slice(end + 2).split("\n")
+  if (lines.pop() !== "" || lines.length === 0) return refused("malformed", "A note ends with a signature line")
+  if (lines.length > maxSignatures) return refused("malformed", `A note has at most ${maxSignatures} signatures`)
+  return Option.match(Option.all(lines.map(readSignature)), {
+    onNone: () => refused("malformed", "A signature line is an em dash, a key's name and a base64 signature"),
+    onSome: (signatures) => Result.succeed({ text: note.slice(0, end + 1), signatures })
+  })
+}
+
+const readSignature = (line: string): Option.Option<Signature> =>
+  Option.gen(function* () {
+    const { name, signature } = /^— (?<name>[^ ]+) (?<signature>[^ ]+)$/u.exec(line)?.groups ?? {}
+    if (name === undefined || signature === undefined || !isName(name)) return yield* Option.none()
+    const bytes = yield* decodeBase64(signature)
+    if (bytes.length < 5) return yield* Option.none()
+    return { name, id: new DataView(bytes.buffer, bytes.byteOffset).getUint32(0), bytes: bytes.subarray(4) }
+  })
+
+/**
+ * The text of a note that one of `verifiers` has signed at least, and every signature of theirs holds. Signatures of
+ * other keys are ignored, as the specification demands.
+ */
+export const open = (
+  crypto: LogCrypto["Service"],
+  note: string,
+  verifiers: ReadonlyArray<Verifier>
+): Result.Result<string, NoteRefused> =>
+  Result.flatMap(parse(note), ({ text, signatures }) => {
+    const message = utf8.encode(text)
+    const known = signatures.flatMap((signature) =>
+      verifiers
+        .filter(({ name, id }) => name === signature.name && id === signature.id)
+        .map((verifier) => ({ verifier, signature }))
+    )
+    const forged = known.find(({ verifier, signature }) => !crypto.verifyEd25519(verifier.publicKey, message, signature.bytes))
+    if (forged !== undefined) return refused("forged", `The signature of ${forged.verifier.name} is not its own`)
+    return known.length === 0 ? refused("unsigned", "No known key has signed the note") : Result.succeed(text)
+  })

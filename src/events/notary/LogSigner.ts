@@ -1,0 +1,95 @@
+/** The name of the log and the keys that sign in it. They come from outside; nothing here stores them. */
+import { Array as Arr, Context, Effect, Layer, Option, Redacted, Result } from "effect"
+import { Base64Url } from "effect/encoding"
+import * as Checkpoint from "#events/merkle/Checkpoint.ts"
+import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import {
+  everyKey,
+  formatSigningKey,
+  MalformedKey,
+  ofOneLog,
+  parseSigner,
+  parseVerifier,
+  type Signer,
+  type Verifier,
+  type Verifiers
+} from "#events/merkle/NoteKeys.ts"
+import { TreeStore } from "#events/notary/TreeStore.ts"
+
+/**
+ * The keys of a log. Its checkpoints are signed with each of `signers`; `verifiers` are all whose signature counts, the foremost first:
+ * those of the signers, and of keys that signed it before.
+ */
+export interface LogKeys {
+  readonly name: string
+  readonly signers: Arr.NonEmptyReadonlyArray<Signer>
+  readonly verifiers: Verifiers
+}
+
+/** The name inside a key that carries one (Go's note format). */
+const namedKey = /^PRIVATE\+KEY\+(?<name>[^+]+)\+/u
+/** A seed of 32 bytes in base64url, as an installation keeps it for itself. */
+const seedForm = /^[\w-]{43}$/u
+/** A public key, which may follow those that sign. (A PEM has white space before any plus sign.) */
+const verifierForm = /^[^+\s]+\+[\da-f]{8}\+/u
+
+/** A named key (`PRIVATE+KEY+…`) signs in its own name, and a PKCS #8 PEM or a bare seed in that of the log. */
+const signerOf = (
+  crypto: LogCrypto["Service"],
+  secret: Redacted.Redacted,
+  logName: string
+): Result.Result<Signer, MalformedKey> => {
+  const text = Redacted.value(secret).trim()
+  const seed = seedForm.test(text) ? Option.getOrNull(Result.getSuccess(Base64Url.decode(text))) : null
+  if (seed === null) return parseSigner(crypto, namedKey.exec(text)?.groups?.["name"] ?? logName, secret)
+  return Result.flatMap(formatSigningKey(crypto, logName, Redacted.make(seed)), (named) => parseSigner(crypto, logName, named))
+}
+
+const distinct = <A extends Verifier>(keys: Arr.NonEmptyReadonlyArray<A>) =>
+  Arr.dedupeWith(keys, (one, other) => one.id === other.id)
+
+const isSigner = (key: Signer | Verifier): key is Signer => "sign" in key
+
+/** The keys in these texts: one that signs at least, and public ones of those that signed before. */
+export const keysOf = (
+  crypto: LogCrypto["Service"],
+  texts: Arr.NonEmptyReadonlyArray<Redacted.Redacted>,
+  logName: string
+): Result.Result<LogKeys, MalformedKey> =>
+  Result.gen(function* () {
+    const keys = yield* everyKey<Redacted.Redacted, Signer | Verifier>(texts, (text) =>
+      verifierForm.test(Redacted.value(text)) ? parseVerifier(crypto, Redacted.value(text)) : signerOf(crypto, text, logName)
+    )
+    const signing = keys.filter(isSigner)
+    if (!Arr.isReadonlyArrayNonEmpty(signing))
+      return yield* Result.fail(new MalformedKey({ message: "None of the keys is a secret one, which signs" }))
+    const signers = yield* ofOneLog(distinct(signing))
+    const verifiers = yield* ofOneLog(distinct<Verifier>([...signers, ...keys]))
+    return { name: signers[0].name, signers, verifiers }
+  })
+
+/** `name` is for a log that was never signed: the first checkpoint settles it for good. Without keys nothing is signed. */
+export interface LogSignerOptions {
+  readonly keys: Option.Option<Arr.NonEmptyReadonlyArray<Redacted.Redacted>>
+  readonly name: string
+}
+
+const make = Effect.fnUntraced(function* ({ keys: texts, name }: LogSignerOptions) {
+  const crypto = yield* LogCrypto
+  const tree = yield* TreeStore
+  const newest = yield* tree.newest
+  const logName = newest.pipe(
+    Option.flatMap(({ note }) => Checkpoint.originOf(note)),
+    Option.getOrElse(() => name)
+  )
+  if (Option.isNone(texts)) return { origin: logName, keys: Option.none<LogKeys>() }
+  const keys = yield* Effect.fromResult(keysOf(crypto, texts.value, logName))
+  return { origin: keys.name, keys: Option.some(keys) }
+})
+
+export class LogSigner extends Context.Service<LogSigner, { readonly origin: string; readonly keys: Option.Option<LogKeys> }>()(
+  "vatproof/events/notary/LogSigner"
+) {
+  /** Fails with MalformedKey. */
+  static readonly layer = (options: LogSignerOptions) => Layer.effect(LogSigner, make(options))
+}

@@ -1,0 +1,55 @@
+/** Compares events with the leaves that were signed for them, before they are given out as evidence. */
+import { Effect, Result, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { Integrity } from "#domain/audit/Integrity.ts"
+import { logId } from "#events/store/AppendCommand.ts"
+import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { equalHashes, hashLength, leafHash } from "#events/merkle/MerkleTree.ts"
+import { leafOf } from "#events/notary/StoredLeaf.ts"
+import { tileWidth } from "#events/merkle/Tiles.ts"
+import { elementType, sqlArray } from "#events/database/SqlArray.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import type { StoredEvent } from "#events/store/StoredEvent.ts"
+
+const patience = "3 seconds"
+
+const Row = Schema.Struct({ position: Schema.BigInt, hash: Schema.NullOr(Schema.Uint8Array), is_signed: Schema.Boolean })
+
+export const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const crypto = yield* LogCrypto
+  const integrity = yield* Integrity
+
+  // One statement sees the tiles and the newest checkpoint at one moment. LIMIT keeps the planner from a join that reads all tiles.
+  const findLeaves = SqlSchema.findAll({
+    Request: Schema.Array(Schema.BigInt),
+    Result: Row,
+    execute: (positions) => sql`SELECT asked.position, tile.hash, coalesce(asked.position < signed.size, false) AS is_signed
+      FROM unnest(${sqlArray(positions, elementType.int8)}) AS asked(position)
+      LEFT JOIN LATERAL (SELECT substr(t.hashes, (asked.position % ${tileWidth})::int * ${hashLength} + 1, ${hashLength}) AS hash
+        FROM vatproof.tiles t WHERE t.log_id = ${logId} AND t.level = 0 AND t.index = asked.position / ${tileWidth} LIMIT 1) AS tile ON true
+      LEFT JOIN LATERAL (SELECT c.size FROM vatproof.checkpoints c WHERE c.log_id = ${logId} ORDER BY c.size DESC LIMIT 1) AS signed ON true`
+  })
+
+  const isAsSigned = (event: StoredEvent, { hash, is_signed }: typeof Row.Type) => {
+    if (hash === null || hash.length === 0) return !is_signed
+    const leaf = leafOf(crypto, event)
+    return Result.isSuccess(leaf) && equalHashes(leafHash(crypto.sha256, leaf.success), hash)
+  }
+
+  /** Gives the events back. Ends the request if one is not what was signed; what is not signed yet passes. The caller bounds their number. */
+  const verified = Effect.fnUntraced(function* <Event extends StoredEvent>(events: ReadonlyArray<Event>) {
+    if (events.length === 0) return events
+    const rows = yield* findLeaves(events.map(({ position }) => BigInt(position))).pipe(StoreAccess.patiently(patience))
+    const byPosition = new Map(rows.map((row) => [Number(row.position), row]))
+    for (const event of events) {
+      const row = byPosition.get(event.position)
+      if (row === undefined || !isAsSigned(event, row)) {
+        return yield* integrity.refuse("event", `The event at position ${event.position} is not the one that was signed`)
+      }
+    }
+    return events
+  })
+
+  return { verified }
+})

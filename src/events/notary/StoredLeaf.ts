@@ -1,0 +1,50 @@
+/** The leaf of an event as it stands in the log. */
+import { Result, Schema } from "effect"
+import { leafText, type MalformedEnvelope } from "#events/merkle/EventLeaf.ts"
+import type { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { leafHash, type Hash, type Range } from "#events/merkle/MerkleTree.ts"
+import type { StoredEvent } from "#events/store/StoredEvent.ts"
+
+/** The log counts an event at this position and does not have it. */
+export class MissingEvent extends Schema.TaggedError<MissingEvent>()("MissingEvent", { position: Schema.Int }) {
+  override get message() {
+    return `The event at position ${this.position} is missing`
+  }
+}
+
+/** The leaf's text: the envelope, with data and metadata as the SHA-256 of their stored bytes. */
+export const leafOf = (crypto: LogCrypto["Service"], event: StoredEvent): Result.Result<string, MalformedEnvelope> =>
+  leafText({
+    log_id: event.log_id,
+    position: event.position,
+    stream_id: event.stream_id,
+    version: event.version,
+    event_id: event.event_id,
+    type: event.type,
+    schema_version: event.schema_version,
+    occurred_at: event.occurred_at,
+    recorded_at: event.recorded_at,
+    correlation_id: event.correlation_id,
+    causation_id: event.causation_id,
+    trace_id: event.trace_id,
+    meter_id: event.meter_id,
+    units: event.units,
+    data_sha256: crypto.sha256Hex(event.data),
+    metadata_sha256: crypto.sha256Hex(event.metadata)
+  })
+
+/** The leaf hashes of the events at positions `from` up to `to`; fails if one is missing, or has a form that no event has. */
+export const leafHashes = (
+  crypto: LogCrypto["Service"],
+  events: ReadonlyArray<StoredEvent>,
+  { from, to }: Range
+): Result.Result<ReadonlyArray<Hash>, MissingEvent | MalformedEnvelope> => {
+  const hashes: Array<Hash> = []
+  for (const event of events) {
+    if (event.position !== from + hashes.length) break
+    const leaf = leafOf(crypto, event)
+    if (Result.isFailure(leaf)) return Result.fail(leaf.failure)
+    hashes.push(leafHash(crypto.sha256, leaf.success))
+  }
+  return hashes.length === to - from ? Result.succeed(hashes) : Result.fail(new MissingEvent({ position: from + hashes.length }))
+}

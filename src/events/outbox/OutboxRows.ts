@@ -1,0 +1,150 @@
+/** The table of mails that were asked for (migrations/0005_outbox.sql), and the only statements that change it. */
+import { Duration, Effect, Option, Redacted, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { MailDeferred, type OutgoingMail } from "#domain/email/Mailer.ts"
+import { Randomness } from "#domain/kernel/Randomness.ts"
+import type { RequestedMail } from "#domain/email/EmailQueue.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as TraceParent from "#events/store/TraceParent.ts"
+
+/** A mail that this worker has. `claim` names the attempt: it is the `attempts`-th. */
+export interface ClaimedMail extends OutgoingMail {
+  readonly claim: string
+  readonly attempts: number
+}
+
+/** A mail that is done with although this worker did nothing for it. */
+export interface SettledMail {
+  readonly mailId: string
+  readonly state: "unknown" | "expired" | "needless"
+}
+
+/** What an attempt came to, for good. */
+export type Outcome = "sent" | "refused" | "unknown"
+
+const Row = Schema.Struct({
+  mail_id: Schema.String,
+  purpose: Schema.Literals(["verify_email", "reset_password"]),
+  state: Schema.Literals(["claimed", "unknown", "expired", "needless"]),
+  email: Schema.NullOr(Schema.String),
+  token: Schema.NullOr(Schema.String),
+  requested_at: Schema.DateTimeUtcFromDate,
+  expires_at: Schema.DateTimeUtcFromDate,
+  attempts: Schema.Int
+})
+
+/** How long a result is worth waiting for while the database is away: without it, a sent mail counts as `unknown`. */
+const patience = "20 seconds"
+
+/** A hand-over keeps the mail server waiting, so it may not take long. */
+const handOverPatience = "5 seconds"
+
+/** `lease` is how long a worker that says nothing keeps a mail. */
+export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
+  const sql = yield* SqlClient.SqlClient
+  const random = yield* Randomness
+  const linksOf = yield* makeLinksOf
+  const leaseMs = BigInt(Duration.toMillis(Duration.fromInputUnsafe(lease)))
+  const leaseEnd = sql`clock_timestamp() + ${leaseMs} * interval '1 millisecond'`
+
+  const findTurn = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Row,
+    execute: (claim) => sql`SELECT mail_id, purpose, state, email, token, requested_at, expires_at, attempts
+      FROM vatproof.claim_mail(${claim}, ${leaseMs})`
+  })
+
+  /** Settles what is over, and claims a mail that is due. */
+  const claim = Effect.gen(function* () {
+    const attempt = yield* random.uuidV7
+    const rows = yield* findTurn(attempt)
+    return {
+      settled: rows.flatMap(({ mail_id, state }) =>
+        state === "claimed" ? [] : [{ mailId: mail_id, state } satisfies SettledMail]
+      ),
+      claimed: Option.firstSomeOf(rows.map((row) => claimedMail(row, attempt)))
+    }
+  }).pipe(StoreAccess.patiently("0 millis"))
+
+  const findKept = SqlSchema.findAll({
+    Request: Schema.Struct({ mailId: Schema.String, claim: Schema.String }),
+    Result: Schema.Struct({ mail_id: Schema.String }),
+    execute: (mail) => sql`UPDATE vatproof.outbox SET due_at = ${leaseEnd}
+      WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim} AND settled_at IS NULL RETURNING mail_id`
+  })
+
+  /** Says that the worker is alive. False if another one has the mail; a database that is away is no reason to stop yet. */
+  const keep = (mail: ClaimedMail) =>
+    findKept(mail).pipe(
+      Effect.map((kept) => kept.length > 0),
+      StoreAccess.patiently("0 millis"),
+      Effect.catchTag("StoreUnavailable", () => Effect.succeed(true))
+    )
+
+  const findHandedOver = SqlSchema.findAll({
+    Request: Schema.Struct({ mailId: Schema.String, claim: Schema.String }),
+    Result: Schema.Struct({ mail_id: Schema.String }),
+    // Handed over already is fine: the answer to the same statement was lost.
+    execute: (mail) => sql`UPDATE vatproof.outbox SET state = 'handed_over', due_at = ${leaseEnd}
+      WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim} AND state IN ('claimed', 'handed_over') RETURNING mail_id`
+  })
+
+  /** Commits that the mail may be taken from now on. Once this has succeeded, no other worker ever starts with the mail. */
+  const handOver = (mail: ClaimedMail) =>
+    findHandedOver(mail).pipe(
+      StoreAccess.patiently(handOverPatience),
+      Effect.catchTag("StoreUnavailable", () => Effect.fail(new MailDeferred({ reason: "database away" }))),
+      Effect.flatMap((rows) => (rows.length > 0 ? Effect.void : Effect.fail(new MailDeferred({ reason: "claim lost" }))))
+    )
+
+  const settle = (mail: ClaimedMail, outcome: Outcome, reply: string) =>
+    sql`UPDATE vatproof.outbox SET state = ${outcome}, reply = ${reply}, email = NULL, token = NULL, settled_at = clock_timestamp()
+      WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim}`.pipe(StoreAccess.patiently(patience))
+
+  /** Not taken: it is due again after `wait`. */
+  const defer = (mail: ClaimedMail, reply: string, wait: Duration.Duration) =>
+    sql`UPDATE vatproof.outbox SET state = 'waiting', claim = NULL, reply = ${reply},
+        due_at = least(expires_at, clock_timestamp() + ${BigInt(Math.round(Duration.toMillis(wait)))} * interval '1 millisecond')
+      WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim} AND settled_at IS NULL`.pipe(StoreAccess.patiently(patience))
+
+  /** Joins the caller's transaction. A mail for the same purpose that waits still is replaced: its reader would get two, and one link is enough. */
+  const add = Effect.fnUntraced(function* ({ accountId, email, purpose, token }: RequestedMail, lifetime: Duration.Duration) {
+    const lifetimeMs = BigInt(Duration.toMillis(lifetime))
+    yield* sql`UPDATE vatproof.outbox SET state = 'superseded', email = NULL, token = NULL, settled_at = clock_timestamp()
+      WHERE account_id = ${accountId} AND purpose = ${purpose} AND state = 'waiting'`
+    yield* sql`INSERT INTO vatproof.outbox (mail_id, account_id, purpose, email, token, traceparent, expires_at)
+      VALUES (${yield* random.uuidV7}, ${accountId}, ${purpose}, ${email}, ${Redacted.value(token)}, ${yield* TraceParent.current},
+        now() + ${lifetimeMs} * interval '1 millisecond')`
+  })
+
+  return { claim, linksOf, keep, handOver, settle, defer, add }
+})
+
+/** Links to the request that asked for a mail. No delivery depends on it. */
+const makeLinksOf = Effect.map(SqlClient.SqlClient, (sql) => {
+  const findAsked = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Schema.Struct({ traceparent: Schema.NullOr(Schema.String) }),
+    execute: (mailId) => sql`SELECT traceparent FROM vatproof.outbox WHERE mail_id = ${mailId}`
+  })
+  return ({ mailId }: ClaimedMail) =>
+    findAsked(mailId).pipe(
+      StoreAccess.patiently("0 millis"),
+      Effect.map(([row]) => TraceParent.linksTo(row?.traceparent ?? null)),
+      Effect.catchTag("StoreUnavailable", () => Effect.succeed(TraceParent.linksTo(null)))
+    )
+})
+
+const claimedMail = (row: typeof Row.Type, claim: string): Option.Option<ClaimedMail> => {
+  if (row.email === null || row.token === null) return Option.none()
+  return Option.some({
+    mailId: row.mail_id,
+    purpose: row.purpose,
+    email: row.email,
+    token: Redacted.make(row.token),
+    requestedAt: row.requested_at,
+    validUntil: row.expires_at,
+    claim,
+    attempts: row.attempts
+  })
+}

@@ -1,0 +1,203 @@
+/**
+ * Finds personal documents, erases them and holds them. Each change is an event, and vatproof.append carries it out in the transaction that
+ * stores the event: a document is never gone without its event, nor half gone.
+ */
+import { Array as Arr, Context, DateTime, Effect, Layer, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import {
+  maxPositions,
+  PersonalDataErased,
+  PersonalDataHeld,
+  PersonalDataReleased,
+  personalDataStream
+} from "#domain/kernel/PersonalData.ts"
+import { ReceiptIssued, receiptStream } from "#domain/receipts/Receipt.ts"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import { logId } from "#events/store/AppendCommand.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+
+/** Positions that one statement of a search looks at, and how long the whole statement may take. */
+const searchStep = 200_000
+const patience = "30 seconds"
+/** How often a change begins anew because another one came first. */
+const maxAttempts = 5
+
+/** What documents are about: a VAT ID that was asked about, one receipt, or all that the keys of an account asked. */
+export type PersonalSubject =
+  | { readonly _tag: "VatId"; readonly vatId: string }
+  | { readonly _tag: "Receipt"; readonly receiptId: string }
+  | { readonly _tag: "Account"; readonly accountId: string }
+
+/** A personal document. `document` is null once erased; `changedBy` is the position of the event that erased, held or released it last. */
+const Row = Schema.Struct({
+  position: Schema.BigInt,
+  type: Schema.String,
+  stream_id: Schema.String,
+  vat_id: Schema.NullOr(Schema.String),
+  recorded_at: Schema.DateTimeUtcFromDate,
+  document: Schema.NullOr(Schema.String),
+  retain_until: Schema.DateTimeUtcFromDate,
+  is_held: Schema.Boolean,
+  changed_by: Schema.NullOr(Schema.BigInt)
+})
+export type PersonalRow = typeof Row.Type
+
+/** Another change of these documents came first. */
+class DocumentsChanged extends Schema.TaggedError<DocumentsChanged>()("DocumentsChanged", {}) {}
+
+const make = Effect.gen(function* () {
+  const find = yield* makeFind
+  const change = yield* makeChange
+
+  /** Changes those of a subject's documents that `isMeant`, and returns their positions. */
+  const changeAll = Effect.fnUntraced(function* (
+    subject: PersonalSubject,
+    isMeant: (row: PersonalRow) => boolean,
+    eventOf: (positions: ReadonlyArray<number>) => DomainEvent
+  ) {
+    const meant = (yield* find(subject)).filter(isMeant).map(({ position }) => Number(position))
+    yield* Effect.forEach(Arr.chunksOf(meant, maxPositions), (positions) => change(positions, eventOf(positions)))
+    return meant
+  })
+  const again = <A>(effect: Effect.Effect<A, DocumentsChanged | StoreUnavailable>) =>
+    effect.pipe(
+      Effect.retry({ times: maxAttempts - 1, while: (error) => error._tag === "DocumentsChanged" }),
+      Effect.catchTag("DocumentsChanged", (cause) => Effect.fail(new StoreUnavailable({ cause })))
+    )
+  const isKept = ({ document }: PersonalRow) => document !== null
+
+  return {
+    find,
+    /** Erases all that is neither erased nor held; returns the positions. Killed on its way, it leaves whole documents, and may be repeated. */
+    erase: (subject: PersonalSubject) =>
+      again(
+        changeAll(
+          subject,
+          (row) => isKept(row) && !row.is_held,
+          (positions) => PersonalDataErased.make({ positions, cause: "request" })
+        )
+      ),
+    hold: (subject: PersonalSubject) =>
+      again(
+        changeAll(
+          subject,
+          (row) => isKept(row) && !row.is_held,
+          (positions) => PersonalDataHeld.make({ positions })
+        )
+      ),
+    release: (subject: PersonalSubject) =>
+      again(
+        changeAll(
+          subject,
+          (row) => row.is_held,
+          (positions) => PersonalDataReleased.make({ positions })
+        )
+      ),
+    ...(yield* makeExpire(change))
+  }
+})
+
+/** Finds the documents of a subject, oldest first, by the events themselves: no index may be behind or wrong. */
+const makeFind = Effect.map(SqlClient.SqlClient, (sql) => {
+  const columns =
+    sql.literal(`d.position, e.type, e.stream_id, coalesce(e.data ->> 'vat_id', e.data ->> 'target_vat_id', e.data #>> '{receipt,target_vat_id}') AS vat_id, e.recorded_at,
+    d.document, d.retain_until, d.is_held, d.changed_by`)
+  const withData = sql.literal(`CROSS JOIN LATERAL (SELECT type, stream_id, recorded_at, vatproof.json_of(data) AS data
+    FROM vatproof.events WHERE log_id = d.log_id AND position = d.position LIMIT 1) e`)
+
+  const among = (subject: PersonalSubject) => {
+    switch (subject._tag) {
+      case "VatId":
+        return sql`coalesce(e.data ->> 'vat_id', e.data ->> 'target_vat_id', e.data #>> '{receipt,target_vat_id}') = ${subject.vatId}`
+      case "Receipt":
+        return sql`e.stream_id = ${receiptStream(subject.receiptId)}`
+      case "Account":
+        return sql`(e.data ->> 'account_id' = ${subject.accountId} OR e.stream_id = ANY (ARRAY(
+          SELECT 'key-' || key_id FROM vatproof.api_keys WHERE account_id::text = ${subject.accountId})))`
+    }
+  }
+
+  const findHead = SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: Schema.Struct({ head: Schema.BigInt }),
+    execute: () => sql`SELECT next_position AS head FROM vatproof.logs WHERE log_id = ${logId}`
+  })
+  const decode = Schema.decodeUnknownEffect(Schema.Array(Row))
+
+  return Effect.fn("PersonalErasure.find")(function* (subject: PersonalSubject) {
+    const head = Number((yield* findHead(undefined).pipe(StoreAccess.patiently(patience))).head)
+    const found: Array<PersonalRow> = []
+    for (let from = 0; from < head; from += searchStep) {
+      const rows = yield* Effect.flatMap(
+        sql`SELECT ${columns} FROM vatproof.personal_documents d ${withData}
+          WHERE d.log_id = ${logId} AND d.position >= ${from} AND d.position < ${from + searchStep} AND ${among(subject)} ORDER BY d.position`,
+        decode
+      ).pipe(StoreAccess.patiently(patience, patience))
+      found.push(...rows)
+    }
+    return found
+  })
+})
+
+/** Appends the event. The append refuses it if one of its documents was changed meanwhile. */
+const makeChange = Effect.map(EventStore, (events) =>
+  Effect.fnUntraced(function* (positions: ReadonlyArray<number>, event: DomainEvent) {
+    if (positions.length === 0) return
+    yield* events
+      .appendWith([{ stream: personalDataStream, expectedVersion: null, events: [event], charge: null }], () => Effect.void)
+      .pipe(
+        Effect.catchTag("VersionConflict", Effect.die),
+        Effect.catchTag("SqlError", (error): Effect.Effect<never, DocumentsChanged | StoreUnavailable> =>
+          error.reason._tag === "SerializationError" ? Effect.fail(new DocumentsChanged({})) : StoreAccess.refused(error)
+        )
+      )
+  })
+)
+
+/** Documents whose retention period is over. Receipts are kept as long as their account is open, whatever the period. */
+const makeExpire = Effect.fnUntraced(function* (change: Effect.Success<typeof makeChange>) {
+  const sql = yield* SqlClient.SqlClient
+  const Expired = Schema.Struct({ position: Schema.BigInt, retain_until: Schema.DateTimeUtcFromDate, may_go: Schema.Boolean })
+  const findExpired = SqlSchema.findAll({
+    Request: Schema.Struct({ after: Schema.DateTimeUtcFromDate, position: Schema.Int, limit: Schema.Int }),
+    Result: Expired,
+    execute: ({ after, limit, position }) => sql`SELECT d.position, d.retain_until, e.type <> ${ReceiptIssued.type}
+        OR coalesce((SELECT a.closed_at IS NOT NULL FROM vatproof.accounts a WHERE a.account_id = e.account_id LIMIT 1), false) AS may_go
+      FROM (SELECT position, retain_until FROM vatproof.personal_documents
+        WHERE log_id = ${logId} AND document IS NOT NULL AND NOT is_held AND (retain_until, position) > (${after}, ${position})
+          AND retain_until <= now() ORDER BY retain_until, position LIMIT ${limit}) d
+      CROSS JOIN LATERAL (SELECT type, (vatproof.json_of(data) ->> 'account_id')::uuid AS account_id
+        FROM vatproof.events WHERE log_id = ${logId} AND position = d.position LIMIT 1) e ORDER BY d.retain_until, d.position`
+  })
+
+  return {
+    /** Erases what has expired, a hundred documents at a time, and returns how many they were. */
+    eraseExpired: Effect.gen(function* () {
+      let erased = 0
+      let after = { at: DateTime.makeUnsafe(0), position: -1 }
+      for (;;) {
+        const rows = yield* findExpired({ after: after.at, position: after.position, limit: maxPositions }).pipe(
+          StoreAccess.patiently(patience)
+        )
+        const positions = rows.filter(({ may_go }) => may_go).map(({ position }) => Number(position))
+        // Another replica erases them, or they are held since: the next time tells.
+        const done = yield* change(positions, PersonalDataErased.make({ positions, cause: "retention" })).pipe(
+          Effect.as(positions.length),
+          Effect.catchTag("DocumentsChanged", () => Effect.succeed(0))
+        )
+        erased += done
+        const last = rows.at(-1)
+        if (last === undefined || rows.length < maxPositions) return erased
+        after = { at: last.retain_until, position: Number(last.position) }
+      }
+    })
+  }
+})
+
+export class PersonalErasure extends Context.Service<PersonalErasure, Effect.Success<typeof make>>()(
+  "vatproof/events/personal/PersonalErasure"
+) {
+  static readonly layer = Layer.effect(PersonalErasure, make)
+}

@@ -1,0 +1,117 @@
+/** The read tables of the log, and how what a table has is compared with what the events make (migrations/projections.sql). */
+import { logId } from "#events/store/AppendCommand.ts"
+
+/**
+ * One read table. `vatproof.<name>_rows` makes its rows from events. An inline one moves with the append, an asynchronous one follows the log.
+ * `version` rises when the rules of its rows change. `d` is a row as the events make it, `t` the row that the table has.
+ */
+export interface ReadTable {
+  readonly name: string
+  readonly kind: "inline" | "asynchronous"
+  readonly version: number
+  readonly key: ReadonlyArray<string>
+  readonly columns: ReadonlyArray<string>
+  /** SQL: the position of the event that a wrong row concerns most. */
+  readonly position: string
+}
+
+const newestOf = (stream: string) =>
+  `(SELECT max(e.position) FROM vatproof.events e WHERE e.log_id = ${logId} AND e.stream_id = ${stream})`
+
+const either = (column: string) => `coalesce(d.${column}, t.${column})`
+
+export const readTables: ReadonlyArray<ReadTable> = [
+  {
+    name: "streams",
+    kind: "inline",
+    version: 1,
+    key: ["log_id", "stream_id"],
+    columns: ["version", "first_position", "last_position"],
+    position: either("last_position")
+  },
+  {
+    name: "meters",
+    kind: "inline",
+    version: 1,
+    key: ["log_id", "meter_id"],
+    columns: ["used"],
+    position: `(SELECT max(e.position) FROM vatproof.events e WHERE e.log_id = ${logId} AND e.meter_id = ${either("meter_id")})`
+  },
+  {
+    name: "latest",
+    kind: "inline",
+    version: 1,
+    key: ["log_id", "key"],
+    columns: ["position", "as_of", "answered_at", "answer"],
+    position: either("position")
+  },
+  { name: "listed", kind: "inline", version: 1, key: ["log_id", "list", "position"], columns: [], position: either("position") },
+  {
+    name: "accounts",
+    kind: "inline",
+    version: 1,
+    key: ["account_id"],
+    columns: ["plan", "per_month", "verified_at", "created_at", "closed_at"],
+    position: newestOf(`'account-' || ${either("account_id")}`)
+  },
+  {
+    name: "api_keys",
+    kind: "inline",
+    version: 1,
+    key: ["key_id"],
+    columns: ["account_id", "key_sha256", "prefix", "issued_at", "revoked_at", "previous_sha256", "previous_until"],
+    position: newestOf(`'account-' || ${either("account_id")}`)
+  },
+  {
+    name: "auditors",
+    kind: "inline",
+    version: 1,
+    key: ["auditor_id"],
+    columns: ["account_id", "token_sha256", "name", "added_at", "expires_at", "revoked_at"],
+    position: newestOf(`'auditor-' || ${either("auditor_id")}`)
+  },
+  {
+    name: "event_places",
+    kind: "asynchronous",
+    version: 1,
+    key: ["log_id", "position"],
+    columns: ["type", "account_id", "key_id", "vat_id", "receipt_id"],
+    position: either("position")
+  }
+]
+
+/** Columns of text: what SQL functions give has the database's collation, which differs from that of most columns. */
+const texts: ReadonlySet<string> = new Set([
+  "answer",
+  "key",
+  "list",
+  "meter_id",
+  "name",
+  "plan",
+  "prefix",
+  "receipt_id",
+  "stream_id",
+  "type",
+  "vat_id"
+])
+
+const derived = (column: string) => (texts.has(column) ? `d.${column} COLLATE "C"` : `d.${column}`)
+
+/** SQL: whether `d` and `t` are the same row. */
+const sameKey = ({ key }: ReadTable) => key.map((column) => `${derived(column)} = t.${column}`).join(" AND ")
+
+/**
+ * SQL: the rows in which `made` (rows that the events make) and `had` (those of the table) differ, with columns `key` (text), `position` and
+ * `wrong` ("missing", "surplus" or "different"), and those of the key.
+ */
+export const differences = (table: ReadTable, made: string, had: string) => {
+  const { columns, key, position } = table
+  const [first = ""] = key
+  const changed = columns.map((column) => `${derived(column)} IS DISTINCT FROM t.${column}`)
+  const name = key.filter((column) => column !== "log_id" || key.length === 1).map((column) => either(column))
+  return `SELECT concat_ws(' ', ${name.join(", ")}) AS row_key, ${position} AS at,
+      CASE WHEN t.${first} IS NULL THEN 'missing' WHEN d.${first} IS NULL THEN 'surplus' ELSE 'different' END AS wrong,
+      ${key.map((column) => `${either(column)} AS ${column}`).join(", ")}
+    FROM ${made} d FULL JOIN ${had} t ON ${sameKey(table)}
+    WHERE ${[`d.${first} IS NULL`, `t.${first} IS NULL`, ...changed].join(" OR ")}`
+}

@@ -1,0 +1,159 @@
+/**
+ * Puts the read tables right from the events alone, while services go on: inserts what is missing, updates what differs, deletes what is surplus.
+ * Needs the rights of the tables' owner, so it is a command of the operator and no part of the service.
+ *
+ * The inline tables are made anew as temporary ones by the function that the append calls, then compared and put right under the log's lock, in
+ * one transaction: a rebuild that is killed has changed nothing. An asynchronous table is put right range by range.
+ */
+import { Effect, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { logId } from "#events/store/AppendCommand.ts"
+import { Changes, LogGap, type Projection } from "#events/projections/Projection.ts"
+import type { ProjectionDefinition } from "#events/projections/Projections.ts"
+import { differences, type ReadTable, readTables } from "#events/projections/ProjectionCatalogue.ts"
+
+/** Events of one step, and how many may be left for the time under the log's lock. */
+const stepSize = 50_000
+const maxLocked = 5_000
+
+/** What a rebuild changed in a table. */
+export interface Rebuilt extends Changes {
+  readonly name: string
+}
+
+type Progress = (applied: number, head: number) => Effect.Effect<void>
+
+/** Rebuilds the tables of these names; `progress` hears after each step how many events are applied, of how many. */
+export const run = Effect.fn("ProjectionRebuild.run")(
+  function* (names: ReadonlySet<string>, definitions: ReadonlyArray<ProjectionDefinition>, progress: Progress) {
+    const wanted = readTables.filter(({ name }) => names.has(name))
+    const inline = wanted.filter(({ kind }) => kind === "inline")
+    const projections = (yield* Effect.all(definitions)).filter(({ name }) => names.has(name))
+    const rebuilt: Array<Rebuilt> = inline.length === 0 ? [] : yield* rebuildInline(inline, progress)
+    for (const projection of projections) rebuilt.push(yield* rebuildFollowing(projection, progress))
+    return wanted.flatMap(({ name }) => rebuilt.filter((one) => one.name === name))
+  },
+  Effect.catchTag(["SchemaError", "NoSuchElementError"], Effect.die)
+)
+
+const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
+  const findHead = SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: Schema.Struct({ head: Schema.BigInt }),
+    execute: () => sql`SELECT coalesce(max(position) + 1, 0) AS head FROM vatproof.events WHERE log_id = ${logId}`
+  })
+  const countEvents = SqlSchema.findOne({
+    Request: Schema.Struct({ from: Schema.Int, to: Schema.Int }),
+    Result: Schema.Struct({ found: Schema.BigInt }),
+    execute: ({ from, to }) => sql`SELECT count(*) AS found FROM vatproof.events
+      WHERE log_id = ${logId} AND position >= ${from} AND position < ${to}`
+  })
+  return {
+    head: Effect.map(findHead(undefined), ({ head }) => Number(head)),
+    /** Nothing may be concluded from a log that has a gap. */
+    requireEvents: Effect.fnUntraced(function* (projection: string, from: number, to: number) {
+      const found = Number((yield* countEvents({ from, to })).found)
+      if (found !== to - from) return yield* new LogGap({ projection, from, to, found })
+    })
+  }
+})
+
+const rebuildInline = (wanted: ReadonlyArray<ReadTable>, progress: Progress) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.gen(function* () {
+      const reads = yield* makeReads
+      for (const { kind, name } of readTables) {
+        const made = sql.literal(name)
+        // The first schema that is searched is that of temporary tables, so vatproof.project fills them.
+        if (kind === "inline")
+          yield* sql`CREATE TEMPORARY TABLE ${made} (LIKE vatproof.${made} INCLUDING ALL) ON COMMIT DROP`.unprepared
+      }
+      let applied = 0
+      const applyTo = Effect.fnUntraced(function* (head: number) {
+        while (applied < head) {
+          const to = Math.min(head, applied + stepSize)
+          yield* reads.requireEvents("inline", applied, to)
+          yield* sql`SELECT vatproof.project(${logId}::smallint, ${applied}::bigint, ${to}::bigint)`
+          applied = to
+          yield* progress(applied, head)
+        }
+      })
+      for (let head = yield* reads.head; head - applied > maxLocked; head = yield* reads.head) yield* applyTo(head)
+      yield* sql`SELECT next_position FROM vatproof.logs WHERE log_id = ${logId} FOR UPDATE`
+      yield* applyTo(yield* reads.head)
+      yield* putLogRight(sql)
+      return yield* Effect.forEach(wanted, putRight(sql))
+    }).pipe(sql.withTransaction)
+  )
+
+/** What the log says of itself is made from its events, too. */
+const putLogRight = (
+  sql: SqlClient.SqlClient
+) => sql`UPDATE vatproof.logs l SET next_position = e.head, last_recorded_at = e.recorded_at
+  FROM (SELECT coalesce(max(position) + 1, 0) AS head, coalesce(max(recorded_at), '-infinity') AS recorded_at
+    FROM vatproof.events WHERE log_id = ${logId}) e
+  WHERE l.log_id = ${logId} AND (l.next_position, l.last_recorded_at) IS DISTINCT FROM (e.head, e.recorded_at)`
+
+/** Puts a table right by the temporary table of its name. Rows that differ are removed first: two of them may have exchanged a unique value. */
+const putRight = (sql: SqlClient.SqlClient) =>
+  Effect.fnUntraced(function* (table: ReadTable) {
+    const { columns, key, name, version } = table
+    const wrong = `pg_temp.wrong_${name}`
+    const all = [...key, ...columns].join(", ")
+    const isSame = key.map((column) => `w.${column} = t.${column}`).join(" AND ")
+    yield* sql.unsafe(
+      `CREATE TEMPORARY TABLE wrong_${name} ON COMMIT DROP AS ${differences(table, `pg_temp.${name}`, `vatproof.${name}`)}`
+    ).unprepared
+    yield* sql.unsafe(`DELETE FROM vatproof.${name} t USING ${wrong} w WHERE ${isSame} AND w.wrong <> 'missing'`).unprepared
+    yield* sql.unsafe(`INSERT INTO vatproof.${name} (${all}) SELECT ${[...key, ...columns].map((column) => `t.${column}`).join(", ")}
+      FROM pg_temp.${name} t JOIN ${wrong} w ON ${isSame} AND w.wrong <> 'surplus'`).unprepared
+    const count = SqlSchema.findOne({
+      Request: Schema.Void,
+      Result: Changes,
+      execute: () =>
+        sql.unsafe(`SELECT count(*) FILTER (WHERE wrong = 'missing') AS missing, count(*) FILTER (WHERE wrong = 'surplus') AS surplus,
+        count(*) FILTER (WHERE wrong = 'different') AS different FROM ${wrong}`).unprepared
+    })
+    yield* sql`INSERT INTO vatproof.projections AS p (log_id, name, version, position) VALUES (${logId}, ${name}, ${version}, NULL)
+      ON CONFLICT (log_id, name) DO UPDATE SET version = excluded.version, position = NULL`
+    return { name, ...(yield* count(undefined)) } satisfies Rebuilt
+  })
+
+/**
+ * Range by range as far as the projection has come, each with its row held, so that no replica moves it meanwhile. It goes on from there by
+ * itself.
+ */
+const rebuildFollowing = Effect.fnUntraced(function* ({ apply, name, version }: Projection, progress: Progress) {
+  const sql = yield* SqlClient.SqlClient
+  const reads = yield* makeReads
+  const hold = SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: Schema.Struct({ position: Schema.BigInt }),
+    // Farther than the log it cannot be.
+    execute:
+      () => sql`INSERT INTO vatproof.projections AS p (log_id, name, version, position) VALUES (${logId}, ${name}, ${version}, 0)
+      ON CONFLICT (log_id, name) DO UPDATE SET version = excluded.version, position = least(coalesce(p.position, 0),
+        (SELECT coalesce(max(e.position) + 1, 0) FROM vatproof.events e WHERE e.log_id = ${logId})) RETURNING position`
+  })
+  const removeSurplus = SqlSchema.findOne({
+    Request: Schema.BigInt,
+    Result: Schema.Struct({ surplus: Schema.BigInt }),
+    execute: (end) => sql`WITH removed AS (DELETE FROM vatproof.${sql.literal(name)}
+        WHERE log_id <> ${logId} OR position < 0 OR position >= ${end} RETURNING 1)
+      SELECT count(*) AS surplus FROM removed`
+  })
+  const total = { missing: 0, different: 0 }
+  const first = yield* Effect.flatMap(hold(undefined), ({ position }) => removeSurplus(position)).pipe(sql.withTransaction)
+  const end = Number((yield* hold(undefined)).position)
+  for (let from = 0; from < end; from += stepSize) {
+    const to = Math.min(end, from + stepSize)
+    const changes = yield* Effect.andThen(
+      hold(undefined),
+      Effect.andThen(reads.requireEvents(name, from, to), apply({ from, to }))
+    ).pipe(sql.withTransaction)
+    total.missing += changes.missing
+    total.different += changes.different
+    yield* progress(to, end)
+  }
+  return { name, missing: total.missing, surplus: Number(first.surplus), different: total.different } satisfies Rebuilt
+})

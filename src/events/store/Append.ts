@@ -1,0 +1,209 @@
+/**
+ * The call of vatproof.append: a batch of prepared commands in, an exit for each out. The function decides all commands of a batch under the
+ * lock of the log. Here each stream, meter and rate window of the batch gets a number, so that the function reads and writes it once.
+ */
+import { Effect, Exit, Metric } from "effect"
+import { SqlClient } from "effect/sql"
+import {
+  type AppendError,
+  type Appended,
+  type DocumentRow,
+  type EventRow,
+  logId,
+  PreconditionFailed,
+  type Prepared,
+  QuotaReached,
+  RateLimitReached,
+  VersionConflict
+} from "#events/store/AppendCommand.ts"
+import { BatchTotals } from "#events/store/BatchTotals.ts"
+import { elementType, sqlArray, type SqlColumn, sqlColumns } from "#events/database/SqlArray.ts"
+import * as StoreMetrics from "#events/database/StoreMetrics.ts"
+
+const { bytea, int2, int4, int8, text, timestamptz, uuid } = elementType
+
+/** The columns of events and of what their commands ask for, in the order of the function's parameters. */
+const rowColumns: ReadonlyArray<SqlColumn<EventRow>> = [
+  ["stream", text],
+  ["eventId", uuid],
+  ["type", text],
+  ["schemaVersion", int2],
+  ["occurredAtMs", timestamptz],
+  ["correlationId", uuid],
+  ["traceId", bytea],
+  ["data", text],
+  ["metadata", text],
+  ["meter", text],
+  ["units", int2],
+  ["cap", int8],
+  ["expected", int8],
+  ["epoch", int8],
+  ["answerKey", text],
+  ["answerPosition", int8],
+  ["minuteLimit", int4]
+]
+
+const documentColumns: ReadonlyArray<SqlColumn<DocumentRow>> = [
+  ["event", int4],
+  ["document", text],
+  ["retainUntilMs", timestamptz]
+]
+
+/** Which stream, meter and rate window a command changes, by number. */
+interface Numbered {
+  readonly prepared: Prepared
+  /** Index of its first event in the batch. */
+  readonly firstEvent: number
+  readonly stream: number
+  readonly meter: number | null
+  readonly minute: number | null
+}
+
+/** A batch in the form in which the function takes it: event numbers start at 1, as SQL's arrays do. */
+const numbered = (batch: ReadonlyArray<Prepared>) => {
+  const [streams, meters, minutes] = [new BatchTotals(), new BatchTotals(), new BatchTotals()]
+  // vatproof.count_calls locks rate windows in the order of their names as well, so that the two never deadlock.
+  for (const bucket of bucketsOf(batch)) minutes.add(bucket, 0)
+  const rows: Array<EventRow> = []
+  const numbers = { command: new Array<number>(), stream: new Array<number>(), nth: new Array<number>() }
+  const places = { meter: new Array<number | null>(), minute: new Array<number | null>() }
+  const documents: Array<DocumentRow> = []
+  const commands = batch.map((prepared, index): Numbered => {
+    const { charge, minute, stream } = prepared.command
+    const place = {
+      prepared,
+      firstEvent: rows.length,
+      stream: streams.add(stream, 0),
+      meter: charge === null ? null : meters.add(charge.meter, charge.units, charge.cap),
+      minute: minute === undefined ? null : minutes.add(minute.bucket, 1, minute.limit)
+    }
+    for (const document of prepared.documents) documents.push({ ...document, event: rows.length + document.event + 1 })
+    for (const row of prepared.rows) {
+      rows.push(row)
+      streams.add(stream, 1)
+      numbers.command.push(index)
+      numbers.stream.push(place.stream)
+      numbers.nth.push(streams.addedTo(place.stream))
+      places.meter.push(place.meter)
+      places.minute.push(place.minute)
+    }
+    return place
+  })
+  const columns = [
+    ...[numbers.command, numbers.stream, numbers.nth, places.meter, places.minute].map((column) => sqlArray(column, int4)),
+    ...sqlColumns(rows, rowColumns),
+    streams.nameColumn,
+    ...meters.columns,
+    ...minutes.columns,
+    ...sqlColumns(documents, documentColumns)
+  ]
+  return { commands, columns }
+}
+
+/** The rate windows of a batch, in the order of their names. */
+const bucketsOf = (batch: ReadonlyArray<Prepared>) => {
+  const buckets = new Set<string>()
+  for (const { command } of batch) if (command.minute !== undefined) buckets.add(command.minute.bucket)
+  return [...buckets].toSorted()
+}
+
+/** What vatproof.append gives back, in one row: `outcomes` is null if all commands were appended; the rest is by number. */
+interface Outcomes {
+  readonly head: bigint
+  readonly outcomes: ReadonlyArray<Outcome> | null
+  readonly stored_at: ReadonlyArray<bigint | null> | null
+  readonly versions: ReadonlyArray<bigint>
+  readonly used: ReadonlyArray<bigint> | null
+  readonly taken: ReadonlyArray<bigint> | null
+  readonly ends_in_ms: ReadonlyArray<bigint> | null
+}
+
+type Outcome = "appended" | "duplicate" | "conflict" | "identity" | "answer" | "rate" | "quota"
+
+type AppendExit = Exit.Exit<Appended, AppendError>
+
+/**
+ * An exit for each command. The row says how meters and rate windows stand after the batch: going back over its commands tells how they
+ * stood after each of them.
+ */
+const exitsOf = (commands: ReadonlyArray<Numbered>, row: Outcomes): ReadonlyArray<AppendExit> => {
+  const exits: Array<AppendExit> = []
+  const used = Array.from(row.used ?? [], Number)
+  const taken = Array.from(row.taken ?? [], Number)
+  let position = Number(row.head) + appendedEvents(commands, row)
+  for (let index = commands.length - 1; index >= 0; index -= 1) {
+    const one = commands[index]
+    if (one === undefined) continue
+    const outcome = row.outcomes === null ? "appended" : row.outcomes[index]
+    const { charge } = one.prepared.command
+    const isCounted = outcome === "appended" || outcome === "rate" || outcome === "quota"
+    if (outcome === "appended") position -= one.prepared.rows.length
+    const standing = {
+      position: outcome === "duplicate" ? Number(row.stored_at?.[one.firstEvent] ?? 0) : position,
+      used: one.meter === null ? 0 : (used[one.meter - 1] ?? 0),
+      minute:
+        one.minute === null || !isCounted
+          ? null
+          : { taken: taken[one.minute - 1] ?? 0, endsInMs: Number(row.ends_in_ms?.[one.minute - 1] ?? 0) }
+    }
+    exits.push(exitOf(one, outcome, standing, row))
+    if (isCounted && one.minute !== null) taken[one.minute - 1] = (taken[one.minute - 1] ?? 0) - 1
+    if (outcome === "appended" && one.meter !== null) used[one.meter - 1] = standing.used - (charge?.units ?? 0)
+  }
+  return exits.toReversed()
+}
+
+const appendedEvents = (commands: ReadonlyArray<Numbered>, { outcomes }: Outcomes) =>
+  commands.reduce(
+    (sum, { prepared }, index) => (outcomes === null || outcomes[index] === "appended" ? sum + prepared.rows.length : sum),
+    0
+  )
+
+const exitOf = (one: Numbered, outcome: Outcome | undefined, standing: Appended, row: Outcomes): AppendExit => {
+  const { charge, stream } = one.prepared.command
+  const { minute, used } = standing
+  switch (outcome) {
+    case "appended":
+    case "duplicate":
+      return Exit.succeed(standing)
+    case "conflict":
+      return Exit.fail(new VersionConflict({ stream, actual: Number(row.versions[one.stream - 1] ?? 0) }))
+    case "identity":
+    case "answer":
+      return Exit.fail(new PreconditionFailed({ what: outcome }))
+    case "quota":
+      return Exit.fail(new QuotaReached({ meter: charge?.meter ?? "", used, minute }))
+    case "rate":
+      return minute === null
+        ? Exit.die("vatproof.append refused a command for a rate window that it has not")
+        : Exit.fail(new RateLimitReached({ used, minute }))
+    case undefined:
+      return Exit.die("vatproof.append gave no outcome for a command")
+  }
+}
+
+const parameterCount = 5 + rowColumns.length + 1 + 2 * 3 + documentColumns.length
+const parameters = ["$1::smallint", "$2", ...Array.from({ length: parameterCount }, (_, index) => `$${index + 3}`)].join(", ")
+const statement = `SELECT head, outcomes, stored_at, versions, used, taken, ends_in_ms FROM vatproof.append(${parameters})`
+
+/**
+ * Appends a batch in one round trip; gives an exit for each command, in their order. `isResent`: the batch may be stored by an earlier
+ * attempt whose answer was lost.
+ *
+ * The statement compiles itself: the client keeps compiled statements with their parameters in a WeakMap, which keeps whole batches alive until
+ * the next full garbage collection. Its row is not decoded by a schema, which would cost more than the call: the function is our own.
+ */
+export const make = Effect.map(
+  SqlClient.SqlClient,
+  (sql) => (batch: ReadonlyArray<Prepared>, isResent: boolean) =>
+    Effect.suspend(() => {
+      const { columns, commands } = numbered(batch)
+      const values = [logId, isResent, ...columns]
+      const call = Object.assign(sql.unsafe<Outcomes>(statement, values), { compile: () => [statement, values] as const })
+      return Effect.flatMap(call, ([row]) => {
+        if (row === undefined) return Effect.die("vatproof.append gave no row")
+        const batches = row.outcomes === null ? StoreMetrics.wholeBatches : StoreMetrics.decidedBatches
+        return Effect.as(Metric.update(batches, 1), exitsOf(commands, row))
+      })
+    })
+)

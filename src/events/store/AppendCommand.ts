@@ -1,0 +1,100 @@
+/** What is asked of the log: events to append, under which conditions, charged to whom; and why the log refuses. */
+import { Schema } from "effect"
+import type { Array as Arr } from "effect"
+import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+
+/** The only log so far. */
+export const logId = 0
+
+/** Events that are stored together or not at all, in one stream. */
+export interface AppendCommand {
+  readonly stream: string
+  /** The version the stream must have; null if any will do. */
+  readonly expectedVersion: number | null
+  readonly events: Arr.NonEmptyReadonlyArray<DomainEvent>
+  /** Units charged to a meter, which may not pass `cap` by it. */
+  readonly charge: { readonly meter: string; readonly units: number; readonly cap: number } | null
+  readonly precondition?: Precondition | undefined
+  /** The rate window in which the command counts, and the most calls in it. */
+  readonly minute?: { readonly bucket: string; readonly limit: number } | undefined
+}
+
+/** What a command takes from a cache: the identity epoch of its caller, and the position of the newest answer under a key. */
+export interface Precondition {
+  readonly epoch: number | null
+  readonly newest: { readonly key: string; readonly asOf: number } | null
+}
+
+/** `position` of the first event, `used` units of the meter after the charge, and the rate window with this call. */
+export interface Appended {
+  readonly position: number
+  readonly used: number
+  /** Null without a rate window, and where the command was stored by an earlier attempt. */
+  readonly minute: typeof CountedMinute.Type | null
+}
+
+/** The stream has another version than expected. */
+export class VersionConflict extends Schema.TaggedError<VersionConflict>()("VersionConflict", {
+  stream: Schema.String,
+  actual: Schema.Int
+}) {}
+
+/** Calls in a rate window, with the one that was counted, and when it ends. */
+export const CountedMinute = Schema.Struct({ taken: Schema.Int, endsInMs: Schema.Int })
+
+/** The charge would pass the meter's cap. The call is counted in its rate window. */
+export class QuotaReached extends Schema.TaggedError<QuotaReached>()("QuotaReached", {
+  meter: Schema.String,
+  used: Schema.Int,
+  minute: Schema.NullOr(CountedMinute)
+}) {}
+
+/** The rate window is full. */
+export class RateLimitReached extends Schema.TaggedError<RateLimitReached>()("RateLimitReached", {
+  used: Schema.Int,
+  minute: CountedMinute
+}) {}
+
+/** The identity epoch or the newest answer has moved: what the caller had cached is out of date. Nothing is stored or counted. */
+export class PreconditionFailed extends Schema.TaggedError<PreconditionFailed>()("PreconditionFailed", {
+  what: Schema.Literals(["identity", "answer"])
+}) {}
+
+export type AppendError = VersionConflict | QuotaReached | RateLimitReached | PreconditionFailed | StoreUnavailable
+
+/** A command with all that makes it the same command when it is sent again: ids, times and bytes are fixed. */
+export interface Prepared {
+  readonly command: AppendCommand
+  readonly rows: ReadonlyArray<EventRow>
+  readonly documents: ReadonlyArray<DocumentRow>
+}
+
+/** The personal document of the event with that index in `rows`. */
+export interface DocumentRow {
+  readonly event: number
+  /** Canonical JSON with its salt: exactly the bytes that the event has the digest of. */
+  readonly document: string
+  readonly retainUntilMs: number
+}
+
+/** An event with what its command asks for. */
+export interface EventRow {
+  readonly stream: string
+  readonly eventId: string
+  readonly type: string
+  readonly schemaVersion: number
+  readonly occurredAtMs: number
+  readonly correlationId: string
+  readonly traceId: Uint8Array | null
+  readonly data: string
+  readonly metadata: string
+  readonly meter: string | null
+  readonly units: number
+  readonly cap: bigint | null
+  readonly expected: bigint | null
+  readonly epoch: bigint | null
+  readonly answerKey: string | null
+  readonly answerPosition: bigint | null
+  readonly minuteLimit: number | null
+}

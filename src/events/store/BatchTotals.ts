@@ -1,0 +1,47 @@
+/** What a batch adds to each of its streams, meters or rate windows. */
+import { elementType, sqlArray } from "#events/database/SqlArray.ts"
+
+/**
+ * Gives each name a number from 1 on, adds up what the batch adds to it, and finds how much may stand there before the batch so that none of
+ * its commands is refused: its room.
+ */
+export class BatchTotals {
+  private readonly numbers = new Map<string, number>()
+  private readonly names: Array<string> = []
+  private readonly added: Array<number> = []
+  private readonly rooms: Array<number> = []
+
+  /** Adds `units`, which may not pass `cap` by it; zero units are always allowed. Returns the number of the name. */
+  add(name: string, units: number, cap: number = Number.MAX_SAFE_INTEGER): number {
+    const number = this.numbers.get(name) ?? this.begin(name)
+    const sum = (this.added[number - 1] ?? 0) + units
+    this.added[number - 1] = sum
+    if (units > 0) this.rooms[number - 1] = Math.min(this.rooms[number - 1] ?? 0, cap - sum)
+    return number
+  }
+
+  addedTo(number: number): number {
+    return this.added[number - 1] ?? 0
+  }
+
+  get nameColumn() {
+    return sqlArray(this.names, elementType.text)
+  }
+
+  get addedColumn() {
+    return sqlArray(this.added.map(BigInt), elementType.int8)
+  }
+
+  /** Names, what is added, and the room. */
+  get columns() {
+    return [this.nameColumn, this.addedColumn, sqlArray(this.rooms.map(BigInt), elementType.int8)]
+  }
+
+  private begin(name: string): number {
+    const number = this.names.push(name)
+    this.numbers.set(name, number)
+    this.added.push(0)
+    this.rooms.push(Number.MAX_SAFE_INTEGER)
+    return number
+  }
+}

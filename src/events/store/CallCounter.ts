@@ -1,0 +1,88 @@
+/** The call of vatproof.count_calls: counts calls in the minutes of their callers and reads their meters. */
+import { Effect, Exit, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import type { Caller } from "#domain/callers/Caller.ts"
+import { PreconditionFailed } from "#domain/callers/Metering.ts"
+import { minuteBucket, rateWindow } from "#domain/callers/RateLimits.ts"
+import type { Standing } from "#domain/callers/Standing.ts"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import { logId } from "#events/store/AppendCommand.ts"
+import { BatchTotals } from "#events/store/BatchTotals.ts"
+import * as Batcher from "#events/store/GroupCommit.ts"
+import { elementType, sqlArray } from "#events/database/SqlArray.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+
+const retryFor = "3 seconds"
+/** Bounds: calls counted by one statement, and calls that may wait for it. */
+const maxBatch = 500
+const maxWaiting = 20_000
+/** How often a batch is counted again without the callers that turn out to be out of date. */
+const maxAttempts = 3
+
+/** Everything but `epoch` is null if keys or plans have changed: then nothing was counted. */
+const Counted = Schema.Struct({
+  epoch: Schema.BigInt,
+  used: Schema.NullOr(Schema.Array(Schema.BigInt)),
+  taken: Schema.NullOr(Schema.Array(Schema.BigInt)),
+  ends_in_ms: Schema.NullOr(Schema.Array(Schema.BigInt))
+})
+
+type Count = Exit.Exit<Standing, PreconditionFailed | StoreUnavailable>
+
+/** Gives a function that counts a call. All calls that wait at the same time share one statement. */
+export const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const count = SqlSchema.findOne({
+    Request: Schema.Struct({ epochs: Schema.Array(Schema.BigInt), meters: Schema.Array(Schema.String), minutes: Minutes }),
+    Result: Counted,
+    execute: ({ epochs, meters, minutes }) =>
+      sql`SELECT epoch, used, taken, ends_in_ms FROM vatproof.count_calls(${logId}::smallint, ${sqlArray(epochs, elementType.int8)},
+        ${sqlArray(meters, elementType.text)}, ${minutes.nameColumn}, ${minutes.addedColumn})`
+  })
+
+  const countAll = Effect.fnUntraced(function* (
+    callers: ReadonlyArray<Caller>,
+    attempts: number
+  ): Effect.fn.Return<ReadonlyArray<Count>, StoreUnavailable> {
+    const { calls, minutes } = numbered(callers)
+    const epochs = callers.flatMap((caller) => (caller._tag === "Key" ? [BigInt(caller.epoch)] : []))
+    const request = { epochs, meters: callers.map(({ meter }) => meter), minutes }
+    const { ends_in_ms, epoch, taken, used } = yield* count(request).pipe(StoreAccess.patientlyForMany(retryFor))
+    if (used === null || taken === null || ends_in_ms === null) {
+      const isCurrent = (caller: Caller) => attempts > 1 && (caller._tag === "Anonymous" || BigInt(caller.epoch) === epoch)
+      const current = callers.filter(isCurrent)
+      const counts = current.length === 0 ? [] : yield* countAll(current, attempts - 1)
+      const rest = counts.values()
+      return callers.map((caller) => (isCurrent(caller) ? (rest.next().value ?? outOfDate) : outOfDate))
+    }
+    return callers.map(({ limit, perMinute }, index) => {
+      const { after, minute } = calls[index] ?? { after: 0, minute: 0 }
+      const window = rateWindow(perMinute, Number(taken[minute - 1]) - after, Number(ends_in_ms[minute - 1]))
+      return Exit.succeed({ usage: { used: Number(used[index]), limit }, window })
+    })
+  })
+
+  return yield* Batcher.make({
+    maxBatch,
+    maxWaiting,
+    onFull: (): PreconditionFailed | StoreUnavailable => new StoreUnavailable({}),
+    procedure: "count_calls",
+    run: (callers: ReadonlyArray<Caller>) => countAll(callers, maxAttempts)
+  })
+})
+
+const Minutes = Schema.declare((value: unknown): value is BatchTotals => value instanceof BatchTotals)
+
+const outOfDate = Exit.fail(new PreconditionFailed({ what: "identity" }))
+
+/** The minute of each call by number, and how many calls of this batch come after it in the same minute. */
+const numbered = (callers: ReadonlyArray<Caller>) => {
+  const minutes = new BatchTotals()
+  // vatproof.append locks rate windows in the order of their names as well, so that the two never deadlock.
+  for (const bucket of [...new Set(callers.map(minuteBucket))].toSorted()) minutes.add(bucket, 0)
+  const counted = callers.map((caller) => {
+    const minute = minutes.add(minuteBucket(caller), 1)
+    return { minute, nth: minutes.addedTo(minute) }
+  })
+  return { minutes, calls: counted.map(({ minute, nth }) => ({ minute, after: minutes.addedTo(minute) - nth })) }
+}

@@ -1,0 +1,70 @@
+/** Every event type in every version that was ever stored. A version is never removed; a newer one adds an upcaster here. */
+import { Effect, Schema } from "effect"
+import {
+  AccountClosed,
+  AccountRegistered,
+  AccountSignedUp,
+  EmailVerificationRequested,
+  EmailVerified,
+  PasswordChanged,
+  PasswordResetRequested,
+  PlanChanged
+} from "#domain/accounts/Account.ts"
+import { ApiKeyIssued, ApiKeyRevoked, ApiKeyRotated } from "#domain/accounts/ApiKey.ts"
+import { AuditLogRead, AuditorAdded, AuditorRevoked } from "#domain/audit/Auditor.ts"
+import type { EventType, PersonalEventType } from "#domain/kernel/DomainEvent.ts"
+import { LoggedIn, LoginsCounted } from "#domain/login/LoginLog.ts"
+import { LogAdopted } from "#domain/audit/LogAdopted.ts"
+import { LogExported, LogVerified } from "#domain/audit/LogReadEvents.ts"
+import { PersonalDataErased, PersonalDataHeld, PersonalDataReleased } from "#domain/kernel/PersonalData.ts"
+import { ConfirmationRefused, ReceiptIssued } from "#domain/receipts/Receipt.ts"
+import { ReceiptLinkCreated, ReceiptLinkRevoked } from "#domain/receipts/ReceiptLink.ts"
+import { SourceDegraded, SourceRecovered, SourceUnavailable } from "#domain/vat/Sources.ts"
+import { VatIdVerificationFailed, VatIdVerified } from "#domain/vat/ValidationEvents.ts"
+
+/** All of them, for the test that keeps a stored example of each readable for good. */
+export const eventTypes = [
+  AccountClosed,
+  AccountRegistered,
+  AccountSignedUp,
+  ApiKeyIssued,
+  ApiKeyRevoked,
+  ApiKeyRotated,
+  AuditLogRead,
+  AuditorAdded,
+  AuditorRevoked,
+  ConfirmationRefused,
+  EmailVerificationRequested,
+  EmailVerified,
+  LogAdopted,
+  LogExported,
+  LogVerified,
+  LoggedIn,
+  LoginsCounted,
+  PasswordChanged,
+  PasswordResetRequested,
+  PersonalDataErased,
+  PersonalDataHeld,
+  PersonalDataReleased,
+  PlanChanged,
+  ReceiptIssued,
+  ReceiptLinkCreated,
+  ReceiptLinkRevoked,
+  SourceDegraded,
+  SourceRecovered,
+  SourceUnavailable,
+  VatIdVerificationFailed,
+  VatIdVerified
+]
+
+/** Reads the stored bytes of one event type. What does not decode is a defect: the log holds nothing that we did not write. */
+export const decoder = <A>(eventType: EventType<A>): ((data: string) => Effect.Effect<A>) => reader(eventType.schema)
+
+/** The same for the personal document of an event of that type. */
+export const documentDecoder = <A, P>({ personal }: PersonalEventType<A, P>): ((document: string) => Effect.Effect<P>) =>
+  reader(personal)
+
+const reader = <A>(schema: Schema.Codec<A, unknown>) => {
+  const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.toCodecJson(schema)))
+  return (json: string) => decode(json).pipe(Effect.catchTag("SchemaError", Effect.die))
+}

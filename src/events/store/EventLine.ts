@@ -1,0 +1,66 @@
+/**
+ * A whole event on one line of canonical JSON (RFC 8785), data and metadata included: what auditors get. From it anybody can compute the
+ * event's leaf (EventLeaf.ts): SHA-256 over the canonical form of `data` and of `metadata` takes their place.
+ */
+import { Option, Result, Schema } from "effect"
+import * as CanonicalJson from "#events/merkle/CanonicalJson.ts"
+import { StoredEvent } from "#events/store/StoredEvent.ts"
+
+/** The line is not what an event is written as. */
+export class MalformedLine extends Schema.TaggedError<MalformedLine>()("MalformedLine", { message: Schema.String }) {}
+
+const text = (value: string | null) => JSON.stringify(value)
+
+/**
+ * The keys stand in their canonical order; data and metadata are copied as they are stored. `personal` is the event's personal document,
+ * null once erased; without it the line has none.
+ */
+export const format = (event: StoredEvent, personal?: string | null): string =>
+  `{"causation_id":${text(event.causation_id)},"correlation_id":${text(event.correlation_id)},"data":${event.data}` +
+  `,"event_id":${text(event.event_id)},"log_id":${event.log_id},"metadata":${event.metadata},"meter_id":${text(event.meter_id)}` +
+  `,"occurred_at":${text(event.occurred_at)}${personal === undefined ? "" : `,"personal":${personal}`},"position":${event.position},"recorded_at":${text(event.recorded_at)}` +
+  `,"schema_version":${event.schema_version},"stream_id":${text(event.stream_id)},"trace_id":${text(event.trace_id)}` +
+  `,"type":${text(event.type)},"units":${event.units},"version":${event.version}}`
+
+const { data: _data, metadata: _metadata, position: _position, version: _version, ...envelope } = StoredEvent.fields
+const Line = Schema.Struct({
+  ...envelope,
+  position: Schema.Int,
+  version: Schema.Int,
+  data: Schema.Unknown,
+  metadata: Schema.Unknown,
+  personal: Schema.optionalKey(Schema.Unknown)
+})
+const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Line))
+
+const decodeJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
+
+/** Null if the text is no JSON, which no event or document of ours is. */
+export const readJson = (json: string): unknown => Option.getOrNull(decodeJson(json))
+
+export const readData = ({ data }: StoredEvent): unknown => readJson(data)
+
+/** Reads a line back. Only the exact text that `format` writes is accepted, so that nothing in it can be changed unnoticed. */
+export const parse = (line: string): Result.Result<StoredEvent, MalformedLine> =>
+  Result.map(parseWhole(line), ({ event }) => event)
+
+/** `data` is the event's, read. `personal` is its document, which may be another one's: null once erased, undefined without one. */
+export interface ReadLine {
+  readonly event: StoredEvent
+  readonly data: unknown
+  readonly personal: string | null | undefined
+}
+
+/** The same, with the event's data read, and its personal document. */
+export const parseWhole = (line: string): Result.Result<ReadLine, MalformedLine> =>
+  Result.gen(function* () {
+    const canonical = (value: unknown) =>
+      Result.mapError(CanonicalJson.encode(value), ({ message }) => new MalformedLine({ message }))
+    const read = yield* Result.mapError(decode(line), () => new MalformedLine({ message: "This is no event" }))
+    const { personal: document, ...envelope } = read
+    const data = yield* canonical(read.data)
+    const event = new StoredEvent({ ...envelope, data, metadata: yield* canonical(read.metadata) })
+    const personal = document === undefined || document === null ? document : yield* canonical(document)
+    if (format(event, personal) === line) return { event, data: read.data, personal }
+    return yield* Result.fail(new MalformedLine({ message: "This is no event in canonical form" }))
+  })

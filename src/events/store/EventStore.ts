@@ -1,0 +1,216 @@
+/** The append-only log: batched append, and reading by stream and position. */
+import { type Array as Arr, Clock, Context, DateTime, Effect, Layer, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import { Randomness } from "#domain/kernel/Randomness.ts"
+import { noRequest, RequestContext, type ServedRequest } from "#domain/kernel/RequestContext.ts"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import { TraceLinks } from "#domain/kernel/TraceLinks.ts"
+import * as Append from "#events/store/Append.ts"
+import * as AppendCommand from "#events/store/AppendCommand.ts"
+import * as Batcher from "#events/store/GroupCommit.ts"
+import * as CanonicalJson from "#events/merkle/CanonicalJson.ts"
+import * as PersonalDocument from "#events/store/PersonalDocument.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as StoreHealth from "#events/database/DatabaseBreaker.ts"
+import * as StoreMetrics from "#events/database/StoreMetrics.ts"
+import { StoredEvent } from "#events/store/StoredEvent.ts"
+import { bytesOfTraceId } from "#events/store/TraceParent.ts"
+
+/** Bounds: commands of one batch, commands that may wait for one, and how long a batch is retried during an outage of the database. */
+const maxBatch = 256
+const maxWaiting = 20_000
+const retryFor = "5 seconds"
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const clock = yield* Clock.Clock
+  const prepare = yield* makePrepare
+  const appendBatch = yield* Append.make
+  const withSpan = yield* makeWithSpan
+  yield* StoreHealth.watch
+
+  /**
+   * Retries the identical batch during an outage, and once if it holds an event that is stored already: commands that were stored before come
+   * back as duplicates.
+   */
+  const send = (batch: Arr.NonEmptyReadonlyArray<AppendCommand.Prepared>) => {
+    let isResent = false
+    const attempt = Effect.suspend(() => {
+      const result = appendBatch(batch, isResent)
+      isResent = true
+      return result
+    })
+    const sent = Effect.retry(attempt, { times: 1, while: isStoredAlready })
+    return StoreMetrics.timed(StoreMetrics.appendDuration, sent.pipe(StoreAccess.patientlyForMany(retryFor)))
+  }
+
+  const sendAlone = (one: AppendCommand.Prepared) =>
+    Effect.exit(Effect.flatMap(send([one]), ([exit]) => exit ?? Effect.die("vatproof.append gave no outcome for a command")))
+
+  /** Sends each command alone if the database cannot take the batch, so that one bad command fails no other. */
+  const sendAll = (batch: Arr.NonEmptyReadonlyArray<AppendCommand.Prepared>) =>
+    send(batch).pipe(Effect.catchDefect((defect) => (isSqlError(defect) ? Effect.forEach(batch, sendAlone) : Effect.die(defect))))
+
+  const onFull = (): AppendCommand.AppendError => new StoreUnavailable({})
+  const measures = { size: StoreMetrics.appendBatchSize, wait: StoreMetrics.appendWait }
+  const join = yield* Batcher.make({ run: sendAll, maxBatch, maxWaiting, onFull, measures, procedure: "append" })
+
+  /** Appends the command's events, or refuses it as a whole. Commands of all callers that wait at the same time share a round trip. */
+  const append = (command: AppendCommand.AppendCommand) =>
+    withSpan((served) => join(prepare(command, clock.currentTimeMillisUnsafe(), served, requestOf(served))))
+
+  /** Appends an event to a stream whatever its version; charges nothing. */
+  const appendFact = (stream: string, event: DomainEvent): Effect.Effect<AppendCommand.Appended, StoreUnavailable> => {
+    const command: AppendCommand.AppendCommand = { stream, expectedVersion: null, events: [event], charge: null }
+    const appended = withSpan((served) => join(prepare(command, clock.currentTimeMillisUnsafe(), served, originOf(served))))
+    return Effect.catchTag(appended, refusals, Effect.die)
+  }
+
+  /**
+   * Appends uncharged commands in a transaction of its own, together with what `inSameTransaction` writes; it gets the time the events carry,
+   * which is now if it is not given. It runs first, so that the log's lock is held for one round trip only. A failure of either undoes both.
+   */
+  const appendWith = <A, E>(
+    commands: Arr.NonEmptyReadonlyArray<AppendCommand.AppendCommand>,
+    inSameTransaction: (occurredAt: DateTime.Utc) => Effect.Effect<A, E | SqlError>,
+    happenedAt?: DateTime.Utc
+  ) =>
+    Effect.gen(function* () {
+      const occurredAt = happenedAt ?? (yield* DateTime.now)
+      const served = yield* RequestContext
+      const prepared = commands.map((command) => prepare(command, DateTime.toEpochMillis(occurredAt), served, originOf(served)))
+      return yield* StoreAccess.once(
+        sql.withTransaction(
+          Effect.gen(function* () {
+            const result = yield* inSameTransaction(occurredAt)
+            const exits = yield* appendBatch(prepared, false)
+            yield* Effect.forEach(exits, (exit) => exit).pipe(Effect.catchTag(uncharged, Effect.die))
+            return result
+          })
+        )
+      )
+    })
+
+  return { append, appendFact, appendWith, ...(yield* makeReads) }
+})
+
+const isStoredAlready = ({ reason }: SqlError) => reason._tag === "UniqueViolation"
+
+/** What cannot happen to a command that charges nothing and relies on nothing cached. */
+const uncharged = ["QuotaReached", "RateLimitReached", "PreconditionFailed"] as const
+/** Nor to one that takes any version of its stream. */
+const refusals = [...uncharged, "VersionConflict"] as const
+
+/** The span of an append, recorded where the trace of its request is sampled; what follows the log links to it (`TraceLinks`). */
+const makeWithSpan = Effect.map(TraceLinks, (traceLinks) => {
+  const noted = <E>(appended: Effect.Effect<AppendCommand.Appended, E>) =>
+    Effect.tap(appended, ({ position }) => traceLinks.note(position))
+
+  return <E>(
+    append: (served: ServedRequest) => Effect.Effect<AppendCommand.Appended, E>
+  ): Effect.Effect<AppendCommand.Appended, E> =>
+    Effect.withFiber((fiber) => {
+      const appended = append(fiber.getRef(RequestContext))
+      return fiber.cache.span?.sampled === true ? Effect.withSpan(noted(appended), "EventStore.append") : appended
+    })
+})
+
+/** Fixes a command's ids, times and bytes. */
+const makePrepare = Effect.gen(function* () {
+  const { uuidV7Unsafe } = yield* Randomness
+  const seal = yield* PersonalDocument.makeSeal
+  // A repetition of a cached answer is the same event object each time: it is encoded once.
+  const texts = new WeakMap<DomainEvent, string>()
+  const textOf = (event: DomainEvent) => {
+    const known = texts.get(event)
+    if (known !== undefined) return known
+    const text = CanonicalJson.encodeOwn(event.data)
+    texts.set(event, text)
+    return text
+  }
+
+  return (
+    command: AppendCommand.AppendCommand,
+    occurredAtMs: number,
+    { correlationId, traceId }: ServedRequest,
+    metadata: string
+  ): AppendCommand.Prepared => {
+    const { charge, events, expectedVersion, minute, precondition, stream } = command
+    const newest = precondition?.newest ?? null
+    const epoch = precondition?.epoch ?? null
+    const traceBytes = traceId === null ? null : bytesOfTraceId(traceId)
+    const documents: Array<AppendCommand.DocumentRow> = []
+    const dataOf = (event: DomainEvent, index: number) => {
+      if (event.personal === undefined) return textOf(event)
+      const { data, document, retainUntilMs } = seal(event.data, event.personal, occurredAtMs)
+      documents.push({ event: index, document, retainUntilMs })
+      return data
+    }
+    const rows = events.map((event, index): AppendCommand.EventRow => ({
+      stream,
+      eventId: uuidV7Unsafe(),
+      type: event.type,
+      schemaVersion: event.schemaVersion,
+      occurredAtMs,
+      correlationId,
+      traceId: traceBytes,
+      data: dataOf(event, index),
+      metadata,
+      meter: charge?.meter ?? null,
+      units: index === 0 ? (charge?.units ?? 0) : 0,
+      cap: charge === null ? null : BigInt(charge.cap),
+      expected: expectedVersion === null ? null : BigInt(expectedVersion),
+      epoch: epoch === null ? null : BigInt(epoch),
+      answerKey: newest === null ? null : newest.key,
+      answerPosition: newest === null ? null : BigInt(newest.asOf),
+      minuteLimit: minute?.limit ?? null
+    }))
+    return { command, rows, documents }
+  }
+})
+
+/** The metadata of what callers are charged for: such events are many, and all of them come from requests. */
+const requestOf = ({ requestId }: ServedRequest) => `{"request_id":${CanonicalJson.encodeOwn(requestId)}}`
+
+/** The metadata of all other events: which operator caused one by a command, and why; or that a request did; or a replica by itself. */
+const originOf = ({ correlationId, operator, requestId }: ServedRequest) => {
+  if (operator !== undefined) return CanonicalJson.encodeOwn({ ...operator, request_id: requestId, source: "cli" })
+  return CanonicalJson.encodeOwn({ request_id: requestId, source: correlationId === noRequest.correlationId ? "replica" : "api" })
+}
+
+/** Positions and versions are dense: a range, unlike LIMIT, bounds what is read even where the planner sorts all that is found. */
+const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
+  const findEvents = SqlSchema.findAll({
+    Request: Schema.Struct({ from: Schema.Int, limit: Schema.Int }),
+    Result: StoredEvent,
+    execute: ({ from, limit }) =>
+      sql`SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events
+        WHERE log_id = ${AppendCommand.logId} AND position >= ${from} AND position < ${from}::bigint + ${limit} ORDER BY position`
+  })
+
+  const findStream = SqlSchema.findAll({
+    Request: Schema.Struct({ stream: Schema.String, after: Schema.Int, limit: Schema.Int }),
+    Result: StoredEvent,
+    execute: ({ after, limit, stream }) =>
+      sql`SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events
+        WHERE log_id = ${AppendCommand.logId} AND stream_id = ${stream} AND version > ${after} AND version <= ${after}::bigint + ${limit}
+        ORDER BY version`
+  })
+
+  return {
+    /** Up to `limit` events from a position on, in their order. */
+    read: Effect.fn("EventStore.read")((from: number, limit: number) =>
+      findEvents({ from, limit }).pipe(StoreAccess.patiently(retryFor))
+    ),
+    /** Up to `limit` events of a stream after a version, in their order. */
+    readStream: Effect.fn("EventStore.readStream")((stream: string, after: number, limit: number) =>
+      findStream({ stream, after, limit }).pipe(StoreAccess.patiently(retryFor))
+    )
+  }
+})
+
+export class EventStore extends Context.Service<EventStore, Effect.Success<typeof make>>()("vatproof/events/store/EventStore") {
+  static readonly layer = Layer.effect(EventStore, make)
+}

@@ -1,0 +1,87 @@
+/**
+ * The personal document of an event: canonical JSON with a random salt, stored beside the log. The event has the SHA-256 of its bytes, so
+ * the document is proven like the event; without the salt the digest says nothing about an erased document.
+ */
+import { DateTime, Effect, Option, Predicate, Schema } from "effect"
+import { Hex } from "effect/encoding"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Integrity } from "#domain/audit/Integrity.ts"
+import { type PersonalData, retainUntil, Retention } from "#domain/kernel/PersonalData.ts"
+import { Randomness } from "#domain/kernel/Randomness.ts"
+import { logId } from "#events/store/AppendCommand.ts"
+import * as CanonicalJson from "#events/merkle/CanonicalJson.ts"
+import * as EventLine from "#events/store/EventLine.ts"
+import { elementType, sqlArray } from "#events/database/SqlArray.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import type { StoredEvent } from "#events/store/StoredEvent.ts"
+
+const saltBytes = 16
+
+/** Gives a function that draws a salt, and returns the event's data with the digest, the document, and how long it is kept. */
+export const makeSeal = Effect.gen(function* () {
+  const hashing = yield* Hashing
+  const random = yield* Randomness
+  const retention = yield* Retention
+
+  return (data: Schema.Json, { document: facts, retention: name }: PersonalData, occurredAtMs: number) => {
+    const salt = Hex.encode(random.bytesUnsafe(saltBytes))
+    const document = CanonicalJson.encodeOwn(Object.assign({}, facts, { salt }))
+    const until = retainUntil(retention[name], DateTime.makeUnsafe(occurredAtMs))
+    const bound = { personal_sha256: hashing.sha256(document), retain_until: DateTime.formatIso(until) }
+    return {
+      data: CanonicalJson.encodeOwn(Object.assign({}, data, bound)),
+      document,
+      retainUntilMs: DateTime.toEpochMillis(until)
+    }
+  }
+})
+
+/** The document as it is stored: null once erased, undefined if there is none. */
+export type Stored = string | null | undefined
+
+/** The digest in the data of an event; none if the event has no personal document. */
+export const digestIn = (data: unknown): Option.Option<string> =>
+  Predicate.hasProperty(data, "personal_sha256") && typeof data.personal_sha256 === "string"
+    ? Option.some(data.personal_sha256)
+    : Option.none()
+
+/** Whether a document is the one that its event has the digest of. */
+export const stateOf = (sha256Hex: (text: string) => string, digest: string, stored: Stored): "kept" | "erased" | "altered" => {
+  if (stored === null) return "erased"
+  return stored !== undefined && sha256Hex(stored) === digest ? "kept" : "altered"
+}
+
+const patience = "5 seconds"
+
+/** Reads the documents of events by their positions; null once erased. Ends the request if one is not what was signed. */
+export const makeVerified = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const hashing = yield* Hashing
+  const integrity = yield* Integrity
+
+  // LIMIT 1 keeps the planner from a join that reads all documents.
+  const find = SqlSchema.findAll({
+    Request: Schema.Array(Schema.Int),
+    Result: Schema.Struct({ position: Schema.BigInt, document: Schema.NullOr(Schema.String) }),
+    execute: (positions) => sql`SELECT u.position, d.document
+      FROM unnest(${sqlArray(positions.map(BigInt), elementType.int8)}) AS u(position) CROSS JOIN LATERAL (
+        SELECT document FROM vatproof.personal_documents WHERE log_id = ${logId} AND position = u.position LIMIT 1) d`
+  })
+
+  return Effect.fnUntraced(function* (events: ReadonlyArray<StoredEvent>) {
+    const digests = new Map<number, string>()
+    for (const event of events) {
+      const digest = Option.getOrNull(digestIn(EventLine.readData(event)))
+      if (digest !== null) digests.set(event.position, digest)
+    }
+    const rows = digests.size === 0 ? [] : yield* find([...digests.keys()]).pipe(StoreAccess.patiently(patience))
+    const documents = new Map(rows.map(({ document, position }) => [Number(position), document]))
+    for (const [position, digest] of digests) {
+      if (stateOf(hashing.sha256, digest, documents.get(position)) === "altered") {
+        return yield* integrity.refuse("event", `The personal document of position ${position} is not the one that was signed`)
+      }
+    }
+    return documents
+  })
+})

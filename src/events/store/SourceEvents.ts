@@ -1,0 +1,11 @@
+/** The history of the sources in the log. */
+import { Effect, Layer } from "effect"
+import { SourceLog, sourceStream } from "#domain/vat/Sources.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+
+export const layer = Layer.effect(
+  SourceLog,
+  Effect.map(EventStore, (events) => ({
+    record: (source, event) => Effect.asVoid(events.appendFact(sourceStream(source), event))
+  }))
+)

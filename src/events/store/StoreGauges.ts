@@ -1,0 +1,68 @@
+/**
+ * How far what follows the log is behind it: projections, notary and outbox. Read from the tables themselves by every replica, so that a
+ * follower that stands still, or is missing altogether, is seen as well.
+ */
+import { Effect, Layer, Metric, Schedule, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { survivable } from "#domain/kernel/LogDefects.ts"
+import { logId } from "#events/store/AppendCommand.ts"
+import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as StoreMetrics from "#events/database/StoreMetrics.ts"
+
+const readEvery = "10 seconds"
+
+const Row = Schema.Struct({
+  head: Schema.BigInt,
+  signed: Schema.BigInt,
+  signed_ago_ms: Schema.BigInt,
+  mails: Schema.BigInt,
+  oldest_mail_ms: Schema.BigInt
+})
+
+const Behind = Schema.Struct({ name: Schema.String, lag: Schema.BigInt })
+
+const makeRead = Effect.map(SqlClient.SqlClient, (sql) => {
+  const find = SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: Row,
+    execute: () => sql`SELECT l.next_position AS head, coalesce(c.size, 0) AS signed,
+        coalesce(extract(epoch FROM clock_timestamp() - c.signed_at) * 1000, 0)::bigint AS signed_ago_ms,
+        o.mails, o.oldest_mail_ms
+      FROM vatproof.logs l
+      LEFT JOIN LATERAL (SELECT size, signed_at FROM vatproof.checkpoints WHERE log_id = l.log_id ORDER BY size DESC LIMIT 1) c ON true
+      CROSS JOIN (SELECT count(*) AS mails,
+          coalesce(extract(epoch FROM clock_timestamp() - min(requested_at)) * 1000, 0)::bigint AS oldest_mail_ms
+        FROM vatproof.outbox WHERE settled_at IS NULL) o
+      WHERE l.log_id = ${logId}`
+  })
+  const findBehind = SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Behind,
+    execute: () => sql`SELECT p.name, l.next_position - p.position AS lag
+      FROM vatproof.projections p JOIN vatproof.logs l ON l.log_id = p.log_id WHERE p.log_id = ${logId} AND p.position IS NOT NULL`
+  })
+
+  return Effect.gen(function* () {
+    const row = yield* find(undefined)
+    yield* Metric.update(StoreMetrics.logSize, Number(row.head))
+    yield* Metric.update(StoreMetrics.notaryLag, Number(row.head - row.signed))
+    yield* Metric.update(StoreMetrics.notaryAge, Number(row.signed_ago_ms) / 1000)
+    yield* Metric.update(StoreMetrics.outboxWaiting, Number(row.mails))
+    yield* Metric.update(StoreMetrics.outboxAge, Number(row.oldest_mail_ms) / 1000)
+    for (const { lag, name } of yield* findBehind(undefined)) {
+      yield* Metric.update(StoreMetrics.projectionLag({ "vatproof.projection": name }), Number(lag))
+    }
+  }).pipe(StoreAccess.patiently("0 millis"))
+})
+
+/** Reads now and then every ten seconds; what cannot be read now is read the next time. */
+export const layer = Layer.effectDiscard(
+  Effect.flatMap(makeRead, (read) =>
+    read.pipe(
+      Effect.catchTag("StoreUnavailable", () => Effect.void),
+      survivable("How far the log's followers are could not be read; it is tried again"),
+      Effect.repeat(Schedule.spaced(readEvery)),
+      Effect.forkScoped
+    )
+  )
+)

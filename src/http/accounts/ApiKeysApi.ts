@@ -1,0 +1,87 @@
+/** POST and GET /v1/auth/api-keys, DELETE /v1/auth/api-keys/{id} (rules 3, 42). */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { KeyLabel } from "#domain/accounts/KeyDirectory.ts"
+import { LoginRequired } from "#http/pipeline/Authentication.ts"
+import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
+import { RequestErrors } from "#http/pipeline/DecodeErrors.ts"
+import { Timestamp } from "#http/wire/Timestamp.ts"
+
+const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
+
+/** A request without a body asks for a key without a name. */
+const Wish = [
+  Schema.Struct({
+    name: Schema.optionalKey(KeyLabel.annotate({ description: "What you call the key", examples: ["Shop, production"] }))
+  }).annotate({ title: "NewApiKey" }),
+  Schema.Null
+] as const
+
+const fields = {
+  id: Schema.String.annotate({ description: "The first 12 characters of the key", examples: ["svc_live_HUX"] }),
+  prefix: Schema.String.annotate({ description: "Equal to id" }),
+  name: Schema.String.annotate({ description: 'What you call the key; "" if nothing' }),
+  created_at: Timestamp
+}
+
+const CreatedKey = Schema.Struct({
+  ...fields,
+  key: Schema.String.annotate({ description: "Shown this once: keep it" })
+}).annotate({ identifier: "CreatedApiKey", description: "The key, whole" })
+
+const ListedKeys = Schema.Struct({
+  api_keys: Schema.Array(
+    Schema.Struct({
+      ...fields,
+      revoked: Schema.Boolean.annotate({ description: "It can no longer authenticate, for good" })
+    }).annotate({ identifier: "ApiKey" })
+  )
+}).annotate({ identifier: "ApiKeys", description: "All keys of the account" })
+
+const RevokedKey = Schema.Struct({ message: Schema.String }).annotate({
+  identifier: "ApiKeyRevoked",
+  description: "The key is revoked"
+})
+
+/** Last added runs first: who, and only then what. */
+export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
+  .add(
+    HttpApiEndpoint.post("create", "/v1/auth/api-keys", {
+      payload: Wish,
+      success: CreatedKey.pipe(HttpApiSchema.status(201)),
+      error: [...bodyRefusals, errorBody(400, ["VALIDATION_ERROR"]), errorBody(429, ["RATE_LIMIT_EXCEEDED"]), ...errors]
+    }).annotateMerge(
+      OpenApi.annotations({
+        identifier: "createApiKey",
+        summary: "Issue an API key",
+        description: "An account holds at most 25 active keys, and at most 50 are issued to it in a calendar month."
+      })
+    )
+  )
+  .add(
+    HttpApiEndpoint.get("list", "/v1/auth/api-keys", { success: ListedKeys, error: errors }).annotateMerge(
+      OpenApi.annotations({
+        identifier: "listApiKeys",
+        summary: "Your API keys",
+        description: "Newest first, revoked ones included."
+      })
+    )
+  )
+  .add(
+    HttpApiEndpoint.delete("revoke", "/v1/auth/api-keys/:id", {
+      params: { id: Schema.String.annotate({ description: "The first 12 characters of the key", examples: ["svc_live_HUX"] }) },
+      success: RevokedKey,
+      error: [errorBody(404, ["NOT_FOUND"]), ...errors]
+    }).annotateMerge(
+      OpenApi.annotations({
+        identifier: "revokeApiKey",
+        summary: "Revoke an API key",
+        description: "For good. Revoking it again changes nothing."
+      })
+    )
+  )
+  .middleware(RequestErrors)
+  .middleware(LoginRequired)
+  .annotateMerge(
+    OpenApi.annotations({ title: "API keys", description: "Issue, list and revoke the API keys of your account, after a login." })
+  ) {}

@@ -1,0 +1,40 @@
+import { Effect, Redacted } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { ApiKeys } from "#domain/accounts/ApiKeys.ts"
+import type { ListedKey } from "#domain/accounts/KeyDirectory.ts"
+import { DecodedApi } from "#http/Api.ts"
+import { CurrentAccount } from "#http/pipeline/Authentication.ts"
+import * as Errors from "#http/pipeline/Errors.ts"
+
+export const layer = HttpApiBuilder.group(
+  DecodedApi,
+  "apiKeys",
+  Effect.fnUntraced(function* (handlers) {
+    const keys = yield* ApiKeys
+
+    return handlers.handleAll({
+      create: Effect.fnUntraced(function* ({ payload }) {
+        const { accountId } = yield* CurrentAccount
+        const issued = yield* keys.issue(accountId, payload?.name ?? "")
+        return { ...recordOf(issued), key: Redacted.value(issued.key) }
+      }, Errors.respond),
+      list: Effect.fnUntraced(function* () {
+        const { accountId } = yield* CurrentAccount
+        const listed = yield* keys.list(accountId)
+        return { api_keys: listed.map((key) => ({ ...recordOf(key), revoked: key.revoked })) }
+      }, Errors.respond),
+      revoke: Effect.fnUntraced(function* ({ params }) {
+        const { accountId } = yield* CurrentAccount
+        yield* keys.revoke(accountId, params.id, "owner")
+        return { message: `The API key ${params.id} is revoked` }
+      }, Errors.respond)
+    })
+  })
+)
+
+const recordOf = ({ issuedAt, label, prefix }: Pick<ListedKey, "issuedAt" | "label" | "prefix">) => ({
+  id: prefix,
+  prefix,
+  name: label,
+  created_at: issuedAt
+})

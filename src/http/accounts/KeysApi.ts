@@ -1,0 +1,71 @@
+/** POST /v1/keys/rotate and DELETE /v1/keys/self: what a client may do with the key that it has, without a login. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { KeyRequired } from "#http/pipeline/Authentication.ts"
+import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
+import { RequestErrors } from "#http/pipeline/DecodeErrors.ts"
+import { Timestamp } from "#http/wire/Timestamp.ts"
+
+const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
+
+/** A request without a body keeps the former key for a day. */
+const Wish = [
+  Schema.Struct({
+    revoke_old: Schema.optionalKey(
+      Schema.Boolean.annotate({
+        description:
+          "true: the old key ends at once, for example because it leaked. Without it the old key is valid for 24 hours",
+        examples: [false]
+      })
+    )
+  }).annotate({ title: "KeyRotation" }),
+  Schema.Null
+] as const
+
+const RotatedKey = Schema.Struct({
+  id: Schema.String.annotate({ description: "The first 12 characters of the new key", examples: ["svc_live_HUX"] }),
+  prefix: Schema.String.annotate({ description: "Equal to id", examples: ["svc_live_HUX"] }),
+  key: Schema.String.annotate({
+    description: "Shown this once: keep it",
+    examples: ["svc_live_HUXJ4gRVYKsVcUEZAGNctMef0n5cRtVF0Hv5ww"]
+  }),
+  old_key_valid_until: Schema.NullOr(Timestamp).annotate({ description: "When the old key ends; null: it has ended" })
+}).annotate({ identifier: "RotatedApiKey", description: "The new key, whole" })
+
+const RevokedKey = Schema.Struct({
+  message: Schema.String.annotate({ examples: ["The API key is revoked"] })
+}).annotate({ identifier: "ApiKeySelfRevoked", description: "The key is revoked" })
+
+export class KeysApi extends HttpApiGroup.make("keys")
+  .add(
+    HttpApiEndpoint.post("rotate", "/v1/keys/rotate", {
+      payload: Wish,
+      success: RotatedKey.pipe(HttpApiSchema.status(201)),
+      error: [...bodyRefusals, errorBody(400, ["VALIDATION_ERROR"]), errorBody(429, ["RATE_LIMIT_EXCEEDED"]), ...errors]
+    }).annotateMerge(
+      OpenApi.annotations({
+        identifier: "rotateApiKey",
+        summary: "Replace the API key that this request is sent with",
+        description:
+          "The new key goes on with the usage and the receipts of the old one. A key that was replaced before ends at once. " +
+          "A rotation counts as a key that is issued: at most 50 in a calendar month."
+      })
+    )
+  )
+  .add(
+    HttpApiEndpoint.delete("revokeSelf", "/v1/keys/self", { success: RevokedKey, error: errors }).annotateMerge(
+      OpenApi.annotations({
+        identifier: "revokeOwnApiKey",
+        summary: "Revoke the API key that this request is sent with",
+        description: "For good."
+      })
+    )
+  )
+  .middleware(RequestErrors)
+  .middleware(KeyRequired)
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Own key",
+      description: "Replace or revoke the API key that a request is sent with, without a login."
+    })
+  ) {}

@@ -1,0 +1,27 @@
+import { Effect, Redacted } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { ApiKeys } from "#domain/accounts/ApiKeys.ts"
+import { DecodedApi } from "#http/Api.ts"
+import { CurrentKey } from "#http/pipeline/Authentication.ts"
+import * as Errors from "#http/pipeline/Errors.ts"
+
+export const layer = HttpApiBuilder.group(
+  DecodedApi,
+  "keys",
+  Effect.fnUntraced(function* (handlers) {
+    const keys = yield* ApiKeys
+
+    return handlers.handleAll({
+      rotate: Effect.fnUntraced(function* ({ payload }) {
+        const { accountId, keyId } = yield* CurrentKey
+        const { formerUntil, key, prefix } = yield* keys.rotate(accountId, keyId, payload?.revoke_old !== true)
+        return { id: prefix, prefix, key: Redacted.value(key), old_key_valid_until: formerUntil }
+      }, Errors.respond),
+      revokeSelf: Effect.fnUntraced(function* () {
+        const { accountId, keyId } = yield* CurrentKey
+        yield* keys.revoke(accountId, keyId, "key")
+        return { message: "The API key is revoked" }
+      }, Errors.respond)
+    })
+  })
+)

@@ -1,0 +1,40 @@
+/** POST /v1/auth/login (rules 50, 51). */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
+import { RequestErrors } from "#http/pipeline/DecodeErrors.ts"
+
+/** No rule of signup is checked here: what it would refuse belongs to nobody, and the answer to that is 401. */
+const Login = Schema.Struct({
+  email: Schema.String.annotate({ description: "As at signup, in any case", format: "email", examples: ["ada@example.com"] }),
+  password: Schema.String.annotate({ format: "password", examples: ["correct horse battery"] })
+}).annotate({ title: "Login" })
+
+export const LoggedIn = Schema.Struct({
+  token: Schema.String.annotate({ description: "A JWT, to be sent as Authorization: Bearer" }),
+  expires_in: Schema.Int.annotate({ description: "Seconds that the token is good for", examples: [86_400] })
+}).annotate({ identifier: "LoggedIn", description: "A token for the endpoints that need a login" })
+
+export class LoginApi extends HttpApiGroup.make("login")
+  .add(
+    HttpApiEndpoint.post("login", "/v1/auth/login", {
+      payload: Login,
+      success: LoggedIn,
+      error: [
+        errorBody(400, ["VALIDATION_ERROR"]),
+        ...bodyRefusals,
+        errorBody(401, ["UNAUTHORIZED"]),
+        errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
+        errorBody(503, ["SERVICE_UNAVAILABLE"])
+      ]
+    }).annotateMerge(
+      OpenApi.annotations({
+        identifier: "logIn",
+        summary: "Log in",
+        description:
+          "Too many failures from one address are answered with 429. After too many failures for one account from many addresses each attempt takes two seconds longer; the right password still works."
+      })
+    )
+  )
+  .middleware(RequestErrors)
+  .annotateMerge(OpenApi.annotations({ title: "Login", description: "A token for the endpoints that manage API keys." })) {}

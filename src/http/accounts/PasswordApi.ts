@@ -1,0 +1,108 @@
+/** A new password: by a mail for people who forgot the old one, or with the old one. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { NewPassword } from "#domain/login/Passwords.ts"
+import { LoginRequired } from "#http/pipeline/Authentication.ts"
+import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
+import { LoggedIn } from "#http/accounts/LoginApi.ts"
+import { RequestErrors } from "#http/pipeline/DecodeErrors.ts"
+
+const unavailable = errorBody(503, ["SERVICE_UNAVAILABLE"])
+const tooMany = errorBody(429, ["RATE_LIMIT_EXCEEDED"])
+
+const newPassword = NewPassword.annotate({
+  description: "8 to 256 characters, and none of the most common passwords",
+  examples: ["correct horse battery"]
+})
+
+const token = Schema.String.annotate({
+  description: "The token of the mail, 64 hex characters",
+  examples: ["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]
+})
+
+const Requested = Schema.Struct({ message: Schema.String }).annotate({
+  identifier: "PasswordResetRequested",
+  description: "A mail is sent if there is an account with this address. The response is the same if there is none"
+})
+const Changed = Schema.Struct({ message: Schema.String }).annotate({
+  identifier: "PasswordReset",
+  description: "The password is set"
+})
+const Reset = Schema.Struct({ token, password: newPassword }).annotate({ title: "PasswordReset" })
+
+const page = Schema.String.annotate({ description: "A page that says so" }).pipe(
+  HttpApiSchema.asText({ contentType: "text/html" })
+)
+const form = Schema.String.annotate({ description: "A page with a form for the new password" }).pipe(
+  HttpApiSchema.asText({ contentType: "text/html" })
+)
+
+const request = HttpApiEndpoint.post("requestPasswordReset", "/v1/auth/password-reset", {
+  payload: Schema.Struct({
+    email: Schema.String.annotate({ description: "As at signup, in any case", format: "email", examples: ["ada@example.com"] })
+  }).annotate({ title: "PasswordResetRequest" }),
+  success: Requested.pipe(HttpApiSchema.status(202)),
+  error: [errorBody(400, ["VALIDATION_ERROR"]), ...bodyRefusals, tooMany, unavailable]
+}).annotateMerge(
+  OpenApi.annotations({
+    identifier: "requestPasswordReset",
+    summary: "Ask for a mail to set a new password",
+    description:
+      "Response and response time are the same whether or not there is an account with this address. A mail is sent every 10 minutes at most, and five in 24 hours."
+  })
+)
+
+const show = HttpApiEndpoint.get("showPasswordReset", "/v1/auth/password-reset", {
+  query: { token },
+  success: form,
+  error: errorBody(400, ["VALIDATION_ERROR"])
+}).annotateMerge(
+  OpenApi.annotations({
+    identifier: "showPasswordReset",
+    summary: "The page that the link of the mail opens",
+    description: "Changes nothing and does not check the token. In English or German by Accept-Language."
+  })
+)
+
+const reset = HttpApiEndpoint.post("resetPassword", "/v1/auth/password-reset/confirm", {
+  payload: [Reset, Reset.pipe(HttpApiSchema.asFormUrlEncoded())],
+  success: [Changed, page],
+  error: [
+    errorBody(400, ["INVALID_TOKEN", "TOKEN_EXPIRED", "VALIDATION_ERROR"]),
+    page.pipe(HttpApiSchema.status(400)),
+    ...bodyRefusals,
+    tooMany,
+    page.pipe(HttpApiSchema.status(429)),
+    unavailable,
+    page.pipe(HttpApiSchema.status(503))
+  ]
+}).annotateMerge(
+  OpenApi.annotations({
+    identifier: "resetPassword",
+    summary: "Set a new password with the token of the mail",
+    description:
+      "A token is good once and for one hour. All logins of the account end, and its address counts as confirmed. A client whose Accept prefers text/html gets a page; everybody else gets JSON."
+  })
+)
+
+const change = HttpApiEndpoint.post("changePassword", "/v1/auth/password", {
+  payload: Schema.Struct({
+    current_password: Schema.String.annotate({ format: "password", examples: ["correct horse battery"] }),
+    new_password: newPassword
+  }).annotate({ title: "PasswordChange" }),
+  success: LoggedIn,
+  error: [errorBody(400, ["VALIDATION_ERROR"]), ...bodyRefusals, errorBody(401, ["UNAUTHORIZED"]), tooMany, unavailable]
+}).annotateMerge(
+  OpenApi.annotations({
+    identifier: "changePassword",
+    summary: "Change the password",
+    description: "All logins of the account end, this one included. The response has the token of a new one."
+  })
+)
+
+export class PasswordApi extends HttpApiGroup.make("passwords")
+  .add(request.middleware(RequestErrors))
+  .add(show.middleware(RequestErrors))
+  .add(reset.middleware(RequestErrors))
+  .add(change.middleware(RequestErrors).middleware(LoginRequired))
+  .annotateMerge(OpenApi.annotations({ title: "Passwords", description: "A new password, which ends all logins." })) {}

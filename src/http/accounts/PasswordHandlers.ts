@@ -1,0 +1,84 @@
+import { Duration, Effect, Option, Redacted } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { accessTokenLifetime } from "#domain/accounts/AccessTokens.ts"
+import { ChangePassword } from "#domain/login/ChangePassword.ts"
+import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Identity } from "#domain/callers/Identity.ts"
+import { RequestContext } from "#domain/kernel/RequestContext.ts"
+import { ResetPassword } from "#domain/login/ResetPassword.ts"
+import { DecodedApi } from "#http/Api.ts"
+import { CurrentAccount } from "#http/pipeline/Authentication.ts"
+import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
+import * as Errors from "#http/pipeline/Errors.ts"
+import * as Negotiation from "#http/wire/Negotiation.ts"
+import * as PasswordPage from "#http/accounts/PasswordPage.ts"
+
+const requested = "If there is an account with this address, a mail with a link to set a new password is on its way"
+const changed = "The password is set and all logins have ended. Log in with the new password"
+
+export const layer = HttpApiBuilder.group(
+  DecodedApi,
+  "passwords",
+  Effect.fnUntraced(function* (handlers) {
+    const identity = yield* Identity
+    const proxies = yield* TrustedProxies
+    const passwordReset = yield* ResetPassword
+    const passwordChange = yield* ChangePassword
+    const { sha256 } = yield* Hashing
+
+    const clientOf = (request: HttpServerRequest.HttpServerRequest) =>
+      identity.byAddress(clientNetwork(request, proxies.count)).stream
+
+    const reset = Effect.fnUntraced(function* (token: string, password: string) {
+      const request = yield* HttpServerRequest.HttpServerRequest
+      const outcome = passwordReset
+        .reset({ client: clientOf(request), token: Redacted.make(token), password: Redacted.make(password) })
+        .pipe(Effect.as({ message: changed }))
+      if (!Negotiation.prefersPage(request.headers["accept"])) return yield* Errors.respond(outcome)
+      const page = { language: languageOf(request), requestId: (yield* RequestContext).requestId }
+      return yield* Effect.matchEffect(outcome, {
+        onSuccess: () => Effect.succeed(PasswordPage.respond({ ...page, status: 200, outcome: "changed" }, sha256)),
+        onFailure: Effect.fnUntraced(function* (failure) {
+          const { code, retryAfterSeconds }: Errors.Problem = yield* Errors.problemOf(failure)
+          const told = { status: Errors.statusOf[code], outcome: outcomeOf[failure._tag], retryAfterSeconds }
+          return PasswordPage.respond({ ...page, ...told }, sha256)
+        })
+      })
+    })
+
+    return handlers.handleAll({
+      requestPasswordReset: Effect.fnUntraced(function* ({ payload }) {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        yield* passwordReset.request({ client: clientOf(request), email: payload.email })
+        return { message: requested }
+      }, Errors.respond),
+      showPasswordReset: Effect.fnUntraced(function* ({ query }) {
+        return PasswordPage.ask(languageOf(yield* HttpServerRequest.HttpServerRequest), query.token, sha256)
+      }),
+      resetPassword: ({ payload }) => reset(payload.token, payload.password),
+      changePassword: Effect.fnUntraced(function* ({ payload }) {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const token = yield* passwordChange.change({
+          client: clientOf(request),
+          session: yield* CurrentAccount,
+          current: Redacted.make(payload.current_password),
+          next: Redacted.make(payload.new_password)
+        })
+        return { token: Redacted.value(token), expires_in: Duration.toSeconds(accessTokenLifetime) }
+      }, Errors.respond)
+    })
+  })
+)
+
+const languageOf = ({ headers }: HttpServerRequest.HttpServerRequest) =>
+  Option.getOrElse(Negotiation.language(headers["accept-language"], PasswordPage.languages), () => PasswordPage.languages[0])
+
+const outcomeOf = {
+  CommonPassword: "common",
+  InvalidToken: "unusable",
+  TokenExpired: "expired",
+  PasswordsBusy: "unavailable",
+  RateLimitExceeded: "unavailable",
+  StoreUnavailable: "unavailable"
+} as const

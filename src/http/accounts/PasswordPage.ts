@@ -1,0 +1,91 @@
+/** The pages of the link of a mail that lets its reader set a new password: the form, and what came of it. */
+import * as Page from "#http/site/Page.ts"
+
+export const languages = ["en", "de"] as const
+export type Language = (typeof languages)[number]
+
+/** `common` is about the password, `unusable` and `expired` are about the link. */
+export type Outcome = "changed" | "common" | "unusable" | "expired" | "unavailable"
+
+const texts = {
+  en: {
+    request: "Request",
+    ask: { title: "Set a new password", label: "New password (8 characters or more)", button: "Set password" },
+    changed: { title: "Your password is set", text: "All logins have ended. You can log in with the new password now." },
+    common: {
+      title: "Please choose another password",
+      text: "This one is among the most common passwords, which are tried first."
+    },
+    unusable: {
+      title: "This link is no longer good",
+      text: "It was used already, or a part of it is missing. Ask for a new mail."
+    },
+    expired: { title: "This link is no longer good", text: "It is older than one hour. Ask for a new mail." },
+    unavailable: { title: "Please try again", text: "The password could not be set just now. Try again in a minute." }
+  },
+  de: {
+    request: "Anfrage",
+    ask: { title: "Neues Passwort setzen", label: "Neues Passwort (mindestens 8 Zeichen)", button: "Passwort setzen" },
+    changed: {
+      title: "Ihr Passwort ist gesetzt",
+      text: "Alle Anmeldungen sind beendet. Sie können sich jetzt mit dem neuen Passwort anmelden."
+    },
+    common: {
+      title: "Bitte wählen Sie ein anderes Passwort",
+      text: "Dieses gehört zu den häufigsten, die als erste probiert werden."
+    },
+    unusable: {
+      title: "Dieser Link gilt nicht mehr",
+      text: "Er wurde schon benutzt, oder ein Teil von ihm fehlt. Fordern Sie eine neue Mail an."
+    },
+    expired: { title: "Dieser Link gilt nicht mehr", text: "Er ist älter als eine Stunde. Fordern Sie eine neue Mail an." },
+    unavailable: {
+      title: "Bitte versuchen Sie es noch einmal",
+      text: "Das Passwort konnte gerade nicht gesetzt werden. Versuchen Sie es in einer Minute wieder."
+    }
+  }
+} as const
+
+/** Nothing is kept: the address of the page holds the token. */
+const headers = { "cache-control": "no-store", vary: "accept, accept-language" }
+
+/** The form sends to the path beside the link's own, so that it works behind a proxy that gives the service a path. */
+const formOf = (language: Language, token: string) => {
+  const { button, label } = texts[language].ask
+  return `<form method="post" action="password-reset/confirm">
+<input type="hidden" name="token" value="${Page.escape(token)}">
+<p><label for="password">${label}</label><br>
+<input id="password" name="password" type="password" autocomplete="new-password" minlength="8" maxlength="256" required></p>
+<p><button>${button}</button></p>
+</form>`
+}
+
+/** `sha256` gives 64 hex digits. */
+type Sha256 = (text: string) => string
+
+/** The page with the form. */
+export const ask = (language: Language, token: string, sha256: Sha256) => {
+  const { title } = texts[language].ask
+  const main = `<h1>${title}</h1>\n${formOf(language, token)}`
+  return Page.respond(Page.makePage({ language, title, main, hasForm: true }, sha256), headers)
+}
+
+export interface OutcomePage {
+  readonly status: number
+  readonly language: Language
+  readonly outcome: Outcome
+  /** Names the request, for support. */
+  readonly requestId: string
+  /** Where asking again may help. */
+  readonly retryAfterSeconds?: number | undefined
+}
+
+/** The page that says what came of it. */
+export const respond = ({ language, outcome, requestId, retryAfterSeconds, status }: OutcomePage, sha256: Sha256) => {
+  const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
+  const { request } = texts[language]
+  const { text, title } = texts[language][outcome]
+  const support = outcome === "changed" ? "" : `\n<p><small>${request} ${Page.escape(requestId)}</small></p>`
+  const main = `<h1>${title}</h1>\n<p>${text}</p>${support}`
+  return Page.respond(Page.makePage({ language, title, main }, sha256), { ...headers, ...wait }, status)
+}

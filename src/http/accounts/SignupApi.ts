@@ -1,0 +1,107 @@
+/** POST /v1/auth/signup, GET and POST /v1/auth/verify-email (rules 47-49). */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { EmailAddress } from "#domain/email/EmailAddress.ts"
+import { NewPassword } from "#domain/login/Passwords.ts"
+import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
+import { RequestErrors } from "#http/pipeline/DecodeErrors.ts"
+
+const unavailable = errorBody(503, ["SERVICE_UNAVAILABLE"])
+
+const Signup = Schema.Struct({
+  email: EmailAddress.annotate({
+    format: "email",
+    description: "An address that is not disposable",
+    examples: ["ada@example.com"]
+  }),
+  password: NewPassword.annotate({
+    description: "8 to 256 characters, and none of the most common passwords",
+    examples: ["correct horse battery"]
+  })
+}).annotate({ title: "Signup" })
+
+const SignedUp = Schema.Struct({
+  message: Schema.String,
+  user_id: Schema.String.annotate({ description: "The account's id", format: "uuid" }),
+  token: Schema.optionalKey(
+    Schema.String.annotate({ description: "A JWT for the endpoints that need a login, good for 24 hours" })
+  ),
+  auto_verified: Schema.optionalKey(Schema.Literal(true).annotate({ description: "No mail was sent: log in at any time" }))
+}).annotate({ identifier: "SignedUp", description: "The account is made" })
+
+const Verified = Schema.Struct({ message: Schema.String }).annotate({
+  identifier: "EmailVerified",
+  description: "The address is confirmed"
+})
+
+const token = {
+  token: Schema.String.annotate({
+    description: "The token of the mail, 64 hex characters",
+    examples: ["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]
+  })
+}
+
+const page = Schema.String.annotate({ description: "A page that says so" }).pipe(
+  HttpApiSchema.asText({ contentType: "text/html" })
+)
+const verified = [Verified, page] as const
+const tokenErrors = [
+  errorBody(400, ["INVALID_TOKEN", "TOKEN_EXPIRED", "VALIDATION_ERROR"]),
+  page.pipe(HttpApiSchema.status(400)),
+  unavailable,
+  page.pipe(HttpApiSchema.status(503))
+] as const
+const verification =
+  "A token is good once and for 24 hours. A client whose Accept prefers text/html gets a page, in English or German by its Accept-Language; " +
+  "everybody else gets JSON."
+
+export class SignupApi extends HttpApiGroup.make("signup")
+  .add(
+    HttpApiEndpoint.post("signup", "/v1/auth/signup", {
+      payload: Signup,
+      success: SignedUp.pipe(HttpApiSchema.status(201)),
+      error: [
+        errorBody(400, ["VALIDATION_ERROR", "DISPOSABLE_EMAIL"]),
+        ...bodyRefusals,
+        errorBody(409, ["CONFLICT"]),
+        errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
+        unavailable
+      ]
+    }).annotateMerge(
+      OpenApi.annotations({
+        identifier: "signUp",
+        summary: "Make an account with a password",
+        description:
+          "A browser's user gets a mail with a link that confirms the address. A client whose User-Agent has no Mozilla/ is verified at once and gets a token."
+      })
+    )
+  )
+  .add(
+    HttpApiEndpoint.get("verifyEmail", "/v1/auth/verify-email", {
+      query: token,
+      success: verified,
+      error: tokenErrors
+    }).annotateMerge(
+      OpenApi.annotations({
+        identifier: "verifyEmailByLink",
+        summary: "Confirm an email address by a link",
+        description: verification
+      })
+    )
+  )
+  .add(
+    HttpApiEndpoint.post("postVerifyEmail", "/v1/auth/verify-email", {
+      payload: Schema.Struct(token).annotate({ title: "EmailVerification" }),
+      success: verified,
+      error: [...tokenErrors, ...bodyRefusals]
+    }).annotateMerge(
+      OpenApi.annotations({ identifier: "verifyEmail", summary: "Confirm an email address", description: verification })
+    )
+  )
+  .middleware(RequestErrors)
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Signup",
+      description: "An account with a password, and the confirmation of its email address."
+    })
+  ) {}

@@ -1,0 +1,86 @@
+import { Effect, Option, Redacted } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Identity } from "#domain/callers/Identity.ts"
+import { RequestContext } from "#domain/kernel/RequestContext.ts"
+import { isBrowser, SignUp } from "#domain/signup/SignUp.ts"
+import { VerifyEmail } from "#domain/signup/VerifyEmail.ts"
+import { DecodedApi } from "#http/Api.ts"
+import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
+import * as Errors from "#http/pipeline/Errors.ts"
+import * as Negotiation from "#http/wire/Negotiation.ts"
+import * as VerificationPage from "#http/accounts/VerificationPage.ts"
+
+const mailSent = "Your account is made. Open the link in the mail we sent you to confirm your address, then log in"
+const verifiedAtOnce = "Your account is made and verified: the token is good for 24 hours"
+const confirmed = "Your email address is confirmed. You can log in now"
+const confirmedOnly =
+  "Your email address is confirmed. It was signed up with several passwords, and none of them is set. Ask for a mail to set one: POST /v1/auth/password-reset"
+
+export const layer = HttpApiBuilder.group(
+  DecodedApi,
+  "signup",
+  Effect.fnUntraced(function* (handlers) {
+    const identity = yield* Identity
+    const proxies = yield* TrustedProxies
+    const { signUp } = yield* SignUp
+    const verification = yield* VerifyEmail
+    const { sha256 } = yield* Hashing
+
+    /** GET and POST do the same, and each for programs and for people. */
+    const verify = Effect.fnUntraced(function* (token: string) {
+      const request = yield* HttpServerRequest.HttpServerRequest
+      // Mail scanners try links with HEAD, which may change nothing (RFC 9110, 9.3.2).
+      const run = request.method === "HEAD" ? verification.look : verification.verify
+      const outcome = run(Redacted.make(token))
+      if (!Negotiation.prefersPage(request.headers["accept"])) {
+        const told = Effect.map(outcome, ({ hasPassword }) => ({ message: hasPassword ? confirmed : confirmedOnly }))
+        return yield* Errors.respond(told)
+      }
+      const language = Option.getOrElse(
+        Negotiation.language(request.headers["accept-language"], VerificationPage.languages),
+        () => VerificationPage.languages[0]
+      )
+      const { requestId } = yield* RequestContext
+      return yield* Effect.matchEffect(outcome, {
+        onSuccess: ({ hasPassword }) => {
+          const told = hasPassword ? "confirmed" : "confirmedOnly"
+          return Effect.succeed(VerificationPage.respond({ status: 200, language, outcome: told, requestId }, sha256))
+        },
+        onFailure: Effect.fnUntraced(function* (failure) {
+          const { code, retryAfterSeconds }: Errors.Problem = yield* Errors.problemOf(failure)
+          const outcome = outcomeOf[failure._tag]
+          return VerificationPage.respond(
+            { status: Errors.statusOf[code], language, outcome, requestId, retryAfterSeconds },
+            sha256
+          )
+        })
+      })
+    })
+
+    return handlers.handleAll({
+      signup: Effect.fnUntraced(function* ({ payload }) {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const client = identity.byAddress(clientNetwork(request, proxies.count)).stream
+        const { accountId, token } = yield* signUp({
+          client,
+          email: payload.email,
+          password: Redacted.make(payload.password),
+          browser: isBrowser(request.headers["user-agent"])
+        })
+        return token === null
+          ? { message: mailSent, user_id: accountId }
+          : { message: verifiedAtOnce, user_id: accountId, token: Redacted.value(token), auto_verified: true as const }
+      }, Errors.respond),
+      verifyEmail: ({ query }) => verify(query.token),
+      postVerifyEmail: ({ payload }) => verify(payload.token)
+    })
+  })
+)
+
+const outcomeOf = {
+  InvalidToken: "unusable",
+  TokenExpired: "expired",
+  StoreUnavailable: "unavailable"
+} as const

@@ -1,0 +1,39 @@
+/** GET /v1/usage (rules 36-38). */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { PlanName } from "#domain/callers/Plan.ts"
+import { KeyRequired } from "#http/pipeline/Authentication.ts"
+import { errorBody } from "#http/pipeline/Errors.ts"
+import { Timestamp } from "#http/wire/Timestamp.ts"
+
+/** The path as the router has it. */
+export const usagePath = "/v1/usage"
+
+export const UsageReport = Schema.Struct({
+  plan: PlanName,
+  period: Schema.Struct({
+    start: Timestamp,
+    end: Timestamp
+  }),
+  requests: Schema.Struct({
+    used: Schema.Int.annotate({ description: "Validations counted in this period" }),
+    remaining: Schema.Int.annotate({ description: "limit minus used" }),
+    limit: Schema.Int.annotate({ description: "Validations of a period" })
+  })
+}).annotate({ identifier: "Usage", description: "How the month stands; `period.end` is the start of the next one" })
+
+export class UsageApi extends HttpApiGroup.make("usage")
+  .add(
+    HttpApiEndpoint.get("usage", usagePath, {
+      success: UsageReport,
+      error: [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
+    }).annotateMerge(
+      OpenApi.annotations({
+        identifier: "getUsage",
+        summary: "What this API key has used up",
+        description: "A period is a calendar month in UTC."
+      })
+    )
+  )
+  .middleware(KeyRequired)
+  .annotateMerge(OpenApi.annotations({ title: "Usage", description: "What an API key has used up." })) {}

@@ -1,0 +1,87 @@
+/** The page that a person sees after opening the link of a verification mail. It needs nothing from anywhere else. */
+import * as Page from "#http/site/Page.ts"
+
+/** The languages, as Accept-Language and `lang` attributes name them; the first one is the default. */
+export const languages = ["en", "de"] as const
+export type Language = (typeof languages)[number]
+
+/**
+ * What came of the link. A token is forgotten once it was used, so `unusable` is one that was used before as much as one that never was:
+ * the page must not say that an address is unconfirmed. After `confirmedOnly` a password has to be set.
+ */
+export type Outcome = "confirmed" | "confirmedOnly" | "unusable" | "expired" | "unavailable"
+
+/** `status` is the one that programs get for the same outcome. */
+export interface VerificationPage {
+  readonly status: number
+  readonly language: Language
+  readonly outcome: Outcome
+  /** Names the request, for support; not shown where everything went well. */
+  readonly requestId: string
+  /** Where asking again may help. */
+  readonly retryAfterSeconds?: number | undefined
+}
+
+const newMail = {
+  en: "sign up again with the same address to get a new mail, at most one every 10 minutes and a few a day.",
+  de: "registrieren Sie sich noch einmal mit derselben Adresse: Dann kommt eine neue Mail, höchstens eine alle 10 Minuten und einige am Tag."
+} as const satisfies Record<Language, string>
+
+const texts = {
+  en: {
+    request: "Request",
+    confirmed: { title: "Your address is confirmed", text: "You can log in now." },
+    confirmedOnly: {
+      title: "Your address is confirmed",
+      text: "It was signed up with several passwords, so none of them is set. Ask for a mail to set one."
+    },
+    unusable: {
+      title: "This link is no longer good",
+      text: `It was used already, or a part of it is missing. If you have confirmed your address, just log in. If not, ${newMail.en}`
+    },
+    expired: {
+      title: "This link is no longer good",
+      text: `It is older than 24 hours. To confirm your address, ${newMail.en}`
+    },
+    unavailable: { title: "Please open the link again", text: "It could not be checked just now. Try again in a minute." }
+  },
+  de: {
+    request: "Anfrage",
+    confirmed: { title: "Ihre Adresse ist bestätigt", text: "Sie können sich jetzt anmelden." },
+    confirmedOnly: {
+      title: "Ihre Adresse ist bestätigt",
+      text: "Sie wurde mit mehreren Passwörtern registriert, daher gilt keines davon. Fordern Sie eine Mail an, um eines zu setzen."
+    },
+    unusable: {
+      title: "Dieser Link gilt nicht mehr",
+      text: `Er wurde schon benutzt, oder ein Teil von ihm fehlt. Wenn Sie Ihre Adresse bestätigt haben, melden Sie sich einfach an. Wenn nicht, ${newMail.de}`
+    },
+    expired: {
+      title: "Dieser Link gilt nicht mehr",
+      text: `Er ist älter als 24 Stunden. Um Ihre Adresse zu bestätigen, ${newMail.de}`
+    },
+    unavailable: {
+      title: "Bitte öffnen Sie den Link noch einmal",
+      text: "Er konnte gerade nicht geprüft werden. Versuchen Sie es in einer Minute wieder."
+    }
+  }
+} as const satisfies Record<
+  Language,
+  Record<Outcome, { readonly title: string; readonly text: string }> & { readonly request: string }
+>
+
+/** Nothing is sent on: the address of the page holds the token. */
+const common = { "cache-control": "no-store", vary: "Accept, Accept-Language" }
+
+/** `sha256` gives 64 hex digits. */
+export const respond = (
+  { language, outcome, requestId, retryAfterSeconds, status }: VerificationPage,
+  sha256: (text: string) => string
+) => {
+  const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
+  const { request } = texts[language]
+  const { text, title } = texts[language][outcome]
+  const support = outcome === "confirmed" ? "" : `\n<p><small>${request} ${Page.escape(requestId)}</small></p>`
+  const main = `<h1>${title}</h1>\n<p>${text}</p>${support}`
+  return Page.respond(Page.makePage({ language, title, main }, sha256), { ...common, ...wait }, status)
+}

@@ -1,0 +1,248 @@
+/** The audit surface: the log for auditors, its proofs, and what everybody may check it with (checkpoint and tiles). */
+import { DateTime, Effect, Option, Schema, SchemaIssue, SchemaTransformation } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { AuditorRequired, ProofReaderRequired } from "#http/audit/AuditAuthentication.ts"
+import { errorBody } from "#http/pipeline/Errors.ts"
+import * as LogPeriod from "#domain/audit/LogPeriod.ts"
+import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
+import { RequestErrors } from "#http/pipeline/DecodeErrors.ts"
+
+/** Events of a page. */
+const limits = { minimum: 1, maximum: 1_000 }
+export const defaultLimit = 100
+
+/** A stream of lines and a checkpoint are text of their own kind. */
+export const ndjson = "application/x-ndjson"
+export const csv = "text/csv"
+export const json = "application/json"
+export const plain = "text/plain"
+
+/** No event was recorded before the epoch, and no database counts much beyond the year 9999. */
+const years = { minimum: DateTime.makeUnsafe(0), maximum: DateTime.makeUnsafe("9999-12-31T23:59:59.999Z") }
+const notATime = "Expected a time from 1970 to 9999, as 2026-11-22T09:30:00Z (milliseconds at most) or 2026-11-22"
+
+/** The last day of the year 9999 ends with a year of five digits, which RFC 3339 does not have: a millisecond before is as good. */
+const endOfYears = DateTime.add(years.maximum, { milliseconds: 1 })
+const withinYears = (moment: Option.Option<DateTime.Utc>) =>
+  Option.map(Option.filter(moment, DateTime.between({ ...years, maximum: endOfYears })), (within) =>
+    DateTime.min(within, years.maximum)
+  )
+
+/** A bound of the time that is asked for. */
+const bound = (momentOf: (text: string) => Option.Option<DateTime.Utc>, description: string) =>
+  Schema.String.annotate({ description, examples: ["2026-11-22T09:30:00Z"] }).pipe(
+    Schema.decodeTo(
+      Schema.DateTimeUtc,
+      SchemaTransformation.transformEffect({
+        decode: (text: string, options) =>
+          Option.match(withinYears(momentOf(text)), {
+            onNone: () => Effect.fail(new SchemaIssue.InvalidValue({ message: notATime }, text, options)),
+            onSome: Effect.succeed
+          }),
+        encode: (moment) => Effect.succeed(DateTime.formatIso(moment))
+      })
+    )
+  )
+
+const Limit = Schema.Int.check(Schema.isBetween(limits)).annotate({
+  description: "Events of a page; lines and tables have no pages",
+  default: defaultLimit
+})
+
+const Position = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({
+  description: "The event's place in the log: 0 for the first, and none is left out",
+  examples: [0]
+})
+
+const Uuid = Schema.String.check(
+  Schema.isPattern(/^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/u, { message: "Expected a UUID in lower case" })
+)
+/** As the command key revoke takes it. */
+const Key = Schema.String.check(
+  Schema.isPattern(/^(?:[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}|svc_live_[\dA-Za-z]{3})$/u, {
+    message: "Expected a key_id (a UUID in lower case) or the first 12 characters of a key"
+  })
+)
+const Name = Schema.String.check(Schema.isPattern(/^[\w-]{1,100}$/u, { message: "Expected 1 to 100 of A-Z, a-z, 0-9, _ and -" }))
+
+/**
+ * One event, whole. `data` and `metadata` are the facts; without these two and `personal` it is the leaf that was signed, with the SHA-256 of
+ * the two instead.
+ */
+export const AuditEvent = Schema.Struct({
+  causation_id: Schema.NullOr(Schema.String),
+  correlation_id: Schema.String,
+  data: Schema.Json.annotate({ description: "What happened; its form follows from type and schema_version" }),
+  event_id: Schema.String,
+  log_id: Schema.Int,
+  metadata: Schema.Json,
+  meter_id: Schema.NullOr(Schema.String).annotate({ description: "What the units are charged to" }),
+  occurred_at: Schema.String.annotate({ format: "date-time" }),
+  personal: Schema.optionalKey(
+    Schema.Json.annotate({
+      description:
+        "Names, addresses and the exact exchange: data.personal_sha256 is the SHA-256 of this as canonical JSON. Null once erased"
+    })
+  ),
+  position: Position,
+  recorded_at: Schema.String.annotate({ format: "date-time", description: "When the database stored it" }),
+  schema_version: Schema.Int,
+  stream_id: Schema.String,
+  trace_id: Schema.NullOr(Schema.String),
+  type: Schema.String.annotate({ examples: ["VatIdVerified"] }),
+  units: Schema.Int.annotate({ description: "Validations that are charged for it" }),
+  version: Schema.Int.annotate({ description: "Its place in its stream" })
+}).annotate({ identifier: "AuditEvent", description: "An event, as it is stored" })
+
+const AuditEvents = Schema.Struct({
+  data: Schema.Array(AuditEvent),
+  next_cursor: Schema.NullOr(Schema.String).annotate({ description: "Opaque, good for a day; null at the end of the log" })
+}).annotate({ identifier: "AuditEvents", description: "A page of events" })
+
+const ProvedEvent = Schema.Struct({
+  position: Position,
+  event: AuditEvent,
+  proof: Schema.String.annotate({ description: "The same proof as text/plain gives" }),
+  verifier_key: Schema.NullOr(Schema.String).annotate({ description: "Get it from elsewhere too before you trust it" })
+}).annotate({ identifier: "ProvedEvent", description: "The proof with the event it proves" })
+
+const text = (contentType: string, description: string) =>
+  Schema.String.annotate({ description }).pipe(HttpApiSchema.asText({ contentType }))
+
+const bytes = Schema.Uint8Array.annotate({ description: "32 bytes a hash" }).pipe(
+  HttpApiSchema.asUint8Array({ contentType: "application/octet-stream" })
+)
+
+const unauthorized = errorBody(401, ["UNAUTHORIZED"])
+const invalid = errorBody(400, ["VALIDATION_ERROR"])
+const notFound = errorBody(404, ["NOT_FOUND"])
+const unavailable = errorBody(503, ["SERVICE_UNAVAILABLE"])
+
+const eventsQuery = {
+  from: Schema.optionalKey(
+    bound(LogPeriod.startOf, "Recorded at this time or later. A date alone (2026-11-22) is meant from its beginning, in UTC")
+  ),
+  to: Schema.optionalKey(
+    bound(LogPeriod.endOf, "Recorded before this time. A date alone (2026-11-22) is meant as a whole: until its end, in UTC")
+  ),
+  type: Schema.optionalKey(
+    Name.annotate({
+      description: "Events of this type, for example VatIdVerified or ReceiptIssued",
+      examples: ["ReceiptIssued"]
+    })
+  ),
+  account_id: Schema.optionalKey(
+    Uuid.annotate({ description: "Events of this account", examples: ["01a20419-0651-7492-bba6-66bcdef57c9c"] })
+  ),
+  key: Schema.optionalKey(
+    Key.annotate({
+      description: "Events of this API key: its key_id, or with account_id the first 12 characters of the key",
+      examples: ["01a20419-0651-7492-bba6-66bcdef57c9c"]
+    })
+  ),
+  vat_id: Schema.optionalKey(
+    Schema.String.annotate({ description: "The VAT ID that was asked about", examples: ["DE123456789"] })
+  ),
+  receipt_id: Schema.optionalKey(
+    Name.annotate({
+      description: "The event that issued this receipt; upper and lower case are the same",
+      examples: ["VP-QC-20261120-A7K2M9P4R3"]
+    })
+  ),
+  limit: Schema.optionalKey(fromDigits(Limit)),
+  cursor: Schema.optionalKey(Schema.String.annotate({ description: "next_cursor of the previous page, with the same filters" }))
+}
+
+/** The filters that there are; another one is refused, because an auditor would believe that it had filtered. */
+export const knownFilters: ReadonlyArray<string> = Object.keys(eventsQuery)
+
+const events = HttpApiEndpoint.get("events", "/v1/audit/events", {
+  query: eventsQuery,
+  headers: { accept: Schema.optionalKey(Schema.String) },
+  success: [
+    AuditEvents,
+    text(ndjson, "One event a line, oldest first, up to the log's end"),
+    text(csv, "The same as a table (RFC 4180)")
+  ],
+  error: [invalid, errorBody(400, ["INVALID_VAT_ID"]), unauthorized, unavailable]
+}).annotateMerge(
+  OpenApi.annotations({
+    identifier: "listAuditEvents",
+    summary: "Read the log",
+    description:
+      "Oldest first. An auditor of one account sees the events of that account. That the log was read is itself recorded, once for all pages. " +
+      `By Accept it is a page (${json}, the default) or everything at once, one event a line (${ndjson}) or as a table (${csv}, in which an apostrophe ` +
+      "in front of text keeps spreadsheets from taking it for a formula). An unknown filter or type is refused with those that there are.",
+    transform: numberParameters({ limit: Limit })
+  })
+)
+
+const event = HttpApiEndpoint.get("event", "/v1/audit/events/:position", {
+  params: { position: fromDigits(Position) },
+  success: AuditEvent,
+  error: [invalid, unauthorized, notFound, unavailable]
+}).annotateMerge(
+  OpenApi.annotations({
+    identifier: "getAuditEvent",
+    summary: "One event by its position",
+    description: "An auditor of one account finds the events of that account only. That it was read is recorded.",
+    transform: numberParameters({ position: Position })
+  })
+)
+
+const proof = HttpApiEndpoint.get("proof", "/v1/audit/proofs/:subject", {
+  params: {
+    subject: Schema.String.annotate({
+      description: "A receipt's id, or a position",
+      examples: ["VP-QC-20261120-A7K2M9P4R3"]
+    })
+  },
+  headers: { accept: Schema.optionalKey(Schema.String) },
+  success: [text(plain, "A proof that stands alone (c2sp.org/tlog-proof); `extra` is the event's leaf"), ProvedEvent],
+  error: [invalid, unauthorized, notFound, unavailable]
+}).annotateMerge(
+  OpenApi.annotations({
+    identifier: "getAuditProof",
+    summary: "Prove that an event is in the log",
+    description:
+      "For auditors, and for the API key that a receipt was issued to. Verifies offline: `vatproof audit verify --proof FILE`. " +
+      `By Accept it is the proof alone (${plain}, the default) or with the event it proves (${json}).`
+  })
+)
+
+const checkpoint = HttpApiEndpoint.get("checkpoint", "/v1/audit/checkpoint", {
+  success: text(plain, "A signed note (c2sp.org/tlog-checkpoint): name, size and root of the log"),
+  error: [notFound, unavailable]
+}).annotateMerge(
+  OpenApi.annotations({
+    identifier: "getCheckpoint",
+    summary: "The newest signed checkpoint",
+    description: "Public: keep copies of it."
+  })
+)
+
+const tile = HttpApiEndpoint.get("tile", "/v1/audit/tile/*", {
+  // What can stand here TilePaths says to the document.
+  params: { "*": Schema.String },
+  success: bytes,
+  error: [notFound, unavailable]
+}).annotateMerge(
+  OpenApi.annotations({
+    identifier: "getTile",
+    summary: "A tile of the signed tree",
+    description: "Public (c2sp.org/tlog-tiles): hashes of the log, and nothing of what is in it."
+  })
+)
+
+export class AuditApi extends HttpApiGroup.make("audit")
+  .add(events.middleware(RequestErrors).middleware(AuditorRequired))
+  .add(event.middleware(RequestErrors).middleware(AuditorRequired))
+  .add(proof.middleware(RequestErrors).middleware(ProofReaderRequired))
+  .add(checkpoint)
+  .add(tile)
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Audit",
+      description: "The log for auditors, its proofs, and what everybody may check it with: the signed checkpoint and its tiles."
+    })
+  ) {}

@@ -1,0 +1,158 @@
+import { DateTime, Effect, Option, Stream } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import type { Auditor } from "#domain/audit/Auditor.ts"
+import { type AuditPage, type AuditQuery, AuditTrail, NotInLog } from "#domain/audit/AuditTrail.ts"
+import { receiptIdOf } from "#domain/receipts/Receipt.ts"
+import { parse } from "#domain/vat/VatId.ts"
+import { DecodedApi } from "#http/Api.ts"
+import { csv, defaultLimit, json, knownFilters, ndjson, plain } from "#http/audit/AuditApi.ts"
+import { CurrentAuditor, CurrentProofReader } from "#http/audit/AuditAuthentication.ts"
+import * as Cursor from "#http/wire/Cursor.ts"
+import * as Errors from "#http/pipeline/Errors.ts"
+import { mediaType } from "#http/wire/Negotiation.ts"
+import * as RequestErrors from "#http/pipeline/DecodeErrors.ts"
+
+/** Positions and receipts' ids: nothing else is looked for, and nothing else becomes a file's name. */
+const subjectForm = /^[\w-]{1,100}$/u
+
+/** Events that a stream reads at once. */
+const streamPage = 500
+
+/** Tiles never change, and a partial one is the beginning of the full one. A checkpoint is new every second. */
+const forever = "public, max-age=31536000, immutable"
+const briefly = "public, max-age=1"
+const never = "private, no-store"
+
+export const layer = HttpApiBuilder.group(
+  DecodedApi,
+  "audit",
+  Effect.fnUntraced(function* (handlers) {
+    const trail = yield* AuditTrail
+    const cursors = yield* makeDailyCursors
+
+    /** What all pages from one on have; each is read when the client has taken the one before. */
+    const streamFrom = (auditor: Auditor, query: AuditQuery, first: AuditPage, textOf: (page: AuditPage) => string) =>
+      Stream.paginate(first, (page) =>
+        Effect.map(
+          page.next === null
+            ? Effect.succeedNone
+            : Effect.asSome(trail.page(auditor, query, { after: page.next, limit: streamPage })),
+          (next) => [[textOf(page)], next] as const
+        )
+      )
+
+    return handlers.handleAll({
+      events: Effect.fnUntraced(function* ({ headers, query }) {
+        const auditor = yield* CurrentAuditor
+        const { cursor, limit = defaultLimit } = query
+        const refused = refusedIn(Object.keys(yield* HttpServerRequest.ParsedSearchParams), query, auditor, trail.types)
+        if (refused.length > 0) return yield* RequestErrors.respond(refused)
+        const filter = yield* filterOf(query)
+        const list = `audit/${auditor.auditorId}/${nameOf(filter)}`
+        const after = cursor === undefined ? null : yield* cursors.decode(list, cursor)
+        const form = Option.getOrElse(mediaType(headers.accept, [json, ndjson, csv]), () => json)
+        if (form !== json) {
+          const first = yield* trail.page(auditor, filter, { after, limit: streamPage })
+          const textOf = form === csv ? tableOf : linesOf
+          const body = streamFrom(auditor, filter, first, textOf)
+          const whole = form === csv ? Stream.prepend(body, [trail.header]) : body
+          const contentType = form === csv ? `${csv}; charset=utf-8; header=present` : form
+          return HttpServerResponse.stream(Stream.encodeText(whole), { contentType, headers: negotiated })
+        }
+        const page = yield* trail.page(auditor, filter, { after, limit })
+        const next = page.next === null ? null : yield* cursors.encode(list, page.next)
+        return rawJson(`{"data":[${page.lines().join(",")}],"next_cursor":${JSON.stringify(next)}}`, negotiated)
+      }, Errors.respond),
+      event: Effect.fnUntraced(function* ({ params }) {
+        return rawJson(yield* trail.event(yield* CurrentAuditor, params.position))
+      }, Errors.respond),
+      proof: Effect.fnUntraced(function* ({ headers, params: { subject } }) {
+        if (!subjectForm.test(subject)) return yield* new NotInLog({ what: "such event or receipt for you" })
+        const asked = /^\d{1,15}$/u.test(subject) ? { position: Number(subject) } : { receiptId: receiptIdOf(subject) }
+        const { line, position, proof, verifierKey } = yield* trail.prove(yield* CurrentProofReader, asked)
+        if (Option.contains(mediaType(headers.accept, [plain, json]), json)) {
+          const rest = JSON.stringify({ proof, verifier_key: verifierKey }).slice(1)
+          return rawJson(`{"position":${position},"event":${line},${rest}`)
+        }
+        return HttpServerResponse.text(proof, {
+          contentType: `${plain}; charset=utf-8`,
+          headers: { "cache-control": never, "content-disposition": `attachment; filename="${subject}.tlog-proof"` }
+        })
+      }, Errors.respond),
+      checkpoint: Effect.fnUntraced(function* () {
+        return HttpServerResponse.text(yield* trail.checkpoint, {
+          contentType: `${plain}; charset=utf-8`,
+          headers: { "cache-control": briefly }
+        })
+      }, Errors.respond),
+      tile: Effect.fnUntraced(function* ({ params }) {
+        return HttpServerResponse.uint8Array(yield* trail.tile(params["*"]), { headers: { "cache-control": forever } })
+      }, Errors.respond)
+    })
+  })
+)
+
+const linesOf = ({ lines }: AuditPage) =>
+  lines()
+    .map((line) => `${line}\n`)
+    .join("")
+const tableOf = ({ rows }: AuditPage) => rows().join("")
+
+/** Whoever stores a response must know that it depends on Accept. */
+const negotiated = { "cache-control": never, vary: "Accept" }
+
+/** Events are stored as canonical JSON: they are passed on as they are, not read and written again. */
+const rawJson = (text: string, headers: Readonly<Record<string, string>> = { "cache-control": never }) =>
+  HttpServerResponse.text(text, { contentType: json, headers })
+
+interface Asked {
+  readonly from?: DateTime.Utc
+  readonly to?: DateTime.Utc
+  readonly type?: string
+  readonly account_id?: string
+  readonly key?: string
+  readonly vat_id?: string
+  readonly receipt_id?: string
+}
+
+/** An auditor whose filter were left out would take what is there for what passes it. */
+const refusedIn = (
+  names: ReadonlyArray<string>,
+  { account_id, key, type }: Asked,
+  { accountId }: Auditor,
+  types: ReadonlyArray<string>
+) => [
+  ...names
+    .filter((name) => !knownFilters.includes(name))
+    .map((field) => ({ field, message: `Unknown filter. There are: ${knownFilters.join(", ")}` })),
+  ...(type === undefined || types.includes(type)
+    ? []
+    : [{ field: "type", message: `Unknown type. There are: ${types.join(", ")}` }]),
+  ...(key?.startsWith("svc_") === true && account_id === undefined && accountId === null
+    ? [{ field: "key", message: "A prefix tells a key only within its account: add account_id, or give the key_id" }]
+    : [])
+]
+
+const filterOf = Effect.fnUntraced(function* (query: Asked) {
+  const { account_id = null, from = null, key = null, receipt_id, to = null, type = null, vat_id } = query
+  const receiptId = receipt_id === undefined ? null : receiptIdOf(receipt_id)
+  const vatId = vat_id === undefined ? null : (yield* Effect.fromResult(parse(vat_id))).value
+  return { from, to, type, accountId: account_id, key, vatId, receiptId } satisfies AuditQuery
+})
+
+const nameOf = ({ accountId, from, key, receiptId, to, type, vatId }: AuditQuery) =>
+  JSON.stringify([accountId, from?.epochMilliseconds, key, receiptId, to?.epochMilliseconds, type, vatId])
+
+/** A cursor is good on the day it was given and on the next: after that it is a new reading, which is recorded. */
+const makeDailyCursors = Effect.map(Cursor.make, (cursors) => {
+  const daysAgo = (days: number) => Effect.map(DateTime.now, (now) => DateTime.formatIsoDateUtc(DateTime.subtract(now, { days })))
+  return {
+    encode: (list: string, position: number) => Effect.map(daysAgo(0), (day) => cursors.encode(`${list}/${day}`, position)),
+    decode: Effect.fnUntraced(function* (list: string, cursor: string) {
+      const today = `${list}/${yield* daysAgo(0)}`
+      const yesterday = `${list}/${yield* daysAgo(1)}`
+      return yield* cursors.decode(today, cursor).pipe(Effect.catchTag("InvalidCursor", () => cursors.decode(yesterday, cursor)))
+    })
+  }
+})

@@ -1,0 +1,59 @@
+/** Compresses long text for clients that accept it. Short answers, PDFs and hashes are sent as they are. */
+import { Effect, Option } from "effect"
+import { HttpBody, HttpPlatform, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import * as Negotiation from "#http/wire/Negotiation.ts"
+
+/** In bytes: below, compression saves nothing worth its cost; above, it would keep a thread for too long. */
+const lengths = { minimum: 1_024, maximum: 8 * 1_024 * 1_024 }
+/** Compressions at a time; further responses are sent as they are. They share the threads of the password hashes. */
+const maxRunning = 2
+const text = /^(?:text\/|application\/json|image\/svg\+xml)/u
+
+/** By preference; the levels take some 10 ms for 1 MB. */
+const codings = ["br", "gzip"] as const
+const levels = { br: { level: 4 }, gzip: { level: 6 } }
+type Coding = (typeof codings)[number]
+
+type Response = HttpServerResponse.HttpServerResponse
+
+export const make = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
+  // The bytes of documents that never change are the same object each time: they are compressed once.
+  const done = new WeakMap<Uint8Array, Map<Coding, Uint8Array>>()
+  let running = 0
+
+  const compressed = (plain: Uint8Array, coding: Coding): Effect.Effect<Uint8Array> => {
+    const known = done.get(plain)
+    const bytes = known?.get(coding)
+    if (bytes !== undefined) return Effect.succeed(bytes)
+    running += 1
+    return compression.compressResponse(HttpServerResponse.uint8Array(plain), coding, levels[coding]).pipe(
+      Effect.map(({ body }) => {
+        const made = body._tag === "Uint8Array" ? body.body : plain
+        done.set(plain, (known ?? new Map<Coding, Uint8Array>()).set(coding, made))
+        return made
+      }),
+      Effect.ensuring(Effect.sync(() => (running -= 1)))
+    )
+  }
+
+  return (request: HttpServerRequest.HttpServerRequest, response: Response): Effect.Effect<Response> => {
+    const { body, headers } = response
+    // An answer of a validation goes no further than here.
+    if (body._tag !== "Uint8Array" || body.contentLength < lengths.minimum || body.contentLength > lengths.maximum) {
+      return Effect.succeed(response)
+    }
+    if (!text.test(headers["content-type"] ?? body.contentType)) return Effect.succeed(response)
+    const vary = headers["vary"] === undefined ? "Accept-Encoding" : `${headers["vary"]}, Accept-Encoding`
+    const varying = HttpServerResponse.setHeader(response, "vary", vary)
+    const coding = Negotiation.contentCoding(request.headers["accept-encoding"], codings)
+    if (Option.isNone(coding) || running >= maxRunning) return Effect.succeed(varying)
+    return Effect.map(compressed(body.body, coding.value), (bytes) => {
+      const etag = headers["etag"]
+      const type = headers["content-type"] ?? body.contentType
+      return HttpServerResponse.setHeaders(HttpServerResponse.setBody(varying, HttpBody.uint8Array(bytes, type)), {
+        "content-encoding": coding.value,
+        ...(etag === undefined ? {} : { etag: `W/${etag}` })
+      })
+    })
+  }
+})

@@ -1,0 +1,52 @@
+/** Calls from pages of other origins (Fetch, 3.2, read 2026-11). Off unless the operator names origins. */
+import { Context, Effect } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { allowedMethods } from "#http/Routes.ts"
+
+/** The origins whose pages may call: `https://app.example.com`, or `*` for all. */
+export const CorsOrigins = Context.Reference<ReadonlyArray<string>>("vatproof/http/pipeline/CorsOrigins", {
+  defaultValue: () => []
+})
+
+const requestHeaders =
+  "Accept, Accept-Language, Authorization, Content-Type, Idempotency-Key, If-None-Match, X-Api-Key, X-Request-Id"
+const responseHeaders =
+  "Content-Disposition, ETag, Link, RateLimit, RateLimit-Policy, Retry-After, Warning, X-Request-Id, X-Service-Upgrade, X-Service-Usage, X-Trace-Id"
+/** How long a browser may keep the answer to a preflight, in seconds. */
+const maxAge = "600"
+
+/** `credentials` are not allowed: the service has no cookies, and keys are sent in headers. */
+export const make = Effect.map(CorsOrigins, (origins) => {
+  const isOpen = origins.includes("*")
+  const isAllowed = (origin: string | undefined): origin is string => origin !== undefined && (isOpen || origins.includes(origin))
+  const allowOrigin = (origin: string) => ({ "access-control-allow-origin": isOpen ? "*" : origin })
+
+  return {
+    /** The response to a preflight; null for any other request, and for one from elsewhere. */
+    preflight: ({ headers, method, url }: HttpServerRequest.HttpServerRequest) => {
+      const { "access-control-request-method": wanted, origin } = headers
+      if (method !== "OPTIONS" || wanted === undefined || !isAllowed(origin)) return null
+      const methods = allowedMethods(url.split("?", 1)[0] ?? "/")
+      if (methods.length === 0) return null
+      return HttpServerResponse.empty({
+        headers: {
+          ...allowOrigin(origin),
+          "access-control-allow-methods": methods.join(", "),
+          "access-control-allow-headers": requestHeaders,
+          "access-control-max-age": maxAge
+        }
+      })
+    },
+    /** The response as pages of other origins may read it. */
+    shared: ({ headers }: HttpServerRequest.HttpServerRequest, response: HttpServerResponse.HttpServerResponse) => {
+      if (origins.length === 0) return response
+      const vary = response.headers["vary"]
+      return HttpServerResponse.setHeaders(response, {
+        ...(isOpen ? {} : { vary: vary === undefined ? "Origin" : `${vary}, Origin` }),
+        ...(isAllowed(headers["origin"])
+          ? { ...allowOrigin(headers["origin"]), "access-control-expose-headers": responseHeaders }
+          : {})
+      })
+    }
+  }
+})

@@ -1,0 +1,68 @@
+/**
+ * Log lines about requests: those that were slow, refused or failed, a few of each kind; every one of them only where ACCESS_LOG asks for
+ * it, because writing a line costs as much as answering. A line has the route's template, never the path: that names a VAT ID.
+ */
+import { Cause, Context, Effect } from "effect"
+import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+
+/** Whether every request is logged. */
+export const AccessLog = Context.Reference<boolean>("vatproof/http/pipeline/AccessLog", { defaultValue: () => false })
+
+/** One request that ended. `status` is null if the client left before it was answered. */
+export interface ServedLine {
+  readonly method: string
+  readonly route: string | null
+  readonly status: number | null
+  readonly durationMs: number
+  /** Why the database did not serve it, if that was the reason. */
+  readonly refusal: StoreUnavailable | null
+}
+
+const slowMs = 1_000
+/** Of each kind one line in this time; the next one says how many it stands for. */
+const windowMs = 10_000
+
+export const make = Effect.map(AccessLog, (logsAll) => {
+  const kinds = new Map<string, { until: number; suppressed: number }>()
+
+  /** How many lines of this kind were left out since the last one; null if this one is left out, too. */
+  const admit = (kind: string, now: number): number | null => {
+    const known = kinds.get(kind) ?? { until: 0, suppressed: 0 }
+    kinds.set(kind, known)
+    if (now < known.until) {
+      known.suppressed += 1
+      return null
+    }
+    const { suppressed } = known
+    known.until = now + windowMs
+    known.suppressed = 0
+    return suppressed
+  }
+
+  const write = (line: ServedLine, what: string, suppressed: number) => {
+    const { durationMs, method, refusal, route, status } = line
+    const fields = { method, route: route ?? "none", status: status ?? "none", duration_ms: Math.round(durationMs) }
+    const message = `${method} ${route ?? "unknown route"} ${what}`
+    const written =
+      refusal === null && (status ?? 0) < 500 ? Effect.logInfo(message) : Effect.logWarning(message, ...causeOf(refusal))
+    return Effect.annotateLogs(written, suppressed === 0 ? fields : { ...fields, suppressed })
+  }
+
+  return (line: ServedLine, now: number): Effect.Effect<void> | undefined => {
+    const what = kindOf(line)
+    if (logsAll) return write(line, what ?? `was answered with ${line.status ?? "nothing"}`, 0)
+    const suppressed = what === undefined ? null : admit(what, now)
+    return what === undefined || suppressed === null ? undefined : write(line, what, suppressed)
+  }
+})
+
+const causeOf = (refusal: StoreUnavailable | null): ReadonlyArray<unknown> =>
+  refusal === null || refusal.cause === undefined ? [] : [Cause.fail(refusal.cause)]
+
+/** What is remarkable about a request; most are not. */
+const kindOf = ({ durationMs, status }: ServedLine): string | undefined => {
+  if (status !== null && status >= 500) return `failed with ${status}`
+  if (durationMs >= slowMs) return "was slow"
+  if (status !== null && status >= 400) return `was refused with ${status}`
+  return undefined
+}

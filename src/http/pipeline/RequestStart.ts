@@ -1,0 +1,36 @@
+/** What happens first to every request: it gets its ids, and is watched from now on. */
+import { Context, Effect, Tracer } from "effect"
+import { Randomness } from "#domain/kernel/Randomness.ts"
+import { RequestContext } from "#domain/kernel/RequestContext.ts"
+import * as RequestTelemetry from "#http/pipeline/RequestTelemetry.ts"
+import { type CollectedHeaders, makeRequestScope, RequestScope } from "#http/pipeline/ResponseHints.ts"
+
+/**
+ * An inbound id of this form is kept, also in the log. One that contains an API key or an access token is replaced: a client has sent a
+ * secret in the wrong header.
+ */
+const usableRequestId = /^(?!.*svc_(?:live|audit)_|eyJ[\w-]+\.)[\w.-]{1,128}$/u
+
+export interface StartedRequest extends RequestTelemetry.WatchedRequest {
+  readonly scope: CollectedHeaders
+}
+
+export const make = Effect.gen(function* () {
+  const { uuidV7Unsafe } = yield* Randomness
+  const watch = yield* RequestTelemetry.make
+
+  return (request: RequestTelemetry.AskedRequest): StartedRequest => {
+    const correlationId = uuidV7Unsafe()
+    const given = request.headers["x-request-id"]
+    const requestId = typeof given === "string" && usableRequestId.test(given) ? given : correlationId
+    const scope = makeRequestScope()
+    const { end, served, span } = watch(request, { requestId, correlationId }, scope)
+    return { end, scope, served, span }
+  }
+})
+
+/** What runs for a request knows which one it is. */
+export const within = <A, E, R>({ scope, served, span }: StartedRequest, effect: Effect.Effect<A, E, R>) =>
+  Effect.updateContext(effect, (context: Context.Context<R>) =>
+    context.pipe(Context.add(RequestScope, scope), Context.add(RequestContext, served), Context.add(Tracer.ParentSpan, span))
+  )

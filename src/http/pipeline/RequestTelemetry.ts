@@ -1,0 +1,129 @@
+/**
+ * What a request leaves behind besides its answer: one server span that all its other spans belong to, its duration and outcome as
+ * metrics, and a log line if it was remarkable. Names and units by OpenTelemetry's conventions for HTTP servers
+ * (https://opentelemetry.io/docs/specs/semconv/http/, read 2026-11).
+ */
+import { Clock, Context, Effect, Exit, MutableRef, Option, type Tracer } from "effect"
+import { Headers, type HttpServerResponse, HttpTraceContext } from "effect/http"
+import { Exemplars } from "#domain/kernel/Exemplars.ts"
+import type { ServedRequest } from "#domain/kernel/RequestContext.ts"
+import { TrustedProxies } from "#http/pipeline/ClientAddress.ts"
+import * as HttpMetrics from "#http/pipeline/HttpMetrics.ts"
+import * as RequestLog from "#http/pipeline/RequestLog.ts"
+import type { CollectedHeaders } from "#http/pipeline/ResponseHints.ts"
+import { templateOf } from "#http/Routes.ts"
+
+const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
+
+/** A request that is being watched. `end` has to be called once, whatever became of it; it gives a log line to write, if there is one. */
+export interface WatchedRequest {
+  readonly served: ServedRequest
+  readonly span: Tracer.Span
+  readonly end: (
+    exit: Exit.Exit<Pick<HttpServerResponse.HttpServerResponse, "status">, unknown>
+  ) => Effect.Effect<void> | undefined
+}
+
+/** What is to be known of a request; names of headers are in lower case. */
+export interface AskedRequest {
+  readonly method: string
+  readonly url: string
+  readonly headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
+}
+
+/** Gives a function that begins to watch a request. It is plain code, because every request pays for it. */
+export const make = Effect.gen(function* () {
+  const clock = yield* Clock.Clock
+  const tracer = yield* Effect.tracer
+  const context = yield* Effect.context<never>()
+  const log = yield* RequestLog.make
+  const proxies = yield* TrustedProxies
+  const exemplars = yield* Exemplars
+  const actives = makeSeries(activeOf)
+  const durations = makeSeries(durationOf)
+
+  return (request: AskedRequest, ids: Omit<ServedRequest, "traceId">, scope: CollectedHeaders): WatchedRequest => {
+    const route = templateOf(pathOf(request.url))
+    const method = knownMethods.has(request.method) ? request.method : "_OTHER"
+    const scheme = schemeOf(request, proxies.count)
+    // A caller's trace goes on here; without one a trace begins.
+    const parent = parentOf(request)
+    const active = actives(method, scheme)
+    const span = tracer.span({
+      name: route === null ? method : `${method} ${route}`,
+      kind: "server",
+      parent,
+      root: Option.isNone(parent),
+      annotations: Context.empty(),
+      links: [],
+      startTime: clock.currentTimeNanosUnsafe(),
+      sampled: true
+    })
+    const started = clock.monotonicTimeNanosUnsafe()
+    active.updateUnsafe(1, context)
+
+    const end: WatchedRequest["end"] = (exit) => {
+      const durationMs = Number(clock.monotonicTimeNanosUnsafe() - started) / 1e6
+      const status = Exit.isSuccess(exit) ? exit.value.status : null
+      active.updateUnsafe(-1, context)
+      const duration = durations(method, route, status, scheme, MutableRef.get(scope.isLive) ? "live" : "")
+      duration.updateUnsafe(durationMs / 1000, context)
+      // A trace that is not sampled is kept for failures only.
+      if (span.sampled) {
+        exemplars.note(duration, { traceId: span.traceId, value: durationMs / 1000, atMs: clock.currentTimeMillisUnsafe() })
+      }
+      if (span.sampled || status === null || status >= 500) {
+        span.attribute("http.request.method", method)
+        span.attribute("url.scheme", scheme)
+        // At the end, because the router writes the route in its own way.
+        if (route !== null) span.attribute("http.route", route)
+        if (status !== null) span.attribute("http.response.status_code", status)
+        if (status === null || status >= 500) span.attribute("error.type", errorTypeOf(status))
+      }
+      span.end(clock.currentTimeNanosUnsafe(), exit)
+      const line = { method, route, status, durationMs, refusal: MutableRef.get(scope.refusal) }
+      return log(line, clock.currentTimeMillisUnsafe())
+    }
+    return { served: { ...ids, traceId: span.traceId }, span, end }
+  }
+})
+
+const pathOf = (url: string) => {
+  const query = url.indexOf("?")
+  return query === -1 ? url : url.slice(0, query)
+}
+
+/** A client that leaves before its answer gets none. */
+const errorTypeOf = (status: number | null) => (status === null ? "client_left" : String(status))
+
+/** The series that a request counts in, by what they are told apart by. There are as many as methods, routes and statuses. */
+const makeSeries = <Labels extends ReadonlyArray<string | null | number>, M>(make: (...labels: Labels) => M) => {
+  const known = new Map<string, M>()
+  return (...labels: Labels): M => {
+    const key = labels.join(" ")
+    const series = known.get(key) ?? make(...labels)
+    known.set(key, series)
+    return series
+  }
+}
+
+const activeOf = (method: string, scheme: string) =>
+  HttpMetrics.activeRequests({ "http.request.method": method, "url.scheme": scheme })
+
+/** `served` is `live` if the response waited for an official source: its duration is not ours. */
+const durationOf = (method: string, route: string | null, status: number | null, scheme: string, served: string) =>
+  HttpMetrics.requestDuration({
+    "http.request.method": method,
+    ...(route === null ? {} : { "http.route": route }),
+    ...(status === null ? {} : { "http.response.status_code": String(status) }),
+    "url.scheme": scheme,
+    ...(status === null || status >= 500 ? { "error.type": errorTypeOf(status) } : {}),
+    ...(served === "" ? {} : { "vatproof.served": served })
+  })
+
+const parentOf = ({ headers }: AskedRequest) =>
+  headers["traceparent"] === undefined ? Option.none() : HttpTraceContext.w3c(Headers.fromInput(headers))
+
+/** What the client used, as the nearest trusted proxy tells it. */
+const schemeOf = ({ headers }: AskedRequest, trustedProxies: number) =>
+  trustedProxies > 0 && String(headers["x-forwarded-proto"]).split(",").at(-1)?.trim() === "https" ? "https" : "http"

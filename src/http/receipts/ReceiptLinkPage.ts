@@ -1,0 +1,59 @@
+/** What a browser shows of a link that opens no receipt. */
+import * as Page from "#http/site/Page.ts"
+import type { ErrorCode, Problem } from "#http/pipeline/Errors.ts"
+import { statusOf } from "#http/pipeline/Errors.ts"
+import type { receiptLanguages } from "#domain/receipts/document/ReceiptText.ts"
+
+type Language = (typeof receiptLanguages)[number]
+
+const texts = {
+  en: {
+    request: "Request",
+    unusable: {
+      title: "This link is not valid",
+      text: "It has expired, was revoked, or a part of it is missing. Ask for a new one where you got it."
+    },
+    erased: {
+      title: "This receipt was erased",
+      text: "Its personal data was erased. That it was issued stays proven; its owner can get the proof."
+    },
+    unavailable: { title: "Please try again", text: "The receipt cannot be shown just now. Try again in a minute." }
+  },
+  de: {
+    request: "Anfrage",
+    unusable: {
+      title: "Dieser Link gilt nicht",
+      text: "Er ist abgelaufen, wurde widerrufen, oder ein Teil von ihm fehlt. Fragen Sie nach einem neuen, wo Sie ihn bekommen haben."
+    },
+    erased: {
+      title: "Dieser Beleg wurde gelöscht",
+      text: "Seine personenbezogenen Daten wurden gelöscht. Dass er ausgestellt wurde, bleibt bewiesen; der Inhaber erhält den Nachweis."
+    },
+    unavailable: {
+      title: "Bitte versuchen Sie es noch einmal",
+      text: "Der Beleg kann gerade nicht gezeigt werden. Versuchen Sie es in einer Minute wieder."
+    }
+  }
+} as const satisfies Record<Language, unknown>
+
+const outcomeOf = (code: ErrorCode) => {
+  if (code === "NOT_FOUND") return "unusable"
+  return code === "RECEIPT_ERASED" ? "erased" : "unavailable"
+}
+
+interface Refused {
+  readonly language: Language
+  readonly problem: Problem
+  /** Names the request, for support. */
+  readonly requestId: string
+}
+
+/** `sha256` gives 64 hex digits. */
+export const receiptLinkPage = ({ language, problem, requestId }: Refused, sha256: (text: string) => string) => {
+  const { code, retryAfterSeconds } = problem
+  const { text, title } = texts[language][outcomeOf(code)]
+  const main = `<h1>${title}</h1>\n<p>${text}</p>\n<p><small>${texts[language].request} ${Page.escape(requestId)}</small></p>`
+  const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
+  const headers = { "cache-control": "no-store", vary: "Accept, Accept-Language", ...wait }
+  return Page.respond(Page.makePage({ language, title, main }, sha256), headers, statusOf[code])
+}

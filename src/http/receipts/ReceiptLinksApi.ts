@@ -1,0 +1,128 @@
+/** POST /v1/qualified-confirmations/{receipt_id}/links, DELETE …/links/{link_id}, and what such a link opens (rule 34). */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { linkDays, usualLinkDays } from "#domain/receipts/ReceiptLink.ts"
+import { ReceiptReaderRequired } from "#http/pipeline/Authentication.ts"
+import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
+import { RequestErrors } from "#http/pipeline/DecodeErrors.ts"
+import { Timestamp } from "#http/wire/Timestamp.ts"
+
+const receipt_id = Schema.String.annotate({ description: "The receipt's id", examples: ["VP-QC-20261120-A7K2M9P4R3"] })
+const linkId = Schema.String.annotate({ description: "The link's id", examples: ["01a20419-04ae-76a0-8ca8-7e1e53bc6219"] })
+
+/** Where links are opened; the token follows. */
+export const openPath = "/v1/receipt-links"
+
+/** A request without a body asks for a link of the usual time. */
+const Wish = [
+  Schema.Struct({
+    expires_in_days: Schema.optionalKey(
+      Schema.Int.check(Schema.isBetween(linkDays)).annotate({
+        description: "Days that the link is valid",
+        default: usualLinkDays,
+        examples: [usualLinkDays]
+      })
+    )
+  }).annotate({ title: "NewReceiptLink" }),
+  Schema.Null
+] as const
+
+const CreatedLink = Schema.Struct({
+  link_id: linkId,
+  url: Schema.String.annotate({
+    description: "Opens the receipt without a header. Shown this once; whoever has it can read the receipt",
+    format: "uri"
+  }),
+  expires_at: Timestamp
+}).annotate({ identifier: "ReceiptLink", description: "The link" })
+
+const RevokedLink = Schema.Struct({ message: Schema.String }).annotate({
+  identifier: "ReceiptLinkRevoked",
+  description: "The link is revoked"
+})
+
+const ofReceipt = [
+  errorBody(401, ["UNAUTHORIZED"]),
+  errorBody(404, ["NOT_FOUND"]),
+  errorBody(410, ["RECEIPT_ERASED"]),
+  errorBody(503, ["SERVICE_UNAVAILABLE"])
+]
+
+const create = HttpApiEndpoint.post("create", "/v1/qualified-confirmations/:receipt_id/links", {
+  params: { receipt_id },
+  payload: Wish,
+  success: CreatedLink.pipe(HttpApiSchema.status(201)),
+  error: [...bodyRefusals, errorBody(400, ["VALIDATION_ERROR"]), errorBody(429, ["RATE_LIMIT_EXCEEDED"]), ...ofReceipt]
+}).annotateMerge(
+  OpenApi.annotations({
+    identifier: "createReceiptLink",
+    summary: "Share a receipt",
+    description:
+      "Makes a link that opens the page and the PDF of this one receipt in a browser, without a key, until it expires or is revoked; for a tax adviser, for example. " +
+      "By the receipt's API key, or with the token of a login by its account. It stays valid when the key is revoked, and ends with the account. A receipt has at most 20 valid links, and 100 in all."
+  })
+)
+
+const revoke = HttpApiEndpoint.delete("revoke", "/v1/qualified-confirmations/:receipt_id/links/:link_id", {
+  params: { receipt_id, link_id: linkId },
+  success: RevokedLink,
+  error: ofReceipt
+}).annotateMerge(
+  OpenApi.annotations({
+    identifier: "revokeReceiptLink",
+    summary: "Revoke a link of a receipt",
+    description: "For good and at once. Revoking it again changes nothing."
+  })
+)
+
+const refusal = Schema.String.annotate({ description: "A page that says so" }).pipe(
+  HttpApiSchema.asText({ contentType: "text/html" })
+)
+
+const open = HttpApiEndpoint.get("open", `${openPath}/:token`, {
+  params: { token: Schema.String.annotate({ description: "The signed end of the link's URL" }) },
+  query: {
+    format: Schema.optionalKey(
+      Schema.Literals(["html", "pdf"]).annotate({
+        description: "The page or the PDF, for browsers, which cannot choose by Accept; without it Accept chooses"
+      })
+    )
+  },
+  headers: {
+    accept: Schema.optionalKey(Schema.String),
+    "accept-language": Schema.optionalKey(
+      Schema.String.annotate({ description: "Of the page and the PDF: en (default) or de", examples: ["de"] })
+    )
+  },
+  success: [
+    Schema.String.annotate({ description: "The receipt as a page, with a link to its PDF" }).pipe(
+      HttpApiSchema.asText({ contentType: "text/html" })
+    ),
+    Schema.Uint8Array.annotate({ description: "The receipt as a PDF" }).pipe(
+      HttpApiSchema.asUint8Array({ contentType: "application/pdf" })
+    )
+  ],
+  error: [
+    errorBody(400, ["VALIDATION_ERROR"]),
+    errorBody(404, ["NOT_FOUND"]),
+    errorBody(410, ["RECEIPT_ERASED"]),
+    errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
+    errorBody(503, ["SERVICE_UNAVAILABLE"]),
+    ...[404, 410, 429, 503].map((status) => refusal.pipe(HttpApiSchema.status(status)))
+  ]
+}).annotateMerge(
+  OpenApi.annotations({
+    identifier: "openReceiptLink",
+    summary: "A receipt by its link",
+    description:
+      "The `url` of a new link. Needs no key, and opens nothing but its one receipt. A link that is unknown, altered, expired or revoked is 404. Browsers get errors as a page."
+  })
+)
+
+export class ReceiptLinksApi extends HttpApiGroup.make("receiptLinks")
+  .add(create.middleware(RequestErrors).middleware(ReceiptReaderRequired))
+  .add(revoke.middleware(RequestErrors).middleware(ReceiptReaderRequired))
+  .add(open.middleware(RequestErrors))
+  .annotateMerge(
+    OpenApi.annotations({ title: "Links of receipts", description: "Open one receipt in a browser, for a limited time." })
+  ) {}

@@ -1,0 +1,83 @@
+import { Effect, Redacted } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { Hashing } from "#domain/kernel/Hashing.ts"
+import { receiptIdOf } from "#domain/receipts/Receipt.ts"
+import { usualLinkDays } from "#domain/receipts/ReceiptLink.ts"
+import { ReceiptLinks } from "#domain/receipts/ReceiptLinks.ts"
+import { RequestContext } from "#domain/kernel/RequestContext.ts"
+import { DecodedApi } from "#http/Api.ts"
+import { CurrentReceiptReader } from "#http/pipeline/Authentication.ts"
+import * as Errors from "#http/pipeline/Errors.ts"
+import * as Negotiation from "#http/wire/Negotiation.ts"
+import { receiptLinkPage } from "#http/receipts/ReceiptLinkPage.ts"
+import { openPath } from "#http/receipts/ReceiptLinksApi.ts"
+import * as ReceiptRepresentations from "#http/receipts/ReceiptRepresentations.ts"
+import { Site } from "#http/pipeline/SiteSettings.ts"
+
+/** The address is the secret: nobody is told of it. */
+const secluded = { "x-robots-tag": "noindex", "referrer-policy": "no-referrer" }
+
+/** Relative, so that it works behind a proxy that gives the service a path. */
+const pdfUrl = "?format=pdf"
+
+const typeOfFormat = { html: "text/html", pdf: "application/pdf" } as const
+
+export const layer = HttpApiBuilder.group(
+  DecodedApi,
+  "receiptLinks",
+  Effect.fnUntraced(function* (handlers) {
+    const links = yield* ReceiptLinks
+    const site = yield* Site
+    const { sha256 } = yield* Hashing
+    const { show } = yield* ReceiptRepresentations.make
+    const erased = yield* ReceiptRepresentations.makeErased
+
+    const problemOf = (failure: Errors.Failure) =>
+      failure._tag === "ReceiptErased"
+        ? Effect.catchTag(erased(failure), "StoreUnavailable", Errors.problemOf)
+        : Errors.problemOf(failure)
+    const tellErased = (failure: Parameters<typeof erased>[0]) => Effect.flatMap(erased(failure), Errors.toResponse)
+
+    return handlers.handleAll({
+      create: Effect.fnUntraced(function* ({ params, payload }) {
+        const { ownerId } = yield* CurrentReceiptReader
+        const days = payload?.expires_in_days ?? usualLinkDays
+        return yield* links.create(ownerId, receiptIdOf(params.receipt_id), days).pipe(
+          Effect.map(({ expiresAt, linkId, token }) => ({
+            link_id: linkId,
+            url: `${site.publicUrl}${openPath}/${Redacted.value(token)}`,
+            expires_at: expiresAt
+          })),
+          Effect.catchTag("ReceiptErased", tellErased)
+        )
+      }, Errors.respond),
+      revoke: Effect.fnUntraced(function* ({ params }) {
+        const { ownerId } = yield* CurrentReceiptReader
+        return yield* links
+          .revoke(ownerId, receiptIdOf(params.receipt_id), params.link_id)
+          .pipe(Effect.as({ message: `The link ${params.link_id} is revoked` }), Effect.catchTag("ReceiptErased", tellErased))
+      }, Errors.respond),
+      open: Effect.fnUntraced(function* ({ headers, params, query }) {
+        const { format } = query
+        const mediaType = format === undefined ? ReceiptRepresentations.linkedTypeOf(headers) : typeOfFormat[format]
+        const shown = Effect.gen(function* () {
+          const record = yield* links.open(Redacted.make(params.token))
+          // PDFs of all links of an account are made in turn, and its API keys do not wait for them.
+          return yield* show(record.accountId, record, headers, { mediaType, pdfUrl })
+        })
+        const refused = Effect.fnUntraced(function* (problem: Errors.Problem) {
+          if (!Negotiation.prefersPage(headers.accept)) return yield* Errors.toResponse(problem)
+          const { requestId } = yield* RequestContext
+          const language = ReceiptRepresentations.languageOf(headers)
+          return receiptLinkPage({ language, problem, requestId }, sha256)
+        })
+        const response = yield* Effect.matchEffect(shown, {
+          onSuccess: (page) => Effect.succeed(page),
+          onFailure: (failure) => Effect.flatMap(problemOf(failure), refused)
+        })
+        return HttpServerResponse.setHeaders(response, secluded)
+      })
+    })
+  })
+)

@@ -1,0 +1,84 @@
+/** A receipt as a page for people: one file that asks for nothing else, made for A4 paper as much as for a screen. */
+import type { Attachment, Block, Fact, ReceiptDocument, Section } from "#domain/receipts/document/ReceiptDocument.ts"
+import { escape, makePage, type Page } from "#http/site/Page.ts"
+import { receiptStyle } from "#http/receipts/ReceiptStyle.ts"
+
+/** `sha256` gives 64 hex digits. `pdfUrl` is where the PDF is, for readers who cannot ask for it by a header. */
+export const receiptPage = (document: ReceiptDocument, sha256: (text: string) => string, pdfUrl?: string): Page => {
+  const { language, receiptId, title } = document
+  const style = `${receiptStyle}${pageNumbers(document)}`
+  const pdf = pdfUrl === undefined ? "" : `<p class="pdf"><a href="${escape(pdfUrl)}">PDF</a></p>\n`
+  return makePage({ language, title: `${title}: ${receiptId}`, style, main: pdf + mainOf(document) }, sha256)
+}
+
+const mainOf = ({
+  attachments,
+  compared,
+  headline,
+  issuer,
+  law,
+  lead,
+  receiptId,
+  sections,
+  title,
+  tone
+}: ReceiptDocument): string => `<header>
+<p class="issuer">${escape(issuer)}<span>${escape(receiptId)}</span></p>
+<h1>${escape(title)}</h1>
+<p class="law">${escape(law)}</p>
+</header>
+<section class="verdict ${tone}">
+<p class="headline">${escape(headline)}</p>
+<p class="compared">${escape(compared)}</p>
+${lead.map((line) => `<p>${escape(line)}</p>`).join("\n")}
+</section>
+${sections.map((section) => sectionOf(section, attachments)).join("\n")}`
+
+const sectionOf = ({ blocks, heading }: Section, attachments: ReadonlyArray<Attachment>): string => `<section>
+<h2>${escape(heading)}</h2>
+${blocks.map((block) => blockOf(block, attachments)).join("\n")}
+</section>`
+
+const blockOf = (block: Block, attachments: ReadonlyArray<Attachment>): string => {
+  switch (block._tag) {
+    case "Paragraph":
+      return `<p>${escape(block.text)}</p>`
+    case "Facts":
+      return `<dl>\n${block.facts.map(factOf).join("\n")}\n</dl>`
+    case "Comparison":
+      return `<table>
+<thead><tr>${block.columns.map((column) => `<th scope="col">${escape(column)}</th>`).join("")}</tr></thead>
+<tbody>
+${block.rows
+  .map(
+    ({ field, result, supplied, word }) =>
+      `<tr><th scope="row">${escape(field)}</th><td><bdi>${escape(supplied)}</bdi></td><td class="${word}">${escape(result)}</td></tr>`
+  )
+  .join("\n")}
+</tbody>
+</table>`
+    case "Points":
+      return `<ul>\n${block.points.map((point) => `<li>${escape(point)}</li>`).join("\n")}\n</ul>`
+    case "Steps":
+      return `<ol>\n${block.steps
+        .map(({ command, text }) => `<li>${escape(text)}${command === null ? "" : ` <code>${escape(command)}</code>`}</li>`)
+        .join("\n")}\n</ol>`
+    case "Exact":
+      return `<h3>${escape(block.label)}</h3>\n<pre><bdi>${escape(block.text)}</bdi></pre>`
+    case "Attachments":
+      return `<h3>${escape(block.label)}</h3>\n<ul>\n${attachments.map(attachmentOf).join("\n")}\n</ul>`
+  }
+}
+
+const factOf = ({ kind, label, value }: Fact): string =>
+  `<div><dt>${escape(label)}</dt><dd${kind === "code" ? ' class="code"' : ""}><bdi>${escape(value)}</bdi></dd></div>`
+
+/** The file lies in the page itself. */
+const attachmentOf = ({ description, mediaType, name, text }: Attachment): string =>
+  `<li><a download="${escape(name)}" href="data:${mediaType};charset=utf-8,${escape(encodeURIComponent(text))}">${escape(name)}</a>: ${escape(description)}</li>`
+
+/** What is printed at the foot of each sheet. Our own ids have no character that means anything in a style. */
+const pageNumbers = ({ page: [page, of], receiptId }: ReceiptDocument): string => {
+  const id = receiptId.replace(/[^A-Za-z0-9-]/gu, "")
+  return `@page{@bottom-left{content:"${id}"}@bottom-right{content:"${page} " counter(page) " ${of} " counter(pages)}}`
+}

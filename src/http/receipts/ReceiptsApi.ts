@@ -1,0 +1,101 @@
+/** GET /v1/qualified-confirmations and /v1/qualified-confirmations/{receipt_id} (rule 34). */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { Receipt, ReceiptSummary } from "#domain/receipts/Receipt.ts"
+import { ReceiptReaderRequired } from "#http/pipeline/Authentication.ts"
+import { errorBody } from "#http/pipeline/Errors.ts"
+import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
+import { RequestErrors } from "#http/pipeline/DecodeErrors.ts"
+import { Timestamp } from "#http/wire/Timestamp.ts"
+
+/** Receipts of a page. */
+const limits = { minimum: 1, maximum: 100 }
+export const defaultLimit = 20
+
+const Limit = Schema.Int.check(Schema.isBetween(limits)).annotate({ description: "Receipts of a page", default: defaultLimit })
+
+const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
+
+const words = "Fields that were not supplied, and names that no source gave, are empty strings"
+
+const ReceiptBody = Receipt.mapFields((fields) => ({ ...fields, issued_at: Timestamp })).annotate({
+  identifier: "Receipt",
+  description: `A receipt. ${words}`
+})
+
+const ReceiptSummaryBody = ReceiptSummary.mapFields((fields) => ({ ...fields, issued_at: Timestamp })).annotate({
+  identifier: "ReceiptSummary"
+})
+
+export const ReceiptList = Schema.Struct({
+  data: Schema.Array(ReceiptSummaryBody),
+  next_cursor: Schema.NullOr(Schema.String).annotate({ description: "Opaque; null on the last page" })
+}).annotate({ identifier: "ReceiptList", description: "A page of receipts" })
+
+export const listQuery = {
+  target_vat_id: Schema.optionalKey(
+    Schema.String.annotate({ description: "Only receipts about this VAT ID", examples: ["DE123456789"] })
+  ),
+  limit: Schema.optionalKey(fromDigits(Limit)),
+  cursor: Schema.optionalKey(Schema.String.annotate({ description: "next_cursor of the previous page" }))
+}
+
+export class ReceiptsApi extends HttpApiGroup.make("receipts")
+  .add(
+    HttpApiEndpoint.get("get", "/v1/qualified-confirmations/:receipt_id", {
+      params: {
+        receipt_id: Schema.String.annotate({ description: "The receipt's id", examples: ["VP-QC-20261120-A7K2M9P4R3"] })
+      },
+      headers: {
+        accept: Schema.optionalKey(Schema.String),
+        "accept-language": Schema.optionalKey(
+          Schema.String.annotate({ description: "Of the page and the PDF: en (default) or de", examples: ["de"] })
+        )
+      },
+      success: [
+        HttpApiSchema.WithHeaders(ReceiptBody, {
+          vary: Schema.String,
+          "cache-control": Schema.String
+        }),
+        Schema.String.annotate({ description: "A page to read and to print" }).pipe(
+          HttpApiSchema.asText({ contentType: "text/html" })
+        ),
+        Schema.Uint8Array.annotate({ description: "The same as a PDF, with the exact exchange attached" }).pipe(
+          HttpApiSchema.asUint8Array({ contentType: "application/pdf" })
+        )
+      ],
+      error: [
+        errorBody(404, ["NOT_FOUND"]),
+        errorBody(410, ["RECEIPT_ERASED"]),
+        errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
+        ...errors
+      ]
+    }).annotateMerge(
+      OpenApi.annotations({
+        identifier: "getQualifiedConfirmation",
+        summary: "A receipt",
+        description:
+          "Readable by the API key that made it, and, with the token of a login, by the account of that key, also once the key is revoked. Others get 404. As JSON (default), as a page (text/html) or as a PDF (application/pdf): Accept chooses. More than three PDFs of one key at a time are answered with 429."
+      })
+    )
+  )
+  .add(
+    HttpApiEndpoint.get("list", "/v1/qualified-confirmations", {
+      query: listQuery,
+      success: ReceiptList,
+      error: [errorBody(400, ["VALIDATION_ERROR", "INVALID_VAT_ID"]), ...errors]
+    }).annotateMerge(
+      OpenApi.annotations({
+        identifier: "listQualifiedConfirmations",
+        summary: "Your receipts",
+        description:
+          "Those of the API key, or, with the token of a login, of all keys of the account, revoked ones included. Newest first.",
+        transform: numberParameters({ limit: Limit })
+      })
+    )
+  )
+  .middleware(RequestErrors)
+  .middleware(ReceiptReaderRequired)
+  .annotateMerge(
+    OpenApi.annotations({ title: "Receipts", description: "The receipts of qualified confirmations, kept for good." })
+  ) {}

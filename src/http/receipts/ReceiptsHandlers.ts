@@ -1,0 +1,45 @@
+import { Effect } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { receiptIdOf, receiptList } from "#domain/receipts/Receipt.ts"
+import { Receipts } from "#domain/receipts/ReceiptReader.ts"
+import { parse } from "#domain/vat/VatId.ts"
+import { DecodedApi } from "#http/Api.ts"
+import { CurrentReceiptReader } from "#http/pipeline/Authentication.ts"
+import * as Cursor from "#http/wire/Cursor.ts"
+import * as Errors from "#http/pipeline/Errors.ts"
+import * as ReceiptRepresentations from "#http/receipts/ReceiptRepresentations.ts"
+import * as RequestErrors from "#http/pipeline/DecodeErrors.ts"
+import { defaultLimit, listQuery } from "#http/receipts/ReceiptsApi.ts"
+
+export const layer = HttpApiBuilder.group(
+  DecodedApi,
+  "receipts",
+  Effect.fnUntraced(function* (handlers) {
+    const receipts = yield* Receipts
+    const cursors = yield* Cursor.make
+    const { represent } = yield* ReceiptRepresentations.make
+    const erased = yield* ReceiptRepresentations.makeErased
+
+    return handlers.handleAll({
+      get: Effect.fnUntraced(function* ({ headers, params }) {
+        const { ownerId } = yield* CurrentReceiptReader
+        return yield* receipts.find(ownerId, receiptIdOf(params.receipt_id)).pipe(
+          Effect.flatMap((record) => represent(ownerId, record, headers)),
+          Effect.catchTag("ReceiptErased", (failure) => Effect.flatMap(erased(failure), Errors.toResponse))
+        )
+      }, Errors.respond),
+      list: Effect.fnUntraced(function* ({ query }) {
+        const { ownerId } = yield* CurrentReceiptReader
+        const misspelled = RequestErrors.misspelled(yield* HttpServerRequest.ParsedSearchParams, Object.keys(listQuery))
+        if (misspelled.length > 0) return yield* RequestErrors.respond(misspelled)
+        const { cursor, limit = defaultLimit, target_vat_id } = query
+        const targetVatId = target_vat_id === undefined ? null : (yield* Effect.fromResult(parse(target_vat_id))).value
+        const list = receiptList(ownerId, targetVatId)
+        const before = cursor === undefined ? null : yield* cursors.decode(list, cursor)
+        const page = yield* receipts.page({ ownerId, targetVatId, before, limit })
+        return { data: page.receipts, next_cursor: page.next === null ? null : cursors.encode(list, page.next) }
+      }, Errors.respond)
+    })
+  })
+)

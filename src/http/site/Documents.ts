@@ -1,0 +1,51 @@
+/** Serves what describes the interface: its OpenAPI document, the page that shows it, and the texts for agents. */
+import { Effect } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
+import { OpenApi } from "effect/http-api"
+import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Plans } from "#domain/callers/Plan.ts"
+import { Api, serversAt } from "#http/Api.ts"
+import { llmsFullText, llmsText } from "#http/site/LlmsText.ts"
+import { operator } from "#http/openapi/OpenApiDocument.ts"
+import * as Page from "#http/site/Page.ts"
+import { makeReference } from "#http/site/Reference.ts"
+import { referencePage } from "#http/site/ReferencePage.ts"
+import { basePath, Site, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
+import { kept } from "#http/site/SitePages.ts"
+
+export const documentPaths = {
+  openApi: "/openapi.json",
+  docs: "/docs",
+  llms: "/llms.txt",
+  llmsFull: "/llms-full.txt"
+} as const
+
+/** The document with the service's own path, and its operator's address. */
+const documentOf = (site: SiteSettings) => {
+  const document = OpenApi.fromApi(Api.annotate(OpenApi.Servers, serversAt(basePath(site) || "/")))
+  const { contact } = site
+  if (contact === null) return document
+  const address = contact.startsWith("mailto:") ? { email: contact.slice("mailto:".length) } : { url: contact }
+  return { ...document, info: { ...document.info, contact: { ...operator, ...address } } }
+}
+
+/** Each is made when it is first asked for. */
+export const layer = HttpRouter.use(
+  Effect.fnUntraced(function* (router) {
+    const site = yield* Site
+    const plans = yield* Plans
+    const { sha256 } = yield* Hashing
+    const document = yield* Effect.cached(Effect.sync(() => documentOf(site)))
+    const reference = yield* Effect.cached(Effect.map(document, makeReference))
+    const text = (content: string) =>
+      HttpServerResponse.text(content, { contentType: "text/plain; charset=utf-8", headers: kept })
+
+    const routes = [
+      [documentPaths.openApi, Effect.map(document, (body) => HttpServerResponse.jsonUnsafe(body, { headers: kept }))],
+      [documentPaths.docs, Effect.map(reference, (read) => Page.respond(referencePage(site, read, sha256), kept))],
+      [documentPaths.llms, Effect.map(reference, (read) => text(llmsText(site, read, plans)))],
+      [documentPaths.llmsFull, Effect.map(reference, (read) => text(llmsFullText(site, read)))]
+    ] as const
+    for (const [path, response] of routes) yield* router.add("GET", path, yield* Effect.cached(response))
+  })
+)

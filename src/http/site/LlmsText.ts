@@ -1,0 +1,83 @@
+/** `/llms.txt` and `/llms-full.txt` (llmstxt.org, read 2026-11): the interface for agents that know nothing but the base URL. */
+import type { AllPlans } from "#domain/callers/Plan.ts"
+import { sampleVatId } from "#http/site/LandingPage.ts"
+import type { Body, Call, Reference } from "#http/site/Reference.ts"
+import type { SiteSettings } from "#http/pipeline/SiteSettings.ts"
+
+export const llmsText = (site: SiteSettings, { introduction, title }: Reference, { anonymous, byName }: AllPlans): string => {
+  const { contact, publicUrl } = site
+  return `# ${title}
+
+> Validates EU VAT IDs against VIES and the German BZSt, and keeps the proof. REST with JSON at ${publicUrl}. This page is enough to register, validate, and handle quota and errors.
+
+## First calls
+
+1. Get an API key. It is free (${byName.free.perMonth} validations a month, ${byName.free.perMinute} a minute) and shown this once, as \`api_key\`:
+
+\`\`\`sh
+curl -i -X POST ${publicUrl}/v1/register -H 'content-type: application/json' -d '{"agent_id":"my-agent/1.0"}'
+\`\`\`
+
+2. Validate a VAT ID. \`valid\` is true or false on a source's word; an outage is a 503, never false. Without a key ${anonymous.lifetime} validations are free:
+
+\`\`\`sh
+curl -i ${publicUrl}/v1/validate/${sampleVatId} -H "X-Api-Key: $API_KEY"
+\`\`\`
+
+3. Look at the quota. Each response to a key also has the header \`X-Service-Usage: <used>/<limit>\`:
+
+\`\`\`sh
+curl -i ${publicUrl}/v1/usage -H "X-Api-Key: $API_KEY"
+\`\`\`
+
+A 402 says what to do in \`error.details\`: \`plan\`, \`limit\`, \`resets_at\` (null: waiting does not help), \`upgrade_url\`, \`contact\`.
+
+${sectionsOf(introduction, ["Errors", "Limits, and what is counted"])}
+
+## More
+
+- [llms-full.txt](${publicUrl}/llms-full.txt): every call, with its fields and examples
+- [OpenAPI 3.1](${publicUrl}/openapi.json), and [the same as a page](${publicUrl}/docs)
+- [Status of the sources](${publicUrl}/v1/status)
+- [Plans](${publicUrl}/plans)${contact === null ? "" : `\n- Contact: ${contact}`}
+`
+}
+
+/** The sections of the introduction with these headings, with their headings. */
+const sectionsOf = (introduction: string, headings: ReadonlyArray<string>) =>
+  introduction
+    .split(/\n(?=## )/u)
+    .filter((section) => headings.some((heading) => section.startsWith(`## ${heading}\n`)))
+    .map((section) => section.trim())
+    .join("\n\n")
+
+export const llmsFullText = ({ publicUrl }: SiteSettings, { groups, introduction, title, version }: Reference): string => {
+  const calls = groups.map(({ calls, description, name }) => `## ${name}\n\n${description}\n\n${calls.map(callOf).join("\n\n")}`)
+  return `# ${title} ${version}\n\nBase URL: ${publicUrl}\n\n${introduction}\n\n${calls.join("\n\n")}\n`
+}
+
+const callOf = ({ body, description, id, inputs, isOpen, method, path, replies, schemes, summary }: Call) => {
+  const access = schemes.length === 0 ? "none" : `${isOpen ? "optional: " : ""}${schemes.join(" or ")}`
+  const inputLines = inputs.map(
+    ({ choices, description, isRequired, name, place, type }) =>
+      `- \`${name}\` (${place}, ${choices.length > 0 ? choices.join(" | ") : type}${isRequired ? ", required" : ""}): ${description}`
+  )
+  return [
+    `### ${method} ${path}`,
+    `${summary} (\`${id}\`; authentication: ${access}). ${description}`,
+    ...(inputLines.length > 0 ? [`Parameters:\n${inputLines.join("\n")}`] : []),
+    ...(body === null ? [] : [`Body:\n${bodyOf(body)}`]),
+    ...replies.map(
+      ({ bodies, description, status }) => `Response ${status}:\n${[description, ...bodies.map(bodyOf)].join("\n\n")}`
+    )
+  ].join("\n\n")
+}
+
+/** Errors have one body, which the introduction describes. */
+const bodyOf = ({ examples, fields, mediaType }: Body) => {
+  const [example] = examples
+  const isError = fields.some(({ name }) => name === "error.code")
+  const lines = isError ? [] : fields.map(({ description, name, type }) => `- \`${name}\` (${type}): ${description}`)
+  const shown = isError || example === undefined ? [] : [`Example (${mediaType}):\n\`\`\`\n${example.text}\n\`\`\``]
+  return [...lines, ...shown].join("\n")
+}

@@ -1,0 +1,90 @@
+/** The one way to make a page for people: a single file with its style, which loads nothing from elsewhere. */
+import { HttpServerResponse } from "effect/http"
+import { pageStyle } from "#http/site/PageStyle.ts"
+
+/** HTML parts of a page; text in them has gone through `escape`. */
+export interface PageParts {
+  /** As `lang` attributes and Content-Language name it. */
+  readonly language: string
+  /** Text, not HTML. */
+  readonly title: string
+  /** The content of `<main>`. */
+  readonly main: string
+  /** Added to the style of all pages. */
+  readonly style?: string
+  /** Allows the page to send forms to this service. */
+  readonly hasForm?: boolean
+  /** The page's one script. It may ask this service. */
+  readonly script?: string
+  /** The description and icon of a page that search engines may list; without it they may not. */
+  readonly listed?: { readonly description: string; readonly icon: string }
+}
+
+export interface Page {
+  readonly language: string
+  readonly html: string
+  /** The value of Content-Security-Policy. */
+  readonly policy: string
+}
+
+/** `sha256` gives 64 hex digits. */
+export const makePage = (parts: PageParts, sha256: (text: string) => string): Page => {
+  const { hasForm = false, language, listed, main, script, title } = parts
+  const style = pageStyle + (parts.style ?? "")
+  const source = (text: string) => `'sha256-${base64OfHex(sha256(text))}'`
+  const policy = [
+    "default-src 'none'",
+    `style-src ${source(style)}`,
+    ...(script === undefined ? [] : [`script-src ${source(script)}`, "connect-src 'self'"]),
+    ...(listed === undefined ? [] : ["img-src 'self'"]),
+    "base-uri 'none'",
+    `form-action ${hasForm ? "'self'" : "'none'"}`,
+    "frame-ancestors 'none'"
+  ].join("; ")
+  const head =
+    listed === undefined
+      ? `<meta name="robots" content="noindex">`
+      : `<meta name="description" content="${escape(listed.description)}">\n<link rel="icon" href="${escape(listed.icon)}" type="image/svg+xml">`
+  return {
+    language,
+    policy,
+    html: `<!DOCTYPE html>
+<html lang="${language}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+${head}
+<title>${escape(title)}</title>
+<style>${style}</style>
+</head>
+<body>
+<main>
+${main}
+</main>${script === undefined ? "" : `\n<script>${script}</script>`}
+</body>
+</html>
+`
+  }
+}
+
+const base64OfHex = (hex: string) =>
+  btoa(String.fromCharCode(...(hex.match(/../gu) ?? []).map((pair) => Number.parseInt(pair, 16))))
+
+const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" }
+
+/** For text and for attributes in quotes. */
+export const escape = (text: string): string => text.replace(/[&<>"']/gu, (character) => entities[character] ?? character)
+
+/** The response with a page. Its address may hold a secret, so nothing is told of it to others. */
+export const respond = ({ html, language, policy }: Page, headers: Readonly<Record<string, string>> = {}, status = 200) =>
+  HttpServerResponse.text(html, {
+    status,
+    contentType: "text/html; charset=utf-8",
+    headers: {
+      "content-language": language,
+      "content-security-policy": policy,
+      "referrer-policy": "no-referrer",
+      "x-content-type-options": "nosniff",
+      ...headers
+    }
+  })

@@ -1,0 +1,30 @@
+/** The page at `/plans`: what each plan allows, and whom to ask for a larger one. */
+import { Struct } from "effect"
+import { type AllPlans, isPaid, type PlanName } from "#domain/callers/Plan.ts"
+import { contactOf, sitePage, type Sha256 } from "#http/site/SitePage.ts"
+import { basePath, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
+
+const numberOf = (count: number) => count.toLocaleString("en")
+
+export const plansPage = (site: SiteSettings, { anonymous, byName }: AllPlans, sha256: Sha256) => {
+  const rowOf = (plan: PlanName) =>
+    `<tr><th scope="row">${plan}</th><td>${numberOf(byName[plan].perMonth)}</td><td>${numberOf(byName[plan].perMinute)}</td><td>${isPaid(plan) ? "yes" : "no"}</td></tr>`
+  const content = `<h1>Plans</h1>
+<table>
+<thead><tr><th scope="col">Plan</th><th scope="col">Validations a month</th><th scope="col">… a minute</th><th scope="col">Qualified confirmations</th></tr></thead>
+<tbody>
+<tr><th scope="row">no key</th><td>${numberOf(anonymous.lifetime)} in all</td><td>${numberOf(anonymous.perMinute)}</td><td>no</td></tr>
+${Struct.keys(byName).map(rowOf).join("\n")}
+</tbody>
+</table>
+<p>The numbers count for each API key, per calendar month (UTC). A key of the free plan costs nothing: <code>POST /v1/register</code>, as <a href="${basePath(site)}/docs">the docs</a> describe.</p>
+<section>
+<h2>Get a larger plan</h2>
+<p>Ask ${contactOf(site)}. Name the account's email address or its agent id. The change counts at once.</p>
+</section>`
+  return sitePage(
+    site,
+    { title: "Plans", description: "What each plan allows, and whom to ask for a larger one", content },
+    sha256
+  )
+}

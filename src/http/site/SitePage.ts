@@ -1,0 +1,53 @@
+/** The frame of the service's own pages: its name, and links to the others. */
+import { escape, makePage, type Page } from "#http/site/Page.ts"
+import { basePath, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
+
+export interface SitePageParts {
+  readonly title: string
+  /** What search engines show. */
+  readonly description: string
+  /** HTML below the links. */
+  readonly content: string
+  readonly style?: string
+  readonly hasForm?: boolean
+  readonly script?: string
+}
+
+export type Sha256 = (text: string) => string
+
+export const sitePage = (site: SiteSettings, parts: SitePageParts, sha256: Sha256): Page => {
+  const { content, description, hasForm = false, script, style = "", title } = parts
+  const base = basePath(site)
+  const links = [
+    ["docs", "Docs"],
+    ["status", "Status"],
+    ["plans", "Plans"]
+  ].map(([path, name]) => `<a href="${base}/${path}">${name}</a>`)
+  const main = `<header class="issuer"><a href="${base}/">${escape(site.serviceName)}</a><nav>${links.join(" ")}</nav></header>
+${content}`
+  const listed = { description, icon: `${base}/favicon.svg` }
+  return makePage(
+    {
+      language: "en",
+      title: `${title} · ${site.serviceName}`,
+      style: navigation + style,
+      listed,
+      hasForm,
+      main,
+      ...(script === undefined ? {} : { script })
+    },
+    sha256
+  )
+}
+
+const navigation = `
+header.issuer{align-items:baseline}
+nav a{display:inline-block;margin-left:.9rem;padding:.2rem 0}
+header a{color:var(--soft)}
+`
+
+/** A link to whom the operator named, or that nobody was named. */
+export const contactOf = ({ contact }: SiteSettings): string =>
+  contact === null
+    ? "the operator of this service, who has published no address"
+    : `<a href="${escape(contact)}">${escape(contact.replace(/^mailto:/u, ""))}</a>`

@@ -1,0 +1,119 @@
+/** Serves the pages for people and the small files that browsers, crawlers and security researchers look for. */
+import { Clock, DateTime, Duration, Effect, Option } from "effect"
+import { HttpRouter, type HttpServerRequest, HttpServerResponse, UrlParams } from "effect/http"
+import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Plans } from "#domain/callers/Plan.ts"
+import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
+import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
+import * as Errors from "#http/pipeline/Errors.ts"
+import { type FormOutcome, landingPage } from "#http/site/LandingPage.ts"
+import { mediaType } from "#http/wire/Negotiation.ts"
+import * as Page from "#http/site/Page.ts"
+import { plansPage } from "#http/site/PlansPage.ts"
+import { RequestScope } from "#http/pipeline/ResponseHints.ts"
+import { Site, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
+import { statusPage } from "#http/site/StatusPage.ts"
+import { makeSourceStatus } from "#http/system/SystemHandlers.ts"
+
+/** What never changes while the service runs. Only the reader's own cache keeps it: its headers may tell a key's usage. */
+export const kept = { "cache-control": "private, max-age=3600" }
+
+/** What a status page or the outcome of a form says is true for its moment. */
+const notKept = { "cache-control": "no-store" }
+
+/** How long a copy of security.txt may be relied on (RFC 9116, 2.5.5, read 2026-11: less than a year). */
+const securityTextLifetime = Duration.days(180)
+
+/** A tick in a square. */
+const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="6" fill="#1f6b3a"/><path d="M8 17l6 6L25 10" fill="none" stroke="#fff" stroke-width="4"/></svg>
+`
+
+const robots = `User-agent: *
+Disallow: /v1/
+`
+
+/** The routes, for the router's table. */
+export const sitePaths = [
+  { path: "/", method: "GET" },
+  { path: "/", method: "POST" },
+  { path: "/plans", method: "GET" },
+  { path: "/status", method: "GET" },
+  { path: "/favicon.svg", method: "GET" },
+  { path: "/favicon.ico", method: "GET" },
+  { path: "/robots.txt", method: "GET" },
+  { path: "/.well-known/security.txt", method: "GET" }
+] as const
+
+const image = HttpServerResponse.text(icon, { contentType: "image/svg+xml", headers: kept })
+
+export const layer = HttpRouter.use(
+  Effect.fnUntraced(function* (router) {
+    const site = yield* Site
+    const { sha256 } = yield* Hashing
+    const sourceStatus = yield* makeSourceStatus
+    const validateForm = yield* makeValidateForm
+    const plans = Page.respond(plansPage(site, yield* Plans, sha256), kept)
+    const landing = Page.respond(landingPage(site, null, sha256), kept)
+
+    yield* router.add("GET", "/", landing)
+    yield* router.add("POST", "/", validateForm)
+    yield* router.add("GET", "/plans", plans)
+    yield* router.add(
+      "GET",
+      "/status",
+      Effect.map(sourceStatus, (report) => Page.respond(statusPage(site, report, sha256), notKept))
+    )
+    yield* router.add("GET", "/favicon.svg", image)
+    yield* router.add("GET", "/favicon.ico", image)
+    yield* router.add("GET", "/robots.txt", HttpServerResponse.text(robots, { headers: kept }))
+    yield* router.add("GET", "/.well-known/security.txt", securityText(site))
+  })
+)
+
+/** Validates the VAT ID of the page's form as any call without a key; gives the page with what came of it. */
+const makeValidateForm = Effect.gen(function* () {
+  const site = yield* Site
+  const { sha256 } = yield* Hashing
+  const { validate } = yield* ValidateVatId
+  const proxies = yield* TrustedProxies
+
+  const page = (outcome: FormOutcome, status: number, headers: Readonly<Record<string, string>> = {}) =>
+    Page.respond(landingPage(site, outcome, sha256), { ...notKept, ...headers }, status)
+
+  return Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+    const form = yield* request.urlParamsBody
+    const input = Option.getOrElse(UrlParams.getFirst(form, "vat_id"), () => "").trim()
+    const { standing } = yield* RequestScope
+    const question = { standing, input, requesterVatId: null, reference: null, company: null, forceLive: false }
+    const credential = { _tag: "Address", address: clientNetwork(request, proxies.count) } as const
+    return yield* Effect.matchEffect(validate({ ...question, credential }), {
+      onSuccess: (validation) => Effect.succeed(page({ _tag: "Validated", input, validation }, 200)),
+      onFailure: Effect.fnUntraced(function* (failure) {
+        if (!wantsPage(request)) return yield* Errors.failureResponse(failure)
+        const { code, message, retryAfterSeconds }: Errors.Problem = yield* Errors.problemOf(failure)
+        const status = Errors.statusOf[code]
+        const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
+        return page({ _tag: "Refused", input, message, isOutage: status === 503 }, status, wait)
+      })
+    })
+  })
+})
+
+/** Browsers name HTML. Other clients receive the error body. */
+const wantsPage = ({ headers }: HttpServerRequest.HttpServerRequest) =>
+  Option.contains(mediaType(headers["accept"], ["application/json", "text/html"]), "text/html")
+
+/** RFC 9116. Whom to write to is the operator's to say: without that there is no such file. */
+const securityText = ({ contact, publicUrl }: SiteSettings) =>
+  contact === null
+    ? Errors.toResponse({ code: "NOT_FOUND", message: "The operator of this service has published no contact" })
+    : Effect.map(Clock.currentTimeMillis, (now) => {
+        const expires = DateTime.addDuration(DateTime.makeUnsafe(now), securityTextLifetime)
+        const text = [
+          `Contact: ${contact}`,
+          `Expires: ${DateTime.formatIso(expires)}`,
+          "Preferred-Languages: en, de",
+          `Canonical: ${publicUrl}/.well-known/security.txt`
+        ]
+        return HttpServerResponse.text(`${text.join("\n")}\n`, { headers: notKept })
+      })

@@ -1,0 +1,127 @@
+/** GET /v1/validate/{vat_id} (rules 7-20). */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { plainText } from "#domain/kernel/PlainText.ts"
+import { MatchLetter, MatchWord } from "#domain/receipts/Receipt.ts"
+import { KeyAllowed } from "#http/pipeline/Authentication.ts"
+import { errorBody } from "#http/pipeline/Errors.ts"
+import { Timestamp } from "#http/wire/Timestamp.ts"
+
+/** Longer company data is no company's. */
+const companyField = (description: string, example: string) =>
+  Schema.optionalKey(plainText({ min: 0, max: 300 }).annotate({ description, examples: [example] }))
+
+const nullable = <S extends Schema.Top>(schema: S, description: string) => Schema.NullOr(schema).annotate({ description })
+
+const receiptFields = {
+  receipt_id: Schema.String,
+  issued_at: Timestamp,
+  source: Schema.String.annotate({ description: "The service itself, not the tax authority" })
+}
+
+/** The comparison in words (rule 28). */
+const ConfirmationWords = Schema.Struct({
+  name_match: MatchWord,
+  street_match: MatchWord,
+  zip_match: MatchWord,
+  city_match: MatchWord,
+  ...receiptFields
+}).annotate({ identifier: "QualifiedConfirmation" })
+
+/** The comparison in letters (rule 28): A match, B no match, C not checked, D not provided by the source. */
+const ConfirmationLetters = Schema.Struct({
+  name_match: MatchLetter,
+  street_match: MatchLetter,
+  zip_match: MatchLetter,
+  city_match: MatchLetter,
+  confirmation_number: nullable(Schema.String, "The tax authority's own number of the check"),
+  ...receiptFields
+}).annotate({ identifier: "QualifiedConfirmationLetters" })
+
+export const ValidationResult = Schema.Struct({
+  valid: Schema.Boolean.annotate({ description: "The VAT ID is registered and active. An outage is never false: it is a 503" }),
+  vat_id: Schema.String.annotate({
+    description: "Normalised VAT ID, with the prefix VIES uses (Greece: EL)",
+    examples: ["DE123456789"]
+  }),
+  country_code: Schema.String.annotate({ description: "ISO 3166-1 alpha-2 (Greece: GR)", examples: ["DE"] }),
+  vat_number: Schema.String.annotate({ description: "The number without the prefix", examples: ["123456789"] }),
+  company_name: nullable(Schema.String, "Registered name, where the source discloses it"),
+  company_address: nullable(Schema.String, "Registered address, where the source discloses it"),
+  source: Schema.Literals(["vies", "bzst", "cache"]).annotate({ description: "Who answered" }),
+  source_timestamp: nullable(Timestamp, "When the source gave this answer"),
+  cache: Schema.Boolean.annotate({ description: "The answer is from the cache; `source_timestamp` says how old it is" }),
+  qualified_confirmation: nullable(Schema.Union([ConfirmationWords, ConfirmationLetters]), "Where company data was supplied"),
+  consultation_number: nullable(
+    Schema.String,
+    "VIES' proof of this request, given to a requester_vat_id; null in a cached answer"
+  ),
+  request_id: Schema.String.annotate({ description: "Equal to the response header X-Request-Id" }),
+  requested_at: Timestamp
+}).annotate({ identifier: "ValidationResult", description: "The verdict" })
+
+/** The path as the router has it. */
+export const validatePath = "/v1/validate/:vat_id"
+
+export const ValidationQuery = Schema.Struct({
+  requester_vat_id: Schema.optionalKey(
+    Schema.String.annotate({
+      description: "Your own German VAT ID. Needed with company data; without, VIES gives it a consultation number",
+      examples: ["DE811115368"]
+    })
+  ),
+  company_name: companyField("Name to match. Nothing is compared without it", "Muster GmbH"),
+  company_street: companyField("Street to match, if name and city are sent too", "Musterstraße 1"),
+  company_city: companyField("City to match. Nothing is compared without it", "Berlin"),
+  company_zip: companyField("Postal code to match, if name and city are sent too", "10115"),
+  reference: Schema.optionalKey(
+    plainText({ min: 0, max: 100 }).annotate({
+      description:
+        "Your own number of an invoice or order: kept with the validation, erasable, and shown in the receipt, to auditors and in exports",
+      examples: ["INV-2026-0042"]
+    })
+  ),
+  match_format: Schema.optionalKey(
+    Schema.Literals(["words", "letters"]).annotate({
+      description: "How matches are told: words (default) or the BZSt's letters"
+    })
+  ),
+  force_live: Schema.optionalKey(
+    Schema.Literals(["true", "false", "1", "0"]).annotate({ description: "true or 1: ask the source, whatever is cached" })
+  )
+})
+
+const validate = HttpApiEndpoint.get("validate", validatePath, {
+  params: {
+    vat_id: Schema.String.annotate({
+      description: "With or without prefix (bare digits are German); spaces, hyphens and dots are stripped",
+      examples: ["DE123456789"]
+    })
+  },
+  query: ValidationQuery,
+  success: HttpApiSchema.WithHeaders(ValidationResult, { warning: Schema.optionalKey(Schema.String) }),
+  error: [
+    errorBody(400, ["INVALID_VAT_ID", "INVALID_REQUESTER_VAT_ID", "QUALIFIED_CONFIRMATION_UNSUPPORTED", "VALIDATION_ERROR"]),
+    errorBody(401, ["UNAUTHORIZED"]),
+    errorBody(402, ["PAYMENT_REQUIRED"]),
+    errorBody(422, ["QUALIFIED_CONFIRMATION_REFUSED"]),
+    errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
+    errorBody(503, ["SOURCE_UNAVAILABLE", "SERVICE_UNAVAILABLE"])
+  ]
+}).annotateMerge(
+  OpenApi.annotations({
+    identifier: "validateVatId",
+    summary: "Validate a VAT ID",
+    description:
+      "Answers from the cache if it is fresh, else from VIES, else (German VAT IDs, callers with a key) from the BZSt. Works without a key ten times. " +
+      "With company data it is a qualified confirmation (§ 18e UStG) by the BZSt: German VAT IDs, paid plans, and `requester_vat_id` is needed. " +
+      "The BZSt compares only where `company_name` and `company_city` are both sent: with other fields alone the answer is charged, every field sent is `not_provided`, and a `Warning` says so.",
+    // The library knows no optional scheme.
+    override: { security: [{}, { apiKey: [] }] }
+  })
+)
+
+export class ValidationApi extends HttpApiGroup.make("validation")
+  .add(validate)
+  .middleware(KeyAllowed)
+  .annotateMerge(OpenApi.annotations({ title: "Validation", description: "Is a VAT ID valid, and whose is it?" })) {}

@@ -1,0 +1,129 @@
+/** Serves GET /v1/validate/{vat_id} by a plain route: the library's generic decoding costs more than the validation. */
+import { Clock, Context, DateTime, Effect, MutableRef, Result, Schema } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { companyData, type CompanyData } from "#domain/receipts/Confirmation.ts"
+import type { Credential } from "#domain/callers/Identity.ts"
+import { letterOf } from "#domain/receipts/Receipt.ts"
+import { RequestContext } from "#domain/kernel/RequestContext.ts"
+import { type Confirmation, ValidateVatId, type Validation } from "#domain/validation/ValidateVatId.ts"
+import { makeCredentialOf } from "#http/pipeline/Authentication.ts"
+import * as Errors from "#http/pipeline/Errors.ts"
+import * as RequestErrors from "#http/pipeline/DecodeErrors.ts"
+import { RequestScope } from "#http/pipeline/ResponseHints.ts"
+import { validatePath, ValidationQuery, type ValidationResult } from "#http/validation/ValidationApi.ts"
+
+/** RFC 7234, 5.5.1: the answer is older than it should be, because no source can be asked. */
+const staleHeaders = { headers: { warning: '110 - "Response is Stale"' } }
+/** Rule 29: what was charged says nothing of the company. */
+const uncomparedHeaders = {
+  headers: { warning: '199 - "Nothing was compared: the BZSt compares only with company_name and company_city"' }
+}
+
+const decodeQuery = Schema.decodeUnknownResult(ValidationQuery, { errors: "all" })
+const noQuery: typeof ValidationQuery.Type = {}
+
+/** The query, or what is wrong with its fields. */
+const queryOf = (search: HttpServerRequest.ParsedSearchParams["Service"]) => {
+  if (Object.keys(search).length === 0) return Result.succeed(noQuery)
+  const misspelled = RequestErrors.misspelled(search, Object.keys(ValidationQuery.fields))
+  if (misspelled.length > 0) return Result.fail(misspelled)
+  return Result.mapError(decodeQuery(search), (error) => RequestErrors.fieldErrors("query", error))
+}
+
+export const layer = HttpRouter.use(
+  Effect.fnUntraced(function* (router) {
+    const { refuse, validate } = yield* ValidateVatId
+    const credentialOf = yield* makeCredentialOf
+    const clock = yield* Clock.Clock
+
+    const answer = (context: Context.Context<HttpRouter.Provided>, credential: Credential) => {
+      const requestedAt = DateTime.formatIso(DateTime.makeUnsafe(clock.currentTimeMillisUnsafe()))
+      const { vat_id: input = "" } = Context.get(context, HttpRouter.RouteContext).params
+      const query = queryOf(Context.get(context, HttpServerRequest.ParsedSearchParams))
+      const { isLive, standing } = Context.get(context, RequestScope)
+      if (Result.isFailure(query)) {
+        return Effect.matchEffect(refuse({ credential, standing }), {
+          onSuccess: () => RequestErrors.respond(query.failure),
+          onFailure: Errors.failureResponse
+        })
+      }
+      const { force_live, match_format = "words", reference = "", requester_vat_id = "" } = query.success
+      const request = {
+        credential,
+        standing,
+        input,
+        requesterVatId: requester_vat_id === "" ? null : requester_vat_id,
+        reference: reference === "" ? null : reference,
+        company: companyOf(query.success),
+        forceLive: force_live === "true" || force_live === "1"
+      }
+      return Effect.matchEffect(validate(request), {
+        onSuccess: (validation) => {
+          if (validation.served === "live") MutableRef.set(isLive, true)
+          const { requestId } = Context.get(context, RequestContext)
+          const body = bodyOf(validation, match_format, requestId, requestedAt)
+          return Effect.succeed(HttpServerResponse.jsonUnsafe(body, warningOf(validation, request.company)))
+        },
+        onFailure: Errors.failureResponse
+      })
+    }
+
+    yield* router.add(
+      "GET",
+      validatePath,
+      Effect.contextWith((context: Context.Context<HttpRouter.Provided>) => {
+        const request = Context.get(context, HttpServerRequest.HttpServerRequest)
+        // A validation is charged, and HEAD must be safe to repeat (rule 13).
+        if (request.method === "HEAD") return Errors.methodNotAllowed("HEAD", ["GET"])
+        const credential = credentialOf(request)
+        return Result.isSuccess(credential) ? answer(context, credential.success) : Errors.failureResponse(credential.failure)
+      })
+    )
+  })
+)
+
+const companyOf = ({ company_city, company_name, company_street, company_zip }: typeof ValidationQuery.Type) =>
+  companyData({ name: company_name, street: company_street, zip: company_zip, city: company_city })
+
+const warningOf = ({ served }: Validation, company: CompanyData | null) => {
+  if (served === "stale") return staleHeaders
+  return company !== null && (company.name === null || company.city === null) ? uncomparedHeaders : undefined
+}
+
+/** The body as `ValidationResult` describes it. */
+const bodyOf = (
+  { answer, confirmation, consultationNumber, served, vatId }: Validation,
+  format: "words" | "letters",
+  requestId: string,
+  requestedAt: string
+): typeof ValidationResult.Encoded => ({
+  valid: answer.valid,
+  vat_id: vatId.value,
+  country_code: vatId.memberState.alpha2,
+  vat_number: vatId.number,
+  company_name: answer.company_name,
+  company_address: answer.company_address,
+  source: served === "live" ? answer.source : "cache",
+  source_timestamp: DateTime.formatIso(answer.answered_at),
+  cache: served !== "live",
+  qualified_confirmation: confirmation === null ? null : confirmationOf(confirmation, format),
+  consultation_number: consultationNumber,
+  request_id: requestId,
+  requested_at: requestedAt
+})
+
+/** Both shapes say the same (rule 28). */
+const confirmationOf = ({ receipt, requestId }: Confirmation, format: "words" | "letters") => {
+  const { issued_at, receipt_id, source } = receipt
+  const { city_match, name_match, street_match, zip_match } = receipt.result
+  const issued = { receipt_id, issued_at: DateTime.formatIso(issued_at), source }
+  if (format === "words") return { name_match, street_match, zip_match, city_match, ...issued }
+  return {
+    name_match: letterOf(name_match),
+    street_match: letterOf(street_match),
+    zip_match: letterOf(zip_match),
+    city_match: letterOf(city_match),
+    confirmation_number: requestId,
+    ...issued
+  }
+}

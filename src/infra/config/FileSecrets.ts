@@ -1,0 +1,37 @@
+/** Secrets that come as files, as orchestrators mount them: DATABASE_URL_FILE names the file that holds DATABASE_URL. */
+import { Effect, FileSystem, Schema } from "effect"
+
+/** NOTARY_KEY_FILE is the notary's own (NotaryKeys.ts): it reads that file only where it signs. */
+const secrets = ["DATABASE_URL", "JWT_SECRET", "SMTP_URL"]
+
+/** The settings that name those files. */
+export const secretFileNames = secrets.map((name) => `${name}_FILE`)
+
+/** A file of a secret cannot be used; the message names the setting and never the content. */
+export class SecretUnreadable extends Schema.TaggedError<SecretUnreadable>()("SecretUnreadable", {
+  message: Schema.String,
+  cause: Schema.optionalKey(Schema.Defect())
+}) {}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** The environment with the secrets of the files in it. Setting both is refused: which one holds would be a guess. */
+export const secretFiles = Effect.fnUntraced(function* (env: Environment) {
+  const fs = yield* FileSystem.FileSystem
+  const read: Record<string, string> = {}
+  for (const name of secrets) {
+    const file = env[`${name}_FILE`]?.trim() ?? ""
+    if (file === "") continue
+    if ((env[name]?.trim() ?? "") !== "") return yield* new SecretUnreadable({ message: `Set ${name} or ${name}_FILE, not both` })
+    const text = yield* fs
+      .readFileString(file)
+      .pipe(
+        Effect.catchTag("PlatformError", (cause) =>
+          Effect.fail(new SecretUnreadable({ message: `${name}_FILE: ${cause.message}`, cause }))
+        )
+      )
+    if (text.trim() === "") return yield* new SecretUnreadable({ message: `${name}_FILE: ${file} is empty` })
+    read[name] = text
+  }
+  return { ...env, ...read }
+})

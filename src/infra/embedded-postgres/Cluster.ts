@@ -1,0 +1,172 @@
+/**
+ * The folder of one embedded Postgres: `cluster/data` (the database), `cluster/password` (its only password, mode 600), and
+ * `log` and `log.1` (what the server says).
+ */
+import { Effect, FileSystem, Option, Path, Redacted } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { Base64Url } from "effect/encoding"
+import * as EmbeddedPostgresBinaries from "#infra/embedded-postgres/Binaries.ts"
+import * as EmbeddedPostgresDraft from "#infra/embedded-postgres/StagingDirectory.ts"
+import { EmbeddedPostgresError, fromOutput } from "#infra/embedded-postgres/EmbeddedPostgresError.ts"
+import { run, type SystemUser } from "#infra/embedded-postgres/Program.ts"
+
+/** A database that is there and can be served. */
+export interface EmbeddedPostgresCluster {
+  readonly directory: string
+  readonly data: string
+  /** The data folder as the server has to be told it. */
+  readonly dataArgument: string
+  readonly log: string
+  readonly password: Redacted.Redacted
+  readonly user: Option.Option<SystemUser>
+  readonly binaries: EmbeddedPostgresBinaries.EmbeddedPostgresBinaries
+}
+
+/** The name of the database and of the only role that may log in. */
+export const name = "vatproof"
+
+/** `nobody` of Linux; a service that is not root runs the server as its own user. */
+const nobody: SystemUser = { uid: 65_534, gid: 65_534 }
+
+/** Finds the database in `directory`, or makes a new one. Two processes may do so at once: one of the new databases remains. */
+export const prepare = Effect.fn("EmbeddedPostgresCluster.prepare")(function* (directory: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  yield* fs.makeDirectory(directory, { recursive: true, mode: 0o711 })
+  const real = yield* fs.realPath(directory)
+  const data = path.join(real, "cluster/data")
+  const user = yield* serverUser([data, real])
+  const binaries = yield* EmbeddedPostgresBinaries.locate(real, user)
+  if (!(yield* isMade(path.join(real, "cluster")))) yield* initialise(real, user, binaries)
+  yield* checkVersion(data, binaries)
+  return {
+    directory: real,
+    data,
+    dataArgument: dataArgument(data, user),
+    log: path.join(real, "log"),
+    password: Redacted.make((yield* fs.readFileString(path.join(real, "cluster/password"))).trim()),
+    user,
+    binaries
+  } satisfies EmbeddedPostgresCluster
+})
+
+/** initdb and postgres refuse to run as root: then it is the owner of the first of these places that exists, or nobody. */
+const serverUser = Effect.fnUntraced(function* (places: ReadonlyArray<string>) {
+  if (process.getuid?.() !== 0) return Option.none<SystemUser>()
+  const fs = yield* FileSystem.FileSystem
+  for (const place of places) {
+    if (!(yield* fs.exists(place))) continue
+    const { uid, gid } = yield* fs.stat(place)
+    const owner = Option.all({ uid, gid })
+    return Option.some(
+      Option.getOrElse(
+        Option.filter(owner, (found) => found.uid !== 0),
+        () => nobody
+      )
+    )
+  }
+  return Option.some(nobody)
+})
+
+/**
+ * Another user than ours may not be allowed to walk down to the data folder (a home or /root is mode 700). A process is in its
+ * working directory all the same, and Linux names that by a path nobody has to walk. So the data can stay where the operator
+ * wants it.
+ */
+const dataArgument = (data: string, user: Option.Option<SystemUser>) =>
+  Option.isSome(user) && process.platform === "linux" ? "/proc/self/cwd" : data
+
+const initialise = Effect.fnUntraced(function* (
+  directory: string,
+  user: Option.Option<SystemUser>,
+  binaries: EmbeddedPostgresBinaries.EmbeddedPostgresBinaries
+) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const cluster = path.join(directory, "cluster")
+  yield* checkPlace(cluster)
+  const draft = yield* EmbeddedPostgresDraft.make(directory, "cluster.new-")
+  const data = path.join(draft, "data")
+  const password = path.join(draft, "password")
+  const random = yield* SecureRandom.SecureRandom
+  yield* fs.makeDirectory(data, { mode: 0o700 })
+  yield* fs.writeFileString(password, `${Base64Url.encode(yield* random.randomBytes(24))}\n`, { mode: 0o600, flag: "wx" })
+  if (Option.isSome(user)) {
+    yield* Effect.forEach([draft, data, password], (place) => fs.chown(place, user.value.uid, user.value.gid))
+  }
+  yield* initdb(data, user, binaries)
+  if (Option.isSome(user)) yield* Effect.forEach([draft, password], (place) => fs.chown(place, 0, 0))
+  yield* fs.chmod(draft, 0o711)
+  yield* publish(draft, cluster)
+}, Effect.scoped)
+
+/** Collation and character classes come from Postgres itself, so they are the same on every system and after every upgrade of it. */
+const initdbArguments = [
+  "-U",
+  name,
+  "--auth=scram-sha-256",
+  "--pwfile=../password",
+  "--encoding=UTF8",
+  "--locale=C",
+  "--locale-provider=builtin",
+  "--builtin-locale=C.UTF-8"
+]
+
+const initdb = Effect.fnUntraced(function* (
+  data: string,
+  user: Option.Option<SystemUser>,
+  binaries: EmbeddedPostgresBinaries.EmbeddedPostgresBinaries
+) {
+  const place = dataArgument(data, user)
+  yield* run(binaries.initdb, ["-D", place, ...initdbArguments], { cwd: data, user }).pipe(
+    Effect.catchTag("ProgramFailed", (failed) => Effect.fail(fromOutput("Making the database (initdb)", failed.output, failed)))
+  )
+  yield* run(binaries.postgres, ["--single", "-D", place, "-c", "exit_on_error=on", "postgres"], {
+    cwd: data,
+    user,
+    input: `CREATE DATABASE ${name}\n`
+  }).pipe(Effect.catchTag("ProgramFailed", (failed) => Effect.fail(fromOutput("Making the database", failed.output, failed))))
+})
+
+const isMade = Effect.fnUntraced(function* (cluster: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  return yield* fs.exists(path.join(cluster, "data/PG_VERSION"))
+})
+
+const checkPlace = Effect.fnUntraced(function* (cluster: string) {
+  const fs = yield* FileSystem.FileSystem
+  if (!(yield* fs.exists(cluster)) || (yield* fs.readDirectory(cluster)).length === 0) return
+  // Another process may have finished one just now.
+  if (yield* isMade(cluster)) return
+  return yield* new EmbeddedPostgresError({
+    reason: "not_a_cluster",
+    message: `${cluster} holds something that is not a Postgres database: move it away, or choose another DATA_DIR`
+  })
+})
+
+const publish = Effect.fnUntraced(function* (draft: string, cluster: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  yield* fs.rename(draft, cluster).pipe(
+    Effect.catchTag("PlatformError", (error) =>
+      // Another process was quicker: its database is the one.
+      Effect.flatMap(isMade(cluster), (made) => (made ? Effect.void : Effect.fail(error)))
+    )
+  )
+  // Without this a power cut could undo the rename and with it all that was committed since.
+  yield* Effect.flatMap(fs.open(path.dirname(cluster), { flag: "r" }), (folder) => folder.sync)
+}, Effect.scoped)
+
+const checkVersion = Effect.fnUntraced(function* (data: string, binaries: EmbeddedPostgresBinaries.EmbeddedPostgresBinaries) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const made = (yield* fs.readFileString(path.join(data, "PG_VERSION"))).trim()
+  if (made === binaries.major) return
+  return yield* new EmbeddedPostgresError({
+    reason: "other_version",
+    message:
+      `${data} was made by Postgres ${made}, and the embedded Postgres is ${binaries.major}, which cannot read it: ` +
+      `dump it with Postgres ${made} and restore it, or choose another DATA_DIR`
+  })
+})

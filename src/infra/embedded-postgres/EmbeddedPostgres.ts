@@ -1,0 +1,129 @@
+/**
+ * A real Postgres without any installation, in a folder of its own.
+ *
+ * The server is a process apart: it survives a crash of this one, and the next one adopts it.
+ */
+import { Cause, Context, Effect, Option, Redacted, Schedule, ScopedRef } from "effect"
+import { createServer } from "node:net"
+import * as Cluster from "#infra/embedded-postgres/Cluster.ts"
+import { EmbeddedPostgresError, fromPlatformError } from "#infra/embedded-postgres/EmbeddedPostgresError.ts"
+import * as Server from "#infra/embedded-postgres/Server.ts"
+import * as Session from "#infra/embedded-postgres/ServerSession.ts"
+
+/** `url` holds the password. `adopted`: the server was running already. */
+export class EmbeddedPostgres extends Context.Service<
+  EmbeddedPostgres,
+  { readonly url: Redacted.Redacted; readonly host: string; readonly port: number; readonly adopted: boolean }
+>()("vatproof/infra/embedded-postgres/EmbeddedPostgres") {}
+
+export interface EmbeddedPostgresOptions {
+  /** Made if missing; holds nothing else. */
+  readonly dir: string
+  /** Without one a free port is taken. A server that is already running keeps its own. */
+  readonly port?: number | undefined
+  /**
+   * `own` (the default): this is the one service on the database; it stops the server in the end and brings it back if it dies.
+   * `attach`: uses the server beside a service, or starts one; the last to leave stops it.
+   */
+  readonly mode?: "own" | "attach"
+  /** More settings for a server that is started, e.g. `["-c", "fsync=off"]`. */
+  readonly flags?: ReadonlyArray<string>
+}
+
+/** Fails with a sentence for the operator. Ready within seconds; after a crash it first recovers, which may take minutes. */
+export const make = Effect.fn("EmbeddedPostgres.make")(
+  function* (options: EmbeddedPostgresOptions) {
+    const cluster = yield* Cluster.prepare(options.dir)
+    const mode = options.mode ?? "own"
+    const joined = yield* Effect.acquireRelease(
+      ScopedRef.fromAcquire(Effect.interruptible(join(cluster, mode, options))).pipe(Effect.retry(soon(options))),
+      (ref) => Effect.flatMap(ScopedRef.get(ref), ({ session }) => leave(cluster, mode, session))
+    )
+    yield* Effect.forkScoped(Effect.ignore(Server.trimLog(cluster)).pipe(Effect.repeat(Schedule.spaced("1 minute"))))
+    if (mode === "own") yield* Effect.forkScoped(keepServing(cluster, options, joined))
+    const { adopted, session } = yield* ScopedRef.get(joined)
+    const { port } = session.server
+    yield* Effect.logInfo(`Postgres ${adopted ? "was running" : "runs"} on ${Server.host}:${port} with ${cluster.data}`)
+    const url = `postgresql://${Cluster.name}:${Redacted.value(cluster.password)}@${Server.host}:${port}/${Cluster.name}`
+    return { url: Redacted.make(url), host: Server.host, port, adopted }
+  },
+  Effect.catchTag("PlatformError", (cause) => Effect.fail(fromPlatformError(cause)))
+)
+
+interface Joined {
+  readonly adopted: boolean
+  readonly session: Session.EmbeddedPostgresSession
+}
+
+/** Finds the server or starts it, and opens a session on it. */
+const join = Effect.fnUntraced(
+  function* (cluster: Cluster.EmbeddedPostgresCluster, mode: "own" | "attach", options: EmbeddedPostgresOptions) {
+    const found = yield* Server.find(cluster)
+    if (Option.isSome(found)) {
+      const server = yield* Server.awaitReady(cluster, found.value)
+      return { adopted: true, session: yield* Session.open(cluster, server, mode) } satisfies Joined
+    }
+    const server = yield* Server.start(cluster, { port: options.port ?? (yield* freePort), flags: options.flags ?? [] })
+    const session = yield* Session.open(cluster, server, mode).pipe(
+      Effect.onError((cause) =>
+        // A server of ours that another service took over at once is not ours to stop.
+        isOwned(cause) ? Effect.void : Effect.ignore(Server.stop(cluster, server.pid))
+      )
+    )
+    return { adopted: false, session } satisfies Joined
+  },
+  Effect.catchTag("PlatformError", (cause) => Effect.fail(fromPlatformError(cause)))
+)
+
+const isOwned = (cause: Cause.Cause<EmbeddedPostgresError>) =>
+  Option.exists(Cause.findErrorOption(cause), (error) => error.reason === "owned")
+
+/** For a server that is just stopping, or that another process starts at the same time. */
+const soon = (options: EmbeddedPostgresOptions) => ({
+  schedule: Schedule.spaced("100 millis").pipe(Schedule.upTo({ duration: "10 seconds" })),
+  while: ({ reason }: EmbeddedPostgresError) => reason === "not_ready" || (reason === "port_in_use" && options.port === undefined)
+})
+
+/** For a server that was killed: it may not have let go of its memory yet, or have no disk or memory to come back. */
+const patiently = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")]).pipe(
+  Schedule.upTo({ duration: "10 minutes" })
+)
+
+const leave = Effect.fnUntraced(
+  function* (cluster: Cluster.EmbeddedPostgresCluster, mode: "own" | "attach", session: Session.EmbeddedPostgresSession) {
+    if (mode === "own" || (yield* Session.leaveAsLast(session))) yield* Server.stop(cluster, session.server.pid)
+  },
+  Effect.catchTag("PlatformError", (error) => Effect.logWarning("Postgres could not be stopped", error))
+)
+
+/** Brings back, on the same port, a server that was killed (by a lack of memory, by an operator). */
+const keepServing = Effect.fnUntraced(function* (
+  cluster: Cluster.EmbeddedPostgresCluster,
+  options: EmbeddedPostgresOptions,
+  joined: ScopedRef.ScopedRef<Joined>
+) {
+  const { port } = (yield* ScopedRef.get(joined)).session.server
+  const rejoin = ScopedRef.set(joined, Effect.interruptible(join(cluster, "own", { ...options, port }))).pipe(
+    Effect.tapError((error) => Effect.logWarning(`Postgres is not back yet: ${error.message}`)),
+    Effect.retry(patiently)
+  )
+  yield* Effect.flatMap(ScopedRef.get(joined), ({ session }) => Session.untilLost(session)).pipe(
+    Effect.andThen(Effect.logWarning(`The Postgres of ${cluster.directory} ended: bringing it back`)),
+    Effect.andThen(rejoin),
+    Effect.forever,
+    Effect.catchTag("EmbeddedPostgresError", (error) => Effect.logError(`Postgres does not come back: ${error.message}`))
+  )
+})
+
+/** The system's choice of a port. Another program may take it before the server does: then the start is repeated. */
+const freePort = Effect.callback<number, EmbeddedPostgresError>((resume) => {
+  const server = createServer()
+  server.once("error", (cause) =>
+    resume(Effect.fail(new EmbeddedPostgresError({ reason: "failed", message: `No port of ${Server.host} is free`, cause })))
+  )
+  server.listen(0, Server.host, () => {
+    const address = server.address()
+    const port = typeof address === "object" && address !== null ? address.port : 0
+    server.close(() => resume(Effect.succeed(port)))
+  })
+})

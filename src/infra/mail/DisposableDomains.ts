@@ -1,0 +1,9 @@
+/** The list of disposable email providers that the package mailchecker keeps. */
+import { Layer } from "effect"
+import MailChecker from "mailchecker"
+import { DisposableDomains } from "#domain/email/EmailAddress.ts"
+
+export const layer = Layer.sync(DisposableDomains, () => {
+  const domains = new Set(MailChecker.blacklist())
+  return { has: (domain) => domains.has(domain) }
+})

@@ -1,0 +1,49 @@
+/** A mail as it goes over the wire (RFC 5322 and MIME). The same mail gives the same bytes in every attempt and on every replica. */
+import { DateTime, Effect } from "effect"
+import MailComposer from "nodemailer/lib/mail-composer"
+import type { OutgoingMail } from "#domain/email/Mailer.ts"
+import { compose, type Sender } from "#infra/mail/MailText.ts"
+
+/** `from` is what MAIL_FROM says: `Name <address>` or an address. */
+export interface Letterhead extends Sender {
+  readonly from: string
+}
+
+/** `from` and `to` of the envelope, and the bytes. */
+export interface MailMessage {
+  readonly envelope: { readonly from: string; readonly to: string }
+  readonly bytes: Buffer
+}
+
+/** Tells other programs that no person wrote this, so that they do not answer (RFC 3834, section 5; Exchange has a header of its own). */
+const automatic = { "Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All" }
+
+/** Built from parts that are ASCII with lines below 998 characters, so they are sent as they are: a link in a file can be copied. */
+const part = (type: string, content: string) => ({
+  contentType: type,
+  raw: `Content-Type: ${type}; charset=us-ascii\r\nContent-Transfer-Encoding: 7bit\r\n\r\n${content.replace(/\n/gu, "\r\n")}`
+})
+
+export const make = Effect.fnUntraced(function* (head: Letterhead, mail: OutgoingMail) {
+  const { html, subject, text } = compose(head, mail)
+  const composer = new MailComposer({
+    from: head.from,
+    to: { name: "", address: mail.email },
+    subject,
+    date: DateTime.toDateUtc(mail.requestedAt),
+    messageId: `<${mail.mailId}@${domainOf(head.from)}>`,
+    baseBoundary: mail.mailId,
+    headers: automatic,
+    text: part("text/plain", text),
+    html: part("text/html", html),
+    newline: "\r\n",
+    disableFileAccess: true,
+    disableUrlAccess: true
+  }).compile()
+  const bytes = yield* Effect.promise(() => composer.build())
+  const { from } = composer.getEnvelope()
+  return { envelope: { from: from === false ? "" : from, to: mail.email }, bytes } satisfies MailMessage
+})
+
+/** The right side of the Message-ID, which should be a domain of ours. */
+const domainOf = (from: string) => /@([^\s<>@]+?)>?\s*$/u.exec(from)?.[1] ?? "localhost"

@@ -1,0 +1,13 @@
+/** The thread that makes PDFs: a document comes in, the bytes go out. What fails here ends the thread, and PdfRenderer.ts hears of it. */
+import { parentPort } from "node:worker_threads"
+import type { ReceiptDocument } from "#domain/receipts/document/ReceiptDocument.ts"
+import { receiptPages } from "#infra/pdf/ReceiptPages.ts"
+
+export const receiptPdfWorker = parentPort?.on("message", (document: ReceiptDocument) => {
+  const pdf = receiptPages(document)
+  const chunks: Array<Buffer> = []
+  pdf.on("data", (chunk: Buffer) => chunks.push(chunk))
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, which has no origin
+  pdf.on("end", () => parentPort?.postMessage(new Uint8Array(Buffer.concat(chunks))))
+  pdf.end()
+})

@@ -1,0 +1,139 @@
+/** The blocks of a receipt on paper. */
+import { Array as Arr } from "effect"
+import type { Attachment, ComparedField, Fact } from "#domain/receipts/document/ReceiptDocument.ts"
+import { receiptFonts } from "#infra/pdf/ReceiptFonts.ts"
+import { code, colours, height, plain, row, rule, type Sheet, soft, tag, write } from "#infra/pdf/ReceiptSheet.ts"
+
+/** Labels to the left, values to the right. A SHA-256 just fits into its line. */
+export const factsTable = (sheet: Sheet, facts: ReadonlyArray<Fact>): void => {
+  const { left, pdf, root, width } = sheet
+  const labelWidth = 150
+  const value = { x: left + labelWidth + 14, width: width - labelWidth - 14 }
+  const table = pdf.struct("Table")
+  root.add(table)
+  for (const fact of facts) {
+    const style = fact.kind === "code" ? code(value.x, value.width) : plain(value.x, value.width)
+    row(sheet, table, [
+      { type: "TH", text: fact.label, style: soft(left, labelWidth) },
+      { type: "TD", text: fact.value, style }
+    ])
+    pdf.y += 2.5
+  }
+  table.end()
+  pdf.y += 3
+}
+
+const wordColours = { match: colours.good, mismatch: colours.bad, not_queried: colours.soft, not_provided: colours.ink } as const
+
+export const comparisonTable = (
+  sheet: Sheet,
+  columns: readonly [string, string, string],
+  rows: ReadonlyArray<ComparedField>
+): void => {
+  const { left, pdf, root, width } = sheet
+  const [first, third] = [95, 118]
+  const second = width - first - third - 24
+  const at = [left, left + first + 12, left + first + second + 24] as const
+  const table = pdf.struct("Table")
+  root.add(table)
+  const head = (text: string, x: number, columnWidth: number) => ({
+    type: "TH",
+    text,
+    style: { ...soft(x, columnWidth), size: 9 }
+  })
+  row(sheet, table, [head(columns[0], at[0], first), head(columns[1], at[1], second), head(columns[2], at[2], third)])
+  rule(sheet, pdf.y + 1)
+  pdf.y += 4
+  for (const { field, result, supplied, word } of rows) {
+    const decided = word === "match" || word === "mismatch"
+    row(sheet, table, [
+      { type: "TH", text: field, style: soft(at[0], first) },
+      { type: "TD", text: supplied, style: plain(at[1], second) },
+      {
+        type: "TD",
+        text: result,
+        style: { ...plain(at[2], third), font: decided ? receiptFonts.strong : receiptFonts.text, colour: wordColours[word] }
+      }
+    ])
+    rule(sheet, pdf.y + 1)
+    pdf.y += 4
+  }
+  table.end()
+  pdf.y += 5
+}
+
+/** An item that fits on a page is not split. */
+const item = (sheet: Sheet, label: string, text: string, command: string | null): void => {
+  const { left, pdf, root, width } = sheet
+  const indent = 14
+  const body = plain(left + indent, width - indent)
+  const typed = code(left + indent, width - indent)
+  const tall = height(sheet, text, body) + (command === null ? 0 : height(sheet, command, typed))
+  if (pdf.y + tall > pdf.page.maxY()) pdf.addPage()
+  const element = pdf.struct("LI")
+  root.add(element)
+  const top = pdf.y
+  tag(sheet, element, "Lbl", () => write(sheet, label, soft(left, indent)))
+  pdf.y = top
+  tag(sheet, element, "LBody", () => {
+    write(sheet, text, body)
+    if (command !== null) write(sheet, command, typed)
+  })
+  element.end()
+  pdf.y += 4
+}
+
+export const pointsList = (sheet: Sheet, points: ReadonlyArray<string>): void => {
+  const list = sheet.pdf.struct("L")
+  sheet.root.add(list)
+  for (const point of points) item({ ...sheet, root: list }, "•", point, null)
+  list.end()
+}
+
+export const stepsList = (
+  sheet: Sheet,
+  steps: ReadonlyArray<{ readonly text: string; readonly command: string | null }>
+): void => {
+  const list = sheet.pdf.struct("L")
+  sheet.root.add(list)
+  for (const [index, { command, text }] of steps.entries()) item({ ...sheet, root: list }, `${index + 1}.`, text, command)
+  list.end()
+}
+
+/** A paragraph that says what follows stays with it. */
+export const paragraph = (sheet: Sheet, text: string): void => {
+  const { left, pdf, root, width } = sheet
+  const style = plain(left, width)
+  if (pdf.y + height(sheet, text, style) + 40 > pdf.page.maxY()) pdf.addPage()
+  tag(sheet, root, "P", () => write(sheet, text, style))
+  pdf.y += 5
+}
+
+export const attachmentsTable = (sheet: Sheet, label: string, attachments: ReadonlyArray<Attachment>): void => {
+  const { left, pdf, root, width } = sheet
+  if (pdf.y + 50 > pdf.page.maxY()) pdf.addPage()
+  tag(sheet, root, "P", () => write(sheet, label, { ...soft(left, width), size: 9 }))
+  pdf.y += 1
+  const facts = attachments.map(({ description, name }): Fact => ({ label: description, value: name, kind: "code" }))
+  factsTable(sheet, facts)
+}
+
+/** Width of a character of the code font, as a part of its size. */
+const codeAdvance = 0.6
+
+/** A text in full, over as many pages as it takes, cut where a line is full: what it says is read character by character. */
+export const exactText = (sheet: Sheet, label: string, text: string): void => {
+  const { left, pdf, root, width } = sheet
+  if (pdf.y + 50 > pdf.page.maxY()) pdf.addPage()
+  tag(sheet, root, "P", () => write(sheet, label, { ...soft(left, width), size: 9 }))
+  pdf.y += 1
+  const style = code(left, width)
+  const columns = Math.floor(width / (style.size * codeAdvance))
+  const lines = style.font
+    .spell(text)
+    .split("\n")
+    .flatMap((line) => Arr.chunksOf(Array.from(line), columns).map((characters) => characters.join("")))
+  // The lines are full as they are; pdfkit gives the line break a width too.
+  tag(sheet, root, "Code", () => write(sheet, lines.join("\n"), { ...style, width: width + style.size }))
+  pdf.y += 7
+}

@@ -1,0 +1,237 @@
+/** Brings the database up to date with `migrations/`, in one transaction under a lock (migrations/README.md). */
+import { Duration, Effect, FileSystem, Layer, Path, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import type { SqlError } from "effect/sql/SqlError"
+import { hash } from "node:crypto"
+import { insistent } from "#infra/postgres/RetryWhileBusy.ts"
+import { causeOf } from "#infra/postgres/Postgres.ts"
+
+/** Remembers each applied file with its digest. */
+const table = "vatproof_migrations"
+
+/** The files in the order in which they are applied. Numbered files run once, the others again after each change. */
+const order = [/^\d{4}_\w+\.sql$/u, /^projections\.sql$/u, /^functions\/\w+\.sql$/u, /^views\.sql$/u, /^protection\.sql$/u]
+
+/** Triggers, owners and rights: runs last whenever another file was applied. */
+const protection = "protection"
+
+/** There is no database to work on, or it is older than this version. */
+export class DatabaseNotReady extends Schema.TaggedError<DatabaseNotReady>()("DatabaseNotReady", { message: Schema.String }) {}
+
+/** The database has other migrations than this version, or would not take its own. Trying again changes nothing. */
+export class MigrationRefused extends Schema.TaggedError<MigrationRefused>()("MigrationRefused", { message: Schema.String }) {}
+
+/** Applies the missing files and returns their names. Replicas that start at once wait for each other. */
+export const run = Effect.fn("Migrations.run")(function* () {
+  const files = yield* migrationFiles()
+  const missing = yield* findMissing(files)
+  // A replica whose role may not change the schema can start if no file is missing.
+  if (missing.length === 0) return []
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql.withTransaction(applyMissing(files)).pipe(
+    untilUnlocked(missing),
+    Effect.catchTag("SqlError", (error) => Effect.fail(refusal(missing, error)))
+  )
+})
+
+const applyMissing = Effect.fnUntraced(function* (files: ReadonlyArray<MigrationFile>) {
+  const sql = yield* SqlClient.SqlClient
+  const setLockTimeout = (timeout: Duration.Duration) =>
+    sql`SELECT set_config('lock_timeout', ${String(Duration.toMillis(timeout))}, true)`
+  yield* setLockTimeout(lockPatience)
+  yield* sql`SELECT pg_advisory_xact_lock(hashtextextended(${table}, 0))`
+  yield* setLockTimeout(lockTimeout)
+  // Another replica may have applied them while this one waited for the lock.
+  const missing = yield* findMissing(files)
+  if ((yield* findColumns).length === 0) {
+    yield* sql`CREATE TABLE ${sql(table)} (name text COLLATE "C" PRIMARY KEY, sha256 text NOT NULL,
+      applied_at timestamptz NOT NULL DEFAULT now())`.unprepared
+  }
+  yield* Effect.forEach(missing, apply, { discard: true })
+  return missing.map(({ name }) => name)
+})
+
+/**
+ * Lock timeout of a migration, and how long it keeps retrying. Later queries queue behind a lock request, reads too, so it must not wait
+ * for as long as a dump takes.
+ */
+const lockTimeout = Duration.seconds(2)
+const lockPatience = Duration.minutes(10)
+
+const untilUnlocked = (missing: ReadonlyArray<MigrationFile>) =>
+  insistent({
+    while: isLocked,
+    every: "1 second",
+    patience: lockPatience,
+    warning: () => `Others use the tables that ${namesOf(missing)} change: trying again for ${Duration.format(lockPatience)}`
+  })
+
+const isLocked = (error: SqlError | Schema.SchemaError | DatabaseNotReady | MigrationRefused) =>
+  error._tag === "SqlError" && error.reason._tag === "LockTimeoutError"
+
+const namesOf = (named: ReadonlyArray<{ readonly name: string }>) => named.map(({ name }) => name).join(", ")
+
+/** All files are one transaction, so nothing was changed. */
+const refusal = (missing: ReadonlyArray<MigrationFile>, error: SqlError) => {
+  const message =
+    error.reason._tag === "AuthorizationError"
+      ? `This role may not apply ${namesOf(missing)}: run "vatproof migrate" as the database's administrator (${causeOf(error)})`
+      : `The database refused its migrations (${namesOf(missing)}), and nothing was changed: ${causeOf(error)}`
+  return new MigrationRefused({ message })
+}
+
+/** Fails unless the database has the schema of this version. For commands, which may not change the schema. */
+export const requireAll = Effect.fn("Migrations.requireAll")(function* () {
+  const missing = yield* findMissing(yield* migrationFiles())
+  if (missing.length === 0) return
+  const message = `The database is older than this version: run "vatproof migrate" first (${namesOf(missing)})`
+  return yield* new DatabaseNotReady({ message })
+})
+
+/**
+ * Prefix of a numbered file that older versions can work with: they may start on its database, in the middle of a roll-out or after a
+ * rollback. After any other one, only versions that have the file start.
+ */
+const goesWithOlder = "expand_"
+
+/** The number of a numbered file, 0 for any other. */
+const numberOf = ({ name }: { readonly name: string }) => Number(/^\d{4}(?=_)/u.exec(name)?.[0] ?? 0)
+
+const newestOf = (named: ReadonlyArray<{ readonly name: string }>) => Math.max(0, ...named.map(numberOf))
+
+/** The files to apply. Refuses a database on which other files were applied. */
+const findMissing = Effect.fnUntraced(function* (files: ReadonlyArray<MigrationFile>) {
+  const applied = yield* findApplied()
+  const [newestFile, newestApplied] = [newestOf(files), newestOf(applied)]
+  const unknown = applied.filter((row) => numberOf(row) > newestFile && !row.name.slice("0000_".length).startsWith(goesWithOlder))
+  if (unknown.length > 0) {
+    const message = `The database is newer than this version, which does not know ${namesOf(unknown)}: start a version that does`
+    return yield* new MigrationRefused({ message })
+  }
+  const isApplied = (file: MigrationFile) => applied.some(({ name, sha256 }) => name === file.name && sha256 === file.sha256)
+  const changed = files.filter((file) => numberOf(file) > 0 && numberOf(file) <= newestApplied && !isApplied(file))
+  const removed = applied.filter(
+    (row) => numberOf(row) > 0 && numberOf(row) <= newestFile && files.every(({ name }) => name !== row.name)
+  )
+  if (changed.length + removed.length > 0) {
+    const message = `The database was made by other migrations than this version has: ${namesOf([...changed, ...removed])} differ`
+    return yield* new MigrationRefused({ message })
+  }
+  // Replacing the functions of a newer version by older ones would break the replicas of that version.
+  if (newestApplied > newestFile) return []
+  const missing = files.filter((file) => !isApplied(file))
+  return missing.length === 0 ? [] : files.filter((file) => missing.includes(file) || file.name === protection)
+})
+
+const definition = /^CREATE OR REPLACE FUNCTION (vatproof\w*\.\w+)\s*\([\s\S]*?\bAS (\$\w*\$)([\s\S]*?)\2/gmu
+
+/** The bodies of all functions that this version gives to a database, by their names with the schema. */
+export const functionBodies = Effect.map(
+  Effect.suspend(() => migrationFiles()),
+  (files): ReadonlyMap<string, string> =>
+    new Map(
+      files.flatMap(({ text }) => [...text.matchAll(definition)].map(([, name = "", , body = ""]) => [name, body] as const))
+    )
+)
+
+/** What makes read tables, and what refers to them. */
+const ofReadTables: ReadonlySet<string> = new Set(["projections", "views", protection])
+
+/** Creates those of these tables of the schema vatproof again that were dropped, empty, with all that belongs to them. */
+export const restore = Effect.fn("Migrations.restore")(function* (tables: ReadonlyArray<string>) {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Schema.Struct({ name: Schema.String }),
+    execute: (table) => sql`SELECT ${table}::text AS name WHERE to_regclass('vatproof.' || ${table}::text) IS NULL`
+  })
+  const missing = yield* Effect.forEach(tables, find)
+  if (missing.flat().length === 0) return
+  const files = (yield* migrationFiles()).filter(({ name }) => ofReadTables.has(name))
+  yield* Effect.forEach(files, apply, { discard: true }).pipe(sql.withTransaction)
+})
+
+/** Migrates while it is built. */
+export const layer = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const applied = yield* run()
+    if (applied.length > 0) yield* Effect.logInfo(`Applied ${applied.length} migrations: ${applied.join(", ")}`)
+  })
+)
+
+/** `name` is the path below `migrations/` without ".sql". */
+interface MigrationFile {
+  readonly name: string
+  readonly text: string
+  readonly sha256: string
+}
+
+const migrationFiles = Effect.fnUntraced(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const directory = path.join(import.meta.dirname, "../../../migrations")
+  const entries = (yield* fs.readDirectory(directory, { recursive: true })).toSorted()
+  const inOrder = order.flatMap((pattern) => entries.filter((entry) => pattern.test(entry)))
+  return yield* Effect.forEach(inOrder, (entry) =>
+    Effect.map(fs.readFileString(path.join(directory, entry)), (text): MigrationFile => ({
+      name: entry.replace(/\.sql$/u, ""),
+      text,
+      sha256: hash("sha256", text, "hex")
+    }))
+  )
+})
+
+const apply = Effect.fnUntraced(function* ({ name, sha256, text }: MigrationFile) {
+  const sql = yield* SqlClient.SqlClient
+  yield* Effect.forEach(splitStatements(text), (statement) => sql.unsafe(statement).unprepared, { discard: true })
+  yield* sql`INSERT INTO ${sql(table)} (name, sha256) VALUES (${name}, ${sha256})
+    ON CONFLICT (name) DO UPDATE SET sha256 = excluded.sha256, applied_at = now()`
+})
+
+/** The columns of the table that remembers what was applied; empty if it does not exist yet. */
+const findColumns = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Schema.Struct({ name: Schema.String }),
+    execute: (name) => sql`SELECT attname AS name FROM pg_attribute
+      WHERE attrelid = to_regclass(${name}) AND attnum > 0 AND NOT attisdropped`
+  })
+  return (yield* find(table)).map(({ name }) => name)
+})
+
+/** The first query on a database: an error in its address shows here. */
+const findApplied = Effect.fnUntraced(
+  function* () {
+    const sql = yield* SqlClient.SqlClient
+    const columns = yield* findColumns
+    if (columns.length === 0) return []
+    if (columns.includes("migration_id")) {
+      const message = "This database was made by a development version before 0.1.0: create a new one"
+      return yield* new MigrationRefused({ message })
+    }
+    const find = SqlSchema.findAll({
+      Request: Schema.Void,
+      Result: Schema.Struct({ name: Schema.String, sha256: Schema.String }),
+      execute: () => sql`SELECT name, sha256 FROM ${sql(table)} ORDER BY name`
+    })
+    return yield* find(undefined)
+  },
+  Effect.catchTag("SqlError", (error) =>
+    Effect.fail(new DatabaseNotReady({ message: `The database cannot be used: ${causeOf(error)}` }))
+  )
+)
+
+/** The driver takes one command a statement: splits at `;` outside quotes, dollar quotes and comments. */
+export const splitStatements = (text: string): ReadonlyArray<string> => {
+  const skipped = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|(\$\w*\$)[\s\S]*?\1|;/gu
+  const statements: Array<string> = []
+  let start = 0
+  for (const match of text.matchAll(skipped)) {
+    if (match[0] !== ";") continue
+    statements.push(text.slice(start, match.index))
+    start = match.index + 1
+  }
+  statements.push(text.slice(start))
+  return statements.map((statement) => statement.trim()).filter((statement) => statement.replace(/--[^\n]*/gu, "").trim() !== "")
+}

@@ -1,0 +1,50 @@
+/**
+ * The connections to the database. The pool tells nobody how many it has open, so they are counted where Node opens them: each has a
+ * socket to the server's port.
+ */
+import { Effect, Layer, Metric, Predicate } from "effect"
+import { subscribe, unsubscribe } from "node:diagnostics_channel"
+import { Socket } from "node:net"
+import * as Instrument from "#domain/kernel/Metrics.ts"
+
+const open = Instrument.gauge("vatproof.db.connections", {
+  unit: "{connection}",
+  description: "Connections to the database that are open, those of commands and listeners included"
+})()
+
+const most = Instrument.gauge("db.client.connection.max", {
+  unit: "{connection}",
+  description: "Connections that the pool may open at most"
+})({ "db.client.connection.pool.name": "vatproof" })
+
+export interface PoolMetricsOptions {
+  /** The server's port; without it (a socket in the file system) connections are not counted. */
+  readonly port?: number
+  readonly maxConnections: number
+}
+
+const socketOpened = "net.client.socket"
+
+export const layer = ({ maxConnections, port }: PoolMetricsOptions) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      yield* Metric.update(most, maxConnections)
+      if (port === undefined) return
+      const context = yield* Effect.context<never>()
+      const change = (by: number) => open.modifyUnsafe(by, context)
+      change(0)
+      const onOpened = (message: unknown) => {
+        if (!Predicate.hasProperty(message, "socket") || !(message.socket instanceof Socket)) return
+        const { socket } = message
+        socket.once("connect", () => {
+          if (socket.remotePort !== port) return
+          change(1)
+          socket.once("close", () => change(-1))
+        })
+      }
+      yield* Effect.acquireRelease(
+        Effect.sync(() => subscribe(socketOpened, onOpened)),
+        () => Effect.sync(() => unsubscribe(socketOpened, onOpened))
+      )
+    })
+  )

@@ -1,0 +1,117 @@
+/** The connections to Postgres: one pool for the service, restricted to the service's role where the server has it. */
+import { PgClient } from "@effect/sql-pg"
+import { Duration, Effect, Layer, Predicate, Redacted, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import type { SqlError } from "effect/sql/SqlError"
+import { insistent } from "#infra/postgres/RetryWhileBusy.ts"
+import * as PoolMetrics from "#infra/postgres/PoolMetrics.ts"
+
+export interface PostgresOptions {
+  readonly url: Redacted.Redacted
+  /** Connections the pool may open. */
+  readonly maxConnections: number
+}
+
+/** Bounds on what one statement and one forgotten transaction may take from everybody else. */
+const sessionLimits = { statement_timeout: "15s", lock_timeout: "10s", idle_in_transaction_session_timeout: "5s" }
+
+/**
+ * A plan made while a table was small must serve when it is large: each statement has an index to go by. SQL functions carry the same settings,
+ * because auditors call some of them.
+ */
+const sessionPlans = { enable_seqscan: "off", enable_bitmapscan: "off", jit: "off" }
+
+/** The role that may call `append` but not write the tables of the log (migrations/protection.sql). */
+export const serviceRole = "vatproof_service"
+
+/** A pool as the login role of the URL: for migrations and administration. No statement time-out: a migration may take long. */
+export const layerAdministrator = (options: PostgresOptions) =>
+  PgClient.layer({
+    url: options.url,
+    maxConnections: options.maxConnections,
+    applicationName: "vatproof-admin",
+    connectTimeout: "5 seconds"
+  })
+
+/** The service's pool. Every session runs as `vatproof_service` if the login role is a member of it, else as the login role. */
+export const layer = (options: PostgresOptions) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const administrator = layerAdministrator({ ...options, maxConnections: 1 })
+      const restricted = yield* Effect.provide(isMemberOfServiceRole(undefined), administrator, { local: true })
+      const client = PgClient.layer({
+        url: options.url,
+        ...addressOf(options.url),
+        maxConnections: options.maxConnections,
+        applicationName: "vatproof",
+        connectTimeout: "5 seconds",
+        startupParameters: { ...sessionLimits, ...sessionPlans, ...(restricted ? { role: serviceRole } : {}) }
+      })
+      return Layer.merge(client, PoolMetrics.layer({ ...addressOf(options.url), maxConnections: options.maxConnections }))
+    })
+  )
+
+/**
+ * Waits until the server answers: it may start at the same time as the service, or later. Only for one that is not there; whatever else
+ * is wrong, and a server that has not come by then, is for the first one to say who needs it.
+ */
+export const waitForServer = Effect.fn("Postgres.waitForServer")(function* (patience: Duration.Duration) {
+  if (Duration.isZero(patience)) return
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`SELECT 1 AS found`.pipe(
+    insistent({
+      while: isAbsent,
+      every: lookEvery,
+      patience,
+      warning: (error) => `The database is not there yet; waiting for it for ${Duration.format(patience)}: ${causeOf(error)}`
+    }),
+    Effect.ignore
+  )
+})
+
+const lookEvery = "500 millis"
+
+/**
+ * Nobody listens, answers or has a connection left, or the server starts or stops just now (classes 08, 53300 and 57P). What else prevents
+ * a connection, as a server without TLS, is not mended by waiting.
+ */
+const isAbsent = (error: SqlError) => {
+  const code = codeOf(error)
+  if (code === "53300" || code.startsWith("57P")) return true
+  const isNetworks = /^(?:E(?!RR_)[A-Z_]+|08\d{3})$/u.test(code) || /timed out|closed/u.test(error.reason.message)
+  return error.reason._tag === "ConnectionError" && isNetworks
+}
+
+/** The server's or the network's own words, which name the host, the role or the database, but no password. */
+export const causeOf = (error: SqlError) => wordsOf(error, "message") || codeOf(error) || error.message
+
+/** Where a name has several addresses, the network's error has a code and no message. */
+const codeOf = (error: SqlError) => wordsOf(error, "code")
+
+const wordsOf = ({ reason: { cause } }: SqlError, property: "message" | "code") => {
+  const words = Predicate.isObject(cause) ? Reflect.get(cause, property) : ""
+  return Predicate.isString(words) ? words : ""
+}
+
+/** What the URL says anyway, for the spans of statements, which would otherwise name a server on localhost. */
+const addressOf = (url: Redacted.Redacted) => {
+  const { hostname, pathname, port, searchParams } = new URL(Redacted.value(url))
+  if (hostname === "" || hostname.includes(",") || searchParams.has("host")) return {}
+  const database = decodeURIComponent(pathname.slice(1))
+  return {
+    host: hostname.replace(/^\[|\]$/gu, ""),
+    port: port === "" ? 5432 : Number(port),
+    ...(database === "" ? {} : { database })
+  }
+}
+
+const isMemberOfServiceRole = Effect.fnUntraced(function* (_: undefined) {
+  const sql = yield* SqlClient.SqlClient
+  const query = SqlSchema.findOne({
+    Request: Schema.String,
+    Result: Schema.Struct({ member: Schema.Boolean }),
+    execute: (role) =>
+      sql`SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = ${role} AND pg_has_role(current_user, oid, 'MEMBER')) AS member`
+  })
+  return (yield* query(serviceRole)).member
+})

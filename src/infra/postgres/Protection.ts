@@ -1,0 +1,53 @@
+/** Says at the start which of the database's protections of the log are missing here, and what an administrator can do about it. */
+import { Effect, Layer, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { serviceRole } from "#infra/postgres/Postgres.ts"
+
+const byAdministrator = "as an administrator: run docs/operations/postgres/protect.sql"
+
+const missing = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: Schema.Struct({
+      role: Schema.Boolean,
+      owner: Schema.Boolean,
+      row_triggers: Schema.Boolean,
+      event_triggers: Schema.Boolean
+    }),
+    execute: () => sql`SELECT
+      current_user = ${serviceRole} AS role,
+      (SELECT bool_and(owner::regrole::text = 'vatproof_owner') FROM (
+        SELECT nspowner FROM pg_namespace WHERE nspname = 'vatproof'
+        UNION ALL SELECT relowner FROM pg_class WHERE relnamespace = 'vatproof'::regnamespace AND relkind IN ('r', 'p', 'v')
+        UNION ALL SELECT proowner FROM pg_proc WHERE pronamespace = 'vatproof'::regnamespace) AS owned(owner)) AS owner,
+      (SELECT count(*) > 0 AND bool_and(tgenabled = 'A') FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+        JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'vatproof' AND t.tgname LIKE 'append_only%') AS row_triggers,
+      (SELECT count(*) = 3 FROM pg_event_trigger WHERE evtname LIKE 'vatproof_refuse_%' AND evtenabled = 'A') AS event_triggers`
+  })
+  const has = yield* find(undefined)
+  return [
+    ...(has.role
+      ? []
+      : [
+          `the service runs as a role that may do more than append; ${has.owner ? `as an administrator: GRANT ${serviceRole} TO <login role>` : byAdministrator}, then restart`
+        ]),
+    ...(has.owner
+      ? []
+      : [`not everything belongs to vatproof_owner, as which nobody can log in; ${byAdministrator}, then restart`]),
+    ...(has.row_triggers
+      ? []
+      : [
+          "a trigger that refuses UPDATE and DELETE is missing or off; as an administrator: ALTER TABLE vatproof.events ENABLE ALWAYS TRIGGER append_only"
+        ]),
+    ...(has.event_triggers
+      ? []
+      : ["DROP, DETACH and DISABLE TRIGGER are not refused; as a superuser: run docs/operations/postgres/protect.sql"])
+  ]
+})
+
+export const layer = Layer.effectDiscard(
+  Effect.gen(function* () {
+    for (const gap of yield* missing) yield* Effect.logWarning(`The log is protected less than it could be: ${gap}`)
+  })
+)

@@ -1,0 +1,65 @@
+/** Decides what one check gets: the script comes first, then the request's own faults, the settings, the magic number, the register. */
+import { Effect } from "effect"
+import type { SourceName } from "#domain/vat/Verdict.ts"
+import type { Conduct } from "#infra/sandbox/Fault.ts"
+import type { FaultScript } from "#infra/sandbox/FaultScript.ts"
+import type { Call, DecidedBy } from "#infra/sandbox/Journal.ts"
+import { magicOf } from "#infra/sandbox/MagicNumbers.ts"
+import type { Settings } from "#infra/sandbox/Settings.ts"
+import type { Question } from "#infra/sandbox/Simulator.ts"
+
+/** A conduct and what it was decided by. */
+export interface Decision {
+  readonly by: DecidedBy
+  readonly conduct: Conduct
+}
+
+/** VAT IDs whose calls are counted for "fails n times, then answers"; beyond that the oldest is forgotten. */
+const flakyMax = 10_000
+
+/** Makes the decider. It remembers how often each flaky number has failed. */
+export const make = (script: FaultScript) =>
+  Effect.sync(() => {
+    const failed = new Map<string, number>()
+
+    const stillFails = (key: string, firstCalls: number): boolean => {
+      const calls = failed.get(key) ?? 0
+      failed.set(key, calls + 1)
+      const oldest = failed.size > flakyMax ? failed.keys().next().value : undefined
+      if (oldest !== undefined) failed.delete(oldest)
+      return calls < firstCalls
+    }
+
+    const ofMagicNumber = (source: SourceName, question: Question): Decision => {
+      const conduct = question.vatId === undefined ? {} : magicOf(question.vatId)[source]
+      const { firstCalls } = conduct
+      const spent = firstCalls !== undefined && !stillFails(`${source} ${question.asked}`, firstCalls)
+      return spent || Object.keys(conduct).length === 0 ? { by: "register", conduct: {} } : { by: "magic number", conduct }
+    }
+
+    return {
+      decide: (source: SourceName, question: Question, settings: Settings, concurrent: Call["concurrent"]): Decision => {
+        const memberState = question.vatId?.memberState.prefix
+        const scripted = script.next({ source, probe: false, memberState, vatId: question.vatId?.value })
+        if (scripted !== undefined) return { by: "script", conduct: scripted }
+        if (!question.proper) return { by: "request", conduct: {} }
+        const code = source === "vies" ? viesSetting(settings, memberState, concurrent) : bzstSetting(settings, memberState)
+        return code === undefined ? ofMagicNumber(source, question) : { by: "settings", conduct: { code } }
+      },
+      forget: Effect.sync(() => failed.clear())
+    }
+  })
+export type Decider = Effect.Success<ReturnType<typeof make>>
+
+const viesSetting = (settings: Settings, memberState: string | undefined, concurrent: Call["concurrent"]): string | undefined => {
+  if (!settings.vies_available) return "SERVICE_UNAVAILABLE"
+  if (settings.vies_unavailable_member_states.some((prefix) => prefix === memberState)) return "MS_UNAVAILABLE"
+  if (concurrent.source > settings.vies_concurrent_max) return "GLOBAL_MAX_CONCURRENT_REQ"
+  return concurrent.memberState > settings.vies_member_state_concurrent_max ? "MS_MAX_CONCURRENT_REQ" : undefined
+}
+
+/** BZSt has no code of its own for an unavailable member state; that it is evatr-0011 here is inferred from its text. */
+const bzstSetting = (settings: Settings, memberState: string | undefined): string | undefined =>
+  !settings.bzst_available || settings.bzst_unavailable_member_states.some((prefix) => prefix === memberState)
+    ? "evatr-0011"
+    : undefined

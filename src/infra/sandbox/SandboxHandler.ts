@@ -1,0 +1,120 @@
+/** Takes every request that reaches the sandbox: finds its endpoint, notes it in the journal, decides, and sends or breaks the answer. */
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { Clock, Effect, Exit, Option, Random, Ref } from "effect"
+import * as Control from "#infra/sandbox/Control.ts"
+import * as Endpoints from "#infra/sandbox/Endpoints.ts"
+import type { Conduct } from "#infra/sandbox/Fault.ts"
+import type { Call } from "#infra/sandbox/Journal.ts"
+import { json, type Reply, type Stamp } from "#infra/sandbox/Simulator.ts"
+import * as Wire from "#infra/sandbox/FaultyResponse.ts"
+
+type EndpointOf<Tag extends Endpoints.Endpoint["_tag"]> = Extract<Endpoints.Endpoint, { readonly _tag: Tag }>
+
+/** A request to one endpoint. `name` is what the journal calls the endpoint. */
+interface Visit {
+  readonly response: ServerResponse
+  readonly name: string
+  readonly body: string
+}
+
+/** Makes the handler of all requests. It ends when the answer is sent, or when the client has gone. */
+export const make = (parts: Control.Parts) => {
+  const endpoints = Endpoints.make(parts.sessions)
+
+  const check = Effect.fnUntraced(function* ({ response, name, body }: Visit, { source, read }: EndpointOf<"Check">) {
+    const settings = yield* Ref.get(parts.settings)
+    const question = read(body, settings)
+    const { asked: vatId, requester } = question
+    const memberState = question.vatId?.memberState.prefix ?? null
+    const call = yield* parts.journal.begin({ source, endpoint: name, probe: false, vatId, requester, memberState })
+    const { by, conduct } = parts.decider.decide(source, question, settings, call.concurrent)
+    const right = question.answer(yield* newStamp, conduct.code)
+    call.decide(by, Wire.brokenOutcome(conduct) ?? right.outcome)
+    yield* noted(response, call, after(settings.latency_ms, carryOut(response, conduct, right)))
+  })
+
+  const probe = Effect.fnUntraced(function* ({ response, name }: Visit, { source, answer, error }: EndpointOf<"Probe">) {
+    const call = yield* parts.journal.begin({ ...nobody, source, endpoint: name })
+    const scripted = parts.script.next({ source, probe: true, memberState: undefined, vatId: undefined })
+    const stamp = yield* newStamp
+    const right = scripted?.code === undefined ? answer(stamp, yield* Ref.get(parts.settings)) : error(stamp, scripted.code)
+    call.decide(scripted === undefined ? "settings" : "script", Wire.brokenOutcome(scripted ?? {}) ?? right.outcome)
+    yield* noted(response, call, carryOut(response, scripted ?? {}, right))
+  })
+
+  const testService = Effect.fnUntraced(function* (visit: Visit, { source, answer }: EndpointOf<"TestService">) {
+    const call = yield* parts.journal.begin({ ...nobody, source, endpoint: visit.name })
+    const reply = answer(visit.body, yield* newStamp)
+    call.decide("request", reply.outcome)
+    yield* noted(visit.response, call, Wire.send(visit.response, reply))
+  })
+
+  const serve = Effect.fnUntraced(function* (request: IncomingMessage, response: ServerResponse) {
+    const read = yield* Wire.readBody(request)
+    if (Option.isNone(read)) return yield* Wire.send(response, tooLarge)
+    const body = read.value
+    const method = request.method ?? "GET"
+    const url = URL.parse(request.url ?? "/", "http://sandbox")
+    const path = url?.pathname ?? "/"
+    const visit = { response, name: `${method} ${path.split("/").at(-1)}`, body }
+    const endpoint = endpoints.get(`${method} ${path}`)
+    if (endpoint?._tag === "Check") return yield* check(visit, endpoint)
+    if (endpoint?._tag === "Probe") return yield* probe(visit, endpoint)
+    if (endpoint?._tag === "TestService") return yield* testService(visit, endpoint)
+    const query = Object.fromEntries(url?.searchParams ?? [])
+    const reply = yield* Control.answer(parts, { method, path, query, body }, [...endpoints.keys()])
+    yield* Wire.send(response, reply)
+  })
+
+  return (request: IncomingMessage, response: ServerResponse): Effect.Effect<void> =>
+    Effect.raceFirst(serve(request, response), Wire.clientGone(response)).pipe(
+      Effect.catchDefect((defect) =>
+        Effect.andThen(
+          Effect.logError("The sandbox failed on a request, which is a bug of the sandbox", defect),
+          response.headersSent ? Wire.reset(response) : Wire.send(response, bug)
+        )
+      )
+    )
+}
+
+/** Whom a call concerns that asks for no VAT ID. */
+const nobody = { probe: true, vatId: null, requester: null, memberState: null } as const
+
+const tooLarge = json(413, "TOO_LARGE", {
+  error: { code: "TOO_LARGE", message: `A body has at most ${Wire.bodyBytesMax} bytes` }
+})
+const bug = json(500, "BUG", { error: { code: "BUG", message: "This is a bug of the sandbox, not an answer of a source" } })
+
+/** Carries a conduct out; `right` is the answer that would have been right. */
+const carryOut = (response: ServerResponse, conduct: Conduct, right: Reply): Effect.Effect<void> => {
+  const sent =
+    conduct.breakage !== undefined
+      ? Wire.sendBroken(response, conduct.breakage, right)
+      : Wire.send(
+          response,
+          conduct.httpStatus === undefined ? right : Wire.httpError(conduct.httpStatus, conduct.retryAfterSeconds)
+        )
+  return after(conduct.latencyMs ?? 0, sent)
+}
+
+const after = (ms: number, effect: Effect.Effect<void>) => (ms === 0 ? effect : Effect.delay(effect, ms))
+
+/** Notes the end of a call in the journal, whichever way it ends. */
+const noted = (response: ServerResponse, call: Call, work: Effect.Effect<void>): Effect.Effect<void> =>
+  Effect.onExit(work, (exit) => call.finish(response.headersSent ? response.statusCode : null, Exit.hasInterrupts(exit)))
+
+const hexDigits = "0123456789abcdef"
+const idLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+const draw = (random: Random.Random, letters: string, length: number): string =>
+  Array.from({ length }, () => letters.charAt(Math.floor(random.nextDoubleUnsafe() * letters.length))).join("")
+
+const newStamp = Effect.gen(function* () {
+  const random = yield* Random.Random
+  const stamp: Stamp = {
+    nanos: yield* Clock.currentTimeNanos,
+    id: draw(random, hexDigits, 16),
+    consultationNumber: `WAPIAAAA${draw(random, idLetters, 8)}`
+  }
+  return stamp
+})

@@ -1,0 +1,118 @@
+/** Passwords hashed with Argon2id, in the PHC string format that carries the parameters. */
+import { timingSafeEqual } from "node:crypto"
+import { Effect, Layer, Redacted, Schema } from "effect"
+import { type CryptoError, Kdf } from "effect/crypto"
+import { Base64 } from "effect/encoding"
+import { Passwords, PasswordsBusy, type PasswordWork } from "#domain/login/Passwords.ts"
+import { Randomness } from "#domain/kernel/Randomness.ts"
+import { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
+import * as FairQueue from "#domain/kernel/FairQueue.ts"
+
+/** At least 19 MiB, 2 passes and 1 lane (OWASP Password Storage Cheat Sheet, read 2026-11). Stored hashes keep the ones they were made with. */
+const cost: Cost = { memory: 19_456, passes: 2, parallelism: 1 }
+const saltBytes = 16
+const hashBytes = 32
+
+/**
+ * A hash takes 19 MiB and one of Node's four worker threads, which files and names need too. `capacity` is some seconds' worth. A person
+ * needs one attempt at a time; an office behind one address needs a few.
+ */
+const bounds = { concurrency: 2, capacity: 100, perKey: 16 }
+const retryAfterSeconds = 2
+
+interface Cost {
+  readonly memory: number
+  readonly passes: number
+  readonly parallelism: number
+}
+
+interface Stored {
+  readonly cost: Cost
+  readonly salt: Uint8Array
+  readonly hash: Uint8Array
+}
+
+/** This Node has no Argon2id. */
+export class PasswordHashingUnsupported extends Schema.TaggedError<PasswordHashingUnsupported>()("PasswordHashingUnsupported", {
+  cause: Schema.Defect()
+}) {
+  override get message() {
+    return "Passwords are hashed with Argon2id, which needs Node 24.7 or later"
+  }
+}
+
+const make = Effect.gen(function* () {
+  const kdf = yield* Kdf.Kdf
+  const random = yield* Randomness
+  const queue = yield* FairQueue.make(bounds)
+
+  /** Characters that look alike are the same however a keyboard composes them (NIST SP 800-63B-4, 3.1.1.2, read 2026-11). */
+  const derive = (password: Redacted.Redacted, cost: Cost, salt: Uint8Array, length: number) =>
+    kdf.derive(Kdf.argon2id(cost), new TextEncoder().encode(Redacted.value(password).normalize("NFKC")), { salt, length })
+
+  /** Not interruptible, also when the client has gone: it is short, and a slot that is given and never taken would be lost for good. */
+  const inSlot = <A>(client: string, work: Effect.Effect<A, CryptoError.CryptoError>) =>
+    Effect.uninterruptible(queue.inSlot(client, work)).pipe(Effect.catchTag("CryptoError", Effect.die))
+
+  const makeHash = Effect.fnUntraced(function* (password: Redacted.Redacted) {
+    const salt = yield* random.bytes(saltBytes)
+    return { cost, salt, hash: yield* derive(password, cost, salt, hashBytes) } satisfies Stored
+  })
+
+  /** Stands in where there is no hash, so that the answer takes the same work. Nobody knows its password. */
+  const nobodys = yield* Effect.flatMap(random.bytes(32), (bytes) => makeHash(Redacted.make(Base64.encode(bytes)))).pipe(
+    Effect.catchTag("CryptoError", (error) =>
+      error.reason._tag === "Unsupported" ? Effect.fail(new PasswordHashingUnsupported({ cause: error })) : Effect.die(error)
+    )
+  )
+
+  const workOf = (client: string): PasswordWork => ({
+    hash: Effect.fn("Passwords.hash")((password: Redacted.Redacted) =>
+      Effect.map(inSlot(client, makeHash(password)), (stored) => Redacted.make(format(stored)))
+    ),
+    matches: Effect.fn("Passwords.matches")(function* (password: Redacted.Redacted, hash: Redacted.Redacted | null) {
+      const stored = hash === null ? nobodys : yield* parse(Redacted.value(hash))
+      const derived = yield* inSlot(client, derive(password, stored.cost, stored.salt, stored.hash.length))
+      return timingSafeEqual(derived, stored.hash) && hash !== null
+    })
+  })
+
+  return Passwords.of({
+    attempt: (client, work) =>
+      queue.admit(
+        client,
+        Effect.suspend(() => work(workOf(client))),
+        (bound) => Effect.fail(bound === "perKey" ? tooMany : new PasswordsBusy({}))
+      )
+  })
+})
+
+const tooMany = new RateLimitExceeded({
+  message: `At most ${bounds.perKey} logins and signups of one address at a time`,
+  retryAfterSeconds
+})
+
+const phc = /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,2})\$([\w+/]{11,86})\$([\w+/]{22,86})$/u
+
+const format = ({ cost, hash, salt }: Stored) =>
+  `$argon2id$v=19$m=${cost.memory},t=${cost.passes},p=${cost.parallelism}$${unpadded(salt)}$${unpadded(hash)}`
+
+const unpadded = (bytes: Uint8Array) => Base64.encode(bytes).replace(/=+$/u, "")
+
+const parse = Effect.fnUntraced(
+  function* (text: string) {
+    const [, memory, passes, parallelism, salt, hash] = phc.exec(text) ?? []
+    if (salt === undefined || hash === undefined)
+      return yield* Effect.die("A stored password hash is not in the PHC string format")
+    const bytes = (base64: string) => Effect.fromResult(Base64.decode(base64 + "=".repeat(-base64.length & 3)))
+    return {
+      cost: { memory: Number(memory), passes: Number(passes), parallelism: Number(parallelism) },
+      salt: yield* bytes(salt),
+      hash: yield* bytes(hash)
+    } satisfies Stored
+  },
+  Effect.catchTag("EncodingError", Effect.die)
+)
+
+/** Fails where Node cannot hash passwords. */
+export const layer = Layer.effect(Passwords, make)

@@ -1,0 +1,81 @@
+/**
+ * Pushes signed checkpoints to a place that the database's administrators have no hand in: a folder, or an HTTPS URL that takes a PUT. Off the
+ * request path, at most once a minute; what cannot be pushed now is overtaken by a newer checkpoint.
+ */
+import { Clock, DateTime, Duration, Effect, FileSystem, MutableRef, Option, Path, Redacted, Schedule, Schema } from "effect"
+import { HttpClient, HttpClientRequest } from "effect/http"
+import { survivable } from "#domain/kernel/LogDefects.ts"
+import { AppConfig } from "#infra/config/AppConfig.ts"
+import { draft } from "#infra/security/AtomicFile.ts"
+
+const lookEvery = "1 second"
+const pushEvery = Duration.minutes(1)
+const timeout = "10 seconds"
+/** 1, 2 and 4 seconds; after that the next minute's checkpoint is tried. */
+const retries = Schedule.exponential("1 second").pipe(Schedule.upTo({ times: 3 }))
+
+/** The place did not take the checkpoint. The message does not repeat a URL, which may have a password. */
+class MirrorFailed extends Schema.TaggedError<MirrorFailed>()("MirrorFailed", { message: Schema.String }) {}
+
+/** `https://…`, or http to this machine: everything else is a folder. */
+export const isUrl = (place: string) => /^https?:\/\//u.test(place)
+
+/** The newest checkpoint in a folder, and beside it that of each day (UTC). */
+export const newestFile = "checkpoint"
+
+const toFolder = Effect.fnUntraced(function* (directory: string, note: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const day = DateTime.formatIsoDateUtc(yield* DateTime.now)
+  yield* fs.makeDirectory(directory, { recursive: true })
+  for (const name of [`${newestFile}-${day}`, newestFile]) {
+    const put = Effect.flatMap(draft(fs, directory, ".checkpoint-", note), (file) => fs.rename(file, path.join(directory, name)))
+    yield* Effect.scoped(put)
+  }
+})
+
+const toUrl = Effect.fnUntraced(function* (place: string, note: string) {
+  const http = yield* HttpClient.HttpClient
+  const url = new URL(place)
+  const { password, username } = url
+  url.username = url.password = ""
+  const request = HttpClientRequest.put(url.href).pipe(HttpClientRequest.bodyText(note, "text/plain; charset=utf-8"))
+  const { status } = yield* http
+    .execute(
+      username === ""
+        ? request
+        : HttpClientRequest.basicAuth(request, decodeURIComponent(username), Redacted.make(decodeURIComponent(password)))
+    )
+    .pipe(Effect.timeout(timeout))
+  if (status < 200 || status > 299) return yield* new MirrorFailed({ message: `it answered with status ${status}` })
+})
+
+/** Gives the function that offers a checkpoint; it never waits. Without CHECKPOINT_MIRROR it does nothing. */
+export const make = Effect.gen(function* () {
+  const { checkpointMirror } = yield* AppConfig
+  if (Option.isNone(checkpointMirror)) return () => Effect.void
+  const place = Redacted.value(checkpointMirror.value)
+  const path = yield* Path.Path
+  const offered = MutableRef.make("")
+  let pushed = ""
+  let pushedAtMs = Number.NEGATIVE_INFINITY
+
+  const push = Effect.gen(function* () {
+    const note = MutableRef.get(offered)
+    const now = yield* Clock.currentTimeMillis
+    if (note === pushed || now - pushedAtMs < Duration.toMillis(pushEvery)) return
+    pushedAtMs = now
+    yield* Effect.gen(function* () {
+      if (isUrl(place)) return yield* toUrl(place, note)
+      return yield* toFolder(path.resolve(place), note)
+    }).pipe(
+      Effect.retry(retries),
+      Effect.tap(() => Effect.sync(() => (pushed = note))),
+      Effect.catchTag(["PlatformError", "HttpClientError", "MirrorFailed", "TimeoutError"], (error) =>
+        Effect.logWarning(`CHECKPOINT_MIRROR did not take a checkpoint (${error._tag}); a newer one is tried in a minute`)
+      )
+    )
+  })
+  yield* push.pipe(survivable("A checkpoint could not be mirrored"), Effect.repeat(Schedule.spaced(lookEvery)), Effect.forkScoped)
+  return (note: string) => Effect.sync(() => void MutableRef.set(offered, note))
+})

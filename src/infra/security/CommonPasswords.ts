@@ -1,0 +1,20 @@
+/** The list of leaked passwords by frequency that the package @zxcvbn-ts/language-common keeps. */
+import { Effect, Layer, Redacted } from "effect"
+import { CommonPassword, CommonPasswords } from "#domain/login/Passwords.ts"
+
+/** 18,000 passwords of 8 characters or more. The package takes 50 ms to load, so the first new password loads it. */
+const load = Effect.map(
+  Effect.promise(() => import("@zxcvbn-ts/language-common")),
+  ({ dictionary }) => new Set(dictionary["passwords-common"])
+)
+
+const make = Effect.map(Effect.cached(load), (list) =>
+  CommonPasswords.of({
+    refuse: Effect.fnUntraced(function* (password: Redacted.Redacted, field = "password") {
+      const passwords = yield* list
+      if (passwords.has(Redacted.value(password).toLowerCase())) return yield* new CommonPassword({ field })
+    })
+  })
+)
+
+export const layer = Layer.effect(CommonPasswords, make)

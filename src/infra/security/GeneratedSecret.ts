@@ -1,0 +1,48 @@
+/** A secret that an installation makes for itself once and keeps in a file of its own, readable by nobody else. */
+import { Effect, FileSystem, Path, type PlatformError, Redacted, Schema } from "effect"
+import { Base64Url } from "effect/encoding"
+import { Randomness } from "#domain/kernel/Randomness.ts"
+import { draft } from "#infra/security/AtomicFile.ts"
+
+/** The file cannot be written or read, or does not hold what was once written. */
+export class SecretNotKept extends Schema.TaggedError<SecretNotKept>()("SecretNotKept", {
+  message: Schema.String,
+  cause: Schema.optionalKey(Schema.Defect())
+}) {}
+
+const secretBytes = 32
+const form = /^[\w-]{43}$/u
+
+/**
+ * 256 random bits as 43 characters, in the file `name` of `directory`, which is made if it is missing. Of several processes that start
+ * at once one makes the secret and all get it: a link appears complete or not at all, and only the first one appears.
+ */
+export const make = Effect.fn("KeptSecret.make")(
+  function* (directory: string, name: string) {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const file = path.join(directory, name)
+    if (!(yield* fs.exists(file))) {
+      yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
+      yield* Effect.scoped(putOnce(directory, file))
+    }
+    const secret = (yield* fs.readFileString(file)).trim()
+    if (form.test(secret)) return Redacted.make(secret)
+    return yield* new SecretNotKept({
+      message: `${file} does not hold the secret it was made for: restore it, or remove it to make another`
+    })
+  },
+  (effect, directory, name) =>
+    Effect.catchTag(effect, "PlatformError", (cause) =>
+      Effect.fail(new SecretNotKept({ message: `The secret ${name} cannot be kept in ${directory}: ${cause.message}`, cause }))
+    )
+)
+
+const putOnce = Effect.fnUntraced(function* (directory: string, file: string) {
+  const fs = yield* FileSystem.FileSystem
+  const random = yield* Randomness
+  const secret = `${Base64Url.encode(yield* random.bytes(secretBytes))}\n`
+  yield* Effect.catchIf(fs.link(yield* draft(fs, directory, ".secret-", secret), file), isThereAlready, () => Effect.void)
+})
+
+const isThereAlready = (error: PlatformError.PlatformError) => error.reason._tag === "AlreadyExists"

@@ -1,0 +1,229 @@
+/** The listening HTTP server. Node reads all requests; Effect's handler gets one request of a connection at a time. */
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { createServer, type ServerResponse } from "node:http"
+import { Server, Socket } from "node:net"
+import { Context, Deferred, Duration, Effect, Layer, Predicate, Queue, Schema, Scheduler, Scope } from "effect"
+import { HttpServer } from "effect/http"
+import { NetAddress } from "effect/net"
+import { Randomness } from "#domain/kernel/Randomness.ts"
+import { Draining } from "#infra/server/Draining.ts"
+import { closingResponse, HttpRequest } from "#infra/server/HttpMessages.ts"
+import * as HttpRefusal from "#infra/server/HttpRefusal.ts"
+import { PipelineQueue } from "#infra/server/PipelineQueue.ts"
+import { requestTarget } from "#infra/server/RequestTarget.ts"
+
+export interface HttpListenerOptions {
+  readonly host: string
+  readonly port: number
+  /** Makes the response to a request that does not reach the router. */
+  readonly refusal: (reason: HttpRefusal.RefusalReason, requestId: string) => HttpRefusal.Refusal
+  /** How long requests may continue after the server has stopped listening. Later ones are interrupted. */
+  readonly grace: Duration.Duration
+  /** Closes a connection on which nothing moves for this long (default: 66 s). */
+  readonly stalled?: Duration.Duration
+  /** Limit of open connections (default: 8,192). */
+  readonly maxConnections?: number
+}
+
+/** The most frequent cause is another program on the same port. */
+export class CannotListen extends Schema.TaggedError<CannotListen>()("CannotListen", {
+  host: Schema.String,
+  port: Schema.Int,
+  cause: Schema.Defect()
+}) {
+  override get message() {
+    const why = Predicate.isError(this.cause) ? `: ${this.cause.message}` : ""
+    return `Cannot listen on ${this.host}:${this.port}${why}`
+  }
+}
+
+/** Limit of the request line and headers together. Larger requests are refused. */
+const maxHeaderBytes = 32 * 1024
+/** Timeout of receiving a whole request. */
+const requestTimeoutMs = 30_000
+/** How often Node checks that timeout. */
+const checkIntervalMs = 2_000
+/** The announced idle timeout of a connection. The real one is longer, for requests that are sent in the last moment. */
+const keepAliveMs = 65_000
+const keepAliveBufferMs = 1_000
+/**
+ * How long an idle connection stays open after the server has stopped listening: its client may be about to send a request, which is answered
+ * with `Connection: close`. A worker that has a successor leaves its connections the time that it has announced to them.
+ */
+const idleGrace = Duration.millis(300)
+const replacedGrace = Duration.millis(keepAliveMs + keepAliveBufferMs)
+/** Longer than any request takes: only a client that does not read its responses stalls a connection for so long. */
+const longestStall = Duration.millis(keepAliveMs + keepAliveBufferMs)
+/** Each may hold a partial head of 32 kB. A proxy in front needs a few hundred connections. */
+const mostConnections = 8_192
+/** Waiting requests of all pipelines together. One connection adds at most one read of its socket, 64 kB. */
+const maxPipelined = 16_384
+/** Limits the warnings about refused connections to one in this time. */
+const warnEvery = Duration.seconds(10)
+
+export const layer = (options: HttpListenerOptions) =>
+  Layer.effect(HttpServer.HttpServer, make(options)).pipe(Layer.merge(NodeHttpServer.layerHttpServices))
+
+const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
+  const { grace, maxConnections = mostConnections } = options
+  const { begun, replaced } = yield* Draining
+  const { uuidV7Unsafe } = yield* Randomness
+  const dispatcher = (yield* Scheduler.Scheduler).makeDispatcher()
+  const warnOfDropped = yield* makeWarning((count) => `Refused ${count} connections: ${maxConnections} are open`)
+  const warnOfPipelines = yield* makeWarning((count) => `Closed ${count} connections: ${maxPipelined} pipelined requests wait`)
+  const { close, server } = makeServer(options)
+  server.on("drop", warnOfDropped)
+  refuseUnreadable(server, (reason) => options.refusal(reason, uuidV7Unsafe()))
+  yield* Effect.forkScoped(Effect.andThen(Deferred.await(begun), Effect.sync(close)))
+  const closeIdle = trackIdle(server)
+
+  // A request that never ends would keep its connection, and so the server, open.
+  const address = yield* Effect.acquireRelease(listen(server, options), () =>
+    Effect.sync(() => {
+      server.close()
+      server.closeAllConnections()
+    })
+  )
+  const ended = yield* Deferred.make<void>()
+  /** Stops listening, and leaves all connections open: Node's HTTP server would reset those on which a request is about to arrive. */
+  const stopListening = Effect.sync(() => {
+    close()
+    Server.prototype.close.call(server, () => Deferred.doneUnsafe(ended, Effect.void))
+  })
+  /** Waits for the requests in flight, and for the idle connections as long as `idle`. */
+  const stop = (idle: Duration.Duration) =>
+    Effect.andThen(
+      stopListening,
+      Effect.raceFirst(Deferred.await(ended), Effect.andThen(Effect.delay(closeIdle, idle), Deferred.await(ended)))
+    )
+  // Nobody waits for this worker, so its connections may last until their clients end them.
+  const retire = Effect.andThen(
+    stop(replacedGrace),
+    Effect.sync(() => process.kill(process.pid, "SIGTERM"))
+  )
+  yield* Effect.forkScoped(Effect.andThen(Deferred.await(replaced), retire))
+
+  return HttpServer.make({
+    address,
+    serve: Effect.fnUntraced(function* (app, middleware) {
+      const scope = yield* Scope.fork(yield* Effect.scope, "parallel")
+      yield* Effect.addFinalizer(() => Effect.timeoutOption(stop(idleGrace), grace))
+      const handle = yield* Effect.updateContext(NodeHttpServer.makeHandler(app, { scope, middleware }), deeper)
+      const queue = new PipelineQueue({
+        handle: (request, response) => {
+          request.url = requestTarget(request.url ?? "")
+          // Node has discarded what it had received behind a request for another protocol.
+          if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
+          handle(request, response)
+        },
+        schedule: (task) => dispatcher.scheduleTask(task, 0),
+        capacity: maxPipelined,
+        onRejected: warnOfPipelines
+      })
+      serveBy(server, (request, response) => queue.accept(request, response))
+    })
+  })
+})
+
+/** Gives the server, and what makes every response from then on the last one on its connection. */
+const makeServer = ({ maxConnections = mostConnections, stalled = longestStall }: HttpListenerOptions) => {
+  let isClosing = false
+  const server = createServer({
+    IncomingMessage: HttpRequest,
+    ServerResponse: closingResponse(() => isClosing),
+    maxHeaderSize: maxHeaderBytes,
+    requestTimeout: requestTimeoutMs,
+    connectionsCheckingInterval: checkIntervalMs,
+    keepAliveTimeout: keepAliveMs,
+    keepAliveTimeoutBuffer: keepAliveBufferMs,
+    // Ends the stream of a request without a body at once, which saves a tenth of the cost of a request.
+    optimizeEmptyRequests: true,
+    // Node would respond to a request without Host with an empty 400. Nothing here depends on Host.
+    requireHostHeader: false
+  })
+  // Half open: a client that sends FIN after its request gets its response.
+  Object.assign(server, { maxConnections, timeout: Duration.toMillis(stalled), httpAllowHalfOpen: true })
+  return { server, close: () => (isClosing = true) }
+}
+
+type HttpServerOfNode = ReturnType<typeof makeServer>["server"]
+
+const refuseUnreadable = (server: HttpServerOfNode, refusal: (reason: HttpRefusal.RefusalReason) => HttpRefusal.Refusal) => {
+  server.on("clientError", (error, socket) => {
+    const reason = HttpRefusal.reasonOf(error)
+    if (reason !== undefined && socket instanceof Socket) HttpRefusal.send(socket, () => refusal(reason))
+  })
+  // Without a listener Node closes the connection. With one it leaves all other events of the socket to it.
+  server.on("connect", (_, socket) => {
+    if (!(socket instanceof Socket)) return
+    socket.on("error", () => socket.destroy())
+    socket.on("timeout", () => socket.destroy())
+    HttpRefusal.send(socket, () => refusal("Connect"))
+  })
+}
+
+/** Gives what closes the connections without a request. Node counts those on which nothing was ever sent as active. */
+const trackIdle = (server: HttpServerOfNode) => {
+  const connections = new Set<Socket>()
+  server.on("connection", (socket) => {
+    connections.add(socket)
+    socket.once("close", () => connections.delete(socket))
+  })
+  const close = Effect.sync(() => {
+    server.closeIdleConnections()
+    for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()
+  })
+  // After a turn of the event loop in which everything that had arrived was read.
+  return Effect.andThen(Effect.yieldNow, close)
+}
+
+const listen = (server: HttpServerOfNode, { host, port }: HttpListenerOptions) =>
+  Effect.callback<NetAddress.SocketAddress, CannotListen>((resume) => {
+    const fail = (cause: unknown) => resume(Effect.fail(new CannotListen({ host, port, cause })))
+    server.once("error", fail)
+    server.listen({ host, port }, () => {
+      server.off("error", fail)
+      const bound = server.address()
+      if (typeof bound !== "object" || bound === null) return fail(bound)
+      return resume(
+        Effect.mapError(
+          Effect.fromResult(NetAddress.inetAddressFromIpString(bound.address, bound.port)),
+          (cause) => new CannotListen({ host, port, cause })
+        )
+      )
+    })
+  })
+
+/**
+ * A request adds some ten services to the context. By default the ninth makes the library copy all of them, the application's included, which costs
+ * as much as the rest of a request.
+ */
+const deeper = (context: Context.Context<never>) => Context.makeUnsafe<unknown>(context.mapUnsafe, { maxDepth: 24 })
+
+type Handle = (request: HttpRequest, response: ServerResponse) => void
+
+const serveBy = (server: HttpServerOfNode, accept: Handle) => {
+  server.on("request", accept)
+  server.on("checkContinue", (request, response) => {
+    request.expectContinue(response)
+    accept(request, response)
+  })
+  // An unknown expectation may be ignored (RFC 9110, 10.1.1). Node would respond with an empty 417.
+  server.on("checkExpectation", accept)
+}
+
+/** Gives what counts an event. One warning tells of all events of its time. */
+const makeWarning = Effect.fnUntraced(function* (message: (count: number) => string) {
+  const events = yield* Queue.sliding<void>(1)
+  let count = 0
+  const warn = Effect.suspend(() => {
+    const sentence = message(count)
+    count = 0
+    return Effect.logWarning(sentence)
+  })
+  yield* Queue.take(events).pipe(Effect.andThen(warn), Effect.andThen(Effect.sleep(warnEvery)), Effect.forever, Effect.forkScoped)
+  return () => {
+    count += 1
+    Queue.offerUnsafe(events, undefined)
+  }
+})

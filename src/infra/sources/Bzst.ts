@@ -1,0 +1,173 @@
+/**
+ * The BZSt's eVatR, the German confirmation of foreign VAT IDs (§ 18e UStG), over REST.
+ *
+ * Contract: the OpenAPI document of https://api.evatr.vies.bzst.de/app, version 1.2.3.14, and recorded answers (read 2026-11).
+ * `status` alone decides, see `EvatrStatus.ts`. One question is one call: the BZSt asks callers not to repeat at once.
+ */
+import { Context, Effect, Layer, Option, Result, Schema, SchemaTransformation, type Duration } from "effect"
+import type { Dispatcher } from "@effect/platform-node/NodeHttpClient"
+import { calendarDate } from "#domain/kernel/CalendarDate.ts"
+import type { CompanyData } from "#domain/receipts/Confirmation.ts"
+import type { VatId } from "#domain/vat/VatId.ts"
+import { Answer, type SourceFailure } from "#domain/vat/Verdict.ts"
+import { evatrStatuses, unknownStatus, VerdictStatus } from "#infra/sources/EvatrStatus.ts"
+import * as SourceHttp from "#infra/sources/SourceHttp.ts"
+import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
+
+/**
+ * `company` is compared only when its name and city are given; without them the BZSt answers the plain question (evatr-0003).
+ * `requester` must be German. A German `vatId` is refused (evatr-0006) unless the requester is admitted to ask for those.
+ */
+export interface Question {
+  readonly vatId: VatId
+  readonly requester: VatId
+  readonly company: CompanyData | null
+}
+
+/** How a field compares: A match, B no match, C not asked, D not disclosed by the member state. */
+export const MatchLetter = Schema.Literals(["A", "B", "C", "D"])
+export type MatchLetter = typeof MatchLetter.Type
+
+/** A verdict of the BZSt. The letters are null unless it is a qualified answer for a valid VAT ID; `code` repeats `status`. */
+export const BzstAnswer = Schema.Struct({
+  ...Answer.fields,
+  status: VerdictStatus,
+  request_id: Schema.NullOr(Schema.String),
+  name_match: Schema.NullOr(MatchLetter),
+  street_match: Schema.NullOr(MatchLetter),
+  zip_match: Schema.NullOr(MatchLetter),
+  city_match: Schema.NullOr(MatchLetter)
+})
+export type BzstAnswer = typeof BzstAnswer.Type
+
+/** Whether the BZSt reaches a member state's register now. */
+export interface MemberStateInfo {
+  readonly alpha2: string
+  readonly name: string
+  readonly available: boolean
+}
+
+/** `ask` puts one question, plain or qualified; `info` is the availability of the member states, a probe that costs nothing. */
+export class Bzst extends Context.Service<
+  Bzst,
+  {
+    readonly ask: (question: Question) => Effect.Effect<BzstAnswer, SourceFailure>
+    readonly info: Effect.Effect<ReadonlyArray<MemberStateInfo>, SourceFailure>
+  }
+>()("vatproof/infra/sources/Bzst") {}
+
+export interface Options {
+  readonly baseUrl: string
+  readonly timeout?: Duration.Input
+}
+
+export const make = Effect.fnUntraced(function* (options: Options) {
+  const http = yield* SourceHttp.make("bzst", { baseUrl: options.baseUrl, timeout: options.timeout ?? "15 seconds" })
+
+  const ask = (question: Question) =>
+    Effect.flatMap(http.post(SourceMetrics.checkPaths.bzst, requestBody(question)), (exchange) =>
+      Effect.fromResult(readAnswer(exchange))
+    )
+
+  const info = Effect.flatMap(http.get("/v1/info/eu_mitgliedstaaten"), (exchange) => Effect.fromResult(readInfo(exchange)))
+
+  return Bzst.of({ ask, info })
+})
+
+export const layer = (options: Options): Layer.Layer<Bzst, never, Dispatcher> => Layer.effect(Bzst, make(options))
+
+/** Both IDs keep their prefix; a field that is not asked about is left out. */
+const requestBody = ({ vatId, requester, company }: Question): Readonly<Record<string, string>> => ({
+  anfragendeUstid: requester.value,
+  angefragteUstid: vatId.value,
+  ...given("firmenname", company?.name),
+  ...given("strasse", company?.street),
+  ...given("plz", company?.zip),
+  ...given("ort", company?.city)
+})
+
+const given = (field: string, value: string | null | undefined) =>
+  value === null || value === undefined ? {} : { [field]: value }
+
+const Spoken = Schema.Struct({ status: Schema.String.check(Schema.isPattern(/^evatr-\d{1,8}$/u)) })
+const decodeSpoken = Schema.decodeUnknownOption(Spoken)
+
+/** A field may be left out, null or empty when it does not apply. */
+const orNothing = <S extends Schema.Constraint>(schema: S) =>
+  Schema.optionalKey(Schema.NullOr(Schema.Union([schema, Schema.Literal("")])))
+
+/** A validity date, written YYYY-MM-DD or DD.MM.YYYY, as YYYY-MM-DD. */
+const ValidityDate = Schema.String.pipe(
+  Schema.decodeTo(
+    Schema.String.check(Schema.makeFilter((text: string) => Option.isSome(calendarDate(text)))),
+    SchemaTransformation.transform({
+      decode: (written: string) => written.trim().replace(/^(\d{2})\.(\d{2})\.(\d{4})$/u, "$3-$2-$1"),
+      encode: (date: string) => date
+    })
+  )
+)
+
+const Bestaetigungsantwort = Schema.Struct({
+  status: VerdictStatus,
+  anfrageZeitpunkt: SourceHttp.Instant,
+  id: SourceHttp.OptionalText,
+  gueltigAb: orNothing(ValidityDate),
+  gueltigBis: orNothing(ValidityDate),
+  ergFirmenname: orNothing(MatchLetter),
+  ergStrasse: orNothing(MatchLetter),
+  ergPlz: orNothing(MatchLetter),
+  ergOrt: orNothing(MatchLetter)
+})
+const decodeVerdict = Schema.decodeUnknownOption(Bestaetigungsantwort)
+
+const readAnswer = (exchange: SourceHttp.Exchange): Result.Result<BzstAnswer, SourceFailure> => {
+  const spoken = decodeSpoken(exchange.json)
+  if (Option.isNone(spoken)) return Result.fail(SourceHttp.wordless("bzst", exchange))
+  const { status } = spoken.value
+  const outcome = evatrStatuses.get(status)?.outcome ?? unknownStatus
+  if (outcome !== "valid" && outcome !== "invalid") return Result.fail(SourceHttp.failure("bzst", exchange, status, outcome))
+  return Result.fromOption(
+    Option.map(decodeVerdict(exchange.json), (body) => toAnswer(body, outcome === "valid", exchange)),
+    () => SourceHttp.failure("bzst", exchange, status, SourceHttp.malformed)
+  )
+}
+
+/** The one status that is the answer to a qualified question for a valid VAT ID: letters beside another one compare nothing. */
+const qualified = "evatr-0000"
+
+const toAnswer = (body: typeof Bestaetigungsantwort.Type, valid: boolean, exchange: SourceHttp.Exchange): BzstAnswer => ({
+  source: "bzst",
+  valid,
+  code: body.status,
+  answered_at: body.anfrageZeitpunkt,
+  company_name: null,
+  company_address: null,
+  consultation_number: null,
+  valid_from: body.gueltigAb || null,
+  valid_until: body.gueltigBis || null,
+  evidence: exchange.evidence,
+  status: body.status,
+  request_id: SourceHttp.disclosed(body.id),
+  ...lettersOf(body)
+})
+
+const lettersOf = (body: typeof Bestaetigungsantwort.Type) => {
+  const letter = (field: MatchLetter | "" | null | undefined) => (body.status === qualified && field ? field : null)
+  return {
+    name_match: letter(body.ergFirmenname),
+    street_match: letter(body.ergStrasse),
+    zip_match: letter(body.ergPlz),
+    city_match: letter(body.ergOrt)
+  }
+}
+
+const EUMitgliedstaaten = Schema.Array(Schema.Struct({ alpha2: Schema.String, name: Schema.String, verfuegbar: Schema.Boolean }))
+const decodeInfo = Schema.decodeUnknownOption(EUMitgliedstaaten)
+
+const readInfo = (exchange: SourceHttp.Exchange): Result.Result<ReadonlyArray<MemberStateInfo>, SourceFailure> => {
+  const states = exchange.evidence.http_status === 200 ? decodeInfo(exchange.json) : Option.none()
+  return Result.fromOption(
+    Option.map(states, (rows) => rows.map(({ alpha2, name, verfuegbar }) => ({ alpha2, name, available: verfuegbar }))),
+    () => SourceHttp.wordless("bzst", exchange)
+  )
+}

@@ -1,0 +1,215 @@
+/**
+ * One official source behind its guards: single flight for equal questions, a bound on calls in flight, breakers (rules 22, 23). The
+ * guards belong to this replica alone.
+ */
+import { Cache, Clock, Context, Duration, Effect, Equal, Exit, Hash, Option, Queue, Semaphore } from "effect"
+import type { VatId } from "#domain/vat/VatId.ts"
+import { type Answer, SourceFailure, type SourceName } from "#domain/vat/Verdict.ts"
+import * as SourceBreaker from "#infra/sources/SourceBreaker.ts"
+import * as SourceHealth from "#infra/sources/SourceHealth.ts"
+import { hung, maxRetryAfterS } from "#infra/sources/SourceHttp.ts"
+
+/** `requester` is the VAT ID on whose behalf the source is asked. */
+export interface GuardedQuestion {
+  readonly vatId: VatId
+  readonly requester: VatId | null
+  /** Whether concurrent callers may share the answer: one that carries a consultation number belongs to the caller who asked. */
+  readonly isShared: boolean
+}
+
+export interface GuardedSourceOptions<A extends Answer> {
+  readonly source: SourceName
+  readonly ask: (question: GuardedQuestion) => Effect.Effect<A, SourceFailure>
+  /** A cheap question about the source itself. */
+  readonly probe: Effect.Effect<unknown, SourceFailure>
+  /** Calls in flight per member state's register: the authorities publish no limit, and bar clients that ask too much. */
+  readonly concurrentPerMemberState: number
+  /** Bounds one call. */
+  readonly timeout: (vatId: VatId) => Duration.Input
+}
+
+/** A question that waits longer for a free slot is `saturated`. */
+const slotTimeout = "10 seconds"
+/** A source that bars our address is not asked for this long. */
+const blockedPauseMs = Duration.toMillis("10 minutes")
+/** Different questions in flight; far above what the slots admit. */
+const maxFlights = 100_000
+/** Longer than the connect timeout (SourceHttp), so that a probe that hangs differs from a source that is unreachable. */
+const probeTimeout = "6 seconds"
+/** After a live failure only live traffic may close a breaker for this long: a probe is another question and may get an answer. */
+const probeGraceMs = Duration.toMillis("20 seconds")
+
+export const make = Effect.fnUntraced(function* <A extends Answer>(options: GuardedSourceOptions<A>) {
+  const { source } = options
+  const breaker = yield* SourceBreaker.make(source)
+  const health = yield* SourceHealth.make
+  const slots = makeSlots(options.concurrentPerMemberState)
+  const pause = makePause(source)
+  const troubles = yield* Queue.sliding<number>(1)
+  let lastLiveFailureMs = 0
+  /** Whether the newest live call failed. */
+  let isFailing = false
+
+  const observe = (ended: SourceHealth.Ended) => {
+    health.observeCall(ended)
+    const { endedMs, failure } = ended
+    // A failure of the question alone says nothing about the source.
+    isFailing = failure !== null && failure.scope !== "question"
+    if (isFailing) lastLiveFailureMs = endedMs
+    if (isFailing) Queue.offerUnsafe(troubles, endedMs)
+    return failure === null ? Effect.void : pause.note(failure, endedMs)
+  }
+
+  const behindBreakers = <B>(prefix: string, call: Effect.Effect<B, SourceFailure>) =>
+    whenEnded(call, observe).pipe(breaker.source, breaker.memberState(prefix))
+
+  /** Makes a call about a VAT ID behind the guards. It is not shared. */
+  const through = <B>(vatId: VatId, call: Effect.Effect<B, SourceFailure>): Effect.Effect<B, SourceFailure> =>
+    Effect.flatMap(pause.isOn, (isPaused) => {
+      if (isPaused) return Effect.fail(SourceBreaker.circuitOpen(source))
+      const { prefix } = vatId.memberState
+      const timeout = Duration.fromInputUnsafe(options.timeout(vatId))
+      const bounded = Effect.timeoutOrElse(call, { duration: timeout, orElse: () => Effect.fail(timedOut(source)) })
+      const guarded = ifAbandoned(
+        behindBreakers(prefix, bounded),
+        Duration.toMillis(timeout) / 2,
+        Effect.suspend(() => Effect.ignore(behindBreakers(prefix, Effect.fail(timedOut(source)))))
+      )
+      return slots(prefix, guarded, () => saturated(source))
+    })
+
+  // An entry ends with its call: this shares calls and caches no answers.
+  const flights = yield* Cache.makeWith(({ question }: Flight) => through(question.vatId, options.ask(question)), {
+    capacity: maxFlights,
+    timeToLive: () => Duration.zero
+  }).pipe(
+    // Services that a cache is made with are merged into those of each lookup, which would copy all services of the process.
+    Effect.updateContext((_: Context.Context<never>) => Context.empty())
+  )
+
+  const isUnavailable = Effect.zipWith(breaker.isSourceOpen, pause.isOn, (open, paused) => open || paused)
+
+  /** A probe's success may close an open circuit only if no live call failed just now. */
+  const probe = Effect.gen(function* () {
+    if (yield* pause.isOn) return
+    const sinceFailureMs = (yield* Clock.currentTimeMillis) - lastLiveFailureMs
+    if ((yield* breaker.isSourceOpen) && sinceFailureMs < probeGraceMs) return
+    const probing = Effect.timeoutOrElse(options.probe, { duration: probeTimeout, orElse: () => Effect.fail(timedOut(source)) })
+    yield* whenEnded(breaker.probe(probing, isFailing), (ended) => Effect.sync(() => health.observeProbe(ended))).pipe(
+      Effect.ignore
+    )
+  })
+
+  return {
+    source,
+    /** Concurrent callers with the same question share one call, if it may be shared. */
+    ask: (question: GuardedQuestion) =>
+      question.isShared ? Cache.get(flights, new Flight(question)) : through(question.vatId, options.ask(question)),
+    through,
+    probe,
+    /** Ends when a live call has failed since the last time. */
+    trouble: Effect.asVoid(Queue.take(troubles)),
+    status: Effect.flatMap(isUnavailable, health.status),
+    /** Whether it is asked about VAT IDs of a member state: `degraded` while the next call is to show whether its register answers again. */
+    register: Effect.fnUntraced(function* (prefix: string) {
+      const refused = (yield* isUnavailable) || (yield* breaker.refusesMemberState(prefix))
+      return registerStatus(refused, [...breaker.circuits(prefix), yield* pause.circuit])
+    }),
+    /** Seconds until it may be asked again; null if it may be asked now. */
+    opensInSeconds: Effect.zipWith(breaker.opensInSeconds, pause.restMs, (opens, rest) =>
+      rest > 0 ? Math.max(opens ?? 0, Math.ceil(rest / 1000)) : opens
+    )
+  }
+})
+
+export type GuardedSource<A extends Answer> = Effect.Success<ReturnType<typeof make<A>>>
+
+/** A source is neither asked nor probed for the pause that it asked for, or for a fixed pause if it bars our address. */
+const makePause = (source: SourceName) => {
+  let pausedUntilMs = 0
+  let beganMs = 0
+  const restMs = Effect.map(Clock.currentTimeMillis, (nowMs) => Math.max(0, pausedUntilMs - nowMs))
+  return {
+    restMs,
+    isOn: Effect.map(restMs, (rest) => rest > 0),
+    circuit: Effect.map(restMs, (rest): SourceBreaker.Circuit => ({
+      isOpen: rest > 0,
+      sinceMs: rest > 0 ? beganMs : pausedUntilMs
+    })),
+    /** Notes a failure of a call that ended at `endedMs`. */
+    note: ({ reason, retry_after_s = 0, scope }: SourceFailure, endedMs: number) => {
+      const isBlocked = reason === "blocked" && scope !== "question"
+      const requestedMs = scope === "source" ? Math.min(retry_after_s, maxRetryAfterS) * 1_000 : 0
+      const pauseMs = Math.max(requestedMs, isBlocked ? blockedPauseMs : 0)
+      if (pauseMs > 0 && pausedUntilMs <= endedMs) beganMs = endedMs
+      if (pauseMs > 0) pausedUntilMs = Math.max(pausedUntilMs, endedMs + pauseMs)
+      if (!isBlocked) return Effect.void
+      return Effect.logError(
+        `${source} bars this service's address; it is not asked for ${Duration.format(Duration.millis(blockedPauseMs))}`
+      )
+    }
+  }
+}
+
+const registerStatus = (refused: boolean, circuits: ReadonlyArray<SourceBreaker.Circuit>) => {
+  const open = circuits.filter(({ isOpen }) => isOpen).map(({ sinceMs }) => sinceMs)
+  return open.length > 0
+    ? { state: refused ? ("unavailable" as const) : ("degraded" as const), sinceMs: Math.min(...open) }
+    : { state: "operational" as const, sinceMs: Math.max(...circuits.map(({ sinceMs }) => sinceMs)) }
+}
+
+/** Tells how a call ended, unless it was interrupted. */
+const whenEnded = <B>(call: Effect.Effect<B, SourceFailure>, observe: (ended: SourceHealth.Ended) => Effect.Effect<void>) =>
+  Effect.clockWith((clock) => {
+    const startedMs = clock.currentTimeMillisUnsafe()
+    return Effect.onExit(call, (exit) => {
+      if (Exit.hasInterrupts(exit)) return Effect.void
+      const endedMs = clock.currentTimeMillisUnsafe()
+      const failure = Option.getOrNull(Exit.findErrorOption(exit))
+      return observe({ endedMs, durationMs: endedMs - startedMs, failure })
+    })
+  })
+
+/**
+ * Callers have timeouts of their own, mostly shorter ones: if all of them left early, a register that hangs would never open its breaker.
+ * So a call that its last caller abandons after `graceMs` counts as a timeout.
+ */
+const ifAbandoned = <B>(call: Effect.Effect<B, SourceFailure>, graceMs: number, note: Effect.Effect<void>) =>
+  Effect.clockWith((clock) => {
+    const startedMs = clock.currentTimeMillisUnsafe()
+    return Effect.onInterrupt(call, () => (clock.currentTimeMillisUnsafe() - startedMs >= graceMs ? note : Effect.void))
+  })
+
+/** Bounds the calls in flight per member state, so that a slow register delays no other. */
+const makeSlots = (perMemberState: number) => {
+  const semaphores = new Map<string, Semaphore.Semaphore>()
+  return <B>(memberState: string, call: Effect.Effect<B, SourceFailure>, full: () => SourceFailure) => {
+    const slots = semaphores.get(memberState) ?? Semaphore.makeUnsafe(perMemberState)
+    semaphores.set(memberState, slots)
+    const waiting = slots.take(1).pipe(Effect.timeoutOrElse({ duration: slotTimeout, orElse: () => Effect.fail(full()) }))
+    return Effect.uninterruptibleMask((restore) =>
+      Effect.andThen(restore(waiting), Effect.ensuring(restore(call), slots.release(1)))
+    )
+  }
+}
+
+const timedOut = (source: SourceName) => new SourceFailure({ source, code: null, ...hung })
+
+const saturated = (source: SourceName) =>
+  new SourceFailure({ source, reason: "saturated", code: null, scope: "question", retry: "never" })
+
+/** Equal questions have equal flights. */
+class Flight implements Equal.Equal {
+  readonly question: GuardedQuestion
+  private readonly key: string
+  constructor(question: GuardedQuestion) {
+    this.question = question
+    this.key = `${question.vatId.value}/${question.requester?.value ?? ""}`
+  }
+  [Equal.symbol](that: Equal.Equal): boolean {
+    return that instanceof Flight && that.key === this.key
+  }
+  [Hash.symbol](): number {
+    return Hash.string(this.key)
+  }
+}

@@ -1,0 +1,117 @@
+/** The circuit breakers of one source: one for the source, and one per member state's register behind it (rule 23). */
+import { Clock, Duration, Effect, Exit, Option, Schedule } from "effect"
+import { CircuitBreaker } from "effect/persistence"
+import { SourceFailure, type SourceName } from "#domain/vat/Verdict.ts"
+import { maxRetryAfterS } from "#infra/sources/SourceHttp.ts"
+
+/**
+ * Consecutive failures that open a breaker. Two are enough for a source, because it is probed right after its first failure; a register
+ * has no probe.
+ */
+const failuresToOpen = { source: 2, memberState: 3 }
+/** An open circuit lets a call through after 5 s at first and 20 s at most, so that traffic resumes soon after an outage. */
+const openDuration = Schedule.min([Schedule.exponential("5 seconds"), Schedule.spaced("20 seconds")])
+/** The longest pause that a source may ask for. */
+const maxOpenDuration = Duration.seconds(maxRetryAfterS)
+
+export const make = Effect.fnUntraced(function* (source: SourceName) {
+  const sourceBreaker = yield* makeBreaker(failuresToOpen.source)
+  const registers = yield* makeBreaker(failuresToOpen.memberState)
+  const startedMs = yield* Clock.currentTimeMillis
+  const circuits = new Map<string, Circuit>()
+  const circuitOf = (key: string): Circuit => circuits.get(key) ?? { isOpen: false, sinceMs: startedMs }
+
+  /** Notes when a circuit opened or closed. */
+  const note = (breaker: CircuitBreaker.CircuitBreaker, key: string) =>
+    Effect.zipWith(stateOf(breaker, key), Clock.currentTimeMillis, ({ _tag }, nowMs) => {
+      const isOpen = _tag !== "Closed"
+      if (isOpen !== circuitOf(key).isOpen) circuits.set(key, { isOpen, sinceMs: nowMs })
+    })
+
+  /** Rejects a call while the circuit is open; `classify` turns the outcome of a call into one of the circuit. */
+  const behind =
+    (breaker: CircuitBreaker.CircuitBreaker, key: string, classify: (failure: SourceFailure | null) => CircuitBreaker.Outcome) =>
+    <A>(call: Effect.Effect<A, SourceFailure>) =>
+      breaker
+        .execute(call, {
+          key,
+          classify: (exit: Exit.Exit<A, SourceFailure>) => classify(Option.getOrNull(Exit.findErrorOption(exit)))
+        })
+        .pipe(
+          Effect.catchTag("CircuitBreakerError", () => Effect.fail(circuitOpen(source))),
+          Effect.ensuring(note(breaker, key))
+        )
+
+  const isSourceOpen = Effect.map(stateOf(sourceBreaker, source), (state) => state._tag !== "Closed")
+
+  return {
+    /** Guards a call by the source's breaker: only failures of the source as a whole count. */
+    source: behind(sourceBreaker, source, ofScope("source", CircuitBreaker.success)),
+    /** Guards a call by the breaker of a member state's register. */
+    memberState: (prefix: string) => behind(registers, prefix, ofScope("member_state", CircuitBreaker.ignored)),
+    /**
+     * Guards a probe. Its failure counts only if it concerns the whole source: a broken status page is no outage. `isFailing`: live calls
+     * fail as well. While the circuit is closed, its success does not reset the failures of live calls.
+     */
+    probe: Effect.fnUntraced(function* <A>(call: Effect.Effect<A, SourceFailure>, isFailing: boolean) {
+      const success = (yield* isSourceOpen) ? CircuitBreaker.success : CircuitBreaker.ignored
+      return yield* behind(sourceBreaker, source, (failure) => {
+        if (failure === null) return success
+        return isOfWholeSource(failure, isFailing) ? CircuitBreaker.failure() : CircuitBreaker.ignored
+      })(call)
+    }),
+    isSourceOpen,
+    /** The circuits that a call about a VAT ID of this member state passes. */
+    circuits: (prefix: string): ReadonlyArray<Circuit> => [circuitOf(source), circuitOf(prefix)],
+    /** Whether a call would be rejected now: not after the open time, even before the next call. */
+    refusesMemberState: (prefix: string) => Effect.map(stateOf(registers, prefix), refusesNow),
+    /** Seconds until an open circuit lets a call through again; null where it is not open. */
+    opensInSeconds: Effect.map(stateOf(sourceBreaker, source), (state) =>
+      state._tag === "Open" ? Math.ceil(Duration.toSeconds(state.retryAfter)) : null
+    )
+  }
+})
+
+/** A circuit, and when it opened or closed. No source has the name of a member state's prefix. */
+export interface Circuit {
+  readonly isOpen: boolean
+  readonly sinceMs: number
+}
+
+const stateOf = (breaker: CircuitBreaker.CircuitBreaker, key: string) =>
+  breaker.state(key).pipe(Effect.catchTag("CircuitBreakerError", Effect.die))
+
+const refusesNow = (state: CircuitBreaker.State) =>
+  state._tag === "Open" ? !Duration.isZero(state.retryAfter) : state._tag === "HalfOpen" && state.probing
+
+const makeBreaker = (failures: number) =>
+  CircuitBreaker.make({ tripPolicy: CircuitBreaker.consecutive(failures), openDuration, maxOpenDuration }).pipe(
+    Effect.provide(CircuitBreaker.layerStoreMemory())
+  )
+
+/** The failure of a call that an open circuit rejects. */
+export const circuitOpen = (source: SourceName) =>
+  new SourceFailure({ source, reason: "circuit_open", code: null, scope: "question", retry: "never" })
+
+/**
+ * The source is unreachable, or reports itself unavailable. A status such as 404 concerns one endpoint. So does a timeout on an open
+ * connection (no code), unless live calls fail as well.
+ */
+const isOfWholeSource = ({ code, reason }: SourceFailure, isFailing: boolean) =>
+  reason === "unreachable" ||
+  (reason === "timeout" && (code !== null || isFailing)) ||
+  (reason === "unavailable" && code === null)
+
+/** A pause that the source asks for extends the open time. */
+const failureOf = ({ retry_after_s }: SourceFailure) =>
+  CircuitBreaker.failure(retry_after_s === undefined ? {} : { retryAfter: Duration.seconds(retry_after_s) })
+
+/** A call that was not made, or got no answer at all (no code), says nothing about the other scope. */
+const saysNothing = ({ code, reason }: SourceFailure) =>
+  reason === "saturated" || reason === "circuit_open" || (reason === "timeout" && code === null)
+
+const ofScope = (scope: SourceFailure["scope"], otherwise: CircuitBreaker.Outcome) => (failure: SourceFailure | null) => {
+  if (failure === null) return CircuitBreaker.success
+  if (failure.scope === scope) return failureOf(failure)
+  return saysNothing(failure) ? CircuitBreaker.ignored : otherwise
+}

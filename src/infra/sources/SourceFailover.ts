@@ -1,0 +1,101 @@
+/** VIES first; the BZSt for German VAT IDs where VIES has no verdict (rules 18-24). */
+import { Effect, Layer, Schedule } from "effect"
+import { memberStates } from "#domain/vat/MemberStates.ts"
+import { type LookUp, type MemberStateStatus, Sources, SourcesUnavailable } from "#domain/vat/Sources.ts"
+import { isGerman, type VatId } from "#domain/vat/VatId.ts"
+import type { Attempt, SourceFailure } from "#domain/vat/Verdict.ts"
+import { whenSampled } from "#domain/kernel/WhenSampled.ts"
+import { GuardedSources } from "#infra/sources/ResilientSources.ts"
+import * as SourceAttempt from "#infra/sources/SourceTelemetry.ts"
+import * as SourceProbes from "#infra/sources/SourceProbes.ts"
+
+/** `requester` asks the BZSt on behalf of callers who name no requester of their own. */
+export interface SourceFailoverOptions {
+  readonly requester: VatId | null
+  /** Names this replica in the events about the sources. */
+  readonly replica: string
+}
+
+/** Attempts at VIES within one look-up. The BZSt asks callers not to retry at once. */
+const viesAttempts = 3
+/** The pauses between them vary by 20 % either way. */
+const pauses = Schedule.exponential("150 millis").pipe(Schedule.jittered)
+/** Bounds the whole look-up. */
+const deadline = "35 seconds"
+
+/** The prefix of German VAT IDs. */
+const germany = "DE"
+
+const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
+  const guarded = yield* GuardedSources
+
+  const requesterAtBzst = (lookUp: LookUp) => lookUp.requester ?? options.requester
+
+  const lookUp = Effect.fnUntraced(function* (question: LookUp) {
+    const { mayFallBack, requester, vatId } = question
+    const attempts: Array<Attempt> = []
+    const record = (attempt: Attempt) => attempts.push(attempt)
+    // The answer to a requester belongs to one caller: VIES puts a consultation number into it.
+    const isShared = requester === null
+    const bzstRequester = requesterAtBzst(question)
+    const asksVies = retried(SourceAttempt.traced("vies", vatId, guarded.vies.ask({ vatId, requester, isShared }), record))
+    const asksBzst = Effect.suspend(() => {
+      const asks = guarded.bzst.ask({ vatId, requester: bzstRequester, isShared })
+      return SourceAttempt.traced("bzst", vatId, Effect.andThen(SourceAttempt.failedOver, asks), record)
+    })
+    const mayAskBzst = mayFallBack && isGerman(vatId) && bzstRequester !== null
+    const answer = yield* (mayAskBzst ? Effect.catchTag(asksVies, "SourceFailure", () => asksBzst) : asksVies).pipe(
+      Effect.timeout(deadline),
+      Effect.catchTag(["SourceFailure", "TimeoutError"], (failure) =>
+        unavailable(question, attempts, failure._tag === "SourceFailure" ? (failure.retry_after_s ?? 0) : 0)
+      )
+    )
+    return { answer, attempts }
+  }, whenSampled("Sources.lookUp"))
+
+  const unavailable = Effect.fnUntraced(function* (question: LookUp, attempts: ReadonlyArray<Attempt>, asked: number) {
+    const opensIn = yield* guarded.vies.opensInSeconds
+    const tried = attempts.map((attempt) => `${attempt.source}: ${attempt.code ?? attempt.outcome}`).join(", ")
+    const message = `No source can answer right now (${tried}).${whyNotBzst(question, requesterAtBzst(question))} This says nothing about the VAT ID: retry later`
+    return yield* new SourcesUnavailable({ message, attempts, retryAfterSeconds: Math.max(opensIn ?? 10, asked, 1) })
+  })
+
+  /** The BZSt stands in for Germany's register alone. */
+  const memberStateStatus = Effect.fnUntraced(function* (prefix: string): Effect.fn.Return<MemberStateStatus> {
+    const vies = yield* guarded.vies.register(prefix)
+    if (vies.state === "operational" || prefix !== germany) return { prefix, ...vies }
+    const bzst = yield* guarded.bzst.register(prefix)
+    return bzst.state === "unavailable"
+      ? { prefix, state: vies.state, sinceMs: Math.max(vies.sinceMs, bzst.sinceMs) }
+      : { prefix, state: "degraded", sinceMs: vies.sinceMs }
+  })
+
+  const status = Effect.gen(function* () {
+    const [viesStatus, bzstStatus] = yield* Effect.all([guarded.vies.status, guarded.bzst.status])
+    const german = yield* guarded.vies.register(germany)
+    const failover = german.state === "unavailable" && bzstStatus.state !== "unavailable"
+    return {
+      vies: viesStatus,
+      bzst: bzstStatus,
+      memberStates: yield* Effect.forEach(memberStates.keys(), memberStateStatus),
+      active: failover ? ("bzst" as const) : ("vies" as const),
+      failoverActive: failover
+    }
+  })
+
+  yield* SourceProbes.run([guarded.vies, guarded.bzst], options.replica)
+
+  return Sources.of({ lookUp, status })
+})
+
+/** Retries what may succeed at once. */
+const retried = <A>(attempt: Effect.Effect<A, SourceFailure>) =>
+  Effect.retry(attempt, { schedule: pauses, times: viesAttempts - 1, while: ({ retry }) => retry === "soon" })
+
+const whyNotBzst = ({ mayFallBack, vatId }: LookUp, requester: VatId | null) => {
+  if (!isGerman(vatId)) return ""
+  if (!mayFallBack) return " The BZSt answers callers with an API key only."
+  return requester === null ? " The BZSt was not asked: it wants your own German VAT ID in requester_vat_id." : ""
+}
+
+export const layer = (options: SourceFailoverOptions) => Layer.effect(Sources, make(options))

@@ -1,0 +1,70 @@
+/** The health of one source, from live calls and probes alike (rule 24). */
+import { Clock, DateTime, Duration, Effect } from "effect"
+import type { SourceState } from "#domain/vat/Sources.ts"
+import type { FailureReason, SourceFailure } from "#domain/vat/Verdict.ts"
+
+/** A source is degraded for this long after a failure or a slow answer. */
+const memoryMs = Duration.toMillis("60 seconds")
+/** An answer later than this makes a source degraded. */
+const slowMs = Duration.toMillis("5 seconds")
+
+/** A source that answered a live call answers, whatever its page about itself does, for this long. */
+const answerTrustMs = Duration.toMillis("5 seconds")
+
+/** A call or probe that ended at `endedMs`. */
+export interface Ended {
+  readonly endedMs: number
+  readonly durationMs: number
+  readonly failure: SourceFailure | null
+}
+
+export const make = Effect.map(Clock.currentTimeMillis, (startedMs) => {
+  let lastCheckedMs = startedMs
+  let latencyMs: number | null = null
+  let lastTroubleMs: number | null = null
+  let lastReason: FailureReason | null = null
+  let answers = true
+  let lastLiveAnswerMs: number | null = null
+
+  const observe = ({ durationMs, endedMs }: Ended, reason: FailureReason | null): void => {
+    lastCheckedMs = endedMs
+    if (reason === null) latencyMs = durationMs
+    if (reason === null && durationMs <= slowMs) return
+    lastTroubleMs = endedMs
+    lastReason = reason
+  }
+
+  /** Notes a live call. A failure of the question alone says nothing about the source. */
+  const observeCall = (ended: Ended): void => {
+    const { endedMs, failure } = ended
+    observe(ended, failure !== null && failure.scope !== "question" ? failure.reason : null)
+    // A call that hangs may hang at a register: a probe says whether the source answers.
+    const hangs = failure?.reason === "timeout" && failure.code === null
+    lastLiveAnswerMs = hangs || failure?.scope === "source" ? null : endedMs
+    if (!hangs) answers = lastLiveAnswerMs !== null
+  }
+
+  const observeProbe = (ended: Ended): void => {
+    const { endedMs, failure } = ended
+    if (failure?.reason === "circuit_open") return
+    observe(ended, failure?.reason ?? null)
+    if (failure === null) answers = true
+    else if (lastLiveAnswerMs === null || endedMs - lastLiveAnswerMs >= answerTrustMs) answers = false
+  }
+
+  /** `unavailable` is the breaker's decision; without it the source is degraded for a while after trouble. */
+  const status = (unavailable: boolean) =>
+    Effect.map(Clock.currentTimeMillis, (nowMs) => {
+      const troubled = lastTroubleMs !== null && nowMs - lastTroubleMs < memoryMs
+      const state: SourceState = unavailable ? "unavailable" : troubled ? "degraded" : "operational"
+      return {
+        state,
+        answers: answers && !unavailable,
+        latencyMs: unavailable ? null : latencyMs,
+        lastChecked: DateTime.makeUnsafe(lastCheckedMs),
+        reason: lastReason
+      }
+    })
+
+  return { observeCall, observeProbe, status }
+})

@@ -1,0 +1,226 @@
+/**
+ * One bounded exchange with an official source: a JSON request over HTTP and its response.
+ *
+ * The bounds cover connection, headers and body together, and the body's size while it streams in. The content type is not
+ * trusted: the body decides. Nothing is retried here, and no redirect is followed (undici follows none).
+ * No trace headers go to the authorities, and an exchange has no span: its attributes are in the attempt's span.
+ * The requests go to undici's dispatcher directly: Effect's HttpClient on top of it takes twice the processor time of the whole look-up.
+ */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import type { Dispatcher } from "@effect/platform-node/Undici"
+import { Clock, Effect, Option, Predicate, Result, Schema, type Duration } from "effect"
+import { hash } from "node:crypto"
+import { calendarDate } from "#domain/kernel/CalendarDate.ts"
+import { type Evidence, SourceFailure, type SourceName } from "#domain/vat/Verdict.ts"
+import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
+
+/** Why a source gave no verdict, without the code that said so: a row's right side in the sources' code tables. */
+export type Fault = Pick<SourceFailure, "reason" | "scope" | "retry">
+
+/** What came back: `json` is undefined when the body is not JSON, `retryAfterS` is null unless a 429 or 503 named a time. */
+export interface Exchange {
+  readonly evidence: Evidence
+  readonly json: unknown
+  readonly retryAfterS: number | null
+}
+
+/** The largest body that is read; answers have a few kilobytes. */
+const maxBodyBytes = 256 * 1024
+
+/** The longest pause that a source may ask for: outages end sooner than announced. */
+export const maxRetryAfterS = 600
+
+/**
+ * The HTTP client for the sources. Its connect timeout tells an unreachable source from a request that hangs. The other timeouts are those
+ * of an exchange.
+ */
+export const layerClient = NodeHttpClient.layerDispatcherOptions({
+  connect: { timeout: 4_000 },
+  headersTimeout: 0,
+  bodyTimeout: 0
+})
+
+const userAgent = "vatproof/0.1.0"
+
+/**
+ * The time of an answer: ISO 8601 with an offset and up to nine fractional digits, kept in milliseconds. Of a day and an hour that exist,
+ * where JavaScript takes 31 November for 1 December.
+ */
+export const Instant = Schema.String.check(
+  Schema.isPattern(
+    /^(?:19|2\d)\d\d-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/u
+  ),
+  Schema.makeFilter((text: string) => Option.isSome(calendarDate(text.slice(0, 10))))
+).pipe(Schema.decodeTo(Schema.DateTimeUtcFromString))
+
+/** A text that a source may leave out. */
+export const OptionalText = Schema.optionalKey(Schema.NullOr(Schema.String))
+
+/**
+ * What a text field discloses: null for `---` (VIES' word for "not disclosed"), blank or absent text. Unpaired surrogates and
+ * NUL, which neither UTF-8 nor Postgres can hold, are replaced, because a verdict must not be lost to a character in a name.
+ */
+export const disclosed = (text: string | null | undefined): string | null => {
+  const trimmed = (text ?? "").toWellFormed().replaceAll("\0", "\uFFFD").trim()
+  return trimmed === "" || trimmed === "---" ? null : trimmed
+}
+
+/** No connection in time. */
+const timedOut: Fault = { reason: "timeout", scope: "source", retry: "later" }
+/** A connection and no answer in time: mostly it is a member state's register that hangs, not the source in front of it. */
+export const hung: Fault = { ...timedOut, scope: "member_state" }
+const broken: Fault = { reason: "unreachable", scope: "source", retry: "soon" }
+/** An answer that is not what the source's contract says. */
+export const malformed: Fault = { reason: "malformed", scope: "source", retry: "soon" }
+
+/** The failure that an exchange means. `code` is the source's own word, or `HTTP 502` when it only has a status. */
+export const failure = (source: SourceName, exchange: Exchange, code: string | null, fault: Fault): SourceFailure =>
+  failed(source, fault, code, exchange.retryAfterS)
+
+/** The failure of a body that says nothing in the source's own terms: the HTTP status is all there is to go by. */
+export const wordless = (source: SourceName, exchange: Exchange): SourceFailure =>
+  failedByStatus(source, exchange.evidence.http_status, exchange.retryAfterS)
+
+/** The exchanges with one source. `get` and `post` take a path below the base URL; `within` bounds several exchanges as one. */
+export const make = Effect.fnUntraced(function* (
+  source: SourceName,
+  options: { readonly baseUrl: string; readonly timeout: Duration.Input }
+) {
+  const dispatcher = yield* NodeHttpClient.Dispatcher
+  const base = URL.parse(options.baseUrl)
+  const folder = base?.pathname.replace(/\/+$/u, "") ?? ""
+  const measured = SourceMetrics.measured(base)
+
+  const within = <A>(effect: Effect.Effect<A, SourceFailure>): Effect.Effect<A, SourceFailure> =>
+    Effect.timeoutOrElse(effect, {
+      duration: options.timeout,
+      orElse: () => Effect.fail(failed(source, hung, null, null))
+    })
+
+  const exchange = (method: "GET" | "POST", path: string, body: string): Effect.Effect<Exchange, SourceFailure> => {
+    if (base === null) return Effect.fail(failed(source, broken, "ERR_INVALID_URL", null))
+    const headers = method === "GET" ? getHeaders : postHeaders
+    const response = receive(source, dispatcher, { origin: base.origin, path: `${folder}${path}`, method, headers, body })
+    const read = Effect.flatMap(response, (received) =>
+      Effect.flatMap(Clock.currentTimeMillis, (nowMs) => Effect.fromResult(readResponse(source, body, received, nowMs)))
+    )
+    return measured({ method, path }, within(read), (exchanged) => exchanged.evidence.http_status)
+  }
+
+  return {
+    within,
+    get: (path: string) => exchange("GET", path, ""),
+    post: (path: string, body: Readonly<Record<string, string>>) => exchange("POST", path, JSON.stringify(body))
+  }
+})
+
+/** `identity`, because the evidence is the body's exact bytes. */
+const getHeaders = { accept: "application/json", "accept-encoding": "identity", "user-agent": userAgent }
+const postHeaders = { ...getHeaders, "content-type": "application/json" }
+
+/** A complete response. `bytes` is null if the body is too large. */
+interface Received {
+  readonly status: number
+  readonly retryAfter: string | null
+  readonly bytes: Uint8Array | null
+}
+
+/** Sends a request and collects its response. An interruption aborts the request and closes its connection. */
+const receive = (source: SourceName, dispatcher: Dispatcher, request: Dispatcher.DispatchOptions) =>
+  Effect.callback<Received, SourceFailure>((resume) => {
+    const chunks: Array<Uint8Array> = []
+    let size = 0
+    let status = 0
+    let retryAfter: string | null = null
+    let running: Dispatcher.DispatchController | null = null
+    let isInterrupted = false
+    dispatcher.dispatch(request, {
+      onRequestStart: (controller) => {
+        running = controller
+        if (isInterrupted) controller.abort(aborted())
+      },
+      onResponseStart: (_, statusCode, headers) => {
+        const header = headers["retry-after"]
+        status = statusCode
+        retryAfter = typeof header === "string" ? header : null
+      },
+      onResponseData: (controller, chunk) => {
+        chunks.push(chunk)
+        size += chunk.byteLength
+        if (size <= maxBodyBytes) return
+        resume(Effect.succeed({ status, retryAfter, bytes: null }))
+        controller.abort(aborted())
+      },
+      onResponseEnd: () => resume(Effect.succeed({ status, retryAfter, bytes: Buffer.concat(chunks) })),
+      onResponseError: (_, error) => resume(Effect.fail(transportFailure(source, error)))
+    })
+    return Effect.sync(() => {
+      isInterrupted = true
+      running?.abort(aborted())
+    })
+  })
+
+const aborted = () => new Error("The request was aborted")
+
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+const parseJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
+
+const readResponse = (source: SourceName, request: string, { bytes, retryAfter, status }: Received, nowMs: number) => {
+  const retryAfterS = status === 429 || status === 503 ? secondsOf(retryAfter, nowMs) : null
+  const text = Result.try({
+    try: () => (bytes === null ? null : decoder.decode(bytes)),
+    catch: () => failedByStatus(source, status, retryAfterS)
+  })
+  if (Result.isFailure(text)) return Result.fail(text.failure)
+  if (bytes === null || text.success === null) return Result.fail(failedByStatus(source, status, retryAfterS))
+  const evidence = { request, response: text.success, response_sha256: hash("sha256", bytes, "hex"), http_status: status }
+  const exchange: Exchange = { evidence, json: Option.getOrUndefined(parseJson(text.success)), retryAfterS }
+  return Result.succeed(exchange)
+}
+
+/** Seconds from a `Retry-After` header, which holds either seconds or a date (RFC 9110, 10.2.3). */
+const secondsOf = (retryAfter: string | null, nowMs: number): number | null => {
+  if (retryAfter === null) return null
+  if (/^\d+$/u.test(retryAfter)) return Math.min(Number(retryAfter), maxRetryAfterS)
+  const at = parseHttpDate(retryAfter)
+  if (Option.isNone(at)) return null
+  const seconds = Math.ceil((at.value.epochMilliseconds - nowMs) / 1000)
+  return Math.min(Math.max(seconds, 0), maxRetryAfterS)
+}
+
+const parseHttpDate = Schema.decodeUnknownOption(Schema.DateTimeUtcFromHttpDate)
+
+const failed = (source: SourceName, fault: Fault, code: string | null, retryAfterS: number | null) =>
+  new SourceFailure({ source, ...fault, code, ...(retryAfterS === null ? {} : { retry_after_s: retryAfterS }) })
+
+const failedByStatus = (source: SourceName, status: number, retryAfterS: number | null) =>
+  failed(source, faultOfStatus(status, retryAfterS), status === 200 ? null : `HTTP ${status}`, retryAfterS)
+
+const faultOfStatus = (status: number, retryAfterS: number | null): Fault => {
+  if (status === 429) return { reason: "throttled", scope: "source", retry: "later" }
+  // A firewall's way to bar an address; both sources put their own refusals into JSON.
+  if (status === 403) return { reason: "blocked", scope: "source", retry: "later" }
+  if (status < 500) return malformed
+  const later = status === 503 || status === 504 || retryAfterS !== null
+  return { reason: "unavailable", scope: "source", retry: later ? "later" : "soon" }
+}
+
+const transportFailure = (source: SourceName, error: unknown) => {
+  const code = transportCode(error)
+  return failed(source, code === null ? broken : faultOfTransport(code), code, null)
+}
+
+/** The error code of Node or undici. Errors of undici's parser may have none; their name replaces it. */
+const transportCode = (error: unknown): string | null => {
+  if (Predicate.hasProperty(error, "code") && Predicate.isString(error.code)) return error.code
+  return Predicate.hasProperty(error, "name") && error.name === notHttp ? notHttp : null
+}
+
+const notHttp = "HTTPParserError"
+
+const contractErrors: ReadonlySet<string> = new Set([notHttp, "UND_ERR_HEADERS_OVERFLOW", "UND_ERR_RES_CONTENT_LENGTH_MISMATCH"])
+
+const faultOfTransport = (code: string): Fault => {
+  if (code === "ETIMEDOUT" || code.endsWith("_TIMEOUT")) return timedOut
+  return contractErrors.has(code) || code.startsWith("HPE_") ? malformed : broken
+}

@@ -1,0 +1,85 @@
+/** The metrics of the official sources. */
+import { Effect, Exit, Metric, Option } from "effect"
+import * as Instrument from "#domain/kernel/Metrics.ts"
+import type { SourceState } from "#domain/vat/Sources.ts"
+import type { SourceFailure, SourceName } from "#domain/vat/Verdict.ts"
+
+/** Where each source takes questions, below its base URL. No path names a VAT ID. */
+export const checkPaths = { vies: "/check-vat-number", bzst: "/v1/abfrage" } as const
+
+/** By `http.request.method`, `server.address`, `server.port`, `http.response.status_code`, and `error.type` where it failed. */
+const requestDuration = Instrument.histogram("http.client.request.duration", Instrument.durationBoundaries, {
+  unit: "s",
+  description: "Time an exchange with an official source took"
+})
+
+/** By `vatproof.source` and `vatproof.outcome`: `answered` or the reason of a failure. */
+export const attempts = Instrument.counter("vatproof.source.attempts", {
+  unit: "{attempt}",
+  description: "Questions to an official source by their outcome, also those that were not sent because its circuit is open"
+})
+
+/** By `vatproof.source`. */
+const sourceState = Instrument.gauge("vatproof.source.state", {
+  unit: "{state}",
+  description: "How a source is: 0 operational, 1 degraded, 2 unavailable"
+})
+
+/** By `vatproof.source`. */
+const breakerOpen = Instrument.gauge("vatproof.source.breaker.open", {
+  unit: "{circuit}",
+  description: "1 while the circuit of a source is open and it is not asked"
+})
+
+export const failovers = Instrument.counter("vatproof.failovers", {
+  unit: "{lookup}",
+  description: "Look-ups that asked the BZSt because VIES had no verdict"
+})()
+
+const numberOf = { operational: 0, degraded: 1, unavailable: 2 }
+
+/** Sets the gauges of a source. A source is unavailable exactly while its breaker or a pause rejects calls. */
+export const noteState = (source: SourceName, state: SourceState) =>
+  Effect.andThen(
+    Metric.update(sourceState({ "vatproof.source": source }), numberOf[state]),
+    Metric.update(breakerOpen({ "vatproof.source": source }), state === "unavailable" ? 1 : 0)
+  )
+
+/** Measures the exchanges with the server at `base` and annotates the attempt's span with the request and the status. */
+export const measured = (base: URL | null) => {
+  // Asking an address that is not a URL fails; here it only has no name.
+  const { hostname, port, protocol } = base ?? { hostname: "", port: "", protocol: "" }
+  const serverPort = Number(port === "" ? (protocol === "https:" ? 443 : 80) : port)
+  const folder = base === null ? "" : `${base.origin}${base.pathname.replace(/\/+$/u, "")}`
+  return <A, R>(
+    { method, path }: { readonly method: string; readonly path: string },
+    exchange: Effect.Effect<A, SourceFailure, R>,
+    statusOf: (exchange: A) => number
+  ) =>
+    Effect.clockWith((clock) => {
+      const started = clock.currentTimeNanosUnsafe()
+      return Effect.onExit(exchange, (exit) => {
+        const seconds = Number(clock.currentTimeNanosUnsafe() - started) / 1e9
+        const status = Exit.isSuccess(exit) ? statusOf(exit.value) : null
+        const failure = Option.getOrUndefined(Exit.findErrorOption(exit))
+        const errorType = status !== null && status >= 400 ? String(status) : failure?.reason
+        const server = { "http.request.method": method, "server.address": hostname }
+        const labels = {
+          ...server,
+          "server.port": String(serverPort),
+          ...(status === null ? {} : { "http.response.status_code": String(status) }),
+          ...(errorType === undefined ? {} : { "error.type": errorType })
+        }
+        return Effect.andThen(
+          Metric.update(requestDuration(labels), seconds),
+          Effect.annotateCurrentSpan({
+            ...server,
+            "server.port": serverPort,
+            "url.full": `${folder}${path}`,
+            "url.template": path,
+            ...(status === null ? {} : { "http.response.status_code": status })
+          })
+        )
+      })
+    })
+}

@@ -1,0 +1,100 @@
+/** Probes the sources in the background, and records changes of their state (rule 24). */
+import { Clock, Effect, MutableRef, Option, Queue } from "effect"
+import { survivable } from "#domain/kernel/LogDefects.ts"
+import {
+  SourceDegraded,
+  SourceRecovered,
+  type SourceState,
+  type SourceStatus,
+  SourceLog,
+  SourceUnavailable
+} from "#domain/vat/Sources.ts"
+import { type FailureReason, SourceFailure, type SourceName } from "#domain/vat/Verdict.ts"
+import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
+
+interface Probed {
+  readonly source: SourceName
+  readonly probe: Effect.Effect<void>
+  readonly trouble: Effect.Effect<void>
+  readonly status: Effect.Effect<SourceStatus & { readonly reason: FailureReason | null }>
+}
+
+/**
+ * States are compared every 5 s and after each failed call. A source is probed every 30 s, and each time while it is in trouble or another
+ * one does not answer: it may be down as well, and no live call would tell.
+ */
+const tickMs = 5_000
+const restMs = 30_000
+/** The shortest interval between probes, however many calls fail. */
+const troubledMs = 1_000
+
+/** Probes in the background until its scope closes. */
+export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, replica: string) {
+  const log = yield* SourceLog
+  const silent = new Set<SourceName>()
+  const watched = yield* Effect.forEach(sources, (source) =>
+    Effect.map(Queue.sliding<void>(1), (alarms) => ({ ...source, alarms }))
+  )
+
+  /** Notes whether a source answers. The first time that it does not, the others are probed at once. */
+  const noteAnswers = (source: SourceName, answers: boolean) => {
+    if (answers) silent.delete(source)
+    else if (!silent.has(source)) {
+      silent.add(source)
+      for (const other of watched) if (other.source !== source) Queue.offerUnsafe(other.alarms, undefined)
+    }
+  }
+
+  const watch = Effect.fnUntraced(function* (source: (typeof watched)[number]) {
+    const known = MutableRef.make<SourceState>("operational")
+    const probedAt = MutableRef.make(0)
+    const turn = Effect.fnUntraced(function* (troubled: boolean) {
+      const now = yield* Clock.currentTimeMillis
+      const due = known.current === "operational" && silent.size === 0 ? restMs : tickMs
+      if (now - probedAt.current >= (troubled ? troubledMs : due)) {
+        MutableRef.set(probedAt, now)
+        yield* source.probe
+      }
+      const { answers, reason, state } = yield* source.status
+      noteAnswers(source.source, answers)
+      yield* SourceMetrics.noteState(source.source, state)
+      if (state === known.current) return
+      const event = eventOf(source.source, state, reason, replica)
+      yield* log.record(source.source, event)
+      MutableRef.set(known, state)
+      const line = `${source.source} is ${state}`
+      const logged = state === "unavailable" ? Effect.logWarning(line) : Effect.logInfo(line)
+      yield* Effect.annotateLogs(logged, { source: source.source, state, reason })
+    })
+    // After a database outage the next iteration records the change.
+    const safeTurn = (troubled: boolean) =>
+      turn(troubled).pipe(
+        Effect.catchTag("StoreUnavailable", () => Effect.void),
+        survivable(`The watch of ${source.source} stumbled; it goes on`, troubledMs)
+      )
+    yield* safeTurn(false)
+    yield* Effect.raceFirst(source.trouble, Queue.take(source.alarms)).pipe(
+      Effect.timeoutOption(tickMs),
+      Effect.flatMap((trouble) => safeTurn(Option.isSome(trouble))),
+      Effect.forever
+    )
+  })
+
+  yield* Effect.forEach(watched, (source) => Effect.forkScoped(watch(source)), { discard: true })
+})
+
+const eventOf = (source: SourceName, state: SourceState, reason: FailureReason | null, replica: string) => {
+  const observed = { source, member_state: null, replica }
+  switch (state) {
+    case "operational":
+      return SourceRecovered.make(observed)
+    case "degraded":
+      return SourceDegraded.make({ ...observed, reason })
+    case "unavailable":
+      return SourceUnavailable.make({ ...observed, reason })
+  }
+}
+
+/** The failure of VIES when its status page reports it unavailable. */
+export const saysUnavailable = () =>
+  new SourceFailure({ source: "vies", reason: "unavailable", code: null, scope: "source", retry: "later" })

@@ -1,0 +1,170 @@
+/**
+ * VIES, the Commission's look-up in the member states' registers, over REST.
+ *
+ * Contract: https://ec.europa.eu/assets/taxud/vow-information/swagger_publicVAT.yaml (read 2026-11). Errors come as envelopes with
+ * HTTP 200, and fields vary by member state. One question is one call; `SourceFailover` decides about retries.
+ */
+import { Context, Effect, Layer, Option, Result, Schema, type Duration } from "effect"
+import type { Dispatcher } from "@effect/platform-node/NodeHttpClient"
+import { memberStates } from "#domain/vat/MemberStates.ts"
+import { normalise, type VatId } from "#domain/vat/VatId.ts"
+import type { Answer, SourceFailure } from "#domain/vat/Verdict.ts"
+import * as SourceHttp from "#infra/sources/SourceHttp.ts"
+import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
+import { unknownCode, viesCodes } from "#infra/sources/ViesCodes.ts"
+
+/** With a `requester` VIES gives a consultation number for a valid VAT ID. */
+export interface Question {
+  readonly vatId: VatId
+  readonly requester: VatId | null
+}
+
+/** VIES' own status, as a whole and by VAT prefix. Null: the register is not monitored. */
+export interface Status {
+  readonly available: boolean
+  readonly memberStates: ReadonlyMap<string, boolean | null>
+}
+
+/**
+ * `check` asks about one VAT ID. If VIES rejects the requester, `check` asks once more without one; that answer has no consultation
+ * number. `status` asks for availability. Both end within the layer's timeout.
+ */
+export class Vies extends Context.Service<
+  Vies,
+  {
+    readonly check: (question: Question) => Effect.Effect<Answer, SourceFailure>
+    readonly status: Effect.Effect<Status, SourceFailure>
+  }
+>()("vatproof/infra/sources/Vies") {}
+
+/** `timeout` bounds a whole `check` or `status`; some registers take 16 seconds to answer, and calls that hang take 30. */
+export interface Options {
+  readonly baseUrl: string
+  readonly timeout?: Duration.Input
+}
+
+export const make = Effect.fnUntraced(function* (options: Options) {
+  const http = yield* SourceHttp.make("vies", { baseUrl: options.baseUrl, timeout: options.timeout ?? "20 seconds" })
+
+  const ask = (question: Question) =>
+    Effect.flatMap(http.post(SourceMetrics.checkPaths.vies, requestBody(question)), (exchange) =>
+      Effect.fromResult(readAnswer(question, exchange))
+    )
+
+  const check = (question: Question) => {
+    const asked = ask(question)
+    if (question.requester === null) return asked
+    const askedOnceMore = Effect.catchIf(
+      asked,
+      (failure) => failure.reason === "requester_rejected",
+      () => ask({ ...question, requester: null })
+    )
+    return http.within(askedOnceMore)
+  }
+
+  const status = Effect.flatMap(http.get("/check-status"), (exchange) => Effect.fromResult(readStatus(exchange)))
+
+  return Vies.of({ check, status })
+})
+
+export const layer = (options: Options): Layer.Layer<Vies, never, Dispatcher> => Layer.effect(Vies, make(options))
+
+/** Numbers go without their prefix, the requester's too: VIES rejects a prefixed one. */
+const requestBody = ({ vatId, requester }: Question): Readonly<Record<string, string>> => ({
+  countryCode: vatId.memberState.prefix,
+  vatNumber: vatId.number,
+  ...(requester === null ? {} : { requesterMemberStateCode: requester.memberState.prefix, requesterNumber: requester.number })
+})
+
+const verdictWord = (valid: boolean) => (valid ? "VALID" : "INVALID")
+
+const CheckVatResponse = Schema.Struct({
+  actionSucceed: Schema.optionalKey(Schema.Literal(true)),
+  errorWrappers: Schema.optionalKey(Schema.NullOr(Schema.Tuple([]))),
+  userError: Schema.optionalKey(Schema.NullOr(Schema.Literals(["", "VALID", "INVALID"]))),
+  error: Schema.optionalKey(Schema.NullOr(Schema.Literal(""))),
+  countryCode: Schema.String,
+  vatNumber: Schema.String,
+  requestDate: SourceHttp.Instant,
+  valid: Schema.Boolean,
+  isValid: Schema.optionalKey(Schema.NullOr(Schema.Boolean)),
+  requestIdentifier: SourceHttp.OptionalText,
+  name: SourceHttp.OptionalText,
+  address: SourceHttp.OptionalText
+}).check(
+  // Contradictory fields make the answer malformed.
+  Schema.makeFilter(
+    ({ isValid, userError, valid }) => (isValid ?? valid) === valid && (userError || verdictWord(valid)) === verdictWord(valid)
+  )
+)
+const decodeCheckVatResponse = Schema.decodeUnknownOption(CheckVatResponse)
+
+const readAnswer = (question: Question, exchange: SourceHttp.Exchange): Result.Result<Answer, SourceFailure> => {
+  const body = successful(exchange, decodeCheckVatResponse)
+  if (Result.isFailure(body)) return Result.fail(body.failure)
+  const { success: answer } = body
+  // An answer to another question is malformed.
+  if (answer.countryCode !== question.vatId.memberState.prefix || normalise(answer.vatNumber) !== question.vatId.number) {
+    return Result.fail(SourceHttp.failure("vies", exchange, null, SourceHttp.malformed))
+  }
+  return Result.succeed({
+    source: "vies",
+    valid: answer.valid,
+    code: null,
+    answered_at: answer.requestDate,
+    company_name: SourceHttp.disclosed(answer.name),
+    company_address: SourceHttp.disclosed(answer.address),
+    consultation_number: question.requester === null ? null : SourceHttp.disclosed(answer.requestIdentifier),
+    valid_from: null,
+    valid_until: null,
+    evidence: exchange.evidence
+  })
+}
+
+const StatusInformationResponse = Schema.Struct({
+  vow: Schema.Struct({ available: Schema.Boolean }),
+  countries: Schema.Array(Schema.Struct({ countryCode: Schema.String, availability: Schema.String }))
+})
+const decodeStatus = Schema.decodeUnknownOption(StatusInformationResponse)
+
+const readStatus = (exchange: SourceHttp.Exchange): Result.Result<Status, SourceFailure> =>
+  Result.map(successful(exchange, decodeStatus), ({ vow, countries }) => ({
+    available: vow.available,
+    memberStates: new Map(
+      countries
+        .filter(({ countryCode }) => memberStates.has(countryCode))
+        .map(({ countryCode, availability }) => [countryCode, availabilities.get(availability) ?? null])
+    )
+  }))
+
+/** `Monitoring Disabled` and unknown words mean that the availability is unknown. */
+const availabilities: ReadonlyMap<string, boolean> = new Map([
+  ["Available", true],
+  ["Unavailable", false]
+])
+
+const ErrorWord = Schema.String.check(Schema.isPattern(/^[\w-]{1,64}$/u))
+/** The error bodies: an envelope, or the words of the GET interface. */
+const CommonResponse = Schema.Union([
+  Schema.Struct({ errorWrappers: Schema.NonEmptyArray(Schema.Struct({ error: ErrorWord })) }),
+  Schema.Struct({ userError: ErrorWord.check(Schema.isPattern(/^(?!(?:IN)?VALID$)/u)) }),
+  Schema.Struct({ actionSucceed: Schema.Literal(false) })
+])
+const decodeEnvelope = Schema.decodeUnknownOption(CommonResponse)
+
+/** The decoded body of a success. An error envelope takes precedence over everything else in the body. */
+const successful = <A>(
+  exchange: SourceHttp.Exchange,
+  decode: (json: unknown) => Option.Option<A>
+): Result.Result<A, SourceFailure> => {
+  const envelope = decodeEnvelope(exchange.json)
+  if (Option.isSome(envelope)) return Result.fail(errorOf(exchange, envelope.value))
+  const body = exchange.evidence.http_status === 200 ? decode(exchange.json) : Option.none<A>()
+  return Result.fromOption(body, () => SourceHttp.wordless("vies", exchange))
+}
+
+const errorOf = (exchange: SourceHttp.Exchange, envelope: typeof CommonResponse.Type): SourceFailure => {
+  if ("actionSucceed" in envelope) return SourceHttp.wordless("vies", exchange)
+  const error = "userError" in envelope ? envelope.userError : envelope.errorWrappers[0].error
+  return SourceHttp.failure("vies", exchange, error, viesCodes.get(error) ?? unknownCode)
+}

@@ -1,0 +1,84 @@
+/**
+ * The port for operators where several workers share the service's port: one address for the machine. Ready means that a worker is, so a
+ * worker that is replaced is noticed by nobody; the metrics are those of all workers, told apart by the label `worker`.
+ */
+import { Effect, Layer } from "effect"
+import { HttpClient, HttpServerResponse } from "effect/http"
+import * as AdminServer from "#infra/server/AdminServer.ts"
+import * as PrometheusText from "#infra/telemetry/PrometheusText.ts"
+
+export interface WorkersAdminOptions extends AdminServer.AdminServerOptions {
+  /** The admin port of each worker by its number. */
+  readonly adminPorts: ReadonlyMap<number, number>
+}
+
+/** A worker that takes longer counts as not there. */
+const patience = "3 seconds"
+
+const make = Effect.fnUntraced(function* (adminPorts: ReadonlyMap<number, number>) {
+  const http = yield* HttpClient.HttpClient
+
+  /** What each worker says on a page; null if it says nothing. */
+  const ask = (path: string, accept = "*/*") =>
+    Effect.forEach(
+      [...adminPorts].toSorted(([a], [b]) => a - b),
+      ([number, port]) =>
+        http.get(`http://127.0.0.1:${port}${path}`, { headers: { accept } }).pipe(
+          Effect.flatMap(({ status, text }) => Effect.map(text, (body) => ({ number, status, body }))),
+          Effect.timeout(patience),
+          Effect.catchTag(["HttpClientError", "TimeoutError"], () => Effect.succeed(null))
+        ),
+      { concurrency: "unbounded" }
+    ).pipe(Effect.map((answers) => answers.filter((answer) => answer !== null)))
+
+  const ready = Effect.gen(function* () {
+    const workers = (yield* ask("/readyz")).filter(({ status }) => status === 200).map(({ number }) => number)
+    const isReady = workers.length > 0
+    return yield* HttpServerResponse.json(
+      { status: isReady ? "ok" : "unavailable", ready_workers: workers },
+      { status: isReady ? 200 : 503 }
+    )
+  })
+
+  const metrics = AdminServer.metricsPage((format) =>
+    Effect.map(ask("/metrics", PrometheusText.contentTypes[format]), (texts) => {
+      const text = merged(texts.map(({ body, number }) => [String(number), body] as const))
+      return format === "openmetrics" ? `${text}${PrometheusText.end}\n` : text
+    })
+  )
+
+  return new Map<string, AdminServer.Page<never>>([
+    ["/livez", AdminServer.live],
+    ["/readyz", ready],
+    ["/metrics", metrics]
+  ])
+})
+
+/** One text of several: the format wants all series of a metric together, under one HELP and TYPE. */
+export const merged = (texts: ReadonlyArray<readonly [worker: string, text: string]>): string => {
+  const families = new Map<string, { readonly head: ReadonlyArray<string>; readonly series: Array<string> }>()
+  for (const [worker, text] of texts) {
+    let head: ReadonlyArray<string> = []
+    let name = ""
+    for (const line of text.split("\n")) {
+      if (line.startsWith("# HELP ")) head = [line]
+      else if (line.startsWith("# TYPE ")) {
+        head = [...head, line]
+        name = line.split(" ")[2] ?? ""
+      } else if (line !== "" && line !== PrometheusText.end) {
+        const family = families.get(name) ?? { head, series: [] }
+        families.set(name, family)
+        family.series.push(
+          // A number follows the labels; behind it there may be an exemplar with labels of its own.
+          line.replace(/^(\w+)(?:\{(.*?)\})? (?=[-+\dN])/u, (_, metric, labels) => `${metric}{${labelled(worker, labels)}} `)
+        )
+      }
+    }
+  }
+  return [...families.values()].flatMap(({ head, series }) => [...head, ...series].map((line) => `${line}\n`)).join("")
+}
+
+const labelled = (worker: string, labels: string | undefined) => [`worker="${worker}"`, ...(labels ? [labels] : [])].join(",")
+
+export const layer = ({ adminPorts, ...options }: WorkersAdminOptions) =>
+  Layer.unwrap(Effect.map(make(adminPorts), (pages) => AdminServer.serving(pages, options)))

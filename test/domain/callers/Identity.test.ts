@@ -1,0 +1,116 @@
+import { assert, it } from "@effect/vitest"
+import { DateTime, Effect, Layer, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import type { KeyCaller } from "#domain/callers/Caller.ts"
+import { Identity, InvalidApiKey, layerCached } from "#domain/callers/Identity.ts"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import { billingPeriod } from "#domain/callers/Usage.ts"
+import * as Hashing from "#infra/security/NodeHashing.ts"
+
+const callerAt = (used: number, now: DateTime.Utc): KeyCaller => ({
+  _tag: "Key",
+  keyId: "k",
+  accountId: "a",
+  plan: "free",
+  period: billingPeriod(now),
+  validUntil: billingPeriod(now).end,
+  used,
+  epoch: 0,
+  stream: "key-k",
+  meter: "key-k",
+  limit: 10,
+  perMinute: 10
+})
+
+type Failure = InvalidApiKey | StoreUnavailable
+
+/** A cache over a source that counts its reads, and fails as `fail` says. */
+const cached = Effect.gen(function* () {
+  const state: { reads: number; failure: Failure | null } = { reads: 0, failure: null }
+  const read = () =>
+    Effect.flatMap(DateTime.now, (now) => {
+      state.reads += 1
+      return state.failure === null ? Effect.succeed(callerAt(state.reads, now)) : Effect.fail(state.failure)
+    })
+  const source = Layer.succeed(Identity, {
+    byKey: read,
+    refresh: read,
+    byAddress: (address) => ({
+      _tag: "Anonymous",
+      addressHash: address,
+      stream: address,
+      meter: address,
+      limit: 10,
+      perMinute: 10
+    })
+  })
+  const identity = yield* Effect.provide(Identity, layerCached.pipe(Layer.provide([source, Hashing.layer])))
+  const usedOf = (key: string) => Effect.map(identity.byKey(Redacted.make(key)), ({ used }) => used)
+  return { identity, state, usedOf }
+})
+
+it.effect("reads a caller once, and again on refresh", () =>
+  Effect.gen(function* () {
+    const { identity, state, usedOf } = yield* cached
+    assert.deepStrictEqual([yield* usedOf("one"), yield* usedOf("one"), yield* usedOf("two")], [1, 1, 2])
+    assert.strictEqual((yield* identity.refresh(Redacted.make("one"))).used, 3)
+    assert.deepStrictEqual([yield* usedOf("one"), yield* usedOf("two")], [3, 2])
+    assert.strictEqual(state.reads, 3)
+  })
+)
+
+it.effect("reads a caller again when the billing period is over, to the millisecond", () =>
+  Effect.gen(function* () {
+    const end = DateTime.toEpochMillis(DateTime.makeUnsafe("2026-12-01T00:00:00Z"))
+    yield* TestClock.setTime(end - 1_000)
+    const { usedOf } = yield* cached
+    assert.strictEqual(yield* usedOf("one"), 1)
+    yield* TestClock.setTime(end - 1)
+    assert.strictEqual(yield* usedOf("one"), 1)
+    yield* TestClock.setTime(end)
+    assert.deepStrictEqual([yield* usedOf("one"), yield* usedOf("one")], [2, 2])
+  })
+)
+
+it.effect.each([new InvalidApiKey({}), new StoreUnavailable({})])("forgets a caller whose refresh fails: %s", (failure) =>
+  Effect.gen(function* () {
+    const { identity, state, usedOf } = yield* cached
+    yield* usedOf("one")
+    state.failure = failure
+    assert.strictEqual(yield* usedOf("one"), 1)
+    assert.strictEqual(yield* Effect.flip(identity.refresh(Redacted.make("one"))), failure)
+    assert.strictEqual(yield* Effect.flip(usedOf("one")), failure)
+    state.failure = null
+    assert.strictEqual(yield* usedOf("one"), 4)
+  })
+)
+
+it.effect("keeps no failure", () =>
+  Effect.gen(function* () {
+    const { state, usedOf } = yield* cached
+    state.failure = new InvalidApiKey({})
+    yield* Effect.flip(usedOf("one"))
+    state.failure = null
+    assert.strictEqual(yield* usedOf("one"), 2)
+  })
+)
+
+it.effect("keeps 50,000 callers at most, and forgets the ones that were used longest ago", () =>
+  Effect.gen(function* () {
+    const { state, usedOf } = yield* cached
+    yield* Effect.forEach(Array.from({ length: 50_001 }), (_, index) => usedOf(`key ${index}`), { discard: true })
+    assert.strictEqual(state.reads, 50_001)
+    yield* usedOf("key 50000")
+    assert.strictEqual(state.reads, 50_001)
+    yield* usedOf("key 0")
+    assert.strictEqual(state.reads, 50_002)
+  })
+)
+
+it.effect("reads nothing for an anonymous caller", () =>
+  Effect.gen(function* () {
+    const { identity, state } = yield* cached
+    assert.strictEqual(identity.byAddress("192.0.2.1").stream, "192.0.2.1")
+    assert.strictEqual(state.reads, 0)
+  })
+)

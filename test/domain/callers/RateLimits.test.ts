@@ -1,0 +1,18 @@
+import { assert, describe, it } from "@effect/vitest"
+import { rateWindow } from "#domain/callers/RateLimits.ts"
+
+describe("a minute", () => {
+  it("is told in whole seconds, rounded up, so that nobody comes back too early", () => {
+    assert.deepStrictEqual(rateWindow(10, 3, 41_001), { limit: 10, remaining: 7, resetSeconds: 42 })
+    assert.strictEqual(rateWindow(10, 3, 0).resetSeconds, 1)
+  })
+
+  it("is never longer than a minute, whichever of two calls looked at the clock first", () => {
+    assert.strictEqual(rateWindow(10, 1, 60_000).resetSeconds, 60)
+    assert.strictEqual(rateWindow(10, 2, 60_004).resetSeconds, 60)
+  })
+
+  it("says how many calls there were too many", () => {
+    assert.strictEqual(rateWindow(10, 12, 5_000).remaining, -2)
+  })
+})

@@ -1,0 +1,94 @@
+import { assert, it } from "@effect/vitest"
+import { DateTime, Effect, Layer, Redacted } from "effect"
+import type { KeyCaller } from "#domain/callers/Caller.ts"
+import { PaidPlanRequired } from "#domain/receipts/Confirmation.ts"
+import { Identity, InvalidApiKey } from "#domain/callers/Identity.ts"
+import { type Charge, Metering, PreconditionFailed } from "#domain/callers/Metering.ts"
+import * as RecordCharge from "#domain/validation/RecordCharge.ts"
+import { billingPeriod } from "#domain/callers/Usage.ts"
+import { VatIdVerificationFailed } from "#domain/vat/ValidationEvents.ts"
+
+const callerAt = (epoch: number): KeyCaller => ({
+  _tag: "Key",
+  keyId: "k",
+  accountId: "a",
+  plan: "business",
+  period: billingPeriod(DateTime.makeUnsafe("2026-11-21T12:00:00Z")),
+  validUntil: DateTime.makeUnsafe("2026-12-01T00:00:00Z"),
+  used: 0,
+  epoch,
+  stream: "key-k",
+  meter: "key-k",
+  limit: 10,
+  perMinute: 10
+})
+
+const event = VatIdVerificationFailed.make({
+  vat_id: "ATU12345678",
+  force_live: false,
+  requester_vat_id: null,
+  account_id: null,
+  attempts: []
+})
+const standing = { usage: { used: 1, limit: 10 }, window: null }
+const credential = { _tag: "Key", key: Redacted.make("key") } as const
+
+/** Charges are recorded from an epoch on; each refresh reads the next one. `refused` are the charges that were out of date. */
+const recordFrom = Effect.fnUntraced(function* (epoch: number, refresh: Effect.Effect<void, InvalidApiKey> = Effect.void) {
+  const refused: Array<Charge> = []
+  let current = 0
+  const identity = Layer.mock(Identity, {
+    refresh: () => Effect.map(refresh, () => callerAt((current += 1))),
+    byAddress: () => assert.fail("the caller has a key")
+  })
+  const metering = Layer.mock(Metering, {
+    record: (charge) => {
+      if (charge.caller._tag === "Key" && charge.caller.epoch >= epoch) return Effect.succeed({ position: 7, standing })
+      refused.push(charge)
+      return Effect.fail(new PreconditionFailed({ what: "identity" }))
+    }
+  })
+  const record = yield* Effect.provide(RecordCharge.make, Layer.merge(identity, metering))
+  return { record, refused }
+})
+
+const chargeFor = (caller: Charge["caller"]) => Effect.succeed<Charge>({ caller, event, units: 1, admitted: standing })
+
+it.effect("records a charge for the caller as it is by then", () =>
+  Effect.gen(function* () {
+    const { record, refused } = yield* recordFrom(2)
+    assert.deepStrictEqual(yield* record(credential, callerAt(0), chargeFor), { position: 7, standing })
+    assert.deepStrictEqual(
+      refused.map(({ caller }) => caller),
+      [callerAt(0), callerAt(1)]
+    )
+  })
+)
+
+it.effect("gives up after ten attempts, because keys and plans keep changing", () =>
+  Effect.gen(function* () {
+    const { record, refused } = yield* recordFrom(Infinity)
+    assert.strictEqual((yield* Effect.flip(record(credential, callerAt(0), chargeFor)))._tag, "StoreUnavailable")
+    assert.lengthOf(refused, 10)
+  })
+)
+
+it.effect("records nothing for a key that was revoked", () =>
+  Effect.gen(function* () {
+    const { record, refused } = yield* recordFrom(1, Effect.fail(new InvalidApiKey({})))
+    assert.strictEqual((yield* Effect.flip(record(credential, callerAt(0), chargeFor)))._tag, "InvalidApiKey")
+    assert.lengthOf(refused, 1)
+  })
+)
+
+it.effect("asks again whether the caller may be charged", () =>
+  Effect.gen(function* () {
+    const { record, refused } = yield* recordFrom(1)
+    const onlyAtFirst = (caller: Charge["caller"]) =>
+      caller._tag === "Key" && caller.epoch === 0
+        ? chargeFor(caller)
+        : Effect.fail(new PaidPlanRequired({ plan: "free", limit: 100 }))
+    assert.strictEqual((yield* Effect.flip(record(credential, callerAt(0), onlyAtFirst)))._tag, "PaidPlanRequired")
+    assert.lengthOf(refused, 1)
+  })
+)

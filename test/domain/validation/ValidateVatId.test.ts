@@ -1,0 +1,101 @@
+import { assert, it } from "@effect/vitest"
+import { DateTime, Duration, Effect, Layer, MutableRef, Option, Result } from "effect"
+import { TestClock } from "effect/testing"
+import { AnswerCache, type StoredAnswer } from "#domain/vat/AnswerCache.ts"
+import type { AnonymousCaller } from "#domain/callers/Caller.ts"
+import { ConfirmVatId } from "#domain/validation/ConfirmVatId.ts"
+import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import { Identity } from "#domain/callers/Identity.ts"
+import { Metering } from "#domain/callers/Metering.ts"
+import { RateLimits } from "#domain/callers/RateLimits.ts"
+import { Sources, SourcesUnavailable } from "#domain/vat/Sources.ts"
+import type { Standing } from "#domain/callers/Standing.ts"
+import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
+import { sourceAnswer } from "#test/support/SourceAnswer.ts"
+
+const caller: AnonymousCaller = { _tag: "Anonymous", addressHash: "h", stream: "s", meter: "m", limit: 10, perMinute: 10 }
+const standing: Standing = { usage: { used: 1, limit: 10 }, window: null }
+const stored: StoredAnswer = { position: 7, asOf: 7, answer: sourceAnswer }
+const days = Duration.days(1_000)
+const freshness = { valid: days, invalid: days, stale: days }
+const outage = new SourcesUnavailable({ message: "none answers", attempts: [], retryAfterSeconds: 30 })
+
+/** What is known before, and whether sources answer. */
+interface Case {
+  readonly stored: Option.Option<StoredAnswer>
+  readonly isFresh: boolean
+  readonly answers: boolean
+}
+
+/** A validation that gives the event it recorded. */
+const recorded = Effect.fnUntraced(function* ({ answers, isFresh, stored }: Case) {
+  yield* TestClock.setTime(DateTime.toEpochMillis(sourceAnswer.answered_at))
+  const events: Array<DomainEvent> = []
+  const outside = Layer.mergeAll(
+    Layer.mock(Identity, { byAddress: () => caller }),
+    Layer.mock(Metering, {
+      admit: () => Effect.succeed(standing),
+      record: ({ event }) => {
+        events.push(event)
+        return Effect.succeed({ position: 8, standing })
+      }
+    }),
+    Layer.mock(AnswerCache, { newest: () => Effect.succeed(stored) }),
+    Layer.mock(Sources, {
+      lookUp: () => (answers ? Effect.succeed({ answer: sourceAnswer, attempts: [] }) : Effect.fail(outage))
+    }),
+    Layer.mock(RateLimits, { takePlace: () => Effect.succeed({ granted: true, retryAfterSeconds: 0 }) }),
+    Layer.mock(ConfirmVatId, {})
+  )
+  const rules = { countries: "DE" as const, freshness: isFresh ? freshness : { ...freshness, valid: Duration.zero } }
+  const { validate } = yield* Effect.provide(
+    ValidateVatId.use(Effect.succeed),
+    ValidateVatId.layer(rules).pipe(Layer.provide(outside))
+  )
+  return Effect.fnUntraced(function* (reference: string | null) {
+    const request = {
+      credential: { _tag: "Address", address: "192.0.2.1" } as const,
+      standing: MutableRef.make<Standing | null>(null),
+      input: "ATU12345678",
+      requesterVatId: null,
+      reference,
+      company: null,
+      forceLive: false
+    }
+    const outcome = yield* Effect.result(validate(request))
+    assert.strictEqual(Result.isSuccess(outcome), answers || Option.isSome(stored))
+    return events.at(-1)
+  })
+})
+
+const cached = { stored: Option.some(stored), isFresh: true, answers: true }
+const cases = {
+  cached,
+  live: { stored: Option.none(), isFresh: true, answers: true },
+  stale: { stored: Option.some(stored), isFresh: false, answers: false },
+  failed: { stored: Option.none(), isFresh: true, answers: false }
+} as const satisfies Record<string, Case>
+
+it.effect.each(Object.entries(cases))(
+  "a reference stands in the document of a %s validation, and not in its event",
+  ([name, known]) =>
+    Effect.gen(function* () {
+      const validated = yield* recorded(known)
+      const event = yield* validated("INV-4711")
+      assert.containSubset(event?.personal, { retention: "answers", document: { reference: "INV-4711" } })
+      assert.notInclude(JSON.stringify(event?.data), "INV-4711")
+      const without = yield* validated(null)
+      if (name === "live") assert.notProperty(without?.personal?.document, "reference")
+      else assert.notProperty(without, "personal")
+      assert.deepStrictEqual(without?.data, event?.data)
+    })
+)
+
+it.effect("a repeated answer without a reference is the same event each time, whatever was asked in between", () =>
+  Effect.gen(function* () {
+    const validated = yield* recorded(cached)
+    const first = yield* validated(null)
+    assert.notStrictEqual(yield* validated("INV-4711"), first)
+    assert.strictEqual(yield* validated(null), first)
+  })
+)

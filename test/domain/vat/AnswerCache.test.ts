@@ -1,0 +1,126 @@
+import { assert, describe, it } from "@effect/vitest"
+import { DateTime, Duration, Effect, Layer, Option, Result } from "effect"
+import { AnswerCache, isFresh, isServableStale, latestKey, layerCached, type StoredAnswer } from "#domain/vat/AnswerCache.ts"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import { parse } from "#domain/vat/VatId.ts"
+import type { Answer } from "#domain/vat/Verdict.ts"
+import { sourceAnswer } from "#test/support/SourceAnswer.ts"
+
+const freshness = { valid: Duration.hours(24), invalid: Duration.hours(1), stale: Duration.days(30) }
+const now = DateTime.makeUnsafe("2026-11-20T12:00:00Z")
+const nowMs = DateTime.toEpochMillis(now)
+
+/** Just under a length of time. */
+const justUnder = (length: Duration.Duration) => Duration.subtract(length, Duration.millis(1))
+
+const answered = (valid: boolean, before: Duration.Input): Answer => ({
+  ...sourceAnswer,
+  valid,
+  answered_at: DateTime.subtractDuration(now, before)
+})
+
+describe("an answer", () => {
+  it.each([
+    [true, "0 millis", true],
+    [true, "23 hours", true],
+    [true, justUnder(freshness.valid), true],
+    [true, "24 hours", false],
+    [false, "0 millis", true],
+    [false, justUnder(freshness.invalid), true],
+    [false, "1 hour", false]
+  ] as const)("valid: %s, given %s ago, is fresh: %s", (valid, ago, fresh) => {
+    assert.strictEqual(isFresh(answered(valid, ago), freshness, nowMs), fresh)
+  })
+
+  it("may be served stale for 30 days, valid or not", () => {
+    for (const valid of [true, false]) {
+      assert.isTrue(isServableStale(answered(valid, justUnder(freshness.stale)), freshness, nowMs))
+      assert.isFalse(isServableStale(answered(valid, "30 days"), freshness, nowMs))
+    }
+  })
+
+  it("from a source whose clock is a little ahead is fresh", () => {
+    assert.isTrue(isFresh(answered(true, Duration.negate(Duration.seconds(30))), freshness, nowMs))
+  })
+
+  it("from a time far ahead has no known age, and is served no more", () => {
+    const ahead = answered(true, Duration.negate(Duration.days(365)))
+    assert.isFalse(isFresh(ahead, freshness, nowMs))
+    assert.isFalse(isServableStale(ahead, freshness, nowMs))
+  })
+
+  it("is kept under its normalised VAT ID", () => {
+    const key = (input: string) => latestKey(Result.getOrThrow(parse(input)))
+    assert.strictEqual(key("gr 094259216"), key("EL094259216"))
+    assert.notStrictEqual(key("EL094259216"), key("DE094259216"))
+  })
+})
+
+/** A cache over a source that gives `answer()` for every VAT ID; `reads` are the VAT IDs it was asked about. */
+const cachedOver = Effect.fnUntraced(function* (answer: () => Effect.Effect<Option.Option<StoredAnswer>, StoreUnavailable>) {
+  const reads: Array<string> = []
+  const read = (vatId: { readonly value: string }) =>
+    Effect.suspend(() => {
+      reads.push(vatId.value)
+      return answer()
+    })
+  const source = Layer.succeed(AnswerCache, { newest: read, refresh: read, ping: Effect.void })
+  const cache = yield* Effect.provide(AnswerCache, Layer.provide(layerCached, source))
+  return { cache, reads }
+})
+
+const vatId = Result.getOrThrow(parse("ATU12345678"))
+const storedAt = (position: number): StoredAnswer => ({ position, asOf: position, answer: answered(true, "1 hour") })
+
+describe("the answers that a process keeps", () => {
+  it.effect("are read once, and again on refresh", () =>
+    Effect.gen(function* () {
+      let position = 0
+      const { cache, reads } = yield* cachedOver(() => Effect.sync(() => Option.some(storedAt((position += 1)))))
+      const newest = Effect.suspend(() => Effect.map(cache.newest(vatId), (stored) => Option.getOrThrow(stored).position))
+      assert.deepStrictEqual([yield* newest, yield* newest], [1, 1])
+      assert.deepStrictEqual(yield* cache.refresh(vatId), Option.some(storedAt(2)))
+      assert.strictEqual(yield* newest, 2)
+      assert.lengthOf(reads, 2)
+    })
+  )
+
+  it.effect("are forgotten when there is none on refresh, and a missing answer is not kept", () =>
+    Effect.gen(function* () {
+      let answer: Option.Option<StoredAnswer> = Option.some(storedAt(1))
+      const { cache, reads } = yield* cachedOver(() => Effect.sync(() => answer))
+      yield* cache.newest(vatId)
+      answer = Option.none()
+      assert.isTrue(Option.isNone(yield* cache.refresh(vatId)))
+      for (const _ of [1, 2]) assert.isTrue(Option.isNone(yield* cache.newest(vatId)))
+      assert.lengthOf(reads, 4)
+    })
+  )
+
+  it.effect("are served while the database is away; others fail", () =>
+    Effect.gen(function* () {
+      let isAway = false
+      const { cache } = yield* cachedOver(() =>
+        Effect.suspend(() => (isAway ? Effect.fail(new StoreUnavailable({})) : Effect.succeed(Option.some(storedAt(1)))))
+      )
+      yield* cache.newest(vatId)
+      isAway = true
+      assert.isTrue(Option.isSome(yield* cache.newest(vatId)))
+      const other = Result.getOrThrow(parse("ATU12345679"))
+      assert.strictEqual((yield* Effect.flip(cache.newest(other)))._tag, "StoreUnavailable")
+    })
+  )
+
+  it.effect("are 20,000 at most: the ones that were used longest ago are forgotten", () =>
+    Effect.gen(function* () {
+      const { cache, reads } = yield* cachedOver(() => Effect.succeed(Option.some(storedAt(1))))
+      const vatIds = Array.from({ length: 20_001 }, (_, index) => Result.getOrThrow(parse(`DE${100_000_000 + index}`)))
+      yield* Effect.forEach(vatIds, cache.newest, { discard: true })
+      const before = reads.length
+      yield* cache.newest(vatIds.at(-1) ?? vatId)
+      assert.lengthOf(reads, before)
+      yield* cache.newest(vatIds[0] ?? vatId)
+      assert.deepStrictEqual(reads.slice(before), ["DE100000000"])
+    })
+  )
+})

@@ -1,0 +1,120 @@
+import { assert, layer } from "@effect/vitest"
+import { DateTime, Effect, Layer, Option, Result } from "effect"
+import { AnswerCache } from "#domain/vat/AnswerCache.ts"
+import { Integrity } from "#domain/audit/Integrity.ts"
+import { parse } from "#domain/vat/VatId.ts"
+import type { Answer } from "#domain/vat/Verdict.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as Answers from "#events/answers/PgAnswerCache.ts"
+import * as Hashing from "#infra/security/NodeHashing.ts"
+import * as Randomness from "#infra/security/NodeRandomness.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { answered, sourceAnswer } from "#test/support/SourceAnswer.ts"
+
+const vatIdOf = (text: string) => Result.getOrThrow(parse(text))
+
+const answerOf = (valid: boolean, answeredAt: string): Answer => ({
+  ...sourceAnswer,
+  valid,
+  answered_at: DateTime.makeUnsafe(answeredAt)
+})
+
+/** Stores a live answer; gives back its position. */
+const store = Effect.fnUntraced(function* (text: string, answer: Answer) {
+  const vatId = vatIdOf(text)
+  const { append } = yield* EventStore
+  const event = answered(vatId.value, answer)
+  return (yield* append({ stream: "key-1", expectedVersion: null, events: [event], charge: null })).position
+})
+
+const newest = Effect.fnUntraced(function* (text: string) {
+  return Option.getOrThrow(yield* (yield* AnswerCache).newest(vatIdOf(text)))
+})
+
+const testLayer = Answers.layer.pipe(
+  Layer.provideMerge(EventStore.layer),
+  Layer.provide([Hashing.layer, Randomness.layer, Integrity.layer]),
+  Layer.provideMerge(MigratedDatabase.layer)
+)
+
+layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT ID", (it) => {
+  it.effect("is the one that its source gave last, also where another one was longer under way", () =>
+    Effect.gen(function* () {
+      const position = yield* store("ATU12345678", answerOf(false, "2026-11-01T12:00:02.000Z"))
+      yield* store("ATU12345678", answerOf(true, "2026-11-01T12:00:01.999Z"))
+      assert.containSubset(yield* newest("ATU12345678"), { position, answer: { valid: false } })
+    })
+  )
+
+  it.effect("is the one that its source gave last, also where both are stored at once", () =>
+    Effect.gen(function* () {
+      const times = ["02", "05", "01", "04", "03"]
+      yield* Effect.forEach(
+        times,
+        (seconds) => store("ATU12345679", answerOf(seconds === "05", `2026-11-01T12:00:${seconds}.000Z`)),
+        { concurrency: "unbounded" }
+      )
+      assert.containSubset(yield* newest("ATU12345679"), { answer: { valid: true } })
+    })
+  )
+
+  it.effect("is the one that was stored last of two that were given in the same moment", () =>
+    Effect.gen(function* () {
+      yield* store("ATU12345680", answerOf(true, "2026-11-01T12:00:01.000Z"))
+      const position = yield* store("ATU12345680", answerOf(false, "2026-11-01T12:00:01.000Z"))
+      assert.containSubset(yield* newest("ATU12345680"), { position, answer: { valid: false } })
+    })
+  )
+
+  it.effect("makes room for the next one also if the clock of its source was far ahead", () =>
+    Effect.gen(function* () {
+      yield* store("ATU12345681", answerOf(true, "2099-01-01T00:00:00.000Z"))
+      const later = DateTime.formatIso(DateTime.add(yield* DateTime.now, { minutes: 1 }))
+      const position = yield* store("ATU12345681", answerOf(false, later))
+      assert.containSubset(yield* newest("ATU12345681"), { position, answer: { valid: false } })
+    })
+  )
+
+  it.effect("is what a response shows of it, at the position of its event", () =>
+    Effect.gen(function* () {
+      const { refresh } = yield* AnswerCache
+      const answer = {
+        ...answerOf(true, "2026-11-01T12:00:01.000Z"),
+        company_name: 'Ä & \\u0000 "Söhne"',
+        company_address: "1\n2"
+      }
+      const position = yield* store("ATU12345682", answer)
+      const { answered_at, company_address, company_name, source, valid } = answer
+      const expected = { position, asOf: position, answer: { source, valid, answered_at, company_name, company_address } }
+      assert.deepStrictEqual(yield* newest("ATU12345682"), expected)
+      assert.deepStrictEqual(Option.getOrThrow(yield* refresh(vatIdOf("ATU12345682"))), expected)
+    })
+  )
+
+  it.effect("is not given where it is that of another VAT ID", () =>
+    Effect.gen(function* () {
+      yield* store("ATU12345685", answerOf(true, "2026-11-01T12:00:01.000Z"))
+      const position = yield* store("PL1234567890", answerOf(true, "2026-11-01T12:00:01.000Z"))
+      yield* MigratedDatabase.execute(`UPDATE vatproof.latest AS l SET position = o.position, answer = o.answer
+        FROM vatproof.latest o WHERE l.key = 'answer-ATU12345685' AND o.key = 'answer-PL1234567890'`)
+      const exit = yield* Effect.exit(newest("ATU12345685"))
+      assert.include(String(exit), `is said to be at position ${position}, which is about another one`)
+      assert.containSubset(yield* newest("PL1234567890"), { position })
+    })
+  )
+
+  it.effect("is found for each VAT ID that is looked up at the same time, and is none where there is none", () =>
+    Effect.gen(function* () {
+      const cache = yield* AnswerCache
+      const known = ["ATU12345683", "ATU12345684"]
+      const positions = yield* Effect.forEach(known, (text) => store(text, answerOf(true, "2026-11-01T12:00:01.000Z")))
+      const asked = ["ATU12345684", "ATU12345699", "ATU12345683", "ATU12345684"]
+      const found = yield* Effect.forEach(asked, (text) => cache.newest(vatIdOf(text)), { concurrency: "unbounded" })
+      assert.deepStrictEqual(
+        found.map((stored) => Option.getOrUndefined(stored)?.position),
+        [positions[1], undefined, positions[0], positions[1]]
+      )
+      yield* cache.ping
+    })
+  )
+})

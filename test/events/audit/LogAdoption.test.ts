@@ -1,0 +1,133 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Option, Ref, Result } from "effect"
+import { Hex } from "effect/encoding"
+import { logStream } from "#domain/audit/LogReadEvents.ts"
+import * as DatabaseAudit from "#events/audit/verify/DatabaseAudit.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as LogAdoption from "#events/audit/LogAdoption.ts"
+import { append, empty, root } from "#events/merkle/MerkleTree.ts"
+import { leafHashes } from "#events/notary/StoredLeaf.ts"
+import * as Notary from "#events/notary/Notary.ts"
+import { TreeStore } from "#events/notary/TreeStore.ts"
+import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { signer } from "#test/support/Auditing.ts"
+import { keysOf } from "#test/support/log/Keys.ts"
+import * as Functions from "#test/support/Functions.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import * as SignedLog from "#test/support/SignedLog.ts"
+import { tamper } from "#test/support/Tampering.ts"
+
+const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
+  Array.from({ length: count }, (_, index) => ({ stream: `key-${index % 3}`, type: "SourceRecovered", data: { index } }))
+
+/** A machine that remembers one checkpoint, and what its notary and its operator do. */
+const machine = Effect.fnUntraced(function* (note: Option.Option<string>) {
+  const seen = yield* Ref.make(note)
+  const remember = (newer: string) => Ref.set(seen, Option.some(newer))
+  const recall = Effect.map(Ref.get(seen), (kept) => Option.toArray(kept).map((note) => ({ note, at: "a file" })))
+  const options = { keys: keysOf(signer), recall, remember, replace: remember }
+  type Adoption = Effect.Success<ReturnType<typeof LogAdoption.make<never>>>
+  /** As the tables' owner. */
+  const adopting = <A, E>(use: (adoption: Adoption) => Effect.Effect<A, E>) =>
+    LogAdoption.make(options).pipe(
+      Effect.flatMap(use),
+      Effect.provide(Layer.merge(TreeStore.layer, EventStore.layer), { local: true }),
+      MigratedDatabase.asAdministrator
+    )
+  return {
+    adoption: {
+      refusal: adopting(({ refusal }) => refusal),
+      current: adopting(({ current }) => current),
+      adopt: (history: LogAdoption.History) => adopting(({ adopt }) => adopt(history))
+    },
+    notary: Effect.exit(Effect.scoped(Effect.andThen(Notary.make(options), SignedLog.untilSigned(0))))
+  }
+})
+
+const historyOf = Effect.fnUntraced(function* (events: number) {
+  const read = yield* (yield* EventStore).read(0, events)
+  const leaves = Result.getOrThrow(leafHashes(logCrypto, read, { from: 0, to: events }))
+  return { events, root: Hex.encode(root(logCrypto.sha256, append(logCrypto.sha256, empty, leaves).tree)) }
+})
+
+const findings = Effect.map(
+  Effect.flatMap(Functions.bodies, (functions) =>
+    DatabaseAudit.run({ verifiers: [signer], kept: [], functions, isFast: false, progress: () => Effect.void })
+  ),
+  ({ findings }) => findings
+)
+
+/** 700 signed events, the newest checkpoint of 500 of them, and that of all. */
+const signedLog = Effect.gen(function* () {
+  yield* SignedLog.appendAll(facts(500))
+  yield* SignedLog.sign(500)
+  yield* SignedLog.appendAll(facts(200))
+  return (yield* SignedLog.sign(700)).note
+})
+
+const repairable: ReadonlyArray<readonly [name: string, statements: ReadonlyArray<string>]> = [
+  ["checkpoints and tiles were deleted", ["DELETE FROM vatproof.checkpoints", "DELETE FROM vatproof.tiles"]],
+  ["checkpoints were deleted", ["DELETE FROM vatproof.checkpoints"]],
+  ["tiles were deleted", ["DELETE FROM vatproof.tiles"]]
+]
+
+layer(SignedLog.layer, { excludeTestServices: true })("A log that is adopted", (it) => {
+  it.effect("was not known: its tree is made again from the events, and the notary goes on", () =>
+    Effect.gen(function* () {
+      yield* signedLog
+      let size = 700
+      for (const [name, statements] of repairable) {
+        yield* tamper(...statements)
+        const { adoption, notary } = yield* machine(Option.none())
+        assert.strictEqual((yield* notary)._tag, "Failure", name)
+        assert.isTrue(Option.isSome(yield* adoption.refusal), name)
+        assert.deepStrictEqual(yield* adoption.current, yield* historyOf(size))
+        const { position } = yield* adoption.adopt(yield* historyOf(size))
+        size = position + 1
+        assert.isTrue(Option.isNone(yield* adoption.refusal), name)
+        assert.strictEqual((yield* notary)._tag, "Success", name)
+        assert.deepStrictEqual(yield* findings, [], name)
+      }
+      const adopted = yield* (yield* EventStore).readStream(logStream, 0, 10)
+      assert.deepStrictEqual(
+        adopted.map(({ type }) => type),
+        ["LogAdopted", "LogAdopted", "LogAdopted"]
+      )
+    })
+  )
+
+  it.effect("is an older copy than this machine has seen: the newer checkpoint is recorded, and put aside", () =>
+    Effect.gen(function* () {
+      const { events } = yield* (yield* machine(Option.none())).adoption.current
+      yield* SignedLog.appendAll(facts(5))
+      const { note } = yield* SignedLog.sign(events + 5)
+      yield* tamper(
+        `DELETE FROM vatproof.events WHERE position >= ${events}`,
+        `UPDATE vatproof.logs SET next_position = ${events}`,
+        `DELETE FROM vatproof.checkpoints WHERE size > ${events}`,
+        `UPDATE vatproof.tiles SET hashes = substr(hashes, 1, ${(events % 256) * 32}) WHERE level = 0 AND index = ${Math.floor(events / 256)}`
+      )
+      const { adoption, notary } = yield* machine(Option.some(note))
+      assert.match(Option.getOrThrow(yield* adoption.refusal), /events were signed before, but the database knows of/u)
+      yield* adoption.adopt(yield* adoption.current)
+      assert.strictEqual((yield* notary)._tag, "Success")
+      const [last] = (yield* (yield* EventStore).readStream(logStream, 0, 10)).toReversed()
+      assert.match(last?.data ?? "", new RegExp(`"remembered":\\[\\{"events":${events + 5},`, "u"))
+    })
+  )
+
+  it.effect("must be the one that the operator verified, and must not contradict what is signed in the database", () =>
+    Effect.gen(function* () {
+      const { adoption } = yield* machine(Option.none())
+      const current = yield* adoption.current
+      const other = yield* Effect.flip(adoption.adopt({ ...current, root: "00".repeat(32) }))
+      assert.match(other.message, /do not have the root 0000/u)
+      yield* tamper("UPDATE vatproof.events SET units = 5 WHERE position = 3")
+      const altered = yield* Effect.flip(adoption.adopt(yield* adoption.current))
+      assert.match(altered.message, /The events are not those that were signed with \d+ events/u)
+      yield* tamper("DELETE FROM vatproof.checkpoints")
+      const changed = yield* Effect.flip(adoption.adopt(yield* adoption.current))
+      assert.match(changed.message, /other hashes in tile 0\/0 than the events/u)
+    })
+  )
+})

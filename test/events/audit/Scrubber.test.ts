@@ -1,0 +1,78 @@
+import { assert, layer } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+import { Integrity } from "#domain/audit/Integrity.ts"
+import * as Scrubber from "#events/audit/Scrubber.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import * as SignedLog from "#test/support/SignedLog.ts"
+import { tamper } from "#test/support/Tampering.ts"
+
+const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
+  Array.from({ length: count }, (_, index) => ({ stream: `key-${index % 13}`, type: "SourceRecovered", data: { index } }))
+
+const pace = { tiles: 1, every: Duration.zero, rest: Duration.hours(1) }
+
+/** A pass of a replica of its own, after the one before has let go. */
+const scrub = Effect.gen(function* () {
+  yield* MigratedDatabase.execute("UPDATE vatproof.scrubs SET held_until = '-infinity'")
+  return yield* yield* Scrubber.makePass(pace)
+})
+
+/** What a superuser changes, how it is undone, and what must be found. */
+const attacks: ReadonlyArray<readonly [name: string, change: string, undo: string, found: string]> = [
+  [
+    "an event",
+    "UPDATE vatproof.events SET units = 5 WHERE position = 321",
+    "UPDATE vatproof.events SET units = 0 WHERE position = 321",
+    "The event at position 321 is not the one that was signed"
+  ],
+  [
+    "an event that was moved away",
+    "UPDATE vatproof.events SET position = 5000 WHERE position = 300",
+    "UPDATE vatproof.events SET position = 300 WHERE position = 5000",
+    "The event at position 300 is missing"
+  ],
+  [
+    "an event together with its leaf",
+    "UPDATE vatproof.tiles SET hashes = overlay(hashes placing sha256('x') from 33) WHERE level = 1",
+    "UPDATE vatproof.tiles t SET hashes = k.hashes FROM public.kept_tiles k WHERE k.level = t.level AND k.index = t.index",
+    "The stored tree is wrong in tile 1/0"
+  ],
+  [
+    "the newest leaves of the tree",
+    "UPDATE vatproof.tiles SET hashes = overlay(hashes placing sha256('x') from 33) WHERE level = 0 AND index = 2",
+    "UPDATE vatproof.tiles t SET hashes = k.hashes FROM public.kept_tiles k WHERE k.level = t.level AND k.index = t.index",
+    "The stored tree is not the one that was signed with 600 events"
+  ],
+  [
+    "a personal document",
+    "INSERT INTO vatproof.personal_documents (log_id, position, document, retain_until) VALUES (0, 17, '{}', now())",
+    "DELETE FROM vatproof.personal_documents WHERE position = 17",
+    "The personal document at position 17 is not the one of its event"
+  ]
+]
+
+layer(SignedLog.layer, { excludeTestServices: true })("The scrubber", (it) => {
+  it.effect("goes through the whole log, finds nothing in one that nobody touched, and leaves it to one replica", () =>
+    Effect.gen(function* () {
+      yield* SignedLog.appendAll(facts(600))
+      yield* SignedLog.sign(600)
+      yield* SignedLog.appendAll(facts(3))
+      yield* MigratedDatabase.execute("CREATE TABLE public.kept_tiles AS TABLE vatproof.tiles")
+      assert.strictEqual(yield* scrub, 0)
+      assert.isNull(yield* yield* Scrubber.makePass(pace))
+    })
+  )
+
+  for (const [name, change, undo, found] of attacks) {
+    it.effect(`finds ${name}, and tells operators`, () =>
+      Effect.gen(function* () {
+        yield* tamper(change)
+        const count = yield* scrub
+        yield* tamper(undo)
+        const { altered } = yield* (yield* Integrity).report
+        assert.isAtLeast(count ?? 0, 1)
+        assert.include(altered, found)
+      })
+    )
+  }
+})

@@ -1,0 +1,67 @@
+import { assert, describe, it } from "@effect/vitest"
+import { exportTables, rowOf } from "#events/audit/export/ExportTable.ts"
+import { StoredEvent } from "#events/store/StoredEvent.ts"
+
+const issued = new StoredEvent({
+  log_id: 0,
+  position: 7,
+  stream_id: "receipt-VP-QC-1",
+  version: 1,
+  event_id: "01a2072c-84e1-736d-b4f8-7231335ed2e9",
+  type: "ReceiptIssued",
+  schema_version: 1,
+  occurred_at: "2026-11-23T06:51:27.841000Z",
+  recorded_at: "2026-11-23T06:51:27.848917Z",
+  correlation_id: "01a2072c-84b8-703f-b3ca-c332d4df04f2",
+  causation_id: null,
+  trace_id: null,
+  meter_id: null,
+  units: 1,
+  data: "{}",
+  metadata: "{}"
+})
+
+/** How a supplied name stands in the table of personal data. */
+const cellOf = (name: string) => {
+  const table = exportTables.find(({ file }) => file === "personal/personal.csv")
+  const index = table?.columns.findIndex((column) => column.name === "input_name") ?? -1
+  const personal = JSON.stringify({ input: { company_name: name } })
+  return table === undefined ? "" : (rowOf(table, { event: issued, data: {}, key: null, personal })?.split(";")[index] ?? "")
+}
+
+/** A row of a table for a fact of an operator, without the times. */
+const rowIn = (name: string, type: string, data: object) => {
+  const table = exportTables.find(({ file }) => file === name)
+  const metadata = '{"actor":"carol","reason":"=order","request_id":"-","source":"cli"}'
+  const event = new StoredEvent({ ...issued, type, metadata })
+  return table && rowOf(table, { event, data, key: null, personal: undefined })?.split(";").slice(3).join(";")
+}
+
+const accountId = "019371c0-5f00-7000-8000-0000000000ac"
+const keyId = "019371c0-5f00-7000-8000-0000000000a1"
+
+it("plans and keys are tables, with who changed them and why", () => {
+  assert.strictEqual(
+    rowIn("plans.csv", "PlanChanged", { account_id: accountId, plan: "business", per_month: 3 }),
+    `"changed";"${accountId}";"business";3;"cli";"carol";"'=order"`
+  )
+  assert.strictEqual(
+    rowIn("keys.csv", "ApiKeyRevoked", { account_id: accountId, key_id: keyId, prefix: "svc_live_A7K", by: "operator" }),
+    `"revoked";"${accountId}";"${keyId}";"svc_live_A7K";;"operator";"cli";"carol";"'=order"`
+  )
+})
+
+describe("text in a table", () => {
+  it("is never a formula to a spreadsheet", () => {
+    for (const name of ["=1+1", "+49 30", "-GmbH", "@SUM(A1)", " =1", "\u00a0=1", "＝1", "＋1", "－1", "＠1"])
+      assert.strictEqual(cellOf(name), `"'${name}"`)
+    assert.strictEqual(cellOf("\tx"), `"' x"`)
+    assert.strictEqual(cellOf("\r=1"), `"' =1"`)
+    assert.strictEqual(cellOf("\u0000=1"), `"' =1"`)
+  })
+
+  it("is otherwise as it was sent, on one line", () => {
+    for (const name of ["Müller & Co.", "A=B", "'s-Hertogenbosch", "3-D", ""]) assert.strictEqual(cellOf(name), `"${name}"`)
+    assert.strictEqual(cellOf('A "B"\r\nC'), '"A ""B"" C"')
+  })
+})

@@ -1,0 +1,153 @@
+/** One change of any column of any read table, made by a superuser, is found: the table, the key of the row, and the position it concerns. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import * as Findings from "#events/audit/verify/Findings.ts"
+import * as ProjectionAudit from "#events/audit/verify/ProjectionAudit.ts"
+import { Projections } from "#events/projections/Projections.ts"
+import * as EventPlaces from "#events/projections/EventIndex.ts"
+import { readTables } from "#events/projections/ProjectionCatalogue.ts"
+import { texts } from "#test/support/Batches.ts"
+import * as Functions from "#test/support/Functions.ts"
+import * as Histories from "#test/support/Histories.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+
+const names = readTables.map(({ name }) => name)
+const kept = [...names, "logs", "projections"]
+
+const remember = Effect.forEach(kept, (name) =>
+  MigratedDatabase.execute(`CREATE TABLE public.kept_${name} AS TABLE vatproof.${name}`)
+)
+const restore = (name: string) =>
+  MigratedDatabase.execute(
+    `DO $$ BEGIN DELETE FROM vatproof.${name}; INSERT INTO vatproof.${name} TABLE public.kept_${name}; END $$`
+  )
+
+const audit = Effect.gen(function* () {
+  const findings = Findings.make()
+  yield* ProjectionAudit.run(yield* Functions.bodies, findings)
+  return findings.list()
+})
+
+/** Another value of a column, by its type; those with a constraint have their own. */
+const others: Readonly<Record<string, string>> = {
+  plan: "CASE plan WHEN 'free' THEN 'enterprise' ELSE 'free' END",
+  log_id: "1"
+}
+const byType = (column: string): string =>
+  `CASE pg_typeof(${column})::text WHEN 'text' THEN coalesce(${column}::text, '') || 'x' WHEN 'bytea' THEN '\\x' || repeat('ee', 32)
+    WHEN 'uuid' THEN '019371c0-5f00-7000-8000-ffffffffffff' WHEN 'bigint' THEN (coalesce(${column}::text, '0')::numeric + 1000)::text
+    ELSE '2031-01-01T00:00:00Z' END`
+
+/** Changes a column of the third row. */
+const change = (table: string, column: string) => {
+  const row = `ctid = (SELECT ctid FROM vatproof.${table} ORDER BY ${table}::text OFFSET 2 LIMIT 1)`
+  const own = others[column]
+  if (own !== undefined) return `UPDATE vatproof.${table} SET ${column} = ${own} WHERE ${row}`
+  return `DO $$ DECLARE value text; BEGIN SELECT ${byType(column)} INTO STRICT value FROM vatproof.${table} WHERE ${row};
+    EXECUTE format('UPDATE vatproof.${table} SET ${column} = %L WHERE ${row.replaceAll("'", "''")}', value); END $$`
+}
+
+const changes = readTables.flatMap(({ columns, key, name }) => [
+  ...[...key, ...columns].map((column) => [name, `${column} of ${name}`, change(name, column)] as const),
+  [
+    name,
+    `a row of ${name} that is gone`,
+    `DELETE FROM vatproof.${name} WHERE ctid = (SELECT ctid FROM vatproof.${name} ORDER BY ${name}::text OFFSET 2 LIMIT 1)`
+  ] as const
+])
+
+const further: ReadonlyArray<readonly [table: string, name: string, statement: string]> = [
+  ["logs", "the end of the log", "UPDATE vatproof.logs SET next_position = next_position + 1"],
+  ["logs", "the time of the log", "UPDATE vatproof.logs SET last_recorded_at = last_recorded_at + interval '1 microsecond'"],
+  ["logs", "a second log", "INSERT INTO vatproof.logs (log_id) VALUES (1)"],
+  ["projections", "rules that nobody knows", "UPDATE vatproof.projections SET version = 7 WHERE name = 'meters'"],
+  [
+    "projections",
+    "a projection that is said to be ahead",
+    "UPDATE vatproof.projections SET position = 100000 WHERE name = 'event_places'"
+  ],
+  ["projections", "a projection that nobody knows", "UPDATE vatproof.projections SET name = 'other' WHERE name = 'meters'"],
+  ["projections", "a projection of another log", "UPDATE vatproof.projections SET log_id = 1 WHERE name = 'meters'"],
+  [
+    "event_places",
+    "a projection that is said to be behind",
+    "UPDATE vatproof.projections SET position = 3 WHERE name = 'event_places'"
+  ]
+]
+
+/** Runs the asynchronous projection once: a runner in the background would mend what a test breaks. */
+const followLog = Effect.flatMap(Projections, ({ upToDate }) => upToDate(EventPlaces.eventPlaces)).pipe(
+  Effect.provide(Projections.layer([EventPlaces.definition]))
+)
+
+const history = [0, 1, 2, 3].flatMap((who) =>
+  [0, 1, 2, 3].flatMap((what) => Histories.kinds.map((kind) => ({ kind, who, what })))
+)
+
+layer(MigratedDatabase.layer, { excludeTestServices: true })("The comparison of the read tables with the events", (it) => {
+  const happened = new Set<string>()
+
+  it.effect("finds nothing where nobody changed anything", () =>
+    Effect.gen(function* () {
+      yield* Histories.append(happened, history)
+      yield* followLog
+      assert.deepStrictEqual(yield* audit, [])
+      yield* remember
+    })
+  )
+
+  for (const [table, name, statement] of [...changes, ...further]) {
+    it.effect(`finds ${name}`, () =>
+      Effect.gen(function* () {
+        yield* MigratedDatabase.execute(statement)
+        const found = yield* audit
+        yield* Effect.forEach(new Set([table, "projections"]), restore)
+        assert.isNotEmpty(found)
+        const [first] = found.filter((finding) => finding.table === table)
+        assert.isTrue(first?.key !== "" && (first?.position !== null || table === "projections"), JSON.stringify(found))
+        assert.isTrue(
+          found.every((finding) => finding.table === table || table === "projections"),
+          JSON.stringify(found)
+        )
+      })
+    )
+  }
+
+  it.effect("finds functions that are not the program's, so that none hides a row that is wrong", () =>
+    Effect.gen(function* () {
+      const [original = ""] = yield* texts("SELECT pg_get_functiondef('vatproof.meters_rows'::regproc) AS text")
+      yield* MigratedDatabase.execute("UPDATE vatproof.meters SET used = 0")
+      yield* MigratedDatabase.execute(`CREATE OR REPLACE FUNCTION vatproof.meters_rows(p_log smallint, p_from bigint, p_to bigint)
+        RETURNS TABLE (log_id smallint, meter_id text, used bigint) LANGUAGE sql STABLE AS 'SELECT log_id, meter_id, used FROM vatproof.meters'`)
+      yield* MigratedDatabase.execute("CREATE FUNCTION vatproof.other() RETURNS int LANGUAGE sql AS 'SELECT 1'")
+      const found = yield* audit
+      yield* MigratedDatabase.execute(original)
+      yield* MigratedDatabase.execute("DROP FUNCTION vatproof.other()")
+      yield* restore("meters")
+      assert.deepStrictEqual(
+        found.map(({ key, table }) => [table, key]),
+        [
+          ["pg_proc", "vatproof.meters_rows"],
+          ["pg_proc", "vatproof.other"]
+        ]
+      )
+      assert.deepStrictEqual(yield* audit, [])
+    })
+  )
+
+  it.effect("is not disturbed by a service that goes on", () =>
+    Effect.gen(function* () {
+      const busy = Effect.forever(Histories.append(happened, [{ kind: "repeated", who: 1, what: 1 }]))
+      assert.deepStrictEqual(yield* Effect.raceFirst(audit, busy), [])
+    })
+  )
+
+  it.effect("finds a table that is gone, and compares the others", () =>
+    Effect.gen(function* () {
+      yield* MigratedDatabase.execute("DROP TABLE vatproof.listed")
+      yield* MigratedDatabase.execute("DELETE FROM vatproof.auditors")
+      const found = new Set((yield* audit).map(({ table }) => table))
+      assert.deepStrictEqual([...found], ["listed", "auditors"])
+    })
+  )
+})

@@ -1,0 +1,145 @@
+import { assert, layer } from "@effect/vitest"
+import { Context, DateTime, Effect, Layer, Redacted } from "effect"
+import * as ApiKey from "#domain/accounts/ApiKey.ts"
+import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Identity } from "#domain/callers/Identity.ts"
+import { Plans } from "#domain/callers/Plan.ts"
+import { Randomness } from "#domain/kernel/Randomness.ts"
+import { anonymousMeter, billingPeriod, keyMeter } from "#domain/callers/Usage.ts"
+import * as KeyedHash from "#events/callers/PgKeyedHash.ts"
+import * as Callers from "#events/callers/PgIdentity.ts"
+import * as HashingLive from "#infra/security/NodeHashing.ts"
+import * as RandomnessLive from "#infra/security/NodeRandomness.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+
+const perMinute = 30
+const limits = { perMonth: 1_000, perMinute }
+const plans = Layer.succeed(Plans, {
+  byName: { free: limits, starter: limits, business: limits, enterprise: limits },
+  anonymous: { lifetime: 10, perMinute: 2 }
+})
+
+const testLayer = Callers.layer.pipe(
+  Layer.provideMerge(KeyedHash.layer),
+  Layer.provideMerge(Layer.mergeAll(plans, HashingLive.layer, RandomnessLive.layer)),
+  Layer.provideMerge(MigratedDatabase.layer)
+)
+
+/** A key of an account of its own. */
+const issued = Effect.gen(function* () {
+  const random = yield* Randomness
+  const key = yield* ApiKey.draw(random)
+  const [accountId, keyId] = [yield* random.uuidV7, yield* random.uuidV7]
+  const hash = (yield* Hashing).sha256(key)
+  yield* MigratedDatabase.execute(
+    `INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES ('${accountId}', 'free', now())`
+  )
+  yield* MigratedDatabase.execute(`INSERT INTO vatproof.api_keys (key_id, account_id, key_sha256, prefix, issued_at)
+    VALUES ('${keyId}', '${accountId}', '\\x${hash}', '${ApiKey.prefixOf(key)}', now())`)
+  return { key: Redacted.make(key), keyId, accountId }
+})
+
+const charged = (meter: string, used: number) =>
+  MigratedDatabase.execute(`INSERT INTO vatproof.meters (log_id, meter_id, used) VALUES (0, '${meter}', ${used})`)
+
+const times = <A>(count: number, make: (index: number) => A) => Array.from({ length: count }, (_, index) => make(index))
+
+const execute = MigratedDatabase.execute
+
+layer(testLayer, { excludeTestServices: true })("the caller behind a key", (it) => {
+  it.effect("has the account's plan, its limits, and what is used in this period", () =>
+    Effect.gen(function* () {
+      const { byKey, refresh } = yield* Identity
+      const { accountId, key, keyId } = yield* issued
+      const period = billingPeriod(yield* DateTime.now)
+      yield* charged(keyMeter(keyId, period), 7)
+      const caller = yield* byKey(key)
+      assert.deepStrictEqual(caller, {
+        _tag: "Key",
+        keyId,
+        accountId,
+        plan: "free",
+        period,
+        validUntil: period.end,
+        epoch: caller.epoch,
+        stream: `key-${keyId}`,
+        meter: keyMeter(keyId, period),
+        used: 7,
+        limit: 1_000,
+        perMinute
+      })
+      assert.deepStrictEqual(yield* refresh(key), caller)
+    })
+  )
+
+  it.effect("has the account's own monthly limit where there is one", () =>
+    Effect.gen(function* () {
+      const { byKey } = yield* Identity
+      const { accountId, key } = yield* issued
+      yield* execute(`UPDATE vatproof.accounts SET plan = 'business', per_month = 7 WHERE account_id = '${accountId}'`)
+      assert.containSubset(yield* byKey(key), { plan: "business", limit: 7, perMinute })
+    })
+  )
+
+  it.effect("has a new epoch after each revoked key and changed plan, of whichever account", () =>
+    Effect.gen(function* () {
+      const { byKey } = yield* Identity
+      const [own, other] = [yield* issued, yield* issued]
+      const epoch = Effect.map(byKey(own.key), (caller) => caller.epoch)
+      const before = yield* epoch
+      yield* execute(`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_id = '${other.keyId}'`)
+      assert.strictEqual(yield* epoch, before + 1)
+      yield* execute(`UPDATE vatproof.accounts SET plan = 'starter' WHERE account_id = '${own.accountId}'`)
+      assert.strictEqual(yield* epoch, before + 2)
+      yield* issued
+      assert.strictEqual(yield* epoch, before + 2)
+    })
+  )
+
+  it.effect("is found beside unknown, revoked and malformed keys that are looked up at the same time", () =>
+    Effect.gen(function* () {
+      const { byKey } = yield* Identity
+      const [first, second, revoked] = [yield* issued, yield* issued, yield* issued]
+      yield* execute(`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_id = '${revoked.keyId}'`)
+      const unknown = Redacted.make(yield* ApiKey.draw(yield* Randomness))
+      const keys = [first.key, unknown, second.key, revoked.key, Redacted.make("svc_live_x"), first.key]
+      const found = yield* Effect.forEach(
+        times(60, (index) => keys[index % keys.length] ?? unknown),
+        (key) =>
+          Effect.match(byKey(key), {
+            onSuccess: ({ keyId }) => keyId,
+            onFailure: ({ _tag }) => _tag
+          }),
+        { concurrency: "unbounded" }
+      )
+      const refused = "InvalidApiKey"
+      const expected = [first.keyId, refused, second.keyId, refused, refused, first.keyId]
+      assert.deepStrictEqual(
+        found,
+        times(60, (index) => expected[index % expected.length] ?? "")
+      )
+    })
+  )
+})
+
+layer(testLayer, { excludeTestServices: true })("an anonymous caller", (it) => {
+  it.effect("is known by a keyed hash of the address, which every replica makes alike", () =>
+    Effect.gen(function* () {
+      const { byAddress } = yield* Identity
+      const other = yield* Effect.map(Layer.build(Layer.fresh(Callers.layer)), Context.get(Identity))
+      const caller = byAddress("192.0.2.1")
+      const { addressHash } = caller
+      assert.deepStrictEqual(caller, {
+        _tag: "Anonymous",
+        addressHash,
+        stream: `anonymous-${addressHash}`,
+        meter: anonymousMeter(addressHash),
+        limit: 10,
+        perMinute: 2
+      })
+      assert.notInclude(JSON.stringify(caller), "192.0.2.1")
+      assert.deepStrictEqual(other.byAddress("192.0.2.1"), caller)
+      assert.notStrictEqual(byAddress("192.0.2.2").addressHash, addressHash)
+    })
+  )
+})

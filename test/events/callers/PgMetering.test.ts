@@ -1,0 +1,227 @@
+import { assert, layer } from "@effect/vitest"
+import { Arbitrary, DateTime, Effect, Layer, Result, Schema } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { SqlClient, SqlSchema } from "effect/sql"
+import type { Caller } from "#domain/callers/Caller.ts"
+import type { Charge } from "#domain/callers/Metering.ts"
+import { parse } from "#domain/vat/VatId.ts"
+import { VatIdVerificationFailed } from "#domain/vat/ValidationEvents.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { answered } from "#test/support/SourceAnswer.ts"
+import { anonymous, countedOf, currentEpoch, identified, moveEpoch, period, replica } from "#test/support/MeteredCallers.ts"
+
+const testLayer = SecureRandom.layerWebCrypto.pipe(Layer.provideMerge(MigratedDatabase.layer))
+
+const Step = Schema.Struct({
+  meter: Schema.Literals([0, 1, 2]),
+  units: Schema.Literals([0, 1, 1, 1]),
+  replica: Schema.Literals([0, 1])
+})
+const limits = [0, 3, 10]
+
+const vatId = Result.getOrThrow(parse("ATU12345678"))
+const event = VatIdVerificationFailed.make({
+  vat_id: "ATU12345678",
+  force_live: false,
+  requester_vat_id: null,
+  account_id: null,
+  attempts: []
+})
+
+const sums = Effect.fnUntraced(function* (run: string) {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Schema.Struct({ meter_id: Schema.String, used: Schema.BigInt, units: Schema.BigInt }),
+    execute: (
+      prefix
+    ) => sql`SELECT m.meter_id, m.used, (SELECT coalesce(sum(e.units), 0) FROM vatproof.events e WHERE e.meter_id = m.meter_id)::bigint AS units
+      FROM vatproof.meters m WHERE m.meter_id LIKE ${`${prefix}%`} ORDER BY m.meter_id`
+  })
+  return yield* find(run)
+})
+
+const chargeFor = (caller: Caller, more: Partial<Charge> = {}): Charge => ({ caller, event, units: 1, admitted: null, ...more })
+
+layer(testLayer, { excludeTestServices: true })("metering", (it) => {
+  it.effect.prop(
+    "serves exactly what the limit allows, whatever comes at once to two replicas",
+    [Arbitrary.array(Arbitrary.schema(Step), { minLength: 1, maxLength: 80 })],
+    ([steps]) =>
+      Effect.gen(function* () {
+        const run = yield* (yield* SecureRandom.SecureRandom).uuidV4()
+        const replicas = [yield* replica, yield* replica] as const
+        const callerOf = (meter: number) => anonymous(`${run}-${meter}`, limits[meter] ?? 0, 1_000)
+        const outcomes = yield* Effect.forEach(
+          steps,
+          (step) => Effect.result(replicas[step.replica].record(chargeFor(callerOf(step.meter), { units: step.units }))),
+          { concurrency: "unbounded" }
+        )
+        for (const [meter, limit] of limits.entries()) {
+          const own = steps.flatMap((step, index) => {
+            const outcome = outcomes[index]
+            return step.meter === meter && outcome !== undefined ? [{ step, outcome }] : []
+          })
+          const charged = own.filter(({ step }) => step.units === 1)
+          const served = charged.flatMap(({ outcome }) =>
+            Result.isSuccess(outcome) ? [outcome.success.standing.usage.used] : []
+          )
+          const expected = Math.min(charged.length, limit)
+          // Each of them is told another count, from the first unit to the last.
+          assert.deepStrictEqual(
+            served.toSorted((a, b) => a - b),
+            Array.from({ length: expected }, (_, index) => index + 1)
+          )
+          for (const { outcome, step } of own) {
+            if (step.units === 0) assert.isTrue(Result.isSuccess(outcome))
+            if (Result.isSuccess(outcome)) continue
+            assert.containSubset(outcome.failure, {
+              _tag: "QuotaExceeded",
+              plan: "anonymous",
+              standing: { usage: { used: limit, limit } }
+            })
+          }
+        }
+        for (const { meter_id, units, used } of yield* sums(run)) assert.strictEqual(used, units, meter_id)
+      }),
+    { arbitrary: { runs: 25 } }
+  )
+
+  it.effect("of 160 calls with a quota of 100 serves 100, whoever sends them", () =>
+    Effect.gen(function* () {
+      const replicas = [yield* replica, yield* replica] as const
+      const now = yield* DateTime.now
+      const run = `exact ${DateTime.formatIso(now)}`
+      const caller = anonymous(run, 100, 1_000)
+      const outcomes = yield* Effect.forEach(
+        Array.from({ length: 160 }, (_, index) => replicas[index % 2 === 0 ? 0 : 1]),
+        ({ record }) => Effect.result(record(chargeFor(caller))),
+        { concurrency: "unbounded" }
+      )
+      assert.lengthOf(outcomes.filter(Result.isSuccess), 100)
+      assert.deepStrictEqual(yield* sums(run), [{ meter_id: run, used: 100n, units: 100n }])
+    })
+  )
+
+  it.effect("counts a call in the caller's minute and stores its event in one step", () =>
+    Effect.gen(function* () {
+      const { record } = yield* replica
+      const caller = yield* identified("b1", { limit: 2 })
+      assert.containSubset(yield* record(chargeFor(caller)), {
+        standing: { usage: { used: 1, limit: 2 }, window: { limit: 300, remaining: 299 } }
+      })
+      yield* record(chargeFor(caller))
+      assert.containSubset(yield* Effect.flip(record(chargeFor(caller))), {
+        _tag: "QuotaExceeded",
+        plan: "business",
+        periodEnd: period.end,
+        standing: { usage: { used: 2, limit: 2 }, window: { limit: 300, remaining: 297 } }
+      })
+      assert.strictEqual(yield* countedOf(caller), 3)
+    })
+  )
+
+  it.effect("refuses a call in a full minute, and charges nothing for it", () =>
+    Effect.gen(function* () {
+      const { record } = yield* replica
+      const caller = yield* identified("b2", { perMinute: 1 })
+      yield* record(chargeFor(caller))
+      const refused = yield* Effect.flip(record(chargeFor(caller)))
+      assert.containSubset(refused, {
+        _tag: "RateLimitExceeded",
+        standing: { usage: { used: 1, limit: 10_000 }, window: { limit: 1, remaining: -1 } }
+      })
+      assert.isTrue(refused._tag === "RateLimitExceeded" && refused.retryAfterSeconds > 0 && refused.retryAfterSeconds <= 60)
+      assert.deepStrictEqual(yield* sums(caller.meter), [{ meter_id: caller.meter, used: 1n, units: 1n }])
+    })
+  )
+
+  it.effect("tells an anonymous caller that the lifetime is used up, also where the minute is full", () =>
+    Effect.gen(function* () {
+      const { admit, record } = yield* replica
+      const caller = anonymous("b3", 1, 1)
+      yield* record(chargeFor(caller))
+      for (const call of [Effect.asVoid(record(chargeFor(caller))), Effect.asVoid(admit(caller))]) {
+        assert.containSubset(yield* Effect.flip(call), { _tag: "QuotaExceeded", plan: "anonymous", periodEnd: null })
+      }
+    })
+  )
+
+  it.effect("leaves the quota of a key to later checks when it counts a call, and refuses a full minute", () =>
+    Effect.gen(function* () {
+      const { admit } = yield* replica
+      const caller = yield* identified("b4", { limit: 0, perMinute: 1 })
+      assert.containSubset(yield* admit(caller), { usage: { used: 0, limit: 0 }, window: { remaining: 0 } })
+      assert.strictEqual((yield* Effect.flip(admit(caller)))._tag, "RateLimitExceeded")
+    })
+  )
+
+  it.effect("does not count a call again that was counted when it was admitted", () =>
+    Effect.gen(function* () {
+      const { admit, record } = yield* replica
+      const caller = yield* identified("b5")
+      const admitted = yield* admit(caller)
+      const { standing } = yield* record(chargeFor(caller, { admitted }))
+      assert.deepStrictEqual(standing, { usage: { used: 1, limit: 10_000 }, window: admitted.window })
+      assert.strictEqual(yield* countedOf(caller), 1)
+    })
+  )
+
+  it.effect("stores and counts nothing when the identity epoch has moved", () =>
+    Effect.gen(function* () {
+      const { admit, record } = yield* replica
+      const caller = yield* identified("b6")
+      const admitted = yield* admit(caller)
+      yield* moveEpoch
+      const charges = [chargeFor(caller), chargeFor(caller, { admitted })]
+      for (const call of [Effect.asVoid(admit(caller)), ...charges.map((charge) => Effect.asVoid(record(charge)))]) {
+        assert.containSubset(yield* Effect.flip(call), { _tag: "PreconditionFailed", what: "identity" })
+      }
+      assert.strictEqual(yield* countedOf(caller), 1)
+      assert.deepStrictEqual(
+        (yield* sums(caller.meter)).filter(({ used }) => used > 0n),
+        []
+      )
+      yield* record(chargeFor({ ...caller, epoch: yield* currentEpoch }))
+    })
+  )
+
+  it.effect("has no epoch for anonymous callers", () =>
+    Effect.gen(function* () {
+      const { admit, record } = yield* replica
+      const caller = anonymous("b7", 5, 5)
+      yield* moveEpoch
+      yield* admit(caller)
+      yield* record(chargeFor(caller))
+      assert.strictEqual(yield* countedOf(caller), 2)
+    })
+  )
+
+  it.effect("stores and counts nothing when there is a newer answer than the repeated one", () =>
+    Effect.gen(function* () {
+      const { record } = yield* replica
+      const { append } = yield* EventStore
+      const caller = yield* identified("b8")
+      const answer = append({ stream: "b8", expectedVersion: null, events: [answered(vatId.value)], charge: null })
+      const { position: asOf } = yield* answer
+      const repeat = record(chargeFor(caller, { repeats: { vatId, asOf } }))
+      yield* repeat
+      yield* answer
+      assert.containSubset(yield* Effect.flip(repeat), { _tag: "PreconditionFailed", what: "answer" })
+      assert.strictEqual(yield* countedOf(caller), 1)
+      assert.deepStrictEqual(yield* sums(caller.meter), [{ meter_id: caller.meter, used: 1n, units: 1n }])
+    })
+  )
+
+  it.effect("begins a stream with an event, and refuses one that exists", () =>
+    Effect.gen(function* () {
+      const { record } = yield* replica
+      const caller = yield* identified("b9")
+      const charge = chargeFor(caller, { newStream: "receipt-b9" })
+      yield* record(charge)
+      assert.containSubset(yield* Effect.flip(record(charge)), { _tag: "StreamExists", stream: "receipt-b9" })
+      assert.deepStrictEqual(yield* sums(caller.meter), [{ meter_id: caller.meter, used: 1n, units: 1n }])
+    })
+  )
+})

@@ -1,0 +1,151 @@
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { RateLimits } from "#domain/callers/RateLimits.ts"
+import * as Limits from "#events/callers/PgRateLimits.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+
+const testLayer = Limits.layer.pipe(Layer.provideMerge(MigratedDatabase.layer))
+
+/** Two replicas of the service. */
+const replicas = Effect.gen(function* () {
+  const other = Effect.map(Layer.build(Layer.fresh(Limits.layer)), Context.get(RateLimits))
+  return [yield* RateLimits, yield* other] as const
+})
+
+const times = <A>(count: number, make: (index: number) => A) => Array.from({ length: count }, (_, index) => make(index))
+
+layer(testLayer, { excludeTestServices: true })("places in a rolling window", (it) => {
+  it.effect("are given out exactly as many as there are, to all replicas together", () =>
+    Effect.gen(function* () {
+      const both = yield* replicas
+      const asked = times(40, (index) => both[index % 2 === 0 ? 0 : 1].takePlace("scarce", 3, "24 hours"))
+      const grants = yield* Effect.all(asked, { concurrency: "unbounded" })
+      assert.lengthOf(
+        grants.filter(({ granted }) => granted),
+        3
+      )
+      for (const { granted, retryAfterSeconds } of grants) {
+        if (!granted) assert.isTrue(retryAfterSeconds > 86_000 && retryAfterSeconds <= 86_400, String(retryAfterSeconds))
+      }
+    })
+  )
+
+  it.effect("become free one by one, each when its own time is over", () =>
+    Effect.gen(function* () {
+      const { takePlace } = yield* RateLimits
+      const take = takePlace("rolling", 2, "1 hour")
+      const age = (minutes: string) =>
+        MigratedDatabase.execute(`UPDATE vatproof.rate_places SET taken_at =
+          ARRAY(SELECT t - interval '${minutes} minutes' FROM unnest(taken_at) AS t) WHERE bucket = 'rolling'`)
+      assert.isTrue((yield* take).granted)
+      yield* age("40")
+      assert.isTrue((yield* take).granted)
+      const full = yield* take
+      assert.isFalse(full.granted)
+      assert.isTrue(full.retryAfterSeconds > 1_190 && full.retryAfterSeconds <= 1_200, String(full.retryAfterSeconds))
+      yield* age("21")
+      assert.isTrue((yield* take).granted)
+      assert.isFalse((yield* take).granted)
+    })
+  )
+
+  it.effect("are free again when the clock is set back to before they were taken", () =>
+    Effect.gen(function* () {
+      const { lookForPlaces, takePlace, takePlaces } = yield* RateLimits
+      const setBack = MigratedDatabase.execute(`UPDATE vatproof.rate_places SET ends_at = ends_at + interval '1 day',
+        taken_at = ARRAY(SELECT t + interval '1 day' FROM unnest(taken_at) AS t) WHERE bucket LIKE 'back-%'`)
+      const asked = [takePlace("back-a", 1, "1 hour"), takePlaces(["back-b"], 1, "1 hour")]
+      for (const ask of asked) assert.isTrue((yield* ask).granted)
+      for (const ask of asked) assert.isFalse((yield* ask).granted)
+      yield* setBack
+      assert.isTrue((yield* lookForPlaces(["back-b"], 1, "1 hour")).granted)
+      for (const ask of asked) assert.isTrue((yield* ask).granted)
+      for (const ask of asked) assert.isFalse((yield* ask).granted)
+    })
+  )
+
+  it.effect("of which there are none are never given out", () =>
+    Effect.gen(function* () {
+      const { takePlace } = yield* RateLimits
+      assert.deepStrictEqual(yield* takePlace("none", 0, "1 minute"), { granted: false, retryAfterSeconds: 60 })
+    })
+  )
+})
+
+layer(testLayer, { excludeTestServices: true })("places in several buckets", (it) => {
+  const statusOf = (grants: ReadonlyArray<{ readonly granted: boolean }>) => grants.filter(({ granted }) => granted).length
+
+  it.effect("are taken in all of them or in none", () =>
+    Effect.gen(function* () {
+      const { lookForPlaces, takePlaces } = yield* RateLimits
+      for (const _ of [1, 2]) assert.isTrue((yield* takePlaces(["all-a"], 2, "1 hour")).granted)
+      const refused = yield* takePlaces(["all-a", "all-b"], 2, "1 hour")
+      assert.isFalse(refused.granted)
+      assert.isTrue(refused.retryAfterSeconds > 3_500 && refused.retryAfterSeconds <= 3_600, String(refused.retryAfterSeconds))
+      for (const _ of [1, 2]) assert.isTrue((yield* takePlaces(["all-b"], 2, "1 hour")).granted)
+      assert.isFalse((yield* lookForPlaces(["all-b"], 2, "1 hour")).granted)
+    })
+  )
+
+  it.effect("are not taken by a look", () =>
+    Effect.gen(function* () {
+      const { lookForPlaces, takePlaces } = yield* RateLimits
+      for (const _ of [1, 2, 3]) assert.isTrue((yield* lookForPlaces(["look-a", "look-b"], 1, "1 hour")).granted)
+      assert.isTrue((yield* takePlaces(["look-b", "look-a"], 1, "1 hour")).granted)
+      assert.isFalse((yield* lookForPlaces(["look-a"], 1, "1 hour")).granted)
+    })
+  )
+
+  it.effect("are exactly as many as there are, whoever takes them in whichever order", () =>
+    Effect.gen(function* () {
+      const both = yield* replicas
+      const pairs = [
+        ["cross-a", "cross-b"],
+        ["cross-b", "cross-a"],
+        ["cross-b", "cross-c"],
+        ["cross-c", "cross-a"]
+      ] as const
+      const asked = times(60, (index) => both[index % 2 === 0 ? 0 : 1].takePlaces(pairs[index % 4] ?? pairs[0], 6, "1 hour"))
+      const granted = statusOf(yield* Effect.all(asked, { concurrency: "unbounded" }))
+      // Each takes two of eighteen places; the order of arrival decides whether all of them find a pair.
+      assert.isTrue(granted >= 6 && granted <= 9, String(granted))
+      for (const bucket of ["cross-a", "cross-b", "cross-c"]) {
+        const left = yield* Effect.forEach(
+          times(7, () => bucket),
+          (name) => both[0].takePlaces([name], 6, "1 hour")
+        )
+        assert.isFalse(left.at(-1)?.granted)
+      }
+    })
+  )
+
+  it.effect("are given back when the transaction of their taker fails", () =>
+    Effect.gen(function* () {
+      const { takePlaces } = yield* RateLimits
+      const sql = yield* SqlClient.SqlClient
+      const undone = Effect.andThen(takePlaces(["undone"], 1, "1 hour"), Effect.fail("no")).pipe(sql.withTransaction, Effect.exit)
+      for (const _ of [1, 2]) assert.strictEqual((yield* undone)._tag, "Failure")
+      assert.isTrue((yield* takePlaces(["undone"], 1, "1 hour")).granted)
+      assert.isFalse((yield* takePlaces(["undone"], 1, "1 hour")).granted)
+    })
+  )
+
+  it.effect("become free one by one", () =>
+    Effect.gen(function* () {
+      const { takePlaces } = yield* RateLimits
+      const take = takePlaces(["aging-a", "aging-b"], 2, "1 hour")
+      const age = (minutes: number) =>
+        MigratedDatabase.execute(`UPDATE vatproof.rate_places SET taken_at =
+          ARRAY(SELECT t - interval '${minutes} minutes' FROM unnest(taken_at) AS t) WHERE bucket LIKE 'aging-%'`)
+      assert.isTrue((yield* take).granted)
+      yield* age(40)
+      assert.isTrue((yield* take).granted)
+      const { granted, retryAfterSeconds } = yield* take
+      assert.isTrue(!granted && retryAfterSeconds > 1_190 && retryAfterSeconds <= 1_200, String(retryAfterSeconds))
+      yield* age(20)
+      assert.isTrue((yield* take).granted)
+      assert.isFalse((yield* take).granted)
+    })
+  )
+})

@@ -1,0 +1,92 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Result, Schema } from "effect"
+import { CheckpointRefused, format, open, parse, sign, type Checkpoint } from "#events/merkle/Checkpoint.ts"
+import { NoteRefused } from "#events/merkle/SignedNote.ts"
+import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { refusalOf, signerOf } from "#test/support/log/Keys.ts"
+import { flipped, sha256, upTo } from "#test/support/log/Logs.ts"
+
+const origin = "vatproof.example/log0"
+const signer = signerOf(origin)
+const checkpoint: Checkpoint = { origin, size: 20_852_163, root: sha256("root"), extensions: [] }
+const log = { origin, verifiers: [signer] }
+const rootText = Buffer.from(checkpoint.root).toString("base64")
+
+describe("a checkpoint", () => {
+  it("is the three lines of tlog-checkpoint, signed", () => {
+    assert.strictEqual(format(checkpoint), `${origin}\n20852163\n${rootText}\n`)
+    const note = Result.getOrThrow(sign(checkpoint, [signer]))
+    assert.deepStrictEqual(Result.getOrThrow(open(logCrypto, note, log)), checkpoint)
+  })
+
+  const size = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
+  it.prop("of any size is read as it was written", [size, Schema.Boolean], ([size, extended]) => {
+    const written = { ...checkpoint, size, root: sha256(String(size)), extensions: extended ? ["one", "two and more"] : [] }
+    assert.deepStrictEqual(Result.getOrThrow(parse(format(written))), written)
+  })
+
+  it("is malformed in any other form", () => {
+    const others = [
+      "",
+      "\n",
+      `${origin}\n1\n${rootText}`,
+      `${origin}\n${rootText}\n`,
+      `${origin}\n1\n`,
+      `\n1\n${rootText}\n`,
+      `${origin}\n\n${rootText}\n`,
+      `${origin}\n1\n${rootText}\n\n`,
+      `${origin}\n1\n${rootText}\n\nextension\n`,
+      `${origin}\n01\n${rootText}\n`,
+      `${origin}\n00\n${rootText}\n`,
+      `${origin}\n-1\n${rootText}\n`,
+      `${origin}\n+1\n${rootText}\n`,
+      `${origin}\n1.0\n${rootText}\n`,
+      `${origin}\n1e3\n${rootText}\n`,
+      `${origin}\n0x1\n${rootText}\n`,
+      `${origin}\n 1\n${rootText}\n`,
+      `${origin}\n１\n${rootText}\n`,
+      `${origin}\n9007199254740992\n${rootText}\n`,
+      `${origin}\n18446744073709551617\n${rootText}\n`,
+      `${origin}\n1\n${rootText} \n`,
+      `${origin}\n1\n${rootText.slice(0, -4)}\n`,
+      `${origin}\n1\n${rootText.replace("=", "")}\n`,
+      `${origin}\n1\n${rootText.replaceAll("/", "_")}-\n`,
+      `${origin}\n1\n${Buffer.from(checkpoint.root).toString("hex")}\n`
+    ]
+    for (const text of others) assert.strictEqual(refusalOf(parse(text)).reason, "malformed", JSON.stringify(text))
+  })
+
+  it("of another log is refused, although the key is known", () => {
+    const note = Result.getOrThrow(sign({ ...checkpoint, origin: "vatproof.example/log1" }, [signer]))
+    const refusal = refusalOf(open(logCrypto, note, log))
+    assert.instanceOf(refusal, CheckpointRefused)
+    assert.strictEqual(refusal.reason, "other_origin")
+  })
+
+  it("of a key that is not the log's is refused before its text is looked at", () => {
+    const note = Result.getOrThrow(sign(checkpoint, [signerOf("witness.example.com")]))
+    assert.instanceOf(refusalOf(open(logCrypto, note, log)), NoteRefused)
+  })
+
+  it("is not signed if a verifier would refuse it or read it otherwise", () => {
+    const unsound: ReadonlyArray<Partial<Checkpoint>> = [
+      { origin: "" },
+      { origin: `a\n1\n${rootText}` },
+      { size: -1 },
+      { size: 2 ** 53 },
+      { size: 0.5 },
+      { root: new Uint8Array(31) },
+      { extensions: [""] },
+      { origin: "control\u0007" }
+    ]
+    for (const change of unsound) assert.isTrue(Result.isFailure(sign({ ...checkpoint, ...change }, [signer])))
+  })
+
+  it("does not survive the change of any bit, so its size is as fixed as its root", () => {
+    const bytes = Buffer.from(Result.getOrThrow(sign(checkpoint, [signer])))
+    const survivors = upTo(bytes.length * 8).filter((bit) =>
+      Result.isSuccess(open(logCrypto, new TextDecoder().decode(flipped(bytes, bit)), log))
+    )
+    assert.deepStrictEqual(survivors, [])
+  })
+})

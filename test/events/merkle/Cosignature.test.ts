@@ -1,0 +1,45 @@
+import { assert, describe, it } from "@effect/vitest"
+import { DateTime, Result } from "effect"
+import * as Checkpoint from "#events/merkle/Checkpoint.ts"
+import { cosign, cosignaturesIn, parseWitnesses, witnessOf } from "#events/merkle/Cosignature.ts"
+import { formatWitness } from "#events/merkle/NoteKeys.ts"
+import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { refusalOf, signerOf } from "#test/support/log/Keys.ts"
+
+const log = signerOf("vatproof.example/log/0")
+const witness = witnessOf(logCrypto, signerOf("witness.example.com/w1"))
+const at = DateTime.makeUnsafe("2026-11-23T09:30:00Z")
+
+const checkpoint = { origin: log.name, size: 3, root: logCrypto.sha256("root"), extensions: [] }
+const note = Result.getOrThrow(Checkpoint.sign(checkpoint, [log]))
+const cosigned = cosign(note, witness, at)
+const read = (text: string) => cosignaturesIn(logCrypto, text, [witness])
+
+describe("A cosignature", () => {
+  it("says when a witness saw a checkpoint, which stays what it was to those who know the log alone", () => {
+    assert.deepStrictEqual(Result.getOrThrow(read(cosigned)), [{ witness: witness.name, at }])
+    const opened = Checkpoint.open(logCrypto, cosigned, { origin: log.name, verifiers: [log] })
+    assert.deepStrictEqual(Result.getOrThrow(opened), checkpoint)
+    assert.deepStrictEqual(Result.getOrThrow(cosignaturesIn(logCrypto, cosigned, [witnessOf(logCrypto, log)])), [])
+    assert.deepStrictEqual(Result.getOrThrow(read(note)), [])
+  })
+
+  it("is refused over another text, with another time, or by another key of that name", () => {
+    const other = Result.getOrThrow(Checkpoint.sign({ ...checkpoint, size: 4 }, [log]))
+    const line = cosigned.slice(note.length)
+    const bytes = Buffer.from(line.trim().split(" ")[2] ?? "", "base64")
+    bytes[11] = (bytes[11] ?? 0) ^ 1
+    const later = `${note}— ${witness.name} ${bytes.toString("base64")}\n`
+    const forger = { ...witness, sign: log.sign }
+    for (const forged of [`${other}${line}`, later, cosign(note, forger, at)]) {
+      assert.match(refusalOf(read(forged)).message, /cosignature of witness\.example\.com\/w1 is not its own/u)
+    }
+  })
+
+  it("is verified with a key of its own type", () => {
+    const text = formatWitness(witness)
+    assert.match(text, /^witness\.example\.com\/w1\+[\da-f]{8}\+B/u)
+    const [parsed] = Result.getOrThrow(parseWitnesses(logCrypto, [`${text}\n`]))
+    assert.deepStrictEqual([parsed.id, parsed.publicKey], [witness.id, witness.publicKey])
+  })
+})

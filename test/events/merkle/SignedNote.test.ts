@@ -1,0 +1,123 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Result } from "effect"
+import { open, parse, sign } from "#events/merkle/SignedNote.ts"
+import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { foo, neumann, refusalOf, signerOf, verifierOf } from "#test/support/log/Keys.ts"
+import { flipped, upTo } from "#test/support/log/Logs.ts"
+
+const log = signerOf("example.com/log")
+const witness = signerOf("witness.example.com")
+const opened = (note: string, ...names: ReadonlyArray<string>) => open(logCrypto, note, names.map(verifierOf))
+
+describe("a signed note", () => {
+  it("that others have published is verified", () => {
+    for (const { note, verifier } of [foo, neumann]) {
+      assert.strictEqual(Result.getOrThrow(opened(note, verifier)), note.slice(0, note.lastIndexOf("\n\n") + 1))
+    }
+  })
+
+  it("ends at the last empty line: the text may have empty lines, too", () => {
+    for (const text of ["one\n", "\n", "one\n\n\ntwo\n\n", "— not a signature\n\n", "é€😀\u007f\u0085\n"]) {
+      const note = Result.getOrThrow(sign(text, [log]))
+      assert.strictEqual(Result.getOrThrow(open(logCrypto, note, [log])), text)
+    }
+  })
+
+  it("may carry signatures of several keys, of which one known is enough", () => {
+    const note = Result.getOrThrow(sign("text\n", [log, witness]))
+    assert.deepStrictEqual(
+      Result.getOrThrow(parse(note)).signatures.map(({ name, id }) => ({ name, id })),
+      [log, witness].map(({ name, id }) => ({ name, id }))
+    )
+    assert.isTrue(Result.isSuccess(open(logCrypto, note, [log])))
+    assert.isTrue(Result.isSuccess(open(logCrypto, note, [witness])))
+    assert.isTrue(Result.isSuccess(open(logCrypto, note, [witness, log])))
+  })
+
+  it("is unsigned to whom no signature is known, even under the same name", () => {
+    const note = Result.getOrThrow(sign("text\n", [log]))
+    assert.strictEqual(refusalOf(open(logCrypto, note, [])).reason, "unsigned")
+    assert.strictEqual(refusalOf(open(logCrypto, note, [signerOf(log.name, "another seed")])).reason, "unsigned")
+    assert.strictEqual(refusalOf(open(logCrypto, note, [{ ...log, name: "example.com/other" }])).reason, "unsigned")
+  })
+
+  it("is refused whole if one known key's signature does not hold, whatever the others say", () => {
+    const note = Result.getOrThrow(sign("text\n", [log, witness]))
+    const other = Result.getOrThrow(sign("other\n", [witness]))
+    const line = other.slice(other.indexOf("—"))
+    const spliced = note.replace(/— witness.*\n/u, line)
+    assert.strictEqual(refusalOf(open(logCrypto, spliced, [log, witness])).reason, "forged")
+    assert.isTrue(Result.isSuccess(open(logCrypto, spliced, [log])))
+    assert.strictEqual(refusalOf(open(logCrypto, note + line, [witness])).reason, "forged")
+    // Another key under the same name and id: the signature must hold for each that is known.
+    assert.strictEqual(refusalOf(open(logCrypto, note, [log, { ...log, publicKey: witness.publicKey }])).reason, "forged")
+    assert.strictEqual(refusalOf(open(logCrypto, note, [{ ...log, publicKey: new Uint8Array(31) }])).reason, "forged")
+  })
+
+  it("takes signatures of unknown types and lengths from unknown keys, up to 64 of them", () => {
+    const note = Result.getOrThrow(sign("text\n", [log]))
+    const unknown = `— post.quantum ${Buffer.alloc(4 + 2420, 6).toString("base64")}\n`
+    assert.isTrue(Result.isSuccess(open(logCrypto, note + unknown.repeat(63), [log])))
+    assert.strictEqual(refusalOf(open(logCrypto, note + unknown.repeat(64), [log])).reason, "malformed")
+  })
+
+  it("is malformed in any other form", () => {
+    const note = Result.getOrThrow(sign("text\n", [log]))
+    const [, , line = ""] = note.split("\n")
+    const signature = line.slice(line.lastIndexOf(" ") + 1)
+    const others = [
+      "",
+      "text\n",
+      "text\n\n",
+      "text\n\n\n",
+      `text\n${line}\n`,
+      `text\n\n${line}`,
+      `text\n\n${line}\n\n`,
+      `text\n\n${line}\nmore\n`,
+      `text\n\n-${line.slice(1)}\n`,
+      `text\n\n${line.replace("— ", "—\u00a0")}\n`,
+      `text\n\n ${line}\n`,
+      `text\n\n${line} \n`,
+      `text\n\n— ${signature}\n`,
+      `text\n\n—  ${signature}\n`,
+      `text\n\n— na+me ${signature}\n`,
+      `text\n\n— na\u2003me ${signature}\n`,
+      `text\n\n— name  ${signature}\n`,
+      `text\n\n— name ${signature.slice(0, -1)}\n`,
+      `text\n\n— name ${signature.replaceAll("=", "")}\n`,
+      `text\n\n— name ${signature} \n`,
+      "text\n\n— name AAAAAA==\n",
+      `text\r\n\n${line}\n`,
+      `text\n\n${line}\r\n`,
+      `te\u0000xt\n\n${line}\n`,
+      `te\txt\n\n${line}\n`,
+      `te\ud800xt\n\n${line}\n`
+    ]
+    for (const text of others) assert.strictEqual(refusalOf(parse(text)).reason, "malformed", JSON.stringify(text))
+    assert.isTrue(Result.isSuccess(parse(note)))
+  })
+
+  it("has one spelling of a signature: spare bits of the base64 must be zero", () => {
+    const note = Result.getOrThrow(sign("text\n", [log]))
+    // 68 bytes leave two spare bits in the last digit before the padding.
+    const last = note.at(-3) ?? ""
+    const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    const sibling = alphabet[alphabet.indexOf(last) + 1] ?? ""
+    assert.strictEqual(refusalOf(open(logCrypto, `${note.slice(0, -3)}${sibling}=\n`, [log])).reason, "malformed")
+  })
+
+  it("is not made of a text that could not be verified", () => {
+    for (const text of ["", "no newline", "con\u0007trol\n", "\r\n", "\udc00\n"]) {
+      assert.strictEqual(refusalOf(sign(text, [log])).reason, "malformed")
+    }
+    assert.strictEqual(refusalOf(sign("text\n", [])).reason, "unsigned")
+  })
+
+  it("does not survive the change of any bit", () => {
+    const bytes = Buffer.from(Result.getOrThrow(sign("example\nof a note\n", [log])))
+    const survivors = upTo(bytes.length * 8).filter((bit) =>
+      Result.isSuccess(open(logCrypto, new TextDecoder().decode(flipped(bytes, bit)), [log]))
+    )
+    assert.deepStrictEqual(survivors, [])
+  })
+})

@@ -1,0 +1,240 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, Effect, Option, Result, Schema } from "effect"
+import { append, empty, type Node, type Tree } from "#events/merkle/MerkleTree.ts"
+import {
+  decodeEntries,
+  encodeEntries,
+  growths,
+  hashesIn,
+  IncompleteTile,
+  joined,
+  MalformedBundle,
+  parsePath,
+  path,
+  readNodes,
+  tileWidth,
+  widthAt,
+  type HashTile,
+  type ReadTiles,
+  type Tile
+} from "#events/merkle/Tiles.ts"
+import { proveConsistency, proveInclusion } from "#events/merkle/TreeProofs.ts"
+import { hex, hexes, leavesOf, logOf, readFrom, sha256, upTo } from "#test/support/log/Logs.ts"
+
+/** Tiles as a table would hold them: appended to, never rewritten. */
+const storeTiles = (tiles: Map<string, Uint8Array>, grown: ReturnType<typeof growths>) => {
+  for (const { level, index, offset, hashes } of grown) {
+    const before = tiles.get(`${level}/${index}`) ?? new Uint8Array()
+    assert.strictEqual(before.length, offset * 32)
+    tiles.set(`${level}/${index}`, Buffer.concat([before, hashes]))
+  }
+}
+
+const tilesFrom =
+  (tiles: ReadonlyMap<string, Uint8Array>): ReadTiles =>
+  (asked) =>
+    Effect.succeed(asked.map(({ level, index }) => tiles.get(`${level}/${index}`) ?? new Uint8Array()))
+
+/** 70,000 entries appended in batches. Their hashes are made up: tiles do not ask where a hash comes from. */
+const bigLog = () => {
+  const tiles = new Map<string, Uint8Array>()
+  const nodes: Array<Node> = []
+  let tree: Tree = empty
+  while (tree.size < 70_000) {
+    const length = Math.min(331, 70_000 - tree.size)
+    const hashes = upTo(length).map((i) => new Uint8Array(32).fill((tree.size + i) % 251))
+    const grown = append(sha256, tree, hashes)
+    storeTiles(tiles, growths(grown.nodes))
+    nodes.push(...grown.nodes)
+    tree = grown.tree
+  }
+  return { tiles, nodes, tree }
+}
+
+it("joins the growths of several appends into those of one", () => {
+  const hashes = upTo(1_500).map((i) => new Uint8Array(32).fill(i % 251))
+  const start = append(sha256, empty, hashes.slice(0, 300)).tree
+  const whole = append(sha256, start, hashes.slice(300))
+  const first = append(sha256, start, hashes.slice(300, 1_000))
+  const second = append(sha256, first.tree, hashes.slice(1_000))
+  const byTile = (grown: ReturnType<typeof growths>) =>
+    grown.toSorted((one, other) => one.level - other.level || one.index - other.index)
+  assert.deepStrictEqual(byTile(joined([...growths(first.nodes), ...growths(second.nodes)])), byTile(growths(whole.nodes)))
+  assert.deepStrictEqual(second.tree, whole.tree)
+})
+
+describe("tile paths", () => {
+  const paths: ReadonlyArray<readonly [string, Tile]> = [
+    ["tile/0/000", { level: 0, index: 0, width: 256 }],
+    ["tile/0/x001/x234/067", { level: 0, index: 1_234_067, width: 256 }],
+    ["tile/0/x001/x234/067.p/8", { level: 0, index: 1_234_067, width: 8 }],
+    ["tile/63/999.p/255", { level: 63, index: 999, width: 255 }],
+    ["tile/1/x001/000", { level: 1, index: 1000, width: 256 }],
+    ["tile/entries/x273/000.p/1", { level: "entries", index: 273_000, width: 1 }],
+    ["tile/0/x009/x007/x199/x254/x740/991", { level: 0, index: Number.MAX_SAFE_INTEGER, width: 256 }]
+  ]
+
+  it("are written as tlog-tiles says, and read back", () => {
+    for (const [text, tile] of paths) {
+      assert.strictEqual(path(tile), text)
+      assert.deepStrictEqual(parsePath(text), Option.some(tile))
+    }
+  })
+
+  it("have one spelling only", () => {
+    const others = [
+      "",
+      "tile/0/0",
+      "tile/0/0000",
+      "tile/00/000",
+      "tile/64/000",
+      "tile/-1/000",
+      "tile/0/x000/001",
+      "tile/0/001/x001",
+      "tile/0/x001/x001",
+      "tile/0/001/001",
+      "tile/0/000.p/0",
+      "tile/0/000.p/08",
+      "tile/0/000.p/256",
+      "tile/0/000.p/",
+      "tile/0/000/",
+      "/tile/0/000",
+      "tile/0/000\n",
+      "tile/8/0/000",
+      "tile/entries/00",
+      "tile/data/000",
+      "tile/0/x009/x007/x199/x254/x740/992",
+      "tile/0/x999/x999/x999/x999/x999/999",
+      "tile/0/００１"
+    ]
+    for (const text of others) assert.deepStrictEqual(parsePath(text), Option.none(), text)
+  })
+
+  it.prop(
+    "survive a round trip",
+    [
+      Schema.Union([Schema.Literal("entries"), Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 63 }))]),
+      Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+      Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 256 }))
+    ],
+    ([level, index, width]) => {
+      assert.deepStrictEqual(parsePath(path({ level, index, width })), Option.some({ level, index, width }))
+    }
+  )
+})
+
+describe("tiles", () => {
+  it("of 70,000 and of 256 entries are as many as tlog-tiles counts in its examples", () => {
+    const widths = (size: number, level: number) => {
+      const all = upTo(300).map((index) => widthAt(size, level, index))
+      return {
+        full: all.filter((width) => width === tileWidth).length,
+        partial: all.filter((width) => width > 0 && width < tileWidth)
+      }
+    }
+    assert.deepStrictEqual(widths(70_000, 0), { full: 273, partial: [112] })
+    assert.deepStrictEqual(widths(70_000, 1), { full: 1, partial: [17] })
+    assert.deepStrictEqual(widths(70_000, 2), { full: 0, partial: [1] })
+    assert.deepStrictEqual(widths(70_000, 3), { full: 0, partial: [] })
+    assert.deepStrictEqual(widths(256, 0), { full: 1, partial: [] })
+    assert.deepStrictEqual(widths(256, 1), { full: 0, partial: [1] })
+    assert.strictEqual(widthAt(70_000, "entries", 273), 112)
+    assert.strictEqual(widthAt(2 ** 52, 63, 0), 0)
+  })
+
+  it.effect("grown in batches hold the tree, and every proof can be read from them", () =>
+    Effect.gen(function* () {
+      const { tiles, nodes, tree } = bigLog()
+      assert.strictEqual(tiles.size, 273 + 1 + 2 + 1)
+      for (const [key, content] of tiles) {
+        const [level, index] = key.split("/").map(Number)
+        assert.strictEqual(content.length / 32, widthAt(tree.size, level ?? 0, index ?? 0))
+      }
+      assert.deepStrictEqual(
+        hexes(hashesIn(tiles.get("2/0") ?? new Uint8Array())),
+        nodes.filter(({ level }) => level === 16).map(({ hash }) => hex(hash))
+      )
+      const stored = readFrom(nodes)
+      for (const size of [1, 2, 255, 256, 257, 65_535, 65_536, 65_537, 69_999, tree.size]) {
+        const tiled = readNodes(sha256, size, tilesFrom(tiles))
+        for (const index of new Set([0, Math.floor(size / 3), Math.floor(size / 2), size - 1])) {
+          const inclusion = { index, size }
+          assert.deepStrictEqual(
+            hexes(yield* proveInclusion(sha256, tiled, inclusion)),
+            hexes(yield* proveInclusion(sha256, stored, inclusion))
+          )
+          const consistency = { oldSize: index + 1, newSize: size }
+          assert.deepStrictEqual(
+            hexes(yield* proveConsistency(sha256, tiled, consistency)),
+            hexes(yield* proveConsistency(sha256, stored, consistency))
+          )
+        }
+      }
+    })
+  )
+
+  it.effect("are asked for once each, at the width they have at that size", () =>
+    Effect.gen(function* () {
+      const leaves = leavesOf(600)
+      const log = logOf(leaves)
+      const tiles = new Map<string, Uint8Array>()
+      storeTiles(tiles, growths(log.nodes))
+      const asked: Array<ReadonlyArray<HashTile>> = []
+      const reader = readNodes(sha256, 520, (question) => {
+        asked.push(question)
+        return tilesFrom(tiles)(question)
+      })
+      yield* proveInclusion(sha256, reader, { index: 3, size: 520 })
+      assert.deepStrictEqual(asked, [
+        [
+          { level: 0, index: 0, width: 256 },
+          { level: 1, index: 0, width: 2 },
+          { level: 0, index: 2, width: 8 }
+        ]
+      ])
+    })
+  )
+
+  it.effect("that lost hashes are noticed", () =>
+    Effect.gen(function* () {
+      const log = logOf(leavesOf(10))
+      const tiles = new Map<string, Uint8Array>()
+      storeTiles(tiles, growths(log.nodes))
+      tiles.set("0/0", tiles.get("0/0")?.subarray(0, 9 * 32) ?? new Uint8Array())
+      const reader = readNodes(sha256, 10, tilesFrom(tiles))
+      const failure = yield* Effect.flip(proveInclusion(sha256, reader, { index: 0, size: 10 }))
+      assert.instanceOf(failure, IncompleteTile)
+      assert.strictEqual(failure.message, "Tile 0/0 is not all there for a log of 10 entries")
+    })
+  )
+})
+
+describe("entry bundles", () => {
+  it("prefix each entry with its length", () => {
+    const bundle = encodeEntries([new TextEncoder().encode("ab"), new Uint8Array(), new Uint8Array(256)])
+    assert.strictEqual(hex(Result.getOrThrow(bundle)), `0002616200000100${"00".repeat(256)}`)
+  })
+
+  const entry = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 255 })))
+  it.prop("survive a round trip", [Arbitrary.array(Arbitrary.schema(entry), { maxLength: 256 })], ([lists]) => {
+    const entries = lists.map((list) => Uint8Array.from(list))
+    const bundle = Result.getOrThrow(encodeEntries(entries))
+    assert.deepStrictEqual(hexes(Result.getOrThrow(decodeEntries(bundle))), hexes(entries))
+    // Also where the bundle lies within other bytes.
+    const within = Uint8Array.of(9, ...bundle, 9).subarray(1, -1)
+    assert.deepStrictEqual(hexes(Result.getOrThrow(decodeEntries(within))), hexes(entries))
+  })
+
+  it("take entries of up to 65,535 bytes", () => {
+    const largest = Result.getOrThrow(encodeEntries([new Uint8Array(65_535)]))
+    assert.strictEqual(Result.getOrThrow(decodeEntries(largest))[0]?.length, 65_535)
+    assert.instanceOf(Result.getOrThrow(Result.flip(encodeEntries([new Uint8Array(65_536)]))), MalformedBundle)
+  })
+
+  it("are refused when cut off, or with more than 256 entries", () => {
+    const bundle = Result.getOrThrow(encodeEntries([Uint8Array.of(1, 2, 3)]))
+    for (const length of [1, 2, 3, 4]) assert.isTrue(Result.isFailure(decodeEntries(bundle.subarray(0, length))))
+    assert.isTrue(Result.isSuccess(decodeEntries(new Uint8Array(2 * 256))))
+    assert.isTrue(Result.isFailure(decodeEntries(new Uint8Array(2 * 257))))
+  })
+})

@@ -1,0 +1,202 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Result, Schema } from "effect"
+import { leafHash, root } from "#events/merkle/MerkleTree.ts"
+import {
+  consistencyRanges,
+  inclusionRanges,
+  OutsideTree,
+  proveConsistency,
+  proveInclusion,
+  verifyConsistency,
+  verifyInclusion
+} from "#events/merkle/TreeProofs.ts"
+import { flipped, hex, hexes, leavesOf, logOf, readFrom, sha256, upTo } from "#test/support/log/Logs.ts"
+import { naiveTree } from "#test/support/log/NaiveTree.ts"
+
+const maxSize = 130
+const leaves = leavesOf(maxSize)
+const { hashes, nodes } = logOf(leaves)
+const readNodes = readFrom(nodes)
+const naive = naiveTree(leaves)
+const roots = upTo(maxSize + 1).map((size) => root(sha256, logOf(leaves.slice(0, size)).tree))
+const rootAt = (size: number) => roots[size] ?? new Uint8Array()
+const hashAt = (index: number) => hashes[index] ?? new Uint8Array()
+
+/** Every single bit of every hash in a proof, turned. */
+const tampered = (proof: ReadonlyArray<Uint8Array>): ReadonlyArray<ReadonlyArray<Uint8Array>> =>
+  proof.flatMap((hash, at) => upTo(256).map((bit) => proof.with(at, flipped(hash, bit))))
+
+/** Numbers that differ from `number` in one of its 53 bits. */
+const neighbours = (number: number) =>
+  upTo(53).map((bit) => number + (Math.floor(number / 2 ** bit) % 2 === 0 ? 2 ** bit : -(2 ** bit)))
+
+describe("proofs", () => {
+  it.effect("of inclusion are those of RFC 6962 and verify, at every size up to 130", () =>
+    Effect.gen(function* () {
+      for (const size of upTo(maxSize + 1)) {
+        for (const index of upTo(size)) {
+          const proof = yield* proveInclusion(sha256, readNodes, { index, size })
+          assert.deepStrictEqual(hexes(proof), hexes(naive.inclusion(index, size)))
+          const claim = { index, size, root: rootAt(size), leafHash: hashAt(index), proof }
+          assert.isTrue(verifyInclusion(sha256, claim))
+          assert.isFalse(verifyInclusion(sha256, { ...claim, leafHash: hashAt((index + 1) % maxSize) }))
+          assert.isFalse(verifyInclusion(sha256, { ...claim, index: index + 1 }))
+          assert.isFalse(verifyInclusion(sha256, { ...claim, proof: [...proof, hashAt(0)] }))
+          if (proof.length > 0) assert.isFalse(verifyInclusion(sha256, { ...claim, proof: proof.slice(1) }))
+        }
+      }
+    })
+  )
+
+  it.effect("of consistency are those of RFC 6962 and verify, between all sizes up to 130", () =>
+    Effect.gen(function* () {
+      for (const newSize of upTo(maxSize + 1)) {
+        for (const oldSize of upTo(newSize + 1)) {
+          const proof = yield* proveConsistency(sha256, readNodes, { oldSize, newSize })
+          const expected = oldSize === 0 ? [] : naive.consistency(oldSize, newSize)
+          assert.deepStrictEqual(hexes(proof), hexes(expected))
+          const claim = { oldSize, oldRoot: rootAt(oldSize), newSize, newRoot: rootAt(newSize), proof }
+          assert.isTrue(verifyConsistency(sha256, claim))
+          assert.isFalse(verifyConsistency(sha256, { ...claim, oldRoot: hashAt(0).toReversed() }))
+          assert.isFalse(verifyConsistency(sha256, { ...claim, proof: [...proof, hashAt(0)] }))
+          if (proof.length > 0) assert.isFalse(verifyConsistency(sha256, { ...claim, proof: proof.slice(1) }))
+        }
+      }
+    })
+  )
+
+  it.effect("read each question's nodes in one call", () =>
+    Effect.gen(function* () {
+      let calls = 0
+      const counting: typeof readNodes = (asked) => {
+        calls += 1
+        return readNodes(asked)
+      }
+      yield* proveInclusion(sha256, counting, { index: 77, size: 129 })
+      yield* proveConsistency(sha256, counting, { oldSize: 77, newSize: 129 })
+      assert.strictEqual(calls, 2)
+    })
+  )
+
+  it.effect("are not made from a store that has lost nodes", () =>
+    Effect.gen(function* () {
+      const lossy = readFrom(nodes.slice(1))
+      assert.isTrue(Exit.hasDies(yield* Effect.exit(proveInclusion(sha256, lossy, { index: 1, size: 2 }))))
+    })
+  )
+
+  it.effect("are refused outside the tree", () =>
+    Effect.gen(function* () {
+      const missing = yield* Effect.flip(proveInclusion(sha256, readNodes, { index: 130, size: 130 }))
+      assert.instanceOf(missing, OutsideTree)
+      assert.strictEqual(missing.message, "A log of 130 entries has no position 130")
+      assert.instanceOf(yield* Effect.flip(proveConsistency(sha256, readNodes, { oldSize: 8, newSize: 7 })), OutsideTree)
+    })
+  )
+
+  it("are refused for numbers that are no sizes", () => {
+    for (const odd of [-1, 0.5, Number.NaN, Infinity, 2 ** 53]) {
+      assert.isTrue(Result.isFailure(inclusionRanges(odd, 2 ** 53 - 1)))
+      assert.isTrue(Result.isFailure(inclusionRanges(0, odd)))
+      assert.isTrue(Result.isFailure(consistencyRanges(odd, 2 ** 53 - 1)))
+      assert.isTrue(Result.isFailure(consistencyRanges(1, odd)))
+      const hash = hashAt(0)
+      assert.isFalse(verifyInclusion(sha256, { index: odd, size: 2, root: hash, leafHash: hash, proof: [hash] }))
+      assert.isFalse(verifyInclusion(sha256, { index: 0, size: odd, root: hash, leafHash: hash, proof: [] }))
+      assert.isFalse(verifyConsistency(sha256, { oldSize: odd, oldRoot: hash, newSize: odd, newRoot: hash, proof: [] }))
+    }
+  })
+
+  it("have at most 53 hashes in the largest tree", () => {
+    const largest = Number.MAX_SAFE_INTEGER
+    const lengths = [0, largest - 1, 2 ** 52 - 1].map((index) => Result.getOrThrow(inclusionRanges(index, largest)).length)
+    assert.isTrue(lengths.every((length) => length > 0 && length <= 53))
+    assert.isTrue(Result.getOrThrow(consistencyRanges(2 ** 52 + 1, largest)).length <= 54)
+  })
+
+  it("of inclusion do not verify with a hash of another length", () => {
+    const leaf = leafHash(sha256, "a")
+    assert.isTrue(verifyInclusion(sha256, { index: 0, size: 1, root: leaf, leafHash: leaf, proof: [] }))
+    const short = leaf.subarray(1)
+    assert.isFalse(verifyInclusion(sha256, { index: 0, size: 1, root: short, leafHash: short, proof: [] }))
+    assert.isFalse(verifyInclusion(sha256, { index: 0, size: 2, root: leaf, leafHash: leaf, proof: [short] }))
+  })
+})
+
+const size = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 300 }))
+const seed = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 }))
+
+describe("in random logs", () => {
+  it.effect("two neighbours that are equal can change places", () =>
+    Effect.gen(function* () {
+      const log = logOf([new Uint8Array(), new Uint8Array()])
+      const proof = yield* proveInclusion(sha256, readFrom(log.nodes), { index: 0, size: 2 })
+      const claim = { size: 2, root: root(sha256, log.tree), leafHash: leafHash(sha256, new Uint8Array()), proof }
+      assert.isTrue(verifyInclusion(sha256, { ...claim, index: 0 }) && verifyInclusion(sha256, { ...claim, index: 1 }))
+    })
+  )
+
+  it.effect.prop(
+    "no bit of leaf, proof, root or index can change under an inclusion proof",
+    [size, seed],
+    ([size, seed]) =>
+      Effect.gen(function* () {
+        const leaves = leavesOf(size, seed)
+        const log = logOf(leaves)
+        const index = seed % size
+        const leaf = leaves[index] ?? new Uint8Array()
+        const proof = yield* proveInclusion(sha256, readFrom(log.nodes), { index, size })
+        const claim = { index, size, root: root(sha256, log.tree), leafHash: leafHash(sha256, leaf), proof }
+        assert.isTrue(verifyInclusion(sha256, claim))
+        const lies = [
+          ...upTo(leaf.length * 8).map((bit) => ({ ...claim, leafHash: leafHash(sha256, flipped(leaf, bit)) })),
+          ...upTo(256).map((bit) => ({ ...claim, root: flipped(claim.root, bit) })),
+          ...tampered(proof).map((proof) => ({ ...claim, proof })),
+          // Of two neighbours that are equal, the one stands where the other does, and that is no lie.
+          ...neighbours(index)
+            .filter((other) => other >= size || hex(leaves[other] ?? new Uint8Array()) !== hex(leaf))
+            .map((index) => ({ ...claim, index }))
+        ]
+        assert.isFalse(lies.some((lie) => verifyInclusion(sha256, lie)))
+        // A proof alone does not fix the size: it also verifies wherever the way to the leaf is the same. The checkpoint fixes it.
+        for (const other of neighbours(size)) {
+          const same = Result.match(inclusionRanges(index, other), {
+            onFailure: () => false,
+            onSuccess: (ranges) => sides(index, ranges) === sides(index, Result.getOrThrow(inclusionRanges(index, size)))
+          })
+          assert.strictEqual(verifyInclusion(sha256, { ...claim, size: other }), same)
+        }
+      }),
+    { arbitrary: { runs: 25 } }
+  )
+
+  it.effect.prop(
+    "no bit of proof or roots can change under a consistency proof",
+    [size, seed],
+    ([newSize, seed]) =>
+      Effect.gen(function* () {
+        const log = logOf(leavesOf(newSize, seed))
+        const oldSize = 1 + (seed % newSize)
+        const oldRoot = root(sha256, logOf(leavesOf(oldSize, seed)).tree)
+        const proof = yield* proveConsistency(sha256, readFrom(log.nodes), { oldSize, newSize })
+        const claim = { oldSize, oldRoot, newSize, newRoot: root(sha256, log.tree), proof }
+        assert.isTrue(verifyConsistency(sha256, claim))
+        const lies = [
+          ...upTo(256).map((bit) => ({ ...claim, oldRoot: flipped(oldRoot, bit) })),
+          ...upTo(256).map((bit) => ({ ...claim, newRoot: flipped(claim.newRoot, bit) })),
+          ...tampered(proof).map((proof) => ({ ...claim, proof }))
+        ]
+        assert.isFalse(lies.some((lie) => verifyConsistency(sha256, lie)))
+        // A log that was rewritten before the old size cannot be joined to the old root by its own proof.
+        const rewritten = logOf(leavesOf(newSize, seed + 1))
+        const forged = yield* proveConsistency(sha256, readFrom(rewritten.nodes), { oldSize, newSize })
+        const forgery = { ...claim, newRoot: root(sha256, rewritten.tree), proof: forged }
+        assert.isFalse(hex(forgery.newRoot) !== hex(claim.newRoot) && verifyConsistency(sha256, forgery))
+      }),
+    { arbitrary: { runs: 25 } }
+  )
+})
+
+/** On which side of the leaf each sibling of a proof lies, from the leaf up. */
+const sides = (index: number, ranges: ReadonlyArray<{ readonly from: number }>) =>
+  ranges.map(({ from }) => (from > index ? "right" : "left")).join()

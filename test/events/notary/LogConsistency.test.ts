@@ -1,0 +1,71 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as EventsSignedLog from "#events/notary/LogConsistency.ts"
+import { signer } from "#test/support/Auditing.ts"
+import { keysOf } from "#test/support/log/Keys.ts"
+import * as SignedLog from "#test/support/SignedLog.ts"
+import { tamper } from "#test/support/Tampering.ts"
+
+const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
+  Array.from({ length: count }, (_, index) => ({ stream: `source-${index % 7}`, type: "SourceRecovered", data: { index } }))
+
+/** What is said of the log on a machine that remembers nothing. */
+const refusal = EventsSignedLog.make(keysOf(signer)).pipe(
+  Effect.flatMap(({ recognise }) => Effect.flip(recognise([]))),
+  Effect.map(({ message }) => message)
+)
+
+/** What a superuser does, and what a notary says of it that knows nothing but the database. */
+const unknownLogs: ReadonlyArray<readonly [name: string, statements: ReadonlyArray<string>, refused: RegExp]> = [
+  [
+    "an altered log whose checkpoints and tiles were deleted",
+    ["UPDATE vatproof.events SET units = 5 WHERE position = 3", "DELETE FROM vatproof.checkpoints", "DELETE FROM vatproof.tiles"],
+    /There are 10 events and no checkpoint/u
+  ],
+  ["a log whose checkpoints were deleted", ["DELETE FROM vatproof.checkpoints"], /There are 10 events and no checkpoint/u],
+  ["a log whose tiles were deleted", ["DELETE FROM vatproof.tiles"], /Tile 0\/0 is not all there/u],
+  [
+    "a log whose newest checkpoint was deleted",
+    ["DELETE FROM vatproof.checkpoints WHERE size > 4"],
+    /The stored tree has more than the 4 events of the newest checkpoint/u
+  ],
+  [
+    "an altered log whose checkpoints and tiles of more than an hour were taken back",
+    [
+      "UPDATE vatproof.events SET units = 5, recorded_at = recorded_at + interval '61 minutes' WHERE position = 9",
+      "DELETE FROM vatproof.checkpoints WHERE size > 4",
+      "UPDATE vatproof.tiles SET hashes = substr(hashes, 1, 4 * 32)"
+    ],
+    /the 6 after it are of more than 1h/u
+  ],
+  [
+    "a forged checkpoint",
+    ["UPDATE vatproof.checkpoints SET note = replace(note, E'\\n10\\n', E'\\n4\\n') WHERE size = 10"],
+    /was not signed by the notary's key/u
+  ],
+  [
+    "a tree without any event",
+    ["DELETE FROM vatproof.events", "UPDATE vatproof.logs SET next_position = 0", "DELETE FROM vatproof.checkpoints"],
+    /There are 0 events and no checkpoint/u
+  ]
+]
+
+describe("A log", () => {
+  it.live.each(unknownLogs)("is not recognised: %s", ([, statements, refused]) =>
+    Effect.gen(function* () {
+      yield* SignedLog.appendAll(facts(4))
+      yield* SignedLog.sign(4)
+      yield* SignedLog.appendAll(facts(6))
+      yield* SignedLog.sign(10)
+      yield* tamper(...statements)
+      assert.match(yield* refusal, refused)
+    }).pipe(Effect.provide(SignedLog.layer))
+  )
+
+  it.live("is not recognised: it has events from before a notary ever began", () =>
+    Effect.gen(function* () {
+      yield* SignedLog.appendAll(facts(1))
+      assert.match(yield* refusal, /There are 1 events and no checkpoint/u)
+    }).pipe(Effect.provide(SignedLog.ground))
+  )
+})

@@ -1,0 +1,74 @@
+import { generateKeyPairSync } from "node:crypto"
+import { assert, describe, it } from "@effect/vitest"
+import { Array as Arr, Redacted, Result } from "effect"
+import { formatVerifier } from "#events/merkle/NoteKeys.ts"
+import { keysOf } from "#events/notary/LogSigner.ts"
+import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { refusalOf, secretOf, signerOf } from "#test/support/log/Keys.ts"
+
+const log = "vat.example.com/log/0"
+const one = signerOf(log, "one")
+const two = signerOf(log, "two")
+const secret = (seed: string, name = log) => Redacted.value(secretOf(name, seed))
+type Texts = Arr.NonEmptyReadonlyArray<string>
+const read = (...texts: Texts) =>
+  keysOf(
+    logCrypto,
+    Arr.map(texts, (text) => Redacted.make(text)),
+    log
+  )
+
+/** The ids of those that sign, and of all whose signature counts. */
+const idsOf = (...texts: Texts) => {
+  const { signers, verifiers } = Result.getOrThrow(read(...texts))
+  return { signers: signers.map(({ id }) => id), verifiers: verifiers.map(({ id }) => id) }
+}
+
+const pem = String(generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }))
+
+describe("the keys of a log", () => {
+  it("are one that signs, in any of the forms it may have", () => {
+    assert.deepStrictEqual(idsOf(` ${secret("one")}\n`), { signers: [one.id], verifiers: [one.id] })
+    for (const text of [pem, "YmVuY2htYXJrcyBzaWduIHdpdGggdGhpcyBvbmUga2U"]) {
+      const { name, signers, verifiers } = Result.getOrThrow(read(text))
+      assert.deepStrictEqual([name, signers.length, verifiers.length], [log, 1, 1])
+    }
+  })
+
+  it("are several that sign, and public ones of those that signed before", () => {
+    assert.deepStrictEqual(idsOf(secret("two"), secret("one")), { signers: [two.id, one.id], verifiers: [two.id, one.id] })
+    assert.deepStrictEqual(idsOf(secret("two"), formatVerifier(one)), {
+      signers: [two.id],
+      verifiers: [two.id, one.id]
+    })
+    assert.deepStrictEqual(idsOf(formatVerifier(one), secret("two")).verifiers, [two.id, one.id])
+    assert.deepStrictEqual(Result.getOrThrow(read(pem, formatVerifier(one))).verifiers.at(-1)?.id, one.id)
+  })
+
+  it("are each there once", () => {
+    assert.deepStrictEqual(idsOf(secret("one"), secret("one"), formatVerifier(one)), { signers: [one.id], verifiers: [one.id] })
+  })
+
+  it("are those of one log", () => {
+    const foreign = secret("one", "other.example/log/0")
+    assert.match(refusalOf(read(secret("two"), foreign)).message, /are of different logs: of vat\.example\.com/u)
+    assert.match(refusalOf(read(secret("two"), formatVerifier(signerOf("other.example/log/0")))).message, /different logs/u)
+  })
+
+  it("are none that only verify, none at all, and nothing that is no key; and no message repeats what was given", () => {
+    assert.match(refusalOf(read(formatVerifier(one))).message, /None of the keys is a secret one/u)
+    const wrong: ReadonlyArray<Texts> = [[""], ["nonsense"], [secret("one"), "nonsense"], [secret("one").slice(0, -4)]]
+    for (const texts of wrong) {
+      const { message } = refusalOf(read(...texts))
+      assert.match(message, /A signing key is/u)
+      assert.notInclude(message, "nonsense")
+    }
+  })
+
+  it("are told by their place where one of several is wrong", () => {
+    assert.match(refusalOf(read(secret("one"), "nonsense", formatVerifier(two))).message, /^Key 2 of 3: A signing key is/u)
+    const mistyped = formatVerifier(two).replace("vat.", "tax.")
+    assert.match(refusalOf(read(secret("one"), mistyped)).message, /^Key 2 of 2: The id in the verifier key of tax\.example/u)
+    assert.match(refusalOf(read("nonsense")).message, /^A signing key is/u)
+  })
+})

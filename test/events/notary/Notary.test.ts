@@ -1,0 +1,326 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Layer, Option, Ref, Result, Schedule, Scope } from "effect"
+import { SqlClient } from "effect/sql"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as Checkpoint from "#events/merkle/Checkpoint.ts"
+import { append, empty, root } from "#events/merkle/MerkleTree.ts"
+import { leafHashes } from "#events/notary/StoredLeaf.ts"
+import * as Notary from "#events/notary/Notary.ts"
+import { TreeStore } from "#events/notary/TreeStore.ts"
+import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { keysOf, signerOf } from "#test/support/log/Keys.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import * as SignedLog from "#test/support/SignedLog.ts"
+import * as SkippingClock from "#test/support/SkippingClock.ts"
+import { tamper } from "#test/support/Tampering.ts"
+
+const signer = signerOf("vatproof.example/log/0")
+const log = { origin: signer.name, verifiers: [signer] }
+const other = signerOf(signer.name, "other")
+
+const testLayer = SignedLog.layer
+
+/** A notary of its own, as a replica has one, until the scope closes. */
+const startNotary = (seen: Option.Option<string> = Option.none(), keys = keysOf(signer)) =>
+  Effect.gen(function* () {
+    const remembered = yield* Ref.make(seen)
+    yield* Layer.build(
+      Notary.layer({
+        keys,
+        recall: Effect.succeed(Option.toArray(seen).map((note) => ({ note, at: "a file" }))),
+        remember: (note) => Ref.set(remembered, Option.some(note))
+      })
+    ).pipe(Effect.provide(Layer.empty, { local: true }))
+    return remembered
+  })
+
+const appendMany = Effect.fnUntraced(function* (count: number) {
+  const events = yield* EventStore
+  yield* Effect.forEach(
+    Array.from({ length: count }, (_, index) => index),
+    (index) =>
+      events.append({
+        stream: `source-${index % 7}`,
+        expectedVersion: null,
+        events: [{ type: "SourceRecovered", schemaVersion: 1, data: { index } }],
+        charge: null
+      }),
+    { concurrency: "unbounded", discard: true }
+  )
+})
+
+/** The newest checkpoint, once it has that many events. */
+const untilSigned = Effect.fnUntraced(function* (size: number, verifier = signer) {
+  const { newest } = yield* TreeStore
+  const reached = yield* newest.pipe(
+    Effect.repeat({ until: Option.exists((checkpoint) => checkpoint.size >= size), schedule: Schedule.spaced("20 millis") }),
+    Effect.timeout("15 seconds")
+  )
+  return Result.getOrThrow(Checkpoint.open(logCrypto, Option.getOrThrow(reached).note, { ...log, verifiers: [verifier] }))
+})
+
+const rootOfEvents = Effect.fnUntraced(function* (size: number) {
+  const events = yield* (yield* EventStore).read(0, size)
+  const hashes = Result.getOrThrow(leafHashes(logCrypto, events, { from: 0, to: size }))
+  return root(logCrypto.sha256, append(logCrypto.sha256, empty, hashes).tree)
+})
+
+/** A log of `count` events, all signed; gives back the newest checkpoint. */
+const signedLog = Effect.fnUntraced(function* (count: number) {
+  const { size } = Option.getOrThrow(yield* (yield* TreeStore).newest)
+  yield* appendMany(count)
+  const remembered = yield* Effect.scoped(Effect.tap(startNotary(), () => untilSigned(size + count)))
+  return yield* Ref.get(remembered)
+})
+
+/** As if an older copy of the database had come back. */
+const cutToFive = tamper(
+  "DELETE FROM vatproof.events WHERE position >= 5",
+  "UPDATE vatproof.logs SET next_position = 5",
+  "DELETE FROM vatproof.checkpoints",
+  "DELETE FROM vatproof.tiles"
+)
+
+const refusal = <A, E extends { readonly message: string }, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.map(Effect.flip(Effect.scoped(effect)), ({ message }) => message)
+
+describe("Notary", () => {
+  it.live("signs what is in the log, goes on after a restart, and gives way to another replica", () =>
+    Effect.gen(function* () {
+      yield* appendMany(300)
+      const first = yield* Scope.make()
+      yield* startNotary().pipe(Effect.provideService(Scope.Scope, first))
+      const one = yield* untilSigned(300)
+      assert.deepStrictEqual(one.root, yield* rootOfEvents(300))
+
+      const remembered = yield* startNotary()
+      yield* appendMany(700)
+      yield* untilSigned(1000)
+      yield* Scope.close(first, Exit.void)
+      yield* appendMany(1)
+      const two = yield* untilSigned(1001)
+      assert.deepStrictEqual(two.root, yield* rootOfEvents(1001))
+      const note = Option.getOrThrow(yield* Ref.get(remembered))
+      assert.strictEqual(Result.getOrThrow(Checkpoint.open(logCrypto, note, log)).size, 1001)
+    }).pipe(Effect.scoped, Effect.provide(testLayer))
+  )
+
+  it.live("follows a replica that died without a word", () =>
+    Effect.gen(function* () {
+      yield* MigratedDatabase.execute(
+        "UPDATE vatproof.notaries SET holder = gen_random_uuid(), held_until = now() + interval '2 seconds'"
+      )
+      yield* appendMany(3)
+      yield* startNotary()
+      assert.strictEqual((yield* untilSigned(3)).size, 3)
+    }).pipe(Effect.scoped, Effect.provide(testLayer))
+  )
+
+  it.live("follows a replica that died before the clock was set back", () =>
+    Effect.gen(function* () {
+      yield* MigratedDatabase.execute(
+        "UPDATE vatproof.notaries SET holder = gen_random_uuid(), held_until = now() + interval '1 day'"
+      )
+      yield* appendMany(3)
+      yield* startNotary()
+      assert.strictEqual((yield* untilSigned(3)).size, 3)
+    }).pipe(Effect.scoped, Effect.provide(testLayer))
+  )
+
+  it.live("catches up with a long log in bounded steps", () =>
+    Effect.gen(function* () {
+      yield* MigratedDatabase.execute(
+        "UPDATE vatproof.notaries SET holder = gen_random_uuid(), held_until = now() + interval '1 hour'"
+      )
+      yield* Effect.repeat(appendMany(1000), { times: 17 })
+      yield* MigratedDatabase.execute("UPDATE vatproof.notaries SET holder = NULL, held_until = '-infinity'")
+      yield* startNotary()
+      const { root } = yield* untilSigned(18_000)
+      assert.deepStrictEqual(root, yield* rootOfEvents(18_000))
+      const sizes = (yield* (yield* TreeStore).checkpointsFrom(0, 10)).map(({ size }) => size)
+      assert.deepStrictEqual(sizes, [0, 16_384, 18_000])
+    }).pipe(Effect.scoped, Effect.provide(testLayer))
+  )
+
+  it.live("spreads what a busy second brought over most of the next one", () =>
+    Effect.gen(function* () {
+      yield* appendMany(1100)
+      const clock = SkippingClock.make()
+      yield* clock.on(startNotary())
+      const { root } = yield* untilSigned(1100)
+      assert.deepStrictEqual(root, yield* rootOfEvents(1100))
+      // Then it waits for what is left of the second.
+      const [second = 0, third = 0] = clock.waits()
+      assert.closeTo(second, (800 * 512) / 1100, 0.001)
+      assert.closeTo(second + third, (800 * 1024) / 1100, 0.001)
+    }).pipe(Effect.scoped, Effect.provide(testLayer))
+  )
+
+  it.live("refuses a log that is shorter than what was signed", () =>
+    Effect.gen(function* () {
+      yield* signedLog(10)
+      yield* tamper("DELETE FROM vatproof.events WHERE position >= 8")
+      assert.match(yield* refusal(startNotary()), /The log has 8 events, but 10 were signed/u)
+    }).pipe(Effect.provide(testLayer))
+  )
+
+  it.live("refuses a log whose newest events were changed, and says which", () =>
+    Effect.gen(function* () {
+      yield* signedLog(10)
+      yield* tamper("UPDATE vatproof.events SET units = 5 WHERE position = 7")
+      assert.match(yield* refusal(startNotary()), /position 7 is not the one that was signed/u)
+    }).pipe(Effect.provide(testLayer))
+  )
+
+  it.live("refuses an older copy of the log than this machine has seen", () =>
+    Effect.gen(function* () {
+      const seen = yield* signedLog(10)
+      yield* cutToFive
+      assert.match(yield* refusal(startNotary(seen)), /10 events were signed before, but the database knows of 0 only/u)
+    }).pipe(Effect.provide(testLayer))
+  )
+
+  it.live("refuses another history than this machine has seen, however well it is signed", () =>
+    Effect.gen(function* () {
+      const seen = yield* signedLog(10)
+      yield* tamper(
+        "UPDATE vatproof.events SET units = 5 WHERE position = 3",
+        "DELETE FROM vatproof.checkpoints WHERE size > 0",
+        "DELETE FROM vatproof.tiles"
+      )
+      yield* signedLog(2)
+      assert.match(yield* refusal(startNotary(seen)), /The first 10 events of the log are not those that were signed before/u)
+    }).pipe(Effect.provide(testLayer))
+  )
+
+  it.live("refuses tiles that were changed", () =>
+    Effect.gen(function* () {
+      yield* signedLog(300)
+      yield* tamper(
+        "UPDATE vatproof.tiles SET hashes = overlay(hashes placing '\\x00'::bytea from 3) WHERE level = 1 AND index = 0"
+      )
+      assert.match(yield* refusal(startNotary()), /The stored tree is not the one that was signed with 300 events/u)
+    }).pipe(Effect.provide(testLayer))
+  )
+
+  it.live("begins an empty log silently, however many replicas do so at once", () =>
+    Effect.gen(function* () {
+      yield* Effect.all([startNotary(), startNotary(), startNotary()], { concurrency: "unbounded" })
+      const first = yield* untilSigned(0)
+      assert.strictEqual(first.size, 0)
+      yield* appendMany(2)
+      yield* startNotary()
+      assert.strictEqual((yield* untilSigned(2)).size, 2)
+    }).pipe(Effect.scoped, Effect.provide(SignedLog.ground))
+  )
+
+  it.live("refuses to go on with another key", () =>
+    Effect.gen(function* () {
+      yield* signedLog(3)
+      assert.match(yield* refusal(startNotary(Option.none(), keysOf(other))), /was not signed by the notary's key/u)
+    }).pipe(Effect.provide(testLayer))
+  )
+
+  it.live("goes on with another key that is told of the one before", () =>
+    Effect.gen(function* () {
+      const seen = yield* signedLog(300)
+      yield* startNotary(seen, keysOf(other, signer))
+      yield* appendMany(1)
+      const signed = yield* untilSigned(301, other)
+      assert.deepStrictEqual(signed.root, yield* rootOfEvents(301))
+      const notes = (yield* (yield* TreeStore).checkpointsFrom(0, 10)).map(({ note }) => note)
+      const signedBy = (key: typeof signer) =>
+        notes.map((note) => Result.isSuccess(Checkpoint.open(logCrypto, note, { ...log, verifiers: [key] })))
+      assert.deepStrictEqual(
+        [signedBy(signer), signedBy(other)],
+        [
+          [true, true, false],
+          [false, false, true]
+        ]
+      )
+    }).pipe(Effect.scoped, Effect.provide(testLayer))
+  )
+
+  it.live("goes on with another key also when the one before signs while it starts", () =>
+    Effect.gen(function* () {
+      const former = yield* Scope.make()
+      yield* startNotary().pipe(Effect.provideService(Scope.Scope, former))
+      yield* appendMany(1)
+      yield* untilSigned(1)
+      yield* startNotary(Option.none(), keysOf(other, signer))
+      yield* appendMany(1)
+      yield* untilSigned(2)
+      yield* Scope.close(former, Exit.void)
+      yield* appendMany(1)
+      const signed = yield* untilSigned(3, other)
+      assert.deepStrictEqual(signed.root, yield* rootOfEvents(3))
+    }).pipe(Effect.scoped, Effect.provide(testLayer))
+  )
+
+  it.live("refuses with another key, too, an older copy of the log than this machine has seen", () =>
+    Effect.gen(function* () {
+      const seen = yield* signedLog(10)
+      yield* cutToFive
+      assert.match(yield* refusal(startNotary(seen, keysOf(other, signer))), /10 events were signed before/u)
+    }).pipe(Effect.provide(testLayer))
+  )
+
+  it.live("counts a former key no more once its own has signed", () =>
+    Effect.gen(function* () {
+      const before = yield* signedLog(3)
+      const own = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const remembered = yield* startNotary(before, keysOf(other, signer))
+          yield* appendMany(1)
+          yield* untilSigned(4, other)
+          return yield* Ref.get(remembered)
+        })
+      )
+      // Somebody who has the former key signs what comes next with it.
+      yield* appendMany(1)
+      yield* Effect.scoped(Effect.andThen(startNotary(Option.none(), keysOf(signer, other)), untilSigned(5)))
+      assert.match(yield* refusal(startNotary(own, keysOf(other, signer))), /counts until the new one has signed/u)
+    }).pipe(Effect.provide(testLayer))
+  )
+
+  it.live("signs with each of its keys, so that whoever has one of them can verify", () =>
+    Effect.gen(function* () {
+      yield* startNotary(Option.none(), { name: signer.name, signers: [other, signer], verifiers: [other, signer] })
+      yield* appendMany(3)
+      assert.strictEqual((yield* untilSigned(3, signer)).size, 3)
+      assert.strictEqual((yield* untilSigned(3, other)).size, 3)
+    }).pipe(Effect.scoped, Effect.provide(testLayer))
+  )
+
+  it.live("leaves no way for the service's role to change what was signed", () =>
+    Effect.gen(function* () {
+      yield* signedLog(3)
+      const sql = yield* SqlClient.SqlClient
+      const attempts = [
+        "UPDATE vatproof.checkpoints SET note = ''",
+        "DELETE FROM vatproof.checkpoints",
+        "TRUNCATE vatproof.checkpoints",
+        "UPDATE vatproof.tiles SET hashes = hashes || hashes",
+        "DELETE FROM vatproof.tiles",
+        "TRUNCATE vatproof.tiles",
+        "DROP TABLE vatproof.tiles",
+        "ALTER TABLE vatproof.tiles DISABLE TRIGGER append_only",
+        "UPDATE vatproof.notaries SET holder = NULL"
+      ]
+      for (const attempt of attempts) assert.isTrue(Exit.isFailure(yield* Effect.exit(sql.unsafe(attempt))), attempt)
+      for (const attempt of [
+        ...attempts.slice(0, 3),
+        "UPDATE vatproof.tiles SET hashes = substr(hashes, 1, 32)",
+        ...attempts.slice(4, 8),
+        "ALTER TABLE vatproof.checkpoints DISABLE TRIGGER append_only",
+        "DROP SCHEMA vatproof CASCADE"
+      ]) {
+        assert.isTrue(Exit.isFailure(yield* Effect.exit(MigratedDatabase.execute(attempt))), attempt)
+      }
+      const none = Exit.isFailure(
+        yield* Effect.exit(MigratedDatabase.execute("UPDATE vatproof.tiles SET hashes = hashes || hashes"))
+      )
+      assert.isFalse(none, "a tile may grow")
+    }).pipe(Effect.provide(testLayer))
+  )
+})

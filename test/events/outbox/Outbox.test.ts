@@ -1,0 +1,230 @@
+import { assert, layer } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Layer, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Randomness from "#infra/security/NodeRandomness.ts"
+import * as MailServer from "#test/support/MailServer.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import * as OutboxReplica from "#test/support/OutboxReplica.ts"
+
+const ground = Layer.mergeAll(MigratedDatabase.layer, MailServer.layer(), Randomness.layer)
+
+/** The mails that arrived for an address. */
+const arrivedFor = Effect.fnUntraced(function* (name: string) {
+  const { arrived } = yield* MailServer.MailServer
+  return (yield* arrived).filter(({ session }) =>
+    session.envelope.rcptTo.some(({ address }) => address === `${name}@example.com`)
+  )
+})
+
+layer(ground, { excludeTestServices: true })("Outbox", (it) => {
+  it.effect("delivers what was committed, once, and forgets the address and the token", () =>
+    Effect.gen(function* () {
+      const { signUp } = yield* OutboxReplica.make()
+      const row = yield* OutboxReplica.until(yield* signUp("plain"), "sent")
+      assert.deepStrictEqual([row.email, row.token, row.reply, row.attempts], [null, null, "250", 1])
+      const [mail, ...more] = yield* arrivedFor("plain")
+      assert.deepStrictEqual(more, [])
+      assert.strictEqual(mail?.parsed.messageId, `<${row.mail_id}@vat.example>`)
+      assert.include(
+        mail?.parsed.text ?? "",
+        `https://vat.example/v1/auth/verify-email?token=${Redacted.value(OutboxReplica.token)}`
+      )
+    })
+  )
+
+  it.effect("delivers nothing that a transaction undid", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { signUp } = yield* OutboxReplica.make()
+      assert.strictEqual(yield* Effect.flip(signUp("undone", Effect.fail("undone"))), "undone")
+      yield* OutboxReplica.until(yield* signUp("after"), "sent")
+      assert.strictEqual((yield* sql`SELECT 1 AS one FROM vatproof.outbox WHERE email = 'undone@example.com'`).length, 0)
+      assert.deepStrictEqual(yield* arrivedFor("undone"), [])
+    })
+  )
+
+  const passing: ReadonlyArray<readonly [string, ReadonlyArray<MailServer.Conduct>]> = [
+    ["the server defers the recipient", [{ at: "recipient", reply: 451 }]],
+    ["the server defers the mail after its end", [{ at: "end", reply: 452 }]],
+    ["the server is about to shut down", [{ at: "recipient", reply: 421 }]],
+    ["the sender is not allowed for now", [{ at: "sender", reply: 550 }]],
+    ["the connection drops at the recipient", [{ at: "recipient", drop: true }]],
+    ["the connection drops in the middle of the mail", [{ at: "middle", drop: true }]],
+    ["the connection drops after the mail and before an answer", [{ at: "end", drop: true }]],
+    ["the connection drops after the answer", [{ at: "after", drop: true }]],
+    [
+      "all of it happens one after the other",
+      [
+        { at: "recipient", reply: 450 },
+        { at: "middle", drop: true },
+        { at: "end", reply: 451 },
+        { at: "end", drop: true }
+      ]
+    ]
+  ]
+  for (const [name, conducts] of passing) {
+    it.effect(`one mail arrives although ${name}`, () =>
+      Effect.gen(function* () {
+        const { next } = yield* MailServer.MailServer
+        const { signUp } = yield* OutboxReplica.make()
+        const account = `passing-${passing.findIndex(([other]) => other === name)}`
+        yield* next(...conducts)
+        const row = yield* OutboxReplica.until(yield* signUp(account), "sent", "refused", "unknown")
+        assert.strictEqual(row.state, "sent")
+        assert.strictEqual((yield* arrivedFor(account)).length, 1)
+        const again = yield* signUp(`${account}-next`)
+        yield* OutboxReplica.until(again, "sent")
+        assert.strictEqual((yield* arrivedFor(account)).length, 1)
+      })
+    )
+  }
+
+  const final: ReadonlyArray<readonly [string, MailServer.Conduct, string]> = [
+    ["the recipient", { at: "recipient", reply: 550 }, "550"],
+    ["the mail", { at: "end", reply: 554 }, "554"]
+  ]
+  for (const [what, conduct, reply] of final) {
+    it.effect(`does not try again after a 5xx to ${what}, and delivers the next mail`, () =>
+      Effect.gen(function* () {
+        const { next } = yield* MailServer.MailServer
+        const { signUp } = yield* OutboxReplica.make()
+        yield* next(conduct)
+        const refused = yield* signUp(`refused-${reply}`)
+        const row = yield* OutboxReplica.until(refused, "refused")
+        assert.deepStrictEqual([row.email, row.token, row.reply, row.attempts], [null, null, reply, 1])
+        yield* OutboxReplica.until(yield* signUp(`accepted-${reply}`), "sent")
+        assert.deepStrictEqual(yield* arrivedFor(`refused-${reply}`), [])
+      })
+    )
+  }
+
+  it.effect("waits for a server that is away", () =>
+    Effect.gen(function* () {
+      const { down, up } = yield* MailServer.MailServer
+      const { signUp } = yield* OutboxReplica.make()
+      yield* down
+      const accountId = yield* signUp("away")
+      yield* Effect.repeat(OutboxReplica.mailsOf(accountId), { until: ([mail]) => (mail?.attempts ?? 0) >= 3 })
+      yield* up
+      yield* OutboxReplica.until(accountId, "sent")
+      assert.strictEqual((yield* arrivedFor("away")).length, 1)
+    })
+  )
+
+  it.effect("two replicas deliver every mail once", () =>
+    Effect.gen(function* () {
+      const [one, other] = [yield* OutboxReplica.make(), yield* OutboxReplica.make()]
+      const names = Array.from({ length: 40 }, (_, index) => `crowd-${index}`)
+      const accounts = yield* Effect.forEach(names, (name, index) => (index % 2 === 0 ? one : other).signUp(name), {
+        concurrency: 8
+      })
+      yield* Effect.forEach(accounts, (accountId) => OutboxReplica.until(accountId, "sent"), { concurrency: 4 })
+      for (const name of names) assert.strictEqual((yield* arrivedFor(name)).length, 1, name)
+    })
+  )
+
+  it.effect("a replica that stops gives a mail back that the server cannot have taken", () =>
+    Effect.gen(function* () {
+      const { next } = yield* MailServer.MailServer
+      const first = yield* OutboxReplica.make()
+      const hold = yield* MailServer.hold
+      yield* next({ at: "recipient", hold })
+      const accountId = yield* first.signUp("given-back")
+      yield* Deferred.await(hold.reached)
+      yield* first.stop
+      const [row] = yield* OutboxReplica.mailsOf(accountId)
+      assert.deepStrictEqual([row?.state, row?.reply], ["waiting", "interrupted"])
+      assert.isAtMost(row?.due_in_ms ?? 1, 0)
+      yield* OutboxReplica.make()
+      yield* OutboxReplica.until(accountId, "sent")
+      assert.strictEqual((yield* arrivedFor("given-back")).length, 1)
+    })
+  )
+
+  it.effect("a replica that stops waits for the answer to what it handed over", () =>
+    Effect.gen(function* () {
+      const { next } = yield* MailServer.MailServer
+      const first = yield* OutboxReplica.make()
+      const hold = yield* MailServer.hold
+      yield* next({ at: "end", hold })
+      const accountId = yield* first.signUp("awaited")
+      yield* Deferred.await(hold.reached)
+      const stopped = yield* Effect.forkScoped(first.stop, { startImmediately: true })
+      yield* Deferred.succeed(hold.go, undefined)
+      yield* Fiber.join(stopped)
+      assert.strictEqual((yield* OutboxReplica.mailsOf(accountId))[0]?.state, "sent")
+    })
+  )
+
+  const takeStock = Effect.fnUntraced(function* (accountId: string) {
+    return (yield* OutboxReplica.mailsOf(accountId)).map(({ email, state, token }) => [state, email, token])
+  })
+  /** Lets the account have a mail that waits for long, as after many attempts. */
+  const waitLong = (accountId: string) =>
+    Effect.flatMap(
+      SqlClient.SqlClient,
+      (sql) => sql`UPDATE vatproof.outbox SET due_at = now() + interval '10 minutes' WHERE account_id = ${accountId}`
+    )
+
+  it.effect("a newer mail takes the place of one that waits", () =>
+    Effect.gen(function* () {
+      const { down, up } = yield* MailServer.MailServer
+      const { ask, signUp } = yield* OutboxReplica.make()
+      yield* down
+      const accountId = yield* signUp("twice")
+      yield* Effect.repeat(OutboxReplica.mailsOf(accountId), {
+        until: ([mail]) => mail?.attempts === 2 && mail.state === "waiting"
+      })
+      yield* waitLong(accountId)
+      yield* up
+      yield* ask(accountId, "twice@example.com")
+      yield* OutboxReplica.until(accountId, "sent")
+      assert.deepStrictEqual(yield* takeStock(accountId), [
+        ["superseded", null, null],
+        ["sent", null, null]
+      ])
+      assert.strictEqual((yield* arrivedFor("twice")).length, 1)
+    })
+  )
+
+  const pointless: ReadonlyArray<readonly [string, (accountId: string) => string, string]> = [
+    [
+      "its address was confirmed meanwhile",
+      (accountId) => `UPDATE vatproof.accounts SET verified_at = now() WHERE account_id = '${accountId}'`,
+      "needless"
+    ],
+    [
+      "its token has run out",
+      (accountId) => `UPDATE vatproof.outbox SET expires_at = now() WHERE account_id = '${accountId}'`,
+      "expired"
+    ]
+  ]
+  for (const [reason, come, state] of pointless) {
+    it.effect(`gives a mail up when ${reason}`, () =>
+      Effect.gen(function* () {
+        const { down, up } = yield* MailServer.MailServer
+        const { signUp } = yield* OutboxReplica.make()
+        yield* down
+        const accountId = yield* signUp(`pointless-${state}`)
+        yield* MigratedDatabase.execute(come(accountId))
+        yield* OutboxReplica.until(accountId, state)
+        yield* up
+        assert.deepStrictEqual(yield* takeStock(accountId), [[state, null, null]])
+        assert.deepStrictEqual(yield* arrivedFor(`pointless-${state}`), [])
+      })
+    )
+  }
+
+  it.effect("erasing the contact takes its mails along", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { down, up } = yield* MailServer.MailServer
+      const { signUp } = yield* OutboxReplica.make()
+      yield* down
+      const accountId = yield* signUp("erased")
+      yield* sql`DELETE FROM vatproof.contacts WHERE account_id = ${accountId}`
+      yield* up
+      assert.deepStrictEqual(yield* OutboxReplica.mailsOf(accountId), [])
+    })
+  )
+})

@@ -1,0 +1,83 @@
+import { assert, layer } from "@effect/vitest"
+import { Deferred, Effect, Layer, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
+import { Randomness } from "#domain/kernel/Randomness.ts"
+import * as RandomnessLayer from "#infra/security/NodeRandomness.ts"
+import * as MailServer from "#test/support/MailServer.ts"
+import * as OutboxReplica from "#test/support/OutboxReplica.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+
+const ground = Layer.mergeAll(RunningService.layerGround, MailServer.layer(), RandomnessLayer.layer)
+
+/** A service in a process of its own. */
+const victim = Effect.flatMap(MailServer.MailServer, ({ url }) =>
+  RunningService.spawn({ SMTP_URL: Redacted.value(url), MAIL_FROM: "no-reply@vat.example" })
+)
+
+/** What a sign-up commits. */
+const signUp = Effect.fnUntraced(function* (name: string) {
+  const sql = yield* SqlClient.SqlClient
+  const { uuidV7 } = yield* Randomness
+  const [accountId, mailId] = [yield* uuidV7, yield* uuidV7]
+  const email = `${name}@example.com`
+  yield* Effect.gen(function* () {
+    yield* sql`INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES (${accountId}, 'free', now())`
+    yield* sql`INSERT INTO vatproof.contacts (account_id, email, email_key) VALUES (${accountId}, ${email}, ${email})`
+    yield* sql`INSERT INTO vatproof.outbox (mail_id, account_id, purpose, email, token, expires_at)
+      VALUES (${mailId}, ${accountId}, 'verify_email', ${email}, ${Redacted.value(OutboxReplica.token)}, now() + interval '24 hours')`
+  }).pipe(sql.withTransaction)
+  return accountId
+})
+
+/** As if the time had passed after which a worker that says nothing is taken to be dead. */
+const leaseEnds = (accountId: string) =>
+  Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => sql`UPDATE vatproof.outbox SET due_at = now() WHERE account_id = ${accountId} AND settled_at IS NULL`
+  )
+
+const countFor = (name: string) =>
+  Effect.flatMap(MailServer.MailServer, ({ arrived }) =>
+    Effect.map(arrived, (mails) => mails.filter(({ raw }) => raw.includes(`To: ${name}@example.com`)).length)
+  )
+
+layer(ground, { excludeTestServices: true })("Outbox of a process that is killed", (it) => {
+  it.effect("one mail arrives if the server could not have taken it yet", () =>
+    Effect.gen(function* () {
+      const { next } = yield* MailServer.MailServer
+      const hold = yield* MailServer.hold
+      const { ended, output, signal } = yield* victim
+      yield* next({ at: "recipient", hold })
+      const accountId = yield* signUp("early")
+      yield* Deferred.await(hold.reached)
+      yield* signal("SIGKILL")
+      yield* ended
+      yield* OutboxReplica.make()
+      yield* leaseEnds(accountId)
+      yield* OutboxReplica.until(accountId, "sent")
+      assert.strictEqual(yield* countFor("early"), 1)
+      assert.notInclude(yield* output, "example.com")
+    })
+  )
+
+  it.effect("one mail arrives if the server took it and the answer was lost with the process", () =>
+    Effect.gen(function* () {
+      const { next } = yield* MailServer.MailServer
+      const hold = yield* MailServer.hold
+      const { ended, output, signal } = yield* victim
+      yield* next({ at: "end", hold })
+      const accountId = yield* signUp("late")
+      yield* Deferred.await(hold.reached)
+      yield* signal("SIGKILL")
+      yield* ended
+      yield* Deferred.succeed(hold.go, undefined)
+      const { signUp: signUpHere } = yield* OutboxReplica.make()
+      yield* leaseEnds(accountId)
+      const row = yield* OutboxReplica.until(accountId, "sent", "unknown")
+      assert.deepStrictEqual([row.state, row.email, row.token], ["unknown", null, null])
+      yield* OutboxReplica.until(yield* signUpHere("thereafter"), "sent")
+      assert.strictEqual(yield* countFor("late"), 1)
+      assert.notInclude(yield* output, "example.com")
+    })
+  )
+})

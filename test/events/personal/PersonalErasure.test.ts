@@ -1,0 +1,80 @@
+import { assert, describe, it, layer } from "@effect/vitest"
+import { DateTime, Effect, Exit, Layer } from "effect"
+import { AccountClosed, accountStream, AccountRegistered } from "#domain/accounts/Account.ts"
+import { PersonalDataErased, PersonalDataHeld, personalDataStream, Retention, retainUntil } from "#domain/kernel/PersonalData.ts"
+import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import { PersonalErasure } from "#events/personal/PersonalErasure.ts"
+import { texts } from "#test/support/Batches.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { answered, answerJson } from "#test/support/SourceAnswer.ts"
+
+describe("the retention period", () => {
+  it("ends with a calendar year of Germany, or so many days after the answer", () => {
+    const until = (period: Parameters<typeof retainUntil>[0], at: string) =>
+      DateTime.formatIso(retainUntil(period, DateTime.makeUnsafe(at)))
+    assert.strictEqual(until({ years: 10 }, "2026-01-01T00:00:00Z"), "2037-01-01T00:00:00.000Z")
+    assert.strictEqual(until({ years: 10 }, "2026-12-31T22:59:59Z"), "2037-01-01T00:00:00.000Z")
+    // New Year in Germany.
+    assert.strictEqual(until({ years: 10 }, "2026-12-31T23:00:00Z"), "2038-01-01T00:00:00.000Z")
+    assert.strictEqual(until({ days: 90 }, "2026-11-21T10:00:00Z"), "2027-02-19T10:00:00.000Z")
+  })
+})
+
+const over = Layer.succeed(Retention, { receipts: { days: -1 }, answers: { days: -1 } })
+const [open, closed] = ["019371c0-5f00-7000-8000-0000000000ac", "019371c0-5f00-7000-8000-0000000000ad"]
+
+const append = Effect.fnUntraced(function* (stream: string, event: DomainEvent) {
+  const events = yield* EventStore
+  return (yield* events.append({ stream, expectedVersion: null, events: [event], charge: null })).position
+})
+
+const receiptOf = (accountId: string): DomainEvent => ({
+  type: "ReceiptIssued",
+  schemaVersion: 1,
+  data: { account_id: accountId, answer: answerJson, key_id: `${accountId}-key`, receipt: { target_vat_id: "DE123456789" } },
+  personal: { retention: "receipts", document: { input: { company_name: "Muster" } } }
+})
+
+const kept = texts("SELECT position::text AS text FROM vatproof.personal_documents WHERE document IS NOT NULL ORDER BY position")
+
+layer(PersonalErasure.layer.pipe(Layer.provideMerge(MigratedDatabase.layer), Layer.provide(over)), { excludeTestServices: true })(
+  "personal documents",
+  (it) => {
+    it.effect("expire after their period, but not on legal hold, and receipts not before their account is closed", () =>
+      Effect.gen(function* () {
+        const { eraseExpired } = yield* PersonalErasure
+        const registered = { plan: "free", with_email: false, agent_id_hash: null } as const
+        yield* append(accountStream(open), AccountRegistered.make({ account_id: open, ...registered }))
+        yield* append(accountStream(closed), AccountRegistered.make({ account_id: closed, ...registered }))
+        yield* append(accountStream(closed), AccountClosed.make({ account_id: closed }))
+        const held = yield* append("key-1", answered("ATU12345678"))
+        yield* append(personalDataStream, PersonalDataHeld.make({ positions: [held] }))
+        const ofOpen = yield* append("receipt-1", receiptOf(open))
+        yield* append("receipt-2", receiptOf(closed))
+        // More than one page.
+        yield* Effect.repeat(append("key-2", answered("ATU12345679")), { times: 249 })
+        assert.strictEqual(yield* eraseExpired, 251)
+        assert.deepStrictEqual(yield* kept, [String(held), String(ofOpen)])
+        assert.strictEqual(yield* eraseExpired, 0)
+        const erasures = yield* texts("SELECT count(*)::text AS text FROM vatproof.events WHERE type = 'PersonalDataErased'")
+        assert.deepStrictEqual(erasures, ["3"])
+      })
+    )
+
+    it.effect("are erased as a whole with their event, or neither", () =>
+      Effect.gen(function* () {
+        const [one, held] = [yield* append("key-3", answered("ATU12345670")), yield* append("key-3", answered("ATU12345671"))]
+        yield* append(personalDataStream, PersonalDataHeld.make({ positions: [held] }))
+        const before = yield* kept
+        const refused = yield* Effect.exit(
+          append(personalDataStream, PersonalDataErased.make({ positions: [one, held], cause: "request" }))
+        )
+        assert.isTrue(Exit.isFailure(refused))
+        assert.deepStrictEqual(yield* kept, before)
+        const events = texts(`SELECT position::text AS text FROM vatproof.events WHERE data LIKE '%"positions":[${one},%'`)
+        assert.deepStrictEqual(yield* events, [])
+      })
+    )
+  }
+)

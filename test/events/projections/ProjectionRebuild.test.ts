@@ -1,0 +1,133 @@
+/** Each read table, however it was damaged, becomes what it was, from the events alone. */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, layer } from "@effect/vitest"
+import { Arbitrary, type Array as Arr, Deferred, Effect, Fiber, Layer } from "effect"
+import * as ProjectionRebuild from "#events/projections/ProjectionRebuild.ts"
+import { Projections } from "#events/projections/Projections.ts"
+import * as EventPlaces from "#events/projections/EventIndex.ts"
+import { readTables } from "#events/projections/ProjectionCatalogue.ts"
+import * as Migrations from "#infra/postgres/Migrations.ts"
+import { texts } from "#test/support/Batches.ts"
+import * as Histories from "#test/support/Histories.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { tamper } from "#test/support/Tampering.ts"
+
+const names = readTables.map(({ name }) => name)
+const definitions = [EventPlaces.definition]
+
+const rebuild = (wanted: ReadonlyArray<string>, progress = () => Effect.void) =>
+  MigratedDatabase.asAdministrator(
+    Effect.andThen(Migrations.restore(names), ProjectionRebuild.run(new Set(wanted), definitions, progress))
+  ).pipe(Effect.provide(NodeServices.layer))
+
+/** Everything in the read tables, and what else the log says of itself. */
+const contents = texts(
+  `SELECT 'log ' || (next_position, last_recorded_at)::text AS text FROM vatproof.logs
+   UNION ALL SELECT concat_ws(' ', 'projection', name, version, position) FROM vatproof.projections
+   ${names.map((name) => `UNION ALL SELECT '${name} ' || t::text FROM vatproof.${name} t`).join(" ")} ORDER BY 1`
+)
+
+const sumOf = (rebuilt: ReadonlyArray<ProjectionRebuild.Rebuilt>) =>
+  rebuilt.reduce((sum, { different, missing, surplus }) => sum + different + missing + surplus, 0)
+
+const damages: Arr.NonEmptyReadonlyArray<readonly [name: string, statement: (table: string) => string]> = [
+  ["dropped", (table) => `DROP TABLE vatproof.${table} CASCADE`],
+  ["emptied", (table) => `TRUNCATE vatproof.${table}`]
+]
+
+const testLayer = Projections.layer(definitions).pipe(Layer.provideMerge(MigratedDatabase.layer))
+
+layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
+  let run = 0
+  const happened = new Set<string>()
+  const happen = (happenings: ReadonlyArray<Histories.Happening>) =>
+    Effect.gen(function* () {
+      yield* Histories.append(happened, happenings)
+      yield* (yield* Projections).upToDate(EventPlaces.eventPlaces)
+    })
+
+  it.effect.prop(
+    "makes each table that was dropped or emptied what it was",
+    [Arbitrary.array(Arbitrary.schema(Histories.Happening), { minLength: 40, maxLength: 80 })],
+    ([happenings]) =>
+      Effect.gen(function* () {
+        yield* happen(happenings)
+        const before = yield* contents
+        const [damage, statement] = damages[(run += 1) % damages.length] ?? damages[0]
+        for (const name of names) {
+          yield* MigratedDatabase.execute(statement(name))
+          const [rebuilt] = yield* rebuild([name])
+          assert.deepStrictEqual(yield* contents, before, `${name} ${damage}`)
+          const rows = before.filter((row) => row.startsWith(`${name} `)).length
+          assert.deepStrictEqual(rebuilt, { name, missing: rows, surplus: 0, different: 0 })
+        }
+      }),
+    { arbitrary: { runs: 4 }, timeout: 90_000 }
+  )
+
+  it.effect("finds rows that are missing, surplus and different, and what the log says of itself", () =>
+    Effect.gen(function* () {
+      const before = yield* contents
+      yield* MigratedDatabase.execute("UPDATE vatproof.logs SET next_position = next_position + 5, last_recorded_at = now()")
+      yield* MigratedDatabase.execute("UPDATE vatproof.meters SET used = used + 1")
+      yield* MigratedDatabase.execute("INSERT INTO vatproof.meters VALUES (0, 'made up', 1), (1, 'of another log', 1)")
+      yield* MigratedDatabase.execute("DELETE FROM vatproof.event_places WHERE position = 0")
+      yield* MigratedDatabase.execute(
+        "INSERT INTO vatproof.event_places (log_id, position, type) VALUES (0, 1000000, 'X'), (1, 0, 'X')"
+      )
+      const meters = before.filter((row) => row.startsWith("meters ")).length
+      const rebuilt = yield* rebuild(names)
+      assert.deepStrictEqual(
+        rebuilt.filter((one) => sumOf([one]) > 0),
+        [
+          { name: "meters", missing: 0, surplus: 2, different: meters },
+          { name: "event_places", missing: 1, surplus: 2, different: 0 }
+        ]
+      )
+      assert.deepStrictEqual(yield* contents, before)
+      assert.strictEqual(sumOf(yield* rebuild(names)), 0)
+    })
+  )
+
+  it.effect("gives the same where two run at once, beside a service that goes on", () =>
+    Effect.gen(function* () {
+      const before = yield* contents
+      for (const name of ["streams", "latest", "event_places"]) yield* MigratedDatabase.execute(`DELETE FROM vatproof.${name}`)
+      const both = yield* Effect.all([rebuild(names), rebuild(names)], { concurrency: "unbounded" })
+      assert.deepStrictEqual(yield* contents, before)
+      const rows = before.filter((row) => /^(?:streams|latest|event_places) /u.test(row)).length
+      assert.strictEqual(sumOf(both.flat()), rows)
+      const busy = Effect.forever(
+        happen([
+          { kind: "repeated", who: 1, what: 1 },
+          { kind: "live", who: 2, what: 2 }
+        ])
+      )
+      assert.strictEqual(sumOf(yield* Effect.raceFirst(rebuild(names), busy)), 0)
+    })
+  )
+
+  it.effect("that is killed half-way has changed nothing of a table that moves with the append, and can be repeated", () =>
+    Effect.gen(function* () {
+      yield* happen([])
+      const before = yield* contents
+      for (const name of names) yield* MigratedDatabase.execute(`DELETE FROM vatproof.${name}`)
+      const damaged = yield* contents
+      const reached = yield* Deferred.make<void>()
+      const halfWay = () => Effect.andThen(Deferred.succeed(reached, undefined), Effect.never)
+      const fiber = yield* Effect.forkScoped(rebuild(names, halfWay))
+      yield* Deferred.await(reached)
+      yield* Fiber.interrupt(fiber)
+      assert.deepStrictEqual(yield* contents, damaged)
+      yield* rebuild(names)
+      assert.deepStrictEqual(yield* contents, before)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("concludes nothing from a log with a gap", () =>
+    Effect.gen(function* () {
+      yield* tamper("DELETE FROM vatproof.events WHERE position = 3")
+      assert.containSubset(yield* Effect.flip(rebuild(["streams"])), { _tag: "LogGap", from: 0 })
+    })
+  )
+})

@@ -1,0 +1,186 @@
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Result, Schedule, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import type { PersonalData } from "#domain/kernel/PersonalData.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import { readTables } from "#events/projections/ProjectionCatalogue.ts"
+import { Projections } from "#events/projections/Projections.ts"
+import * as EventPlaces from "#events/projections/EventIndex.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { answerJson } from "#test/support/SourceAnswer.ts"
+import * as SkippingClock from "#test/support/SkippingClock.ts"
+import { tamper } from "#test/support/Tampering.ts"
+
+const accountId = "019371c0-5f00-7000-8000-0000000000ac"
+const keyId = "019371c0-5f00-7000-8000-0000000000a1"
+const receiptId = "VP-QC-20261121-A7K2M9P4R3"
+
+const append = Effect.fnUntraced(function* (stream: string, type: string, data: Schema.Json, personal?: PersonalData) {
+  const events = yield* EventStore
+  return yield* events.append({
+    stream,
+    expectedVersion: null,
+    events: [{ type, schemaVersion: 1, data, ...(personal === undefined ? {} : { personal }) }],
+    charge: null
+  })
+})
+
+const readPlaces = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Schema.Struct({
+      position: Schema.BigInt,
+      type: Schema.String,
+      account_id: Schema.NullOr(Schema.String),
+      vat_id: Schema.NullOr(Schema.String),
+      receipt_id: Schema.NullOr(Schema.String)
+    }),
+    execute: () => sql`SELECT position, type, account_id, vat_id, receipt_id FROM vatproof.event_places ORDER BY position`
+  })(undefined)
+})
+
+const companyNames = MigratedDatabase.asAdministrator(
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const find = SqlSchema.findAll({
+      Request: Schema.Void,
+      Result: Schema.Struct({ company_name: Schema.NullOr(Schema.String) }),
+      execute: () => sql`SELECT company_name FROM audit.receipts`
+    })
+    return (yield* find(undefined)).map(({ company_name }) => company_name)
+  })
+)
+
+/** Transactions that the database has counted so far; those of the last second may be missing, so it tells thousands from hundreds. */
+const transactions = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const { count } = yield* SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: Schema.Struct({ count: Schema.BigInt }),
+    execute: () => sql`SELECT xact_commit AS count FROM pg_stat_database WHERE datname = current_database()`
+  })(undefined)
+  return Number(count)
+})
+
+const followRules = (version: number) =>
+  MigratedDatabase.execute(`UPDATE vatproof.projections SET version = ${version} WHERE name = '${EventPlaces.eventPlaces}'`)
+
+const projectionsLayer = Projections.layer([EventPlaces.definition])
+const testLayer = projectionsLayer.pipe(Layer.provideMerge(MigratedDatabase.layer))
+
+layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
+  it.effect("shows at once what was appended before the question", () =>
+    Effect.gen(function* () {
+      const projections = yield* Projections
+      const issued = { account_id: accountId, key_id: keyId, key_sha256: "00".repeat(32), prefix: "svc_live_abc" }
+      yield* append(`account-${accountId}`, "ApiKeyIssued", issued)
+      yield* append(`key-${keyId}`, "VatIdVerified", { vat_id: "DE123456789" })
+      yield* append(`receipt-${receiptId}`, "ReceiptIssued", {
+        account_id: accountId,
+        answer: answerJson,
+        key_id: keyId,
+        receipt: { receipt_id: receiptId, target_vat_id: "DE999999999" }
+      })
+      yield* append("anonymous-0f", "VatIdVerified", { vat_id: "ATU12345678" })
+      yield* append("source-vies", "SourceRecovered", {})
+      yield* projections.upToDate(EventPlaces.eventPlaces)
+      assert.deepStrictEqual(yield* readPlaces, [
+        { position: 0n, type: "ApiKeyIssued", account_id: accountId, vat_id: null, receipt_id: null },
+        { position: 1n, type: "VatIdVerified", account_id: null, vat_id: "DE123456789", receipt_id: null },
+        { position: 2n, type: "ReceiptIssued", account_id: accountId, vat_id: "DE999999999", receipt_id: receiptId },
+        { position: 3n, type: "VatIdVerified", account_id: null, vat_id: "ATU12345678", receipt_id: null },
+        { position: 4n, type: "SourceRecovered", account_id: null, vat_id: null, receipt_id: null }
+      ])
+      const state = { version: 1, position: 5, lag: 0, stalled_ms: 0, outdated: false }
+      assert.deepStrictEqual(
+        yield* projections.list,
+        readTables.map(({ kind, name }) => ({ name, kind, ...state }))
+      )
+    })
+  )
+
+  it.effect("is not called still because nothing happened for an hour", () =>
+    Effect.gen(function* () {
+      const projections = yield* Projections
+      yield* followRules(2)
+      yield* MigratedDatabase.execute("UPDATE vatproof.projections SET moved_at = now() - interval '1 hour'")
+      yield* append("source-vies", "SourceRecovered", {})
+      const state = (yield* projections.list).find(({ name }) => name === EventPlaces.eventPlaces)
+      assert.isAtLeast(state?.lag ?? 0, 1)
+      assert.isBelow(state?.stalled_ms ?? Infinity, 60_000)
+      yield* followRules(1)
+      yield* projections.upToDate(EventPlaces.eventPlaces)
+    })
+  )
+
+  it.effect("leaves a table of newer rules to those who know them, and does not ask again and again", () =>
+    Effect.gen(function* () {
+      const projections = yield* Projections
+      yield* followRules(2)
+      yield* append("source-vies", "SourceRecovered", {})
+      const before = yield* transactions
+      // It is waited for until patience is over.
+      yield* Effect.flip(projections.upToDate(EventPlaces.eventPlaces))
+      assert.isBelow((yield* transactions) - before, 1000)
+      yield* followRules(1)
+      yield* projections.upToDate(EventPlaces.eventPlaces)
+    })
+  )
+
+  it.effect("stops where the log has a gap, and says where", () =>
+    Effect.gen(function* () {
+      const projections = yield* Projections
+      const { position } = yield* append("source-vies", "SourceRecovered", {})
+      yield* projections.upToDate(EventPlaces.eventPlaces)
+      // Nobody moves it until the gap is there.
+      yield* followRules(2)
+      yield* append("source-vies", "SourceRecovered", {})
+      yield* tamper(`DELETE FROM vatproof.events_p0 WHERE position = ${position + 1}`)
+      yield* followRules(1)
+      const refused = yield* Effect.result(projections.upToDate(EventPlaces.eventPlaces))
+      assert.match(
+        String(Result.getOrThrow(Result.flip(refused)).cause),
+        new RegExp(`from position ${position + 1} on, only 0`, "u")
+      )
+    })
+  )
+})
+
+describe("Projections in the background", () => {
+  it.live("are not stopped by a text that Postgres cannot hold as JSON, nor is whoever looks into it", () =>
+    Effect.gen(function* () {
+      const projections = yield* Projections
+      const text = "a\u0000\u0000b \\u0000 \\\u0000 c"
+      const receipt = { receipt_id: receiptId, target_vat_id: "DE123456789", bzst_request_id: text }
+      const personal = { retention: "receipts", document: { input: { company_name: text } } } as const
+      const issued = { account_id: accountId, answer: answerJson, key_id: keyId, receipt }
+      yield* append(`receipt-${receiptId}`, "ReceiptIssued", issued, personal)
+      yield* append("source-vies", "SourceRecovered", {})
+      yield* projections.upToDate(EventPlaces.eventPlaces)
+      assert.deepStrictEqual(
+        (yield* readPlaces).map(({ vat_id }) => vat_id),
+        ["DE123456789", null]
+      )
+      const [name] = yield* companyNames
+      assert.strictEqual(name, text.replaceAll("\u0000", "\uFFFD"))
+    }).pipe(Effect.provide(testLayer, { local: true }))
+  )
+
+  it.live("spread what a busy second brought over most of the next one", () =>
+    Effect.gen(function* () {
+      const events = Array.from({ length: 2500 }, () => append("source-vies", "SourceRecovered", {}))
+      yield* Effect.all(events, { concurrency: "unbounded", discard: true })
+      // As one that nobody has moved for a while.
+      yield* MigratedDatabase.execute(`UPDATE vatproof.projections SET moved_at = now() - interval '1 minute'`)
+      const clock = SkippingClock.make()
+      const { list } = yield* Effect.map(clock.on(Layer.build(projectionsLayer)), Context.get(Projections))
+      yield* list.pipe(
+        Effect.repeat({ until: (states) => states.every(({ lag }) => lag === 0), schedule: Schedule.spaced("20 millis") }),
+        Effect.timeout("15 seconds")
+      )
+      // Then it waits for what is left of the second.
+      assert.deepStrictEqual(clock.waits().slice(0, 2), [320, 320])
+    }).pipe(Effect.scoped, Effect.provide(MigratedDatabase.layer))
+  )
+})

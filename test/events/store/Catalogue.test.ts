@@ -1,0 +1,53 @@
+/**
+ * Stored events stay readable for good. `fixtures/<Type>.<version>.json` holds data as that version was stored: such a file is added with
+ * a new type or version, and never changed or removed.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Result, Schema } from "effect"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import * as Catalogue from "#events/store/Catalogue.ts"
+import * as CanonicalJson from "#events/merkle/CanonicalJson.ts"
+
+const folder = join(import.meta.dirname, "fixtures")
+const fixtures = readdirSync(folder)
+  .map((file) => file.replace(/\.json$/u, ""))
+  .toSorted()
+
+const decodeExamples = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.NonEmptyArray(Schema.Json)))
+const examplesOf = (name: string) => decodeExamples(readFileSync(join(folder, `${name}.json`), "utf8"))
+
+const canonical = (value: Schema.Json) => Result.getOrThrow(CanonicalJson.encode(value))
+
+const nameOf = ({ schemaVersion, type }: { readonly type: string; readonly schemaVersion: number }) => `${type}.${schemaVersion}`
+
+describe("the catalogue of events", () => {
+  it("has a fixture for each type and version, and no fixture is left over", () => {
+    assert.deepStrictEqual(fixtures, Catalogue.eventTypes.map(nameOf).toSorted())
+  })
+
+  it("names no version twice", () => {
+    assert.strictEqual(new Set(Catalogue.eventTypes.map(nameOf)).size, Catalogue.eventTypes.length)
+  })
+
+  for (const eventType of Catalogue.eventTypes) {
+    const name = nameOf(eventType)
+    if (!fixtures.includes(name)) continue
+
+    it.effect(`reads ${name} as it was stored, and would store the same again`, () =>
+      Effect.gen(function* () {
+        for (const example of examplesOf(name)) {
+          const stored = canonical(example)
+          assert.strictEqual(canonical(yield* storedAgain(eventType.schema, stored)), stored)
+        }
+      })
+    )
+  }
+})
+
+/** What would be stored today of what is read from the stored bytes. */
+const storedAgain = Effect.fnUntraced(function* (schema: Schema.Codec<unknown, unknown>, stored: string) {
+  const codec = Schema.toCodecJson(schema)
+  const value = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(codec))(stored)
+  return yield* Schema.encodeUnknownEffect(codec)(value)
+})

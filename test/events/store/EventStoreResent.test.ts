@@ -1,0 +1,119 @@
+/** What the event store sends again: a batch whose answer was lost, and one that holds an event that is stored already. */
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
+import { ConnectionError, SqlError } from "effect/sql/SqlError"
+import { Randomness } from "#domain/kernel/Randomness.ts"
+import type { AppendCommand } from "#events/store/AppendCommand.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as Hashing from "#infra/security/NodeHashing.ts"
+import { texts } from "#test/support/Batches.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+
+const lost = new SqlError({
+  reason: new ConnectionError({ cause: new Error("reset"), message: "reset", operation: "query" })
+})
+
+/** An event store that loses the first answers, and gets these event ids before random ones; `calls` are its calls of vatproof.append. */
+const makeStore = Effect.fnUntraced(function* (losses: number, eventIds: ReadonlyArray<string>) {
+  const sql = yield* SqlClient.SqlClient
+  const random = yield* SecureRandom.SecureRandom
+  let calls = 0
+  const deaf = new Proxy(sql, {
+    get: (target, key) =>
+      key === "unsafe"
+        ? (text: string, values: ReadonlyArray<unknown>) => {
+            calls += 1
+            const call = target.unsafe(text, values)
+            return calls <= losses ? Effect.andThen(call, Effect.fail(lost)) : call
+          }
+        : Reflect.get(target, key)
+  })
+  const ids = [...eventIds]
+  const next = () => ids.shift() ?? SecureRandom.uuidV7Unsafe()
+  const scripted = Layer.succeed(Randomness, {
+    bytes: (count) => random.randomBytes(count),
+    bytesUnsafe: (count) => new Uint8Array(count),
+    uuidV7: Effect.sync(next),
+    uuidV7Unsafe: next
+  })
+  const store = yield* Effect.map(
+    Layer.build(
+      Layer.fresh(EventStore.layer).pipe(Layer.provide([scripted, Hashing.layer, Layer.succeed(SqlClient.SqlClient, deaf)]))
+    ),
+    Context.get(EventStore)
+  )
+  return { store, calls: Effect.sync(() => calls) }
+})
+
+const commandFor = (stream: string): AppendCommand => ({
+  stream,
+  expectedVersion: 0,
+  events: [{ type: "Tested", schemaVersion: 1, data: {} }],
+  charge: { meter: stream, units: 1, cap: 1 },
+  minute: { bucket: stream, limit: 1 }
+})
+
+/** The events of streams, their meters and their rate windows. */
+const stored = (streams: string) =>
+  texts(`SELECT concat_ws(' ', stream_id, version, units) AS text FROM vatproof.events WHERE stream_id LIKE '${streams}' UNION ALL
+    SELECT concat_ws(' ', 'meter', meter_id, used) FROM vatproof.meters WHERE meter_id LIKE '${streams}' AND used > 0 UNION ALL
+    SELECT concat_ws(' ', 'minute', bucket, taken) FROM vatproof.rate_windows WHERE bucket LIKE '${streams}' AND taken > 0 ORDER BY 1`)
+
+layer(Layer.merge(MigratedDatabase.layer, SecureRandom.layerWebCrypto), { excludeTestServices: true })(
+  "the event store",
+  (it) => {
+    it.effect("stores and charges a batch once when the answer of its commit is lost", () =>
+      Effect.gen(function* () {
+        const { calls, store } = yield* makeStore(2, [])
+        const appended = yield* store.append(commandFor("lost"))
+        assert.deepStrictEqual(appended, { position: 0, used: 1, minute: null })
+        assert.strictEqual(yield* calls, 3)
+        assert.deepStrictEqual(yield* stored("lost"), ["lost 1 1", "meter lost 1", "minute lost 1"])
+      })
+    )
+
+    it.effect("sends a batch again once when it holds an event that is stored already", () =>
+      Effect.gen(function* () {
+        const id = SecureRandom.uuidV7Unsafe()
+        const { calls, store } = yield* makeStore(0, [id, id])
+        const first = yield* store.append(commandFor("again-1"))
+        assert.strictEqual(yield* calls, 1)
+        const appended = yield* Effect.forEach(["again-2", "again-3"], (stream) => store.append(commandFor(stream)), {
+          concurrency: "unbounded"
+        })
+        assert.strictEqual(yield* calls, 3)
+        // The event id alone tells that the command is the one that was stored.
+        assert.deepStrictEqual(appended, [
+          { position: first.position, used: 0, minute: null },
+          { position: first.position + 1, used: 1, minute: appended[1]?.minute ?? null }
+        ])
+        assert.deepStrictEqual(yield* stored("again-%"), [
+          "again-1 1 1",
+          "again-3 1 1",
+          "meter again-1 1",
+          "meter again-3 1",
+          "minute again-1 1",
+          "minute again-3 1"
+        ])
+      })
+    )
+
+    it.effect("takes the second of two commands with one event id in a batch for the first one", () =>
+      Effect.gen(function* () {
+        const id = SecureRandom.uuidV7Unsafe()
+        const { store } = yield* makeStore(0, [id, id])
+        const streams = ["twice-1", "twice-2", "twice-3"]
+        const appended = yield* Effect.forEach(streams, (stream) => store.append(commandFor(stream)), {
+          concurrency: "unbounded"
+        })
+        assert.strictEqual(appended[0]?.position, appended[1]?.position)
+        assert.deepStrictEqual(
+          (yield* stored("twice-%")).filter((row) => row.startsWith("twice")),
+          ["twice-1 1 1", "twice-3 1 1"]
+        )
+      })
+    )
+  }
+)

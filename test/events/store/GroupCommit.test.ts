@@ -1,0 +1,73 @@
+import { assert, it } from "@effect/vitest"
+import { Clock, Deferred, Effect, Exit, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import * as Batcher from "#events/store/GroupCommit.ts"
+
+/** A batcher whose first batch waits until it is let go. */
+const held = Effect.gen(function* () {
+  const batches: Array<ReadonlyArray<number>> = []
+  const begun = yield* Deferred.make<void>()
+  const go = yield* Deferred.make<void>()
+  const join = yield* Batcher.make<number, number, "full">({
+    run: Effect.fnUntraced(function* (inputs) {
+      batches.push(inputs)
+      yield* Deferred.succeed(begun, undefined)
+      yield* Deferred.await(go)
+      return inputs.map((input) => Exit.succeed(input * 2))
+    }),
+    maxBatch: 100,
+    maxWaiting: 3,
+    onFull: () => "full" as const
+  })
+  const ask = (input: number) => Effect.forkScoped(join(input), { startImmediately: true })
+  const first = yield* ask(1)
+  yield* Deferred.await(begun)
+  return { ask, batches, first, go: Deferred.succeed(go, undefined) }
+})
+
+it.effect("puts all that wait into the next batch, and gives each one its own result", () =>
+  Effect.gen(function* () {
+    const { ask, batches, first, go } = yield* held
+    const others = [yield* ask(2), yield* ask(3)]
+    yield* go
+    assert.deepStrictEqual(yield* Effect.forEach([first, ...others], Fiber.join), [2, 4, 6])
+    assert.deepStrictEqual(batches, [[1], [2, 3]])
+  })
+)
+
+it.effect("turns away whoever finds no place", () =>
+  Effect.gen(function* () {
+    const { ask, go } = yield* held
+    const waiting = [yield* ask(2), yield* ask(3), yield* ask(4)]
+    assert.deepStrictEqual(yield* Fiber.await(yield* ask(5)), Exit.fail("full" as const))
+    yield* go
+    assert.deepStrictEqual(yield* Effect.forEach(waiting, Fiber.join), [4, 6, 8])
+  })
+)
+
+it.effect("turns away whoever has waited 3 s when a batch begins, and does not begin what they asked for", () =>
+  Effect.gen(function* () {
+    const { ask, batches, first, go } = yield* held
+    const early = yield* ask(2)
+    yield* TestClock.adjust("2 seconds")
+    const late = yield* ask(3)
+    yield* TestClock.adjust("1100 millis")
+    yield* go
+    assert.strictEqual(yield* Fiber.join(first), 2, "what has begun is finished")
+    assert.deepStrictEqual(yield* Fiber.await(early), Exit.fail("full" as const))
+    assert.strictEqual(yield* Fiber.join(late), 6)
+    assert.deepStrictEqual(batches, [[1], [3]])
+    assert.strictEqual(yield* Clock.currentTimeMillis, 3_100)
+  })
+)
+
+it.effect("serves the other callers, and all later ones, when telling one of them throws", () =>
+  Effect.gen(function* () {
+    const { ask, first, go } = yield* held
+    first.addObserver(() => assert.fail("this caller throws"))
+    const beside = yield* ask(2)
+    yield* go
+    assert.strictEqual(yield* Fiber.join(beside), 4)
+    assert.strictEqual(yield* Effect.flatMap(ask(3), Fiber.join), 6)
+  })
+)

@@ -1,0 +1,77 @@
+/** What a running service hands out, checked by Go's packages for transparency logs. Left out, and said so, where they are not installed. */
+import { assert, beforeEach, layer } from "@effect/vitest"
+import { Effect, Layer, Redacted, Result } from "effect"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as EventLine from "#events/store/EventLine.ts"
+import { formatVerifier } from "#events/merkle/NoteKeys.ts"
+import { parse } from "#events/merkle/SignedNote.ts"
+import { leafOf } from "#events/notary/StoredLeaf.ts"
+import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import * as Hashing from "#infra/security/NodeHashing.ts"
+import * as Randomness from "#infra/security/NodeRandomness.ts"
+import { secretOf } from "#test/support/log/Keys.ts"
+import { checkpointOf, logName, newAuditor, signer, signing, temporaryFolder, tileOf } from "#test/support/Auditing.ts"
+import { askGo, base64, hasGo } from "#test/support/GoTools.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+import * as SignedLog from "#test/support/SignedLog.ts"
+
+const service = Layer.effect(
+  RunningService.RunningService,
+  Effect.flatMap(temporaryFolder, (folder) => RunningService.make(signing(folder)))
+).pipe(
+  Layer.provideMerge(EventStore.layer.pipe(Layer.provide([Hashing.layer, Randomness.layer]))),
+  Layer.provideMerge(RunningService.layerGround)
+)
+
+layer(service, { excludeTestServices: true })("The served log", (it) => {
+  beforeEach((context) => context.skip(!hasGo, "left out: Go or Debian's golang-golang-x-mod-dev is not installed"))
+
+  it.effect(
+    "is what Go's tlog makes of its events, checkpoint, tiles and proofs",
+    () =>
+      Effect.gen(function* () {
+        const running = yield* RunningService.RunningService
+        const { headers } = yield* newAuditor()
+        yield* SignedLog.appendAll(
+          Array.from({ length: 596 }, (_, i) => ({ stream: `source-${i % 9}`, type: "Tested", data: { i } }))
+        )
+        // Its own reading is the last event: positions 0 to 599 stand still then.
+        const lines = yield* running.get("/v1/audit/events", { headers: { ...headers, accept: "application/x-ndjson" } })
+        const events = lines.text
+          .trimEnd()
+          .split("\n")
+          .map((line) => Result.getOrThrow(EventLine.parse(line)))
+        yield* checkpointOf(running, events.length)
+        const asked = [0, 255, 256, 511, events.length - 1]
+        const proofs: Array<{ leaf: string; text: string }> = []
+        for (const position of asked) {
+          const reply = yield* running.get(`/v1/audit/proofs/${position}`, { headers })
+          const leaf = Result.getOrThrow(
+            leafOf(logCrypto, Result.getOrThrow(Result.fromNullishOr(events[position], () => position)))
+          )
+          proofs.push({ leaf: base64(new TextEncoder().encode(leaf)), text: reply.text })
+        }
+        const checkpoint = (yield* running.get("/v1/audit/checkpoint")).text
+        const answer = yield* askGo({
+          secret: Redacted.value(secretOf(logName)),
+          verifier: formatVerifier(signer),
+          notes: [checkpoint],
+          leaves: events.map((event) => base64(new TextEncoder().encode(Result.getOrThrow(leafOf(logCrypto, event))))),
+          sizes: [],
+          tiles: {
+            "tile/0/000": base64(yield* tileOf(running, "0/000")),
+            "tile/0/001": base64(yield* tileOf(running, "0/001")),
+            [`tile/0/002.p/${events.length - 512}`]: base64(yield* tileOf(running, `0/002.p/${events.length - 512}`)),
+            "tile/1/000.p/2": base64(yield* tileOf(running, "1/000.p/2"))
+          },
+          proofs,
+          origin: logName
+        })
+        assert.deepStrictEqual(answer.opened, [Result.getOrThrow(parse(checkpoint)).text])
+        assert.deepStrictEqual(answer.signed, [checkpoint])
+        assert.strictEqual(answer.read, events.length)
+        assert.deepStrictEqual(answer.proved, asked)
+      }),
+    120_000
+  )
+})

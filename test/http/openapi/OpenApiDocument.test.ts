@@ -1,0 +1,217 @@
+import { assert, it } from "@effect/vitest"
+import { Predicate } from "effect"
+import { PlanName } from "#domain/callers/Plan.ts"
+import { MatchLetter, MatchWord } from "#domain/receipts/Receipt.ts"
+import { statusOf } from "#http/pipeline/Errors.ts"
+import { described, json, operations } from "#test/support/Description.ts"
+
+const parametersOf = (wanted: string) => {
+  const found = operations.find(({ name }) => name === wanted)?.operation.parameters ?? []
+  return Object.fromEntries(found.map(({ name, ...parameter }) => [name, parameter]))
+}
+
+/** All objects of the document, with where they are. */
+const partsOf = (value: unknown, place = "#"): ReadonlyArray<{ readonly place: string; readonly part: object }> => {
+  if (Array.isArray(value)) return value.flatMap((item, index) => partsOf(item, `${place}/${index}`))
+  if (!Predicate.isObject(value)) return []
+  return [{ place, part: value }, ...Object.entries(value).flatMap(([key, item]) => partsOf(item, `${place}/${key}`))]
+}
+const parts = partsOf(json)
+const placesOf = (isMeant: (part: { readonly [key: string]: unknown }) => boolean) =>
+  parts.filter(({ part }) => isMeant({ ...part })).map(({ place }) => place)
+
+it("numbers and times in a query are described as what they mean", () => {
+  assert.containSubset(parametersOf("GET /v1/qualified-confirmations")["limit"], {
+    required: false,
+    schema: { type: "integer", minimum: 1, maximum: 100, default: 20 }
+  })
+  const { from, limit, to } = parametersOf("GET /v1/audit/events")
+  assert.containSubset(limit, { required: false, schema: { type: "integer", minimum: 1, maximum: 1000, default: 100 } })
+  for (const bound of [from, to]) {
+    // A date alone will do, so it has not the format of a time.
+    assert.deepStrictEqual(bound?.schema, { type: "string" })
+    assert.match(bound?.description ?? "", /A date alone/u)
+  }
+  const { position } = parametersOf("GET /v1/audit/events/{position}")
+  assert.containSubset(position, { in: "path", required: true, schema: { type: "integer", minimum: 0 } })
+})
+
+it.each(operations)("$name describes itself and each of its parameters", ({ operation }) => {
+  const { description = "", parameters, summary = "", tags } = operation
+  assert.isNotEmpty(summary)
+  assert.isNotEmpty(description)
+  for (const { description = "", in: place, name } of parameters) {
+    assert.isNotEmpty(description, name)
+    // OpenAPI ignores these: media types and schemes say it.
+    assert.isFalse(place === "header" && ["accept", "content-type", "authorization"].includes(name.toLowerCase()), name)
+  }
+  const named = new Set(described.tags.filter(({ description }) => description !== "").map(({ name }) => name))
+  for (const tag of tags) assert.isTrue(named.has(tag), tag)
+})
+
+it.each(operations)("$name has the parameters that its path names, and no others in it", ({ operation, path }) => {
+  const inPath = operation.parameters.filter((parameter) => parameter.in === "path")
+  assert.deepStrictEqual(
+    Array.from(path.matchAll(/\{(\w+)\}/gu), ([, name]) => name),
+    inPath.map(({ name }) => name)
+  )
+  for (const { name, required } of inPath) assert.isTrue(required, name)
+  assert.notMatch(path, /[*:]/u)
+})
+
+it("the key of a validation is optional, and nothing else is", () => {
+  const optional = operations.filter(({ operation }) => operation.security.some((one) => Object.keys(one).length === 0))
+  assert.deepStrictEqual(
+    optional.map(({ name, operation }) => [name, operation.security]),
+    [["GET /v1/validate/{vat_id}", [{}, { apiKey: [] }]]]
+  )
+})
+
+it.each(operations)("$name refers to the one error body, and says in words what its codes mean", ({ operation }) => {
+  for (const [status, { content, description }] of Object.entries(operation.responses)) {
+    if (Number(status) < 400) continue
+    assert.deepStrictEqual(content["application/json"]?.schema, { $ref: "#/components/schemas/Error" }, status)
+    const lines = description.split("\n")
+    for (const line of lines) assert.match(line, /^- `[A-Z_]+`: .+\.$/u, status)
+    for (const [, code] of description.matchAll(/^- `([A-Z_]+)`/gmu)) {
+      assert.strictEqual(Object.entries(statusOf).find(([one]) => one === code)?.[1], Number(status), code)
+    }
+  }
+})
+
+it("the error body is a component with all codes, and each code is explained in the introduction", () => {
+  assert.containSubset(described.components.schemas["Error"], {
+    properties: {
+      error: { required: ["code", "message", "request_id"], properties: { code: { "x-extensible-enum": Object.keys(statusOf) } } }
+    },
+    required: ["error"]
+  })
+  for (const [code, status] of Object.entries(statusOf)) {
+    assert.match(described.info.description, new RegExp(`^\\| ${status} \\| \`${code}\` \\| .+\\. \\|$`, "mu"))
+  }
+})
+
+it.each(operations)("$name names Retry-After wherever it is sent, and only headers that are described", ({ operation }) => {
+  for (const [status, { headers }] of Object.entries(operation.responses)) {
+    assert.strictEqual("Retry-After" in headers, status === "429" || status === "503", status)
+    for (const [name, { $ref }] of Object.entries(headers)) {
+      assert.strictEqual($ref, `#/components/headers/${name}`)
+      assert.isDefined(described.components.headers[name], name)
+    }
+  }
+})
+
+it("every header that is described is sent by some operation", () => {
+  const named = new Set(
+    operations.flatMap(({ operation }) => Object.values(operation.responses).flatMap(({ headers }) => Object.keys(headers)))
+  )
+  assert.deepStrictEqual(
+    Object.keys(described.components.headers).filter((name) => !named.has(name)),
+    []
+  )
+})
+
+it("schemas are as programs like them", () => {
+  const isList = (value: unknown): value is ReadonlyArray<unknown> => Array.isArray(value)
+  assert.deepStrictEqual(
+    placesOf(({ allOf, anyOf, oneOf }) => [allOf, anyOf, oneOf].some((one) => isList(one) && one.length < 2)),
+    []
+  )
+  // Anything at all is no alternative.
+  assert.deepStrictEqual(
+    placesOf(({ anyOf }) => isList(anyOf) && anyOf.some((one) => Object.keys(Object(one)).length === 0)),
+    []
+  )
+  assert.deepStrictEqual(
+    placesOf(({ additionalProperties }) => additionalProperties === false),
+    []
+  )
+  assert.deepStrictEqual(
+    placesOf(({ format, pattern }) => typeof format === "string" && typeof pattern === "string"),
+    []
+  )
+  const counts = placesOf(({ type }) => type === "integer")
+  assert.isNotEmpty(counts)
+  assert.deepStrictEqual(
+    placesOf(({ minimum, type }) => type === "integer" && !(typeof minimum === "number" && minimum >= 0)),
+    []
+  )
+  assert.deepStrictEqual(
+    placesOf(({ maximum }) => maximum === Number.MAX_SAFE_INTEGER),
+    []
+  )
+})
+
+it("what is named as a time has the form of one", () => {
+  const times = parts.flatMap(({ part, place }) =>
+    /\/properties\/(?:\w+_at|timestamp|source_timestamp|last_checked|start|end)$/u.test(place) ? [{ part, place }] : []
+  )
+  assert.isAtLeast(times.length, 10)
+  for (const { part, place } of times) assert.include(JSON.stringify(part), '"format":"date-time"', place)
+})
+
+it("bodies are as their senders may write them", () => {
+  const bodyOf = (wanted: string) => operations.find(({ name }) => name === wanted)?.operation.requestBody
+  assert.containSubset(bodyOf("POST /v1/auth/api-keys"), {
+    required: false,
+    content: { "application/json": { schema: { type: "object", title: "NewApiKey" } } }
+  })
+  const registration = { minProperties: 1, properties: { email: { type: "string", format: "email" } } }
+  assert.containSubset(bodyOf("POST /v1/register"), {
+    required: true,
+    content: { "application/json": { schema: { title: "Registration", ...registration } } }
+  })
+})
+
+it("people get pages of the verification in the statuses that programs get JSON in", () => {
+  for (const name of ["GET /v1/auth/verify-email", "POST /v1/auth/verify-email"]) {
+    const responses = operations.find((one) => one.name === name)?.operation.responses ?? {}
+    for (const status of ["200", "400", "503"]) {
+      assert.deepStrictEqual(Object.keys(responses[status]?.content ?? {}).toSorted(), ["application/json", "text/html"])
+    }
+  }
+})
+
+it("schemes, tags and the server are there to be read", () => {
+  assert.deepStrictEqual(
+    described.servers.map(({ url }) => url),
+    ["/"]
+  )
+  assert.deepStrictEqual(Object.keys(described.components.securitySchemes).toSorted(), ["apiKey", "auditorToken", "bearer"])
+  for (const { name } of described.tags) assert.match(name, /^[A-Z]/u)
+})
+
+it("operations have the names that a generated client's methods should have", () => {
+  const ids = operations.map(({ operation }) => operation.operationId)
+  for (const id of ids) assert.match(id, /^[a-z]+(?:[A-Z][a-z]+)+$/u)
+  assert.strictEqual(new Set(ids).size, ids.length)
+  assert.includeMembers(ids, ["validateVatId", "listApiKeys", "getUsage"])
+})
+
+it("values that may grow are open: only the words and letters of a comparison are closed", () => {
+  const closed = new Set([...MatchWord.literals, ...MatchLetter.literals, true])
+  const enums = partsOf(described.components.schemas).flatMap(({ part }) =>
+    "enum" in part && Array.isArray(part.enum) ? [part.enum] : []
+  )
+  assert.isNotEmpty(enums)
+  for (const values of enums) for (const value of values) assert.isTrue(closed.has(value), String(value))
+  assert.containSubset(described.components.schemas["Usage"], {
+    properties: { plan: { type: "string", "x-extensible-enum": PlanName.literals } }
+  })
+})
+
+it.each(operations)("$name says how it may be refused", ({ operation }) =>
+  assert.isTrue(Object.keys(operation.responses).some((status) => status.startsWith("4")))
+)
+
+it("says how what is removed is announced, and that nothing is deprecated", () => {
+  for (const header of ["Deprecation", "Sunset"]) assert.include(described.info.description, `\`${header}\``)
+  assert.isEmpty(placesOf(({ deprecated }) => deprecated === true))
+})
+
+it("says who answers for the interface, and under which terms", () => {
+  assert.containSubset(described.info, {
+    contact: { name: "The operator of this service" },
+    license: { identifier: "Apache-2.0" }
+  })
+})

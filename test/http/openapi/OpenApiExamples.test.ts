@@ -1,0 +1,285 @@
+/** The examples of the OpenAPI document: every one is what the service has answered, with the sandbox's sources. */
+import { assert, expect, it, layer } from "@effect/vitest"
+import { Effect, Redacted, Schema } from "effect"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { checkpointOf, newAuditor, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { command } from "#test/support/CommandLine.ts"
+import { described, operations } from "#test/support/Description.ts"
+import * as MailedTokens from "#test/support/MailedTokens.ts"
+import * as Network from "#test/support/Network.ts"
+import { why } from "#test/support/Operations.ts"
+import { confirm, muster, newPaidKey, receiptIdOf, receiptsPath } from "#test/support/PaidKey.ts"
+import * as People from "#test/support/People.ts"
+import { send } from "#test/support/RawHttp.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+import type { Ask, Reply } from "#test/support/ServiceClient.ts"
+import { TestDatabase } from "#test/support/TestDatabase.ts"
+
+const file = join(import.meta.dirname, "../../../src/http/openapi/examples.json")
+
+/** Places in the file, joined by spaces, with what stands there. */
+type Examples = Map<string, unknown>
+
+const NestedExamples = Schema.Struct({
+  errors: Schema.Record(Schema.String, Schema.Json),
+  requests: Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Json)),
+  responses: Schema.Record(
+    Schema.String,
+    Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Json)))
+  )
+})
+const decodeFile = Schema.decodeUnknownSync(Schema.fromJsonString(NestedExamples))
+
+const separator = "\t"
+
+/** The examples that are in the file by now. */
+const kept = (): Examples => {
+  const { errors, requests, responses } = decodeFile(readFileSync(file, "utf8"))
+  return new Map([
+    ...Object.entries(errors).map(([code, value]) => [["errors", code].join(separator), value] as const),
+    ...Object.entries(requests).flatMap(([id, named]) =>
+      Object.entries(named).map(([name, value]) => [["requests", id, name].join(separator), value] as const)
+    ),
+    ...Object.entries(responses).flatMap(([id, byStatus]) =>
+      Object.entries(byStatus).flatMap(([status, byType]) =>
+        Object.entries(byType).flatMap(([type, named]) =>
+          Object.entries(named).map(([name, value]) => [["responses", id, status, type, name].join(separator), value] as const)
+        )
+      )
+    )
+  ])
+}
+
+/** The text of the file. */
+const written = (examples: Examples): string => {
+  const nest = (entries: ReadonlyArray<readonly [ReadonlyArray<string>, unknown]>): unknown => {
+    const [first] = entries
+    if (first !== undefined && first[0].length === 0) return first[1]
+    const byHead = Map.groupBy(entries, ([[head = ""]]) => head)
+    return Object.fromEntries(
+      [...byHead].map(([head, within]) => [head, nest(within.map(([path, value]) => [path.slice(1), value] as const))])
+    )
+  }
+  const sorted = [...examples].toSorted(([one], [other]) => (one < other ? -1 : 1))
+  return `${JSON.stringify(nest(sorted.map(([path, value]) => [path.split(separator), value] as const)), null, 2)}\n`
+}
+
+/** What does not change from run to run. Of a table, a proof or a checkpoint that is the first line. */
+const shapeOf = (value: unknown): string =>
+  JSON.stringify(value, (_, part: unknown) => (typeof part === "string" ? part.split("\n", 1)[0] : part))
+    .replace(/[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/gu, "<uuid>")
+    .replace(/svc_(?:live|audit)_\w+/gu, "<secret>")
+    .replace(/VP-QC-\d{8}-[A-Z\d]{10}/gu, "<receipt>")
+    .replace(/\d{4}-\d\d(?:-\d\d)?(?:T[\d:.]+(?:Z|\+\d\d:\d\d))?/gu, "<time>")
+    .replace(/[\da-f]{16,}|WAPI\w+|[\w+/=.-]{20,}/gu, "<bytes>")
+    .replace(/(?<=\\?"(?:latency_ms|duration_ms|position|version)\\?":)\d+/gu, "<number>")
+
+layer(MailedTokens.layerGround, { excludeTestServices: true })("the examples of openapi.json", (it) => {
+  it.effect(
+    "are what the service answers (to record them: npm run test:only -- test/http/openapi/OpenApiExamples.test.ts -u)",
+    () =>
+      Effect.gen(function* () {
+        const fresh = yield* record
+        const before = kept()
+        // A recorded example stays until an answer looks otherwise.
+        for (const [place, value] of before) {
+          if (fresh.has(place) && shapeOf(fresh.get(place)) === shapeOf(value)) fresh.set(place, value)
+        }
+        // oxlint-disable-next-line vitest/no-standalone-expect -- the rule does not see that this is in a test
+        yield* Effect.promise(() => expect(written(fresh)).toMatchFileSnapshot(file))
+      }),
+    60_000
+  )
+})
+
+/** Asks for one of everything. */
+const record = Effect.gen(function* () {
+  const examples: Examples = new Map()
+  const PUBLIC_URL = "https://vat.example"
+  const settings = { PLAN_FREE_PER_MONTH: "100", PLAN_STARTER_PER_MINUTE: "2", BZST_REQUESTER_VAT_ID: "DE123456789", PUBLIC_URL }
+  const service = yield* MailedTokens.replica({ ...settings, ...signing(yield* temporaryFolder) })
+
+  const keep = (operationId: string, name: string, reply: Reply) => {
+    const type = (reply.headers["content-type"] ?? "").split(";", 1).join("")
+    examples.set(
+      ["responses", operationId, String(reply.status), type, name].join(separator),
+      type === "application/json" ? reply.body : reply.text
+    )
+    return reply
+  }
+  const keepError = (code: string, reply: Reply) => {
+    assert.containSubset(reply.body, { error: { code } }, reply.text)
+    examples.set(["errors", code].join(separator), reply.body)
+  }
+  const post = Effect.fnUntraced(function* (operationId: string, name: string, path: string, body: unknown, more: Ask = {}) {
+    examples.set(["requests", operationId, name].join(separator), body)
+    return keep(operationId, name, yield* service.post(path, body, more))
+  })
+  const get = (operationId: string, name: string, path: string, more: Ask = {}) =>
+    Effect.map(service.get(path, more), (reply) => keep(operationId, name, reply))
+
+  yield* get("getHealth", "up", "/health")
+  yield* get("getSourceStatus", "all answer", "/v1/status")
+
+  // A key, and what it validates.
+  const registered = yield* post("registerAgent", "agent", "/v1/register", { agent_id: "invoice-agent/2.1" })
+  examples.set(["requests", "registerAgent", "email"].join(separator), { email: "ada@example.com" })
+  const { api_key: key } = yield* decodeRegistered(registered.body)
+  const paid = yield* newPaidKey(service)
+  const validation = "/v1/validate/ATU12345678"
+  yield* get("validateVatId", "valid", validation, { key })
+  yield* get("validateVatId", "from the cache", validation, { key })
+  yield* get("validateVatId", "invalid", "/v1/validate/DE100999200", { key })
+  yield* get("validateVatId", "consultation number", "/v1/validate/FR40100440000", {
+    key,
+    query: { requester_vat_id: "DE811115368" }
+  })
+  const invoiced = { ...muster, reference: "INV-2026-0042" }
+  const confirmed = keep("validateVatId", "qualified confirmation", yield* confirm(service, "DE811115368", paid, invoiced))
+  const letters = { ...muster, company_name: "Another GmbH", match_format: "letters" }
+  keep("validateVatId", "qualified confirmation in letters", yield* confirm(service, "DE100440000", paid, letters))
+  yield* get("getUsage", "free plan", "/v1/usage", { key })
+  const receiptId = yield* receiptIdOf(confirmed)
+  yield* get("getQualifiedConfirmation", "receipt", `${receiptsPath}/${receiptId}`, { key: paid })
+  yield* get("listQualifiedConfirmations", "page", receiptsPath, { key: paid, query: { limit: "1" } })
+  const links = `${receiptsPath}/${receiptId}/links`
+  const shared = yield* post("createReceiptLink", "two weeks", links, { expires_in_days: 14 }, { key: paid })
+  const { link_id } = yield* decodeShared(shared.body)
+  keep("revokeReceiptLink", "revoked", yield* service.ask(`${links}/${link_id}`, { key: paid, method: "DELETE" }))
+
+  // An account, and its keys.
+  const credentials = { email: "ada@example.com", password: "correct horse battery" }
+  const signUp = "/v1/auth/signup"
+  yield* post("signUp", "program", signUp, credentials)
+  const person = { ...credentials, email: "grace@example.com" }
+  yield* post("signUp", "person", signUp, person, { headers: { "user-agent": People.browser } })
+  const [mailed = ""] = yield* MailedTokens.tokensFor(person.email, 1)
+  yield* post("verifyEmail", "confirmed", "/v1/auth/verify-email", { token: mailed })
+  const other = { ...credentials, email: "edith@example.com" }
+  const asBrowser = { headers: { "user-agent": People.browser } }
+  yield* service.post(signUp, other, asBrowser)
+  const [link = ""] = yield* MailedTokens.tokensFor(other.email, 1)
+  yield* get("verifyEmailByLink", "confirmed", "/v1/auth/verify-email", { query: { token: link } })
+  const late = { ...credentials, email: "barbara@example.com" }
+  yield* service.post(signUp, late, asBrowser)
+  const [expired = ""] = yield* MailedTokens.tokensFor(late.email, 1)
+  const login = yield* post("logIn", "password", "/v1/auth/login", credentials)
+  const access = People.bearing(yield* People.tokenIn(login))
+  const keys = "/v1/auth/api-keys"
+  const created = yield* post("createApiKey", "named", keys, { name: "Shop, production" }, access)
+  yield* get("listApiKeys", "keys", keys, access)
+  const { id } = yield* decodeCreated(created.body)
+  keep("revokeApiKey", "revoked", yield* service.ask(`${keys}/${id}`, { ...access, method: "DELETE" }))
+
+  const short = yield* decodeRegistered((yield* service.post("/v1/register", { agent_id: "short-lived" })).body)
+  const rotated = yield* post("rotateApiKey", "leaked", "/v1/keys/rotate", { revoke_old: true }, { key: short.api_key })
+  const { key: replacement } = yield* decodeRotated(rotated.body)
+  keep("revokeOwnApiKey", "revoked", yield* service.ask("/v1/keys/self", { key: replacement, method: "DELETE" }))
+
+  // A new password.
+  const reset = "/v1/auth/password-reset"
+  yield* post("requestPasswordReset", "address", reset, { email: credentials.email })
+  const [secret = ""] = yield* MailedTokens.tokensFor(credentials.email, 1, "password-reset")
+  const password = "another horse battery"
+  yield* post("resetPassword", "token of the mail", `${reset}/confirm`, { token: secret, password })
+  const again = yield* service.post("/v1/auth/login", { ...credentials, password })
+  const change = { current_password: password, new_password: "a third horse battery" }
+  yield* post("changePassword", "both", "/v1/auth/password", change, People.bearing(yield* People.tokenIn(again)))
+
+  // The log.
+  const auditor = { headers: (yield* newAuditor()).headers }
+  const byReceipt = { query: { receipt_id: receiptId } }
+  const page = yield* get("listAuditEvents", "one receipt", "/v1/audit/events", { ...auditor, ...byReceipt })
+  yield* get("listAuditEvents", "one receipt", "/v1/audit/events", {
+    ...byReceipt,
+    headers: { ...auditor.headers, accept: "application/x-ndjson" }
+  })
+  yield* get("listAuditEvents", "one receipt", "/v1/audit/events", {
+    ...byReceipt,
+    headers: { ...auditor.headers, accept: "text/csv" }
+  })
+  const [event] = (yield* decodeEvents(page.body)).data
+  const position = event?.position ?? -1
+  yield* get("getAuditEvent", "receipt", `/v1/audit/events/${position}`, auditor)
+  yield* checkpointOf(service, position + 1)
+  const proof = `/v1/audit/proofs/${receiptId}`
+  yield* get("getAuditProof", "receipt", proof, auditor)
+  yield* get("getAuditProof", "receipt", proof, { headers: { ...auditor.headers, accept: "application/json" } })
+  yield* get("getCheckpoint", "checkpoint", "/v1/audit/checkpoint")
+
+  // One error of each code.
+  const starter = yield* newPaidKey(service, "starter")
+  for (const _ of [1, 2]) yield* service.get(validation, { key: starter })
+  const site = { PUBLIC_URL, CONTACT: "help@vat.example" }
+  const poor = yield* MailedTokens.replica({ ...site, PLAN_FREE_PER_MONTH: "2" })
+  const used = yield* poor.newKey
+  for (const _ of [1, 2]) yield* poor.get(validation, { key: used })
+  const register = (body: unknown) => service.post("/v1/register", body)
+  const plain = (type: string, body: string) =>
+    send(service.port, "POST /v1/register HTTP/1.1", [`content-type: ${type}`, `content-length: ${body.length}`], body)
+  const errors = [
+    ["VALIDATION_ERROR", service.get(validation, { key, query: { force_live: "maybe" } })],
+    ["INVALID_VAT_ID", service.get("/v1/validate/GB123456789", { key })],
+    ["INVALID_REQUESTER_VAT_ID", confirm(service, "DE811115368", paid, { ...muster, requester_vat_id: "ATU12345678" })],
+    ["QUALIFIED_CONFIRMATION_UNSUPPORTED", confirm(service, "ATU12345678", paid)],
+    ["DISPOSABLE_EMAIL", register({ email: "ada@mailinator.com" })],
+    ["INVALID_TOKEN", service.get("/v1/auth/verify-email", { query: { token: "0".repeat(64) } })],
+    ["UNAUTHORIZED", service.get("/v1/usage")],
+    ["PAYMENT_REQUIRED", poor.get(validation, { key: used })],
+    ["NOT_FOUND", service.get(`${receiptsPath}/VP-QC-20261120-A7K2M9P4R3`, { key })],
+    ["CONFLICT", service.post(signUp, credentials)],
+    ["PAYLOAD_TOO_LARGE", register({ agent_id: "x".repeat(20_000) })],
+    ["UNSUPPORTED_MEDIA_TYPE", plain("text/plain", "agent_id=me")],
+    ["QUALIFIED_CONFIRMATION_REFUSED", confirm(service, "DE100990006", paid, { company_name: "Muster GmbH" })],
+    ["RATE_LIMIT_EXCEEDED", service.get(validation, { key: starter })],
+    ["REQUEST_HEADER_FIELDS_TOO_LARGE", send(service.port, "GET /health HTTP/1.1", [`x-large: ${"x".repeat(40_000)}`])],
+    [
+      "RECEIPT_ERASED",
+      Effect.andThen(
+        command("personal-data", "erase", receiptId, ...why),
+        service.get(`${receiptsPath}/${receiptId}`, { key: paid })
+      )
+    ],
+    ["SOURCE_UNAVAILABLE", service.get("/v1/validate/FI10999301", { key })],
+    ["SERVICE_UNAVAILABLE", withoutDatabase]
+  ] as const
+  for (const [code, reply] of errors) keepError(code, yield* reply)
+  yield* service.travel("25 hours")
+  keepError("TOKEN_EXPIRED", yield* service.get("/v1/auth/verify-email", { query: { token: expired } }))
+  return examples
+})
+
+const decodeRegistered = Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))
+const decodeShared = Schema.decodeUnknownEffect(Schema.Struct({ link_id: Schema.String }))
+const decodeCreated = Schema.decodeUnknownEffect(Schema.Struct({ id: Schema.String }))
+const decodeRotated = Schema.decodeUnknownEffect(Schema.Struct({ key: Schema.String }))
+const decodeEvents = Schema.decodeUnknownEffect(Schema.Struct({ data: Schema.Array(Schema.Struct({ position: Schema.Int })) }))
+
+/** What a replica answers that has lost its database. */
+const withoutDatabase = Effect.gen(function* () {
+  const { url } = yield* TestDatabase
+  const network = yield* Network.make(Redacted.value(url))
+  const replica = yield* RunningService.make({ DATABASE_URL: network.url })
+  const key = yield* replica.newKey
+  yield* network.cut
+  return yield* replica.get("/v1/usage", { key })
+})
+
+const hasExamples = (content: unknown) =>
+  Schema.is(Schema.Struct({ examples: Schema.Record(Schema.String, Schema.Json) }))(content)
+
+/** Of these an example would be a file. */
+const files = new Set(["text/html", "application/pdf", "application/octet-stream"])
+
+it.each(operations)("$name shows an example of its body and of each response", ({ operation }) => {
+  for (const content of Object.values(operation.requestBody?.content ?? {})) assert.isTrue(hasExamples(content))
+  for (const [status, { content, description }] of Object.entries(operation.responses)) {
+    for (const [type, body] of Object.entries(content)) {
+      if (!files.has(type)) assert.isTrue(hasExamples(body), `${status} ${type}`)
+    }
+    if (Number(status) < 400) continue
+    const codes = [...description.matchAll(/^- `([A-Z_]+)`/gmu)].map(([, code = ""]) => code)
+    for (const code of codes) assert.isDefined(described.components.examples[code], code)
+  }
+})

@@ -1,0 +1,42 @@
+import { assert, it } from "@effect/vitest"
+import { Option } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { clientNetwork } from "#http/pipeline/ClientAddress.ts"
+
+const proxy = "10.0.0.1"
+
+const networkOf = (forwarded: string) => {
+  const request = HttpServerRequest.fromWeb(new Request("http://x/", { headers: { "x-forwarded-for": forwarded } }))
+  return clientNetwork(request.modify({ remoteAddress: Option.some(proxy) }), 1)
+}
+
+it.each([
+  "2001:db8:1:2::8",
+  "2001:DB8:1:2:9::",
+  "[2001:db8:1:2::a]",
+  "[2001:db8:1:2::b]:443",
+  "2001:db8:1:2::c%eth0",
+  "[2001:db8:1:2::d%3]:80"
+])("a client of IPv6 is its /64, however a proxy writes it: %s", (written) =>
+  assert.strictEqual(networkOf(written), "2001:db8:1:2::/64")
+)
+
+it.each(["192.0.2.7", "192.0.2.7:443", "::ffff:192.0.2.7", "[::ffff:192.0.2.7]:443"])(
+  "a client of IPv4 is its address, however a proxy writes it: %s",
+  (written) => assert.strictEqual(networkOf(`203.0.113.9, ${written}`), "192.0.2.7")
+)
+
+it.each([
+  "192.0.2.077",
+  "0300.0.2.7",
+  "0xc0.0.2.7",
+  "3221225991",
+  "192.0.2.7:0443",
+  "[192.0.2.7",
+  "192.0.2",
+  "unknown",
+  "_hidden",
+  ""
+])("what is no address as proxies write it names no client of its own, and counts for the proxy: %s", (written) =>
+  assert.strictEqual(networkOf(written), proxy)
+)

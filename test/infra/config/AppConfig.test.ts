@@ -1,0 +1,152 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Option } from "effect"
+import { read } from "#infra/config/AppConfig.ts"
+
+describe("the settings", () => {
+  it.effect("have the values of the documentation where nothing is set, or nothing but spaces", () =>
+    Effect.gen(function* () {
+      const settings = yield* read({ PORT: "", HOST: " ", VIES_BASE_URL: undefined })
+      assert.containSubset(settings, {
+        host: "127.0.0.1",
+        port: 8080,
+        dataDir: ".data",
+        trustedProxies: 0,
+        serviceName: "vatproof",
+        receiptPrefix: "VP",
+        anonymousLifetime: 10,
+        anonymousPerMinute: 10,
+        registrationsPerDay: 3,
+        signupsPerDay: 3,
+        plans: {
+          free: { perMonth: 100, perMinute: 10 },
+          starter: { perMonth: 1_000, perMinute: 60 },
+          business: { perMonth: 10_000, perMinute: 300 },
+          enterprise: { perMonth: 100_000, perMinute: 1_000 }
+        }
+      })
+      assert.deepStrictEqual(
+        [settings.viesBaseUrl, settings.publicUrl, settings.bzstRequester],
+        [Option.none(), Option.none(), Option.none()]
+      )
+      assert.deepStrictEqual([settings.cacheTtlInvalid, settings.staleMaxAge], [Duration.hours(1), Duration.days(30)])
+    })
+  )
+
+  it.effect.each([
+    ["90", Duration.seconds(90)],
+    ["90s", Duration.seconds(90)],
+    ["15m", Duration.minutes(15)],
+    ["1h", Duration.hours(1)],
+    ["30d", Duration.days(30)],
+    ["0", Duration.zero],
+    ["90 minutes", Duration.minutes(90)]
+  ] as const)("read %s as a length of time", ([text, duration]) =>
+    Effect.map(read({ STALE_MAX_AGE: text }), ({ staleMaxAge }) => assert.isTrue(Duration.Equivalence(staleMaxAge, duration)))
+  )
+
+  it.effect.each([
+    ["PLAN_FREE_PERMONTH", "PLAN_FREE_PER_MONTH"],
+    ["SHUTDOWN_DELEY", "SHUTDOWN_DELAY"],
+    ["JWT_SECRET_FIEL", "JWT_SECRET_FILE"],
+    ["OTEL_EXPORTER_OTLP_ENDPIONT", "OTEL_EXPORTER_OTLP_ENDPOINT"]
+  ] as const)("refuse %s, which was meant to be %s", ([name, meant]) =>
+    Effect.map(Effect.flip(read({ [name]: "tell nobody" })), ({ message }) =>
+      assert.strictEqual(message, `${name}: There is no such setting; did you mean ${meant}?`)
+    )
+  )
+
+  it.effect("leave the names of others alone", () =>
+    read({
+      HOME: "/root",
+      PATH: "/bin",
+      TERM: "xterm",
+      NODE_VERSION: "24.0.0",
+      KUBERNETES_PORT: "tcp://10.0.0.1:443",
+      VATPROOF_SERVICE_PORT: "8080",
+      OTEL_BLRP_SCHEDULE_DELAY: "5000",
+      OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE: "/ca.pem",
+      TEST_DATABASE_URL: "postgresql://x",
+      DATABASE_URL_FILE: "/run/url"
+    })
+  )
+
+  it.effect("take origins of pages as browsers write them, and nothing else", () =>
+    Effect.gen(function* () {
+      const { corsOrigins } = yield* read({ CORS_ORIGINS: "https://app.example.com , http://localhost:3000" })
+      assert.deepStrictEqual(corsOrigins, ["https://app.example.com", "http://localhost:3000"])
+      for (const text of [
+        "app.example.com",
+        "https://app.example.com/",
+        "https://app.example.com:443",
+        "https://*.example.com,"
+      ]) {
+        assert.include((yield* Effect.flip(read({ CORS_ORIGINS: text }))).message, "CORS_ORIGINS: Expected origins")
+      }
+    })
+  )
+
+  it.effect("take base addresses with and without a slash at the end", () =>
+    Effect.gen(function* () {
+      const { publicUrl, viesBaseUrl } = yield* read({
+        PUBLIC_URL: "https://vat.example.org/",
+        VIES_BASE_URL: "http://127.0.0.1:1/rest"
+      })
+      assert.deepStrictEqual(
+        [publicUrl, viesBaseUrl],
+        [Option.some("https://vat.example.org"), Option.some("http://127.0.0.1:1/rest")]
+      )
+    })
+  )
+
+  it.effect.each([
+    ["HOST", "my host"],
+    ["HOST", "300.1.1.1"],
+    ["PORT", "eighty"],
+    ["PORT", "65536"],
+    ["PORT", "-1"],
+    ["TRUST_PROXY", "-1"],
+    ["TRUST_PROXY", "true"],
+    ["TRUST_PROXY", "1.5"],
+    ["STALE_MAX_AGE", "soon"],
+    ["STALE_MAX_AGE", "-1h"],
+    ["CACHE_TTL_INVALID", "1x"],
+    ["VIES_BASE_URL", "ec.europa.eu"],
+    ["BZST_BASE_URL", "ftp://example.org"],
+    ["BZST_REQUESTER_VAT_ID", "ATU12345678"],
+    ["BZST_REQUESTER_VAT_ID", "DE12345678"],
+    ["DATABASE_URL", "mysql://vatproof:tell-nobody@127.0.0.1/vatproof"],
+    ["DATABASE_URL", "postgresql://vatproof:tell-nobody%zz@127.0.0.1/vatproof"],
+    ["DATABASE_URL", "postgresql://vatproof:tell-nobody#x@127.0.0.1/vatproof"],
+    ["DATABASE_URL", "postgresql://vatproof:tell-nobody@127.0.0.1:99999/vatproof"],
+    ["DATABASE_URL", "postgresql://vatproof:tell-nobody@127.0.0.1:0/vatproof"],
+    ["DATABASE_URL", "postgresql://vatproof:tell-nobody@127.0.0.1/vatproof?sslmode=on"],
+    ["SMTP_URL", "smtp://vatproof:tell-nobody%zz@mail.example.com"],
+    ["PUBLIC_URL", "http://[bad"],
+    ["PUBLIC_URL", "https://vat.example/?q=1"],
+    ["PUBLIC_URL", "https://łódź.example"],
+    ["UPGRADE_URL", "https://shop.example/größe"],
+    ["PUBLIC_URL", "http://vat.example.com:99999"],
+    ["VIES_BASE_URL", "http://:x"],
+    ["SERVICE_NAME", "Vat Proof"],
+    ["RECEIPT_PREFIX", "vp"],
+    ["ANONYMOUS_LIFETIME", "ten"],
+    ["ANONYMOUS_PER_MINUTE", "0"],
+    ["PLAN_FREE_PER_MONTH", "1e99"],
+    ["PLAN_FREE_PER_MONTH", "-1"],
+    ["PLAN_STARTER_PER_MINUTE", "NaN"],
+    ["PLAN_FREE_PER_MINUTE", "2147483648"],
+    ["REGISTRATIONS_PER_DAY", "0"],
+    ["SIGNUPS_PER_DAY", "3000000000"],
+    ["UPGRADE_URL", "javascript:alert(1)"],
+    ["CONTACT", "javascript:alert(1)"],
+    ["CONTACT", "the operator"]
+  ] as const)("refuse %s=%s in one line that names the setting and keeps the value to itself", ([name, value]) =>
+    Effect.gen(function* () {
+      const { message } = yield* Effect.flip(read({ [name]: value }))
+      assert.isTrue(message.startsWith(`${name}: `), message)
+      assert.notInclude(message, "\n")
+      assert.notMatch(message, /Duration/u)
+      assert.notInclude(message, "tell-nobody")
+    })
+  )
+})

@@ -1,0 +1,59 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Option, Redacted } from "effect"
+import { publicUrlOf, read } from "#infra/config/AppConfig.ts"
+
+describe("the settings of mail", () => {
+  it.effect.each(["smtp://127.0.0.1:2525", "smtps://us%40er:p%3Ass@mail.example", "smtp://[::1]:25"])(
+    "SMTP_URL may be %s",
+    (url) =>
+      Effect.gen(function* () {
+        const { smtpUrl } = yield* read({ SMTP_URL: url })
+        assert.deepStrictEqual(Option.map(smtpUrl, Redacted.value), Option.some(url))
+        assert.notInclude(JSON.stringify(smtpUrl), "p%3Ass")
+      })
+  )
+
+  it.effect.each([
+    "mail.example",
+    "http://mail.example",
+    "smtp://",
+    "smtp://mail.example/path",
+    "smtp://secret@mail.example:99999"
+  ])("SMTP_URL may not be %s, and the sentence about it does not repeat it", (url) =>
+    Effect.gen(function* () {
+      const { message } = yield* Effect.flip(read({ SMTP_URL: url }))
+      assert.strictEqual(
+        message,
+        "SMTP_URL: Expected smtp://user:password@host:587 or smtps://host, special characters of the password percent-encoded"
+      )
+    })
+  )
+
+  it.effect.each(["no-reply@vat.example", "Vatproof <no-reply@vat.example>", "Völlig Sicher <a@b.example>"])(
+    "MAIL_FROM may be %s",
+    (from) =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual((yield* read({ MAIL_FROM: from })).mailFrom, Option.some(from))
+      })
+  )
+
+  it.effect.each(["nobody", "a@b@c", "<a@b.example", "A <a@b.example> <c@d.example>", 'A" <a@b.example>'])(
+    "MAIL_FROM may not be %s",
+    (from) =>
+      Effect.gen(function* () {
+        assert.match((yield* Effect.flip(read({ MAIL_FROM: from }))).message, /^MAIL_FROM: /u)
+      })
+  )
+
+  const addresses: ReadonlyArray<readonly [Readonly<Record<string, string>>, string]> = [
+    [{ PUBLIC_URL: "https://vat.example/" }, "https://vat.example"],
+    [{ HOST: "0.0.0.0", PORT: "80" }, "http://localhost:80"],
+    [{ HOST: "::1" }, "http://[::1]:8080"],
+    [{}, "http://127.0.0.1:8080"]
+  ]
+  it.effect.each(addresses)("links begin with what %j means", ([settings, url]) =>
+    Effect.gen(function* () {
+      assert.strictEqual(publicUrlOf(yield* read(settings)), url)
+    })
+  )
+})

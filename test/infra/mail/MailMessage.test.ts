@@ -1,0 +1,121 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { DateTime, Effect, FileSystem, Logger, MutableRef, Redacted } from "effect"
+import { simpleParser } from "mailparser"
+import { MailDeferred, Mailer, type OutgoingMail } from "#domain/email/Mailer.ts"
+import * as MailFiles from "#infra/mail/FileMailer.ts"
+import * as MailMessage from "#infra/mail/MailMessage.ts"
+
+const token = "5e".repeat(32)
+const mail: OutgoingMail = {
+  purpose: "verify_email",
+  mailId: "019371c0-5f00-7000-8000-0000000000a1",
+  email: "Ada.O'Neil+vat@example.com",
+  token: Redacted.make(token),
+  requestedAt: DateTime.makeUnsafe("2026-11-21T13:05:09Z"),
+  validUntil: DateTime.makeUnsafe("2026-11-22T13:05:09Z")
+}
+const letterhead = {
+  from: "Völlig Sicher <no-reply@vat.example>",
+  publicUrl: "https://vat.example/proof",
+  serviceName: "vatproof"
+}
+const link = `https://vat.example/proof/v1/auth/verify-email?token=${token}`
+
+describe("MailMessage", () => {
+  it.effect("says who writes, to whom, and that no person did", () =>
+    Effect.gen(function* () {
+      const { bytes, envelope } = yield* MailMessage.make(letterhead, mail)
+      const parsed = yield* Effect.promise(() => simpleParser(bytes))
+      assert.deepStrictEqual(envelope, { from: "no-reply@vat.example", to: mail.email })
+      assert.strictEqual(parsed.from?.text, '"Völlig Sicher" <no-reply@vat.example>')
+      assert.strictEqual([parsed.to].flat()[0]?.text, mail.email)
+      assert.strictEqual(parsed.subject, "Confirm your email address for Vatproof")
+      assert.strictEqual(parsed.messageId, `<${mail.mailId}@vat.example>`)
+      assert.strictEqual(parsed.date?.toISOString(), "2026-11-21T13:05:09.000Z")
+      assert.strictEqual(parsed.headers.get("auto-submitted"), "auto-generated")
+      assert.strictEqual(parsed.headers.get("x-auto-response-suppress"), "All")
+    })
+  )
+
+  it.effect("has the same words, and the link, as text and as HTML", () =>
+    Effect.gen(function* () {
+      const { bytes } = yield* MailMessage.make(letterhead, mail)
+      const { html, text } = yield* Effect.promise(() => simpleParser(bytes))
+      for (const part of [text ?? "", html === false ? "" : html]) {
+        for (const words of [
+          link,
+          "vat.example",
+          "21 November 2026, 13:05 UTC",
+          "22 November 2026, 13:05 UTC",
+          "24 hours",
+          "not you"
+        ]) {
+          assert.include(part, words)
+        }
+      }
+    })
+  )
+
+  it.effect("loads nothing from anywhere", () =>
+    Effect.gen(function* () {
+      const { bytes } = yield* MailMessage.make(letterhead, mail)
+      const { html } = yield* Effect.promise(() => simpleParser(bytes))
+      assert.notMatch(html === false ? "" : html, /<img|<script|<link|url\(|src=|@import/iu)
+    })
+  )
+
+  it.effect("is plain ASCII with short lines, so that the link can be copied from the source", () =>
+    Effect.gen(function* () {
+      const { bytes } = yield* MailMessage.make(letterhead, mail)
+      const lines = bytes.toString("latin1").split("\r\n")
+      assert.isTrue(lines.every((line) => /^[\t\x20-\x7e]{0,998}$/u.test(line)))
+      assert.include(lines, link)
+    })
+  )
+
+  it.effect("is the same in every attempt", () =>
+    Effect.gen(function* () {
+      const [one, other] = [yield* MailMessage.make(letterhead, mail), yield* MailMessage.make(letterhead, mail)]
+      assert.isTrue(one.bytes.equals(other.bytes))
+    })
+  )
+})
+
+describe("MailFiles", () => {
+  const inFolder = Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const directory = `${yield* fs.makeTempDirectoryScoped()}/data/outbox`
+    const logged = MutableRef.make("")
+    const logger = Logger.layer([Logger.map(Logger.formatLogFmt, (line) => MutableRef.update(logged, (before) => before + line))])
+    const deliver = (handOver: Effect.Effect<void, MailDeferred>) =>
+      Effect.flatMap(Mailer, (mailer) => mailer.deliver(mail, handOver)).pipe(
+        Effect.provide(MailFiles.layer({ ...letterhead, directory })),
+        Effect.provide(logger)
+      )
+    return { fs, directory, deliver, logged: Effect.sync(() => logged.current) }
+  })
+
+  it.effect("writes the mail into a file that only its owner reads, and the log names the file", () =>
+    Effect.gen(function* () {
+      const { deliver, directory, fs, logged } = yield* inFolder
+      yield* deliver(Effect.void)
+      const file = `${directory}/${mail.mailId}.eml`
+      assert.deepStrictEqual(yield* fs.readDirectory(directory), [`${mail.mailId}.eml`])
+      assert.strictEqual((yield* fs.stat(file)).mode & 0o777, 0o600)
+      assert.strictEqual((yield* fs.stat(directory)).mode & 0o777, 0o700)
+      assert.include(yield* fs.readFileString(file), link)
+      assert.include(yield* logged, file)
+      assert.notInclude(yield* logged, "example.com")
+      assert.notInclude(yield* logged, token)
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
+
+  it.effect("writes no mail if the hand-over is refused", () =>
+    Effect.gen(function* () {
+      const { deliver, directory, fs } = yield* inFolder
+      yield* Effect.flip(deliver(Effect.fail(new MailDeferred({ reason: "claim lost" }))))
+      assert.isFalse(yield* fs.exists(`${directory}/${mail.mailId}.eml`))
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
+})

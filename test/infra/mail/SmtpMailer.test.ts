@@ -1,0 +1,153 @@
+import { assert, describe, it } from "@effect/vitest"
+import { DateTime, Deferred, Effect, Exit, Fiber, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import type { SMTPServerOptions } from "smtp-server"
+import { MailDeferred, Mailer, type OutgoingMail } from "#domain/email/Mailer.ts"
+import * as Mail from "#infra/mail/SmtpMailer.ts"
+import * as MailServer from "#test/support/MailServer.ts"
+
+const mail: OutgoingMail = {
+  purpose: "verify_email",
+  mailId: "019371c0-5f00-7000-8000-0000000000a1",
+  email: "ada@example.com",
+  token: Redacted.make("5e".repeat(32)),
+  requestedAt: DateTime.makeUnsafe("2026-11-21T13:05:00Z"),
+  validUntil: DateTime.makeUnsafe("2026-11-22T13:05:00Z")
+}
+
+const letterhead = { from: "Vatproof <no-reply@vat.example>", publicUrl: "https://vat.example", serviceName: "vatproof" }
+
+/** A mailer for a server of its own. */
+const withServer =
+  (options: SMTPServerOptions & { readonly credentials?: string } = {}) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    Effect.flatMap(MailServer.MailServer, ({ url }) =>
+      Effect.provide(effect, Mail.layer({ ...letterhead, url, name: "vat.example" }))
+    ).pipe(Effect.provide(MailServer.layer(options)), Effect.scoped)
+
+const deliver = (handOver: Effect.Effect<void, MailDeferred> = Effect.void) =>
+  Effect.flatMap(Mailer, (mailer) => mailer.deliver(mail, handOver))
+
+const onlyArrived = Effect.flatMap(MailServer.MailServer, ({ arrived }) =>
+  Effect.map(arrived, (mails) => {
+    assert.strictEqual(mails.length, 1)
+    return mails[0]
+  })
+)
+
+/** A port of this machine where nobody listens. */
+const nobody = Redacted.make("smtp://127.0.0.1:9")
+
+describe("Mail", () => {
+  it.effect("hands over at the last moment: everything but the end of the mail is said", () =>
+    Effect.gen(function* () {
+      const { arrived } = yield* MailServer.MailServer
+      let before = -1
+      const reply = yield* deliver(Effect.map(arrived, (mails) => void (before = mails.length)))
+      assert.deepStrictEqual([before, reply], [0, "250"])
+      yield* onlyArrived
+    }).pipe(withServer())
+  )
+
+  it.effect("nothing arrives if the hand-over is refused, and the next mail does", () =>
+    Effect.gen(function* () {
+      const { arrived } = yield* MailServer.MailServer
+      const error = yield* Effect.flip(deliver(Effect.fail(new MailDeferred({ reason: "claim lost" }))))
+      assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "claim lost"])
+      assert.deepStrictEqual(yield* arrived, [])
+      yield* deliver()
+      yield* onlyArrived
+    }).pipe(withServer())
+  )
+
+  it.effect("encrypts where it can, even if the certificate proves nothing", () =>
+    Effect.gen(function* () {
+      yield* deliver()
+      assert.isTrue((yield* onlyArrived)?.session.secure)
+    }).pipe(withServer())
+  )
+
+  it.effect("sends in the clear where there is nothing else", () =>
+    Effect.gen(function* () {
+      yield* deliver()
+      assert.isFalse((yield* onlyArrived)?.session.secure)
+    }).pipe(withServer({ disabledCommands: ["STARTTLS"] }))
+  )
+
+  it.effect("speaks TLS from the start to smtps://", () =>
+    Effect.gen(function* () {
+      yield* deliver()
+      assert.isTrue((yield* onlyArrived)?.session.secure)
+    }).pipe(withServer({ secure: true }))
+  )
+
+  const accounts: SMTPServerOptions = {
+    authOptional: false,
+    onAuth: ({ password, username }, _, callback) =>
+      username === "us@er" && password === "p:ss" ? callback(null, { user: username }) : callback(new Error("no"))
+  }
+
+  it.effect("logs in with what the URL says", () =>
+    Effect.gen(function* () {
+      yield* deliver()
+      assert.strictEqual((yield* onlyArrived)?.session.user, "us@er")
+    }).pipe(withServer({ ...accounts, credentials: "us%40er:p%3Ass" }))
+  )
+
+  it.effect("a refused password is for the operator to put right: the mail waits", () =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(deliver())
+      assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "535"])
+    }).pipe(withServer({ ...accounts, credentials: "user:wrong" }))
+  )
+
+  it.effect("a mail waits while nobody listens", () =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(deliver())
+      assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "ECONNREFUSED"])
+    }).pipe(Effect.provide(Mail.layer({ ...letterhead, url: nobody, name: undefined })))
+  )
+
+  it.effect("keeps a session for the next mail, and opens another one if the server ended it", () =>
+    Effect.gen(function* () {
+      const { arrived, down, up } = yield* MailServer.MailServer
+      yield* deliver()
+      yield* deliver()
+      yield* down
+      yield* up
+      yield* Effect.retry(deliver(), { times: 2 })
+      const sessions = (yield* arrived).map(({ session }) => session.id)
+      assert.strictEqual(sessions[0], sessions[1])
+      assert.notStrictEqual(sessions[1], sessions[2])
+    }).pipe(withServer())
+  )
+
+  it.effect("gives up on a server that is silent before the hand-over", () =>
+    Effect.gen(function* () {
+      const { next } = yield* MailServer.MailServer
+      const hold = yield* MailServer.hold
+      yield* next({ at: "recipient", hold })
+      const fiber = yield* Effect.forkScoped(Effect.flip(deliver()))
+      yield* Deferred.await(hold.reached)
+      yield* TestClock.adjust("2 minutes")
+      const error = yield* Fiber.join(fiber)
+      assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "time-out"])
+    }).pipe(withServer())
+  )
+
+  it.effect("does not know what became of a mail if the server is silent after it", () =>
+    Effect.gen(function* () {
+      const { next } = yield* MailServer.MailServer
+      const hold = yield* MailServer.hold
+      yield* next({ at: "end", hold })
+      const fiber = yield* Effect.forkScoped(Effect.exit(deliver()))
+      yield* Deferred.await(hold.reached)
+      yield* TestClock.adjust("11 minutes")
+      assert.isUndefined(fiber.pollUnsafe())
+      yield* TestClock.adjust("1 minute")
+      const exit = yield* Fiber.join(fiber)
+      const error = yield* Effect.flip(exit)
+      assert.deepStrictEqual([Exit.isFailure(exit), error._tag, error.reason], [true, "MailUncertain", "no answer"])
+    }).pipe(withServer())
+  )
+})

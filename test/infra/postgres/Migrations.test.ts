@@ -1,0 +1,252 @@
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Deferred, Effect, Logger, MutableRef, type Redacted, Schedule, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { hash } from "node:crypto"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import * as Migrations from "#infra/postgres/Migrations.ts"
+import * as Postgres from "#infra/postgres/Postgres.ts"
+import * as LoginRole from "#test/support/LoginRole.ts"
+import { asAdministrator, execute } from "#test/support/MigratedDatabase.ts"
+import * as TestDatabase from "#test/support/TestDatabase.ts"
+
+const folder = join(import.meta.dirname, "../../../migrations")
+const namesIn = (path: string) =>
+  readdirSync(join(folder, path))
+    .filter((file) => file.endsWith(".sql"))
+    .map((file) => join(path, file.replace(/\.sql$/u, "")))
+    .toSorted()
+const numbered = namesIn("").filter((name) => /^\d/u.test(name))
+const files = [...numbered, "projections", ...namesIn("functions"), "views", "protection"]
+
+const digestOf = (name: string) => hash("sha256", readFileSync(join(folder, `${name}.sql`), "utf8"), "hex")
+
+/** One replica that starts: it has a pool of its own. */
+const migrate = Effect.gen(function* () {
+  const { url } = yield* TestDatabase.TestDatabase
+  const administrator = Postgres.layerAdministrator({ url, maxConnections: 2 })
+  return yield* Migrations.run().pipe(Effect.provide([administrator, NodeServices.layer], { local: true }))
+})
+
+const texts = Effect.fnUntraced(function* (query: string) {
+  const find = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    SqlSchema.findAll({
+      Request: Schema.Void,
+      Result: Schema.Struct({ text: Schema.String }),
+      execute: () => sql.unsafe(query)
+    })(undefined)
+  )
+  return (yield* asAdministrator(find)).map(({ text }) => text)
+})
+
+const schemas = texts("SELECT nspname AS text FROM pg_namespace WHERE nspname LIKE 'vatproof%'")
+const keptDigests = texts("SELECT name || ' ' || sha256 AS text FROM vatproof_migrations ORDER BY name")
+const bodyOfCountCalls = texts("SELECT prosrc AS text FROM pg_proc WHERE oid = 'vatproof.count_calls'::regproc")
+/** Owner and rights of a function. */
+const rightsOf = (name: string) =>
+  texts(`SELECT concat(proowner::regrole, ' ', proacl) AS text FROM pg_proc WHERE proname = '${name}'`)
+
+/** As if another version had applied another file. */
+const applyAnother = (name: string) =>
+  execute(
+    `INSERT INTO vatproof_migrations (name, sha256) VALUES ('${name}', 'other') ON CONFLICT (name) DO UPDATE SET sha256 = 'other'`
+  )
+const replaceCountCalls =
+  execute(`CREATE OR REPLACE FUNCTION vatproof.count_calls(p_log smallint, p_epoch bigint[], p_meters text[],
+  p_minutes text[], p_minute_calls bigint[]) RETURNS TABLE (epoch bigint, used bigint[], taken bigint[], ends_in_ms bigint[])
+  LANGUAGE sql AS $$SELECT 0::bigint, '{}'::bigint[], '{}'::bigint[], '{}'::bigint[]$$`)
+
+layer(TestDatabase.layer, { excludeTestServices: true })("the migrations", (it) => {
+  it.effect("bring an empty database up to date, by whichever of several replicas comes first, and only once", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* schemas, [])
+      const applied = yield* Effect.all([migrate, migrate, migrate, migrate], { concurrency: "unbounded" })
+      assert.deepStrictEqual(applied.flat(), files)
+      assert.lengthOf(
+        applied.filter((names) => names.length > 0),
+        1
+      )
+      assert.deepStrictEqual(yield* migrate, [])
+      assert.deepStrictEqual(
+        yield* keptDigests,
+        files.toSorted().map((name) => `${name} ${digestOf(name)}`)
+      )
+    })
+  )
+})
+
+layer(TestDatabase.layer, { excludeTestServices: true })("the migrations of two databases of one server", (it) => {
+  it.effect("do not get in each other's way over the roles they share", () =>
+    Effect.gen(function* () {
+      const elsewhere = Effect.scoped(migrate.pipe(Effect.provide(TestDatabase.layer, { local: true })))
+      const applied = yield* Effect.all([migrate, elsewhere, elsewhere], { concurrency: "unbounded" })
+      for (const names of applied) assert.deepStrictEqual(names, files)
+    })
+  )
+})
+
+layer(TestDatabase.layer, { excludeTestServices: true })("migrations of what others use", (it) => {
+  it.effect("do not wait for them for long, say so, and come again until they are done", () =>
+    Effect.gen(function* () {
+      const said = MutableRef.make("")
+      const keep = Logger.map(Logger.formatLogFmt, (line) => void MutableRef.update(said, (before) => before + line))
+      const isSaid = Effect.sync(() => said.current.includes("Others use the tables that 0001_roles, "))
+      const untilSaid = Effect.repeat(isSaid, { until: (found) => found, schedule: Schedule.spaced("10 millis") })
+      const [isHeld, applied] = [yield* Deferred.make<void>(), yield* Deferred.make<ReadonlyArray<string>>()]
+      const other = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+        sql`CREATE SCHEMA vatproof`.unprepared.pipe(
+          Effect.andThen(Deferred.succeed(isHeld, undefined)),
+          Effect.andThen(untilSaid),
+          Effect.andThen(Effect.fail("undone")),
+          sql.withTransaction,
+          Effect.ignore
+        )
+      )
+      const migration = Deferred.await(isHeld).pipe(
+        Effect.andThen(migrate),
+        Effect.flatMap((names) => Deferred.succeed(applied, names)),
+        Effect.provide(Logger.layer([keep]))
+      )
+      yield* Effect.all([asAdministrator(other), migration], { concurrency: "unbounded" })
+      assert.deepStrictEqual(yield* Deferred.await(applied), files)
+    })
+  )
+})
+
+/** One replica that starts, as whoever. */
+const startAs = (url: Redacted.Redacted) =>
+  Migrations.run().pipe(
+    Effect.provide([Postgres.layerAdministrator({ url, maxConnections: 1 }), NodeServices.layer], { local: true })
+  )
+
+layer(TestDatabase.layer, { excludeTestServices: true })("a login role that is a plain member of the service's role", (it) => {
+  it.effect("finds out that everything is applied, and is told what to do where it is not", () =>
+    Effect.gen(function* () {
+      const { login, url } = yield* LoginRole.make
+      const start = startAs(url)
+
+      const refused = yield* Effect.flip(start)
+      assert.strictEqual(refused._tag, "MigrationRefused")
+      assert.match(refused.message, /^This role may not apply 0001_roles, .*: run "vatproof migrate" as the database's admin/u)
+      yield* migrate
+      yield* execute(`GRANT vatproof_service TO ${login}`)
+      assert.deepStrictEqual(yield* start, [])
+    })
+  )
+})
+
+layer(TestDatabase.layer, { excludeTestServices: true })("a database that another version has migrated", (it) => {
+  it.effect.each([
+    [
+      "newer",
+      "INSERT INTO vatproof_migrations (name, sha256) VALUES ('9999_drop_this', '')",
+      /newer .* not know 9999_drop_this:/u
+    ],
+    [
+      "renamed",
+      "UPDATE vatproof_migrations SET name = '0002_other' WHERE name = '0002_log'",
+      /other migrations .*: 0002_log, 0002_other differ/u
+    ],
+    [
+      "different in content",
+      "UPDATE vatproof_migrations SET sha256 = repeat('0', 64) WHERE name = '0003_accounts'",
+      /other migrations .*: 0003_accounts differ/u
+    ],
+    ["missing", "DELETE FROM vatproof_migrations WHERE name = '0004_limits'", /other migrations .*: 0004_limits differ/u]
+  ] as const)("is refused where a numbered file is %s, by the service and by commands", ([, otherVersion, message]) =>
+    Effect.gen(function* () {
+      const { url } = yield* TestDatabase.TestDatabase
+      yield* migrate
+      const administrator = Postgres.layerAdministrator({ url, maxConnections: 1 })
+      const errors = yield* Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql.unsafe(otherVersion).unprepared
+        return [yield* Effect.flip(Migrations.run()), yield* Effect.flip(Migrations.requireAll())]
+      }).pipe(Effect.provide([administrator, NodeServices.layer], { local: true }))
+      for (const error of errors) {
+        assert.strictEqual(error._tag, "MigrationRefused")
+        assert.match(error.message, message)
+      }
+    }).pipe(Effect.provide(TestDatabase.layer, { local: true }))
+  )
+
+  it.effect("keeps the functions of a newer version, which leaves older versions working", () =>
+    Effect.gen(function* () {
+      yield* migrate
+      yield* replaceCountCalls
+      yield* applyAnother("functions/count_calls")
+      yield* applyAnother("9999_expand_accounts")
+      const newer = [yield* keptDigests, yield* bodyOfCountCalls]
+      assert.deepStrictEqual(yield* migrate, [])
+      assert.deepStrictEqual([yield* keptDigests, yield* bodyOfCountCalls], newer)
+    })
+  )
+})
+
+layer(TestDatabase.layer, { excludeTestServices: true })("a function that differs from its file", (it) => {
+  it.effect("is replaced and gets the same owner and rights, as does one that is missing", () =>
+    Effect.gen(function* () {
+      yield* migrate
+      const [body, rights, digests] = [yield* bodyOfCountCalls, yield* rightsOf("count_calls"), yield* keptDigests]
+      assert.deepStrictEqual(yield* rightsOf("take_place"), rights)
+      assert.match(rights.join(), /^vatproof_owner \{vatproof_owner=X\/vatproof_owner,vatproof_service=X\/vatproof_owner\}$/u)
+
+      yield* replaceCountCalls
+      yield* execute("DROP FUNCTION vatproof.take_place")
+      yield* applyAnother("functions/count_calls")
+      yield* applyAnother("functions/take_place")
+      assert.deepStrictEqual(yield* migrate, ["functions/count_calls", "functions/take_place", "protection"])
+      assert.deepStrictEqual(yield* bodyOfCountCalls, body)
+      assert.deepStrictEqual([yield* rightsOf("count_calls"), yield* rightsOf("take_place")], [rights, rights])
+      assert.deepStrictEqual(yield* keptDigests, digests)
+    })
+  )
+})
+
+layer(TestDatabase.layer, { excludeTestServices: true })("a database of a development version", (it) => {
+  it.effect("is refused by the service and by commands", () =>
+    Effect.gen(function* () {
+      yield* execute("CREATE TABLE vatproof_migrations (migration_id integer PRIMARY KEY, created_at timestamptz, name text)")
+      for (const attempt of [Migrations.run(), Migrations.requireAll()]) {
+        const error = yield* Effect.flip(asAdministrator(Effect.provide(attempt, NodeServices.layer)))
+        assert.strictEqual(error._tag, "MigrationRefused")
+        assert.strictEqual(error.message, "This database was made by a development version before 0.1.0: create a new one")
+      }
+    })
+  )
+})
+
+layer(TestDatabase.layer, { excludeTestServices: true })("a migration that fails", (it) => {
+  it.effect("changes nothing, and says which ones and why", () =>
+    Effect.gen(function* () {
+      yield* execute("CREATE SCHEMA vatproof CREATE TABLE contacts ()")
+      const refused = yield* Effect.flip(migrate)
+      assert.strictEqual(refused._tag, "MigrationRefused")
+      assert.match(
+        refused.message,
+        /refused its migrations \(0001_roles, .*\), and nothing was changed: relation "contacts" already exists/u
+      )
+      yield* execute("DROP SCHEMA vatproof CASCADE")
+      assert.deepStrictEqual(yield* migrate, files)
+    })
+  )
+})
+
+describe("a migration", () => {
+  it("is split into its commands", () => {
+    const text = `-- a; comment
+SELECT ';', $$ a; b $$, $x$ $$; $x$, "odd;name"; /* one; more */
+CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM 1; END $$;
+
+-- nothing but a comment;
+`
+    assert.deepStrictEqual(
+      Migrations.splitStatements(text).map((statement) => statement.split("\n").at(-1)),
+      [
+        `SELECT ';', $$ a; b $$, $x$ $$; $x$, "odd;name"`,
+        "CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM 1; END $$"
+      ]
+    )
+  })
+})

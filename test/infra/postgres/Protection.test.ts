@@ -1,0 +1,178 @@
+/** On a managed database nobody is a superuser: the service runs all the same and says what is missing. */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Logger, Redacted, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as Migrations from "#infra/postgres/Migrations.ts"
+import * as Postgres from "#infra/postgres/Postgres.ts"
+import * as Protection from "#infra/postgres/Protection.ts"
+import * as Hashing from "#infra/security/NodeHashing.ts"
+import * as Randomness from "#infra/security/NodeRandomness.ts"
+import * as TestDatabase from "#test/support/TestDatabase.ts"
+
+const warnings = Effect.fnUntraced(function* (url: Redacted.Redacted) {
+  const written: Array<string> = []
+  const logger = Logger.make(({ logLevel, message }) => {
+    if (logLevel === "Warn") written.push(String(message))
+  })
+  yield* Layer.build(
+    Layer.fresh(Protection.layer).pipe(
+      Layer.provide(Postgres.layer({ url, maxConnections: 1 })),
+      Layer.provide(Logger.layer([logger]))
+    )
+  )
+  return written
+})
+
+const migrate = (url: Redacted.Redacted) =>
+  Migrations.run().pipe(
+    Effect.provide([Postgres.layerAdministrator({ url, maxConnections: 1 }), NodeServices.layer], { local: true })
+  )
+
+/** The database's URL for a new role that owns the database and may do nothing else; the role goes with the scope. */
+const ordinaryOwner = Effect.gen(function* () {
+  const { name, url } = yield* TestDatabase.TestDatabase
+  const sql = yield* SqlClient.SqlClient
+  const role = `owner_of_${name}`
+  const run = (statement: string) => sql.unsafe(statement).unprepared
+  yield* Effect.acquireRelease(run(`CREATE ROLE ${role} LOGIN PASSWORD 'ordinary'`), () =>
+    Effect.ignore(
+      Effect.forEach([`REASSIGN OWNED BY ${role} TO CURRENT_USER`, `DROP OWNED BY ${role}`, `DROP ROLE ${role}`], run, {
+        discard: true
+      })
+    )
+  )
+  yield* run(`ALTER DATABASE ${name} OWNER TO ${role}`)
+  const own = new URL(Redacted.value(url))
+  own.username = role
+  own.password = "ordinary"
+  return Redacted.make(own.href)
+})
+
+/** Who owns what and may do what with it, each in a line; whoever has migrated is "administrator". */
+const rights = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Schema.Struct({ line: Schema.String }),
+    execute: () => sql`WITH items AS (
+        SELECT 'schema ' || nspname AS item, nspowner AS owner, coalesce(nspacl, acldefault('n', nspowner)) AS acl FROM pg_namespace
+          WHERE nspname IN ('vatproof', 'vatproof_guard', 'audit')
+        UNION ALL SELECT 'table ' || oid::regclass, relowner, coalesce(relacl, acldefault('r', relowner)) FROM pg_class
+          WHERE relkind IN ('r', 'p', 'v') AND (relname = 'vatproof_migrations' OR relnamespace::regnamespace::text IN ('vatproof', 'audit'))
+        UNION ALL SELECT 'function ' || oid::regprocedure, proowner, coalesce(proacl, acldefault('f', proowner)) FROM pg_proc
+          WHERE pronamespace::regnamespace::text IN ('vatproof', 'vatproof_guard')
+        UNION ALL SELECT 'event trigger ' || evtname || ' ' || evtenabled::text, evtowner, NULL FROM pg_event_trigger),
+      told AS (SELECT oid, CASE WHEN rolname = current_user THEN 'administrator' ELSE rolname END AS name FROM pg_roles
+        UNION ALL SELECT 0, 'PUBLIC')
+      SELECT concat_ws(' ', i.item, 'of', o.name, (SELECT string_agg(concat_ws(' ', g.name, a.privilege_type), ', ' ORDER BY g.name, a.privilege_type)
+        FROM aclexplode(i.acl) a JOIN told g ON g.oid = a.grantee)) AS line
+      FROM items i JOIN told o ON o.oid = i.owner ORDER BY 1`
+  })
+  return (yield* find(undefined)).map(({ line }) => line)
+})
+
+const usualRights = Effect.gen(function* () {
+  const { url } = yield* TestDatabase.TestDatabase
+  yield* migrate(url)
+  return yield* rights
+}).pipe(Effect.provide(TestDatabase.layerClient, { local: true }))
+
+const append = Effect.flatMap(EventStore, ({ append }) =>
+  append({
+    stream: "s",
+    expectedVersion: null,
+    events: [{ type: "Tested", schemaVersion: 1, data: 1 }],
+    charge: null
+  })
+)
+
+layer(TestDatabase.layerClient, { excludeTestServices: true })("the start on a database whose owner may do everything", (it) => {
+  it.effect("warns of nothing", () =>
+    Effect.gen(function* () {
+      const { url } = yield* TestDatabase.TestDatabase
+      yield* migrate(url)
+      assert.deepStrictEqual(yield* warnings(url), [])
+    })
+  )
+})
+
+layer(TestDatabase.layerClient, { excludeTestServices: true })(
+  "the start on a database whose owner is an ordinary role",
+  (it) => {
+    it.effect("works, and says of each protection that is missing how to have it", () =>
+      Effect.gen(function* () {
+        const url = yield* ordinaryOwner
+        yield* migrate(url)
+        const gaps = yield* warnings(url)
+        assert.lengthOf(gaps, 3, gaps.join("\n"))
+        for (const gap of gaps) assert.include(gap, "docs/operations/postgres/protect.sql")
+
+        const service = EventStore.layer.pipe(
+          Layer.fresh,
+          Layer.provide([Hashing.layer, Randomness.layer]),
+          Layer.provideMerge(Postgres.layer({ url, maxConnections: 2 }))
+        )
+        yield* Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          assert.strictEqual((yield* append).position, 0)
+          // The owner of the tables is no superuser, but could: what a row trigger sees is refused all the same.
+          for (const statement of [
+            "UPDATE vatproof.events SET data = '2'",
+            "DELETE FROM vatproof.events",
+            "TRUNCATE vatproof.events"
+          ]) {
+            assert.strictEqual((yield* Effect.exit(sql.unsafe(statement).unprepared))._tag, "Failure")
+          }
+        }).pipe(Effect.provide(service, { local: true }))
+      })
+    )
+
+    it.effect("is protected as any other once an administrator has run protect.sql, however often, and the service goes on", () =>
+      Effect.gen(function* () {
+        const url = yield* ordinaryOwner
+        yield* migrate(url)
+        const administrator = yield* SqlClient.SqlClient
+        // As where the roles are made after the migrations.
+        for (const what of [
+          "SCHEMA vatproof",
+          "SCHEMA audit",
+          "ALL TABLES IN SCHEMA vatproof, audit",
+          "ALL FUNCTIONS IN SCHEMA vatproof"
+        ]) {
+          yield* administrator.unsafe(`REVOKE ALL ON ${what} FROM vatproof_service, vatproof_auditor`).unprepared
+        }
+        const folder = "docs/operations/postgres"
+        // psql replaces the line by the file.
+        const script = readFileSync(join(folder, "protect.sql"), "utf8").replace(/^\\ir (.+)$/mu, (_, path: string) =>
+          readFileSync(join(folder, path), "utf8")
+        )
+        for (const _ of [1, 2]) {
+          yield* Effect.forEach(Migrations.splitStatements(script), (statement) => administrator.unsafe(statement).unprepared)
+        }
+        assert.deepStrictEqual(yield* warnings(url), [])
+        assert.deepStrictEqual(yield* rights, yield* usualRights)
+        const service = EventStore.layer.pipe(
+          Layer.fresh,
+          Layer.provide([Hashing.layer, Randomness.layer]),
+          Layer.provideMerge(Postgres.layer({ url, maxConnections: 2 }))
+        )
+        assert.strictEqual((yield* Effect.provide(append, service, { local: true })).position, 0)
+        const asLogin = Postgres.layerAdministrator({ url, maxConnections: 1 })
+        for (const statement of [
+          "ALTER TABLE vatproof.events DISABLE TRIGGER append_only",
+          "ALTER TABLE vatproof.logs OWNER TO CURRENT_USER",
+          "DROP SCHEMA vatproof_guard CASCADE",
+          "DROP TABLE vatproof_migrations"
+        ]) {
+          const attempt = Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(statement).unprepared)
+          assert.strictEqual((yield* Effect.exit(Effect.provide(attempt, asLogin, { local: true })))._tag, "Failure", statement)
+        }
+        assert.deepStrictEqual(yield* migrate(url), [])
+      }).pipe(Effect.scoped, Effect.provide(TestDatabase.layerClient, { local: true }))
+    )
+  }
+)

@@ -1,0 +1,76 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { createServer } from "node:http"
+import { join } from "node:path"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Schedule } from "effect"
+import * as AppConfig from "#infra/config/AppConfig.ts"
+import * as CheckpointMirror from "#infra/security/CheckpointMirror.ts"
+import * as NotaryFiles from "#infra/security/NotaryKeys.ts"
+import { temporaryFolder } from "#test/support/Auditing.ts"
+
+const configured = (place: string) => Effect.flatMap(AppConfig.read({ CHECKPOINT_MIRROR: place }), Effect.succeed)
+
+const until = (holds: () => boolean) =>
+  Effect.repeat(Effect.sync(holds), { until: (is) => is, schedule: Schedule.spaced("20 millis") })
+
+/** A place that takes what is PUT there, after it has refused the first time. */
+const server = Effect.acquireRelease(
+  Effect.callback<{ readonly url: string; readonly taken: Array<string>; readonly close: () => void }>((resume) => {
+    const taken: Array<string> = []
+    let refused = false
+    const listening = createServer((request, response) => {
+      const parts: Array<Buffer> = []
+      request.on("data", (part: Buffer) => parts.push(part))
+      request.on("end", () => {
+        if (refused) taken.push(`${request.method} ${request.headers.authorization} ${Buffer.concat(parts).toString()}`)
+        response.writeHead(refused ? 204 : 503).end()
+        refused = true
+      })
+    })
+    listening.listen(0, "127.0.0.1", () => {
+      const address = listening.address()
+      const port = typeof address === "object" && address !== null ? address.port : 0
+      resume(Effect.succeed({ url: `http://user:secret@127.0.0.1:${port}/log`, taken, close: () => listening.close() }))
+    })
+  }),
+  ({ close }) => Effect.sync(close)
+)
+
+layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTestServices: true })("A mirror", (it) => {
+  it.effect("in a folder has the newest checkpoint and that of the day, and is remembered by a machine that forgot", () =>
+    Effect.gen(function* () {
+      const folder = join(yield* temporaryFolder, "mirror")
+      const config = yield* configured(folder)
+      const offer = yield* Effect.provideService(CheckpointMirror.make, AppConfig.AppConfig, config)
+      yield* offer("one")
+      yield* until(() => existsSync(join(folder, "checkpoint")))
+      assert.strictEqual(readFileSync(join(folder, "checkpoint"), "utf8"), "one")
+      assert.isTrue(readdirSync(folder).some((name) => /^checkpoint-\d{4}-\d\d-\d\d$/u.test(name)))
+      const { recall } = yield* Effect.provideService(
+        NotaryFiles.memory({ signers: [], verifiers: [{ id: 1 }] }),
+        AppConfig.AppConfig,
+        config
+      )
+      assert.deepStrictEqual(yield* recall, [{ note: "one", at: join(folder, "checkpoint") }])
+    })
+  )
+
+  it.effect("behind a URL gets the newest checkpoint, also after it refused one", () =>
+    Effect.gen(function* () {
+      const { taken, url } = yield* server
+      const offer = yield* Effect.provideService(CheckpointMirror.make, AppConfig.AppConfig, yield* configured(url))
+      yield* offer("two")
+      yield* until(() => taken.length > 0)
+      assert.deepStrictEqual(taken, [`PUT Basic ${Buffer.from("user:secret").toString("base64")} two`])
+    })
+  )
+
+  it.effect("is not sent to in the clear", () =>
+    Effect.gen(function* () {
+      const { message } = yield* Effect.flip(configured("http://mirror.example/log"))
+      assert.match(message, /CHECKPOINT_MIRROR: Expected a folder, or a URL that starts with https/u)
+    })
+  )
+})

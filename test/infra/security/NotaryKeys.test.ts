@@ -1,0 +1,98 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import * as AppConfig from "#infra/config/AppConfig.ts"
+import * as NotaryFiles from "#infra/security/NotaryKeys.ts"
+import { temporaryFolder } from "#test/support/Auditing.ts"
+
+/** In a folder of its own. */
+const makeMemory = Effect.gen(function* () {
+  const dataDir = yield* temporaryFolder
+  const config = yield* AppConfig.read({ DATA_DIR: dataDir })
+  const ids = (numbers: ReadonlyArray<number>) => numbers.map((id) => ({ id }))
+  const memory = (signers: ReadonlyArray<number>, former: ReadonlyArray<number> = []) =>
+    Effect.provideService(
+      NotaryFiles.memory({ signers: ids(signers), verifiers: ids([...signers, ...former]) }),
+      AppConfig.AppConfig,
+      config
+    )
+  return { dataDir, memory }
+})
+
+layer(NodeServices.layer)("what the notary has seen", (it) => {
+  it.effect("is kept for the key that signs, and found again by whoever knows that key", () =>
+    Effect.gen(function* () {
+      const { dataDir, memory } = yield* makeMemory
+      const { recall, remember } = yield* memory([0xab])
+      assert.deepStrictEqual(yield* recall, [])
+      yield* remember("one")
+      const later = yield* memory([0xcd], [0xab])
+      assert.deepStrictEqual(yield* later.recall, [{ note: "one", at: join(dataDir, "notary-000000ab.checkpoint") }])
+      yield* later.remember("two")
+      assert.deepStrictEqual(readdirSync(dataDir).toSorted(), ["notary-000000ab.checkpoint", "notary-000000cd.checkpoint"])
+      assert.strictEqual(readFileSync(join(dataDir, "notary-000000ab.checkpoint"), "utf8"), "one")
+      assert.deepStrictEqual(
+        (yield* (yield* memory([0xcd, 0xab])).recall).map(({ note }) => note),
+        ["two", "one"]
+      )
+    })
+  )
+
+  it.effect("is whole whoever of one machine writes it, and whenever it is read", () =>
+    Effect.gen(function* () {
+      const { dataDir, memory } = yield* makeMemory
+      const note = (replica: number) => `${replica}`.repeat(20_000)
+      const replicas = yield* Effect.forEach([1, 2, 3, 4], (replica) =>
+        Effect.map(memory([0xab]), ({ remember }) => remember(note(replica)))
+      )
+      yield* (yield* memory([0xab])).remember(note(1))
+      const write = Effect.forEach(replicas, (remember) => Effect.repeat(remember, { times: 40 }), { concurrency: "unbounded" })
+      const read = Effect.repeat(
+        Effect.map(
+          Effect.flatMap(memory([0xab]), ({ recall }) => recall),
+          ([seen]) => assert.include([1, 2, 3, 4].map(note), seen?.note)
+        ),
+        { times: 200 }
+      )
+      yield* Effect.all([write, read], { concurrency: "unbounded" })
+      assert.deepStrictEqual(readdirSync(dataDir), ["notary-000000ab.checkpoint"])
+    })
+  )
+
+  it.effect("is kept for each key that signs, so that going back to one of them forgets nothing", () =>
+    Effect.gen(function* () {
+      const { memory } = yield* makeMemory
+      yield* (yield* memory([0xcd, 0xab])).remember("three")
+      for (const id of [0xab, 0xcd]) {
+        assert.deepStrictEqual(
+          (yield* (yield* memory([id])).recall).map(({ note }) => note),
+          ["three"]
+        )
+      }
+    })
+  )
+})
+
+describe("the text of the notary's keys", () => {
+  const keysIn = (text: string) => NotaryFiles.keysIn(Redacted.make(text)).map(Redacted.value)
+  const pem = "-----BEGIN PRIVATE KEY-----\nMC4C AQ==\n-----END PRIVATE KEY-----"
+  const verifier = "a,b/log/0+0123abcd+AAAA"
+
+  it("has them with white space in between", () => {
+    assert.deepStrictEqual(keysIn(" one\n"), ["one"])
+    assert.deepStrictEqual(keysIn(`one two\n\t${verifier}`), ["one", "two", verifier])
+    assert.deepStrictEqual(keysIn(" "), [" "])
+  })
+
+  it("may have a PEM, with what programs write beside one", () => {
+    assert.deepStrictEqual(keysIn(`Bag Attributes\n friendlyName: x\r\n${pem}\n`), [pem])
+    assert.deepStrictEqual(keysIn(`${pem.replace("PRIVATE", "PUBLIC").replace("PRIVATE", "PUBLIC")}\n${pem} ${verifier}`), [
+      pem,
+      verifier
+    ])
+    assert.deepStrictEqual(keysIn(`PRIVATE+KEY+log+0123abcd+AAAA ${pem}`), ["PRIVATE+KEY+log+0123abcd+AAAA", pem])
+    assert.deepStrictEqual(keysIn(`"${pem}"`), [pem])
+  })
+})

@@ -1,0 +1,283 @@
+import { assert, describe, it, layer } from "@effect/vitest"
+import { DateTime, Effect, Fiber, Layer, Queue, Result, Schema, Tracer } from "effect"
+import { TestClock } from "effect/testing"
+import { createHash } from "node:crypto"
+import { parse, type VatId } from "#domain/vat/VatId.ts"
+import * as Bzst from "#infra/sources/Bzst.ts"
+import { evatrStatuses } from "#infra/sources/EvatrStatus.ts"
+import * as SourceAttempt from "#infra/sources/SourceTelemetry.ts"
+import * as SourceHttp from "#infra/sources/SourceHttp.ts"
+import { bzstAnswer, bzstStatus } from "#test/support/RecordedAnswers.ts"
+import * as StandIn from "#test/support/StandIn.ts"
+
+const parts = Layer.unwrap(Effect.map(StandIn.StandIn, ({ baseUrl }) => Bzst.layer({ baseUrl }))).pipe(
+  Layer.provideMerge(StandIn.layer),
+  Layer.provide(SourceHttp.layerClient)
+)
+
+const id = (text: string): VatId => Result.getOrThrow(parse(text))
+const plain = { vatId: id("ATU12345678"), requester: id("DE123456789"), company: null }
+const company = { name: "Musterhaus GmbH & Co KG", street: "Musterstrasse 22", zip: "12345", city: "musterort" }
+
+const askAgainst = (question: Bzst.Question, script: StandIn.Script) =>
+  Effect.gen(function* () {
+    const standIn = yield* StandIn.StandIn
+    const bzst = yield* Bzst.Bzst
+    yield* standIn.next(script)
+    return yield* bzst.ask(question)
+  })
+
+describe("a question", () => {
+  it.effect("goes with both prefixes and all company data, and the answer keeps its evidence", () =>
+    Effect.gen(function* () {
+      const answer = yield* askAgainst({ ...plain, company }, StandIn.answer(200, bzstAnswer))
+      const request = JSON.stringify({
+        anfragendeUstid: "DE123456789",
+        angefragteUstid: "ATU12345678",
+        firmenname: "Musterhaus GmbH & Co KG",
+        strasse: "Musterstrasse 22",
+        plz: "12345",
+        ort: "musterort"
+      })
+      const response = JSON.stringify(bzstAnswer)
+      assert.deepStrictEqual(answer, {
+        source: "bzst",
+        valid: true,
+        code: "evatr-0000",
+        answered_at: DateTime.makeUnsafe("2025-09-22T16:33:04.564Z"),
+        company_name: null,
+        company_address: null,
+        consultation_number: null,
+        valid_from: null,
+        valid_until: null,
+        evidence: {
+          request,
+          response,
+          response_sha256: createHash("sha256").update(response).digest("hex"),
+          http_status: 200
+        },
+        status: "evatr-0000",
+        request_id: "5b1f4b5f03c27585",
+        name_match: "A",
+        street_match: "A",
+        zip_match: "A",
+        city_match: "A"
+      })
+      assert.isTrue(Schema.is(Bzst.BzstAnswer)(answer))
+      const call = yield* Queue.take((yield* StandIn.StandIn).calls)
+      assert.match(call.head, /^POST \/v1\/abfrage HTTP/u)
+      assert.strictEqual(call.body, request)
+    }).pipe(Effect.provide(parts))
+  )
+
+  it.effect("keeps the German prefix of a German target, and leaves out what is not asked", () =>
+    Effect.gen(function* () {
+      const question = { ...plain, vatId: id("811115368"), company: { ...company, street: null, zip: null } }
+      yield* askAgainst(question, StandIn.answer(200, bzstAnswer))
+      const call = yield* Queue.take((yield* StandIn.StandIn).calls)
+      assert.deepStrictEqual(JSON.parse(call.body), {
+        anfragendeUstid: "DE123456789",
+        angefragteUstid: "DE811115368",
+        firmenname: "Musterhaus GmbH & Co KG",
+        ort: "musterort"
+      })
+    }).pipe(Effect.provide(parts))
+  )
+
+  it.effect("without an answer is given up after 15 seconds", () =>
+    Effect.gen(function* () {
+      const fiber = yield* Effect.forkChild(Effect.flip(askAgainst(plain, StandIn.silence)))
+      const call = yield* Queue.take((yield* StandIn.StandIn).calls)
+      yield* TestClock.adjust("15 seconds")
+      const failure = yield* Fiber.join(fiber)
+      assert.deepStrictEqual([failure.reason, failure.scope, failure.retry], ["timeout", "member_state", "later"])
+      yield* call.closed
+    }).pipe(Effect.provide(parts))
+  )
+
+  it.effect("annotates the attempt's span without VAT ID or company data, and has no span of its own", () =>
+    Effect.gen(function* () {
+      const standIn = yield* StandIn.StandIn
+      const bzst = yield* Bzst.Bzst
+      const spans: Array<Tracer.NativeSpan> = []
+      const tracer = Tracer.make({
+        span: (options) => {
+          const span = new Tracer.NativeSpan(options)
+          spans.push(span)
+          return span
+        }
+      })
+      yield* standIn.next(StandIn.answer(404, bzstStatus("evatr-2001")), StandIn.answer(500, bzstStatus("evatr-2007")))
+      const attempt = SourceAttempt.traced("bzst", plain.vatId, bzst.ask({ ...plain, company }), () => undefined)
+      yield* attempt.pipe(Effect.provideService(Tracer.Tracer, tracer))
+      yield* Effect.flip(attempt).pipe(Effect.provideService(Tracer.Tracer, tracer))
+      const attributes = {
+        "vatproof.source": "bzst",
+        "vatproof.member_state": "AT",
+        "http.request.method": "POST",
+        "server.address": "127.0.0.1",
+        "server.port": Number(new URL(standIn.baseUrl).port),
+        "url.full": `${standIn.baseUrl}/v1/abfrage`,
+        "url.template": "/v1/abfrage"
+      }
+      assert.deepStrictEqual(
+        spans.map((span) => [span.name, Object.fromEntries(span.attributes)]),
+        [
+          [
+            "POST /v1/abfrage",
+            {
+              ...attributes,
+              "http.response.status_code": 404,
+              "vatproof.outcome": "answered",
+              "vatproof.source.code": "evatr-2001"
+            }
+          ],
+          [
+            "POST /v1/abfrage",
+            {
+              ...attributes,
+              "http.response.status_code": 500,
+              "vatproof.outcome": "member_state_unavailable",
+              "vatproof.source.code": "evatr-2007",
+              "error.type": "500"
+            }
+          ]
+        ]
+      )
+    }).pipe(Effect.provide(parts))
+  )
+})
+
+layer(parts)("a status", (it) => {
+  // Whatever the HTTP status: the BZSt's documents disagree about it, and proxies may change it.
+  const https = (http: number | null) => new Set([http ?? 200, 200, 400, 403, 404, 500])
+  for (const [status, { http, outcome }] of evatrStatuses) {
+    it.effect(`decides alone: ${status}`, () =>
+      Effect.gen(function* () {
+        for (const httpStatus of https(http)) {
+          const result = yield* Effect.result(askAgainst(plain, StandIn.answer(httpStatus, bzstStatus(status))))
+          if (typeof outcome === "string") {
+            const answer = yield* Effect.fromResult(result)
+            assert.deepStrictEqual([answer.valid, answer.status, answer.code], [outcome === "valid", status, status])
+            assert.strictEqual(answer.evidence.http_status, httpStatus)
+          } else {
+            assert.containSubset(yield* Effect.flip(Effect.fromResult(result)), { source: "bzst", code: status, ...outcome })
+          }
+        }
+      })
+    )
+  }
+
+  it.effect("that nobody knows is a failure", () =>
+    Effect.gen(function* () {
+      for (const status of ["evatr-9999", "evatr-0009"]) {
+        assert.containSubset(yield* Effect.flip(askAgainst(plain, StandIn.answer(200, bzstStatus(status)))), {
+          reason: "unavailable",
+          code: status,
+          scope: "source",
+          retry: "later"
+        })
+      }
+    })
+  )
+
+  it.effect("that is a failure needs no time and no id", () =>
+    Effect.gen(function* () {
+      const failure = yield* Effect.flip(askAgainst(plain, StandIn.answer(403, { status: "evatr-0006" })))
+      assert.strictEqual(failure.reason, "refused")
+    })
+  )
+
+  it.effect("comes with how long the BZSt asks to wait", () =>
+    Effect.gen(function* () {
+      const script = StandIn.answer(503, bzstStatus("evatr-0011"), { "retry-after": "300" })
+      assert.strictEqual((yield* Effect.flip(askAgainst(plain, script))).retry_after_s, 300)
+    })
+  )
+
+  const dates: ReadonlyArray<readonly [object, string | null, string | null]> = [
+    [{ gueltigAb: "2099-01-31" }, "2099-01-31", null],
+    [{ gueltigAb: "31.01.2099" }, "2099-01-31", null],
+    [{ gueltigAb: "2010-01-01", gueltigBis: "29.02.2020" }, "2010-01-01", "2020-02-29"],
+    [{ gueltigAb: "", gueltigBis: null }, null, null],
+    [{}, null, null]
+  ]
+  for (const [fields, from, until] of dates) {
+    it.effect(`has its validity dates read: ${JSON.stringify(fields)}`, () =>
+      Effect.gen(function* () {
+        const answer = yield* askAgainst(plain, StandIn.answer(200, bzstStatus("evatr-2006", fields)))
+        assert.deepStrictEqual([answer.valid, answer.valid_from, answer.valid_until], [false, from, until])
+      })
+    )
+  }
+
+  const letters: ReadonlyArray<readonly [object, ReadonlyArray<string | null>]> = [
+    [{ ergFirmenname: "A", ergStrasse: "B", ergPlz: "C", ergOrt: "D" }, ["A", "B", "C", "D"]],
+    [{ ergFirmenname: "B", ergStrasse: "", ergPlz: null }, ["B", null, null, null]]
+  ]
+  for (const [fields, expected] of letters) {
+    it.effect(`has its letters read: ${JSON.stringify(fields)}`, () =>
+      Effect.gen(function* () {
+        const answer = yield* askAgainst({ ...plain, company }, StandIn.answer(200, bzstStatus("evatr-0000", fields)))
+        assert.deepStrictEqual([answer.name_match, answer.street_match, answer.zip_match, answer.city_match], expected)
+      })
+    )
+  }
+
+  it.effect.each(["evatr-0003", "evatr-2001", "evatr-2002", "evatr-2006", "evatr-2008"])("compares nothing with %s", (status) =>
+    Effect.gen(function* () {
+      const fields = { ergFirmenname: "A", ergStrasse: "C", ergPlz: "B", ergOrt: "A" }
+      const answer = yield* askAgainst({ ...plain, company }, StandIn.answer(200, bzstStatus(status, fields)))
+      assert.deepStrictEqual(
+        [answer.name_match, answer.street_match, answer.zip_match, answer.city_match],
+        [null, null, null, null]
+      )
+    })
+  )
+
+  it.effect("may come without an id", () =>
+    Effect.gen(function* () {
+      for (const none of ["", null, undefined]) {
+        assert.isNull((yield* askAgainst(plain, StandIn.answer(200, bzstStatus("evatr-0000", { id: none })))).request_id)
+      }
+    })
+  )
+})
+
+layer(parts)("the list of member states", (it) => {
+  const infoOf = (status: number, body: unknown) =>
+    Effect.gen(function* () {
+      const standIn = yield* StandIn.StandIn
+      yield* standIn.next(StandIn.answer(status, body))
+      return yield* (yield* Bzst.Bzst).info
+    })
+
+  it.effect("says who can be reached", () =>
+    Effect.gen(function* () {
+      const states = yield* infoOf(200, [
+        { alpha2: "AT", name: "Österreich", verfuegbar: true },
+        { alpha2: "FR", name: "Frankreich", verfuegbar: false }
+      ])
+      assert.deepStrictEqual(states, [
+        { alpha2: "AT", name: "Österreich", available: true },
+        { alpha2: "FR", name: "Frankreich", available: false }
+      ])
+      const { head } = yield* Queue.take((yield* StandIn.StandIn).calls)
+      assert.match(head, /^GET \/v1\/info\/eu_mitgliedstaaten HTTP/u)
+    })
+  )
+
+  it.effect("is a failure when the BZSt says something else", () =>
+    Effect.gen(function* () {
+      const bodies: ReadonlyArray<readonly [number, unknown, string]> = [
+        [503, "", "unavailable"],
+        [200, {}, "malformed"],
+        [200, [{ alpha2: "AT", name: "Österreich", verfuegbar: "ja" }], "malformed"],
+        [404, [], "malformed"]
+      ]
+      for (const [status, body, reason] of bodies) {
+        assert.strictEqual((yield* Effect.flip(infoOf(status, body))).reason, reason)
+      }
+    })
+  )
+})

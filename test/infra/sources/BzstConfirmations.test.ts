@@ -1,0 +1,190 @@
+import { assert, describe, it } from "@effect/vitest"
+import { DateTime, Effect, Fiber, Layer, Queue, Result } from "effect"
+import { TestClock } from "effect/testing"
+import { createHash } from "node:crypto"
+import { ConfirmationSource } from "#domain/receipts/ConfirmationSource.ts"
+import { parse } from "#domain/vat/VatId.ts"
+import * as Bzst from "#infra/sources/Bzst.ts"
+import * as BzstConfirmations from "#infra/sources/BzstConfirmations.ts"
+import { evatrStatuses } from "#infra/sources/EvatrStatus.ts"
+import * as GuardedSources from "#infra/sources/ResilientSources.ts"
+import * as Vies from "#infra/sources/Vies.ts"
+import * as SourceHttp from "#infra/sources/SourceHttp.ts"
+import { bzstAnswer, bzstStatus } from "#test/support/RecordedAnswers.ts"
+import * as StandIn from "#test/support/StandIn.ts"
+
+/** Closed breakers for every test. */
+const parts = Layer.unwrap(
+  Effect.map(StandIn.StandIn, ({ baseUrl }) =>
+    BzstConfirmations.layer.pipe(
+      Layer.provide(GuardedSources.layer),
+      Layer.provide([Bzst.layer({ baseUrl }), Vies.layer({ baseUrl })])
+    )
+  )
+).pipe(Layer.provideMerge(StandIn.layer), Layer.provide(SourceHttp.layerClient))
+
+const question = {
+  vatId: Result.getOrThrow(parse("DE811115368")),
+  requester: Result.getOrThrow(parse("DE123456789")),
+  company: { name: 'Müller & Söhne "ΑΒΓ" \u2028', street: null, zip: "", city: "Köln" }
+}
+
+const confirm = Effect.flatMap(ConfirmationSource, (source) => source.confirm(question))
+
+const confirmAgainst = (...scripts: ReadonlyArray<StandIn.Script>) =>
+  Effect.gen(function* () {
+    const standIn = yield* StandIn.StandIn
+    yield* standIn.next(...scripts)
+    return yield* confirm
+  })
+
+const noLetters = { name: null, street: null, zip: null, city: null }
+
+const verdicts = [...evatrStatuses].flatMap(([status, { http, outcome }]) =>
+  outcome === "valid" || outcome === "invalid" ? [{ status, http: http ?? 200, valid: outcome === "valid" }] : []
+)
+const outages = [...evatrStatuses].flatMap(([status, { http, meaning, outcome }]) =>
+  typeof outcome === "object" && outcome.reason !== "refused" && outcome.reason !== "requester_rejected"
+    ? [{ status, http: http ?? 400, meaning, reason: outcome.reason }]
+    : []
+)
+
+describe("a confirmation", () => {
+  it("has an outcome for each of the 26 statuses", () => {
+    assert.deepStrictEqual([verdicts.length, outages.length, evatrStatuses.size], [6, 17, 26])
+  })
+
+  it.effect("is one qualified question, and keeps both sides byte for byte", () =>
+    Effect.gen(function* () {
+      // Spaces, an unknown field, escapes and the order of the fields: all of it is evidence.
+      const response = `{ "status":"evatr-0000","neu":[1.50,"\\u00fc"],\n"anfrageZeitpunkt":"2025-09-22T18:33:04.564553064+02:00","id":"5b1f4b5f03c27585","ergFirmenname":"A","ergOrt":"B","ergPlz":"C","ergStrasse":"D"}\r\n`
+      const confirmed = yield* confirmAgainst(StandIn.answer(200, response, { "content-type": "text/plain" }))
+      const call = yield* Queue.take((yield* StandIn.StandIn).calls)
+      assert.match(call.head, /^POST \/v1\/abfrage HTTP/u)
+      assert.deepStrictEqual(confirmed.answer.evidence, {
+        request: call.body,
+        response,
+        response_sha256: createHash("sha256").update(response).digest("hex"),
+        http_status: 200
+      })
+      assert.deepStrictEqual(JSON.parse(call.body), {
+        anfragendeUstid: "DE123456789",
+        angefragteUstid: "DE811115368",
+        firmenname: question.company.name,
+        plz: "",
+        ort: "Köln"
+      })
+      assert.deepStrictEqual(confirmed.letters, { name: "A", street: "D", zip: "C", city: "B" })
+      assert.strictEqual(confirmed.requestId, "5b1f4b5f03c27585")
+      assert.deepStrictEqual(confirmed.answer.answered_at, DateTime.makeUnsafe("2025-09-22T16:33:04.564Z"))
+      assert.containSubset(confirmed.attempts, [{ source: "bzst", outcome: "answered", code: "evatr-0000" }])
+    }).pipe(Effect.provide(parts))
+  )
+
+  it.effect("what cannot be read is no verdict in words either, and is not to be repeated at once", () =>
+    Effect.gen(function* () {
+      const unread = yield* Effect.flip(
+        confirmAgainst(StandIn.answer(200, bzstStatus("evatr-2001", { anfrageZeitpunkt: "soon" })))
+      )
+      assert.include(unread.message, "(malformed)")
+      const busy = yield* Effect.flip(confirmAgainst(StandIn.answer(503, "busy", { "retry-after": "0" })))
+      assert.containSubset(busy, { _tag: "SourcesUnavailable", retryAfterSeconds: 5 })
+    }).pipe(Effect.provide(parts))
+  )
+
+  it.effect.each(verdicts)("$status is a verdict", ({ http, status, valid }) =>
+    Effect.gen(function* () {
+      const more = { gueltigAb: "2010-01-01", gueltigBis: "31.12.2020" }
+      const { answer, letters, requestId } = yield* confirmAgainst(StandIn.answer(http, bzstStatus(status, more)))
+      assert.containSubset(answer, {
+        source: "bzst",
+        valid,
+        code: status,
+        company_name: null,
+        company_address: null,
+        valid_from: "2010-01-01",
+        valid_until: "2020-12-31"
+      })
+      assert.strictEqual(answer.evidence.http_status, http)
+      assert.deepStrictEqual([letters, requestId], [noLetters, bzstAnswer.id])
+    }).pipe(Effect.provide(parts))
+  )
+
+  it.effect.each<[string, string, string]>([
+    ["evatr-0006", "refused", "not admitted to ask for German VAT IDs"],
+    ["evatr-0004", "requester_rejected", "the requester's German VAT ID is malformed"],
+    ["evatr-2005", "requester_rejected", "the requester's German VAT ID is not valid"]
+  ])("%s is a refusal, whatever the HTTP status, and names the code and what it means", ([status, outcome, meaning]) =>
+    Effect.gen(function* () {
+      for (const http of [403, 400, 200]) {
+        const refusal = yield* Effect.flip(confirmAgainst(StandIn.answer(http, bzstStatus(status))))
+        if (refusal._tag !== "ConfirmationRefusal") return assert.fail(refusal._tag)
+        assert.strictEqual(refusal.code, status)
+        assert.include(refusal.message, `${status}): `)
+        assert.include(refusal.message, meaning)
+        assert.containSubset(refusal.attempts, [{ outcome, code: status }])
+      }
+    }).pipe(Effect.provide(parts))
+  )
+
+  it.effect.each(outages)("$status is no verdict: the source cannot answer, and says why", ({ http, meaning, reason, status }) =>
+    Effect.gen(function* () {
+      const failure = yield* Effect.flip(confirmAgainst(StandIn.answer(http, bzstStatus(status))))
+      if (failure._tag !== "SourcesUnavailable") return assert.fail(failure._tag)
+      assert.include(failure.message, `${status}: ${meaning}`)
+      assert.include(failure.message, "says nothing about the VAT ID")
+      assert.isAbove(failure.retryAfterSeconds, 0)
+      assert.containSubset(failure.attempts, [{ outcome: reason, code: status }])
+      // The BZSt asks not to repeat at once: one question is one call.
+      const { calls } = yield* StandIn.StandIn
+      assert.strictEqual(yield* Queue.size(calls), 1)
+    }).pipe(Effect.provide(parts))
+  )
+
+  it.effect("says when to come back as the BZSt does", () =>
+    Effect.gen(function* () {
+      const script = StandIn.answer(503, bzstStatus("evatr-0011"), { "retry-after": "77" })
+      assert.containSubset(yield* Effect.flip(confirmAgainst(script)), { retryAfterSeconds: 77 })
+    }).pipe(Effect.provide(parts))
+  )
+
+  it.effect("a status that nobody published, an outage and nonsense are no verdicts either", () =>
+    Effect.gen(function* () {
+      const scripts = [
+        StandIn.answer(200, bzstStatus("evatr-9999")),
+        StandIn.answer(502, "<html>Bad gateway</html>"),
+        StandIn.answer(200, { ...bzstAnswer, ergOrt: "E" })
+      ]
+      for (const script of scripts) {
+        const failure = yield* Effect.flip(confirmAgainst(script))
+        assert.strictEqual(failure._tag, "SourcesUnavailable")
+      }
+    }).pipe(Effect.provide(parts))
+  )
+
+  it.effect("is given up after 15 seconds", () =>
+    Effect.gen(function* () {
+      const fiber = yield* Effect.forkChild(Effect.flip(confirmAgainst(StandIn.silence)))
+      const call = yield* Queue.take((yield* StandIn.StandIn).calls)
+      yield* TestClock.adjust("15 seconds")
+      assert.containSubset(yield* Fiber.join(fiber), { attempts: [{ outcome: "timeout", duration_ms: 15_000 }] })
+      yield* call.closed
+    }).pipe(Effect.provide(parts))
+  )
+
+  it.effect("is not asked for any more after outages in a row, until some time has passed", () =>
+    Effect.gen(function* () {
+      const { calls, next } = yield* StandIn.StandIn
+      const down = StandIn.answer(503, bzstStatus("evatr-0011"))
+      let asked = 0
+      let failure = yield* Effect.flip(confirmAgainst(down))
+      while (failure._tag === "SourcesUnavailable" && failure.attempts[0]?.outcome !== "circuit_open" && asked < 50) {
+        asked += 1
+        yield* next(down)
+        failure = yield* Effect.flip(confirm)
+      }
+      assert.containSubset(failure, { _tag: "SourcesUnavailable", attempts: [{ outcome: "circuit_open" }] })
+      assert.strictEqual(yield* Queue.size(calls), asked)
+    }).pipe(Effect.provide(parts))
+  )
+})

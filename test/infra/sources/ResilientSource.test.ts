@@ -1,0 +1,160 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, MutableRef, Result } from "effect"
+import { TestClock } from "effect/testing"
+import { parse } from "#domain/vat/VatId.ts"
+import { type Answer, SourceFailure } from "#domain/vat/Verdict.ts"
+import * as GuardedSource from "#infra/sources/ResilientSource.ts"
+import { sourceAnswer } from "#test/support/SourceAnswer.ts"
+
+const vatIdOf = (text: string) => Result.getOrThrow(parse(text))
+const french = vatIdOf("FR40100999703")
+const austrian = vatIdOf("ATU12345678")
+const german = vatIdOf("DE123456789")
+
+const failureOf = (parts: Partial<SourceFailure>) =>
+  new SourceFailure({ source: "vies", reason: "throttled", code: "HTTP 429", scope: "source", retry: "later", ...parts })
+
+/** A source that answers about VAT IDs and itself as the test has it at the moment; counts how often it is asked. */
+const make = Effect.gen(function* () {
+  const conduct = MutableRef.make<Effect.Effect<Answer, SourceFailure>>(Effect.succeed(sourceAnswer))
+  const page = MutableRef.make<Effect.Effect<void, SourceFailure>>(Effect.void)
+  const counts = { asked: 0, probed: 0 }
+  const guarded = yield* GuardedSource.make({
+    source: "vies",
+    ask: () => Effect.suspend(() => ((counts.asked += 1), conduct.current)),
+    probe: Effect.suspend(() => ((counts.probed += 1), page.current)),
+    concurrentPerMemberState: 10,
+    timeout: () => "20 seconds"
+  })
+  const ask = (vatId = austrian) => Effect.result(guarded.ask({ vatId, requester: null, isShared: true }))
+  /** Asks, and leaves after some seconds. */
+  const askFor = Effect.fnUntraced(function* (seconds: number, vatId = austrian) {
+    const fiber = yield* Effect.forkChild(ask(vatId))
+    yield* TestClock.adjust(`${seconds} seconds`)
+    yield* Fiber.interrupt(fiber)
+  })
+  const probe = Effect.fnUntraced(function* () {
+    const fiber = yield* Effect.forkChild(guarded.probe)
+    yield* TestClock.adjust("30 seconds")
+    yield* Fiber.join(fiber)
+  })
+  return { ask, askFor, conduct, counts, guarded, page, probe }
+})
+
+const reasonOf = (result: Result.Result<Answer, SourceFailure>) => (Result.isSuccess(result) ? "answered" : result.failure.reason)
+
+describe("a guarded source", () => {
+  it.effect("answers for other member states while one's register hangs, however often that is asked", () =>
+    Effect.gen(function* () {
+      const { ask, conduct, guarded } = yield* make
+      MutableRef.set(conduct, Effect.never)
+      for (const _ of [1, 2, 3]) {
+        const fiber = yield* Effect.forkChild(ask(french))
+        yield* TestClock.adjust("20 seconds")
+        assert.strictEqual(reasonOf(yield* Fiber.join(fiber)), "timeout")
+      }
+      MutableRef.set(conduct, Effect.succeed(sourceAnswer))
+      assert.strictEqual(reasonOf(yield* ask(french)), "circuit_open")
+      assert.strictEqual(reasonOf(yield* ask(austrian)), "answered")
+      assert.strictEqual((yield* guarded.status).state, "degraded")
+    })
+  )
+
+  it.effect("is asked although its page about itself hangs", () =>
+    Effect.gen(function* () {
+      const { ask, guarded, page, probe } = yield* make
+      MutableRef.set(page, Effect.never)
+      for (const _ of [1, 2, 3]) yield* probe()
+      assert.strictEqual(reasonOf(yield* ask()), "answered")
+      assert.strictEqual((yield* guarded.status).state, "degraded")
+    })
+  )
+
+  it.effect("that answers nothing at all is not asked", () =>
+    Effect.gen(function* () {
+      const { ask, conduct, guarded, page, probe } = yield* make
+      MutableRef.set(conduct, Effect.never)
+      MutableRef.set(page, Effect.never)
+      const fiber = yield* Effect.forkChild(ask(french))
+      yield* TestClock.adjust("20 seconds")
+      yield* Fiber.join(fiber)
+      for (const _ of [1, 2]) yield* probe()
+      assert.strictEqual((yield* guarded.status).state, "unavailable")
+      // It is given another chance, and says as little.
+      yield* TestClock.adjust("20 seconds")
+      const again = yield* Effect.forkChild(ask())
+      yield* TestClock.adjust("20 seconds")
+      assert.strictEqual(reasonOf(yield* Fiber.join(again)), "timeout")
+      assert.strictEqual((yield* guarded.status).state, "unavailable")
+    })
+  )
+
+  it.effect("is found to hang by callers who all leave before the time is over", () =>
+    Effect.gen(function* () {
+      const { ask, askFor, conduct } = yield* make
+      MutableRef.set(conduct, Effect.never)
+      for (const _ of [1, 2, 3]) yield* askFor(12)
+      assert.strictEqual(reasonOf(yield* ask()), "circuit_open")
+    })
+  )
+
+  it.effect("is not blamed by callers who leave early", () =>
+    Effect.gen(function* () {
+      const { ask, askFor, conduct } = yield* make
+      MutableRef.set(conduct, Effect.never)
+      for (const _ of [1, 2, 3, 4]) yield* askFor(9)
+      MutableRef.set(conduct, Effect.succeed(sourceAnswer))
+      assert.strictEqual(reasonOf(yield* ask()), "answered")
+    })
+  )
+
+  it.effect.each([
+    ["that bars our address", { reason: "blocked", code: "IP_BLOCKED" }, 600],
+    ["that names a pause", { retry_after_s: 300 }, 300],
+    ["that names a pause of a day", { retry_after_s: 86_400 }, 600]
+  ] as const)("%s is neither asked nor probed until it is over, and says when", ([_, parts, seconds]) =>
+    Effect.gen(function* () {
+      const { ask, conduct, counts, guarded, probe } = yield* make
+      MutableRef.set(conduct, Effect.fail(failureOf(parts)))
+      yield* ask()
+      MutableRef.set(conduct, Effect.succeed(sourceAnswer))
+      assert.strictEqual(yield* guarded.opensInSeconds, seconds)
+      yield* probe()
+      assert.strictEqual(reasonOf(yield* ask()), "circuit_open")
+      assert.deepStrictEqual(counts, { asked: 1, probed: 0 })
+      yield* TestClock.adjust(`${seconds - 30} seconds`)
+      assert.strictEqual(reasonOf(yield* ask()), "answered")
+    })
+  )
+
+  it.effect.each([
+    ["makes one call for equal questions of several callers", true, 1],
+    ["makes one call per caller if each answer belongs to its caller", false, 3]
+  ] as const)("%s", ([_, isShared, calls]) =>
+    Effect.gen(function* () {
+      const { conduct, counts, guarded } = yield* make
+      MutableRef.set(conduct, Effect.delay(Effect.succeed(sourceAnswer), "1 seconds"))
+      const question = { vatId: austrian, requester: german, isShared }
+      const fibers = yield* Effect.forEach([1, 2, 3], () => Effect.forkChild(guarded.ask(question)))
+      yield* TestClock.adjust("1 seconds")
+      yield* Effect.forEach(fibers, Fiber.join)
+      assert.strictEqual(counts.asked, calls)
+    })
+  )
+
+  it.effect("ends a shared call when its last caller leaves", () =>
+    Effect.gen(function* () {
+      const { conduct, counts, guarded } = yield* make
+      const ended = MutableRef.make(0)
+      const call = Effect.onInterrupt(Effect.never, () => Effect.sync(() => MutableRef.increment(ended)))
+      MutableRef.set(conduct, call)
+      const question = { vatId: austrian, requester: null, isShared: true }
+      const first = yield* Effect.forkChild(guarded.ask(question), { startImmediately: true })
+      const second = yield* Effect.forkChild(guarded.ask(question), { startImmediately: true })
+      yield* Fiber.interrupt(first)
+      assert.deepStrictEqual([counts.asked, ended.current], [1, 0])
+      yield* Fiber.interrupt(second)
+      assert.deepStrictEqual([counts.asked, ended.current], [1, 1])
+    })
+  )
+})

@@ -1,0 +1,62 @@
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { SourceFailure } from "#domain/vat/Verdict.ts"
+import * as SourceBreaker from "#infra/sources/SourceBreaker.ts"
+
+const failureOf = (parts: Pick<SourceFailure, "reason" | "code"> & Partial<Pick<SourceFailure, "retry_after_s">>) =>
+  new SourceFailure({ source: "vies", scope: "source", retry: "later", ...parts })
+
+const twice = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.repeat(Effect.exit(effect), { times: 1 })
+
+it.effect.each([
+  ["that says it is not available", { reason: "unavailable", code: null }, false, true],
+  ["that nobody reaches", { reason: "unreachable", code: "ECONNREFUSED" }, false, true],
+  ["that nobody reaches in time", { reason: "timeout", code: "UND_ERR_CONNECT_TIMEOUT" }, false, true],
+  ["that answers nothing at all", { reason: "timeout", code: null }, true, true],
+  ["whose page of information hangs", { reason: "timeout", code: null }, false, false],
+  ["whose page of information is gone", { reason: "malformed", code: "HTTP 404" }, true, false],
+  ["whose page of information is broken", { reason: "unavailable", code: "HTTP 500" }, true, false],
+  ["that wants to be asked less", { reason: "throttled", code: "HTTP 429" }, true, false]
+] as const)("a source %s may be asked for what it is for, or not", ([_, parts, isFailing, opens]) =>
+  Effect.gen(function* () {
+    const breaker = yield* SourceBreaker.make("vies")
+    yield* twice(breaker.probe(Effect.fail(failureOf(parts)), isFailing))
+    assert.strictEqual(yield* breaker.isSourceOpen, opens)
+    const asked = yield* Effect.result(breaker.source(Effect.succeed("answer")))
+    assert.strictEqual(asked._tag, opens ? "Failure" : "Success")
+  })
+)
+
+it.effect.each([
+  [undefined, 5],
+  [60, 60],
+  [86_400, 600]
+] as const)("a source that asks for a pause of %s s is left alone for %s s", ([retry_after_s, seconds]) =>
+  Effect.gen(function* () {
+    const breaker = yield* SourceBreaker.make("vies")
+    const failure = failureOf({
+      reason: "throttled",
+      code: "HTTP 429",
+      ...(retry_after_s === undefined ? {} : { retry_after_s })
+    })
+    yield* twice(breaker.source(Effect.fail(failure)))
+    assert.strictEqual(yield* breaker.opensInSeconds, seconds)
+    yield* TestClock.adjust(`${seconds} seconds`)
+    assert.strictEqual(yield* breaker.source(Effect.succeed("answer")), "answer")
+  })
+)
+
+it.effect.each([
+  ["a register's time-out that the source tells", "TIMEOUT", false],
+  ["an answer that does not come", null, true]
+] as const)("%s: another chance of an open circuit leaves it so, or not", ([_, code, isOpen]) =>
+  Effect.gen(function* () {
+    const breaker = yield* SourceBreaker.make("vies")
+    yield* twice(breaker.source(Effect.fail(failureOf({ reason: "unreachable", code: "ECONNREFUSED" }))))
+    yield* TestClock.adjust("5 seconds")
+    const failure = new SourceFailure({ source: "vies", reason: "timeout", code, scope: "member_state", retry: "later" })
+    yield* Effect.flip(breaker.source(Effect.fail(failure)))
+    assert.strictEqual(yield* breaker.isSourceOpen, isOpen)
+  })
+)

@@ -1,0 +1,150 @@
+/** The live clients against the sandbox: each magic number of it must become what the clients' code tables say. */
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Result } from "effect"
+import { parse, type VatId } from "#domain/vat/VatId.ts"
+import type { Answer, SourceFailure } from "#domain/vat/Verdict.ts"
+import * as Bzst from "#infra/sources/Bzst.ts"
+import { evatrStatuses, unknownStatus } from "#infra/sources/EvatrStatus.ts"
+import { unknownCode, viesCodes } from "#infra/sources/ViesCodes.ts"
+import * as Vies from "#infra/sources/Vies.ts"
+import type { Conduct } from "#infra/sandbox/Fault.ts"
+import { magicNumbers, vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as SourceHttp from "#infra/sources/SourceHttp.ts"
+
+/** Clients that give up early, for the magic numbers that keep a caller waiting. */
+class Hasty extends Context.Service<Hasty, { readonly vies: Vies.Vies["Service"]; readonly bzst: Bzst.Bzst["Service"] }>()(
+  "vatproof/test/Hasty"
+) {}
+
+const clients = Layer.unwrap(
+  Effect.map(Sandbox.Sandbox, ({ viesBaseUrl, bzstBaseUrl }) =>
+    Layer.mergeAll(
+      Vies.layer({ baseUrl: viesBaseUrl }),
+      Bzst.layer({ baseUrl: bzstBaseUrl }),
+      Layer.effect(
+        Hasty,
+        Effect.all({
+          vies: Vies.make({ baseUrl: viesBaseUrl, timeout: "100 millis" }),
+          bzst: Bzst.make({ baseUrl: bzstBaseUrl, timeout: "100 millis" })
+        })
+      )
+    )
+  )
+)
+
+const parts = clients.pipe(
+  Layer.provideMerge(Sandbox.layer({ host: "127.0.0.1", port: 0 })),
+  Layer.provide(SourceHttp.layerClient)
+)
+
+const id = (text: string): VatId => Result.getOrThrow(parse(text))
+const requester = id("DE811115368")
+
+const waits = (conduct: Conduct) => conduct.latencyMs !== undefined || conduct.breakage === "hang" || conduct.breakage === "drip"
+
+/** What a client must make of a conduct: valid, invalid, or reason, scope and retry. */
+const expected = (conduct: Conduct, tables: { readonly ok: string; readonly code: (code: string) => string }): string => {
+  if (waits(conduct)) return "timeout member_state later"
+  if (conduct.httpStatus === 429) return "throttled source later"
+  if (conduct.httpStatus !== undefined) return `unavailable source ${conduct.httpStatus > 502 ? "later" : "soon"}`
+  switch (conduct.breakage) {
+    case "reset":
+    case "reset_mid_body":
+    case "short_body":
+      return "unreachable source soon"
+    case "truncated_json":
+    case "html":
+    case "empty":
+    case "wrong_types":
+    case "huge":
+      return "malformed source soon"
+    default:
+      return conduct.code === undefined ? tables.ok : tables.code(conduct.code)
+  }
+}
+
+const words = (fault: Pick<SourceFailure, "reason" | "scope" | "retry">) => `${fault.reason} ${fault.scope} ${fault.retry}`
+
+const outcome = (result: Result.Result<Answer, SourceFailure>) =>
+  Result.match(result, { onSuccess: ({ valid }) => (valid ? "valid" : "invalid"), onFailure: words })
+
+const viesCode = (code: string) =>
+  // The first call is rejected because of the requester, the second one answers.
+  code === "VALID" || code === "INVALID_REQUESTER_INFO"
+    ? "valid"
+    : code === "INVALID"
+      ? "invalid"
+      : words(viesCodes.get(code) ?? unknownCode)
+
+const bzstCode = (code: string) => {
+  const meant = evatrStatuses.get(code)?.outcome ?? unknownStatus
+  return typeof meant === "string" ? meant : words(meant)
+}
+
+layer(parts, { excludeTestServices: true })("the clients and the sandbox agree on", (it) => {
+  for (const [ending, magic] of magicNumbers) {
+    it.effect(`${ending}: ${magic.meaning}`, () =>
+      Effect.gen(function* () {
+        const hasty = yield* Hasty
+        const vies = waits(magic.vies) ? hasty.vies : yield* Vies.Vies
+        const bzst = waits(magic.bzst) ? hasty.bzst : yield* Bzst.Bzst
+        const sandbox = yield* Sandbox.Sandbox
+        for (const prefix of waits(magic.vies) || waits(magic.bzst) ? ["DE"] : ["DE", "AT"]) {
+          const vatId = id(vatIdEnding(prefix, ending))
+          yield* sandbox.reset
+          const company = { name: "Muster GmbH", street: null, zip: null, city: "Berlin" }
+          assert.strictEqual(
+            outcome(yield* Effect.result(vies.check({ vatId, requester }))),
+            expected(magic.vies, { ok: "valid", code: viesCode })
+          )
+          assert.strictEqual(
+            outcome(yield* Effect.result(bzst.ask({ vatId, requester, company }))),
+            expected(magic.bzst, { ok: "valid", code: bzstCode })
+          )
+        }
+      })
+    )
+  }
+
+  it.effect("names, consultation numbers and letters", () =>
+    Effect.gen(function* () {
+      const vies = yield* Vies.Vies
+      const bzst = yield* Bzst.Bzst
+      const vatId = id(vatIdEnding("AT", "999120"))
+      const answer = yield* vies.check({ vatId, requester })
+      assert.isNotNull(answer.consultation_number)
+      assert.match(answer.company_name ?? "", /[äöüß]/iu)
+      assert.isNull((yield* vies.check({ vatId: id(vatIdEnding("DE", "999120")), requester })).company_name)
+      assert.isNull((yield* vies.check({ vatId, requester: null })).consultation_number)
+      const name = answer.company_name
+      const confirmed = yield* bzst.ask({ vatId, requester, company: { name, street: null, zip: null, city: "Nowhere" } })
+      assert.deepStrictEqual(
+        [confirmed.name_match, confirmed.street_match, confirmed.zip_match, confirmed.city_match],
+        ["A", "C", "C", "B"]
+      )
+      assert.match(confirmed.request_id ?? "", /^[0-9a-f]{16}$/u)
+      const partial = yield* bzst.ask({ vatId, requester, company: { name, street: null, zip: null, city: null } })
+      assert.deepStrictEqual([partial.status, partial.evidence.http_status, partial.name_match], ["evatr-0003", 400, null])
+    })
+  )
+
+  it.effect("validity dates, in both ways of writing them", () =>
+    Effect.gen(function* () {
+      const bzst = yield* Bzst.Bzst
+      for (const prefix of ["AT", "RO", "PT", "SK"]) {
+        const answer = yield* bzst.ask({ vatId: id(vatIdEnding(prefix, "992006")), requester, company: null })
+        assert.deepStrictEqual([answer.valid, answer.valid_from, answer.valid_until], [false, "2010-01-01", "2020-12-31"])
+      }
+    })
+  )
+
+  it.effect("availability", () =>
+    Effect.gen(function* () {
+      const vies = yield* (yield* Vies.Vies).status
+      assert.isTrue(vies.available)
+      assert.strictEqual(vies.memberStates.size, 28)
+      assert.lengthOf(yield* (yield* Bzst.Bzst).info, 27)
+    })
+  )
+})

@@ -1,0 +1,148 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Result, Schema } from "effect"
+import { parse, type VatId } from "#domain/vat/VatId.ts"
+import * as Vies from "#infra/sources/Vies.ts"
+import * as SourceHttp from "#infra/sources/SourceHttp.ts"
+import { viesAnswer, viesError } from "#test/support/RecordedAnswers.ts"
+import * as StandIn from "#test/support/StandIn.ts"
+
+const parts = Layer.unwrap(Effect.map(StandIn.StandIn, ({ baseUrl }) => Vies.layer({ baseUrl }))).pipe(
+  Layer.provideMerge(StandIn.layer),
+  Layer.provide(SourceHttp.layerClient)
+)
+
+const id = (text: string): VatId => Result.getOrThrow(parse(text))
+const czech = { vatId: id("CZ45274649"), requester: null }
+
+const checkAgainst = (question: Vies.Question, ...scripts: ReadonlyArray<StandIn.Script>) =>
+  Effect.gen(function* () {
+    const standIn = yield* StandIn.StandIn
+    const vies = yield* Vies.Vies
+    yield* standIn.next(...scripts)
+    return yield* vies.check(question)
+  })
+
+const malformed = { source: "vies", reason: "malformed", code: null, scope: "source", retry: "soon" }
+const unavailable = { source: "vies", reason: "unavailable", scope: "source", retry: "later" }
+
+const noVerdicts: ReadonlyArray<readonly [string, unknown, object]> = [
+  ["an unknown code", viesError("GREMLINS"), { ...unavailable, code: "GREMLINS" }],
+  ["an envelope without errors", { actionSucceed: false }, malformed],
+  ["an envelope with no error in it", { actionSucceed: false, errorWrappers: [] }, malformed],
+  ["an envelope with an error that is a number", { actionSucceed: false, errorWrappers: [{ error: 7 }] }, malformed],
+  ["an envelope with an error that is a novel", viesError("x".repeat(100_000)), malformed],
+  ["an envelope around a verdict", { ...viesAnswer, ...viesError("TIMEOUT") }, { reason: "timeout", code: "TIMEOUT" }],
+  ["an odd envelope around a verdict", { ...viesAnswer, actionSucceed: false, errorWrappers: "x" }, malformed],
+  [
+    "an error beside a verdict, without an envelope",
+    { ...viesAnswer, valid: false, errorWrappers: [{ error: "MS_UNAVAILABLE" }] },
+    { reason: "member_state_unavailable", code: "MS_UNAVAILABLE" }
+  ],
+  [
+    "an error in the envelope of a success",
+    { ...viesAnswer, valid: false, actionSucceed: true, errorWrappers: [{ error: "MS_UNAVAILABLE" }] },
+    { reason: "member_state_unavailable", code: "MS_UNAVAILABLE" }
+  ],
+  [
+    "the other endpoint's error beside a verdict",
+    { ...viesAnswer, valid: false, userError: "MS_MAX_CONCURRENT_REQ" },
+    { reason: "throttled", code: "MS_MAX_CONCURRENT_REQ" }
+  ],
+  ["an odd error of the other endpoint beside a verdict", { ...viesAnswer, valid: false, userError: 7 }, malformed],
+  ["odd errors beside a verdict", { ...viesAnswer, errorWrappers: "x" }, malformed],
+  ["a verdict in an odd envelope", { ...viesAnswer, actionSucceed: "yes" }, malformed],
+  ["the envelope of a success without a verdict", { actionSucceed: true }, malformed],
+  ["the dialect of the other endpoint", { isValid: true, userError: "VALID", vatNumber: "45274649" }, malformed],
+  ["a valid that is a word", { ...viesAnswer, valid: "true" }, malformed],
+  ["a valid that is a number", { ...viesAnswer, valid: 1 }, malformed],
+  ["a valid that is null", { ...viesAnswer, valid: null }, malformed],
+  ["a name that is a number", { ...viesAnswer, name: 7 }, malformed],
+  ["another number", { ...viesAnswer, vatNumber: "45274640" }, malformed],
+  ["another state", { ...viesAnswer, countryCode: "SK" }, malformed],
+  ["no number", { ...viesAnswer, vatNumber: undefined }, malformed],
+  ["no time", { ...viesAnswer, requestDate: undefined }, malformed],
+  ["a time that is none", { ...viesAnswer, requestDate: "yesterday" }, malformed],
+  ["a day that there is not", { ...viesAnswer, requestDate: "2026-02-30T00:00:00Z" }, malformed],
+  ["an hour that there is not", { ...viesAnswer, requestDate: "2026-02-27T24:00:00Z" }, malformed],
+  ["a year of the gods", { ...viesAnswer, requestDate: "0000-01-01T00:00:00+23:59" }, malformed],
+  ["a year that is far away", { ...viesAnswer, requestDate: "9999-12-31T23:59:59-23:59" }, malformed],
+  ["two verdicts in two dialects", { ...viesAnswer, valid: true, isValid: false }, malformed],
+  ["the word for invalid beside valid", { ...viesAnswer, valid: true, userError: "INVALID" }, malformed],
+  ["the word for valid beside invalid", { ...viesAnswer, valid: false, userError: "VALID" }, malformed],
+  ["an error of no dialect beside a verdict", { ...viesAnswer, valid: false, error: "MS_UNAVAILABLE" }, malformed],
+  ["a time without offset", { ...viesAnswer, requestDate: "2026-10-03T21:02:05" }, malformed],
+  ["null", "null", malformed],
+  ["a list", [viesAnswer], malformed],
+  ["a number", "7", malformed],
+  ["true", "true", malformed],
+  ["nothing", "", malformed],
+  ["a web page", "<html>Service temporarily unavailable</html>", malformed],
+  ["half a verdict", JSON.stringify(viesAnswer).slice(0, -1), malformed],
+  ["two verdicts", JSON.stringify(viesAnswer).repeat(2), malformed]
+]
+
+layer(parts)("a body that is no verdict", (it) => {
+  for (const [name, body, expected] of noVerdicts) {
+    it.effect(`is a failure: ${name}`, () =>
+      Effect.gen(function* () {
+        assert.containSubset(yield* Effect.flip(checkAgainst(czech, StandIn.answer(200, body))), expected)
+      })
+    )
+  }
+
+  for (const status of [201, 302, 400, 404, 500, 503]) {
+    it.effect(`is a failure: a verdict with HTTP ${status}, which the contract does not know`, () =>
+      Effect.gen(function* () {
+        const failure = yield* Effect.flip(checkAgainst(czech, StandIn.answer(status, viesAnswer)))
+        assert.strictEqual(failure.code, `HTTP ${status}`)
+      })
+    )
+  }
+
+  it.effect.prop("arbitrary JSON never is a verdict", [Schema.Json], ([json]) =>
+    Effect.gen(function* () {
+      const failure = yield* Effect.flip(checkAgainst(czech, StandIn.answer(200, JSON.stringify(json))))
+      assert.strictEqual(failure.source, "vies")
+    })
+  )
+
+  it.effect.prop("arbitrary bytes never are a verdict", [Schema.Uint8Array], ([bytes]) =>
+    Effect.gen(function* () {
+      const failure = yield* Effect.flip(checkAgainst(czech, StandIn.answer(200, bytes)))
+      assert.strictEqual(failure.reason, "malformed")
+    })
+  )
+
+  const Change = Schema.Struct({
+    answer: Schema.Literals([true, false]),
+    field: Schema.Literals(["countryCode", "vatNumber", "requestDate", "valid", "name"]),
+    value: Schema.Union([
+      Schema.Literals([true, false, "true", 1, "", "CZ", "DE", "45274649", "4527464", "CZ45274649", viesAnswer.requestDate]),
+      Schema.Json,
+      Schema.Undefined
+    ])
+  })
+  const verdicts = new Set<unknown>()
+  it.effect.prop(
+    "a verdict comes only from a body with every field in its place",
+    [Change],
+    ([{ answer, field, value }]) =>
+      Effect.gen(function* () {
+        const body = { ...viesAnswer, valid: answer, [field]: value }
+        const inPlace =
+          body.countryCode === "CZ" &&
+          body.vatNumber === "45274649" &&
+          body.requestDate === viesAnswer.requestDate &&
+          typeof body.valid === "boolean" &&
+          (body.name === undefined || body.name === null || typeof body.name === "string")
+        const result = yield* Effect.result(checkAgainst(czech, StandIn.answer(200, body)))
+        assert.strictEqual(Result.isSuccess(result), inPlace)
+        verdicts.add(Result.isSuccess(result) ? result.success.valid : null)
+        if (Result.isSuccess(result)) assert.strictEqual(result.success.valid, body.valid)
+      }),
+    { arbitrary: { runs: 400 } }
+  )
+  it("and the property saw verdicts of both kinds, and failures", () => {
+    assert.deepStrictEqual(verdicts, new Set([null, true, false]))
+  })
+})
