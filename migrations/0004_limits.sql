@@ -13,9 +13,9 @@ CREATE TABLE vatproof.rate_windows (
 CREATE INDEX rate_windows_ends_at ON vatproof.rate_windows (ends_at);
 
 -- Rolling windows for small limits: each place taken in the window that ends now is kept.
-CREATE TABLE vatproof.rate_places (
+CREATE TABLE vatproof.rate_slots (
   bucket text COLLATE "C" PRIMARY KEY,
   taken_at timestamptz[] NOT NULL,
   ends_at timestamptz NOT NULL
 ) WITH (fillfactor = 50);
-CREATE INDEX rate_places_ends_at ON vatproof.rate_places (ends_at);
+CREATE INDEX rate_slots_ends_at ON vatproof.rate_slots (ends_at);

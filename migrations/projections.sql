@@ -80,7 +80,7 @@ COMMENT ON COLUMN vatproof.auditors.account_id IS 'The one account the auditor m
 COMMENT ON COLUMN vatproof.auditors.token_sha256 IS 'SHA-256 of the token. The token itself is stored nowhere.';
 COMMENT ON COLUMN vatproof.auditors.name IS 'Who got the token.';
 
-CREATE TABLE IF NOT EXISTS vatproof.event_places (
+CREATE TABLE IF NOT EXISTS vatproof.event_index (
   log_id smallint NOT NULL,
   position bigint NOT NULL,
   type text COLLATE "C" NOT NULL,
@@ -93,9 +93,9 @@ CREATE TABLE IF NOT EXISTS vatproof.event_places (
 -- Nearly all events are VatIdVerified. They are in no index by type, which would be the log once more, and in none by account: the log's index
 -- by stream and version finds them by the account's keys. VAT IDs are indexed in segments of 2^18 positions: new entries go to the newest
 -- segment only, which stays in memory however long the log grows.
-CREATE INDEX IF NOT EXISTS event_places_type ON vatproof.event_places (log_id, type, position) WHERE type <> 'VatIdVerified';
-CREATE INDEX IF NOT EXISTS event_places_account ON vatproof.event_places (log_id, account_id, position) WHERE account_id IS NOT NULL AND type <> 'VatIdVerified';
-CREATE INDEX IF NOT EXISTS event_places_key ON vatproof.event_places (log_id, key_id, position) WHERE key_id IS NOT NULL AND type <> 'VatIdVerified';
-CREATE INDEX IF NOT EXISTS event_places_vat_id ON vatproof.event_places (log_id, ((position >> 18)::int), vat_id) WHERE vat_id IS NOT NULL;
-CREATE INDEX IF NOT EXISTS event_places_receipt ON vatproof.event_places (log_id, receipt_id, position) WHERE receipt_id IS NOT NULL;
-COMMENT ON TABLE vatproof.event_places IS 'Where to look in the log: the positions of the events of a type, an account, an API key, a VAT ID, a receipt. A projection.';
+CREATE INDEX IF NOT EXISTS event_index_type ON vatproof.event_index (log_id, type, position) WHERE type <> 'VatIdVerified';
+CREATE INDEX IF NOT EXISTS event_index_account ON vatproof.event_index (log_id, account_id, position) WHERE account_id IS NOT NULL AND type <> 'VatIdVerified';
+CREATE INDEX IF NOT EXISTS event_index_key ON vatproof.event_index (log_id, key_id, position) WHERE key_id IS NOT NULL AND type <> 'VatIdVerified';
+CREATE INDEX IF NOT EXISTS event_index_vat_id ON vatproof.event_index (log_id, ((position >> 18)::int), vat_id) WHERE vat_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS event_index_receipt ON vatproof.event_index (log_id, receipt_id, position) WHERE receipt_id IS NOT NULL;
+COMMENT ON TABLE vatproof.event_index IS 'Where to look in the log: the positions of the events of a type, an account, an API key, a VAT ID, a receipt. A projection.';

@@ -58,15 +58,15 @@ BEGIN
     GRANT SELECT ON vatproof_migrations TO vatproof_service;
     GRANT USAGE ON SCHEMA vatproof TO vatproof_service;
     GRANT SELECT ON ALL TABLES IN SCHEMA vatproof TO vatproof_service;
-    GRANT INSERT ON vatproof.api_key_labels, vatproof.contacts, vatproof.event_places, vatproof.outbox, vatproof.projections,
+    GRANT INSERT ON vatproof.api_key_labels, vatproof.contacts, vatproof.event_index, vatproof.outbox, vatproof.projections,
       vatproof.mail_tokens TO vatproof_service;
-    GRANT UPDATE ON vatproof.contacts, vatproof.event_places, vatproof.outbox, vatproof.projections, vatproof.scrubs TO vatproof_service;
-    GRANT DELETE ON vatproof.contacts, vatproof.outbox, vatproof.rate_places, vatproof.rate_windows, vatproof.mail_tokens
+    GRANT UPDATE ON vatproof.contacts, vatproof.event_index, vatproof.outbox, vatproof.projections, vatproof.scrubs TO vatproof_service;
+    GRANT DELETE ON vatproof.contacts, vatproof.outbox, vatproof.rate_slots, vatproof.rate_windows, vatproof.mail_tokens
       TO vatproof_service;
-    GRANT EXECUTE ON FUNCTION vatproof.accounts_rows, vatproof.api_keys_rows, vatproof.append, vatproof.auditors_rows, vatproof.event_places_rows, vatproof.latest_rows, vatproof.listed_rows,
+    GRANT EXECUTE ON FUNCTION vatproof.accounts_rows, vatproof.api_keys_rows, vatproof.append, vatproof.auditors_rows, vatproof.event_index_rows, vatproof.latest_rows, vatproof.listed_rows,
       vatproof.meters_rows, vatproof.streams_rows, vatproof.claim_mail, vatproof.claim_notary, vatproof.count_calls,
-      vatproof.ensure_partitions, vatproof.find_callers, vatproof.lock_account, vatproof.newest_answers, vatproof.notarize, vatproof.places_of_vat_id, vatproof.position_at, vatproof.release_notary,
-      vatproof.sweep_limits, vatproof.take_place, vatproof.take_places, vatproof.version_at TO vatproof_service;
+      vatproof.ensure_partitions, vatproof.find_callers, vatproof.lock_account, vatproof.newest_answers, vatproof.notarize, vatproof.positions_of_vat_id, vatproof.position_at, vatproof.release_notary,
+      vatproof.sweep_limits, vatproof.acquire_slot, vatproof.acquire_slots, vatproof.version_at TO vatproof_service;
   END IF;
   IF to_regrole('vatproof_auditor') IS NOT NULL THEN
     GRANT USAGE ON SCHEMA audit TO vatproof_auditor;

@@ -3,13 +3,13 @@
 --   CREATE ROLE <name> LOGIN PASSWORD '<password>' IN ROLE vatproof_auditor;
 
 -- What the views show comes from the events. The index of the log only helps to find: a row of it that says something else shows nothing.
-CREATE OR REPLACE VIEW vatproof.place_segments AS
+CREATE OR REPLACE VIEW vatproof.event_index_segments AS
   SELECT l.log_id, s.segment FROM vatproof.logs l CROSS JOIN LATERAL generate_series(0, (l.next_position >> 18)::int) AS s(segment);
-COMMENT ON VIEW vatproof.place_segments IS 'The segments of event_places: each has 2^18 positions.';
+COMMENT ON VIEW vatproof.event_index_segments IS 'The segments of event_index: each has 2^18 positions.';
 
 CREATE OR REPLACE VIEW vatproof.issued_keys AS
   SELECT (d.data ->> 'key_id')::uuid AS key_id, (d.data ->> 'account_id')::uuid AS account_id
-  FROM vatproof.event_places p
+  FROM vatproof.event_index p
   JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
   CROSS JOIN LATERAL (SELECT vatproof.json_of(e.data) AS data) d
   WHERE e.type = 'ApiKeyIssued' AND p.type = 'ApiKeyIssued' AND p.account_id = (d.data ->> 'account_id')::uuid;
@@ -70,8 +70,8 @@ CREATE OR REPLACE VIEW audit.receipts AS
     CASE WHEN f.facts IS NOT NULL THEN 'kept' WHEN d.data ->> 'personal_sha256' IS NULL THEN NULL
       WHEN pd.position IS NOT NULL AND pd.document IS NULL THEN 'erased' ELSE 'altered' END AS personal_data,
     f.facts ->> 'reference' AS reference
-  FROM vatproof.event_places p
-  JOIN vatproof.place_segments s ON s.log_id = p.log_id AND s.segment = (p.position >> 18)::int
+  FROM vatproof.event_index p
+  JOIN vatproof.event_index_segments s ON s.log_id = p.log_id AND s.segment = (p.position >> 18)::int
   JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
   LEFT JOIN vatproof.personal_documents pd ON pd.log_id = e.log_id AND pd.position = e.position
   CROSS JOIN LATERAL (SELECT vatproof.json_of(e.data) AS data) d
@@ -123,8 +123,8 @@ CREATE OR REPLACE VIEW audit.verifications AS
     CASE WHEN f.facts IS NOT NULL THEN 'kept' WHEN d.data ->> 'personal_sha256' IS NULL THEN NULL
       WHEN pd.position IS NOT NULL AND pd.document IS NULL THEN 'erased' ELSE 'altered' END AS personal_data,
     f.facts ->> 'reference' AS reference
-  FROM vatproof.event_places p
-  JOIN vatproof.place_segments s ON s.log_id = p.log_id AND s.segment = (p.position >> 18)::int
+  FROM vatproof.event_index p
+  JOIN vatproof.event_index_segments s ON s.log_id = p.log_id AND s.segment = (p.position >> 18)::int
   JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
   LEFT JOIN vatproof.issued_keys k ON e.stream_id = 'key-' || k.key_id::text
   LEFT JOIN vatproof.personal_documents pd ON pd.log_id = e.log_id AND pd.position = e.position
@@ -163,7 +163,7 @@ COMMENT ON COLUMN audit.verifications.reference IS 'As in audit.receipts.';
 CREATE OR REPLACE VIEW audit.key_revocations AS
   SELECT e.position, e.recorded_at, e.occurred_at, (d.data ->> 'account_id')::uuid AS account_id, (d.data ->> 'key_id')::uuid AS key_id, d.data ->> 'prefix' AS prefix,
     d.data ->> 'by' AS revoked_by, vatproof.json_of(e.metadata) ->> 'actor' AS actor, vatproof.json_of(e.metadata) ->> 'reason' AS reason
-  FROM vatproof.event_places p
+  FROM vatproof.event_index p
   JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
   CROSS JOIN LATERAL (SELECT vatproof.json_of(e.data) AS data) d
   WHERE e.type = 'ApiKeyRevoked' AND p.type = 'ApiKeyRevoked';

@@ -19,40 +19,40 @@ import { SignUp } from "#domain/signup/SignUp.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import { ResetPassword } from "#domain/login/ResetPassword.ts"
 import { ChangePassword } from "#domain/login/ChangePassword.ts"
-import { MailLinks } from "#domain/email/EmailLinks.ts"
+import { EmailLinks } from "#domain/email/EmailLinks.ts"
 import { VerifyEmail } from "#domain/signup/VerifyEmail.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as StoreGauges from "#events/store/StoreGauges.ts"
-import * as KeyedHash from "#events/callers/PgKeyedHash.ts"
-import * as Expiry from "#events/personal/RetentionJob.ts"
+import * as PgKeyedHash from "#events/callers/PgKeyedHash.ts"
+import * as RetentionJob from "#events/personal/RetentionJob.ts"
 import { PersonalErasure } from "#events/personal/PersonalErasure.ts"
 import { Projections } from "#events/projections/Projections.ts"
-import * as EventPlaces from "#events/projections/EventIndex.ts"
-import * as SourceLog from "#events/store/SourceEvents.ts"
-import * as LoginLog from "#events/accounts/PgLoginLog.ts"
-import * as Meters from "#events/callers/PgMetering.ts"
+import * as EventIndex from "#events/projections/EventIndex.ts"
+import * as SourceEvents from "#events/store/SourceEvents.ts"
+import * as PgLoginLog from "#events/accounts/PgLoginLog.ts"
+import * as PgMetering from "#events/callers/PgMetering.ts"
 import * as Outbox from "#events/outbox/Outbox.ts"
-import * as AccountDirectory from "#events/accounts/PgAccountDirectory.ts"
-import * as Accounts from "#events/accounts/PgAccountStore.ts"
-import * as Answers from "#events/answers/PgAnswerCache.ts"
-import * as Auditors from "#events/audit/PgAuditors.ts"
-import * as AuditTrail from "#events/audit/PgAuditTrail.ts"
-import * as Callers from "#events/callers/PgIdentity.ts"
-import * as KeyDirectory from "#events/accounts/PgKeyDirectory.ts"
-import * as Logins from "#events/accounts/PgCredentials.ts"
-import * as ReceiptLinks from "#events/answers/PgReceiptLinks.ts"
-import * as Receipts from "#events/answers/PgReceipts.ts"
-import * as UsageAudit from "#events/callers/PgUsageAudit.ts"
-import * as MailTokens from "#events/accounts/PgEmailTokens.ts"
+import * as PgAccountDirectory from "#events/accounts/PgAccountDirectory.ts"
+import * as PgAccountStore from "#events/accounts/PgAccountStore.ts"
+import * as PgAnswerCache from "#events/answers/PgAnswerCache.ts"
+import * as PgAuditors from "#events/audit/PgAuditors.ts"
+import * as PgAuditTrail from "#events/audit/PgAuditTrail.ts"
+import * as PgIdentity from "#events/callers/PgIdentity.ts"
+import * as PgKeyDirectory from "#events/accounts/PgKeyDirectory.ts"
+import * as PgCredentials from "#events/accounts/PgCredentials.ts"
+import * as PgReceiptLinks from "#events/answers/PgReceiptLinks.ts"
+import * as PgReceipts from "#events/answers/PgReceipts.ts"
+import * as PgUsageAudit from "#events/callers/PgUsageAudit.ts"
+import * as PgEmailTokens from "#events/accounts/PgEmailTokens.ts"
 import { interfaceVersion } from "#http/Api.ts"
 import { TrustedProxies } from "#http/pipeline/ClientAddress.ts"
 import { CorsOrigins } from "#http/pipeline/Cors.ts"
-import * as Envelope from "#http/pipeline/HttpBoundary.ts"
+import * as HttpBoundary from "#http/pipeline/HttpBoundary.ts"
 import { unroutableResponse } from "#http/pipeline/Errors.ts"
 import { AccessLog } from "#http/pipeline/RequestLog.ts"
 import * as Routes from "#http/Routes.ts"
 import { Site } from "#http/pipeline/SiteSettings.ts"
-import * as AccessTokens from "#infra/security/Jwt.ts"
+import * as Jwt from "#infra/security/Jwt.ts"
 import * as AdminServer from "#infra/server/AdminServer.ts"
 import { notary, signedTree } from "#app/signing.ts"
 import { AppConfig, InvalidSetting, letterheadOf, publicUrlOf, requesterOf, type Settings } from "#infra/config/AppConfig.ts"
@@ -61,21 +61,21 @@ import * as BzstConfirmations from "#infra/sources/BzstConfirmations.ts"
 import * as Database from "#infra/postgres/Database.ts"
 import * as DisposableDomains from "#infra/mail/DisposableDomains.ts"
 import * as Draining from "#infra/server/Draining.ts"
-import * as GuardedSources from "#infra/sources/ResilientSources.ts"
-import * as Hashing from "#infra/security/NodeHashing.ts"
+import * as ResilientSources from "#infra/sources/ResilientSources.ts"
+import * as NodeHashing from "#infra/security/NodeHashing.ts"
 import * as HttpListener from "#infra/server/HttpListener.ts"
-import * as KeptSecret from "#infra/security/GeneratedSecret.ts"
-import * as Mail from "#infra/mail/SmtpMailer.ts"
-import * as MailFiles from "#infra/mail/FileMailer.ts"
+import * as GeneratedSecret from "#infra/security/GeneratedSecret.ts"
+import * as SmtpMailer from "#infra/mail/SmtpMailer.ts"
+import * as FileMailer from "#infra/mail/FileMailer.ts"
 import * as Maintenance from "#events/store/Maintenance.ts"
 import * as CommonPasswords from "#infra/security/CommonPasswords.ts"
-import * as Passwords from "#infra/security/Argon2Passwords.ts"
+import * as Argon2Passwords from "#infra/security/Argon2Passwords.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as Protection from "#infra/postgres/Protection.ts"
-import * as Randomness from "#infra/security/NodeRandomness.ts"
-import * as RateLimits from "#events/callers/PgRateLimits.ts"
+import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+import * as PgRateLimits from "#events/callers/PgRateLimits.ts"
 import * as Readiness from "#infra/server/Readiness.ts"
-import * as ReceiptPdf from "#infra/pdf/PdfRenderer.ts"
+import * as PdfRenderer from "#infra/pdf/PdfRenderer.ts"
 import * as SourceFailover from "#infra/sources/SourceFailover.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import * as KnownSecrets from "#infra/security/KnownSecrets.ts"
@@ -115,8 +115,8 @@ const mailer = Layer.unwrap(
     const config = yield* AppConfig
     const path = yield* Path.Path
     return Option.match(config.smtpUrl, {
-      onNone: () => MailFiles.layer({ ...letterheadOf(config), directory: path.resolve(config.dataDir, "outbox") }),
-      onSome: (url) => Mail.layer({ ...letterheadOf(config), url })
+      onNone: () => FileMailer.layer({ ...letterheadOf(config), directory: path.resolve(config.dataDir, "outbox") }),
+      onSome: (url) => SmtpMailer.layer({ ...letterheadOf(config), url })
     })
   })
 )
@@ -134,16 +134,16 @@ const jwtSecrets = Effect.gen(function* () {
     return yield* new InvalidSetting({ message })
   }
   const path = yield* Path.Path
-  return Arr.of(yield* KeptSecret.make(path.resolve(config.dataDir), "jwt-secret"))
+  return Arr.of(yield* GeneratedSecret.make(path.resolve(config.dataDir), "jwt-secret"))
 })
 
 /** How people prove who they are. It is built first: without it nothing need start. */
 const credentials = Layer.unwrap(
   Effect.gen(function* () {
     const { serviceName } = yield* AppConfig
-    return AccessTokens.layer({ issuer: serviceName, secrets: yield* jwtSecrets })
+    return Jwt.layer({ issuer: serviceName, secrets: yield* jwtSecrets })
   })
-).pipe(Layer.merge(Passwords.layer.pipe(Layer.provide(NodeCrypto.layerKdf))), Layer.provide(Randomness.layer))
+).pipe(Layer.merge(Argon2Passwords.layer.pipe(Layer.provide(NodeCrypto.layerKdf))), Layer.provide(NodeRandomness.layer))
 
 /** How long personal documents are kept. */
 const retention = Layer.effect(
@@ -153,30 +153,30 @@ const retention = Layer.effect(
 
 const stores = Layer.mergeAll(
   Outbox.layer(Outbox.usualPace).pipe(Layer.provide(mailer)),
-  Meters.layer,
-  SourceLog.layer,
-  AnswerCache.layerCached.pipe(Layer.provide(Answers.layer)),
-  Identity.layerCached.pipe(Layer.provide(Callers.layer)),
-  Auditors.layer,
-  Accounts.layer,
-  KeyDirectory.layer,
-  Logins.layer,
-  LoginLog.layer,
-  Expiry.layer.pipe(Layer.provide(PersonalErasure.layer)),
-  MailTokens.layer,
-  ReceiptLinks.layer.pipe(Layer.provideMerge(Receipts.layer)),
-  RateLimits.layer
+  PgMetering.layer,
+  SourceEvents.layer,
+  AnswerCache.layerCached.pipe(Layer.provide(PgAnswerCache.layer)),
+  Identity.layerCached.pipe(Layer.provide(PgIdentity.layer)),
+  PgAuditors.layer,
+  PgAccountStore.layer,
+  PgKeyDirectory.layer,
+  PgCredentials.layer,
+  PgLoginLog.layer,
+  RetentionJob.layer.pipe(Layer.provide(PersonalErasure.layer)),
+  PgEmailTokens.layer,
+  PgReceiptLinks.layer.pipe(Layer.provideMerge(PgReceipts.layer)),
+  PgRateLimits.layer
 ).pipe(
-  Layer.provideMerge(Layer.merge(EventStore.layer, KeyedHash.layer)),
-  Layer.provideMerge(Layer.mergeAll(plans, retention, Hashing.layer, DisposableDomains.layer, Randomness.layer))
+  Layer.provideMerge(Layer.merge(EventStore.layer, PgKeyedHash.layer)),
+  Layer.provideMerge(Layer.mergeAll(plans, retention, NodeHashing.layer, DisposableDomains.layer, NodeRandomness.layer))
 )
 
 /** What the operator's commands work with. */
 export const operations = Layer.mergeAll(ChangePlan.layer, CloseAccount.layer, ApiKeys.layer).pipe(
-  Layer.provide(Layer.merge(Accounts.layer, KeyDirectory.layer)),
-  Layer.merge(Layer.mergeAll(AccountDirectory.layer, Auditors.layer, UsageAudit.layer, PersonalErasure.layer)),
+  Layer.provide(Layer.merge(PgAccountStore.layer, PgKeyDirectory.layer)),
+  Layer.merge(Layer.mergeAll(PgAccountDirectory.layer, PgAuditors.layer, PgUsageAudit.layer, PersonalErasure.layer)),
   Layer.provide(EventStore.layer),
-  Layer.provideMerge(Layer.mergeAll(plans, Hashing.layer, Randomness.layer)),
+  Layer.provideMerge(Layer.mergeAll(plans, NodeHashing.layer, NodeRandomness.layer)),
   Layer.provide(Database.layerExisting)
 )
 
@@ -188,7 +188,7 @@ const sources = (defaults: DefaultSources) =>
       const bzst = Bzst.layer({ baseUrl: Option.getOrElse(config.bzstBaseUrl, () => defaults.bzstBaseUrl) })
       const failover = SourceFailover.layer({ requester: requesterOf(config), replica: replicaOf(config) })
       return Layer.merge(failover, BzstConfirmations.layer).pipe(
-        Layer.provide(GuardedSources.layer),
+        Layer.provide(ResilientSources.layer),
         Layer.provide([vies, bzst]),
         Layer.provide(SourceHttp.layerClient)
       )
@@ -205,7 +205,7 @@ const useCases = Layer.unwrap(
       validation.pipe(Layer.provide(ConfirmVatId.layer(names))),
       RegisterAgent.layer(config.registrationsPerDay),
       Layer.mergeAll(SignUp.layer(config.signupsPerDay), VerifyEmail.layer, ResetPassword.layer, ChangePassword.layer).pipe(
-        Layer.provide(MailLinks.layer),
+        Layer.provide(EmailLinks.layer),
         Layer.provide(CommonPasswords.layer)
       ),
       LogIn.layer(config.loginFailuresPer15Min),
@@ -242,7 +242,7 @@ const httpSettings = Layer.unwrap(
 const http = Layer.unwrap(
   Effect.gen(function* () {
     const { host, port, shutdownDelay, shutdownGrace: grace } = yield* AppConfig
-    const listening = HttpRouter.serve(Layer.merge(Routes.layer, Envelope.layer), {
+    const listening = HttpRouter.serve(Layer.merge(Routes.layer, HttpBoundary.layer), {
       disableLogger: true,
       disableListenLog: true,
       // A path is what it says (RFC 9110, 4.2.3), and what Routes knows by its template.
@@ -251,7 +251,7 @@ const http = Layer.unwrap(
     return Draining.layerBeforeStop(shutdownDelay).pipe(
       Layer.provide(listening),
       Layer.provide(HttpListener.layer({ host, port, grace, refusal: unroutableResponse })),
-      Layer.provide(ReceiptPdf.layer)
+      Layer.provide(PdfRenderer.layer)
     )
   })
 ).pipe(Layer.provide(httpSettings))
@@ -259,7 +259,7 @@ const http = Layer.unwrap(
 /** What reads the whole log: several fibers at once, and no more than that on a database that others need too. */
 export const auditing = signedTree.pipe(
   Layer.provideMerge(EventStore.layer),
-  Layer.provide([Hashing.layer, Randomness.layer]),
+  Layer.provide([NodeHashing.layer, NodeRandomness.layer]),
   Layer.provideMerge(Layer.unwrap(Effect.map(Database.existingUrl, (url) => Postgres.layer({ url, maxConnections: 8 }))))
 )
 
@@ -271,15 +271,15 @@ export const owner = Layer.unwrap(
 /** What may complete the signed tree of a log that is adopted. */
 export const adopting = signedTree.pipe(
   Layer.provideMerge(EventStore.layer),
-  Layer.provide([Hashing.layer, Randomness.layer]),
+  Layer.provide([NodeHashing.layer, NodeRandomness.layer]),
   Layer.provideMerge(owner)
 )
 
 /** Everything that follows the log by itself. */
-export const projections = [EventPlaces.definition]
+export const projections = [EventIndex.definition]
 
 /** What follows the log by itself, and what is read from it. */
-const audit = Layer.merge(notary, AuditTrail.layer).pipe(Layer.provide(Projections.layer(projections)))
+const audit = Layer.merge(notary, PgAuditTrail.layer).pipe(Layer.provide(Projections.layer(projections)))
 
 /** Traces, metrics and logs for a collector, if there is one. */
 const telemetry = Layer.unwrap(

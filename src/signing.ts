@@ -9,19 +9,19 @@ import * as Scrubber from "#events/audit/Scrubber.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 import * as CheckpointMirror from "#infra/security/CheckpointMirror.ts"
 import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
-import * as NotaryFiles from "#infra/security/NotaryKeys.ts"
-import * as Randomness from "#infra/security/NodeRandomness.ts"
+import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
+import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
 
 /** The log's Merkle tree, and who signs it. */
 export const signedTree = Layer.unwrap(
   Effect.gen(function* () {
-    const signer = LogSigner.layer({ keys: yield* NotaryFiles.findKeys, name: yield* NotaryFiles.logName })
-    return Layer.catchTag(signer, "MalformedKey", (malformed) => Layer.effectContext(NotaryFiles.refuse(malformed)))
+    const signer = LogSigner.layer({ keys: yield* NotaryKeys.findKeys, name: yield* NotaryKeys.logName })
+    return Layer.catchTag(signer, "MalformedKey", (malformed) => Layer.effectContext(NotaryKeys.refuse(malformed)))
   })
 ).pipe(
   Layer.provideMerge(TreeStore.layer),
   Layer.provideMerge(Layer.succeed(LogCrypto, logCrypto)),
-  Layer.provide(Randomness.layer)
+  Layer.provide(NodeRandomness.layer)
 )
 
 /** Signs the log, if there is a key to sign with. */
@@ -35,7 +35,7 @@ export const notary = Layer.unwrap(
       return Layer.empty
     }
     const { name, verifiers } = keys.value
-    const memory = yield* NotaryFiles.memory(keys.value)
+    const memory = yield* NotaryKeys.memory(keys.value)
     const signed = Effect.logInfo(`The log ${name} is signed; its public key: ${formatVerifier(verifiers[0])}`)
     const mirror = yield* CheckpointMirror.make
     const remember = (note: string) => Effect.andThen(memory.remember(note), mirror(note))

@@ -35,7 +35,7 @@ BEGIN
 END $$;
 
 -- Returns up to p_limit positions in [p_from, p_to) of events about a VAT ID, the lowest first; null stands for any account, key and type.
-CREATE OR REPLACE FUNCTION vatproof.places_of_vat_id(
+CREATE OR REPLACE FUNCTION vatproof.positions_of_vat_id(
   p_log smallint, p_vat_id text, p_account uuid, p_key uuid, p_type text, p_from bigint, p_to bigint, p_limit int
 ) RETURNS SETOF bigint LANGUAGE plpgsql STABLE
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
@@ -48,7 +48,7 @@ BEGIN
   FOR segment IN (p_from >> 18)::int .. ((p_to - 1) >> 18)::int LOOP
     -- Nothing but its own index is of use for the inner part, whatever the planner thinks of the order.
     RETURN QUERY SELECT p.position FROM (
-        SELECT position, account_id, key_id, type FROM event_places
+        SELECT position, account_id, key_id, type FROM event_index
         WHERE log_id = p_log AND (position >> 18)::int = segment AND vat_id = p_vat_id OFFSET 0) p
       WHERE p.position >= p_from AND p.position < p_to
         AND (p_account IS NULL OR p.account_id = p_account OR p.key_id = ANY (keys)) AND (p_key IS NULL OR p.key_id = p_key) AND (p_type IS NULL OR p.type = p_type)

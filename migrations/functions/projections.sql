@@ -122,7 +122,7 @@ $$;
 
 -- Where to look for each event. Nearly all are VatIdVerified, so those are not parsed: vat_id is the last key of their canonical JSON, hence what
 -- stands behind the last `,"vat_id":"` is `<the VAT ID>"}`. Where it is not, the data is parsed after all. Validations know their key, not its account.
-CREATE OR REPLACE FUNCTION vatproof.event_places_rows(p_log smallint, p_from bigint, p_to bigint)
+CREATE OR REPLACE FUNCTION vatproof.event_index_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, "position" bigint, type text, account_id uuid, key_id uuid, vat_id text, receipt_id text) LANGUAGE sql STABLE AS $$
   SELECT p_log, e.position, e.type, (e.json ->> 'account_id')::uuid, coalesce((e.json ->> 'key_id')::uuid, e.key_id),
     CASE WHEN e.last_text = split_part(e.last_text, '"', 1) || '"}' AND strpos(e.last_text, chr(92)) = 0

@@ -11,8 +11,8 @@ BEGIN
   DELETE FROM rate_windows WHERE bucket = ANY (ARRAY(
     SELECT bucket FROM rate_windows WHERE ends_at < over ORDER BY ends_at LIMIT p_max FOR UPDATE SKIP LOCKED));
   GET DIAGNOSTICS windows = ROW_COUNT;
-  DELETE FROM rate_places WHERE bucket = ANY (ARRAY(
-    SELECT bucket FROM rate_places WHERE ends_at < over ORDER BY ends_at LIMIT p_max FOR UPDATE SKIP LOCKED));
+  DELETE FROM rate_slots WHERE bucket = ANY (ARRAY(
+    SELECT bucket FROM rate_slots WHERE ends_at < over ORDER BY ends_at LIMIT p_max FOR UPDATE SKIP LOCKED));
   GET DIAGNOSTICS places = ROW_COUNT;
   RETURN greatest(windows, places);
 END $$;

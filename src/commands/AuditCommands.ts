@@ -16,7 +16,7 @@ import * as LogPeriod from "#domain/audit/LogPeriod.ts"
 import { AppConfig, publicUrlOf } from "#infra/config/AppConfig.ts"
 import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
 import * as Migrations from "#infra/postgres/Migrations.ts"
-import * as NotaryFiles from "#infra/security/NotaryKeys.ts"
+import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 import { asOperator, by, json, optionalReason, print, quietly, remark } from "#app/commands/Operation.ts"
 import * as Progress from "#app/commands/Progress.ts"
 import { proofFiles } from "#app/commands/ProofFiles.ts"
@@ -159,7 +159,7 @@ interface VerifyFlags {
 const keptCheckpoints = Effect.fnUntraced(function* (files: ReadonlyArray<string>, { verifiers }: VerifierKeys.UsedKeys) {
   const fs = yield* FileSystem.FileSystem
   const given = yield* Effect.forEach(files, (at) => Effect.map(fs.readFileString(at), (note) => ({ note, at })))
-  const { recall } = yield* NotaryFiles.memory({ signers: [], verifiers })
+  const { recall } = yield* NotaryKeys.memory({ signers: [], verifiers })
   return [...given, ...(yield* recall)]
 })
 

@@ -9,7 +9,7 @@ import * as LogAdoption from "#events/audit/LogAdoption.ts"
 import { LogSigner } from "#events/notary/LogSigner.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
-import * as NotaryFiles from "#infra/security/NotaryKeys.ts"
+import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 import * as RandomSource from "#infra/security/NodeRandomness.ts"
 import { witnessCommand } from "#app/commands/WitnessCommand.ts"
 import { asOperator, by, json, optionalReason, print, quietly } from "#app/commands/Operation.ts"
@@ -35,7 +35,7 @@ const key = Command.make(
   Effect.fnUntraced(function* (flags) {
     const fs = yield* FileSystem.FileSystem
     const random = yield* Randomness
-    const name = Option.isSome(flags.name) ? flags.name.value : yield* NotaryFiles.logName
+    const name = Option.isSome(flags.name) ? flags.name.value : yield* NotaryKeys.logName
     const seed = Redacted.make(yield* random.bytes(seedBytes))
     const secret = yield* Effect.fromResult(formatSigningKey(logCrypto, name, seed))
     const verifierKey = formatVerifier(yield* Effect.fromResult(parseSigner(logCrypto, name, secret)))
@@ -112,7 +112,7 @@ const adopt = Command.make(
     function* (flags) {
       const { keys } = yield* LogSigner
       if (Option.isNone(keys)) return yield* new NotAdopted({ message: "Give the command the service's NOTARY_KEY" })
-      const adoption = yield* LogAdoption.make({ ...(yield* NotaryFiles.memory(keys.value)), keys: keys.value })
+      const adoption = yield* LogAdoption.make({ ...(yield* NotaryKeys.memory(keys.value)), keys: keys.value })
       const refusal = yield* adoption.refusal
       if (Option.isNone(refusal)) {
         return yield* print(flags.json, { known: true }, "The notary knows the log: there is nothing to adopt.")

@@ -5,7 +5,7 @@ import { isSqlError } from "effect/sql/SqlError"
 import * as App from "#app/app.ts"
 import * as ProjectionRebuild from "#events/projections/ProjectionRebuild.ts"
 import * as Projections from "#events/projections/Projections.ts"
-import { readTables } from "#events/projections/ProjectionCatalogue.ts"
+import { tableProjections } from "#events/projections/ProjectionCatalogue.ts"
 import * as Migrations from "#infra/postgres/Migrations.ts"
 import { json, print, quietly } from "#app/commands/Operation.ts"
 import * as Progress from "#app/commands/Progress.ts"
@@ -54,7 +54,7 @@ const list = Command.make(
 
 /** The names asked for: one, or all. */
 const namesOf = Effect.fnUntraced(function* (name: Option.Option<string>, all: boolean) {
-  const known = readTables.map((one) => one.name)
+  const known = tableProjections.map((one) => one.name)
   if (Option.isSome(name) === all) return yield* new NoSuchProjection({ message: "Give the name of a projection, or --all" })
   const unknown = Option.filter(name, (one) => !known.includes(one))
   if (Option.isSome(unknown)) {
@@ -80,7 +80,7 @@ const rebuild = Command.make(
     function* (flags) {
       const names = yield* namesOf(flags.name, flags.all)
       const progress = yield* Progress.make("events applied")
-      const rebuilt = yield* Migrations.restore(readTables.map(({ name }) => name)).pipe(
+      const rebuilt = yield* Migrations.restore(tableProjections.map(({ name }) => name)).pipe(
         Effect.andThen(ProjectionRebuild.run(names, App.projections, progress)),
         Effect.catchIf(
           (error) => isSqlError(error) && error.reason._tag === "AuthorizationError",
@@ -99,7 +99,7 @@ const rebuild = Command.make(
   Command.withShortDescription("Put a read table right from the events"),
   Command.withExamples([
     { command: "vatproof projections rebuild --all", description: "All read tables" },
-    { command: "vatproof projections rebuild event_places", description: "One of them" }
+    { command: "vatproof projections rebuild event_index", description: "One of them" }
   ])
 )
 

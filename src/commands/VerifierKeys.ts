@@ -6,7 +6,7 @@ import { parse as parseProof } from "#events/merkle/Proof.ts"
 import { parseVerifiers, type Verifiers } from "#events/merkle/NoteKeys.ts"
 import { keysOf, type LogKeys } from "#events/notary/LogSigner.ts"
 import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
-import * as NotaryFiles from "#infra/security/NotaryKeys.ts"
+import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 
 /** `note` is a caution that goes to standard error. */
 export interface UsedKeys {
@@ -41,7 +41,7 @@ export const forDatabase = (key: Option.Option<string>, keys: Option.Option<LogK
 
 /** The keys of the service whose settings these are, where there is one. */
 const own = Effect.fnUntraced(function* (note: string) {
-  const keys = yield* NotaryFiles.givenKeys
+  const keys = yield* NotaryKeys.givenKeys
   if (Option.isNone(keys)) return Option.none<UsedKeys>()
   const name = Option.getOrElse(Checkpoint.originOf(note), () => "log")
   const { verifiers } = yield* Effect.fromResult(keysOf(logCrypto, keys.value, name))

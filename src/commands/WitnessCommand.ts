@@ -8,7 +8,7 @@ import { hashLength } from "#events/merkle/MerkleTree.ts"
 import { formatVerifier, formatWitness, parseSigner } from "#events/merkle/NoteKeys.ts"
 import { path as tilePath, type HashTile } from "#events/merkle/Tiles.ts"
 import * as Witness from "#events/notary/Witness.ts"
-import { draft } from "#infra/security/AtomicFile.ts"
+import { writeDraft } from "#infra/security/AtomicFile.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
 import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
 import { json, print } from "#app/commands/Operation.ts"
@@ -59,7 +59,7 @@ const stateOf = Effect.fnUntraced(function* (directory: string, logKey: string) 
     ),
     replace: Effect.fnUntraced(function* (note: string) {
       yield* fs.makeDirectory(path.dirname(file), { recursive: true, mode: 0o700 })
-      yield* fs.rename(yield* draft(fs, path.dirname(file), ".checkpoint-", note), file)
+      yield* fs.rename(yield* writeDraft(fs, path.dirname(file), ".checkpoint-", note), file)
     }, Effect.scoped)
   }
 })

@@ -13,7 +13,7 @@ import * as PasswordHandlers from "#http/accounts/PasswordHandlers.ts"
 import * as ReceiptLinksHandlers from "#http/receipts/ReceiptLinksHandlers.ts"
 import * as ReceiptsHandlers from "#http/receipts/ReceiptsHandlers.ts"
 import * as RegistrationHandlers from "#http/accounts/RegistrationHandlers.ts"
-import * as RequestErrors from "#http/pipeline/DecodeErrors.ts"
+import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 import * as SignupHandlers from "#http/accounts/SignupHandlers.ts"
 import * as SitePages from "#http/site/SitePages.ts"
 import * as SystemHandlers from "#http/system/SystemHandlers.ts"
@@ -40,7 +40,7 @@ const decodedEndpoints = HttpApiBuilder.layer(DecodedApi).pipe(
     Authentication.layerKeyRequired,
     Authentication.layerLoginRequired,
     Authentication.layerReceiptReaderRequired,
-    RequestErrors.layer
+    DecodeErrors.layer
   ])
 )
 

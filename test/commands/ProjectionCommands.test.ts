@@ -11,20 +11,20 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof projectio
   it.effect("lists read tables with their lag, and puts them right while the service runs", () =>
     Effect.gen(function* () {
       const { output } = yield* command("projections", "list")
-      assert.match(output, /event_places +asynchronous +1 +\d+ +\d+ +current/u)
+      assert.match(output, /event_index +asynchronous +1 +\d+ +\d+ +current/u)
       assert.match(output, /accounts +inline +1 +\d+ +0 +current/u)
       yield* command("auditor", "add", "tax office")
-      yield* MigratedDatabase.execute("DROP TABLE vatproof.event_places CASCADE")
+      yield* MigratedDatabase.execute("DROP TABLE vatproof.event_index CASCADE")
       yield* MigratedDatabase.execute("UPDATE vatproof.auditors SET expires_at = expires_at + interval '1 year'")
       const rebuilt = (yield* command("projections", "rebuild", "--all")).output
       assert.match(rebuilt, /^auditors is put right: 0 missing, 0 surplus, 1 different rows.$/mu)
-      assert.match(rebuilt, /^event_places is /mu)
+      assert.match(rebuilt, /^event_index is /mu)
       yield* MigratedDatabase.execute("SELECT count(*) FROM audit.receipts")
       assert.match(
         (yield* command("projections", "rebuild", "auditors")).output,
         /^auditors is as the events make it: nothing was changed.$/u
       )
-      assert.match((yield* command("projections", "rebuild", "nothing")).failure ?? "", /there are: streams, .*event_places/u)
+      assert.match((yield* command("projections", "rebuild", "nothing")).failure ?? "", /there are: streams, .*event_index/u)
       assert.match((yield* command("projections", "rebuild")).failure ?? "", /or --all/u)
     })
   )
@@ -34,18 +34,18 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof projectio
       yield* command("auditor", "add", "tax office")
       const set = (values: string) => MigratedDatabase.execute(`UPDATE vatproof.projections SET ${values}`)
       // Of newer rules than the service's, which therefore leaves it alone.
-      yield* set("version = version + 1, position = 0, moved_at = now() - interval '1 hour' WHERE name = 'event_places'")
+      yield* set("version = version + 1, position = 0, moved_at = now() - interval '1 hour' WHERE name = 'event_index'")
       assert.match(
         (yield* command("projections", "list")).output,
-        /event_places +asynchronous +2 +0 +\d+ +current/u,
+        /event_index +asynchronous +2 +0 +\d+ +current/u,
         "the event is younger"
       )
       yield* tamper("UPDATE vatproof.events SET recorded_at = now() - interval '1 hour'")
       assert.match(
         (yield* command("projections", "list")).output,
-        /event_places +asynchronous +2 +0 +\d+ +not moved for 36\d\d s/u
+        /event_index +asynchronous +2 +0 +\d+ +not moved for 36\d\d s/u
       )
-      yield* set("version = version - 1 WHERE name = 'event_places'")
+      yield* set("version = version - 1 WHERE name = 'event_index'")
     })
   )
 
@@ -54,7 +54,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof projectio
       const { login, url } = yield* LoginRole.make
       yield* MigratedDatabase.execute(`GRANT vatproof_service TO ${login}`)
       const { name } = yield* TestDatabase
-      const { failure } = yield* command("projections", "rebuild", "event_places").pipe(
+      const { failure } = yield* command("projections", "rebuild", "event_index").pipe(
         Effect.provideService(TestDatabase, { name, url })
       )
       assert.match(failure ?? "", /DATABASE_URL of the administrator/u)

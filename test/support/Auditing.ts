@@ -8,9 +8,9 @@ import { Auditors } from "#domain/audit/Auditors.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
 import * as AuditorTokens from "#events/audit/PgAuditors.ts"
-import * as Hashing from "#infra/security/NodeHashing.ts"
+import * as NodeHashing from "#infra/security/NodeHashing.ts"
 import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
-import * as Randomness from "#infra/security/NodeRandomness.ts"
+import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
 import { secretOf, signerOf } from "#test/support/log/Keys.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
 
@@ -26,7 +26,10 @@ export const temporaryFolder = Effect.acquireRelease(
 /** Settings of a service that signs, and remembers what it signed in a folder of its own. */
 export const signing = (dataDir: string) => ({ NOTARY_KEY: Redacted.value(secretOf(logName)), DATA_DIR: dataDir })
 
-const auditors = AuditorTokens.layer.pipe(Layer.provide(EventStore.layer), Layer.provide([Hashing.layer, Randomness.layer]))
+const auditors = AuditorTokens.layer.pipe(
+  Layer.provide(EventStore.layer),
+  Layer.provide([NodeHashing.layer, NodeRandomness.layer])
+)
 
 /** A new auditor, with the header that carries the token. */
 export const newAuditor = (accountId: string | null = null, forDays = 30) =>

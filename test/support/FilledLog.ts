@@ -71,7 +71,7 @@ const others = `
         head + i + CASE WHEN i % 60 = 0 THEN 20000 ELSE 0 END AS p) AS v
     ON CONFLICT DO NOTHING;
   INSERT INTO vatproof.tiles (log_id, level, index, hashes) SELECT 0, 60, i, decode(repeat('00', 32), 'hex') FROM generate_series(1, 5000) AS i;
-  INSERT INTO vatproof.event_places (log_id, position, type, account_id, vat_id, receipt_id)
+  INSERT INTO vatproof.event_index (log_id, position, type, account_id, vat_id, receipt_id)
     SELECT 0, m.position, m.type, CASE WHEN m.account = b.key_id THEN b.account_id ELSE m.account END,
       CASE WHEN m.kind NOT IN ('registered', 'issued') THEN m.vat_id END, m.receipt_id FROM made m, busy b
     ON CONFLICT DO NOTHING;
@@ -93,7 +93,7 @@ const people = `
     SELECT id, id, sha256(id::text::bytea), 'Auditor', now(), now() + interval '1 day' FROM person;
   INSERT INTO vatproof.rate_windows (bucket, taken, ends_at)
     SELECT 'minute/key-' || md5(i::text)::uuid, 1, now() + interval '1 minute' FROM generate_series(1, 20000) AS i;
-  INSERT INTO vatproof.rate_places (bucket, taken_at, ends_at) SELECT 'login/' || id, ARRAY[now()], now() + interval '15 minutes' FROM person`
+  INSERT INTO vatproof.rate_slots (bucket, taken_at, ends_at) SELECT 'login/' || id, ARRAY[now()], now() + interval '15 minutes' FROM person`
 
 /** Adds all of it, beside services that may run on the database. */
 export const fill = Effect.gen(function* () {

@@ -6,15 +6,20 @@ import { Metering } from "#domain/callers/Metering.ts"
 import { minuteBucket } from "#domain/callers/RateLimits.ts"
 import { billingPeriod } from "#domain/callers/Usage.ts"
 import { EventStore } from "#events/store/EventStore.ts"
-import * as Meters from "#events/callers/PgMetering.ts"
-import * as Hashing from "#infra/security/NodeHashing.ts"
-import * as Randomness from "#infra/security/NodeRandomness.ts"
+import * as PgMetering from "#events/callers/PgMetering.ts"
+import * as NodeHashing from "#infra/security/NodeHashing.ts"
+import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
 /** A replica's metering. Replicas share nothing but the database. */
 export const replica = Effect.map(
   Layer.build(
-    Layer.fresh(Meters.layer.pipe(Layer.provide(Layer.fresh(EventStore.layer)), Layer.provide([Hashing.layer, Randomness.layer])))
+    Layer.fresh(
+      PgMetering.layer.pipe(
+        Layer.provide(Layer.fresh(EventStore.layer)),
+        Layer.provide([NodeHashing.layer, NodeRandomness.layer])
+      )
+    )
   ),
   Context.get(Metering)
 )

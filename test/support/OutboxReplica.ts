@@ -2,9 +2,9 @@
 import { Effect, Layer, Redacted, References, Schedule, Schema, Scope } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Randomness } from "#domain/kernel/Randomness.ts"
-import { Mails } from "#domain/email/EmailQueue.ts"
+import { EmailQueue } from "#domain/email/EmailQueue.ts"
 import * as Outbox from "#events/outbox/Outbox.ts"
-import * as Mail from "#infra/mail/SmtpMailer.ts"
+import * as SmtpMailer from "#infra/mail/SmtpMailer.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { MailServer } from "#test/support/MailServer.ts"
 
@@ -17,7 +17,7 @@ export const letterhead = {
   serviceName: "vatproof"
 }
 
-const mailer = Layer.unwrap(Effect.map(MailServer, ({ url }) => Mail.layer({ ...letterhead, url, name: "vat.example" })))
+const mailer = Layer.unwrap(Effect.map(MailServer, ({ url }) => SmtpMailer.layer({ ...letterhead, url, name: "vat.example" })))
 
 /** Starts one. It ends as a service does on SIGTERM: with `stop`, or with the scope. */
 export const make = Effect.fnUntraced(function* (pace: Outbox.Pace = soon) {
@@ -46,7 +46,7 @@ export const make = Effect.fnUntraced(function* (pace: Outbox.Pace = soon) {
 
   /** Asks for a mail, or for another one. */
   const ask = (accountId: string, email: string) =>
-    Effect.flatMap(Mails, (mails) => mails.enqueue({ purpose: "verify_email", accountId, email, token })).pipe(
+    Effect.flatMap(EmailQueue, (mails) => mails.enqueue({ purpose: "verify_email", accountId, email, token })).pipe(
       Effect.provide(context)
     )
 

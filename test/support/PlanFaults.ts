@@ -22,7 +22,7 @@ const exceptions: ReadonlyArray<Exception> = [
   },
   {
     statement:
-      /FROM event_places WHERE log_id = p_log AND \(position >> 18\)::int = segment AND vat_id = p_vat_id|vatproof\.places_of_vat_id\(/u,
+      /FROM event_index WHERE log_id = p_log AND \(position >> 18\)::int = segment AND vat_id = p_vat_id|vatproof\.positions_of_vat_id\(/u,
     why: "an auditor's question about a VAT ID reads its entries of a segment, whose index has no positions",
     readAtMost: 2_000
   },

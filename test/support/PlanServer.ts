@@ -5,7 +5,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { PgClient } from "@effect/sql-pg"
 import { ConfigProvider, Context, Effect, FileSystem, Layer, Option, Redacted } from "effect"
 import { dirname } from "node:path"
-import * as EmbeddedPostgresBinaries from "#infra/embedded-postgres/Binaries.ts"
+import * as Binaries from "#infra/embedded-postgres/Binaries.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import { make as makeServer } from "#test/faults/PostgresServer.ts"
 import * as MailServer from "#test/support/MailServer.ts"
@@ -34,7 +34,7 @@ const user = Option.liftPredicate({ uid: 65_534, gid: 65_534 }, () => process.ge
 /** The folder of the embedded server's programs. */
 export const embeddedPrograms = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
-  const { postgres } = yield* EmbeddedPostgresBinaries.locate(yield* fs.makeTempDirectoryScoped(), user)
+  const { postgres } = yield* Binaries.locate(yield* fs.makeTempDirectoryScoped(), user)
   return dirname(postgres)
 })
 

@@ -6,9 +6,9 @@ import * as Checkpoint from "#events/merkle/Checkpoint.ts"
 import { LogCrypto } from "#events/merkle/LogCrypto.ts"
 import * as Notary from "#events/notary/Notary.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
-import * as Hashing from "#infra/security/NodeHashing.ts"
+import * as NodeHashing from "#infra/security/NodeHashing.ts"
 import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
-import * as Randomness from "#infra/security/NodeRandomness.ts"
+import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
 import { log, signer } from "#test/support/Auditing.ts"
 import { keysOf } from "#test/support/log/Keys.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
@@ -16,7 +16,9 @@ import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 /** A log that no notary has begun. */
 export const ground = TreeStore.layer.pipe(
   Layer.provideMerge(MigratedDatabase.layer),
-  Layer.provideMerge(Layer.mergeAll(Layer.succeed(LogCrypto, logCrypto), Hashing.layer, Randomness.layer, Integrity.layer))
+  Layer.provideMerge(
+    Layer.mergeAll(Layer.succeed(LogCrypto, logCrypto), NodeHashing.layer, NodeRandomness.layer, Integrity.layer)
+  )
 )
 
 const notary = Notary.layer({ keys: keysOf(signer), recall: Effect.succeed([]), remember: () => Effect.void })

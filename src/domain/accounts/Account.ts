@@ -5,7 +5,7 @@
 import { DateTime, Duration, Result, Schema } from "effect"
 import { ApiKeyIssued, ApiKeyRevoked, ApiKeyRotated, type KeyRevoker } from "#domain/accounts/ApiKey.ts"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
-import type { MailPurpose } from "#domain/accounts/EmailTokens.ts"
+import type { EmailPurpose } from "#domain/accounts/EmailTokens.ts"
 import { PlanName } from "#domain/callers/Plan.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
 import { billingPeriod } from "#domain/callers/Usage.ts"
@@ -147,7 +147,7 @@ export const evolve = (state: AccountState, event: DomainEvent.DomainEvent, at: 
 }
 
 /** How long the token of a mail is good, and how soon another mail may follow (rules 47, 48). */
-export const tokenLifetimes: Readonly<Record<MailPurpose, Duration.Duration>> = {
+export const tokenLifetimes: Readonly<Record<EmailPurpose, Duration.Duration>> = {
   verify_email: Duration.hours(24),
   reset_password: Duration.hours(1)
 }
@@ -180,7 +180,7 @@ interface TokenUse {
 }
 
 /** A token is good up to and including the end of its lifetime. */
-export const refuseExpired = (purpose: MailPurpose, { issuedAt, now }: TokenUse): Result.Result<void, TokenExpired> =>
+export const refuseExpired = (purpose: EmailPurpose, { issuedAt, now }: TokenUse): Result.Result<void, TokenExpired> =>
   DateTime.isGreaterThan(now, DateTime.addDuration(issuedAt, tokenLifetimes[purpose]))
     ? Result.fail(new TokenExpired({ purpose }))
     : Result.void

@@ -27,12 +27,12 @@ export interface Contact {
 }
 
 /** Writes what is no fact. It joins the transaction of the facts, whose time it gets; its failure undoes them. */
-export type Alongside<E> = (at: DateTime.Utc) => Effect.Effect<void, E | StoreUnavailable>
+export type InSameTransaction<E> = (at: DateTime.Utc) => Effect.Effect<void, E | StoreUnavailable>
 
 /** What a decision wants stored: the facts, if any, and beside them what is no fact; and what the caller gets. */
 export interface Decision<A, E = never> {
   readonly events: ReadonlyArray<DomainEvent>
-  readonly alongside?: Alongside<E>
+  readonly inSameTransaction?: InSameTransaction<E>
   readonly value: A
 }
 
@@ -44,7 +44,7 @@ export class AccountStore extends Context.Service<
       accountId: string,
       contact: Contact,
       events: Arr.NonEmptyReadonlyArray<DomainEvent>,
-      alongside?: Alongside<E>
+      inSameTransaction?: InSameTransaction<E>
     ) => Effect.Effect<void, E | EmailTaken | StoreUnavailable>
     /**
      * Decides about an account on its newest state and stores what was decided, as having happened at the time that `decide` gets.

@@ -38,9 +38,10 @@ const make = Effect.gen(function* () {
       Effect.map(Effect.fromResult(issueKey(account, { candidates, now })), (issued) => {
         if (issued === null) return { events: [], value: null }
         const { candidate, event } = issued
-        const alongside = () => (label === "" ? Effect.void : directory.label({ accountId, keyId: candidate.keyId, label }))
+        const inSameTransaction = () =>
+          label === "" ? Effect.void : directory.label({ accountId, keyId: candidate.keyId, label })
         const value: NewKey = { key: Redacted.make(candidate.key), prefix: candidate.prefix, label, issuedAt: now }
-        return { events: [event], alongside, value }
+        return { events: [event], inSameTransaction, value }
       })
     )
   })

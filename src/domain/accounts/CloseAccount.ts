@@ -18,7 +18,7 @@ const make = Effect.map(AccountStore, (accounts) => ({
   close: Effect.fn("CloseAccount.close")((accountId: string) =>
     accounts.change(accountId, (account) => {
       const events = decide(account)
-      return Effect.succeed({ events, alongside: () => accounts.eraseContact(accountId), value: events.length - 1 })
+      return Effect.succeed({ events, inSameTransaction: () => accounts.eraseContact(accountId), value: events.length - 1 })
     })
   )
 }))

@@ -1,6 +1,6 @@
 /** What this process knows to be wrong with its evidence: told to operators by `/readyz` and by metrics. */
 import { Context, Effect, Layer, Metric, MutableRef, Schema } from "effect"
-import * as Instrument from "#domain/kernel/Metrics.ts"
+import * as Metrics from "#domain/kernel/Metrics.ts"
 
 /** What can be found altered: a cached answer, an event that is about to be served, or something that the scrubber found. */
 export type EvidenceKind = "answer" | "event" | "scrub"
@@ -21,12 +21,12 @@ export interface IntegrityReport {
   readonly altered: ReadonlyArray<string>
 }
 
-const alteredEvidence = Instrument.counter("vatproof.evidence.altered", {
+const alteredEvidence = Metrics.counter("vatproof.evidence.altered", {
   unit: "{finding}",
   description: "Evidence that was not what was signed, and was not served"
 })
 
-const notaryRefused = Instrument.gauge("vatproof.notary.refused", {
+const notaryRefused = Metrics.gauge("vatproof.notary.refused", {
   unit: "{notary}",
   description: "1 while the notary refuses to sign a log that it does not know"
 })()

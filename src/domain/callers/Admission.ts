@@ -2,7 +2,7 @@
 import { Effect, MutableRef, Predicate } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
 import { type Credential, identify, Identity, type InvalidApiKey, refresh } from "#domain/callers/Identity.ts"
-import { makeMemory } from "#domain/kernel/LruCache.ts"
+import { makeLruCache } from "#domain/kernel/LruCache.ts"
 import { type CallRefusal, Metering, type PreconditionFailed, quotaRefusal } from "#domain/callers/Metering.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
@@ -21,7 +21,7 @@ const maxRefused = 50_000
 export const make = Effect.gen(function* () {
   const identity = yield* Identity
   const metering = yield* Metering
-  const refused = makeMemory<true>(maxRefused)
+  const refused = makeLruCache<true>(maxRefused)
 
   /** Counts the call in the caller's minute, unless it began again after it was counted. */
   const count = (call: Call, caller: Caller) => {
@@ -39,13 +39,13 @@ export const make = Effect.gen(function* () {
     Effect.flatMap(count(call, caller), (standing) => {
       const refusal = quotaRefusal(caller, standing)
       if (refusal !== null) return Effect.fail(refusal)
-      refused.forget(caller.stream)
+      refused.delete(caller.stream)
       return Effect.succeed(standing)
     })
 
   /** Notes how a refused caller stands, and that the next call may be refused as well. */
   const noteRefusal = (call: Call, caller: Caller, refusal: CallRefusal) => {
-    refused.remember(caller.stream, true)
+    refused.set(caller.stream, true)
     MutableRef.set(call.standing, refusal.standing ?? null)
   }
 
@@ -85,8 +85,7 @@ export const make = Effect.gen(function* () {
      * Whether a call is counted before its append: if it has been counted already, or the last call of the caller was refused. A refused
      * command makes its batch slower.
      */
-    isCountedFirst: (call: Call, caller: Caller) =>
-      MutableRef.get(call.standing) !== null || refused.recall(caller.stream) === true
+    isCountedFirst: (call: Call, caller: Caller) => MutableRef.get(call.standing) !== null || refused.get(caller.stream) === true
   }
 })
 

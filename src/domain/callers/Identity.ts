@@ -2,7 +2,7 @@
 import { Clock, Context, DateTime, Effect, Layer, Redacted, Schema } from "effect"
 import type { AnonymousCaller, Caller, KeyCaller } from "#domain/callers/Caller.ts"
 import { Hashing } from "#domain/kernel/Hashing.ts"
-import { makeMemory } from "#domain/kernel/LruCache.ts"
+import { makeLruCache } from "#domain/kernel/LruCache.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /** The API key is malformed, unknown or revoked; the client is not told which. */
@@ -55,31 +55,31 @@ export const layerCached = Layer.effect(
     const source = yield* Identity
     const { sha256 } = yield* Hashing
     const clock = yield* Clock.Clock
-    const callers = makeMemory<KeyCaller>(maxCallers)
-    const anonymous = makeMemory<AnonymousCaller>(maxCallers)
+    const callers = makeLruCache<KeyCaller>(maxCallers)
+    const anonymous = makeLruCache<AnonymousCaller>(maxCallers)
 
     const read = (key: Redacted.Redacted, hash: string) =>
       Effect.tapCause(
         Effect.map(source.refresh(key), (caller) => {
-          callers.remember(hash, caller)
+          callers.set(hash, caller)
           return caller
         }),
-        () => Effect.sync(() => callers.forget(hash))
+        () => Effect.sync(() => callers.delete(hash))
       )
 
     return Identity.of({
       byKey: (key) => {
         const hash = sha256(Redacted.value(key))
-        const cached = callers.recall(hash)
+        const cached = callers.get(hash)
         const isValid = cached !== undefined && clock.currentTimeMillisUnsafe() < DateTime.toEpochMillis(cached.validUntil)
         return isValid ? Effect.succeed(cached) : read(key, hash)
       },
       refresh: (key) => read(key, sha256(Redacted.value(key))),
       byAddress: (address) => {
-        const cached = anonymous.recall(address)
+        const cached = anonymous.get(address)
         if (cached !== undefined) return cached
         const caller = source.byAddress(address)
-        anonymous.remember(address, caller)
+        anonymous.set(address, caller)
         return caller
       }
     })

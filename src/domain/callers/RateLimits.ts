@@ -44,11 +44,11 @@ type Buckets = ReadonlyArray<string>
 export class RateLimits extends Context.Service<
   RateLimits,
   {
-    /** Takes one of `limit` places in the window that ends now. For small limits: each taken place is remembered. */
-    readonly takePlace: (bucket: string, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
-    /** Takes one place in each of the buckets, or none at all. In a transaction of its caller the places are taken with its commit. */
-    readonly takePlaces: (buckets: Buckets, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
-    /** Whether `takePlaces` would be granted now; takes nothing. */
-    readonly lookForPlaces: (buckets: Buckets, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
+    /** Takes one of `limit` slots in the window that ends now. For small limits: each taken place is remembered. */
+    readonly acquireSlot: (bucket: string, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
+    /** Takes one place in each of the buckets, or none at all. In a transaction of its caller the slots are taken with its commit. */
+    readonly acquireSlots: (buckets: Buckets, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
+    /** Whether `acquireSlots` would be granted now; takes nothing. */
+    readonly checkSlots: (buckets: Buckets, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
   }
 >()("vatproof/domain/callers/RateLimits") {}

@@ -2,8 +2,8 @@
 import { Context, type DateTime, Effect, Layer, Option, Redacted } from "effect"
 import { InvalidToken } from "#domain/accounts/Account.ts"
 import { Hashing } from "#domain/kernel/Hashing.ts"
-import { type MailPurpose, MailTokens } from "#domain/accounts/EmailTokens.ts"
-import { Mails } from "#domain/email/EmailQueue.ts"
+import { type EmailPurpose, EmailTokens } from "#domain/accounts/EmailTokens.ts"
+import { EmailQueue } from "#domain/email/EmailQueue.ts"
 import { Randomness } from "#domain/kernel/Randomness.ts"
 
 /** An account and its address. */
@@ -19,13 +19,13 @@ const form = /^[\da-f]{64}$/u
 
 const make = Effect.gen(function* () {
   const hashing = yield* Hashing
-  const mails = yield* Mails
+  const mails = yield* EmailQueue
   const random = yield* Randomness
-  const tokens = yield* MailTokens
+  const tokens = yield* EmailTokens
 
   /** Joins the transaction of its caller. */
-  const send = Effect.fn("MailLinks.send")(function* (
-    purpose: MailPurpose,
+  const send = Effect.fn("EmailLinks.send")(function* (
+    purpose: EmailPurpose,
     { accountId, email }: Addressee,
     issuedAt: DateTime.Utc
   ) {
@@ -34,7 +34,7 @@ const make = Effect.gen(function* () {
     yield* mails.enqueue({ purpose, accountId, email, token: Redacted.make(token) })
   })
 
-  const find = Effect.fnUntraced(function* (purpose: MailPurpose, token: Redacted.Redacted) {
+  const find = Effect.fnUntraced(function* (purpose: EmailPurpose, token: Redacted.Redacted) {
     const text = Redacted.value(token).toLowerCase()
     if (!form.test(text)) return yield* new InvalidToken({ purpose })
     const found = yield* tokens.find(hashing.sha256(text), purpose)
@@ -46,6 +46,6 @@ const make = Effect.gen(function* () {
 
 const hexOf = (bytes: Uint8Array) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")
 
-export class MailLinks extends Context.Service<MailLinks, Effect.Success<typeof make>>()("vatproof/domain/email/EmailLinks") {
-  static readonly layer = Layer.effect(MailLinks, make)
+export class EmailLinks extends Context.Service<EmailLinks, Effect.Success<typeof make>>()("vatproof/domain/email/EmailLinks") {
+  static readonly layer = Layer.effect(EmailLinks, make)
 }

@@ -1,11 +1,11 @@
 /** Hands a mail over to whoever delivers it: a mail server, or a folder. */
 import { Context, type DateTime, type Effect, type Redacted, Schema } from "effect"
-import type { MailPurpose } from "#domain/accounts/EmailTokens.ts"
+import type { EmailPurpose } from "#domain/accounts/EmailTokens.ts"
 
 /** A mail to one person. `mailId` (a UUID) stays the same over all attempts, and so does everything the mail is made of. */
 export interface OutgoingMail {
   readonly mailId: string
-  readonly purpose: MailPurpose
+  readonly purpose: EmailPurpose
   readonly email: string
   readonly token: Redacted.Redacted
   readonly requestedAt: DateTime.Utc

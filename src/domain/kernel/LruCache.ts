@@ -1,20 +1,20 @@
-/** A bounded memory of this process: what was used longest ago is forgotten first. It may always be wrong: who uses it must check. */
-export interface Memory<V> {
-  readonly recall: (key: string) => V | undefined
-  readonly remember: (key: string, value: V) => void
-  readonly forget: (key: string) => void
+/** A bounded cache in this process that evicts the least recently used entries. Entries may be stale: the caller must check them. */
+export interface LruCache<V> {
+  readonly get: (key: string) => V | undefined
+  readonly set: (key: string, value: V) => void
+  readonly delete: (key: string) => void
 }
 
 /**
- * At most `capacity` entries, and at least the half of them that was used last. Two generations instead of an order of all entries: to
- * recall what was used lately changes nothing, and what thousands of recalls a second change is dear to collect.
+ * Holds at most `capacity` entries, and at least the most recently used half of them. Two generations replace an order of all entries:
+ * a hit on a recent entry changes nothing, so thousands of hits per second leave no work for the garbage collector.
  */
-export const makeMemory = <V>(capacity: number): Memory<V> => {
+export const makeLruCache = <V>(capacity: number): LruCache<V> => {
   const half = Math.max(1, Math.floor(capacity / 2))
   let recent = new Map<string, V>()
   let older = new Map<string, V>()
 
-  const remember = (key: string, value: V) => {
+  const set = (key: string, value: V) => {
     older.delete(key)
     if (recent.size >= half && !recent.has(key)) {
       older = recent
@@ -24,15 +24,15 @@ export const makeMemory = <V>(capacity: number): Memory<V> => {
   }
 
   return {
-    recall: (key) => {
-      const known = recent.get(key)
-      if (known !== undefined) return known
+    get: (key) => {
+      const hit = recent.get(key)
+      if (hit !== undefined) return hit
       const before = older.get(key)
-      if (before !== undefined) remember(key, before)
+      if (before !== undefined) set(key, before)
       return before
     },
-    remember,
-    forget: (key) => {
+    set,
+    delete: (key) => {
       recent.delete(key)
       older.delete(key)
     }

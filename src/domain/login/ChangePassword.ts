@@ -3,8 +3,8 @@ import { Context, Duration, Effect, Layer, Option, type Redacted, Schema } from 
 import { AccessTokens, InvalidAccessToken, type Session } from "#domain/accounts/AccessTokens.ts"
 import { PasswordChanged } from "#domain/accounts/Account.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
-import { Logins } from "#domain/login/CredentialReader.ts"
-import { MailTokens } from "#domain/accounts/EmailTokens.ts"
+import { CredentialReader } from "#domain/login/CredentialReader.ts"
+import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
 import { CommonPasswords, Passwords, type PasswordWork } from "#domain/login/Passwords.ts"
 import { orTooMany, RateLimits } from "#domain/callers/RateLimits.ts"
 
@@ -31,10 +31,10 @@ const make = Effect.gen(function* () {
   const accessTokens = yield* AccessTokens
   const accounts = yield* AccountStore
   const commonPasswords = yield* CommonPasswords
-  const logins = yield* Logins
+  const logins = yield* CredentialReader
   const passwords = yield* Passwords
   const rateLimits = yield* RateLimits
-  const tokens = yield* MailTokens
+  const tokens = yield* EmailTokens
 
   const refuse = orTooMany("Too many wrong passwords in 15 minutes")
 
@@ -46,10 +46,10 @@ const make = Effect.gen(function* () {
 
   const check = Effect.fnUntraced(function* ({ current, session }: PasswordChange, { matches }: PasswordWork) {
     const bucket = `password/${session.accountId}`
-    yield* Effect.flatMap(rateLimits.lookForPlaces([bucket], maxFailures, window), refuse)
+    yield* Effect.flatMap(rateLimits.checkSlots([bucket], maxFailures, window), refuse)
     const { passwordHash } = yield* loginOf(session)
     if (yield* matches(current, passwordHash)) return
-    yield* Effect.flatMap(rateLimits.takePlace(bucket, maxFailures, window), refuse)
+    yield* Effect.flatMap(rateLimits.acquireSlot(bucket, maxFailures, window), refuse)
     return yield* new WrongPassword({})
   })
 
@@ -65,8 +65,8 @@ const make = Effect.gen(function* () {
         Effect.fnUntraced(function* () {
           // Under the lock of the account: another change may have ended this session.
           yield* loginOf(session)
-          const alongside = () => Effect.andThen(logins.setPassword(accountId, passwordHash), tokens.removeOf(accountId))
-          return { events: [PasswordChanged.make({ account_id: accountId, by: "owner" })], alongside, value: undefined }
+          const inSameTransaction = () => Effect.andThen(logins.setPassword(accountId, passwordHash), tokens.removeOf(accountId))
+          return { events: [PasswordChanged.make({ account_id: accountId, by: "owner" })], inSameTransaction, value: undefined }
         })
       )
       .pipe(Effect.catchTag("NoSuchAccount", () => Effect.fail(new InvalidAccessToken({}))))

@@ -5,7 +5,7 @@ import { emailKey, isEmailAddress } from "#domain/email/EmailAddress.ts"
 import * as FairQueue from "#domain/kernel/FairQueue.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { LoginLog } from "#domain/login/LoginLog.ts"
-import { type Login, Logins } from "#domain/login/CredentialReader.ts"
+import { type StoredLogin, CredentialReader } from "#domain/login/CredentialReader.ts"
 import { Passwords, type PasswordWork } from "#domain/login/Passwords.ts"
 import { orTooMany, RateLimitExceeded, RateLimits } from "#domain/callers/RateLimits.ts"
 
@@ -56,8 +56,8 @@ const makeBounds = Effect.fnUntraced(function* (failures: number) {
     const ofBoth = [`login/${client}/${emailHash}`, failures] as const
     const ofClient = [`login/${client}`, failures * perClient] as const
     const ofEmail = [`login/${emailHash}`, failures * perEmail] as const
-    const look = ([bucket, limit]: readonly [string, number]) => rateLimits.lookForPlaces([bucket], limit, window)
-    const take = ([bucket, limit]: readonly [string, number]) => rateLimits.takePlace(bucket, limit, window)
+    const look = ([bucket, limit]: readonly [string, number]) => rateLimits.checkSlots([bucket], limit, window)
+    const take = ([bucket, limit]: readonly [string, number]) => rateLimits.acquireSlot(bucket, limit, window)
     return {
       /** Refuses a client with too many failures. */
       check: Effect.forEach([ofBoth, ofClient], (bound) => Effect.flatMap(look(bound), refuse), {
@@ -80,7 +80,7 @@ const make = Effect.fnUntraced(function* (failuresPerWindow: number) {
   const boundsOf = yield* makeBounds(failuresPerWindow)
   const delays = yield* FairQueue.make(maxDelayed)
   const log = yield* LoginLog
-  const logins = yield* Logins
+  const logins = yield* CredentialReader
   const passwords = yield* Passwords
 
   /**
@@ -137,7 +137,7 @@ const make = Effect.fnUntraced(function* (failuresPerWindow: number) {
 
 const mayUse =
   (session: Session) =>
-  ({ epoch, passwordHash, verified }: Login) =>
+  ({ epoch, passwordHash, verified }: StoredLogin) =>
     verified && passwordHash !== null && epoch === session.epoch
 
 export class LogIn extends Context.Service<LogIn, Effect.Success<ReturnType<typeof make>>>()("vatproof/domain/login/LogIn") {

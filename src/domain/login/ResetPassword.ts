@@ -4,9 +4,9 @@ import { InvalidToken, refuseExpired, requestPasswordReset, resetPassword } from
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
 import { emailKey, isEmailAddress } from "#domain/email/EmailAddress.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
-import { Logins } from "#domain/login/CredentialReader.ts"
-import { MailLinks } from "#domain/email/EmailLinks.ts"
-import { MailTokens } from "#domain/accounts/EmailTokens.ts"
+import { CredentialReader } from "#domain/login/CredentialReader.ts"
+import { EmailLinks } from "#domain/email/EmailLinks.ts"
+import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
 import { CommonPasswords, Passwords } from "#domain/login/Passwords.ts"
 import { orTooMany, RateLimits } from "#domain/callers/RateLimits.ts"
 
@@ -35,11 +35,11 @@ const make = Effect.gen(function* () {
   const accounts = yield* AccountStore
   const commonPasswords = yield* CommonPasswords
   const keyedHash = yield* KeyedHash
-  const links = yield* MailLinks
-  const logins = yield* Logins
+  const links = yield* EmailLinks
+  const logins = yield* CredentialReader
   const passwords = yield* Passwords
   const rateLimits = yield* RateLimits
-  const tokens = yield* MailTokens
+  const tokens = yield* EmailTokens
 
   const refuse = orTooMany(`At most ${maxRequests} requests to reset a password in 24 hours from one address`)
 
@@ -50,8 +50,8 @@ const make = Effect.gen(function* () {
     yield* accounts
       .change(accountId, (account, now) => {
         const events = requestPasswordReset(account, now)
-        const alongside = () => (events.length === 0 ? Effect.void : links.send(purpose, { accountId, email }, now))
-        return Effect.succeed({ events, alongside, value: undefined })
+        const inSameTransaction = () => (events.length === 0 ? Effect.void : links.send(purpose, { accountId, email }, now))
+        return Effect.succeed({ events, inSameTransaction, value: undefined })
       })
       // It was closed meanwhile.
       .pipe(Effect.catchTag("NoSuchAccount", () => Effect.void))
@@ -59,10 +59,10 @@ const make = Effect.gen(function* () {
 
   /** Has a link mailed if an account of this address has logins. The outcome and its time are the same if there is none. */
   const request = Effect.fn("ResetPassword.request")(function* ({ client, email }: ResetRequest) {
-    yield* Effect.flatMap(rateLimits.takePlace(`reset/${client}`, maxRequests, window), refuse)
+    yield* Effect.flatMap(rateLimits.acquireSlot(`reset/${client}`, maxRequests, window), refuse)
     const ofEmail = `reset-mail/${keyedHash.of("email", emailKey(email))}`
     const mail = Effect.gen(function* () {
-      const { granted } = yield* rateLimits.takePlace(ofEmail, maxMails, window)
+      const { granted } = yield* rateLimits.acquireSlot(ofEmail, maxMails, window)
       if (granted) yield* mailTo(email)
     })
     yield* Effect.all([mail, Effect.sleep(answerTime)], { concurrency: "unbounded", discard: true })
@@ -87,8 +87,8 @@ const make = Effect.gen(function* () {
           // Under the lock of the account: of two who use the token at the same time, one finds it gone.
           const { issuedAt } = yield* find(token, now)
           const events = yield* Effect.fromResult(resetPassword(account, { issuedAt, now }))
-          const alongside = () => Effect.andThen(logins.setPassword(accountId, passwordHash), tokens.removeOf(accountId))
-          return { events, alongside, value: undefined }
+          const inSameTransaction = () => Effect.andThen(logins.setPassword(accountId, passwordHash), tokens.removeOf(accountId))
+          return { events, inSameTransaction, value: undefined }
         })
       )
       .pipe(Effect.catchTag("NoSuchAccount", () => Effect.fail(new InvalidToken({ purpose }))))

@@ -62,8 +62,8 @@ export interface ReceiptRecord {
   readonly keyId: string
 }
 
-export class Receipts extends Context.Service<
-  Receipts,
+export class ReceiptReader extends Context.Service<
+  ReceiptReader,
   {
     readonly find: (
       ownerId: string,

@@ -32,7 +32,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const register = Effect.fn("RegisterAgent.register")(function* ({ agentId, client, email }: Registration) {
     if (email !== null && domainsOf(email).some(disposable.has)) return yield* new DisposableEmail({})
     const places = [`register/${client}`]
-    yield* Effect.flatMap(rateLimits.lookForPlaces(places, perDay, window), refuse)
+    yield* Effect.flatMap(rateLimits.checkSlots(places, perDay, window), refuse)
     const accountId = yield* random.uuidV7
     const keyId = yield* random.uuidV7
     const key = yield* ApiKeys.draw(random)
@@ -50,8 +50,8 @@ const make = Effect.fnUntraced(function* (perDay: number) {
         key_sha256: hashing.sha256(key)
       })
     ] as const
-    const alongside = () => Effect.flatMap(rateLimits.takePlaces(places, perDay, window), refuse)
-    yield* accounts.create(accountId, { email, agentId }, facts, alongside)
+    const inSameTransaction = () => Effect.flatMap(rateLimits.acquireSlots(places, perDay, window), refuse)
+    yield* accounts.create(accountId, { email, agentId }, facts, inSameTransaction)
     return { apiKey: Redacted.make(key), plan: "free" as const, quota: plans.byName.free.perMonth }
   })
 

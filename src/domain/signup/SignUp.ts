@@ -4,9 +4,9 @@ import { AccountSignedUp, EmailVerificationRequested, EmailVerified, requestVeri
 import { AccessTokens } from "#domain/accounts/AccessTokens.ts"
 import { AccountStore, EmailTaken } from "#domain/accounts/AccountStore.ts"
 import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/email/EmailAddress.ts"
-import { type Login, Logins } from "#domain/login/CredentialReader.ts"
-import { MailLinks } from "#domain/email/EmailLinks.ts"
-import { MailTokens } from "#domain/accounts/EmailTokens.ts"
+import { type StoredLogin, CredentialReader } from "#domain/login/CredentialReader.ts"
+import { EmailLinks } from "#domain/email/EmailLinks.ts"
+import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
 import { CommonPasswords, Passwords, type PasswordWork } from "#domain/login/Passwords.ts"
 import { Randomness } from "#domain/kernel/Randomness.ts"
 import { orTooMany, RateLimits } from "#domain/callers/RateLimits.ts"
@@ -34,12 +34,12 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const accounts = yield* AccountStore
   const disposable = yield* DisposableDomains
   const commonPasswords = yield* CommonPasswords
-  const links = yield* MailLinks
-  const logins = yield* Logins
+  const links = yield* EmailLinks
+  const logins = yield* CredentialReader
   const passwords = yield* Passwords
   const random = yield* Randomness
   const rateLimits = yield* RateLimits
-  const tokens = yield* MailTokens
+  const tokens = yield* EmailTokens
   const turns = yield* RcMap.make({ lookup: (_client: string) => Semaphore.make(1) })
 
   const refuse = orTooMany(`At most ${perDay} signups in 24 hours from one address`)
@@ -49,14 +49,14 @@ const make = Effect.fnUntraced(function* (perDay: number) {
    * older links end. Without one the link of the last mail stays good, but if the passwords differ it gives neither of them: its reader may
    * be another person than the one who chose the first. A client has no more mails sent than it signs up.
    */
-  const signUpAgain = Effect.fnUntraced(function* ({ client, email, password }: Signup, login: Login, work: PasswordWork) {
+  const signUpAgain = Effect.fnUntraced(function* ({ client, email, password }: Signup, login: StoredLogin, work: PasswordWork) {
     const { accountId, passwordHash: known } = login
     const isSame = yield* work.matches(password, known)
     const passwordHash = isSame && known !== null ? known : yield* work.hash(password)
-    const places = [`reminder/${client}`]
-    const { granted } = yield* rateLimits.lookForPlaces(places, perDay, window)
+    const slots = [`reminder/${client}`]
+    const { granted } = yield* rateLimits.checkSlots(slots, perDay, window)
     const send = Effect.fnUntraced(function* (now: DateTime.Utc) {
-      yield* rateLimits.takePlaces(places, perDay, window)
+      yield* rateLimits.acquireSlots(slots, perDay, window)
       yield* logins.setPassword(accountId, passwordHash)
       yield* tokens.removeOf(accountId)
       yield* links.send("verify_email", { accountId, email }, now)
@@ -68,8 +68,8 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     yield* accounts
       .change(accountId, (account, now) => {
         const events = granted ? requestVerification(account, now) : []
-        const alongside = account.verified ? () => Effect.void : events.length > 0 ? send : () => contest
-        return Effect.succeed({ events, alongside, value: undefined })
+        const inSameTransaction = account.verified ? () => Effect.void : events.length > 0 ? send : () => contest
+        return Effect.succeed({ events, inSameTransaction, value: undefined })
       })
       // It was closed meanwhile.
       .pipe(Effect.catchTag("NoSuchAccount", () => Effect.void))
@@ -77,7 +77,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
 
   /**
    * A place is taken by the account that is made, not by the attempt: a refused attempt is no signup. Somebody who tries out addresses
-   * runs out of places all the same, by every address that is free. So a client's attempts come one after the other: of many at once all
+   * runs out of slots all the same, by every address that is free. So a client's attempts come one after the other: of many at once all
    * would see that there is a place.
    */
   const signUp = Effect.fn("SignUp.signUp")(function* (signup: Signup) {
@@ -89,8 +89,8 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     const { browser, client, email, password } = signup
     if (domainsOf(email).some(disposable.has)) return yield* new DisposableEmail({})
     yield* commonPasswords.refuse(password)
-    const places = [`signup/${client}`]
-    yield* Effect.flatMap(rateLimits.lookForPlaces(places, perDay, window), refuse)
+    const slots = [`signup/${client}`]
+    yield* Effect.flatMap(rateLimits.checkSlots(slots, perDay, window), refuse)
     const taken = yield* logins.byEmail(email)
     if (Option.isSome(taken)) {
       if (!taken.value.verified) yield* signUpAgain(signup, taken.value, work)
@@ -101,12 +101,12 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     const verification = browser
       ? EmailVerificationRequested.make({ account_id: accountId })
       : EmailVerified.make({ account_id: accountId, by: "non_browser" })
-    const alongside = Effect.fnUntraced(function* (at: DateTime.Utc) {
-      yield* Effect.flatMap(rateLimits.takePlaces(places, perDay, window), refuse)
+    const inSameTransaction = Effect.fnUntraced(function* (at: DateTime.Utc) {
+      yield* Effect.flatMap(rateLimits.acquireSlots(slots, perDay, window), refuse)
       if (browser) yield* links.send("verify_email", { accountId, email }, at)
     })
     const facts = [AccountSignedUp.make({ account_id: accountId, plan: "free" }), verification] as const
-    yield* accounts.create(accountId, { email, agentId: null, passwordHash }, facts, alongside)
+    yield* accounts.create(accountId, { email, agentId: null, passwordHash }, facts, inSameTransaction)
     return { accountId, token: browser ? null : yield* accessTokens.issue({ accountId, epoch: 0 }) } satisfies SignedUp
   })
 

@@ -2,17 +2,17 @@
 import { Context, DateTime, Effect, Layer, Option, type Redacted } from "effect"
 import { InvalidToken, noAccount, verifyEmail } from "#domain/accounts/Account.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
-import { Logins } from "#domain/login/CredentialReader.ts"
-import { MailLinks } from "#domain/email/EmailLinks.ts"
-import { MailTokens } from "#domain/accounts/EmailTokens.ts"
+import { CredentialReader } from "#domain/login/CredentialReader.ts"
+import { EmailLinks } from "#domain/email/EmailLinks.ts"
+import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
 
 const purpose = "verify_email"
 
 const make = Effect.gen(function* () {
   const accounts = yield* AccountStore
-  const links = yield* MailLinks
-  const logins = yield* Logins
-  const tokens = yield* MailTokens
+  const links = yield* EmailLinks
+  const logins = yield* CredentialReader
+  const tokens = yield* EmailTokens
 
   /** Tells whether the account has a password to log in with (SignUp). A token is good once. A newer sign-up removes it, so it is looked for again under the lock of the account. */
   const verify = Effect.fn("VerifyEmail.verify")(function* (token: Redacted.Redacted) {
@@ -25,7 +25,7 @@ const make = Effect.gen(function* () {
           const event = yield* Effect.fromResult(verifyEmail(account, { issuedAt, now }))
           const login = Option.getOrNull(yield* logins.byAccount(accountId))
           const hasPassword = login?.passwordHash !== null
-          return { events: [event], alongside: () => tokens.removeOf(accountId, purpose), value: { hasPassword } }
+          return { events: [event], inSameTransaction: () => tokens.removeOf(accountId, purpose), value: { hasPassword } }
         })
       )
       .pipe(Effect.catchTag("NoSuchAccount", () => Effect.fail(new InvalidToken({ purpose }))))

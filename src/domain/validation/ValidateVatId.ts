@@ -89,7 +89,7 @@ interface Question {
 }
 
 /** Uncounted outages per VAT ID and caller in a rolling hour (rule 36). */
-const uncountedOutages = { places: 3, window: Duration.hours(1) }
+const uncountedOutages = { slots: 3, window: Duration.hours(1) }
 
 /** How a validation is kept: each outcome is one event, and what it costs. */
 const makeRecords = Effect.gen(function* () {
@@ -156,9 +156,9 @@ const makeRecords = Effect.gen(function* () {
   /** The first outages are free; a caller who keeps asking the same is charged. */
   const outage = Effect.fnUntraced(function* (question: Question, failure: SourcesUnavailable, admitted: Standing) {
     const { caller, vatId } = question
-    const { places, window } = uncountedOutages
+    const { slots, window } = uncountedOutages
     const accountId = caller._tag === "Key" ? caller.accountId : null
-    const free = yield* rateLimits.takePlace(`outage/${caller.stream}/${vatId.value}`, places, window)
+    const free = yield* rateLimits.acquireSlot(`outage/${caller.stream}/${vatId.value}`, slots, window)
     const facts = { ...factsOf(question), account_id: accountId, attempts: failure.attempts }
     const event = VatIdVerificationFailed.make(facts, referenceIn(question.request.reference))
     yield* record(question, { event, units: free.granted ? 0 : 1, admitted })

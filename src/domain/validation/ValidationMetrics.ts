@@ -1,21 +1,21 @@
 /** What the use cases count, and tell the trace about. Nothing of it says who asked, or about whom. */
 import { Effect, Exit, Metric, Option, Predicate } from "effect"
-import * as Instrument from "#domain/kernel/Metrics.ts"
+import * as Metrics from "#domain/kernel/Metrics.ts"
 
 /** By `vatproof.cache.outcome`: `hit` is fresh, `stale` is older but served, `miss` asked the sources, `bypass` was not to use the cache. */
-const cacheLookUps = Instrument.counter("vatproof.cache.lookups", {
+const cacheLookUps = Metrics.counter("vatproof.cache.lookups", {
   unit: "{lookup}",
   description: "Validations by what the cache had for them"
 })
 
 /** By `vatproof.verdict` (valid, invalid, none) and `vatproof.source` (vies, bzst, none). */
-const verdicts = Instrument.counter("vatproof.verdicts", {
+const verdicts = Metrics.counter("vatproof.verdicts", {
   unit: "{validation}",
   description: "Validations by their verdict and whose word it is; none: no source could answer"
 })
 
 /** By `vatproof.plan`. */
-const quotaRefusals = Instrument.counter("vatproof.quota.refusals", {
+const quotaRefusals = Metrics.counter("vatproof.quota.refusals", {
   unit: "{request}",
   description: "Requests refused because the plan's validations are used up"
 })

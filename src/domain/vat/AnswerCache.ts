@@ -1,6 +1,6 @@
 /** The newest answer of a source per VAT ID, shared by all replicas: a projection of the log, so it survives everything the log does. */
 import { Context, DateTime, Duration, Effect, Layer, Option, Schema } from "effect"
-import { makeMemory } from "#domain/kernel/LruCache.ts"
+import { makeLruCache } from "#domain/kernel/LruCache.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
 import { SourceName } from "#domain/vat/Verdict.ts"
@@ -45,18 +45,18 @@ export const layerCached = Layer.effect(
   AnswerCache,
   Effect.gen(function* () {
     const source = yield* AnswerCache
-    const answers = makeMemory<Option.Some<StoredAnswer>>(maxAnswers)
+    const answers = makeLruCache<Option.Some<StoredAnswer>>(maxAnswers)
 
     const refresh = (vatId: VatId) =>
       Effect.map(source.refresh(vatId), (stored) => {
-        if (Option.isSome(stored)) answers.remember(vatId.value, stored)
-        else answers.forget(vatId.value)
+        if (Option.isSome(stored)) answers.set(vatId.value, stored)
+        else answers.delete(vatId.value)
         return stored
       })
 
     return AnswerCache.of({
       newest: (vatId) => {
-        const cached = answers.recall(vatId.value)
+        const cached = answers.get(vatId.value)
         return cached === undefined ? refresh(vatId) : Effect.succeed(cached)
       },
       refresh,

@@ -14,7 +14,7 @@ import { emailKey } from "#domain/email/EmailAddress.ts"
 import { limitsOf, PlanName, Plans } from "#domain/callers/Plan.ts"
 import { type BillingPeriod, keyMeter } from "#domain/callers/Usage.ts"
 import { logId } from "#events/store/AppendCommand.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const patience = "5 seconds"
 
@@ -70,9 +70,9 @@ const makeFind = Effect.gen(function* () {
 
   return Effect.fnUntraced(function* (asked: string) {
     const wanted = idForm.test(asked) ? { accountId: asked, email: null } : { accountId: null, email: emailKey(asked) }
-    const [row] = yield* findAccount(wanted).pipe(StoreAccess.patiently(patience))
+    const [row] = yield* findAccount(wanted).pipe(QueryPolicy.withRetry(patience))
     if (row !== undefined) return row
-    const [only, ...others] = yield* findByAgent(asked).pipe(StoreAccess.patiently(patience))
+    const [only, ...others] = yield* findByAgent(asked).pipe(QueryPolicy.withRetry(patience))
     if (only === undefined) return yield* new AccountNotFound({ asked })
     if (others.length === 0) return only
     const accountIds = [only, ...others].map(({ account_id }) => account_id)
@@ -113,7 +113,7 @@ const make = Effect.gen(function* () {
   })
 
   const findRow = yield* makeFind
-  const find = Effect.fn("AccountDirectory.find")((asked: string) => Effect.map(findRow(asked), accountRecord))
+  const find = Effect.fn("PgAccountDirectory.find")((asked: string) => Effect.map(findRow(asked), accountRecord))
 
   const findAccounts = SqlSchema.findAll({
     Request: Schema.Struct({ plan: Schema.NullOr(Schema.String), before: Schema.NullOr(Schema.String), limit: Schema.Int }),
@@ -124,10 +124,10 @@ const make = Effect.gen(function* () {
       ORDER BY a.account_id DESC LIMIT ${limit}`
   })
 
-  const list = Effect.fn("AccountDirectory.list")((query: AccountQuery) =>
+  const list = Effect.fn("PgAccountDirectory.list")((query: AccountQuery) =>
     findAccounts(query).pipe(
       Effect.map((rows) => rows.map(accountRecord)),
-      StoreAccess.patiently(patience)
+      QueryPolicy.withRetry(patience)
     )
   )
 
@@ -135,7 +135,7 @@ const make = Effect.gen(function* () {
   const keys = (period: BillingPeriod, wanted: Omit<KeyQuery, "meter">) =>
     findKeys({ meter: keyMeter(keyPlaceholder, period), ...wanted }).pipe(
       Effect.map((rows) => rows.map(keyRecord)),
-      StoreAccess.patiently(patience)
+      QueryPolicy.withRetry(patience)
     )
 
   return AccountDirectory.of({

@@ -8,7 +8,7 @@ import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { accountStream, type AccountState, evolve, noAccount } from "#domain/accounts/Account.ts"
 import {
   AccountStore,
-  type Alongside,
+  type InSameTransaction,
   type Contact,
   type Decision,
   EmailTaken,
@@ -19,7 +19,7 @@ import { emailKey } from "#domain/email/EmailAddress.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { VersionConflict } from "#events/store/AppendCommand.ts"
 import { EventStore } from "#events/store/EventStore.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 /** Changes that a replica makes at a time: they wait for each other's locks, and may not take all connections for it. */
@@ -36,7 +36,7 @@ interface Change<E> {
   readonly accountId: string
   readonly version: number
   readonly events: Arr.NonEmptyReadonlyArray<DomainEvent>
-  readonly alongside: Alongside<E>
+  readonly inSameTransaction: InSameTransaction<E>
   readonly at?: DateTime.Utc
 }
 
@@ -50,10 +50,10 @@ const make = Effect.gen(function* () {
   const turns = yield* Semaphore.make(maxChanges)
 
   const write = <E>(change: Change<E>): Effect.Effect<void, E | SqlError | StoreUnavailable | VersionConflict> => {
-    const { accountId, alongside, at, events: facts, version } = change
+    const { accountId, inSameTransaction, at, events: facts, version } = change
     return events.appendWith(
       [{ stream: accountStream(accountId), expectedVersion: version, events: facts, charge: null }],
-      alongside,
+      inSameTransaction,
       at
     )
   }
@@ -62,17 +62,17 @@ const make = Effect.gen(function* () {
     accountId: string,
     { agentId, email, passwordHash }: Contact,
     facts: Arr.NonEmptyReadonlyArray<DomainEvent>,
-    further: Alongside<E> = nothing
+    further: InSameTransaction<E> = nothing
   ) => {
-    const alongside = Effect.fnUntraced(function* (at: DateTime.Utc) {
+    const inSameTransaction = Effect.fnUntraced(function* (at: DateTime.Utc) {
       yield* sql`INSERT INTO vatproof.contacts (account_id, email, email_key, password_hash, agent_id)
           VALUES (${accountId}, ${email}, ${email === null ? null : emailKey(email)},
             ${passwordHash === undefined ? null : Redacted.value(passwordHash)}, ${agentId})`
       yield* further(at)
     })
-    return write({ accountId, version: 0, events: facts, alongside }).pipe(
+    return write({ accountId, version: 0, events: facts, inSameTransaction }).pipe(
       Effect.catchIf(isEmailTaken, () => Effect.fail(new EmailTaken({}))),
-      Effect.catchIf(isSqlError, StoreAccess.refused),
+      Effect.catchIf(isSqlError, QueryPolicy.refused),
       // A new stream of our own: nobody else can have written to it.
       Effect.catchIf(isVersionConflict, Effect.die)
     )
@@ -88,10 +88,10 @@ const make = Effect.gen(function* () {
       const { state, version } = yield* load(accountId)
       if (state.closed) return yield* new NoSuchAccount({ accountId })
       const now = yield* DateTime.now
-      const { alongside = nothing, events: facts, value } = yield* decide(state, now)
+      const { inSameTransaction = nothing, events: facts, value } = yield* decide(state, now)
       yield* Arr.isReadonlyArrayNonEmpty(facts)
-        ? write({ accountId, version, events: facts, alongside, at: now })
-        : alongside(now)
+        ? write({ accountId, version, events: facts, inSameTransaction, at: now })
+        : inSameTransaction(now)
       return value
     }).pipe(sql.withTransaction)
 
@@ -101,7 +101,7 @@ const make = Effect.gen(function* () {
       decide: (account: AccountState, now: DateTime.Utc) => Effect.Effect<Decision<A, E2>, E>
     ) =>
       decideOnce(accountId, decide).pipe(
-        Effect.catchIf(isSqlError, StoreAccess.refused),
+        Effect.catchIf(isSqlError, QueryPolicy.refused),
         turns.withPermit,
         Effect.timeoutOrElse({ duration: changePatience, orElse: () => Effect.fail(new StoreUnavailable({})) }),
         Effect.retry({ while: isVersionConflict, times: maxDecisions - 1 }),
@@ -112,7 +112,7 @@ const make = Effect.gen(function* () {
   const eraseContact = (accountId: string) =>
     sql`DELETE FROM vatproof.contacts WHERE account_id = ${accountId}`.pipe(
       Effect.asVoid,
-      Effect.catchTag("SqlError", StoreAccess.refused)
+      Effect.catchTag("SqlError", QueryPolicy.refused)
     )
 
   return AccountStore.of({ create, change, eraseContact })

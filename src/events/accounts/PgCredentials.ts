@@ -2,8 +2,8 @@
 import { Effect, Layer, Option, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { emailKey } from "#domain/email/EmailAddress.ts"
-import { Logins } from "#domain/login/CredentialReader.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import { CredentialReader } from "#domain/login/CredentialReader.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const patience = "3 seconds"
 
@@ -32,16 +32,16 @@ const make = Effect.gen(function* () {
     execute: (accountId) => sql`SELECT ${columns} WHERE c.account_id = ${accountId}`
   })
 
-  return Logins.of({
-    byEmail: Effect.fn("Logins.byEmail")(function* (email: string) {
-      return Option.map(yield* findByEmail(emailKey(email)).pipe(StoreAccess.patiently(patience)), loginOf)
+  return CredentialReader.of({
+    byEmail: Effect.fn("PgCredentials.byEmail")(function* (email: string) {
+      return Option.map(yield* findByEmail(emailKey(email)).pipe(QueryPolicy.withRetry(patience)), loginOf)
     }),
-    byAccount: Effect.fn("Logins.byAccount")(function* (accountId: string) {
-      return Option.map(yield* findByAccount(accountId).pipe(StoreAccess.patiently(patience)), loginOf)
+    byAccount: Effect.fn("PgCredentials.byAccount")(function* (accountId: string) {
+      return Option.map(yield* findByAccount(accountId).pipe(QueryPolicy.withRetry(patience)), loginOf)
     }),
     setPassword: (accountId, passwordHash) =>
       sql`UPDATE vatproof.contacts SET token_epoch = token_epoch + 1, password_hash = ${passwordHash === null ? null : Redacted.value(passwordHash)}
-        WHERE account_id = ${accountId}`.pipe(Effect.asVoid, Effect.catchTag("SqlError", StoreAccess.refused))
+        WHERE account_id = ${accountId}`.pipe(Effect.asVoid, Effect.catchTag("SqlError", QueryPolicy.refused))
   })
 })
 
@@ -52,4 +52,4 @@ const loginOf = ({ account_id, epoch, password_hash, verified }: typeof Row.Type
   epoch
 })
 
-export const layer = Layer.effect(Logins, make)
+export const layer = Layer.effect(CredentialReader, make)

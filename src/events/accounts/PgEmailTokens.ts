@@ -1,8 +1,8 @@
 /** Tokens of mails in a table, because what is erased with the contact data cannot stand in the log. */
 import { DateTime, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { MailTokens } from "#domain/accounts/EmailTokens.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -15,24 +15,24 @@ const make = Effect.gen(function* () {
         WHERE token_sha256 = decode(${sha256}, 'hex') AND purpose = ${purpose}`
   })
 
-  return MailTokens.of({
+  return EmailTokens.of({
     put: (sha256, { accountId, issuedAt, purpose }) =>
       sql`INSERT INTO vatproof.mail_tokens (token_sha256, account_id, purpose, issued_at)
         VALUES (decode(${sha256}, 'hex'), ${accountId}, ${purpose}, ${DateTime.toDateUtc(issuedAt)})`.pipe(
         Effect.asVoid,
-        Effect.catchTag("SqlError", StoreAccess.refused)
+        Effect.catchTag("SqlError", QueryPolicy.refused)
       ),
     find: (sha256, purpose) =>
       findToken({ sha256, purpose }).pipe(
-        StoreAccess.patiently("3 seconds"),
+        QueryPolicy.withRetry("3 seconds"),
         Effect.map(Option.map(({ account_id, issued_at }) => ({ accountId: account_id, purpose, issuedAt: issued_at })))
       ),
     removeOf: (accountId, purpose) =>
       sql`DELETE FROM vatproof.mail_tokens WHERE account_id = ${accountId} AND purpose = coalesce(${purpose ?? null}, purpose)`.pipe(
         Effect.asVoid,
-        Effect.catchTag("SqlError", StoreAccess.refused)
+        Effect.catchTag("SqlError", QueryPolicy.refused)
       )
   })
 })
 
-export const layer = Layer.effect(MailTokens, make)
+export const layer = Layer.effect(EmailTokens, make)

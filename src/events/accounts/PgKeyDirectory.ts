@@ -2,7 +2,7 @@
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { KeyDirectory } from "#domain/accounts/KeyDirectory.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -21,14 +21,14 @@ const make = Effect.gen(function* () {
   })
 
   return KeyDirectory.of({
-    list: Effect.fn("KeyDirectory.list")(function* (accountId: string) {
-      const rows = yield* findKeys(accountId).pipe(StoreAccess.patiently("3 seconds"))
+    list: Effect.fn("PgKeyDirectory.list")(function* (accountId: string) {
+      const rows = yield* findKeys(accountId).pipe(QueryPolicy.withRetry("3 seconds"))
       return rows.map(({ issued_at, label, prefix, revoked }) => ({ prefix, label, issuedAt: issued_at, revoked }))
     }),
     label: ({ accountId, keyId, label }) =>
       sql`INSERT INTO vatproof.api_key_labels (key_id, account_id, label) VALUES (${keyId}, ${accountId}, ${label})`.pipe(
         Effect.asVoid,
-        Effect.catchTag("SqlError", StoreAccess.refused)
+        Effect.catchTag("SqlError", QueryPolicy.refused)
       )
   })
 })

@@ -4,7 +4,7 @@
  */
 import { DateTime, Duration, Effect, Layer, Schedule } from "effect"
 import { LoggedIn, LoginLog, LoginsCounted, loginStream } from "#domain/login/LoginLog.ts"
-import { survivable } from "#domain/kernel/LogDefects.ts"
+import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 
 /** Successful logins of an account that are events of their own in an hour. */
@@ -85,7 +85,7 @@ const make = Effect.gen(function* () {
     )
 
   const turn = Effect.flatMap(DateTime.now, (now) => writeBefore(DateTime.subtractDuration(now, hour))).pipe(
-    survivable("Writing the counts of logins stumbled; it goes on in a minute")
+    logDefects("Writing the counts of logins stumbled; it goes on in a minute")
   )
   yield* Effect.addFinalizer(() => Effect.flatMap(DateTime.now, writeBefore))
   yield* Effect.forkScoped(Effect.repeat(turn, Schedule.spaced(lookEvery)))

@@ -6,9 +6,9 @@ import { EvidenceAltered, Integrity } from "#domain/audit/Integrity.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
 import { logId } from "#events/store/AppendCommand.ts"
-import * as Batcher from "#events/store/GroupCommit.ts"
+import * as GroupCommit from "#events/store/GroupCommit.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
 /** Bounds: answers read by one statement, and callers that may wait for it. */
@@ -37,7 +37,7 @@ const make = Effect.gen(function* () {
   })
 
   const run = Effect.fnUntraced(function* (keys: ReadonlyArray<string>) {
-    const rows = yield* findNewest([...new Set(keys)]).pipe(StoreAccess.patientlyForMany(retryFor))
+    const rows = yield* findNewest([...new Set(keys)]).pipe(QueryPolicy.withRetryForMany(retryFor))
     const byKey = new Map(rows.map((row) => [row.key, row]))
     for (const { of_event, position } of rows) if (!of_event) yield* integrity.found("answer", altered(position))
     return keys.map((key) => {
@@ -51,11 +51,11 @@ const make = Effect.gen(function* () {
   })
 
   const onFull = () => new StoreUnavailable({})
-  const find = yield* Batcher.make({ run, maxBatch, maxWaiting, onFull, procedure: "newest_answers" })
+  const find = yield* GroupCommit.make({ run, maxBatch, maxWaiting, onFull, procedure: "newest_answers" })
 
   const newest = (vatId: VatId) => find(latestKey(vatId))
 
-  const ping = sql`SELECT 1`.pipe(StoreAccess.patiently("0 millis"), Effect.asVoid)
+  const ping = sql`SELECT 1`.pipe(QueryPolicy.withRetry("0 millis"), Effect.asVoid)
 
   return AnswerCache.of({ newest, refresh: newest, ping })
 })

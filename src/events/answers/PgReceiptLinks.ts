@@ -17,12 +17,12 @@ import {
   ReceiptLinkRevoked
 } from "#domain/receipts/ReceiptLink.ts"
 import { ReceiptLinkNotFound, ReceiptLinks } from "#domain/receipts/ReceiptLinks.ts"
-import { type ReceiptRecord, Receipts } from "#domain/receipts/ReceiptReader.ts"
+import { type ReceiptRecord, ReceiptReader } from "#domain/receipts/ReceiptReader.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import * as Catalogue from "#events/store/Catalogue.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const patience = "3 seconds"
@@ -53,7 +53,7 @@ const make = Effect.gen(function* () {
   const events = yield* EventStore
   const hash = yield* KeyedHash
   const random = yield* Randomness
-  const receipts = yield* Receipts
+  const receipts = yield* ReceiptReader
   const { verified } = yield* SignedLeaves.make
 
   const signatureOf = (signed: string) => hash.of("receipt-link", signed)
@@ -75,7 +75,7 @@ const make = Effect.gen(function* () {
   const append = (receiptId: string, expectedVersion: number, event: DomainEvent) =>
     events
       .appendWith([{ stream: receiptStream(receiptId), expectedVersion, events: [event], charge: null }], () => Effect.void)
-      .pipe(Effect.catchIf(isSqlError, StoreAccess.refused))
+      .pipe(Effect.catchIf(isSqlError, QueryPolicy.refused))
 
   const again = { times: maxDecisions, while: ({ _tag }: { readonly _tag: string }) => _tag === "VersionConflict" }
   const busy = { VersionConflict: () => Effect.fail(new StoreUnavailable({})) }
@@ -96,7 +96,7 @@ const make = Effect.gen(function* () {
     return { linkId, token: Redacted.make(`${signed}.${signatureOf(signed)}`), expiresAt }
   })
 
-  const create = Effect.fn("ReceiptLinks.create")(function* (ownerId: string, receiptId: string, days: number) {
+  const create = Effect.fn("PgReceiptLinks.create")(function* (ownerId: string, receiptId: string, days: number) {
     const record = yield* receipts.find(ownerId, receiptId)
     return yield* createOnce(ownerId, record, days).pipe(Effect.retry(again), Effect.catchTags(busy))
   })
@@ -111,12 +111,12 @@ const make = Effect.gen(function* () {
     yield* append(receipt.receipt_id, version, ReceiptLinkRevoked.make(revoked))
   })
 
-  const revoke = Effect.fn("ReceiptLinks.revoke")(function* (ownerId: string, receiptId: string, linkId: string) {
+  const revoke = Effect.fn("PgReceiptLinks.revoke")(function* (ownerId: string, receiptId: string, linkId: string) {
     const record = yield* receipts.find(ownerId, receiptId)
     return yield* revokeOnce(ownerId, record, linkId).pipe(Effect.retry(again), Effect.catchTags(busy))
   })
 
-  const open = Effect.fn("ReceiptLinks.open")(function* (token: Redacted.Redacted) {
+  const open = Effect.fn("PgReceiptLinks.open")(function* (token: Redacted.Redacted) {
     const parsed = parseToken(Redacted.value(token))
     if (parsed === null || !isSigned(parsed.signed, parsed.signature)) return yield* new ReceiptLinkNotFound({})
     const { expiresAtSeconds, linkId, receiptId } = parsed.claims
@@ -124,7 +124,7 @@ const make = Effect.gen(function* () {
     const link = (yield* linksOf(receiptId)).links.get(linkId)
     if (link === undefined || link.isRevoked) return yield* new ReceiptLinkNotFound({})
     // Nobody could revoke the links of an account that is closed.
-    const [account] = yield* findAccount(link.accountId).pipe(StoreAccess.patiently(patience))
+    const [account] = yield* findAccount(link.accountId).pipe(QueryPolicy.withRetry(patience))
     if (account?.is_open !== true) return yield* new ReceiptLinkNotFound({})
     return yield* receipts.find(link.accountId, receiptId)
   })

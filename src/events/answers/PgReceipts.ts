@@ -2,13 +2,13 @@
 import { DateTime, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isReceiptId, ReceiptIssued, receiptList, receiptStream, summaryOf, wholeReceipt } from "#domain/receipts/Receipt.ts"
-import { ReceiptErased, ReceiptNotFound, type ReceiptPageRequest, Receipts } from "#domain/receipts/ReceiptReader.ts"
+import { ReceiptErased, ReceiptNotFound, type ReceiptPageRequest, ReceiptReader } from "#domain/receipts/ReceiptReader.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as Catalogue from "#events/store/Catalogue.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const patience = "3 seconds"
@@ -21,7 +21,7 @@ const make = Effect.gen(function* () {
   const { verified } = yield* SignedLeaves.make
   const documentsOf = yield* PersonalDocument.makeVerified
 
-  const find = Effect.fn("Receipts.find")(function* (ownerId: string, receiptId: string) {
+  const find = Effect.fn("PgReceipts.find")(function* (ownerId: string, receiptId: string) {
     if (!isReceiptId(receiptId)) return yield* new ReceiptNotFound({ receiptId })
     const [event] = yield* events.readStream(receiptStream(receiptId), 0, 1)
     if (event === undefined || event.type !== ReceiptIssued.type) return yield* new ReceiptNotFound({ receiptId })
@@ -64,11 +64,11 @@ const make = Effect.gen(function* () {
       ORDER BY l.position DESC`
   })
 
-  const page = Effect.fn("Receipts.page")(function* ({ before, limit, ownerId, targetVatId }: ReceiptPageRequest) {
+  const page = Effect.fn("PgReceipts.page")(function* ({ before, limit, ownerId, targetVatId }: ReceiptPageRequest) {
     const list = receiptList(ownerId, targetVatId)
     // One more than asked for tells whether there is another page.
     const rows = yield* findPage({ list, before: before ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }).pipe(
-      StoreAccess.patiently(patience)
+      QueryPolicy.withRetry(patience)
     )
     const shown = yield* verified(rows.slice(0, limit))
     const receipts = yield* Effect.forEach(shown, (row) =>
@@ -78,7 +78,7 @@ const make = Effect.gen(function* () {
     return { receipts, next: rows.length > limit && last !== undefined ? last.position : null }
   })
 
-  return Receipts.of({ find, page })
+  return ReceiptReader.of({ find, page })
 })
 
-export const layer = Layer.effect(Receipts, make)
+export const layer = Layer.effect(ReceiptReader, make)

@@ -1,11 +1,11 @@
-/** Finds events by what EventPlaces knows of them; where nothing but positions and times are asked for, in the log itself. */
+/** Finds events by what EventIndex knows of them; where nothing but positions and times are asked for, in the log itself. */
 import { DateTime, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { Fragment } from "effect/sql/Statement"
 import type { AuditFilter } from "#domain/audit/AuditTrail.ts"
 import { logId } from "#events/store/AppendCommand.ts"
-import { eventPlaces } from "#events/projections/EventIndex.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import { eventIndex } from "#events/projections/EventIndex.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const patience = "5 seconds"
@@ -23,7 +23,7 @@ const makeQuestions = (sql: SqlClient.SqlClient) => {
     value === null ? [] : [sql`${sql.literal(column)}::text || '' = ${value}`]
 
   const inPlaces = (conditions: ReadonlyArray<Fragment>, limit: number) =>
-    sql`SELECT position FROM vatproof.event_places
+    sql`SELECT position FROM vatproof.event_index
       WHERE ${sql.and([sql`log_id = ${logId} AND position >= (SELECT low FROM span) AND position < (SELECT high FROM span)`, ...conditions])}
       ORDER BY position LIMIT ${limit}`
 
@@ -67,7 +67,7 @@ const makeQuestions = (sql: SqlClient.SqlClient) => {
     }
     if (vatId !== null) {
       return [
-        sql`SELECT position FROM vatproof.places_of_vat_id(${logId}::smallint, ${vatId}, ${accountId}::uuid, ${keyId}::uuid, ${type}::text,
+        sql`SELECT position FROM vatproof.positions_of_vat_id(${logId}::smallint, ${vatId}, ${accountId}::uuid, ${keyId}::uuid, ${type}::text,
           (SELECT low FROM span), (SELECT high FROM span), ${limit}::int) AS position`
       ]
     }
@@ -90,8 +90,8 @@ const makeSelect = (sql: SqlClient.SqlClient) => {
   const lowest = ({ from }: AuditFilter, after: number) =>
     from === null ? sql`${after}::bigint` : sql`greatest(${after}::bigint, ${positionAt(from)})`
 
-  /** What EventPlaces has not seen yet is not shown, wherever it would be found: else a page could end behind it. */
-  const followed = sql`(SELECT position FROM vatproof.projections WHERE log_id = ${logId} AND name = ${eventPlaces})`
+  /** What EventIndex has not seen yet is not shown, wherever it would be found: else a page could end behind it. */
+  const followed = sql`(SELECT position FROM vatproof.projections WHERE log_id = ${logId} AND name = ${eventIndex})`
   const highest = ({ to }: AuditFilter) => (to === null ? followed : sql`least(${followed}, ${positionAt(to)})`)
 
   const noPosition = sql`SELECT NULL::bigint AS position LIMIT 0`
@@ -128,7 +128,7 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
     execute: (
       position
     ) => sql`SELECT coalesce(p.account_id, (SELECT k.account_id FROM vatproof.api_keys k WHERE k.key_id = p.key_id)) AS account_id
-      FROM vatproof.event_places p WHERE p.log_id = ${logId} AND p.position = ${position}`
+      FROM vatproof.event_index p WHERE p.log_id = ${logId} AND p.position = ${position}`
   })
 
   const findKey = SqlSchema.findAll({
@@ -142,16 +142,16 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
     /** The key of an account that begins with a prefix, if it has one. */
     keyOf: (accountId: string, prefix: string) =>
       findKey({ accountId, prefix }).pipe(
-        StoreAccess.patiently(patience),
+        QueryPolicy.withRetry(patience),
         Effect.map(([row]) => row?.key_id ?? null)
       ),
     /** Up to `limit` events from position `after` on that pass the filter, in their order. */
     find: (filter: AuditFilter, after: number, limit: number) =>
-      Effect.flatMap(select(filter, after, limit), decode).pipe(StoreAccess.patiently(patience)),
+      Effect.flatMap(select(filter, after, limit), decode).pipe(QueryPolicy.withRetry(patience)),
     /** The account that the event at a position belongs to; null if to none, or if there is no such event. */
     accountAt: (position: number) =>
       findAccount(position).pipe(
-        StoreAccess.patiently(patience),
+        QueryPolicy.withRetry(patience),
         Effect.map(([row]) => row?.account_id ?? null)
       )
   }

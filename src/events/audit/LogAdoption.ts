@@ -16,7 +16,7 @@ import { append, empty, hashLength, type Node, root, type Tree } from "#events/m
 import { leafHashes } from "#events/notary/StoredLeaf.ts"
 import { type Growth, growths, tileWidth } from "#events/merkle/Tiles.ts"
 import type { LogKeys } from "#events/notary/LogSigner.ts"
-import * as SignedLog from "#events/notary/LogConsistency.ts"
+import * as LogConsistency from "#events/notary/LogConsistency.ts"
 import { elementType, sqlColumns } from "#events/database/SqlArray.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
@@ -37,7 +37,7 @@ export interface History {
 /** `replace` remembers a checkpoint in the place of all that `recall` gives, which are put aside. */
 export interface LogAdoptionOptions<E> {
   readonly keys: LogKeys
-  readonly recall: Effect.Effect<ReadonlyArray<SignedLog.SeenCheckpoint>, E>
+  readonly recall: Effect.Effect<ReadonlyArray<LogConsistency.SeenCheckpoint>, E>
   readonly replace: (note: string) => Effect.Effect<void>
 }
 
@@ -46,7 +46,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, recall, replace }: L
   const { appendFact } = yield* EventStore
   const reads = yield* AuditReads.make
   const tree = yield* TreeStore
-  const log = yield* SignedLog.make(keys)
+  const log = yield* LogConsistency.make(keys)
   const grow = yield* makeGrow
   const store = yield* makeStore(keys)
   const rootOf = (grown: Tree) => root(crypto.sha256, grown)
@@ -182,7 +182,7 @@ const makeStore = Effect.fnUntraced(function* (keys: LogKeys) {
       Effect.gen(function* () {
         yield* lock
         const grown = yield* grow(empty, size, complete)
-        const history = SignedLog.historyOf(sha256, grown)
+        const history = LogConsistency.historyOf(sha256, grown)
         const note = yield* Effect.fromResult(Checkpoint.sign({ origin: keys.name, ...history, extensions: [] }, keys.signers))
         yield* sql`INSERT INTO vatproof.checkpoints (log_id, size, root, note)
           VALUES (${logId}, ${BigInt(size)}, ${history.root}, ${note})`

@@ -1,4 +1,4 @@
-/** What auditors and owners of receipts read: events by where EventPlaces says they are, and their proofs. */
+/** What auditors and owners of receipts read: events by where EventIndex says they are, and their proofs. */
 import { Effect, Layer, Option, Schedule } from "effect"
 import { AuditLogRead, type Auditor, auditorStream } from "#domain/audit/Auditor.ts"
 import {
@@ -23,7 +23,7 @@ import { LogCrypto } from "#events/merkle/LogCrypto.ts"
 import { formatVerifier } from "#events/merkle/NoteKeys.ts"
 import { LogSigner } from "#events/notary/LogSigner.ts"
 import * as EventSearch from "#events/audit/EventSearch.ts"
-import { eventPlaces } from "#events/projections/EventIndex.ts"
+import { eventIndex } from "#events/projections/EventIndex.ts"
 import { Projections } from "#events/projections/Projections.ts"
 import * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
@@ -48,7 +48,7 @@ const make = Effect.gen(function* () {
 
   const lineOf = (one: StoredEvent) => Effect.map(documentsOf([one]), (documents) => lineWith(documents)(one))
 
-  const page: AuditTrail["Service"]["page"] = Effect.fn("AuditTrail.page")(function* (auditor, query, { after, limit }) {
+  const page: AuditTrail["Service"]["page"] = Effect.fn("PgAuditTrail.page")(function* (auditor, query, { after, limit }) {
     const { accountId, from, key, receiptId, to, type, vatId } = query
     if (after === null) {
       const asked = { receipt_id: receiptId, type, from, to, of_account: accountId, of_key: key, by_vat_id: vatId !== null }
@@ -56,7 +56,7 @@ const make = Effect.gen(function* () {
     }
     const allowed = yield* allow(query, auditor)
     if (allowed === null) return { lines: () => [], rows: () => [], next: null }
-    yield* upToDate(eventPlaces)
+    yield* upToDate(eventIndex)
     const found = yield* search.find(allowed, after ?? 0, limit + 1)
     const shown = yield* verified(found.slice(0, limit))
     const documents = yield* documentsOf(shown)
@@ -64,7 +64,7 @@ const make = Effect.gen(function* () {
     return { lines: () => shown.map(lineWith(documents)), rows: () => shown.map(rowWith(documents)), next }
   })
 
-  const event = Effect.fn("AuditTrail.event")(function* (auditor: Auditor, position: number) {
+  const event = Effect.fn("PgAuditTrail.event")(function* (auditor: Auditor, position: number) {
     const found = yield* find({ _tag: "Auditor", auditor }, { position })
     yield* record(auditor, { what: "event", position })
     return yield* lineOf(found)
@@ -85,7 +85,7 @@ const make = Effect.gen(function* () {
       })
     )
 
-  const prove = Effect.fn("AuditTrail.prove")(function* (reader: ProofReader, subject: ProofSubject) {
+  const prove = Effect.fn("PgAuditTrail.prove")(function* (reader: ProofReader, subject: ProofSubject) {
     const found = yield* find(reader, subject)
     const { position } = found
     if (reader._tag === "Auditor") yield* record(reader.auditor, { what: "proof", position })
@@ -155,7 +155,7 @@ const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
     }
     const { accountId } = reader.auditor
     if (accountId === null) return true
-    yield* upToDate(eventPlaces)
+    yield* upToDate(eventIndex)
     return (yield* search.accountAt(event.position)) === accountId
   })
 

@@ -13,7 +13,7 @@ import {
 import { Hashing } from "#domain/kernel/Hashing.ts"
 import { Randomness } from "#domain/kernel/Randomness.ts"
 import { EventStore } from "#events/store/EventStore.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const patience = "3 seconds"
 const maxListed = 1_000
@@ -33,7 +33,7 @@ const make = Effect.gen(function* () {
   const random = yield* Randomness
   const { findAccount, findAll, findById, findByToken } = yield* makeReads
 
-  const add = Effect.fn("Auditors.add")(function* ({ accountId, expiresAt, name }: Admission) {
+  const add = Effect.fn("PgAuditors.add")(function* ({ accountId, expiresAt, name }: Admission) {
     if (accountId !== null && (yield* findAccount(accountId)).length === 0) return yield* new UnknownAccount({ accountId })
     const auditorId = yield* random.uuidV7
     const token = yield* drawToken(random)
@@ -43,14 +43,14 @@ const make = Effect.gen(function* () {
     return { auditorId, token: Redacted.make(token) }
   })
 
-  const revoke = Effect.fn("Auditors.revoke")(function* (auditorId: string) {
+  const revoke = Effect.fn("PgAuditors.revoke")(function* (auditorId: string) {
     const [row] = yield* findById(auditorId)
     if (row === undefined || row.revoked_at !== null) return yield* new UnknownAuditor({ auditorId })
     const revoked = AuditorRevoked.make({ auditor_id: auditorId, account_id: row.account_id })
     yield* events.appendFact(auditorStream(auditorId), revoked)
   })
 
-  const byToken = Effect.fn("Auditors.byToken")(function* (token: Redacted.Redacted) {
+  const byToken = Effect.fn("PgAuditors.byToken")(function* (token: Redacted.Redacted) {
     const text = Redacted.value(token)
     if (!isToken(text)) return yield* new InvalidAuditorToken({})
     const [row] = yield* findByToken(hashing.sha256(text))
@@ -106,10 +106,10 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
   })
 
   return {
-    findByToken: (hash: string) => byHash(hash).pipe(StoreAccess.patiently(patience)),
-    findById: (id: string) => byId(id).pipe(StoreAccess.patiently(patience)),
-    findAll: Effect.suspend(() => all(undefined)).pipe(StoreAccess.patiently(patience)),
-    findAccount: (id: string) => account(id).pipe(StoreAccess.patiently(patience))
+    findByToken: (hash: string) => byHash(hash).pipe(QueryPolicy.withRetry(patience)),
+    findById: (id: string) => byId(id).pipe(QueryPolicy.withRetry(patience)),
+    findAll: Effect.suspend(() => all(undefined)).pipe(QueryPolicy.withRetry(patience)),
+    findAccount: (id: string) => account(id).pipe(QueryPolicy.withRetry(patience))
   }
 })
 

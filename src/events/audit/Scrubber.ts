@@ -5,10 +5,10 @@
  */
 import { Clock, Duration, Effect, Layer, Metric, Option, Result, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import * as Instrument from "#domain/kernel/Metrics.ts"
+import * as Metrics from "#domain/kernel/Metrics.ts"
 import { Integrity } from "#domain/audit/Integrity.ts"
 import { Randomness } from "#domain/kernel/Randomness.ts"
-import { survivable } from "#domain/kernel/LogDefects.ts"
+import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as LeafHashes from "#events/notary/LeafHashes.ts"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
@@ -16,7 +16,7 @@ import { LogCrypto } from "#events/merkle/LogCrypto.ts"
 import { append, empty, equalHashes, type Hash, root } from "#events/merkle/MerkleTree.ts"
 import { parse as parseNote } from "#events/merkle/SignedNote.ts"
 import { hashesIn, type HashTile, tileWidth, widthAt } from "#events/merkle/Tiles.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
 /** How much at once, how often, and how long it rests after a pass. Progress is kept every `keepEvery` pieces. */
@@ -36,15 +36,15 @@ const leaseMs = 120_000
 /** Findings of a pass that are logged one by one. */
 const loggedAtMost = 20
 
-const position = Instrument.gauge("vatproof.scrub.position", {
+const position = Metrics.gauge("vatproof.scrub.position", {
   unit: "{event}",
   description: "Events that the current pass over the log has verified"
 })()
-const findings = Instrument.gauge("vatproof.scrub.findings", {
+const findings = Metrics.gauge("vatproof.scrub.findings", {
   unit: "{finding}",
   description: "Findings of the current pass over the log, or of the last one where it found more"
 })()
-const completed = Instrument.gauge("vatproof.scrub.completed", {
+const completed = Metrics.gauge("vatproof.scrub.completed", {
   unit: "s",
   description: "When the last pass over the whole log ended, in seconds since 1970"
 })()
@@ -61,12 +61,12 @@ const makePlace = Effect.fnUntraced(function* (holder: string) {
   })
   return {
     claim: Effect.suspend(() => claim(undefined)).pipe(
-      StoreAccess.patiently(patience),
+      QueryPolicy.withRetry(patience),
       Effect.map(([row]) => (row === undefined ? Option.none<number>() : Option.some(Number(row.position))))
     ),
     keep: (at: number) =>
       sql`UPDATE vatproof.scrubs SET position = ${BigInt(at)}, held_until = ${lease}
-        WHERE log_id = ${logId} AND holder = ${holder}::uuid`.pipe(StoreAccess.patiently(patience))
+        WHERE log_id = ${logId} AND holder = ${holder}::uuid`.pipe(QueryPolicy.withRetry(patience))
   }
 })
 
@@ -82,7 +82,7 @@ const makeStrayDocuments = Effect.map(SqlClient.SqlClient, (sql) => {
   })
   return (from: number, to: number) =>
     find({ from: BigInt(from), to: BigInt(to) }).pipe(
-      StoreAccess.patiently(patience),
+      QueryPolicy.withRetry(patience),
       Effect.map((rows) => rows.map((row) => Number(row.position)))
     )
 })
@@ -195,7 +195,7 @@ export const layer = (pace: ScrubPace) =>
     Effect.flatMap(makePass(pace), (pass) =>
       pass.pipe(
         Effect.catchTag("StoreUnavailable", () => Effect.void),
-        survivable("The scrubber stumbled; it begins again after a rest"),
+        logDefects("The scrubber stumbled; it begins again after a rest"),
         Effect.repeat(Schedule.spaced(pace.rest)),
         Effect.forkScoped
       )

@@ -10,9 +10,9 @@ import { type AllPlans, limitsOf, PlanName, Plans } from "#domain/callers/Plan.t
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { anonymousMeter, type BillingPeriod, billingPeriod, keyMeter } from "#domain/callers/Usage.ts"
 import { logId } from "#events/store/AppendCommand.ts"
-import * as Batcher from "#events/store/GroupCommit.ts"
+import * as GroupCommit from "#events/store/GroupCommit.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
 /** Bounds: keys looked up by one statement, and callers that may wait for it. */
@@ -102,7 +102,7 @@ const makeFindKey = Effect.gen(function* () {
       FROM vatproof.find_callers(${logId}::smallint, ${sqlArray(hashes, elementType.text)}, ${meter})`
   })
 
-  return yield* Batcher.make({
+  return yield* GroupCommit.make({
     maxBatch,
     maxWaiting,
     onFull: () => new StoreUnavailable({}),
@@ -110,7 +110,7 @@ const makeFindKey = Effect.gen(function* () {
     run: Effect.fnUntraced(function* (hashes: ReadonlyArray<string>) {
       const period = billingPeriod(yield* DateTime.now)
       const asked = { hashes, meter: keyMeter(keyPlaceholder, period) }
-      const rows = yield* find(asked).pipe(StoreAccess.patientlyForMany(retryFor))
+      const rows = yield* find(asked).pipe(QueryPolicy.withRetryForMany(retryFor))
       const byOrd = new Map(rows.map((row) => [Number(row.ord), row]))
       return hashes.map((_, index) => Exit.succeed<Found>({ row: byOrd.get(index + 1), period }))
     })

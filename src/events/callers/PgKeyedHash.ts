@@ -3,7 +3,7 @@ import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Hashing } from "#domain/kernel/Hashing.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 /** The start of a service waits this long for its database. */
 const patience = "10 seconds"
@@ -18,7 +18,7 @@ export const layer = Layer.effect(
       Result: Schema.Struct({ key: Schema.Uint8Array }),
       execute: () => sql`SELECT key FROM vatproof.hash_key`
     })
-    const { key } = yield* find(undefined).pipe(StoreAccess.patiently(patience))
+    const { key } = yield* find(undefined).pipe(QueryPolicy.withRetry(patience))
     return { of: (purpose, text) => hashing.keyed(key, `${purpose}:${text}`) }
   })
 )

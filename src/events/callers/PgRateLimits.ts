@@ -3,7 +3,7 @@ import { Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { RateLimits } from "#domain/callers/RateLimits.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const patience = "3 seconds"
 
@@ -14,12 +14,12 @@ const make = Effect.gen(function* () {
     Request: Schema.Struct({ bucket: Schema.String, limit: Schema.Int, windowMs: Schema.Int }),
     Result: Schema.Struct({ granted: Schema.Boolean, free_in_ms: Schema.BigInt }),
     execute: ({ bucket, limit, windowMs }) =>
-      sql`SELECT granted, free_in_ms FROM vatproof.take_place(${bucket}, ${limit}, ${BigInt(windowMs)})`
+      sql`SELECT granted, free_in_ms FROM vatproof.acquire_slot(${bucket}, ${limit}, ${BigInt(windowMs)})`
   })
 
-  const takePlace = Effect.fn("RateLimits.takePlace")(function* (bucket: string, limit: number, window: Duration.Input) {
+  const acquireSlot = Effect.fn("PgRateLimits.acquireSlot")(function* (bucket: string, limit: number, window: Duration.Input) {
     const windowMs = Duration.toMillis(Duration.fromInputUnsafe(window))
-    const { free_in_ms, granted } = yield* findPlace({ bucket, limit, windowMs }).pipe(StoreAccess.patiently(patience))
+    const { free_in_ms, granted } = yield* findPlace({ bucket, limit, windowMs }).pipe(QueryPolicy.withRetry(patience))
     return { granted, retryAfterSeconds: wholeSeconds(Number(free_in_ms)) }
   })
 
@@ -32,17 +32,17 @@ const make = Effect.gen(function* () {
     }),
     Result: Schema.Struct({ granted: Schema.Boolean, free_in_ms: Schema.BigInt }),
     execute: ({ buckets, limit, look, windowMs }) => sql`SELECT granted, free_in_ms
-      FROM vatproof.take_places(${sqlArray(buckets, elementType.text)}, ${limit}, ${BigInt(windowMs)}, ${look})`
+      FROM vatproof.acquire_slots(${sqlArray(buckets, elementType.text)}, ${limit}, ${BigInt(windowMs)}, ${look})`
   })
 
-  const places = (look: boolean) =>
+  const slots = (look: boolean) =>
     Effect.fnUntraced(function* (buckets: ReadonlyArray<string>, limit: number, window: Duration.Input) {
       const windowMs = Duration.toMillis(Duration.fromInputUnsafe(window))
-      const { free_in_ms, granted } = yield* findPlaces({ buckets, limit, windowMs, look }).pipe(StoreAccess.patiently(patience))
+      const { free_in_ms, granted } = yield* findPlaces({ buckets, limit, windowMs, look }).pipe(QueryPolicy.withRetry(patience))
       return { granted, retryAfterSeconds: wholeSeconds(Number(free_in_ms)) }
     })
 
-  return RateLimits.of({ takePlace, takePlaces: places(false), lookForPlaces: places(true) })
+  return RateLimits.of({ acquireSlot, acquireSlots: slots(false), checkSlots: slots(true) })
 })
 
 /** Rounded up and at least 1: a client that waits this long does not come too early. */

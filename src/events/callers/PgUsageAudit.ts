@@ -3,7 +3,7 @@ import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { type Difference, UsageAudit } from "#domain/callers/UsageAudit.ts"
 import { logId } from "#events/store/AppendCommand.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 /** A log of many millions of events takes its time. */
 const longest = "1h"
@@ -62,7 +62,7 @@ const make = Effect.gen(function* () {
         differences: rows.flatMap((row) => (row.meter === null ? [] : [difference(row.meter, row)]))
       }
     }),
-    Effect.catchTags({ SqlError: StoreAccess.refused, SchemaError: Effect.die, NoSuchElementError: Effect.die })
+    Effect.catchTags({ SqlError: QueryPolicy.refused, SchemaError: Effect.die, NoSuchElementError: Effect.die })
   )
 
   const findAnonymous = SqlSchema.findOne({
@@ -73,7 +73,7 @@ const make = Effect.gen(function* () {
   })
   const anonymous = findAnonymous(undefined).pipe(
     Effect.map(({ addresses, used }) => ({ addresses: Number(addresses), used: Number(used) })),
-    StoreAccess.patiently("5 seconds")
+    QueryPolicy.withRetry("5 seconds")
   )
 
   return UsageAudit.of({ check, anonymous })

@@ -4,7 +4,7 @@
  */
 import { Clock, Context, Duration, Effect, Metric, MutableRef, Schedule, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
-import { survivable } from "#domain/kernel/LogDefects.ts"
+import { logDefects } from "#domain/kernel/LogDefects.ts"
 import * as StoreMetrics from "#events/database/StoreMetrics.ts"
 
 /** Without an answer for this long it is away. A shorter restart is waited for. */
@@ -29,19 +29,19 @@ interface Known {
 }
 
 /** Times are milliseconds of the monotonic clock: a wall clock that is set must not look like an outage. */
-export interface StoreHealth {
-  readonly isAway: () => boolean
+export interface DatabaseBreaker {
+  readonly isOpen: () => boolean
   /** Whether it failed lately and may be away soon. */
   readonly isDoubtful: () => boolean
   /** One for each query that may be under way. */
-  readonly places: Semaphore.Semaphore
+  readonly querySemaphore: Semaphore.Semaphore
   /** A query was answered, be it with a refusal. */
   readonly answered: Effect.Effect<void>
   /** A query that began at `started` found nobody. */
   readonly failed: (started: number, why: unknown) => Effect.Effect<void>
 }
 
-const make = (): StoreHealth => {
+const make = (): DatabaseBreaker => {
   const known = MutableRef.make<Known>({ answeredAt: 0, failingSince: null, away: false })
 
   const answered = Effect.gen(function* () {
@@ -67,9 +67,9 @@ const make = (): StoreHealth => {
   })
 
   return {
-    isAway: () => known.current.away,
+    isOpen: () => known.current.away,
     isDoubtful: () => known.current.failingSince !== null,
-    places: Semaphore.makeUnsafe(maxUnderWay),
+    querySemaphore: Semaphore.makeUnsafe(maxUnderWay),
     answered: Effect.suspend(() => (known.current.failingSince === null ? noteAnswer(known) : answered)),
     failed
   }
@@ -79,12 +79,14 @@ const noteAnswer = (known: MutableRef.MutableRef<Known>) =>
   Effect.map(monotonicMs, (answeredAt) => void MutableRef.set(known, { ...known.current, answeredAt }))
 
 /** One for the process, as there is one database for it. */
-export const StoreHealth = Context.Reference<StoreHealth>("vatproof/events/database/DatabaseBreaker", { defaultValue: make })
+export const DatabaseBreaker = Context.Reference<DatabaseBreaker>("vatproof/events/database/DatabaseBreaker", {
+  defaultValue: make
+})
 
 /** Looks for a database that is away, for as long as its scope. */
 export const watch = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const health = yield* StoreHealth
+  const health = yield* DatabaseBreaker
   yield* Metric.update(StoreMetrics.databaseAvailable, 1)
   const look = Effect.gen(function* () {
     if (!health.isDoubtful()) return
@@ -94,6 +96,6 @@ export const watch = Effect.gen(function* () {
       Effect.matchEffect({ onFailure: (error) => health.failed(started, error), onSuccess: () => health.answered })
     )
   })
-  const turn = survivable("The look for the database stumbled; it looks again")(look)
+  const turn = logDefects("The look for the database stumbled; it looks again")(look)
   yield* Effect.forkScoped(Effect.repeat(turn, Schedule.spaced(lookEvery)))
 })

@@ -4,7 +4,7 @@
  */
 import { Clock, Duration, Effect } from "effect"
 
-export interface TurnPace {
+export interface Pacer {
   /** Events of a piece at most. */
   readonly piece: number
   /** Waits until the piece may begin that comes after `done` of `all` events of the turn. */
@@ -18,10 +18,10 @@ export const backlog = 16_384
 const spread = Duration.millis(800)
 
 /** For a backlog, and for whoever is waited for. */
-export const atOnce = (piece: number): TurnPace => ({ piece, wait: () => Effect.void })
+export const atOnce = (piece: number): Pacer => ({ piece, wait: () => Effect.void })
 
 /** For the background: its pieces begin at even distances from now on. Whoever is late waits for nothing. */
-export const evenly = (piece: number): Effect.Effect<TurnPace> =>
+export const evenly = (piece: number): Effect.Effect<Pacer> =>
   Effect.map(Clock.monotonicTimeNanos, (beganAt) => ({
     piece,
     wait: (done, all) =>

@@ -5,7 +5,7 @@
 import { Cause, Clock, Duration, Effect, Exit, Fiber, Metric, Option, Predicate, Schedule, type Schema } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
-import { monotonicMs, StoreHealth } from "#events/database/DatabaseBreaker.ts"
+import { monotonicMs, DatabaseBreaker } from "#events/database/DatabaseBreaker.ts"
 import * as StoreMetrics from "#events/database/StoreMetrics.ts"
 
 /**
@@ -50,18 +50,18 @@ export type QueryFailure = SqlError | Schema.SchemaError | Cause.NoSuchElementEr
  * Retries while the database is away, for at most `patience`; any other failure of a query is a defect of ours. The whole takes no longer
  * than 5 s, or `patience` or `mayTake` where one of them is longer.
  */
-export const patiently =
+export const withRetry =
   (patience: Duration.Input, mayTake: Duration.Input = Duration.zero) =>
   <A, R>(query: Effect.Effect<A, QueryFailure, R>): Effect.Effect<A, StoreUnavailable, R> =>
-    ifRoom(patientlyForMany(patience, mayTake)(query))
+    ifRoom(withRetryForMany(patience, mayTake)(query))
 
 /** As `patiently`, for a query that answers a whole batch of callers: there are few of those, so there is always room for one. */
-export const patientlyForMany =
+export const withRetryForMany =
   (patience: Duration.Input, mayTake: Duration.Input = Duration.zero) =>
   <A, R>(query: Effect.Effect<A, QueryFailure, R>): Effect.Effect<A, StoreUnavailable, R> =>
     watched(limitOf(patience, mayTake), query, (attempt, health) => {
       const mayRepeat = (error: QueryFailure): error is SqlError =>
-        isSqlError(error) && isWorthRepeating(error) && !health.isAway()
+        isSqlError(error) && isWorthRepeating(error) && !health.isOpen()
       // The schedule is made for queries that fail only: it costs more than most queries.
       return Effect.catchIf(attempt, mayRepeat, () =>
         Effect.delay(
@@ -72,12 +72,12 @@ export const patientlyForMany =
     }).pipe(Effect.catchTags({ SqlError: refused, SchemaError: Effect.die, NoSuchElementError: Effect.die }))
 
 /** For a transaction that must not be repeated blindly: not even begun while the database is known to be away, and bounded to 5 s. */
-export const once = <A, E, R>(transaction: Effect.Effect<A, E | SqlError, R>) =>
+export const withoutRetry = <A, E, R>(transaction: Effect.Effect<A, E | SqlError, R>) =>
   ifRoom(watched(hungAfter, transaction, (attempt) => attempt))
 
 /** Not begun where too many queries are under way already. */
 const ifRoom = <A, E, R>(query: Effect.Effect<A, E, R>) =>
-  Effect.flatMap(StoreHealth, ({ places }) => places.withPermitsIfAvailable(1)(query)).pipe(
+  Effect.flatMap(DatabaseBreaker, ({ querySemaphore }) => querySemaphore.withPermitsIfAvailable(1)(query)).pipe(
     Effect.flatMap((answer) =>
       Option.isSome(answer)
         ? Effect.succeed(answer.value)
@@ -88,14 +88,14 @@ const ifRoom = <A, E, R>(query: Effect.Effect<A, E, R>) =>
 const limitOf = (patience: Duration.Input, mayTake: Duration.Input) =>
   Duration.max(hungAfter, Duration.max(Duration.fromInputUnsafe(patience), Duration.fromInputUnsafe(mayTake)))
 
-/** Runs `query` as `repeated` says, tells what came of each attempt to StoreHealth, and gives up after `limit`. */
+/** Runs `query` as `repeated` says, tells what came of each attempt to DatabaseBreaker, and gives up after `limit`. */
 const watched = Effect.fnUntraced(function* <A, E, R>(
   limit: Duration.Duration,
   query: Effect.Effect<A, E, R>,
-  repeated: (attempt: Effect.Effect<A, E, R>, health: StoreHealth) => Effect.Effect<A, E, R>
+  repeated: (attempt: Effect.Effect<A, E, R>, health: DatabaseBreaker) => Effect.Effect<A, E, R>
 ) {
-  const health = yield* StoreHealth
-  if (health.isAway()) return yield* new StoreUnavailable({})
+  const health = yield* DatabaseBreaker
+  if (health.isOpen()) return yield* new StoreUnavailable({})
   const startedNanos = yield* Clock.monotonicTimeNanos
   const started = yield* monotonicMs
   const attempt = Effect.tapError(query, (error) =>

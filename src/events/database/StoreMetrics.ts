@@ -1,74 +1,74 @@
 /** What the event store measures. */
 import { Clock, Effect, Metric } from "effect"
-import * as Instrument from "#domain/kernel/Metrics.ts"
+import * as Metrics from "#domain/kernel/Metrics.ts"
 
 /** Seconds from half a millisecond on: an append is fast or in trouble. */
 const appendBoundaries = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const batchBoundaries = [1, 2, 5, 10, 20, 50, 100, 200, 500]
 
-export const appendBatchSize = Instrument.histogram("vatproof.append.batch.size", batchBoundaries, {
+export const appendBatchSize = Metrics.histogram("vatproof.append.batch.size", batchBoundaries, {
   unit: "{command}",
   description: "Commands that one round trip to the log stored"
 })()
 
 /** By `vatproof.append.way`: `whole` batches were accepted as one; of the others `each` command was decided on its own. */
-const appendedBatches = Instrument.counter("vatproof.append.batches", {
+const appendedBatches = Metrics.counter("vatproof.append.batches", {
   unit: "{batch}",
   description: "Batches, by whether all commands were accepted at once or each was decided on its own"
 })
 export const wholeBatches = appendedBatches({ "vatproof.append.way": "whole" })
 export const decidedBatches = appendedBatches({ "vatproof.append.way": "each" })
 
-export const appendWait = Instrument.histogram("vatproof.append.wait.duration", appendBoundaries, {
+export const appendWait = Metrics.histogram("vatproof.append.wait.duration", appendBoundaries, {
   unit: "s",
   description: "Time a command waited for its batch to begin"
 })()
 
-export const appendDuration = Instrument.histogram("vatproof.append.duration", appendBoundaries, {
+export const appendDuration = Metrics.histogram("vatproof.append.duration", appendBoundaries, {
   unit: "s",
   description: "Time a batch took to be stored, with its repetitions"
 })()
 
 /** By `db.system.name`, and `error.type` where it failed. */
-export const queryDuration = Instrument.histogram("db.client.operation.duration", appendBoundaries, {
+export const queryDuration = Metrics.histogram("db.client.operation.duration", appendBoundaries, {
   unit: "s",
   description: "Time a query took, with its wait for a connection and its repetitions"
 })
 
-export const activeQueries = Instrument.upDownCounter("vatproof.db.queries.active", {
+export const activeQueries = Metrics.upDownCounter("vatproof.db.queries.active", {
   unit: "{query}",
   description: "Queries that wait for a connection or for their answer; more than there are connections means that some wait"
 })()
 
-export const databaseAvailable = Instrument.gauge("vatproof.database.available", {
+export const databaseAvailable = Metrics.gauge("vatproof.database.available", {
   unit: "{database}",
   description: "1 while the database answers this replica, 0 while requests are refused because it is away"
 })()
 
 /** By `vatproof.projection`. */
-export const projectionLag = Instrument.gauge("vatproof.projection.lag", {
+export const projectionLag = Metrics.gauge("vatproof.projection.lag", {
   unit: "{event}",
   description: "Events of the log that a projection has not seen"
 })
 
-export const notaryLag = Instrument.gauge("vatproof.notary.lag", {
+export const notaryLag = Metrics.gauge("vatproof.notary.lag", {
   unit: "{event}",
   description: "Events of the log that no checkpoint covers"
 })()
 
-export const notaryAge = Instrument.gauge("vatproof.notary.checkpoint.age", {
+export const notaryAge = Metrics.gauge("vatproof.notary.checkpoint.age", {
   unit: "s",
   description: "Age of the newest checkpoint; it matters only while events wait for one"
 })()
 
-export const logSize = Instrument.gauge("vatproof.log.size", { unit: "{event}", description: "Events in the log" })()
+export const logSize = Metrics.gauge("vatproof.log.size", { unit: "{event}", description: "Events in the log" })()
 
-export const outboxAge = Instrument.gauge("vatproof.outbox.age", {
+export const outboxAge = Metrics.gauge("vatproof.outbox.age", {
   unit: "s",
   description: "Age of the oldest mail that is not delivered; 0 without one"
 })()
 
-export const outboxWaiting = Instrument.gauge("vatproof.outbox.waiting", {
+export const outboxWaiting = Metrics.gauge("vatproof.outbox.waiting", {
   unit: "{mail}",
   description: "Mails that are not delivered"
 })()

@@ -10,7 +10,7 @@ import { LogCrypto } from "#events/merkle/LogCrypto.ts"
 import type { Range } from "#events/merkle/MerkleTree.ts"
 import { leafHashes } from "#events/notary/StoredLeaf.ts"
 import { hashesIn } from "#events/merkle/Tiles.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { utcText } from "#events/store/StoredEvent.ts"
 
 const patience = "3 seconds"
@@ -53,7 +53,7 @@ export const makeComputed = Effect.map(SqlClient.SqlClient, (sql) => {
   })
   return ({ from, to }: Range) =>
     find({ from, to }).pipe(
-      StoreAccess.patiently(patience),
+      QueryPolicy.withRetry(patience),
       // Positions are unique, so as many as asked for are all of them.
       Effect.map((row) => (row.sound && Number(row.found) === to - from ? hashesIn(row.hashes) : null))
     )

@@ -13,7 +13,7 @@ import { leafHashes } from "#events/notary/StoredLeaf.ts"
 import type { Verifiers } from "#events/merkle/NoteKeys.ts"
 import type { LogKeys } from "#events/notary/LogSigner.ts"
 import { hashesIn, tileWidth, widthAt } from "#events/merkle/Tiles.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
 /** The log is not the one that was signed. Only an operator can say which of the two is right. */
@@ -72,7 +72,7 @@ export const make = Effect.fnUntraced(function* (keys: LogKeys) {
      * The signed log, if it is what it was: it has every checkpoint in `seen`, which are the newest that this machine knows, one for each key.
      * Without a note the log is empty and was never signed.
      */
-    recognise: Effect.fn("SignedLog.recognise")(function* (seen: ReadonlyArray<SeenCheckpoint>) {
+    recognise: Effect.fn("LogConsistency.recognise")(function* (seen: ReadonlyArray<SeenCheckpoint>) {
       yield* Ref.set(counting, seen.some(({ note }) => isOurs(note)) ? keys.signers : keys.verifiers)
       const loaded = yield* Effect.forEach(seen, loadSeen)
       const found = loaded.at(-1) ?? (yield* loadFrom(historyOf(sha256, empty)))
@@ -106,7 +106,7 @@ const makeLoad = Effect.fnUntraced(function* (keys: LogKeys) {
    * The signed tree, if it is what its newest checkpoint says, one of `verifiers` has signed that, and it begins with the history that is
    * known already.
    */
-  const load = Effect.fn("SignedLog.load")(
+  const load = Effect.fn("LogConsistency.load")(
     function* (known: KnownHistory, verifiers: Verifiers) {
       const newest = Option.getOrNull(yield* tree.newest)
       const signed = newest === null ? null : yield* read(newest.note, verifiers)
@@ -156,13 +156,13 @@ const makeComparison = Effect.gen(function* () {
         WHERE e.log_id = l.log_id AND e.position = end_of_log.last LIMIT 1) newest ON true
       WHERE l.log_id = ${logId}`
   })
-  const endAfter = (size: number) => findEnd(size).pipe(StoreAccess.patiently(patience))
+  const endAfter = (size: number) => findEnd(size).pipe(QueryPolicy.withRetry(patience))
 
   /**
    * Whether the log still has the events that were signed, as far as can be told without reading all of it: its length, and the newest
    * of them against the tree. (`audit verify` reads all of it.)
    */
-  const compare = Effect.fn("SignedLog.compare")(function* ({ size }: Tree) {
+  const compare = Effect.fn("LogConsistency.compare")(function* ({ size }: Tree) {
     const end = yield* endAfter(size)
     const length = Math.min(Number(end.head), Number(end.last) + 1)
     if (length < size) return yield* forked(`The log has ${length} events, but ${size} were signed: the rest is missing`)
@@ -185,7 +185,7 @@ const makeComparison = Effect.gen(function* () {
   })
 
   /** Without any checkpoint a log can only be new. */
-  const requireNew = Effect.fn("SignedLog.requireNew")(function* () {
+  const requireNew = Effect.fn("LogConsistency.requireNew")(function* () {
     const { head, last, surplus } = yield* endAfter(0)
     if (head === 0n && last === -1n && !surplus) return
     const events = Math.max(Number(head), Number(last) + 1)

@@ -3,7 +3,7 @@
  * "The notary"). Off the way of any request; one replica at a time, and another one within seconds of its end.
  */
 import { Effect, Layer, Ref, Schedule, Schema } from "effect"
-import { survivable } from "#domain/kernel/LogDefects.ts"
+import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { Integrity } from "#domain/audit/Integrity.ts"
 import { Randomness } from "#domain/kernel/Randomness.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
@@ -14,9 +14,9 @@ import { LogCrypto } from "#events/merkle/LogCrypto.ts"
 import { append, empty, type Tree } from "#events/merkle/MerkleTree.ts"
 import { type Growth, growths, joined } from "#events/merkle/Tiles.ts"
 import type { LogKeys } from "#events/notary/LogSigner.ts"
-import * as NotaryPlace from "#events/notary/NotaryLease.ts"
-import * as SignedLog from "#events/notary/LogConsistency.ts"
-import * as TurnPace from "#events/database/Pacer.ts"
+import * as NotaryLease from "#events/notary/NotaryLease.ts"
+import * as LogConsistency from "#events/notary/LogConsistency.ts"
+import * as Pacer from "#events/database/Pacer.ts"
 
 /** How often it looks, and so about how old the oldest unsigned event gets. */
 const turnEvery = "1 second"
@@ -35,7 +35,7 @@ const lookAgainEvery = "5 seconds"
 /** `recall` gives the newest checkpoints that this machine has seen, one for each key that has signed them. */
 export interface NotaryOptions<E = never> {
   readonly keys: LogKeys
-  readonly recall: Effect.Effect<ReadonlyArray<SignedLog.SeenCheckpoint>, E>
+  readonly recall: Effect.Effect<ReadonlyArray<LogConsistency.SeenCheckpoint>, E>
   readonly remember: (note: string) => Effect.Effect<void>
 }
 
@@ -43,12 +43,12 @@ export const make = Effect.fnUntraced(function* <E>({ keys, recall, remember }: 
   const { sha256 } = yield* LogCrypto
   const integrity = yield* Integrity
   const random = yield* Randomness
-  const log = yield* SignedLog.make(keys)
-  const place = yield* NotaryPlace.make(yield* random.uuidV7)
+  const log = yield* LogConsistency.make(keys)
+  const place = yield* NotaryLease.make(yield* random.uuidV7)
   const grow = yield* makeGrow
 
   const checkpointOf = Effect.fnUntraced(function* (tree: Tree) {
-    const next = { origin: keys.name, ...SignedLog.historyOf(sha256, tree), extensions: [] }
+    const next = { origin: keys.name, ...LogConsistency.historyOf(sha256, tree), extensions: [] }
     return { ...next, note: yield* Effect.fromResult(Checkpoint.sign(next, keys.signers)) }
   })
 
@@ -61,7 +61,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, recall, remember }: 
   const current = yield* Ref.make(start.tree)
   const traceLinks = yield* TraceLinks
 
-  const sign = Effect.fnUntraced(function* (head: number, size: number, pace: TurnPace.TurnPace) {
+  const sign = Effect.fnUntraced(function* (head: number, size: number, pace: Pacer.Pacer) {
     const before = yield* Ref.get(current)
     // Another replica signed meanwhile: go on from there, if it went on from here.
     const tree = before.size === size ? before : (yield* log.follow(before)).tree
@@ -83,7 +83,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, recall, remember }: 
       const { granted, head, size } = yield* place.claim(leaseMs)
       if (!granted || head <= size) return false
       const pace =
-        isBacklog || head - size > TurnPace.backlog ? TurnPace.atOnce(pieceOfBacklog) : yield* TurnPace.evenly(pieceBesideCallers)
+        isBacklog || head - size > Pacer.backlog ? Pacer.atOnce(pieceOfBacklog) : yield* Pacer.evenly(pieceBesideCallers)
       const asked = { kind: "consumer", root: true, links: traceLinks.between(size, head) } as const
       const attributes = { "vatproof.log.from": size, "vatproof.log.to": head }
       return yield* Effect.withSpan(sign(head, size, pace), "Notary.sign", { ...asked, attributes })
@@ -95,14 +95,14 @@ export const make = Effect.fnUntraced(function* <E>({ keys, recall, remember }: 
   yield* Effect.addFinalizer(() => Effect.ignore(place.release))
 })
 
-const forked = (message: string) => new SignedLog.LogForked({ message })
+const forked = (message: string) => new LogConsistency.LogForked({ message })
 
 /** Puts the leaves of the events up to `to` into the tree. */
 const makeGrow = Effect.gen(function* () {
   const { sha256 } = yield* LogCrypto
   const leafHashes = yield* LeafHashes.make
 
-  return Effect.fnUntraced(function* (tree: Tree, to: number, pace: TurnPace.TurnPace) {
+  return Effect.fnUntraced(function* (tree: Tree, to: number, pace: Pacer.Pacer) {
     // What goes into the tiles is taken from each batch at once: its nodes are thousands of small objects, dear to keep until the end.
     const parts: Array<Growth> = []
     let grown = tree
@@ -118,7 +118,7 @@ const makeGrow = Effect.gen(function* () {
 
 /** Never ends, except where the log is not what was signed: then this replica signs nothing more. */
 const keepTurning = (
-  turn: (isBacklog: boolean) => Effect.Effect<boolean, StoreUnavailable | SignedLog.LogForked>,
+  turn: (isBacklog: boolean) => Effect.Effect<boolean, StoreUnavailable | LogConsistency.LogForked>,
   integrity: Integrity["Service"]
 ) =>
   turn(false).pipe(
@@ -126,7 +126,7 @@ const keepTurning = (
     Effect.catchTag("StoreUnavailable", (error) =>
       Effect.andThen(Effect.logWarning("The notary waits for the database", error), Effect.sleep(pauseAfterFailure))
     ),
-    survivable("The notary stumbled; it looks again", pauseAfterFailure),
+    logDefects("The notary stumbled; it looks again", pauseAfterFailure),
     Effect.repeat(Schedule.fixed(turnEvery)),
     Effect.catchTag("LogForked", ({ message }) =>
       Effect.andThen(
@@ -136,7 +136,7 @@ const keepTurning = (
     )
   )
 
-const isForked = Schema.is(SignedLog.LogForked)
+const isForked = Schema.is(LogConsistency.LogForked)
 
 const advice =
   'verify the log with every checkpoint that was kept ("vatproof audit verify"); only if it is the right one, "vatproof notary adopt"'
@@ -150,7 +150,7 @@ export const layerOnceKnown = <E>(options: NotaryOptions<E>) =>
     Effect.gen(function* () {
       const integrity = yield* Integrity
       const told = yield* Ref.make("")
-      const tell = Effect.fnUntraced(function* ({ message }: SignedLog.LogForked) {
+      const tell = Effect.fnUntraced(function* ({ message }: LogConsistency.LogForked) {
         yield* integrity.notary(`${message}; ${advice}`)
         if ((yield* Ref.getAndSet(told, message)) === message) return
         yield* Effect.logError(`The notary does not know the log, and the service does not start: ${message}; ${advice}`)

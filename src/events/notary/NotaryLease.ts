@@ -5,10 +5,10 @@ import { logId } from "#events/store/AppendCommand.ts"
 import type { Hash } from "#events/merkle/MerkleTree.ts"
 import type { Growth } from "#events/merkle/Tiles.ts"
 import { elementType, sqlColumns } from "#events/database/SqlArray.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 /** Whether the caller has the notary's place, how many events are signed, and how many there are. */
-export interface NotaryPlace {
+export interface NotaryLease {
   readonly granted: boolean
   readonly size: number
   readonly head: number
@@ -18,7 +18,7 @@ export interface NotaryPlace {
  * A signed checkpoint of `size` events with root `root`, and what the tiles grow by since the one of `from` events. -1 stands for none: the
  * first checkpoint is that of the empty log.
  */
-export interface SignedGrowth {
+export interface SignedUpdate {
   readonly from: number
   readonly size: number
   readonly root: Hash
@@ -53,16 +53,16 @@ export const make = Effect.fnUntraced(function* (holder: string) {
     /** Takes the place, or keeps it, for `leaseMs`. */
     claim: (leaseMs: number) =>
       findPlace(leaseMs).pipe(
-        StoreAccess.patiently(patience),
-        Effect.map(({ granted, head, size }): NotaryPlace => ({ granted, size: Number(size), head: Number(head) }))
+        QueryPolicy.withRetry(patience),
+        Effect.map(({ granted, head, size }): NotaryLease => ({ granted, size: Number(size), head: Number(head) }))
       ),
     /** Leaves the place to another replica at once. */
-    release: sql`SELECT vatproof.release_notary(${logId}::smallint, ${holder}::uuid)`.pipe(StoreAccess.patiently("0 millis")),
+    release: sql`SELECT vatproof.release_notary(${logId}::smallint, ${holder}::uuid)`.pipe(QueryPolicy.withRetry("0 millis")),
     /**
      * False if the newest checkpoint is not that of `from` events any more: then nothing was stored. So it is too when the answer to a
      * first try was lost: the next turn sees what became of it.
      */
-    notarize: ({ from, growths, note, root, size }: SignedGrowth) => {
+    notarize: ({ from, growths, note, root, size }: SignedUpdate) => {
       const rows = growths.map(({ hashes, index, level, offset }) => ({ level, index: BigInt(index), offset, hashes }))
       const nodes = sqlColumns(rows, [
         ["level", int2],
@@ -71,7 +71,7 @@ export const make = Effect.fnUntraced(function* (holder: string) {
         ["hashes", bytea]
       ])
       return store([logId, BigInt(from), BigInt(size), root, note, ...nodes]).pipe(
-        StoreAccess.patiently(patience),
+        QueryPolicy.withRetry(patience),
         Effect.map(({ stored }) => stored)
       )
     }

@@ -8,7 +8,7 @@ import { equalHashes, hashLength, leafHash } from "#events/merkle/MerkleTree.ts"
 import { leafOf } from "#events/notary/StoredLeaf.ts"
 import { tileWidth } from "#events/merkle/Tiles.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const patience = "3 seconds"
@@ -40,7 +40,7 @@ export const make = Effect.gen(function* () {
   /** Gives the events back. Ends the request if one is not what was signed; what is not signed yet passes. The caller bounds their number. */
   const verified = Effect.fnUntraced(function* <Event extends StoredEvent>(events: ReadonlyArray<Event>) {
     if (events.length === 0) return events
-    const rows = yield* findLeaves(events.map(({ position }) => BigInt(position))).pipe(StoreAccess.patiently(patience))
+    const rows = yield* findLeaves(events.map(({ position }) => BigInt(position))).pipe(QueryPolicy.withRetry(patience))
     const byPosition = new Map(rows.map((row) => [Number(row.position), row]))
     for (const event of events) {
       const row = byPosition.get(event.position)

@@ -6,7 +6,7 @@ import { LogCrypto } from "#events/merkle/LogCrypto.ts"
 import { hashLength, nodesOf, restore } from "#events/merkle/MerkleTree.ts"
 import { type HashTile, readNodes } from "#events/merkle/Tiles.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const patience = "3 seconds"
 
@@ -49,7 +49,7 @@ const make = Effect.gen(function* () {
   /** The beginnings of tiles, in the order of the question; empty for one that is not there. */
   const readTiles = Effect.fnUntraced(function* (tiles: ReadonlyArray<HashTile>) {
     const asked = { levels: tiles.map(({ level }) => level), indexes: tiles.map(({ index }) => index) }
-    const rows = yield* findTiles(asked).pipe(StoreAccess.patiently(patience))
+    const rows = yield* findTiles(asked).pipe(QueryPolicy.withRetry(patience))
     const byTile = new Map(rows.map(({ hashes, index, level }) => [`${level}/${index}`, hashes]))
     return tiles.map(
       ({ index, level, width }) => byTile.get(`${level}/${index}`)?.subarray(0, width * hashLength) ?? new Uint8Array()
@@ -66,11 +66,11 @@ const make = Effect.gen(function* () {
       return restore(of, peaks.length === 0 ? [] : yield* readNodes(sha256, size, readTiles)(peaks))
     }),
     /** The newest checkpoint; none before the first one. */
-    newest: findNewest(undefined).pipe(StoreAccess.patiently(patience), Effect.map(Option.map(checkpointOf))),
+    newest: findNewest(undefined).pipe(QueryPolicy.withRetry(patience), Effect.map(Option.map(checkpointOf))),
     /** Up to `limit` checkpoints of `from` events or more, the smallest first. */
     checkpointsFrom: (from: number, limit: number) =>
       findFrom({ from, limit }).pipe(
-        StoreAccess.patiently(patience),
+        QueryPolicy.withRetry(patience),
         Effect.map((rows) => rows.map(checkpointOf))
       )
   }

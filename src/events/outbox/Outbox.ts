@@ -9,9 +9,9 @@ import { Cause, Duration, Effect, Exit, Fiber, FiberSet, Layer, Option, Queue, R
 import { SqlClient } from "effect/sql"
 import { tokenLifetimes } from "#domain/accounts/Account.ts"
 import { MailDeferred, Mailer, type MailFailure, MailUncertain } from "#domain/email/Mailer.ts"
-import { Mails, type RequestedMail } from "#domain/email/EmailQueue.ts"
+import { EmailQueue, type RequestedEmail } from "#domain/email/EmailQueue.ts"
 import * as OutboxRows from "#events/outbox/OutboxRows.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 /** Mails that a replica delivers at the same time. */
 const maxConcurrent = 4
@@ -142,14 +142,14 @@ const make = Effect.fnUntraced(function* (pace: Pace) {
   )
 
   const enqueue = Effect.fn("Mails.enqueue")(
-    function* (mail: RequestedMail) {
+    function* (mail: RequestedEmail) {
       yield* rows.add(mail, tokenLifetimes[mail.purpose])
       yield* sql.afterCommit(Effect.asVoid(Queue.offer(wake, undefined)))
     },
-    Effect.catchTag("SqlError", (error) => StoreAccess.refused(error))
+    Effect.catchTag("SqlError", (error) => QueryPolicy.refused(error))
   )
 
-  return Mails.of({ enqueue })
+  return EmailQueue.of({ enqueue })
 })
 
 const why = {
@@ -159,4 +159,4 @@ const why = {
 }
 
 /** Takes mails, and delivers those of all replicas while it is alive. */
-export const layer = (pace: Pace) => Layer.effect(Mails, make(pace))
+export const layer = (pace: Pace) => Layer.effect(EmailQueue, make(pace))

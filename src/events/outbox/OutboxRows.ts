@@ -3,8 +3,8 @@ import { Duration, Effect, Option, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { MailDeferred, type OutgoingMail } from "#domain/email/Mailer.ts"
 import { Randomness } from "#domain/kernel/Randomness.ts"
-import type { RequestedMail } from "#domain/email/EmailQueue.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import type { RequestedEmail } from "#domain/email/EmailQueue.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import * as TraceParent from "#events/store/TraceParent.ts"
 
 /** A mail that this worker has. `claim` names the attempt: it is the `attempts`-th. */
@@ -64,7 +64,7 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
       ),
       claimed: Option.firstSomeOf(rows.map((row) => claimedMail(row, attempt)))
     }
-  }).pipe(StoreAccess.patiently("0 millis"))
+  }).pipe(QueryPolicy.withRetry("0 millis"))
 
   const findKept = SqlSchema.findAll({
     Request: Schema.Struct({ mailId: Schema.String, claim: Schema.String }),
@@ -77,7 +77,7 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
   const keep = (mail: ClaimedMail) =>
     findKept(mail).pipe(
       Effect.map((kept) => kept.length > 0),
-      StoreAccess.patiently("0 millis"),
+      QueryPolicy.withRetry("0 millis"),
       Effect.catchTag("StoreUnavailable", () => Effect.succeed(true))
     )
 
@@ -92,23 +92,23 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
   /** Commits that the mail may be taken from now on. Once this has succeeded, no other worker ever starts with the mail. */
   const handOver = (mail: ClaimedMail) =>
     findHandedOver(mail).pipe(
-      StoreAccess.patiently(handOverPatience),
+      QueryPolicy.withRetry(handOverPatience),
       Effect.catchTag("StoreUnavailable", () => Effect.fail(new MailDeferred({ reason: "database away" }))),
       Effect.flatMap((rows) => (rows.length > 0 ? Effect.void : Effect.fail(new MailDeferred({ reason: "claim lost" }))))
     )
 
   const settle = (mail: ClaimedMail, outcome: Outcome, reply: string) =>
     sql`UPDATE vatproof.outbox SET state = ${outcome}, reply = ${reply}, email = NULL, token = NULL, settled_at = clock_timestamp()
-      WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim}`.pipe(StoreAccess.patiently(patience))
+      WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim}`.pipe(QueryPolicy.withRetry(patience))
 
   /** Not taken: it is due again after `wait`. */
   const defer = (mail: ClaimedMail, reply: string, wait: Duration.Duration) =>
     sql`UPDATE vatproof.outbox SET state = 'waiting', claim = NULL, reply = ${reply},
         due_at = least(expires_at, clock_timestamp() + ${BigInt(Math.round(Duration.toMillis(wait)))} * interval '1 millisecond')
-      WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim} AND settled_at IS NULL`.pipe(StoreAccess.patiently(patience))
+      WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim} AND settled_at IS NULL`.pipe(QueryPolicy.withRetry(patience))
 
   /** Joins the caller's transaction. A mail for the same purpose that waits still is replaced: its reader would get two, and one link is enough. */
-  const add = Effect.fnUntraced(function* ({ accountId, email, purpose, token }: RequestedMail, lifetime: Duration.Duration) {
+  const add = Effect.fnUntraced(function* ({ accountId, email, purpose, token }: RequestedEmail, lifetime: Duration.Duration) {
     const lifetimeMs = BigInt(Duration.toMillis(lifetime))
     yield* sql`UPDATE vatproof.outbox SET state = 'superseded', email = NULL, token = NULL, settled_at = clock_timestamp()
       WHERE account_id = ${accountId} AND purpose = ${purpose} AND state = 'waiting'`
@@ -129,7 +129,7 @@ const makeLinksOf = Effect.map(SqlClient.SqlClient, (sql) => {
   })
   return ({ mailId }: ClaimedMail) =>
     findAsked(mailId).pipe(
-      StoreAccess.patiently("0 millis"),
+      QueryPolicy.withRetry("0 millis"),
       Effect.map(([row]) => TraceParent.linksTo(row?.traceparent ?? null)),
       Effect.catchTag("StoreUnavailable", () => Effect.succeed(TraceParent.linksTo(null)))
     )

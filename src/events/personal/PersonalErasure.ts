@@ -16,7 +16,7 @@ import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import { EventStore } from "#events/store/EventStore.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 /** Positions that one statement of a search looks at, and how long the whole statement may take. */
 const searchStep = 200_000
@@ -127,14 +127,14 @@ const makeFind = Effect.map(SqlClient.SqlClient, (sql) => {
   const decode = Schema.decodeUnknownEffect(Schema.Array(Row))
 
   return Effect.fn("PersonalErasure.find")(function* (subject: PersonalSubject) {
-    const head = Number((yield* findHead(undefined).pipe(StoreAccess.patiently(patience))).head)
+    const head = Number((yield* findHead(undefined).pipe(QueryPolicy.withRetry(patience))).head)
     const found: Array<PersonalRow> = []
     for (let from = 0; from < head; from += searchStep) {
       const rows = yield* Effect.flatMap(
         sql`SELECT ${columns} FROM vatproof.personal_documents d ${withData}
           WHERE d.log_id = ${logId} AND d.position >= ${from} AND d.position < ${from + searchStep} AND ${among(subject)} ORDER BY d.position`,
         decode
-      ).pipe(StoreAccess.patiently(patience, patience))
+      ).pipe(QueryPolicy.withRetry(patience, patience))
       found.push(...rows)
     }
     return found
@@ -150,7 +150,7 @@ const makeChange = Effect.map(EventStore, (events) =>
       .pipe(
         Effect.catchTag("VersionConflict", Effect.die),
         Effect.catchTag("SqlError", (error): Effect.Effect<never, DocumentsChanged | StoreUnavailable> =>
-          error.reason._tag === "SerializationError" ? Effect.fail(new DocumentsChanged({})) : StoreAccess.refused(error)
+          error.reason._tag === "SerializationError" ? Effect.fail(new DocumentsChanged({})) : QueryPolicy.refused(error)
         )
       )
   })
@@ -179,7 +179,7 @@ const makeExpire = Effect.fnUntraced(function* (change: Effect.Success<typeof ma
       let after = { at: DateTime.makeUnsafe(0), position: -1 }
       for (;;) {
         const rows = yield* findExpired({ after: after.at, position: after.position, limit: maxPositions }).pipe(
-          StoreAccess.patiently(patience)
+          QueryPolicy.withRetry(patience)
         )
         const positions = rows.filter(({ may_go }) => may_go).map(({ position }) => Number(position))
         // Another replica erases them, or they are held since: the next time tells.

@@ -1,6 +1,6 @@
 /** Erases personal documents whose retention period is over, now and then, on every replica and harmless when repeated. */
 import { Effect, Layer, Schedule } from "effect"
-import { survivable } from "#domain/kernel/LogDefects.ts"
+import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { PersonalErasure } from "#events/personal/PersonalErasure.ts"
 
 const every = "1 hour"
@@ -14,7 +14,7 @@ export const layer = Layer.effectDiscard(
       Effect.catchTag("StoreUnavailable", (error) =>
         Effect.logWarning("Expired personal data was not erased; it is tried again in an hour", error)
       ),
-      survivable("The expiry of personal data failed; it is tried again in an hour"),
+      logDefects("The expiry of personal data failed; it is tried again in an hour"),
       Effect.repeat(Schedule.spaced(every)),
       Effect.forkScoped
     )

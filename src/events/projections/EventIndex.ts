@@ -8,7 +8,7 @@ import { logId } from "#events/store/AppendCommand.ts"
 import * as Projection from "#events/projections/Projection.ts"
 
 /** Its name, and that of its table in the schema vatproof. */
-export const eventPlaces = "event_places"
+export const eventIndex = "event_index"
 
 /** Rows that are there already are left alone or put right. */
 export const definition = Effect.map(SqlClient.SqlClient, (sql) => {
@@ -16,9 +16,9 @@ export const definition = Effect.map(SqlClient.SqlClient, (sql) => {
     Request: Projection.ProjectionBatch,
     Result: Projection.Changes,
     execute: ({ from, to }) => sql`WITH moved AS (
-        INSERT INTO vatproof.event_places AS p (log_id, position, type, account_id, key_id, vat_id, receipt_id)
+        INSERT INTO vatproof.event_index AS p (log_id, position, type, account_id, key_id, vat_id, receipt_id)
         SELECT r.log_id, r.position, r.type, r.account_id, r.key_id, r.vat_id, r.receipt_id
-        FROM vatproof.event_places_rows(${logId}::smallint, ${from}::bigint, ${to}::bigint) r
+        FROM vatproof.event_index_rows(${logId}::smallint, ${from}::bigint, ${to}::bigint) r
         ON CONFLICT (log_id, position) DO UPDATE SET type = excluded.type, account_id = excluded.account_id, key_id = excluded.key_id,
           vat_id = excluded.vat_id, receipt_id = excluded.receipt_id
           WHERE (p.type, p.account_id, p.key_id, p.vat_id, p.receipt_id)
@@ -26,5 +26,5 @@ export const definition = Effect.map(SqlClient.SqlClient, (sql) => {
         RETURNING xmax = 0 AS inserted)
       SELECT count(*) FILTER (WHERE inserted) AS missing, 0::bigint AS surplus, count(*) FILTER (WHERE NOT inserted) AS different FROM moved`
   })
-  return Projection.define({ name: eventPlaces, version: 1, apply })
+  return Projection.define({ name: eventIndex, version: 1, apply })
 })

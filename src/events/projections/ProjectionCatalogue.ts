@@ -5,7 +5,7 @@ import { logId } from "#events/store/AppendCommand.ts"
  * One read table. `vatproof.<name>_rows` makes its rows from events. An inline one moves with the append, an asynchronous one follows the log.
  * `version` rises when the rules of its rows change. `d` is a row as the events make it, `t` the row that the table has.
  */
-export interface ReadTable {
+export interface TableProjection {
   readonly name: string
   readonly kind: "inline" | "asynchronous"
   readonly version: number
@@ -20,7 +20,7 @@ const newestOf = (stream: string) =>
 
 const either = (column: string) => `coalesce(d.${column}, t.${column})`
 
-export const readTables: ReadonlyArray<ReadTable> = [
+export const tableProjections: ReadonlyArray<TableProjection> = [
   {
     name: "streams",
     kind: "inline",
@@ -71,7 +71,7 @@ export const readTables: ReadonlyArray<ReadTable> = [
     position: newestOf(`'auditor-' || ${either("auditor_id")}`)
   },
   {
-    name: "event_places",
+    name: "event_index",
     kind: "asynchronous",
     version: 1,
     key: ["log_id", "position"],
@@ -98,13 +98,13 @@ const texts: ReadonlySet<string> = new Set([
 const derived = (column: string) => (texts.has(column) ? `d.${column} COLLATE "C"` : `d.${column}`)
 
 /** SQL: whether `d` and `t` are the same row. */
-const sameKey = ({ key }: ReadTable) => key.map((column) => `${derived(column)} = t.${column}`).join(" AND ")
+const sameKey = ({ key }: TableProjection) => key.map((column) => `${derived(column)} = t.${column}`).join(" AND ")
 
 /**
  * SQL: the rows in which `made` (rows that the events make) and `had` (those of the table) differ, with columns `key` (text), `position` and
  * `wrong` ("missing", "surplus" or "different"), and those of the key.
  */
-export const differences = (table: ReadTable, made: string, had: string) => {
+export const differences = (table: TableProjection, made: string, had: string) => {
   const { columns, key, position } = table
   const [first = ""] = key
   const changed = columns.map((column) => `${derived(column)} IS DISTINCT FROM t.${column}`)

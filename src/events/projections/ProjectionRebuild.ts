@@ -10,7 +10,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/store/AppendCommand.ts"
 import { Changes, LogGap, type Projection } from "#events/projections/Projection.ts"
 import type { ProjectionDefinition } from "#events/projections/Projections.ts"
-import { differences, type ReadTable, readTables } from "#events/projections/ProjectionCatalogue.ts"
+import { differences, type TableProjection, tableProjections } from "#events/projections/ProjectionCatalogue.ts"
 
 /** Events of one step, and how many may be left for the time under the log's lock. */
 const stepSize = 50_000
@@ -26,7 +26,7 @@ type Progress = (applied: number, head: number) => Effect.Effect<void>
 /** Rebuilds the tables of these names; `progress` hears after each step how many events are applied, of how many. */
 export const run = Effect.fn("ProjectionRebuild.run")(
   function* (names: ReadonlySet<string>, definitions: ReadonlyArray<ProjectionDefinition>, progress: Progress) {
-    const wanted = readTables.filter(({ name }) => names.has(name))
+    const wanted = tableProjections.filter(({ name }) => names.has(name))
     const inline = wanted.filter(({ kind }) => kind === "inline")
     const projections = (yield* Effect.all(definitions)).filter(({ name }) => names.has(name))
     const rebuilt: Array<Rebuilt> = inline.length === 0 ? [] : yield* rebuildInline(inline, progress)
@@ -58,11 +58,11 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
   }
 })
 
-const rebuildInline = (wanted: ReadonlyArray<ReadTable>, progress: Progress) =>
+const rebuildInline = (wanted: ReadonlyArray<TableProjection>, progress: Progress) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     Effect.gen(function* () {
       const reads = yield* makeReads
-      for (const { kind, name } of readTables) {
+      for (const { kind, name } of tableProjections) {
         const made = sql.literal(name)
         // The first schema that is searched is that of temporary tables, so vatproof.project fills them.
         if (kind === "inline")
@@ -96,7 +96,7 @@ const putLogRight = (
 
 /** Puts a table right by the temporary table of its name. Rows that differ are removed first: two of them may have exchanged a unique value. */
 const putRight = (sql: SqlClient.SqlClient) =>
-  Effect.fnUntraced(function* (table: ReadTable) {
+  Effect.fnUntraced(function* (table: TableProjection) {
     const { columns, key, name, version } = table
     const wrong = `pg_temp.wrong_${name}`
     const all = [...key, ...columns].join(", ")

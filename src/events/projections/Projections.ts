@@ -5,14 +5,14 @@
 import { Context, Effect, Exit, Layer, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
-import { survivable } from "#domain/kernel/LogDefects.ts"
+import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { logId } from "#events/store/AppendCommand.ts"
-import * as Batcher from "#events/store/GroupCommit.ts"
+import * as GroupCommit from "#events/store/GroupCommit.ts"
 import { type LogGap, makeStep, maxStep, type Projection } from "#events/projections/Projection.ts"
-import { type ReadTable, readTables } from "#events/projections/ProjectionCatalogue.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
-import * as TurnPace from "#events/database/Pacer.ts"
+import { type TableProjection, tableProjections } from "#events/projections/ProjectionCatalogue.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
+import * as Pacer from "#events/database/Pacer.ts"
 
 /** How long a reader may wait for a projection to reach the log's head. */
 const patience = "3 seconds"
@@ -32,7 +32,7 @@ const maxWaiting = 20_000
  */
 export interface ProjectionState {
   readonly name: string
-  readonly kind: ReadTable["kind"]
+  readonly kind: TableProjection["kind"]
   readonly version: number
   readonly position: number
   readonly lag: number
@@ -47,10 +47,10 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
   const projections = yield* Effect.all(definitions)
   const access = yield* makeAccess
   const step = yield* makeStep
-  yield* access.register(projections).pipe(StoreAccess.patiently("10 seconds"))
+  yield* access.register(projections).pipe(QueryPolicy.withRetry("10 seconds"))
 
   /** Steps as far as the head stood when it was looked for. */
-  const moveTo = Effect.fnUntraced(function* (projection: Projection, { head, position }: Place, pace: TurnPace.TurnPace) {
+  const moveTo = Effect.fnUntraced(function* (projection: Projection, { head, position }: Place, pace: Pacer.Pacer) {
     let now = position
     while (now < head) {
       yield* pace.wait(now - position, head - position)
@@ -62,7 +62,7 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
 
   /** What was appended before the call is in the table then. */
   const catchUp = (projection: Projection) =>
-    Effect.flatMap(access.look(projection.name), (place) => moveTo(projection, place, TurnPace.atOnce(maxStep)))
+    Effect.flatMap(access.look(projection.name), (place) => moveTo(projection, place, Pacer.atOnce(maxStep)))
 
   /** In the background it is enough that somebody did so lately: more replicas must not mean more and smaller steps. */
   const follow = Effect.fnUntraced(function* (projection: Projection) {
@@ -71,14 +71,14 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
     // A clock that was set back must not look as if somebody had just been there.
     const lately = movedAgoMs >= 0 && movedAgoMs < pollEveryMs / 2
     if (lately && head - position < maxStep) return
-    const isBacklog = head - position > TurnPace.backlog
-    yield* moveTo(projection, place, isBacklog ? TurnPace.atOnce(maxStep) : yield* TurnPace.evenly(pieceBesideCallers))
+    const isBacklog = head - position > Pacer.backlog
+    yield* moveTo(projection, place, isBacklog ? Pacer.atOnce(maxStep) : yield* Pacer.evenly(pieceBesideCallers))
   })
 
   const joins = new Map<string, (_: undefined) => Effect.Effect<void, StoreUnavailable>>()
   for (const projection of projections) {
     // Readers that come while one turn is under way share the next one.
-    const join = yield* Batcher.make({
+    const join = yield* GroupCommit.make({
       run: (waiting: ReadonlyArray<undefined>) =>
         Effect.as(
           forReaders(catchUp(projection)),
@@ -98,7 +98,7 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
       (name: string) => joins.get(name)?.(undefined) ?? Effect.die(`There is no projection ${name}`)
     ),
     /** Where each of them is. */
-    list: access.list.pipe(StoreAccess.patiently(patience))
+    list: access.list.pipe(QueryPolicy.withRetry(patience))
   }
 })
 
@@ -106,7 +106,7 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
 const forReaders = (turn: Effect.Effect<void, SqlError | LogGap>): Effect.Effect<void, StoreUnavailable> =>
   turn.pipe(
     Effect.catchTag("LogGap", (gap) => Effect.succeed(gap)),
-    StoreAccess.patiently(patience),
+    QueryPolicy.withRetry(patience),
     Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(new StoreUnavailable({})) }),
     Effect.flatMap((gap) => (gap === undefined ? Effect.void : Effect.fail(new StoreUnavailable({ cause: gap }))))
   )
@@ -121,7 +121,7 @@ const inBackground = (projection: Projection, turn: Effect.Effect<void, SqlError
           Effect.andThen(Effect.sleep(pauseAfterFailure))
         )
     }),
-    survivable(`The projection ${projection.name} stumbled; it is tried again`, pauseAfterFailure),
+    logDefects(`The projection ${projection.name} stumbled; it is tried again`, pauseAfterFailure),
     Effect.repeat(Schedule.fixed(pollEveryMs))
   )
 
@@ -182,7 +182,7 @@ const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
       ),
     list: Effect.suspend(() =>
       Effect.map(findPlaces(undefined), (places) =>
-        readTables.map(({ kind, name, version: newest }): ProjectionState => {
+        tableProjections.map(({ kind, name, version: newest }): ProjectionState => {
           const place = places.find((one) => one.name === name)
           // What moves with the append is where the log is.
           const position = Number(place?.position ?? place?.head ?? 0)
@@ -198,7 +198,7 @@ const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
 })
 
 /** Where projections are, without moving any. */
-export const list = Effect.flatMap(makeAccess, (access) => access.list.pipe(StoreAccess.patiently(patience)))
+export const list = Effect.flatMap(makeAccess, (access) => access.list.pipe(QueryPolicy.withRetry(patience)))
 
 export class Projections extends Context.Service<Projections, Effect.Success<ReturnType<typeof make>>>()(
   "vatproof/events/projections/Projections"

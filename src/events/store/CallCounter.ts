@@ -8,9 +8,9 @@ import type { Standing } from "#domain/callers/Standing.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import { BatchTotals } from "#events/store/BatchTotals.ts"
-import * as Batcher from "#events/store/GroupCommit.ts"
+import * as GroupCommit from "#events/store/GroupCommit.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
 /** Bounds: calls counted by one statement, and calls that may wait for it. */
@@ -47,7 +47,7 @@ export const make = Effect.gen(function* () {
     const { calls, minutes } = numbered(callers)
     const epochs = callers.flatMap((caller) => (caller._tag === "Key" ? [BigInt(caller.epoch)] : []))
     const request = { epochs, meters: callers.map(({ meter }) => meter), minutes }
-    const { ends_in_ms, epoch, taken, used } = yield* count(request).pipe(StoreAccess.patientlyForMany(retryFor))
+    const { ends_in_ms, epoch, taken, used } = yield* count(request).pipe(QueryPolicy.withRetryForMany(retryFor))
     if (used === null || taken === null || ends_in_ms === null) {
       const isCurrent = (caller: Caller) => attempts > 1 && (caller._tag === "Anonymous" || BigInt(caller.epoch) === epoch)
       const current = callers.filter(isCurrent)
@@ -62,7 +62,7 @@ export const make = Effect.gen(function* () {
     })
   })
 
-  return yield* Batcher.make({
+  return yield* GroupCommit.make({
     maxBatch,
     maxWaiting,
     onFull: (): PreconditionFailed | StoreUnavailable => new StoreUnavailable({}),

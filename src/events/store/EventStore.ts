@@ -9,11 +9,11 @@ import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { TraceLinks } from "#domain/kernel/TraceLinks.ts"
 import * as Append from "#events/store/Append.ts"
 import * as AppendCommand from "#events/store/AppendCommand.ts"
-import * as Batcher from "#events/store/GroupCommit.ts"
+import * as GroupCommit from "#events/store/GroupCommit.ts"
 import * as CanonicalJson from "#events/merkle/CanonicalJson.ts"
 import * as PersonalDocument from "#events/store/PersonalDocument.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
-import * as StoreHealth from "#events/database/DatabaseBreaker.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
+import * as DatabaseBreaker from "#events/database/DatabaseBreaker.ts"
 import * as StoreMetrics from "#events/database/StoreMetrics.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 import { bytesOfTraceId } from "#events/store/TraceParent.ts"
@@ -29,7 +29,7 @@ const make = Effect.gen(function* () {
   const prepare = yield* makePrepare
   const appendBatch = yield* Append.make
   const withSpan = yield* makeWithSpan
-  yield* StoreHealth.watch
+  yield* DatabaseBreaker.watch
 
   /**
    * Retries the identical batch during an outage, and once if it holds an event that is stored already: commands that were stored before come
@@ -43,7 +43,7 @@ const make = Effect.gen(function* () {
       return result
     })
     const sent = Effect.retry(attempt, { times: 1, while: isStoredAlready })
-    return StoreMetrics.timed(StoreMetrics.appendDuration, sent.pipe(StoreAccess.patientlyForMany(retryFor)))
+    return StoreMetrics.timed(StoreMetrics.appendDuration, sent.pipe(QueryPolicy.withRetryForMany(retryFor)))
   }
 
   const sendAlone = (one: AppendCommand.Prepared) =>
@@ -55,7 +55,7 @@ const make = Effect.gen(function* () {
 
   const onFull = (): AppendCommand.AppendError => new StoreUnavailable({})
   const measures = { size: StoreMetrics.appendBatchSize, wait: StoreMetrics.appendWait }
-  const join = yield* Batcher.make({ run: sendAll, maxBatch, maxWaiting, onFull, measures, procedure: "append" })
+  const join = yield* GroupCommit.make({ run: sendAll, maxBatch, maxWaiting, onFull, measures, procedure: "append" })
 
   /** Appends the command's events, or refuses it as a whole. Commands of all callers that wait at the same time share a round trip. */
   const append = (command: AppendCommand.AppendCommand) =>
@@ -81,7 +81,7 @@ const make = Effect.gen(function* () {
       const occurredAt = happenedAt ?? (yield* DateTime.now)
       const served = yield* RequestContext
       const prepared = commands.map((command) => prepare(command, DateTime.toEpochMillis(occurredAt), served, originOf(served)))
-      return yield* StoreAccess.once(
+      return yield* QueryPolicy.withoutRetry(
         sql.withTransaction(
           Effect.gen(function* () {
             const result = yield* inSameTransaction(occurredAt)
@@ -202,11 +202,11 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
   return {
     /** Up to `limit` events from a position on, in their order. */
     read: Effect.fn("EventStore.read")((from: number, limit: number) =>
-      findEvents({ from, limit }).pipe(StoreAccess.patiently(retryFor))
+      findEvents({ from, limit }).pipe(QueryPolicy.withRetry(retryFor))
     ),
     /** Up to `limit` events of a stream after a version, in their order. */
     readStream: Effect.fn("EventStore.readStream")((stream: string, after: number, limit: number) =>
-      findStream({ stream, after, limit }).pipe(StoreAccess.patiently(retryFor))
+      findStream({ stream, after, limit }).pipe(QueryPolicy.withRetry(retryFor))
     )
   }
 })

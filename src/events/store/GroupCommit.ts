@@ -20,7 +20,7 @@ export interface BatchMeasures {
 }
 
 /** `run` gets 1 to `maxBatch` inputs and gives back one exit for each, in their order, or fails for all; at most `maxWaiting` callers may wait. */
-export interface BatcherOptions<I, O, E> {
+export interface GroupCommitOptions<I, O, E> {
   readonly run: (inputs: Arr.NonEmptyReadonlyArray<I>) => Effect.Effect<ReadonlyArray<Exit.Exit<O, E>>, E>
   readonly maxBatch: number
   readonly maxWaiting: number
@@ -70,7 +70,7 @@ const longestWaitNanos = 3_000_000_000n
 
 /** A function that joins the next batch; it fails with `onFull()` at once when too many wait already, and after 3 s of waiting. */
 export const make = Effect.fnUntraced(function* <I, O, E>(
-  options: BatcherOptions<I, O, E>
+  options: GroupCommitOptions<I, O, E>
 ): Effect.fn.Return<(input: I) => Effect.Effect<O, E>, never, Scope.Scope> {
   // A plain array that each batch leaves to the collector as a whole: a queue that never drains keeps what was taken from it for a while,
   // and what is kept for a while costs the collector most.

@@ -2,7 +2,7 @@
 import { Effect, Layer, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
-import { survivable } from "#domain/kernel/LogDefects.ts"
+import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 
 const turnEvery = "1 minute"
@@ -33,7 +33,7 @@ const makeTurn = Effect.map(SqlClient.SqlClient, (sql) => {
   const warn = (error: SqlError) => Effect.logWarning("Housekeeping failed; it is tried again in a minute", error)
   // One that fails is no reason to leave out the others.
   return Effect.forEach(parts, (part) => Effect.catchTag(part, "SqlError", warn), { discard: true }).pipe(
-    survivable("Housekeeping stumbled; it goes on in a minute")
+    logDefects("Housekeeping stumbled; it goes on in a minute")
   )
 })
 

@@ -13,7 +13,7 @@ import { logId } from "#events/store/AppendCommand.ts"
 import * as CanonicalJson from "#events/merkle/CanonicalJson.ts"
 import * as EventLine from "#events/store/EventLine.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const saltBytes = 16
@@ -75,7 +75,7 @@ export const makeVerified = Effect.gen(function* () {
       const digest = Option.getOrNull(digestIn(EventLine.readData(event)))
       if (digest !== null) digests.set(event.position, digest)
     }
-    const rows = digests.size === 0 ? [] : yield* find([...digests.keys()]).pipe(StoreAccess.patiently(patience))
+    const rows = digests.size === 0 ? [] : yield* find([...digests.keys()]).pipe(QueryPolicy.withRetry(patience))
     const documents = new Map(rows.map(({ document, position }) => [Number(position), document]))
     for (const [position, digest] of digests) {
       if (stateOf(hashing.sha256, digest, documents.get(position)) === "altered") {

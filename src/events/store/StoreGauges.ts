@@ -4,9 +4,9 @@
  */
 import { Effect, Layer, Metric, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { survivable } from "#domain/kernel/LogDefects.ts"
+import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { logId } from "#events/store/AppendCommand.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import * as StoreMetrics from "#events/database/StoreMetrics.ts"
 
 const readEvery = "10 seconds"
@@ -52,7 +52,7 @@ const makeRead = Effect.map(SqlClient.SqlClient, (sql) => {
     for (const { lag, name } of yield* findBehind(undefined)) {
       yield* Metric.update(StoreMetrics.projectionLag({ "vatproof.projection": name }), Number(lag))
     }
-  }).pipe(StoreAccess.patiently("0 millis"))
+  }).pipe(QueryPolicy.withRetry("0 millis"))
 })
 
 /** Reads now and then every ten seconds; what cannot be read now is read the next time. */
@@ -60,7 +60,7 @@ export const layer = Layer.effectDiscard(
   Effect.flatMap(makeRead, (read) =>
     read.pipe(
       Effect.catchTag("StoreUnavailable", () => Effect.void),
-      survivable("How far the log's followers are could not be read; it is tried again"),
+      logDefects("How far the log's followers are could not be read; it is tried again"),
       Effect.repeat(Schedule.spaced(readEvery)),
       Effect.forkScoped
     )

@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { KeyLabel } from "#domain/accounts/KeyDirectory.ts"
 import { LoginRequired } from "#http/pipeline/Authentication.ts"
 import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
-import { RequestErrors } from "#http/pipeline/DecodeErrors.ts"
+import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
 const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
@@ -80,7 +80,7 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
       })
     )
   )
-  .middleware(RequestErrors)
+  .middleware(DecodeErrors)
   .middleware(LoginRequired)
   .annotateMerge(
     OpenApi.annotations({ title: "API keys", description: "Issue, list and revoke the API keys of your account, after a login." })

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { KeyRequired } from "#http/pipeline/Authentication.ts"
 import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
-import { RequestErrors } from "#http/pipeline/DecodeErrors.ts"
+import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
 const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
@@ -61,7 +61,7 @@ export class KeysApi extends HttpApiGroup.make("keys")
       })
     )
   )
-  .middleware(RequestErrors)
+  .middleware(DecodeErrors)
   .middleware(KeyRequired)
   .annotateMerge(
     OpenApi.annotations({

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
-import { RequestErrors } from "#http/pipeline/DecodeErrors.ts"
+import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 
 /** No rule of signup is checked here: what it would refuse belongs to nobody, and the answer to that is 401. */
 const Login = Schema.Struct({
@@ -36,5 +36,5 @@ export class LoginApi extends HttpApiGroup.make("login")
       })
     )
   )
-  .middleware(RequestErrors)
+  .middleware(DecodeErrors)
   .annotateMerge(OpenApi.annotations({ title: "Login", description: "A token for the endpoints that manage API keys." })) {}

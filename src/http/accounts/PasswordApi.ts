@@ -5,7 +5,7 @@ import { NewPassword } from "#domain/login/Passwords.ts"
 import { LoginRequired } from "#http/pipeline/Authentication.ts"
 import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { LoggedIn } from "#http/accounts/LoginApi.ts"
-import { RequestErrors } from "#http/pipeline/DecodeErrors.ts"
+import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 
 const unavailable = errorBody(503, ["SERVICE_UNAVAILABLE"])
 const tooMany = errorBody(429, ["RATE_LIMIT_EXCEEDED"])
@@ -101,8 +101,8 @@ const change = HttpApiEndpoint.post("changePassword", "/v1/auth/password", {
 )
 
 export class PasswordApi extends HttpApiGroup.make("passwords")
-  .add(request.middleware(RequestErrors))
-  .add(show.middleware(RequestErrors))
-  .add(reset.middleware(RequestErrors))
-  .add(change.middleware(RequestErrors).middleware(LoginRequired))
+  .add(request.middleware(DecodeErrors))
+  .add(show.middleware(DecodeErrors))
+  .add(reset.middleware(DecodeErrors))
+  .add(change.middleware(DecodeErrors).middleware(LoginRequired))
   .annotateMerge(OpenApi.annotations({ title: "Passwords", description: "A new password, which ends all logins." })) {}

@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { EmailAddress } from "#domain/email/EmailAddress.ts"
 import { plainText } from "#domain/kernel/PlainText.ts"
 import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
-import { RequestErrors } from "#http/pipeline/DecodeErrors.ts"
+import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 
 const AgentId = plainText({ min: 1, max: 200 }).annotate({
   description: "What you call yourself, if you are a program",
@@ -55,5 +55,5 @@ export class RegistrationApi extends HttpApiGroup.make("registration")
       })
     )
   )
-  .middleware(RequestErrors)
+  .middleware(DecodeErrors)
   .annotateMerge(OpenApi.annotations({ title: "Registration", description: "An API key without an account's password." })) {}

@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { EmailAddress } from "#domain/email/EmailAddress.ts"
 import { NewPassword } from "#domain/login/Passwords.ts"
 import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
-import { RequestErrors } from "#http/pipeline/DecodeErrors.ts"
+import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 
 const unavailable = errorBody(503, ["SERVICE_UNAVAILABLE"])
 
@@ -98,7 +98,7 @@ export class SignupApi extends HttpApiGroup.make("signup")
       OpenApi.annotations({ identifier: "verifyEmail", summary: "Confirm an email address", description: verification })
     )
   )
-  .middleware(RequestErrors)
+  .middleware(DecodeErrors)
   .annotateMerge(
     OpenApi.annotations({
       title: "Signup",

@@ -5,7 +5,7 @@ import { AuditorRequired, ProofReaderRequired } from "#http/audit/AuditAuthentic
 import { errorBody } from "#http/pipeline/Errors.ts"
 import * as LogPeriod from "#domain/audit/LogPeriod.ts"
 import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
-import { RequestErrors } from "#http/pipeline/DecodeErrors.ts"
+import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 
 /** Events of a page. */
 const limits = { minimum: 1, maximum: 1_000 }
@@ -235,9 +235,9 @@ const tile = HttpApiEndpoint.get("tile", "/v1/audit/tile/*", {
 )
 
 export class AuditApi extends HttpApiGroup.make("audit")
-  .add(events.middleware(RequestErrors).middleware(AuditorRequired))
-  .add(event.middleware(RequestErrors).middleware(AuditorRequired))
-  .add(proof.middleware(RequestErrors).middleware(ProofReaderRequired))
+  .add(events.middleware(DecodeErrors).middleware(AuditorRequired))
+  .add(event.middleware(DecodeErrors).middleware(AuditorRequired))
+  .add(proof.middleware(DecodeErrors).middleware(ProofReaderRequired))
   .add(checkpoint)
   .add(tile)
   .annotateMerge(

@@ -11,7 +11,7 @@ import { CurrentAuditor, CurrentProofReader } from "#http/audit/AuditAuthenticat
 import * as Cursor from "#http/wire/Cursor.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
 import { mediaType } from "#http/wire/Negotiation.ts"
-import * as RequestErrors from "#http/pipeline/DecodeErrors.ts"
+import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 
 /** Positions and receipts' ids: nothing else is looked for, and nothing else becomes a file's name. */
 const subjectForm = /^[\w-]{1,100}$/u
@@ -47,7 +47,7 @@ export const layer = HttpApiBuilder.group(
         const auditor = yield* CurrentAuditor
         const { cursor, limit = defaultLimit } = query
         const refused = refusedIn(Object.keys(yield* HttpServerRequest.ParsedSearchParams), query, auditor, trail.types)
-        if (refused.length > 0) return yield* RequestErrors.respond(refused)
+        if (refused.length > 0) return yield* DecodeErrors.respond(refused)
         const filter = yield* filterOf(query)
         const list = `audit/${auditor.auditorId}/${nameOf(filter)}`
         const after = cursor === undefined ? null : yield* cursors.decode(list, cursor)

@@ -9,7 +9,7 @@ import { type Credential, Identity } from "#domain/callers/Identity.ts"
 import { LogIn } from "#domain/login/LogIn.ts"
 import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
-import { RequestScope } from "#http/pipeline/ResponseHints.ts"
+import { ResponseHints } from "#http/pipeline/ResponseHints.ts"
 
 /** The header that carries an API key. */
 const apiKey = HttpApiSecurity.apiKey({ key: "X-Api-Key", in: "header" })
@@ -63,7 +63,7 @@ export const makeKeyCallerOf = Effect.map(Identity, (identity) =>
       return yield* misplacedKey(request) ?? new ApiKeyRequired({ message: "Send an API key in the header X-Api-Key" })
     const caller = yield* identity.refresh(Redacted.make(key))
     const { limit, used } = caller
-    MutableRef.set((yield* RequestScope).standing, { usage: { used, limit }, window: null })
+    MutableRef.set((yield* ResponseHints).standing, { usage: { used, limit }, window: null })
     return caller
   })
 )

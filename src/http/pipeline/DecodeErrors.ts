@@ -5,14 +5,14 @@ import { HttpApiMiddleware } from "effect/http-api"
 import { likelyName } from "#domain/kernel/LikelyName.ts"
 import { type FieldError, toResponse } from "#http/pipeline/Errors.ts"
 
-export class RequestErrors extends HttpApiMiddleware.Service<RequestErrors>()("vatproof/http/pipeline/DecodeErrors") {}
+export class DecodeErrors extends HttpApiMiddleware.Service<DecodeErrors>()("vatproof/http/pipeline/DecodeErrors") {}
 
 const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /** At most this many fields are listed. */
 const maxFields = 20
 
-export const layer = HttpApiMiddleware.layerSchemaErrorTransform(RequestErrors, (error) => {
+export const layer = HttpApiMiddleware.layerSchemaErrorTransform(DecodeErrors, (error) => {
   // A response that does not encode is our own mistake.
   if (error.kind === "Body" || error.kind === "ResponseHeaders") return Effect.die(error)
   return respond(fieldErrors(error.kind.toLowerCase(), error.cause))

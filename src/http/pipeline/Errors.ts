@@ -29,7 +29,7 @@ import type { SourcesUnavailable } from "#domain/vat/Sources.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { InvalidVatId } from "#domain/vat/VatId.ts"
 import type { InvalidCursor } from "#http/wire/Cursor.ts"
-import { RequestScope } from "#http/pipeline/ResponseHints.ts"
+import { ResponseHints } from "#http/pipeline/ResponseHints.ts"
 import { Site, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
@@ -251,7 +251,7 @@ export const tooMuchToDo: Problem = {
 
 /** What a failure is told as. The reason why the database did not serve is for the log alone. */
 export const problemOf = Effect.fnUntraced(function* (failure: Failure) {
-  if (failure._tag === "StoreUnavailable") MutableRef.set((yield* RequestScope).refusal, failure)
+  if (failure._tag === "StoreUnavailable") MutableRef.set((yield* ResponseHints).refusal, failure)
   switch (failure._tag) {
     case "QuotaExceeded":
       return yield* quotaProblem(failure)

@@ -3,7 +3,7 @@ import { Context, Effect, Tracer } from "effect"
 import { Randomness } from "#domain/kernel/Randomness.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
 import * as RequestTelemetry from "#http/pipeline/RequestTelemetry.ts"
-import { type CollectedHeaders, makeRequestScope, RequestScope } from "#http/pipeline/ResponseHints.ts"
+import { type CollectedHeaders, makeResponseHints, ResponseHints } from "#http/pipeline/ResponseHints.ts"
 
 /**
  * An inbound id of this form is kept, also in the log. One that contains an API key or an access token is replaced: a client has sent a
@@ -23,7 +23,7 @@ export const make = Effect.gen(function* () {
     const correlationId = uuidV7Unsafe()
     const given = request.headers["x-request-id"]
     const requestId = typeof given === "string" && usableRequestId.test(given) ? given : correlationId
-    const scope = makeRequestScope()
+    const scope = makeResponseHints()
     const { end, served, span } = watch(request, { requestId, correlationId }, scope)
     return { end, scope, served, span }
   }
@@ -32,5 +32,5 @@ export const make = Effect.gen(function* () {
 /** What runs for a request knows which one it is. */
 export const within = <A, E, R>({ scope, served, span }: StartedRequest, effect: Effect.Effect<A, E, R>) =>
   Effect.updateContext(effect, (context: Context.Context<R>) =>
-    context.pipe(Context.add(RequestScope, scope), Context.add(RequestContext, served), Context.add(Tracer.ParentSpan, span))
+    context.pipe(Context.add(ResponseHints, scope), Context.add(RequestContext, served), Context.add(Tracer.ParentSpan, span))
   )

@@ -12,13 +12,13 @@ export interface CollectedHeaders {
   readonly isLive: MutableRef.MutableRef<boolean>
 }
 
-export const makeRequestScope = (): CollectedHeaders => ({
+export const makeResponseHints = (): CollectedHeaders => ({
   standing: MutableRef.make<Standing | null>(null),
   refusal: MutableRef.make<StoreUnavailable | null>(null),
   isLive: MutableRef.make(false)
 })
 
 /** The default serves code outside of a request; nothing reads what it collects. */
-export const RequestScope = Context.Reference<CollectedHeaders>("vatproof/http/pipeline/ResponseHints", {
-  defaultValue: makeRequestScope
+export const ResponseHints = Context.Reference<CollectedHeaders>("vatproof/http/pipeline/ResponseHints", {
+  defaultValue: makeResponseHints
 })

@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { linkDays, usualLinkDays } from "#domain/receipts/ReceiptLink.ts"
 import { ReceiptReaderRequired } from "#http/pipeline/Authentication.ts"
 import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
-import { RequestErrors } from "#http/pipeline/DecodeErrors.ts"
+import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
 const receipt_id = Schema.String.annotate({ description: "The receipt's id", examples: ["VP-QC-20261120-A7K2M9P4R3"] })
@@ -120,9 +120,9 @@ const open = HttpApiEndpoint.get("open", `${openPath}/:token`, {
 )
 
 export class ReceiptLinksApi extends HttpApiGroup.make("receiptLinks")
-  .add(create.middleware(RequestErrors).middleware(ReceiptReaderRequired))
-  .add(revoke.middleware(RequestErrors).middleware(ReceiptReaderRequired))
-  .add(open.middleware(RequestErrors))
+  .add(create.middleware(DecodeErrors).middleware(ReceiptReaderRequired))
+  .add(revoke.middleware(DecodeErrors).middleware(ReceiptReaderRequired))
+  .add(open.middleware(DecodeErrors))
   .annotateMerge(
     OpenApi.annotations({ title: "Links of receipts", description: "Open one receipt in a browser, for a limited time." })
   ) {}

@@ -5,7 +5,7 @@ import { Receipt, ReceiptSummary } from "#domain/receipts/Receipt.ts"
 import { ReceiptReaderRequired } from "#http/pipeline/Authentication.ts"
 import { errorBody } from "#http/pipeline/Errors.ts"
 import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
-import { RequestErrors } from "#http/pipeline/DecodeErrors.ts"
+import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
 /** Receipts of a page. */
@@ -94,7 +94,7 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
       })
     )
   )
-  .middleware(RequestErrors)
+  .middleware(DecodeErrors)
   .middleware(ReceiptReaderRequired)
   .annotateMerge(
     OpenApi.annotations({ title: "Receipts", description: "The receipts of qualified confirmations, kept for good." })

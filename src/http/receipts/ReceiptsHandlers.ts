@@ -2,21 +2,21 @@ import { Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { receiptIdOf, receiptList } from "#domain/receipts/Receipt.ts"
-import { Receipts } from "#domain/receipts/ReceiptReader.ts"
+import { ReceiptReader } from "#domain/receipts/ReceiptReader.ts"
 import { parse } from "#domain/vat/VatId.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { CurrentReceiptReader } from "#http/pipeline/Authentication.ts"
 import * as Cursor from "#http/wire/Cursor.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
 import * as ReceiptRepresentations from "#http/receipts/ReceiptRepresentations.ts"
-import * as RequestErrors from "#http/pipeline/DecodeErrors.ts"
+import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 import { defaultLimit, listQuery } from "#http/receipts/ReceiptsApi.ts"
 
 export const layer = HttpApiBuilder.group(
   DecodedApi,
   "receipts",
   Effect.fnUntraced(function* (handlers) {
-    const receipts = yield* Receipts
+    const receipts = yield* ReceiptReader
     const cursors = yield* Cursor.make
     const { represent } = yield* ReceiptRepresentations.make
     const erased = yield* ReceiptRepresentations.makeErased
@@ -31,8 +31,8 @@ export const layer = HttpApiBuilder.group(
       }, Errors.respond),
       list: Effect.fnUntraced(function* ({ query }) {
         const { ownerId } = yield* CurrentReceiptReader
-        const misspelled = RequestErrors.misspelled(yield* HttpServerRequest.ParsedSearchParams, Object.keys(listQuery))
-        if (misspelled.length > 0) return yield* RequestErrors.respond(misspelled)
+        const misspelled = DecodeErrors.misspelled(yield* HttpServerRequest.ParsedSearchParams, Object.keys(listQuery))
+        if (misspelled.length > 0) return yield* DecodeErrors.respond(misspelled)
         const { cursor, limit = defaultLimit, target_vat_id } = query
         const targetVatId = target_vat_id === undefined ? null : (yield* Effect.fromResult(parse(target_vat_id))).value
         const list = receiptList(ownerId, targetVatId)

@@ -10,7 +10,7 @@ import { type FormOutcome, landingPage } from "#http/site/LandingPage.ts"
 import { mediaType } from "#http/wire/Negotiation.ts"
 import * as Page from "#http/site/Page.ts"
 import { plansPage } from "#http/site/PlansPage.ts"
-import { RequestScope } from "#http/pipeline/ResponseHints.ts"
+import { ResponseHints } from "#http/pipeline/ResponseHints.ts"
 import { Site, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 import { statusPage } from "#http/site/StatusPage.ts"
 import { makeSourceStatus } from "#http/system/SystemHandlers.ts"
@@ -83,7 +83,7 @@ const makeValidateForm = Effect.gen(function* () {
   return Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
     const form = yield* request.urlParamsBody
     const input = Option.getOrElse(UrlParams.getFirst(form, "vat_id"), () => "").trim()
-    const { standing } = yield* RequestScope
+    const { standing } = yield* ResponseHints
     const question = { standing, input, requesterVatId: null, reference: null, company: null, forceLive: false }
     const credential = { _tag: "Address", address: clientNetwork(request, proxies.count) } as const
     return yield* Effect.matchEffect(validate({ ...question, credential }), {

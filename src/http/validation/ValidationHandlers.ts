@@ -8,8 +8,8 @@ import { RequestContext } from "#domain/kernel/RequestContext.ts"
 import { type Confirmation, ValidateVatId, type Validation } from "#domain/validation/ValidateVatId.ts"
 import { makeCredentialOf } from "#http/pipeline/Authentication.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
-import * as RequestErrors from "#http/pipeline/DecodeErrors.ts"
-import { RequestScope } from "#http/pipeline/ResponseHints.ts"
+import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
+import { ResponseHints } from "#http/pipeline/ResponseHints.ts"
 import { validatePath, ValidationQuery, type ValidationResult } from "#http/validation/ValidationApi.ts"
 
 /** RFC 7234, 5.5.1: the answer is older than it should be, because no source can be asked. */
@@ -25,9 +25,9 @@ const noQuery: typeof ValidationQuery.Type = {}
 /** The query, or what is wrong with its fields. */
 const queryOf = (search: HttpServerRequest.ParsedSearchParams["Service"]) => {
   if (Object.keys(search).length === 0) return Result.succeed(noQuery)
-  const misspelled = RequestErrors.misspelled(search, Object.keys(ValidationQuery.fields))
+  const misspelled = DecodeErrors.misspelled(search, Object.keys(ValidationQuery.fields))
   if (misspelled.length > 0) return Result.fail(misspelled)
-  return Result.mapError(decodeQuery(search), (error) => RequestErrors.fieldErrors("query", error))
+  return Result.mapError(decodeQuery(search), (error) => DecodeErrors.fieldErrors("query", error))
 }
 
 export const layer = HttpRouter.use(
@@ -40,10 +40,10 @@ export const layer = HttpRouter.use(
       const requestedAt = DateTime.formatIso(DateTime.makeUnsafe(clock.currentTimeMillisUnsafe()))
       const { vat_id: input = "" } = Context.get(context, HttpRouter.RouteContext).params
       const query = queryOf(Context.get(context, HttpServerRequest.ParsedSearchParams))
-      const { isLive, standing } = Context.get(context, RequestScope)
+      const { isLive, standing } = Context.get(context, ResponseHints)
       if (Result.isFailure(query)) {
         return Effect.matchEffect(refuse({ credential, standing }), {
-          onSuccess: () => RequestErrors.respond(query.failure),
+          onSuccess: () => DecodeErrors.respond(query.failure),
           onFailure: Errors.failureResponse
         })
       }

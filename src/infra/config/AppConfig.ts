@@ -22,7 +22,7 @@ import type { PlanLimits } from "#domain/callers/Plan.ts"
 import { parseGerman, type VatId } from "#domain/vat/VatId.ts"
 import { logSettings, type LogSettings } from "#infra/telemetry/Logs.ts"
 import { telemetrySettings } from "#infra/telemetry/TelemetrySettings.ts"
-import { secretFileNames, secretFiles } from "#infra/config/FileSecrets.ts"
+import { fileSecretNames, fileSecrets } from "#infra/config/FileSecrets.ts"
 import { settingNames } from "#infra/config/SettingNames.ts"
 import * as Workers from "#infra/workers/Workers.ts"
 
@@ -252,7 +252,7 @@ export class AppConfig extends Context.Service<AppConfig, Settings>()("vatproof/
 export const read = (env: Readonly<Record<string, string | undefined>>) => {
   const set: Record<string, string> = {}
   for (const [name, value] of Object.entries(env)) if (value !== undefined && value.trim() !== "") set[name] = value.trim()
-  const names = settingNames(set, secretFileNames)
+  const names = settingNames(set, fileSecretNames)
   return settings.parse(names.provider).pipe(
     Effect.mapError(
       ({ cause }) => new InvalidSetting({ message: cause._tag === "SchemaError" ? sentence(cause) : cause.message })
@@ -280,7 +280,7 @@ const usualLogs: LogSettings = { format: Option.none(), level: "Info", productio
 
 export const layer = Layer.effect(
   AppConfig,
-  Effect.suspend(() => Effect.flatMap(secretFiles(process.env), read))
+  Effect.suspend(() => Effect.flatMap(fileSecrets(process.env), read))
 ).pipe(Layer.provide(NodeFileSystem.layer))
 
 /** The requester for the BZSt as a VAT ID. */

@@ -5,7 +5,7 @@ import { Effect, FileSystem, Schema } from "effect"
 const secrets = ["DATABASE_URL", "JWT_SECRET", "SMTP_URL"]
 
 /** The settings that name those files. */
-export const secretFileNames = secrets.map((name) => `${name}_FILE`)
+export const fileSecretNames = secrets.map((name) => `${name}_FILE`)
 
 /** A file of a secret cannot be used; the message names the setting and never the content. */
 export class SecretUnreadable extends Schema.TaggedError<SecretUnreadable>()("SecretUnreadable", {
@@ -16,7 +16,7 @@ export class SecretUnreadable extends Schema.TaggedError<SecretUnreadable>()("Se
 type Environment = Readonly<Record<string, string | undefined>>
 
 /** The environment with the secrets of the files in it. Setting both is refused: which one holds would be a guess. */
-export const secretFiles = Effect.fnUntraced(function* (env: Environment) {
+export const fileSecrets = Effect.fnUntraced(function* (env: Environment) {
   const fs = yield* FileSystem.FileSystem
   const read: Record<string, string> = {}
   for (const name of secrets) {

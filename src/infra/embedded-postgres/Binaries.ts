@@ -7,7 +7,7 @@
  */
 import { Effect, FileSystem, Option, Path, Schema } from "effect"
 import { createRequire } from "node:module"
-import * as EmbeddedPostgresDraft from "#infra/embedded-postgres/StagingDirectory.ts"
+import * as StagingDirectory from "#infra/embedded-postgres/StagingDirectory.ts"
 import { EmbeddedPostgresError } from "#infra/embedded-postgres/EmbeddedPostgresError.ts"
 import { type ProgramFailed, run, type SystemUser } from "#infra/embedded-postgres/Program.ts"
 
@@ -25,10 +25,7 @@ const Manifest = Schema.fromJsonString(Schema.Struct({ version: Schema.String })
 const Links = Schema.fromJsonString(Schema.Array(Schema.Struct({ source: Schema.String, target: Schema.String })))
 
 /** Finds programs that `user` can run, or copies them to where it can: below `directory`, or as root below /var/cache. */
-export const locate = Effect.fn("EmbeddedPostgresBinaries.locate")(function* (
-  directory: string,
-  user: Option.Option<SystemUser>
-) {
+export const locate = Effect.fn("Binaries.locate")(function* (directory: string, user: Option.Option<SystemUser>) {
   const path = yield* Path.Path
   const root = yield* packageRoot(path)
   // Failing is no matter: whether the programs run is what counts, and that is tried next.
@@ -108,7 +105,7 @@ const copy = Effect.fnUntraced(function* (root: string, parent: string) {
   if (yield* fs.exists(target)) return target
   yield* fs.makeDirectory(parent, { recursive: true })
   if (parent === sharedFolder) yield* fs.chmod(parent, 0o755)
-  const draft = yield* EmbeddedPostgresDraft.make(parent, "postgres.new-")
+  const draft = yield* StagingDirectory.make(parent, "postgres.new-")
   const whole = path.join(draft, "whole")
   yield* fs.copy(path.join(root, "native"), path.join(whole, "native"))
   yield* makeLinks(whole, { replace: true })

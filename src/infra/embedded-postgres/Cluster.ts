@@ -5,8 +5,8 @@
 import { Effect, FileSystem, Option, Path, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Base64Url } from "effect/encoding"
-import * as EmbeddedPostgresBinaries from "#infra/embedded-postgres/Binaries.ts"
-import * as EmbeddedPostgresDraft from "#infra/embedded-postgres/StagingDirectory.ts"
+import * as Binaries from "#infra/embedded-postgres/Binaries.ts"
+import * as StagingDirectory from "#infra/embedded-postgres/StagingDirectory.ts"
 import { EmbeddedPostgresError, fromOutput } from "#infra/embedded-postgres/EmbeddedPostgresError.ts"
 import { run, type SystemUser } from "#infra/embedded-postgres/Program.ts"
 
@@ -19,7 +19,7 @@ export interface EmbeddedPostgresCluster {
   readonly log: string
   readonly password: Redacted.Redacted
   readonly user: Option.Option<SystemUser>
-  readonly binaries: EmbeddedPostgresBinaries.EmbeddedPostgresBinaries
+  readonly binaries: Binaries.EmbeddedPostgresBinaries
 }
 
 /** The name of the database and of the only role that may log in. */
@@ -29,14 +29,14 @@ export const name = "vatproof"
 const nobody: SystemUser = { uid: 65_534, gid: 65_534 }
 
 /** Finds the database in `directory`, or makes a new one. Two processes may do so at once: one of the new databases remains. */
-export const prepare = Effect.fn("EmbeddedPostgresCluster.prepare")(function* (directory: string) {
+export const prepare = Effect.fn("Cluster.prepare")(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   yield* fs.makeDirectory(directory, { recursive: true, mode: 0o711 })
   const real = yield* fs.realPath(directory)
   const data = path.join(real, "cluster/data")
   const user = yield* serverUser([data, real])
-  const binaries = yield* EmbeddedPostgresBinaries.locate(real, user)
+  const binaries = yield* Binaries.locate(real, user)
   if (!(yield* isMade(path.join(real, "cluster")))) yield* initialise(real, user, binaries)
   yield* checkVersion(data, binaries)
   return {
@@ -79,13 +79,13 @@ const dataArgument = (data: string, user: Option.Option<SystemUser>) =>
 const initialise = Effect.fnUntraced(function* (
   directory: string,
   user: Option.Option<SystemUser>,
-  binaries: EmbeddedPostgresBinaries.EmbeddedPostgresBinaries
+  binaries: Binaries.EmbeddedPostgresBinaries
 ) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const cluster = path.join(directory, "cluster")
   yield* checkPlace(cluster)
-  const draft = yield* EmbeddedPostgresDraft.make(directory, "cluster.new-")
+  const draft = yield* StagingDirectory.make(directory, "cluster.new-")
   const data = path.join(draft, "data")
   const password = path.join(draft, "password")
   const random = yield* SecureRandom.SecureRandom
@@ -115,7 +115,7 @@ const initdbArguments = [
 const initdb = Effect.fnUntraced(function* (
   data: string,
   user: Option.Option<SystemUser>,
-  binaries: EmbeddedPostgresBinaries.EmbeddedPostgresBinaries
+  binaries: Binaries.EmbeddedPostgresBinaries
 ) {
   const place = dataArgument(data, user)
   yield* run(binaries.initdb, ["-D", place, ...initdbArguments], { cwd: data, user }).pipe(
@@ -158,7 +158,7 @@ const publish = Effect.fnUntraced(function* (draft: string, cluster: string) {
   yield* Effect.flatMap(fs.open(path.dirname(cluster), { flag: "r" }), (folder) => folder.sync)
 }, Effect.scoped)
 
-const checkVersion = Effect.fnUntraced(function* (data: string, binaries: EmbeddedPostgresBinaries.EmbeddedPostgresBinaries) {
+const checkVersion = Effect.fnUntraced(function* (data: string, binaries: Binaries.EmbeddedPostgresBinaries) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const made = (yield* fs.readFileString(path.join(data, "PG_VERSION"))).trim()

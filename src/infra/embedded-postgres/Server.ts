@@ -64,10 +64,7 @@ export const awaitReady = Effect.fnUntraced(function* (cluster: EmbeddedPostgres
 })
 
 /** Starts a server and waits until it is ready. When that fails or is interrupted no server is left behind. */
-export const start = Effect.fn("EmbeddedPostgresServer.start")(function* (
-  cluster: EmbeddedPostgresCluster,
-  options: StartOptions
-) {
+export const start = Effect.fn("Server.start")(function* (cluster: EmbeddedPostgresCluster, options: StartOptions) {
   const logSize = yield* sizeOf(cluster.log)
   const child = yield* spawnDetached(cluster.binaries.postgres, serverArguments(cluster, options), {
     cwd: cluster.data,
@@ -86,7 +83,7 @@ export const start = Effect.fn("EmbeddedPostgresServer.start")(function* (
 })
 
 /** Ends the server if it is still this process: connections are closed at once, and what is committed is on the disk. */
-export const stop = Effect.fn("EmbeddedPostgresServer.stop")(function* (cluster: EmbeddedPostgresCluster, pid: number) {
+export const stop = Effect.fn("Server.stop")(function* (cluster: EmbeddedPostgresCluster, pid: number) {
   for (const { signal, patience } of endings) {
     if (!isSame(yield* find(cluster), pid)) return
     // It may have ended since it was looked for.

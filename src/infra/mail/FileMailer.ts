@@ -3,12 +3,12 @@ import { Effect, FileSystem, Layer, Path } from "effect"
 import { MailDeferred, Mailer, type OutgoingMail } from "#domain/email/Mailer.ts"
 import * as MailMessage from "#infra/mail/MailMessage.ts"
 
-export interface MailFilesOptions extends MailMessage.Letterhead {
+export interface FileMailerOptions extends MailMessage.Letterhead {
   /** Made if missing. */
   readonly directory: string
 }
 
-const make = Effect.fnUntraced(function* (options: MailFilesOptions) {
+const make = Effect.fnUntraced(function* (options: FileMailerOptions) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
 
@@ -30,4 +30,4 @@ const make = Effect.fnUntraced(function* (options: MailFilesOptions) {
   return Mailer.of({ deliver })
 })
 
-export const layer = (options: MailFilesOptions) => Layer.effect(Mailer, make(options))
+export const layer = (options: FileMailerOptions) => Layer.effect(Mailer, make(options))

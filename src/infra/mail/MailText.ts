@@ -1,7 +1,7 @@
 /** What the mails say. ASCII only and short lines, so that every client shows it as it is. */
 import { DateTime, Redacted } from "effect"
 import type { OutgoingMail } from "#domain/email/Mailer.ts"
-import type { MailPurpose } from "#domain/accounts/EmailTokens.ts"
+import type { EmailPurpose } from "#domain/accounts/EmailTokens.ts"
 
 /** `publicUrl` is the service's base address without a slash at its end; `serviceName` is what it calls itself. */
 export interface Sender {
@@ -30,7 +30,7 @@ interface Wording {
   readonly because: string
 }
 
-const wordings: Readonly<Record<MailPurpose, Wording>> = {
+const wordings: Readonly<Record<EmailPurpose, Wording>> = {
   verify_email: {
     path: "/v1/auth/verify-email",
     subject: (name) => `Confirm your email address for ${name}`,

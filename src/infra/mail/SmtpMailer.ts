@@ -4,7 +4,7 @@ import { MailDeferred, Mailer, type MailFailure, MailRefused, MailUncertain, typ
 import * as MailMessage from "#infra/mail/MailMessage.ts"
 import * as SmtpSession from "#infra/mail/SmtpSession.ts"
 
-export interface MailOptions extends MailMessage.Letterhead, SmtpSession.SmtpServer {}
+export interface SmtpMailerOptions extends MailMessage.Letterhead, SmtpSession.SmtpServer {}
 
 /** Sessions at a time, and how long an idle one is kept: servers end them after some minutes. */
 const maxSessions = 4
@@ -19,7 +19,7 @@ const preparation = Duration.minutes(2)
  */
 const silence = Duration.minutes(10)
 
-const make = Effect.fnUntraced(function* (options: MailOptions) {
+const make = Effect.fnUntraced(function* (options: SmtpMailerOptions) {
   const pool = yield* Pool.makeWithTTL({
     acquire: SmtpSession.open(options),
     min: 0,
@@ -76,4 +76,4 @@ const verdict = ({ closed, reason, replyCode, step }: SmtpSession.SmtpFailure, h
 /** 503 is about the state of the session, not about the mail. */
 const badSequence = 503
 
-export const layer = (options: MailOptions) => Layer.effect(Mailer, make(options))
+export const layer = (options: SmtpMailerOptions) => Layer.effect(Mailer, make(options))

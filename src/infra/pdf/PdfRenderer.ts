@@ -62,7 +62,7 @@ const make = Effect.gen(function* () {
     })
 
   /** What was begun is brought to its end also when nobody waits for it any more: to end the thread costs the next one more. */
-  const render = Effect.fn("ReceiptPdf.render")((keyId: string, document: ReceiptDocument) =>
+  const render = Effect.fn("PdfRenderer.render")((keyId: string, document: ReceiptDocument) =>
     Effect.suspend(() => {
       let isWanted = true
       const asking = Effect.suspend(() => (isWanted ? ask(document) : unavailable))

@@ -3,7 +3,7 @@ import { parentPort } from "node:worker_threads"
 import type { ReceiptDocument } from "#domain/receipts/document/ReceiptDocument.ts"
 import { receiptPages } from "#infra/pdf/ReceiptPages.ts"
 
-export const receiptPdfWorker = parentPort?.on("message", (document: ReceiptDocument) => {
+export const pdfWorker = parentPort?.on("message", (document: ReceiptDocument) => {
   const pdf = receiptPages(document)
   const chunks: Array<Buffer> = []
   pdf.on("data", (chunk: Buffer) => chunks.push(chunk))

@@ -3,7 +3,7 @@ import { Duration, Effect, FileSystem, Layer, Path, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import { hash } from "node:crypto"
-import { insistent } from "#infra/postgres/RetryWhileBusy.ts"
+import { retryWhileBusy } from "#infra/postgres/RetryWhileBusy.ts"
 import { causeOf } from "#infra/postgres/Postgres.ts"
 
 /** Remembers each applied file with its digest. */
@@ -59,7 +59,7 @@ const lockTimeout = Duration.seconds(2)
 const lockPatience = Duration.minutes(10)
 
 const untilUnlocked = (missing: ReadonlyArray<MigrationFile>) =>
-  insistent({
+  retryWhileBusy({
     while: isLocked,
     every: "1 second",
     patience: lockPatience,

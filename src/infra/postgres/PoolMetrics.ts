@@ -5,14 +5,14 @@
 import { Effect, Layer, Metric, Predicate } from "effect"
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import { Socket } from "node:net"
-import * as Instrument from "#domain/kernel/Metrics.ts"
+import * as Metrics from "#domain/kernel/Metrics.ts"
 
-const open = Instrument.gauge("vatproof.db.connections", {
+const open = Metrics.gauge("vatproof.db.connections", {
   unit: "{connection}",
   description: "Connections to the database that are open, those of commands and listeners included"
 })()
 
-const most = Instrument.gauge("db.client.connection.max", {
+const most = Metrics.gauge("db.client.connection.max", {
   unit: "{connection}",
   description: "Connections that the pool may open at most"
 })({ "db.client.connection.pool.name": "vatproof" })

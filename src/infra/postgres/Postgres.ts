@@ -3,7 +3,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Layer, Predicate, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
-import { insistent } from "#infra/postgres/RetryWhileBusy.ts"
+import { retryWhileBusy } from "#infra/postgres/RetryWhileBusy.ts"
 import * as PoolMetrics from "#infra/postgres/PoolMetrics.ts"
 
 export interface PostgresOptions {
@@ -59,7 +59,7 @@ export const waitForServer = Effect.fn("Postgres.waitForServer")(function* (pati
   if (Duration.isZero(patience)) return
   const sql = yield* SqlClient.SqlClient
   yield* sql`SELECT 1 AS found`.pipe(
-    insistent({
+    retryWhileBusy({
       while: isAbsent,
       every: lookEvery,
       patience,

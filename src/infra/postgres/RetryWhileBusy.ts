@@ -1,7 +1,7 @@
 /** Waiting for what others are in the way of. */
 import { type Duration, Effect, Schedule } from "effect"
 
-export interface Insistence<E> {
+export interface RetryWhileBusy<E> {
   /** Whether it is worth trying again. */
   readonly while: (error: E) => boolean
   readonly every: Duration.Input
@@ -11,8 +11,8 @@ export interface Insistence<E> {
 }
 
 /** Tries again and again, and says so; fails as the last try does. */
-export const insistent =
-  <E>({ every, patience, warning, while: isWorthIt }: Insistence<E>) =>
+export const retryWhileBusy =
+  <E>({ every, patience, warning, while: isWorthIt }: RetryWhileBusy<E>) =>
   <A, R>(attempt: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
     const schedule = Schedule.spaced(every).pipe(Schedule.upTo({ duration: patience }))
     const again = Effect.retry(attempt, { schedule, while: isWorthIt })

@@ -6,8 +6,8 @@
 import { createServer, type Server } from "node:http"
 import { Context, Effect, FiberSet, Layer, Ref, Schema, type Scope } from "effect"
 import * as Control from "#infra/sandbox/Control.ts"
-import * as Decision from "#infra/sandbox/FaultDecider.ts"
-import * as Desk from "#infra/sandbox/SandboxHandler.ts"
+import * as FaultDecider from "#infra/sandbox/FaultDecider.ts"
+import * as SandboxHandler from "#infra/sandbox/SandboxHandler.ts"
 import * as Endpoints from "#infra/sandbox/Endpoints.ts"
 import type { Fault } from "#infra/sandbox/Fault.ts"
 import * as FaultScript from "#infra/sandbox/FaultScript.ts"
@@ -93,12 +93,12 @@ export const make = (options: Options): Effect.Effect<Sandbox["Service"], Sandbo
     const parts: Control.Parts = {
       script,
       journal,
-      decider: yield* Decision.make(script),
+      decider: yield* FaultDecider.make(script),
       sessions: yield* Sessions.make,
       settings: yield* Ref.make(firstSettings),
       firstSettings
     }
-    const handle = Desk.make(parts)
+    const handle = SandboxHandler.make(parts)
     const server = yield* Effect.acquireRelease(listen(options), close)
     const run = yield* FiberSet.makeRuntime<never, void>()
     server.on("request", (request, response) => {

@@ -6,7 +6,7 @@ import * as Endpoints from "#infra/sandbox/Endpoints.ts"
 import type { Conduct } from "#infra/sandbox/Fault.ts"
 import type { Call } from "#infra/sandbox/Journal.ts"
 import { json, type Reply, type Stamp } from "#infra/sandbox/Simulator.ts"
-import * as Wire from "#infra/sandbox/FaultyResponse.ts"
+import * as FaultyResponse from "#infra/sandbox/FaultyResponse.ts"
 
 type EndpointOf<Tag extends Endpoints.Endpoint["_tag"]> = Extract<Endpoints.Endpoint, { readonly _tag: Tag }>
 
@@ -29,7 +29,7 @@ export const make = (parts: Control.Parts) => {
     const call = yield* parts.journal.begin({ source, endpoint: name, probe: false, vatId, requester, memberState })
     const { by, conduct } = parts.decider.decide(source, question, settings, call.concurrent)
     const right = question.answer(yield* newStamp, conduct.code)
-    call.decide(by, Wire.brokenOutcome(conduct) ?? right.outcome)
+    call.decide(by, FaultyResponse.brokenOutcome(conduct) ?? right.outcome)
     yield* noted(response, call, after(settings.latency_ms, carryOut(response, conduct, right)))
   })
 
@@ -38,7 +38,7 @@ export const make = (parts: Control.Parts) => {
     const scripted = parts.script.next({ source, probe: true, memberState: undefined, vatId: undefined })
     const stamp = yield* newStamp
     const right = scripted?.code === undefined ? answer(stamp, yield* Ref.get(parts.settings)) : error(stamp, scripted.code)
-    call.decide(scripted === undefined ? "settings" : "script", Wire.brokenOutcome(scripted ?? {}) ?? right.outcome)
+    call.decide(scripted === undefined ? "settings" : "script", FaultyResponse.brokenOutcome(scripted ?? {}) ?? right.outcome)
     yield* noted(response, call, carryOut(response, scripted ?? {}, right))
   })
 
@@ -46,12 +46,12 @@ export const make = (parts: Control.Parts) => {
     const call = yield* parts.journal.begin({ ...nobody, source, endpoint: visit.name })
     const reply = answer(visit.body, yield* newStamp)
     call.decide("request", reply.outcome)
-    yield* noted(visit.response, call, Wire.send(visit.response, reply))
+    yield* noted(visit.response, call, FaultyResponse.send(visit.response, reply))
   })
 
   const serve = Effect.fnUntraced(function* (request: IncomingMessage, response: ServerResponse) {
-    const read = yield* Wire.readBody(request)
-    if (Option.isNone(read)) return yield* Wire.send(response, tooLarge)
+    const read = yield* FaultyResponse.readBody(request)
+    if (Option.isNone(read)) return yield* FaultyResponse.send(response, tooLarge)
     const body = read.value
     const method = request.method ?? "GET"
     const url = URL.parse(request.url ?? "/", "http://sandbox")
@@ -63,15 +63,15 @@ export const make = (parts: Control.Parts) => {
     if (endpoint?._tag === "TestService") return yield* testService(visit, endpoint)
     const query = Object.fromEntries(url?.searchParams ?? [])
     const reply = yield* Control.answer(parts, { method, path, query, body }, [...endpoints.keys()])
-    yield* Wire.send(response, reply)
+    yield* FaultyResponse.send(response, reply)
   })
 
   return (request: IncomingMessage, response: ServerResponse): Effect.Effect<void> =>
-    Effect.raceFirst(serve(request, response), Wire.clientGone(response)).pipe(
+    Effect.raceFirst(serve(request, response), FaultyResponse.clientGone(response)).pipe(
       Effect.catchDefect((defect) =>
         Effect.andThen(
           Effect.logError("The sandbox failed on a request, which is a bug of the sandbox", defect),
-          response.headersSent ? Wire.reset(response) : Wire.send(response, bug)
+          response.headersSent ? FaultyResponse.reset(response) : FaultyResponse.send(response, bug)
         )
       )
     )
@@ -81,7 +81,7 @@ export const make = (parts: Control.Parts) => {
 const nobody = { probe: true, vatId: null, requester: null, memberState: null } as const
 
 const tooLarge = json(413, "TOO_LARGE", {
-  error: { code: "TOO_LARGE", message: `A body has at most ${Wire.bodyBytesMax} bytes` }
+  error: { code: "TOO_LARGE", message: `A body has at most ${FaultyResponse.bodyBytesMax} bytes` }
 })
 const bug = json(500, "BUG", { error: { code: "BUG", message: "This is a bug of the sandbox, not an answer of a source" } })
 
@@ -89,10 +89,10 @@ const bug = json(500, "BUG", { error: { code: "BUG", message: "This is a bug of 
 const carryOut = (response: ServerResponse, conduct: Conduct, right: Reply): Effect.Effect<void> => {
   const sent =
     conduct.breakage !== undefined
-      ? Wire.sendBroken(response, conduct.breakage, right)
-      : Wire.send(
+      ? FaultyResponse.sendBroken(response, conduct.breakage, right)
+      : FaultyResponse.send(
           response,
-          conduct.httpStatus === undefined ? right : Wire.httpError(conduct.httpStatus, conduct.retryAfterSeconds)
+          conduct.httpStatus === undefined ? right : FaultyResponse.httpError(conduct.httpStatus, conduct.retryAfterSeconds)
         )
   return after(conduct.latencyMs ?? 0, sent)
 }

@@ -67,10 +67,10 @@ const make = Effect.gen(function* () {
   )
 
   const workOf = (client: string): PasswordWork => ({
-    hash: Effect.fn("Passwords.hash")((password: Redacted.Redacted) =>
+    hash: Effect.fn("Argon2Passwords.hash")((password: Redacted.Redacted) =>
       Effect.map(inSlot(client, makeHash(password)), (stored) => Redacted.make(format(stored)))
     ),
-    matches: Effect.fn("Passwords.matches")(function* (password: Redacted.Redacted, hash: Redacted.Redacted | null) {
+    matches: Effect.fn("Argon2Passwords.matches")(function* (password: Redacted.Redacted, hash: Redacted.Redacted | null) {
       const stored = hash === null ? nobodys : yield* parse(Redacted.value(hash))
       const derived = yield* inSlot(client, derive(password, stored.cost, stored.salt, stored.hash.length))
       return timingSafeEqual(derived, stored.hash) && hash !== null

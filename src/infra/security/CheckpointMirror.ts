@@ -4,9 +4,9 @@
  */
 import { Clock, DateTime, Duration, Effect, FileSystem, MutableRef, Option, Path, Redacted, Schedule, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
-import { survivable } from "#domain/kernel/LogDefects.ts"
+import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
-import { draft } from "#infra/security/AtomicFile.ts"
+import { writeDraft } from "#infra/security/AtomicFile.ts"
 
 const lookEvery = "1 second"
 const pushEvery = Duration.minutes(1)
@@ -29,7 +29,9 @@ const toFolder = Effect.fnUntraced(function* (directory: string, note: string) {
   const day = DateTime.formatIsoDateUtc(yield* DateTime.now)
   yield* fs.makeDirectory(directory, { recursive: true })
   for (const name of [`${newestFile}-${day}`, newestFile]) {
-    const put = Effect.flatMap(draft(fs, directory, ".checkpoint-", note), (file) => fs.rename(file, path.join(directory, name)))
+    const put = Effect.flatMap(writeDraft(fs, directory, ".checkpoint-", note), (file) =>
+      fs.rename(file, path.join(directory, name))
+    )
     yield* Effect.scoped(put)
   }
 })
@@ -76,6 +78,6 @@ export const make = Effect.gen(function* () {
       )
     )
   })
-  yield* push.pipe(survivable("A checkpoint could not be mirrored"), Effect.repeat(Schedule.spaced(lookEvery)), Effect.forkScoped)
+  yield* push.pipe(logDefects("A checkpoint could not be mirrored"), Effect.repeat(Schedule.spaced(lookEvery)), Effect.forkScoped)
   return (note: string) => Effect.sync(() => void MutableRef.set(offered, note))
 })

@@ -2,10 +2,10 @@
 import { Effect, FileSystem, Path, type PlatformError, Redacted, Schema } from "effect"
 import { Base64Url } from "effect/encoding"
 import { Randomness } from "#domain/kernel/Randomness.ts"
-import { draft } from "#infra/security/AtomicFile.ts"
+import { writeDraft } from "#infra/security/AtomicFile.ts"
 
 /** The file cannot be written or read, or does not hold what was once written. */
-export class SecretNotKept extends Schema.TaggedError<SecretNotKept>()("SecretNotKept", {
+export class SecretNotStored extends Schema.TaggedError<SecretNotStored>()("SecretNotKept", {
   message: Schema.String,
   cause: Schema.optionalKey(Schema.Defect())
 }) {}
@@ -17,7 +17,7 @@ const form = /^[\w-]{43}$/u
  * 256 random bits as 43 characters, in the file `name` of `directory`, which is made if it is missing. Of several processes that start
  * at once one makes the secret and all get it: a link appears complete or not at all, and only the first one appears.
  */
-export const make = Effect.fn("KeptSecret.make")(
+export const make = Effect.fn("GeneratedSecret.make")(
   function* (directory: string, name: string) {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
@@ -28,13 +28,13 @@ export const make = Effect.fn("KeptSecret.make")(
     }
     const secret = (yield* fs.readFileString(file)).trim()
     if (form.test(secret)) return Redacted.make(secret)
-    return yield* new SecretNotKept({
+    return yield* new SecretNotStored({
       message: `${file} does not hold the secret it was made for: restore it, or remove it to make another`
     })
   },
   (effect, directory, name) =>
     Effect.catchTag(effect, "PlatformError", (cause) =>
-      Effect.fail(new SecretNotKept({ message: `The secret ${name} cannot be kept in ${directory}: ${cause.message}`, cause }))
+      Effect.fail(new SecretNotStored({ message: `The secret ${name} cannot be kept in ${directory}: ${cause.message}`, cause }))
     )
 )
 
@@ -42,7 +42,7 @@ const putOnce = Effect.fnUntraced(function* (directory: string, file: string) {
   const fs = yield* FileSystem.FileSystem
   const random = yield* Randomness
   const secret = `${Base64Url.encode(yield* random.bytes(secretBytes))}\n`
-  yield* Effect.catchIf(fs.link(yield* draft(fs, directory, ".secret-", secret), file), isThereAlready, () => Effect.void)
+  yield* Effect.catchIf(fs.link(yield* writeDraft(fs, directory, ".secret-", secret), file), isThereAlready, () => Effect.void)
 })
 
 const isThereAlready = (error: PlatformError.PlatformError) => error.reason._tag === "AlreadyExists"

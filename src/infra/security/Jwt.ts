@@ -5,7 +5,7 @@ import { jwtVerify, SignJWT } from "jose"
 import { accessTokenLifetime, AccessTokens, InvalidAccessToken, type Session } from "#domain/accounts/AccessTokens.ts"
 
 /** `issuer` goes into every token. The first of `secrets` signs, all verify: so one can be replaced while tokens of the old one live. */
-export interface AccessTokenOptions {
+export interface JwtOptions {
   readonly issuer: string
   readonly secrets: Arr.NonEmptyReadonlyArray<Redacted.Redacted>
 }
@@ -20,10 +20,10 @@ const Claims = Schema.Struct({
 })
 const claimsOf = Schema.decodeUnknownOption(Claims)
 
-const make = ({ issuer, secrets }: AccessTokenOptions) => {
+const make = ({ issuer, secrets }: JwtOptions) => {
   const keys = Arr.map(secrets, (secret) => createSecretKey(Redacted.value(secret), "utf8"))
 
-  const issue = Effect.fn("AccessTokens.issue")(function* ({ accountId, epoch }: Session) {
+  const issue = Effect.fn("Jwt.issue")(function* ({ accountId, epoch }: Session) {
     const issuedAt = Math.floor((yield* Clock.currentTimeMillis) / 1000)
     const token = new SignJWT({ epoch })
       .setProtectedHeader({ alg: algorithm, typ: "JWT" })
@@ -34,7 +34,7 @@ const make = ({ issuer, secrets }: AccessTokenOptions) => {
     return Redacted.make(yield* Effect.promise(() => token.sign(keys[0])))
   })
 
-  const verify = Effect.fn("AccessTokens.verify")(function* (token: Redacted.Redacted) {
+  const verify = Effect.fn("Jwt.verify")(function* (token: Redacted.Redacted) {
     const currentDate = DateTime.toDateUtc(yield* DateTime.now)
     const options = { algorithms: [algorithm], issuer, requiredClaims: ["sub", "iat", "exp"], currentDate }
     for (const key of keys) {
@@ -48,4 +48,4 @@ const make = ({ issuer, secrets }: AccessTokenOptions) => {
   return AccessTokens.of({ issue, verify })
 }
 
-export const layer = (options: AccessTokenOptions) => Layer.sync(AccessTokens, () => make(options))
+export const layer = (options: JwtOptions) => Layer.sync(AccessTokens, () => make(options))

@@ -2,17 +2,17 @@
 import { Array as Arr, Effect, FileSystem, Option, Path, type PlatformError, Redacted, Schema } from "effect"
 import { AppConfig, InvalidSetting } from "#infra/config/AppConfig.ts"
 import { isUrl, newestFile } from "#infra/security/CheckpointMirror.ts"
-import { draft } from "#infra/security/AtomicFile.ts"
-import * as KeptSecret from "#infra/security/GeneratedSecret.ts"
+import { writeDraft } from "#infra/security/AtomicFile.ts"
+import * as GeneratedSecret from "#infra/security/GeneratedSecret.ts"
 
 /** A file of the notary's cannot be read; the message names it. */
-export class NotaryFileUnusable extends Schema.TaggedError<NotaryFileUnusable>()("NotaryFileUnusable", {
+export class NotaryKeyUnusable extends Schema.TaggedError<NotaryKeyUnusable>()("NotaryFileUnusable", {
   message: Schema.String,
   cause: Schema.Defect()
 }) {}
 
 const unusable = (what: string) => (cause: PlatformError.PlatformError) =>
-  Effect.fail(new NotaryFileUnusable({ message: `${what} cannot be read: ${cause.message}`, cause }))
+  Effect.fail(new NotaryKeyUnusable({ message: `${what} cannot be read: ${cause.message}`, cause }))
 
 /** What a log is called that was never signed: after the place where it can be had, else after the service. */
 export const logName = Effect.map(AppConfig, ({ publicUrl, serviceName }) => {
@@ -61,7 +61,7 @@ export const findKeys = Effect.gen(function* () {
   const { dataDir, databaseUrl } = yield* AppConfig
   const given = yield* givenKeys
   if (Option.isSome(given) || Option.isSome(databaseUrl)) return given
-  return Option.some(Arr.of(yield* KeptSecret.make(path.resolve(dataDir), "notary-key")))
+  return Option.some(Arr.of(yield* GeneratedSecret.make(path.resolve(dataDir), "notary-key")))
 })
 
 /** The ids of the keys that sign, and of all that count. */
@@ -96,7 +96,7 @@ export const memory = Effect.fnUntraced(function* ({ signers, verifiers }: Remem
   const write = Effect.fnUntraced(function* (file: string, note: string) {
     const directory = path.dirname(file)
     yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
-    yield* fs.rename(yield* draft(fs, directory, ".checkpoint-", note), file)
+    yield* fs.rename(yield* writeDraft(fs, directory, ".checkpoint-", note), file)
   }, Effect.scoped)
   const remember = (note: string) =>
     Effect.forEach(

@@ -10,8 +10,8 @@ import { SourcesUnavailable } from "#domain/vat/Sources.ts"
 import type { Attempt, SourceFailure } from "#domain/vat/Verdict.ts"
 import { Bzst, type BzstAnswer } from "#infra/sources/Bzst.ts"
 import { evatrStatuses } from "#infra/sources/EvatrStatus.ts"
-import { GuardedSources } from "#infra/sources/ResilientSources.ts"
-import * as SourceAttempt from "#infra/sources/SourceTelemetry.ts"
+import { ResilientSources } from "#infra/sources/ResilientSources.ts"
+import * as SourceTelemetry from "#infra/sources/SourceTelemetry.ts"
 
 /** The pause that a client is told if the source names none. */
 const retryAfterSeconds = 10
@@ -20,12 +20,12 @@ export const layer = Layer.effect(
   ConfirmationSource,
   Effect.gen(function* () {
     const bzst = yield* Bzst
-    const guarded = yield* GuardedSources
+    const guarded = yield* ResilientSources
 
     const confirm = Effect.fn("ConfirmationSource.confirm")(function* (question: ConfirmationQuestion) {
       const attempts: Array<Attempt> = []
       const asked = guarded.bzst.through(question.vatId, bzst.ask(question))
-      return yield* SourceAttempt.traced("bzst", question.vatId, asked, (attempt) => attempts.push(attempt)).pipe(
+      return yield* SourceTelemetry.traced("bzst", question.vatId, asked, (attempt) => attempts.push(attempt)).pipe(
         Effect.map((answer) => confirmedBy(answer, attempts)),
         Effect.catchTag("SourceFailure", (failure) =>
           Effect.flatMap(guarded.bzst.opensInSeconds, (opensIn) =>

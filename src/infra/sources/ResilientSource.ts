@@ -10,16 +10,16 @@ import * as SourceHealth from "#infra/sources/SourceHealth.ts"
 import { hung, maxRetryAfterS } from "#infra/sources/SourceHttp.ts"
 
 /** `requester` is the VAT ID on whose behalf the source is asked. */
-export interface GuardedQuestion {
+export interface SourceQuestion {
   readonly vatId: VatId
   readonly requester: VatId | null
   /** Whether concurrent callers may share the answer: one that carries a consultation number belongs to the caller who asked. */
   readonly isShared: boolean
 }
 
-export interface GuardedSourceOptions<A extends Answer> {
+export interface ResilientSourceOptions<A extends Answer> {
   readonly source: SourceName
-  readonly ask: (question: GuardedQuestion) => Effect.Effect<A, SourceFailure>
+  readonly ask: (question: SourceQuestion) => Effect.Effect<A, SourceFailure>
   /** A cheap question about the source itself. */
   readonly probe: Effect.Effect<unknown, SourceFailure>
   /** Calls in flight per member state's register: the authorities publish no limit, and bar clients that ask too much. */
@@ -39,11 +39,11 @@ const probeTimeout = "6 seconds"
 /** After a live failure only live traffic may close a breaker for this long: a probe is another question and may get an answer. */
 const probeGraceMs = Duration.toMillis("20 seconds")
 
-export const make = Effect.fnUntraced(function* <A extends Answer>(options: GuardedSourceOptions<A>) {
+export const make = Effect.fnUntraced(function* <A extends Answer>(options: ResilientSourceOptions<A>) {
   const { source } = options
   const breaker = yield* SourceBreaker.make(source)
   const health = yield* SourceHealth.make
-  const slots = makeSlots(options.concurrentPerMemberState)
+  const slots = makeBulkhead(options.concurrentPerMemberState)
   const pause = makePause(source)
   const troubles = yield* Queue.sliding<number>(1)
   let lastLiveFailureMs = 0
@@ -103,7 +103,7 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Guar
   return {
     source,
     /** Concurrent callers with the same question share one call, if it may be shared. */
-    ask: (question: GuardedQuestion) =>
+    ask: (question: SourceQuestion) =>
       question.isShared ? Cache.get(flights, new Flight(question)) : through(question.vatId, options.ask(question)),
     through,
     probe,
@@ -122,7 +122,7 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Guar
   }
 })
 
-export type GuardedSource<A extends Answer> = Effect.Success<ReturnType<typeof make<A>>>
+export type ResilientSource<A extends Answer> = Effect.Success<ReturnType<typeof make<A>>>
 
 /** A source is neither asked nor probed for the pause that it asked for, or for a fixed pause if it bars our address. */
 const makePause = (source: SourceName) => {
@@ -181,7 +181,7 @@ const ifAbandoned = <B>(call: Effect.Effect<B, SourceFailure>, graceMs: number, 
   })
 
 /** Bounds the calls in flight per member state, so that a slow register delays no other. */
-const makeSlots = (perMemberState: number) => {
+const makeBulkhead = (perMemberState: number) => {
   const semaphores = new Map<string, Semaphore.Semaphore>()
   return <B>(memberState: string, call: Effect.Effect<B, SourceFailure>, full: () => SourceFailure) => {
     const slots = semaphores.get(memberState) ?? Semaphore.makeUnsafe(perMemberState)
@@ -200,9 +200,9 @@ const saturated = (source: SourceName) =>
 
 /** Equal questions have equal flights. */
 class Flight implements Equal.Equal {
-  readonly question: GuardedQuestion
+  readonly question: SourceQuestion
   private readonly key: string
-  constructor(question: GuardedQuestion) {
+  constructor(question: SourceQuestion) {
     this.question = question
     this.key = `${question.vatId.value}/${question.requester?.value ?? ""}`
   }

@@ -3,25 +3,25 @@ import { Context, Effect, Layer } from "effect"
 import { isGerman } from "#domain/vat/VatId.ts"
 import type { Answer } from "#domain/vat/Verdict.ts"
 import { Bzst, type BzstAnswer } from "#infra/sources/Bzst.ts"
-import * as GuardedSource from "#infra/sources/ResilientSource.ts"
+import * as ResilientSource from "#infra/sources/ResilientSource.ts"
 import * as SourceProbes from "#infra/sources/SourceProbes.ts"
 import { Vies } from "#infra/sources/Vies.ts"
 
 /** Calls under way per member state's register, at each source. */
 const concurrentPerMemberState = 10
 
-export class GuardedSources extends Context.Service<
-  GuardedSources,
-  { readonly vies: GuardedSource.GuardedSource<Answer>; readonly bzst: GuardedSource.GuardedSource<BzstAnswer> }
+export class ResilientSources extends Context.Service<
+  ResilientSources,
+  { readonly vies: ResilientSource.ResilientSource<Answer>; readonly bzst: ResilientSource.ResilientSource<BzstAnswer> }
 >()("vatproof/infra/sources/ResilientSources") {}
 
 export const layer = Layer.effect(
-  GuardedSources,
+  ResilientSources,
   Effect.gen(function* () {
     const vies = yield* Vies
     const bzst = yield* Bzst
     return {
-      vies: yield* GuardedSource.make({
+      vies: yield* ResilientSource.make({
         source: "vies",
         ask: vies.check,
         probe: Effect.filterOrFail(vies.status, (status) => status.available, SourceProbes.saysUnavailable),
@@ -29,7 +29,7 @@ export const layer = Layer.effect(
         // The German register answers fast, and the BZSt stands by; some others take 16 s (measured 2026-11).
         timeout: (vatId) => (isGerman(vatId) ? "8 seconds" : "20 seconds")
       }),
-      bzst: yield* GuardedSource.make({
+      bzst: yield* ResilientSource.make({
         source: "bzst",
         ask: ({ requester, vatId }) =>
           requester === null

@@ -5,8 +5,8 @@ import { type LookUp, type MemberStateStatus, Sources, SourcesUnavailable } from
 import { isGerman, type VatId } from "#domain/vat/VatId.ts"
 import type { Attempt, SourceFailure } from "#domain/vat/Verdict.ts"
 import { whenSampled } from "#domain/kernel/WhenSampled.ts"
-import { GuardedSources } from "#infra/sources/ResilientSources.ts"
-import * as SourceAttempt from "#infra/sources/SourceTelemetry.ts"
+import { ResilientSources } from "#infra/sources/ResilientSources.ts"
+import * as SourceTelemetry from "#infra/sources/SourceTelemetry.ts"
 import * as SourceProbes from "#infra/sources/SourceProbes.ts"
 
 /** `requester` asks the BZSt on behalf of callers who name no requester of their own. */
@@ -27,7 +27,7 @@ const deadline = "35 seconds"
 const germany = "DE"
 
 const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
-  const guarded = yield* GuardedSources
+  const guarded = yield* ResilientSources
 
   const requesterAtBzst = (lookUp: LookUp) => lookUp.requester ?? options.requester
 
@@ -38,10 +38,10 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
     // The answer to a requester belongs to one caller: VIES puts a consultation number into it.
     const isShared = requester === null
     const bzstRequester = requesterAtBzst(question)
-    const asksVies = retried(SourceAttempt.traced("vies", vatId, guarded.vies.ask({ vatId, requester, isShared }), record))
+    const asksVies = retried(SourceTelemetry.traced("vies", vatId, guarded.vies.ask({ vatId, requester, isShared }), record))
     const asksBzst = Effect.suspend(() => {
       const asks = guarded.bzst.ask({ vatId, requester: bzstRequester, isShared })
-      return SourceAttempt.traced("bzst", vatId, Effect.andThen(SourceAttempt.failedOver, asks), record)
+      return SourceTelemetry.traced("bzst", vatId, Effect.andThen(SourceTelemetry.failedOver, asks), record)
     })
     const mayAskBzst = mayFallBack && isGerman(vatId) && bzstRequester !== null
     const answer = yield* (mayAskBzst ? Effect.catchTag(asksVies, "SourceFailure", () => asksBzst) : asksVies).pipe(

@@ -1,6 +1,6 @@
 /** The metrics of the official sources. */
 import { Effect, Exit, Metric, Option } from "effect"
-import * as Instrument from "#domain/kernel/Metrics.ts"
+import * as Metrics from "#domain/kernel/Metrics.ts"
 import type { SourceState } from "#domain/vat/Sources.ts"
 import type { SourceFailure, SourceName } from "#domain/vat/Verdict.ts"
 
@@ -8,30 +8,30 @@ import type { SourceFailure, SourceName } from "#domain/vat/Verdict.ts"
 export const checkPaths = { vies: "/check-vat-number", bzst: "/v1/abfrage" } as const
 
 /** By `http.request.method`, `server.address`, `server.port`, `http.response.status_code`, and `error.type` where it failed. */
-const requestDuration = Instrument.histogram("http.client.request.duration", Instrument.durationBoundaries, {
+const requestDuration = Metrics.histogram("http.client.request.duration", Metrics.durationBoundaries, {
   unit: "s",
   description: "Time an exchange with an official source took"
 })
 
 /** By `vatproof.source` and `vatproof.outcome`: `answered` or the reason of a failure. */
-export const attempts = Instrument.counter("vatproof.source.attempts", {
+export const attempts = Metrics.counter("vatproof.source.attempts", {
   unit: "{attempt}",
   description: "Questions to an official source by their outcome, also those that were not sent because its circuit is open"
 })
 
 /** By `vatproof.source`. */
-const sourceState = Instrument.gauge("vatproof.source.state", {
+const sourceState = Metrics.gauge("vatproof.source.state", {
   unit: "{state}",
   description: "How a source is: 0 operational, 1 degraded, 2 unavailable"
 })
 
 /** By `vatproof.source`. */
-const breakerOpen = Instrument.gauge("vatproof.source.breaker.open", {
+const breakerOpen = Metrics.gauge("vatproof.source.breaker.open", {
   unit: "{circuit}",
   description: "1 while the circuit of a source is open and it is not asked"
 })
 
-export const failovers = Instrument.counter("vatproof.failovers", {
+export const failovers = Metrics.counter("vatproof.failovers", {
   unit: "{lookup}",
   description: "Look-ups that asked the BZSt because VIES had no verdict"
 })()

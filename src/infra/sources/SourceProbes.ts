@@ -1,6 +1,6 @@
 /** Probes the sources in the background, and records changes of their state (rule 24). */
 import { Clock, Effect, MutableRef, Option, Queue } from "effect"
-import { survivable } from "#domain/kernel/LogDefects.ts"
+import { logDefects } from "#domain/kernel/LogDefects.ts"
 import {
   SourceDegraded,
   SourceRecovered,
@@ -70,7 +70,7 @@ export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, 
     const safeTurn = (troubled: boolean) =>
       turn(troubled).pipe(
         Effect.catchTag("StoreUnavailable", () => Effect.void),
-        survivable(`The watch of ${source.source} stumbled; it goes on`, troubledMs)
+        logDefects(`The watch of ${source.source} stumbled; it goes on`, troubledMs)
       )
     yield* safeTurn(false)
     yield* Effect.raceFirst(source.trouble, Queue.take(source.alarms)).pipe(

@@ -1,11 +1,11 @@
 /** Whether the collector takes what is sent to it. A failure is told once, and so is its end; in between a metric counts. */
 import { Effect, MutableRef, Schedule } from "effect"
-import * as Instrument from "#domain/kernel/Metrics.ts"
+import * as Metrics from "#domain/kernel/Metrics.ts"
 
 export type Signal = "traces" | "metrics" | "logs"
 
 /** By `vatproof.telemetry.signal` and `vatproof.outcome` (taken, lost). */
-const exportsMade = Instrument.counter("vatproof.telemetry.exports", {
+const exportsMade = Metrics.counter("vatproof.telemetry.exports", {
   unit: "{export}",
   description: "Exports of telemetry by whether the collector took them"
 })

@@ -1,7 +1,7 @@
 /** The process itself, by the conventions of OpenTelemetry for processes, Node.js and V8, and of Prometheus (read 2026-11). */
 import { Duration, Effect, Layer, Metric, Predicate, Schedule } from "effect"
 import { constants, monitorEventLoopDelay, performance, PerformanceObserver } from "node:perf_hooks"
-import * as Instrument from "#domain/kernel/Metrics.ts"
+import * as Metrics from "#domain/kernel/Metrics.ts"
 
 const gauge = (name: string, unit: string, description: string) => Metric.gauge(name, { description, attributes: { unit } })
 const counter = (name: string, unit: string, description: string, more: Readonly<Record<string, string>> = {}) =>
@@ -14,20 +14,20 @@ const microsPerSecond = 1e6
 /** What is measured over an interval is that of the last one, whoever reads it: Prometheus and a collector ask at times of their own. */
 export const interval = Duration.seconds(10)
 
-const loopUtilization = Instrument.gauge("nodejs.eventloop.utilization", {
+const loopUtilization = Metrics.gauge("nodejs.eventloop.utilization", {
   unit: "1",
   description: "Share of the last ten seconds in which the event loop was busy"
 })()
 const loopDelay = {
-  p50: Instrument.gauge("nodejs.eventloop.delay.p50", {
+  p50: Metrics.gauge("nodejs.eventloop.delay.p50", {
     unit: "s",
     description: "Median delay of the event loop in the last ten seconds"
   })(),
-  p99: Instrument.gauge("nodejs.eventloop.delay.p99", {
+  p99: Metrics.gauge("nodejs.eventloop.delay.p99", {
     unit: "s",
     description: "99th percentile of the event loop's delay in the last ten seconds"
   })(),
-  max: Instrument.gauge("nodejs.eventloop.delay.max", {
+  max: Metrics.gauge("nodejs.eventloop.delay.max", {
     unit: "s",
     description: "Longest delay of the event loop in the last ten seconds"
   })()
@@ -37,7 +37,7 @@ const loopDelay = {
 const gcBoundaries = [0.001, 0.01, 0.1, 1, 10]
 
 /** By `v8js.gc.type`. */
-const gcDuration = Instrument.histogram("v8js.gc.duration", gcBoundaries, {
+const gcDuration = Metrics.histogram("v8js.gc.duration", gcBoundaries, {
   unit: "s",
   description: "Pauses of garbage collection"
 })
@@ -48,11 +48,11 @@ const gcTypes = new Map([
   [constants.NODE_PERFORMANCE_GC_WEAKCB, "weakcb"]
 ])
 
-const startTime = Instrument.gauge("process.start.time", {
+const startTime = Metrics.gauge("process.start.time", {
   unit: "s",
   description: "Start of the process, in seconds since 1970"
 })()
-const buildInfo = Instrument.gauge("vatproof.build.info", {
+const buildInfo = Metrics.gauge("vatproof.build.info", {
   unit: "{build}",
   description: "1, with the versions that run as labels"
 })

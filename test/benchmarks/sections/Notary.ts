@@ -5,7 +5,7 @@ import { LogCrypto } from "#events/merkle/LogCrypto.ts"
 import * as Notary from "#events/notary/Notary.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
-import * as Randomness from "#infra/security/NodeRandomness.ts"
+import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 import * as Report from "#test/benchmarks/Report.ts"
@@ -33,7 +33,7 @@ export const signUpTo = Effect.fnUntraced(function* (size: number) {
 export const ground = (url: Parameters<typeof LogDatabase.store>[0]) =>
   TreeStore.layer.pipe(
     Layer.provideMerge(LogDatabase.store(url)),
-    Layer.provideMerge(Layer.mergeAll(Layer.succeed(LogCrypto, logCrypto), Randomness.layer, Integrity.layer))
+    Layer.provideMerge(Layer.mergeAll(Layer.succeed(LogCrypto, logCrypto), NodeRandomness.layer, Integrity.layer))
   )
 
 export const run = Effect.gen(function* () {

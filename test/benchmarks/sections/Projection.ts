@@ -1,8 +1,8 @@
-/** How fast a read model is made anew from the whole log, as `vatproof projections rebuild event_places` does. */
+/** How fast a read model is made anew from the whole log, as `vatproof projections rebuild event_index` does. */
 import { Array as Arr, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as ProjectionRebuild from "#events/projections/ProjectionRebuild.ts"
-import * as EventPlaces from "#events/projections/EventIndex.ts"
+import * as EventIndex from "#events/projections/EventIndex.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 import * as Report from "#test/benchmarks/Report.ts"
@@ -13,7 +13,7 @@ const eventsMax = 1_000_000
 
 const rebuild = Effect.gen(function* () {
   const before = ProcessorTime.read({})
-  yield* ProjectionRebuild.run(new Set([EventPlaces.eventPlaces]), [EventPlaces.definition], () => Effect.void)
+  yield* ProjectionRebuild.run(new Set([EventIndex.eventIndex]), [EventIndex.definition], () => Effect.void)
   return ProcessorTime.since(before).seconds
 })
 
@@ -26,14 +26,14 @@ export const run = Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     return yield* Effect.forEach(Arr.range(1, rounds), () =>
       Effect.andThen(
-        sql`TRUNCATE vatproof.event_places`,
+        sql`TRUNCATE vatproof.event_index`,
         Effect.map(rebuild, (seconds) => events / seconds)
       )
     )
   }).pipe(Effect.provide(LogDatabase.administrator(url), { local: true }))
   const report: Report.SectionReport = {
     section: "projection",
-    how: `event_places made anew from ${events} events; median of ${rounds} times`,
+    how: `event_index made anew from ${events} events; median of ${rounds} times`,
     figures: [Report.atLeast("rebuild of a projection", Report.median(speeds), "events/s", 150_000)],
     details: [`events a second, time by time: ${speeds.map(Report.digits).join("  ")}`]
   }

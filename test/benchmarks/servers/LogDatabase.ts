@@ -5,8 +5,8 @@ import { createHash } from "node:crypto"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as Migrations from "#infra/postgres/Migrations.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
-import * as Hashing from "#infra/security/NodeHashing.ts"
-import * as Randomness from "#infra/security/NodeRandomness.ts"
+import * as NodeHashing from "#infra/security/NodeHashing.ts"
+import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 
 /** The tables' owner. */
@@ -22,7 +22,7 @@ export const make = Effect.fnUntraced(function* (name: string) {
 /** The event store as a service has it. */
 export const store = (url: Redacted.Redacted) =>
   EventStore.layer.pipe(
-    Layer.provide([Hashing.layer, Randomness.layer]),
+    Layer.provide([NodeHashing.layer, NodeRandomness.layer]),
     Layer.provideMerge(Postgres.layer({ url, maxConnections: 10 }))
   )
 

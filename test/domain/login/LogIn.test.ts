@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { AccessTokens } from "#domain/accounts/AccessTokens.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { LoginLog } from "#domain/login/LoginLog.ts"
-import { type Login, Logins } from "#domain/login/CredentialReader.ts"
+import { type StoredLogin, CredentialReader } from "#domain/login/CredentialReader.ts"
 import { LogIn } from "#domain/login/LogIn.ts"
 import { Passwords } from "#domain/login/Passwords.ts"
 import { RateLimits } from "#domain/callers/RateLimits.ts"
@@ -13,7 +13,7 @@ import { isBrowser } from "#domain/signup/SignUp.ts"
 const accountId = "0192f0c0-0000-7000-8000-000000000001"
 
 /** What a login asks of its services, step by step; how long a password takes is the same with a hash and without one (Passwords.test.ts). */
-const stepsOf = (known: Login | null, password: string, full: ReadonlyArray<string> = []) =>
+const stepsOf = (known: StoredLogin | null, password: string, full: ReadonlyArray<string> = []) =>
   Effect.gen(function* () {
     const steps = MutableRef.make<ReadonlyArray<string>>([])
     const note = <A>(step: string, value: A) =>
@@ -28,7 +28,7 @@ const stepsOf = (known: Login | null, password: string, full: ReadonlyArray<stri
         verify: () => Effect.succeed({ accountId, epoch: 0 })
       }),
       Layer.succeed(KeyedHash, { of: (purpose, text) => `${purpose}:${text}` }),
-      Layer.succeed(Logins, {
+      Layer.succeed(CredentialReader, {
         byEmail: () => note("find", Option.fromNullishOr(known)),
         byAccount: () => Effect.succeed(Option.none()),
         setPassword: () => Effect.die("a login changes no password")
@@ -45,9 +45,9 @@ const stepsOf = (known: Login | null, password: string, full: ReadonlyArray<stri
           })
       }),
       Layer.succeed(RateLimits, {
-        takePlace: (bucket, limit) => note(`take ${limit} of ${bucket}`, granted),
-        takePlaces: () => Effect.die("each bound of a login has a limit of its own"),
-        lookForPlaces: ([bucket], limit) =>
+        acquireSlot: (bucket, limit) => note(`take ${limit} of ${bucket}`, granted),
+        acquireSlots: () => Effect.die("each bound of a login has a limit of its own"),
+        checkSlots: ([bucket], limit) =>
           Effect.suspend(() => {
             const isFull = bucket !== undefined && full.includes(bucket)
             return note(`look for ${limit} of ${bucket}`, { ...granted, granted: !isFull })
@@ -59,7 +59,7 @@ const stepsOf = (known: Login | null, password: string, full: ReadonlyArray<stri
     return { steps: steps.current, outcome: outcome._tag === "Success" ? "token" : outcome.failure._tag }
   })
 
-const login = (more: Partial<Login> = {}): Login => ({
+const login = (more: Partial<StoredLogin> = {}): StoredLogin => ({
   accountId,
   passwordHash: Redacted.make("right"),
   verified: true,

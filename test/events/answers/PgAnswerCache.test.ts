@@ -5,9 +5,9 @@ import { Integrity } from "#domain/audit/Integrity.ts"
 import { parse } from "#domain/vat/VatId.ts"
 import type { Answer } from "#domain/vat/Verdict.ts"
 import { EventStore } from "#events/store/EventStore.ts"
-import * as Answers from "#events/answers/PgAnswerCache.ts"
-import * as Hashing from "#infra/security/NodeHashing.ts"
-import * as Randomness from "#infra/security/NodeRandomness.ts"
+import * as PgAnswerCache from "#events/answers/PgAnswerCache.ts"
+import * as NodeHashing from "#infra/security/NodeHashing.ts"
+import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { answered, sourceAnswer } from "#test/support/SourceAnswer.ts"
 
@@ -31,9 +31,9 @@ const newest = Effect.fnUntraced(function* (text: string) {
   return Option.getOrThrow(yield* (yield* AnswerCache).newest(vatIdOf(text)))
 })
 
-const testLayer = Answers.layer.pipe(
+const testLayer = PgAnswerCache.layer.pipe(
   Layer.provideMerge(EventStore.layer),
-  Layer.provide([Hashing.layer, Randomness.layer, Integrity.layer]),
+  Layer.provide([NodeHashing.layer, NodeRandomness.layer, Integrity.layer]),
   Layer.provideMerge(MigratedDatabase.layer)
 )
 

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Layer, type Schema } from "effect"
 import type { AuditFilter } from "#domain/audit/AuditTrail.ts"
 import { EventStore } from "#events/store/EventStore.ts"
-import * as EventPlaces from "#events/projections/EventIndex.ts"
+import * as EventIndex from "#events/projections/EventIndex.ts"
 import * as EventSearch from "#events/audit/EventSearch.ts"
 import { Projections } from "#events/projections/Projections.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
@@ -89,7 +89,7 @@ const store = Effect.gen(function* () {
     const { position } = yield* events.append({ stream, expectedVersion: null, events: [event], charge: null })
     stored.push({ ...fact, position })
   }
-  yield* (yield* Projections).upToDate(EventPlaces.eventPlaces)
+  yield* (yield* Projections).upToDate(EventIndex.eventIndex)
   return stored
 })
 
@@ -139,7 +139,7 @@ const readAll = Effect.fnUntraced(function* (search: EventSearch.EventSearch, fi
   return found
 })
 
-const testLayer = Layer.fresh(Projections.layer([EventPlaces.definition])).pipe(Layer.provideMerge(MigratedDatabase.layer))
+const testLayer = Layer.fresh(Projections.layer([EventIndex.definition])).pipe(Layer.provideMerge(MigratedDatabase.layer))
 
 layer(testLayer, { excludeTestServices: true })("EventSearch", (it) => {
   it.effect("finds by every combination of filters, in pages and in spans of time", () =>

@@ -6,8 +6,8 @@ import { Identity } from "#domain/callers/Identity.ts"
 import { Plans } from "#domain/callers/Plan.ts"
 import { Randomness } from "#domain/kernel/Randomness.ts"
 import { anonymousMeter, billingPeriod, keyMeter } from "#domain/callers/Usage.ts"
-import * as KeyedHash from "#events/callers/PgKeyedHash.ts"
-import * as Callers from "#events/callers/PgIdentity.ts"
+import * as PgKeyedHash from "#events/callers/PgKeyedHash.ts"
+import * as PgIdentity from "#events/callers/PgIdentity.ts"
 import * as HashingLive from "#infra/security/NodeHashing.ts"
 import * as RandomnessLive from "#infra/security/NodeRandomness.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
@@ -19,8 +19,8 @@ const plans = Layer.succeed(Plans, {
   anonymous: { lifetime: 10, perMinute: 2 }
 })
 
-const testLayer = Callers.layer.pipe(
-  Layer.provideMerge(KeyedHash.layer),
+const testLayer = PgIdentity.layer.pipe(
+  Layer.provideMerge(PgKeyedHash.layer),
   Layer.provideMerge(Layer.mergeAll(plans, HashingLive.layer, RandomnessLive.layer)),
   Layer.provideMerge(MigratedDatabase.layer)
 )
@@ -126,7 +126,7 @@ layer(testLayer, { excludeTestServices: true })("an anonymous caller", (it) => {
   it.effect("is known by a keyed hash of the address, which every replica makes alike", () =>
     Effect.gen(function* () {
       const { byAddress } = yield* Identity
-      const other = yield* Effect.map(Layer.build(Layer.fresh(Callers.layer)), Context.get(Identity))
+      const other = yield* Effect.map(Layer.build(Layer.fresh(PgIdentity.layer)), Context.get(Identity))
       const caller = byAddress("192.0.2.1")
       const { addressHash } = caller
       assert.deepStrictEqual(caller, {

@@ -19,7 +19,7 @@ layer(testLayer, { excludeTestServices: true })("places in a rolling window", (i
   it.effect("are given out exactly as many as there are, to all replicas together", () =>
     Effect.gen(function* () {
       const both = yield* replicas
-      const asked = times(40, (index) => both[index % 2 === 0 ? 0 : 1].takePlace("scarce", 3, "24 hours"))
+      const asked = times(40, (index) => both[index % 2 === 0 ? 0 : 1].acquireSlot("scarce", 3, "24 hours"))
       const grants = yield* Effect.all(asked, { concurrency: "unbounded" })
       assert.lengthOf(
         grants.filter(({ granted }) => granted),
@@ -33,10 +33,10 @@ layer(testLayer, { excludeTestServices: true })("places in a rolling window", (i
 
   it.effect("become free one by one, each when its own time is over", () =>
     Effect.gen(function* () {
-      const { takePlace } = yield* RateLimits
-      const take = takePlace("rolling", 2, "1 hour")
+      const { acquireSlot } = yield* RateLimits
+      const take = acquireSlot("rolling", 2, "1 hour")
       const age = (minutes: string) =>
-        MigratedDatabase.execute(`UPDATE vatproof.rate_places SET taken_at =
+        MigratedDatabase.execute(`UPDATE vatproof.rate_slots SET taken_at =
           ARRAY(SELECT t - interval '${minutes} minutes' FROM unnest(taken_at) AS t) WHERE bucket = 'rolling'`)
       assert.isTrue((yield* take).granted)
       yield* age("40")
@@ -52,14 +52,14 @@ layer(testLayer, { excludeTestServices: true })("places in a rolling window", (i
 
   it.effect("are free again when the clock is set back to before they were taken", () =>
     Effect.gen(function* () {
-      const { lookForPlaces, takePlace, takePlaces } = yield* RateLimits
-      const setBack = MigratedDatabase.execute(`UPDATE vatproof.rate_places SET ends_at = ends_at + interval '1 day',
+      const { checkSlots, acquireSlot, acquireSlots } = yield* RateLimits
+      const setBack = MigratedDatabase.execute(`UPDATE vatproof.rate_slots SET ends_at = ends_at + interval '1 day',
         taken_at = ARRAY(SELECT t + interval '1 day' FROM unnest(taken_at) AS t) WHERE bucket LIKE 'back-%'`)
-      const asked = [takePlace("back-a", 1, "1 hour"), takePlaces(["back-b"], 1, "1 hour")]
+      const asked = [acquireSlot("back-a", 1, "1 hour"), acquireSlots(["back-b"], 1, "1 hour")]
       for (const ask of asked) assert.isTrue((yield* ask).granted)
       for (const ask of asked) assert.isFalse((yield* ask).granted)
       yield* setBack
-      assert.isTrue((yield* lookForPlaces(["back-b"], 1, "1 hour")).granted)
+      assert.isTrue((yield* checkSlots(["back-b"], 1, "1 hour")).granted)
       for (const ask of asked) assert.isTrue((yield* ask).granted)
       for (const ask of asked) assert.isFalse((yield* ask).granted)
     })
@@ -67,8 +67,8 @@ layer(testLayer, { excludeTestServices: true })("places in a rolling window", (i
 
   it.effect("of which there are none are never given out", () =>
     Effect.gen(function* () {
-      const { takePlace } = yield* RateLimits
-      assert.deepStrictEqual(yield* takePlace("none", 0, "1 minute"), { granted: false, retryAfterSeconds: 60 })
+      const { acquireSlot } = yield* RateLimits
+      assert.deepStrictEqual(yield* acquireSlot("none", 0, "1 minute"), { granted: false, retryAfterSeconds: 60 })
     })
   )
 })
@@ -78,22 +78,22 @@ layer(testLayer, { excludeTestServices: true })("places in several buckets", (it
 
   it.effect("are taken in all of them or in none", () =>
     Effect.gen(function* () {
-      const { lookForPlaces, takePlaces } = yield* RateLimits
-      for (const _ of [1, 2]) assert.isTrue((yield* takePlaces(["all-a"], 2, "1 hour")).granted)
-      const refused = yield* takePlaces(["all-a", "all-b"], 2, "1 hour")
+      const { checkSlots, acquireSlots } = yield* RateLimits
+      for (const _ of [1, 2]) assert.isTrue((yield* acquireSlots(["all-a"], 2, "1 hour")).granted)
+      const refused = yield* acquireSlots(["all-a", "all-b"], 2, "1 hour")
       assert.isFalse(refused.granted)
       assert.isTrue(refused.retryAfterSeconds > 3_500 && refused.retryAfterSeconds <= 3_600, String(refused.retryAfterSeconds))
-      for (const _ of [1, 2]) assert.isTrue((yield* takePlaces(["all-b"], 2, "1 hour")).granted)
-      assert.isFalse((yield* lookForPlaces(["all-b"], 2, "1 hour")).granted)
+      for (const _ of [1, 2]) assert.isTrue((yield* acquireSlots(["all-b"], 2, "1 hour")).granted)
+      assert.isFalse((yield* checkSlots(["all-b"], 2, "1 hour")).granted)
     })
   )
 
   it.effect("are not taken by a look", () =>
     Effect.gen(function* () {
-      const { lookForPlaces, takePlaces } = yield* RateLimits
-      for (const _ of [1, 2, 3]) assert.isTrue((yield* lookForPlaces(["look-a", "look-b"], 1, "1 hour")).granted)
-      assert.isTrue((yield* takePlaces(["look-b", "look-a"], 1, "1 hour")).granted)
-      assert.isFalse((yield* lookForPlaces(["look-a"], 1, "1 hour")).granted)
+      const { checkSlots, acquireSlots } = yield* RateLimits
+      for (const _ of [1, 2, 3]) assert.isTrue((yield* checkSlots(["look-a", "look-b"], 1, "1 hour")).granted)
+      assert.isTrue((yield* acquireSlots(["look-b", "look-a"], 1, "1 hour")).granted)
+      assert.isFalse((yield* checkSlots(["look-a"], 1, "1 hour")).granted)
     })
   )
 
@@ -106,14 +106,14 @@ layer(testLayer, { excludeTestServices: true })("places in several buckets", (it
         ["cross-b", "cross-c"],
         ["cross-c", "cross-a"]
       ] as const
-      const asked = times(60, (index) => both[index % 2 === 0 ? 0 : 1].takePlaces(pairs[index % 4] ?? pairs[0], 6, "1 hour"))
+      const asked = times(60, (index) => both[index % 2 === 0 ? 0 : 1].acquireSlots(pairs[index % 4] ?? pairs[0], 6, "1 hour"))
       const granted = statusOf(yield* Effect.all(asked, { concurrency: "unbounded" }))
       // Each takes two of eighteen places; the order of arrival decides whether all of them find a pair.
       assert.isTrue(granted >= 6 && granted <= 9, String(granted))
       for (const bucket of ["cross-a", "cross-b", "cross-c"]) {
         const left = yield* Effect.forEach(
           times(7, () => bucket),
-          (name) => both[0].takePlaces([name], 6, "1 hour")
+          (name) => both[0].acquireSlots([name], 6, "1 hour")
         )
         assert.isFalse(left.at(-1)?.granted)
       }
@@ -122,21 +122,24 @@ layer(testLayer, { excludeTestServices: true })("places in several buckets", (it
 
   it.effect("are given back when the transaction of their taker fails", () =>
     Effect.gen(function* () {
-      const { takePlaces } = yield* RateLimits
+      const { acquireSlots } = yield* RateLimits
       const sql = yield* SqlClient.SqlClient
-      const undone = Effect.andThen(takePlaces(["undone"], 1, "1 hour"), Effect.fail("no")).pipe(sql.withTransaction, Effect.exit)
+      const undone = Effect.andThen(acquireSlots(["undone"], 1, "1 hour"), Effect.fail("no")).pipe(
+        sql.withTransaction,
+        Effect.exit
+      )
       for (const _ of [1, 2]) assert.strictEqual((yield* undone)._tag, "Failure")
-      assert.isTrue((yield* takePlaces(["undone"], 1, "1 hour")).granted)
-      assert.isFalse((yield* takePlaces(["undone"], 1, "1 hour")).granted)
+      assert.isTrue((yield* acquireSlots(["undone"], 1, "1 hour")).granted)
+      assert.isFalse((yield* acquireSlots(["undone"], 1, "1 hour")).granted)
     })
   )
 
   it.effect("become free one by one", () =>
     Effect.gen(function* () {
-      const { takePlaces } = yield* RateLimits
-      const take = takePlaces(["aging-a", "aging-b"], 2, "1 hour")
+      const { acquireSlots } = yield* RateLimits
+      const take = acquireSlots(["aging-a", "aging-b"], 2, "1 hour")
       const age = (minutes: number) =>
-        MigratedDatabase.execute(`UPDATE vatproof.rate_places SET taken_at =
+        MigratedDatabase.execute(`UPDATE vatproof.rate_slots SET taken_at =
           ARRAY(SELECT t - interval '${minutes} minutes' FROM unnest(taken_at) AS t) WHERE bucket LIKE 'aging-%'`)
       assert.isTrue((yield* take).granted)
       yield* age(40)

@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Ref } from "effect"
 import { TestClock } from "effect/testing"
-import * as TurnPace from "#events/database/Pacer.ts"
+import * as Pacer from "#events/database/Pacer.ts"
 
 /** When each piece of a turn began, in ms; a piece itself takes `takesMs`. */
-const beginnings = Effect.fnUntraced(function* (makePace: Effect.Effect<TurnPace.TurnPace>, all: number, takesMs: number) {
+const beginnings = Effect.fnUntraced(function* (makePace: Effect.Effect<Pacer.Pacer>, all: number, takesMs: number) {
   const began = yield* Ref.make<ReadonlyArray<number>>([])
   const turn = Effect.gen(function* () {
     const pace = yield* makePace
@@ -22,18 +22,18 @@ const beginnings = Effect.fnUntraced(function* (makePace: Effect.Effect<TurnPace
 
 describe("TurnPace", () => {
   it.effect("begins the pieces of a turn at even distances, the last one before the second is over", () =>
-    Effect.map(beginnings(TurnPace.evenly(10), 40, 5), (began) => assert.deepStrictEqual(began, [0, 200, 400, 600]))
+    Effect.map(beginnings(Pacer.evenly(10), 40, 5), (began) => assert.deepStrictEqual(began, [0, 200, 400, 600]))
   )
 
   it.effect("begins the one piece of a small turn at once", () =>
-    Effect.map(beginnings(TurnPace.evenly(10), 3, 5), (began) => assert.deepStrictEqual(began, [0]))
+    Effect.map(beginnings(Pacer.evenly(10), 3, 5), (began) => assert.deepStrictEqual(began, [0]))
   )
 
   it.effect("waits for nothing as long as it is late", () =>
-    Effect.map(beginnings(TurnPace.evenly(10), 40, 300), (began) => assert.deepStrictEqual(began, [0, 300, 600, 900]))
+    Effect.map(beginnings(Pacer.evenly(10), 40, 300), (began) => assert.deepStrictEqual(began, [0, 300, 600, 900]))
   )
 
   it.effect("goes through a backlog at once", () =>
-    Effect.map(beginnings(Effect.succeed(TurnPace.atOnce(10)), 40, 5), (began) => assert.deepStrictEqual(began, [0, 5, 10, 15]))
+    Effect.map(beginnings(Effect.succeed(Pacer.atOnce(10)), 40, 5), (began) => assert.deepStrictEqual(began, [0, 5, 10, 15]))
   )
 })

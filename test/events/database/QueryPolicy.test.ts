@@ -1,16 +1,16 @@
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 it.effect("of more queries than can be answered in time some are refused at once, and the next ones when others are done", () =>
   Effect.gen(function* () {
     const answered = yield* Deferred.make<string>()
-    const query = StoreAccess.patiently("3 seconds")(Deferred.await(answered))
+    const query = QueryPolicy.withRetry("3 seconds")(Deferred.await(answered))
     const waiting = yield* Effect.forEach(Array.from({ length: 1_000 }), () =>
       Effect.forkChild(query, { startImmediately: true })
     )
     assert.containSubset(yield* Effect.flip(query), { _tag: "StoreUnavailable", cause: "Too many queries are under way" })
-    const batch = yield* Effect.forkChild(StoreAccess.patientlyForMany("3 seconds")(Deferred.await(answered)))
+    const batch = yield* Effect.forkChild(QueryPolicy.withRetryForMany("3 seconds")(Deferred.await(answered)))
     const [first] = waiting
     if (first !== undefined) yield* Fiber.interrupt(first)
     const next = yield* Effect.forkChild(query, { startImmediately: true })

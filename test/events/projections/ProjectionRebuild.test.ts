@@ -4,16 +4,16 @@ import { assert, layer } from "@effect/vitest"
 import { Arbitrary, type Array as Arr, Deferred, Effect, Fiber, Layer } from "effect"
 import * as ProjectionRebuild from "#events/projections/ProjectionRebuild.ts"
 import { Projections } from "#events/projections/Projections.ts"
-import * as EventPlaces from "#events/projections/EventIndex.ts"
-import { readTables } from "#events/projections/ProjectionCatalogue.ts"
+import * as EventIndex from "#events/projections/EventIndex.ts"
+import { tableProjections } from "#events/projections/ProjectionCatalogue.ts"
 import * as Migrations from "#infra/postgres/Migrations.ts"
 import { texts } from "#test/support/Batches.ts"
 import * as Histories from "#test/support/Histories.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { tamper } from "#test/support/Tampering.ts"
 
-const names = readTables.map(({ name }) => name)
-const definitions = [EventPlaces.definition]
+const names = tableProjections.map(({ name }) => name)
+const definitions = [EventIndex.definition]
 
 const rebuild = (wanted: ReadonlyArray<string>, progress = () => Effect.void) =>
   MigratedDatabase.asAdministrator(
@@ -43,7 +43,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
   const happen = (happenings: ReadonlyArray<Histories.Happening>) =>
     Effect.gen(function* () {
       yield* Histories.append(happened, happenings)
-      yield* (yield* Projections).upToDate(EventPlaces.eventPlaces)
+      yield* (yield* Projections).upToDate(EventIndex.eventIndex)
     })
 
   it.effect.prop(
@@ -71,9 +71,9 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
       yield* MigratedDatabase.execute("UPDATE vatproof.logs SET next_position = next_position + 5, last_recorded_at = now()")
       yield* MigratedDatabase.execute("UPDATE vatproof.meters SET used = used + 1")
       yield* MigratedDatabase.execute("INSERT INTO vatproof.meters VALUES (0, 'made up', 1), (1, 'of another log', 1)")
-      yield* MigratedDatabase.execute("DELETE FROM vatproof.event_places WHERE position = 0")
+      yield* MigratedDatabase.execute("DELETE FROM vatproof.event_index WHERE position = 0")
       yield* MigratedDatabase.execute(
-        "INSERT INTO vatproof.event_places (log_id, position, type) VALUES (0, 1000000, 'X'), (1, 0, 'X')"
+        "INSERT INTO vatproof.event_index (log_id, position, type) VALUES (0, 1000000, 'X'), (1, 0, 'X')"
       )
       const meters = before.filter((row) => row.startsWith("meters ")).length
       const rebuilt = yield* rebuild(names)
@@ -81,7 +81,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
         rebuilt.filter((one) => sumOf([one]) > 0),
         [
           { name: "meters", missing: 0, surplus: 2, different: meters },
-          { name: "event_places", missing: 1, surplus: 2, different: 0 }
+          { name: "event_index", missing: 1, surplus: 2, different: 0 }
         ]
       )
       assert.deepStrictEqual(yield* contents, before)
@@ -92,10 +92,10 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
   it.effect("gives the same where two run at once, beside a service that goes on", () =>
     Effect.gen(function* () {
       const before = yield* contents
-      for (const name of ["streams", "latest", "event_places"]) yield* MigratedDatabase.execute(`DELETE FROM vatproof.${name}`)
+      for (const name of ["streams", "latest", "event_index"]) yield* MigratedDatabase.execute(`DELETE FROM vatproof.${name}`)
       const both = yield* Effect.all([rebuild(names), rebuild(names)], { concurrency: "unbounded" })
       assert.deepStrictEqual(yield* contents, before)
-      const rows = before.filter((row) => /^(?:streams|latest|event_places) /u.test(row)).length
+      const rows = before.filter((row) => /^(?:streams|latest|event_index) /u.test(row)).length
       assert.strictEqual(sumOf(both.flat()), rows)
       const busy = Effect.forever(
         happen([

@@ -3,9 +3,9 @@ import { Context, Effect, Layer, Result, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { PersonalData } from "#domain/kernel/PersonalData.ts"
 import { EventStore } from "#events/store/EventStore.ts"
-import { readTables } from "#events/projections/ProjectionCatalogue.ts"
+import { tableProjections } from "#events/projections/ProjectionCatalogue.ts"
 import { Projections } from "#events/projections/Projections.ts"
-import * as EventPlaces from "#events/projections/EventIndex.ts"
+import * as EventIndex from "#events/projections/EventIndex.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { answerJson } from "#test/support/SourceAnswer.ts"
 import * as SkippingClock from "#test/support/SkippingClock.ts"
@@ -36,7 +36,7 @@ const readPlaces = Effect.gen(function* () {
       vat_id: Schema.NullOr(Schema.String),
       receipt_id: Schema.NullOr(Schema.String)
     }),
-    execute: () => sql`SELECT position, type, account_id, vat_id, receipt_id FROM vatproof.event_places ORDER BY position`
+    execute: () => sql`SELECT position, type, account_id, vat_id, receipt_id FROM vatproof.event_index ORDER BY position`
   })(undefined)
 })
 
@@ -64,9 +64,9 @@ const transactions = Effect.gen(function* () {
 })
 
 const followRules = (version: number) =>
-  MigratedDatabase.execute(`UPDATE vatproof.projections SET version = ${version} WHERE name = '${EventPlaces.eventPlaces}'`)
+  MigratedDatabase.execute(`UPDATE vatproof.projections SET version = ${version} WHERE name = '${EventIndex.eventIndex}'`)
 
-const projectionsLayer = Projections.layer([EventPlaces.definition])
+const projectionsLayer = Projections.layer([EventIndex.definition])
 const testLayer = projectionsLayer.pipe(Layer.provideMerge(MigratedDatabase.layer))
 
 layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
@@ -84,7 +84,7 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
       })
       yield* append("anonymous-0f", "VatIdVerified", { vat_id: "ATU12345678" })
       yield* append("source-vies", "SourceRecovered", {})
-      yield* projections.upToDate(EventPlaces.eventPlaces)
+      yield* projections.upToDate(EventIndex.eventIndex)
       assert.deepStrictEqual(yield* readPlaces, [
         { position: 0n, type: "ApiKeyIssued", account_id: accountId, vat_id: null, receipt_id: null },
         { position: 1n, type: "VatIdVerified", account_id: null, vat_id: "DE123456789", receipt_id: null },
@@ -95,7 +95,7 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
       const state = { version: 1, position: 5, lag: 0, stalled_ms: 0, outdated: false }
       assert.deepStrictEqual(
         yield* projections.list,
-        readTables.map(({ kind, name }) => ({ name, kind, ...state }))
+        tableProjections.map(({ kind, name }) => ({ name, kind, ...state }))
       )
     })
   )
@@ -106,11 +106,11 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
       yield* followRules(2)
       yield* MigratedDatabase.execute("UPDATE vatproof.projections SET moved_at = now() - interval '1 hour'")
       yield* append("source-vies", "SourceRecovered", {})
-      const state = (yield* projections.list).find(({ name }) => name === EventPlaces.eventPlaces)
+      const state = (yield* projections.list).find(({ name }) => name === EventIndex.eventIndex)
       assert.isAtLeast(state?.lag ?? 0, 1)
       assert.isBelow(state?.stalled_ms ?? Infinity, 60_000)
       yield* followRules(1)
-      yield* projections.upToDate(EventPlaces.eventPlaces)
+      yield* projections.upToDate(EventIndex.eventIndex)
     })
   )
 
@@ -121,10 +121,10 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
       yield* append("source-vies", "SourceRecovered", {})
       const before = yield* transactions
       // It is waited for until patience is over.
-      yield* Effect.flip(projections.upToDate(EventPlaces.eventPlaces))
+      yield* Effect.flip(projections.upToDate(EventIndex.eventIndex))
       assert.isBelow((yield* transactions) - before, 1000)
       yield* followRules(1)
-      yield* projections.upToDate(EventPlaces.eventPlaces)
+      yield* projections.upToDate(EventIndex.eventIndex)
     })
   )
 
@@ -132,13 +132,13 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
     Effect.gen(function* () {
       const projections = yield* Projections
       const { position } = yield* append("source-vies", "SourceRecovered", {})
-      yield* projections.upToDate(EventPlaces.eventPlaces)
+      yield* projections.upToDate(EventIndex.eventIndex)
       // Nobody moves it until the gap is there.
       yield* followRules(2)
       yield* append("source-vies", "SourceRecovered", {})
       yield* tamper(`DELETE FROM vatproof.events_p0 WHERE position = ${position + 1}`)
       yield* followRules(1)
-      const refused = yield* Effect.result(projections.upToDate(EventPlaces.eventPlaces))
+      const refused = yield* Effect.result(projections.upToDate(EventIndex.eventIndex))
       assert.match(
         String(Result.getOrThrow(Result.flip(refused)).cause),
         new RegExp(`from position ${position + 1} on, only 0`, "u")
@@ -157,7 +157,7 @@ describe("Projections in the background", () => {
       const issued = { account_id: accountId, answer: answerJson, key_id: keyId, receipt }
       yield* append(`receipt-${receiptId}`, "ReceiptIssued", issued, personal)
       yield* append("source-vies", "SourceRecovered", {})
-      yield* projections.upToDate(EventPlaces.eventPlaces)
+      yield* projections.upToDate(EventIndex.eventIndex)
       assert.deepStrictEqual(
         (yield* readPlaces).map(({ vat_id }) => vat_id),
         ["DE123456789", null]

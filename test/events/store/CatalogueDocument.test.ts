@@ -10,13 +10,15 @@ const file = join(root, "docs/events.md")
 
 /** What stands above each definition, by the type's name, on one line. */
 const meanings = new Map(
-  readdirSync(join(root, "src/domain")).flatMap((name) =>
-    [
-      ...readFileSync(join(root, "src/domain", name), "utf8").matchAll(
-        /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\nexport const (\w+) = DomainEvent\.define/gu
-      )
-    ].map(([, comment = "", type = ""]) => [type, comment.replace(/\s*\n \*\s*/gu, " ").trim()] as const)
-  )
+  readdirSync(join(root, "src/domain"), { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".ts"))
+    .flatMap((name) =>
+      [
+        ...readFileSync(join(root, "src/domain", name), "utf8").matchAll(
+          /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\nexport const (\w+) = DomainEvent\.define/gu
+        )
+      ].map(([, comment = "", type = ""]) => [type, comment.replace(/\s*\n \*\s*/gu, " ").trim()] as const)
+    )
 )
 
 /** As much of JSON Schema as schemas of events have. */

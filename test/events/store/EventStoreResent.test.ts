@@ -7,7 +7,7 @@ import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import { Randomness } from "#domain/kernel/Randomness.ts"
 import type { AppendCommand } from "#events/store/AppendCommand.ts"
 import { EventStore } from "#events/store/EventStore.ts"
-import * as Hashing from "#infra/security/NodeHashing.ts"
+import * as NodeHashing from "#infra/security/NodeHashing.ts"
 import { texts } from "#test/support/Batches.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
@@ -40,7 +40,7 @@ const makeStore = Effect.fnUntraced(function* (losses: number, eventIds: Readonl
   })
   const store = yield* Effect.map(
     Layer.build(
-      Layer.fresh(EventStore.layer).pipe(Layer.provide([scripted, Hashing.layer, Layer.succeed(SqlClient.SqlClient, deaf)]))
+      Layer.fresh(EventStore.layer).pipe(Layer.provide([scripted, NodeHashing.layer, Layer.succeed(SqlClient.SqlClient, deaf)]))
     ),
     Context.get(EventStore)
   )

@@ -1,14 +1,14 @@
 import { assert, it } from "@effect/vitest"
 import { Clock, Deferred, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import * as Batcher from "#events/store/GroupCommit.ts"
+import * as GroupCommit from "#events/store/GroupCommit.ts"
 
 /** A batcher whose first batch waits until it is let go. */
 const held = Effect.gen(function* () {
   const batches: Array<ReadonlyArray<number>> = []
   const begun = yield* Deferred.make<void>()
   const go = yield* Deferred.make<void>()
-  const join = yield* Batcher.make<number, number, "full">({
+  const join = yield* GroupCommit.make<number, number, "full">({
     run: Effect.fnUntraced(function* (inputs) {
       batches.push(inputs)
       yield* Deferred.succeed(begun, undefined)

@@ -112,10 +112,10 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     Effect.gen(function* () {
       yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows (bucket, taken, ends_at)
         SELECT 'window ' || h, 1, now() + h * interval '1 hour' FROM unnest(ARRAY[-2, -1, 1]) AS h`)
-      yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_places (bucket, taken_at, ends_at)
+      yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_slots (bucket, taken_at, ends_at)
         SELECT 'place ' || h, '{}', now() + h * interval '1 hour' FROM unnest(ARRAY[-2, -1, 1]) AS h`)
       const left = names(
-        "SELECT bucket AS name FROM vatproof.rate_windows UNION ALL SELECT bucket FROM vatproof.rate_places ORDER BY 1"
+        "SELECT bucket AS name FROM vatproof.rate_windows UNION ALL SELECT bucket FROM vatproof.rate_slots ORDER BY 1"
       )
       yield* Effect.scoped(
         Effect.andThen(Layer.build(Layer.fresh(Maintenance.layer)), untilSwept(Effect.map(left, ({ length }) => length === 2)))

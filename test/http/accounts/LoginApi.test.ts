@@ -15,7 +15,7 @@ const wrong = { password: "wrong horse" }
 const age = (minutes: number) =>
   Effect.flatMap(
     SqlClient.SqlClient,
-    (sql) => sql`UPDATE vatproof.rate_places
+    (sql) => sql`UPDATE vatproof.rate_slots
       SET taken_at = ARRAY(SELECT place - ${minutes} * interval '1 minute' FROM unnest(taken_at) AS place)`
   )
 

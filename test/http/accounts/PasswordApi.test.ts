@@ -106,7 +106,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a password reset
       const events = yield* sql`SELECT type FROM vatproof.events WHERE stream_id = ${`account-${accountId}`}
         AND type = 'PasswordResetRequested'`
       assert.lengthOf(events, 5)
-      yield* sql`UPDATE vatproof.rate_places SET taken_at = taken_at || array_fill(now(), ARRAY[13])
+      yield* sql`UPDATE vatproof.rate_slots SET taken_at = taken_at || array_fill(now(), ARRAY[13])
         WHERE bucket LIKE 'reset/%' AND cardinality(taken_at) = 6`
       assert.strictEqual((yield* ask(service, "nobody@example.com", { from: "198.51.100.9" })).status, 202)
       assertProblem(yield* ask(service, "nobody@example.com", { from: "198.51.100.9" }), "RATE_LIMIT_EXCEEDED")

@@ -7,8 +7,8 @@ import { formatVerifier } from "#events/merkle/NoteKeys.ts"
 import { parse } from "#events/merkle/SignedNote.ts"
 import { leafOf } from "#events/notary/StoredLeaf.ts"
 import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
-import * as Hashing from "#infra/security/NodeHashing.ts"
-import * as Randomness from "#infra/security/NodeRandomness.ts"
+import * as NodeHashing from "#infra/security/NodeHashing.ts"
+import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
 import { secretOf } from "#test/support/log/Keys.ts"
 import { checkpointOf, logName, newAuditor, signer, signing, temporaryFolder, tileOf } from "#test/support/Auditing.ts"
 import { askGo, base64, hasGo } from "#test/support/GoTools.ts"
@@ -19,7 +19,7 @@ const service = Layer.effect(
   RunningService.RunningService,
   Effect.flatMap(temporaryFolder, (folder) => RunningService.make(signing(folder)))
 ).pipe(
-  Layer.provideMerge(EventStore.layer.pipe(Layer.provide([Hashing.layer, Randomness.layer]))),
+  Layer.provideMerge(EventStore.layer.pipe(Layer.provide([NodeHashing.layer, NodeRandomness.layer]))),
   Layer.provideMerge(RunningService.layerGround)
 )
 

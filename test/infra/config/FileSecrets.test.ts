@@ -1,7 +1,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
-import { secretFiles } from "#infra/config/FileSecrets.ts"
+import { fileSecrets } from "#infra/config/FileSecrets.ts"
 
 const inFolder = (
   test: (file: (name: string, text: string) => Effect.Effect<string>) => Effect.Effect<void, unknown, FileSystem.FileSystem>
@@ -16,13 +16,13 @@ const inFolder = (
     )
   }).pipe(Effect.provide(NodeServices.layer))
 
-const refusal = (env: Record<string, string>) => Effect.map(Effect.flip(secretFiles(env)), ({ message }) => message)
+const refusal = (env: Record<string, string>) => Effect.map(Effect.flip(fileSecrets(env)), ({ message }) => message)
 
 it.effect("takes a secret from the file that its setting names", () =>
   inFolder(
     Effect.fnUntraced(function* (file) {
       const url = yield* file("url", "postgresql://a:b@c/d\n")
-      const env = yield* secretFiles({ PORT: "1", DATABASE_URL_FILE: url })
+      const env = yield* fileSecrets({ PORT: "1", DATABASE_URL_FILE: url })
       assert.strictEqual(env["DATABASE_URL"]?.trim(), "postgresql://a:b@c/d")
       assert.strictEqual(env["PORT"], "1")
     })

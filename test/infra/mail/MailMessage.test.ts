@@ -3,7 +3,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { DateTime, Effect, FileSystem, Logger, MutableRef, Redacted } from "effect"
 import { simpleParser } from "mailparser"
 import { MailDeferred, Mailer, type OutgoingMail } from "#domain/email/Mailer.ts"
-import * as MailFiles from "#infra/mail/FileMailer.ts"
+import * as FileMailer from "#infra/mail/FileMailer.ts"
 import * as MailMessage from "#infra/mail/MailMessage.ts"
 
 const token = "5e".repeat(32)
@@ -90,7 +90,7 @@ describe("MailFiles", () => {
     const logger = Logger.layer([Logger.map(Logger.formatLogFmt, (line) => MutableRef.update(logged, (before) => before + line))])
     const deliver = (handOver: Effect.Effect<void, MailDeferred>) =>
       Effect.flatMap(Mailer, (mailer) => mailer.deliver(mail, handOver)).pipe(
-        Effect.provide(MailFiles.layer({ ...letterhead, directory })),
+        Effect.provide(FileMailer.layer({ ...letterhead, directory })),
         Effect.provide(logger)
       )
     return { fs, directory, deliver, logged: Effect.sync(() => logged.current) }

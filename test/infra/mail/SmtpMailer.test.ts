@@ -3,7 +3,7 @@ import { DateTime, Deferred, Effect, Exit, Fiber, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import type { SMTPServerOptions } from "smtp-server"
 import { MailDeferred, Mailer, type OutgoingMail } from "#domain/email/Mailer.ts"
-import * as Mail from "#infra/mail/SmtpMailer.ts"
+import * as SmtpMailer from "#infra/mail/SmtpMailer.ts"
 import * as MailServer from "#test/support/MailServer.ts"
 
 const mail: OutgoingMail = {
@@ -22,7 +22,7 @@ const withServer =
   (options: SMTPServerOptions & { readonly credentials?: string } = {}) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.flatMap(MailServer.MailServer, ({ url }) =>
-      Effect.provide(effect, Mail.layer({ ...letterhead, url, name: "vat.example" }))
+      Effect.provide(effect, SmtpMailer.layer({ ...letterhead, url, name: "vat.example" }))
     ).pipe(Effect.provide(MailServer.layer(options)), Effect.scoped)
 
 const deliver = (handOver: Effect.Effect<void, MailDeferred> = Effect.void) =>
@@ -105,7 +105,7 @@ describe("Mail", () => {
     Effect.gen(function* () {
       const error = yield* Effect.flip(deliver())
       assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "ECONNREFUSED"])
-    }).pipe(Effect.provide(Mail.layer({ ...letterhead, url: nobody, name: undefined })))
+    }).pipe(Effect.provide(SmtpMailer.layer({ ...letterhead, url: nobody, name: undefined })))
   )
 
   it.effect("keeps a session for the next mail, and opens another one if the server ended it", () =>

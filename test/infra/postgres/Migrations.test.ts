@@ -189,16 +189,16 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a function that differ
     Effect.gen(function* () {
       yield* migrate
       const [body, rights, digests] = [yield* bodyOfCountCalls, yield* rightsOf("count_calls"), yield* keptDigests]
-      assert.deepStrictEqual(yield* rightsOf("take_place"), rights)
+      assert.deepStrictEqual(yield* rightsOf("acquire_slot"), rights)
       assert.match(rights.join(), /^vatproof_owner \{vatproof_owner=X\/vatproof_owner,vatproof_service=X\/vatproof_owner\}$/u)
 
       yield* replaceCountCalls
-      yield* execute("DROP FUNCTION vatproof.take_place")
+      yield* execute("DROP FUNCTION vatproof.acquire_slot")
       yield* applyAnother("functions/count_calls")
-      yield* applyAnother("functions/take_place")
-      assert.deepStrictEqual(yield* migrate, ["functions/count_calls", "functions/take_place", "protection"])
+      yield* applyAnother("functions/acquire_slot")
+      assert.deepStrictEqual(yield* migrate, ["functions/count_calls", "functions/acquire_slot", "protection"])
       assert.deepStrictEqual(yield* bodyOfCountCalls, body)
-      assert.deepStrictEqual([yield* rightsOf("count_calls"), yield* rightsOf("take_place")], [rights, rights])
+      assert.deepStrictEqual([yield* rightsOf("count_calls"), yield* rightsOf("acquire_slot")], [rights, rights])
       assert.deepStrictEqual(yield* keptDigests, digests)
     })
   )

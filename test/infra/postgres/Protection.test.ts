@@ -9,8 +9,8 @@ import { EventStore } from "#events/store/EventStore.ts"
 import * as Migrations from "#infra/postgres/Migrations.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as Protection from "#infra/postgres/Protection.ts"
-import * as Hashing from "#infra/security/NodeHashing.ts"
-import * as Randomness from "#infra/security/NodeRandomness.ts"
+import * as NodeHashing from "#infra/security/NodeHashing.ts"
+import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
 
 const warnings = Effect.fnUntraced(function* (url: Redacted.Redacted) {
@@ -113,7 +113,7 @@ layer(TestDatabase.layerClient, { excludeTestServices: true })(
 
         const service = EventStore.layer.pipe(
           Layer.fresh,
-          Layer.provide([Hashing.layer, Randomness.layer]),
+          Layer.provide([NodeHashing.layer, NodeRandomness.layer]),
           Layer.provideMerge(Postgres.layer({ url, maxConnections: 2 }))
         )
         yield* Effect.gen(function* () {
@@ -157,7 +157,7 @@ layer(TestDatabase.layerClient, { excludeTestServices: true })(
         assert.deepStrictEqual(yield* rights, yield* usualRights)
         const service = EventStore.layer.pipe(
           Layer.fresh,
-          Layer.provide([Hashing.layer, Randomness.layer]),
+          Layer.provide([NodeHashing.layer, NodeRandomness.layer]),
           Layer.provideMerge(Postgres.layer({ url, maxConnections: 2 }))
         )
         assert.strictEqual((yield* Effect.provide(append, service, { local: true })).position, 0)

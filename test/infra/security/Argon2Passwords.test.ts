@@ -5,9 +5,9 @@ import { Kdf } from "effect/crypto"
 import { Passwords, PasswordsBusy } from "#domain/login/Passwords.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
 import * as Argon2 from "#infra/security/Argon2Passwords.ts"
-import * as Randomness from "#infra/security/NodeRandomness.ts"
+import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
 
-const layer = Argon2.layer.pipe(Layer.provide([NodeCrypto.layerKdf, Randomness.layer]))
+const layer = Argon2.layer.pipe(Layer.provide([NodeCrypto.layerKdf, NodeRandomness.layer]))
 
 /** Attempts of one client. */
 const attempting = Effect.map(Passwords, ({ attempt }) => ({
@@ -28,7 +28,7 @@ const watched = Effect.gen(function* () {
   })
   const passwords = yield* Effect.provide(
     attempting,
-    Argon2.layer.pipe(Layer.provide([Layer.succeed(Kdf.Kdf, noting), Randomness.layer]))
+    Argon2.layer.pipe(Layer.provide([Layer.succeed(Kdf.Kdf, noting), NodeRandomness.layer]))
   )
   MutableRef.set(derivations, [])
   return { passwords, takeNotes: Effect.sync(() => MutableRef.getAndSet(derivations, [])) }
@@ -124,7 +124,7 @@ describe("hashing", () => {
         })
         const passwords = yield* Effect.provide(
           Passwords,
-          Argon2.layer.pipe(Layer.provide([Layer.succeed(Kdf.Kdf, slow), Randomness.layer]))
+          Argon2.layer.pipe(Layer.provide([Layer.succeed(Kdf.Kdf, slow), NodeRandomness.layer]))
         )
         MutableRef.set(held, true)
         const done: Array<string> = []
@@ -155,7 +155,7 @@ describe("hashing", () => {
 
   it.effect("says what is missing where Node has no Argon2id", () =>
     Effect.gen(function* () {
-      const built = Effect.provide(Passwords, Argon2.layer.pipe(Layer.provide([Kdf.layerWebCrypto, Randomness.layer])))
+      const built = Effect.provide(Passwords, Argon2.layer.pipe(Layer.provide([Kdf.layerWebCrypto, NodeRandomness.layer])))
       const error = yield* Effect.flip(Effect.asVoid(built))
       assert.strictEqual(error.message, "Passwords are hashed with Argon2id, which needs Node 24.7 or later")
     })

@@ -7,7 +7,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import * as AppConfig from "#infra/config/AppConfig.ts"
 import * as CheckpointMirror from "#infra/security/CheckpointMirror.ts"
-import * as NotaryFiles from "#infra/security/NotaryKeys.ts"
+import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 import { temporaryFolder } from "#test/support/Auditing.ts"
 
 const configured = (place: string) => Effect.flatMap(AppConfig.read({ CHECKPOINT_MIRROR: place }), Effect.succeed)
@@ -49,7 +49,7 @@ layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTest
       assert.strictEqual(readFileSync(join(folder, "checkpoint"), "utf8"), "one")
       assert.isTrue(readdirSync(folder).some((name) => /^checkpoint-\d{4}-\d\d-\d\d$/u.test(name)))
       const { recall } = yield* Effect.provideService(
-        NotaryFiles.memory({ signers: [], verifiers: [{ id: 1 }] }),
+        NotaryKeys.memory({ signers: [], verifiers: [{ id: 1 }] }),
         AppConfig.AppConfig,
         config
       )

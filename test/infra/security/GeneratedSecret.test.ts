@@ -1,21 +1,21 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Path, Redacted } from "effect"
-import * as KeptSecret from "#infra/security/GeneratedSecret.ts"
-import * as Randomness from "#infra/security/NodeRandomness.ts"
+import * as GeneratedSecret from "#infra/security/GeneratedSecret.ts"
+import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
 
 const folder = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectoryScoped())
 
-layer(Layer.merge(NodeServices.layer, Randomness.layer))("a kept secret", (it) => {
+layer(Layer.merge(NodeServices.layer, NodeRandomness.layer))("a kept secret", (it) => {
   it.effect("is made once, with 256 bits, for its owner alone", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const path = yield* Path.Path
       const directory = path.join(yield* folder, "deep", "down")
-      const first = Redacted.value(yield* KeptSecret.make(directory, "jwt-secret"))
+      const first = Redacted.value(yield* GeneratedSecret.make(directory, "jwt-secret"))
       assert.match(first, /^[\w-]{43}$/u)
-      assert.strictEqual(Redacted.value(yield* KeptSecret.make(directory, "jwt-secret")), first)
-      assert.notStrictEqual(Redacted.value(yield* KeptSecret.make(directory, "another")), first)
+      assert.strictEqual(Redacted.value(yield* GeneratedSecret.make(directory, "jwt-secret")), first)
+      assert.notStrictEqual(Redacted.value(yield* GeneratedSecret.make(directory, "another")), first)
       const { mode } = yield* fs.stat(path.join(directory, "jwt-secret"))
       assert.strictEqual((mode & 0o777).toString(8), "600")
       assert.deepStrictEqual((yield* fs.readDirectory(directory)).toSorted(), ["another", "jwt-secret"])
@@ -25,7 +25,7 @@ layer(Layer.merge(NodeServices.layer, Randomness.layer))("a kept secret", (it) =
   it.effect("is the same for everybody who starts at once", () =>
     Effect.gen(function* () {
       const directory = yield* folder
-      const made = yield* Effect.forEach(Array.from({ length: 20 }), () => KeptSecret.make(directory, "jwt-secret"), {
+      const made = yield* Effect.forEach(Array.from({ length: 20 }), () => GeneratedSecret.make(directory, "jwt-secret"), {
         concurrency: "unbounded"
       })
       assert.strictEqual(new Set(made.map(Redacted.value)).size, 1)
@@ -39,7 +39,7 @@ layer(Layer.merge(NodeServices.layer, Randomness.layer))("a kept secret", (it) =
       const directory = yield* folder
       const file = path.join(directory, "jwt-secret")
       yield* fs.writeFileString(file, "")
-      const error = yield* Effect.flip(KeptSecret.make(directory, "jwt-secret"))
+      const error = yield* Effect.flip(GeneratedSecret.make(directory, "jwt-secret"))
       assert.strictEqual(
         error.message,
         `${file} does not hold the secret it was made for: restore it, or remove it to make another`
@@ -53,7 +53,7 @@ layer(Layer.merge(NodeServices.layer, Randomness.layer))("a kept secret", (it) =
       const path = yield* Path.Path
       const file = path.join(yield* folder, "a file")
       yield* fs.writeFileString(file, "")
-      const error = yield* Effect.flip(KeptSecret.make(file, "jwt-secret"))
+      const error = yield* Effect.flip(GeneratedSecret.make(file, "jwt-secret"))
       assert.include(error.message, `The secret jwt-secret cannot be kept in ${file}`)
     })
   )

@@ -3,7 +3,7 @@ import { Clock, DateTime, Effect, Redacted, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { createHmac, generateKeyPairSync, sign } from "node:crypto"
 import { AccessTokens as Tokens } from "#domain/accounts/AccessTokens.ts"
-import * as AccessTokens from "#infra/security/Jwt.ts"
+import * as Jwt from "#infra/security/Jwt.ts"
 
 const accountId = "0192f0c0-0000-7000-8000-000000000001"
 const secret = "first secret, which signs: 0123456789"
@@ -11,7 +11,7 @@ const oldSecret = "second secret, which only verifies: 0123456789"
 const issuer = "vatproof"
 
 const layerOf = (...secrets: readonly [string, ...Array<string>]) =>
-  AccessTokens.layer({ issuer, secrets: [Redacted.make(secrets[0]), ...secrets.slice(1).map((text) => Redacted.make(text))] })
+  Jwt.layer({ issuer, secrets: [Redacted.make(secrets[0]), ...secrets.slice(1).map((text) => Redacted.make(text))] })
 
 const session = { accountId, epoch: 3 }
 

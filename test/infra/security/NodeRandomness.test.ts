@@ -2,14 +2,14 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Randomness as Random } from "#domain/kernel/Randomness.ts"
-import * as Randomness from "#infra/security/NodeRandomness.ts"
+import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
 
 /** Version 7 and the variant of RFC 9562. */
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/u
 
 const millisOf = (id: string) => Number.parseInt(id.replace("-", "").slice(0, 12), 16)
 
-layer(Randomness.layer)("randomness", (it) => {
+layer(NodeRandomness.layer)("randomness", (it) => {
   it.effect("makes ids of version 7 that rise, also by the thousand in one millisecond, and never twice the same", () =>
     Effect.gen(function* () {
       const random = yield* Random

@@ -4,7 +4,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import * as AppConfig from "#infra/config/AppConfig.ts"
-import * as NotaryFiles from "#infra/security/NotaryKeys.ts"
+import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 import { temporaryFolder } from "#test/support/Auditing.ts"
 
 /** In a folder of its own. */
@@ -14,7 +14,7 @@ const makeMemory = Effect.gen(function* () {
   const ids = (numbers: ReadonlyArray<number>) => numbers.map((id) => ({ id }))
   const memory = (signers: ReadonlyArray<number>, former: ReadonlyArray<number> = []) =>
     Effect.provideService(
-      NotaryFiles.memory({ signers: ids(signers), verifiers: ids([...signers, ...former]) }),
+      NotaryKeys.memory({ signers: ids(signers), verifiers: ids([...signers, ...former]) }),
       AppConfig.AppConfig,
       config
     )
@@ -76,7 +76,7 @@ layer(NodeServices.layer)("what the notary has seen", (it) => {
 })
 
 describe("the text of the notary's keys", () => {
-  const keysIn = (text: string) => NotaryFiles.keysIn(Redacted.make(text)).map(Redacted.value)
+  const keysIn = (text: string) => NotaryKeys.keysIn(Redacted.make(text)).map(Redacted.value)
   const pem = "-----BEGIN PRIVATE KEY-----\nMC4C AQ==\n-----END PRIVATE KEY-----"
   const verifier = "a,b/log/0+0123abcd+AAAA"
 

@@ -5,7 +5,7 @@ import { createHash } from "node:crypto"
 import { parse, type VatId } from "#domain/vat/VatId.ts"
 import * as Bzst from "#infra/sources/Bzst.ts"
 import { evatrStatuses } from "#infra/sources/EvatrStatus.ts"
-import * as SourceAttempt from "#infra/sources/SourceTelemetry.ts"
+import * as SourceTelemetry from "#infra/sources/SourceTelemetry.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import { bzstAnswer, bzstStatus } from "#test/support/RecordedAnswers.ts"
 import * as StandIn from "#test/support/StandIn.ts"
@@ -108,7 +108,7 @@ describe("a question", () => {
         }
       })
       yield* standIn.next(StandIn.answer(404, bzstStatus("evatr-2001")), StandIn.answer(500, bzstStatus("evatr-2007")))
-      const attempt = SourceAttempt.traced("bzst", plain.vatId, bzst.ask({ ...plain, company }), () => undefined)
+      const attempt = SourceTelemetry.traced("bzst", plain.vatId, bzst.ask({ ...plain, company }), () => undefined)
       yield* attempt.pipe(Effect.provideService(Tracer.Tracer, tracer))
       yield* Effect.flip(attempt).pipe(Effect.provideService(Tracer.Tracer, tracer))
       const attributes = {

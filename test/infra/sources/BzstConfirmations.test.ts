@@ -7,7 +7,7 @@ import { parse } from "#domain/vat/VatId.ts"
 import * as Bzst from "#infra/sources/Bzst.ts"
 import * as BzstConfirmations from "#infra/sources/BzstConfirmations.ts"
 import { evatrStatuses } from "#infra/sources/EvatrStatus.ts"
-import * as GuardedSources from "#infra/sources/ResilientSources.ts"
+import * as ResilientSources from "#infra/sources/ResilientSources.ts"
 import * as Vies from "#infra/sources/Vies.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import { bzstAnswer, bzstStatus } from "#test/support/RecordedAnswers.ts"
@@ -17,7 +17,7 @@ import * as StandIn from "#test/support/StandIn.ts"
 const parts = Layer.unwrap(
   Effect.map(StandIn.StandIn, ({ baseUrl }) =>
     BzstConfirmations.layer.pipe(
-      Layer.provide(GuardedSources.layer),
+      Layer.provide(ResilientSources.layer),
       Layer.provide([Bzst.layer({ baseUrl }), Vies.layer({ baseUrl })])
     )
   )

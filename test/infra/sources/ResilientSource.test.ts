@@ -3,7 +3,7 @@ import { Effect, Fiber, MutableRef, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { parse } from "#domain/vat/VatId.ts"
 import { type Answer, SourceFailure } from "#domain/vat/Verdict.ts"
-import * as GuardedSource from "#infra/sources/ResilientSource.ts"
+import * as ResilientSource from "#infra/sources/ResilientSource.ts"
 import { sourceAnswer } from "#test/support/SourceAnswer.ts"
 
 const vatIdOf = (text: string) => Result.getOrThrow(parse(text))
@@ -19,7 +19,7 @@ const make = Effect.gen(function* () {
   const conduct = MutableRef.make<Effect.Effect<Answer, SourceFailure>>(Effect.succeed(sourceAnswer))
   const page = MutableRef.make<Effect.Effect<void, SourceFailure>>(Effect.void)
   const counts = { asked: 0, probed: 0 }
-  const guarded = yield* GuardedSource.make({
+  const guarded = yield* ResilientSource.make({
     source: "vies",
     ask: () => Effect.suspend(() => ((counts.asked += 1), conduct.current)),
     probe: Effect.suspend(() => ((counts.probed += 1), page.current)),

@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { SourceLog, type SourceState } from "#domain/vat/Sources.ts"
 import { parse } from "#domain/vat/VatId.ts"
 import type { SourceName } from "#domain/vat/Verdict.ts"
-import * as GuardedSource from "#infra/sources/ResilientSource.ts"
+import * as ResilientSource from "#infra/sources/ResilientSource.ts"
 import * as SourceProbes from "#infra/sources/SourceProbes.ts"
 
 const german = Result.getOrThrow(parse("DE123456789"))
@@ -57,7 +57,7 @@ it.effect("a source that becomes unavailable is a warning, and its other states 
 it.effect("two sources that hang are known to give no answers 15 s after the first call that timed out", () =>
   Effect.gen(function* () {
     const hanging = (source: SourceName) =>
-      GuardedSource.make({
+      ResilientSource.make({
         source,
         ask: () => Effect.never,
         probe: Effect.never,

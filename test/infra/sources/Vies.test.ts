@@ -6,7 +6,7 @@ import { parse, type VatId } from "#domain/vat/VatId.ts"
 import { Answer } from "#domain/vat/Verdict.ts"
 import * as Vies from "#infra/sources/Vies.ts"
 import { viesCodes } from "#infra/sources/ViesCodes.ts"
-import * as SourceAttempt from "#infra/sources/SourceTelemetry.ts"
+import * as SourceTelemetry from "#infra/sources/SourceTelemetry.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import { viesAnswer, viesError } from "#test/support/RecordedAnswers.ts"
 import * as StandIn from "#test/support/StandIn.ts"
@@ -194,7 +194,7 @@ describe("a check", () => {
         }
       })
       yield* standIn.next(StandIn.answer(200, viesAnswer), StandIn.answer(200, viesError("MS_UNAVAILABLE")))
-      const attempt = SourceAttempt.traced("vies", czech.vatId, vies.check(asRequester), () => undefined)
+      const attempt = SourceTelemetry.traced("vies", czech.vatId, vies.check(asRequester), () => undefined)
       yield* attempt.pipe(Effect.provideService(Tracer.Tracer, tracer))
       yield* Effect.flip(attempt).pipe(Effect.provideService(Tracer.Tracer, tracer))
       const attributes = {

@@ -27,7 +27,7 @@ import * as EventLine from "#events/store/EventLine.ts"
 import { LogCrypto } from "#events/merkle/LogCrypto.ts"
 import { leafHash } from "#events/merkle/MerkleTree.ts"
 import { leafOf } from "#events/notary/StoredLeaf.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
@@ -156,7 +156,7 @@ const makePositionAt = Effect.map(SqlClient.SqlClient, (sql) => {
   })
   return (moment: DateTime.Utc) =>
     find(moment).pipe(
-      StoreAccess.patiently("5 seconds"),
+      QueryPolicy.withRetry("5 seconds"),
       Effect.map(({ position }) => Number(position))
     )
 })

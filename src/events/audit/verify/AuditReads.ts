@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/store/AppendCommand.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 
 /** An audit may wait for a database that is just coming back. */
@@ -51,18 +51,18 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
   })
 
   return {
-    events: (from: number, to: number) => findEvents({ from, to }).pipe(StoreAccess.patiently(patience)),
+    events: (from: number, to: number) => findEvents({ from, to }).pipe(QueryPolicy.withRetry(patience)),
     /** Those that have a personal document, or say so. */
-    eventsWithDocuments: (from: number, to: number) => findWithDocuments({ from, to }).pipe(StoreAccess.patiently(patience)),
+    eventsWithDocuments: (from: number, to: number) => findWithDocuments({ from, to }).pipe(QueryPolicy.withRetry(patience)),
     /** Where the log says that it ends. */
     head: Effect.suspend(() => findHead(undefined)).pipe(
-      StoreAccess.patiently(patience),
+      QueryPolicy.withRetry(patience),
       Effect.map(({ head }) => Number(head))
     ),
     /** Some of the tiles of the stored tree that have more than the newest checkpoint covers: the notary could not go on from them. */
-    surplus: Effect.suspend(() => findSurplus(undefined)).pipe(StoreAccess.patiently(patience)),
+    surplus: Effect.suspend(() => findSurplus(undefined)).pipe(QueryPolicy.withRetry(patience)),
     /** Some of the events that do not belong where they are: in no known log, or beyond its end. */
-    strangers: (head: number) => findStrangers(head).pipe(StoreAccess.patiently(patience))
+    strangers: (head: number) => findStrangers(head).pipe(QueryPolicy.withRetry(patience))
   }
 })
 
@@ -79,7 +79,7 @@ export const makeKeyIssue = Effect.map(SqlClient.SqlClient, (sql) => {
   })
   return (keyId: string) =>
     find(keyId).pipe(
-      StoreAccess.patiently(patience),
+      QueryPolicy.withRetry(patience),
       Effect.map(([event]) => event ?? null)
     )
 })

@@ -7,7 +7,7 @@ import type { Findings } from "#events/audit/verify/Findings.ts"
 import type { LogCrypto } from "#events/merkle/LogCrypto.ts"
 import * as EventLine from "#events/store/EventLine.ts"
 import * as PersonalDocument from "#events/store/PersonalDocument.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 /** An audit may wait for a database that is just coming back. */
@@ -51,7 +51,7 @@ export const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
     /** Those of positions `from` up to `to`, in their order. */
     between: (from: number, to: number) =>
       find({ from, to }).pipe(
-        StoreAccess.patiently(patience),
+        QueryPolicy.withRetry(patience),
         Effect.map(
           (rows): ReadonlyMap<number, DocumentRow> =>
             new Map(
@@ -68,7 +68,7 @@ export const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
         )
       ),
     /** Some of those that belong to no event: in no known log, or beyond its end. */
-    strangers: (head: number) => findStrangers(head).pipe(StoreAccess.patiently(patience))
+    strangers: (head: number) => findStrangers(head).pipe(QueryPolicy.withRetry(patience))
   }
 })
 

@@ -7,8 +7,8 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import { logId } from "#events/store/AppendCommand.ts"
 import type { Findings } from "#events/audit/verify/Findings.ts"
-import { differences, type ReadTable, readTables } from "#events/projections/ProjectionCatalogue.ts"
-import * as StoreAccess from "#events/database/QueryPolicy.ts"
+import { differences, type TableProjection, tableProjections } from "#events/projections/ProjectionCatalogue.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 /** Wrong rows of a table that are told one by one, and positions that are compared by one statement. */
 const maxTold = 200
@@ -90,17 +90,17 @@ const compareProjections = Effect.fnUntraced(function* (head: number, findings: 
   const rows = yield* findProjections(undefined)
   const tell = (key: string, message: string) => findings.addRow({ table: "projections", key, position: null }, message)
   for (const { log_id, name, position, version } of rows) {
-    const table = readTables.find((one) => one.name === name)
+    const table = tableProjections.find((one) => one.name === name)
     if (table === undefined || log_id !== logId) tell(name, "there is no such projection")
     else if (version > table.version) tell(name, `its rules have version ${version}, which is unknown`)
     else if ((position === null) !== (table.kind === "inline")) tell(name, "its position is not one of its kind")
     else if (Number(position ?? 0) > head) tell(name, `it is said to have followed ${position} events of ${head}`)
   }
-  for (const { name } of readTables) if (!rows.some((row) => row.name === name)) tell(name, "the row is missing")
+  for (const { name } of tableProjections) if (!rows.some((row) => row.name === name)) tell(name, "the row is missing")
   return (name: string) => Math.min(head, Number(rows.find((row) => row.name === name)?.position ?? 0))
 })
 
-const compareTable = Effect.fnUntraced(function* (table: ReadTable, head: number, followed: number, findings: Findings) {
+const compareTable = Effect.fnUntraced(function* (table: TableProjection, head: number, followed: number, findings: Findings) {
   const { findWrong } = yield* makeReads
   const { kind, name } = table
   const columns = [...table.key, ...table.columns].join(", ")
@@ -143,10 +143,10 @@ export const run = Effect.fn("ProjectionAudit.run")(function* (functions: Functi
     const head = Number(end)
     if (!same) findings.addRow({ table: "logs", key: String(logId), position: head }, meanings.different)
     const followed = yield* compareProjections(head, findings)
-    for (const table of readTables) yield* orTold(table.name, compareTable(table, head, followed(table.name), findings))
+    for (const table of tableProjections) yield* orTold(table.name, compareTable(table, head, followed(table.name), findings))
   }).pipe(
     sql.withTransaction,
-    Effect.catchTags({ SqlError: StoreAccess.refused, SchemaError: Effect.die, NoSuchElementError: Effect.die })
+    Effect.catchTags({ SqlError: QueryPolicy.refused, SchemaError: Effect.die, NoSuchElementError: Effect.die })
   )
 })
 

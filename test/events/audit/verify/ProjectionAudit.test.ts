@@ -4,14 +4,14 @@ import { Effect } from "effect"
 import * as Findings from "#events/audit/verify/Findings.ts"
 import * as ProjectionAudit from "#events/audit/verify/ProjectionAudit.ts"
 import { Projections } from "#events/projections/Projections.ts"
-import * as EventPlaces from "#events/projections/EventIndex.ts"
-import { readTables } from "#events/projections/ProjectionCatalogue.ts"
+import * as EventIndex from "#events/projections/EventIndex.ts"
+import { tableProjections } from "#events/projections/ProjectionCatalogue.ts"
 import { texts } from "#test/support/Batches.ts"
 import * as Functions from "#test/support/Functions.ts"
 import * as Histories from "#test/support/Histories.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
-const names = readTables.map(({ name }) => name)
+const names = tableProjections.map(({ name }) => name)
 const kept = [...names, "logs", "projections"]
 
 const remember = Effect.forEach(kept, (name) =>
@@ -47,7 +47,7 @@ const change = (table: string, column: string) => {
     EXECUTE format('UPDATE vatproof.${table} SET ${column} = %L WHERE ${row.replaceAll("'", "''")}', value); END $$`
 }
 
-const changes = readTables.flatMap(({ columns, key, name }) => [
+const changes = tableProjections.flatMap(({ columns, key, name }) => [
   ...[...key, ...columns].map((column) => [name, `${column} of ${name}`, change(name, column)] as const),
   [
     name,
@@ -64,20 +64,20 @@ const further: ReadonlyArray<readonly [table: string, name: string, statement: s
   [
     "projections",
     "a projection that is said to be ahead",
-    "UPDATE vatproof.projections SET position = 100000 WHERE name = 'event_places'"
+    "UPDATE vatproof.projections SET position = 100000 WHERE name = 'event_index'"
   ],
   ["projections", "a projection that nobody knows", "UPDATE vatproof.projections SET name = 'other' WHERE name = 'meters'"],
   ["projections", "a projection of another log", "UPDATE vatproof.projections SET log_id = 1 WHERE name = 'meters'"],
   [
-    "event_places",
+    "event_index",
     "a projection that is said to be behind",
-    "UPDATE vatproof.projections SET position = 3 WHERE name = 'event_places'"
+    "UPDATE vatproof.projections SET position = 3 WHERE name = 'event_index'"
   ]
 ]
 
 /** Runs the asynchronous projection once: a runner in the background would mend what a test breaks. */
-const followLog = Effect.flatMap(Projections, ({ upToDate }) => upToDate(EventPlaces.eventPlaces)).pipe(
-  Effect.provide(Projections.layer([EventPlaces.definition]))
+const followLog = Effect.flatMap(Projections, ({ upToDate }) => upToDate(EventIndex.eventIndex)).pipe(
+  Effect.provide(Projections.layer([EventIndex.definition]))
 )
 
 const history = [0, 1, 2, 3].flatMap((who) =>

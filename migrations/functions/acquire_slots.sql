@@ -1,6 +1,6 @@
 -- Takes one of p_limit places in the p_window_ms before now in each bucket. If one bucket is full, takes none and returns when all have a
 -- free place. With p_look it takes none in any case.
-CREATE OR REPLACE FUNCTION vatproof.take_places(p_bucket text[], p_limit int, p_window_ms bigint, p_look boolean)
+CREATE OR REPLACE FUNCTION vatproof.acquire_slots(p_bucket text[], p_limit int, p_window_ms bigint, p_look boolean)
 RETURNS TABLE (granted boolean, free_in_ms bigint) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 AS $$
@@ -14,7 +14,7 @@ BEGIN
   IF NOT p_look THEN
     -- Locks the rows to the commit, and keeps them from being swept away. In one order everywhere, so that two calls on the same
     -- buckets never wait for each other in a circle. What they contain is read by the next statement, which sees what this one waited for.
-    INSERT INTO rate_places AS r (bucket, taken_at, ends_at)
+    INSERT INTO rate_slots AS r (bucket, taken_at, ends_at)
       SELECT DISTINCT wanted, '{}'::timestamptz[], moment + window_length FROM unnest(p_bucket) AS wanted ORDER BY wanted
       ON CONFLICT (bucket) DO UPDATE SET ends_at = greatest(r.ends_at, excluded.ends_at);
     moment := clock_timestamp();
@@ -22,7 +22,7 @@ BEGIN
   SELECT max(CASE WHEN p_limit <= 0 THEN p_window_ms
       ELSE ceil(extract(epoch FROM recent.places[cardinality(recent.places) - p_limit + 1] + window_length - moment) * 1000)::bigint END)
     INTO wait_ms
-    FROM rate_places r
+    FROM rate_slots r
     CROSS JOIN LATERAL (SELECT coalesce(array_agg(place ORDER BY place), '{}') AS places
       FROM unnest(r.taken_at) AS place WHERE place > moment - window_length AND place <= moment + tolerance) AS recent
     WHERE r.bucket = ANY (p_bucket) AND cardinality(recent.places) >= p_limit;
@@ -31,7 +31,7 @@ BEGIN
     RETURN;
   END IF;
   IF NOT p_look THEN
-    UPDATE rate_places r SET ends_at = moment + window_length,
+    UPDATE rate_slots r SET ends_at = moment + window_length,
       taken_at = ARRAY(SELECT place FROM unnest(r.taken_at) AS place
         WHERE place > moment - window_length AND place <= moment + tolerance ORDER BY place) || moment
       WHERE r.bucket = ANY (p_bucket);

@@ -1,5 +1,5 @@
 -- Takes one of p_limit places in the p_window_ms before now, or returns when the next one is free.
-CREATE OR REPLACE FUNCTION vatproof.take_place(p_bucket text, p_limit int, p_window_ms bigint)
+CREATE OR REPLACE FUNCTION vatproof.acquire_slot(p_bucket text, p_limit int, p_window_ms bigint)
 RETURNS TABLE (granted boolean, free_in_ms bigint) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 AS $$
@@ -11,9 +11,9 @@ DECLARE
   places timestamptz[];
 BEGIN
   -- Keeps the row from being swept away. What it contains is read by the next statement, which sees what this one waited for.
-  INSERT INTO rate_places AS r (bucket, taken_at, ends_at) VALUES (p_bucket, '{}', clock_timestamp() + window_length)
+  INSERT INTO rate_slots AS r (bucket, taken_at, ends_at) VALUES (p_bucket, '{}', clock_timestamp() + window_length)
     ON CONFLICT (bucket) DO UPDATE SET ends_at = excluded.ends_at;
-  SELECT taken_at INTO places FROM rate_places WHERE bucket = p_bucket;
+  SELECT taken_at INTO places FROM rate_slots WHERE bucket = p_bucket;
   moment := clock_timestamp();
   SELECT coalesce(array_agg(place ORDER BY place), '{}') INTO places FROM unnest(places) AS place
     WHERE place > moment - window_length AND place <= moment + tolerance;
@@ -21,7 +21,7 @@ BEGIN
     RETURN QUERY SELECT false, CASE WHEN p_limit <= 0 THEN p_window_ms
       ELSE ceil(extract(epoch FROM places[cardinality(places) - p_limit + 1] + window_length - moment) * 1000)::bigint END;
   ELSE
-    UPDATE rate_places SET taken_at = places || moment, ends_at = moment + window_length WHERE bucket = p_bucket;
+    UPDATE rate_slots SET taken_at = places || moment, ends_at = moment + window_length WHERE bucket = p_bucket;
     RETURN QUERY SELECT true, 0::bigint;
   END IF;
 END $$;
