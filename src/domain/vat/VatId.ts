@@ -20,24 +20,30 @@ const asciiUpper = (text: string) => text.replace(/[a-z]/gu, (letter) => letter.
 /** Strips ASCII spaces, hyphens and dots and upper-cases ASCII letters. Nothing else: `ı` or `１` are not letters or digits. */
 export const normalise = (input: string): string => asciiUpper(input.replace(/[ .-]/gu, ""))
 
+const refuse = (message: string) => Result.fail(new InvalidVatId({ message }))
+
+// Created once: capturing the stack trace of an error costs more than the whole check.
+const unknownPrefix = refuse("A VAT ID starts with the prefix of an EU member state, for example DE, FR or EL, or with XI")
+const wrongStructure = new Map(
+  Array.from(memberStates.values(), ({ name, prefix, structure }) => [
+    prefix,
+    refuse(`A VAT ID of ${name} is ${prefix} followed by ${structure}`)
+  ])
+)
+
 /** Reads a VAT ID with or without prefix. Bare digits are German; the prefix `GR` is read as `EL`. */
 export const parse = (input: string): Result.Result<VatId, InvalidVatId> => {
   if (input.length > maxInputLength) return refuse(`A VAT ID has at most 14 characters; ${input.length} were sent`)
   const text = normalise(input)
   const withPrefix = /^\d+$/u.test(text) ? `DE${text}` : text.startsWith("GR") ? `EL${text.slice(2)}` : text
   const memberState = memberStates.get(withPrefix.slice(0, 2))
-  if (memberState === undefined) {
-    return refuse("A VAT ID starts with the prefix of an EU member state, for example DE, FR or EL, or with XI")
-  }
+  if (memberState === undefined) return unknownPrefix
   const number = withPrefix.slice(2)
-  return memberState.pattern.test(number)
-    ? Result.succeed({ value: withPrefix, memberState, number })
-    : refuse(`A VAT ID of ${memberState.name} is ${memberState.prefix} followed by ${memberState.structure}`)
+  if (memberState.pattern.test(number)) return Result.succeed({ value: withPrefix, memberState, number })
+  return wrongStructure.get(memberState.prefix) ?? unknownPrefix
 }
 
 /** A VAT ID that must be German, as the requester's own has to be (rule 26). */
 export const parseGerman = (input: string): Option.Option<VatId> => Option.filter(Result.getSuccess(parse(input)), isGerman)
 
 export const isGerman = (vatId: VatId): boolean => vatId.memberState.prefix === "DE"
-
-const refuse = (message: string) => Result.fail(new InvalidVatId({ message }))
