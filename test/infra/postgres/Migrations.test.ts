@@ -196,7 +196,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a function that differ
       yield* execute("DROP FUNCTION vatproof.acquire_slot")
       yield* applyAnother("functions/count_calls")
       yield* applyAnother("functions/acquire_slot")
-      assert.deepStrictEqual(yield* migrate, ["functions/count_calls", "functions/acquire_slot", "protection"])
+      assert.deepStrictEqual(yield* migrate, ["functions/acquire_slot", "functions/count_calls", "protection"])
       assert.deepStrictEqual(yield* bodyOfCountCalls, body)
       assert.deepStrictEqual([yield* rightsOf("count_calls"), yield* rightsOf("acquire_slot")], [rights, rights])
       assert.deepStrictEqual(yield* keptDigests, digests)
