@@ -10,6 +10,7 @@ import { notaryCommands } from "#app/commands/NotaryCommands.ts"
 import { personalDataCommands } from "#app/commands/PersonalDataCommands.ts"
 import { projectionCommands } from "#app/commands/ProjectionCommands.ts"
 import { usageCommands } from "#app/commands/UsageCommands.ts"
+import { replicaOf } from "#app/layers/Sources.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
 import * as Database from "#infra/postgres/Database.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
@@ -46,7 +47,7 @@ const serve = Command.make(
     const base = yield* address
     const ready = Layer.effectDiscard(Effect.logInfo(`Vatproof listens on ${base}, docs: ${base}/docs`))
     const worker = Option.match(config.worker, { onNone: () => ({}), onSome: (number) => ({ worker: number }) })
-    const named = { replica: App.replicaOf(config), ...worker }
+    const named = { replica: replicaOf(config), ...worker }
     if (workers > 1 && !Workers.isWorker) return yield* Effect.annotateLogs(App.workers(workers), named)
     return yield* Effect.annotateLogs(Layer.launch(ready.pipe(Layer.provide(App.service()))), named)
   })

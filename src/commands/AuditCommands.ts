@@ -1,7 +1,7 @@
 /** `vatproof audit …`: take the log along, and prove that nothing in it was changed. */
 import { type DateTime, Effect, FileSystem, Option, Path, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
-import * as App from "#app/app.ts"
+import * as Operator from "#app/layers/Operator.ts"
 import * as DatabaseAudit from "#events/audit/verify/DatabaseAudit.ts"
 import * as ExportAudit from "#events/audit/export/ExportAudit.ts"
 import { exportFiles } from "#events/audit/export/ExportReadme.ts"
@@ -75,7 +75,7 @@ const exportLog = Command.make(
 README.txt there says what is what. Check it with: npm run vatproof -- audit verify --export ${flags.out}`
       yield* print(flags.json, { out: flags.out, log, from, to, size, ...leftOut(manifest) }, words)
     },
-    Effect.provide(App.auditing),
+    Effect.provide(Operator.auditing),
     quietly,
     asOperator
   )
@@ -187,7 +187,7 @@ const verifyDatabase = Effect.fnUntraced(
           )
     yield* say({ asJson, what: "The log", report, key: used, sightings, witnesses: witnesses.length, extent: null })
   },
-  Effect.provide(App.auditing),
+  Effect.provide(Operator.auditing),
   quietly
 )
 

@@ -2,7 +2,7 @@
 import { Effect, FileSystem, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { isSqlError } from "effect/sql/SqlError"
-import * as App from "#app/app.ts"
+import * as Operator from "#app/layers/Operator.ts"
 import { Randomness } from "#domain/kernel/Randomness.ts"
 import { formatSigningKey, formatVerifier, parseSigner } from "#events/merkle/NoteKeys.ts"
 import * as LogAdoption from "#events/audit/LogAdoption.ts"
@@ -79,7 +79,7 @@ const verifier = Command.make(
       const all = verifiers.map(formatVerifier)
       yield* print(flags.json, { log: origin, verifier_key: formatVerifier(verifiers[0]), verifier_keys: all }, all.join("\n"))
     },
-    Effect.provide(App.auditing),
+    Effect.provide(Operator.auditing),
     quietly
   )
 ).pipe(
@@ -142,7 +142,7 @@ altered. Only if it is the right one:
       const words = `The log is adopted with ${events} events, as the event at position ${position} records. A service that waits for it starts within seconds.`
       return yield* print(flags.json, { known: true, adopted: flags.verified.value, position }, words)
     },
-    Effect.provide(App.adopting),
+    Effect.provide(Operator.adopting),
     quietly
   )
 ).pipe(

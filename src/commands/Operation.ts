@@ -2,7 +2,7 @@
 import { userInfo } from "node:os"
 import { Console, DateTime, Effect, Logger, Option, References, type Schema } from "effect"
 import { Flag } from "effect/cli"
-import * as App from "#app/app.ts"
+import * as Operator from "#app/layers/Operator.ts"
 import { escaped, printable } from "#domain/kernel/PlainText.ts"
 import { noRequest, RequestContext } from "#domain/kernel/RequestContext.ts"
 import { type BillingPeriod, billingPeriod } from "#domain/callers/Usage.ts"
@@ -37,7 +37,7 @@ export const periodOf = Effect.fnUntraced(function* (text: Option.Option<string>
  * Runs a command on the database, beside a running service or without one. Standard output is the command's own: what else there is to
  * say goes to standard error.
  */
-export const operate = <A, E, R>(command: Effect.Effect<A, E, R>) => quietly(Effect.provide(command, App.operations))
+export const operate = <A, E, R>(command: Effect.Effect<A, E, R>) => quietly(Effect.provide(command, Operator.operations))
 
 /** Only warnings are logged, and to standard error. */
 export const quietly = <A, E, R>(command: Effect.Effect<A, E, R>) =>

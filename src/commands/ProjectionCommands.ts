@@ -2,7 +2,8 @@
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { isSqlError } from "effect/sql/SqlError"
-import * as App from "#app/app.ts"
+import * as Operator from "#app/layers/Operator.ts"
+import * as Storage from "#app/layers/Storage.ts"
 import * as ProjectionRebuild from "#events/projections/ProjectionRebuild.ts"
 import * as Projections from "#events/projections/Projections.ts"
 import { tableProjections } from "#events/projections/ProjectionCatalogue.ts"
@@ -47,7 +48,7 @@ const list = Command.make(
       )
       yield* print(flags.json, { projections: states.map((state) => ({ ...state })) }, words)
     },
-    Effect.provide(App.owner),
+    Effect.provide(Operator.owner),
     quietly
   )
 ).pipe(Command.withDescription("List the read tables with their lag: how many events each has not seen yet"))
@@ -81,7 +82,7 @@ const rebuild = Command.make(
       const names = yield* namesOf(flags.name, flags.all)
       const progress = yield* Progress.make("events applied")
       const rebuilt = yield* Migrations.restore(tableProjections.map(({ name }) => name)).pipe(
-        Effect.andThen(ProjectionRebuild.run(names, App.projections, progress)),
+        Effect.andThen(ProjectionRebuild.run(names, Storage.projections, progress)),
         Effect.catchIf(
           (error) => isSqlError(error) && error.reason._tag === "AuthorizationError",
           () => Effect.fail(new NotAdministrator({}))
@@ -89,7 +90,7 @@ const rebuild = Command.make(
       )
       yield* print(flags.json, { projections: rebuilt.map((one) => ({ ...one })) }, rebuilt.map(changesOf).join("\n"))
     },
-    Effect.provide(App.owner),
+    Effect.provide(Operator.owner),
     quietly
   )
 ).pipe(

@@ -57,6 +57,10 @@ const reaches: Readonly<Record<string, Reach>> = {
       #events/projections/Projections.ts #infra/postgres/Postgres.ts #app/app.ts #test/support/Database.ts ./Errors.ts ../domain/VatId.ts
     `)
   },
+  "src/layers": {
+    may: list("effect #app/layers/Sources.ts #events/store/EventStore.ts #infra/sources/Vies.ts #http/Api.ts"),
+    mayNot: list("#test/support/Database.ts ./Sources.ts @effect/platform-node node:timers/promises vitest")
+  },
   src: {
     may: list(`
       effect effect/cli @effect/platform-node/NodeRuntime node:os

@@ -1,0 +1,56 @@
+/** The HTTP server: routes, settings, rendering. */
+import { ByteSize, Effect, Layer, Option } from "effect"
+import { HttpIncomingMessage, HttpMiddleware, HttpRouter } from "effect/http"
+import * as Routes from "#http/Routes.ts"
+import { TrustedProxies } from "#http/pipeline/ClientAddress.ts"
+import { CorsOrigins } from "#http/pipeline/Cors.ts"
+import { unroutableResponse } from "#http/pipeline/Errors.ts"
+import * as HttpBoundary from "#http/pipeline/HttpBoundary.ts"
+import { AccessLog } from "#http/pipeline/RequestLog.ts"
+import { Site } from "#http/pipeline/SiteSettings.ts"
+import { AppConfig, publicUrlOf } from "#infra/config/AppConfig.ts"
+import * as PdfRenderer from "#infra/pdf/PdfRenderer.ts"
+import * as Draining from "#infra/server/Draining.ts"
+import * as HttpListener from "#infra/server/HttpListener.ts"
+
+/** A body may have this much; what is larger is answered with 413 and not read. */
+const maxBodySize = Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.kibibytes(16))
+
+/** Longer than a request line can be: whether a long id or VAT ID is one is for its endpoint to say, not for the router. */
+const maxParamLength = 65_536
+
+/** What the configuration says of HTTP. */
+const httpSettings = Layer.unwrap(
+  Effect.gen(function* () {
+    const config = yield* AppConfig
+    const publicUrl = publicUrlOf(config)
+    const upgradeUrl = Option.getOrElse(config.upgradeUrl, () => `${publicUrl}/plans`)
+    const contact = Option.getOrNull(config.contact)
+    return Layer.mergeAll(
+      maxBodySize,
+      Layer.succeed(Site, { serviceName: config.serviceName, publicUrl, upgradeUrl, contact }),
+      Layer.succeed(AccessLog, config.logs.access),
+      Layer.succeed(CorsOrigins, config.corsOrigins),
+      // The library's own span would carry the path and the client's address: RequestTelemetry makes ours.
+      Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),
+      Layer.succeed(TrustedProxies, { count: config.trustedProxies })
+    )
+  })
+)
+
+export const http = Layer.unwrap(
+  Effect.gen(function* () {
+    const { host, port, shutdownDelay, shutdownGrace: grace } = yield* AppConfig
+    const listening = HttpRouter.serve(Layer.merge(Routes.layer, HttpBoundary.layer), {
+      disableLogger: true,
+      disableListenLog: true,
+      // A path is what it says (RFC 9110, 4.2.3), and what Routes knows by its template.
+      routerConfig: { maxParamLength, caseSensitive: true, ignoreDuplicateSlashes: false }
+    })
+    return Draining.layerBeforeStop(shutdownDelay).pipe(
+      Layer.provide(listening),
+      Layer.provide(HttpListener.layer({ host, port, grace, refusal: unroutableResponse })),
+      Layer.provide(PdfRenderer.layer)
+    )
+  })
+).pipe(Layer.provide(httpSettings))

@@ -1,0 +1,46 @@
+/** What an operator's commands work with. */
+import { Effect, Layer } from "effect"
+import { plans } from "#app/layers/Plans.ts"
+import { signedTree } from "#app/layers/SignedLog.ts"
+import { ApiKeys } from "#domain/accounts/ApiKeys.ts"
+import { ChangePlan } from "#domain/accounts/ChangePlan.ts"
+import { CloseAccount } from "#domain/accounts/CloseAccount.ts"
+import * as PgAccountDirectory from "#events/accounts/PgAccountDirectory.ts"
+import * as PgAccountStore from "#events/accounts/PgAccountStore.ts"
+import * as PgKeyDirectory from "#events/accounts/PgKeyDirectory.ts"
+import * as PgAuditors from "#events/audit/PgAuditors.ts"
+import * as PgUsageAudit from "#events/callers/PgUsageAudit.ts"
+import { PersonalErasure } from "#events/personal/PersonalErasure.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as Database from "#infra/postgres/Database.ts"
+import * as Postgres from "#infra/postgres/Postgres.ts"
+import * as NodeHashing from "#infra/security/NodeHashing.ts"
+import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+
+/** What the operator's commands work with. */
+export const operations = Layer.mergeAll(ChangePlan.layer, CloseAccount.layer, ApiKeys.layer).pipe(
+  Layer.provide(Layer.merge(PgAccountStore.layer, PgKeyDirectory.layer)),
+  Layer.merge(Layer.mergeAll(PgAccountDirectory.layer, PgAuditors.layer, PgUsageAudit.layer, PersonalErasure.layer)),
+  Layer.provide(EventStore.layer),
+  Layer.provideMerge(Layer.mergeAll(plans, NodeHashing.layer, NodeRandomness.layer)),
+  Layer.provide(Database.layerExisting)
+)
+
+/** What reads the whole log: several fibers at once, and no more than that on a database that others need too. */
+export const auditing = signedTree.pipe(
+  Layer.provideMerge(EventStore.layer),
+  Layer.provide([NodeHashing.layer, NodeRandomness.layer]),
+  Layer.provideMerge(Layer.unwrap(Effect.map(Database.existingUrl, (url) => Postgres.layer({ url, maxConnections: 8 }))))
+)
+
+/** The tables' owner, for what the service may not do itself. */
+export const owner = Layer.unwrap(
+  Effect.map(Database.existingUrl, (url) => Postgres.layerAdministrator({ url, maxConnections: 2 }))
+)
+
+/** What may complete the signed tree of a log that is adopted. */
+export const adopting = signedTree.pipe(
+  Layer.provideMerge(EventStore.layer),
+  Layer.provide([NodeHashing.layer, NodeRandomness.layer]),
+  Layer.provideMerge(owner)
+)

@@ -1,0 +1,12 @@
+/** The plans, as the settings give them. */
+import { Effect, Layer } from "effect"
+import { Plans } from "#domain/callers/Plan.ts"
+import { AppConfig } from "#infra/config/AppConfig.ts"
+
+export const plans = Layer.effect(
+  Plans,
+  Effect.map(AppConfig, ({ anonymousLifetime: lifetime, anonymousPerMinute: perMinute, plans: byName }) => ({
+    byName,
+    anonymous: { lifetime, perMinute }
+  }))
+)

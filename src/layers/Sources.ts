@@ -1,0 +1,40 @@
+/** The official sources, and how one stands in for the other. */
+import { hostname } from "node:os"
+import { Effect, Layer, Option } from "effect"
+import { AppConfig, requesterOf, type Settings } from "#infra/config/AppConfig.ts"
+import * as Bzst from "#infra/sources/Bzst.ts"
+import * as BzstConfirmations from "#infra/sources/BzstConfirmations.ts"
+import * as ResilientSources from "#infra/sources/ResilientSources.ts"
+import * as SourceFailover from "#infra/sources/SourceFailover.ts"
+import * as SourceHttp from "#infra/sources/SourceHttp.ts"
+import * as Vies from "#infra/sources/Vies.ts"
+
+/** The authorities' own addresses (read 2026-11). */
+export const liveSources = {
+  viesBaseUrl: "https://ec.europa.eu/taxation_customs/vies/rest-api",
+  bzstBaseUrl: "https://api.evatr.vies.bzst.de/app"
+}
+
+/** Where the sources are when the settings do not say. */
+export interface DefaultSources {
+  readonly viesBaseUrl: string
+  readonly bzstBaseUrl: string
+}
+
+/** Names this replica in events and log lines. */
+export const replicaOf = ({ port }: Settings) => `${hostname()}:${port}`
+
+export const sources = (defaults: DefaultSources) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const config = yield* AppConfig
+      const vies = Vies.layer({ baseUrl: Option.getOrElse(config.viesBaseUrl, () => defaults.viesBaseUrl) })
+      const bzst = Bzst.layer({ baseUrl: Option.getOrElse(config.bzstBaseUrl, () => defaults.bzstBaseUrl) })
+      const failover = SourceFailover.layer({ requester: requesterOf(config), replica: replicaOf(config) })
+      return Layer.merge(failover, BzstConfirmations.layer).pipe(
+        Layer.provide(ResilientSources.layer),
+        Layer.provide([vies, bzst]),
+        Layer.provide(SourceHttp.layerClient)
+      )
+    })
+  )

@@ -1,0 +1,78 @@
+/** What is kept: stores on the event store, the outbox, and what follows the log by itself. */
+import { Effect, Layer, Option, Path } from "effect"
+import { plans } from "#app/layers/Plans.ts"
+import { notary } from "#app/layers/SignedLog.ts"
+import * as Identity from "#domain/callers/Identity.ts"
+import { Retention } from "#domain/kernel/PersonalData.ts"
+import * as AnswerCache from "#domain/vat/AnswerCache.ts"
+import * as PgAccountStore from "#events/accounts/PgAccountStore.ts"
+import * as PgCredentials from "#events/accounts/PgCredentials.ts"
+import * as PgEmailTokens from "#events/accounts/PgEmailTokens.ts"
+import * as PgKeyDirectory from "#events/accounts/PgKeyDirectory.ts"
+import * as PgLoginLog from "#events/accounts/PgLoginLog.ts"
+import * as PgAnswerCache from "#events/answers/PgAnswerCache.ts"
+import * as PgReceiptLinks from "#events/answers/PgReceiptLinks.ts"
+import * as PgReceipts from "#events/answers/PgReceipts.ts"
+import * as PgAuditTrail from "#events/audit/PgAuditTrail.ts"
+import * as PgAuditors from "#events/audit/PgAuditors.ts"
+import * as PgIdentity from "#events/callers/PgIdentity.ts"
+import * as PgKeyedHash from "#events/callers/PgKeyedHash.ts"
+import * as PgMetering from "#events/callers/PgMetering.ts"
+import * as PgRateLimits from "#events/callers/PgRateLimits.ts"
+import * as Outbox from "#events/outbox/Outbox.ts"
+import { PersonalErasure } from "#events/personal/PersonalErasure.ts"
+import * as RetentionJob from "#events/personal/RetentionJob.ts"
+import * as EventIndex from "#events/projections/EventIndex.ts"
+import { Projections } from "#events/projections/Projections.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as SourceEvents from "#events/store/SourceEvents.ts"
+import { AppConfig, letterheadOf } from "#infra/config/AppConfig.ts"
+import * as DisposableDomains from "#infra/mail/DisposableDomains.ts"
+import * as FileMailer from "#infra/mail/FileMailer.ts"
+import * as SmtpMailer from "#infra/mail/SmtpMailer.ts"
+import * as NodeHashing from "#infra/security/NodeHashing.ts"
+import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+
+/** Mails go to SMTP_URL, or into a folder without it. */
+const mailer = Layer.unwrap(
+  Effect.gen(function* () {
+    const config = yield* AppConfig
+    const path = yield* Path.Path
+    return Option.match(config.smtpUrl, {
+      onNone: () => FileMailer.layer({ ...letterheadOf(config), directory: path.resolve(config.dataDir, "outbox") }),
+      onSome: (url) => SmtpMailer.layer({ ...letterheadOf(config), url })
+    })
+  })
+)
+
+/** How long personal documents are kept. */
+const retention = Layer.effect(
+  Retention,
+  Effect.map(AppConfig, ({ retention }) => retention)
+)
+
+export const stores = Layer.mergeAll(
+  Outbox.layer(Outbox.usualPace).pipe(Layer.provide(mailer)),
+  PgMetering.layer,
+  SourceEvents.layer,
+  AnswerCache.layerCached.pipe(Layer.provide(PgAnswerCache.layer)),
+  Identity.layerCached.pipe(Layer.provide(PgIdentity.layer)),
+  PgAuditors.layer,
+  PgAccountStore.layer,
+  PgKeyDirectory.layer,
+  PgCredentials.layer,
+  PgLoginLog.layer,
+  RetentionJob.layer.pipe(Layer.provide(PersonalErasure.layer)),
+  PgEmailTokens.layer,
+  PgReceiptLinks.layer.pipe(Layer.provideMerge(PgReceipts.layer)),
+  PgRateLimits.layer
+).pipe(
+  Layer.provideMerge(Layer.merge(EventStore.layer, PgKeyedHash.layer)),
+  Layer.provideMerge(Layer.mergeAll(plans, retention, NodeHashing.layer, DisposableDomains.layer, NodeRandomness.layer))
+)
+
+/** Everything that follows the log by itself. */
+export const projections = [EventIndex.definition]
+
+/** What follows the log by itself, and what is read from it. */
+export const audit = Layer.merge(notary, PgAuditTrail.layer).pipe(Layer.provide(Projections.layer(projections)))

@@ -1,0 +1,16 @@
+/** Traces, metrics and logs. */
+import { Effect, Layer } from "effect"
+import { interfaceVersion } from "#http/Api.ts"
+import { AppConfig } from "#infra/config/AppConfig.ts"
+import * as KnownSecrets from "#infra/security/KnownSecrets.ts"
+import * as Redaction from "#infra/telemetry/Redaction.ts"
+import * as Telemetry from "#infra/telemetry/Telemetry.ts"
+
+/** Traces, metrics and logs for a collector, if there is one. */
+export const telemetry = Layer.unwrap(
+  Effect.gen(function* () {
+    const config = yield* AppConfig
+    const redaction = Redaction.make(KnownSecrets.make(config))
+    return Telemetry.layer(config.telemetry, { serviceName: config.serviceName, serviceVersion: interfaceVersion, redaction })
+  })
+)

@@ -1,0 +1,33 @@
+/** The use cases that endpoints call. */
+import { Duration, Effect, Layer } from "effect"
+import { ApiKeys } from "#domain/accounts/ApiKeys.ts"
+import { EmailLinks } from "#domain/email/EmailLinks.ts"
+import { ChangePassword } from "#domain/login/ChangePassword.ts"
+import { LogIn } from "#domain/login/LogIn.ts"
+import { ResetPassword } from "#domain/login/ResetPassword.ts"
+import { RegisterAgent } from "#domain/signup/RegisterAgent.ts"
+import { SignUp } from "#domain/signup/SignUp.ts"
+import { VerifyEmail } from "#domain/signup/VerifyEmail.ts"
+import { ConfirmVatId } from "#domain/validation/ConfirmVatId.ts"
+import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
+import { AppConfig } from "#infra/config/AppConfig.ts"
+import * as CommonPasswords from "#infra/security/CommonPasswords.ts"
+
+export const useCases = Layer.unwrap(
+  Effect.gen(function* () {
+    const config = yield* AppConfig
+    const freshness = { valid: Duration.hours(24), invalid: config.cacheTtlInvalid, stale: config.staleMaxAge }
+    const names = { prefix: config.receiptPrefix, source: `${config.serviceName}-issued` }
+    const validation = ValidateVatId.layer({ freshness, countries: config.confirmationCountries })
+    return Layer.mergeAll(
+      validation.pipe(Layer.provide(ConfirmVatId.layer(names))),
+      RegisterAgent.layer(config.registrationsPerDay),
+      Layer.mergeAll(SignUp.layer(config.signupsPerDay), VerifyEmail.layer, ResetPassword.layer, ChangePassword.layer).pipe(
+        Layer.provide(EmailLinks.layer),
+        Layer.provide(CommonPasswords.layer)
+      ),
+      LogIn.layer(config.loginFailuresPer15Min),
+      ApiKeys.layer
+    )
+  })
+)
