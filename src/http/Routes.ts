@@ -1,5 +1,5 @@
 /** All routes: the interface, what describes it, and the pages for people. */
-import { Layer, Result } from "effect"
+import { Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api, DecodedApi } from "#http/Api.ts"
 import * as ApiKeysHandlers from "#http/accounts/ApiKeysHandlers.ts"
@@ -14,6 +14,8 @@ import * as ReceiptLinksHandlers from "#http/receipts/ReceiptLinksHandlers.ts"
 import * as ReceiptsHandlers from "#http/receipts/ReceiptsHandlers.ts"
 import * as RegistrationHandlers from "#http/accounts/RegistrationHandlers.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
+import { documentPaths } from "#http/pipeline/SiteSettings.ts"
+import { makeRouteTable, type Route } from "#http/pipeline/RouteTable.ts"
 import * as SignupHandlers from "#http/accounts/SignupHandlers.ts"
 import * as SitePages from "#http/site/SitePages.ts"
 import * as SystemHandlers from "#http/system/SystemHandlers.ts"
@@ -54,56 +56,16 @@ export const layer = Layer.mergeAll(
 )
 
 /** All routes as the router knows them: the document describes tiles by other paths. */
-const routes: ReadonlyArray<{ readonly path: string; readonly method: string }> = [
+const routes: ReadonlyArray<Route> = [
   ...Object.values(Api.groups).flatMap(({ endpoints }) =>
-    Object.values(endpoints).map(({ method, path }) => ({ path: templateOfPath(path), method }))
+    Object.values(endpoints).map(({ method, path }) => ({
+      path: path.replace(/:(\w+)/gu, "{$1}"),
+      method,
+      isCharged: path === validatePath
+    }))
   ),
   ...SitePages.sitePaths,
-  ...Object.values(Documents.documentPaths).map((path) => ({ path, method: "GET" }))
+  ...Object.values(documentPaths).map((path) => ({ path, method: "GET" }))
 ]
 
-const methodsByPath = Array.from(Map.groupBy(routes, ({ path }) => path)).map(([path, sharing]) => ({
-  path,
-  pattern: patternOf(path),
-  methods: sharing.map(({ method }) => method)
-}))
-
-/** The router reads escaped characters as what they stand for; what cannot be read is no path of ours. */
-const unescaped = (path: string) =>
-  path.includes("%")
-    ? Result.getOrElse(
-        Result.try(() => decodeURI(path)),
-        () => path
-      )
-    : path
-
-const routeOf = (path: string) => {
-  const readable = unescaped(path)
-  return methodsByPath.find(({ pattern }) => pattern.test(readable))
-}
-
-/** The template of the route that a path belongs to, with the names of its parameters in braces; null if there is none. */
-export const templateOf = (path: string): string | null => routeOf(path)?.path ?? null
-
-/** The methods that a path answers; none if there is no such path. HEAD is answered like GET, except where a call is charged. */
-export const allowedMethods = (path: string): ReadonlyArray<string> => {
-  const route = routeOf(path)
-  if (route === undefined) return []
-  const isCharged = route.path === templateOfPath(validatePath)
-  return route.methods.flatMap((method) => (method === "GET" && !isCharged ? ["GET", "HEAD"] : [method]))
-}
-
-/** The path of an endpoint with its parameters in braces. */
-function templateOfPath(path: string): string {
-  return path.replace(/:(\w+)/gu, "{$1}")
-}
-
-function patternOf(template: string): RegExp {
-  return new RegExp(
-    `^${template
-      .replace(/[.]/gu, "\\.")
-      .replace(/\{\w+\}/gu, "[^/]+")
-      .replace(/\*/gu, ".+")}$`,
-    "u"
-  )
-}
+export const routeTable = makeRouteTable(routes)

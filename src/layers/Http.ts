@@ -7,6 +7,7 @@ import { CorsOrigins } from "#http/pipeline/Cors.ts"
 import { unroutableResponse } from "#http/pipeline/Errors.ts"
 import * as HttpBoundary from "#http/pipeline/HttpBoundary.ts"
 import { AccessLog } from "#http/pipeline/RequestLog.ts"
+import { RouteTable } from "#http/pipeline/RouteTable.ts"
 import { Site } from "#http/pipeline/SiteSettings.ts"
 import { AppConfig, publicUrlOf } from "#infra/config/AppConfig.ts"
 import * as PdfRenderer from "#infra/pdf/PdfRenderer.ts"
@@ -18,6 +19,8 @@ const maxBodySize = Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.kibi
 
 /** Longer than a request line can be: whether a long id or VAT ID is one is for its endpoint to say, not for the router. */
 const maxParamLength = 65_536
+
+const boundary = Layer.provide(HttpBoundary.layer, Layer.succeed(RouteTable, Routes.routeTable))
 
 /** What the configuration says of HTTP. */
 const httpSettings = Layer.unwrap(
@@ -41,7 +44,7 @@ const httpSettings = Layer.unwrap(
 export const http = Layer.unwrap(
   Effect.gen(function* () {
     const { host, port, shutdownDelay, shutdownGrace: grace } = yield* AppConfig
-    const listening = HttpRouter.serve(Layer.merge(Routes.layer, HttpBoundary.layer), {
+    const listening = HttpRouter.serve(Layer.merge(Routes.layer, boundary), {
       disableLogger: true,
       disableListenLog: true,
       // A path is what it says (RFC 9110, 4.2.3), and what Routes knows by its template.

@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { interfaceVersion } from "#http/Api.ts"
-import { allowedMethods, templateOf } from "#http/Routes.ts"
+import { routeTable } from "#http/Routes.ts"
 import { openApi, operations } from "#test/support/Description.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -47,12 +47,14 @@ it.each(operations)("$name has a success, and a request id wherever it has an er
 })
 
 it("routes are known by their templates, those of tiles by one for all of them", () => {
+  const { allowedMethods, templateOf } = routeTable
   assert.strictEqual(templateOf("/v1/validate/DE123456789"), "/v1/validate/{vat_id}")
   assert.strictEqual(templateOf("/v1/audit/tile/0/x001/234.p/8"), "/v1/audit/tile/*")
   assert.strictEqual(templateOf("/openapi.json"), "/openapi.json")
   assert.isNull(templateOf("/v1/nothing"))
   assert.deepStrictEqual(allowedMethods("/v1/auth/api-keys").toSorted(), ["GET", "HEAD", "POST"])
   assert.deepStrictEqual(allowedMethods("/v1/audit/tile/0/000"), ["GET", "HEAD"])
+  assert.deepStrictEqual(allowedMethods("/v1/validate/DE123456789"), ["GET"])
   assert.deepStrictEqual(allowedMethods("/v1/nothing"), [])
 })
 

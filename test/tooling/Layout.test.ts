@@ -19,6 +19,24 @@ const tests = filesIn("test").filter(isTypeScript)
 /** These folders of test mirror no folder of src. */
 const unmirrored = /^test\/(?:support|faults|benchmarks|tooling)\//u
 
+/** Folders of one layer (`domain/vat`) whose imports lead back to them. The files directly in a layer assemble it, so they do not count. */
+const foldersInCycles = (textOf: Readonly<Record<string, string>>): ReadonlyArray<string> => {
+  const imports = new Map<string, Set<string>>()
+  for (const [path, text] of Object.entries(textOf)) {
+    const folder = dirname(path).replace(/^src\//u, "")
+    const [layer = ""] = folder.split("/", 1)
+    const targets = Array.from(text.matchAll(/(?:from |import\()"#([^"]+)\/[^/"]+"/gu), ([, target = ""]) => target)
+    const others = targets.filter((target) => target !== folder && target.startsWith(`${layer}/`))
+    if (folder !== layer) imports.set(folder, (imports.get(folder) ?? new Set()).union(new Set(others)))
+  }
+  const reached = (from: string, seen: ReadonlySet<string> = new Set()): ReadonlySet<string> =>
+    Array.from(imports.get(from) ?? []).reduce(
+      (known, next) => (known.has(next) ? known : reached(next, new Set([...known, next]))),
+      seen
+    )
+  return Array.from(imports.keys()).filter((folder) => reached(folder).has(folder))
+}
+
 const seenBy = (bin: string, flag: string): ReadonlySet<string> => {
   const args = [join(projectRoot, "node_modules", bin), flag]
   const { stdout } = spawnSync(process.execPath, args, { cwd: projectRoot, encoding: "utf8" })
@@ -47,6 +65,18 @@ describe("the layout", () => {
         return !path.endsWith(".test.ts") || !tested.some((file) => basename(path).startsWith(basename(file, ".ts")))
       })
     assert.deepStrictEqual(orphans, [])
+  })
+
+  it("has no cycles of folders in a layer", () => {
+    const textOf = Object.fromEntries(source.map((path) => [path, readFileSync(join(projectRoot, path), "utf8")]))
+    assert.deepStrictEqual(foldersInCycles(textOf), [])
+    // A way back, through a third folder.
+    const planted = {
+      "src/domain/vat/Planted.ts": 'import type { Caller } from "#domain/callers/Caller.ts"',
+      "src/domain/callers/Planted.ts": 'export const load = () => import("#domain/kernel/PlainText.ts")',
+      "src/domain/kernel/Planted.ts": 'import { VatId } from "#domain/vat/VatId.ts"'
+    }
+    assert.sameMembers(foldersInCycles(planted).slice(), ["domain/vat", "domain/callers", "domain/kernel"])
   })
 
   it("suppresses nowhere the rule that suppressions have a reason", () => {

@@ -1,7 +1,7 @@
 /** Calls from pages of other origins (Fetch, 3.2, read 2026-11). Off unless the operator names origins. */
 import { Context, Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { allowedMethods } from "#http/Routes.ts"
+import { RouteTable } from "#http/pipeline/RouteTable.ts"
 
 /** The origins whose pages may call: `https://app.example.com`, or `*` for all. */
 export const CorsOrigins = Context.Reference<ReadonlyArray<string>>("vatproof/http/pipeline/CorsOrigins", {
@@ -16,7 +16,9 @@ const responseHeaders =
 const maxAge = "600"
 
 /** `credentials` are not allowed: the service has no cookies, and keys are sent in headers. */
-export const make = Effect.map(CorsOrigins, (origins) => {
+export const make = Effect.gen(function* () {
+  const origins = yield* CorsOrigins
+  const { allowedMethods } = yield* RouteTable
   const isOpen = origins.includes("*")
   const isAllowed = (origin: string | undefined): origin is string => origin !== undefined && (isOpen || origins.includes(origin))
   const allowOrigin = (origin: string) => ({ "access-control-allow-origin": isOpen ? "*" : origin })

@@ -13,7 +13,7 @@ import * as EntityTags from "#http/pipeline/EntityTags.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
 import * as RequestStart from "#http/pipeline/RequestStart.ts"
 import * as ResponseHeaders from "#http/pipeline/ResponseHeaders.ts"
-import { allowedMethods } from "#http/Routes.ts"
+import { RouteTable } from "#http/pipeline/RouteTable.ts"
 
 type App = Effect.Effect<HttpServerResponse.HttpServerResponse, unknown, HttpServerRequest.HttpServerRequest>
 
@@ -31,6 +31,7 @@ const make = Effect.gen(function* () {
   const compress = yield* Compression.make
   const tag = yield* EntityTags.make
   const cors = yield* Cors.make
+  const problemFor = yield* makeProblemFor
   let inFlight = 0
 
   /** The response of the app, or ours where it has none. */
@@ -133,23 +134,28 @@ const responseOf = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
   return yield* Errors.toResponse({ code: "INTERNAL_ERROR", message: "Something went wrong on our side" })
 })
 
-const problemFor = (status: number, request: HttpServerRequest.HttpServerRequest) => {
-  const { method, path } = pathOf(request)
-  const allowed = allowedMethods(path)
-  switch (status) {
-    case 404:
-      if (allowed.length === 0 || allowed.includes(method)) return Errors.toResponse({ code: "NOT_FOUND", message: nothingHere })
-      return Errors.methodNotAllowed(method, allowed)
-    case 413:
-      return Errors.toResponse({ code: "PAYLOAD_TOO_LARGE", message: "A request body has at most 16 KiB" })
-    case 415:
-      return Errors.toResponse({ code: "UNSUPPORTED_MEDIA_TYPE", message: "Send the body as application/json" })
-    case 400:
-      return Errors.toResponse({ code: "VALIDATION_ERROR", message: "The request cannot be read" })
-    default:
-      return Errors.toResponse({ code: "INTERNAL_ERROR", message: "Something went wrong on our side" })
-  }
-}
+const makeProblemFor = Effect.map(
+  RouteTable,
+  ({ allowedMethods }) =>
+    (status: number, request: HttpServerRequest.HttpServerRequest) => {
+      const { method, path } = pathOf(request)
+      const allowed = allowedMethods(path)
+      switch (status) {
+        case 404:
+          if (allowed.length === 0 || allowed.includes(method))
+            return Errors.toResponse({ code: "NOT_FOUND", message: nothingHere })
+          return Errors.methodNotAllowed(method, allowed)
+        case 413:
+          return Errors.toResponse({ code: "PAYLOAD_TOO_LARGE", message: "A request body has at most 16 KiB" })
+        case 415:
+          return Errors.toResponse({ code: "UNSUPPORTED_MEDIA_TYPE", message: "Send the body as application/json" })
+        case 400:
+          return Errors.toResponse({ code: "VALIDATION_ERROR", message: "The request cannot be read" })
+        default:
+          return Errors.toResponse({ code: "INTERNAL_ERROR", message: "Something went wrong on our side" })
+      }
+    }
+)
 
 const slash = "/".charCodeAt(0)
 

@@ -11,7 +11,7 @@ import { TrustedProxies } from "#http/pipeline/ClientAddress.ts"
 import * as HttpMetrics from "#http/pipeline/HttpMetrics.ts"
 import * as RequestLog from "#http/pipeline/RequestLog.ts"
 import type { CollectedHeaders } from "#http/pipeline/ResponseHints.ts"
-import { templateOf } from "#http/Routes.ts"
+import { RouteTable } from "#http/pipeline/RouteTable.ts"
 
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
 
@@ -37,6 +37,7 @@ export const make = Effect.gen(function* () {
   const tracer = yield* Effect.tracer
   const context = yield* Effect.context<never>()
   const log = yield* RequestLog.make
+  const { templateOf } = yield* RouteTable
   const proxies = yield* TrustedProxies
   const exemplars = yield* Exemplars
   const actives = makeSeries(activeOf)

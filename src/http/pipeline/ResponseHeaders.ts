@@ -2,9 +2,8 @@
 import { Effect, MutableRef } from "effect"
 import { secondsOfMinute } from "#domain/callers/RateLimits.ts"
 import { nearLimit } from "#domain/callers/Standing.ts"
-import { documentPaths } from "#http/site/Documents.ts"
 import type { StartedRequest } from "#http/pipeline/RequestStart.ts"
-import { basePath, Site } from "#http/pipeline/SiteSettings.ts"
+import { basePath, documentPaths, Site } from "#http/pipeline/SiteSettings.ts"
 
 /** The headers that a response brings along, by their names in lower case. */
 interface HasHeaders {

@@ -17,3 +17,11 @@ export const Site = Context.Reference<SiteSettings>("vatproof/http/pipeline/Site
 
 /** The path that the interface has for others, without a slash at the end: a proxy may put one before it. */
 export const basePath = ({ publicUrl }: SiteSettings): string => new URL(publicUrl).pathname.replace(/\/$/u, "")
+
+/** Where the documents that describe the interface are. */
+export const documentPaths = {
+  openApi: "/openapi.json",
+  docs: "/docs",
+  llms: "/llms.txt",
+  llmsFull: "/llms-full.txt"
+} as const

@@ -10,15 +10,8 @@ import { operator } from "#http/openapi/OpenApiDocument.ts"
 import * as Page from "#http/site/Page.ts"
 import { makeReference } from "#http/site/Reference.ts"
 import { referencePage } from "#http/site/ReferencePage.ts"
-import { basePath, Site, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
+import { basePath, documentPaths, Site, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 import { kept } from "#http/site/SitePages.ts"
-
-export const documentPaths = {
-  openApi: "/openapi.json",
-  docs: "/docs",
-  llms: "/llms.txt",
-  llmsFull: "/llms-full.txt"
-} as const
 
 /** The document with the service's own path, and its operator's address. */
 const documentOf = (site: SiteSettings) => {

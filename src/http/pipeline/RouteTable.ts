@@ -1,0 +1,54 @@
+/** The routes by their paths, for what runs around the router: which route a path belongs to, and which methods it answers. */
+import { Context, Result } from "effect"
+
+/** `path` has its parameters in braces, and `*` for a rest of any length. */
+export interface Route {
+  readonly path: string
+  readonly method: string
+  /** A charged GET has no HEAD, which clients may repeat at will. */
+  readonly isCharged?: boolean
+}
+
+export class RouteTable extends Context.Service<
+  RouteTable,
+  {
+    /** The path of the route that a request's path belongs to; null if there is none. */
+    readonly templateOf: (path: string) => string | null
+    /** The methods that a path answers; none if there is no such path. */
+    readonly allowedMethods: (path: string) => ReadonlyArray<string>
+  }
+>()("vatproof/http/pipeline/RouteTable") {}
+
+export const makeRouteTable = (routes: ReadonlyArray<Route>): RouteTable["Service"] => {
+  const table = Array.from(Map.groupBy(routes, ({ path }) => path)).map(([path, sharing]) => ({
+    path,
+    pattern: patternOf(path),
+    methods: sharing.flatMap(({ isCharged = false, method }) => (method === "GET" && !isCharged ? ["GET", "HEAD"] : [method]))
+  }))
+  const routeOf = (path: string) => {
+    const readable = unescaped(path)
+    return table.find(({ pattern }) => pattern.test(readable))
+  }
+  return {
+    templateOf: (path) => routeOf(path)?.path ?? null,
+    allowedMethods: (path) => routeOf(path)?.methods ?? []
+  }
+}
+
+/** The router decodes escaped characters before it compares; a path that cannot be decoded matches no route. */
+const unescaped = (path: string) =>
+  path.includes("%")
+    ? Result.getOrElse(
+        Result.try(() => decodeURI(path)),
+        () => path
+      )
+    : path
+
+const patternOf = (template: string) =>
+  new RegExp(
+    `^${template
+      .replace(/[.]/gu, "\\.")
+      .replace(/\{\w+\}/gu, "[^/]+")
+      .replace(/\*/gu, ".+")}$`,
+    "u"
+  )
