@@ -15,12 +15,11 @@ COMMENT ON TABLE vatproof.tiles IS 'Nodes of the Merkle tree over the positions:
 CREATE TABLE vatproof.checkpoints (
   log_id smallint NOT NULL,
   size bigint NOT NULL CHECK (size >= 0),
-  root bytea NOT NULL CHECK (octet_length(root) = 32),
   note text NOT NULL,
   signed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   PRIMARY KEY (log_id, size)
 );
-COMMENT ON TABLE vatproof.checkpoints IS 'What was signed: the log had this many events, and their Merkle root was this. The first one is that of the empty log.';
+COMMENT ON TABLE vatproof.checkpoints IS 'What was signed: the log had this many events, and the Merkle root in the note. The first one is that of the empty log.';
 COMMENT ON COLUMN vatproof.checkpoints.note IS 'The signed note, exactly as it was given to the world.';
 
 -- Which replica signs. It only prevents double work: notarize() refuses a checkpoint that does not continue the newest one.

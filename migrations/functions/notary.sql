@@ -29,7 +29,7 @@ $$;
 -- p_hashes[i] to tile (p_level[i], p_index[i]), which has p_offset[i] hashes before. False, and nothing is stored, if the newest
 -- checkpoint is not that of p_from events any more. p_from is -1 for the first checkpoint, that of an empty log.
 CREATE OR REPLACE FUNCTION vatproof.notarize(
-  p_log smallint, p_from bigint, p_size bigint, p_root bytea, p_note text,
+  p_log smallint, p_from bigint, p_size bigint, p_note text,
   p_level smallint[], p_index bigint[], p_offset int[], p_hashes bytea[]
 ) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_sort = off SET jit = off
@@ -47,6 +47,6 @@ BEGIN
   INSERT INTO tiles AS t (log_id, level, index, hashes)
     SELECT p_log, g.level, g.index, g.hashes FROM unnest(p_level, p_index, p_hashes) AS g(level, index, hashes)
     ON CONFLICT (log_id, level, index) DO UPDATE SET hashes = t.hashes || excluded.hashes;
-  INSERT INTO checkpoints (log_id, size, root, note) VALUES (p_log, p_size, p_root, p_note);
+  INSERT INTO checkpoints (log_id, size, note) VALUES (p_log, p_size, p_note);
   RETURN true;
 END $$;

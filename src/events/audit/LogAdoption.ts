@@ -184,8 +184,7 @@ const makeStore = Effect.fnUntraced(function* (keys: LogKeys) {
         const grown = yield* grow(empty, size, complete)
         const history = LogConsistency.historyOf(sha256, grown)
         const note = yield* Effect.fromResult(Checkpoint.sign({ origin: keys.name, ...history, extensions: [] }, keys.signers))
-        yield* sql`INSERT INTO vatproof.checkpoints (log_id, size, root, note)
-          VALUES (${logId}, ${BigInt(size)}, ${history.root}, ${note})`
+        yield* sql`INSERT INTO vatproof.checkpoints (log_id, size, note) VALUES (${logId}, ${BigInt(size)}, ${note})`
         return note
       })
     )

@@ -49,7 +49,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, recall, remember }: 
 
   const checkpointOf = Effect.fnUntraced(function* (tree: Tree) {
     const next = { origin: keys.name, ...LogConsistency.historyOf(sha256, tree), extensions: [] }
-    return { ...next, note: yield* Effect.fromResult(Checkpoint.sign(next, keys.signers)) }
+    return { size: tree.size, note: yield* Effect.fromResult(Checkpoint.sign(next, keys.signers)) }
   })
 
   // The first checkpoint is that of the empty log: from then on events without one are a history that is not known.

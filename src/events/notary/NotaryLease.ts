@@ -2,7 +2,6 @@
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/store/AppendCommand.ts"
-import type { Hash } from "#events/merkle/MerkleTree.ts"
 import type { Growth } from "#events/merkle/Tiles.ts"
 import { elementType, sqlColumns } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
@@ -14,14 +13,10 @@ export interface NotaryLease {
   readonly head: number
 }
 
-/**
- * A signed checkpoint of `size` events with root `root`, and what the tiles grow by since the one of `from` events. -1 stands for none: the
- * first checkpoint is that of the empty log.
- */
+/** A signed checkpoint of `size` events, and what the tiles grow by since the one of `from` events. -1 stands for none: the first checkpoint is that of the empty log. */
 export interface SignedUpdate {
   readonly from: number
   readonly size: number
-  readonly root: Hash
   readonly note: string
   readonly growths: ReadonlyArray<Growth>
 }
@@ -30,7 +25,7 @@ const patience = "3 seconds"
 
 const { bytea, int2, int4, int8 } = elementType
 
-const notarizeStatement = "SELECT vatproof.notarize($1::smallint, $2, $3, $4, $5, $6, $7, $8, $9) AS stored"
+const notarizeStatement = "SELECT vatproof.notarize($1::smallint, $2, $3, $4, $5, $6, $7, $8) AS stored"
 
 /** `holder` is the replica's own id. */
 export const make = Effect.fnUntraced(function* (holder: string) {
@@ -62,7 +57,7 @@ export const make = Effect.fnUntraced(function* (holder: string) {
      * False if the newest checkpoint is not that of `from` events any more: then nothing was stored. So it is too when the answer to a
      * first try was lost: the next turn sees what became of it.
      */
-    notarize: ({ from, growths, note, root, size }: SignedUpdate) => {
+    notarize: ({ from, growths, note, size }: SignedUpdate) => {
       const rows = growths.map(({ hashes, index, level, offset }) => ({ level, index: BigInt(index), offset, hashes }))
       const nodes = sqlColumns(rows, [
         ["level", int2],
@@ -70,7 +65,7 @@ export const make = Effect.fnUntraced(function* (holder: string) {
         ["offset", int4],
         ["hashes", bytea]
       ])
-      return store([logId, BigInt(from), BigInt(size), root, note, ...nodes]).pipe(
+      return store([logId, BigInt(from), BigInt(size), note, ...nodes]).pipe(
         QueryPolicy.withRetry(patience),
         Effect.map(({ stored }) => stored)
       )

@@ -27,7 +27,7 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
   const findHead = SqlSchema.findOne({
     Request: Schema.Void,
     Result: Schema.Struct({ head: Schema.BigInt }),
-    execute: () => sql`SELECT next_position AS head FROM vatproof.logs WHERE log_id = ${logId}`
+    execute: () => sql`SELECT coalesce((SELECT next_position FROM vatproof.logs WHERE log_id = ${logId}), 0) AS head`
   })
 
   const findStrangers = SqlSchema.findAll({
@@ -37,6 +37,15 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
       UNION ALL (SELECT log_id, position FROM vatproof.events WHERE log_id > ${logId} LIMIT 10)
       UNION ALL (SELECT log_id, position FROM vatproof.events WHERE log_id = ${logId} AND position >= ${head}
         AND position >= (SELECT next_position FROM vatproof.logs WHERE log_id = ${logId}) ORDER BY position LIMIT 10)`
+  })
+
+  const findForeign = SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Schema.Struct({ what: Schema.String, log_id: Schema.Int }),
+    execute: () => sql`(SELECT 'tile' AS what, log_id FROM vatproof.tiles WHERE log_id < ${logId} LIMIT 1)
+      UNION ALL (SELECT 'tile', log_id FROM vatproof.tiles WHERE log_id > ${logId} LIMIT 1)
+      UNION ALL (SELECT 'checkpoint', log_id FROM vatproof.checkpoints WHERE log_id < ${logId} LIMIT 1)
+      UNION ALL (SELECT 'checkpoint', log_id FROM vatproof.checkpoints WHERE log_id > ${logId} LIMIT 1)`
   })
 
   // A tile of level n has the nodes of tree level 8n: 256 of them, or what is left of them at the right edge of the tree.
@@ -61,6 +70,8 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
     ),
     /** Some of the tiles of the stored tree that have more than the newest checkpoint covers: the notary could not go on from them. */
     surplus: Effect.suspend(() => findSurplus(undefined)).pipe(QueryPolicy.withRetry(patience)),
+    /** Tiles and checkpoints of logs that there are not. */
+    foreign: Effect.suspend(() => findForeign(undefined)).pipe(QueryPolicy.withRetry(patience)),
     /** Some of the events that do not belong where they are: in no known log, or beyond its end. */
     strangers: (head: number) => findStrangers(head).pipe(QueryPolicy.withRetry(patience))
   }

@@ -151,6 +151,8 @@ const compareTables = Effect.fnUntraced(function* (
   for (const { index, level } of yield* reads.surplus) {
     findings.add(null, `the stored tree has more in tile ${level}/${index} than was signed`)
   }
+  for (const { log_id, what } of yield* reads.foreign)
+    findings.add(null, `there is a ${what} of log ${log_id}, which there is not`)
   for (const { log_id, position } of yield* reads.strangers(end)) {
     findings.add(Number(position), `an event of log ${log_id} stands where no event can be`)
   }

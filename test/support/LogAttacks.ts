@@ -1,0 +1,233 @@
+/** A log of 605 events, of which 600 are signed, what only a superuser can do to it, and the finding of an audit that must name it. */
+import { Effect } from "effect"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import * as SignedLog from "#test/support/SignedLog.ts"
+import { tamper } from "#test/support/Tampering.ts"
+
+export const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
+  Array.from({ length: count }, (_, index) => ({
+    stream: `key-${index % 13}`,
+    type: "VatIdVerified",
+    data: { index, vat_id: "ATU12345678" },
+    ...(index % 10 === 1 ? { personal: { company_name: "Muster GmbH" } } : {}),
+    meter: `key-${index % 13}/2026-11`
+  }))
+
+const tables = ["events", "tiles", "checkpoints", "logs", "streams", "meters", "personal_documents", "projections"]
+
+/** Makes the log. */
+const make = Effect.gen(function* () {
+  yield* SignedLog.appendAll(facts(250))
+  yield* SignedLog.sign(250)
+  yield* SignedLog.appendAll(facts(350))
+  yield* SignedLog.sign(600)
+  yield* SignedLog.appendAll(facts(5))
+})
+
+const remember = Effect.forEach(tables, (table) =>
+  MigratedDatabase.execute(`CREATE TABLE public.kept_${table} AS TABLE vatproof.${table}`)
+)
+export const made = Effect.andThen(make, remember)
+
+/** Back to the log as it was made. */
+export const restore = tamper(
+  "DROP FUNCTION IF EXISTS vatproof.stranger()",
+  ...tables.flatMap((table) => [`DELETE FROM vatproof.${table}`, `INSERT INTO vatproof.${table} TABLE public.kept_${table}`])
+)
+
+const moved = (table: string, columns: string, where: string) =>
+  `UPDATE vatproof.${table} SET ${columns} WHERE log_id = 0 AND ${where}`
+
+const stranger = "CREATE FUNCTION vatproof.stranger() RETURNS int LANGUAGE sql AS 'SELECT 1'"
+
+/** What is changed, and the finding that must name it. The whole sentence: another check may find the same change by luck. */
+export const attacks: ReadonlyArray<readonly [name: string, statements: ReadonlyArray<string>, finding: RegExp]> = [
+  ...(
+    [
+      ["stream_id", "'key-99'"],
+      ["version", "4711"],
+      ["event_id", "gen_random_uuid()"],
+      ["type", "'VatIdVerificationFailed'"],
+      ["schema_version", "2"],
+      ["occurred_at", "occurred_at - interval '1 microsecond'"],
+      ["recorded_at", "recorded_at + interval '1 microsecond'"],
+      ["correlation_id", "gen_random_uuid()"],
+      ["causation_id", "gen_random_uuid()"],
+      ["trace_id", "'\\x00112233445566778899aabbccddeeff'"],
+      ["meter_id", "NULL"],
+      ["units", "0"],
+      ["data", "data || ' '"],
+      ["metadata", "'{}'"]
+    ] as const
+  ).map(
+    ([column, value]) =>
+      [
+        `${column} of an event changed`,
+        [moved("events", `${column} = ${value}`, "position = 321")],
+        /^321: the event is not the one that was signed$/mu
+      ] as const
+  ),
+  [
+    "an event moved to another log",
+    [moved("events", "log_id = 1", "position = 321")],
+    /^321: an event of log 1 stands where no event can be$/mu
+  ],
+  ["an event removed", ["DELETE FROM vatproof.events WHERE position = 321"], /^321: the event is missing$/mu],
+  [
+    "two events swapped",
+    [
+      moved("events", "position = -1 * position + 600000", "position IN (100, 321)"),
+      moved("events", "position = CASE position WHEN 599900 THEN 321 ELSE 100 END", "position > 500000")
+    ],
+    /^100: the event is not the one that was signed\n321: the event is not/mu
+  ],
+  ["the tail cut", ["DELETE FROM vatproof.events WHERE position >= 590"], /^590: the events up to position 604 are missing$/mu],
+  [
+    "the tail cut, and the log's own count with it",
+    ["DELETE FROM vatproof.events WHERE position >= 590", moved("logs", "next_position = 590", "true")],
+    /^590: the events up to position 599 are missing$/mu
+  ],
+  [
+    "an event and its leaf in the stored tree",
+    [
+      moved("events", "units = 0", "position = 321"),
+      moved("tiles", "hashes = overlay(hashes placing sha256('x') from 65 * 32 + 1)", "level = 0 AND index = 1")
+    ],
+    /^321: the event does not have the leaf in the stored tree, and the signature confirms neither$/mu
+  ],
+  [
+    "a leaf of the stored tree",
+    [moved("tiles", "hashes = overlay(hashes placing sha256('x') from 65 * 32 + 1)", "level = 0 AND index = 1")],
+    /^321: the stored tree does not have the leaf that was signed \(the event is right\)$/mu
+  ],
+  [
+    "an upper node",
+    [moved("tiles", "hashes = overlay(hashes placing sha256('x') from 33)", "level = 1")],
+    /^-: the stored tree is wrong in tile 1\/0$/mu
+  ],
+  ["a tile removed", ["DELETE FROM vatproof.tiles WHERE level = 0 AND index = 1"], /^256: the stored tree has no leaf for it$/mu],
+  [
+    "a tile moved to another place",
+    [moved("tiles", "index = 7", "level = 0 AND index = 1")],
+    /^-: .* more in tile 0\/7 than was signed$/mu
+  ],
+  ["a tile moved to another level", [moved("tiles", "level = 7", "level = 1")], /^-: .* more in tile 7\/0 than was signed$/mu],
+  [
+    "a tile moved to another log",
+    [moved("tiles", "log_id = 1", "level = 1")],
+    /^-: there is a tile of log 1, which there is not$/mu
+  ],
+  [
+    "another size in a checkpoint",
+    [moved("checkpoints", "note = replace(note, E'\\n600\\n', E'\\n601\\n')", "size = 600")],
+    /^599: the checkpoint of 600 events is not valid: /mu
+  ],
+  [
+    "a checkpoint moved to another size",
+    [moved("checkpoints", "size = 251", "size = 250")],
+    /^250: the checkpoint of 251 events speaks of 250$/mu
+  ],
+  [
+    "a checkpoint moved to another log",
+    [moved("checkpoints", "log_id = 1", "size = 250")],
+    /^-: there is a checkpoint of log 1, which there is not$/mu
+  ],
+  [
+    "a meter",
+    [moved("meters", "used = used - 1", "meter_id = 'key-3/2026-11'")],
+    /^603: meters key-3\/2026-11: the row is not/mu
+  ],
+  ["a stream", [moved("streams", "version = version + 1", "stream_id = 'key-3'")], /^603: streams key-3: the row is not/mu],
+  [
+    "a row of a read table that is gone",
+    ["DELETE FROM vatproof.meters WHERE meter_id = 'key-3/2026-11'"],
+    /^603: meters key-3\/2026-11: the row is missing$/mu
+  ],
+  [
+    "a row of a read table too many",
+    ["INSERT INTO vatproof.streams VALUES (0, 'key-99', 1, 5, 5)"],
+    /^5: streams key-99: no event makes this row$/mu
+  ],
+  [
+    "a read table of other rules",
+    [moved("projections", "version = 7", "name = 'meters'")],
+    /^-: projections meters: its rules have version 7, which is unknown$/mu
+  ],
+  ["a function too many", [stranger], /^-: pg_proc vatproof.stranger: the function is not this program's$/mu],
+  [
+    "a time that never comes",
+    [moved("events", "occurred_at = 'infinity'", "position = 321")],
+    /^321: The event at position 321 has a malformed occurred_at$/mu
+  ],
+  [
+    "a hash too many in a tile",
+    [moved("tiles", "hashes = hashes || sha256('x')", "level = 0 AND index = 2")],
+    /^-: the stored tree has more in tile 0\/2 than was signed$/mu
+  ],
+  [
+    "a tile too many",
+    ["INSERT INTO vatproof.tiles SELECT log_id, level, 3, hashes FROM vatproof.tiles WHERE level = 1"],
+    /^-: the stored tree has more in tile 1\/3 than was signed$/mu
+  ],
+  [
+    "only the log's own count changed",
+    [moved("logs", "next_position = 590", "true")],
+    /^590: the log says that it ends here, but 600 events were signed$/mu
+  ],
+  ["the log's row removed", ["DELETE FROM vatproof.logs"], /^605: logs 0: the row is not as the events make it$/mu],
+  [
+    "a second event at a place",
+    [
+      "ALTER TABLE vatproof.events DROP CONSTRAINT events_pkey CASCADE",
+      "INSERT INTO vatproof.events SELECT log_id, position, 'key-other', 1, gen_random_uuid(), type, schema_version, occurred_at, recorded_at, correlation_id, causation_id, trace_id, meter_id, units, data, metadata FROM vatproof.events WHERE position = 321"
+    ],
+    /^321: more than one event stands here, or not in its order$/mu
+  ],
+  [
+    "an event put at the end",
+    [
+      "INSERT INTO vatproof.events SELECT log_id, 700, stream_id, 5000, gen_random_uuid(), type, schema_version, occurred_at, recorded_at, correlation_id, causation_id, trace_id, meter_id, units, data, metadata FROM vatproof.events WHERE position = 0"
+    ],
+    /^700: an event of log 0 stands where no event can be$/mu
+  ],
+  [
+    "an event that is not signed yet, in its stream",
+    [moved("events", "version = version + 5", "position = 603")],
+    /^603: version \d+ of the stream key-3 follows version \d+$/mu
+  ],
+  [
+    "an event that is not signed yet, as the first of a stream",
+    [moved("events", "stream_id = 'key-99', version = 2", "position = 603")],
+    /^603: the stream key-99 begins with version 2$/mu
+  ],
+  [
+    "an event that is not signed yet, in its time",
+    [moved("events", "recorded_at = recorded_at - interval '1 day'", "position = 603")],
+    /^603: it was recorded at .*, before the event below it$/mu
+  ],
+  [
+    "a personal document changed",
+    ["UPDATE vatproof.personal_documents SET document = replace(document, 'Muster', 'Master') WHERE position = 321"],
+    /^321: its personal document is not the one that was signed$/mu
+  ],
+  [
+    "a personal document removed",
+    ["DELETE FROM vatproof.personal_documents WHERE position = 321"],
+    /^321: its personal document is missing$/mu
+  ],
+  [
+    "a personal document made up",
+    ["INSERT INTO vatproof.personal_documents (log_id, position, document, retain_until) VALUES (0, 320, '{}', now())"],
+    /^320: it has a personal document, but its event knows of none$/mu
+  ],
+  [
+    "a personal document of no event",
+    ["INSERT INTO vatproof.personal_documents (log_id, position, document, retain_until) VALUES (0, 900, '{}', now())"],
+    /^900: log 0 has a personal document where no event can be$/mu
+  ],
+  [
+    "a personal document of another log",
+    ["UPDATE vatproof.personal_documents SET log_id = 1 WHERE position = 321"],
+    /^321: log 1 has a personal document where no event can be$/mu
+  ]
+]
