@@ -53,7 +53,7 @@ describe("the layout", () => {
     const folders = readdirSync(projectRoot, { withFileTypes: true }).filter((entry) => entry.isDirectory())
     const unknown = folders
       .map((entry) => entry.name)
-      .filter((name) => !/^(?:src|test|migrations|docs|node_modules|\..*)$/u.test(name))
+      .filter((name) => !/^(?:src|test|migrations|docs|scripts|node_modules|\..*)$/u.test(name))
     assert.deepStrictEqual(unknown, [])
   })
 
