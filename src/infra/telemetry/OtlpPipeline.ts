@@ -1,6 +1,6 @@
 /**
  * The export of traces, metrics and logs over OTLP: OpenTelemetry's own processors and exporters, made and ended by @effect/opentelemetry
- * (docs/decisions/0004-telemetry.md says why these, and why the tracer is our own).
+ * (docs/decisions/0004-telemetry.md says why these).
  *
  * A collector that is away or hangs costs nothing but what was to be exported: every queue has a bound and drops what comes after it,
  * one export is under way at a time, and the end of the service waits for the last one for 300 ms.
@@ -12,14 +12,13 @@ import { BatchLogRecordProcessor } from "@opentelemetry/sdk-logs"
 import { PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics"
 import { BatchSpanProcessor } from "@opentelemetry/sdk-trace-base"
 import { Duration, Effect, Layer, Logger, Option, Tracer } from "effect"
+import * as ExportedSpan from "#infra/telemetry/ExportedSpan.ts"
 import * as ExportHealth from "#infra/telemetry/ExportHealth.ts"
 import * as OtlpExporters from "#infra/telemetry/OtlpExporters.ts"
 import * as OtlpLogRecord from "#infra/telemetry/OtlpLogRecord.ts"
-import * as OtlpSpan from "#infra/telemetry/OtlpSpan.ts"
 import type { Redaction } from "#infra/telemetry/Redaction.ts"
-import * as Sampler from "#infra/telemetry/Sampler.ts"
 import type { ExportTarget, TelemetrySettings } from "#infra/telemetry/TelemetrySettings.ts"
-import * as TraceRecorder from "#infra/telemetry/TraceRecorder.ts"
+import * as SpanTracer from "#infra/telemetry/SpanTracer.ts"
 
 /** `resource` has OpenTelemetry's attributes of what tells all this, its name and version among them. */
 export interface PipelineOptions {
@@ -59,7 +58,7 @@ const layerTracer = (
   Layer.effect(
     Tracer.Tracer,
     Effect.gen(function* () {
-      const toOtlp = OtlpSpan.make(yield* Resource.Resource, redaction)
+      const exported = ExportedSpan.make(redaction)
       const processor = yield* Effect.acquireRelease(
         Effect.sync(
           () =>
@@ -72,11 +71,11 @@ const layerTracer = (
         (made) =>
           Effect.timeoutOption(Effect.interruptible(Effect.ignore(Effect.tryPromise(() => made.shutdown()))), shutdownTimeout)
       )
-      return TraceRecorder.make({
-        sampler: Sampler.make(settings.sampler),
-        keepsFailures: settings.sampler.name !== "always_off",
+      return yield* SpanTracer.make({
+        sampler: settings.sampler,
+        resource: yield* Resource.Resource,
         emit: (ended) => {
-          for (const span of ended) processor.onEnd(toOtlp(span))
+          for (const span of ended) processor.onEnd(exported(span))
         }
       })
     })

@@ -1,0 +1,57 @@
+/**
+ * Effect's tracer on OpenTelemetry's SDK, by @effect/opentelemetry. It lacks that library's context hook, which serves foreign
+ * instrumentation and costs as much as the spans (docs/decisions/0004-telemetry.md).
+ */
+import * as OtelTracer from "@effect/opentelemetry/OtelTracer"
+import { BasicTracerProvider } from "@opentelemetry/sdk-trace-base"
+import type { Resource } from "@opentelemetry/resources"
+import { Cause, Effect, Exit, Predicate, Tracer } from "effect"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import { defectAttribute } from "#infra/telemetry/ExportedSpan.ts"
+import * as TailSampling from "#infra/telemetry/TailSampling.ts"
+import type { SamplerSettings } from "#infra/telemetry/TelemetrySettings.ts"
+
+export interface SpanTracerOptions {
+  readonly sampler: SamplerSettings
+  readonly resource: Resource
+  readonly emit: TailSampling.TailSamplingOptions["emit"]
+}
+
+export const make = ({ emit, resource, sampler }: SpanTracerOptions): Effect.Effect<Tracer.Tracer> => {
+  const processor = TailSampling.makeProcessor({ keepsFailures: sampler.name !== "always_off", emit })
+  const provider = new BasicTracerProvider({
+    resource,
+    sampler: TailSampling.makeSampler(sampler),
+    spanProcessors: [processor]
+  })
+  return OtelTracer.make.pipe(
+    Effect.map((tracer) => Tracer.make({ span: (options) => namingFailures(tracer.span(options)) })),
+    Effect.provideService(OtelTracer.OtelTracer, provider.getTracer("vatproof"))
+  )
+}
+
+/** Records the name of a failure. The library would record its message and stack, which may hold anything. */
+const namingFailures = (span: Tracer.Span): Tracer.Span => {
+  const end = span.end
+  span.end = (endTime, exit) => {
+    if (Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause)) {
+      if (!span.attributes.has("error.type")) span.attribute("error.type", errorType(exit.cause))
+      if (Cause.hasDies(exit.cause)) span.attribute(defectAttribute, true)
+    }
+    end.call(span, endTime, Exit.void)
+  }
+  return span
+}
+
+const errorType = (cause: Cause.Cause<unknown>): string => {
+  const error = Cause.squash(cause)
+  if (isSqlError(error)) return sqlStateOf(error) ?? error.reason._tag
+  if (Predicate.hasProperty(error, "_tag") && Predicate.isString(error._tag)) return error._tag
+  return Predicate.isError(error) ? error.name : "defect"
+}
+
+/** PostgreSQL's five characters; undefined if the connection failed. */
+const sqlStateOf = ({ reason: { cause } }: SqlError): string | undefined => {
+  const code = Predicate.hasProperty(cause, "code") ? cause.code : undefined
+  return Predicate.isString(code) && /^[0-9A-Z]{5}$/u.test(code) ? code : undefined
+}

@@ -1,0 +1,129 @@
+/**
+ * Which traces are exported. OpenTelemetry's samplers decide at the start of a trace which requests are sampled; the processor decides at
+ * its end, because failures and failovers are exported whatever the sampler said.
+ *
+ * A trace begins with a request (a server span), a job (a consumer span) or a batch that serves requests (it has links). A span outside of
+ * these is not recorded.
+ */
+import { type Context, type Link, type Span, SpanKind, trace, TraceFlags } from "@opentelemetry/api"
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  NoopSpanProcessor,
+  ParentBasedSampler,
+  type ReadableSpan,
+  type Sampler,
+  SamplingDecision,
+  type SpanProcessor,
+  TraceIdRatioBasedSampler
+} from "@opentelemetry/sdk-trace-base"
+import { isKept } from "#infra/telemetry/ExportedSpan.ts"
+import type { SamplerSettings } from "#infra/telemetry/TelemetrySettings.ts"
+
+/** Limits: spans of one trace, and traces a second that are exported for their failures alone. */
+const maxSpans = 200
+const maxKeptPerSecond = 50
+
+const samplerOf = ({ name, ratio }: SamplerSettings): Sampler => {
+  switch (name) {
+    case "always_on":
+      return new AlwaysOnSampler()
+    case "always_off":
+      return new AlwaysOffSampler()
+    case "traceidratio":
+      return new TraceIdRatioBasedSampler(ratio)
+    case "parentbased_always_on":
+      return new ParentBasedSampler({ root: new AlwaysOnSampler() })
+    case "parentbased_always_off":
+      return new ParentBasedSampler({ root: new AlwaysOffSampler() })
+    case "parentbased_traceidratio":
+      return new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) })
+  }
+}
+
+const isSampled = ({ traceFlags }: { readonly traceFlags: TraceFlags }) => (traceFlags & TraceFlags.SAMPLED) !== 0
+
+const begins = (kind: SpanKind, links: ReadonlyArray<Link>) =>
+  kind === SpanKind.SERVER || kind === SpanKind.CONSUMER || links.length > 0
+
+/** The parent within this process. */
+const localParent = (context: Context): Span | undefined => {
+  const parent = trace.getSpan(context)
+  return parent === undefined || parent.spanContext().isRemote === true ? undefined : parent
+}
+
+const decision = (sampled: boolean) => ({
+  decision: sampled ? SamplingDecision.RECORD_AND_SAMPLED : SamplingDecision.RECORD
+})
+
+/** Records all spans of requests and jobs. A job is sampled with the requests that it is linked to. */
+export const makeSampler = (settings: SamplerSettings): Sampler => {
+  const sampler = samplerOf(settings)
+  return {
+    shouldSample: (context, traceId, name, kind, attributes, links) => {
+      const parent = localParent(context)
+      if (parent !== undefined && parent.isRecording()) return decision(isSampled(parent.spanContext()))
+      if (parent !== undefined || !begins(kind, links)) return { decision: SamplingDecision.NOT_RECORD }
+      if (links.some((link) => isSampled(link.context))) return decision(true)
+      const asked = sampler.shouldSample(context, traceId, name, kind, attributes, links)
+      return decision(asked.decision === SamplingDecision.RECORD_AND_SAMPLED)
+    },
+    toString: () => `tail(${sampler.toString()})`
+  }
+}
+
+interface Trace {
+  readonly root: object
+  /** Null once the root has ended. */
+  spans: Array<ReadableSpan> | null
+  isKept: boolean
+  isExported: boolean
+}
+
+const begin = (root: object): Trace => ({ root, spans: [], isKept: false, isExported: false })
+
+export interface TailSamplingOptions {
+  /** Whether traces with a failure or failover are exported although the sampler dropped them. */
+  readonly keepsFailures: boolean
+  /** Takes the spans of a trace, its root last; it must not wait. */
+  readonly emit: (spans: ReadonlyArray<ReadableSpan>) => void
+}
+
+export const makeProcessor = ({ emit, keepsFailures }: TailSamplingOptions): SpanProcessor => {
+  // A trace of one span, as of most requests, needs no entry.
+  const traces = new WeakMap<object, Trace>()
+  let currentSecond = 0
+  let keptInSecond = 0
+
+  const mayKeep = ({ endTime: [second] }: ReadableSpan) => {
+    keptInSecond = second === currentSecond ? keptInSecond + 1 : 1
+    currentSecond = second
+    return keptInSecond <= maxKeptPerSecond
+  }
+
+  return {
+    onStart: (span, context) => {
+      const parent = localParent(context)
+      if (parent === undefined) return
+      const found = traces.get(parent) ?? begin(parent)
+      traces.set(parent, found)
+      traces.set(span, found)
+    },
+    onEnd: (span) => {
+      const found = traces.get(span) ?? begin(span)
+      found.isKept ||= isKept(span)
+      if (found.root === span) {
+        found.isExported = isSampled(span.spanContext()) || (found.isKept && keepsFailures && mayKeep(span))
+        if (found.isExported) emit([...(found.spans ?? []), span])
+        found.spans = null
+      } else if (found.spans === null) {
+        if (found.isExported) emit([span])
+      } else if (found.spans.length < maxSpans) found.spans.push(span)
+    },
+    forceFlush: () => nothing.forceFlush(),
+    shutdown: () => nothing.shutdown()
+  }
+}
+
+/** The processor holds nothing that can be flushed: the queue of the exporter does. */
+const nothing = new NoopSpanProcessor()
