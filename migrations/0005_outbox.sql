@@ -3,16 +3,15 @@
 --
 --   waiting      is sent as soon as due_at has passed
 --   claimed      a worker talks to the mail server; if the worker dies, another one starts anew once due_at has passed
---   handed_over  the worker has committed that the server may accept the mail from now on; if the worker dies, the outcome is unknown
 --   sent         the server accepted it                   refused      the server refused it permanently
 --   expired      the token expired before it was sent     needless     the account was verified meanwhile
---   superseded   a newer mail for the same purpose replaces it                 unknown      it may have been accepted, so it is never sent again
+--   superseded   a newer mail for the same purpose replaces it
 CREATE TABLE vatproof.outbox (
   mail_id uuid PRIMARY KEY,
   account_id uuid NOT NULL REFERENCES vatproof.contacts ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   purpose text COLLATE "C" NOT NULL CHECK (purpose IN ('verify_email', 'reset_password')),
   state text COLLATE "C" NOT NULL DEFAULT 'waiting' CHECK (state IN
-    ('waiting', 'claimed', 'handed_over', 'sent', 'refused', 'expired', 'needless', 'superseded', 'unknown')),
+    ('waiting', 'claimed', 'sent', 'refused', 'expired', 'needless', 'superseded')),
   email text,
   token text,
   requested_at timestamptz NOT NULL DEFAULT now(),
@@ -23,7 +22,7 @@ CREATE TABLE vatproof.outbox (
   reply text,
   settled_at timestamptz,
   traceparent text CHECK (traceparent ~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$'),
-  CHECK ((settled_at IS NULL) = (state IN ('waiting', 'claimed', 'handed_over'))),
+  CHECK ((settled_at IS NULL) = (state IN ('waiting', 'claimed'))),
   CHECK (CASE WHEN settled_at IS NULL THEN email IS NOT NULL AND token IS NOT NULL ELSE email IS NULL AND token IS NULL END)
 ) WITH (fillfactor = 50);
 COMMENT ON COLUMN vatproof.outbox.due_at IS 'When the next attempt may start; while a worker has the mail, when it is taken to be dead.';

@@ -14,10 +14,9 @@ BEGIN
 
   RETURN QUERY
   UPDATE outbox AS o SET settled_at = moment, email = NULL, token = NULL,
-    state = CASE WHEN o.state = 'handed_over' THEN 'unknown'
-      WHEN o.purpose = 'verify_email' AND (SELECT a.verified_at FROM accounts a WHERE a.account_id = o.account_id) IS NOT NULL THEN 'needless' ELSE 'expired' END
+    state = CASE WHEN o.purpose = 'verify_email' AND (SELECT a.verified_at FROM accounts a WHERE a.account_id = o.account_id) IS NOT NULL THEN 'needless' ELSE 'expired' END
   WHERE o.mail_id = ANY (ARRAY(
-    SELECT p.mail_id FROM outbox p WHERE p.settled_at IS NULL AND p.due_at <= moment AND (p.state = 'handed_over' OR p.expires_at <= moment
+    SELECT p.mail_id FROM outbox p WHERE p.settled_at IS NULL AND p.due_at <= moment AND (p.expires_at <= moment
       OR p.purpose = 'verify_email' AND (SELECT a.verified_at FROM accounts a WHERE a.account_id = p.account_id) IS NOT NULL)
     ORDER BY p.due_at LIMIT 100 FOR UPDATE SKIP LOCKED))
   RETURNING o.mail_id, o.purpose, o.state, NULL, NULL, o.requested_at, o.expires_at, o.attempts;
@@ -26,7 +25,7 @@ BEGIN
   UPDATE outbox AS o SET state = 'claimed', claim = p_claim, attempts = o.attempts + 1, due_at = moment + p_lease_ms * interval '1 millisecond'
   WHERE o.mail_id = (
     SELECT p.mail_id FROM outbox p
-    WHERE p.settled_at IS NULL AND p.due_at <= moment AND p.state IN ('waiting', 'claimed') AND p.expires_at > moment
+    WHERE p.settled_at IS NULL AND p.due_at <= moment AND p.expires_at > moment
     ORDER BY p.due_at LIMIT 1 FOR UPDATE SKIP LOCKED)
   RETURNING o.mail_id, o.purpose, o.state, o.email, o.token, o.requested_at, o.expires_at, o.attempts;
 END $$;

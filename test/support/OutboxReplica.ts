@@ -9,7 +9,13 @@ import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { MailServer } from "#test/support/MailServer.ts"
 
 /** Everything as in the service, only sooner. */
-const soon: Outbox.Pace = { firstRetry: "20 millis", longestRetry: "100 millis", lease: "900 millis", poll: "20 millis" }
+const soon: Outbox.Pace = {
+  firstRetry: "20 millis",
+  longestRetry: "100 millis",
+  lease: "900 millis",
+  poll: "20 millis",
+  grace: "2 seconds"
+}
 
 export const letterhead = {
   from: "Vatproof <no-reply@vat.example>",

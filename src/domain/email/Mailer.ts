@@ -12,24 +12,18 @@ export interface OutgoingMail {
   readonly validUntil: DateTime.Utc
 }
 
-/** Nobody took the mail, for a reason that may pass. `reason` is a code or a few words and never names a person. */
+/** The mail was not accepted, for a reason that may pass, or no answer came. `reason` is a code or a few words and never names a person. */
 export class MailDeferred extends Schema.TaggedError<MailDeferred>()("MailDeferred", { reason: Schema.String }) {}
 
 /** The recipient or the mail was refused for good. */
 export class MailRefused extends Schema.TaggedError<MailRefused>()("MailRefused", { reason: Schema.String }) {}
 
-/** Everything was handed over and no answer came: the mail may have been taken or not, and nobody will ever know. */
-export class MailUncertain extends Schema.TaggedError<MailUncertain>()("MailUncertain", { reason: Schema.String }) {}
-
-export type MailFailure = MailDeferred | MailRefused | MailUncertain
+export type MailFailure = MailDeferred | MailRefused
 
 export class Mailer extends Context.Service<
   Mailer,
   {
-    /**
-     * Gives back the code of the answer. `handOver` runs once, at the last moment before the mail can be taken: if it fails, the mail
-     * is certainly not taken. An interruption before that moment leaves the mail untaken as well.
-     */
-    readonly deliver: (mail: OutgoingMail, handOver: Effect.Effect<void, MailDeferred>) => Effect.Effect<string, MailFailure>
+    /** Returns the code of the answer. After a failure or an interruption the mail may have been accepted all the same. */
+    readonly deliver: (mail: OutgoingMail) => Effect.Effect<string, MailFailure>
   }
 >()("vatproof/domain/email/Mailer") {}

@@ -1,7 +1,7 @@
 /** The table of mails that were asked for (migrations/0005_outbox.sql), and the only statements that change it. */
 import { Duration, Effect, Option, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { MailDeferred, type OutgoingMail } from "#domain/email/Mailer.ts"
+import type { OutgoingMail } from "#domain/email/Mailer.ts"
 import { Randomness } from "#domain/kernel/Randomness.ts"
 import type { RequestedEmail } from "#domain/email/EmailQueue.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
@@ -16,16 +16,16 @@ export interface ClaimedMail extends OutgoingMail {
 /** A mail that is done with although this worker did nothing for it. */
 export interface SettledMail {
   readonly mailId: string
-  readonly state: "unknown" | "expired" | "needless"
+  readonly state: "expired" | "needless"
 }
 
 /** What an attempt came to, for good. */
-export type Outcome = "sent" | "refused" | "unknown"
+export type Outcome = "sent" | "refused"
 
 const Row = Schema.Struct({
   mail_id: Schema.String,
   purpose: Schema.Literals(["verify_email", "reset_password"]),
-  state: Schema.Literals(["claimed", "unknown", "expired", "needless"]),
+  state: Schema.Literals(["claimed", "expired", "needless"]),
   email: Schema.NullOr(Schema.String),
   token: Schema.NullOr(Schema.String),
   requested_at: Schema.DateTimeUtcFromDate,
@@ -33,11 +33,8 @@ const Row = Schema.Struct({
   attempts: Schema.Int
 })
 
-/** How long a result is worth waiting for while the database is away: without it, a sent mail counts as `unknown`. */
+/** How long a result is worth waiting for while the database is away: without it, a sent mail is sent again. */
 const patience = "20 seconds"
-
-/** A hand-over keeps the mail server waiting, so it may not take long. */
-const handOverPatience = "5 seconds"
 
 /** `lease` is how long a worker that says nothing keeps a mail. */
 export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
@@ -81,22 +78,6 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
       Effect.catchTag("StoreUnavailable", () => Effect.succeed(true))
     )
 
-  const findHandedOver = SqlSchema.findAll({
-    Request: Schema.Struct({ mailId: Schema.String, claim: Schema.String }),
-    Result: Schema.Struct({ mail_id: Schema.String }),
-    // Handed over already is fine: the answer to the same statement was lost.
-    execute: (mail) => sql`UPDATE vatproof.outbox SET state = 'handed_over', due_at = ${leaseEnd}
-      WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim} AND state IN ('claimed', 'handed_over') RETURNING mail_id`
-  })
-
-  /** Commits that the mail may be taken from now on. Once this has succeeded, no other worker ever starts with the mail. */
-  const handOver = (mail: ClaimedMail) =>
-    findHandedOver(mail).pipe(
-      QueryPolicy.withRetry(handOverPatience),
-      Effect.catchTag("StoreUnavailable", () => Effect.fail(new MailDeferred({ reason: "database away" }))),
-      Effect.flatMap((rows) => (rows.length > 0 ? Effect.void : Effect.fail(new MailDeferred({ reason: "claim lost" }))))
-    )
-
   const settle = (mail: ClaimedMail, outcome: Outcome, reply: string) =>
     sql`UPDATE vatproof.outbox SET state = ${outcome}, reply = ${reply}, email = NULL, token = NULL, settled_at = clock_timestamp()
       WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim}`.pipe(QueryPolicy.withRetry(patience))
@@ -117,7 +98,7 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
         now() + ${lifetimeMs} * interval '1 millisecond')`
   })
 
-  return { claim, linksOf, keep, handOver, settle, defer, add }
+  return { claim, linksOf, keep, settle, defer, add }
 })
 
 /** Links to the request that asked for a mail. No delivery depends on it. */

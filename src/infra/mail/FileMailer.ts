@@ -14,12 +14,11 @@ const make = Effect.fnUntraced(function* (options: FileMailerOptions) {
 
   /** A file appears whole or not at all, and a second attempt replaces the first. */
   const deliver = Effect.fn("Mailer.deliver")(
-    function* (mail: OutgoingMail, handOver: Effect.Effect<void, MailDeferred>) {
+    function* (mail: OutgoingMail) {
       const { bytes } = yield* MailMessage.make(options, mail)
       const file = path.join(options.directory, `${mail.mailId}.eml`)
       yield* fs.makeDirectory(options.directory, { recursive: true, mode: 0o700 })
       yield* fs.writeFile(`${file}.part`, bytes, { mode: 0o600 })
-      yield* handOver
       yield* fs.rename(`${file}.part`, file)
       yield* Effect.logInfo(`A mail was written to ${file}; set SMTP_URL to have mails sent`)
       return "file"

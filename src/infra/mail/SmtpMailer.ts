@@ -1,79 +1,88 @@
 /** Delivers mails through a mail server (SMTP_URL). */
-import { Duration, Effect, Layer, Pool } from "effect"
-import { MailDeferred, Mailer, type MailFailure, MailRefused, MailUncertain, type OutgoingMail } from "#domain/email/Mailer.ts"
+import { Effect, Layer, Predicate, Redacted } from "effect"
+import { createTransport } from "nodemailer"
+import { MailDeferred, Mailer, MailRefused, type OutgoingMail } from "#domain/email/Mailer.ts"
 import * as MailMessage from "#infra/mail/MailMessage.ts"
-import * as SmtpSession from "#infra/mail/SmtpSession.ts"
 
-export interface SmtpMailerOptions extends MailMessage.Letterhead, SmtpSession.SmtpServer {}
+/** `name` is what this service calls itself to the server; undefined means this machine's own name. */
+export interface SmtpMailerOptions extends MailMessage.Letterhead {
+  readonly url: Redacted.Redacted
+  readonly name: string | undefined
+}
 
-/** Sessions at a time, and how long an idle one is kept: servers end them after some minutes. */
-const maxSessions = 4
-const idle = "30 seconds"
+/** Open connections, and how long an idle one is kept. The outbox repeats failed attempts, so the pool does not. */
+const pool = { pool: true, maxConnections: 4, idleTimeout: 30_000, maxRequeues: 0 } as const
 
-/** From the first packet to the hand-over. */
-const preparation = Duration.minutes(2)
+/** Milliseconds. The timeout of the delivery bounds silence on the socket. */
+const timeouts = { connectionTimeout: 20_000, greetingTimeout: 20_000, dnsTimeout: 10_000, socketTimeout: 900_000 }
 
-/**
- * From there to the answer. A server may scan the mail for minutes before it accepts it, and giving up leaves the outcome unknown:
- * RFC 5321, 4.5.3.2.6 (read 2026-11) asks for 10 minutes.
- */
-const silence = Duration.minutes(10)
+/** A server may scan a mail for minutes before it accepts it: RFC 5321, 4.5.3.2.6 (read 2026-11) asks for 10 minutes. */
+const deliveryTimeout = "10 minutes"
 
 const make = Effect.fnUntraced(function* (options: SmtpMailerOptions) {
-  const pool = yield* Pool.makeWithTTL({
-    acquire: SmtpSession.open(options),
-    min: 0,
-    max: maxSessions,
-    timeToLive: idle,
-    timeToLiveStrategy: "usage"
-  })
+  const transport = yield* Effect.acquireRelease(
+    Effect.sync(() => createTransport({ ...pool, ...timeouts, ...serverOf(options), logger: false })),
+    (made) => Effect.sync(() => made.close({ force: true }))
+  )
 
-  const openSession = Effect.gen(function* () {
-    const session = yield* Pool.get(pool)
-    if (session.isOpen()) return session
-    yield* Pool.invalidate(pool, session)
-    return yield* new SmtpSession.SmtpFailure({ reason: "idle session closed", replyCode: null, step: "", closed: true })
-  }).pipe(Effect.retry({ times: maxSessions, while: (failure) => failure.reason === "idle session closed" }))
-
-  const deliver = Effect.fn("Mailer.deliver")(function* (mail: OutgoingMail, handOver: Effect.Effect<void, MailDeferred>) {
-    const message = yield* MailMessage.make(options, mail)
-    let handedOver = false
-    const mark = Effect.sync(() => {
-      handedOver = true
-    })
-    const sending = Effect.gen(function* () {
-      const session = yield* openSession
-      // A session that failed once may be out of step: the next mail gets a new one.
-      return yield* Effect.onError(session.send(message, Effect.andThen(handOver, mark)), () => Pool.invalidate(pool, session))
-    })
-    const tooLong = Effect.gen(function* () {
-      yield* Effect.sleep(preparation)
-      if (!handedOver) return yield* new MailDeferred({ reason: "time-out" })
-      yield* Effect.sleep(silence)
-      return yield* new MailUncertain({ reason: "no answer" })
-    })
-    return yield* Effect.raceFirst(sending, tooLong).pipe(
-      Effect.catchTag("SmtpFailure", (failure) => Effect.fail(verdict(failure, handedOver)))
+  const deliver = Effect.fn("Mailer.deliver")(function* (mail: OutgoingMail) {
+    const { bytes, envelope } = yield* MailMessage.make(options, mail)
+    const { response } = yield* Effect.tryPromise({
+      try: (signal) => transport.sendMail({ envelope, raw: bytes, signal }),
+      catch: verdict
+    }).pipe(
+      Effect.timeoutOrElse({
+        duration: deliveryTimeout,
+        orElse: () => Effect.fail(new MailDeferred({ reason: "time-out" }))
+      })
     )
-  }, Effect.scoped)
+    return codeOf(response)
+  })
 
   return Mailer.of({ deliver })
 })
 
 /**
- * What a failure means. A 5xx answer to the recipient or to the mail is final; one to anything else is about this service (a wrong
- * password, a sender that is not allowed), which an operator can put right. A connection that the server closes without an answer
- * counts as 451 (RFC 5321, 3.8): it has taken no responsibility. Only silence after the hand-over leaves the outcome open.
+ * `smtp://` encrypts if the server offers it. Without a password nothing is lost if its certificate proves nothing: the alternative is
+ * no encryption at all (RFC 7435). A password goes only to a server that proves who it is, except on this machine.
  */
-const verdict = ({ closed, reason, replyCode, step }: SmtpSession.SmtpFailure, handedOver: boolean): MailFailure => {
-  if (replyCode !== null && replyCode >= 400) {
-    const isFinal = replyCode >= 500 && replyCode !== badSequence && (step === "RCPT TO" || step === "DATA")
-    return isFinal ? new MailRefused({ reason }) : new MailDeferred({ reason })
+const serverOf = (options: SmtpMailerOptions) => {
+  const url = new URL(Redacted.value(options.url))
+  const secure = url.protocol === "smtps:"
+  const host = url.hostname.replace(/^\[|\]$/gu, "")
+  const isLocal = /^(?:localhost|127(?:\.\d+){3}|::1)$/u.test(host)
+  const hasPassword = url.username !== ""
+  const proven = !isLocal && (secure || hasPassword)
+  return {
+    host,
+    port: url.port === "" ? (secure ? 465 : 587) : Number(url.port),
+    secure,
+    requireTLS: proven && !secure,
+    tls: { rejectUnauthorized: proven },
+    ...(options.name === undefined ? {} : { name: options.name }),
+    ...(hasPassword ? { auth: { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) } } : {})
   }
-  return handedOver && !closed ? new MailUncertain({ reason }) : new MailDeferred({ reason })
 }
 
-/** 503 is about the state of the session, not about the mail. */
-const badSequence = 503
+/**
+ * What a failure means. A 5xx answer to the recipient or to the mail is final; one to anything else is about this service (a wrong
+ * password, a sender that is not allowed), which an operator can put right.
+ */
+const verdict = (error: unknown): MailDeferred | MailRefused => {
+  const reply = text(error, "response")
+  if (reply === "") return new MailDeferred({ reason: text(error, "originalCode") || text(error, "code") || "failed" })
+  const step = text(error, "command")
+  const isFinal = reply.startsWith("5") && !reply.startsWith(badSequence) && (step === "RCPT TO" || step === "DATA")
+  return isFinal ? new MailRefused({ reason: codeOf(reply) }) : new MailDeferred({ reason: codeOf(reply) })
+}
+
+/** About the state of the session, not about the mail. */
+const badSequence = "503"
+
+/** `250`, `451 4.2.0`: the code and the enhanced code (RFC 3463) of a reply. Its text stays out: it may repeat the address. */
+const codeOf = (reply: string) => /^\d{3}(?:[ -][245]\.\d{1,3}\.\d{1,3}\b)?/u.exec(reply)?.[0].replace("-", " ") ?? "no code"
+
+const text = (error: unknown, name: string) =>
+  Predicate.hasProperty(error, name) && Predicate.isString(error[name]) ? error[name] : ""
 
 export const layer = (options: SmtpMailerOptions) => Layer.effect(Mailer, make(options))

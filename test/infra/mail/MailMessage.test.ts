@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { DateTime, Effect, FileSystem, Logger, MutableRef, Redacted } from "effect"
 import { simpleParser } from "mailparser"
-import { MailDeferred, Mailer, type OutgoingMail } from "#domain/email/Mailer.ts"
+import { Mailer, type OutgoingMail } from "#domain/email/Mailer.ts"
 import * as FileMailer from "#infra/mail/FileMailer.ts"
 import * as MailMessage from "#infra/mail/MailMessage.ts"
 
@@ -82,40 +82,27 @@ describe("MailMessage", () => {
   )
 })
 
-describe("MailFiles", () => {
-  const inFolder = Effect.gen(function* () {
-    const fs = yield* FileSystem.FileSystem
-    const directory = `${yield* fs.makeTempDirectoryScoped()}/data/outbox`
-    const logged = MutableRef.make("")
-    const logger = Logger.layer([Logger.map(Logger.formatLogFmt, (line) => MutableRef.update(logged, (before) => before + line))])
-    const deliver = (handOver: Effect.Effect<void, MailDeferred>) =>
-      Effect.flatMap(Mailer, (mailer) => mailer.deliver(mail, handOver)).pipe(
+describe("FileMailer", () => {
+  it.effect("writes the mail into a file that only its owner reads, and the log names the file", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const directory = `${yield* fs.makeTempDirectoryScoped()}/data/outbox`
+      const logged = MutableRef.make("")
+      const logger = Logger.layer([
+        Logger.map(Logger.formatLogFmt, (line) => MutableRef.update(logged, (before) => before + line))
+      ])
+      yield* Effect.flatMap(Mailer, (mailer) => mailer.deliver(mail)).pipe(
         Effect.provide(FileMailer.layer({ ...letterhead, directory })),
         Effect.provide(logger)
       )
-    return { fs, directory, deliver, logged: Effect.sync(() => logged.current) }
-  })
-
-  it.effect("writes the mail into a file that only its owner reads, and the log names the file", () =>
-    Effect.gen(function* () {
-      const { deliver, directory, fs, logged } = yield* inFolder
-      yield* deliver(Effect.void)
       const file = `${directory}/${mail.mailId}.eml`
       assert.deepStrictEqual(yield* fs.readDirectory(directory), [`${mail.mailId}.eml`])
       assert.strictEqual((yield* fs.stat(file)).mode & 0o777, 0o600)
       assert.strictEqual((yield* fs.stat(directory)).mode & 0o777, 0o700)
       assert.include(yield* fs.readFileString(file), link)
-      assert.include(yield* logged, file)
-      assert.notInclude(yield* logged, "example.com")
-      assert.notInclude(yield* logged, token)
-    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
-  )
-
-  it.effect("writes no mail if the hand-over is refused", () =>
-    Effect.gen(function* () {
-      const { deliver, directory, fs } = yield* inFolder
-      yield* Effect.flip(deliver(Effect.fail(new MailDeferred({ reason: "claim lost" }))))
-      assert.isFalse(yield* fs.exists(`${directory}/${mail.mailId}.eml`))
+      assert.include(logged.current, file)
+      assert.notInclude(logged.current, "example.com")
+      assert.notInclude(logged.current, token)
     }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
   )
 })

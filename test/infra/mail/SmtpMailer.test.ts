@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { DateTime, Deferred, Effect, Exit, Fiber, Redacted } from "effect"
+import { DateTime, Deferred, Effect, Fiber, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import type { SMTPServerOptions } from "smtp-server"
-import { MailDeferred, Mailer, type OutgoingMail } from "#domain/email/Mailer.ts"
+import { Mailer, type OutgoingMail } from "#domain/email/Mailer.ts"
 import * as SmtpMailer from "#infra/mail/SmtpMailer.ts"
 import * as MailServer from "#test/support/MailServer.ts"
 
@@ -25,8 +25,7 @@ const withServer =
       Effect.provide(effect, SmtpMailer.layer({ ...letterhead, url, name: "vat.example" }))
     ).pipe(Effect.provide(MailServer.layer(options)), Effect.scoped)
 
-const deliver = (handOver: Effect.Effect<void, MailDeferred> = Effect.void) =>
-  Effect.flatMap(Mailer, (mailer) => mailer.deliver(mail, handOver))
+const deliver = () => Effect.flatMap(Mailer, (mailer) => mailer.deliver(mail))
 
 const onlyArrived = Effect.flatMap(MailServer.MailServer, ({ arrived }) =>
   Effect.map(arrived, (mails) => {
@@ -38,28 +37,7 @@ const onlyArrived = Effect.flatMap(MailServer.MailServer, ({ arrived }) =>
 /** A port of this machine where nobody listens. */
 const nobody = Redacted.make("smtp://127.0.0.1:9")
 
-describe("Mail", () => {
-  it.effect("hands over at the last moment: everything but the end of the mail is said", () =>
-    Effect.gen(function* () {
-      const { arrived } = yield* MailServer.MailServer
-      let before = -1
-      const reply = yield* deliver(Effect.map(arrived, (mails) => void (before = mails.length)))
-      assert.deepStrictEqual([before, reply], [0, "250"])
-      yield* onlyArrived
-    }).pipe(withServer())
-  )
-
-  it.effect("nothing arrives if the hand-over is refused, and the next mail does", () =>
-    Effect.gen(function* () {
-      const { arrived } = yield* MailServer.MailServer
-      const error = yield* Effect.flip(deliver(Effect.fail(new MailDeferred({ reason: "claim lost" }))))
-      assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "claim lost"])
-      assert.deepStrictEqual(yield* arrived, [])
-      yield* deliver()
-      yield* onlyArrived
-    }).pipe(withServer())
-  )
-
+describe("SmtpMailer", () => {
   it.effect("encrypts where it can, even if the certificate proves nothing", () =>
     Effect.gen(function* () {
       yield* deliver()
@@ -122,32 +100,18 @@ describe("Mail", () => {
     }).pipe(withServer())
   )
 
-  it.effect("gives up on a server that is silent before the hand-over", () =>
+  it.effect.each(["recipient", "end"] as const)("gives up on a server that is silent at the %s for ten minutes", (at) =>
     Effect.gen(function* () {
       const { next } = yield* MailServer.MailServer
       const hold = yield* MailServer.hold
-      yield* next({ at: "recipient", hold })
+      yield* next({ at, hold })
       const fiber = yield* Effect.forkScoped(Effect.flip(deliver()))
       yield* Deferred.await(hold.reached)
-      yield* TestClock.adjust("2 minutes")
-      const error = yield* Fiber.join(fiber)
-      assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "time-out"])
-    }).pipe(withServer())
-  )
-
-  it.effect("does not know what became of a mail if the server is silent after it", () =>
-    Effect.gen(function* () {
-      const { next } = yield* MailServer.MailServer
-      const hold = yield* MailServer.hold
-      yield* next({ at: "end", hold })
-      const fiber = yield* Effect.forkScoped(Effect.exit(deliver()))
-      yield* Deferred.await(hold.reached)
-      yield* TestClock.adjust("11 minutes")
+      yield* TestClock.adjust("9 minutes")
       assert.isUndefined(fiber.pollUnsafe())
       yield* TestClock.adjust("1 minute")
-      const exit = yield* Fiber.join(fiber)
-      const error = yield* Effect.flip(exit)
-      assert.deepStrictEqual([Exit.isFailure(exit), error._tag, error.reason], [true, "MailUncertain", "no answer"])
+      const error = yield* Fiber.join(fiber)
+      assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "time-out"])
     }).pipe(withServer())
   )
 })
