@@ -12,8 +12,10 @@ CREATE OR REPLACE VIEW vatproof.issued_keys AS
   FROM vatproof.event_index p
   JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
   CROSS JOIN LATERAL (SELECT vatproof.json_of(e.data) AS data) d
-  WHERE e.type = 'ApiKeyIssued' AND p.type = 'ApiKeyIssued' AND p.account_id = (d.data ->> 'account_id')::uuid;
-COMMENT ON VIEW vatproof.issued_keys IS 'The accounts of API keys, by the events that issued them.';
+  WHERE e.type IN ('ApiKeyClaimed', 'ApiKeyIssued') AND p.type = e.type AND p.account_id = (d.data ->> 'account_id')::uuid
+    AND NOT EXISTS (SELECT FROM vatproof.event_index q JOIN vatproof.events r ON r.log_id = q.log_id AND r.position = q.position
+      WHERE q.log_id = p.log_id AND q.key_id = p.key_id AND q.type = 'ApiKeyReleased' AND q.position > p.position AND r.type = q.type);
+COMMENT ON VIEW vatproof.issued_keys IS 'The accounts that API keys have now, by the events that issued the keys or let an account claim them.';
 
 CREATE OR REPLACE VIEW audit.events AS
   SELECT log_id, position, stream_id, version, event_id, type, schema_version, occurred_at, recorded_at, correlation_id, causation_id,
@@ -137,7 +139,7 @@ COMMENT ON COLUMN audit.verifications.position IS 'Position of its event in audi
 COMMENT ON COLUMN audit.verifications.recorded_at IS 'When it was stored, by the clock of the database.';
 COMMENT ON COLUMN audit.verifications.occurred_at IS 'When it happened, by the clock of the service.';
 COMMENT ON COLUMN audit.verifications.stream_id IS 'Who asked: key-<id>, or anonymous-<keyed hash of the address>.';
-COMMENT ON COLUMN audit.verifications.account_id IS 'The account of the key; null for anonymous calls.';
+COMMENT ON COLUMN audit.verifications.account_id IS 'The account that the key has now; null for anonymous calls.';
 COMMENT ON COLUMN audit.verifications.vat_id IS 'The VAT ID that was asked about.';
 COMMENT ON COLUMN audit.verifications.outcome IS 'answered, or unavailable: then nothing is known about the VAT ID.';
 COMMENT ON COLUMN audit.verifications.valid IS 'The verdict of the source; null if unavailable.';

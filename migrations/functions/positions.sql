@@ -51,7 +51,7 @@ BEGIN
         SELECT position, account_id, key_id, type FROM event_index
         WHERE log_id = p_log AND (position >> 18)::int = segment AND vat_id = p_vat_id OFFSET 0) p
       WHERE p.position >= p_from AND p.position < p_to
-        AND (p_account IS NULL OR p.account_id = p_account OR p.key_id = ANY (keys)) AND (p_key IS NULL OR p.key_id = p_key) AND (p_type IS NULL OR p.type = p_type)
+        AND (p_account IS NULL OR coalesce(p.account_id = p_account, p.key_id = ANY (keys))) AND (p_key IS NULL OR p.key_id = p_key) AND (p_type IS NULL OR p.type = p_type)
       ORDER BY p.position LIMIT wanted;
     GET DIAGNOSTICS found_here = ROW_COUNT;
     wanted := wanted - found_here;

@@ -46,13 +46,12 @@ RETURNS TABLE (log_id smallint, key text, "position" bigint, as_of bigint, answe
   ORDER BY a.key, a.answered_at DESC, a.position DESC
 $$;
 
--- A receipt stands in the list of its key, in that of its key and VAT ID, and in both for the account of the key.
+-- A receipt stands in the list of its key, and in that of its key and VAT ID. The account of a key has the lists of its keys: keys change accounts.
 CREATE OR REPLACE FUNCTION vatproof.listed_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, list text, "position" bigint) LANGUAGE sql STABLE AS $$
-  SELECT p_log, unnest(ARRAY['receipts-' || r.key_id, 'receipts-' || r.key_id || '/' || r.vat_id,
-    'receipts-' || r.account_id, 'receipts-' || r.account_id || '/' || r.vat_id]), r.position
+  SELECT p_log, unnest(ARRAY['receipts-' || r.key_id, 'receipts-' || r.key_id || '/' || r.vat_id]), r.position
   FROM (
-    SELECT d.position, d.data ->> 'key_id' AS key_id, d.data ->> 'account_id' AS account_id, d.data #>> '{receipt,target_vat_id}' AS vat_id
+    SELECT d.position, d.data ->> 'key_id' AS key_id, d.data #>> '{receipt,target_vat_id}' AS vat_id
     FROM (
       SELECT e.position, vatproof.json_of(e.data) AS data
       FROM (SELECT position, type, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
@@ -79,6 +78,8 @@ RETURNS TABLE (account_id uuid, plan text, per_month bigint, verified_at timesta
         AND e.type IN ('AccountClosed', 'AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged') ORDER BY e.version OFFSET 0) d) a
 $$;
 
+-- ApiKeyClaimed says all that the stream of the former account knows of the key; a key that was released has no row there. The append stores
+-- ApiKeyReleased in front of it, so that no range of positions makes two rows of a key.
 CREATE OR REPLACE FUNCTION vatproof.api_keys_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (key_id uuid, account_id uuid, key_sha256 bytea, prefix text, issued_at timestamptz, revoked_at timestamptz,
   previous_sha256 bytea, previous_until timestamptz) LANGUAGE sql STABLE AS $$
@@ -87,19 +88,19 @@ RETURNS TABLE (key_id uuid, account_id uuid, key_sha256 bytea, prefix text, issu
   FROM (
     SELECT DISTINCT e.stream_id
     FROM (SELECT stream_id, type FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
-    WHERE e.type IN ('ApiKeyIssued', 'ApiKeyRotated', 'ApiKeyRevoked')) t
+    WHERE e.type IN ('ApiKeyClaimed', 'ApiKeyIssued', 'ApiKeyReleased', 'ApiKeyRevoked', 'ApiKeyRotated')) t
   CROSS JOIN LATERAL (
     SELECT d.data ->> 'key_id' AS key_id,
       array_agg(d.data ->> 'key_sha256' ORDER BY d.version DESC) FILTER (WHERE d.type <> 'ApiKeyRevoked') AS secrets,
       array_agg(d.data ->> 'prefix' ORDER BY d.version DESC) FILTER (WHERE d.type <> 'ApiKeyRevoked') AS prefixes,
       array_agg(d.data ->> 'previous_until' ORDER BY d.version DESC) FILTER (WHERE d.type = 'ApiKeyRotated') AS previous_until,
-      min(d.occurred_at) FILTER (WHERE d.type = 'ApiKeyIssued') AS issued_at,
+      min(CASE d.type WHEN 'ApiKeyIssued' THEN d.occurred_at WHEN 'ApiKeyClaimed' THEN (d.data ->> 'issued_at')::timestamptz END) AS issued_at,
       min(d.occurred_at) FILTER (WHERE d.type = 'ApiKeyRevoked') AS revoked_at
     FROM (
       SELECT e.version, e.type, e.occurred_at, vatproof.json_of(e.data) AS data FROM vatproof.events e
       WHERE e.log_id = p_log AND e.stream_id = t.stream_id AND e.position < p_to
-        AND e.type IN ('ApiKeyIssued', 'ApiKeyRotated', 'ApiKeyRevoked') ORDER BY e.version OFFSET 0) d
-    GROUP BY 1) k
+        AND e.type IN ('ApiKeyClaimed', 'ApiKeyIssued', 'ApiKeyReleased', 'ApiKeyRevoked', 'ApiKeyRotated') ORDER BY e.version OFFSET 0) d
+    GROUP BY 1 HAVING NOT bool_or(d.type = 'ApiKeyReleased')) k
 $$;
 
 CREATE OR REPLACE FUNCTION vatproof.auditors_rows(p_log smallint, p_from bigint, p_to bigint)
@@ -153,7 +154,7 @@ DECLARE
 BEGIN
   SELECT bool_or(e.type = 'ReceiptIssued'), bool_or(e.type = 'ReceiptIssued' OR e.type = 'VatIdVerified' AND starts_with(e.data, '{"answer":{')),
     bool_or(e.type = 'PersonalDataErased'), bool_or(e.type IN ('AccountClosed', 'AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged')),
-    bool_or(e.type IN ('ApiKeyIssued', 'ApiKeyRotated', 'ApiKeyRevoked')), bool_or(e.type IN ('AuditorAdded', 'AuditorRevoked'))
+    bool_or(e.type IN ('ApiKeyClaimed', 'ApiKeyIssued', 'ApiKeyReleased', 'ApiKeyRevoked', 'ApiKeyRotated')), bool_or(e.type IN ('AuditorAdded', 'AuditorRevoked'))
     INTO has_receipts, has_answers, has_erasures, has_accounts, has_keys, has_auditors
     FROM (SELECT type, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e;
 
@@ -195,7 +196,7 @@ BEGIN
       ON CONFLICT (key_id) DO UPDATE SET account_id = excluded.account_id, key_sha256 = excluded.key_sha256, prefix = excluded.prefix,
         issued_at = excluded.issued_at, revoked_at = excluded.revoked_at, previous_sha256 = excluded.previous_sha256,
         previous_until = excluded.previous_until
-        WHERE k.revoked_at IS DISTINCT FROM excluded.revoked_at OR k.key_sha256 <> excluded.key_sha256;
+        WHERE k.revoked_at IS DISTINCT FROM excluded.revoked_at OR k.key_sha256 <> excluded.key_sha256 OR k.account_id <> excluded.account_id;
   END IF;
   IF has_auditors THEN
     INSERT INTO auditors AS a (auditor_id, account_id, token_sha256, name, added_at, expires_at, revoked_at)

@@ -1,6 +1,7 @@
 /** The use cases that endpoints call. */
 import { Duration, Effect, Layer } from "effect"
 import { ApiKeys } from "#domain/accounts/ApiKeys.ts"
+import { ClaimApiKey } from "#domain/accounts/ClaimApiKey.ts"
 import { EmailLinks } from "#domain/email/EmailLinks.ts"
 import { ChangePassword } from "#domain/login/ChangePassword.ts"
 import { LogIn } from "#domain/login/LogIn.ts"
@@ -27,7 +28,8 @@ export const useCases = Layer.unwrap(
         Layer.provide(CommonPasswords.layer)
       ),
       LogIn.layer(config.loginFailuresPer15Min),
-      ApiKeys.layer
+      ApiKeys.layer,
+      ClaimApiKey.layer
     )
   })
 )

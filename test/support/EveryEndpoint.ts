@@ -143,6 +143,9 @@ const accounts = Effect.fnUntraced(function* (service: ServiceClient, expect: Ex
   const made = yield* expect(201, `POST ${keys}`, keys, { ...access, body: { name: "Shop" } })
   const { id } = yield* Schema.decodeUnknownEffect(Schema.Struct({ id: Schema.String }))(made.body)
   yield* expect(200, `GET ${keys}`, keys, access)
+  const found = yield* service.newKey
+  yield* expect(200, `POST ${keys}/claim`, `${keys}/claim`, { ...access, body: { api_key: found } })
+  yield* expect(200, `GET ${receiptsPath}`, receiptsPath, access)
   yield* expect(200, `DELETE ${keys}/{id}`, `${keys}/${id}`, access)
   yield* expect(404, `DELETE ${keys}/{id}`, `${keys}/svc_live_000`, access)
 })

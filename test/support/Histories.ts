@@ -1,7 +1,7 @@
 /** Random histories of a service: events that move every read table, from a small alphabet. */
 import { DateTime, Effect, Schema } from "effect"
 import { AccountRegistered, AccountSignedUp, accountStream, EmailVerified, PlanChanged } from "#domain/accounts/Account.ts"
-import { ApiKeyIssued, ApiKeyRevoked } from "#domain/accounts/ApiKey.ts"
+import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased, ApiKeyRevoked } from "#domain/accounts/ApiKey.ts"
 import { AuditorAdded, AuditorRevoked, auditorStream } from "#domain/audit/Auditor.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 import { EventStore } from "#events/store/EventStore.ts"
@@ -15,6 +15,7 @@ export const kinds = [
   "plan",
   "key",
   "revoked",
+  "claimed",
   "live",
   "repeated",
   "receipt",
@@ -37,6 +38,8 @@ interface Fact {
   readonly stream: string
   readonly event: DomainEvent
   readonly meter?: string
+  /** What is appended with it. */
+  readonly also?: Fact
 }
 
 const repeated = (vatId: string): DomainEvent => ({
@@ -57,17 +60,41 @@ const receipt = (key_id: string, account_id: string, vatId: string, receiptId: s
   }
 })
 
-/** `number` makes names that exist once. */
-const factOf = ({ kind, what, who }: Happening, number: number): Fact => {
-  const [account_id, auditor_id] = [id("ac", who), id("ad", who)]
-  const key_id = id("b0", who * 10 + what)
+/** The account that claims the keys of the others. */
+const claimer = 3
+
+const nameOfKey = (who: number, what: number) => ({ key_id: id("b0", who * 10 + what), prefix: `svc_live_${who}${what}` })
+
+/** An account claims a key: one event in the stream of each account. */
+const claimOf = ({ what, who }: Happening): Fact => {
+  const [account_id, from_account_id] = [id("ac", claimer), id("ac", who)]
+  const key = nameOfKey(who, what)
+  const released = ApiKeyReleased.make({ account_id: from_account_id, to_account_id: account_id, ...key })
+  const issued_at = DateTime.makeUnsafe(1_700_000_000_000 + who)
+  const claimed = ApiKeyClaimed.make({ account_id, from_account_id, key_sha256: secretOf(key), issued_at, ...key })
+  return {
+    stream: accountStream(from_account_id),
+    event: released,
+    also: { stream: accountStream(account_id), event: claimed }
+  }
+}
+
+const secretOf = ({ key_id }: { readonly key_id: string }) => key_id.replaceAll("-", "").repeat(2)
+
+/** `number` makes names that exist once; `owner` is the account of the key. */
+const factOf = (happening: Happening, number: number, owner: number): Fact => {
+  const { kind, what, who } = happening
+  const [account_id, auditor_id] = [id("ac", owner), id("ad", who)]
+  const { key_id, prefix } = nameOfKey(who, what)
   const vatId = vatIds[what] ?? ""
   const account = accountStream(account_id)
-  const sha256 = key_id.replaceAll("-", "").repeat(2)
+  const sha256 = secretOf({ key_id })
   const plan = what === 0 ? "free" : "business"
   const stream = `key-${key_id}`
   const meter = `${stream}/2026-11`
   switch (kind) {
+    case "claimed":
+      return claimOf(happening)
     case "account": {
       const made =
         what < 2
@@ -82,10 +109,10 @@ const factOf = ({ kind, what, who }: Happening, number: number): Fact => {
     case "key":
       return {
         stream: account,
-        event: ApiKeyIssued.make({ account_id, key_id, prefix: `svc_live_${who}${what}`, key_sha256: sha256 })
+        event: ApiKeyIssued.make({ account_id, key_id, prefix, key_sha256: sha256 })
       }
     case "revoked":
-      return { stream: account, event: ApiKeyRevoked.make({ account_id, key_id, prefix: `svc_live_${who}${what}`, by: "owner" }) }
+      return { stream: account, event: ApiKeyRevoked.make({ account_id, key_id, prefix, by: "owner" }) }
     case "live": {
       const answer = {
         ...sourceAnswer,
@@ -125,15 +152,24 @@ const isPossible = (happened: Set<string>, { kind, what, who }: Happening) => {
     plan: `account ${who}`,
     key: `account ${who}`,
     revoked: `key ${who} ${what}`,
+    claimed: `key ${who} ${what}`,
     auditorRevoked: `auditor ${who}`
   }
   const needed = needs[kind]
-  const once = kind === "key" ? `key ${who} ${what}` : `${kind} ${who}`
+  const once = kind === "key" || kind === "claimed" ? `${kind} ${who} ${what}` : `${kind} ${who}`
   if (needed !== undefined && !happened.has(needed)) return false
-  if (["account", "key", "auditor"].includes(kind) && happened.has(once)) return false
+  if (["account", "key", "claimed", "auditor"].includes(kind) && happened.has(once)) return false
+  if (kind === "claimed" && (who === claimer || !happened.has(`account ${claimer}`))) return false
   happened.add(once)
   return true
 }
+
+const commandOf = (stream: string, event: DomainEvent) => ({
+  stream,
+  expectedVersion: null,
+  events: [event] as const,
+  charge: null
+})
 
 /** Appends what can happen, one after the other. `happened` remembers it. */
 export const append = Effect.fnUntraced(function* (happened: Set<string>, happenings: ReadonlyArray<Happening>) {
@@ -141,7 +177,14 @@ export const append = Effect.fnUntraced(function* (happened: Set<string>, happen
   for (const happening of happenings) {
     if (!isPossible(happened, happening)) continue
     number += 1
-    const { event, meter, stream } = factOf(happening, number)
+    const isOfClaimer =
+      ["revoked", "receipt"].includes(happening.kind) && happened.has(`claimed ${happening.who} ${happening.what}`)
+    const { also, event, meter, stream } = factOf(happening, number, isOfClaimer ? claimer : happening.who)
+    if (also !== undefined) {
+      const both = [commandOf(stream, event), commandOf(also.stream, also.event)] as const
+      yield* events.appendWith(both, () => Effect.void).pipe(Effect.orDie)
+      continue
+    }
     const charge = meter === undefined ? null : { meter, units: happening.who === 0 ? 0 : 1, cap: 1_000_000 }
     yield* events.append({ stream, expectedVersion: null, events: [event], charge }).pipe(Effect.orDie)
   }

@@ -3,7 +3,14 @@
  * The decisions are plain functions: the state is folded from the facts of the account's stream, time and ids arrive in the command.
  */
 import { DateTime, Duration, Result, Schema } from "effect"
-import { ApiKeyIssued, ApiKeyRevoked, ApiKeyRotated, type KeyRevoker } from "#domain/accounts/ApiKey.ts"
+import {
+  ApiKeyClaimed,
+  ApiKeyIssued,
+  ApiKeyReleased,
+  ApiKeyRevoked,
+  ApiKeyRotated,
+  type KeyRevoker
+} from "#domain/accounts/ApiKey.ts"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import type { EmailPurpose } from "#domain/accounts/EmailTokens.ts"
 import { PlanName } from "#domain/callers/Plan.ts"
@@ -128,9 +135,13 @@ export const evolve = (state: AccountState, event: DomainEvent.DomainEvent, at: 
       return { ...state, passwordResetRequestedAt: at }
     case EmailVerified.type:
       return { ...state, verified: true }
-    case ApiKeyIssued.type: {
-      const { key_id, prefix } = ApiKeyIssued.read(event)
-      return { ...state, keys: [...state.keys, { keyId: key_id, prefix, secrets: [{ prefix, at }], revoked: false }] }
+    case ApiKeyIssued.type:
+      return withKey(state, ApiKeyIssued.read(event), at)
+    case ApiKeyClaimed.type:
+      return withKey(state, ApiKeyClaimed.read(event), at)
+    case ApiKeyReleased.type: {
+      const { key_id } = ApiKeyReleased.read(event)
+      return { ...state, keys: state.keys.filter(({ keyId }) => keyId !== key_id) }
     }
     case ApiKeyRotated.type: {
       const { key_id, prefix } = ApiKeyRotated.read(event)
@@ -145,6 +156,15 @@ export const evolve = (state: AccountState, event: DomainEvent.DomainEvent, at: 
       return state
   }
 }
+
+const withKey = (
+  state: AccountState,
+  { key_id, prefix }: { key_id: string; prefix: string },
+  at: DateTime.Utc
+): AccountState => ({
+  ...state,
+  keys: [...state.keys, { keyId: key_id, prefix, secrets: [{ prefix, at }], revoked: false }]
+})
 
 /** How long the token of a mail is good, and how soon another mail may follow (rules 47, 48). */
 export const tokenLifetimes: Readonly<Record<EmailPurpose, Duration.Duration>> = {
@@ -244,20 +264,27 @@ const secretsRefusal = ({ keys }: AccountState, now: DateTime.Utc): RateLimitExc
   return new RateLimitExceeded({ message, retryAfterSeconds })
 }
 
+/** The refusal of one more key; null if the account may have one. */
+export const keyRefusal = (state: AccountState, now: DateTime.Utc): RateLimitExceeded | null => {
+  if (state.keys.filter((key) => !key.revoked).length < maxActiveKeys) return secretsRefusal(state, now)
+  const message = `An account has at most ${maxActiveKeys} active API keys: revoke one first`
+  return new RateLimitExceeded({ message, retryAfterSeconds: afterRevocationSeconds })
+}
+
+/** Whether a secret of the account has or had the prefix. */
+export const hasPrefix = ({ keys }: AccountState, prefix: string): boolean =>
+  keys.some(({ secrets }) => secrets.some((secret) => secret.prefix === prefix))
+
 /** The first candidate whose prefix no secret of the account ever had. */
-const unusedOf = <Candidate extends KeyCandidate>({ keys }: AccountState, candidates: ReadonlyArray<Candidate>) =>
-  candidates.find(({ prefix }) => keys.every(({ secrets }) => secrets.every((secret) => secret.prefix !== prefix)))
+const unusedOf = <Candidate extends KeyCandidate>(state: AccountState, candidates: ReadonlyArray<Candidate>) =>
+  candidates.find(({ prefix }) => !hasPrefix(state, prefix))
 
 /** Issues the first candidate whose prefix is unused within the account, also by revoked keys; null asks for other candidates. */
 export const issueKey = <Candidate extends KeyCandidate>(
   state: AccountState,
   { candidates, now }: { readonly candidates: ReadonlyArray<Candidate>; readonly now: DateTime.Utc }
 ): Result.Result<{ readonly candidate: Candidate; readonly event: DomainEvent.DomainEvent } | null, RateLimitExceeded> => {
-  if (state.keys.filter((key) => !key.revoked).length >= maxActiveKeys) {
-    const message = `An account has at most ${maxActiveKeys} active API keys: revoke one first`
-    return Result.fail(new RateLimitExceeded({ message, retryAfterSeconds: afterRevocationSeconds }))
-  }
-  const refusal = secretsRefusal(state, now)
+  const refusal = keyRefusal(state, now)
   if (refusal !== null) return Result.fail(refusal)
   const candidate = unusedOf(state, candidates)
   if (candidate === undefined) return Result.succeed(null)

@@ -56,6 +56,19 @@ export class AccountStore extends Context.Service<
       decide: (account: AccountState, now: DateTime.Utc) => Effect.Effect<Decision<A, E2>, E>
     ) => Effect.Effect<A, E | E2 | NoSuchAccount | StoreUnavailable>
     /**
+     * The same about two accounts: `decide` gives the events of the first and those of the second, and all of them are stored or none. Both
+     * accounts are locked in the order of their ids.
+     */
+    readonly changeBoth: <E>(
+      firstId: string,
+      secondId: string,
+      decide: (
+        first: AccountState,
+        second: AccountState,
+        now: DateTime.Utc
+      ) => Effect.Effect<readonly [ReadonlyArray<DomainEvent>, ReadonlyArray<DomainEvent>], E>
+    ) => Effect.Effect<void, E | NoSuchAccount | StoreUnavailable>
+    /**
      * Erases the contact data of an account with its password, the labels of its keys, and its mails with their tokens. Its address can sign up
      * again. Joins the transaction of its caller.
      */

@@ -54,3 +54,27 @@ export const ApiKeyRevoked = DomainEvent.define(
   1,
   Schema.Struct({ account_id: Schema.String, key_id: Schema.String, prefix: Schema.String, by: KeyRevoker })
 )
+
+/**
+ * An account took over a key that an agent had registered. The key keeps its id, its secret, its usage and its receipts; a former secret of a
+ * rotation ends. `issued_at` is when the key was issued, `from_account_id` the account of the agent, whose stream has ApiKeyReleased.
+ */
+export const ApiKeyClaimed = DomainEvent.define(
+  "ApiKeyClaimed",
+  1,
+  Schema.Struct({
+    account_id: Schema.String,
+    from_account_id: Schema.String,
+    key_id: Schema.String,
+    prefix: Schema.String,
+    key_sha256: Schema.String,
+    issued_at: Schema.DateTimeUtcFromString
+  })
+)
+
+/** The key went from the account of an agent to another account, whose stream has ApiKeyClaimed. */
+export const ApiKeyReleased = DomainEvent.define(
+  "ApiKeyReleased",
+  1,
+  Schema.Struct({ account_id: Schema.String, to_account_id: Schema.String, key_id: Schema.String, prefix: Schema.String })
+)

@@ -103,7 +103,7 @@ export const receiptIdOf = (text: string): string => text.replace(/[a-z]+/gu, (l
 /** The stream of a receipt: it begins with its issue; what follows is of its links. */
 export const receiptStream = (receiptId: string): string => `receipt-${receiptId}`
 
-/** A list of receipts: all of an API key or an account, or those about one VAT ID. `vatproof.listed_rows` writes the same names. */
+/** The name of a list of receipts: all of an API key or an account, or those about one VAT ID. `vatproof.listed_rows` writes those of keys. */
 export const receiptList = (ownerId: string, targetVatId: string | null): string =>
   targetVatId === null ? `receipts-${ownerId}` : `receipts-${ownerId}/${targetVatId}`
 

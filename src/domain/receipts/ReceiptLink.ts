@@ -34,7 +34,7 @@ export const ReceiptLinkRevoked = DomainEvent.define("ReceiptLinkRevoked", 1, Sc
 /** A link as its receipt's events tell it. */
 export interface ReceiptLink {
   readonly linkId: string
-  readonly accountId: string
+  readonly keyId: string
   readonly expiresAt: DateTime.Utc
   readonly isRevoked: boolean
 }

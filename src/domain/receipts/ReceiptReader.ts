@@ -1,5 +1,5 @@
 /**
- * Reads receipts: each API key its own, and each account those of all its keys, revoked ones included (rule 34). `ownerId`
+ * Reads receipts: each API key its own, and each account those of all keys that it has, revoked and claimed ones included (rules 34, 42). `ownerId`
  * is the id of a key or an account: both are UUIDs, and no two are the same.
  */
 import { Context, type Effect, Schema } from "effect"

@@ -17,7 +17,7 @@ import {
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 import { emailKey } from "#domain/email/EmailAddress.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
-import { VersionConflict } from "#events/store/AppendCommand.ts"
+import { type AppendCommand, VersionConflict } from "#events/store/AppendCommand.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
@@ -31,32 +31,22 @@ const maxDecisions = 5
 const pageSize = 1_000
 const maxPages = 100
 
-/** A change to an account as one transaction writes it. */
-interface Change<E> {
-  readonly accountId: string
-  readonly version: number
-  readonly events: Arr.NonEmptyReadonlyArray<DomainEvent>
-  readonly inSameTransaction: InSameTransaction<E>
-  readonly at?: DateTime.Utc
-}
-
 const nothing = () => Effect.void
+
+const commandOf = (accountId: string, version: number, events: ReadonlyArray<DomainEvent>): ReadonlyArray<AppendCommand> =>
+  Arr.isReadonlyArrayNonEmpty(events)
+    ? [{ stream: accountStream(accountId), expectedVersion: version, events, charge: null }]
+    : []
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const events = yield* EventStore
-  const lock = lockAccount(sql)
-  const load = yield* makeLoad
+  const open = yield* makeOpen
   const turns = yield* Semaphore.make(maxChanges)
 
-  const write = <E>(change: Change<E>): Effect.Effect<void, E | SqlError | StoreUnavailable | VersionConflict> => {
-    const { accountId, inSameTransaction, at, events: facts, version } = change
-    return events.appendWith(
-      [{ stream: accountStream(accountId), expectedVersion: version, events: facts, charge: null }],
-      inSameTransaction,
-      at
-    )
-  }
+  /** Without a command only `inSameTransaction` runs. */
+  const write = <E>(commands: ReadonlyArray<AppendCommand>, inSameTransaction: InSameTransaction<E>, at: DateTime.Utc) =>
+    Arr.isReadonlyArrayNonEmpty(commands) ? events.appendWith(commands, inSameTransaction, at) : inSameTransaction(at)
 
   const create = Effect.fn("AccountStore.create")(<E = never>(
     accountId: string,
@@ -70,7 +60,7 @@ const make = Effect.gen(function* () {
             ${passwordHash === undefined ? null : Redacted.value(passwordHash)}, ${agentId})`
       yield* further(at)
     })
-    return write({ accountId, version: 0, events: facts, inSameTransaction }).pipe(
+    return Effect.flatMap(DateTime.now, (now) => write(commandOf(accountId, 0, facts), inSameTransaction, now)).pipe(
       Effect.catchIf(isEmailTaken, () => Effect.fail(new EmailTaken({}))),
       Effect.catchIf(isSqlError, QueryPolicy.refused),
       // A new stream of our own: nobody else can have written to it.
@@ -78,35 +68,43 @@ const make = Effect.gen(function* () {
     )
   })
 
-  /** The lock of the account's row lets decisions come one after the other; the expected version catches who goes without it. */
-  const decideOnce = <A, E, E2>(
+  const decideOnce = Effect.fnUntraced(function* <A, E, E2>(
     accountId: string,
     decide: (account: AccountState, now: DateTime.Utc) => Effect.Effect<Decision<A, E2>, E>
-  ) =>
-    Effect.gen(function* () {
-      yield* lock(accountId)
-      const { state, version } = yield* load(accountId)
-      if (state.closed) return yield* new NoSuchAccount({ accountId })
-      const now = yield* DateTime.now
-      const { inSameTransaction = nothing, events: facts, value } = yield* decide(state, now)
-      yield* Arr.isReadonlyArrayNonEmpty(facts)
-        ? write({ accountId, version, events: facts, inSameTransaction, at: now })
-        : inSameTransaction(now)
-      return value
-    }).pipe(sql.withTransaction)
+  ) {
+    const { state, version } = yield* open(accountId)
+    const now = yield* DateTime.now
+    const { events: facts, inSameTransaction = nothing, value } = yield* decide(state, now)
+    yield* write(commandOf(accountId, version, facts), inSameTransaction, now)
+    return value
+  }, sql.withTransaction)
+
+  const inTurn = <A, E>(decided: Effect.Effect<A, E | SqlError | VersionConflict>) =>
+    decided.pipe(
+      Effect.catchIf(isSqlError, QueryPolicy.refused),
+      turns.withPermit,
+      Effect.timeoutOrElse({ duration: changePatience, orElse: () => Effect.fail(new StoreUnavailable({})) }),
+      Effect.retry({ while: isVersionConflict, times: maxDecisions - 1 }),
+      Effect.catchIf(isVersionConflict, (conflict) => Effect.fail(new StoreUnavailable({ cause: conflict })))
+    )
 
   const change = Effect.fn("AccountStore.change")(
     <A, E, E2 = never>(
       accountId: string,
       decide: (account: AccountState, now: DateTime.Utc) => Effect.Effect<Decision<A, E2>, E>
-    ) =>
-      decideOnce(accountId, decide).pipe(
-        Effect.catchIf(isSqlError, QueryPolicy.refused),
-        turns.withPermit,
-        Effect.timeoutOrElse({ duration: changePatience, orElse: () => Effect.fail(new StoreUnavailable({})) }),
-        Effect.retry({ while: isVersionConflict, times: maxDecisions - 1 }),
-        Effect.catchIf(isVersionConflict, (conflict) => Effect.fail(new StoreUnavailable({ cause: conflict })))
-      )
+    ) => inTurn(decideOnce(accountId, decide))
+  )
+
+  const changeBoth: AccountStore["Service"]["changeBoth"] = Effect.fn("AccountStore.changeBoth")((firstId, secondId, decide) =>
+    Effect.gen(function* () {
+      const inOrder = yield* Effect.forEach([firstId, secondId].toSorted(), open)
+      const [first, second] = firstId < secondId ? inOrder : inOrder.toReversed()
+      if (first === undefined || second === undefined) return yield* Effect.die("Two accounts are opened")
+      const now = yield* DateTime.now
+      const [ofFirst, ofSecond] = yield* decide(first.state, second.state, now)
+      const commands = [...commandOf(firstId, first.version, ofFirst), ...commandOf(secondId, second.version, ofSecond)]
+      yield* write(commands, nothing, now)
+    }).pipe(sql.withTransaction, inTurn)
   )
 
   const eraseContact = (accountId: string) =>
@@ -115,7 +113,7 @@ const make = Effect.gen(function* () {
       Effect.catchTag("SqlError", QueryPolicy.refused)
     )
 
-  return AccountStore.of({ create, change, eraseContact })
+  return AccountStore.of({ create, change, changeBoth, eraseContact })
 })
 
 /** By class, because a tag says nothing beside the failures of callers, which are not known here. */
@@ -134,6 +132,17 @@ const lockAccount = (sql: SqlClient.SqlClient) => {
     if (!found) return yield* new NoSuchAccount({ accountId })
   })
 }
+
+/** The lock of the account's row lets decisions come one after the other; the expected version catches who goes without it. */
+const makeOpen = Effect.gen(function* () {
+  const lock = lockAccount(yield* SqlClient.SqlClient)
+  const load = yield* makeLoad
+  return Effect.fnUntraced(function* (accountId: string) {
+    yield* lock(accountId)
+    const loaded = yield* load(accountId)
+    return loaded.state.closed ? yield* new NoSuchAccount({ accountId }) : loaded
+  })
+})
 
 /** The state of an account and the version of its stream. */
 const makeLoad = Effect.gen(function* () {

@@ -37,8 +37,8 @@ const linksIn = Effect.fnUntraced(function* (events: ReadonlyArray<StoredEvent>)
   const links = new Map<string, ReceiptLink>()
   for (const { data, type } of events) {
     if (type === ReceiptLinkCreated.type) {
-      const { account_id: accountId, expires_at: expiresAt, link_id: linkId } = yield* decodeCreated(data)
-      links.set(linkId, { linkId, accountId, expiresAt, isRevoked: false })
+      const { expires_at: expiresAt, key_id: keyId, link_id: linkId } = yield* decodeCreated(data)
+      links.set(linkId, { linkId, keyId, expiresAt, isRevoked: false })
     }
     if (type === ReceiptLinkRevoked.type) {
       const created = links.get((yield* decodeRevoked(data)).link_id)
@@ -49,23 +49,17 @@ const linksIn = Effect.fnUntraced(function* (events: ReadonlyArray<StoredEvent>)
 })
 
 const make = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
   const events = yield* EventStore
   const hash = yield* KeyedHash
   const random = yield* Randomness
   const receipts = yield* ReceiptReader
   const { verified } = yield* SignedLeaves.make
+  const isAccountOpen = yield* makeIsAccountOpen
 
   const signatureOf = (signed: string) => hash.of("receipt-link", signed)
   /** The hashes of both are compared, so that the time it takes tells nothing about the signature. */
   const isSigned = (signed: string, signature: string) =>
     hash.of("receipt-link", signature) === hash.of("receipt-link", signatureOf(signed))
-
-  const findAccount = SqlSchema.findAll({
-    Request: Schema.String,
-    Result: Schema.Struct({ is_open: Schema.Boolean }),
-    execute: (accountId) => sql`SELECT closed_at IS NULL AS is_open FROM vatproof.accounts WHERE account_id = ${accountId}::uuid`
-  })
 
   const linksOf = Effect.fnUntraced(function* (receiptId: string) {
     const stored = yield* verified(yield* events.readStream(receiptStream(receiptId), 0, maxStreamLength))
@@ -123,13 +117,28 @@ const make = Effect.gen(function* () {
     if (expiresAtSeconds * 1000 <= (yield* Clock.currentTimeMillis)) return yield* new ReceiptLinkNotFound({})
     const link = (yield* linksOf(receiptId)).links.get(linkId)
     if (link === undefined || link.isRevoked) return yield* new ReceiptLinkNotFound({})
-    // Nobody could revoke the links of an account that is closed.
-    const [account] = yield* findAccount(link.accountId).pipe(QueryPolicy.withRetry(patience))
-    if (account?.is_open !== true) return yield* new ReceiptLinkNotFound({})
-    return yield* receipts.find(link.accountId, receiptId)
+    // The links of a closed account end, because its owner can no longer revoke them.
+    if (!(yield* isAccountOpen(link.keyId))) return yield* new ReceiptLinkNotFound({})
+    return yield* receipts.find(link.keyId, receiptId)
   })
 
   return ReceiptLinks.of({ create, revoke, open })
+})
+
+/** Whether the account that has a key now is open. */
+const makeIsAccountOpen = Effect.map(SqlClient.SqlClient, (sql) => {
+  const find = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Schema.Struct({ is_open: Schema.Boolean }),
+    execute: (keyId) => sql`SELECT a.closed_at IS NULL AS is_open
+      FROM (SELECT account_id FROM vatproof.api_keys WHERE key_id = ${keyId}::uuid) k
+      CROSS JOIN LATERAL (SELECT closed_at FROM vatproof.accounts WHERE account_id = k.account_id LIMIT 1) a`
+  })
+  return (keyId: string) =>
+    find(keyId).pipe(
+      QueryPolicy.withRetry(patience),
+      Effect.map(([account]) => account?.is_open === true)
+    )
 })
 
 export const layer = Layer.effect(ReceiptLinks, make)

@@ -1,7 +1,7 @@
 /** Receipts straight from their events and personal documents; `vatproof.listed`, moved by the append itself, says which a key has. So what was answered is there. */
-import { DateTime, Effect, Layer, Schema } from "effect"
+import { DateTime, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { isReceiptId, ReceiptIssued, receiptList, receiptStream, summaryOf, wholeReceipt } from "#domain/receipts/Receipt.ts"
+import { isReceiptId, ReceiptIssued, receiptStream, summaryOf, wholeReceipt } from "#domain/receipts/Receipt.ts"
 import { ReceiptErased, ReceiptNotFound, type ReceiptPageRequest, ReceiptReader } from "#domain/receipts/ReceiptReader.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as Catalogue from "#events/store/Catalogue.ts"
@@ -21,6 +21,15 @@ const make = Effect.gen(function* () {
   const { verified } = yield* SignedLeaves.make
   const documentsOf = yield* PersonalDocument.makeVerified
 
+  const findKey = SqlSchema.findOneOption({
+    Request: Schema.String,
+    Result: Schema.Struct({ account_id: Schema.String }),
+    execute: (keyId) => sql`SELECT account_id FROM vatproof.api_keys WHERE key_id = ${keyId}::uuid`
+  })
+  /** Whether the account has the key now: of keys that it claimed it has the earlier receipts, too. */
+  const hasKey = (accountId: string, keyId: string) =>
+    findKey(keyId).pipe(QueryPolicy.withRetry(patience), Effect.map(Option.exists(({ account_id }) => account_id === accountId)))
+
   const find = Effect.fn("PgReceipts.find")(function* (ownerId: string, receiptId: string) {
     if (!isReceiptId(receiptId)) return yield* new ReceiptNotFound({ receiptId })
     const [event] = yield* events.readStream(receiptStream(receiptId), 0, 1)
@@ -28,7 +37,7 @@ const make = Effect.gen(function* () {
     yield* verified([event])
     const issued = yield* decodeIssued(event.data)
     const { account_id, answer, attempts, key_id } = issued
-    if (key_id !== ownerId && account_id !== ownerId) return yield* new ReceiptNotFound({ receiptId })
+    if (key_id !== ownerId && !(yield* hasKey(ownerId, key_id))) return yield* new ReceiptNotFound({ receiptId })
     const document = (yield* documentsOf([event])).get(event.position) ?? null
     if (document === null) return yield* new ReceiptErased({ receiptId, keyId: key_id, position: event.position })
     const disclosed = yield* decodeDisclosed(document)
@@ -52,22 +61,26 @@ const make = Effect.gen(function* () {
     }
   })
 
-  // LIMIT 1 keeps the planner from a join that reads the whole log.
+  // The owner is a key, or an account with the lists of its keys. LIMIT 1 keeps the planner from a join that reads the whole log.
   const findPage = SqlSchema.findAll({
-    Request: Schema.Struct({ list: Schema.String, before: Schema.Int, limit: Schema.Int }),
+    Request: Schema.Struct({ ownerId: Schema.String, ending: Schema.String, before: Schema.Int, limit: Schema.Int }),
     Result: StoredEvent,
-    execute: ({ before, limit, list }) => sql`SELECT ${sql.literal(StoredEvent.columnsOf("e"))} FROM (
-        SELECT position FROM vatproof.listed WHERE log_id = ${logId} AND list = ${list} AND position < ${BigInt(before)}
-        ORDER BY position DESC LIMIT ${limit}) AS l
+    execute: ({ before, ending, limit, ownerId }) => sql`SELECT ${sql.literal(StoredEvent.columnsOf("e"))} FROM (
+        SELECT found.position FROM (SELECT ${ownerId}::uuid AS key_id
+          UNION ALL SELECT key_id FROM vatproof.api_keys WHERE account_id = ${ownerId}::uuid) AS k
+        CROSS JOIN LATERAL (SELECT position FROM vatproof.listed
+          WHERE log_id = ${logId} AND list = 'receipts-' || k.key_id::text || ${ending} AND position < ${BigInt(before)}
+          ORDER BY position DESC LIMIT ${limit}) AS found
+        ORDER BY found.position DESC LIMIT ${limit}) AS l
       CROSS JOIN LATERAL (SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events
         WHERE log_id = ${logId} AND position = l.position LIMIT 1) AS e
       ORDER BY l.position DESC`
   })
 
   const page = Effect.fn("PgReceipts.page")(function* ({ before, limit, ownerId, targetVatId }: ReceiptPageRequest) {
-    const list = receiptList(ownerId, targetVatId)
+    const ending = targetVatId === null ? "" : `/${targetVatId}`
     // One more than asked for tells whether there is another page.
-    const rows = yield* findPage({ list, before: before ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }).pipe(
+    const rows = yield* findPage({ ownerId, ending, before: before ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }).pipe(
       QueryPolicy.withRetry(patience)
     )
     const shown = yield* verified(rows.slice(0, limit))

@@ -114,7 +114,8 @@ const makeFind = Effect.map(SqlClient.SqlClient, (sql) => {
       case "Receipt":
         return sql`e.stream_id = ${receiptStream(subject.receiptId)}`
       case "Account":
-        return sql`(e.data ->> 'account_id' = ${subject.accountId} OR e.stream_id = ANY (ARRAY(
+        // What a key did before the account claimed it names another account, or none.
+        return sql`(e.data ->> 'account_id' = ${subject.accountId} OR coalesce('key-' || (e.data ->> 'key_id'), e.stream_id) = ANY (ARRAY(
           SELECT 'key-' || key_id FROM vatproof.api_keys WHERE account_id::text = ${subject.accountId})))`
     }
   }
@@ -156,7 +157,7 @@ const makeChange = Effect.map(EventStore, (events) =>
   })
 )
 
-/** Documents whose retention period is over. Receipts are kept as long as their account is open, whatever the period. */
+/** Documents whose retention period is over. Receipts are kept as long as the account of their key is open, whatever the period. */
 const makeExpire = Effect.fnUntraced(function* (change: Effect.Success<typeof makeChange>) {
   const sql = yield* SqlClient.SqlClient
   const Expired = Schema.Struct({ position: Schema.BigInt, retain_until: Schema.DateTimeUtcFromDate, may_go: Schema.Boolean })
@@ -164,11 +165,12 @@ const makeExpire = Effect.fnUntraced(function* (change: Effect.Success<typeof ma
     Request: Schema.Struct({ after: Schema.DateTimeUtcFromDate, position: Schema.Int, limit: Schema.Int }),
     Result: Expired,
     execute: ({ after, limit, position }) => sql`SELECT d.position, d.retain_until, e.type <> ${ReceiptIssued.type}
-        OR coalesce((SELECT a.closed_at IS NOT NULL FROM vatproof.accounts a WHERE a.account_id = e.account_id LIMIT 1), false) AS may_go
+        OR coalesce((SELECT a.closed_at IS NOT NULL FROM (SELECT account_id FROM vatproof.api_keys WHERE key_id = e.key_id LIMIT 1) k
+          CROSS JOIN LATERAL (SELECT closed_at FROM vatproof.accounts WHERE account_id = k.account_id LIMIT 1) a), false) AS may_go
       FROM (SELECT position, retain_until FROM vatproof.personal_documents
         WHERE log_id = ${logId} AND document IS NOT NULL AND NOT is_held AND (retain_until, position) > (${after}, ${position})
           AND retain_until <= now() ORDER BY retain_until, position LIMIT ${limit}) d
-      CROSS JOIN LATERAL (SELECT type, (vatproof.json_of(data) ->> 'account_id')::uuid AS account_id
+      CROSS JOIN LATERAL (SELECT type, (vatproof.json_of(data) ->> 'key_id')::uuid AS key_id
         FROM vatproof.events WHERE log_id = ${logId} AND position = d.position LIMIT 1) e ORDER BY d.retain_until, d.position`
   })
 

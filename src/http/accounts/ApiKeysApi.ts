@@ -1,4 +1,4 @@
-/** POST and GET /v1/auth/api-keys, DELETE /v1/auth/api-keys/{id} (rules 3, 42). */
+/** POST and GET /v1/auth/api-keys, POST /v1/auth/api-keys/claim, DELETE /v1/auth/api-keys/{id} (rules 3, 42). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { KeyLabel } from "#domain/accounts/KeyDirectory.ts"
@@ -29,13 +29,20 @@ const CreatedKey = Schema.Struct({
   key: Schema.String.annotate({ description: "Shown this once: keep it" })
 }).annotate({ identifier: "CreatedApiKey", description: "The key, whole" })
 
+const ClaimedKey = Schema.Struct({
+  api_key: Schema.String.annotate({
+    description: "The whole key, as POST /v1/register or POST /v1/keys/rotate returned it",
+    examples: ["svc_live_HUXJ4gRVYKsVcUEZAGNctMef0n5cRtVF0Hv5ww"]
+  })
+}).annotate({ title: "ApiKeyClaim" })
+
+const ListedKey = Schema.Struct({
+  ...fields,
+  revoked: Schema.Boolean.annotate({ description: "It can no longer authenticate, for good" })
+}).annotate({ identifier: "ApiKey", description: "A key of the account" })
+
 const ListedKeys = Schema.Struct({
-  api_keys: Schema.Array(
-    Schema.Struct({
-      ...fields,
-      revoked: Schema.Boolean.annotate({ description: "It can no longer authenticate, for good" })
-    }).annotate({ identifier: "ApiKey" })
-  )
+  api_keys: Schema.Array(ListedKey)
 }).annotate({ identifier: "ApiKeys", description: "All keys of the account" })
 
 const RevokedKey = Schema.Struct({ message: Schema.String }).annotate({
@@ -68,6 +75,30 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
     )
   )
   .add(
+    HttpApiEndpoint.post("claim", "/v1/auth/api-keys/claim", {
+      payload: ClaimedKey,
+      success: ListedKey,
+      error: [
+        ...bodyRefusals,
+        errorBody(400, ["VALIDATION_ERROR"]),
+        errorBody(404, ["NOT_FOUND"]),
+        errorBody(409, ["API_KEY_NOT_CLAIMABLE"]),
+        errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
+        ...errors
+      ]
+    }).annotateMerge(
+      OpenApi.annotations({
+        identifier: "claimApiKey",
+        summary: "Claim the API key of an agent",
+        description:
+          "Moves a key from POST /v1/register to your account, which has the key itself as proof. From then on the key has your account's plan, stands in its list, " +
+          "can be revoked by it, and its receipts, earlier ones included, are readable with your login. The key stays valid and its usage of the month continues; " +
+          "a key that it replaced within 24 hours ends. Claiming a key again changes nothing. A key of an account with a login cannot be claimed. " +
+          "A claimed key counts as one that is issued to your account."
+      })
+    )
+  )
+  .add(
     HttpApiEndpoint.delete("revoke", "/v1/auth/api-keys/:id", {
       params: { id: Schema.String.annotate({ description: "The first 12 characters of the key", examples: ["svc_live_HUX"] }) },
       success: RevokedKey,
@@ -83,5 +114,8 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
   .middleware(DecodeErrors)
   .middleware(LoginRequired)
   .annotateMerge(
-    OpenApi.annotations({ title: "API keys", description: "Issue, list and revoke the API keys of your account, after a login." })
+    OpenApi.annotations({
+      title: "API keys",
+      description: "Issue, list, claim and revoke the API keys of your account, after a login."
+    })
   ) {}

@@ -1,6 +1,7 @@
 import { Effect, Redacted } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { ApiKeys } from "#domain/accounts/ApiKeys.ts"
+import { ClaimApiKey } from "#domain/accounts/ClaimApiKey.ts"
 import type { ListedKey } from "#domain/accounts/KeyDirectory.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { CurrentAccount } from "#http/pipeline/Authentication.ts"
@@ -11,6 +12,7 @@ export const layer = HttpApiBuilder.group(
   "apiKeys",
   Effect.fnUntraced(function* (handlers) {
     const keys = yield* ApiKeys
+    const { claim } = yield* ClaimApiKey
 
     return handlers.handleAll({
       create: Effect.fnUntraced(function* ({ payload }) {
@@ -22,6 +24,11 @@ export const layer = HttpApiBuilder.group(
         const { accountId } = yield* CurrentAccount
         const listed = yield* keys.list(accountId)
         return { api_keys: listed.map((key) => ({ ...recordOf(key), revoked: key.revoked })) }
+      }, Errors.respond),
+      claim: Effect.fnUntraced(function* ({ payload }) {
+        const { accountId } = yield* CurrentAccount
+        const key = yield* claim(accountId, Redacted.make(payload.api_key))
+        return { ...recordOf(key), revoked: key.revoked }
       }, Errors.respond),
       revoke: Effect.fnUntraced(function* ({ params }) {
         const { accountId } = yield* CurrentAccount

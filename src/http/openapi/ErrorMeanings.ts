@@ -19,6 +19,8 @@ const meanings = {
   METHOD_NOT_ALLOWED: "The path exists, but not with this method; the header `Allow` names those it has.",
   REQUEST_TIMEOUT: "The request did not arrive as a whole in time.",
   CONFLICT: "There is an account with this email address already.",
+  API_KEY_NOT_CLAIMABLE:
+    "The API key belongs to an account with a login, or your account has had a key with the same id; the message says which.",
   RECEIPT_ERASED:
     "The personal data of the receipt was erased, after its retention period or by law; `details` has its proof, which stays valid.",
   PAYLOAD_TOO_LARGE: "The body has more than 16 KiB.",

@@ -3,6 +3,7 @@ import { Clock, DateTime, Effect, MutableRef, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { InvalidAccessToken } from "#domain/accounts/AccessTokens.ts"
 import type { ApiKeyNotFound, InvalidToken, TokenExpired } from "#domain/accounts/Account.ts"
+import type { ApiKeyNotClaimable, UnknownApiKey } from "#domain/accounts/ClaimApiKey.ts"
 import type { EmailTaken } from "#domain/accounts/AccountStore.ts"
 import type { InvalidAuditorToken } from "#domain/audit/Auditors.ts"
 import type { NotInLog, NotSignedYet } from "#domain/audit/AuditTrail.ts"
@@ -48,6 +49,7 @@ export const statusOf = {
   METHOD_NOT_ALLOWED: 405,
   REQUEST_TIMEOUT: 408,
   CONFLICT: 409,
+  API_KEY_NOT_CLAIMABLE: 409,
   RECEIPT_ERASED: 410,
   PAYLOAD_TOO_LARGE: 413,
   UNSUPPORTED_MEDIA_TYPE: 415,
@@ -167,6 +169,7 @@ export const methodNotAllowed = (method: string, allowed: ReadonlyArray<string>)
 
 /** Every failure of a use case that a caller can do something about. */
 export type Failure =
+  | ApiKeyNotClaimable
   | ApiKeyNotFound
   | ApiKeyRequired
   | CommonPassword
@@ -195,10 +198,12 @@ export type Failure =
   | SourcesUnavailable
   | StoreUnavailable
   | TokenExpired
+  | UnknownApiKey
   | WrongCredentials
   | WrongPassword
 
 const codeOf = {
+  ApiKeyNotClaimable: "API_KEY_NOT_CLAIMABLE",
   ApiKeyNotFound: "NOT_FOUND",
   ApiKeyRequired: "UNAUTHORIZED",
   CommonPassword: "VALIDATION_ERROR",
@@ -226,6 +231,7 @@ const codeOf = {
   SourcesUnavailable: "SOURCE_UNAVAILABLE",
   StoreUnavailable: "SERVICE_UNAVAILABLE",
   TokenExpired: "TOKEN_EXPIRED",
+  UnknownApiKey: "NOT_FOUND",
   WrongCredentials: "UNAUTHORIZED",
   WrongPassword: "UNAUTHORIZED"
 } as const satisfies Record<Exclude<Failure["_tag"], "QuotaExceeded">, ErrorCode>

@@ -1,6 +1,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { DateTime, Effect, Exit, Layer } from "effect"
 import { AccountClosed, accountStream, AccountRegistered } from "#domain/accounts/Account.ts"
+import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased } from "#domain/accounts/ApiKey.ts"
 import { PersonalDataErased, PersonalDataHeld, personalDataStream, Retention, retainUntil } from "#domain/kernel/PersonalData.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 import { EventStore } from "#events/store/EventStore.ts"
@@ -29,10 +30,18 @@ const append = Effect.fnUntraced(function* (stream: string, event: DomainEvent) 
   return (yield* events.append({ stream, expectedVersion: null, events: [event], charge: null })).position
 })
 
-const receiptOf = (accountId: string): DomainEvent => ({
+/** Keys of the two accounts, and one of the closed account that the open one has claimed. */
+const keyOf = (who: number) => ({
+  key_id: `019371c0-5f00-7000-8000-0000000000b${who}`,
+  prefix: `svc_live_00${who}`,
+  key_sha256: String(who).repeat(64)
+})
+const [openKey, closedKey, claimedKey] = [keyOf(0), keyOf(1), keyOf(2)]
+
+const receiptOf = (accountId: string, { key_id } = openKey): DomainEvent => ({
   type: "ReceiptIssued",
   schemaVersion: 1,
-  data: { account_id: accountId, answer: answerJson, key_id: `${accountId}-key`, receipt: { target_vat_id: "DE123456789" } },
+  data: { account_id: accountId, answer: answerJson, key_id, receipt: { target_vat_id: "DE123456789" } },
   personal: { retention: "receipts", document: { input: { company_name: "Muster" } } }
 })
 
@@ -41,25 +50,37 @@ const kept = texts("SELECT position::text AS text FROM vatproof.personal_documen
 layer(PersonalErasure.layer.pipe(Layer.provideMerge(MigratedDatabase.layer), Layer.provide(over)), { excludeTestServices: true })(
   "personal documents",
   (it) => {
-    it.effect("expire after their period, but not on legal hold, and receipts not before their account is closed", () =>
-      Effect.gen(function* () {
-        const { eraseExpired } = yield* PersonalErasure
-        const registered = { plan: "free", with_email: false, agent_id_hash: null } as const
-        yield* append(accountStream(open), AccountRegistered.make({ account_id: open, ...registered }))
-        yield* append(accountStream(closed), AccountRegistered.make({ account_id: closed, ...registered }))
-        yield* append(accountStream(closed), AccountClosed.make({ account_id: closed }))
-        const held = yield* append("key-1", answered("ATU12345678"))
-        yield* append(personalDataStream, PersonalDataHeld.make({ positions: [held] }))
-        const ofOpen = yield* append("receipt-1", receiptOf(open))
-        yield* append("receipt-2", receiptOf(closed))
-        // More than one page.
-        yield* Effect.repeat(append("key-2", answered("ATU12345679")), { times: 249 })
-        assert.strictEqual(yield* eraseExpired, 251)
-        assert.deepStrictEqual(yield* kept, [String(held), String(ofOpen)])
-        assert.strictEqual(yield* eraseExpired, 0)
-        const erasures = yield* texts("SELECT count(*)::text AS text FROM vatproof.events WHERE type = 'PersonalDataErased'")
-        assert.deepStrictEqual(erasures, ["3"])
-      })
+    it.effect(
+      "expire after their period, but not on legal hold, and receipts not before the account that has their key is closed",
+      () =>
+        Effect.gen(function* () {
+          const { eraseExpired } = yield* PersonalErasure
+          const registered = { plan: "free", with_email: false, agent_id_hash: null } as const
+          yield* append(accountStream(open), AccountRegistered.make({ account_id: open, ...registered }))
+          yield* append(accountStream(closed), AccountRegistered.make({ account_id: closed, ...registered }))
+          yield* append(accountStream(open), ApiKeyIssued.make({ account_id: open, ...openKey }))
+          for (const key of [closedKey, claimedKey]) {
+            yield* append(accountStream(closed), ApiKeyIssued.make({ account_id: closed, ...key }))
+          }
+          const { key_sha256: _, ...name } = claimedKey
+          yield* append(accountStream(closed), ApiKeyReleased.make({ account_id: closed, to_account_id: open, ...name }))
+          const issued_at = DateTime.makeUnsafe("2026-11-21T10:00:00Z")
+          const claimed = { account_id: open, from_account_id: closed, issued_at, ...claimedKey }
+          yield* append(accountStream(open), ApiKeyClaimed.make(claimed))
+          yield* append(accountStream(closed), AccountClosed.make({ account_id: closed }))
+          const held = yield* append("key-1", answered("ATU12345678"))
+          yield* append(personalDataStream, PersonalDataHeld.make({ positions: [held] }))
+          const ofOpen = yield* append("receipt-1", receiptOf(open))
+          yield* append("receipt-2", receiptOf(closed, closedKey))
+          const ofClaimed = yield* append("receipt-3", receiptOf(closed, claimedKey))
+          // More than one page.
+          yield* Effect.repeat(append("key-2", answered("ATU12345679")), { times: 249 })
+          assert.strictEqual(yield* eraseExpired, 251)
+          assert.deepStrictEqual(yield* kept, [held, ofOpen, ofClaimed].map(String))
+          assert.strictEqual(yield* eraseExpired, 0)
+          const erasures = yield* texts("SELECT count(*)::text AS text FROM vatproof.events WHERE type = 'PersonalDataErased'")
+          assert.deepStrictEqual(erasures, ["3"])
+        })
     )
 
     it.effect("are erased as a whole with their event, or neither", () =>

@@ -170,6 +170,10 @@ const record = Effect.gen(function* () {
   const created = yield* post("createApiKey", "named", keys, { name: "Shop, production" }, access)
   yield* get("listApiKeys", "keys", keys, access)
   const { id } = yield* decodeCreated(created.body)
+  const agent = yield* decodeRegistered((yield* service.post("/v1/register", { agent_id: "claimed" })).body)
+  yield* post("claimApiKey", "agent", `${keys}/claim`, { api_key: agent.api_key }, access)
+  const rival = People.bearing((yield* People.newUser(service)).token)
+  keepError("API_KEY_NOT_CLAIMABLE", yield* service.post(`${keys}/claim`, { api_key: agent.api_key }, rival))
   keep("revokeApiKey", "revoked", yield* service.ask(`${keys}/${id}`, { ...access, method: "DELETE" }))
 
   const short = yield* decodeRegistered((yield* service.post("/v1/register", { agent_id: "short-lived" })).body)

@@ -26,7 +26,7 @@ const known = {
 }
 
 /** Of all files that are applied again after a change. An older version leaves them alone only if a number that it does not know comes with them. */
-const repeatable = "84dcfcf9a5db06ac505f7f897cb46f58f95e08c3eff6d2fb4231d1c3b2ad024a"
+const repeatable = "bfac3e9b457d93ffc48454b40b1a7b0cebadabf95215125eadf7c1d3e1d1ce77"
 
 it("numbered files stay as they were released: a new one is added to these, none is changed", () => {
   assert.deepStrictEqual(Object.fromEntries(files.filter(isNumbered).map(({ path, text }) => [path, digestOf(text)])), known)

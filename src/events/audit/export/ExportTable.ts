@@ -1,16 +1,16 @@
 /**
  * The tables of an export: what an auditor's program imports as CSV. Their names and descriptions are German, because German tax auditors
- * read them (GoBD, data media exchange). Every cell comes from an event, its personal document or the event that issued its key, so a table can be
+ * read them (GoBD, data media exchange). Every cell comes from an event, its personal document or the event by which an account got its key, so a table can be
  * made again from these and compared.
  */
 import { Option, Predicate, Schema } from "effect"
 import { idForm } from "#domain/accounts/AccountDirectory.ts"
-import { ApiKeyIssued } from "#domain/accounts/ApiKey.ts"
+import { ApiKeyClaimed, ApiKeyIssued } from "#domain/accounts/ApiKey.ts"
 import * as EventLine from "#events/store/EventLine.ts"
 import type * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** What the event that issued a key says of it. */
+/** What the event by which an account got a key says of it: the key's issue, or its claim by another account. */
 export interface KeyFacts {
   readonly keyId: string
   readonly accountId: string
@@ -128,14 +128,16 @@ export const keyIdOf = ({ event, data }: Pick<ExportedEvent, "event" | "data">):
   return idForm.test(id) ? id : null
 }
 
-const decodeIssued = Schema.decodeUnknownOption(Schema.toCodecJson(ApiKeyIssued.schema))
+const decodeKey = Schema.decodeUnknownOption(
+  Schema.Struct({ account_id: Schema.String, key_id: Schema.String, prefix: Schema.String })
+)
 
-/** The facts of a key, from the event that issued it; null for another event. */
+/** The facts of a key, from the event by which an account got it; null for another event. */
 export const keyFactsOf = (type: string, data: unknown): KeyFacts | null =>
-  type !== ApiKeyIssued.type
+  type !== ApiKeyIssued.type && type !== ApiKeyClaimed.type
     ? null
     : Option.getOrNull(
-        Option.map(decodeIssued(data), ({ account_id, key_id, prefix }) => ({ keyId: key_id, accountId: account_id, prefix }))
+        Option.map(decodeKey(data), ({ account_id, key_id, prefix }) => ({ keyId: key_id, accountId: account_id, prefix }))
       )
 
 /** Who caused the event, and why. */
@@ -145,11 +147,15 @@ const inMetadata =
     textAt(EventLine.readJson(event.metadata), [name])
 
 const ofKey: ReadonlyArray<ExportColumn> = [
-  text("account_id", "Konto", (row) => at("account_id")(row) ?? row.key?.accountId ?? null),
+  text(
+    "account_id",
+    "Konto, das der Vorgang nennt, sonst das Konto, das den API-Schlüssel jetzt hat (Übernahmen: keys.csv)",
+    (row) => at("account_id")(row) ?? row.key?.accountId ?? null
+  ),
   text("key_id", "API-Schlüssel", keyIdOf),
   text(
     "key_prefix",
-    "Die ersten 12 Zeichen des API-Schlüssels, wie er ausgestellt wurde (erneuert: keys.csv)",
+    "Die ersten 12 Zeichen des API-Schlüssels, wie er ausgestellt oder übernommen wurde (erneuert: keys.csv)",
     ({ key }) => key?.prefix ?? null
   )
 ]
@@ -244,13 +250,15 @@ const receipts: ExportTable = {
 const keys: ExportTable = {
   file: "keys.csv",
   name: "API-Schlüssel",
-  description: "Ausgestellte, erneuerte und gesperrte API-Schlüssel",
-  isRow: ofTypes("ApiKeyIssued", "ApiKeyRotated", "ApiKeyRevoked"),
+  description: "Ausgestellte, erneuerte, übernommene und gesperrte API-Schlüssel",
+  isRow: ofTypes("ApiKeyIssued", "ApiKeyRotated", "ApiKeyReleased", "ApiKeyClaimed", "ApiKeyRevoked"),
   columns: [
     position,
     ...recorded,
-    text("what", "issued: ausgestellt; rotated: erneuert; revoked: gesperrt", ({ event }) =>
-      event.type.replace("ApiKey", "").toLowerCase()
+    text(
+      "what",
+      "issued: ausgestellt; rotated: erneuert; released: an ein anderes Konto abgegeben; claimed: übernommen; revoked: gesperrt",
+      ({ event }) => event.type.replace("ApiKey", "").toLowerCase()
     ),
     text("account_id", "Konto", at("account_id")),
     text("key_id", "API-Schlüssel", keyIdOf),

@@ -77,14 +77,14 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
   }
 })
 
-/** Reads the event that issued a key; null for one that nobody was given. */
+/** Reads the event by which an account got a key, its issue or its claim; null for an unknown key. */
 export const makeKeyIssue = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findAll({
     Request: Schema.String,
     Result: StoredEvent,
     execute: (keyId) => sql`SELECT ${sql.literal(StoredEvent.columnsOf("e"))} FROM vatproof.api_keys k, LATERAL (
         SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events WHERE log_id = ${logId}
-          AND stream_id = 'account-' || k.account_id::text AND type = 'ApiKeyIssued' AND strpos(data, k.key_id::text) > 0
+          AND stream_id = 'account-' || k.account_id::text AND type IN ('ApiKeyClaimed', 'ApiKeyIssued') AND strpos(data, k.key_id::text) > 0
         ORDER BY version LIMIT 1) e
       WHERE k.key_id = ${keyId}::uuid`
   })

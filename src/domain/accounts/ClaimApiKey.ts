@@ -1,0 +1,114 @@
+/** An account takes over the API key of an agent that registered itself (rule 42). */
+import { Context, type DateTime, Duration, Effect, Layer, Redacted, Result, Schema } from "effect"
+import { InvalidAccessToken } from "#domain/accounts/AccessTokens.ts"
+import { type AccountState, hasPrefix, keyRefusal } from "#domain/accounts/Account.ts"
+import { AccountStore } from "#domain/accounts/AccountStore.ts"
+import { ApiKeyClaimed, ApiKeyReleased, prefixOf } from "#domain/accounts/ApiKey.ts"
+import { KeyDirectory } from "#domain/accounts/KeyDirectory.ts"
+import { Identity } from "#domain/callers/Identity.ts"
+import { orTooMany, type RateLimitExceeded, RateLimits } from "#domain/callers/RateLimits.ts"
+import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import { Hashing } from "#domain/kernel/Hashing.ts"
+
+/** The key is malformed, unknown, revoked or replaced by a rotation; the client is not told which. */
+export class UnknownApiKey extends Schema.TaggedError<UnknownApiKey>()("UnknownApiKey", {}) {
+  override get message() {
+    return "There is no such API key, or it is revoked or replaced by a newer one"
+  }
+}
+
+/** The key is valid, but this account cannot take it over. */
+export class ApiKeyNotClaimable extends Schema.TaggedError<ApiKeyNotClaimable>()("ApiKeyNotClaimable", {
+  message: Schema.String
+}) {}
+
+const hasOwner = new ApiKeyNotClaimable({
+  message: "This API key belongs to an account with a login: only keys from POST /v1/register can be claimed"
+})
+
+const prefixTaken = new ApiKeyNotClaimable({
+  message: "Your account has had a key with this id: replace this key (POST /v1/keys/rotate) and claim the new one"
+})
+
+/** The key that a client presents, by what is known of it. */
+export interface ClaimedKey {
+  readonly keyId: string
+  readonly prefix: string
+  readonly sha256: string
+}
+
+/** What is decided about both accounts. Both lists are empty if the claimer has the key already. */
+export interface Claim {
+  readonly released: ReadonlyArray<DomainEvent>
+  readonly claimed: ReadonlyArray<DomainEvent>
+}
+
+/** Moves the key from its holder to the claimer. */
+export const claimKey = (
+  { claimer, holder }: { readonly claimer: AccountState; readonly holder: AccountState },
+  { keyId, prefix, sha256 }: ClaimedKey,
+  now: DateTime.Utc
+): Result.Result<Claim, ApiKeyNotClaimable | RateLimitExceeded | UnknownApiKey> => {
+  const isKey = (key: AccountState["keys"][number]) => key.keyId === keyId
+  if (claimer.keys.some((key) => isKey(key) && !key.revoked)) return Result.succeed({ released: [], claimed: [] })
+  if (holder.signedUp) return Result.fail(hasOwner)
+  const key = holder.keys.find(isKey)
+  // Another account claimed it a moment ago.
+  if (key === undefined) return Result.fail(hasOwner)
+  const [issue] = key.secrets
+  if (key.revoked || key.prefix !== prefix || issue === undefined) return Result.fail(new UnknownApiKey({}))
+  const refusal = keyRefusal(claimer, now)
+  if (refusal !== null) return Result.fail(refusal)
+  if (hasPrefix(claimer, prefix)) return Result.fail(prefixTaken)
+  const { accountId: account_id } = claimer
+  const { accountId: from_account_id } = holder
+  const released = ApiKeyReleased.make({ account_id: from_account_id, to_account_id: account_id, key_id: keyId, prefix })
+  const claimed = { account_id, from_account_id, key_id: keyId, prefix, key_sha256: sha256, issued_at: issue.at }
+  return Result.succeed({ released: [released], claimed: [ApiKeyClaimed.make(claimed)] })
+}
+
+/** Bounds what an account tries. */
+const maxClaims = 30
+const window = Duration.hours(1)
+
+const make = Effect.gen(function* () {
+  const accounts = yield* AccountStore
+  const directory = yield* KeyDirectory
+  const hashing = yield* Hashing
+  const identity = yield* Identity
+  const rateLimits = yield* RateLimits
+  const refuse = orTooMany(`At most ${maxClaims} API keys are claimed by an account in an hour, refused ones included`)
+
+  /** Gives back the key as the account lists it. */
+  const claim = Effect.fn("ClaimApiKey.claim")(
+    function* (accountId: string, apiKey: Redacted.Redacted) {
+      yield* Effect.flatMap(rateLimits.acquireSlot(`claim/${accountId}`, maxClaims, window), refuse)
+      const { accountId: holderId, keyId } = yield* identity.refresh(apiKey)
+      const secret = Redacted.value(apiKey)
+      const prefix = prefixOf(secret)
+      const asked = { keyId, prefix, sha256: hashing.sha256(secret) }
+      if (holderId !== accountId) {
+        yield* accounts.changeBoth(holderId, accountId, (holder, claimer, now) =>
+          Effect.map(Effect.fromResult(claimKey({ claimer, holder }, asked, now)), ({ claimed, released }) => [released, claimed])
+        )
+      }
+      const key = (yield* directory.list(accountId)).find((one) => one.prefix === prefix)
+      // It was rotated or revoked at the same time.
+      return key ?? (yield* new UnknownApiKey({}))
+    },
+    Effect.catchTag("InvalidApiKey", () => Effect.fail(new UnknownApiKey({}))),
+    (claimed, accountId) =>
+      // Closing the account of the key has revoked the key; the account that claims was closed after its token was verified.
+      Effect.catchTag(claimed, "NoSuchAccount", (closed) =>
+        Effect.fail(closed.accountId === accountId ? new InvalidAccessToken({}) : new UnknownApiKey({}))
+      )
+  )
+
+  return { claim }
+})
+
+export class ClaimApiKey extends Context.Service<ClaimApiKey, Effect.Success<typeof make>>()(
+  "vatproof/domain/accounts/ClaimApiKey"
+) {
+  static readonly layer = Layer.effect(ClaimApiKey, make)
+}

@@ -1,0 +1,83 @@
+import { assert, describe, it } from "@effect/vitest"
+import { DateTime, Result } from "effect"
+import { AccountRegistered, AccountSignedUp, EmailVerified, evolve, noAccount } from "#domain/accounts/Account.ts"
+import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased, ApiKeyRevoked, ApiKeyRotated } from "#domain/accounts/ApiKey.ts"
+import { claimKey } from "#domain/accounts/ClaimApiKey.ts"
+import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+
+const agent = "019371c0-5f00-7000-8000-0000000000a9"
+const person = "019371c0-5f00-7000-8000-0000000000af"
+const at = DateTime.makeUnsafe("2026-11-21T13:05:00Z")
+const now = DateTime.makeUnsafe("2026-11-23T08:00:00Z")
+const prefix = "svc_live_aaa"
+const asked = { keyId: "key", prefix, sha256: "00" }
+
+const given = (account_id: string, ...events: ReadonlyArray<DomainEvent>) =>
+  events.reduce((state, event) => evolve(state, event, at), noAccount(account_id))
+const issued = (account_id: string, key_id: string, of: string) =>
+  ApiKeyIssued.make({ account_id, key_id, prefix: of, key_sha256: "00" })
+
+const registered = [
+  AccountRegistered.make({ account_id: agent, plan: "free", with_email: false, agent_id_hash: null }),
+  issued(agent, "key", prefix)
+]
+const signedUp = [
+  AccountSignedUp.make({ account_id: person, plan: "free" }),
+  EmailVerified.make({ account_id: person, by: "mail" })
+]
+const holder = given(agent, ...registered)
+const claimer = given(person, ...signedUp)
+
+const refusal = (decided: ReturnType<typeof claimKey>) => Result.getOrThrow(Result.flip(decided))
+
+const released = ApiKeyReleased.make({ account_id: agent, to_account_id: person, key_id: "key", prefix })
+const claimed = ApiKeyClaimed.make({
+  account_id: person,
+  from_account_id: agent,
+  key_id: "key",
+  prefix,
+  key_sha256: "00",
+  issued_at: at
+})
+
+describe("claiming a key", () => {
+  it("is a fact of both accounts, after which one has the key and the other none", () => {
+    const decided = Result.getOrThrow(claimKey({ claimer, holder }, asked, now))
+    assert.deepStrictEqual(decided, { released: [released], claimed: [claimed] })
+    assert.deepStrictEqual(evolve(holder, released, now).keys, [])
+    const [key] = evolve(claimer, claimed, now).keys
+    assert.deepStrictEqual(key, { keyId: "key", prefix, secrets: [{ prefix, at: now }], revoked: false })
+  })
+
+  it("is no further fact for the account that has it", () => {
+    const states = { claimer: given(person, ...signedUp, claimed), holder: given(agent, ...registered, released) }
+    assert.deepStrictEqual(Result.getOrThrow(claimKey(states, asked, now)), { released: [], claimed: [] })
+  })
+
+  it("is refused for a key of an account with a login, and for one that another account claimed first", () => {
+    for (const other of [
+      given(agent, AccountSignedUp.make({ account_id: agent, plan: "free" }), issued(agent, "key", prefix)),
+      given(agent, ...registered, released)
+    ])
+      assert.strictEqual(refusal(claimKey({ claimer, holder: other }, asked, now))._tag, "ApiKeyNotClaimable")
+  })
+
+  it("is refused for a key that is revoked and for a former secret, as for an unknown one", () => {
+    const facts = { account_id: agent, key_id: "key", prefix: "svc_live_bbb" }
+    for (const event of [
+      ApiKeyRevoked.make({ ...facts, by: "operator" }),
+      ApiKeyRotated.make({ ...facts, key_sha256: "11", previous_until: now })
+    ])
+      assert.strictEqual(refusal(claimKey({ claimer, holder: evolve(holder, event, at) }, asked, now))._tag, "UnknownApiKey")
+  })
+
+  it("is refused where the account has 25 active keys, or had a key of the same prefix", () => {
+    const others = Array.from({ length: 25 }, (_, index) => issued(person, `key ${index}`, `svc_live_${100 + index}`))
+    const full = given(person, ...signedUp, ...others)
+    assert.strictEqual(refusal(claimKey({ claimer: full, holder }, asked, now))._tag, "RateLimitExceeded")
+    const same = given(person, ...signedUp, issued(person, "another", prefix))
+    const taken = refusal(claimKey({ claimer: same, holder }, asked, now))
+    assert.strictEqual(taken._tag, "ApiKeyNotClaimable")
+    assert.include(taken.message, "/v1/keys/rotate")
+  })
+})
