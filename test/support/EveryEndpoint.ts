@@ -166,6 +166,7 @@ const receipts = Effect.fnUntraced(function* (service: ServiceClient, expect: Ex
   const links = `${receiptsPath}/${receiptId}/links`
   const shared = yield* expect(201, `POST ${receiptsPath}/{receipt_id}/links`, links, { key, body: {} })
   const { link_id, url } = yield* decodeShared(shared.body)
+  yield* expect(200, `GET ${receiptsPath}/{receipt_id}/links`, links, { key })
   yield* expect(200, "GET /v1/receipt-links/{token}", new URL(url).pathname)
   yield* expect(200, `DELETE ${receiptsPath}/{receipt_id}/links/{link_id}`, `${links}/${link_id}`, { key })
   for (const query of [{ limit: "2" }, { limit: "1", target_vat_id: "DE100440000" }]) {

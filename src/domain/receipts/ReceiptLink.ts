@@ -17,7 +17,7 @@ export const maxStreamLength = 1 + 2 * maxMade
 const afterRevocationSeconds = 60
 
 /** Who made or revoked a link: the receipt's API key, or its account after a login. */
-const LinkMaker = Schema.Literals(["key", "account"])
+export const LinkMaker = Schema.Literals(["key", "account"])
 
 const ofLink = { account_id: Schema.String, key_id: Schema.String, link_id: Schema.String, by: LinkMaker }
 
@@ -35,6 +35,8 @@ export const ReceiptLinkRevoked = DomainEvent.define("ReceiptLinkRevoked", 1, Sc
 export interface ReceiptLink {
   readonly linkId: string
   readonly keyId: string
+  readonly by: typeof LinkMaker.Type
+  readonly createdAt: DateTime.Utc
   readonly expiresAt: DateTime.Utc
   readonly isRevoked: boolean
 }

@@ -1,6 +1,7 @@
-/** Makes, revokes and opens the links of receipts. */
+/** Makes, lists, revokes and opens the links of receipts. */
 import { Context, type DateTime, type Effect, type Redacted, Schema } from "effect"
 import type { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
+import type { ReceiptLink } from "#domain/receipts/ReceiptLink.ts"
 import type { ReceiptErased, ReceiptNotFound, ReceiptRecord } from "#domain/receipts/ReceiptReader.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
@@ -27,12 +28,17 @@ export class ReceiptLinks extends Context.Service<
       receiptId: string,
       days: number
     ) => Effect.Effect<NewReceiptLink, ReceiptNotFound | ReceiptErased | RateLimitExceeded | StoreUnavailable>
-    /** A link that is revoked already stays so. */
+    /** All links of the receipt, the newest first; also of an erased one. */
+    readonly list: (
+      ownerId: string,
+      receiptId: string
+    ) => Effect.Effect<ReadonlyArray<ReceiptLink>, ReceiptNotFound | StoreUnavailable>
+    /** A link that is revoked already stays so. A link of an erased receipt can be revoked. */
     readonly revoke: (
       ownerId: string,
       receiptId: string,
       linkId: string
-    ) => Effect.Effect<void, ReceiptNotFound | ReceiptErased | ReceiptLinkNotFound | StoreUnavailable>
+    ) => Effect.Effect<void, ReceiptNotFound | ReceiptLinkNotFound | StoreUnavailable>
     /** The one receipt that the link is for. */
     readonly open: (
       token: Redacted.Redacted

@@ -38,8 +38,14 @@ export interface ReceiptPage {
   readonly next: number | null
 }
 
+/** The key that a receipt was issued to, and its account at that time. */
+export interface ReceiptHolder {
+  readonly accountId: string
+  readonly keyId: string
+}
+
 /** A receipt with the bytes that it was made from. */
-export interface ReceiptRecord {
+export interface ReceiptRecord extends ReceiptHolder {
   readonly receipt: Receipt
   readonly position: number
   /** When the database stored it: UTC with six digits of a second. */
@@ -58,8 +64,6 @@ export interface ReceiptRecord {
   /** The calls that it took, by our own clock (ISO 8601, UTC). */
   readonly asked: ReadonlyArray<{ readonly startedAt: string; readonly durationMs: number }>
   readonly eventId: string
-  readonly accountId: string
-  readonly keyId: string
 }
 
 export class ReceiptReader extends Context.Service<
@@ -69,6 +73,8 @@ export class ReceiptReader extends Context.Service<
       ownerId: string,
       receiptId: string
     ) => Effect.Effect<ReceiptRecord, ReceiptNotFound | ReceiptErased | StoreUnavailable>
+    /** For what concerns an erased receipt as well. */
+    readonly holderOf: (ownerId: string, receiptId: string) => Effect.Effect<ReceiptHolder, ReceiptNotFound | StoreUnavailable>
     readonly page: (request: ReceiptPageRequest) => Effect.Effect<ReceiptPage, StoreUnavailable>
   }
 >()("vatproof/domain/receipts/ReceiptReader") {}

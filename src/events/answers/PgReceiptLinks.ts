@@ -35,10 +35,10 @@ const decodeRevoked = Catalogue.decoder(ReceiptLinkRevoked)
 
 const linksIn = Effect.fnUntraced(function* (events: ReadonlyArray<StoredEvent>) {
   const links = new Map<string, ReceiptLink>()
-  for (const { data, type } of events) {
+  for (const { data, occurred_at, type } of events) {
     if (type === ReceiptLinkCreated.type) {
-      const { expires_at: expiresAt, key_id: keyId, link_id: linkId } = yield* decodeCreated(data)
-      links.set(linkId, { linkId, keyId, expiresAt, isRevoked: false })
+      const { by, expires_at: expiresAt, key_id: keyId, link_id: linkId } = yield* decodeCreated(data)
+      links.set(linkId, { linkId, keyId, by, createdAt: DateTime.makeUnsafe(occurred_at), expiresAt, isRevoked: false })
     }
     if (type === ReceiptLinkRevoked.type) {
       const created = links.get((yield* decodeRevoked(data)).link_id)
@@ -95,19 +95,24 @@ const make = Effect.gen(function* () {
     return yield* createOnce(ownerId, record, days).pipe(Effect.retry(again), Effect.catchTags(busy))
   })
 
-  const revokeOnce = Effect.fnUntraced(function* (ownerId: string, { accountId, keyId, receipt }: ReceiptRecord, linkId: string) {
-    const { links, version } = yield* linksOf(receipt.receipt_id)
+  const list = Effect.fn("PgReceiptLinks.list")(function* (ownerId: string, receiptId: string) {
+    yield* receipts.holderOf(ownerId, receiptId)
+    return [...(yield* linksOf(receiptId)).links.values()].toReversed()
+  })
+
+  const revokeOnce = Effect.fnUntraced(function* (ownerId: string, receiptId: string, linkId: string) {
+    const { accountId, keyId } = yield* receipts.holderOf(ownerId, receiptId)
+    const { links, version } = yield* linksOf(receiptId)
     const link = links.get(linkId)
     if (link === undefined) return yield* new ReceiptLinkNotFound({})
     if (link.isRevoked) return
     const by = ownerId === keyId ? "key" : "account"
     const revoked = { account_id: accountId, key_id: keyId, link_id: linkId, by } as const
-    yield* append(receipt.receipt_id, version, ReceiptLinkRevoked.make(revoked))
+    yield* append(receiptId, version, ReceiptLinkRevoked.make(revoked))
   })
 
   const revoke = Effect.fn("PgReceiptLinks.revoke")(function* (ownerId: string, receiptId: string, linkId: string) {
-    const record = yield* receipts.find(ownerId, receiptId)
-    return yield* revokeOnce(ownerId, record, linkId).pipe(Effect.retry(again), Effect.catchTags(busy))
+    return yield* revokeOnce(ownerId, receiptId, linkId).pipe(Effect.retry(again), Effect.catchTags(busy))
   })
 
   const open = Effect.fn("PgReceiptLinks.open")(function* (token: Redacted.Redacted) {
@@ -122,7 +127,7 @@ const make = Effect.gen(function* () {
     return yield* receipts.find(link.keyId, receiptId)
   })
 
-  return ReceiptLinks.of({ create, revoke, open })
+  return ReceiptLinks.of({ create, list, revoke, open })
 })
 
 /** Whether the account that has a key now is open. */

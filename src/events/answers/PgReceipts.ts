@@ -16,28 +16,31 @@ const decodeIssued = Catalogue.decoder(ReceiptIssued)
 const decodeDisclosed = Catalogue.documentDecoder(ReceiptIssued)
 
 const make = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
+  const hasKey = yield* makeHasKey
+  const findPage = yield* makeFindPage
   const events = yield* EventStore
   const { verified } = yield* SignedLeaves.make
   const documentsOf = yield* PersonalDocument.makeVerified
 
-  const findKey = SqlSchema.findOneOption({
-    Request: Schema.String,
-    Result: Schema.Struct({ account_id: Schema.String }),
-    execute: (keyId) => sql`SELECT account_id FROM vatproof.api_keys WHERE key_id = ${keyId}::uuid`
-  })
-  /** Whether the account has the key now: of keys that it claimed it has the earlier receipts, too. */
-  const hasKey = (accountId: string, keyId: string) =>
-    findKey(keyId).pipe(QueryPolicy.withRetry(patience), Effect.map(Option.exists(({ account_id }) => account_id === accountId)))
-
-  const find = Effect.fn("PgReceipts.find")(function* (ownerId: string, receiptId: string) {
+  const issueOf = Effect.fnUntraced(function* (ownerId: string, receiptId: string) {
     if (!isReceiptId(receiptId)) return yield* new ReceiptNotFound({ receiptId })
     const [event] = yield* events.readStream(receiptStream(receiptId), 0, 1)
     if (event === undefined || event.type !== ReceiptIssued.type) return yield* new ReceiptNotFound({ receiptId })
     yield* verified([event])
     const issued = yield* decodeIssued(event.data)
-    const { account_id, answer, attempts, key_id } = issued
+    const { key_id } = issued
     if (key_id !== ownerId && !(yield* hasKey(ownerId, key_id))) return yield* new ReceiptNotFound({ receiptId })
+    return { event, issued }
+  })
+
+  const holderOf = Effect.fn("PgReceipts.holderOf")(function* (ownerId: string, receiptId: string) {
+    const { issued } = yield* issueOf(ownerId, receiptId)
+    return { accountId: issued.account_id, keyId: issued.key_id }
+  })
+
+  const find = Effect.fn("PgReceipts.find")(function* (ownerId: string, receiptId: string) {
+    const { event, issued } = yield* issueOf(ownerId, receiptId)
+    const { account_id, answer, attempts, key_id } = issued
     const document = (yield* documentsOf([event])).get(event.position) ?? null
     if (document === null) return yield* new ReceiptErased({ receiptId, keyId: key_id, position: event.position })
     const disclosed = yield* decodeDisclosed(document)
@@ -61,22 +64,6 @@ const make = Effect.gen(function* () {
     }
   })
 
-  // The owner is a key, or an account with the lists of its keys. LIMIT 1 keeps the planner from a join that reads the whole log.
-  const findPage = SqlSchema.findAll({
-    Request: Schema.Struct({ ownerId: Schema.String, ending: Schema.String, before: Schema.Int, limit: Schema.Int }),
-    Result: StoredEvent,
-    execute: ({ before, ending, limit, ownerId }) => sql`SELECT ${sql.literal(StoredEvent.columnsOf("e"))} FROM (
-        SELECT found.position FROM (SELECT ${ownerId}::uuid AS key_id
-          UNION ALL SELECT key_id FROM vatproof.api_keys WHERE account_id = ${ownerId}::uuid) AS k
-        CROSS JOIN LATERAL (SELECT position FROM vatproof.listed
-          WHERE log_id = ${logId} AND list = 'receipts-' || k.key_id::text || ${ending} AND position < ${BigInt(before)}
-          ORDER BY position DESC LIMIT ${limit}) AS found
-        ORDER BY found.position DESC LIMIT ${limit}) AS l
-      CROSS JOIN LATERAL (SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events
-        WHERE log_id = ${logId} AND position = l.position LIMIT 1) AS e
-      ORDER BY l.position DESC`
-  })
-
   const page = Effect.fn("PgReceipts.page")(function* ({ before, limit, ownerId, targetVatId }: ReceiptPageRequest) {
     const ending = targetVatId === null ? "" : `/${targetVatId}`
     // One more than asked for tells whether there is another page.
@@ -91,7 +78,36 @@ const make = Effect.gen(function* () {
     return { receipts, next: rows.length > limit && last !== undefined ? last.position : null }
   })
 
-  return ReceiptReader.of({ find, page })
+  return ReceiptReader.of({ find, holderOf, page })
 })
+
+/** Whether the account has the key now: of keys that it claimed it has the earlier receipts, too. */
+const makeHasKey = Effect.map(SqlClient.SqlClient, (sql) => {
+  const find = SqlSchema.findOneOption({
+    Request: Schema.String,
+    Result: Schema.Struct({ account_id: Schema.String }),
+    execute: (keyId) => sql`SELECT account_id FROM vatproof.api_keys WHERE key_id = ${keyId}::uuid`
+  })
+  return (accountId: string, keyId: string) =>
+    find(keyId).pipe(QueryPolicy.withRetry(patience), Effect.map(Option.exists(({ account_id }) => account_id === accountId)))
+})
+
+// The owner is a key, or an account with the lists of its keys. LIMIT 1 keeps the planner from a join that reads the whole log.
+const makeFindPage = Effect.map(SqlClient.SqlClient, (sql) =>
+  SqlSchema.findAll({
+    Request: Schema.Struct({ ownerId: Schema.String, ending: Schema.String, before: Schema.Int, limit: Schema.Int }),
+    Result: StoredEvent,
+    execute: ({ before, ending, limit, ownerId }) => sql`SELECT ${sql.literal(StoredEvent.columnsOf("e"))} FROM (
+      SELECT found.position FROM (SELECT ${ownerId}::uuid AS key_id
+        UNION ALL SELECT key_id FROM vatproof.api_keys WHERE account_id = ${ownerId}::uuid) AS k
+      CROSS JOIN LATERAL (SELECT position FROM vatproof.listed
+        WHERE log_id = ${logId} AND list = 'receipts-' || k.key_id::text || ${ending} AND position < ${BigInt(before)}
+        ORDER BY position DESC LIMIT ${limit}) AS found
+      ORDER BY found.position DESC LIMIT ${limit}) AS l
+    CROSS JOIN LATERAL (SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events
+      WHERE log_id = ${logId} AND position = l.position LIMIT 1) AS e
+    ORDER BY l.position DESC`
+  })
+)
 
 export const layer = Layer.effect(ReceiptReader, make)

@@ -1,7 +1,7 @@
-/** POST /v1/qualified-confirmations/{receipt_id}/links, DELETE …/links/{link_id}, and what such a link opens (rule 34). */
+/** POST and GET /v1/qualified-confirmations/{receipt_id}/links, DELETE …/links/{link_id}, and what such a link opens (rule 34). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { linkDays, usualLinkDays } from "#domain/receipts/ReceiptLink.ts"
+import { linkDays, LinkMaker, usualLinkDays } from "#domain/receipts/ReceiptLink.ts"
 import { ReceiptReaderRequired } from "#http/pipeline/Authentication.ts"
 import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
@@ -36,23 +36,36 @@ const CreatedLink = Schema.Struct({
   expires_at: Timestamp
 }).annotate({ identifier: "ReceiptLink", description: "The link" })
 
+const ListedLinks = Schema.Struct({
+  data: Schema.Array(
+    Schema.Struct({
+      link_id: linkId,
+      created_at: Timestamp,
+      created_by: LinkMaker.annotate({ description: "key: the API key of the receipt; account: its account, after a login" }),
+      expires_at: Timestamp,
+      revoked: Schema.Boolean.annotate({ description: "It opens nothing any more, for good" })
+    }).annotate({ identifier: "ListedReceiptLink" })
+  )
+}).annotate({ identifier: "ReceiptLinks", description: "All links of the receipt, at most 100" })
+
 const RevokedLink = Schema.Struct({ message: Schema.String }).annotate({
   identifier: "ReceiptLinkRevoked",
   description: "The link is revoked"
 })
 
-const ofReceipt = [
-  errorBody(401, ["UNAUTHORIZED"]),
-  errorBody(404, ["NOT_FOUND"]),
-  errorBody(410, ["RECEIPT_ERASED"]),
-  errorBody(503, ["SERVICE_UNAVAILABLE"])
-]
+const ofReceipt = [errorBody(401, ["UNAUTHORIZED"]), errorBody(404, ["NOT_FOUND"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
 
 const create = HttpApiEndpoint.post("create", "/v1/qualified-confirmations/:receipt_id/links", {
   params: { receipt_id },
   payload: Wish,
   success: CreatedLink.pipe(HttpApiSchema.status(201)),
-  error: [...bodyRefusals, errorBody(400, ["VALIDATION_ERROR"]), errorBody(429, ["RATE_LIMIT_EXCEEDED"]), ...ofReceipt]
+  error: [
+    ...bodyRefusals,
+    errorBody(400, ["VALIDATION_ERROR"]),
+    errorBody(410, ["RECEIPT_ERASED"]),
+    errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
+    ...ofReceipt
+  ]
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "createReceiptLink",
@@ -60,6 +73,19 @@ const create = HttpApiEndpoint.post("create", "/v1/qualified-confirmations/:rece
     description:
       "Makes a link that opens the page and the PDF of this one receipt in a browser, without a key, until it expires or is revoked; for a tax adviser, for example. " +
       "By the receipt's API key, or with the token of a login by its account. It stays valid when the key is revoked, and ends with the account. A receipt has at most 20 valid links, and 100 in all."
+  })
+)
+
+const list = HttpApiEndpoint.get("list", "/v1/qualified-confirmations/:receipt_id/links", {
+  params: { receipt_id },
+  success: ListedLinks,
+  error: ofReceipt
+}).annotateMerge(
+  OpenApi.annotations({
+    identifier: "listReceiptLinks",
+    summary: "The links of a receipt",
+    description:
+      "Newest first, expired and revoked ones included, never their URLs. By the receipt's API key, or with the token of a login by its account. Also of an erased receipt."
   })
 )
 
@@ -71,7 +97,7 @@ const revoke = HttpApiEndpoint.delete("revoke", "/v1/qualified-confirmations/:re
   OpenApi.annotations({
     identifier: "revokeReceiptLink",
     summary: "Revoke a link of a receipt",
-    description: "For good and at once. Revoking it again changes nothing."
+    description: "For good and at once, also of an erased receipt. Revoking it again changes nothing."
   })
 )
 
@@ -121,6 +147,7 @@ const open = HttpApiEndpoint.get("open", `${openPath}/:token`, {
 
 export class ReceiptLinksApi extends HttpApiGroup.make("receiptLinks")
   .add(create.middleware(DecodeErrors).middleware(ReceiptReaderRequired))
+  .add(list.middleware(DecodeErrors).middleware(ReceiptReaderRequired))
   .add(revoke.middleware(DecodeErrors).middleware(ReceiptReaderRequired))
   .add(open.middleware(DecodeErrors))
   .annotateMerge(

@@ -52,11 +52,23 @@ export const layer = HttpApiBuilder.group(
           Effect.catchTag("ReceiptErased", tellErased)
         )
       }, Errors.respond),
+      list: Effect.fnUntraced(function* ({ params }) {
+        const { ownerId } = yield* CurrentReceiptReader
+        const listed = yield* links.list(ownerId, receiptIdOf(params.receipt_id))
+        return {
+          data: listed.map(({ by, createdAt, expiresAt, isRevoked, linkId }) => ({
+            link_id: linkId,
+            created_at: createdAt,
+            created_by: by,
+            expires_at: expiresAt,
+            revoked: isRevoked
+          }))
+        }
+      }, Errors.respond),
       revoke: Effect.fnUntraced(function* ({ params }) {
         const { ownerId } = yield* CurrentReceiptReader
-        return yield* links
-          .revoke(ownerId, receiptIdOf(params.receipt_id), params.link_id)
-          .pipe(Effect.as({ message: `The link ${params.link_id} is revoked` }), Effect.catchTag("ReceiptErased", tellErased))
+        yield* links.revoke(ownerId, receiptIdOf(params.receipt_id), params.link_id)
+        return { message: `The link ${params.link_id} is revoked` }
       }, Errors.respond),
       open: Effect.fnUntraced(function* ({ headers, params, query }) {
         const { format } = query

@@ -146,6 +146,7 @@ const record = Effect.gen(function* () {
   const links = `${receiptsPath}/${receiptId}/links`
   const shared = yield* post("createReceiptLink", "two weeks", links, { expires_in_days: 14 }, { key: paid })
   const { link_id } = yield* decodeShared(shared.body)
+  yield* get("listReceiptLinks", "one link", links, { key: paid })
   keep("revokeReceiptLink", "revoked", yield* service.ask(`${links}/${link_id}`, { key: paid, method: "DELETE" }))
 
   // An account, and its keys.

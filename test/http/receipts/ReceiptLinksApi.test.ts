@@ -77,6 +77,7 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
       assertProblem(yield* client.post(links, {}), "UNAUTHORIZED")
       for (const reader of [{ key: other }, People.bearing(stranger)]) {
         assertProblem(yield* client.post(links, {}, reader), "NOT_FOUND")
+        assertProblem(yield* client.get(links, reader), "NOT_FOUND")
       }
       const byKey = yield* share(client, receiptId, { key })
       for (const reader of [{ key: other }, People.bearing(stranger)]) {
@@ -86,6 +87,14 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
       yield* client.ask(`/v1/auth/api-keys/${keyId}`, { ...access, method: "DELETE" })
       const byAccount = yield* share(client, receiptId, access)
       for (const { path } of [byKey, byAccount]) assert.strictEqual((yield* open(path)).status, 200)
+      const listed = yield* client.get(links, access)
+      assert.containSubset(listed.body, {
+        data: [
+          { link_id: byAccount.linkId, created_by: "account", revoked: false },
+          { link_id: byKey.linkId, created_by: "key", revoked: false }
+        ]
+      })
+      assert.notInclude(listed.text, byKey.path.split(".").at(-1) ?? "")
     })
   )
 
@@ -136,6 +145,8 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
         assertProblem(yield* client.get(path), "NOT_FOUND")
       }
       assertProblem(yield* client.ask(`${links}/x`, { key, method: "DELETE" }), "NOT_FOUND")
+      const listed = yield* client.get(links, { key })
+      assert.containSubset(listed.body, { data: [{ revoked: false }, { link_id: linkId, revoked: true }] })
       assert.strictEqual((yield* open(kept.path)).status, 200)
       const logged = yield* RunningService.everythingLogged
       assert.strictEqual([...logged.matchAll(/ReceiptLinkRevoked/gu)].length, 1)
@@ -192,10 +203,10 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     })
   )
 
-  it.effect("tells that its receipt was erased, and nothing of what it said", () =>
+  it.effect("tells that its receipt was erased, and nothing of what it said, until it is revoked", () =>
     Effect.gen(function* () {
       const { client, key, open, receiptId } = yield* started
-      const { path } = yield* share(client, receiptId, { key })
+      const { linkId, path } = yield* share(client, receiptId, { key })
       yield* command("personal-data", "erase", receiptId, ...why)
       const json = yield* client.get(path)
       assert.strictEqual(json.status, 410)
@@ -204,7 +215,11 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
       assert.strictEqual(page.status, 410)
       assert.include(page.text, "Dieser Beleg wurde gelöscht")
       assert.notInclude(page.text, "Muster")
-      assert.strictEqual((yield* client.post(`${receiptsPath}/${receiptId}/links`, {}, { key })).status, 410)
+      const links = `${receiptsPath}/${receiptId}/links`
+      assert.strictEqual((yield* client.post(links, {}, { key })).status, 410)
+      assert.containSubset(yield* client.get(links, { key }), { status: 200, body: { data: [{ link_id: linkId }] } })
+      assert.strictEqual((yield* client.ask(`${links}/${linkId}`, { key, method: "DELETE" })).status, 200)
+      assertProblem(yield* client.get(path), "NOT_FOUND")
     })
   )
 })
