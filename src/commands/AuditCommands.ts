@@ -8,13 +8,13 @@ import { exportFiles } from "#events/audit/export/ExportReadme.ts"
 import * as LogExport from "#events/audit/export/LogExport.ts"
 import * as ReceiptAudit from "#events/audit/verify/ReceiptAudit.ts"
 import { EventStore } from "#events/store/EventStore.ts"
-import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { formatVerifier } from "#events/merkle/NoteKeys.ts"
 import { LogSigner } from "#events/notary/LogSigner.ts"
 import { logStream, LogVerified } from "#domain/audit/LogReadEvents.ts"
 import * as LogPeriod from "#domain/audit/LogPeriod.ts"
 import { AppConfig, publicUrlOf } from "#infra/config/AppConfig.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import * as Migrations from "#infra/postgres/Migrations.ts"
 import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 import { asOperator, by, json, optionalReason, print, quietly, remark } from "#app/commands/Operation.ts"
@@ -206,7 +206,7 @@ const verifyExport = Effect.fnUntraced(
     yield* say({ asJson, what: "The export", report, key: used, sightings, witnesses: witnesses.length, extent: report.extent })
     for (const at of report.uncompared) yield* remark(`The checkpoint in ${at} ends outside of the export, and was not compared.`)
   },
-  Effect.provideService(LogCrypto, logCrypto)
+  Effect.provideService(Crypto, pureCrypto)
 )
 
 const verifyProof = Effect.fnUntraced(function* (
@@ -218,7 +218,7 @@ const verifyProof = Effect.fnUntraced(function* (
   const used = yield* VerifierKeys.forProof(key, given.proof)
   const witnesses = yield* Witnesses.witnessesOf(witness)
   const { checkpoint, event, index, leaf, note, personal } = yield* Effect.fromResult(
-    ReceiptAudit.run(logCrypto, { ...given, verifiers: used.verifiers })
+    ReceiptAudit.run(pureCrypto, { ...given, verifiers: used.verifiers })
   )
   const sightings = yield* Witnesses.sightingsIn([note], witnesses)
   const document = personal === null ? "" : `\nIts personal document: ${personal}.`

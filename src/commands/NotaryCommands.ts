@@ -3,14 +3,13 @@ import { Effect, FileSystem, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { isSqlError } from "effect/sql/SqlError"
 import * as Operator from "#app/layers/Operator.ts"
-import { Randomness } from "#domain/kernel/Randomness.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { formatSigningKey, formatVerifier, parseSigner } from "#events/merkle/NoteKeys.ts"
 import * as LogAdoption from "#events/audit/LogAdoption.ts"
 import { LogSigner } from "#events/notary/LogSigner.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
 import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
-import * as RandomSource from "#infra/security/NodeRandomness.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import { witnessCommand } from "#app/commands/WitnessCommand.ts"
 import { asOperator, by, json, optionalReason, print, quietly } from "#app/commands/Operation.ts"
 
@@ -34,11 +33,11 @@ const key = Command.make(
   },
   Effect.fnUntraced(function* (flags) {
     const fs = yield* FileSystem.FileSystem
-    const random = yield* Randomness
+    const crypto = yield* Crypto
     const name = Option.isSome(flags.name) ? flags.name.value : yield* NotaryKeys.logName
-    const seed = Redacted.make(yield* random.bytes(seedBytes))
-    const secret = yield* Effect.fromResult(formatSigningKey(logCrypto, name, seed))
-    const verifierKey = formatVerifier(yield* Effect.fromResult(parseSigner(logCrypto, name, secret)))
+    const seed = Redacted.make(crypto.randomBytes(seedBytes))
+    const secret = yield* Effect.fromResult(formatSigningKey(NodeCrypto.pureCrypto, name, seed))
+    const verifierKey = formatVerifier(yield* Effect.fromResult(parseSigner(NodeCrypto.pureCrypto, name, secret)))
     const text = Redacted.value(secret)
     if (Option.isSome(flags.out)) {
       yield* fs.writeFileString(flags.out.value, `${text}\n`, { flag: "wx", mode: 0o600 })
@@ -47,7 +46,7 @@ const key = Command.make(
     }
     const words = `NOTARY_KEY=${text}\n\nSet this for every replica, and keep a copy in a safe place: a log goes on with its key, or is told of another one (docs/audit.md).\nPublic key: ${verifierKey}`
     return yield* print(flags.json, { log: name, verifier_key: verifierKey, notary_key: text }, words)
-  }, Effect.provide(RandomSource.layer))
+  }, Effect.provide(NodeCrypto.layer))
 ).pipe(
   Command.withDescription("Make a key that signs the log, and print the public key that verifies it"),
   Command.withShortDescription("Make a key that signs the log"),

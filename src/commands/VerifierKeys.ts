@@ -5,7 +5,7 @@ import * as Checkpoint from "#events/merkle/Checkpoint.ts"
 import { parse as parseProof } from "#events/merkle/Proof.ts"
 import { parseVerifiers, type Verifiers } from "#events/merkle/NoteKeys.ts"
 import { keysOf, type LogKeys } from "#events/notary/LogSigner.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 
 /** `note` is a caution that goes to standard error. */
@@ -20,7 +20,7 @@ class NoVerifierKey extends Schema.TaggedError<NoVerifierKey>()("NoVerifierKey",
 const which = "give the log's public key with --key; the service prints it at its start, and `vatproof notary verifier` does"
 
 const inText = (text: string) =>
-  Effect.map(Effect.fromResult(parseVerifiers(logCrypto, text)), (verifiers): UsedKeys => ({ verifiers, note: null }))
+  Effect.map(Effect.fromResult(parseVerifiers(pureCrypto, text)), (verifiers): UsedKeys => ({ verifiers, note: null }))
 
 /** Keys that were given are the text itself, or a file that holds them: a path may have the plus signs of a key. */
 export const given = Effect.fnUntraced(function* (text: string) {
@@ -44,7 +44,7 @@ const own = Effect.fnUntraced(function* (note: string) {
   const keys = yield* NotaryKeys.givenKeys
   if (Option.isNone(keys)) return Option.none<UsedKeys>()
   const name = Option.getOrElse(Checkpoint.originOf(note), () => "log")
-  const { verifiers } = yield* Effect.fromResult(keysOf(logCrypto, keys.value, name))
+  const { verifiers } = yield* Effect.fromResult(keysOf(pureCrypto, keys.value, name))
   return Option.some<UsedKeys>({ verifiers, note: null })
 })
 

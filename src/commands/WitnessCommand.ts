@@ -10,7 +10,7 @@ import { path as tilePath, type HashTile } from "#events/merkle/Tiles.ts"
 import * as Witness from "#events/notary/Witness.ts"
 import { writeDraft } from "#infra/security/AtomicFile.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { json, print } from "#app/commands/Operation.ts"
 import * as VerifierKeys from "#app/commands/VerifierKeys.ts"
 
@@ -45,14 +45,14 @@ const keyIn = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
   const text = (yield* fs.readFileString(file)).trim()
   const name = nameInKey.exec(text)?.groups?.["name"] ?? "witness"
-  return witnessOf(logCrypto, yield* Effect.fromResult(parseSigner(logCrypto, name, Redacted.make(text))))
+  return witnessOf(pureCrypto, yield* Effect.fromResult(parseSigner(pureCrypto, name, Redacted.make(text))))
 })
 
 /** The last cosigned note of a log, in a file of its own: it is replaced before anything is said of the next one. */
 const stateOf = Effect.fnUntraced(function* (directory: string, logKey: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const file = path.resolve(directory, `witness-${logCrypto.sha256Hex(logKey).slice(0, 16)}.checkpoint`)
+  const file = path.resolve(directory, `witness-${pureCrypto.sha256Hex(logKey).slice(0, 16)}.checkpoint`)
   return {
     last: yield* Effect.catchTag(fs.readFileString(file), "PlatformError", (error) =>
       error.reason._tag === "NotFound" ? Effect.succeed(null) : Effect.fail(error)
@@ -96,7 +96,7 @@ export const witnessCommand = Command.make(
     )
     const note = new TextDecoder().decode(yield* read(`${base}/checkpoint`))
     const readTiles = (tiles: ReadonlyArray<HashTile>) => Effect.forEach(tiles, readTile(base), { concurrency: tilesAtOnce })
-    const { origin, size } = yield* Witness.consistent(logCrypto, { verifiers, last, note, readTiles })
+    const { origin, size } = yield* Witness.consistent(pureCrypto, { verifiers, last, note, readTiles })
     yield* replace(note)
     const at = yield* DateTime.now
     const cosigned = cosign(note, signer, at)

@@ -5,7 +5,7 @@ import * as Checkpoint from "#events/merkle/Checkpoint.ts"
 import { cosignaturesIn, parseWitnesses } from "#events/merkle/Cosignature.ts"
 import type { Verifier } from "#events/merkle/NoteKeys.ts"
 import { parse as parseNote } from "#events/merkle/SignedNote.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 
 export const witness = Flag.String("witness").pipe(
   Flag.between(0, 20),
@@ -29,7 +29,7 @@ export const witnessesOf = Effect.fnUntraced(function* (texts: ReadonlyArray<str
     return isFile ? yield* fs.readFileString(text) : text
   })
   const keys = yield* Effect.forEach(texts, read)
-  return Arr.isReadonlyArrayNonEmpty(keys) ? yield* Effect.fromResult(parseWitnesses(logCrypto, keys)) : Arr.empty<Verifier>()
+  return Arr.isReadonlyArrayNonEmpty(keys) ? yield* Effect.fromResult(parseWitnesses(pureCrypto, keys)) : Arr.empty<Verifier>()
 })
 
 /** What these witnesses say in checkpoints that were verified. Fails if a cosignature is forged. */
@@ -38,7 +38,7 @@ export const sightingsIn = Effect.fnUntraced(function* (notes: ReadonlyArray<str
   for (const note of notes) {
     const { text } = yield* Effect.fromResult(parseNote(note))
     const { size } = yield* Effect.fromResult(Checkpoint.parse(text))
-    for (const { at, witness } of yield* Effect.fromResult(cosignaturesIn(logCrypto, note, witnesses))) {
+    for (const { at, witness } of yield* Effect.fromResult(cosignaturesIn(pureCrypto, note, witnesses))) {
       found.push({ witness, events: size, at: DateTime.formatIso(at) })
     }
   }

@@ -1,11 +1,11 @@
 /** How people prove who they are: passwords and access tokens. */
-import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+import * as PlatformCrypto from "@effect/platform-node/NodeCrypto"
 import { Array as Arr, Effect, Layer, Option, Path, Redacted } from "effect"
 import { AppConfig, InvalidSetting } from "#infra/config/AppConfig.ts"
 import * as Argon2Passwords from "#infra/security/Argon2Passwords.ts"
 import * as GeneratedSecret from "#infra/security/GeneratedSecret.ts"
 import * as Jwt from "#infra/security/Jwt.ts"
-import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 
 /** The secrets of access tokens: JWT_SECRET, or one that is made once and kept beside the embedded database. */
 const jwtSecrets = Effect.gen(function* () {
@@ -29,4 +29,4 @@ export const credentials = Layer.unwrap(
     const { serviceName } = yield* AppConfig
     return Jwt.layer({ issuer: serviceName, secrets: yield* jwtSecrets })
   })
-).pipe(Layer.merge(Argon2Passwords.layer.pipe(Layer.provide(NodeCrypto.layerKdf))), Layer.provide(NodeRandomness.layer))
+).pipe(Layer.merge(Argon2Passwords.layer.pipe(Layer.provide(PlatformCrypto.layerKdf))), Layer.provide(NodeCrypto.layer))

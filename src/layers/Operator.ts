@@ -14,22 +14,21 @@ import { PersonalErasure } from "#events/personal/PersonalErasure.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as Database from "#infra/postgres/Database.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
-import * as NodeHashing from "#infra/security/NodeHashing.ts"
-import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 
 /** What the operator's commands work with. */
 export const operations = Layer.mergeAll(ChangePlan.layer, CloseAccount.layer, ApiKeys.layer).pipe(
   Layer.provide(Layer.merge(PgAccountStore.layer, PgKeyDirectory.layer)),
   Layer.merge(Layer.mergeAll(PgAccountDirectory.layer, PgAuditors.layer, PgUsageAudit.layer, PersonalErasure.layer)),
   Layer.provide(EventStore.layer),
-  Layer.provideMerge(Layer.mergeAll(plans, NodeHashing.layer, NodeRandomness.layer)),
+  Layer.provideMerge(Layer.mergeAll(plans, NodeCrypto.layer)),
   Layer.provide(Database.layerExisting)
 )
 
 /** What reads the whole log: several fibers at once, and no more than that on a database that others need too. */
 export const auditing = signedTree.pipe(
   Layer.provideMerge(EventStore.layer),
-  Layer.provide([NodeHashing.layer, NodeRandomness.layer]),
+  Layer.provide(NodeCrypto.layer),
   Layer.provideMerge(Layer.unwrap(Effect.map(Database.existingUrl, (url) => Postgres.layer({ url, maxConnections: 8 }))))
 )
 
@@ -41,6 +40,6 @@ export const owner = Layer.unwrap(
 /** What may complete the signed tree of a log that is adopted. */
 export const adopting = signedTree.pipe(
   Layer.provideMerge(EventStore.layer),
-  Layer.provide([NodeHashing.layer, NodeRandomness.layer]),
+  Layer.provide(NodeCrypto.layer),
   Layer.provideMerge(owner)
 )

@@ -1,16 +1,14 @@
 /** Layers of the signed log: its tree, its keys, and the notary. */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Layer, Option } from "effect"
-import { LogCrypto } from "#events/merkle/LogCrypto.ts"
 import { formatVerifier } from "#events/merkle/NoteKeys.ts"
 import { LogSigner } from "#events/notary/LogSigner.ts"
 import * as Notary from "#events/notary/Notary.ts"
 import * as Scrubber from "#events/audit/Scrubber.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 import * as CheckpointMirror from "#infra/security/CheckpointMirror.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
-import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
 
 /** The log's Merkle tree, and who signs it. */
 export const signedTree = Layer.unwrap(
@@ -18,11 +16,7 @@ export const signedTree = Layer.unwrap(
     const signer = LogSigner.layer({ keys: yield* NotaryKeys.findKeys, name: yield* NotaryKeys.logName })
     return Layer.catchTag(signer, "MalformedKey", (malformed) => Layer.effectContext(NotaryKeys.refuse(malformed)))
   })
-).pipe(
-  Layer.provideMerge(TreeStore.layer),
-  Layer.provideMerge(Layer.succeed(LogCrypto, logCrypto)),
-  Layer.provide(NodeRandomness.layer)
-)
+).pipe(Layer.provideMerge(TreeStore.layer), Layer.provideMerge(NodeCrypto.layer))
 
 /** Signs the log, if there is a key to sign with. */
 export const notary = Layer.unwrap(

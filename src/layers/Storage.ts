@@ -30,8 +30,7 @@ import { AppConfig, letterheadOf } from "#infra/config/AppConfig.ts"
 import * as DisposableDomains from "#infra/mail/DisposableDomains.ts"
 import * as FileMailer from "#infra/mail/FileMailer.ts"
 import * as SmtpMailer from "#infra/mail/SmtpMailer.ts"
-import * as NodeHashing from "#infra/security/NodeHashing.ts"
-import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 
 /** Mails go to SMTP_URL, or into a folder without it. */
 const mailer = Layer.unwrap(
@@ -68,7 +67,7 @@ export const stores = Layer.mergeAll(
   PgRateLimits.layer
 ).pipe(
   Layer.provideMerge(Layer.merge(EventStore.layer, PgKeyedHash.layer)),
-  Layer.provideMerge(Layer.mergeAll(plans, retention, NodeHashing.layer, DisposableDomains.layer, NodeRandomness.layer))
+  Layer.provideMerge(Layer.mergeAll(plans, retention, DisposableDomains.layer, NodeCrypto.layer))
 )
 
 /** Everything that follows the log by itself. */

@@ -5,13 +5,13 @@ import { DateTime, Effect, Layer, Redacted, Result } from "effect"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
 import { cosign, witnessOf } from "#events/merkle/Cosignature.ts"
 import { formatVerifier, formatWitness } from "#events/merkle/NoteKeys.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { checkpointOf, logName, newAuditor, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { command } from "#test/support/CommandLine.ts"
 import { secretOf, signerOf } from "#test/support/log/Keys.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
-const witness = witnessOf(logCrypto, signerOf("witness.example/w1"))
+const witness = witnessOf(pureCrypto, signerOf("witness.example/w1"))
 const witnessKey = formatWitness(witness)
 const logKey = formatVerifier(signer)
 const at = DateTime.makeUnsafe("2026-11-23T09:30:00Z")
@@ -43,7 +43,7 @@ const makeWitness = Effect.gen(function* () {
   )
   /** Makes the witness remember another history, which the log's key has signed as well. */
   const remember = (size: number) => {
-    const other = { origin: logName, size, root: logCrypto.sha256("another history"), extensions: [] }
+    const other = { origin: logName, size, root: pureCrypto.sha256("another history"), extensions: [] }
     const [state = ""] = readdirSync(folder).filter((name) => name.startsWith("witness-"))
     writeFileSync(join(folder, state), Result.getOrThrow(Checkpoint.sign(other, [signer])))
   }

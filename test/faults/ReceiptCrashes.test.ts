@@ -7,7 +7,7 @@ import { Config, Duration, Effect, Fiber, Option, Queue, Random, Result, Schema 
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Receipt } from "#domain/receipts/Receipt.ts"
 import { parse as parseProof, verify as verifyProof } from "#events/merkle/Proof.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { checkpointOf, log, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { confirm, generous, newPaidKey, receiptIdOf } from "#test/support/PaidKey.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -119,7 +119,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
           assert.strictEqual(status, 200, text)
           const { extra } = Result.getOrThrow(parseProof(text))
           const leaf = Option.getOrThrow(extra)
-          assert.isTrue(Result.isSuccess(verifyProof(logCrypto, text, { leaf, ...log })), id)
+          assert.isTrue(Result.isSuccess(verifyProof(pureCrypto, text, { leaf, ...log })), id)
           assert.include(new TextDecoder().decode(leaf), `"receipt-${id}"`)
         }
       }),

@@ -8,9 +8,7 @@ import { Auditors } from "#domain/audit/Auditors.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
 import * as AuditorTokens from "#events/audit/PgAuditors.ts"
-import * as NodeHashing from "#infra/security/NodeHashing.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
-import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import { secretOf, signerOf } from "#test/support/log/Keys.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
 
@@ -26,10 +24,7 @@ export const temporaryFolder = Effect.acquireRelease(
 /** Settings of a service that signs, and remembers what it signed in a folder of its own. */
 export const signing = (dataDir: string) => ({ NOTARY_KEY: Redacted.value(secretOf(logName)), DATA_DIR: dataDir })
 
-const auditors = AuditorTokens.layer.pipe(
-  Layer.provide(EventStore.layer),
-  Layer.provide([NodeHashing.layer, NodeRandomness.layer])
-)
+const auditors = AuditorTokens.layer.pipe(Layer.provide(EventStore.layer), Layer.provide(NodeCrypto.layer))
 
 /** A new auditor, with the header that carries the token. */
 export const newAuditor = (accountId: string | null = null, forDays = 30) =>
@@ -45,7 +40,7 @@ export const newAuditor = (accountId: string | null = null, forDays = 30) =>
 export const checkpointOf = (service: ServiceClient, size: number) =>
   service.get("/v1/audit/checkpoint").pipe(
     Effect.map(({ status, text }) =>
-      status === 200 ? Result.getOrThrow(Checkpoint.open(logCrypto, text, log)) : { size: -1, root: new Uint8Array() }
+      status === 200 ? Result.getOrThrow(Checkpoint.open(NodeCrypto.pureCrypto, text, log)) : { size: -1, root: new Uint8Array() }
     ),
     Effect.repeat({ until: (checkpoint) => checkpoint.size >= size, schedule: Schedule.spaced("50 millis") }),
     Effect.timeout("15 seconds")

@@ -6,7 +6,7 @@ import { createServer } from "node:http"
 import { unroutableResponse } from "#http/pipeline/Errors.ts"
 import * as Draining from "#infra/server/Draining.ts"
 import * as HttpListener from "#infra/server/HttpListener.ts"
-import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as RawHttp from "#test/support/RawHttp.ts"
 
 export const get = (url: string, ...headers: ReadonlyArray<string>) =>
@@ -55,7 +55,7 @@ export const listenWith = Effect.fnUntraced(function* (
   const services = yield* Layer.buildWithScope(
     HttpServer.serve(makeApp(Deferred.await(slow), started)).pipe(
       Layer.provideMerge(listener),
-      Layer.provide([Layer.succeed(Draining.Draining, draining), NodeRandomness.layer])
+      Layer.provide([Layer.succeed(Draining.Draining, draining), NodeCrypto.layer])
     ),
     scope
   )

@@ -7,20 +7,12 @@ import { minuteBucket } from "#domain/callers/RateLimits.ts"
 import { billingPeriod } from "#domain/callers/Usage.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as PgMetering from "#events/callers/PgMetering.ts"
-import * as NodeHashing from "#infra/security/NodeHashing.ts"
-import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
 /** A replica's metering. Replicas share nothing but the database. */
 export const replica = Effect.map(
-  Layer.build(
-    Layer.fresh(
-      PgMetering.layer.pipe(
-        Layer.provide(Layer.fresh(EventStore.layer)),
-        Layer.provide([NodeHashing.layer, NodeRandomness.layer])
-      )
-    )
-  ),
+  Layer.build(Layer.fresh(PgMetering.layer.pipe(Layer.provide(Layer.fresh(EventStore.layer)), Layer.provide(NodeCrypto.layer)))),
   Context.get(Metering)
 )
 

@@ -5,8 +5,7 @@ import { SqlClient } from "effect/sql"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as Migrations from "#infra/postgres/Migrations.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
-import * as NodeHashing from "#infra/security/NodeHashing.ts"
-import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
 
 /** A pool as the administrator: for what an operator does, and for attacks that the service's role could not even try. */
@@ -20,7 +19,7 @@ export const execute = (statement: string) =>
   asAdministrator(Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(statement).unprepared))
 
 export const layer = EventStore.layer.pipe(
-  Layer.provide([NodeHashing.layer, NodeRandomness.layer]),
+  Layer.provide(NodeCrypto.layer),
   Layer.provideMerge(
     Layer.unwrap(
       Effect.map(TestDatabase.TestDatabase, ({ url }) => {

@@ -1,7 +1,7 @@
 /** An outbox at work, as a replica of the service has it, and sign-ups that ask it for mails. */
 import { Effect, Layer, Redacted, References, Schedule, Schema, Scope } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { Randomness } from "#domain/kernel/Randomness.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { EmailQueue } from "#domain/email/EmailQueue.ts"
 import * as Outbox from "#events/outbox/Outbox.ts"
 import * as SmtpMailer from "#infra/mail/SmtpMailer.ts"
@@ -37,7 +37,7 @@ export const make = Effect.fnUntraced(function* (pace: Outbox.Pace = soon) {
   /** Makes an account for `<name>@example.com` and asks for its mail in one transaction, which `then` may undo. */
   const signUp = Effect.fnUntraced(function* (name: string, then: Effect.Effect<void, "undone"> = Effect.void) {
     const sql = yield* SqlClient.SqlClient
-    const accountId = yield* Effect.flatMap(Randomness, (random) => random.uuidV7)
+    const accountId = (yield* Crypto).uuidV7()
     const email = `${name}@example.com`
     yield* MigratedDatabase.execute(
       `INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES ('${accountId}', 'free', now())`

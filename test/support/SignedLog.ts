@@ -3,12 +3,9 @@ import { Effect, Layer, Option, Result, Schedule, type Schema } from "effect"
 import { Integrity } from "#domain/audit/Integrity.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
-import { LogCrypto } from "#events/merkle/LogCrypto.ts"
 import * as Notary from "#events/notary/Notary.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
-import * as NodeHashing from "#infra/security/NodeHashing.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
-import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import { log, signer } from "#test/support/Auditing.ts"
 import { keysOf } from "#test/support/log/Keys.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
@@ -16,9 +13,7 @@ import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 /** A log that no notary has begun. */
 export const ground = TreeStore.layer.pipe(
   Layer.provideMerge(MigratedDatabase.layer),
-  Layer.provideMerge(
-    Layer.mergeAll(Layer.succeed(LogCrypto, logCrypto), NodeHashing.layer, NodeRandomness.layer, Integrity.layer)
-  )
+  Layer.provideMerge(Layer.mergeAll(NodeCrypto.layer, NodeCrypto.layer, Integrity.layer))
 )
 
 const notary = Notary.layer({ keys: keysOf(signer), recall: Effect.succeed([]), remember: () => Effect.void })
@@ -67,7 +62,7 @@ export const untilSigned = Effect.fnUntraced(function* (size: number) {
     Effect.timeout("60 seconds")
   )
   const { note } = Option.getOrThrow(reached)
-  return { ...Result.getOrThrow(Checkpoint.open(logCrypto, note, log)), note }
+  return { ...Result.getOrThrow(Checkpoint.open(NodeCrypto.pureCrypto, note, log)), note }
 })
 
 /** Signs what is there, and lets go again. */

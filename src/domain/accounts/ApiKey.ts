@@ -4,13 +4,13 @@
  */
 import { type Effect, Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
-import type { Randomness } from "#domain/kernel/Randomness.ts"
+import type { Crypto } from "#domain/kernel/Crypto.ts"
 import * as SecretToken from "#domain/kernel/SecretToken.ts"
 
 const keyStart = "svc_live_"
 
 /** A new key. */
-export const draw = (random: Randomness["Service"]): Effect.Effect<string> => SecretToken.draw(random, keyStart)
+export const draw = (crypto: Crypto["Service"]): Effect.Effect<string> => SecretToken.draw(crypto, keyStart)
 
 /** A key from 64 random bytes; none, hardly ever, if they do not suffice. */
 export const compose = (entropy: Uint8Array): string | null => SecretToken.compose(keyStart, entropy)

@@ -4,9 +4,8 @@ import { InvalidAccessToken } from "#domain/accounts/AccessTokens.ts"
 import { ApiKeyNotFound, issueKey, revokeKey, rotateKey } from "#domain/accounts/Account.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
 import * as ApiKey from "#domain/accounts/ApiKey.ts"
-import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyDirectory } from "#domain/accounts/KeyDirectory.ts"
-import { Randomness } from "#domain/kernel/Randomness.ts"
 
 /** A key as it is shown this once. `prefix` is its id, `label` what its owner calls it, "" if nothing. */
 export interface NewKey {
@@ -23,12 +22,11 @@ const maxDraws = 20
 const make = Effect.gen(function* () {
   const accounts = yield* AccountStore
   const directory = yield* KeyDirectory
-  const hashing = yield* Hashing
-  const random = yield* Randomness
+  const crypto = yield* Crypto
 
   const drawCandidate = Effect.gen(function* () {
-    const key = yield* ApiKey.draw(random)
-    return { key, keyId: yield* random.uuidV7, prefix: ApiKey.prefixOf(key), sha256: hashing.sha256(key) }
+    const key = yield* ApiKey.draw(crypto)
+    return { key, keyId: crypto.uuidV7(), prefix: ApiKey.prefixOf(key), sha256: crypto.sha256Hex(key) }
   })
 
   /** The new key; null if all candidates had used prefixes. */

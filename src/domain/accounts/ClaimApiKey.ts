@@ -8,7 +8,7 @@ import { KeyDirectory } from "#domain/accounts/KeyDirectory.ts"
 import { Identity } from "#domain/callers/Identity.ts"
 import { orTooMany, type RateLimitExceeded, RateLimits } from "#domain/callers/RateLimits.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
-import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 
 /** The key is malformed, unknown, revoked or replaced by a rotation; the client is not told which. */
 export class UnknownApiKey extends Schema.TaggedError<UnknownApiKey>()("UnknownApiKey", {}) {
@@ -74,7 +74,7 @@ const window = Duration.hours(1)
 const make = Effect.gen(function* () {
   const accounts = yield* AccountStore
   const directory = yield* KeyDirectory
-  const hashing = yield* Hashing
+  const crypto = yield* Crypto
   const identity = yield* Identity
   const rateLimits = yield* RateLimits
   const refuse = orTooMany(`At most ${maxClaims} API keys are claimed by an account in an hour, refused ones included`)
@@ -86,7 +86,7 @@ const make = Effect.gen(function* () {
       const { accountId: holderId, keyId } = yield* identity.refresh(apiKey)
       const secret = Redacted.value(apiKey)
       const prefix = prefixOf(secret)
-      const asked = { keyId, prefix, sha256: hashing.sha256(secret) }
+      const asked = { keyId, prefix, sha256: crypto.sha256Hex(secret) }
       if (holderId !== accountId) {
         yield* accounts.changeBoth(holderId, accountId, (holder, claimer, now) =>
           Effect.map(Effect.fromResult(claimKey({ claimer, holder }, asked, now)), ({ claimed, released }) => [released, claimed])

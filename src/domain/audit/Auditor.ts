@@ -1,14 +1,14 @@
 /** Auditors: who may read the log, all of it or one account's, until when, and what is kept of their reading. */
 import { type DateTime, type Effect, Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
-import type { Randomness } from "#domain/kernel/Randomness.ts"
+import type { Crypto } from "#domain/kernel/Crypto.ts"
 import * as SecretToken from "#domain/kernel/SecretToken.ts"
 
 /** What an auditor presents. Only its SHA-256 is stored. */
 const tokenStart = "svc_audit_"
 
 /** A new token. */
-export const drawToken = (random: Randomness["Service"]): Effect.Effect<string> => SecretToken.draw(random, tokenStart)
+export const drawToken = (crypto: Crypto["Service"]): Effect.Effect<string> => SecretToken.draw(crypto, tokenStart)
 
 /** Whether the text has the form of a token and its checksum is right. */
 export const isToken = (text: string): boolean => SecretToken.isWellFormed(tokenStart, text)

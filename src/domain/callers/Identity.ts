@@ -1,7 +1,7 @@
 /** Turns what a client presents into a caller. */
 import { Clock, Context, DateTime, Effect, Layer, Redacted, Schema } from "effect"
 import type { AnonymousCaller, Caller, KeyCaller } from "#domain/callers/Caller.ts"
-import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { makeLruCache } from "#domain/kernel/LruCache.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
@@ -53,7 +53,7 @@ export const layerCached = Layer.effect(
   Identity,
   Effect.gen(function* () {
     const source = yield* Identity
-    const { sha256 } = yield* Hashing
+    const { sha256Hex } = yield* Crypto
     const clock = yield* Clock.Clock
     const callers = makeLruCache<KeyCaller>(maxCallers)
     const anonymous = makeLruCache<AnonymousCaller>(maxCallers)
@@ -69,12 +69,12 @@ export const layerCached = Layer.effect(
 
     return Identity.of({
       byKey: (key) => {
-        const hash = sha256(Redacted.value(key))
+        const hash = sha256Hex(Redacted.value(key))
         const cached = callers.get(hash)
         const isValid = cached !== undefined && clock.currentTimeMillisUnsafe() < DateTime.toEpochMillis(cached.validUntil)
         return isValid ? Effect.succeed(cached) : read(key, hash)
       },
-      refresh: (key) => read(key, sha256(Redacted.value(key))),
+      refresh: (key) => read(key, sha256Hex(Redacted.value(key))),
       byAddress: (address) => {
         const cached = anonymous.get(address)
         if (cached !== undefined) return cached

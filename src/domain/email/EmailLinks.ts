@@ -1,10 +1,9 @@
 /** Mails a link to the owner of an address: draws a token, keeps its hash, and has the token mailed. Finds a token that comes back. */
 import { Context, type DateTime, Effect, Layer, Option, Redacted } from "effect"
 import { InvalidToken } from "#domain/accounts/Account.ts"
-import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { type EmailPurpose, EmailTokens } from "#domain/accounts/EmailTokens.ts"
 import { EmailQueue } from "#domain/email/EmailQueue.ts"
-import { Randomness } from "#domain/kernel/Randomness.ts"
 
 /** An account and its address. */
 export interface Addressee {
@@ -18,9 +17,8 @@ const tokenBytes = 32
 const form = /^[\da-f]{64}$/u
 
 const make = Effect.gen(function* () {
-  const hashing = yield* Hashing
+  const crypto = yield* Crypto
   const mails = yield* EmailQueue
-  const random = yield* Randomness
   const tokens = yield* EmailTokens
 
   /** Joins the transaction of its caller. */
@@ -29,15 +27,15 @@ const make = Effect.gen(function* () {
     { accountId, email }: Addressee,
     issuedAt: DateTime.Utc
   ) {
-    const token = hexOf(yield* random.bytes(tokenBytes))
-    yield* tokens.put(hashing.sha256(token), { accountId, purpose, issuedAt })
+    const token = hexOf(crypto.randomBytes(tokenBytes))
+    yield* tokens.put(crypto.sha256Hex(token), { accountId, purpose, issuedAt })
     yield* mails.enqueue({ purpose, accountId, email, token: Redacted.make(token) })
   })
 
   const find = Effect.fnUntraced(function* (purpose: EmailPurpose, token: Redacted.Redacted) {
     const text = Redacted.value(token).toLowerCase()
     if (!form.test(text)) return yield* new InvalidToken({ purpose })
-    const found = yield* tokens.find(hashing.sha256(text), purpose)
+    const found = yield* tokens.find(crypto.sha256Hex(text), purpose)
     return yield* Option.match(found, { onNone: () => Effect.fail(new InvalidToken({ purpose })), onSome: Effect.succeed })
   })
 

@@ -3,7 +3,7 @@
  * checksum. The checksum lets a mistyped or made-up secret be refused without asking the database; it protects nothing.
  */
 import { Effect } from "effect"
-import type { Randomness } from "#domain/kernel/Randomness.ts"
+import type { Crypto } from "#domain/kernel/Crypto.ts"
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 const randomLength = 32
@@ -14,8 +14,8 @@ const restForm = /^[0-9A-Za-z]{38}$/u
 const entropyBytes = 64
 
 /** A new secret that begins with `start`. */
-export const draw = (random: Randomness["Service"], start: string): Effect.Effect<string> =>
-  Effect.map(random.bytes(entropyBytes), (entropy) => compose(start, entropy)).pipe(
+export const draw = (crypto: Crypto["Service"], start: string): Effect.Effect<string> =>
+  Effect.sync(() => compose(start, crypto.randomBytes(entropyBytes))).pipe(
     Effect.repeat({ until: (secret) => secret !== null, times: 10 }),
     Effect.flatMap((secret) => (secret === null ? Effect.die("No secret could be drawn") : Effect.succeed(secret)))
   )

@@ -4,10 +4,9 @@ import { AccountRegistered } from "#domain/accounts/Account.ts"
 import { AccountStore, type Contact } from "#domain/accounts/AccountStore.ts"
 import * as ApiKeys from "#domain/accounts/ApiKey.ts"
 import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/email/EmailAddress.ts"
-import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { Plans } from "#domain/callers/Plan.ts"
-import { Randomness } from "#domain/kernel/Randomness.ts"
 import { orTooMany, RateLimits } from "#domain/callers/RateLimits.ts"
 
 const window = Duration.hours(24)
@@ -20,10 +19,9 @@ export interface Registration extends Contact {
 const make = Effect.fnUntraced(function* (perDay: number) {
   const accounts = yield* AccountStore
   const disposable = yield* DisposableDomains
-  const hashing = yield* Hashing
+  const crypto = yield* Crypto
   const keyedHash = yield* KeyedHash
   const plans = yield* Plans
-  const random = yield* Randomness
   const rateLimits = yield* RateLimits
 
   const refuse = orTooMany(`At most ${perDay} registrations in 24 hours from one address`)
@@ -33,9 +31,9 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     if (email !== null && domainsOf(email).some(disposable.has)) return yield* new DisposableEmail({})
     const places = [`register/${client}`]
     yield* Effect.flatMap(rateLimits.checkSlots(places, perDay, window), refuse)
-    const accountId = yield* random.uuidV7
-    const keyId = yield* random.uuidV7
-    const key = yield* ApiKeys.draw(random)
+    const accountId = crypto.uuidV7()
+    const keyId = crypto.uuidV7()
+    const key = yield* ApiKeys.draw(crypto)
     const facts = [
       AccountRegistered.make({
         account_id: accountId,
@@ -47,7 +45,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
         account_id: accountId,
         key_id: keyId,
         prefix: ApiKeys.prefixOf(key),
-        key_sha256: hashing.sha256(key)
+        key_sha256: crypto.sha256Hex(key)
       })
     ] as const
     const inSameTransaction = () => Effect.flatMap(rateLimits.acquireSlots(places, perDay, window), refuse)

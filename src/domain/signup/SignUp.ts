@@ -8,7 +8,7 @@ import { type StoredLogin, CredentialReader } from "#domain/login/CredentialRead
 import { EmailLinks } from "#domain/email/EmailLinks.ts"
 import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
 import { CommonPasswords, Passwords, type PasswordWork } from "#domain/login/Passwords.ts"
-import { Randomness } from "#domain/kernel/Randomness.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { orTooMany, RateLimits } from "#domain/callers/RateLimits.ts"
 
 /** `client` names who asks, for the limit's sake: a keyed hash of the address. A `browser` has a person who reads mails. */
@@ -37,7 +37,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const links = yield* EmailLinks
   const logins = yield* CredentialReader
   const passwords = yield* Passwords
-  const random = yield* Randomness
+  const crypto = yield* Crypto
   const rateLimits = yield* RateLimits
   const tokens = yield* EmailTokens
   const turns = yield* RcMap.make({ lookup: (_client: string) => Semaphore.make(1) })
@@ -97,7 +97,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
       return yield* new EmailTaken({ bySignup: true })
     }
     const passwordHash = yield* work.hash(password)
-    const accountId = yield* random.uuidV7
+    const accountId = crypto.uuidV7()
     const verification = browser
       ? EmailVerificationRequested.make({ account_id: accountId })
       : EmailVerified.make({ account_id: accountId, by: "non_browser" })

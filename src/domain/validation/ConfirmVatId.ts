@@ -6,7 +6,7 @@ import { type ConfirmationRefusal, type Confirmed, ConfirmationSource } from "#d
 import type { Credential } from "#domain/callers/Identity.ts"
 import { referenceIn } from "#domain/kernel/PersonalData.ts"
 import { isPaid } from "#domain/callers/Plan.ts"
-import { Randomness } from "#domain/kernel/Randomness.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import * as Receipts from "#domain/receipts/Receipt.ts"
 import * as RecordCharge from "#domain/validation/RecordCharge.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
@@ -31,11 +31,11 @@ const draws = 5
 const make = Effect.fnUntraced(function* (names: ReceiptNames) {
   const cache = yield* AnswerCache
   const recordCharge = yield* RecordCharge.make
-  const random = yield* Randomness
+  const crypto = yield* Crypto
   const source = yield* ConfirmationSource
 
   const newReceiptId = Effect.fnUntraced(function* (at: DateTime.Utc) {
-    const id = Receipts.composeReceiptId(names.prefix, at, yield* random.bytes(Receipts.receiptIdEntropyBytes))
+    const id = Receipts.composeReceiptId(names.prefix, at, crypto.randomBytes(Receipts.receiptIdEntropyBytes))
     return id === null ? yield* Effect.die("No receipt id could be drawn") : id
   })
 

@@ -4,7 +4,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { isSqlError } from "effect/sql/SqlError"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
-import { Randomness } from "#domain/kernel/Randomness.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { receiptStream } from "#domain/receipts/Receipt.ts"
 import {
   admitLink,
@@ -51,7 +51,7 @@ const linksIn = Effect.fnUntraced(function* (events: ReadonlyArray<StoredEvent>)
 const make = Effect.gen(function* () {
   const events = yield* EventStore
   const hash = yield* KeyedHash
-  const random = yield* Randomness
+  const crypto = yield* Crypto
   const receipts = yield* ReceiptReader
   const { verified } = yield* SignedLeaves.make
   const isAccountOpen = yield* makeIsAccountOpen
@@ -80,7 +80,7 @@ const make = Effect.gen(function* () {
     const now = yield* DateTime.now
     yield* Effect.fromResult(admitLink([...links.values()], now))
     const expiresAtSeconds = Math.floor(DateTime.toEpochMillis(DateTime.add(now, { days })) / 1000)
-    const claims: LinkClaims = { receiptId, linkId: yield* random.uuidV7, expiresAtSeconds }
+    const claims: LinkClaims = { receiptId, linkId: crypto.uuidV7(), expiresAtSeconds }
     const { linkId } = claims
     const expiresAt = DateTime.makeUnsafe(expiresAtSeconds * 1000)
     const by = ownerId === keyId ? "key" : "account"

@@ -11,7 +11,7 @@ import { logId } from "#events/store/AppendCommand.ts"
 import * as AuditReads from "#events/audit/verify/AuditReads.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
-import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { append, empty, hashLength, type Node, root, type Tree } from "#events/merkle/MerkleTree.ts"
 import { leafHashes } from "#events/notary/StoredLeaf.ts"
 import { type Growth, growths, tileWidth } from "#events/merkle/Tiles.ts"
@@ -42,7 +42,7 @@ export interface LogAdoptionOptions<E> {
 }
 
 export const make = Effect.fnUntraced(function* <E>({ keys, recall, replace }: LogAdoptionOptions<E>) {
-  const crypto = yield* LogCrypto
+  const crypto = yield* Crypto
   const { appendFact } = yield* EventStore
   const reads = yield* AuditReads.make
   const tree = yield* TreeStore
@@ -108,7 +108,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, recall, replace }: L
 
 /** The tree of a log's first `to` events, from the events themselves. `visit` gets the nodes of each piece. */
 const makeGrow = Effect.gen(function* () {
-  const crypto = yield* LogCrypto
+  const crypto = yield* Crypto
   const reads = yield* AuditReads.make
   return Effect.fnUntraced(function* <E = never, R = never>(
     start: Tree,
@@ -133,7 +133,7 @@ const { bytea, int2, int8 } = elementType
 /** The stored tree and its checkpoints, which only grow. */
 const makeStore = Effect.fnUntraced(function* (keys: LogKeys) {
   const sql = yield* SqlClient.SqlClient
-  const { sha256 } = yield* LogCrypto
+  const { sha256 } = yield* Crypto
   const tree = yield* TreeStore
   const grow = yield* makeGrow
 

@@ -19,7 +19,7 @@ import * as EventProofs from "#events/notary/EventProofs.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
 import * as EventLine from "#events/store/EventLine.ts"
-import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { formatVerifier } from "#events/merkle/NoteKeys.ts"
 import { LogSigner } from "#events/notary/LogSigner.ts"
 import * as EventSearch from "#events/audit/EventSearch.ts"
@@ -42,7 +42,7 @@ const make = Effect.gen(function* () {
   const { verified } = yield* SignedLeaves.make
   const documentsOf = yield* PersonalDocument.makeVerified
   const { upToDate } = yield* Projections
-  const crypto = yield* LogCrypto
+  const crypto = yield* Crypto
   const { keys } = yield* LogSigner
   const verifiers = Option.match(keys, { onNone: () => [], onSome: (known) => known.verifiers })
 

@@ -10,8 +10,7 @@ import {
   UnknownAccount,
   UnknownAuditor
 } from "#domain/audit/Auditors.ts"
-import { Hashing } from "#domain/kernel/Hashing.ts"
-import { Randomness } from "#domain/kernel/Randomness.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
@@ -29,15 +28,14 @@ const Row = Schema.Struct({
 
 const make = Effect.gen(function* () {
   const events = yield* EventStore
-  const hashing = yield* Hashing
-  const random = yield* Randomness
+  const crypto = yield* Crypto
   const { findAccount, findAll, findById, findByToken } = yield* makeReads
 
   const add = Effect.fn("PgAuditors.add")(function* ({ accountId, expiresAt, name }: Admission) {
     if (accountId !== null && (yield* findAccount(accountId)).length === 0) return yield* new UnknownAccount({ accountId })
-    const auditorId = yield* random.uuidV7
-    const token = yield* drawToken(random)
-    const hash = hashing.sha256(token)
+    const auditorId = crypto.uuidV7()
+    const token = yield* drawToken(crypto)
+    const hash = crypto.sha256Hex(token)
     const added = { auditor_id: auditorId, account_id: accountId, name, expires_at: expiresAt, token_sha256: hash }
     yield* events.appendFact(auditorStream(auditorId), AuditorAdded.make(added))
     return { auditorId, token: Redacted.make(token) }
@@ -53,7 +51,7 @@ const make = Effect.gen(function* () {
   const byToken = Effect.fn("PgAuditors.byToken")(function* (token: Redacted.Redacted) {
     const text = Redacted.value(token)
     if (!isToken(text)) return yield* new InvalidAuditorToken({})
-    const [row] = yield* findByToken(hashing.sha256(text))
+    const [row] = yield* findByToken(crypto.sha256Hex(text))
     const now = yield* DateTime.now
     if (row === undefined || row.revoked_at !== null || DateTime.isLessThanOrEqualTo(row.expires_at, now)) {
       return yield* new InvalidAuditorToken({})

@@ -7,12 +7,11 @@ import { Clock, Duration, Effect, Layer, Metric, Option, Result, Schedule, Schem
 import { SqlClient, SqlSchema } from "effect/sql"
 import * as Metrics from "#domain/kernel/Metrics.ts"
 import { Integrity } from "#domain/audit/Integrity.ts"
-import { Randomness } from "#domain/kernel/Randomness.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as LeafHashes from "#events/notary/LeafHashes.ts"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
-import { LogCrypto } from "#events/merkle/LogCrypto.ts"
 import { append, empty, equalHashes, type Hash, root } from "#events/merkle/MerkleTree.ts"
 import { parse as parseNote } from "#events/merkle/SignedNote.ts"
 import { hashesIn, type HashTile, tileWidth, widthAt } from "#events/merkle/Tiles.ts"
@@ -89,7 +88,7 @@ const makeStrayDocuments = Effect.map(SqlClient.SqlClient, (sql) => {
 
 /** Verifies tiles of leaves, as far as `signed` events go; gives back what is wrong. */
 const makeVerifyTiles = Effect.gen(function* () {
-  const { sha256 } = yield* LogCrypto
+  const { sha256 } = yield* Crypto
   const leafHashes = yield* LeafHashes.make
   const strayDocuments = yield* makeStrayDocuments
   const { readTiles } = yield* TreeStore
@@ -133,7 +132,7 @@ const makeVerifyTiles = Effect.gen(function* () {
 
 /** The stored tree at its right edge against the newest checkpoint, whose signature the notary verifies. */
 const makeVerifyTop = Effect.gen(function* () {
-  const { sha256 } = yield* LogCrypto
+  const { sha256 } = yield* Crypto
   const tree = yield* TreeStore
   return Effect.gen(function* () {
     const newest = Option.getOrNull(yield* tree.newest)
@@ -153,8 +152,8 @@ const makeVerifyTop = Effect.gen(function* () {
 
 /** One pass over the log, from where the last replica was: gives back the number of findings, or null where another replica is at it. */
 export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace) {
-  const random = yield* Randomness
-  const place = yield* makePlace(yield* random.uuidV7)
+  const crypto = yield* Crypto
+  const place = yield* makePlace(crypto.uuidV7())
   const verifyTiles = yield* makeVerifyTiles
   const verifyTop = yield* makeVerifyTop
   const integrity = yield* Integrity

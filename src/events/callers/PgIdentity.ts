@@ -3,7 +3,7 @@ import { DateTime, Effect, Exit, Layer, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isWellFormed } from "#domain/accounts/ApiKey.ts"
 import type { AnonymousCaller, KeyCaller } from "#domain/callers/Caller.ts"
-import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { Identity, InvalidApiKey } from "#domain/callers/Identity.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { type AllPlans, limitsOf, PlanName, Plans } from "#domain/callers/Plan.ts"
@@ -38,7 +38,7 @@ interface Found {
 }
 
 const make = Effect.gen(function* () {
-  const hashing = yield* Hashing
+  const crypto = yield* Crypto
   const keyedHash = yield* KeyedHash
   const plans = yield* Plans
   const findKey = yield* makeFindKey
@@ -47,7 +47,7 @@ const make = Effect.gen(function* () {
     const text = Redacted.value(key)
     // Most wrong keys fail their checksum, which costs no query.
     if (!isWellFormed(text)) return yield* new InvalidApiKey({})
-    const { period, row } = yield* findKey(hashing.sha256(text))
+    const { period, row } = yield* findKey(crypto.sha256Hex(text))
     if (row === undefined) return yield* new InvalidApiKey({})
     const hasEnded = row.valid_until !== null && DateTime.isLessThanOrEqualTo(row.valid_until, yield* DateTime.now)
     return hasEnded ? yield* new InvalidApiKey({}) : keyCallerOf(plans, row, period)

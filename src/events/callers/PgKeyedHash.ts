@@ -1,7 +1,7 @@
 /** The keyed hash, with the key that the database made for itself (migrations/0003_accounts.sql). */
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
@@ -12,13 +12,13 @@ export const layer = Layer.effect(
   KeyedHash,
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
-    const hashing = yield* Hashing
+    const crypto = yield* Crypto
     const find = SqlSchema.findOne({
       Request: Schema.Void,
       Result: Schema.Struct({ key: Schema.Uint8Array }),
       execute: () => sql`SELECT key FROM vatproof.hash_key`
     })
     const { key } = yield* find(undefined).pipe(QueryPolicy.withRetry(patience))
-    return { of: (purpose, text) => hashing.keyed(key, `${purpose}:${text}`) }
+    return { of: (purpose, text) => crypto.hmacSha256Hex(key, `${purpose}:${text}`) }
   })
 )

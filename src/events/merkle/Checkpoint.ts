@@ -4,7 +4,7 @@
  */
 import { Option, Result, Schema } from "effect"
 import { Base64 } from "effect/encoding"
-import type { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import { hashLength, type Hash } from "#events/merkle/MerkleTree.ts"
 import { decodeBase64, type Signer, type Verifier } from "#events/merkle/NoteKeys.ts"
 import { open as openNote, parse as parseNote, sign as signNote, type NoteRefused } from "#events/merkle/SignedNote.ts"
@@ -74,12 +74,12 @@ export const sign = (
   })
 
 /** Those of the keys that have signed a note. */
-export const signersOf = <A extends Verifier>(crypto: LogCrypto["Service"], note: string, verifiers: ReadonlyArray<A>) =>
+export const signersOf = <A extends Verifier>(crypto: PureCrypto, note: string, verifiers: ReadonlyArray<A>) =>
   verifiers.filter((verifier) => Result.isSuccess(openNote(crypto, note, [verifier])))
 
 /** The checkpoint in a note, if one of the log's keys has signed it and it is of that log. */
 export const open = (
-  crypto: LogCrypto["Service"],
+  crypto: PureCrypto,
   note: string,
   log: { readonly origin: string; readonly verifiers: ReadonlyArray<Verifier> }
 ): Result.Result<Checkpoint, NoteRefused | CheckpointRefused> =>

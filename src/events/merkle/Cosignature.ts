@@ -5,7 +5,7 @@
  */
 import { type Array as Arr, DateTime, Option, Result, Schema } from "effect"
 import { parseCount } from "#events/merkle/Checkpoint.ts"
-import type { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import {
   everyKey,
   keyType,
@@ -39,14 +39,13 @@ const messageOf = (seconds: number, text: string) => utf8.encode(`cosignature/v1
 
 /** The public key of a witness, as `<name>+<8 hex digits>+<base64>` of the type of cosignatures. */
 export const parseWitnesses = (
-  crypto: LogCrypto["Service"],
+  crypto: PureCrypto,
   texts: Arr.NonEmptyReadonlyArray<string>
 ): Result.Result<Arr.NonEmptyReadonlyArray<Verifier>, MalformedKey> =>
   everyKey(texts, (text) => parseVerifier(crypto, text.trim(), keyType.cosignature))
 
 /** The same key as that of a witness: its id is another one than that of a log's key. */
-export const witnessOf = <Key extends Verifier>(crypto: LogCrypto["Service"], key: Key): Key =>
-  withType(crypto, key, keyType.cosignature)
+export const witnessOf = <Key extends Verifier>(crypto: PureCrypto, key: Key): Key => withType(crypto, key, keyType.cosignature)
 
 /** The note with a line more. `witness` comes from `witnessOf`; the caller has verified what it states. */
 export const cosign = (note: string, witness: Signer, at: DateTime.Utc): string => {
@@ -60,7 +59,7 @@ export const cosign = (note: string, witness: Signer, at: DateTime.Utc): string 
 
 /** The cosignatures of these witnesses in a note; lines of others are ignored. Fails if one is not its witness's own. */
 export const cosignaturesIn = (
-  crypto: LogCrypto["Service"],
+  crypto: PureCrypto,
   note: string,
   witnesses: ReadonlyArray<Verifier>
 ): Result.Result<ReadonlyArray<Cosignature>, CosignatureForged> =>
@@ -77,7 +76,7 @@ export const cosignaturesIn = (
   })
 
 const read = (
-  crypto: LogCrypto["Service"],
+  crypto: PureCrypto,
   text: string,
   { name, publicKey }: Verifier,
   bytes: Uint8Array

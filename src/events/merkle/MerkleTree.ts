@@ -6,7 +6,7 @@
  * − 1. Complete nodes never change as the log grows, so they can be stored; every other hash is folded from them when it
  * is asked for. Sizes are safe integers, and bit operators stop at 2^31, hence the plain arithmetic.
  */
-import type { Sha256 } from "#events/merkle/LogCrypto.ts"
+import type { Sha256 } from "#domain/kernel/Crypto.ts"
 
 /** 32 bytes. */
 export type Hash = Uint8Array

@@ -4,7 +4,7 @@
  */
 import { Array as Arr, Option, Redacted, Result, Schema } from "effect"
 import { Base64 } from "effect/encoding"
-import type { KeyPair, LogCrypto } from "#events/merkle/LogCrypto.ts"
+import type { KeyPair, PureCrypto } from "#domain/kernel/Crypto.ts"
 
 /** A key's text is not of the form it should have. The message never repeats the key. */
 export class MalformedKey extends Schema.TaggedError<MalformedKey>()("MalformedKey", { message: Schema.String }) {}
@@ -44,7 +44,7 @@ export const isName = (name: string) => /^[^\p{White_Space}+]+$/u.test(name) && 
 export const decodeBase64 = (text: string): Option.Option<Uint8Array> =>
   Option.filter(Result.getSuccess(Base64.decode(text)), (bytes) => Base64.encode(bytes) === text)
 
-const keyId = (crypto: LogCrypto["Service"], name: string, publicKey: Uint8Array, type: KeyType = keyType.note): number => {
+const keyId = (crypto: PureCrypto, name: string, publicKey: Uint8Array, type: KeyType = keyType.note): number => {
   const digest = crypto.sha256(Uint8Array.of(...utf8.encode(name), 0x0a, type, ...publicKey))
   return new DataView(digest.buffer, digest.byteOffset).getUint32(0)
 }
@@ -71,7 +71,7 @@ const malformedKey = (message: string) => Result.fail(new MalformedKey({ message
 
 /** Reads a verifier key (`vkey`), for example `example.com/log+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k`. */
 export const parseVerifier = (
-  crypto: LogCrypto["Service"],
+  crypto: PureCrypto,
   text: string,
   type: KeyType = keyType.note
 ): Result.Result<Verifier, MalformedKey> => {
@@ -83,7 +83,7 @@ export const parseVerifier = (
 }
 
 /** Reads one or more verifier keys of one log, with white space in between. */
-export const parseVerifiers = (crypto: LogCrypto["Service"], text: string): Result.Result<Verifiers, MalformedKey> => {
+export const parseVerifiers = (crypto: PureCrypto, text: string): Result.Result<Verifiers, MalformedKey> => {
   const [first = "", ...rest] = text.match(/\S+/gu) ?? []
   return Result.flatMap(
     everyKey([first, ...rest], (one) => parseVerifier(crypto, one)),
@@ -118,7 +118,7 @@ export const formatVerifier = (verifier: Verifier): string => keyText(verifier, 
 export const formatWitness = (witness: Verifier): string => keyText(witness, witness.publicKey, keyType.cosignature)
 
 /** The same key for signatures of another type. */
-export const withType = <Key extends Verifier>(crypto: LogCrypto["Service"], key: Key, type: KeyType): Key => ({
+export const withType = <Key extends Verifier>(crypto: PureCrypto, key: Key, type: KeyType): Key => ({
   ...key,
   id: keyId(crypto, key.name, key.publicKey, type)
 })
@@ -130,7 +130,7 @@ const privatePrefix = "PRIVATE+KEY+"
  * unencrypted PKCS #8 PEM. Surrounding white space is ignored, since keys come from files.
  */
 export const parseSigner = (
-  crypto: LogCrypto["Service"],
+  crypto: PureCrypto,
   name: string,
   secret: Redacted.Redacted<string>
 ): Result.Result<Signer, MalformedKey> => {
@@ -153,7 +153,7 @@ export const parseSigner = (
     : malformedKey(`The id in the signing key of ${name} does not belong to it`)
 }
 
-const signerOf = (crypto: LogCrypto["Service"], name: string, pair: KeyPair): Signer => ({
+const signerOf = (crypto: PureCrypto, name: string, pair: KeyPair): Signer => ({
   name,
   id: keyId(crypto, name, pair.publicKey),
   publicKey: pair.publicKey,
@@ -162,7 +162,7 @@ const signerOf = (crypto: LogCrypto["Service"], name: string, pair: KeyPair): Si
 
 /** Writes a new private key from 32 secret random bytes, in the form that `parseSigner` and Go's note package read. */
 export const formatSigningKey = (
-  crypto: LogCrypto["Service"],
+  crypto: PureCrypto,
   name: string,
   seed: Redacted.Redacted<Uint8Array>
 ): Result.Result<Redacted.Redacted<string>, MalformedKey> =>

@@ -11,7 +11,7 @@ import {
   type Checkpoint,
   type CheckpointRefused
 } from "#events/merkle/Checkpoint.ts"
-import type { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import { leafHash, type Hash } from "#events/merkle/MerkleTree.ts"
 import { decodeBase64, type Verifier } from "#events/merkle/NoteKeys.ts"
 import type { NoteRefused } from "#events/merkle/SignedNote.ts"
@@ -77,7 +77,7 @@ const decodeExtra = (line: string): Option.Option<Uint8Array> =>
  * checkpoint. `verifiers` are the keys of the log itself. Nothing here looks at `extra`.
  */
 export const verify = (
-  crypto: LogCrypto["Service"],
+  crypto: PureCrypto,
   text: string,
   claim: { readonly leaf: Uint8Array | string; readonly origin: string; readonly verifiers: ReadonlyArray<Verifier> }
 ): Result.Result<{ readonly index: number; readonly checkpoint: Checkpoint }, ProofRefused | NoteRefused | CheckpointRefused> =>

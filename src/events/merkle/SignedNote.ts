@@ -4,7 +4,7 @@
  */
 import { Option, Result, Schema } from "effect"
 import { Base64 } from "effect/encoding"
-import type { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import { decodeBase64, isName, isNoteText, type Signer, type Verifier } from "#events/merkle/NoteKeys.ts"
 
 /** The note is refused as a whole, and nothing in its text may be believed. */
@@ -79,11 +79,7 @@ const readSignature = (line: string): Option.Option<Signature> =>
  * The text of a note that one of `verifiers` has signed at least, and every signature of theirs holds. Signatures of
  * other keys are ignored, as the specification demands.
  */
-export const open = (
-  crypto: LogCrypto["Service"],
-  note: string,
-  verifiers: ReadonlyArray<Verifier>
-): Result.Result<string, NoteRefused> =>
+export const open = (crypto: PureCrypto, note: string, verifiers: ReadonlyArray<Verifier>): Result.Result<string, NoteRefused> =>
   Result.flatMap(parse(note), ({ text, signatures }) => {
     const message = utf8.encode(text)
     const known = signatures.flatMap((signature) =>

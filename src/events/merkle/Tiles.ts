@@ -6,7 +6,7 @@
  * at its end, and cuts.
  */
 import { Effect, Option, Result, Schema } from "effect"
-import type { Sha256 } from "#events/merkle/LogCrypto.ts"
+import type { Sha256 } from "#domain/kernel/Crypto.ts"
 import { maxLeafLength } from "#events/merkle/EventLeaf.ts"
 import { append, empty, hashLength, root, type Hash, type Node, type NodeId } from "#events/merkle/MerkleTree.ts"
 import type { ReadNodes } from "#events/merkle/TreeProofs.ts"

@@ -9,7 +9,7 @@
  * from one signed checkpoint.
  */
 import { Effect, Result, Schema } from "effect"
-import type { Sha256 } from "#events/merkle/LogCrypto.ts"
+import type { Sha256 } from "#domain/kernel/Crypto.ts"
 import {
   equalHashes,
   fold,

@@ -3,7 +3,7 @@ import { Effect, Option, Result } from "effect"
 import { NotInLog } from "#domain/audit/AuditTrail.ts"
 import { EvidenceAltered } from "#domain/audit/Integrity.ts"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
-import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { hashLength, leafHash } from "#events/merkle/MerkleTree.ts"
 import { format } from "#events/merkle/Proof.ts"
 import { parse as parseNote } from "#events/merkle/SignedNote.ts"
@@ -22,7 +22,7 @@ export interface OpenCheckpoint extends Checkpoint.Checkpoint {
 const altered = (what: string) => new EvidenceAltered({ what })
 
 export const make = Effect.gen(function* () {
-  const crypto = yield* LogCrypto
+  const crypto = yield* Crypto
   const { keys, origin } = yield* LogSigner
   const tree = yield* TreeStore
   const { sha256 } = crypto

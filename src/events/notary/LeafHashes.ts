@@ -6,7 +6,7 @@ import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/store/AppendCommand.ts"
 import { EventStore } from "#events/store/EventStore.ts"
-import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import type { Range } from "#events/merkle/MerkleTree.ts"
 import { leafHashes } from "#events/notary/StoredLeaf.ts"
 import { hashesIn } from "#events/merkle/Tiles.ts"
@@ -61,7 +61,7 @@ export const makeComputed = Effect.map(SqlClient.SqlClient, (sql) => {
 
 /** The same for who signs: fails if an event is missing, or has a form that no event has. */
 export const make = Effect.gen(function* () {
-  const crypto = yield* LogCrypto
+  const crypto = yield* Crypto
   const events = yield* EventStore
   const computed = yield* makeComputed
 

@@ -7,7 +7,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/store/AppendCommand.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
-import { LogCrypto, type Sha256 } from "#events/merkle/LogCrypto.ts"
+import { Crypto, type Sha256 } from "#domain/kernel/Crypto.ts"
 import { empty, equalHashes, type Hash, hashLength, root, type Tree } from "#events/merkle/MerkleTree.ts"
 import { leafHashes } from "#events/notary/StoredLeaf.ts"
 import type { Verifiers } from "#events/merkle/NoteKeys.ts"
@@ -48,7 +48,7 @@ const patience = "3 seconds"
 const forked = (message: string) => new LogForked({ message })
 
 export const make = Effect.fnUntraced(function* (keys: LogKeys) {
-  const crypto = yield* LogCrypto
+  const crypto = yield* Crypto
   const { sha256 } = crypto
   const { load, read } = yield* makeLoad(keys)
   const { compare, requireNew } = yield* makeComparison
@@ -88,7 +88,7 @@ export const make = Effect.fnUntraced(function* (keys: LogKeys) {
 
 /** The signed tree as the database has it. */
 const makeLoad = Effect.fnUntraced(function* (keys: LogKeys) {
-  const crypto = yield* LogCrypto
+  const crypto = yield* Crypto
   const tree = yield* TreeStore
   const { sha256 } = crypto
 
@@ -136,7 +136,7 @@ const makeLoad = Effect.fnUntraced(function* (keys: LogKeys) {
 /** The events beside the signed tree. */
 const makeComparison = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const crypto = yield* LogCrypto
+  const crypto = yield* Crypto
   const events = yield* EventStore
   const tree = yield* TreeStore
 

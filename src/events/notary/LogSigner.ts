@@ -2,7 +2,7 @@
 import { Array as Arr, Context, Effect, Layer, Option, Redacted, Result } from "effect"
 import { Base64Url } from "effect/encoding"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
-import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { Crypto, type PureCrypto } from "#domain/kernel/Crypto.ts"
 import {
   everyKey,
   formatSigningKey,
@@ -34,11 +34,7 @@ const seedForm = /^[\w-]{43}$/u
 const verifierForm = /^[^+\s]+\+[\da-f]{8}\+/u
 
 /** A named key (`PRIVATE+KEY+…`) signs in its own name, and a PKCS #8 PEM or a bare seed in that of the log. */
-const signerOf = (
-  crypto: LogCrypto["Service"],
-  secret: Redacted.Redacted,
-  logName: string
-): Result.Result<Signer, MalformedKey> => {
+const signerOf = (crypto: PureCrypto, secret: Redacted.Redacted, logName: string): Result.Result<Signer, MalformedKey> => {
   const text = Redacted.value(secret).trim()
   const seed = seedForm.test(text) ? Option.getOrNull(Result.getSuccess(Base64Url.decode(text))) : null
   if (seed === null) return parseSigner(crypto, namedKey.exec(text)?.groups?.["name"] ?? logName, secret)
@@ -52,7 +48,7 @@ const isSigner = (key: Signer | Verifier): key is Signer => "sign" in key
 
 /** The keys in these texts: one that signs at least, and public ones of those that signed before. */
 export const keysOf = (
-  crypto: LogCrypto["Service"],
+  crypto: PureCrypto,
   texts: Arr.NonEmptyReadonlyArray<Redacted.Redacted>,
   logName: string
 ): Result.Result<LogKeys, MalformedKey> =>
@@ -75,7 +71,7 @@ export interface LogSignerOptions {
 }
 
 const make = Effect.fnUntraced(function* ({ keys: texts, name }: LogSignerOptions) {
-  const crypto = yield* LogCrypto
+  const crypto = yield* Crypto
   const tree = yield* TreeStore
   const newest = yield* tree.newest
   const logName = newest.pipe(

@@ -5,12 +5,11 @@
 import { Effect, Layer, Ref, Schedule, Schema } from "effect"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { Integrity } from "#domain/audit/Integrity.ts"
-import { Randomness } from "#domain/kernel/Randomness.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { TraceLinks } from "#domain/kernel/TraceLinks.ts"
 import * as LeafHashes from "#events/notary/LeafHashes.ts"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
-import { LogCrypto } from "#events/merkle/LogCrypto.ts"
 import { append, empty, type Tree } from "#events/merkle/MerkleTree.ts"
 import { type Growth, growths, joined } from "#events/merkle/Tiles.ts"
 import type { LogKeys } from "#events/notary/LogSigner.ts"
@@ -40,11 +39,11 @@ export interface NotaryOptions<E = never> {
 }
 
 export const make = Effect.fnUntraced(function* <E>({ keys, recall, remember }: NotaryOptions<E>) {
-  const { sha256 } = yield* LogCrypto
+  const { sha256 } = yield* Crypto
   const integrity = yield* Integrity
-  const random = yield* Randomness
+  const crypto = yield* Crypto
   const log = yield* LogConsistency.make(keys)
-  const place = yield* NotaryLease.make(yield* random.uuidV7)
+  const place = yield* NotaryLease.make(crypto.uuidV7())
   const grow = yield* makeGrow
 
   const checkpointOf = Effect.fnUntraced(function* (tree: Tree) {
@@ -99,7 +98,7 @@ const forked = (message: string) => new LogConsistency.LogForked({ message })
 
 /** Puts the leaves of the events up to `to` into the tree. */
 const makeGrow = Effect.gen(function* () {
-  const { sha256 } = yield* LogCrypto
+  const { sha256 } = yield* Crypto
   const leafHashes = yield* LeafHashes.make
 
   return Effect.fnUntraced(function* (tree: Tree, to: number, pace: Pacer.Pacer) {

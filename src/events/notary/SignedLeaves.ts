@@ -3,7 +3,7 @@ import { Effect, Result, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Integrity } from "#domain/audit/Integrity.ts"
 import { logId } from "#events/store/AppendCommand.ts"
-import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { equalHashes, hashLength, leafHash } from "#events/merkle/MerkleTree.ts"
 import { leafOf } from "#events/notary/StoredLeaf.ts"
 import { tileWidth } from "#events/merkle/Tiles.ts"
@@ -17,7 +17,7 @@ const Row = Schema.Struct({ position: Schema.BigInt, hash: Schema.NullOr(Schema.
 
 export const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const crypto = yield* LogCrypto
+  const crypto = yield* Crypto
   const integrity = yield* Integrity
 
   // One statement sees the tiles and the newest checkpoint at one moment. LIMIT keeps the planner from a join that reads all tiles.

@@ -1,7 +1,7 @@
 /** The leaf of an event as it stands in the log. */
 import { Result, Schema } from "effect"
 import { leafText, type MalformedEnvelope } from "#events/merkle/EventLeaf.ts"
-import type { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import { leafHash, type Hash, type Range } from "#events/merkle/MerkleTree.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
@@ -13,7 +13,7 @@ export class MissingEvent extends Schema.TaggedError<MissingEvent>()("MissingEve
 }
 
 /** The leaf's text: the envelope, with data and metadata as the SHA-256 of their stored bytes. */
-export const leafOf = (crypto: LogCrypto["Service"], event: StoredEvent): Result.Result<string, MalformedEnvelope> =>
+export const leafOf = (crypto: PureCrypto, event: StoredEvent): Result.Result<string, MalformedEnvelope> =>
   leafText({
     log_id: event.log_id,
     position: event.position,
@@ -35,7 +35,7 @@ export const leafOf = (crypto: LogCrypto["Service"], event: StoredEvent): Result
 
 /** The leaf hashes of the events at positions `from` up to `to`; fails if one is missing, or has a form that no event has. */
 export const leafHashes = (
-  crypto: LogCrypto["Service"],
+  crypto: PureCrypto,
   events: ReadonlyArray<StoredEvent>,
   { from, to }: Range
 ): Result.Result<ReadonlyArray<Hash>, MissingEvent | MalformedEnvelope> => {

@@ -2,7 +2,7 @@
 import { Context, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/store/AppendCommand.ts"
-import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { hashLength, nodesOf, restore } from "#events/merkle/MerkleTree.ts"
 import { type HashTile, readNodes } from "#events/merkle/Tiles.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
@@ -21,7 +21,7 @@ const checkpointOf = ({ note, size }: typeof CheckpointRow.Type): StoredCheckpoi
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { sha256 } = yield* LogCrypto
+  const { sha256 } = yield* Crypto
 
   // LIMIT keeps the planner from a join that reads all tiles.
   const findTiles = SqlSchema.findAll({

@@ -4,7 +4,7 @@
  */
 import { Effect, Schema } from "effect"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
-import type { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import { equalHashes } from "#events/merkle/MerkleTree.ts"
 import type { Verifiers } from "#events/merkle/NoteKeys.ts"
 import { readNodes, type ReadTiles } from "#events/merkle/Tiles.ts"
@@ -28,7 +28,7 @@ export interface WitnessQuestion<R> {
 
 /** The checkpoint, if it may be cosigned. */
 export const consistent = Effect.fnUntraced(function* <R>(
-  crypto: LogCrypto["Service"],
+  crypto: PureCrypto,
   { last, note, readTiles, verifiers }: WitnessQuestion<R>
 ) {
   const open = (what: string, text: string) =>

@@ -2,7 +2,7 @@
 import { Duration, Effect, Option, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { OutgoingMail } from "#domain/email/Mailer.ts"
-import { Randomness } from "#domain/kernel/Randomness.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import type { RequestedEmail } from "#domain/email/EmailQueue.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import * as TraceParent from "#events/store/TraceParent.ts"
@@ -39,7 +39,7 @@ const patience = "20 seconds"
 /** `lease` is how long a worker that says nothing keeps a mail. */
 export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
   const sql = yield* SqlClient.SqlClient
-  const random = yield* Randomness
+  const crypto = yield* Crypto
   const linksOf = yield* makeLinksOf
   const leaseMs = BigInt(Duration.toMillis(Duration.fromInputUnsafe(lease)))
   const leaseEnd = sql`clock_timestamp() + ${leaseMs} * interval '1 millisecond'`
@@ -53,7 +53,7 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
 
   /** Settles what is over, and claims a mail that is due. */
   const claim = Effect.gen(function* () {
-    const attempt = yield* random.uuidV7
+    const attempt = crypto.uuidV7()
     const rows = yield* findTurn(attempt)
     return {
       settled: rows.flatMap(({ mail_id, state }) =>
@@ -94,7 +94,7 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
     yield* sql`UPDATE vatproof.outbox SET state = 'superseded', email = NULL, token = NULL, settled_at = clock_timestamp()
       WHERE account_id = ${accountId} AND purpose = ${purpose} AND state = 'waiting'`
     yield* sql`INSERT INTO vatproof.outbox (mail_id, account_id, purpose, email, token, traceparent, expires_at)
-      VALUES (${yield* random.uuidV7}, ${accountId}, ${purpose}, ${email}, ${Redacted.value(token)}, ${yield* TraceParent.current},
+      VALUES (${crypto.uuidV7()}, ${accountId}, ${purpose}, ${email}, ${Redacted.value(token)}, ${yield* TraceParent.current},
         now() + ${lifetimeMs} * interval '1 millisecond')`
   })
 

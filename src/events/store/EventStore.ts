@@ -3,7 +3,7 @@ import { type Array as Arr, Clock, Context, DateTime, Effect, Layer, Schema } fr
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
-import { Randomness } from "#domain/kernel/Randomness.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { noRequest, RequestContext, type ServedRequest } from "#domain/kernel/RequestContext.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { TraceLinks } from "#domain/kernel/TraceLinks.ts"
@@ -119,7 +119,7 @@ const makeWithSpan = Effect.map(TraceLinks, (traceLinks) => {
 
 /** Fixes a command's ids, times and bytes. */
 const makePrepare = Effect.gen(function* () {
-  const { uuidV7Unsafe } = yield* Randomness
+  const { uuidV7 } = yield* Crypto
   const seal = yield* PersonalDocument.makeSeal
   // A repetition of a cached answer is the same event object each time: it is encoded once.
   const texts = new WeakMap<DomainEvent, string>()
@@ -150,7 +150,7 @@ const makePrepare = Effect.gen(function* () {
     }
     const rows = events.map((event, index): AppendCommand.EventRow => ({
       stream,
-      eventId: uuidV7Unsafe(),
+      eventId: uuidV7(),
       type: event.type,
       schemaVersion: event.schemaVersion,
       occurredAtMs,

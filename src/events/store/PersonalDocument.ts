@@ -5,10 +5,9 @@
 import { DateTime, Effect, Option, Predicate, Schema } from "effect"
 import { Hex } from "effect/encoding"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { Integrity } from "#domain/audit/Integrity.ts"
 import { type PersonalData, retainUntil, Retention } from "#domain/kernel/PersonalData.ts"
-import { Randomness } from "#domain/kernel/Randomness.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as CanonicalJson from "#events/merkle/CanonicalJson.ts"
 import * as EventLine from "#events/store/EventLine.ts"
@@ -20,15 +19,14 @@ const saltBytes = 16
 
 /** Gives a function that draws a salt, and returns the event's data with the digest, the document, and how long it is kept. */
 export const makeSeal = Effect.gen(function* () {
-  const hashing = yield* Hashing
-  const random = yield* Randomness
+  const crypto = yield* Crypto
   const retention = yield* Retention
 
   return (data: Schema.Json, { document: facts, retention: name }: PersonalData, occurredAtMs: number) => {
-    const salt = Hex.encode(random.bytesUnsafe(saltBytes))
+    const salt = Hex.encode(crypto.randomBytes(saltBytes))
     const document = CanonicalJson.encodeOwn(Object.assign({}, facts, { salt }))
     const until = retainUntil(retention[name], DateTime.makeUnsafe(occurredAtMs))
-    const bound = { personal_sha256: hashing.sha256(document), retain_until: DateTime.formatIso(until) }
+    const bound = { personal_sha256: crypto.sha256Hex(document), retain_until: DateTime.formatIso(until) }
     return {
       data: CanonicalJson.encodeOwn(Object.assign({}, data, bound)),
       document,
@@ -57,7 +55,7 @@ const patience = "5 seconds"
 /** Reads the documents of events by their positions; null once erased. Ends the request if one is not what was signed. */
 export const makeVerified = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const hashing = yield* Hashing
+  const crypto = yield* Crypto
   const integrity = yield* Integrity
 
   // LIMIT 1 keeps the planner from a join that reads all documents.
@@ -78,7 +76,7 @@ export const makeVerified = Effect.gen(function* () {
     const rows = digests.size === 0 ? [] : yield* find([...digests.keys()]).pipe(QueryPolicy.withRetry(patience))
     const documents = new Map(rows.map(({ document, position }) => [Number(position), document]))
     for (const [position, digest] of digests) {
-      if (stateOf(hashing.sha256, digest, documents.get(position)) === "altered") {
+      if (stateOf(crypto.sha256Hex, digest, documents.get(position)) === "altered") {
         return yield* integrity.refuse("event", `The personal document of position ${position} is not the one that was signed`)
       }
     }

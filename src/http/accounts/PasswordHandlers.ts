@@ -3,7 +3,7 @@ import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { accessTokenLifetime } from "#domain/accounts/AccessTokens.ts"
 import { ChangePassword } from "#domain/login/ChangePassword.ts"
-import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { Identity } from "#domain/callers/Identity.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
 import { ResetPassword } from "#domain/login/ResetPassword.ts"
@@ -25,7 +25,7 @@ export const layer = HttpApiBuilder.group(
     const proxies = yield* TrustedProxies
     const passwordReset = yield* ResetPassword
     const passwordChange = yield* ChangePassword
-    const { sha256 } = yield* Hashing
+    const { sha256Hex } = yield* Crypto
 
     const clientOf = (request: HttpServerRequest.HttpServerRequest) =>
       identity.byAddress(clientNetwork(request, proxies.count)).stream
@@ -38,11 +38,11 @@ export const layer = HttpApiBuilder.group(
       if (!Negotiation.prefersPage(request.headers["accept"])) return yield* Errors.respond(outcome)
       const page = { language: languageOf(request), requestId: (yield* RequestContext).requestId }
       return yield* Effect.matchEffect(outcome, {
-        onSuccess: () => Effect.succeed(PasswordPage.respond({ ...page, status: 200, outcome: "changed" }, sha256)),
+        onSuccess: () => Effect.succeed(PasswordPage.respond({ ...page, status: 200, outcome: "changed" }, sha256Hex)),
         onFailure: Effect.fnUntraced(function* (failure) {
           const { code, retryAfterSeconds }: Errors.Problem = yield* Errors.problemOf(failure)
           const told = { status: Errors.statusOf[code], outcome: outcomeOf[failure._tag], retryAfterSeconds }
-          return PasswordPage.respond({ ...page, ...told }, sha256)
+          return PasswordPage.respond({ ...page, ...told }, sha256Hex)
         })
       })
     })
@@ -54,7 +54,7 @@ export const layer = HttpApiBuilder.group(
         return { message: requested }
       }, Errors.respond),
       showPasswordReset: Effect.fnUntraced(function* ({ query }) {
-        return PasswordPage.ask(languageOf(yield* HttpServerRequest.HttpServerRequest), query.token, sha256)
+        return PasswordPage.ask(languageOf(yield* HttpServerRequest.HttpServerRequest), query.token, sha256Hex)
       }),
       resetPassword: ({ payload }) => reset(payload.token, payload.password),
       changePassword: Effect.fnUntraced(function* ({ payload }) {

@@ -60,14 +60,14 @@ const formOf = (language: Language, token: string) => {
 </form>`
 }
 
-/** `sha256` gives 64 hex digits. */
+/** */
 type Sha256 = (text: string) => string
 
 /** The page with the form. */
-export const ask = (language: Language, token: string, sha256: Sha256) => {
+export const ask = (language: Language, token: string, sha256Hex: Sha256) => {
   const { title } = texts[language].ask
   const main = `<h1>${title}</h1>\n${formOf(language, token)}`
-  return Page.respond(Page.makePage({ language, title, main, hasForm: true }, sha256), headers)
+  return Page.respond(Page.makePage({ language, title, main, hasForm: true }, sha256Hex), headers)
 }
 
 export interface OutcomePage {
@@ -81,11 +81,11 @@ export interface OutcomePage {
 }
 
 /** The page that says what came of it. */
-export const respond = ({ language, outcome, requestId, retryAfterSeconds, status }: OutcomePage, sha256: Sha256) => {
+export const respond = ({ language, outcome, requestId, retryAfterSeconds, status }: OutcomePage, sha256Hex: Sha256) => {
   const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
   const { request } = texts[language]
   const { text, title } = texts[language][outcome]
   const support = outcome === "changed" ? "" : `\n<p><small>${request} ${Page.escape(requestId)}</small></p>`
   const main = `<h1>${title}</h1>\n<p>${text}</p>${support}`
-  return Page.respond(Page.makePage({ language, title, main }, sha256), { ...headers, ...wait }, status)
+  return Page.respond(Page.makePage({ language, title, main }, sha256Hex), { ...headers, ...wait }, status)
 }

@@ -1,7 +1,7 @@
 import { Effect, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { Identity } from "#domain/callers/Identity.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
 import { isBrowser, SignUp } from "#domain/signup/SignUp.ts"
@@ -26,7 +26,7 @@ export const layer = HttpApiBuilder.group(
     const proxies = yield* TrustedProxies
     const { signUp } = yield* SignUp
     const verification = yield* VerifyEmail
-    const { sha256 } = yield* Hashing
+    const { sha256Hex } = yield* Crypto
 
     /** GET and POST do the same, and each for programs and for people. */
     const verify = Effect.fnUntraced(function* (token: string) {
@@ -46,14 +46,14 @@ export const layer = HttpApiBuilder.group(
       return yield* Effect.matchEffect(outcome, {
         onSuccess: ({ hasPassword }) => {
           const told = hasPassword ? "confirmed" : "confirmedOnly"
-          return Effect.succeed(VerificationPage.respond({ status: 200, language, outcome: told, requestId }, sha256))
+          return Effect.succeed(VerificationPage.respond({ status: 200, language, outcome: told, requestId }, sha256Hex))
         },
         onFailure: Effect.fnUntraced(function* (failure) {
           const { code, retryAfterSeconds }: Errors.Problem = yield* Errors.problemOf(failure)
           const outcome = outcomeOf[failure._tag]
           return VerificationPage.respond(
             { status: Errors.statusOf[code], language, outcome, requestId, retryAfterSeconds },
-            sha256
+            sha256Hex
           )
         })
       })

@@ -73,15 +73,15 @@ const texts = {
 /** Nothing is sent on: the address of the page holds the token. */
 const common = { "cache-control": "no-store", vary: "Accept, Accept-Language" }
 
-/** `sha256` gives 64 hex digits. */
+/** */
 export const respond = (
   { language, outcome, requestId, retryAfterSeconds, status }: VerificationPage,
-  sha256: (text: string) => string
+  sha256Hex: (text: string) => string
 ) => {
   const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
   const { request } = texts[language]
   const { text, title } = texts[language][outcome]
   const support = outcome === "confirmed" ? "" : `\n<p><small>${request} ${Page.escape(requestId)}</small></p>`
   const main = `<h1>${title}</h1>\n<p>${text}</p>${support}`
-  return Page.respond(Page.makePage({ language, title, main }, sha256), { ...common, ...wait }, status)
+  return Page.respond(Page.makePage({ language, title, main }, sha256Hex), { ...common, ...wait }, status)
 }

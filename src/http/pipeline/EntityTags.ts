@@ -1,13 +1,13 @@
 /** Entity tags of responses that clients may keep, and 304 for a client that has the newest one already (RFC 9110, 8.8.3 and 13.1.2). */
 import { Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 
 /** What a 304 has of the headers of the response it stands for (RFC 9110, 15.4.5). */
 const headersOf304 = ["cache-control", "vary"]
 
 /** Gives a function that tags a response that may be kept, or replaces it by a 304. Other responses stay as they are. */
-export const make = Effect.map(Hashing, ({ sha256 }) => {
+export const make = Effect.map(Crypto, ({ sha256Hex }) => {
   // The bodies of documents that never change are the same objects each time.
   const tags = new WeakMap<object, string>()
 
@@ -17,7 +17,7 @@ export const make = Effect.map(Hashing, ({ sha256 }) => {
     if (cacheControl === undefined || status !== 200 || body._tag !== "Uint8Array" || cacheControl.includes("no-store")) {
       return response
     }
-    const etag = tags.get(body) ?? `"${sha256(body.text ?? body.body).slice(0, 32)}"`
+    const etag = tags.get(body) ?? `"${sha256Hex(body.text ?? body.body).slice(0, 32)}"`
     tags.set(body, etag)
     if (!names(request.headers["if-none-match"], etag)) return HttpServerResponse.setHeader(response, "etag", etag)
     const kept = Object.fromEntries(headersOf304.flatMap((name) => (headers[name] === undefined ? [] : [[name, headers[name]]])))

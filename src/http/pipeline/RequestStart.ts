@@ -1,6 +1,6 @@
 /** What happens first to every request: it gets its ids, and is watched from now on. */
 import { Context, Effect, Tracer } from "effect"
-import { Randomness } from "#domain/kernel/Randomness.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
 import * as RequestTelemetry from "#http/pipeline/RequestTelemetry.ts"
 import { type CollectedHeaders, makeResponseHints, ResponseHints } from "#http/pipeline/ResponseHints.ts"
@@ -16,11 +16,11 @@ export interface StartedRequest extends RequestTelemetry.WatchedRequest {
 }
 
 export const make = Effect.gen(function* () {
-  const { uuidV7Unsafe } = yield* Randomness
+  const { uuidV7 } = yield* Crypto
   const watch = yield* RequestTelemetry.make
 
   return (request: RequestTelemetry.AskedRequest): StartedRequest => {
-    const correlationId = uuidV7Unsafe()
+    const correlationId = uuidV7()
     const given = request.headers["x-request-id"]
     const requestId = typeof given === "string" && usableRequestId.test(given) ? given : correlationId
     const scope = makeResponseHints()

@@ -48,12 +48,12 @@ interface Refused {
   readonly requestId: string
 }
 
-/** `sha256` gives 64 hex digits. */
-export const receiptLinkPage = ({ language, problem, requestId }: Refused, sha256: (text: string) => string) => {
+/** */
+export const receiptLinkPage = ({ language, problem, requestId }: Refused, sha256Hex: (text: string) => string) => {
   const { code, retryAfterSeconds } = problem
   const { text, title } = texts[language][outcomeOf(code)]
   const main = `<h1>${title}</h1>\n<p>${text}</p>\n<p><small>${texts[language].request} ${Page.escape(requestId)}</small></p>`
   const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
   const headers = { "cache-control": "no-store", vary: "Accept, Accept-Language", ...wait }
-  return Page.respond(Page.makePage({ language, title, main }, sha256), headers, statusOf[code])
+  return Page.respond(Page.makePage({ language, title, main }, sha256Hex), headers, statusOf[code])
 }

@@ -1,7 +1,7 @@
 import { Effect, Redacted } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { receiptIdOf } from "#domain/receipts/Receipt.ts"
 import { usualLinkDays } from "#domain/receipts/ReceiptLink.ts"
 import { ReceiptLinks } from "#domain/receipts/ReceiptLinks.ts"
@@ -29,7 +29,7 @@ export const layer = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const links = yield* ReceiptLinks
     const site = yield* Site
-    const { sha256 } = yield* Hashing
+    const { sha256Hex } = yield* Crypto
     const { show } = yield* ReceiptRepresentations.make
     const erased = yield* ReceiptRepresentations.makeErased
 
@@ -82,7 +82,7 @@ export const layer = HttpApiBuilder.group(
           if (!Negotiation.prefersPage(headers.accept)) return yield* Errors.toResponse(problem)
           const { requestId } = yield* RequestContext
           const language = ReceiptRepresentations.languageOf(headers)
-          return receiptLinkPage({ language, problem, requestId }, sha256)
+          return receiptLinkPage({ language, problem, requestId }, sha256Hex)
         })
         const response = yield* Effect.matchEffect(shown, {
           onSuccess: (page) => Effect.succeed(page),

@@ -3,12 +3,12 @@ import type { Attachment, Block, Fact, ReceiptDocument, Section } from "#domain/
 import { escape, makePage, type Page } from "#http/site/Page.ts"
 import { receiptStyle } from "#http/receipts/ReceiptStyle.ts"
 
-/** `sha256` gives 64 hex digits. `pdfUrl` is where the PDF is, for readers who cannot ask for it by a header. */
-export const receiptPage = (document: ReceiptDocument, sha256: (text: string) => string, pdfUrl?: string): Page => {
+/** `pdfUrl` is where the PDF is, for readers who cannot ask for it by a header. */
+export const receiptPage = (document: ReceiptDocument, sha256Hex: (text: string) => string, pdfUrl?: string): Page => {
   const { language, receiptId, title } = document
   const style = `${receiptStyle}${pageNumbers(document)}`
   const pdf = pdfUrl === undefined ? "" : `<p class="pdf"><a href="${escape(pdfUrl)}">PDF</a></p>\n`
-  return makePage({ language, title: `${title}: ${receiptId}`, style, main: pdf + mainOf(document) }, sha256)
+  return makePage({ language, title: `${title}: ${receiptId}`, style, main: pdf + mainOf(document) }, sha256Hex)
 }
 
 const mainOf = ({

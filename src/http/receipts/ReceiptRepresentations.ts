@@ -3,7 +3,7 @@ import { Effect, Option } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
 import { AuditTrail } from "#domain/audit/AuditTrail.ts"
-import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { receiptDocument } from "#domain/receipts/document/ReceiptDocument.ts"
 import { ReceiptPdf } from "#domain/receipts/document/ReceiptPdf.ts"
 import type { ReceiptErased, ReceiptRecord } from "#domain/receipts/ReceiptReader.ts"
@@ -36,7 +36,7 @@ export const linkedTypeOf = ({ accept }: Wishes): LinkedType =>
   Option.getOrElse(Negotiation.mediaType(accept, linkedTypes), () => linkedTypes[0])
 
 export const make = Effect.gen(function* () {
-  const hashing = yield* Hashing
+  const crypto = yield* Crypto
   const pdf = yield* ReceiptPdf
 
   /** The page or the PDF. PDFs of one `readerId` are made in turn. `pdfUrl` is where the page says that the PDF is. */
@@ -44,7 +44,7 @@ export const make = Effect.gen(function* () {
     const language = languageOf(wishes)
     const document = receiptDocument(record, language)
     if (options.mediaType === "text/html") {
-      return Page.respond(receiptPage(document, hashing.sha256, options.pdfUrl), common)
+      return Page.respond(receiptPage(document, crypto.sha256Hex, options.pdfUrl), common)
     }
     return HttpServerResponse.uint8Array(yield* pdf.render(readerId, document), {
       contentType: "application/pdf",

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { OpenApi } from "effect/http-api"
-import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { Plans } from "#domain/callers/Plan.ts"
 import { Api, serversAt } from "#http/Api.ts"
 import { llmsFullText, llmsText } from "#http/site/LlmsText.ts"
@@ -27,7 +27,7 @@ export const layer = HttpRouter.use(
   Effect.fnUntraced(function* (router) {
     const site = yield* Site
     const plans = yield* Plans
-    const { sha256 } = yield* Hashing
+    const { sha256Hex } = yield* Crypto
     const document = yield* Effect.cached(Effect.sync(() => documentOf(site)))
     const reference = yield* Effect.cached(Effect.map(document, makeReference))
     const text = (content: string) =>
@@ -35,7 +35,7 @@ export const layer = HttpRouter.use(
 
     const routes = [
       [documentPaths.openApi, Effect.map(document, (body) => HttpServerResponse.jsonUnsafe(body, { headers: kept }))],
-      [documentPaths.docs, Effect.map(reference, (read) => Page.respond(referencePage(site, read, sha256), kept))],
+      [documentPaths.docs, Effect.map(reference, (read) => Page.respond(referencePage(site, read, sha256Hex), kept))],
       [documentPaths.llms, Effect.map(reference, (read) => text(llmsText(site, read, plans)))],
       [documentPaths.llmsFull, Effect.map(reference, (read) => text(llmsFullText(site, read)))]
     ] as const

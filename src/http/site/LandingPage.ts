@@ -22,7 +22,7 @@ button{background:var(--good);border-color:var(--good);color:#fff;font-weight:60
 .note{color:var(--soft);font-size:.9375rem}
 `
 
-export const landingPage = (site: SiteSettings, outcome: FormOutcome | null, sha256: Sha256) => {
+export const landingPage = (site: SiteSettings, outcome: FormOutcome | null, sha256Hex: Sha256) => {
   const base = basePath(site)
   const content = `<h1>Is this EU VAT ID valid, and can you prove that you asked?</h1>
 <p>${escape(site.serviceName)} validates VAT IDs of the EU and of Northern Ireland against the official sources, VIES and Germany's BZSt, and keeps the proof.</p>
@@ -55,7 +55,7 @@ ${outcome === null ? "" : outcomeOf(outcome)}
 </ul>
 </section>`
   const description = "Validate EU VAT IDs against VIES and the BZSt, and keep the proof"
-  return sitePage(site, { title: "EU VAT ID validation", description, style, hasForm: true, content }, sha256)
+  return sitePage(site, { title: "EU VAT ID validation", description, style, hasForm: true, content }, sha256Hex)
 }
 
 const outcomeOf = (outcome: FormOutcome): string => {

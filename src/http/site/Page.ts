@@ -27,11 +27,11 @@ export interface Page {
   readonly policy: string
 }
 
-/** `sha256` gives 64 hex digits. */
-export const makePage = (parts: PageParts, sha256: (text: string) => string): Page => {
+/** */
+export const makePage = (parts: PageParts, sha256Hex: (text: string) => string): Page => {
   const { hasForm = false, language, listed, main, script, title } = parts
   const style = pageStyle + (parts.style ?? "")
-  const source = (text: string) => `'sha256-${base64OfHex(sha256(text))}'`
+  const source = (text: string) => `'sha256-${base64OfHex(sha256Hex(text))}'`
   const policy = [
     "default-src 'none'",
     `style-src ${source(style)}`,

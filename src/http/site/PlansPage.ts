@@ -6,7 +6,7 @@ import { basePath, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 
 const numberOf = (count: number) => count.toLocaleString("en")
 
-export const plansPage = (site: SiteSettings, { anonymous, byName }: AllPlans, sha256: Sha256) => {
+export const plansPage = (site: SiteSettings, { anonymous, byName }: AllPlans, sha256Hex: Sha256) => {
   const rowOf = (plan: PlanName) =>
     `<tr><th scope="row">${plan}</th><td>${numberOf(byName[plan].perMonth)}</td><td>${numberOf(byName[plan].perMinute)}</td><td>${isPaid(plan) ? "yes" : "no"}</td></tr>`
   const content = `<h1>Plans</h1>
@@ -25,6 +25,6 @@ ${Struct.keys(byName).map(rowOf).join("\n")}
   return sitePage(
     site,
     { title: "Plans", description: "What each plan allows, and whom to ask for a larger one", content },
-    sha256
+    sha256Hex
   )
 }

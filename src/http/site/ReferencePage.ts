@@ -29,7 +29,7 @@ output:not(:empty){display:block;margin:.8rem 0 0;max-height:30rem;overflow:auto
 pre{max-height:30rem;overflow:auto}
 `
 
-export const referencePage = (site: SiteSettings, reference: Reference, sha256: Sha256) => {
+export const referencePage = (site: SiteSettings, reference: Reference, sha256Hex: Sha256) => {
   const { base, groups, introduction, title, version } = reference
   const content = `<h1>${escape(title)}: the interface <span class="soft">${escape(version)}</span></h1>
 <p><a href="${base}/openapi.json">OpenAPI 3.1</a> · <a href="${base}/llms.txt">llms.txt</a> for agents</p>
@@ -49,7 +49,7 @@ ${groups
   .join("\n")}
 ${markdown(introduction)}`
   const description = "Every call of the interface, with examples and a form to try it"
-  return sitePage(site, { title: "Docs", description, style, content, script: referenceScript }, sha256)
+  return sitePage(site, { title: "Docs", description, style, content, script: referenceScript }, sha256Hex)
 }
 
 const linkTo = ({ id, summary }: Call) => `<a href="#${id}">${escape(summary)}</a>`

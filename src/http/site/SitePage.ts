@@ -15,7 +15,7 @@ export interface SitePageParts {
 
 export type Sha256 = (text: string) => string
 
-export const sitePage = (site: SiteSettings, parts: SitePageParts, sha256: Sha256): Page => {
+export const sitePage = (site: SiteSettings, parts: SitePageParts, sha256Hex: Sha256): Page => {
   const { content, description, hasForm = false, script, style = "", title } = parts
   const base = basePath(site)
   const links = [
@@ -36,7 +36,7 @@ ${content}`
       main,
       ...(script === undefined ? {} : { script })
     },
-    sha256
+    sha256Hex
   )
 }
 

@@ -1,7 +1,7 @@
 /** Serves the pages for people and the small files that browsers, crawlers and security researchers look for. */
 import { Clock, DateTime, Duration, Effect, Option } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse, UrlParams } from "effect/http"
-import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { Plans } from "#domain/callers/Plan.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
@@ -49,11 +49,11 @@ const image = HttpServerResponse.text(icon, { contentType: "image/svg+xml", head
 export const layer = HttpRouter.use(
   Effect.fnUntraced(function* (router) {
     const site = yield* Site
-    const { sha256 } = yield* Hashing
+    const { sha256Hex } = yield* Crypto
     const sourceStatus = yield* makeSourceStatus
     const validateForm = yield* makeValidateForm
-    const plans = Page.respond(plansPage(site, yield* Plans, sha256), kept)
-    const landing = Page.respond(landingPage(site, null, sha256), kept)
+    const plans = Page.respond(plansPage(site, yield* Plans, sha256Hex), kept)
+    const landing = Page.respond(landingPage(site, null, sha256Hex), kept)
 
     yield* router.add("GET", "/", landing)
     yield* router.add("POST", "/", validateForm)
@@ -61,7 +61,7 @@ export const layer = HttpRouter.use(
     yield* router.add(
       "GET",
       "/status",
-      Effect.map(sourceStatus, (report) => Page.respond(statusPage(site, report, sha256), notKept))
+      Effect.map(sourceStatus, (report) => Page.respond(statusPage(site, report, sha256Hex), notKept))
     )
     yield* router.add("GET", "/favicon.svg", image)
     yield* router.add("GET", "/favicon.ico", image)
@@ -73,12 +73,12 @@ export const layer = HttpRouter.use(
 /** Validates the VAT ID of the page's form as any call without a key; gives the page with what came of it. */
 const makeValidateForm = Effect.gen(function* () {
   const site = yield* Site
-  const { sha256 } = yield* Hashing
+  const { sha256Hex } = yield* Crypto
   const { validate } = yield* ValidateVatId
   const proxies = yield* TrustedProxies
 
   const page = (outcome: FormOutcome, status: number, headers: Readonly<Record<string, string>> = {}) =>
-    Page.respond(landingPage(site, outcome, sha256), { ...notKept, ...headers }, status)
+    Page.respond(landingPage(site, outcome, sha256Hex), { ...notKept, ...headers }, status)
 
   return Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
     const form = yield* request.urlParamsBody

@@ -13,7 +13,7 @@ td.mixed,td.bad{font-weight:600}
 td.bad{color:var(--bad)}
 `
 
-export const statusPage = (site: SiteSettings, report: typeof SourceStatusReport.Encoded, sha256: Sha256) => {
+export const statusPage = (site: SiteSettings, report: typeof SourceStatusReport.Encoded, sha256Hex: Sha256) => {
   const { failover_active, member_states, sources, status, timestamp } = report
   const rows = [
     { name: "VIES", ...sources.vies },
@@ -51,7 +51,7 @@ ${rows
 <h2>Member states</h2>
 ${limited.length === 0 ? "<p>The registers of all member states and of Northern Ireland answer.</p>" : membersOf(limited)}
 <p>For programs: <a href="${basePath(site)}/v1/status">/v1/status</a>.</p>`
-  return sitePage(site, { title: "Status", description: "Whether VIES and the BZSt answer", style, content }, sha256)
+  return sitePage(site, { title: "Status", description: "Whether VIES and the BZSt answer", style, content }, sha256Hex)
 }
 
 const membersOf = (

@@ -4,7 +4,7 @@ import { Effect, Layer, Redacted, Schema } from "effect"
 import { type CryptoError, Kdf } from "effect/crypto"
 import { Base64 } from "effect/encoding"
 import { Passwords, PasswordsBusy, type PasswordWork } from "#domain/login/Passwords.ts"
-import { Randomness } from "#domain/kernel/Randomness.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
 import * as FairQueue from "#domain/kernel/FairQueue.ts"
 
@@ -43,7 +43,7 @@ export class PasswordHashingUnsupported extends Schema.TaggedError<PasswordHashi
 
 const make = Effect.gen(function* () {
   const kdf = yield* Kdf.Kdf
-  const random = yield* Randomness
+  const crypto = yield* Crypto
   const queue = yield* FairQueue.make(bounds)
 
   /** Characters that look alike are the same however a keyboard composes them (NIST SP 800-63B-4, 3.1.1.2, read 2026-11). */
@@ -55,12 +55,12 @@ const make = Effect.gen(function* () {
     Effect.uninterruptible(queue.inSlot(client, work)).pipe(Effect.catchTag("CryptoError", Effect.die))
 
   const makeHash = Effect.fnUntraced(function* (password: Redacted.Redacted) {
-    const salt = yield* random.bytes(saltBytes)
+    const salt = crypto.randomBytes(saltBytes)
     return { cost, salt, hash: yield* derive(password, cost, salt, hashBytes) } satisfies Stored
   })
 
   /** Stands in where there is no hash, so that the answer takes the same work. Nobody knows its password. */
-  const nobodys = yield* Effect.flatMap(random.bytes(32), (bytes) => makeHash(Redacted.make(Base64.encode(bytes)))).pipe(
+  const nobodys = yield* makeHash(Redacted.make(Base64.encode(crypto.randomBytes(32)))).pipe(
     Effect.catchTag("CryptoError", (error) =>
       error.reason._tag === "Unsupported" ? Effect.fail(new PasswordHashingUnsupported({ cause: error })) : Effect.die(error)
     )

@@ -1,7 +1,7 @@
 /** A secret that an installation makes for itself once and keeps in a file of its own, readable by nobody else. */
 import { Effect, FileSystem, Path, type PlatformError, Redacted, Schema } from "effect"
 import { Base64Url } from "effect/encoding"
-import { Randomness } from "#domain/kernel/Randomness.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { writeDraft } from "#infra/security/AtomicFile.ts"
 
 /** The file cannot be written or read, or does not hold what was once written. */
@@ -40,8 +40,8 @@ export const make = Effect.fn("GeneratedSecret.make")(
 
 const putOnce = Effect.fnUntraced(function* (directory: string, file: string) {
   const fs = yield* FileSystem.FileSystem
-  const random = yield* Randomness
-  const secret = `${Base64Url.encode(yield* random.bytes(secretBytes))}\n`
+  const crypto = yield* Crypto
+  const secret = `${Base64Url.encode(crypto.randomBytes(secretBytes))}\n`
   yield* Effect.catchIf(fs.link(yield* writeDraft(fs, directory, ".secret-", secret), file), isThereAlready, () => Effect.void)
 })
 

@@ -5,7 +5,7 @@ import { Server, Socket } from "node:net"
 import { Context, Deferred, Duration, Effect, Layer, Predicate, Queue, Schema, Scheduler, Scope } from "effect"
 import { HttpServer } from "effect/http"
 import { NetAddress } from "effect/net"
-import { Randomness } from "#domain/kernel/Randomness.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { Draining } from "#infra/server/Draining.ts"
 import { closingResponse, HttpRequest } from "#infra/server/HttpMessages.ts"
 import * as HttpRefusal from "#infra/server/HttpRefusal.ts"
@@ -67,13 +67,13 @@ export const layer = (options: HttpListenerOptions) =>
 const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
   const { grace, maxConnections = mostConnections } = options
   const { begun, replaced } = yield* Draining
-  const { uuidV7Unsafe } = yield* Randomness
+  const { uuidV7 } = yield* Crypto
   const dispatcher = (yield* Scheduler.Scheduler).makeDispatcher()
   const warnOfDropped = yield* makeWarning((count) => `Refused ${count} connections: ${maxConnections} are open`)
   const warnOfPipelines = yield* makeWarning((count) => `Closed ${count} connections: ${maxPipelined} pipelined requests wait`)
   const { close, server } = makeServer(options)
   server.on("drop", warnOfDropped)
-  refuseUnreadable(server, (reason) => options.refusal(reason, uuidV7Unsafe()))
+  refuseUnreadable(server, (reason) => options.refusal(reason, uuidV7()))
   yield* Effect.forkScoped(Effect.andThen(Deferred.await(begun), Effect.sync(close)))
   const closeIdle = trackIdle(server)
 

@@ -1,11 +1,9 @@
 /** What the notary costs an event while it works through a backlog: reading, hashing, the tree, and a signature for every 16,384. */
 import { Array as Arr, Effect, Layer, Option, Schedule } from "effect"
 import { Integrity } from "#domain/audit/Integrity.ts"
-import { LogCrypto } from "#events/merkle/LogCrypto.ts"
 import * as Notary from "#events/notary/Notary.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
-import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 import * as Report from "#test/benchmarks/Report.ts"
@@ -33,7 +31,7 @@ export const signUpTo = Effect.fnUntraced(function* (size: number) {
 export const ground = (url: Parameters<typeof LogDatabase.store>[0]) =>
   TreeStore.layer.pipe(
     Layer.provideMerge(LogDatabase.store(url)),
-    Layer.provideMerge(Layer.mergeAll(Layer.succeed(LogCrypto, logCrypto), NodeRandomness.layer, Integrity.layer))
+    Layer.provideMerge(Layer.merge(NodeCrypto.layer, Integrity.layer))
   )
 
 export const run = Effect.gen(function* () {

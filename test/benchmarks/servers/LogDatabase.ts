@@ -5,8 +5,7 @@ import { createHash } from "node:crypto"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as Migrations from "#infra/postgres/Migrations.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
-import * as NodeHashing from "#infra/security/NodeHashing.ts"
-import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 
 /** The tables' owner. */
@@ -21,10 +20,7 @@ export const make = Effect.fnUntraced(function* (name: string) {
 
 /** The event store as a service has it. */
 export const store = (url: Redacted.Redacted) =>
-  EventStore.layer.pipe(
-    Layer.provide([NodeHashing.layer, NodeRandomness.layer]),
-    Layer.provideMerge(Postgres.layer({ url, maxConnections: 10 }))
-  )
+  EventStore.layer.pipe(Layer.provide(NodeCrypto.layer), Layer.provideMerge(Postgres.layer({ url, maxConnections: 10 })))
 
 /**
  * What is added: events of so many keys, of which the first `vatIds` are live answers about a VAT ID each and the rest repetitions of

@@ -5,7 +5,7 @@ import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { Identity, InvalidApiKey, layerCached } from "#domain/callers/Identity.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { billingPeriod } from "#domain/callers/Usage.ts"
-import * as NodeHashing from "#infra/security/NodeHashing.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 
 const callerAt = (used: number, now: DateTime.Utc): KeyCaller => ({
   _tag: "Key",
@@ -44,7 +44,7 @@ const cached = Effect.gen(function* () {
       perMinute: 10
     })
   })
-  const identity = yield* Effect.provide(Identity, layerCached.pipe(Layer.provide([source, NodeHashing.layer])))
+  const identity = yield* Effect.provide(Identity, layerCached.pipe(Layer.provide([source, NodeCrypto.layer])))
   const usedOf = (key: string) => Effect.map(identity.byKey(Redacted.make(key)), ({ used }) => used)
   return { identity, state, usedOf }
 })

@@ -6,8 +6,7 @@ import { parse } from "#domain/vat/VatId.ts"
 import type { Answer } from "#domain/vat/Verdict.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as PgAnswerCache from "#events/answers/PgAnswerCache.ts"
-import * as NodeHashing from "#infra/security/NodeHashing.ts"
-import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { answered, sourceAnswer } from "#test/support/SourceAnswer.ts"
 
@@ -33,7 +32,7 @@ const newest = Effect.fnUntraced(function* (text: string) {
 
 const testLayer = PgAnswerCache.layer.pipe(
   Layer.provideMerge(EventStore.layer),
-  Layer.provide([NodeHashing.layer, NodeRandomness.layer, Integrity.layer]),
+  Layer.provide([NodeCrypto.layer, Integrity.layer]),
   Layer.provideMerge(MigratedDatabase.layer)
 )
 

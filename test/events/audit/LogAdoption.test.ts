@@ -9,7 +9,7 @@ import { append, empty, root } from "#events/merkle/MerkleTree.ts"
 import { leafHashes } from "#events/notary/StoredLeaf.ts"
 import * as Notary from "#events/notary/Notary.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { signer } from "#test/support/Auditing.ts"
 import { keysOf } from "#test/support/log/Keys.ts"
 import * as Functions from "#test/support/Functions.ts"
@@ -46,8 +46,8 @@ const machine = Effect.fnUntraced(function* (note: Option.Option<string>) {
 
 const historyOf = Effect.fnUntraced(function* (events: number) {
   const read = yield* (yield* EventStore).read(0, events)
-  const leaves = Result.getOrThrow(leafHashes(logCrypto, read, { from: 0, to: events }))
-  return { events, root: Hex.encode(root(logCrypto.sha256, append(logCrypto.sha256, empty, leaves).tree)) }
+  const leaves = Result.getOrThrow(leafHashes(pureCrypto, read, { from: 0, to: events }))
+  return { events, root: Hex.encode(root(pureCrypto.sha256, append(pureCrypto.sha256, empty, leaves).tree)) }
 })
 
 const findings = Effect.map(

@@ -1,15 +1,13 @@
 import { assert, layer } from "@effect/vitest"
 import { Context, DateTime, Effect, Layer, Redacted } from "effect"
 import * as ApiKey from "#domain/accounts/ApiKey.ts"
-import { Hashing } from "#domain/kernel/Hashing.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { Identity } from "#domain/callers/Identity.ts"
 import { Plans } from "#domain/callers/Plan.ts"
-import { Randomness } from "#domain/kernel/Randomness.ts"
 import { anonymousMeter, billingPeriod, keyMeter } from "#domain/callers/Usage.ts"
 import * as PgKeyedHash from "#events/callers/PgKeyedHash.ts"
 import * as PgIdentity from "#events/callers/PgIdentity.ts"
-import * as HashingLive from "#infra/security/NodeHashing.ts"
-import * as RandomnessLive from "#infra/security/NodeRandomness.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
 const perMinute = 30
@@ -21,16 +19,16 @@ const plans = Layer.succeed(Plans, {
 
 const testLayer = PgIdentity.layer.pipe(
   Layer.provideMerge(PgKeyedHash.layer),
-  Layer.provideMerge(Layer.mergeAll(plans, HashingLive.layer, RandomnessLive.layer)),
+  Layer.provideMerge(Layer.mergeAll(plans, NodeCrypto.layer)),
   Layer.provideMerge(MigratedDatabase.layer)
 )
 
 /** A key of an account of its own. */
 const issued = Effect.gen(function* () {
-  const random = yield* Randomness
-  const key = yield* ApiKey.draw(random)
-  const [accountId, keyId] = [yield* random.uuidV7, yield* random.uuidV7]
-  const hash = (yield* Hashing).sha256(key)
+  const crypto = yield* Crypto
+  const key = yield* ApiKey.draw(crypto)
+  const [accountId, keyId] = [crypto.uuidV7(), crypto.uuidV7()]
+  const hash = (yield* Crypto).sha256(key)
   yield* MigratedDatabase.execute(
     `INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES ('${accountId}', 'free', now())`
   )
@@ -101,7 +99,7 @@ layer(testLayer, { excludeTestServices: true })("the caller behind a key", (it) 
       const { byKey } = yield* Identity
       const [first, second, revoked] = [yield* issued, yield* issued, yield* issued]
       yield* execute(`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_id = '${revoked.keyId}'`)
-      const unknown = Redacted.make(yield* ApiKey.draw(yield* Randomness))
+      const unknown = Redacted.make(yield* ApiKey.draw(yield* Crypto))
       const keys = [first.key, unknown, second.key, revoked.key, Redacted.make("svc_live_x"), first.key]
       const found = yield* Effect.forEach(
         times(60, (index) => keys[index % keys.length] ?? unknown),

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import { CheckpointRefused, format, open, parse, sign, type Checkpoint } from "#events/merkle/Checkpoint.ts"
 import { NoteRefused } from "#events/merkle/SignedNote.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { refusalOf, signerOf } from "#test/support/log/Keys.ts"
 import { flipped, sha256, upTo } from "#test/support/log/Logs.ts"
 
@@ -16,7 +16,7 @@ describe("a checkpoint", () => {
   it("is the three lines of tlog-checkpoint, signed", () => {
     assert.strictEqual(format(checkpoint), `${origin}\n20852163\n${rootText}\n`)
     const note = Result.getOrThrow(sign(checkpoint, [signer]))
-    assert.deepStrictEqual(Result.getOrThrow(open(logCrypto, note, log)), checkpoint)
+    assert.deepStrictEqual(Result.getOrThrow(open(pureCrypto, note, log)), checkpoint)
   })
 
   const size = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
@@ -58,14 +58,14 @@ describe("a checkpoint", () => {
 
   it("of another log is refused, although the key is known", () => {
     const note = Result.getOrThrow(sign({ ...checkpoint, origin: "vatproof.example/log1" }, [signer]))
-    const refusal = refusalOf(open(logCrypto, note, log))
+    const refusal = refusalOf(open(pureCrypto, note, log))
     assert.instanceOf(refusal, CheckpointRefused)
     assert.strictEqual(refusal.reason, "other_origin")
   })
 
   it("of a key that is not the log's is refused before its text is looked at", () => {
     const note = Result.getOrThrow(sign(checkpoint, [signerOf("witness.example.com")]))
-    assert.instanceOf(refusalOf(open(logCrypto, note, log)), NoteRefused)
+    assert.instanceOf(refusalOf(open(pureCrypto, note, log)), NoteRefused)
   })
 
   it("is not signed if a verifier would refuse it or read it otherwise", () => {
@@ -85,7 +85,7 @@ describe("a checkpoint", () => {
   it("does not survive the change of any bit, so its size is as fixed as its root", () => {
     const bytes = Buffer.from(Result.getOrThrow(sign(checkpoint, [signer])))
     const survivors = upTo(bytes.length * 8).filter((bit) =>
-      Result.isSuccess(open(logCrypto, new TextDecoder().decode(flipped(bytes, bit)), log))
+      Result.isSuccess(open(pureCrypto, new TextDecoder().decode(flipped(bytes, bit)), log))
     )
     assert.deepStrictEqual(survivors, [])
   })

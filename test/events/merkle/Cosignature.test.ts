@@ -3,24 +3,24 @@ import { DateTime, Result } from "effect"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
 import { cosign, cosignaturesIn, parseWitnesses, witnessOf } from "#events/merkle/Cosignature.ts"
 import { formatWitness } from "#events/merkle/NoteKeys.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { refusalOf, signerOf } from "#test/support/log/Keys.ts"
 
 const log = signerOf("vatproof.example/log/0")
-const witness = witnessOf(logCrypto, signerOf("witness.example.com/w1"))
+const witness = witnessOf(pureCrypto, signerOf("witness.example.com/w1"))
 const at = DateTime.makeUnsafe("2026-11-23T09:30:00Z")
 
-const checkpoint = { origin: log.name, size: 3, root: logCrypto.sha256("root"), extensions: [] }
+const checkpoint = { origin: log.name, size: 3, root: pureCrypto.sha256("root"), extensions: [] }
 const note = Result.getOrThrow(Checkpoint.sign(checkpoint, [log]))
 const cosigned = cosign(note, witness, at)
-const read = (text: string) => cosignaturesIn(logCrypto, text, [witness])
+const read = (text: string) => cosignaturesIn(pureCrypto, text, [witness])
 
 describe("A cosignature", () => {
   it("says when a witness saw a checkpoint, which stays what it was to those who know the log alone", () => {
     assert.deepStrictEqual(Result.getOrThrow(read(cosigned)), [{ witness: witness.name, at }])
-    const opened = Checkpoint.open(logCrypto, cosigned, { origin: log.name, verifiers: [log] })
+    const opened = Checkpoint.open(pureCrypto, cosigned, { origin: log.name, verifiers: [log] })
     assert.deepStrictEqual(Result.getOrThrow(opened), checkpoint)
-    assert.deepStrictEqual(Result.getOrThrow(cosignaturesIn(logCrypto, cosigned, [witnessOf(logCrypto, log)])), [])
+    assert.deepStrictEqual(Result.getOrThrow(cosignaturesIn(pureCrypto, cosigned, [witnessOf(pureCrypto, log)])), [])
     assert.deepStrictEqual(Result.getOrThrow(read(note)), [])
   })
 
@@ -39,7 +39,7 @@ describe("A cosignature", () => {
   it("is verified with a key of its own type", () => {
     const text = formatWitness(witness)
     assert.match(text, /^witness\.example\.com\/w1\+[\da-f]{8}\+B/u)
-    const [parsed] = Result.getOrThrow(parseWitnesses(logCrypto, [`${text}\n`]))
+    const [parsed] = Result.getOrThrow(parseWitnesses(pureCrypto, [`${text}\n`]))
     assert.deepStrictEqual([parsed.id, parsed.publicKey], [witness.id, witness.publicKey])
   })
 })

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import { encode } from "#events/merkle/CanonicalJson.ts"
 import { leafBytes, leafText, maxLeafLength, type EventEnvelope } from "#events/merkle/EventLeaf.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 
 const event: EventEnvelope = {
   log_id: 0,
@@ -19,8 +19,8 @@ const event: EventEnvelope = {
   trace_id: "4bf92f3577b34da6a3ce929d0e0e4736",
   meter_id: "account-1/2026-11",
   units: 1,
-  data_sha256: logCrypto.sha256Hex(`{"valid":true}`),
-  metadata_sha256: logCrypto.sha256Hex("{}")
+  data_sha256: pureCrypto.sha256Hex(`{"valid":true}`),
+  metadata_sha256: pureCrypto.sha256Hex("{}")
 }
 
 const text = (envelope: EventEnvelope) => Result.getOrThrow(leafText(envelope))

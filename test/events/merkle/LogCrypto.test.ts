@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Option } from "effect"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { hex } from "#test/support/log/Logs.ts"
 
 const bytes = (text: string) => Uint8Array.from(Buffer.from(text, "hex"))
@@ -26,30 +26,30 @@ const vectors = [
 describe("the log's cryptography", () => {
   it("hashes bytes and text alike", () => {
     const digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    assert.strictEqual(hex(logCrypto.sha256("abc")), digest)
-    assert.strictEqual(hex(logCrypto.sha256(bytes("616263"))), digest)
-    assert.strictEqual(logCrypto.sha256Hex("abc"), digest)
-    assert.strictEqual(logCrypto.sha256Hex("€"), logCrypto.sha256Hex(bytes("e282ac")))
+    assert.strictEqual(hex(pureCrypto.sha256("abc")), digest)
+    assert.strictEqual(hex(pureCrypto.sha256(bytes("616263"))), digest)
+    assert.strictEqual(pureCrypto.sha256Hex("abc"), digest)
+    assert.strictEqual(pureCrypto.sha256Hex("€"), pureCrypto.sha256Hex(bytes("e282ac")))
   })
 
   it("signs and verifies the examples of RFC 8032", () => {
     for (const { seed, publicKey, message, signature } of vectors) {
-      const pair = Option.getOrThrow(logCrypto.keyPairFromSeed(bytes(seed)))
+      const pair = Option.getOrThrow(pureCrypto.keyPairFromSeed(bytes(seed)))
       assert.strictEqual(hex(pair.publicKey), publicKey)
       assert.strictEqual(hex(pair.sign(bytes(message))), signature)
-      assert.isTrue(logCrypto.verifyEd25519(pair.publicKey, bytes(message), bytes(signature)))
-      assert.isFalse(logCrypto.verifyEd25519(pair.publicKey, bytes(`${message}00`), bytes(signature)))
+      assert.isTrue(pureCrypto.verifyEd25519(pair.publicKey, bytes(message), bytes(signature)))
+      assert.isFalse(pureCrypto.verifyEd25519(pair.publicKey, bytes(`${message}00`), bytes(signature)))
     }
   })
 
   it("says no to keys and signatures of another length, and to keys that are no point of the curve", () => {
     const signature = new Uint8Array(64)
-    assert.isTrue(Option.isNone(logCrypto.keyPairFromSeed(new Uint8Array(31))))
-    assert.isFalse(logCrypto.verifyEd25519(new Uint8Array(33), new Uint8Array(), signature))
-    assert.isFalse(logCrypto.verifyEd25519(new Uint8Array(32), new Uint8Array(), signature.subarray(1)))
+    assert.isTrue(Option.isNone(pureCrypto.keyPairFromSeed(new Uint8Array(31))))
+    assert.isFalse(pureCrypto.verifyEd25519(new Uint8Array(33), new Uint8Array(), signature))
+    assert.isFalse(pureCrypto.verifyEd25519(new Uint8Array(32), new Uint8Array(), signature.subarray(1)))
     // A y coordinate beyond the field, and one that no point has.
     for (const key of [new Uint8Array(32).fill(255), Uint8Array.of(2, ...new Uint8Array(31))]) {
-      assert.isFalse(logCrypto.verifyEd25519(key, new Uint8Array(), signature))
+      assert.isFalse(pureCrypto.verifyEd25519(key, new Uint8Array(), signature))
     }
   })
 })

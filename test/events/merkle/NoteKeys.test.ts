@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Redacted, Result } from "effect"
 import { formatSigningKey, formatVerifier, parseSigner, parseVerifier } from "#events/merkle/NoteKeys.ts"
 import { open, sign } from "#events/merkle/SignedNote.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { foo, neumann, refusalOf, secretOf, signerOf, verifierOf } from "#test/support/log/Keys.ts"
 
 const pemOf = (key: { export: (options: { type: "pkcs8"; format: "pem" }) => string | Buffer }) =>
@@ -34,9 +34,9 @@ describe("verifier keys", () => {
       ` ${foo.verifier}`,
       `${foo.verifier}\n`
     ]
-    for (const text of others) assert.isTrue(Result.isFailure(parseVerifier(logCrypto, text)), text)
+    for (const text of others) assert.isTrue(Result.isFailure(parseVerifier(pureCrypto, text)), text)
     assert.strictEqual(
-      refusalOf(parseVerifier(logCrypto, foo.verifier.replace("foo", "bar"))).message,
+      refusalOf(parseVerifier(pureCrypto, foo.verifier.replace("foo", "bar"))).message,
       "The id in the verifier key of example.com/bar does not belong to it"
     )
   })
@@ -44,25 +44,25 @@ describe("verifier keys", () => {
 
 describe("signing keys", () => {
   it("of Go's note package are read, and give its verifier key and its signature", () => {
-    const signer = Result.getOrThrow(parseSigner(logCrypto, neumann.name, Redacted.make(`${neumann.secret}\n`)))
+    const signer = Result.getOrThrow(parseSigner(pureCrypto, neumann.name, Redacted.make(`${neumann.secret}\n`)))
     assert.strictEqual(formatVerifier(signer), neumann.verifier)
     const text = neumann.note.slice(0, neumann.note.indexOf("\n\n") + 1)
     assert.strictEqual(Result.getOrThrow(sign(text, [signer])), neumann.note)
   })
 
   it("are written as they are read", () => {
-    const signer = Result.getOrThrow(parseSigner(logCrypto, neumann.name, Redacted.make(neumann.secret)))
+    const signer = Result.getOrThrow(parseSigner(pureCrypto, neumann.name, Redacted.make(neumann.secret)))
     const seed = Buffer.from(neumann.secret.slice(neumann.secret.lastIndexOf("c74f20a3+") + 9), "base64").subarray(1)
-    const written = Result.getOrThrow(formatSigningKey(logCrypto, neumann.name, Redacted.make(seed)))
+    const written = Result.getOrThrow(formatSigningKey(pureCrypto, neumann.name, Redacted.make(seed)))
     assert.strictEqual(Redacted.value(written), neumann.secret)
     assert.strictEqual(signer.id, 0xc74f20a3)
   })
 
   it("may be a PKCS #8 PEM, which has no name of its own", () => {
     const { privateKey } = generateKeyPairSync("ed25519")
-    const signer = Result.getOrThrow(parseSigner(logCrypto, "example.com/log", Redacted.make(`\n${pemOf(privateKey)}\n`)))
+    const signer = Result.getOrThrow(parseSigner(pureCrypto, "example.com/log", Redacted.make(`\n${pemOf(privateKey)}\n`)))
     const note = Result.getOrThrow(sign("text\n", [signer]))
-    assert.strictEqual(Result.getOrThrow(open(logCrypto, note, [verifierOf(formatVerifier(signer))])), "text\n")
+    assert.strictEqual(Result.getOrThrow(open(pureCrypto, note, [verifierOf(formatVerifier(signer))])), "text\n")
   })
 
   it("are refused when they are of another name, type or form, without repeating them", () => {
@@ -87,14 +87,14 @@ describe("signing keys", () => {
       "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIA==\n-----END PRIVATE KEY-----"
     ]
     for (const text of others) {
-      const { message } = refusalOf(parseSigner(logCrypto, "example.com/log", Redacted.make(text)))
+      const { message } = refusalOf(parseSigner(pureCrypto, "example.com/log", Redacted.make(text)))
       assert.isFalse(text.length > 0 && message.includes(text.slice(-8)), message)
     }
     for (const name of ["", "two words", "a+b", "tab\t", "\ud800"]) {
-      assert.isTrue(Result.isFailure(parseSigner(logCrypto, name, Redacted.make(secret))))
-      assert.isTrue(Result.isFailure(formatSigningKey(logCrypto, name, Redacted.make(new Uint8Array(32)))))
+      assert.isTrue(Result.isFailure(parseSigner(pureCrypto, name, Redacted.make(secret))))
+      assert.isTrue(Result.isFailure(formatSigningKey(pureCrypto, name, Redacted.make(new Uint8Array(32)))))
     }
-    assert.isTrue(Result.isFailure(formatSigningKey(logCrypto, "name", Redacted.make(new Uint8Array(31)))))
+    assert.isTrue(Result.isFailure(formatSigningKey(pureCrypto, "name", Redacted.make(new Uint8Array(31)))))
   })
 
   it("do not show in a log line", () => {

@@ -4,7 +4,7 @@ import { sign } from "#events/merkle/Checkpoint.ts"
 import { root } from "#events/merkle/MerkleTree.ts"
 import { format, parse, ProofRefused, verify, type Proof } from "#events/merkle/Proof.ts"
 import { proveInclusion } from "#events/merkle/TreeProofs.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { refusalOf, signerOf } from "#test/support/log/Keys.ts"
 import { flipped, leavesOf, logOf, readFrom, sha256, upTo } from "#test/support/log/Logs.ts"
 
@@ -40,7 +40,7 @@ describe("a proof that stands alone", () => {
         const extra = index % 2 === 0 ? Option.none() : Option.some(Uint8Array.of(index))
         const proof = yield* proofOf(index, extra)
         assert.deepStrictEqual(Result.getOrThrow(parse(format(proof))), proof)
-        const verified = Result.getOrThrow(verify(logCrypto, format(proof), claimFor(index)))
+        const verified = Result.getOrThrow(verify(pureCrypto, format(proof), claimFor(index)))
         assert.deepStrictEqual(verified, { index, checkpoint })
       }
     })
@@ -51,18 +51,18 @@ describe("a proof that stands alone", () => {
     const single = Result.getOrThrow(sign({ origin, size: 1, root: root(sha256, only.tree), extensions: [] }, [signer]))
     const text = `c2sp.org/tlog-proof@v1\nindex 0\n\n${single}`
     assert.strictEqual(format(Result.getOrThrow(parse(text))), text)
-    assert.isTrue(Result.isSuccess(verify(logCrypto, text, claimFor(5))))
+    assert.isTrue(Result.isSuccess(verify(pureCrypto, text, claimFor(5))))
   })
 
   it.effect("is refused for another entry, another log and an unknown key", () =>
     Effect.gen(function* () {
       const text = format(yield* proofOf(10))
-      const wrong = refusalOf(verify(logCrypto, text, claimFor(11)))
+      const wrong = refusalOf(verify(pureCrypto, text, claimFor(11)))
       assert.instanceOf(wrong, ProofRefused)
       assert.strictEqual(wrong.reason, "not_included")
-      assert.strictEqual(refusalOf(verify(logCrypto, text, { ...claimFor(10), origin: "other" })).reason, "other_origin")
+      assert.strictEqual(refusalOf(verify(pureCrypto, text, { ...claimFor(10), origin: "other" })).reason, "other_origin")
       const stranger = { ...claimFor(10), verifiers: [signerOf(origin, "another")] }
-      assert.strictEqual(refusalOf(verify(logCrypto, text, stranger)).reason, "unsigned")
+      assert.strictEqual(refusalOf(verify(pureCrypto, text, stranger)).reason, "unsigned")
     })
   )
 
@@ -70,13 +70,13 @@ describe("a proof that stands alone", () => {
     Effect.gen(function* () {
       const bytes = Buffer.from(format(yield* proofOf(40)))
       const survivors = upTo(bytes.length * 8).filter((bit) =>
-        Result.isSuccess(verify(logCrypto, new TextDecoder().decode(flipped(bytes, bit)), claimFor(40)))
+        Result.isSuccess(verify(pureCrypto, new TextDecoder().decode(flipped(bytes, bit)), claimFor(40)))
       )
       assert.deepStrictEqual(survivors, [])
       const leaf = leafAt(40)
       assert.isAbove(leaf.length, 0)
       const lies = upTo(leaf.length * 8).map((bit) => ({ ...claimFor(40), leaf: flipped(leaf, bit) }))
-      assert.isFalse(lies.some((lie) => Result.isSuccess(verify(logCrypto, bytes.toString(), lie))))
+      assert.isFalse(lies.some((lie) => Result.isSuccess(verify(pureCrypto, bytes.toString(), lie))))
     })
   )
 

@@ -17,14 +17,14 @@ import { format } from "#events/merkle/Proof.ts"
 import { parse, sign as signNote } from "#events/merkle/SignedNote.ts"
 import { growths, path, widthAt } from "#events/merkle/Tiles.ts"
 import { proveConsistency, proveInclusion } from "#events/merkle/TreeProofs.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { secretOf, signerOf } from "#test/support/log/Keys.ts"
 import { askGo, base64, hasGo } from "#test/support/GoTools.ts"
 import { leavesOf, logOf, readFrom, sha256, upTo } from "#test/support/log/Logs.ts"
 
 const origin = "vatproof.example/log0"
 const signer = signerOf(origin)
-const witness = witnessOf(logCrypto, signerOf("witness.example/w1"))
+const witness = witnessOf(pureCrypto, signerOf("witness.example/w1"))
 const cosignedAt = DateTime.makeUnsafe("2026-11-23T09:30:00Z")
 const logSize = 600
 
@@ -122,7 +122,7 @@ describe("OpenSSL", () => {
       }
       const { privateKey, publicKey } = generateKeyPairSync("ed25519")
       const secret = Redacted.make(String(privateKey.export({ type: "pkcs8", format: "pem" })))
-      const signer = Result.getOrThrow(parseSigner(logCrypto, origin, secret))
+      const signer = Result.getOrThrow(parseSigner(pureCrypto, origin, secret))
       const checkpoint = { origin, size: logSize, root: root(sha256, log.tree), extensions: [] }
       const { text, signatures } = Result.getOrThrow(parse(Result.getOrThrow(sign(checkpoint, [signer]))))
       const key = file("key.pem", String(publicKey.export({ type: "spki", format: "pem" })))
@@ -135,7 +135,7 @@ describe("OpenSSL", () => {
       assert.strictEqual(verify(text), 0)
       assert.notStrictEqual(verify(text.replace("600", "601")), 0)
 
-      const cosigned = cosign(Result.getOrThrow(sign(checkpoint, [signer])), witnessOf(logCrypto, signer), cosignedAt)
+      const cosigned = cosign(Result.getOrThrow(sign(checkpoint, [signer])), witnessOf(pureCrypto, signer), cosignedAt)
       const cosignature = Result.getOrThrow(parse(cosigned)).signatures[1]?.bytes.subarray(8)
       const seconds = DateTime.toEpochMillis(cosignedAt) / 1000
       assert.strictEqual(verify(`cosignature/v1\ntime ${seconds}\n${text}`, cosignature), 0)

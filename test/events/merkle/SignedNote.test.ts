@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { open, parse, sign } from "#events/merkle/SignedNote.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { foo, neumann, refusalOf, signerOf, verifierOf } from "#test/support/log/Keys.ts"
 import { flipped, upTo } from "#test/support/log/Logs.ts"
 
 const log = signerOf("example.com/log")
 const witness = signerOf("witness.example.com")
-const opened = (note: string, ...names: ReadonlyArray<string>) => open(logCrypto, note, names.map(verifierOf))
+const opened = (note: string, ...names: ReadonlyArray<string>) => open(pureCrypto, note, names.map(verifierOf))
 
 describe("a signed note", () => {
   it("that others have published is verified", () => {
@@ -19,7 +19,7 @@ describe("a signed note", () => {
   it("ends at the last empty line: the text may have empty lines, too", () => {
     for (const text of ["one\n", "\n", "one\n\n\ntwo\n\n", "— not a signature\n\n", "é€😀\u007f\u0085\n"]) {
       const note = Result.getOrThrow(sign(text, [log]))
-      assert.strictEqual(Result.getOrThrow(open(logCrypto, note, [log])), text)
+      assert.strictEqual(Result.getOrThrow(open(pureCrypto, note, [log])), text)
     }
   })
 
@@ -29,16 +29,16 @@ describe("a signed note", () => {
       Result.getOrThrow(parse(note)).signatures.map(({ name, id }) => ({ name, id })),
       [log, witness].map(({ name, id }) => ({ name, id }))
     )
-    assert.isTrue(Result.isSuccess(open(logCrypto, note, [log])))
-    assert.isTrue(Result.isSuccess(open(logCrypto, note, [witness])))
-    assert.isTrue(Result.isSuccess(open(logCrypto, note, [witness, log])))
+    assert.isTrue(Result.isSuccess(open(pureCrypto, note, [log])))
+    assert.isTrue(Result.isSuccess(open(pureCrypto, note, [witness])))
+    assert.isTrue(Result.isSuccess(open(pureCrypto, note, [witness, log])))
   })
 
   it("is unsigned to whom no signature is known, even under the same name", () => {
     const note = Result.getOrThrow(sign("text\n", [log]))
-    assert.strictEqual(refusalOf(open(logCrypto, note, [])).reason, "unsigned")
-    assert.strictEqual(refusalOf(open(logCrypto, note, [signerOf(log.name, "another seed")])).reason, "unsigned")
-    assert.strictEqual(refusalOf(open(logCrypto, note, [{ ...log, name: "example.com/other" }])).reason, "unsigned")
+    assert.strictEqual(refusalOf(open(pureCrypto, note, [])).reason, "unsigned")
+    assert.strictEqual(refusalOf(open(pureCrypto, note, [signerOf(log.name, "another seed")])).reason, "unsigned")
+    assert.strictEqual(refusalOf(open(pureCrypto, note, [{ ...log, name: "example.com/other" }])).reason, "unsigned")
   })
 
   it("is refused whole if one known key's signature does not hold, whatever the others say", () => {
@@ -46,19 +46,19 @@ describe("a signed note", () => {
     const other = Result.getOrThrow(sign("other\n", [witness]))
     const line = other.slice(other.indexOf("—"))
     const spliced = note.replace(/— witness.*\n/u, line)
-    assert.strictEqual(refusalOf(open(logCrypto, spliced, [log, witness])).reason, "forged")
-    assert.isTrue(Result.isSuccess(open(logCrypto, spliced, [log])))
-    assert.strictEqual(refusalOf(open(logCrypto, note + line, [witness])).reason, "forged")
+    assert.strictEqual(refusalOf(open(pureCrypto, spliced, [log, witness])).reason, "forged")
+    assert.isTrue(Result.isSuccess(open(pureCrypto, spliced, [log])))
+    assert.strictEqual(refusalOf(open(pureCrypto, note + line, [witness])).reason, "forged")
     // Another key under the same name and id: the signature must hold for each that is known.
-    assert.strictEqual(refusalOf(open(logCrypto, note, [log, { ...log, publicKey: witness.publicKey }])).reason, "forged")
-    assert.strictEqual(refusalOf(open(logCrypto, note, [{ ...log, publicKey: new Uint8Array(31) }])).reason, "forged")
+    assert.strictEqual(refusalOf(open(pureCrypto, note, [log, { ...log, publicKey: witness.publicKey }])).reason, "forged")
+    assert.strictEqual(refusalOf(open(pureCrypto, note, [{ ...log, publicKey: new Uint8Array(31) }])).reason, "forged")
   })
 
   it("takes signatures of unknown types and lengths from unknown keys, up to 64 of them", () => {
     const note = Result.getOrThrow(sign("text\n", [log]))
     const unknown = `— post.quantum ${Buffer.alloc(4 + 2420, 6).toString("base64")}\n`
-    assert.isTrue(Result.isSuccess(open(logCrypto, note + unknown.repeat(63), [log])))
-    assert.strictEqual(refusalOf(open(logCrypto, note + unknown.repeat(64), [log])).reason, "malformed")
+    assert.isTrue(Result.isSuccess(open(pureCrypto, note + unknown.repeat(63), [log])))
+    assert.strictEqual(refusalOf(open(pureCrypto, note + unknown.repeat(64), [log])).reason, "malformed")
   })
 
   it("is malformed in any other form", () => {
@@ -103,7 +103,7 @@ describe("a signed note", () => {
     const last = note.at(-3) ?? ""
     const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
     const sibling = alphabet[alphabet.indexOf(last) + 1] ?? ""
-    assert.strictEqual(refusalOf(open(logCrypto, `${note.slice(0, -3)}${sibling}=\n`, [log])).reason, "malformed")
+    assert.strictEqual(refusalOf(open(pureCrypto, `${note.slice(0, -3)}${sibling}=\n`, [log])).reason, "malformed")
   })
 
   it("is not made of a text that could not be verified", () => {
@@ -116,7 +116,7 @@ describe("a signed note", () => {
   it("does not survive the change of any bit", () => {
     const bytes = Buffer.from(Result.getOrThrow(sign("example\nof a note\n", [log])))
     const survivors = upTo(bytes.length * 8).filter((bit) =>
-      Result.isSuccess(open(logCrypto, new TextDecoder().decode(flipped(bytes, bit)), [log]))
+      Result.isSuccess(open(pureCrypto, new TextDecoder().decode(flipped(bytes, bit)), [log]))
     )
     assert.deepStrictEqual(survivors, [])
   })

@@ -3,13 +3,12 @@ import { Effect, Layer, Result, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as LeafHashes from "#events/notary/LeafHashes.ts"
-import { LogCrypto } from "#events/merkle/LogCrypto.ts"
 import { leafHashes } from "#events/notary/StoredLeaf.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { tamper } from "#test/support/Tampering.ts"
 
-const testLayer = MigratedDatabase.layer.pipe(Layer.provideMerge(Layer.succeed(LogCrypto, logCrypto)))
+const testLayer = MigratedDatabase.layer.pipe(Layer.provideMerge(NodeCrypto.layer))
 
 interface Row {
   readonly stream: string
@@ -41,7 +40,10 @@ const store = Effect.fnUntraced(function* (from: number, rows: ReadonlyArray<Row
 const bothWays = Effect.fnUntraced(function* (from: number, to: number) {
   const find = yield* LeafHashes.make
   const stored = yield* (yield* EventStore).read(from, to - from)
-  return { found: yield* find({ from, to }), computed: Result.getOrThrow(leafHashes(logCrypto, stored, { from, to })) }
+  return {
+    found: yield* find({ from, to }),
+    computed: Result.getOrThrow(leafHashes(NodeCrypto.pureCrypto, stored, { from, to }))
+  }
 })
 
 layer(testLayer, { excludeTestServices: true })("The leaf hashes that the database computes", (it) => {

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Array as Arr, Redacted, Result } from "effect"
 import { formatVerifier } from "#events/merkle/NoteKeys.ts"
 import { keysOf } from "#events/notary/LogSigner.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { refusalOf, secretOf, signerOf } from "#test/support/log/Keys.ts"
 
 const log = "vat.example.com/log/0"
@@ -13,7 +13,7 @@ const secret = (seed: string, name = log) => Redacted.value(secretOf(name, seed)
 type Texts = Arr.NonEmptyReadonlyArray<string>
 const read = (...texts: Texts) =>
   keysOf(
-    logCrypto,
+    pureCrypto,
     Arr.map(texts, (text) => Redacted.make(text)),
     log
   )

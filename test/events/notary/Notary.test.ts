@@ -7,7 +7,7 @@ import { append, empty, root } from "#events/merkle/MerkleTree.ts"
 import { leafHashes } from "#events/notary/StoredLeaf.ts"
 import * as Notary from "#events/notary/Notary.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { keysOf, signerOf } from "#test/support/log/Keys.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as SignedLog from "#test/support/SignedLog.ts"
@@ -56,13 +56,13 @@ const untilSigned = Effect.fnUntraced(function* (size: number, verifier = signer
     Effect.repeat({ until: Option.exists((checkpoint) => checkpoint.size >= size), schedule: Schedule.spaced("20 millis") }),
     Effect.timeout("15 seconds")
   )
-  return Result.getOrThrow(Checkpoint.open(logCrypto, Option.getOrThrow(reached).note, { ...log, verifiers: [verifier] }))
+  return Result.getOrThrow(Checkpoint.open(pureCrypto, Option.getOrThrow(reached).note, { ...log, verifiers: [verifier] }))
 })
 
 const rootOfEvents = Effect.fnUntraced(function* (size: number) {
   const events = yield* (yield* EventStore).read(0, size)
-  const hashes = Result.getOrThrow(leafHashes(logCrypto, events, { from: 0, to: size }))
-  return root(logCrypto.sha256, append(logCrypto.sha256, empty, hashes).tree)
+  const hashes = Result.getOrThrow(leafHashes(pureCrypto, events, { from: 0, to: size }))
+  return root(pureCrypto.sha256, append(pureCrypto.sha256, empty, hashes).tree)
 })
 
 /** A log of `count` events, all signed; gives back the newest checkpoint. */
@@ -101,7 +101,7 @@ describe("Notary", () => {
       const two = yield* untilSigned(1001)
       assert.deepStrictEqual(two.root, yield* rootOfEvents(1001))
       const note = Option.getOrThrow(yield* Ref.get(remembered))
-      assert.strictEqual(Result.getOrThrow(Checkpoint.open(logCrypto, note, log)).size, 1001)
+      assert.strictEqual(Result.getOrThrow(Checkpoint.open(pureCrypto, note, log)).size, 1001)
     }).pipe(Effect.scoped, Effect.provide(testLayer))
   )
 
@@ -230,7 +230,7 @@ describe("Notary", () => {
       assert.deepStrictEqual(signed.root, yield* rootOfEvents(301))
       const notes = (yield* (yield* TreeStore).checkpointsFrom(0, 10)).map(({ note }) => note)
       const signedBy = (key: typeof signer) =>
-        notes.map((note) => Result.isSuccess(Checkpoint.open(logCrypto, note, { ...log, verifiers: [key] })))
+        notes.map((note) => Result.isSuccess(Checkpoint.open(pureCrypto, note, { ...log, verifiers: [key] })))
       assert.deepStrictEqual(
         [signedBy(signer), signedBy(other)],
         [

@@ -1,12 +1,12 @@
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
-import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as MailServer from "#test/support/MailServer.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as OutboxReplica from "#test/support/OutboxReplica.ts"
 
-const ground = Layer.mergeAll(MigratedDatabase.layer, MailServer.layer(), NodeRandomness.layer)
+const ground = Layer.mergeAll(MigratedDatabase.layer, MailServer.layer(), NodeCrypto.layer)
 
 /** The mails that arrived for an address. */
 const arrivedFor = Effect.fnUntraced(function* (name: string) {

@@ -1,13 +1,13 @@
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
-import { Randomness } from "#domain/kernel/Randomness.ts"
-import * as RandomnessLayer from "#infra/security/NodeRandomness.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as MailServer from "#test/support/MailServer.ts"
 import * as OutboxReplica from "#test/support/OutboxReplica.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
-const ground = Layer.mergeAll(RunningService.layerGround, MailServer.layer(), RandomnessLayer.layer)
+const ground = Layer.mergeAll(RunningService.layerGround, MailServer.layer(), NodeCrypto.layer)
 
 /** A service in a process of its own. */
 const victim = Effect.flatMap(MailServer.MailServer, ({ url }) =>
@@ -17,8 +17,8 @@ const victim = Effect.flatMap(MailServer.MailServer, ({ url }) =>
 /** What a sign-up commits. */
 const signUp = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
-  const { uuidV7 } = yield* Randomness
-  const [accountId, mailId] = [yield* uuidV7, yield* uuidV7]
+  const { uuidV7 } = yield* Crypto
+  const [accountId, mailId] = [uuidV7(), uuidV7()]
   const email = `${name}@example.com`
   yield* Effect.gen(function* () {
     yield* sql`INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES (${accountId}, 'free', now())`

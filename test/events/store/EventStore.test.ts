@@ -5,8 +5,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 import type { AppendCommand, Appended } from "#events/store/AppendCommand.ts"
 import { EventStore } from "#events/store/EventStore.ts"
-import * as NodeHashing from "#infra/security/NodeHashing.ts"
-import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import { answered } from "#test/support/SourceAnswer.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
@@ -194,7 +193,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the log", (it) => 
   it.effect("of several replicas is one: dense, and no meter passes its cap", () =>
     Effect.gen(function* () {
       const replica = Effect.map(
-        Layer.build(Layer.fresh(EventStore.layer).pipe(Layer.provide([NodeHashing.layer, NodeRandomness.layer]))),
+        Layer.build(Layer.fresh(EventStore.layer).pipe(Layer.provide(NodeCrypto.layer))),
         Context.get(EventStore)
       )
       const replicas = yield* Effect.all([replica, replica, replica])

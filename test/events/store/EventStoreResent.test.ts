@@ -4,10 +4,10 @@ import { Context, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
-import { Randomness } from "#domain/kernel/Randomness.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import type { AppendCommand } from "#events/store/AppendCommand.ts"
 import { EventStore } from "#events/store/EventStore.ts"
-import * as NodeHashing from "#infra/security/NodeHashing.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { texts } from "#test/support/Batches.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
@@ -18,7 +18,6 @@ const lost = new SqlError({
 /** An event store that loses the first answers, and gets these event ids before random ones; `calls` are its calls of vatproof.append. */
 const makeStore = Effect.fnUntraced(function* (losses: number, eventIds: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
-  const random = yield* SecureRandom.SecureRandom
   let calls = 0
   const deaf = new Proxy(sql, {
     get: (target, key) =>
@@ -32,16 +31,9 @@ const makeStore = Effect.fnUntraced(function* (losses: number, eventIds: Readonl
   })
   const ids = [...eventIds]
   const next = () => ids.shift() ?? SecureRandom.uuidV7Unsafe()
-  const scripted = Layer.succeed(Randomness, {
-    bytes: (count) => random.randomBytes(count),
-    bytesUnsafe: (count) => new Uint8Array(count),
-    uuidV7: Effect.sync(next),
-    uuidV7Unsafe: next
-  })
+  const scripted = Layer.succeed(Crypto, { ...pureCrypto, randomBytes: (count) => new Uint8Array(count), uuidV7: next })
   const store = yield* Effect.map(
-    Layer.build(
-      Layer.fresh(EventStore.layer).pipe(Layer.provide([scripted, NodeHashing.layer, Layer.succeed(SqlClient.SqlClient, deaf)]))
-    ),
+    Layer.build(Layer.fresh(EventStore.layer).pipe(Layer.provide([scripted, Layer.succeed(SqlClient.SqlClient, deaf)]))),
     Context.get(EventStore)
   )
   return { store, calls: Effect.sync(() => calls) }

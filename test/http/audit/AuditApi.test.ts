@@ -8,7 +8,7 @@ import { formatVerifier } from "#events/merkle/NoteKeys.ts"
 import { parse as parseProof, verify as verifyProof } from "#events/merkle/Proof.ts"
 import { leafOf } from "#events/notary/StoredLeaf.ts"
 import { hashesIn } from "#events/merkle/Tiles.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { checkpointOf, log, logName, newAuditor, signer, signing, temporaryFolder, tileOf } from "#test/support/Auditing.ts"
 import { secretOf } from "#test/support/log/Keys.ts"
 import { businessCaller, type Events, eventsIn, typesOf } from "#test/support/AuditedCaller.ts"
@@ -135,7 +135,7 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
       assert.match(reply.headers["x-service-usage"] ?? "", /^\d+\/\d+$/u)
       assert.strictEqual(reply.status, 200, reply.text)
       const leaf = Option.getOrThrow(Result.getOrThrow(parseProof(reply.text)).extra)
-      const { index } = Result.getOrThrow(verifyProof(logCrypto, reply.text, { ...log, leaf }))
+      const { index } = Result.getOrThrow(verifyProof(pureCrypto, reply.text, { ...log, leaf }))
 
       const bundle = yield* get(`/v1/audit/proofs/${receiptId}`, { key, headers: { accept: "application/json" } })
       const { event, position } = yield* Schema.decodeUnknownEffect(
@@ -158,13 +158,13 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
       yield* businessCaller
       const { headers } = yield* newAuditor()
       const event = yield* service.get("/v1/audit/events/3", { headers })
-      const leaf = Result.getOrThrow(leafOf(logCrypto, Result.getOrThrow(EventLine.parse(event.text))))
+      const leaf = Result.getOrThrow(leafOf(pureCrypto, Result.getOrThrow(EventLine.parse(event.text))))
       const { size } = yield* checkpointOf(service, 4)
       const note = yield* service.get("/v1/audit/checkpoint")
       assert.match(note.headers["content-type"] ?? "", /^text\/plain/u)
-      assert.isAtLeast(Result.getOrThrow(Checkpoint.open(logCrypto, note.text, log)).size, size)
+      assert.isAtLeast(Result.getOrThrow(Checkpoint.open(pureCrypto, note.text, log)).size, size)
       const tile = yield* tileOf(service, "0/000.p/4")
-      assert.deepStrictEqual(hashesIn(tile)[3], leafHash(logCrypto.sha256, leaf))
+      assert.deepStrictEqual(hashesIn(tile)[3], leafHash(pureCrypto.sha256, leaf))
       for (const path of ["0/000", "0/001.p/1", "0/000.p/255", "entries/000.p/1", "0/0.p/1", "x", "0/000.p/0", "9/000.p/1"]) {
         assertProblem(yield* service.get(`/v1/audit/tile/${path}`), "NOT_FOUND")
       }

@@ -6,9 +6,7 @@ import * as EventLine from "#events/store/EventLine.ts"
 import { formatVerifier } from "#events/merkle/NoteKeys.ts"
 import { parse } from "#events/merkle/SignedNote.ts"
 import { leafOf } from "#events/notary/StoredLeaf.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
-import * as NodeHashing from "#infra/security/NodeHashing.ts"
-import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import { secretOf } from "#test/support/log/Keys.ts"
 import { checkpointOf, logName, newAuditor, signer, signing, temporaryFolder, tileOf } from "#test/support/Auditing.ts"
 import { askGo, base64, hasGo } from "#test/support/GoTools.ts"
@@ -18,10 +16,7 @@ import * as SignedLog from "#test/support/SignedLog.ts"
 const service = Layer.effect(
   RunningService.RunningService,
   Effect.flatMap(temporaryFolder, (folder) => RunningService.make(signing(folder)))
-).pipe(
-  Layer.provideMerge(EventStore.layer.pipe(Layer.provide([NodeHashing.layer, NodeRandomness.layer]))),
-  Layer.provideMerge(RunningService.layerGround)
-)
+).pipe(Layer.provideMerge(EventStore.layer.pipe(Layer.provide(NodeCrypto.layer))), Layer.provideMerge(RunningService.layerGround))
 
 layer(service, { excludeTestServices: true })("The served log", (it) => {
   beforeEach((context) => context.skip(!hasGo, "left out: Go or Debian's golang-golang-x-mod-dev is not installed"))
@@ -47,7 +42,7 @@ layer(service, { excludeTestServices: true })("The served log", (it) => {
         for (const position of asked) {
           const reply = yield* running.get(`/v1/audit/proofs/${position}`, { headers })
           const leaf = Result.getOrThrow(
-            leafOf(logCrypto, Result.getOrThrow(Result.fromNullishOr(events[position], () => position)))
+            leafOf(NodeCrypto.pureCrypto, Result.getOrThrow(Result.fromNullishOr(events[position], () => position)))
           )
           proofs.push({ leaf: base64(new TextEncoder().encode(leaf)), text: reply.text })
         }
@@ -56,7 +51,9 @@ layer(service, { excludeTestServices: true })("The served log", (it) => {
           secret: Redacted.value(secretOf(logName)),
           verifier: formatVerifier(signer),
           notes: [checkpoint],
-          leaves: events.map((event) => base64(new TextEncoder().encode(Result.getOrThrow(leafOf(logCrypto, event))))),
+          leaves: events.map((event) =>
+            base64(new TextEncoder().encode(Result.getOrThrow(leafOf(NodeCrypto.pureCrypto, event))))
+          ),
           sizes: [],
           tiles: {
             "tile/0/000": base64(yield* tileOf(running, "0/000")),

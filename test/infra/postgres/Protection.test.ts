@@ -9,8 +9,7 @@ import { EventStore } from "#events/store/EventStore.ts"
 import * as Migrations from "#infra/postgres/Migrations.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as Protection from "#infra/postgres/Protection.ts"
-import * as NodeHashing from "#infra/security/NodeHashing.ts"
-import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
 
 const warnings = Effect.fnUntraced(function* (url: Redacted.Redacted) {
@@ -113,7 +112,7 @@ layer(TestDatabase.layerClient, { excludeTestServices: true })(
 
         const service = EventStore.layer.pipe(
           Layer.fresh,
-          Layer.provide([NodeHashing.layer, NodeRandomness.layer]),
+          Layer.provide(NodeCrypto.layer),
           Layer.provideMerge(Postgres.layer({ url, maxConnections: 2 }))
         )
         yield* Effect.gen(function* () {
@@ -157,7 +156,7 @@ layer(TestDatabase.layerClient, { excludeTestServices: true })(
         assert.deepStrictEqual(yield* rights, yield* usualRights)
         const service = EventStore.layer.pipe(
           Layer.fresh,
-          Layer.provide([NodeHashing.layer, NodeRandomness.layer]),
+          Layer.provide(NodeCrypto.layer),
           Layer.provideMerge(Postgres.layer({ url, maxConnections: 2 }))
         )
         assert.strictEqual((yield* Effect.provide(append, service, { local: true })).position, 0)

@@ -1,13 +1,13 @@
-import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+import * as PlatformCrypto from "@effect/platform-node/NodeCrypto"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, MutableRef, Redacted } from "effect"
 import { Kdf } from "effect/crypto"
 import { Passwords, PasswordsBusy } from "#domain/login/Passwords.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
 import * as Argon2 from "#infra/security/Argon2Passwords.ts"
-import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 
-const layer = Argon2.layer.pipe(Layer.provide([NodeCrypto.layerKdf, NodeRandomness.layer]))
+const layer = Argon2.layer.pipe(Layer.provide([PlatformCrypto.layerKdf, NodeCrypto.layer]))
 
 /** Attempts of one client. */
 const attempting = Effect.map(Passwords, ({ attempt }) => ({
@@ -28,11 +28,11 @@ const watched = Effect.gen(function* () {
   })
   const passwords = yield* Effect.provide(
     attempting,
-    Argon2.layer.pipe(Layer.provide([Layer.succeed(Kdf.Kdf, noting), NodeRandomness.layer]))
+    Argon2.layer.pipe(Layer.provide([Layer.succeed(Kdf.Kdf, noting), NodeCrypto.layer]))
   )
   MutableRef.set(derivations, [])
   return { passwords, takeNotes: Effect.sync(() => MutableRef.getAndSet(derivations, [])) }
-}).pipe(Effect.provide(NodeCrypto.layerKdf))
+}).pipe(Effect.provide(PlatformCrypto.layerKdf))
 
 const text = (password: string) => Redacted.make(password)
 
@@ -124,7 +124,7 @@ describe("hashing", () => {
         })
         const passwords = yield* Effect.provide(
           Passwords,
-          Argon2.layer.pipe(Layer.provide([Layer.succeed(Kdf.Kdf, slow), NodeRandomness.layer]))
+          Argon2.layer.pipe(Layer.provide([Layer.succeed(Kdf.Kdf, slow), NodeCrypto.layer]))
         )
         MutableRef.set(held, true)
         const done: Array<string> = []
@@ -155,7 +155,7 @@ describe("hashing", () => {
 
   it.effect("says what is missing where Node has no Argon2id", () =>
     Effect.gen(function* () {
-      const built = Effect.provide(Passwords, Argon2.layer.pipe(Layer.provide([Kdf.layerWebCrypto, NodeRandomness.layer])))
+      const built = Effect.provide(Passwords, Argon2.layer.pipe(Layer.provide([Kdf.layerWebCrypto, NodeCrypto.layer])))
       const error = yield* Effect.flip(Effect.asVoid(built))
       assert.strictEqual(error.message, "Passwords are hashed with Argon2id, which needs Node 24.7 or later")
     })

@@ -2,11 +2,11 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Path, Redacted } from "effect"
 import * as GeneratedSecret from "#infra/security/GeneratedSecret.ts"
-import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 
 const folder = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectoryScoped())
 
-layer(Layer.merge(NodeServices.layer, NodeRandomness.layer))("a kept secret", (it) => {
+layer(Layer.merge(NodeServices.layer, NodeCrypto.layer))("a kept secret", (it) => {
   it.effect("is made once, with 256 bits, for its owner alone", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem

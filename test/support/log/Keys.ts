@@ -2,7 +2,7 @@
 import { Redacted, Result } from "effect"
 import { formatSigningKey, parseSigner, parseVerifier, type Signer, type Verifier } from "#events/merkle/NoteKeys.ts"
 import type { LogKeys } from "#events/notary/LogSigner.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 
 export const neumann = {
   name: "PeterNeumann",
@@ -22,10 +22,10 @@ export const foo = {
 
 /** A private key as text, the same for the same name and seed. */
 export const secretOf = (name: string, seed = name): Redacted.Redacted<string> =>
-  Result.getOrThrow(formatSigningKey(logCrypto, name, Redacted.make(logCrypto.sha256(seed))))
+  Result.getOrThrow(formatSigningKey(pureCrypto, name, Redacted.make(pureCrypto.sha256(seed))))
 
 export const signerOf = (name: string, seed = name): Signer =>
-  Result.getOrThrow(parseSigner(logCrypto, name, secretOf(name, seed)))
+  Result.getOrThrow(parseSigner(pureCrypto, name, secretOf(name, seed)))
 
 /** What a service has that signs with this key, and knows those that signed before. */
 export const keysOf = (signer: Signer, ...former: ReadonlyArray<Verifier>): LogKeys => ({
@@ -34,7 +34,7 @@ export const keysOf = (signer: Signer, ...former: ReadonlyArray<Verifier>): LogK
   verifiers: [signer, ...former]
 })
 
-export const verifierOf = (text: string) => Result.getOrThrow(parseVerifier(logCrypto, text))
+export const verifierOf = (text: string) => Result.getOrThrow(parseVerifier(pureCrypto, text))
 
 /** Why something was refused. */
 export const refusalOf = <A, E>(result: Result.Result<A, E>): E => Result.getOrThrow(Result.flip(result))

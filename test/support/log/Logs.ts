@@ -2,9 +2,9 @@
 import { Effect } from "effect"
 import { append, empty, leafHash, type Node } from "#events/merkle/MerkleTree.ts"
 import type { ReadNodes } from "#events/merkle/TreeProofs.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 
-export const { sha256 } = logCrypto
+export const { sha256 } = pureCrypto
 
 export const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex")
 

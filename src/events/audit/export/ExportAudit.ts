@@ -27,7 +27,7 @@ import { edgesOf, erased } from "#events/audit/export/LogExport.ts"
 import { doctype, doctypeFile, indexFile, mediaDescription, supplierOf } from "#events/audit/export/MediaDescription.ts"
 import * as ProvedFiles from "#events/audit/export/ProvedFiles.ts"
 import * as EventLine from "#events/store/EventLine.ts"
-import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 import type { Hash } from "#events/merkle/MerkleTree.ts"
 import type { Verifiers } from "#events/merkle/NoteKeys.ts"
@@ -48,7 +48,7 @@ export interface ExportAuditOptions {
 const sectionSize = 2_048
 
 export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: given, progress, verifiers }: ExportAuditOptions) {
-  const crypto = yield* LogCrypto
+  const crypto = yield* Crypto
   const findings = Findings.make()
   const { checkpoint, manifest, signedBy } = yield* open(directory, verifiers)
   const around = Option.getOrNull(Manifest.surroundings(manifest))
@@ -144,7 +144,7 @@ const refuseLinks = Effect.fnUntraced(function* (directory: string) {
 /** What the export says of itself, and the checkpoint that this key signed. */
 const open = Effect.fnUntraced(function* (directory: string, verifiers: Verifiers) {
   const path = yield* Path.Path
-  const crypto = yield* LogCrypto
+  const crypto = yield* Crypto
   const read = (name: string) =>
     exactText(path.join(directory, name)).pipe(
       Effect.catchTag("PlatformError", () =>
@@ -237,7 +237,7 @@ const claimedPosition = (line: string) => {
 
 /** The personal documents; null if their folder is not there. */
 const makeDocuments = Effect.fnUntraced(function* (directory: string, findings: Findings.Findings) {
-  const crypto = yield* LogCrypto
+  const crypto = yield* Crypto
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   if (!(yield* fs.exists(path.join(directory, personalFolder)))) return null

@@ -24,7 +24,7 @@ import { doctype, doctypeFile, indexFile, mediaDescription, supplierOf } from "#
 import * as EventProofs from "#events/notary/EventProofs.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as EventLine from "#events/store/EventLine.ts"
-import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { leafHash } from "#events/merkle/MerkleTree.ts"
 import { leafOf } from "#events/notary/StoredLeaf.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
@@ -174,7 +174,7 @@ type Into = (...names: ReadonlyArray<string>) => string
 /** Appends events to the lines, the leaves and the tables. */
 const makeWriters = Effect.fnUntraced(function* (into: Into) {
   const fs = yield* FileSystem.FileSystem
-  const crypto = yield* LogCrypto
+  const crypto = yield* Crypto
   const create = (name: string) => fs.open(into(name), { flag: "w" })
   const lines = yield* create(exportFiles.events)
   const leaves = yield* create(exportFiles.leaves)

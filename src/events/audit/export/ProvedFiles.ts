@@ -10,7 +10,7 @@ import { keyFactsOf } from "#events/audit/export/ExportTable.ts"
 import type { Findings } from "#events/audit/verify/Findings.ts"
 import { edgeName, keyName, receiptName } from "#events/audit/export/LogExport.ts"
 import * as EventLine from "#events/store/EventLine.ts"
-import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { Crypto, type PureCrypto } from "#domain/kernel/Crypto.ts"
 import { leafHash } from "#events/merkle/MerkleTree.ts"
 import type { Verifiers } from "#events/merkle/NoteKeys.ts"
 import { carriesNoOther, parse } from "#events/merkle/Proof.ts"
@@ -19,7 +19,7 @@ import { verifyInclusion } from "#events/merkle/TreeProofs.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 /** Verifies proofs. Those of an export share one checkpoint, whose signature need not be verified for each of them. */
-const makeProve = (crypto: LogCrypto["Service"], verifiers: Verifiers) => {
+const makeProve = (crypto: PureCrypto, verifiers: Verifiers) => {
   const open = CheckpointAudit.openWith(crypto, verifiers)
   let last = { note: "", opened: open("") }
   return (text: string, leaf: string): Result.Result<number, string> =>
@@ -68,7 +68,7 @@ type Folders = Effect.Success<ReturnType<typeof makeFolders>>
 
 /** Compares the proof of a name with the event that it should prove. */
 const makeCompareProof = (
-  crypto: LogCrypto["Service"],
+  crypto: PureCrypto,
   prove: ReturnType<typeof makeProve>,
   { textOf, unseen }: Folders,
   findings: Findings
@@ -84,7 +84,7 @@ const makeCompareProof = (
   })
 
 export const make = Effect.fnUntraced(function* (directory: string, verifiers: Verifiers, findings: Findings) {
-  const crypto = yield* LogCrypto
+  const crypto = yield* Crypto
   const prove = makeProve(crypto, verifiers)
   const folders = yield* makeFolders(directory)
   const { textOf, unseen } = folders

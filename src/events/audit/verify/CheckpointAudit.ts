@@ -3,18 +3,18 @@ import { Result } from "effect"
 import type { Findings } from "#events/audit/verify/Findings.ts"
 import type { LogCheck, LogRoots } from "#events/audit/verify/LogCheck.ts"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
-import type { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import { equalHashes, type Node } from "#events/merkle/MerkleTree.ts"
 import { formatVerifier, type Verifiers } from "#events/merkle/NoteKeys.ts"
 
 /** Opens a checkpoint that one of these keys signed in their name. */
 export const openWith =
-  (crypto: LogCrypto["Service"], verifiers: Verifiers) =>
+  (crypto: PureCrypto, verifiers: Verifiers) =>
   (note: string): Result.Result<Checkpoint.Checkpoint, string> =>
     Result.mapError(Checkpoint.open(crypto, note, { origin: verifiers[0].name, verifiers }), ({ message }) => message)
 
 /** Those of these keys that a checkpoint is signed with, as text. */
-export const signedBy = (crypto: LogCrypto["Service"], note: string, verifiers: Verifiers): ReadonlyArray<string> =>
+export const signedBy = (crypto: PureCrypto, note: string, verifiers: Verifiers): ReadonlyArray<string> =>
   Checkpoint.signersOf(crypto, note, verifiers).map(formatVerifier)
 
 /** A checkpoint that somebody kept, and where. */

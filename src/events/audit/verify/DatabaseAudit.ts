@@ -10,7 +10,7 @@ import * as Findings from "#events/audit/verify/Findings.ts"
 import * as LogCheck from "#events/audit/verify/LogCheck.ts"
 import * as ProjectionAudit from "#events/audit/verify/ProjectionAudit.ts"
 import type { Checkpoint } from "#events/merkle/Checkpoint.ts"
-import { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import { empty, equalHashes, type Hash, type Node } from "#events/merkle/MerkleTree.ts"
 import type { Verifiers } from "#events/merkle/NoteKeys.ts"
 import { growths, hashesIn, tileHeight, tileWidth, widthAt } from "#events/merkle/Tiles.ts"
@@ -53,7 +53,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
   progress,
   verifiers
 }: DatabaseAuditOptions) {
-  const crypto = yield* LogCrypto
+  const crypto = yield* Crypto
   const reads = yield* AuditReads.make
   const tree = yield* TreeStore
   const findings = Findings.make()

@@ -4,7 +4,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { PersonalDataErased, PersonalDataHeld, PersonalDataReleased } from "#domain/kernel/PersonalData.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import type { Findings } from "#events/audit/verify/Findings.ts"
-import type { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import * as EventLine from "#events/store/EventLine.ts"
 import * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
@@ -102,7 +102,7 @@ export interface DocumentAudit {
   readonly counts: () => DocumentCounts
 }
 
-export const make = (crypto: LogCrypto["Service"], findings: Findings): DocumentAudit => {
+export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
   const counts = { kept: 0, erased: 0 }
   const wanted = new Map<number, Change>()
   /** Rows that are not as they were written, or that an event of the log is about. */

@@ -4,7 +4,7 @@
  */
 import { Result } from "effect"
 import type { Findings } from "#events/audit/verify/Findings.ts"
-import type { LogCrypto, Sha256 } from "#events/merkle/LogCrypto.ts"
+import type { PureCrypto, Sha256 } from "#domain/kernel/Crypto.ts"
 import { append, equalHashes, type Hash, leafHash, type Node, nodeHash, root, type Tree } from "#events/merkle/MerkleTree.ts"
 import { leafOf } from "#events/notary/StoredLeaf.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
@@ -87,7 +87,7 @@ const makeNeighbours = (findings: Findings, begins: boolean) => {
 }
 
 /** `start` is the tree of what lies before the first section. */
-export const make = (crypto: LogCrypto["Service"], findings: Findings, start: Tree): LogCheck => {
+export const make = (crypto: PureCrypto, findings: Findings, start: Tree): LogCheck => {
   const { sha256 } = crypto
   const different: Array<number> = []
   let ofLeaves = start

@@ -2,7 +2,7 @@
 import { Option, Result, Schema } from "effect"
 import type { Checkpoint } from "#events/merkle/Checkpoint.ts"
 import * as EventLine from "#events/store/EventLine.ts"
-import type { LogCrypto } from "#events/merkle/LogCrypto.ts"
+import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import type { Verifiers } from "#events/merkle/NoteKeys.ts"
 import { carriesNoOther, parse, type Proof, verify } from "#events/merkle/Proof.ts"
 import * as PersonalDocument from "#events/store/PersonalDocument.ts"
@@ -30,7 +30,7 @@ export interface Proved {
  * is verified, which has the hashes of the event's data, but not the data.
  */
 export const run = (
-  crypto: LogCrypto["Service"],
+  crypto: PureCrypto,
   { event, proof, verifiers }: { readonly proof: string; readonly event: string | null; readonly verifiers: Verifiers }
 ): Result.Result<Proved, NotProved> =>
   Result.gen(function* () {
@@ -54,17 +54,14 @@ const leafIn = ({ extra }: Proof): Claimed =>
     onSome: (bytes) => Result.succeed({ leaf: new TextDecoder().decode(bytes), personal: null })
   })
 
-const leafFrom = (crypto: LogCrypto["Service"], line: string): Claimed =>
+const leafFrom = (crypto: PureCrypto, line: string): Claimed =>
   Result.gen(function* () {
     const read = yield* Result.mapError(EventLine.parseWhole(line.trim()), ({ message }) => refused(message))
     const leaf = yield* Result.mapError(leafOf(crypto, read.event), ({ message }) => refused(message))
     return { leaf, personal: yield* documentIn(crypto, read) }
   })
 
-const documentIn = (
-  crypto: LogCrypto["Service"],
-  { data, personal }: EventLine.ReadLine
-): Result.Result<Proved["personal"], NotProved> => {
+const documentIn = (crypto: PureCrypto, { data, personal }: EventLine.ReadLine): Result.Result<Proved["personal"], NotProved> => {
   const digest = Option.getOrNull(PersonalDocument.digestIn(data))
   if (digest === null)
     return personal === undefined ? Result.succeed(null) : Result.fail(refused("The event has no personal document"))

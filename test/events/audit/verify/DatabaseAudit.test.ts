@@ -9,7 +9,7 @@ import { append, empty, root } from "#events/merkle/MerkleTree.ts"
 import { formatVerifier, type Verifiers } from "#events/merkle/NoteKeys.ts"
 import { leafHashes } from "#events/notary/StoredLeaf.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
-import { logCrypto } from "#infra/security/NodeLogCrypto.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { signer } from "#test/support/Auditing.ts"
 import { signerOf } from "#test/support/log/Keys.ts"
 import { command } from "#test/support/CommandLine.ts"
@@ -102,8 +102,8 @@ layer(ground, { excludeTestServices: true })("The audit of a database", (it) => 
       yield* tamper("UPDATE vatproof.events SET units = 0 WHERE position = 321", "DELETE FROM vatproof.checkpoints")
       const deleted = yield* audit(kept)
       const events = yield* (yield* EventStore).read(0, 400)
-      const leaves = Result.getOrThrow(leafHashes(logCrypto, events, { from: 0, to: 400 }))
-      const root400 = root(logCrypto.sha256, append(logCrypto.sha256, empty, leaves).tree)
+      const leaves = Result.getOrThrow(leafHashes(pureCrypto, events, { from: 0, to: 400 }))
+      const root400 = root(pureCrypto.sha256, append(pureCrypto.sha256, empty, leaves).tree)
       const forged = { origin: signer.name, size: 400, root: root400, extensions: [] }
       const note = Result.getOrThrow(Checkpoint.sign(forged, [signer]))
       yield* tamper(

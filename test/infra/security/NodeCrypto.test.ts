@@ -1,19 +1,19 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { Randomness as Random } from "#domain/kernel/Randomness.ts"
-import * as NodeRandomness from "#infra/security/NodeRandomness.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 
 /** Version 7 and the variant of RFC 9562. */
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/u
 
 const millisOf = (id: string) => Number.parseInt(id.replace("-", "").slice(0, 12), 16)
 
-layer(NodeRandomness.layer)("randomness", (it) => {
+layer(NodeCrypto.layer)("randomness", (it) => {
   it.effect("makes ids of version 7 that rise, also by the thousand in one millisecond, and never twice the same", () =>
     Effect.gen(function* () {
-      const random = yield* Random
-      const ids = Array.from({ length: 20_000 }, () => random.uuidV7Unsafe())
+      const crypto = yield* Crypto
+      const ids = Array.from({ length: 20_000 }, () => crypto.uuidV7())
       for (const id of ids) assert.match(id, uuidV7)
       assert.deepStrictEqual(ids.toSorted(), ids)
       assert.strictEqual(new Set(ids).size, ids.length)
@@ -22,22 +22,22 @@ layer(NodeRandomness.layer)("randomness", (it) => {
 
   it.effect("puts the clock's time into an id", () =>
     Effect.gen(function* () {
-      const random = yield* Random
+      const crypto = yield* Crypto
       yield* TestClock.setTime(1_763_719_200_000)
-      assert.strictEqual(millisOf(yield* random.uuidV7), 1_763_719_200_000)
+      assert.strictEqual(millisOf(crypto.uuidV7()), 1_763_719_200_000)
     })
   )
 
   it.effect("gives as many bytes as asked for, none of them twice", () =>
     Effect.gen(function* () {
-      const random = yield* Random
+      const crypto = yield* Crypto
       const sizes = [0, 1, 16, 32, 8_191, 8_192, 8_193, 100_000]
-      const drawn = yield* Effect.forEach(sizes, random.bytes)
+      const drawn = sizes.map(crypto.randomBytes)
       assert.deepStrictEqual(
         drawn.map((bytes) => bytes.length),
         sizes
       )
-      const pieces = yield* Effect.forEach(Array.from({ length: 2_000 }), () => random.bytes(16))
+      const pieces = Array.from({ length: 2_000 }, () => crypto.randomBytes(16))
       assert.strictEqual(new Set(pieces.map((bytes) => Buffer.from(bytes).toString("hex"))).size, 2_000)
     })
   )
