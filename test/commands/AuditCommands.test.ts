@@ -108,6 +108,10 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
           findings.some((one) => one.position === position && one.message.startsWith("an event of the period was left out"))
         )
       }
+      const [edge = ""] = readdirSync(join(out, "proofs")).filter((name) => name.startsWith("edge-"))
+      rmSync(join(out, "proofs", edge))
+      const [{ message } = { message: "" }] = (yield* verify(out)).findings
+      assert.match(message, /^proofs\/edge-\d+\.tlog-proof does not prove when/u)
       edit("events.ndjson", (text) => text.replace('"version":', '"version":1'))(out)
       assert.isFalse((yield* verify(out)).ok)
     })

@@ -111,6 +111,31 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /^\d+: its personal document is missing/u
   ],
   [
+    "a leaf too many",
+    edit("leaves.txt", (text) => `${text}999 ${"0".repeat(64)}\n`),
+    /^-: leaves.txt has a line that does not belong there: 999/u
+  ],
+  [
+    "a personal document among the events",
+    edit("events.ndjson", (text) => text.replace(',"position":2,', ',"personal":{"name":"x"},"position":2,')),
+    /^2: events.ndjson has a personal document in it/u
+  ],
+  [
+    "a proof removed",
+    (directory) => rmSync(join(directory, first(directory, "proofs"))),
+    /^\d+: the receipt VP-QC-\S+ has no proof/u
+  ],
+  [
+    "a key's file that is another event",
+    (directory) => cpSync(join(directory, first(directory, "receipts")), join(directory, first(directory, "keys"))),
+    /^\d+: the file of the key \S+ is not the event that issued it/u
+  ],
+  [
+    "a personal document made up",
+    edit("personal/documents.txt", (text) => `${text}999 {}\n`),
+    /^-: personal\/documents.txt has a line that does not belong there: 999/u
+  ],
+  [
     "a name in the table of personal data",
     edit("personal/personal.csv", (text) => text.replace("Köln", "Bonn")),
     /^\d+: personal\/personal.csv has another row/u

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { randomUUID } from "node:crypto"
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { formatVerifier } from "#events/merkle/NoteKeys.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
@@ -86,7 +86,13 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
   it.effect("erases names and addresses without a trace, and no proof suffers", () =>
     Effect.gen(function* () {
       const { answer, apiKey, folder, service, settings } = yield* started
-      const other = yield* RunningService.make({ ...settings, DATA_DIR: join(folder, "other") })
+      // A process, whose output can be read: it says all that it can.
+      const other = yield* RunningService.spawn({
+        ...settings,
+        DATA_DIR: join(folder, "other"),
+        LOG_LEVEL: "trace",
+        ACCESS_LOG: "true"
+      })
       assert.containSubset((yield* answer).body, { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", source: "vies" })
       // Both replicas remember the answer.
       const repeated = yield* other.validate(vatId, { key: apiKey, query: { reference: "INV-cached" } })
@@ -125,6 +131,9 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
       assert.containSubset(events.body, { data: [{ personal: null }] })
       assert.deepStrictEqual(occurrences(events.text), [])
 
+      assert.include(yield* other.output, "/v1/validate/")
+      assert.deepStrictEqual(occurrences(yield* other.output), [])
+
       yield* checkpointOf(service, size + 3)
       const verified = yield* command("audit", "verify", "--key", key)
       assert.include(verified.output, "3 are erased")
@@ -136,6 +145,11 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
       for (const directory of [before, after]) {
         assert.isNull((yield* command("audit", "verify", "--export", directory, "--key", key)).failure, directory)
       }
+      // Who has an old export deletes its folder of personal data, and the rest stays verifiable.
+      rmSync(join(before, "personal"), { recursive: true })
+      assert.deepStrictEqual(occurrences(textIn(before)), [])
+      const without = yield* command("audit", "verify", "--export", before, "--key", key)
+      assert.deepStrictEqual([without.failure, without.output.startsWith("The export is whole")], [null, true])
       const kept = join(folder, "proof.json")
       writeFileSync(kept, proof.text)
       assert.include((yield* command("audit", "verify", "--proof", kept, "--key", key)).output, "Its personal document: proved")
@@ -218,6 +232,15 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
       }
       const audited = yield* command("audit", "verify", "--key", key)
       assert.isNull(audited.failure, audited.output)
+
+      yield* tamper("CREATE TABLE public.kept AS TABLE vatproof.personal_documents")
+      yield* command("personal-data", "erase", receiptId, ...why)
+      yield* tamper(
+        "UPDATE vatproof.personal_documents d SET document = k.document FROM public.kept k WHERE k.position = d.position AND d.document IS NULL"
+      )
+      const { failure, output } = yield* command("audit", "verify", "--key", key)
+      assert.match(output, /its personal document was erased by event \d+, but it is still there/u)
+      assert.isNotNull(failure)
     })
   )
 })

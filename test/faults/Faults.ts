@@ -19,6 +19,7 @@ import { LeftOut } from "#test/faults/Needs.ts"
 import type { Report, Trial } from "#test/faults/Scenario.ts"
 import * as Attacks from "#test/faults/scenarios/Attacks.ts"
 import * as DatabaseStrained from "#test/faults/scenarios/DatabaseStrained.ts"
+import * as Erasure from "#test/faults/scenarios/Erasure.ts"
 import * as Failover from "#test/faults/scenarios/Failover.ts"
 import * as PostgresAway from "#test/faults/scenarios/PostgresAway.ts"
 import * as Recovery from "#test/faults/scenarios/Recovery.ts"
@@ -41,6 +42,7 @@ const scenarios = {
   "workers-renewed": WorkerLeaves.renewed,
   "worker-killed": WorkerLeaves.killed,
   recovery: Recovery.recovery,
+  "erasure-killed": Erasure.killed,
   "account-hijack": Attacks.hijack,
   "login-lockout": Attacks.lockout,
   "login-flood": Attacks.flood,

@@ -38,14 +38,19 @@ export const replica = Effect.fnUntraced(function* (
   )
 })
 
-/** Runs a command of vatproof on the database of `url` and gives back what it said and its exit code. */
-const command = Effect.fnUntraced(function* (url: Redacted.Redacted, ...args: ReadonlyArray<string>) {
-  const handle = yield* ChildProcess.make(process.execPath, ["src/main.ts", ...args], {
+/** Starts a command of vatproof on the database of `url`; it is killed with the scope. */
+export const start = (url: Redacted.Redacted, ...args: ReadonlyArray<string>) =>
+  ChildProcess.make(process.execPath, ["src/main.ts", ...args], {
     cwd: join(import.meta.dirname, "../.."),
     env: { DATABASE_URL: Redacted.value(url), NOTARY_KEY: notaryKey },
     extendEnv: true,
-    stdin: "ignore"
+    stdin: "ignore",
+    killSignal: "SIGKILL"
   })
+
+/** Runs a command of vatproof on the database of `url` and gives back what it said and its exit code. */
+export const command = Effect.fnUntraced(function* (url: Redacted.Redacted, ...args: ReadonlyArray<string>) {
+  const handle = yield* start(url, ...args)
   return { said: yield* Stream.mkString(Stream.decodeText(handle.all)), code: yield* handle.exitCode }
 }, Effect.scoped)
 

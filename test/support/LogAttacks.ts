@@ -96,6 +96,14 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
     /^321: the event does not have the leaf in the stored tree, and the signature confirms neither$/mu
   ],
   [
+    "an early event and its leaf",
+    [
+      moved("events", "units = 0", "position = 100"),
+      moved("tiles", "hashes = overlay(hashes placing sha256('x') from 100 * 32 + 1)", "level = 0 AND index = 0")
+    ],
+    /^-: 2 signed checkpoints in all do not fit the log$/mu
+  ],
+  [
     "a leaf of the stored tree",
     [moved("tiles", "hashes = overlay(hashes placing sha256('x') from 65 * 32 + 1)", "level = 0 AND index = 1")],
     /^321: the stored tree does not have the leaf that was signed \(the event is right\)$/mu
@@ -126,6 +134,11 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
     "a checkpoint moved to another size",
     [moved("checkpoints", "size = 251", "size = 250")],
     /^250: the checkpoint of 251 events speaks of 250$/mu
+  ],
+  [
+    "all checkpoints removed",
+    ["DELETE FROM vatproof.checkpoints"],
+    /^-: the log was never signed: nothing proves what it holds$/mu
   ],
   [
     "a checkpoint moved to another log",

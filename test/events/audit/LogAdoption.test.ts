@@ -11,7 +11,7 @@ import * as Notary from "#events/notary/Notary.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { signer } from "#test/support/Auditing.ts"
-import { keysOf } from "#test/support/log/Keys.ts"
+import { keysOf, signerOf } from "#test/support/log/Keys.ts"
 import * as Functions from "#test/support/Functions.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as SignedLog from "#test/support/SignedLog.ts"
@@ -21,11 +21,11 @@ const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
   Array.from({ length: count }, (_, index) => ({ stream: `key-${index % 3}`, type: "SourceRecovered", data: { index } }))
 
 /** A machine that remembers one checkpoint, and what its notary and its operator do. */
-const machine = Effect.fnUntraced(function* (note: Option.Option<string>) {
+const machine = Effect.fnUntraced(function* (note: Option.Option<string>, keys = keysOf(signer)) {
   const seen = yield* Ref.make(note)
   const remember = (newer: string) => Ref.set(seen, Option.some(newer))
   const recall = Effect.map(Ref.get(seen), (kept) => Option.toArray(kept).map((note) => ({ note, at: "a file" })))
-  const options = { keys: keysOf(signer), recall, remember, replace: remember }
+  const options = { keys, recall, remember, replace: remember }
   type Adoption = Effect.Success<ReturnType<typeof LogAdoption.make<never>>>
   /** As the tables' owner. */
   const adopting = <A, E>(use: (adoption: Adoption) => Effect.Effect<A, E>) =>
@@ -122,6 +122,12 @@ layer(SignedLog.layer, { excludeTestServices: true })("A log that is adopted", (
       const current = yield* adoption.current
       const other = yield* Effect.flip(adoption.adopt({ ...current, root: "00".repeat(32) }))
       assert.match(other.message, /do not have the root 0000/u)
+      const stranger = (yield* machine(Option.none(), keysOf(signerOf(signer.name, "stranger")))).adoption
+      assert.match((yield* Effect.flip(stranger.adopt(current))).message, /was not signed by a key of this log/u)
+      const last = `level = 0 AND index = ${Math.floor(current.events / 256)}`
+      yield* tamper(`UPDATE vatproof.tiles SET hashes = hashes || sha256('x') WHERE ${last}`)
+      assert.match((yield* Effect.flip(adoption.adopt(current))).message, /The stored tree has more in tile 0\/2 than/u)
+      yield* tamper(`UPDATE vatproof.tiles SET hashes = substr(hashes, 1, octet_length(hashes) - 32) WHERE ${last}`)
       yield* tamper("UPDATE vatproof.events SET units = 5 WHERE position = 3")
       const altered = yield* Effect.flip(adoption.adopt(yield* adoption.current))
       assert.match(altered.message, /The events are not those that were signed with \d+ events/u)

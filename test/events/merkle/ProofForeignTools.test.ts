@@ -2,11 +2,7 @@
  * The log as tools see it that nobody here wrote: Go's packages for transparency logs, and OpenSSL. Where they are not installed the
  * tests are left out, and say so.
  */
-import { spawnSync } from "node:child_process"
 import { generateKeyPairSync } from "node:crypto"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { assert, beforeEach, describe, it } from "@effect/vitest"
 import { DateTime, Effect, Option, Redacted, Result } from "effect"
 import { sign } from "#events/merkle/Checkpoint.ts"
@@ -20,6 +16,7 @@ import { proveConsistency, proveInclusion } from "#events/merkle/TreeProofs.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { secretOf, signerOf } from "#test/support/log/Keys.ts"
 import { askGo, base64, hasGo } from "#test/support/GoTools.ts"
+import { hasOpenssl, opensslVerifies } from "#test/support/OpenSsl.ts"
 import { leavesOf, logOf, readFrom, sha256, upTo } from "#test/support/log/Logs.ts"
 
 const origin = "vatproof.example/log0"
@@ -27,13 +24,6 @@ const signer = signerOf(origin)
 const witness = witnessOf(pureCrypto, signerOf("witness.example/w1"))
 const cosignedAt = DateTime.makeUnsafe("2026-11-23T09:30:00Z")
 const logSize = 600
-
-const hasOpenssl = spawnSync("openssl", ["version"]).status === 0
-
-const temporaryDirectory = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "vatproof-log-"))),
-  (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
-)
 
 const leaves = leavesOf(logSize, 9)
 const log = logOf(leaves)
@@ -114,32 +104,22 @@ describe("OpenSSL", () => {
   beforeEach((context) => context.skip(!hasOpenssl, "left out: openssl is not installed"))
 
   it.effect("verifies a checkpoint's signature over the text, and a witness's over text and time", () =>
-    Effect.gen(function* () {
-      const directory = yield* temporaryDirectory
-      const file = (name: string, content: string | Uint8Array) => {
-        writeFileSync(join(directory, name), content)
-        return join(directory, name)
-      }
-      const { privateKey, publicKey } = generateKeyPairSync("ed25519")
+    Effect.sync(() => {
+      const { privateKey } = generateKeyPairSync("ed25519")
       const secret = Redacted.make(String(privateKey.export({ type: "pkcs8", format: "pem" })))
       const signer = Result.getOrThrow(parseSigner(pureCrypto, origin, secret))
       const checkpoint = { origin, size: logSize, root: root(sha256, log.tree), extensions: [] }
       const { text, signatures } = Result.getOrThrow(parse(Result.getOrThrow(sign(checkpoint, [signer]))))
-      const key = file("key.pem", String(publicKey.export({ type: "spki", format: "pem" })))
-      const verify = (message: string, bytes = signatures[0]?.bytes) => {
-        const input = file("text", message)
-        const signature = file("signature", bytes ?? new Uint8Array())
-        const files = ["-inkey", key, "-in", input, "-sigfile", signature]
-        return spawnSync("openssl", ["pkeyutl", "-verify", "-pubin", "-rawin", ...files]).status
-      }
-      assert.strictEqual(verify(text), 0)
-      assert.notStrictEqual(verify(text.replace("600", "601")), 0)
+      const verify = (message: string, bytes = signatures[0]?.bytes) =>
+        opensslVerifies(signer.publicKey, message, bytes ?? new Uint8Array())
+      assert.isTrue(verify(text))
+      assert.isFalse(verify(text.replace("600", "601")))
 
       const cosigned = cosign(Result.getOrThrow(sign(checkpoint, [signer])), witnessOf(pureCrypto, signer), cosignedAt)
       const cosignature = Result.getOrThrow(parse(cosigned)).signatures[1]?.bytes.subarray(8)
       const seconds = DateTime.toEpochMillis(cosignedAt) / 1000
-      assert.strictEqual(verify(`cosignature/v1\ntime ${seconds}\n${text}`, cosignature), 0)
-      assert.notStrictEqual(verify(`cosignature/v1\ntime ${seconds + 1}\n${text}`, cosignature), 0)
+      assert.isTrue(verify(`cosignature/v1\ntime ${seconds}\n${text}`, cosignature))
+      assert.isFalse(verify(`cosignature/v1\ntime ${seconds + 1}\n${text}`, cosignature))
     })
   )
 })

@@ -125,6 +125,7 @@ layer(ground, { excludeTestServices: true })("The audit of a database", (it) => 
     Effect.gen(function* () {
       const report = yield* audit([], [signerOf(signer.name, "forger")])
       assert.match(said(report), /the checkpoint of 600 events is not valid: No known key has signed the note/u)
+      assert.match(said(yield* audit(["no note"])), /^-: the checkpoint in a file is not valid: /mu)
     })
   )
 

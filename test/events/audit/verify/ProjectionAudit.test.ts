@@ -78,6 +78,9 @@ const further: ReadonlyArray<readonly [table: string, name: string, statement: s
     "UPDATE vatproof.projections SET position = 100000 WHERE name = 'event_index'"
   ],
   ["projections", "a projection that nobody knows", "UPDATE vatproof.projections SET name = 'other' WHERE name = 'meters'"],
+  ["projections", "a projection that is gone", "DELETE FROM vatproof.projections WHERE name = 'meters'"],
+  ["projections", "a projection of another kind", "UPDATE vatproof.projections SET position = 3 WHERE name = 'meters'"],
+  ["listed", "a row of listed too many", "INSERT INTO vatproof.listed (log_id, list, position) VALUES (0, 'receipts-x', 5)"],
   ["projections", "a projection of another log", "UPDATE vatproof.projections SET log_id = 1 WHERE name = 'meters'"],
   [
     "event_index",
@@ -130,19 +133,29 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("The comparison of 
       yield* MigratedDatabase.execute("UPDATE vatproof.meters SET used = 0")
       yield* MigratedDatabase.execute(`CREATE OR REPLACE FUNCTION vatproof.meters_rows(p_log smallint, p_from bigint, p_to bigint)
         RETURNS TABLE (log_id smallint, meter_id text, used bigint) LANGUAGE sql STABLE AS 'SELECT log_id, meter_id, used FROM vatproof.meters'`)
-      yield* MigratedDatabase.execute("CREATE FUNCTION vatproof.other() RETURNS int LANGUAGE sql AS 'SELECT 1'")
+      yield* MigratedDatabase.execute("ALTER FUNCTION vatproof.version_at RENAME TO other")
       const found = yield* audit
       yield* MigratedDatabase.execute(original)
-      yield* MigratedDatabase.execute("DROP FUNCTION vatproof.other()")
+      yield* MigratedDatabase.execute("ALTER FUNCTION vatproof.other RENAME TO version_at")
       yield* restore("meters")
       assert.deepStrictEqual(
         found.map(({ key, table }) => [table, key]),
         [
           ["pg_proc", "vatproof.meters_rows"],
-          ["pg_proc", "vatproof.other"]
+          ["pg_proc", "vatproof.other"],
+          ["pg_proc", "vatproof.version_at"]
         ]
       )
       assert.deepStrictEqual(yield* audit, [])
+    })
+  )
+
+  it.effect("counts the wrong rows that it does not name", () =>
+    Effect.gen(function* () {
+      yield* MigratedDatabase.execute("INSERT INTO vatproof.listed SELECT 0, 'receipts-x', i FROM generate_series(1, 250) i")
+      const found = yield* audit
+      yield* restore("listed")
+      assert.strictEqual(found.at(-1)?.message, "listed: 50 more rows are wrong")
     })
   )
 

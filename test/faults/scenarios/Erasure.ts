@@ -1,0 +1,137 @@
+/** Personal data is erased while the command that erases it, or Postgres, is killed: a document goes with its event, or neither does. */
+import { Clock, Effect, Random, type Redacted, Schedule, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import * as Postgres from "#infra/postgres/Postgres.ts"
+import * as PostgresServer from "#test/faults/PostgresServer.ts"
+import * as Scenario from "#test/faults/Scenario.ts"
+import type { ServiceClient } from "#test/support/ServiceClient.ts"
+
+const kills = 20
+/** Documents about each VAT ID: an event erases a hundred. */
+const documents = 300
+
+const vatIds = Array.from({ length: kills + 1 }, (_, index) => `ATU1234${String(5_000 + index * 7)}`)
+
+const State = Schema.Struct({
+  /** Documents that are gone though no event says so, and those that are there though an event says that they are gone. */
+  without_event: Schema.Int,
+  still_there: Schema.Int,
+  /** Newest answers that still show what was erased. */
+  shown: Schema.Int,
+  erased: Schema.Int,
+  kept: Schema.Int
+})
+
+/** Runs a query on a connection of its own, as the administrator. */
+const on = <A, E>(url: Redacted.Redacted, query: Effect.Effect<A, E, SqlClient.SqlClient>) =>
+  Effect.provide(query, Postgres.layerAdministrator({ url, maxConnections: 1 }), { local: true })
+
+const stateOf = (url: Redacted.Redacted) =>
+  on(
+    url,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const find = SqlSchema.findOne({
+        Request: Schema.Void,
+        Result: State,
+        execute:
+          () => sql`WITH said AS (SELECT jsonb_array_elements_text(vatproof.json_of(data) -> 'positions')::bigint AS position
+            FROM vatproof.events WHERE type = 'PersonalDataErased'),
+          documents AS (SELECT d.position, d.document IS NULL AS is_gone, s.position IS NOT NULL AS is_said
+            FROM vatproof.personal_documents d LEFT JOIN said s USING (position))
+          SELECT count(*) FILTER (WHERE is_gone AND NOT is_said)::int AS without_event,
+            count(*) FILTER (WHERE is_said AND NOT is_gone)::int AS still_there,
+            (SELECT count(*) FROM vatproof.latest l JOIN said USING (position) WHERE l.answer::json ->> 'company_name' IS NOT NULL)::int AS shown,
+            count(*) FILTER (WHERE is_gone)::int AS erased, count(*) FILTER (WHERE NOT is_gone)::int AS kept FROM documents`
+      })
+      return yield* find(undefined)
+    })
+  )
+
+/** Waits until the command appends, and some milliseconds longer. */
+const appendingFor = (url: Redacted.Redacted, ms: number) =>
+  on(
+    url,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const others = sql`SELECT FROM pg_stat_activity WHERE query LIKE '%append(%' AND pid <> pg_backend_pid()`
+      yield* Effect.repeat(others, { until: (rows) => rows.length > 0, schedule: Schedule.spaced("1 millis") })
+      yield* Effect.delay(Effect.void, ms)
+    })
+  )
+
+const eraseArguments = (vatId: string) => ["personal-data", "erase", vatId, "--reason", "request under Art. 17", "--by", "faults"]
+
+const fill = Effect.fnUntraced(function* (service: ServiceClient) {
+  const key = yield* service.newKey
+  const requests = vatIds.flatMap((vatId) =>
+    Array.from({ length: documents }, (_, index) => ({ vatId, reference: `INV-${index}` }))
+  )
+  const ask = ({ reference, vatId }: (typeof requests)[number]) => service.validate(vatId, { key, query: { reference } })
+  yield* Effect.forEach(requests, ask, { concurrency: 16, discard: true })
+})
+
+/** Every process of the server at once, as if the machine had lost its power. */
+const killServer = Effect.fnUntraced(function* (server: PostgresServer.PostgresServer) {
+  for (const pid of yield* server.processes) yield* Effect.try(() => process.kill(Number(pid), "SIGKILL")).pipe(Effect.ignore)
+  // It starts as soon as the last process is gone.
+  yield* Effect.retry(server.start, { times: 50, schedule: Schedule.spaced("200 millis") })
+})
+
+/** Erases, and kills the command or the server after so many milliseconds; gives back what is left of it. */
+const trial = Effect.fnUntraced(function* (server: PostgresServer.PostgresServer, index: number, ms: number) {
+  const before = yield* stateOf(server.url)
+  const erasing = yield* Scenario.start(server.url, ...eraseArguments(vatIds[index] ?? ""))
+  yield* appendingFor(server.url, ms)
+  yield* Effect.ignore(index % 2 === 0 ? erasing.kill() : Effect.andThen(killServer(server), erasing.kill()))
+  const state = yield* stateOf(server.url)
+  return { state, erased: state.erased - before.erased }
+}, Effect.scoped)
+
+const wordsOf = (erased: ReadonlyArray<number>) =>
+  Array.from(Map.groupBy(erased, (count) => count))
+    .toSorted(([one], [other]) => one - other)
+    .map(([count, those]) => `${those.length} × ${count}`)
+    .join(", ")
+
+/** Twenty erasures of 300 documents: the command is killed in ten of them, all of Postgres in the others. */
+export const killed = Effect.gen(function* () {
+  const server = yield* PostgresServer.make()
+  yield* Effect.scoped(Effect.flatMap(Scenario.replica(server.url), fill))
+  // One that nobody kills says how long it takes.
+  const whole = yield* Effect.scoped(
+    Effect.gen(function* () {
+      yield* Scenario.start(server.url, ...eraseArguments(vatIds[kills] ?? ""))
+      yield* appendingFor(server.url, 0)
+      const from = yield* Clock.currentTimeMillis
+      yield* Effect.repeat(stateOf(server.url), { until: ({ erased }) => erased >= documents })
+      return (yield* Clock.currentTimeMillis) - from
+    })
+  )
+  const trials = yield* Effect.forEach(vatIds.slice(0, kills), (_, index) =>
+    Effect.flatMap(Random.nextIntBetween(0, Math.ceil(whole / 3)), (ms) => trial(server, index, ms))
+  )
+  const half = trials.filter(({ state }) => state.without_event + state.still_there + state.shown > 0)
+  const again = yield* Effect.forEach(vatIds, (vatId) => Scenario.command(server.url, ...eraseArguments(vatId)), {
+    concurrency: 2
+  })
+  const last = yield* stateOf(server.url)
+  const report: Scenario.Trial = {
+    claims: [
+      {
+        what: `no document is gone without its event, or there in spite of it (${half.length} of ${kills} kills)`,
+        holds: half.length === 0
+      },
+      {
+        what: `the same commands erase the rest: ${last.kept} of ${vatIds.length * documents} documents are left`,
+        holds:
+          again.every(({ code }) => code === 0) && last.kept === 0 && last.erased >= vatIds.length * documents && last.shown === 0
+      },
+      yield* Scenario.audit(server.url)
+    ],
+    notes: [
+      `killed up to ${Math.ceil(whole / 3)} ms after its first event began; documents erased by then: ${wordsOf(trials.map(({ erased }) => erased))}`
+    ]
+  }
+  return report
+})
