@@ -20,11 +20,11 @@ const reaches: Readonly<Record<string, Reach>> = {
   },
   "src/events": {
     may: list(`
-      effect effect/sql effect/sql/SqlError effect/persistence effect/crypto effect/encoding @effect/sql-pg
+      effect effect/sql effect/sql/SqlError effect/encoding @effect/sql-pg
       #domain/vat/VatId.ts #events/store/EventStore.ts #events/projections/Usage.ts
     `),
     mayNot: list(`
-      effect/Schema effect/http effect/http-api @effect/platform-node node:fs nodemailer #infra/postgres/Postgres.ts #http/Api.ts
+      effect/Schema effect/http effect/http-api effect/persistence effect/crypto @effect/platform-node node:fs nodemailer #infra/postgres/Postgres.ts #http/Api.ts
       #app/app.ts #test/support/Database.ts ./EventStore.ts ../domain/VatId.ts
     `)
   },
