@@ -2,7 +2,7 @@
  * From what follows the log back to the requests that wrote it: the spans of the latest appends of this process. It is a convenience of
  * telemetry: what another replica stored, or what lies further back, has no link.
  */
-import { Context, Effect, type Tracer } from "effect"
+import { Context, type Tracer } from "effect"
 
 /** Appends that are remembered. Only sampled traces are, so this is minutes of traffic. */
 const maxRemembered = 1_024
@@ -10,17 +10,15 @@ const maxRemembered = 1_024
 const maxLinks = 32
 
 export interface TraceLinks {
-  /** Remembers the current span as the one that stored the event at `position`, if its trace is kept. */
-  readonly note: (position: number) => Effect.Effect<void>
-  /** The same for a span that is given, in plain code. */
-  readonly noteUnsafe: (position: number, span: Tracer.AnySpan | undefined) => void
+  /** Remembers the span that stored the event at `position`, if its trace is sampled. It is plain code, for the hot path. */
+  readonly note: (position: number, span: Tracer.AnySpan | undefined) => void
   /** The spans that stored events at positions `from` up to, but not including, `to`. */
   readonly between: (from: number, to: number) => ReadonlyArray<Tracer.SpanLink>
 }
 
 const make = (): TraceLinks => {
   const remembered = new Map<number, Tracer.AnySpan>()
-  const noteUnsafe = (position: number, span: Tracer.AnySpan | undefined) => {
+  const note = (position: number, span: Tracer.AnySpan | undefined) => {
     if (span?.sampled !== true) return
     if (span._tag === "Span") span.attribute("vatproof.log.position", position)
     remembered.set(position, span)
@@ -28,12 +26,7 @@ const make = (): TraceLinks => {
     if (remembered.size > maxRemembered && oldest !== undefined) remembered.delete(oldest)
   }
   return {
-    note: (position) =>
-      Effect.withFiber((fiber) => {
-        noteUnsafe(position, fiber.cache.span)
-        return Effect.void
-      }),
-    noteUnsafe,
+    note,
     between: (from, to) =>
       [...remembered]
         .filter(([position]) => position >= from && position < to)

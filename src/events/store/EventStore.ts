@@ -106,7 +106,9 @@ const refusals = [...uncharged, "VersionConflict"] as const
 /** The span of an append, recorded where the trace of its request is sampled; what follows the log links to it (`TraceLinks`). */
 const makeWithSpan = Effect.map(TraceLinks, (traceLinks) => {
   const noted = <E>(appended: Effect.Effect<AppendCommand.Appended, E>) =>
-    Effect.tap(appended, ({ position }) => traceLinks.note(position))
+    Effect.tap(appended, ({ position }) =>
+      Effect.map(Effect.currentSpan, (span) => traceLinks.note(position, span)).pipe(Effect.ignore)
+    )
 
   return <E>(
     append: (served: ServedRequest) => Effect.Effect<AppendCommand.Appended, E>

@@ -21,7 +21,7 @@ type App = Effect.Effect<HttpServerResponse.HttpServerResponse, unknown, HttpSer
  * Limit of requests in flight; more are refused before they cost anything. A look-up may wait for 35 s: at three hundred of them a second, so
  * many are in flight while a source hangs.
  */
-export const MaxInFlight = Context.Reference<number>("vatproof/http/pipeline/MostUnderWay", { defaultValue: () => 10_000 })
+export const MaxInFlight = Context.Reference<number>("vatproof/http/pipeline/MaxInFlight", { defaultValue: () => 10_000 })
 
 const make = Effect.gen(function* () {
   const maxInFlight = yield* MaxInFlight
