@@ -8,7 +8,7 @@ import { hashLength } from "#events/merkle/MerkleTree.ts"
 import { formatVerifier, formatWitness, parseSigner } from "#events/merkle/NoteKeys.ts"
 import { path as tilePath, type HashTile } from "#events/merkle/Tiles.ts"
 import * as Witness from "#events/notary/Witness.ts"
-import { writeDraft } from "#infra/security/AtomicFile.ts"
+import * as AtomicFile from "#infra/security/AtomicFile.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { json, print } from "#app/commands/Operation.ts"
@@ -52,15 +52,13 @@ const keyIn = Effect.fnUntraced(function* (file: string) {
 const stateOf = Effect.fnUntraced(function* (directory: string, logKey: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
+  const atomic = yield* AtomicFile.make
   const file = path.resolve(directory, `witness-${pureCrypto.sha256Hex(logKey).slice(0, 16)}.checkpoint`)
   return {
     last: yield* Effect.catchTag(fs.readFileString(file), "PlatformError", (error) =>
       error.reason._tag === "NotFound" ? Effect.succeed(null) : Effect.fail(error)
     ),
-    replace: Effect.fnUntraced(function* (note: string) {
-      yield* fs.makeDirectory(path.dirname(file), { recursive: true, mode: 0o700 })
-      yield* fs.rename(yield* writeDraft(fs, path.dirname(file), ".checkpoint-", note), file)
-    }, Effect.scoped)
+    replace: (note: string) => atomic.replace(file, note)
   }
 })
 

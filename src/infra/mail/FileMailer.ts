@@ -1,7 +1,8 @@
 /** Writes mails into a folder, for a service without a mail server: one `.eml` file each, readable by its owner alone. */
-import { Effect, FileSystem, Layer, Path } from "effect"
+import { Effect, Layer, Path } from "effect"
 import { MailDeferred, Mailer, type OutgoingMail } from "#domain/email/Mailer.ts"
 import * as MailMessage from "#infra/mail/MailMessage.ts"
+import * as AtomicFile from "#infra/security/AtomicFile.ts"
 
 export interface FileMailerOptions extends MailMessage.Letterhead {
   /** Made if missing. */
@@ -9,7 +10,7 @@ export interface FileMailerOptions extends MailMessage.Letterhead {
 }
 
 const make = Effect.fnUntraced(function* (options: FileMailerOptions) {
-  const fs = yield* FileSystem.FileSystem
+  const atomic = yield* AtomicFile.make
   const path = yield* Path.Path
 
   /** A file appears whole or not at all, and a second attempt replaces the first. */
@@ -17,9 +18,7 @@ const make = Effect.fnUntraced(function* (options: FileMailerOptions) {
     function* (mail: OutgoingMail) {
       const { bytes } = yield* MailMessage.make(options, mail)
       const file = path.join(options.directory, `${mail.mailId}.eml`)
-      yield* fs.makeDirectory(options.directory, { recursive: true, mode: 0o700 })
-      yield* fs.writeFile(`${file}.part`, bytes, { mode: 0o600 })
-      yield* fs.rename(`${file}.part`, file)
+      yield* atomic.replace(file, bytes)
       yield* Effect.logInfo(`A mail was written to ${file}; set SMTP_URL to have mails sent`)
       return "file"
     },

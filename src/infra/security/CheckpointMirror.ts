@@ -6,7 +6,7 @@ import { Clock, DateTime, Duration, Effect, FileSystem, MutableRef, Option, Path
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
-import { writeDraft } from "#infra/security/AtomicFile.ts"
+import * as AtomicFile from "#infra/security/AtomicFile.ts"
 
 const lookEvery = "1 second"
 const pushEvery = Duration.minutes(1)
@@ -25,15 +25,12 @@ export const newestFile = "checkpoint"
 
 const toFolder = Effect.fnUntraced(function* (directory: string, note: string) {
   const fs = yield* FileSystem.FileSystem
+  const atomic = yield* AtomicFile.make
   const path = yield* Path.Path
   const day = DateTime.formatIsoDateUtc(yield* DateTime.now)
+  // Others may read this folder.
   yield* fs.makeDirectory(directory, { recursive: true })
-  for (const name of [`${newestFile}-${day}`, newestFile]) {
-    const put = Effect.flatMap(writeDraft(fs, directory, ".checkpoint-", note), (file) =>
-      fs.rename(file, path.join(directory, name))
-    )
-    yield* Effect.scoped(put)
-  }
+  for (const name of [`${newestFile}-${day}`, newestFile]) yield* atomic.replace(path.join(directory, name), note)
 })
 
 const toUrl = Effect.fnUntraced(function* (place: string, note: string) {

@@ -1,11 +1,11 @@
 /** A secret that an installation makes for itself once and keeps in a file of its own, readable by nobody else. */
-import { Effect, FileSystem, Path, type PlatformError, Redacted, Schema } from "effect"
+import { Effect, FileSystem, Path, Redacted, Schema } from "effect"
 import { Base64Url } from "effect/encoding"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import { writeDraft } from "#infra/security/AtomicFile.ts"
+import * as AtomicFile from "#infra/security/AtomicFile.ts"
 
 /** The file cannot be written or read, or does not hold what was once written. */
-export class SecretNotStored extends Schema.TaggedError<SecretNotStored>()("SecretNotKept", {
+export class SecretNotStored extends Schema.TaggedError<SecretNotStored>()("SecretNotStored", {
   message: Schema.String,
   cause: Schema.optionalKey(Schema.Defect())
 }) {}
@@ -23,8 +23,9 @@ export const make = Effect.fn("GeneratedSecret.make")(
     const path = yield* Path.Path
     const file = path.join(directory, name)
     if (!(yield* fs.exists(file))) {
-      yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
-      yield* Effect.scoped(putOnce(directory, file))
+      const { randomBytes } = yield* Crypto
+      const atomic = yield* AtomicFile.make
+      yield* atomic.create(file, `${Base64Url.encode(randomBytes(secretBytes))}\n`)
     }
     const secret = (yield* fs.readFileString(file)).trim()
     if (form.test(secret)) return Redacted.make(secret)
@@ -37,12 +38,3 @@ export const make = Effect.fn("GeneratedSecret.make")(
       Effect.fail(new SecretNotStored({ message: `The secret ${name} cannot be kept in ${directory}: ${cause.message}`, cause }))
     )
 )
-
-const putOnce = Effect.fnUntraced(function* (directory: string, file: string) {
-  const fs = yield* FileSystem.FileSystem
-  const crypto = yield* Crypto
-  const secret = `${Base64Url.encode(crypto.randomBytes(secretBytes))}\n`
-  yield* Effect.catchIf(fs.link(yield* writeDraft(fs, directory, ".secret-", secret), file), isThereAlready, () => Effect.void)
-})
-
-const isThereAlready = (error: PlatformError.PlatformError) => error.reason._tag === "AlreadyExists"

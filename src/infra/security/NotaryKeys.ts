@@ -2,11 +2,11 @@
 import { Array as Arr, Effect, FileSystem, Option, Path, type PlatformError, Redacted, Schema } from "effect"
 import { AppConfig, InvalidSetting } from "#infra/config/AppConfig.ts"
 import { isUrl, newestFile } from "#infra/security/CheckpointMirror.ts"
-import { writeDraft } from "#infra/security/AtomicFile.ts"
+import * as AtomicFile from "#infra/security/AtomicFile.ts"
 import * as GeneratedSecret from "#infra/security/GeneratedSecret.ts"
 
 /** A file of the notary's cannot be read; the message names it. */
-export class NotaryKeyUnusable extends Schema.TaggedError<NotaryKeyUnusable>()("NotaryFileUnusable", {
+export class NotaryKeyUnusable extends Schema.TaggedError<NotaryKeyUnusable>()("NotaryKeyUnusable", {
   message: Schema.String,
   cause: Schema.Defect()
 }) {}
@@ -77,6 +77,7 @@ export interface RememberedKeys {
 export const memory = Effect.fnUntraced(function* ({ signers, verifiers }: RememberedKeys) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
+  const atomic = yield* AtomicFile.make
   const { checkpointMirror, dataDir } = yield* AppConfig
   const fileOf = ({ id }: { readonly id: number }) =>
     path.resolve(dataDir, `notary-${id.toString(16).padStart(8, "0")}.checkpoint`)
@@ -91,20 +92,17 @@ export const memory = Effect.fnUntraced(function* ({ signers, verifiers }: Remem
       Effect.catchTag("PlatformError", (error) => (error.reason._tag === "NotFound" ? Effect.succeed([]) : unusable(at)(error)))
     )
   ).pipe(Effect.map((seen) => seen.flat()))
-  // Renamed into its place, so that a crash leaves the old one or the new one. Replicas of one machine may share the folder: each writes a
-  // draft of its own.
-  const write = Effect.fnUntraced(function* (file: string, note: string) {
-    const directory = path.dirname(file)
-    yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
-    yield* fs.rename(yield* writeDraft(fs, directory, ".checkpoint-", note), file)
-  }, Effect.scoped)
   const remember = (note: string) =>
     Effect.forEach(
       signers.map(fileOf),
       (file) =>
-        write(file, note).pipe(
-          Effect.catchTag("PlatformError", (error) => Effect.logWarning(`The newest checkpoint cannot be kept in ${file}`, error))
-        ),
+        atomic
+          .replace(file, note)
+          .pipe(
+            Effect.catchTag("PlatformError", (error) =>
+              Effect.logWarning(`The newest checkpoint cannot be kept in ${file}`, error)
+            )
+          ),
       { discard: true }
     )
   /** What was remembered so far stays beside, as evidence of what it was. */
