@@ -159,8 +159,8 @@ interface VerifyFlags {
 const keptCheckpoints = Effect.fnUntraced(function* (files: ReadonlyArray<string>, { verifiers }: VerifierKeys.UsedKeys) {
   const fs = yield* FileSystem.FileSystem
   const given = yield* Effect.forEach(files, (at) => Effect.map(fs.readFileString(at), (note) => ({ note, at })))
-  const { recall } = yield* NotaryKeys.memory({ signers: [], verifiers })
-  return [...given, ...(yield* recall)]
+  const { loadSeen } = yield* NotaryKeys.memory({ signers: [], verifiers })
+  return [...given, ...(yield* loadSeen)]
 })
 
 const verifyDatabase = Effect.fnUntraced(

@@ -32,8 +32,8 @@ export const notary = Layer.unwrap(
     const memory = yield* NotaryKeys.memory(keys.value)
     const signed = Effect.logInfo(`The log ${name} is signed; its public key: ${formatVerifier(verifiers[0])}`)
     const mirror = yield* CheckpointMirror.make
-    const remember = (note: string) => Effect.andThen(memory.remember(note), mirror(note))
-    const notary = Layer.tap(Notary.layerOnceKnown({ recall: memory.recall, remember, keys: keys.value }), () => signed)
+    const saveSeen = (note: string) => Effect.andThen(memory.saveSeen(note), mirror(note))
+    const notary = Layer.tap(Notary.layerOnceKnown({ loadSeen: memory.loadSeen, saveSeen, keys: keys.value }), () => signed)
     // Nothing is looked at before the log is known.
     return Scrubber.layer(Scrubber.usualPace).pipe(Layer.provide(notary))
   })

@@ -52,7 +52,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("A notary", (it
           `DELETE FROM vatproof.events WHERE position >= ${signed.size}`
         )
         const refusal = yield* refusalOf(settings)
-        assert.match(refusal, new RegExp(`${size} events were signed before, but the database knows of ${signed.size} only`, "u"))
+        assert.match(refusal, new RegExp(`${size} events were signed before, but the database has only ${signed.size}`, "u"))
         assert.match(refusal, /notary-[\da-f]{8}\.checkpoint/u)
         assert.match(refusal, /vatproof notary adopt/u)
       }),

@@ -16,7 +16,7 @@ export const ground = TreeStore.layer.pipe(
   Layer.provideMerge(Layer.mergeAll(NodeCrypto.layer, NodeCrypto.layer, Integrity.layer))
 )
 
-const notary = Notary.layer({ keys: keysOf(signer), recall: Effect.succeed([]), remember: () => Effect.void })
+const notary = Notary.layer({ keys: keysOf(signer), loadSeen: Effect.succeed([]), saveSeen: () => Effect.void })
 
 /** A log that is signed as long as it is empty. */
 export const layer = Layer.fresh(Layer.effectDiscard(Effect.scoped(Layer.build(notary)))).pipe(Layer.provideMerge(ground))

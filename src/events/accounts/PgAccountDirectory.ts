@@ -16,7 +16,7 @@ import { type BillingPeriod, keyMeter } from "#domain/callers/Usage.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-const patience = "5 seconds"
+const retryFor = "5 seconds"
 
 /** Stands for the key's id where the database fills it in. */
 const keyPlaceholder = "{key}"
@@ -70,9 +70,9 @@ const makeFind = Effect.gen(function* () {
 
   return Effect.fnUntraced(function* (asked: string) {
     const wanted = idForm.test(asked) ? { accountId: asked, email: null } : { accountId: null, email: emailKey(asked) }
-    const [row] = yield* findAccount(wanted).pipe(QueryPolicy.withRetry(patience))
+    const [row] = yield* findAccount(wanted).pipe(QueryPolicy.withRetry(retryFor))
     if (row !== undefined) return row
-    const [only, ...others] = yield* findByAgent(asked).pipe(QueryPolicy.withRetry(patience))
+    const [only, ...others] = yield* findByAgent(asked).pipe(QueryPolicy.withRetry(retryFor))
     if (only === undefined) return yield* new AccountNotFound({ asked })
     if (others.length === 0) return only
     const accountIds = [only, ...others].map(({ account_id }) => account_id)
@@ -127,7 +127,7 @@ const make = Effect.gen(function* () {
   const list = Effect.fn("PgAccountDirectory.list")((query: AccountQuery) =>
     findAccounts(query).pipe(
       Effect.map((rows) => rows.map(accountRecord)),
-      QueryPolicy.withRetry(patience)
+      QueryPolicy.withRetry(retryFor)
     )
   )
 
@@ -135,7 +135,7 @@ const make = Effect.gen(function* () {
   const keys = (period: BillingPeriod, wanted: Omit<KeyQuery, "meter">) =>
     findKeys({ meter: keyMeter(keyPlaceholder, period), ...wanted }).pipe(
       Effect.map((rows) => rows.map(keyRecord)),
-      QueryPolicy.withRetry(patience)
+      QueryPolicy.withRetry(retryFor)
     )
 
   return AccountDirectory.of({

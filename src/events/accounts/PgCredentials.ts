@@ -5,7 +5,7 @@ import { emailKey } from "#domain/email/EmailAddress.ts"
 import { CredentialReader } from "#domain/login/CredentialReader.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-const patience = "3 seconds"
+const retryFor = "3 seconds"
 
 const Row = Schema.Struct({
   account_id: Schema.String,
@@ -34,10 +34,10 @@ const make = Effect.gen(function* () {
 
   return CredentialReader.of({
     byEmail: Effect.fn("PgCredentials.byEmail")(function* (email: string) {
-      return Option.map(yield* findByEmail(emailKey(email)).pipe(QueryPolicy.withRetry(patience)), loginOf)
+      return Option.map(yield* findByEmail(emailKey(email)).pipe(QueryPolicy.withRetry(retryFor)), loginOf)
     }),
     byAccount: Effect.fn("PgCredentials.byAccount")(function* (accountId: string) {
-      return Option.map(yield* findByAccount(accountId).pipe(QueryPolicy.withRetry(patience)), loginOf)
+      return Option.map(yield* findByAccount(accountId).pipe(QueryPolicy.withRetry(retryFor)), loginOf)
     }),
     setPassword: (accountId, passwordHash) =>
       sql`UPDATE vatproof.contacts SET token_epoch = token_epoch + 1, password_hash = ${passwordHash === null ? null : Redacted.value(passwordHash)}

@@ -25,7 +25,7 @@ import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-const patience = "3 seconds"
+const retryFor = "3 seconds"
 
 /** How often a link is decided anew because another one of the receipt was made or revoked meanwhile. */
 const maxDecisions = 5
@@ -141,7 +141,7 @@ const makeIsAccountOpen = Effect.map(SqlClient.SqlClient, (sql) => {
   })
   return (keyId: string) =>
     find(keyId).pipe(
-      QueryPolicy.withRetry(patience),
+      QueryPolicy.withRetry(retryFor),
       Effect.map(([account]) => account?.is_open === true)
     )
 })

@@ -11,7 +11,7 @@ import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 
-const patience = "3 seconds"
+const retryFor = "3 seconds"
 const decodeIssued = Catalogue.decoder(ReceiptIssued)
 const decodeDisclosed = Catalogue.documentDecoder(ReceiptIssued)
 
@@ -68,7 +68,7 @@ const make = Effect.gen(function* () {
     const ending = targetVatId === null ? "" : `/${targetVatId}`
     // One more than asked for tells whether there is another page.
     const rows = yield* findPage({ ownerId, ending, before: before ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }).pipe(
-      QueryPolicy.withRetry(patience)
+      QueryPolicy.withRetry(retryFor)
     )
     const shown = yield* verified(rows.slice(0, limit))
     const receipts = yield* Effect.forEach(shown, (row) =>
@@ -89,7 +89,7 @@ const makeHasKey = Effect.map(SqlClient.SqlClient, (sql) => {
     execute: (keyId) => sql`SELECT account_id FROM vatproof.api_keys WHERE key_id = ${keyId}::uuid`
   })
   return (accountId: string, keyId: string) =>
-    find(keyId).pipe(QueryPolicy.withRetry(patience), Effect.map(Option.exists(({ account_id }) => account_id === accountId)))
+    find(keyId).pipe(QueryPolicy.withRetry(retryFor), Effect.map(Option.exists(({ account_id }) => account_id === accountId)))
 })
 
 // The owner is a key, or an account with the lists of its keys. LIMIT 1 keeps the planner from a join that reads the whole log.

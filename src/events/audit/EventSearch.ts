@@ -8,7 +8,7 @@ import { eventIndex } from "#events/projections/EventIndex.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 
-const patience = "5 seconds"
+const retryFor = "5 seconds"
 
 /** Nearly all events are of this type, so it is in no index by type or account (migrations/projections.sql). */
 const commonest = "VatIdVerified"
@@ -142,16 +142,16 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
     /** The key of an account that begins with a prefix, if it has one. */
     keyOf: (accountId: string, prefix: string) =>
       findKey({ accountId, prefix }).pipe(
-        QueryPolicy.withRetry(patience),
+        QueryPolicy.withRetry(retryFor),
         Effect.map(([row]) => row?.key_id ?? null)
       ),
     /** Up to `limit` events from position `after` on that pass the filter, in their order. */
     find: (filter: AuditFilter, after: number, limit: number) =>
-      Effect.flatMap(select(filter, after, limit), decode).pipe(QueryPolicy.withRetry(patience)),
+      Effect.flatMap(select(filter, after, limit), decode).pipe(QueryPolicy.withRetry(retryFor)),
     /** The account that the event at a position belongs to; null if to none, or if there is no such event. */
     accountAt: (position: number) =>
       findAccount(position).pipe(
-        QueryPolicy.withRetry(patience),
+        QueryPolicy.withRetry(retryFor),
         Effect.map(([row]) => row?.account_id ?? null)
       )
   }

@@ -37,11 +37,11 @@ export interface History {
 /** `replace` remembers a checkpoint in the place of all that `recall` gives, which are put aside. */
 export interface LogAdoptionOptions<E> {
   readonly keys: LogKeys
-  readonly recall: Effect.Effect<ReadonlyArray<LogConsistency.SeenCheckpoint>, E>
+  readonly loadSeen: Effect.Effect<ReadonlyArray<LogConsistency.SeenCheckpoint>, E>
   readonly replace: (note: string) => Effect.Effect<void>
 }
 
-export const make = Effect.fnUntraced(function* <E>({ keys, recall, replace }: LogAdoptionOptions<E>) {
+export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, replace }: LogAdoptionOptions<E>) {
   const crypto = yield* Crypto
   const { appendFact } = yield* EventStore
   const reads = yield* AuditReads.make
@@ -52,7 +52,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, recall, replace }: L
   const rootOf = (grown: Tree) => root(crypto.sha256, grown)
 
   /** Why the notary refuses the log; none if it knows it. */
-  const refusal = Effect.flatMap(recall, (seen) =>
+  const refusal = Effect.flatMap(loadSeen, (seen) =>
     log.recognise(seen).pipe(
       Effect.as(Option.none<string>()),
       Effect.catchTag("LogForked", ({ message }) => Effect.succeedSome(message))
@@ -96,7 +96,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, recall, replace }: L
     if (Hex.encode(rootOf(verified)) !== adopted.root)
       return yield* refused(`The first ${adopted.events} events do not have the root ${adopted.root}`)
     yield* store.refuseSurplus(adopted.events)
-    const remembered = (yield* recall).flatMap(({ note }) => Option.toArray(historyIn(note)))
+    const remembered = (yield* loadSeen).flatMap(({ note }) => Option.toArray(historyIn(note)))
     const { position } = yield* appendFact(logStream, LogAdopted.make({ adopted, newest: before, remembered }))
     const checkpoint = yield* store.signed(position + 1)
     yield* replace(checkpoint)

@@ -14,7 +14,7 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-const patience = "3 seconds"
+const retryFor = "3 seconds"
 const maxListed = 1_000
 
 const Row = Schema.Struct({
@@ -104,10 +104,10 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
   })
 
   return {
-    findByToken: (hash: string) => byHash(hash).pipe(QueryPolicy.withRetry(patience)),
-    findById: (id: string) => byId(id).pipe(QueryPolicy.withRetry(patience)),
-    findAll: Effect.suspend(() => all(undefined)).pipe(QueryPolicy.withRetry(patience)),
-    findAccount: (id: string) => account(id).pipe(QueryPolicy.withRetry(patience))
+    findByToken: (hash: string) => byHash(hash).pipe(QueryPolicy.withRetry(retryFor)),
+    findById: (id: string) => byId(id).pipe(QueryPolicy.withRetry(retryFor)),
+    findAll: Effect.suspend(() => all(undefined)).pipe(QueryPolicy.withRetry(retryFor)),
+    findAccount: (id: string) => account(id).pipe(QueryPolicy.withRetry(retryFor))
   }
 })
 

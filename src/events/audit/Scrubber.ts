@@ -28,7 +28,7 @@ export interface ScrubPace {
 /** A million events in 40 minutes. A piece takes some 10 ms of the database and the replica together: less than 1 % of a core. */
 export const usualPace: ScrubPace = { tiles: 2, every: Duration.millis(1_200), rest: Duration.minutes(10) }
 
-const patience = "3 seconds"
+const retryFor = "3 seconds"
 const keepEvery = 16
 /** Another replica goes on from the kept progress after this. */
 const leaseMs = 120_000
@@ -60,12 +60,12 @@ const makePlace = Effect.fnUntraced(function* (holder: string) {
   })
   return {
     claim: Effect.suspend(() => claim(undefined)).pipe(
-      QueryPolicy.withRetry(patience),
+      QueryPolicy.withRetry(retryFor),
       Effect.map(([row]) => (row === undefined ? Option.none<number>() : Option.some(Number(row.position))))
     ),
     keep: (at: number) =>
       sql`UPDATE vatproof.scrubs SET position = ${BigInt(at)}, held_until = ${lease}
-        WHERE log_id = ${logId} AND holder = ${holder}::uuid`.pipe(QueryPolicy.withRetry(patience))
+        WHERE log_id = ${logId} AND holder = ${holder}::uuid`.pipe(QueryPolicy.withRetry(retryFor))
   }
 })
 
@@ -81,7 +81,7 @@ const makeStrayDocuments = Effect.map(SqlClient.SqlClient, (sql) => {
   })
   return (from: number, to: number) =>
     find({ from: BigInt(from), to: BigInt(to) }).pipe(
-      QueryPolicy.withRetry(patience),
+      QueryPolicy.withRetry(retryFor),
       Effect.map((rows) => rows.map((row) => Number(row.position)))
     )
 })

@@ -6,7 +6,7 @@ import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 /** The start of a service waits this long for its database. */
-const patience = "10 seconds"
+const retryFor = "10 seconds"
 
 export const layer = Layer.effect(
   KeyedHash,
@@ -18,7 +18,7 @@ export const layer = Layer.effect(
       Result: Schema.Struct({ key: Schema.Uint8Array }),
       execute: () => sql`SELECT key FROM vatproof.hash_key`
     })
-    const { key } = yield* find(undefined).pipe(QueryPolicy.withRetry(patience))
+    const { key } = yield* find(undefined).pipe(QueryPolicy.withRetry(retryFor))
     return { of: (purpose, text) => crypto.hmacSha256Hex(key, `${purpose}:${text}`) }
   })
 )

@@ -5,7 +5,7 @@ import { RateLimits } from "#domain/callers/RateLimits.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-const patience = "3 seconds"
+const retryFor = "3 seconds"
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -19,7 +19,7 @@ const make = Effect.gen(function* () {
 
   const acquireSlot = Effect.fn("PgRateLimits.acquireSlot")(function* (bucket: string, limit: number, window: Duration.Input) {
     const windowMs = Duration.toMillis(Duration.fromInputUnsafe(window))
-    const { free_in_ms, granted } = yield* findPlace({ bucket, limit, windowMs }).pipe(QueryPolicy.withRetry(patience))
+    const { free_in_ms, granted } = yield* findPlace({ bucket, limit, windowMs }).pipe(QueryPolicy.withRetry(retryFor))
     return { granted, retryAfterSeconds: wholeSeconds(Number(free_in_ms)) }
   })
 
@@ -38,7 +38,7 @@ const make = Effect.gen(function* () {
   const slots = (look: boolean) =>
     Effect.fnUntraced(function* (buckets: ReadonlyArray<string>, limit: number, window: Duration.Input) {
       const windowMs = Duration.toMillis(Duration.fromInputUnsafe(window))
-      const { free_in_ms, granted } = yield* findPlaces({ buckets, limit, windowMs, look }).pipe(QueryPolicy.withRetry(patience))
+      const { free_in_ms, granted } = yield* findPlaces({ buckets, limit, windowMs, look }).pipe(QueryPolicy.withRetry(retryFor))
       return { granted, retryAfterSeconds: wholeSeconds(Number(free_in_ms)) }
     })
 

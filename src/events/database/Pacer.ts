@@ -6,7 +6,7 @@ import { Clock, Duration, Effect } from "effect"
 
 export interface Pacer {
   /** Events of a piece at most. */
-  readonly piece: number
+  readonly batchSize: number
   /** Waits until the piece may begin that comes after `done` of `all` events of the turn. */
   readonly wait: (done: number, all: number) => Effect.Effect<void>
 }
@@ -18,12 +18,12 @@ export const backlog = 16_384
 const spread = Duration.millis(800)
 
 /** For a backlog, and for whoever is waited for. */
-export const atOnce = (piece: number): Pacer => ({ piece, wait: () => Effect.void })
+export const atOnce = (batchSize: number): Pacer => ({ batchSize, wait: () => Effect.void })
 
 /** For the background: its pieces begin at even distances from now on. Whoever is late waits for nothing. */
-export const evenly = (piece: number): Effect.Effect<Pacer> =>
+export const evenly = (batchSize: number): Effect.Effect<Pacer> =>
   Effect.map(Clock.monotonicTimeNanos, (beganAt) => ({
-    piece,
+    batchSize,
     wait: (done, all) =>
       Effect.flatMap(Clock.monotonicTimeNanos, (now) => {
         const dueInMs = (Duration.toMillis(spread) * done) / all - Number(now - beganAt) / 1e6

@@ -51,21 +51,21 @@ export type QueryFailure = SqlError | Schema.SchemaError | Cause.NoSuchElementEr
  * than 5 s, or `patience` or `mayTake` where one of them is longer.
  */
 export const withRetry =
-  (patience: Duration.Input, mayTake: Duration.Input = Duration.zero) =>
+  (retryFor: Duration.Input, mayTake: Duration.Input = Duration.zero) =>
   <A, R>(query: Effect.Effect<A, QueryFailure, R>): Effect.Effect<A, StoreUnavailable, R> =>
-    ifRoom(withRetryForMany(patience, mayTake)(query))
+    ifRoom(withRetryForMany(retryFor, mayTake)(query))
 
 /** As `patiently`, for a query that answers a whole batch of callers: there are few of those, so there is always room for one. */
 export const withRetryForMany =
-  (patience: Duration.Input, mayTake: Duration.Input = Duration.zero) =>
+  (retryFor: Duration.Input, mayTake: Duration.Input = Duration.zero) =>
   <A, R>(query: Effect.Effect<A, QueryFailure, R>): Effect.Effect<A, StoreUnavailable, R> =>
-    watched(limitOf(patience, mayTake), query, (attempt, health) => {
+    watched(limitOf(retryFor, mayTake), query, (attempt, health) => {
       const mayRepeat = (error: QueryFailure): error is SqlError =>
         isSqlError(error) && isWorthRepeating(error) && !health.isOpen()
       // The schedule is made for queries that fail only: it costs more than most queries.
       return Effect.catchIf(attempt, mayRepeat, () =>
         Effect.delay(
-          Effect.retry(attempt, { schedule: backoff.pipe(Schedule.upTo({ duration: patience })), while: mayRepeat }),
+          Effect.retry(attempt, { schedule: backoff.pipe(Schedule.upTo({ duration: retryFor })), while: mayRepeat }),
           firstBackoff
         )
       )
@@ -85,8 +85,8 @@ const ifRoom = <A, E, R>(query: Effect.Effect<A, E, R>) =>
     )
   )
 
-const limitOf = (patience: Duration.Input, mayTake: Duration.Input) =>
-  Duration.max(hungAfter, Duration.max(Duration.fromInputUnsafe(patience), Duration.fromInputUnsafe(mayTake)))
+const limitOf = (retryFor: Duration.Input, mayTake: Duration.Input) =>
+  Duration.max(hungAfter, Duration.max(Duration.fromInputUnsafe(retryFor), Duration.fromInputUnsafe(mayTake)))
 
 /** Runs `query` as `repeated` says, tells what came of each attempt to DatabaseBreaker, and gives up after `limit`. */
 const watched = Effect.fnUntraced(function* <A, E, R>(

@@ -1,14 +1,12 @@
 /**
- * Canonical JSON as RFC 8785 (JSON Canonicalization Scheme) defines it, read 2026-11-21: one byte sequence for one
- * value.
+ * Canonical JSON as RFC 8785 (JSON Canonicalization Scheme, read 2026-11-21) defines it: one byte sequence for one value.
  *
- * Its rules for strings and numbers are those of ECMAScript's JSON.stringify; on top come keys sorted by UTF-16 code
- * units, and a refusal of what JSON.stringify would quietly change (NaN, infinities, lone surrogates, undefined, dates
- * and other objects of a class).
+ * Strings and numbers follow ECMAScript's JSON.stringify, and keys are sorted by UTF-16 code units. Values that JSON.stringify
+ * would change silently (NaN, infinities, lone surrogates, undefined, dates, class instances) are errors.
  */
 import { Result, Schema } from "effect"
 
-/** The value at `path` (object keys and array indexes from the top) is none that RFC 8785 can write. */
+/** The value at `path` (object keys and array indexes from the root) has no form in RFC 8785. */
 export class NotCanonicalJson extends Schema.TaggedError<NotCanonicalJson>()("NotCanonicalJson", {
   path: Schema.Array(Schema.Union([Schema.String, Schema.Int])),
   reason: Schema.String
@@ -18,7 +16,7 @@ export class NotCanonicalJson extends Schema.TaggedError<NotCanonicalJson>()("No
   }
 }
 
-/** Deeper nesting is refused, so that neither a cycle nor hostile input can exhaust the stack. */
+/** Limits the recursion, so that neither a cycle nor hostile input exhausts the stack. */
 const maxDepth = 500
 
 interface Fault {
@@ -26,13 +24,13 @@ interface Fault {
   readonly reason: string
 }
 
-/** The canonical text of a JSON value. Its UTF-8 form is what is hashed. */
+/** Returns the canonical text of a JSON value. Digests are computed over its UTF-8 bytes. */
 export const encode = (value: unknown): Result.Result<string, NotCanonicalJson> => {
   const written = write(value, 0)
   return typeof written === "string" ? Result.succeed(written) : Result.fail(new NotCanonicalJson(written))
 }
 
-/** The same for JSON of our own schemas: what has no canonical form is a defect of ours. */
+/** Same for JSON of our own schemas: a value without canonical form is a defect. */
 export const encodeOwn = (value: Schema.Json): string => Result.getOrThrow(encode(value))
 
 const write = (value: unknown, depth: number): string | Fault => {
@@ -61,7 +59,7 @@ const writeArray = (values: ReadonlyArray<unknown>, depth: number): string | Fau
 
 const writeObject = (object: Readonly<Record<string, unknown>>, depth: number): string | Fault => {
   let text = "{"
-  // The default order of toSorted() is that of UTF-16 code units, as the RFC demands.
+  // toSorted() compares UTF-16 code units by default, as the RFC requires.
   for (const key of Object.keys(object).toSorted()) {
     const name = writeString(key)
     if (typeof name !== "string") return within(key.toWellFormed(), name)

@@ -1,6 +1,6 @@
 /**
- * Checkpoints as C2SP tlog-checkpoint v1.0.0 defines them (c2sp.org/tlog-checkpoint, version of 2026-07-11): a signed
- * note that says how many entries a log has and what their root is.
+ * Checkpoints as C2SP tlog-checkpoint v1.0.0 defines them (c2sp.org/tlog-checkpoint, version of 2026-07-11): a signed note with
+ * the size of a log and its root.
  */
 import { Option, Result, Schema } from "effect"
 import { Base64 } from "effect/encoding"
@@ -9,13 +9,13 @@ import { hashLength, type Hash } from "#events/merkle/MerkleTree.ts"
 import { decodeBase64, type Signer, type Verifier } from "#events/merkle/NoteKeys.ts"
 import { open as openNote, parse as parseNote, sign as signNote, type NoteRefused } from "#events/merkle/SignedNote.ts"
 
-/** The note is not a checkpoint, or not one of the log that was asked about. */
+/** The note is malformed, or belongs to another log. */
 export class CheckpointRefused extends Schema.TaggedError<CheckpointRefused>()("CheckpointRefused", {
   reason: Schema.Literals(["malformed", "other_origin"]),
   message: Schema.String
 }) {}
 
-/** `origin` names the log, `size` counts its entries. `extensions` are further lines, which this product never writes. */
+/** `origin` names the log, `size` counts its entries. `extensions` are additional lines, which Vatproof never writes. */
 export interface Checkpoint {
   readonly origin: string
   readonly size: number
@@ -25,18 +25,18 @@ export interface Checkpoint {
 
 const refused = (reason: CheckpointRefused["reason"], message: string) => Result.fail(new CheckpointRefused({ reason, message }))
 
-/** The note's text: origin, size and root on a line each. */
+/** Returns the note's text: origin, size and root, one per line. */
 export const format = ({ origin, size, root, extensions }: Checkpoint): string =>
   [origin, String(size), Base64.encode(root), ...extensions, ""].join("\n")
 
-/** Reads a note's text. A size above 2^53 − 1 is refused: no number here could hold it. */
+/** Parses a note's text. Rejects a size above 2^53 − 1, which a JavaScript number cannot represent. */
 export const parse = (text: string): Result.Result<Checkpoint, CheckpointRefused> => {
   const lines = text.split("\n")
   if (lines.pop() !== "" || lines.includes(""))
-    return refused("malformed", "A checkpoint's lines are not empty and end in a newline")
+    return refused("malformed", "Every line of a checkpoint has text and ends in a newline")
   const [origin, size, root, ...extensions] = lines
   if (origin === undefined || size === undefined || root === undefined) {
-    return refused("malformed", "A checkpoint has an origin, a size and a root")
+    return refused("malformed", "A checkpoint needs an origin, a size and a root")
   }
   const count = parseCount(size)
   if (Option.isNone(count)) return refused("malformed", "A checkpoint's size is a whole number below 2^53 without leading zeros")
@@ -46,21 +46,21 @@ export const parse = (text: string): Result.Result<Checkpoint, CheckpointRefused
   })
 }
 
-/** ASCII decimal without leading zeros, as checkpoints and proofs write sizes and indexes. */
+/** Parses ASCII decimals without leading zeros, the form of sizes and indexes in checkpoints and proofs. */
 export const parseCount = (text: string): Option.Option<number> =>
   Option.filter(/^(?:0|[1-9]\d{0,15})$/u.test(text) ? Option.some(Number(text)) : Option.none(), Number.isSafeInteger)
 
-/** A hash in base64. */
+/** Parses a hash in base64. */
 export const parseHash = (text: string): Option.Option<Hash> =>
   Option.filter(decodeBase64(text), (bytes) => bytes.length === hashLength)
 
-/** What a note calls its log, whoever signed it; none if it is no checkpoint. */
+/** Returns the log's name from a note, without verifying the note. None if the text is not a checkpoint. */
 export const originOf = (note: string): Option.Option<string> =>
   Option.map(Result.getSuccess(Result.flatMap(parseNote(note), ({ text }) => parse(text))), ({ origin }) => origin)
 
 /**
- * A checkpoint as a note. Its text is read back first, so that nothing is signed which a verifier would refuse or read
- * otherwise.
+ * Signs a checkpoint as a note. Parses its own output first, so that it never signs text that a verifier would reject or read
+ * differently.
  */
 export const sign = (
   checkpoint: Checkpoint,
@@ -73,11 +73,11 @@ export const sign = (
     return yield* signNote(text, signers)
   })
 
-/** Those of the keys that have signed a note. */
+/** Returns the keys that signed a note. */
 export const signersOf = <A extends Verifier>(crypto: PureCrypto, note: string, verifiers: ReadonlyArray<A>) =>
   verifiers.filter((verifier) => Result.isSuccess(openNote(crypto, note, [verifier])))
 
-/** The checkpoint in a note, if one of the log's keys has signed it and it is of that log. */
+/** Returns the checkpoint of a note if one of the log's keys signed it and its origin is the log. */
 export const open = (
   crypto: PureCrypto,
   note: string,
@@ -86,5 +86,5 @@ export const open = (
   Result.gen(function* () {
     const checkpoint = yield* parse(yield* openNote(crypto, note, log.verifiers))
     if (checkpoint.origin === log.origin) return checkpoint
-    return yield* refused("other_origin", `The checkpoint is of ${checkpoint.origin}, not of ${log.origin}`)
+    return yield* refused("other_origin", `The checkpoint belongs to ${checkpoint.origin}, not to ${log.origin}`)
   })

@@ -1,7 +1,7 @@
 /**
- * Cosignatures of witnesses as C2SP tlog-cosignature defines them (c2sp.org/tlog-cosignature, read 2026-11-23), with Ed25519 only
- * (`cosignature/v1`): the statement that at a time this was the largest checkpoint of the log that the witness had seen, and that all it saw
- * before are consistent with it.
+ * Witness cosignatures as C2SP tlog-cosignature defines them (c2sp.org/tlog-cosignature, read 2026-11-23), Ed25519 only
+ * (`cosignature/v1`). A cosignature states: at this time, this was the largest checkpoint of the log that the witness had seen,
+ * and all earlier ones it saw are consistent with it.
  */
 import { type Array as Arr, DateTime, Option, Result, Schema } from "effect"
 import { parseCount } from "#events/merkle/Checkpoint.ts"
@@ -17,14 +17,14 @@ import {
 } from "#events/merkle/NoteKeys.ts"
 import { parse, signatureLine } from "#events/merkle/SignedNote.ts"
 
-/** A signature line of a known witness was not made by it. */
+/** A signature line carries the name and id of a known witness, but the signature is invalid. */
 export class CosignatureForged extends Schema.TaggedError<CosignatureForged>()("CosignatureForged", { witness: Schema.String }) {
   override get message() {
-    return `The cosignature of ${this.witness} is not its own`
+    return `The cosignature of ${this.witness} is invalid`
   }
 }
 
-/** What a witness says with a cosignature: the note's text existed at this time. */
+/** A cosignature states that the note's text existed at this time. */
 export interface Cosignature {
   readonly witness: string
   readonly at: DateTime.Utc
@@ -37,17 +37,17 @@ const utf8 = new TextEncoder()
 
 const messageOf = (seconds: number, text: string) => utf8.encode(`cosignature/v1\ntime ${seconds}\n${text}`)
 
-/** The public key of a witness, as `<name>+<8 hex digits>+<base64>` of the type of cosignatures. */
+/** Parses the public keys of witnesses: `<name>+<8 hex digits>+<base64>` with the key type of cosignatures. */
 export const parseWitnesses = (
   crypto: PureCrypto,
   texts: Arr.NonEmptyReadonlyArray<string>
 ): Result.Result<Arr.NonEmptyReadonlyArray<Verifier>, MalformedKey> =>
   everyKey(texts, (text) => parseVerifier(crypto, text.trim(), keyType.cosignature))
 
-/** The same key as that of a witness: its id is another one than that of a log's key. */
+/** Returns the same key with the id of a witness key, which differs from the id of a log key. */
 export const witnessOf = <Key extends Verifier>(crypto: PureCrypto, key: Key): Key => withType(crypto, key, keyType.cosignature)
 
-/** The note with a line more. `witness` comes from `witnessOf`; the caller has verified what it states. */
+/** Returns the note with a cosignature line added. `witness` comes from `witnessOf`; the caller has verified the checkpoint. */
 export const cosign = (note: string, witness: Signer, at: DateTime.Utc): string => {
   const seconds = Math.floor(DateTime.toEpochMillis(at) / 1000)
   const text = note.slice(0, note.lastIndexOf("\n\n") + 1)
@@ -57,7 +57,7 @@ export const cosign = (note: string, witness: Signer, at: DateTime.Utc): string 
   return `${note}${signatureLine(witness, bytes)}`
 }
 
-/** The cosignatures of these witnesses in a note; lines of others are ignored. Fails if one is not its witness's own. */
+/** Returns the cosignatures of these witnesses in a note and ignores other lines. Fails if one of them is invalid. */
 export const cosignaturesIn = (
   crypto: PureCrypto,
   note: string,

@@ -1,15 +1,15 @@
 /**
- * What the tree keeps of an event: the canonical JSON (RFC 8785) of its envelope, with its data and metadata as SHA-256
- * digests. A leaf can therefore be shown without the data, and the data be checked against it later.
+ * The leaf of an event: the canonical JSON (RFC 8785) of its envelope, with SHA-256 digests in place of data and metadata. A leaf
+ * can be published without the data, and the data can be verified against it later.
  *
- * The keys are fixed and written in their sorted order by hand, which is three times faster than sorting them for each
- * event; a test holds the result against the general encoder.
+ * The keys are fixed and written by hand in sorted order, three times faster than sorting them for each event. A test compares
+ * the result with the general encoder.
  */
 import { Result, Schema } from "effect"
 
 /**
- * The envelope of a stored event. Ids are lower-case UUIDs; `trace_id` is 32 hex digits; times are UTC with six decimals
- * (`2026-11-21T09:30:00.123456Z`), as the database keeps them; the digests are 64 hex digits over the stored texts' UTF-8 form.
+ * The envelope of a stored event. Ids are lower-case UUIDs, `trace_id` is 32 hex digits. Times are UTC with six decimals
+ * (`2026-11-21T09:30:00.123456Z`), as in the database. Digests are 64 hex digits over the UTF-8 bytes of the stored texts.
  */
 export interface EventEnvelope {
   readonly log_id: number
@@ -30,7 +30,7 @@ export interface EventEnvelope {
   readonly metadata_sha256: string
 }
 
-/** The envelope does not have the form that makes its leaf unique. */
+/** A field of the envelope is malformed, so its leaf would be ambiguous. */
 export class MalformedEnvelope extends Schema.TaggedError<MalformedEnvelope>()("MalformedEnvelope", {
   position: Schema.Number,
   field: Schema.String
@@ -48,7 +48,7 @@ const digest = /^[\da-f]{64}$/u
 const trace = /^[\da-f]{32}$/u
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/u
 
-/** What is wrong with an envelope; the texts it lets through need no escaping, except those of `isText`. */
+/** Returns the first malformed field. Texts that pass need no JSON escaping, except those checked by `isText`. */
 const malformedField = (event: EventEnvelope): keyof EventEnvelope | undefined => {
   if (!isCount(event.log_id)) return "log_id"
   if (!isCount(event.position)) return "position"
@@ -71,10 +71,10 @@ const malformedField = (event: EventEnvelope): keyof EventEnvelope | undefined =
 
 const isCount = (value: number) => Number.isSafeInteger(value) && value >= 0
 
-/** Three such texts, each character escaped to six, stay far below `maxLeafLength`. */
+/** Three such texts stay far below `maxLeafLength`, even with every character escaped to six. */
 const isText = (value: string) => value.length <= 2048 && value.isWellFormed()
 
-/** The leaf as text, ready for `MerkleTree.leafHash`. */
+/** Returns the leaf as text, the input of `MerkleTree.leafHash`. */
 export const leafText = (event: EventEnvelope): Result.Result<string, MalformedEnvelope> => {
   const field = malformedField(event)
   if (field !== undefined) return Result.fail(new MalformedEnvelope({ position: event.position, field }))
@@ -90,6 +90,6 @@ export const leafText = (event: EventEnvelope): Result.Result<string, MalformedE
 
 const quoted = (value: string | null) => (value === null ? "null" : `"${value}"`)
 
-/** The leaf's bytes, as they stand in an entry bundle and as a verifier hashes them. */
+/** Returns the leaf's bytes, as entry bundles contain them and verifiers hash them. */
 export const leafBytes = (event: EventEnvelope): Result.Result<Uint8Array, MalformedEnvelope> =>
   Result.map(leafText(event), (text) => new TextEncoder().encode(text))

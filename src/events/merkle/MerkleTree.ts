@@ -1,10 +1,9 @@
 /**
- * The Merkle tree of RFC 6962, section 2.1 (the same tree as RFC 9162, 2.1; both read 2026-11-21), over dense positions
- * from 0.
+ * The Merkle tree of RFC 6962, section 2.1 (the same tree as RFC 9162, 2.1; both read 2026-11-21), over dense positions from 0.
  *
- * A node is the root of a complete subtree: the node (level, index) covers the leaves index·2^level to (index+1)·2^level
- * − 1. Complete nodes never change as the log grows, so they can be stored; every other hash is folded from them when it
- * is asked for. Sizes are safe integers, and bit operators stop at 2^31, hence the plain arithmetic.
+ * A node is the root of a complete subtree: node (level, index) covers the leaves index·2^level to (index+1)·2^level − 1.
+ * Complete nodes never change as the log grows, so they can be stored; all other hashes are folded from them on demand. Sizes are
+ * safe integers, and bit operators stop at 2^31, hence the plain arithmetic.
  */
 import type { Sha256 } from "#domain/kernel/Crypto.ts"
 
@@ -23,8 +22,8 @@ export interface Node extends NodeId {
 }
 
 /**
- * All that appending needs to know of a log: its size and the complete subtrees it falls into, the largest (leftmost)
- * first. There is one for each 1 in the binary form of the size, so at most 53.
+ * The state needed to append: the size and the roots of the complete subtrees it consists of, the largest (leftmost) first. There
+ * is one for each 1 in the binary form of the size, so at most 53.
  */
 export interface Tree {
   readonly size: number
@@ -33,7 +32,7 @@ export interface Tree {
 
 export const empty: Tree = { size: 0, peaks: [] }
 
-/** SHA-256(0x00 ‖ leaf). A string stands for its UTF-8 form and is the faster way. */
+/** SHA-256(0x00 ‖ leaf). A string is hashed in its UTF-8 form, and is faster than bytes. */
 export const leafHash = (sha256: Sha256, leaf: Uint8Array | string): Hash => {
   if (typeof leaf === "string") return sha256(`\u0000${leaf}`)
   const message = new Uint8Array(leaf.length + 1)
@@ -41,7 +40,7 @@ export const leafHash = (sha256: Sha256, leaf: Uint8Array | string): Hash => {
   return sha256(message)
 }
 
-// One buffer for all calls: a fresh one costs a sixth of the hash, and nothing can interrupt a synchronous call.
+// One shared buffer: allocating one costs a sixth of the hash, and synchronous calls cannot interleave.
 const nodeMessage = new Uint8Array(1 + 2 * hashLength).fill(1, 0, 1)
 
 /** SHA-256(0x01 ‖ left ‖ right). */
@@ -51,7 +50,7 @@ export const nodeHash = (sha256: Sha256, left: Hash, right: Hash): Hash => {
   return sha256(nodeMessage)
 }
 
-/** Appends leaf hashes in order. `nodes` are the nodes this completed, leaves included, in the order they came to be. */
+/** Appends leaf hashes in order. `nodes` are the nodes that became complete, leaves included, in the order of completion. */
 export const append = (
   sha256: Sha256,
   tree: Tree,
@@ -74,26 +73,26 @@ export const append = (
   return { tree: { size, peaks }, nodes }
 }
 
-/** The Merkle Tree Hash of the whole log; of an empty one, the hash of nothing. */
+/** Returns the Merkle Tree Hash of the whole log; for an empty log, the hash of the empty string. */
 export const root = (sha256: Sha256, tree: Tree): Hash =>
   fold(
     sha256,
     tree.peaks.map((peak) => peak.hash)
   )
 
-/** The hash over neighbouring complete subtrees, leftmost (and largest) first. */
+/** Folds the roots of adjacent complete subtrees, leftmost (and largest) first. */
 export const fold = (sha256: Sha256, hashes: ReadonlyArray<Hash>): Hash => {
   const [last, ...others] = hashes.toReversed()
   return last === undefined ? sha256("") : others.reduce((right, left) => nodeHash(sha256, left, right), last)
 }
 
-/** Leaves `from` up to, but not including, `to`. */
+/** Leaves `from` (inclusive) to `to` (exclusive). */
 export interface Range {
   readonly from: number
   readonly to: number
 }
 
-/** The fewest complete nodes that cover a range, from left to right. */
+/** Returns the smallest set of complete nodes that covers a range, from left to right. */
 export const nodesOf = (range: Range): ReadonlyArray<NodeId> => {
   const nodes: Array<NodeId> = []
   for (let from = range.from; from < range.to;) {
@@ -109,7 +108,7 @@ export const nodesOf = (range: Range): ReadonlyArray<NodeId> => {
   return nodes
 }
 
-/** The tree of a stored log from its size and the hashes of `nodesOf({ from: 0, to: size })`, in that order. */
+/** Restores the tree of a stored log from its size and the hashes of `nodesOf({ from: 0, to: size })`, in that order. */
 export const restore = (size: number, hashes: ReadonlyArray<Hash>): Tree => ({
   size,
   peaks: nodesOf({ from: 0, to: size }).flatMap((id, i) => {

@@ -1,30 +1,30 @@
 /**
- * The Ed25519 keys of signed notes, as C2SP signed-note v1.0.0 writes them (c2sp.org/signed-note, version of
- * 2026-04-09). Go's sumdb/note reads and writes the same public and private keys.
+ * The Ed25519 keys of signed notes, as C2SP signed-note v1.0.0 writes them (c2sp.org/signed-note, version of 2026-04-09).
+ * Compatible with the public and private keys of Go's sumdb/note.
  */
 import { Array as Arr, Option, Redacted, Result, Schema } from "effect"
 import { Base64 } from "effect/encoding"
 import type { KeyPair, PureCrypto } from "#domain/kernel/Crypto.ts"
 
-/** A key's text is not of the form it should have. The message never repeats the key. */
+/** The text of a key is malformed. The message never contains the key. */
 export class MalformedKey extends Schema.TaggedError<MalformedKey>()("MalformedKey", { message: Schema.String }) {}
 
-/** A public key: `id` is the 32-bit number that, with the name, stands in a signature line. */
+/** A public key. Signature lines contain its name and its 32-bit `id`. */
 export interface Verifier {
   readonly name: string
   readonly id: number
   readonly publicKey: Uint8Array
 }
 
-/** A private key that signs in `name`. */
+/** A private key that signs as `name`. */
 export interface Signer extends Verifier {
   readonly sign: KeyPair["sign"]
 }
 
-/** Keys of one log, all in its name. */
+/** Keys of one log; all have its name. */
 export type Verifiers = Arr.NonEmptyReadonlyArray<Verifier>
 
-/** The signature type bytes of Ed25519: that of notes, and that of witnesses' cosignatures (Cosignature.ts). */
+/** The signature type bytes of Ed25519: for notes and for witness cosignatures (Cosignature.ts). */
 export const keyType = { note: 0x01, cosignature: 0x04 } as const
 type KeyType = (typeof keyType)[keyof typeof keyType]
 
@@ -40,7 +40,7 @@ export const isNoteText = (text: string): boolean => {
 
 export const isName = (name: string) => /^[^\p{White_Space}+]+$/u.test(name) && isNoteText(name)
 
-/** Base64 with padding and nothing beside: another spelling of the same bytes is refused. */
+/** Decodes padded base64 and rejects any other spelling of the same bytes. */
 export const decodeBase64 = (text: string): Option.Option<Uint8Array> =>
   Option.filter(Result.getSuccess(Base64.decode(text)), (bytes) => Base64.encode(bytes) === text)
 
@@ -51,13 +51,13 @@ const keyId = (crypto: PureCrypto, name: string, publicKey: Uint8Array, type: Ke
 
 const hexId = (id: number) => id.toString(16).padStart(8, "0")
 
-/** A key as text: `<name>+<id in hex>+<base64 of type and key>`. */
+/** Returns a key as text: `<name>+<id in hex>+<base64 of type and key>`. */
 const keyText = ({ name, id }: Verifier, key: Uint8Array, type: KeyType = keyType.note) =>
   `${name}+${hexId(id)}+${Base64.encode(Uint8Array.of(type, ...key))}`
 
 const keyPattern = /^(?<name>[^+]+)\+(?<id>[\da-f]{8})\+(?<key>[A-Za-z\d+/]+=*)$/u
 
-/** The parts of a key as text; the key's own bytes are 32 for the public and for the private half. */
+/** Splits the text of a key into its parts; the key itself has 32 bytes, public or private. */
 const readKeyText = (text: string, type: KeyType = keyType.note) =>
   Option.gen(function* () {
     const { name, id, key } = keyPattern.exec(text)?.groups ?? {}
@@ -69,7 +69,7 @@ const readKeyText = (text: string, type: KeyType = keyType.note) =>
 
 const malformedKey = (message: string) => Result.fail(new MalformedKey({ message }))
 
-/** Reads a verifier key (`vkey`), for example `example.com/log+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k`. */
+/** Parses a verifier key (`vkey`), for example `example.com/log+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k`. */
 export const parseVerifier = (
   crypto: PureCrypto,
   text: string,
@@ -78,11 +78,11 @@ export const parseVerifier = (
   const key = Option.getOrUndefined(readKeyText(text, type))
   if (key === undefined) return malformedKey("A verifier key is <name>+<8 hex digits>+<base64>, with an Ed25519 key")
   if (keyId(crypto, key.name, key.bytes, type) !== key.id)
-    return malformedKey(`The id in the verifier key of ${key.name} does not belong to it`)
+    return malformedKey(`The id in the verifier key of ${key.name} does not match the key`)
   return Result.succeed({ name: key.name, id: key.id, publicKey: key.bytes })
 }
 
-/** Reads one or more verifier keys of one log, with white space in between. */
+/** Parses one or more verifier keys of one log, separated by white space. */
 export const parseVerifiers = (crypto: PureCrypto, text: string): Result.Result<Verifiers, MalformedKey> => {
   const [first = "", ...rest] = text.match(/\S+/gu) ?? []
   return Result.flatMap(
@@ -91,7 +91,7 @@ export const parseVerifiers = (crypto: PureCrypto, text: string): Result.Result<
   )
 }
 
-/** Reads each of these texts; where there are several, an error says which of them it is about. */
+/** Parses each text; with more than one, the error names the number of the malformed one. */
 export const everyKey = <Text, A>(
   texts: Arr.NonEmptyReadonlyArray<Text>,
   read: (text: Text) => Result.Result<A, MalformedKey>
@@ -104,20 +104,20 @@ export const everyKey = <Text, A>(
   )
 }
 
-/** Keys that sign in different names are those of different logs. */
+/** Rejects keys with different names, which belong to different logs. */
 export const ofOneLog = <Keys extends Verifiers>(keys: Keys): Result.Result<Keys, MalformedKey> => {
   const other = keys.find(({ name }) => name !== keys[0].name)
   if (other === undefined) return Result.succeed(keys)
-  return malformedKey(`The keys are of different logs: of ${keys[0].name} and of ${other.name}`)
+  return malformedKey(`The keys belong to different logs: ${keys[0].name} and ${other.name}`)
 }
 
-/** The verifier key of a public key or signer. */
+/** Returns the verifier key of a public key or signer as text. */
 export const formatVerifier = (verifier: Verifier): string => keyText(verifier, verifier.publicKey)
 
-/** The verifier key of a witness. */
+/** Returns the verifier key of a witness as text. */
 export const formatWitness = (witness: Verifier): string => keyText(witness, witness.publicKey, keyType.cosignature)
 
-/** The same key for signatures of another type. */
+/** Returns the same key with another signature type. */
 export const withType = <Key extends Verifier>(crypto: PureCrypto, key: Key, type: KeyType): Key => ({
   ...key,
   id: keyId(crypto, key.name, key.publicKey, type)
@@ -126,15 +126,15 @@ export const withType = <Key extends Verifier>(crypto: PureCrypto, key: Key, typ
 const privatePrefix = "PRIVATE+KEY+"
 
 /**
- * Reads the key that signs in `name`: either Go's `PRIVATE+KEY+<name>+<id>+<base64>`, which must be of that name, or an
- * unencrypted PKCS #8 PEM. Surrounding white space is ignored, since keys come from files.
+ * Parses the key that signs as `name`: Go's `PRIVATE+KEY+<name>+<id>+<base64>` with that name, or an unencrypted PKCS #8 PEM.
+ * Ignores surrounding white space, since keys come from files.
  */
 export const parseSigner = (
   crypto: PureCrypto,
   name: string,
   secret: Redacted.Redacted<string>
 ): Result.Result<Signer, MalformedKey> => {
-  if (!isName(name)) return malformedKey("The name of a key has no spaces, plus signs or control characters and is not empty")
+  if (!isName(name)) return malformedKey("The name of a key must have text, without spaces, plus signs or control characters")
   const text = Redacted.value(secret).trim()
   if (!text.startsWith(privatePrefix)) {
     return Option.match(crypto.keyPairFromPem(text), {
@@ -146,11 +146,11 @@ export const parseSigner = (
   const pair = key === undefined ? undefined : Option.getOrUndefined(crypto.keyPairFromSeed(key.bytes))
   if (key === undefined || pair === undefined)
     return malformedKey(`A signing key is ${privatePrefix}<name>+<8 hex digits>+<base64>`)
-  if (key.name !== name) return malformedKey(`The signing key is that of ${key.name}, not of ${name}`)
+  if (key.name !== name) return malformedKey(`The signing key belongs to ${key.name}, not to ${name}`)
   const signer = signerOf(crypto, name, pair)
   return signer.id === key.id
     ? Result.succeed(signer)
-    : malformedKey(`The id in the signing key of ${name} does not belong to it`)
+    : malformedKey(`The id in the signing key of ${name} does not match the key`)
 }
 
 const signerOf = (crypto: PureCrypto, name: string, pair: KeyPair): Signer => ({
@@ -160,14 +160,14 @@ const signerOf = (crypto: PureCrypto, name: string, pair: KeyPair): Signer => ({
   sign: pair.sign
 })
 
-/** Writes a new private key from 32 secret random bytes, in the form that `parseSigner` and Go's note package read. */
+/** Formats a new private key from 32 secret random bytes, in the form that `parseSigner` and Go's note package read. */
 export const formatSigningKey = (
   crypto: PureCrypto,
   name: string,
   seed: Redacted.Redacted<Uint8Array>
 ): Result.Result<Redacted.Redacted<string>, MalformedKey> =>
   Option.match(isName(name) ? crypto.keyPairFromSeed(Redacted.value(seed)) : Option.none(), {
-    onNone: () => malformedKey("A signing key takes a name without spaces and plus signs, and 32 bytes"),
+    onNone: () => malformedKey("A signing key needs a name without spaces and plus signs, and 32 bytes"),
     onSome: (pair) =>
       Result.succeed(Redacted.make(`${privatePrefix}${keyText(signerOf(crypto, name, pair), Redacted.value(seed))}`))
   })

@@ -1,18 +1,18 @@
 /**
- * Signed notes as C2SP signed-note v1.0.0 defines them (c2sp.org/signed-note, version of 2026-04-09), with Ed25519
- * signatures only: a text that ends in a newline, an empty line, and a line for each signature.
+ * Signed notes as C2SP signed-note v1.0.0 defines them (c2sp.org/signed-note, version of 2026-04-09), Ed25519 only: a text that
+ * ends in a newline, an empty line, and one line per signature.
  */
 import { Option, Result, Schema } from "effect"
 import { Base64 } from "effect/encoding"
 import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import { decodeBase64, isName, isNoteText, type Signer, type Verifier } from "#events/merkle/NoteKeys.ts"
 
-/** The note is refused as a whole, and nothing in its text may be believed. */
+/** The whole note is rejected; nothing in its text can be trusted. */
 export class NoteRefused extends Schema.TaggedError<NoteRefused>()("NoteRefused", {
   reason: Schema.Literals([
     "malformed",
-    "forged", // a key we know has a signature here that it did not make
-    "unsigned" // no key we know has signed
+    "forged", // the signature of a known key is invalid
+    "unsigned" // no known key has signed the note
   ]),
   message: Schema.String
 }) {}
@@ -20,7 +20,7 @@ export class NoteRefused extends Schema.TaggedError<NoteRefused>()("NoteRefused"
 export interface Signature {
   readonly name: string
   readonly id: number
-  /** What follows the id; its form depends on the key's type. */
+  /** The bytes after the key id; their form depends on the key type. */
   readonly bytes: Uint8Array
 }
 
@@ -29,14 +29,14 @@ export interface Note {
   readonly signatures: ReadonlyArray<Signature>
 }
 
-/** The specification asks for at least 16; more are refused, so that a note cannot keep a verifier busy. */
+/** The specification requires support for at least 16; the limit bounds the work of a verifier. */
 const maxSignatures = 64
 
 const utf8 = new TextEncoder()
 
 const refused = (reason: NoteRefused["reason"], message: string) => Result.fail(new NoteRefused({ reason, message }))
 
-/** Signs a text, which must end in a newline, with each of the signers in their order, one at least. */
+/** Signs a text, which must end in a newline, with one or more signers, in their order. */
 export const sign = (text: string, signers: ReadonlyArray<Signer>): Result.Result<string, NoteRefused> => {
   if (!text.endsWith("\n") || !isNoteText(text)) return refused("malformed", "A note is plain text that ends in a newline")
   if (signers.length === 0 || signers.length > maxSignatures)
@@ -45,7 +45,7 @@ export const sign = (text: string, signers: ReadonlyArray<Signer>): Result.Resul
   return Result.succeed(`${text}\n${signers.map((signer) => signatureLine(signer, signer.sign(message))).join("")}`)
 }
 
-/** A line of a note; `signature` is what follows the key's id. */
+/** Formats a signature line; `signature` is the part after the key id. */
 export const signatureLine = ({ name, id }: Verifier, signature: Uint8Array) => {
   const bytes = new Uint8Array(4 + signature.length)
   new DataView(bytes.buffer).setUint32(0, id)
@@ -53,7 +53,7 @@ export const signatureLine = ({ name, id }: Verifier, signature: Uint8Array) => 
   return `— ${name} ${Base64.encode(bytes)}\n`
 }
 
-/** Takes a note apart without verifying anything. */
+/** Parses a note without verifying it. */
 export const parse = (note: string): Result.Result<Note, NoteRefused> => {
   const end = note.lastIndexOf("\n\n")
   if (end === -1 || !isNoteText(note)) return refused("malformed", "A note is plain text, an empty line and signatures")
@@ -76,18 +76,20 @@ const readSignature = (line: string): Option.Option<Signature> =>
   })
 
 /**
- * The text of a note that one of `verifiers` has signed at least, and every signature of theirs holds. Signatures of
- * other keys are ignored, as the specification demands.
+ * Returns the text of a note if at least one of `verifiers` signed it and all their signatures are valid. Ignores signatures of
+ * other keys, as the specification requires.
  */
 export const open = (crypto: PureCrypto, note: string, verifiers: ReadonlyArray<Verifier>): Result.Result<string, NoteRefused> =>
   Result.flatMap(parse(note), ({ text, signatures }) => {
     const message = utf8.encode(text)
-    const known = signatures.flatMap((signature) =>
+    const fromKnownKeys = signatures.flatMap((signature) =>
       verifiers
         .filter(({ name, id }) => name === signature.name && id === signature.id)
         .map((verifier) => ({ verifier, signature }))
     )
-    const forged = known.find(({ verifier, signature }) => !crypto.verifyEd25519(verifier.publicKey, message, signature.bytes))
-    if (forged !== undefined) return refused("forged", `The signature of ${forged.verifier.name} is not its own`)
-    return known.length === 0 ? refused("unsigned", "No known key has signed the note") : Result.succeed(text)
+    const forged = fromKnownKeys.find(
+      ({ verifier, signature }) => !crypto.verifyEd25519(verifier.publicKey, message, signature.bytes)
+    )
+    if (forged !== undefined) return refused("forged", `The signature of ${forged.verifier.name} is invalid`)
+    return fromKnownKeys.length === 0 ? refused("unsigned", "No known key has signed the note") : Result.succeed(text)
   })

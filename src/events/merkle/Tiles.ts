@@ -1,9 +1,8 @@
 /**
- * The tree cut into tiles as C2SP tlog-tiles lays down (c2sp.org/tlog-tiles, version of 2026-02-06).
+ * The tree in tiles as C2SP tlog-tiles defines them (c2sp.org/tlog-tiles, version of 2026-02-06).
  *
- * A tile holds up to 256 neighbouring nodes of one level that is a multiple of 8: tile (L, N) has the nodes (8·L, 256·N)
- * onwards, 32 bytes each. A partial tile is the beginning of the full one, so a store keeps each tile once, lets it grow
- * at its end, and cuts.
+ * A tile holds up to 256 adjacent nodes of a level that is a multiple of 8: tile (L, N) starts at node (8·L, 256·N), 32 bytes per
+ * node. A partial tile is a prefix of the full one, so a store keeps one growing tile and cuts it to the requested width.
  */
 import { Effect, Option, Result, Schema } from "effect"
 import type { Sha256 } from "#domain/kernel/Crypto.ts"
@@ -11,29 +10,29 @@ import { maxLeafLength } from "#events/merkle/EventLeaf.ts"
 import { append, empty, hashLength, root, type Hash, type Node, type NodeId } from "#events/merkle/MerkleTree.ts"
 import type { ReadNodes } from "#events/merkle/TreeProofs.ts"
 
-/** Levels of the tree in one tile. */
+/** Tree levels per tile. */
 export const tileHeight = 8
 
 /** Nodes in a full tile, and entries in a full bundle. */
 export const tileWidth = 256
 
-/** Tile `index` of a level of tiles, or of the entry bundles. `width` is 256 in a full tile and 1 to 255 in a partial one. */
+/** Tile `index` of a tile level or of the entry bundles. `width` is 256 for a full tile and 1 to 255 for a partial one. */
 export interface Tile {
   readonly level: number | "entries"
   readonly index: number
   readonly width: number
 }
 
-/** A tile of hashes rather than of entries. */
+/** A tile of hashes, not of entries. */
 export interface HashTile extends Tile {
   readonly level: number
 }
 
-/** The path of a tile below the log's prefix, for example `tile/0/x001/x234/067.p/8`. */
+/** Returns the path of a tile below the log's prefix, for example `tile/0/x001/x234/067.p/8`. */
 export const path = (tile: Tile): string =>
   `tile/${tile.level}/${indexPath(tile.index)}${tile.width === tileWidth ? "" : `.p/${tile.width}`}`
 
-/** Groups of three digits, all but the last marked with an x. */
+/** Groups of three digits, all but the last with the prefix x. */
 const indexPath = (index: number): string => {
   const digits = String(index)
   const groups = digits.padStart(Math.ceil(digits.length / 3) * 3, "0").match(/\d{3}/gu) ?? []
@@ -42,7 +41,7 @@ const indexPath = (index: number): string => {
 
 const pathPattern = /^tile\/(?<level>entries|\d{1,2})\/(?<index>(?:x\d{3}\/){0,5}\d{3})(?:\.p\/(?<width>\d{1,3}))?$/u
 
-/** The tile a path names; none for any text that is not exactly the path of a tile. */
+/** Returns the tile of a path; none unless the text is exactly the canonical path of a tile. */
 export const parsePath = (text: string): Option.Option<Tile> => {
   const { level, index, width } = pathPattern.exec(text)?.groups ?? {}
   if (level === undefined || index === undefined) return Option.none()
@@ -52,17 +51,17 @@ export const parsePath = (text: string): Option.Option<Tile> => {
     width: width === undefined ? tileWidth : Number(width)
   }
   const inBounds = (tile.level === "entries" || tile.level <= 63) && Number.isSafeInteger(tile.index) && tile.width <= tileWidth
-  // Written back it is the same text, or it had a superfluous zero, an empty tile or a full one called partial.
+  // Rejects paths with superfluous zeros, empty tiles and full tiles marked as partial.
   return inBounds && tile.width > 0 && path(tile) === text ? Option.some(tile) : Option.none()
 }
 
-/** How many nodes (or entries) tile `index` of a level has in a log of `size` entries: 0 to 256. */
+/** Returns the number of nodes (or entries), 0 to 256, of tile `index` of a level in a log of `size` entries. */
 export const widthAt = (size: number, level: number | "entries", index: number): number => {
   const nodes = Math.floor(size / tileWidth ** (level === "entries" ? 0 : level))
   return Math.max(0, Math.min(tileWidth, nodes - index * tileWidth))
 }
 
-/** What one batch of new nodes adds to one tile: `hashes` go in at node `offset`. */
+/** The hashes that a batch of new nodes appends to one tile, at node `offset`. */
 export interface Growth {
   readonly level: number
   readonly index: number
@@ -70,7 +69,7 @@ export interface Growth {
   readonly hashes: Uint8Array
 }
 
-/** The growth of each tile that the nodes of one `MerkleTree.append` touch; nodes between the tiles' levels are not kept. */
+/** Groups the nodes of one `MerkleTree.append` by tile. Drops nodes of levels that no tile stores. */
 export const growths = (nodes: ReadonlyArray<Node>): ReadonlyArray<Growth> => {
   const kept = nodes.filter((node) => node.level % tileHeight === 0)
   const tiles = Map.groupBy(kept, (node) => `${node.level}/${Math.floor(node.index / tileWidth)}`)
@@ -83,7 +82,7 @@ export const growths = (nodes: ReadonlyArray<Node>): ReadonlyArray<Growth> => {
   })
 }
 
-/** The growths of appends that followed one another, as one of each tile: what one append of them all would have made. */
+/** Merges the updates of consecutive appends into one update per tile, as if one append had made them all. */
 export const joined = (parts: ReadonlyArray<Growth>): ReadonlyArray<Growth> => {
   const tiles = Map.groupBy(parts, ({ index, level }) => `${level}/${index}`)
   return Array.from(tiles.values()).flatMap((ofTile) => {
@@ -103,42 +102,42 @@ const concatenated = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
   return whole
 }
 
-/** Reads the beginnings of tiles, `width` hashes at least of each, all at once and in the order of the question. */
+/** Reads at least the first `width` hashes of each tile in one call, in the order requested. */
 export type ReadTiles<E = never, R = never> = (tiles: ReadonlyArray<HashTile>) => Effect.Effect<ReadonlyArray<Uint8Array>, E, R>
 
-/** A tile is missing, or shorter than a log of `size` entries makes it: the store lost something. */
+/** A tile is missing, or shorter than a log of `size` entries requires: the store lost data. */
 export class IncompleteTile extends Schema.TaggedError<IncompleteTile>()("IncompleteTile", {
   level: Schema.Int,
   index: Schema.Int,
   size: Schema.Int
 }) {
   override get message() {
-    return `Tile ${this.level}/${this.index} is not all there for a log of ${this.size} entries`
+    return `Tile ${this.level}/${this.index} is incomplete for a log of ${this.size} entries`
   }
 }
 
-/** Where a node comes from: `span` neighbouring hashes of a tile, from `offset` on. */
-const placeOf = ({ level, index }: NodeId) => {
+/** Returns the location of a node: `span` adjacent hashes of a tile, from `offset`. */
+const locationOf = ({ level, index }: NodeId) => {
   const tileLevel = Math.floor(level / tileHeight)
   const span = 2 ** (level % tileHeight)
   const tileIndex = Math.floor((index * span) / tileWidth)
   return { level: tileLevel, index: tileIndex, offset: index * span - tileIndex * tileWidth, span }
 }
 
-/** Reads nodes of the tree of `size` leaves out of its tiles, each tile once, in the width it has at that size. */
+/** Reads nodes of the tree of `size` leaves from its tiles, each tile once and in its width at that size. */
 export const readNodes =
   <E, R>(sha256: Sha256, size: number, readTiles: ReadTiles<E, R>): ReadNodes<E | IncompleteTile, R> =>
   (nodes) => {
-    const places = nodes.map(placeOf)
+    const locations = nodes.map(locationOf)
     const tiles = new Map(
-      places.map(({ level, index }): [string, HashTile] => [
+      locations.map(({ level, index }): [string, HashTile] => [
         `${level}/${index}`,
         { level, index, width: widthAt(size, level, index) }
       ])
     )
     return Effect.flatMap(readTiles(Array.from(tiles.values())), (contents) => {
       const byTile = new Map(Array.from(tiles.keys(), (key, i) => [key, contents[i]]))
-      return Effect.forEach(places, ({ level, index, offset, span }) => {
+      return Effect.forEach(locations, ({ level, index, offset, span }) => {
         const part = byTile.get(`${level}/${index}`)?.subarray(offset * hashLength, (offset + span) * hashLength)
         return part?.length === span * hashLength
           ? Effect.succeed(root(sha256, append(sha256, empty, hashesIn(part)).tree))
@@ -147,16 +146,16 @@ export const readNodes =
     })
   }
 
-/** The hashes of a tile's content. */
+/** Splits the content of a tile into hashes. */
 export const hashesIn = (content: Uint8Array): ReadonlyArray<Hash> =>
   Array.from({ length: Math.floor(content.length / hashLength) }, (_, i) =>
     content.subarray(i * hashLength, (i + 1) * hashLength)
   )
 
-/** A bundle is cut off or too long, or an entry is longer than a bundle can say. */
+/** A bundle is truncated or too long, or an entry exceeds the maximum length. */
 export class MalformedBundle extends Schema.TaggedError<MalformedBundle>()("MalformedBundle", { message: Schema.String }) {}
 
-/** An entry bundle: each entry behind its length as two bytes, big-endian. */
+/** Encodes an entry bundle: each entry is preceded by its length in two bytes, big-endian. */
 export const encodeEntries = (entries: ReadonlyArray<Uint8Array>): Result.Result<Uint8Array, MalformedBundle> => {
   const tooLong = entries.findIndex((entry) => entry.length > maxLeafLength)
   if (tooLong !== -1)
@@ -172,7 +171,7 @@ export const encodeEntries = (entries: ReadonlyArray<Uint8Array>): Result.Result
   return Result.succeed(bundle)
 }
 
-/** The entries of a bundle, at most 256. */
+/** Decodes a bundle of at most 256 entries. */
 export const decodeEntries = (bundle: Uint8Array): Result.Result<ReadonlyArray<Uint8Array>, MalformedBundle> => {
   const view = new DataView(bundle.buffer, bundle.byteOffset, bundle.byteLength)
   const entries: Array<Uint8Array> = []

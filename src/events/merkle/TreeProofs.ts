@@ -1,12 +1,12 @@
 /**
- * Inclusion and consistency proofs of RFC 6962, sections 2.1.1 and 2.1.2 (read 2026-11-21): lists of hashes, the one
- * nearest the leaf first.
+ * Inclusion and consistency proofs of RFC 6962, sections 2.1.1 and 2.1.2 (read 2026-11-21): lists of hashes, the one nearest the
+ * leaf first.
  *
- * Each hash of a proof covers a range of leaves. The walk from the root finds the ranges; making a proof reads and folds
- * their nodes, and verifying one folds the given hashes along the same walk, so the two cannot drift apart.
+ * Each hash of a proof covers a range of leaves. Proving and verifying walk the same ranges from the root, so the two cannot
+ * diverge: proving reads and folds the nodes, verifying folds the given hashes.
  *
- * A root does not bind the size it belongs to: some proofs verify for neighbouring sizes as well. Take sizes and roots
- * from one signed checkpoint.
+ * A root does not determine its size: some proofs are valid for adjacent sizes as well. Take size and root from one signed
+ * checkpoint.
  */
 import { Effect, Result, Schema } from "effect"
 import type { Sha256 } from "#domain/kernel/Crypto.ts"
@@ -21,25 +21,28 @@ import {
   type Range
 } from "#events/merkle/MerkleTree.ts"
 
-/** A proof was asked for that no tree of that size has. */
+/** The requested position or size is outside of the tree. */
 export class OutsideTree extends Schema.TaggedError<OutsideTree>()("OutsideTree", { message: Schema.String }) {}
 
-/** Reads complete nodes, all at once, and answers in the order of the question. */
+/** Reads complete nodes in one call, in the order requested. */
 export type ReadNodes<E = never, R = never> = (nodes: ReadonlyArray<NodeId>) => Effect.Effect<ReadonlyArray<Hash>, E, R>
 
-/** One level of the way down: the sibling's leaves, and on which side of the way it lies. */
+/** One level of the path from the root: the leaves of the sibling, and its side. */
 interface Step extends Range {
   readonly side: "left" | "right"
 }
 
-/** The largest power of two below `size`, where RFC 6962 splits a tree of `size` ≥ 2 leaves. */
+/** Returns the largest power of two below `size`, where RFC 6962 splits a tree of `size` ≥ 2 leaves. */
 const split = (size: number): number => {
   let half = 1
   while (2 * half < size) half *= 2
   return half
 }
 
-/** The way from the root of a tree of `size` leaves towards leaf `target`, until `arrived`; steps from the bottom up. */
+/**
+ * Returns the path from the root of a tree of `size` leaves towards leaf `target`, down to `arrived`. Steps are ordered from the
+ * bottom up.
+ */
 const descend = (size: number, target: number, arrived: (here: Range) => boolean) => {
   const steps: Array<Step> = []
   let here: Range = { from: 0, to: size }
@@ -56,22 +59,22 @@ const descend = (size: number, target: number, arrived: (here: Range) => boolean
 const inclusion = (index: number, size: number) => descend(size, index, ({ from, to }) => to - from === 1).steps
 
 /**
- * The way to the old tree's last leaf ends at the subtree both trees share; where that is the whole old tree, its root
- * is known.
+ * The path to the old tree's last leaf ends at the subtree that both trees share. If this is the whole old tree, its root is
+ * known.
  */
 const consistency = (oldSize: number, newSize: number) => descend(newSize, oldSize - 1, ({ to }) => to === oldSize)
 
 const isSize = (size: number) => Number.isSafeInteger(size) && size >= 0
 
-/** The ranges whose hashes prove that leaf `index` is in the tree of `size` leaves. */
+/** Returns the ranges whose hashes prove that leaf `index` is in the tree of `size` leaves. */
 export const inclusionRanges = (index: number, size: number): Result.Result<ReadonlyArray<Range>, OutsideTree> =>
   isSize(index) && isSize(size) && index < size
     ? Result.succeed(inclusion(index, size))
     : Result.fail(new OutsideTree({ message: `A log of ${size} entries has no position ${index}` }))
 
 /**
- * The ranges whose hashes prove that the tree of `newSize` leaves only adds to that of `oldSize`. From 0, or to itself,
- * there are none.
+ * Returns the ranges whose hashes prove that the tree of `newSize` leaves extends the tree of `oldSize`. Empty if `oldSize` is 0
+ * or `newSize`.
  */
 export const consistencyRanges = (oldSize: number, newSize: number): Result.Result<ReadonlyArray<Range>, OutsideTree> => {
   if (!isSize(oldSize) || !isSize(newSize) || oldSize > newSize) {
@@ -85,14 +88,14 @@ export const consistencyRanges = (oldSize: number, newSize: number): Result.Resu
 /** Reads the nodes of all ranges in one call and folds each range to its hash. */
 const hashRanges = Effect.fnUntraced(function* <E, R>(sha256: Sha256, readNodes: ReadNodes<E, R>, ranges: ReadonlyArray<Range>) {
   const parts = ranges.map(nodesOf)
-  const asked = parts.flat()
-  const hashes = asked.length === 0 ? [] : yield* readNodes(asked)
-  if (hashes.length !== asked.length) return yield* Effect.die(`${asked.length} nodes were asked for, ${hashes.length} came`)
+  const nodes = parts.flat()
+  const hashes = nodes.length === 0 ? [] : yield* readNodes(nodes)
+  if (hashes.length !== nodes.length) return yield* Effect.die(`Requested ${nodes.length} nodes, received ${hashes.length}`)
   let next = 0
   return parts.map((part) => fold(sha256, hashes.slice(next, (next += part.length))))
 })
 
-/** The inclusion proof of leaf `index` in the tree of `size` leaves. */
+/** Returns the inclusion proof of leaf `index` in the tree of `size` leaves. */
 export const proveInclusion = Effect.fnUntraced(function* <E, R>(
   sha256: Sha256,
   readNodes: ReadNodes<E, R>,
@@ -102,7 +105,7 @@ export const proveInclusion = Effect.fnUntraced(function* <E, R>(
   return yield* hashRanges(sha256, readNodes, ranges)
 })
 
-/** The consistency proof from the tree of `oldSize` leaves to that of `newSize`. */
+/** Returns the consistency proof from the tree of `oldSize` leaves to the tree of `newSize`. */
 export const proveConsistency = Effect.fnUntraced(function* <E, R>(
   sha256: Sha256,
   readNodes: ReadNodes<E, R>,
@@ -114,7 +117,7 @@ export const proveConsistency = Effect.fnUntraced(function* <E, R>(
 
 const areHashes = (hashes: ReadonlyArray<Hash>) => hashes.every((hash) => hash.length === hashLength)
 
-/** Whether `proof` shows that `leafHash` is leaf `index` of the tree of `size` leaves with that root. */
+/** Returns true if `proof` shows that `leafHash` is leaf `index` of the tree with this size and root. */
 export const verifyInclusion = (
   sha256: Sha256,
   claim: {
@@ -136,10 +139,7 @@ export const verifyInclusion = (
   return equalHashes(reached, claim.root)
 }
 
-/**
- * Whether `proof` shows that the tree with the new root begins with the whole tree with the old root. Every log begins
- * with the empty one.
- */
+/** Returns true if `proof` shows that the new tree starts with the whole old tree. Every tree starts with the empty one. */
 export const verifyConsistency = (
   sha256: Sha256,
   claim: {

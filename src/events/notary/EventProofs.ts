@@ -1,4 +1,4 @@
-/** What the signed tree hands out: checkpoints, tiles, and the proof that an event is in it. */
+/** Serves the signed tree: checkpoints, tiles, and the proof that an event is in it. */
 import { Effect, Option, Result } from "effect"
 import { NotInLog } from "#domain/audit/AuditTrail.ts"
 import { EvidenceAltered } from "#domain/audit/Integrity.ts"
@@ -14,7 +14,7 @@ import { LogSigner } from "#events/notary/LogSigner.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
-/** A checkpoint with the note that it was read from. */
+/** A checkpoint with the note it was parsed from. */
 export interface OpenCheckpoint extends Checkpoint.Checkpoint {
   readonly note: string
 }
@@ -27,7 +27,7 @@ export const make = Effect.gen(function* () {
   const tree = yield* TreeStore
   const { sha256 } = crypto
 
-  /** Where no key is at hand, whoever gets the note verifies it. */
+  /** Without keys the note is only parsed; its reader verifies it. */
   const open = (note: string) =>
     Option.match(keys, {
       onSome: ({ verifiers }) => Checkpoint.open(crypto, note, { origin, verifiers }),
@@ -39,26 +39,26 @@ export const make = Effect.gen(function* () {
     const stored = yield* tree.newest
     if (Option.isNone(stored)) return Option.none<OpenCheckpoint>()
     const { note } = stored.value
-    // The notary refuses to start on a checkpoint that it did not sign, so this one was put there meanwhile.
+    // The notary does not start on a checkpoint that it did not sign, so this one was inserted later.
     const opened = yield* Effect.fromResult(open(note)).pipe(
-      Effect.mapError(({ message }) => altered(`The newest checkpoint is not one of this log: ${message}`))
+      Effect.mapError(({ message }) => altered(`The newest checkpoint does not belong to this log: ${message}`))
     )
     return Option.some<OpenCheckpoint>({ ...opened, note })
   })
 
-  /** The hashes of a tile by its path below `tile/`, as far as they are signed. */
+  /** Returns the hashes of a tile by its path below `tile/`. Unsigned parts are not found. */
   const tile = Effect.fnUntraced(function* (path: string) {
     const none = new NotInLog({ what: "such tile in the signed log" })
-    const wanted = Option.getOrNull(parsePath(`tile/${path}`))
-    if (wanted === null || wanted.level === "entries") return yield* none
-    const { index, level, width } = wanted
+    const requested = Option.getOrNull(parsePath(`tile/${path}`))
+    if (requested === null || requested.level === "entries") return yield* none
+    const { index, level, width } = requested
     const checkpoint = Option.getOrNull(yield* newest)
     if (checkpoint === null || widthAt(checkpoint.size, level, index) < width) return yield* none
     const [hashes = new Uint8Array()] = yield* tree.readTiles([{ index, level, width }])
-    return hashes.length === width * hashLength ? hashes : yield* altered(`The tile ${path} is not as it was signed`)
+    return hashes.length === width * hashLength ? hashes : yield* altered(`The tile ${path} differs from the signed tree`)
   })
 
-  /** The proof, alone sufficient, that an event is in the log of that checkpoint; its `extra` is the event's leaf. */
+  /** Returns a self-contained proof that an event is in the log of that checkpoint; `extra` is the event's leaf. */
   const prove = Effect.fnUntraced(
     function* (event: StoredEvent, { note, root, size }: OpenCheckpoint) {
       const leaf = yield* Effect.fromResult(leafOf(crypto, event))

@@ -1,6 +1,6 @@
 /**
- * The leaf hashes of a part of the log, computed where the events are: 32 bytes an event leave the database instead of the whole event.
- * For the notary, and for the fast verification. The full one, and the notary itself at its start, compute leaves from the events.
+ * Computes leaf hashes inside the database, so that it sends 32 bytes per event instead of whole events. Used by the notary and
+ * by fast verification. Full verification and the notary's start compute leaves from the events.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -13,14 +13,14 @@ import { hashesIn } from "#events/merkle/Tiles.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { utcText } from "#events/store/StoredEvent.ts"
 
-const patience = "3 seconds"
+const retryFor = "3 seconds"
 
 const idOrNull = (value: string) => `coalesce('"' || ${value} || '"', 'null')`
-/** As JSON.stringify writes it: both escape quotes, backslashes and what is below U+0020, and in the same way. */
+/** Matches JSON.stringify: both escape quotes, backslashes and characters below U+0020 in the same way. */
 const textOrNull = (value: string) => `coalesce(to_json(${value})::text, 'null')`
 const digest = (value: string) => `encode(sha256(convert_to(${value}, 'UTF8')), 'hex')`
 
-/** EventLeaf.leafText in SQL; a test holds the two against each other. */
+/** EventLeaf.leafText in SQL; a test compares the two. */
 const leaf = `'{"causation_id":' || ${idOrNull("causation_id")} || ',"correlation_id":"' || correlation_id
   || '","data_sha256":"' || ${digest("data")} || '","event_id":"' || event_id || '","log_id":' || log_id
   || ',"metadata_sha256":"' || ${digest("metadata")} || '","meter_id":' || ${textOrNull("meter_id")}
@@ -29,20 +29,20 @@ const leaf = `'{"causation_id":' || ${idOrNull("causation_id")} || ',"correlatio
   || ',"trace_id":' || ${idOrNull("encode(trace_id, 'hex')")} || ',"type":' || ${textOrNull("type")}
   || ',"units":' || units || ',"version":' || version || '}'`
 
-/** What leafText would let through for certain, as far as the columns' types do not say so already. */
+/** True if leafText accepts the row, as far as the column types do not guarantee it. */
 const sound = `log_id >= 0 AND version >= 0 AND schema_version >= 0 AND position + version <= ${Number.MAX_SAFE_INTEGER}
   AND octet_length(stream_id) <= 2048 AND octet_length(type) <= 2048 AND coalesce(octet_length(meter_id) <= 2048, true)
   AND least(occurred_at, recorded_at) >= '0001-01-01T00:00:00Z' AND greatest(occurred_at, recorded_at) < '9999-12-31T00:00:00Z'`
 
-/** The hashes in the order of their positions; the prefix is that of RFC 6962 for leaves. */
+/** The hashes in the order of positions; the prefix is that of RFC 6962 for leaves. */
 const columns = `count(*) AS found, coalesce(bool_and(${sound}), false) AS sound,
   coalesce(string_agg(sha256('\\x00'::bytea || convert_to(${leaf}, 'UTF8')), ''::bytea ORDER BY position), ''::bytea) AS hashes`
 
 const Row = Schema.Struct({ found: Schema.BigInt, sound: Schema.Boolean, hashes: Schema.Uint8Array })
 
 /**
- * The hashes as the database makes them; null if an event is missing or has a form that no event has. The caller bounds the range: a hash is 32
- * bytes.
+ * Returns the hashes that the database computes; null if an event is missing or malformed. The caller bounds the range: a hash
+ * has 32 bytes.
  */
 export const makeComputed = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findOne({
@@ -53,13 +53,13 @@ export const makeComputed = Effect.map(SqlClient.SqlClient, (sql) => {
   })
   return ({ from, to }: Range) =>
     find({ from, to }).pipe(
-      QueryPolicy.withRetry(patience),
-      // Positions are unique, so as many as asked for are all of them.
+      QueryPolicy.withRetry(retryFor),
+      // Positions are unique, so the count shows that none is missing.
       Effect.map((row) => (row.sound && Number(row.found) === to - from ? hashesIn(row.hashes) : null))
     )
 })
 
-/** The same for who signs: fails if an event is missing, or has a form that no event has. */
+/** Same for signing: fails if an event is missing or malformed. */
 export const make = Effect.gen(function* () {
   const crypto = yield* Crypto
   const events = yield* EventStore
@@ -68,7 +68,7 @@ export const make = Effect.gen(function* () {
   return Effect.fnUntraced(function* ({ from, to }: Range) {
     const hashes = yield* computed({ from, to })
     if (hashes !== null) return hashes
-    // What is wrong, and where, is for the one who reads the events to say; what is merely unusual is right there, too.
+    // Reads the events to report which one is wrong. Events that are only unusual pass here.
     return yield* Effect.fromResult(leafHashes(crypto, yield* events.read(from, to - from), { from, to }))
   })
 })

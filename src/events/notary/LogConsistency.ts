@@ -1,6 +1,6 @@
 /**
- * The log as far as it was signed, and what it must be before anything more is signed over it: the notary refuses to shrink the log, to fork
- * it, that is to sign another history than it signed before, and to sign a history that it does not know.
+ * Checks the log against its signed history before a new checkpoint is signed. The notary refuses to shrink the log, to fork it
+ * (sign a history that contradicts an earlier one), or to sign a history it does not know.
  */
 import { Duration, Effect, Option, Ref, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -16,34 +16,34 @@ import { hashesIn, tileWidth, widthAt } from "#events/merkle/Tiles.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
-/** The log is not the one that was signed. Only an operator can say which of the two is right. */
+/** The log is not the one that was signed. An operator must decide which of the two is right. */
 export class LogForked extends Schema.TaggedError<LogForked>()("LogForked", { message: Schema.String }) {}
 
-/** A checkpoint that is kept outside the database, and where. */
+/** A checkpoint that is kept outside the database, and its location. */
 export interface SeenCheckpoint {
   readonly note: string
   readonly at: string
 }
 
-/** What is known of the log's history from before: its first `size` events have this root. */
+/** Known history: the first `size` events have this root. */
 interface KnownHistory {
   readonly size: number
   readonly root: Hash
 }
 
-/** The signed tree, and the newest checkpoint; none of a log that has not begun. */
+/** The signed tree and the newest checkpoint; `note` is null for an empty log that was never signed. */
 interface SignedTree {
   readonly tree: Tree
   readonly note: string | null
 }
 
 /**
- * A notary leaves some seconds unsigned when it dies. Events of a longer time after the newest checkpoint are a history that it does not know:
- * checkpoints were removed, or the log was not signed for a while.
+ * A notary that dies leaves a few seconds unsigned. Older unsigned events are a history that it does not know: checkpoints were
+ * removed, or the log was unsigned for a while.
  */
 const unsignedAtMost = Duration.hours(1)
 
-const patience = "3 seconds"
+const retryFor = "3 seconds"
 
 const forked = (message: string) => new LogForked({ message })
 
@@ -53,11 +53,11 @@ export const make = Effect.fnUntraced(function* (keys: LogKeys) {
   const { load, read } = yield* makeLoad(keys)
   const { compare, requireNew } = yield* makeComparison
 
-  // Who has a former key could otherwise sign another history with it, and have that one signed with ours.
+  // Otherwise the holder of a former key could sign another history, and the current key would confirm it.
   const isOurs = (note: string) => Checkpoint.signersOf(crypto, note, keys.signers).length > 0
   const counting = yield* Ref.make<Verifiers>(keys.verifiers)
-  const loadFrom = Effect.fnUntraced(function* (known: KnownHistory) {
-    const loaded = yield* load(known, yield* Ref.get(counting))
+  const loadFrom = Effect.fnUntraced(function* (history: KnownHistory) {
+    const loaded = yield* load(history, yield* Ref.get(counting))
     if (loaded.note !== null && isOurs(loaded.note)) yield* Ref.set(counting, keys.signers)
     return loaded
   })
@@ -69,8 +69,8 @@ export const make = Effect.fnUntraced(function* (keys: LogKeys) {
 
   return {
     /**
-     * The signed log, if it is what it was: it has every checkpoint in `seen`, which are the newest that this machine knows, one for each key.
-     * Without a note the log is empty and was never signed.
+     * Returns the signed log if it contains every checkpoint in `seen`: the newest ones that this machine knows, one per key. A
+     * null note means that the log is empty and was never signed.
      */
     recognise: Effect.fn("LogConsistency.recognise")(function* (seen: ReadonlyArray<SeenCheckpoint>) {
       yield* Ref.set(counting, seen.some(({ note }) => isOurs(note)) ? keys.signers : keys.verifiers)
@@ -79,51 +79,51 @@ export const make = Effect.fnUntraced(function* (keys: LogKeys) {
       yield* found.note === null ? requireNew() : compare(found.tree)
       return found
     }),
-    /** The signed log now, if it went on from a tree that was signed. */
+    /** Returns the current signed log if it extends a tree that was signed. */
     follow: (tree: Tree) => loadFrom(historyOf(sha256, tree)),
-    /** From now on the signatures of former keys do not count. */
+    /** From now on, signatures of former keys are rejected. */
     trustSigners: Ref.set(counting, keys.signers)
   }
 })
 
-/** The signed tree as the database has it. */
+/** Loads the signed tree from the database. */
 const makeLoad = Effect.fnUntraced(function* (keys: LogKeys) {
   const crypto = yield* Crypto
   const tree = yield* TreeStore
   const { sha256 } = crypto
 
-  /** What a checkpoint says, if one of the log's keys signed it. */
+  /** Parses a checkpoint that one of the log's keys signed. */
   const read = (note: string, verifiers: Verifiers = keys.verifiers) =>
     Effect.fromResult(Checkpoint.open(crypto, note, { origin: keys.name, verifiers })).pipe(
       Effect.mapError(({ message }) =>
         forked(
-          `A checkpoint was not signed by the notary's key for ${keys.name} (${message}): give the service the key that did, or its public key beside the new one, which counts until the new one has signed`
+          `A checkpoint was not signed by the notary's key for ${keys.name} (${message}). Configure the key that signed it, or add its public key beside the new one until the new one has signed`
         )
       )
     )
 
   /**
-   * The signed tree, if it is what its newest checkpoint says, one of `verifiers` has signed that, and it begins with the history that is
-   * known already.
+   * Loads the signed tree if it matches its newest checkpoint, one of `verifiers` signed that checkpoint, and the tree extends
+   * the known history.
    */
   const load = Effect.fn("LogConsistency.load")(
-    function* (known: KnownHistory, verifiers: Verifiers) {
+    function* (history: KnownHistory, verifiers: Verifiers) {
       const newest = Option.getOrNull(yield* tree.newest)
       const signed = newest === null ? null : yield* read(newest.note, verifiers)
       const size = signed?.size ?? 0
-      if (size < known.size) {
+      if (size < history.size) {
         return yield* forked(
-          `${known.size} events were signed before, but the database knows of ${size} only: it is an older copy, or was cut`
+          `${history.size} events were signed before, but the database has only ${size}: it is an older copy or was truncated`
         )
       }
       if (signed === null || newest === null) return { tree: empty, note: null } satisfies SignedTree
       const whole = yield* tree.treeOf(size, size)
       if (!equalHashes(root(sha256, whole), signed.root)) {
-        return yield* forked(`The stored tree is not the one that was signed with ${size} events`)
+        return yield* forked(`The stored tree does not match the signed checkpoint of ${size} events`)
       }
-      const start = yield* tree.treeOf(known.size, size)
-      if (!equalHashes(root(sha256, start), known.root)) {
-        return yield* forked(`The first ${known.size} events of the log are not those that were signed before`)
+      const start = yield* tree.treeOf(history.size, size)
+      if (!equalHashes(root(sha256, start), history.root)) {
+        return yield* forked(`The first ${history.size} events of the log differ from those that were signed before`)
       }
       return { tree: whole, note: newest.note } satisfies SignedTree
     },
@@ -133,14 +133,14 @@ const makeLoad = Effect.fnUntraced(function* (keys: LogKeys) {
   return { load, read }
 })
 
-/** The events beside the signed tree. */
+/** Reads the events to compare with the signed tree. */
 const makeComparison = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const crypto = yield* Crypto
   const events = yield* EventStore
   const tree = yield* TreeStore
 
-  // `surplus` is a tile of leaves with more than `size` events have.
+  // `surplus` is a leaf tile with more entries than `size` events have.
   const findEnd = SqlSchema.findOne({
     Request: Schema.Int,
     Result: Schema.Struct({ head: Schema.BigInt, last: Schema.BigInt, unsigned_ms: Schema.BigInt, surplus: Schema.Boolean }),
@@ -156,21 +156,23 @@ const makeComparison = Effect.gen(function* () {
         WHERE e.log_id = l.log_id AND e.position = end_of_log.last LIMIT 1) newest ON true
       WHERE l.log_id = ${logId}`
   })
-  const endAfter = (size: number) => findEnd(size).pipe(QueryPolicy.withRetry(patience))
+  const endAfter = (size: number) => findEnd(size).pipe(QueryPolicy.withRetry(retryFor))
 
   /**
-   * Whether the log still has the events that were signed, as far as can be told without reading all of it: its length, and the newest
-   * of them against the tree. (`audit verify` reads all of it.)
+   * Fails if the log lost signed events. Checks its length and compares the newest signed events with the tree. `audit verify`
+   * reads all of it.
    */
   const compare = Effect.fn("LogConsistency.compare")(function* ({ size }: Tree) {
     const end = yield* endAfter(size)
     const length = Math.min(Number(end.head), Number(end.last) + 1)
     if (length < size) return yield* forked(`The log has ${length} events, but ${size} were signed: the rest is missing`)
     if (end.surplus)
-      return yield* forked(`The stored tree has more than the ${size} events of the newest checkpoint: newer ones are missing`)
+      return yield* forked(
+        `The stored tree is larger than the newest checkpoint of ${size} events: newer checkpoints are missing`
+      )
     if (Number(end.unsigned_ms) > Duration.toMillis(unsignedAtMost)) {
       return yield* forked(
-        `The newest checkpoint has ${size} events, and the ${length - size} after it are of more than ${Duration.format(unsignedAtMost)}: newer checkpoints are missing, or the log was not signed for a while`
+        `The newest checkpoint has ${size} events, and the ${length - size} after it span more than ${Duration.format(unsignedAtMost)}: newer checkpoints are missing, or the log was unsigned for a while`
       )
     }
     if (size === 0) return
@@ -184,18 +186,16 @@ const makeComparison = Effect.gen(function* () {
     if (different !== -1) return yield* forked(`The event at position ${from + different} is not the one that was signed`)
   })
 
-  /** Without any checkpoint a log can only be new. */
+  /** A log without checkpoint must be empty. */
   const requireNew = Effect.fn("LogConsistency.requireNew")(function* () {
     const { head, last, surplus } = yield* endAfter(0)
     if (head === 0n && last === -1n && !surplus) return
     const events = Math.max(Number(head), Number(last) + 1)
-    return yield* forked(
-      `There are ${events} events and no checkpoint: the log was not signed so far, or its checkpoints are missing`
-    )
+    return yield* forked(`There are ${events} events and no checkpoint: the log was never signed, or its checkpoints are missing`)
   })
 
   return { compare, requireNew }
 })
 
-/** How many events a tree has, and their root. */
+/** Returns the size and root of a tree. */
 export const historyOf = (sha256: Sha256, tree: Tree): KnownHistory => ({ size: tree.size, root: root(sha256, tree) })

@@ -1,4 +1,4 @@
-/** The name of the log and the keys that sign in it. They come from outside; nothing here stores them. */
+/** The log's name and its signing keys. They come from the configuration and are never stored here. */
 import { Array as Arr, Context, Effect, Layer, Option, Redacted, Result } from "effect"
 import { Base64Url } from "effect/encoding"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
@@ -17,8 +17,8 @@ import {
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
 /**
- * The keys of a log. Its checkpoints are signed with each of `signers`; `verifiers` are all whose signature counts, the foremost first:
- * those of the signers, and of keys that signed it before.
+ * The keys of a log. Each of `signers` signs every checkpoint. `verifiers` are all trusted keys, the foremost first: the public
+ * keys of the signers and of former signing keys.
  */
 export interface LogKeys {
   readonly name: string
@@ -26,14 +26,14 @@ export interface LogKeys {
   readonly verifiers: Verifiers
 }
 
-/** The name inside a key that carries one (Go's note format). */
+/** A key that contains its name (Go's note format). */
 const namedKey = /^PRIVATE\+KEY\+(?<name>[^+]+)\+/u
-/** A seed of 32 bytes in base64url, as an installation keeps it for itself. */
+/** A 32-byte seed in base64url, as an installation generates it for itself. */
 const seedForm = /^[\w-]{43}$/u
-/** A public key, which may follow those that sign. (A PEM has white space before any plus sign.) */
+/** A public key, which may follow the signing keys. (A PEM has white space before any plus sign.) */
 const verifierForm = /^[^+\s]+\+[\da-f]{8}\+/u
 
-/** A named key (`PRIVATE+KEY+…`) signs in its own name, and a PKCS #8 PEM or a bare seed in that of the log. */
+/** Parses a signing key. A named key (`PRIVATE+KEY+…`) signs as its own name; a PKCS #8 PEM or a seed signs as the log's name. */
 const signerOf = (crypto: PureCrypto, secret: Redacted.Redacted, logName: string): Result.Result<Signer, MalformedKey> => {
   const text = Redacted.value(secret).trim()
   const seed = seedForm.test(text) ? Option.getOrNull(Result.getSuccess(Base64Url.decode(text))) : null
@@ -46,7 +46,7 @@ const distinct = <A extends Verifier>(keys: Arr.NonEmptyReadonlyArray<A>) =>
 
 const isSigner = (key: Signer | Verifier): key is Signer => "sign" in key
 
-/** The keys in these texts: one that signs at least, and public ones of those that signed before. */
+/** Parses the keys in these texts: at least one signing key, and the public keys of former ones. */
 export const keysOf = (
   crypto: PureCrypto,
   texts: Arr.NonEmptyReadonlyArray<Redacted.Redacted>,
@@ -58,13 +58,13 @@ export const keysOf = (
     )
     const signing = keys.filter(isSigner)
     if (!Arr.isReadonlyArrayNonEmpty(signing))
-      return yield* Result.fail(new MalformedKey({ message: "None of the keys is a secret one, which signs" }))
+      return yield* Result.fail(new MalformedKey({ message: "Configure at least one signing key: these are all public keys" }))
     const signers = yield* ofOneLog(distinct(signing))
     const verifiers = yield* ofOneLog(distinct<Verifier>([...signers, ...keys]))
     return { name: signers[0].name, signers, verifiers }
   })
 
-/** `name` is for a log that was never signed: the first checkpoint settles it for good. Without keys nothing is signed. */
+/** `name` applies to a log that was never signed; the first checkpoint makes it permanent. Without keys nothing is signed. */
 export interface LogSignerOptions {
   readonly keys: Option.Option<Arr.NonEmptyReadonlyArray<Redacted.Redacted>>
   readonly name: string

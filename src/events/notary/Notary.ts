@@ -1,6 +1,6 @@
 /**
- * The notary: puts the log's events into a Merkle tree and signs its root, about once a second when the log has grown (ARCHITECTURE,
- * "The notary"). Off the way of any request; one replica at a time, and another one within seconds of its end.
+ * The notary adds new events to the Merkle tree and signs its root, about once a second while the log grows. It runs in the
+ * background on one replica; another one takes over within seconds.
  */
 import { Effect, Layer, Ref, Schedule, Schema } from "effect"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
@@ -17,33 +17,33 @@ import * as NotaryLease from "#events/notary/NotaryLease.ts"
 import * as LogConsistency from "#events/notary/LogConsistency.ts"
 import * as Pacer from "#events/database/Pacer.ts"
 
-/** How often it looks, and so about how old the oldest unsigned event gets. */
-const turnEvery = "1 second"
+/** Poll interval, and so the approximate age of the oldest unsigned event. */
+const pollInterval = "1 second"
 const pauseAfterFailure = "5 seconds"
-/** A notary that dies without a word is followed after this long. */
+/** Another replica takes over from a dead notary after this time. */
 const leaseMs = 4_000
-/** Events hashed by one statement, which takes some 6 µs for each: beside callers, and of a backlog. */
-const pieceBesideCallers = 512
-const pieceOfBacklog = 1_024
-/** Events that one checkpoint adds at most. */
-const turnMax = 16_384
+/** Events hashed per statement, about 6 µs each: while callers are served, and for a backlog. */
+const liveBatchSize = 512
+const backlogBatchSize = 1_024
+/** Maximum number of events that one checkpoint adds. */
+const maxEventsPerCheckpoint = 16_384
 
-/** How often a replica that waits for an operator looks whether the log is known by now. */
-const lookAgainEvery = "5 seconds"
+/** How often a waiting replica checks whether an operator has restored or adopted the log. */
+const recheckInterval = "5 seconds"
 
-/** `recall` gives the newest checkpoints that this machine has seen, one for each key that has signed them. */
+/** `loadSeen` returns the newest checkpoints that this machine has seen, one per signing key; `saveSeen` stores a newer one. */
 export interface NotaryOptions<E = never> {
   readonly keys: LogKeys
-  readonly recall: Effect.Effect<ReadonlyArray<LogConsistency.SeenCheckpoint>, E>
-  readonly remember: (note: string) => Effect.Effect<void>
+  readonly loadSeen: Effect.Effect<ReadonlyArray<LogConsistency.SeenCheckpoint>, E>
+  readonly saveSeen: (note: string) => Effect.Effect<void>
 }
 
-export const make = Effect.fnUntraced(function* <E>({ keys, recall, remember }: NotaryOptions<E>) {
+export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, saveSeen }: NotaryOptions<E>) {
   const { sha256 } = yield* Crypto
   const integrity = yield* Integrity
   const crypto = yield* Crypto
   const log = yield* LogConsistency.make(keys)
-  const place = yield* NotaryLease.make(crypto.uuidV7())
+  const lease = yield* NotaryLease.make(crypto.uuidV7())
   const grow = yield* makeGrow
 
   const checkpointOf = Effect.fnUntraced(function* (tree: Tree) {
@@ -51,24 +51,24 @@ export const make = Effect.fnUntraced(function* <E>({ keys, recall, remember }: 
     return { size: tree.size, note: yield* Effect.fromResult(Checkpoint.sign(next, keys.signers)) }
   })
 
-  // The first checkpoint is that of the empty log: from then on events without one are a history that is not known.
-  const found = yield* log.recognise(yield* recall)
-  if (found.note === null) yield* place.notarize({ ...(yield* checkpointOf(empty)), from: -1, growths: [] })
-  const start = found.note === null ? yield* log.follow(empty) : found
-  if (start.note !== null) yield* remember(start.note)
+  // The first checkpoint covers the empty log. From then on, events without a checkpoint are an unknown history.
+  const recognised = yield* log.recognise(yield* loadSeen)
+  if (recognised.note === null) yield* lease.notarize({ ...(yield* checkpointOf(empty)), from: -1, growths: [] })
+  const start = recognised.note === null ? yield* log.follow(empty) : recognised
+  if (start.note !== null) yield* saveSeen(start.note)
   yield* integrity.notary(null)
   const current = yield* Ref.make(start.tree)
   const traceLinks = yield* TraceLinks
 
   const sign = Effect.fnUntraced(function* (head: number, size: number, pace: Pacer.Pacer) {
     const before = yield* Ref.get(current)
-    // Another replica signed meanwhile: go on from there, if it went on from here.
+    // Another replica signed meanwhile: continue from its tree if that extends ours.
     const tree = before.size === size ? before : (yield* log.follow(before)).tree
-    const grown = yield* grow(tree, Math.min(head, tree.size + turnMax), pace)
+    const grown = yield* grow(tree, Math.min(head, tree.size + maxEventsPerCheckpoint), pace)
     const next = yield* checkpointOf(grown.tree)
-    // A stop in between would leave this machine without memory of what it has signed.
-    const stored = yield* place.notarize({ ...next, from: tree.size, growths: grown.growths }).pipe(
-      Effect.tap((isStored) => (isStored ? remember(next.note) : Effect.void)),
+    // An interruption between the two would lose this machine's record of what it has signed.
+    const stored = yield* lease.notarize({ ...next, from: tree.size, growths: grown.growths }).pipe(
+      Effect.tap((isStored) => (isStored ? saveSeen(next.note) : Effect.void)),
       Effect.uninterruptible
     )
     yield* Ref.set(current, stored ? grown.tree : tree)
@@ -76,38 +76,37 @@ export const make = Effect.fnUntraced(function* <E>({ keys, recall, remember }: 
     return grown.tree.size < head
   })
 
-  /** Signs what came since the newest checkpoint. Says whether there is a backlog, to be signed at once. */
-  const turn = Effect.fnUntraced(
+  /** Signs the events after the newest checkpoint. Returns true if a backlog remains to be signed at once. */
+  const iteration = Effect.fnUntraced(
     function* (isBacklog: boolean) {
-      const { granted, head, size } = yield* place.claim(leaseMs)
+      const { granted, head, size } = yield* lease.claim(leaseMs)
       if (!granted || head <= size) return false
-      const pace =
-        isBacklog || head - size > Pacer.backlog ? Pacer.atOnce(pieceOfBacklog) : yield* Pacer.evenly(pieceBesideCallers)
-      const asked = { kind: "consumer", root: true, links: traceLinks.between(size, head) } as const
+      const pace = isBacklog || head - size > Pacer.backlog ? Pacer.atOnce(backlogBatchSize) : yield* Pacer.evenly(liveBatchSize)
+      const spanOptions = { kind: "consumer", root: true, links: traceLinks.between(size, head) } as const
       const attributes = { "vatproof.log.from": size, "vatproof.log.to": head }
-      return yield* Effect.withSpan(sign(head, size, pace), "Notary.sign", { ...asked, attributes })
+      return yield* Effect.withSpan(sign(head, size, pace), "Notary.sign", { ...spanOptions, attributes })
     },
     Effect.mapError((error) => (error._tag === "StoreUnavailable" ? error : forked(error.message)))
   )
 
-  yield* Effect.forkScoped(keepTurning(turn, integrity))
-  yield* Effect.addFinalizer(() => Effect.ignore(place.release))
+  yield* Effect.forkScoped(keepIterating(iteration, integrity))
+  yield* Effect.addFinalizer(() => Effect.ignore(lease.release))
 })
 
 const forked = (message: string) => new LogConsistency.LogForked({ message })
 
-/** Puts the leaves of the events up to `to` into the tree. */
+/** Appends the leaves of the events up to `to` to the tree. */
 const makeGrow = Effect.gen(function* () {
   const { sha256 } = yield* Crypto
   const leafHashes = yield* LeafHashes.make
 
   return Effect.fnUntraced(function* (tree: Tree, to: number, pace: Pacer.Pacer) {
-    // What goes into the tiles is taken from each batch at once: its nodes are thousands of small objects, dear to keep until the end.
+    // Converts each batch to tile updates immediately: its nodes are thousands of small objects, expensive to retain.
     const parts: Array<Growth> = []
     let grown = tree
     while (grown.size < to) {
       yield* pace.wait(grown.size - tree.size, to - tree.size)
-      const added = append(sha256, grown, yield* leafHashes({ from: grown.size, to: Math.min(to, grown.size + pace.piece) }))
+      const added = append(sha256, grown, yield* leafHashes({ from: grown.size, to: Math.min(to, grown.size + pace.batchSize) }))
       parts.push(...growths(added.nodes))
       grown = added.tree
     }
@@ -115,48 +114,45 @@ const makeGrow = Effect.gen(function* () {
   })
 })
 
-/** Never ends, except where the log is not what was signed: then this replica signs nothing more. */
-const keepTurning = (
-  turn: (isBacklog: boolean) => Effect.Effect<boolean, StoreUnavailable | LogConsistency.LogForked>,
+/** Runs until the log contradicts the signed history; then this replica stops signing. */
+const keepIterating = (
+  iteration: (isBacklog: boolean) => Effect.Effect<boolean, StoreUnavailable | LogConsistency.LogForked>,
   integrity: Integrity["Service"]
 ) =>
-  turn(false).pipe(
-    Effect.flatMap((more) => (more ? Effect.repeat(turn(true), { while: (more) => more }) : Effect.succeed(false))),
+  iteration(false).pipe(
+    Effect.flatMap((more) => (more ? Effect.repeat(iteration(true), { while: (more) => more }) : Effect.succeed(false))),
     Effect.catchTag("StoreUnavailable", (error) =>
       Effect.andThen(Effect.logWarning("The notary waits for the database", error), Effect.sleep(pauseAfterFailure))
     ),
-    logDefects("The notary stumbled; it looks again", pauseAfterFailure),
-    Effect.repeat(Schedule.fixed(turnEvery)),
+    logDefects("Notary iteration failed; retrying in 5 s", pauseAfterFailure),
+    Effect.repeat(Schedule.fixed(pollInterval)),
     Effect.catchTag("LogForked", ({ message }) =>
-      Effect.andThen(
-        integrity.notary(message),
-        Effect.logError(`The notary stopped and signs nothing more: ${message}; ${advice}`)
-      )
+      Effect.andThen(integrity.notary(message), Effect.logError(`The notary stopped signing: ${message}; ${advice}`))
     )
   )
 
 const isForked = Schema.is(LogConsistency.LogForked)
 
 const advice =
-  'verify the log with every checkpoint that was kept ("vatproof audit verify"); only if it is the right one, "vatproof notary adopt"'
+  'verify the log with every checkpoint that was kept ("vatproof audit verify"); only if it is the right one, run "vatproof notary adopt"'
 
-/** Runs the notary beside whatever else the layer serves; refuses to build on a log that it does not know (LogForked). */
+/** Runs the notary for the lifetime of the layer. Fails to build on an unknown history (LogForked). */
 export const layer = <E>(options: NotaryOptions<E>) => Layer.effectDiscard(make(options))
 
-/** The same, but waits until an operator has restored or adopted the log, and says so meanwhile: nothing is served before. */
+/** Same, but waits and logs until an operator has restored or adopted the log. The service starts only then. */
 export const layerOnceKnown = <E>(options: NotaryOptions<E>) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
       const integrity = yield* Integrity
-      const told = yield* Ref.make("")
-      const tell = Effect.fnUntraced(function* ({ message }: LogConsistency.LogForked) {
+      const logged = yield* Ref.make("")
+      const logOnce = Effect.fnUntraced(function* ({ message }: LogConsistency.LogForked) {
         yield* integrity.notary(`${message}; ${advice}`)
-        if ((yield* Ref.getAndSet(told, message)) === message) return
-        yield* Effect.logError(`The notary does not know the log, and the service does not start: ${message}; ${advice}`)
+        if ((yield* Ref.getAndSet(logged, message)) === message) return
+        yield* Effect.logError(`The service does not start because the notary does not know the log: ${message}; ${advice}`)
       })
       yield* make(options).pipe(
-        Effect.tapError((error) => (isForked(error) ? tell(error) : Effect.void)),
-        Effect.retry({ schedule: Schedule.spaced(lookAgainEvery), while: isForked })
+        Effect.tapError((error) => (isForked(error) ? logOnce(error) : Effect.void)),
+        Effect.retry({ schedule: Schedule.spaced(recheckInterval), while: isForked })
       )
     })
   )

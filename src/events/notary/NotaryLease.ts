@@ -1,4 +1,4 @@
-/** What the notary writes: its place among the replicas, and what it signed (migrations/0006_notary.sql). */
+/** The notary's writes: its lease, and what it signed (migrations/0006_notary.sql). */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/store/AppendCommand.ts"
@@ -6,14 +6,17 @@ import type { Growth } from "#events/merkle/Tiles.ts"
 import { elementType, sqlColumns } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-/** Whether the caller has the notary's place, how many events are signed, and how many there are. */
+/** Whether the caller holds the lease, the number of signed events, and the number of all events. */
 export interface NotaryLease {
   readonly granted: boolean
   readonly size: number
   readonly head: number
 }
 
-/** A signed checkpoint of `size` events, and what the tiles grow by since the one of `from` events. -1 stands for none: the first checkpoint is that of the empty log. */
+/**
+ * A signed checkpoint of `size` events, and the tile updates since the checkpoint of `from` events. `from` is -1
+ * for the first checkpoint, which covers the empty log.
+ */
 export interface SignedUpdate {
   readonly from: number
   readonly size: number
@@ -21,13 +24,13 @@ export interface SignedUpdate {
   readonly growths: ReadonlyArray<Growth>
 }
 
-const patience = "3 seconds"
+const retryFor = "3 seconds"
 
 const { bytea, int2, int4, int8 } = elementType
 
 const notarizeStatement = "SELECT vatproof.notarize($1::smallint, $2, $3, $4, $5, $6, $7, $8) AS stored"
 
-/** `holder` is the replica's own id. */
+/** `holder` is the id of this replica. */
 export const make = Effect.fnUntraced(function* (holder: string) {
   const sql = yield* SqlClient.SqlClient
 
@@ -45,17 +48,17 @@ export const make = Effect.fnUntraced(function* (holder: string) {
   })
 
   return {
-    /** Takes the place, or keeps it, for `leaseMs`. */
+    /** Acquires or renews the lease for `leaseMs`. */
     claim: (leaseMs: number) =>
       findPlace(leaseMs).pipe(
-        QueryPolicy.withRetry(patience),
+        QueryPolicy.withRetry(retryFor),
         Effect.map(({ granted, head, size }): NotaryLease => ({ granted, size: Number(size), head: Number(head) }))
       ),
-    /** Leaves the place to another replica at once. */
+    /** Releases the lease, so that another replica can acquire it at once. */
     release: sql`SELECT vatproof.release_notary(${logId}::smallint, ${holder}::uuid)`.pipe(QueryPolicy.withRetry("0 millis")),
     /**
-     * False if the newest checkpoint is not that of `from` events any more: then nothing was stored. So it is too when the answer to a
-     * first try was lost: the next turn sees what became of it.
+     * Returns false and stores nothing if the newest checkpoint no longer has `from` events. Also returns false if a first
+     * attempt succeeded but its answer was lost; the next iteration reads the result.
      */
     notarize: ({ from, growths, note, size }: SignedUpdate) => {
       const rows = growths.map(({ hashes, index, level, offset }) => ({ level, index: BigInt(index), offset, hashes }))
@@ -66,7 +69,7 @@ export const make = Effect.fnUntraced(function* (holder: string) {
         ["hashes", bytea]
       ])
       return store([logId, BigInt(from), BigInt(size), note, ...nodes]).pipe(
-        QueryPolicy.withRetry(patience),
+        QueryPolicy.withRetry(retryFor),
         Effect.map(({ stored }) => stored)
       )
     }

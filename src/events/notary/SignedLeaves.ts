@@ -1,4 +1,4 @@
-/** Compares events with the leaves that were signed for them, before they are given out as evidence. */
+/** Compares events with their signed leaves before they are served as evidence. */
 import { Effect, Result, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Integrity } from "#domain/audit/Integrity.ts"
@@ -11,7 +11,7 @@ import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-const patience = "3 seconds"
+const retryFor = "3 seconds"
 
 const Row = Schema.Struct({ position: Schema.BigInt, hash: Schema.NullOr(Schema.Uint8Array), is_signed: Schema.Boolean })
 
@@ -20,7 +20,7 @@ export const make = Effect.gen(function* () {
   const crypto = yield* Crypto
   const integrity = yield* Integrity
 
-  // One statement sees the tiles and the newest checkpoint at one moment. LIMIT keeps the planner from a join that reads all tiles.
+  // One statement reads tiles and newest checkpoint from one snapshot. LIMIT keeps the planner from a join that reads all tiles.
   const findLeaves = SqlSchema.findAll({
     Request: Schema.Array(Schema.BigInt),
     Result: Row,
@@ -37,10 +37,13 @@ export const make = Effect.gen(function* () {
     return Result.isSuccess(leaf) && equalHashes(leafHash(crypto.sha256, leaf.success), hash)
   }
 
-  /** Gives the events back. Ends the request if one is not what was signed; what is not signed yet passes. The caller bounds their number. */
+  /**
+   * Returns the events. Ends the request if one differs from its signed leaf; events that are not signed yet pass. The caller
+   * bounds their number.
+   */
   const verified = Effect.fnUntraced(function* <Event extends StoredEvent>(events: ReadonlyArray<Event>) {
     if (events.length === 0) return events
-    const rows = yield* findLeaves(events.map(({ position }) => BigInt(position))).pipe(QueryPolicy.withRetry(patience))
+    const rows = yield* findLeaves(events.map(({ position }) => BigInt(position))).pipe(QueryPolicy.withRetry(retryFor))
     const byPosition = new Map(rows.map((row) => [Number(row.position), row]))
     for (const event of events) {
       const row = byPosition.get(event.position)

@@ -1,18 +1,18 @@
-/** The leaf of an event as it stands in the log. */
+/** Computes the leaf of a stored event. */
 import { Result, Schema } from "effect"
 import { leafText, type MalformedEnvelope } from "#events/merkle/EventLeaf.ts"
 import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import { leafHash, type Hash, type Range } from "#events/merkle/MerkleTree.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** The log counts an event at this position and does not have it. */
+/** The event at a position within the log is missing. */
 export class MissingEvent extends Schema.TaggedError<MissingEvent>()("MissingEvent", { position: Schema.Int }) {
   override get message() {
     return `The event at position ${this.position} is missing`
   }
 }
 
-/** The leaf's text: the envelope, with data and metadata as the SHA-256 of their stored bytes. */
+/** Returns the leaf's text: the envelope, with the SHA-256 of the stored bytes of data and metadata. */
 export const leafOf = (crypto: PureCrypto, event: StoredEvent): Result.Result<string, MalformedEnvelope> =>
   leafText({
     log_id: event.log_id,
@@ -33,7 +33,7 @@ export const leafOf = (crypto: PureCrypto, event: StoredEvent): Result.Result<st
     metadata_sha256: crypto.sha256Hex(event.metadata)
   })
 
-/** The leaf hashes of the events at positions `from` up to `to`; fails if one is missing, or has a form that no event has. */
+/** Returns the leaf hashes of the events `from` (inclusive) to `to` (exclusive). Fails if one is missing or malformed. */
 export const leafHashes = (
   crypto: PureCrypto,
   events: ReadonlyArray<StoredEvent>,

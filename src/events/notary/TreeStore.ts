@@ -1,4 +1,4 @@
-/** The stored Merkle tree: its tiles and signed checkpoints in the database (migrations/0006_notary.sql). */
+/** Stores the Merkle tree: tiles and signed checkpoints in the database (migrations/0006_notary.sql). */
 import { Context, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/store/AppendCommand.ts"
@@ -8,9 +8,9 @@ import { type HashTile, readNodes } from "#events/merkle/Tiles.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-const patience = "3 seconds"
+const retryFor = "3 seconds"
 
-/** A checkpoint as it was stored: `size` is a copy of what stands in the signed `note`. */
+/** A stored checkpoint; `size` is a copy of the size in the signed `note`. */
 export interface StoredCheckpoint {
   readonly size: number
   readonly note: string
@@ -46,10 +46,10 @@ const make = Effect.gen(function* () {
       WHERE log_id = ${logId} AND size >= ${from} ORDER BY size LIMIT ${limit}`
   })
 
-  /** The beginnings of tiles, in the order of the question; empty for one that is not there. */
+  /** Returns the content of tiles in the order requested; empty for a missing tile. */
   const readTiles = Effect.fnUntraced(function* (tiles: ReadonlyArray<HashTile>) {
-    const asked = { levels: tiles.map(({ level }) => level), indexes: tiles.map(({ index }) => index) }
-    const rows = yield* findTiles(asked).pipe(QueryPolicy.withRetry(patience))
+    const requested = { levels: tiles.map(({ level }) => level), indexes: tiles.map(({ index }) => index) }
+    const rows = yield* findTiles(requested).pipe(QueryPolicy.withRetry(retryFor))
     const byTile = new Map(rows.map(({ hashes, index, level }) => [`${level}/${index}`, hashes]))
     return tiles.map(
       ({ index, level, width }) => byTile.get(`${level}/${index}`)?.subarray(0, width * hashLength) ?? new Uint8Array()
@@ -60,17 +60,17 @@ const make = Effect.gen(function* () {
     readTiles,
     /** Reads nodes of the tree of `size` events. */
     readNodes: (size: number) => readNodes(sha256, size, readTiles),
-    /** The tree of the first `of` events, from the tiles of a log that has `size` of them signed. */
+    /** Returns the tree of the first `of` events, from the tiles of a log with `size` signed events. */
     treeOf: Effect.fnUntraced(function* (of: number, size: number) {
       const peaks = nodesOf({ from: 0, to: of })
       return restore(of, peaks.length === 0 ? [] : yield* readNodes(sha256, size, readTiles)(peaks))
     }),
     /** The newest checkpoint; none before the first one. */
-    newest: findNewest(undefined).pipe(QueryPolicy.withRetry(patience), Effect.map(Option.map(checkpointOf))),
-    /** Up to `limit` checkpoints of `from` events or more, the smallest first. */
+    newest: findNewest(undefined).pipe(QueryPolicy.withRetry(retryFor), Effect.map(Option.map(checkpointOf))),
+    /** Returns up to `limit` checkpoints with at least `from` events, the smallest first. */
     checkpointsFrom: (from: number, limit: number) =>
       findFrom({ from, limit }).pipe(
-        QueryPolicy.withRetry(patience),
+        QueryPolicy.withRetry(retryFor),
         Effect.map((rows) => rows.map(checkpointOf))
       )
   }

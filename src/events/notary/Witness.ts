@@ -1,6 +1,6 @@
 /**
- * What a witness does for another log: it cosigns a checkpoint only if the log's key signed it and the log went on from the last checkpoint
- * that the witness saw (c2sp.org/tlog-witness, read 2026-11-23). So nobody can show one history to it and another one later.
+ * Witnesses another log: cosigns a checkpoint only if the log's key signed it and the log extends the last checkpoint that the
+ * witness saw (c2sp.org/tlog-witness, read 2026-11-23). A log therefore cannot show different histories to the witness.
  */
 import { Effect, Schema } from "effect"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
@@ -10,15 +10,15 @@ import type { Verifiers } from "#events/merkle/NoteKeys.ts"
 import { readNodes, type ReadTiles } from "#events/merkle/Tiles.ts"
 import { proveConsistency, verifyConsistency } from "#events/merkle/TreeProofs.ts"
 
-/** The checkpoint is not cosigned; the message says why. */
+/** The witness refuses to cosign; the message says why. */
 export class WitnessRefused extends Schema.TaggedError<WitnessRefused>()("WitnessRefused", { message: Schema.String }) {}
 
-/** The other log does not answer as a log does. */
+/** The other log returned an invalid answer. */
 export class LogUnreadable extends Schema.TaggedError<LogUnreadable>()("LogUnreadable", { message: Schema.String }) {}
 
 const refused = (message: string) => new WitnessRefused({ message })
 
-/** `last` is the note that was cosigned last, null before the first; `readTiles` reads the log's tiles, which need not be trusted. */
+/** `last` is the last cosigned note, null before the first; `readTiles` reads the log's tiles, which are untrusted. */
 export interface WitnessQuestion<R> {
   readonly verifiers: Verifiers
   readonly last: string | null
@@ -26,7 +26,7 @@ export interface WitnessQuestion<R> {
   readonly readTiles: ReadTiles<LogUnreadable, R>
 }
 
-/** The checkpoint, if it may be cosigned. */
+/** Returns the checkpoint if it may be cosigned. */
 export const consistent = Effect.fnUntraced(function* <R>(
   crypto: PureCrypto,
   { last, note, readTiles, verifiers }: WitnessQuestion<R>
@@ -35,20 +35,21 @@ export const consistent = Effect.fnUntraced(function* <R>(
     Effect.fromResult(Checkpoint.open(crypto, text, { origin: verifiers[0].name, verifiers })).pipe(
       Effect.mapError(({ message }) => refused(`${what}: ${message}`))
     )
-  const next = yield* open("The checkpoint is not one of this log", note)
+  const next = yield* open("The checkpoint does not belong to this log", note)
   if (last === null) return next
-  const seen = yield* open("The checkpoint that was cosigned last is not one of this log", last)
+  const seen = yield* open("The checkpoint that was cosigned last does not belong to this log", last)
   if (next.size < seen.size) {
     return yield* refused(`The log has ${next.size} events, but ${seen.size} were cosigned: it shrank, or this is an older copy`)
   }
   const contradiction = refused(
-    `The log contradicts itself: its ${next.size} events do not go on from the ${seen.size} that were cosigned. Keep both checkpoints: together they prove it`
+    `The log contradicts itself: its ${next.size} events do not extend the ${seen.size} that were cosigned. Keep both checkpoints: together they prove it`
   )
   if (next.size === seen.size) return equalHashes(next.root, seen.root) ? next : yield* contradiction
   const sizes = { oldSize: seen.size, newSize: next.size }
   const proof = yield* proveConsistency(crypto.sha256, readNodes(crypto.sha256, next.size, readTiles), sizes).pipe(
     Effect.catchTags({
-      IncompleteTile: ({ message }) => Effect.fail(refused(`The log does not show that it went on: ${message}`)),
+      IncompleteTile: ({ message }) =>
+        Effect.fail(refused(`The log does not prove that it extends the last checkpoint: ${message}`)),
       OutsideTree: Effect.die
     })
   )

@@ -34,7 +34,7 @@ const Row = Schema.Struct({
 })
 
 /** How long a result is worth waiting for while the database is away: without it, a sent mail is sent again. */
-const patience = "20 seconds"
+const retryFor = "20 seconds"
 
 /** `lease` is how long a worker that says nothing keeps a mail. */
 export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
@@ -80,13 +80,13 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
 
   const settle = (mail: ClaimedMail, outcome: Outcome, reply: string) =>
     sql`UPDATE vatproof.outbox SET state = ${outcome}, reply = ${reply}, email = NULL, token = NULL, settled_at = clock_timestamp()
-      WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim}`.pipe(QueryPolicy.withRetry(patience))
+      WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim}`.pipe(QueryPolicy.withRetry(retryFor))
 
   /** Not taken: it is due again after `wait`. */
   const defer = (mail: ClaimedMail, reply: string, wait: Duration.Duration) =>
     sql`UPDATE vatproof.outbox SET state = 'waiting', claim = NULL, reply = ${reply},
         due_at = least(expires_at, clock_timestamp() + ${BigInt(Math.round(Duration.toMillis(wait)))} * interval '1 millisecond')
-      WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim} AND settled_at IS NULL`.pipe(QueryPolicy.withRetry(patience))
+      WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim} AND settled_at IS NULL`.pipe(QueryPolicy.withRetry(retryFor))
 
   /** Joins the caller's transaction. A mail for the same purpose that waits still is replaced: its reader would get two, and one link is enough. */
   const add = Effect.fnUntraced(function* ({ accountId, email, purpose, token }: RequestedEmail, lifetime: Duration.Duration) {

@@ -1,6 +1,6 @@
 /**
- * Finds personal documents, erases them and holds them. Each change is an event, and vatproof.append carries it out in the transaction that
- * stores the event: a document is never gone without its event, nor half gone.
+ * Finds, erases and holds personal documents. Each change is an event, and vatproof.append applies it in the transaction that
+ * stores the event. A document and its event therefore change together or not at all.
  */
 import { Array as Arr, Context, DateTime, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -18,19 +18,22 @@ import { logId } from "#events/store/AppendCommand.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-/** Positions that one statement of a search looks at, and how long the whole statement may take. */
+/** Positions that one search statement reads, and the timeout of the whole statement. */
 const searchStep = 200_000
-const patience = "30 seconds"
-/** How often a change begins anew because another one came first. */
+const retryFor = "30 seconds"
+/** Maximum attempts of a change when concurrent changes win. */
 const maxAttempts = 5
 
-/** What documents are about: a VAT ID that was asked about, one receipt, or all that the keys of an account asked. */
+/** The subject of documents: a validated VAT ID, one receipt, or an account with all calls of its keys. */
 export type PersonalSubject =
   | { readonly _tag: "VatId"; readonly vatId: string }
   | { readonly _tag: "Receipt"; readonly receiptId: string }
   | { readonly _tag: "Account"; readonly accountId: string }
 
-/** A personal document. `document` is null once erased; `changedBy` is the position of the event that erased, held or released it last. */
+/**
+ * A personal document. `document` is null once erased; `changedBy` is the position of the event that last erased, held or
+ * released it.
+ */
 const Row = Schema.Struct({
   position: Schema.BigInt,
   type: Schema.String,
@@ -44,14 +47,14 @@ const Row = Schema.Struct({
 })
 export type PersonalRow = typeof Row.Type
 
-/** Another change of these documents came first. */
+/** A concurrent change of these documents won. */
 class DocumentsChanged extends Schema.TaggedError<DocumentsChanged>()("DocumentsChanged", {}) {}
 
 const make = Effect.gen(function* () {
   const find = yield* makeFind
   const change = yield* makeChange
 
-  /** Changes those of a subject's documents that `isMeant`, and returns their positions. */
+  /** Changes those documents of a subject for which `isMeant` is true, and returns their positions. */
   const changeAll = Effect.fnUntraced(function* (
     subject: PersonalSubject,
     isMeant: (row: PersonalRow) => boolean,
@@ -70,7 +73,10 @@ const make = Effect.gen(function* () {
 
   return {
     find,
-    /** Erases all that is neither erased nor held; returns the positions. Killed on its way, it leaves whole documents, and may be repeated. */
+    /**
+     * Erases all documents that are neither erased nor held, and returns their positions. An interrupted run leaves the rest
+     * whole and can be repeated.
+     */
     erase: (subject: PersonalSubject) =>
       again(
         changeAll(
@@ -99,7 +105,7 @@ const make = Effect.gen(function* () {
   }
 })
 
-/** Finds the documents of a subject, oldest first, by the events themselves: no index may be behind or wrong. */
+/** Finds the documents of a subject, oldest first, by reading the events: an index could lag or be wrong. */
 const makeFind = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns =
     sql.literal(`d.position, e.type, e.stream_id, coalesce(e.data ->> 'vat_id', e.data ->> 'target_vat_id', e.data #>> '{receipt,target_vat_id}') AS vat_id, e.recorded_at,
@@ -128,21 +134,21 @@ const makeFind = Effect.map(SqlClient.SqlClient, (sql) => {
   const decode = Schema.decodeUnknownEffect(Schema.Array(Row))
 
   return Effect.fn("PersonalErasure.find")(function* (subject: PersonalSubject) {
-    const head = Number((yield* findHead(undefined).pipe(QueryPolicy.withRetry(patience))).head)
+    const head = Number((yield* findHead(undefined).pipe(QueryPolicy.withRetry(retryFor))).head)
     const found: Array<PersonalRow> = []
     for (let from = 0; from < head; from += searchStep) {
       const rows = yield* Effect.flatMap(
         sql`SELECT ${columns} FROM vatproof.personal_documents d ${withData}
           WHERE d.log_id = ${logId} AND d.position >= ${from} AND d.position < ${from + searchStep} AND ${among(subject)} ORDER BY d.position`,
         decode
-      ).pipe(QueryPolicy.withRetry(patience, patience))
+      ).pipe(QueryPolicy.withRetry(retryFor, retryFor))
       found.push(...rows)
     }
     return found
   })
 })
 
-/** Appends the event. The append refuses it if one of its documents was changed meanwhile. */
+/** Appends the event. The append refuses it if one of its documents changed meanwhile. */
 const makeChange = Effect.map(EventStore, (events) =>
   Effect.fnUntraced(function* (positions: ReadonlyArray<number>, event: DomainEvent) {
     if (positions.length === 0) return
@@ -157,7 +163,7 @@ const makeChange = Effect.map(EventStore, (events) =>
   })
 )
 
-/** Documents whose retention period is over. Receipts are kept as long as the account of their key is open, whatever the period. */
+/** Finds documents whose retention period is over. Receipts of an open account are kept regardless of the period. */
 const makeExpire = Effect.fnUntraced(function* (change: Effect.Success<typeof makeChange>) {
   const sql = yield* SqlClient.SqlClient
   const Expired = Schema.Struct({ position: Schema.BigInt, retain_until: Schema.DateTimeUtcFromDate, may_go: Schema.Boolean })
@@ -175,16 +181,16 @@ const makeExpire = Effect.fnUntraced(function* (change: Effect.Success<typeof ma
   })
 
   return {
-    /** Erases what has expired, a hundred documents at a time, and returns how many they were. */
+    /** Erases expired documents, a hundred at a time, and returns their number. */
     eraseExpired: Effect.gen(function* () {
       let erased = 0
       let after = { at: DateTime.makeUnsafe(0), position: -1 }
       for (;;) {
         const rows = yield* findExpired({ after: after.at, position: after.position, limit: maxPositions }).pipe(
-          QueryPolicy.withRetry(patience)
+          QueryPolicy.withRetry(retryFor)
         )
         const positions = rows.filter(({ may_go }) => may_go).map(({ position }) => Number(position))
-        // Another replica erases them, or they are held since: the next time tells.
+        // Another replica erased them, or they are held since: the next iteration reads them again.
         const done = yield* change(positions, PersonalDataErased.make({ positions, cause: "retention" })).pipe(
           Effect.as(positions.length),
           Effect.catchTag("DocumentsChanged", () => Effect.succeed(0))

@@ -1,4 +1,4 @@
-/** Erases personal documents whose retention period is over, now and then, on every replica and harmless when repeated. */
+/** Erases personal documents whose retention period is over, at intervals on every replica. Idempotent. */
 import { Effect, Layer, Schedule } from "effect"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { PersonalErasure } from "#events/personal/PersonalErasure.ts"
@@ -12,9 +12,9 @@ export const layer = Layer.effectDiscard(
         erased === 0 ? Effect.void : Effect.logInfo(`${erased} personal documents expired and were erased`)
       ),
       Effect.catchTag("StoreUnavailable", (error) =>
-        Effect.logWarning("Expired personal data was not erased; it is tried again in an hour", error)
+        Effect.logWarning("Expired personal data could not be erased; retrying in an hour", error)
       ),
-      logDefects("The expiry of personal data failed; it is tried again in an hour"),
+      logDefects("Erasure of expired personal data failed; retrying in an hour"),
       Effect.repeat(Schedule.spaced(every)),
       Effect.forkScoped
     )

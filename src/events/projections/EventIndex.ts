@@ -1,16 +1,16 @@
 /**
- * Where to look in the log: positions by type, account, API key, VAT ID and receipt, for the auditor's filters. Filled by the database itself,
- * because it concerns every event and no event's data need leave the server for it.
+ * The index for the auditor's filters: positions by type, account, API key, VAT ID and receipt. The database fills it, so that no
+ * event data leaves the server for it.
  */
 import { Effect } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as Projection from "#events/projections/Projection.ts"
 
-/** Its name, and that of its table in the schema vatproof. */
+/** Name of the projection and of its table in the schema vatproof. */
 export const eventIndex = "event_index"
 
-/** Rows that are there already are left alone or put right. */
+/** Keeps or corrects rows that exist already. */
 export const definition = Effect.map(SqlClient.SqlClient, (sql) => {
   const apply = SqlSchema.findOne({
     Request: Projection.ProjectionBatch,

@@ -1,10 +1,10 @@
-/** One read model that follows the log, and the single step that moves it on (ARCHITECTURE, "Projections"). */
+/** A read model that follows the log, and the step that advances it. */
 import { Effect, Schema, SchemaTransformation } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/store/AppendCommand.ts"
 import type { QueryFailure } from "#events/database/QueryPolicy.ts"
 
-/** The events at positions `from` up to, but not including, `to`. */
+/** The events at positions `from` (inclusive) to `to` (exclusive). */
 export const ProjectionBatch = Schema.Struct({ from: Schema.Int, to: Schema.Int })
 export type ProjectionBatch = typeof ProjectionBatch.Type
 
@@ -15,24 +15,25 @@ const Count = Schema.BigInt.pipe(
   )
 )
 
-/** Rows that a table lacked, rows that it had too many, and rows that were not as the events make them. */
+/** Counts of rows that were missing, surplus, or different from what the events produce. */
 export const Changes = Schema.Struct({ missing: Count, surplus: Count, different: Count })
 export type Changes = typeof Changes.Type
 
 /**
- * One read model that follows the log. Its table is `vatproof.<name>` (migrations/projections.sql), with SELECT, INSERT and UPDATE for the service.
- * `version` rises when the rules of its rows change: what is in the table then follows old rules until `projections rebuild`.
+ * A read model that follows the log. Its table is `vatproof.<name>` (migrations/projections.sql), with SELECT, INSERT and UPDATE
+ * for the service. `version` increases when the rules of its rows change; the table then follows the old rules until `projections
+ * rebuild`.
  */
 export interface Projection {
   readonly name: string
   readonly version: number
-  /** Writes what the events mean, in the transaction that moves the checkpoint. Doing it again changes nothing. */
+  /** Writes the rows of the events, in the transaction that advances the position. Idempotent. */
   readonly apply: (batch: ProjectionBatch) => Effect.Effect<Changes, QueryFailure>
 }
 
 export const define = (projection: Projection): Projection => projection
 
-/** The log does not have all the events it counts: nothing may be concluded from the rest. */
+/** The log has fewer events than its positions promise: nothing can be concluded from the rest. */
 export class LogGap extends Schema.TaggedError<LogGap>()("LogGap", {
   projection: Schema.String,
   from: Schema.Int,
@@ -40,23 +41,27 @@ export class LogGap extends Schema.TaggedError<LogGap>()("LogGap", {
   found: Schema.Int
 }) {
   override get message() {
-    return `The projection ${this.projection} stops: of the ${this.to - this.from} events from position ${this.from} on, only ${this.found} are there`
+    return `The projection ${this.projection} stops: it found ${this.found} of the ${this.to - this.from} events from position ${this.from} on`
   }
 }
 
-/** Events of one step at most: some hundredths of a second, so that the row's lock is held for no longer. Few large ones cost least. */
+/** Maximum events per step: a few hundredths of a second, which bounds the time the row is locked. Few large steps cost least. */
 export const maxStep = 5_000
 
-/** `position` is the next one to apply, `head` that of the next event to come; `version` is that of the rules that filled the table. */
+/**
+ * `position` is the next one to apply, `head` the next one to be appended; `version` is that of the rules that filled the table.
+ */
 export const Progress = Schema.Struct({ position: Schema.BigInt, head: Schema.BigInt, version: Schema.Int })
 
 /**
- * Moves a projection on by up to `atMost` events in one transaction, and says where it is then. It waits for a replica that is moving it just now. Newer rules than ours have the table for themselves.
+ * Advances a projection by up to `atMost` events in one transaction and returns its progress. Waits while another replica
+ * advances it. Leaves a table with newer rules alone.
  */
 export const makeStep = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
-  // Whatever the planner believes of the tables, a range of positions is read by the index that has it, which a bitmap of another one is not.
+  // Makes the planner read a range of positions by the index on positions, whatever the statistics say; a bitmap scan of another
+  // index is slow.
   const lock = SqlSchema.findOne({
     Request: Schema.String,
     Result: Progress,

@@ -1,9 +1,10 @@
-/** The read tables of the log, and how what a table has is compared with what the events make (migrations/projections.sql). */
+/** The read tables of the log, and the SQL that compares a table with what the events produce (migrations/projections.sql). */
 import { logId } from "#events/store/AppendCommand.ts"
 
 /**
- * One read table. `vatproof.<name>_rows` makes its rows from events. An inline one moves with the append, an asynchronous one follows the log.
- * `version` rises when the rules of its rows change. `d` is a row as the events make it, `t` the row that the table has.
+ * One read table. `vatproof.<name>_rows` computes its rows from events. An inline table changes with the append, an asynchronous
+ * one follows the log. `version` increases when the rules of its rows change. In SQL, `d` is a row derived from events and `t`
+ * the stored row.
  */
 export interface TableProjection {
   readonly name: string
@@ -11,7 +12,7 @@ export interface TableProjection {
   readonly version: number
   readonly key: ReadonlyArray<string>
   readonly columns: ReadonlyArray<string>
-  /** SQL: the position of the event that a wrong row concerns most. */
+  /** SQL: the position of the event that a wrong row mainly concerns. */
   readonly position: string
 }
 
@@ -80,7 +81,7 @@ export const tableProjections: ReadonlyArray<TableProjection> = [
   }
 ]
 
-/** Columns of text: what SQL functions give has the database's collation, which differs from that of most columns. */
+/** Text columns: results of SQL functions have the database's collation, which differs from that of most columns. */
 const texts: ReadonlySet<string> = new Set([
   "answer",
   "key",
@@ -97,12 +98,12 @@ const texts: ReadonlySet<string> = new Set([
 
 const derived = (column: string) => (texts.has(column) ? `d.${column} COLLATE "C"` : `d.${column}`)
 
-/** SQL: whether `d` and `t` are the same row. */
+/** SQL: true if `d` and `t` have the same key. */
 const sameKey = ({ key }: TableProjection) => key.map((column) => `${derived(column)} = t.${column}`).join(" AND ")
 
 /**
- * SQL: the rows in which `made` (rows that the events make) and `had` (those of the table) differ, with columns `key` (text), `position` and
- * `wrong` ("missing", "surplus" or "different"), and those of the key.
+ * SQL: the rows in which `made` (derived from events) and `had` (stored) differ, with columns `key` (text), `position`, `wrong`
+ * ("missing", "surplus" or "different") and the key columns.
  */
 export const differences = (table: TableProjection, made: string, had: string) => {
   const { columns, key, position } = table

@@ -1,9 +1,9 @@
 /**
- * Puts the read tables right from the events alone, while services go on: inserts what is missing, updates what differs, deletes what is surplus.
- * Needs the rights of the tables' owner, so it is a command of the operator and no part of the service.
+ * Corrects the read tables from the events alone, while the service runs: inserts missing rows, updates different ones, deletes
+ * surplus ones. Needs the rights of the tables' owner, so it is a command for the operator.
  *
- * The inline tables are made anew as temporary ones by the function that the append calls, then compared and put right under the log's lock, in
- * one transaction: a rebuild that is killed has changed nothing. An asynchronous table is put right range by range.
+ * Inline tables are rebuilt as temporary tables by the function that the append calls, then compared and corrected under the
+ * log's lock in one transaction: a killed rebuild has changed nothing. An asynchronous table is corrected range by range.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -12,18 +12,18 @@ import { Changes, LogGap, type Projection } from "#events/projections/Projection
 import type { ProjectionDefinition } from "#events/projections/Projections.ts"
 import { differences, type TableProjection, tableProjections } from "#events/projections/ProjectionCatalogue.ts"
 
-/** Events of one step, and how many may be left for the time under the log's lock. */
+/** Events per step, and the maximum left for the time under the log's lock. */
 const stepSize = 50_000
 const maxLocked = 5_000
 
-/** What a rebuild changed in a table. */
+/** Rows that a rebuild changed in a table. */
 export interface Rebuilt extends Changes {
   readonly name: string
 }
 
 type Progress = (applied: number, head: number) => Effect.Effect<void>
 
-/** Rebuilds the tables of these names; `progress` hears after each step how many events are applied, of how many. */
+/** Rebuilds the named tables; calls `progress` after each step with the number of applied events and the total. */
 export const run = Effect.fn("ProjectionRebuild.run")(
   function* (names: ReadonlySet<string>, definitions: ReadonlyArray<ProjectionDefinition>, progress: Progress) {
     const wanted = tableProjections.filter(({ name }) => names.has(name))
@@ -50,7 +50,7 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
   })
   return {
     head: Effect.map(findHead(undefined), ({ head }) => Number(head)),
-    /** Nothing may be concluded from a log that has a gap. */
+    /** Fails if the range has a gap: nothing can be concluded from such a log. */
     requireEvents: Effect.fnUntraced(function* (projection: string, from: number, to: number) {
       const found = Number((yield* countEvents({ from, to })).found)
       if (found !== to - from) return yield* new LogGap({ projection, from, to, found })
@@ -64,7 +64,7 @@ const rebuildInline = (wanted: ReadonlyArray<TableProjection>, progress: Progres
       const reads = yield* makeReads
       for (const { kind, name } of tableProjections) {
         const made = sql.literal(name)
-        // The first schema that is searched is that of temporary tables, so vatproof.project fills them.
+        // Temporary tables come first in the search path, so vatproof.project fills them.
         if (kind === "inline")
           yield* sql`CREATE TEMPORARY TABLE ${made} (LIKE vatproof.${made} INCLUDING ALL) ON COMMIT DROP`.unprepared
       }
@@ -86,7 +86,7 @@ const rebuildInline = (wanted: ReadonlyArray<TableProjection>, progress: Progres
     }).pipe(sql.withTransaction)
   )
 
-/** What the log says of itself is made from its events, too. */
+/** Corrects the derived columns of the log's own row. */
 const putLogRight = (
   sql: SqlClient.SqlClient
 ) => sql`UPDATE vatproof.logs l SET next_position = e.head, last_recorded_at = e.recorded_at
@@ -94,7 +94,10 @@ const putLogRight = (
     FROM vatproof.events WHERE log_id = ${logId}) e
   WHERE l.log_id = ${logId} AND (l.next_position, l.last_recorded_at) IS DISTINCT FROM (e.head, e.recorded_at)`
 
-/** Puts a table right by the temporary table of its name. Rows that differ are removed first: two of them may have exchanged a unique value. */
+/**
+ * Corrects a table from the temporary table with its name. Deletes different rows first: two of them may have exchanged a unique
+ * value.
+ */
 const putRight = (sql: SqlClient.SqlClient) =>
   Effect.fnUntraced(function* (table: TableProjection) {
     const { columns, key, name, version } = table
@@ -120,8 +123,8 @@ const putRight = (sql: SqlClient.SqlClient) =>
   })
 
 /**
- * Range by range as far as the projection has come, each with its row held, so that no replica moves it meanwhile. It goes on from there by
- * itself.
+ * Corrects range by range up to the projection's position. Locks the row of each range, so that no replica advances it meanwhile.
+ * The projection then continues by itself.
  */
 const rebuildFollowing = Effect.fnUntraced(function* ({ apply, name, version }: Projection, progress: Progress) {
   const sql = yield* SqlClient.SqlClient
@@ -129,7 +132,7 @@ const rebuildFollowing = Effect.fnUntraced(function* ({ apply, name, version }: 
   const hold = SqlSchema.findOne({
     Request: Schema.Void,
     Result: Schema.Struct({ position: Schema.BigInt }),
-    // Farther than the log it cannot be.
+    // The position cannot exceed the log's head.
     execute:
       () => sql`INSERT INTO vatproof.projections AS p (log_id, name, version, position) VALUES (${logId}, ${name}, ${version}, 0)
       ON CONFLICT (log_id, name) DO UPDATE SET version = excluded.version, position = least(coalesce(p.position, 0),

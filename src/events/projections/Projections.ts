@@ -1,6 +1,6 @@
 /**
- * All read models that follow the log. Whichever replica comes first moves them: the background does so about once a second, and a reader
- * that must see what was just written does so itself instead of waiting for it.
+ * Advances all read models that follow the log, on any replica. The background does so about once a second. A reader that must
+ * see its own write advances them itself instead of waiting.
  */
 import { Context, Effect, Exit, Layer, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -15,20 +15,20 @@ import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import * as Pacer from "#events/database/Pacer.ts"
 
 /** How long a reader may wait for a projection to reach the log's head. */
-const patience = "3 seconds"
-/** How far the views of auditors may be behind; whoever cannot wait moves the table at once. Fewer, larger steps cost less. */
+const retryFor = "3 seconds"
+/** Maximum lag of the auditors' views. Readers that cannot wait advance the table at once. Fewer, larger steps cost less. */
 const pollEveryMs = 1_000
-/** Events of one step beside callers, some 10 ms of it. */
-const pieceBesideCallers = 1_000
-/** Before it is looked again whether somebody with newer rules has moved a table that is theirs. */
+/** Events per step while callers are served, about 10 ms. */
+const liveBatchSize = 1_000
+/** Pause before checking whether a replica with newer rules has advanced its table. */
 const pauseForOthers = "100 millis"
-/** After a turn of the background that failed. */
+/** Pause after a failed iteration in the background. */
 const pauseAfterFailure = "5 seconds"
 const maxWaiting = 20_000
 
 /**
- * How far a projection is. `lag` counts the events it has not seen, and `stalled_ms` is how long it has not moved although there are some;
- * an `outdated` one follows older rules than this program's.
+ * Progress of a projection. `lag` counts the events it has not applied; `stalled_ms` is how long it has not advanced although
+ * there are some. An `outdated` one follows older rules than this program's.
  */
 export interface ProjectionState {
   readonly name: string
@@ -49,35 +49,35 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
   const step = yield* makeStep
   yield* access.register(projections).pipe(QueryPolicy.withRetry("10 seconds"))
 
-  /** Steps as far as the head stood when it was looked for. */
-  const moveTo = Effect.fnUntraced(function* (projection: Projection, { head, position }: Place, pace: Pacer.Pacer) {
+  /** Advances up to the head that was read before. */
+  const moveTo = Effect.fnUntraced(function* (projection: Projection, { head, position }: ProgressRow, pace: Pacer.Pacer) {
     let now = position
     while (now < head) {
       yield* pace.wait(now - position, head - position)
-      const { position: reached } = yield* step(projection, pace.piece)
+      const { position: reached } = yield* step(projection, pace.batchSize)
       if (reached === now) yield* Effect.sleep(pauseForOthers)
       now = reached
     }
   })
 
-  /** What was appended before the call is in the table then. */
+  /** Advances until the table has everything that was appended before the call. */
   const catchUp = (projection: Projection) =>
-    Effect.flatMap(access.look(projection.name), (place) => moveTo(projection, place, Pacer.atOnce(maxStep)))
+    Effect.flatMap(access.look(projection.name), (progress) => moveTo(projection, progress, Pacer.atOnce(maxStep)))
 
-  /** In the background it is enough that somebody did so lately: more replicas must not mean more and smaller steps. */
+  /** In the background, a recent move by any replica is enough: more replicas must not cause more and smaller steps. */
   const follow = Effect.fnUntraced(function* (projection: Projection) {
-    const place = yield* access.look(projection.name)
-    const { head, movedAgoMs, position } = place
-    // A clock that was set back must not look as if somebody had just been there.
+    const progress = yield* access.look(projection.name)
+    const { head, movedAgoMs, position } = progress
+    // Ignores a move in the future, which a clock that was set back can cause.
     const lately = movedAgoMs >= 0 && movedAgoMs < pollEveryMs / 2
     if (lately && head - position < maxStep) return
     const isBacklog = head - position > Pacer.backlog
-    yield* moveTo(projection, place, isBacklog ? Pacer.atOnce(maxStep) : yield* Pacer.evenly(pieceBesideCallers))
+    yield* moveTo(projection, progress, isBacklog ? Pacer.atOnce(maxStep) : yield* Pacer.evenly(liveBatchSize))
   })
 
   const joins = new Map<string, (_: undefined) => Effect.Effect<void, StoreUnavailable>>()
   for (const projection of projections) {
-    // Readers that come while one turn is under way share the next one.
+    // Readers that arrive during one iteration share the next one.
     const join = yield* GroupCommit.make({
       run: (waiting: ReadonlyArray<undefined>) =>
         Effect.as(
@@ -93,40 +93,40 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
   }
 
   return {
-    /** When this succeeds, everything that was appended before the call is in the table. Bounded: 3 seconds. */
+    /** Succeeds when everything that was appended before the call is in the table. Waits at most 3 seconds. */
     upToDate: Effect.fn("Projections.upToDate")(
       (name: string) => joins.get(name)?.(undefined) ?? Effect.die(`There is no projection ${name}`)
     ),
-    /** Where each of them is. */
-    list: access.list.pipe(QueryPolicy.withRetry(patience))
+    /** Progress of each projection. */
+    list: access.list.pipe(QueryPolicy.withRetry(retryFor))
   }
 })
 
-/** A gap is no reason to repeat anything: it stays until an operator has looked at it. */
-const forReaders = (turn: Effect.Effect<void, SqlError | LogGap>): Effect.Effect<void, StoreUnavailable> =>
-  turn.pipe(
+/** Retrying cannot close a gap: an operator has to look at it. */
+const forReaders = (iteration: Effect.Effect<void, SqlError | LogGap>): Effect.Effect<void, StoreUnavailable> =>
+  iteration.pipe(
     Effect.catchTag("LogGap", (gap) => Effect.succeed(gap)),
-    QueryPolicy.withRetry(patience),
-    Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(new StoreUnavailable({})) }),
+    QueryPolicy.withRetry(retryFor),
+    Effect.timeoutOrElse({ duration: retryFor, orElse: () => Effect.fail(new StoreUnavailable({})) }),
     Effect.flatMap((gap) => (gap === undefined ? Effect.void : Effect.fail(new StoreUnavailable({ cause: gap }))))
   )
 
-/** Never ends. A turn that fails is logged and repeated after a pause. */
-const inBackground = (projection: Projection, turn: Effect.Effect<void, SqlError | LogGap>) =>
-  turn.pipe(
+/** Runs forever. Logs a failed iteration and retries after a pause. */
+const inBackground = (projection: Projection, iteration: Effect.Effect<void, SqlError | LogGap>) =>
+  iteration.pipe(
     Effect.catchTags({
       LogGap: (gap) => Effect.andThen(Effect.logError(gap.message), Effect.sleep(pauseAfterFailure)),
       SqlError: (error) =>
-        Effect.logWarning(`The projection ${projection.name} could not be moved; it is tried again`, error).pipe(
+        Effect.logWarning(`Projection ${projection.name} could not be advanced; retrying in 5 s`, error).pipe(
           Effect.andThen(Effect.sleep(pauseAfterFailure))
         )
     }),
-    logDefects(`The projection ${projection.name} stumbled; it is tried again`, pauseAfterFailure),
+    logDefects(`Projection ${projection.name} iteration failed; retrying in 5 s`, pauseAfterFailure),
     Effect.repeat(Schedule.fixed(pollEveryMs))
   )
 
-/** How far a projection is, how far the log, and when it was moved last. */
-interface Place {
+/** Positions of a projection and of the log, and the time of the projection's last move. */
+interface ProgressRow {
   readonly position: number
   readonly head: number
   readonly movedAgoMs: number
@@ -140,16 +140,16 @@ const PlaceRow = Schema.Struct({
   moved_ago_ms: Schema.BigInt
 })
 
-const placeColumns = `p.name, p.version, p.position, l.next_position AS head,
+const progressColumns = `p.name, p.version, p.position, l.next_position AS head,
   (extract(epoch FROM clock_timestamp() - p.moved_at) * 1000)::bigint AS moved_ago_ms`
 
-/** Reading and starting the checkpoints. */
+/** Queries that read and initialise the positions. */
 const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
-  // What there is to apply may be younger than the last move.
-  const findPlaces = SqlSchema.findAll({
+  // The pending events may be younger than the last move.
+  const findProgress = SqlSchema.findAll({
     Request: Schema.Void,
     Result: Schema.Struct({ ...PlaceRow.fields, position: Schema.NullOr(Schema.BigInt), stalled_ms: Schema.BigInt }),
-    execute: () => sql`SELECT ${sql.literal(placeColumns)},
+    execute: () => sql`SELECT ${sql.literal(progressColumns)},
         (extract(epoch FROM clock_timestamp() - greatest(p.moved_at, e.recorded_at)) * 1000)::bigint AS stalled_ms
       FROM vatproof.projections p JOIN vatproof.logs l ON l.log_id = p.log_id
       LEFT JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position WHERE p.log_id = ${logId}`
@@ -158,21 +158,21 @@ const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
   const findPlace = SqlSchema.findOne({
     Request: Schema.String,
     Result: PlaceRow,
-    execute: (name) => sql`SELECT ${sql.literal(placeColumns)}
+    execute: (name) => sql`SELECT ${sql.literal(progressColumns)}
       FROM vatproof.projections p JOIN vatproof.logs l ON l.log_id = p.log_id WHERE p.log_id = ${logId} AND p.name = ${name}`
   })
 
   return {
     look: (name: string) =>
       findPlace(name).pipe(
-        Effect.map((place): Place => ({
-          position: Number(place.position),
-          head: Number(place.head),
-          movedAgoMs: Number(place.moved_ago_ms)
+        Effect.map((progress): ProgressRow => ({
+          position: Number(progress.position),
+          head: Number(progress.head),
+          movedAgoMs: Number(progress.moved_ago_ms)
         })),
         Effect.catchTag(["SchemaError", "NoSuchElementError"], Effect.die)
       ),
-    /** A projection that is new here starts at position 0. */
+    /** A new projection starts at position 0. */
     register: (projections: ReadonlyArray<Projection>) =>
       Effect.forEach(
         projections,
@@ -181,15 +181,15 @@ const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
         { discard: true }
       ),
     list: Effect.suspend(() =>
-      Effect.map(findPlaces(undefined), (places) =>
+      Effect.map(findProgress(undefined), (rows) =>
         tableProjections.map(({ kind, name, version: newest }): ProjectionState => {
-          const place = places.find((one) => one.name === name)
-          // What moves with the append is where the log is.
-          const position = Number(place?.position ?? place?.head ?? 0)
-          const lag = Number(place?.head ?? 0) - position
-          // A clock that was set back says nothing of how long ago that was.
-          const stalled_ms = lag > 0 ? Math.max(0, Number(place?.stalled_ms ?? 0)) : 0
-          const version = place?.version ?? 0
+          const progress = rows.find((one) => one.name === name)
+          // An inline table is always at the log's head.
+          const position = Number(progress?.position ?? progress?.head ?? 0)
+          const lag = Number(progress?.head ?? 0) - position
+          // Ignores negative times, which a clock that was set back can cause.
+          const stalled_ms = lag > 0 ? Math.max(0, Number(progress?.stalled_ms ?? 0)) : 0
+          const version = progress?.version ?? 0
           return { name, kind, version, position, lag, stalled_ms, outdated: version < newest }
         })
       )
@@ -197,8 +197,8 @@ const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
   }
 })
 
-/** Where projections are, without moving any. */
-export const list = Effect.flatMap(makeAccess, (access) => access.list.pipe(QueryPolicy.withRetry(patience)))
+/** Progress of each projection, without advancing any. */
+export const list = Effect.flatMap(makeAccess, (access) => access.list.pipe(QueryPolicy.withRetry(retryFor)))
 
 export class Projections extends Context.Service<Projections, Effect.Success<ReturnType<typeof make>>>()(
   "vatproof/events/projections/Projections"

@@ -50,7 +50,7 @@ export const stateOf = (sha256Hex: (text: string) => string, digest: string, sto
   return stored !== undefined && sha256Hex(stored) === digest ? "kept" : "altered"
 }
 
-const patience = "5 seconds"
+const retryFor = "5 seconds"
 
 /** Reads the documents of events by their positions; null once erased. Ends the request if one is not what was signed. */
 export const makeVerified = Effect.gen(function* () {
@@ -73,7 +73,7 @@ export const makeVerified = Effect.gen(function* () {
       const digest = Option.getOrNull(digestIn(EventLine.readData(event)))
       if (digest !== null) digests.set(event.position, digest)
     }
-    const rows = digests.size === 0 ? [] : yield* find([...digests.keys()]).pipe(QueryPolicy.withRetry(patience))
+    const rows = digests.size === 0 ? [] : yield* find([...digests.keys()]).pipe(QueryPolicy.withRetry(retryFor))
     const documents = new Map(rows.map(({ document, position }) => [Number(position), document]))
     for (const [position, digest] of digests) {
       if (stateOf(crypto.sha256Hex, digest, documents.get(position)) === "altered") {

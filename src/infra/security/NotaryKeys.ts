@@ -86,13 +86,13 @@ export const memory = Effect.fnUntraced(function* ({ signers, verifiers }: Remem
     .filter((place) => !isUrl(place))
     .map((place) => path.resolve(place, newestFile))
   const files = [...verifiers.map(fileOf), ...mirrored]
-  const recall = Effect.forEach(files, (at) =>
+  const loadSeen = Effect.forEach(files, (at) =>
     fs.readFileString(at).pipe(
       Effect.map((note) => [{ note, at }]),
       Effect.catchTag("PlatformError", (error) => (error.reason._tag === "NotFound" ? Effect.succeed([]) : unusable(at)(error)))
     )
   ).pipe(Effect.map((seen) => seen.flat()))
-  const remember = (note: string) =>
+  const saveSeen = (note: string) =>
     Effect.forEach(
       signers.map(fileOf),
       (file) =>
@@ -109,6 +109,6 @@ export const memory = Effect.fnUntraced(function* ({ signers, verifiers }: Remem
   const replace = (note: string) =>
     Effect.forEach(files, (file) => Effect.catchTag(fs.rename(file, `${file}.replaced`), "PlatformError", () => Effect.void), {
       discard: true
-    }).pipe(Effect.andThen(remember(note)))
-  return { recall, remember, replace }
+    }).pipe(Effect.andThen(saveSeen(note)))
+  return { loadSeen, saveSeen, replace }
 })

@@ -19,7 +19,7 @@ export const keys = keysOf(signerOf("vatproof.example/log/0"))
 /** Runs a notary until the log has been signed up to `size`. */
 export const signUpTo = Effect.fnUntraced(function* (size: number) {
   const { newest } = yield* TreeStore
-  const notary = Notary.layer({ keys, recall: Effect.succeed([]), remember: () => Effect.void })
+  const notary = Notary.layer({ keys, loadSeen: Effect.succeed([]), saveSeen: () => Effect.void })
   yield* Layer.build(Layer.fresh(notary))
   yield* Effect.repeat(newest, {
     until: Option.exists((checkpoint) => checkpoint.size >= size),

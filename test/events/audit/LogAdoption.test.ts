@@ -23,9 +23,9 @@ const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
 /** A machine that remembers one checkpoint, and what its notary and its operator do. */
 const machine = Effect.fnUntraced(function* (note: Option.Option<string>, keys = keysOf(signer)) {
   const seen = yield* Ref.make(note)
-  const remember = (newer: string) => Ref.set(seen, Option.some(newer))
-  const recall = Effect.map(Ref.get(seen), (kept) => Option.toArray(kept).map((note) => ({ note, at: "a file" })))
-  const options = { keys, recall, remember, replace: remember }
+  const saveSeen = (newer: string) => Ref.set(seen, Option.some(newer))
+  const loadSeen = Effect.map(Ref.get(seen), (kept) => Option.toArray(kept).map((note) => ({ note, at: "a file" })))
+  const options = { keys, loadSeen, saveSeen, replace: saveSeen }
   type Adoption = Effect.Success<ReturnType<typeof LogAdoption.make<never>>>
   /** As the tables' owner. */
   const adopting = <A, E>(use: (adoption: Adoption) => Effect.Effect<A, E>) =>
@@ -108,7 +108,7 @@ layer(SignedLog.layer, { excludeTestServices: true })("A log that is adopted", (
         `UPDATE vatproof.tiles SET hashes = substr(hashes, 1, ${(events % 256) * 32}) WHERE level = 0 AND index = ${Math.floor(events / 256)}`
       )
       const { adoption, notary } = yield* machine(Option.some(note))
-      assert.match(Option.getOrThrow(yield* adoption.refusal), /events were signed before, but the database knows of/u)
+      assert.match(Option.getOrThrow(yield* adoption.refusal), /events were signed before, but the database has only/u)
       yield* adoption.adopt(yield* adoption.current)
       assert.strictEqual((yield* notary)._tag, "Success")
       const [last] = (yield* (yield* EventStore).readStream(logStream, 0, 10)).toReversed()

@@ -8,7 +8,7 @@ const beginnings = Effect.fnUntraced(function* (makePace: Effect.Effect<Pacer.Pa
   const began = yield* Ref.make<ReadonlyArray<number>>([])
   const turn = Effect.gen(function* () {
     const pace = yield* makePace
-    for (let done = 0; done < all; done += pace.piece) {
+    for (let done = 0; done < all; done += pace.batchSize) {
       yield* pace.wait(done, all)
       const now = yield* Clock.currentTimeMillis
       yield* Ref.update(began, (before) => [...before, now])

@@ -37,7 +37,7 @@ describe("verifier keys", () => {
     for (const text of others) assert.isTrue(Result.isFailure(parseVerifier(pureCrypto, text)), text)
     assert.strictEqual(
       refusalOf(parseVerifier(pureCrypto, foo.verifier.replace("foo", "bar"))).message,
-      "The id in the verifier key of example.com/bar does not belong to it"
+      "The id in the verifier key of example.com/bar does not match the key"
     )
   })
 })

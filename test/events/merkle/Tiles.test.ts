@@ -204,7 +204,7 @@ describe("tiles", () => {
       const reader = readNodes(sha256, 10, tilesFrom(tiles))
       const failure = yield* Effect.flip(proveInclusion(sha256, reader, { index: 0, size: 10 }))
       assert.instanceOf(failure, IncompleteTile)
-      assert.strictEqual(failure.message, "Tile 0/0 is not all there for a log of 10 entries")
+      assert.strictEqual(failure.message, "Tile 0/0 is incomplete for a log of 10 entries")
     })
   )
 })

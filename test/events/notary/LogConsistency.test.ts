@@ -27,7 +27,7 @@ const unknownLogs: ReadonlyArray<readonly [name: string, statements: ReadonlyArr
   [
     "a log whose newest checkpoint was deleted",
     ["DELETE FROM vatproof.checkpoints WHERE size > 4"],
-    /The stored tree has more than the 4 events of the newest checkpoint/u
+    /The stored tree is larger than the newest checkpoint of 4 events/u
   ],
   [
     "an altered log whose checkpoints and tiles of more than an hour were taken back",
@@ -36,7 +36,7 @@ const unknownLogs: ReadonlyArray<readonly [name: string, statements: ReadonlyArr
       "DELETE FROM vatproof.checkpoints WHERE size > 4",
       "UPDATE vatproof.tiles SET hashes = substr(hashes, 1, 4 * 32)"
     ],
-    /the 6 after it are of more than 1h/u
+    /the 6 after it span more than 1h/u
   ],
   [
     "a forged checkpoint",

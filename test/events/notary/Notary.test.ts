@@ -23,15 +23,15 @@ const testLayer = SignedLog.layer
 /** A notary of its own, as a replica has one, until the scope closes. */
 const startNotary = (seen: Option.Option<string> = Option.none(), keys = keysOf(signer)) =>
   Effect.gen(function* () {
-    const remembered = yield* Ref.make(seen)
+    const lastSeen = yield* Ref.make(seen)
     yield* Layer.build(
       Notary.layer({
         keys,
-        recall: Effect.succeed(Option.toArray(seen).map((note) => ({ note, at: "a file" }))),
-        remember: (note) => Ref.set(remembered, Option.some(note))
+        loadSeen: Effect.succeed(Option.toArray(seen).map((note) => ({ note, at: "a file" }))),
+        saveSeen: (note) => Ref.set(lastSeen, Option.some(note))
       })
     ).pipe(Effect.provide(Layer.empty, { local: true }))
-    return remembered
+    return lastSeen
   })
 
 const appendMany = Effect.fnUntraced(function* (count: number) {
@@ -69,8 +69,8 @@ const rootOfEvents = Effect.fnUntraced(function* (size: number) {
 const signedLog = Effect.fnUntraced(function* (count: number) {
   const { size } = Option.getOrThrow(yield* (yield* TreeStore).newest)
   yield* appendMany(count)
-  const remembered = yield* Effect.scoped(Effect.tap(startNotary(), () => untilSigned(size + count)))
-  return yield* Ref.get(remembered)
+  const lastSeen = yield* Effect.scoped(Effect.tap(startNotary(), () => untilSigned(size + count)))
+  return yield* Ref.get(lastSeen)
 })
 
 /** As if an older copy of the database had come back. */
@@ -93,14 +93,14 @@ describe("Notary", () => {
       const one = yield* untilSigned(300)
       assert.deepStrictEqual(one.root, yield* rootOfEvents(300))
 
-      const remembered = yield* startNotary()
+      const lastSeen = yield* startNotary()
       yield* appendMany(700)
       yield* untilSigned(1000)
       yield* Scope.close(first, Exit.void)
       yield* appendMany(1)
       const two = yield* untilSigned(1001)
       assert.deepStrictEqual(two.root, yield* rootOfEvents(1001))
-      const note = Option.getOrThrow(yield* Ref.get(remembered))
+      const note = Option.getOrThrow(yield* Ref.get(lastSeen))
       assert.strictEqual(Result.getOrThrow(Checkpoint.open(pureCrypto, note, log)).size, 1001)
     }).pipe(Effect.scoped, Effect.provide(testLayer))
   )
@@ -176,7 +176,7 @@ describe("Notary", () => {
     Effect.gen(function* () {
       const seen = yield* signedLog(10)
       yield* cutToFive
-      assert.match(yield* refusal(startNotary(seen)), /10 events were signed before, but the database knows of 0 only/u)
+      assert.match(yield* refusal(startNotary(seen)), /10 events were signed before, but the database has only 0/u)
     }).pipe(Effect.provide(testLayer))
   )
 
@@ -189,7 +189,7 @@ describe("Notary", () => {
         "DELETE FROM vatproof.tiles"
       )
       yield* signedLog(2)
-      assert.match(yield* refusal(startNotary(seen)), /The first 10 events of the log are not those that were signed before/u)
+      assert.match(yield* refusal(startNotary(seen)), /The first 10 events of the log differ from those that were signed before/u)
     }).pipe(Effect.provide(testLayer))
   )
 
@@ -199,7 +199,7 @@ describe("Notary", () => {
       yield* tamper(
         "UPDATE vatproof.tiles SET hashes = overlay(hashes placing '\\x00'::bytea from 3) WHERE level = 1 AND index = 0"
       )
-      assert.match(yield* refusal(startNotary()), /The stored tree is not the one that was signed with 300 events/u)
+      assert.match(yield* refusal(startNotary()), /The stored tree does not match the signed checkpoint of 300 events/u)
     }).pipe(Effect.provide(testLayer))
   )
 
@@ -270,16 +270,16 @@ describe("Notary", () => {
       const before = yield* signedLog(3)
       const own = yield* Effect.scoped(
         Effect.gen(function* () {
-          const remembered = yield* startNotary(before, keysOf(other, signer))
+          const lastSeen = yield* startNotary(before, keysOf(other, signer))
           yield* appendMany(1)
           yield* untilSigned(4, other)
-          return yield* Ref.get(remembered)
+          return yield* Ref.get(lastSeen)
         })
       )
       // Somebody who has the former key signs what comes next with it.
       yield* appendMany(1)
       yield* Effect.scoped(Effect.andThen(startNotary(Option.none(), keysOf(signer, other)), untilSigned(5)))
-      assert.match(yield* refusal(startNotary(own, keysOf(other, signer))), /counts until the new one has signed/u)
+      assert.match(yield* refusal(startNotary(own, keysOf(other, signer))), /until the new one has signed/u)
     }).pipe(Effect.provide(testLayer))
   )
 

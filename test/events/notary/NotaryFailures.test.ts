@@ -7,7 +7,7 @@ import { keysOf, signerOf } from "#test/support/log/Keys.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as SignedLog from "#test/support/SignedLog.ts"
 
-const options = { keys: keysOf(signerOf("vatproof.example/log/0")), recall: Effect.succeed([]), remember: () => Effect.void }
+const options = { keys: keysOf(signerOf("vatproof.example/log/0")), loadSeen: Effect.succeed([]), saveSeen: () => Effect.void }
 const event = { type: "SourceRecovered", schemaVersion: 1, data: {} }
 
 const soon = Schedule.spaced("10 millis")

@@ -48,12 +48,12 @@ layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTest
       yield* until(() => existsSync(join(folder, "checkpoint")))
       assert.strictEqual(readFileSync(join(folder, "checkpoint"), "utf8"), "one")
       assert.isTrue(readdirSync(folder).some((name) => /^checkpoint-\d{4}-\d\d-\d\d$/u.test(name)))
-      const { recall } = yield* Effect.provideService(
+      const { loadSeen } = yield* Effect.provideService(
         NotaryKeys.memory({ signers: [], verifiers: [{ id: 1 }] }),
         AppConfig.AppConfig,
         config
       )
-      assert.deepStrictEqual(yield* recall, [{ note: "one", at: join(folder, "checkpoint") }])
+      assert.deepStrictEqual(yield* loadSeen, [{ note: "one", at: join(folder, "checkpoint") }])
     })
   )
 

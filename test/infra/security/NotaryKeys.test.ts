@@ -25,16 +25,16 @@ layer(NodeServices.layer)("what the notary has seen", (it) => {
   it.effect("is kept for the key that signs, and found again by whoever knows that key", () =>
     Effect.gen(function* () {
       const { dataDir, memory } = yield* makeMemory
-      const { recall, remember } = yield* memory([0xab])
-      assert.deepStrictEqual(yield* recall, [])
-      yield* remember("one")
+      const { loadSeen, saveSeen } = yield* memory([0xab])
+      assert.deepStrictEqual(yield* loadSeen, [])
+      yield* saveSeen("one")
       const later = yield* memory([0xcd], [0xab])
-      assert.deepStrictEqual(yield* later.recall, [{ note: "one", at: join(dataDir, "notary-000000ab.checkpoint") }])
-      yield* later.remember("two")
+      assert.deepStrictEqual(yield* later.loadSeen, [{ note: "one", at: join(dataDir, "notary-000000ab.checkpoint") }])
+      yield* later.saveSeen("two")
       assert.deepStrictEqual(readdirSync(dataDir).toSorted(), ["notary-000000ab.checkpoint", "notary-000000cd.checkpoint"])
       assert.strictEqual(readFileSync(join(dataDir, "notary-000000ab.checkpoint"), "utf8"), "one")
       assert.deepStrictEqual(
-        (yield* (yield* memory([0xcd, 0xab])).recall).map(({ note }) => note),
+        (yield* (yield* memory([0xcd, 0xab])).loadSeen).map(({ note }) => note),
         ["two", "one"]
       )
     })
@@ -45,13 +45,13 @@ layer(NodeServices.layer)("what the notary has seen", (it) => {
       const { dataDir, memory } = yield* makeMemory
       const note = (replica: number) => `${replica}`.repeat(20_000)
       const replicas = yield* Effect.forEach([1, 2, 3, 4], (replica) =>
-        Effect.map(memory([0xab]), ({ remember }) => remember(note(replica)))
+        Effect.map(memory([0xab]), ({ saveSeen }) => saveSeen(note(replica)))
       )
-      yield* (yield* memory([0xab])).remember(note(1))
-      const write = Effect.forEach(replicas, (remember) => Effect.repeat(remember, { times: 40 }), { concurrency: "unbounded" })
+      yield* (yield* memory([0xab])).saveSeen(note(1))
+      const write = Effect.forEach(replicas, (saveSeen) => Effect.repeat(saveSeen, { times: 40 }), { concurrency: "unbounded" })
       const read = Effect.repeat(
         Effect.map(
-          Effect.flatMap(memory([0xab]), ({ recall }) => recall),
+          Effect.flatMap(memory([0xab]), ({ loadSeen }) => loadSeen),
           ([seen]) => assert.include([1, 2, 3, 4].map(note), seen?.note)
         ),
         { times: 200 }
@@ -64,10 +64,10 @@ layer(NodeServices.layer)("what the notary has seen", (it) => {
   it.effect("is kept for each key that signs, so that going back to one of them forgets nothing", () =>
     Effect.gen(function* () {
       const { memory } = yield* makeMemory
-      yield* (yield* memory([0xcd, 0xab])).remember("three")
+      yield* (yield* memory([0xcd, 0xab])).saveSeen("three")
       for (const id of [0xab, 0xcd]) {
         assert.deepStrictEqual(
-          (yield* (yield* memory([id])).recall).map(({ note }) => note),
+          (yield* (yield* memory([id])).loadSeen).map(({ note }) => note),
           ["three"]
         )
       }

@@ -6,7 +6,7 @@ import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 
 /** An audit may wait for a database that is just coming back. */
-const patience = "30 seconds"
+const retryFor = "30 seconds"
 
 export const make = Effect.map(SqlClient.SqlClient, (sql) => {
   const findEvents = SqlSchema.findAll({
@@ -60,20 +60,20 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
   })
 
   return {
-    events: (from: number, to: number) => findEvents({ from, to }).pipe(QueryPolicy.withRetry(patience)),
+    events: (from: number, to: number) => findEvents({ from, to }).pipe(QueryPolicy.withRetry(retryFor)),
     /** Those that have a personal document, or say so. */
-    eventsWithDocuments: (from: number, to: number) => findWithDocuments({ from, to }).pipe(QueryPolicy.withRetry(patience)),
+    eventsWithDocuments: (from: number, to: number) => findWithDocuments({ from, to }).pipe(QueryPolicy.withRetry(retryFor)),
     /** Where the log says that it ends. */
     head: Effect.suspend(() => findHead(undefined)).pipe(
-      QueryPolicy.withRetry(patience),
+      QueryPolicy.withRetry(retryFor),
       Effect.map(({ head }) => Number(head))
     ),
     /** Some of the tiles of the stored tree that have more than the newest checkpoint covers: the notary could not go on from them. */
-    surplus: Effect.suspend(() => findSurplus(undefined)).pipe(QueryPolicy.withRetry(patience)),
-    /** Tiles and checkpoints of logs that there are not. */
-    foreign: Effect.suspend(() => findForeign(undefined)).pipe(QueryPolicy.withRetry(patience)),
+    surplus: Effect.suspend(() => findSurplus(undefined)).pipe(QueryPolicy.withRetry(retryFor)),
+    /** Tiles and checkpoints of unknown logs. */
+    foreign: Effect.suspend(() => findForeign(undefined)).pipe(QueryPolicy.withRetry(retryFor)),
     /** Some of the events that do not belong where they are: in no known log, or beyond its end. */
-    strangers: (head: number) => findStrangers(head).pipe(QueryPolicy.withRetry(patience))
+    strangers: (head: number) => findStrangers(head).pipe(QueryPolicy.withRetry(retryFor))
   }
 })
 
@@ -90,7 +90,7 @@ export const makeKeyIssue = Effect.map(SqlClient.SqlClient, (sql) => {
   })
   return (keyId: string) =>
     find(keyId).pipe(
-      QueryPolicy.withRetry(patience),
+      QueryPolicy.withRetry(retryFor),
       Effect.map(([event]) => event ?? null)
     )
 })

@@ -172,7 +172,7 @@ const extentOf = (
   if (newest === null) findings.add(null, "the log was never signed: nothing proves what it holds")
   if (head < known) findings.add(head, `the log says that it ends here, but ${known} events were signed`)
   for (const { keptAt, size } of kept) {
-    if (size > known) findings.add(size - 1, `${size} events were signed (${keptAt}), but the database knows of ${known} only`)
+    if (size > known) findings.add(size - 1, `${size} events were signed (${keptAt}), but the database has only ${known}`)
   }
   const signed = Math.max(known, ...kept.map(({ size }) => size))
   return { kept, signed, end: Math.max(head, signed) }

@@ -11,7 +11,7 @@ import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 /** An audit may wait for a database that is just coming back. */
-const patience = "30 seconds"
+const retryFor = "30 seconds"
 
 /** `retainUntil` is UTC with three digits of a second. */
 export interface DocumentRow {
@@ -51,7 +51,7 @@ export const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
     /** Those of positions `from` up to `to`, in their order. */
     between: (from: number, to: number) =>
       find({ from, to }).pipe(
-        QueryPolicy.withRetry(patience),
+        QueryPolicy.withRetry(retryFor),
         Effect.map(
           (rows): ReadonlyMap<number, DocumentRow> =>
             new Map(
@@ -68,7 +68,7 @@ export const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
         )
       ),
     /** Some of those that belong to no event: in no known log, or beyond its end. */
-    strangers: (head: number) => findStrangers(head).pipe(QueryPolicy.withRetry(patience))
+    strangers: (head: number) => findStrangers(head).pipe(QueryPolicy.withRetry(retryFor))
   }
 })
 

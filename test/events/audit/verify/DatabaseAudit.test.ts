@@ -90,7 +90,7 @@ layer(ground, { excludeTestServices: true })("The audit of a database", (it) => 
       )
       const report = yield* audit([note])
       yield* restore
-      assert.match(said(report), /^599: 600 events were signed \(a file\), but the database knows of 250 only$/mu)
+      assert.match(said(report), /^599: 600 events were signed \(a file\), but the database has only 250$/mu)
       assert.match(said(report), /^300: the events up to position 599 are missing$/mu)
     })
   )
@@ -112,7 +112,7 @@ layer(ground, { excludeTestServices: true })("The audit of a database", (it) => 
       )
       const resigned = yield* audit(kept)
       yield* restore
-      assert.match(said(deleted), /^599: 600 events were signed \(a file\), but the database knows of 0 only$/mu)
+      assert.match(said(deleted), /^599: 600 events were signed \(a file\), but the database has only 0$/mu)
       assert.match(said(deleted), /^321: the event is not the one that was signed$/mu)
       assert.match(
         said(resigned),
