@@ -57,7 +57,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "a receipt in the table",
     edit("receipts.csv", (text) => text.replace("mismatch", "match")),
-    /^\d+: receipts.csv has another row/u
+    /^\d+: receipts.csv has a different row/u
   ],
   [
     "a row of the table removed",
@@ -70,7 +70,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "a row made up",
     edit("receipts.csv", (text) => `${text}999;2026-11-21\r\n`),
-    /receipts.csv has a row that is no event's: 999/u
+    /receipts.csv has a row that no event produces: 999/u
   ],
   [
     "a receipt's file",
@@ -95,7 +95,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "a receipt made up",
     (directory) => appendFileSync(join(directory, "receipts", "VP-QC-1.json"), "{}"),
-    /receipts\/VP-QC-1.json is in no event/u
+    /receipts\/VP-QC-1.json belongs to no event/u
   ],
   [
     "a personal document",
@@ -138,18 +138,18 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "a name in the table of personal data",
     edit("personal/personal.csv", (text) => text.replace("Köln", "Bonn")),
-    /^\d+: personal\/personal.csv has another row/u
+    /^\d+: personal\/personal.csv has a different row/u
   ],
   ["the description of the tables", edit("index.xml", (text) => text.replace("Belegnummer", "Nummer")), /index.xml was changed/u],
   [
     "a table that is none of its own",
     (directory) => appendFileSync(join(directory, "receipts_corrected.csv"), "x"),
-    /^-: receipts_corrected.csv is no file of the export/u
+    /^-: receipts_corrected.csv is not a file of the export/u
   ],
   [
     "the key beside it",
     (directory) => writeFileSync(join(directory, "verifier-key.txt"), "log+00000000+AAAA\n"),
-    /^-: verifier-key.txt has no key that the checkpoint was signed with/u
+    /^-: verifier-key.txt lacks the key that signed the checkpoint/u
   ],
   [
     "the line ends of a table",
@@ -176,12 +176,12 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "a byte that is no UTF-8",
     (directory) => appendFileSync(join(directory, "events.csv"), Buffer.from([0xff])),
-    /events.csv has a row that is no event's: the rest is not UTF-8/u
+    /events.csv has a row that no event produces: the rest is not UTF-8/u
   ],
   [
     "the key of a row",
     edit("verifications.csv", (text) => text.replace("svc_live_", "svc_dead_")),
-    /verifications.csv has another row/u
+    /verifications.csv has a different row/u
   ],
   [
     "a key's file",
@@ -192,7 +192,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "a key made up",
     (directory) => appendFileSync(join(directory, "keys", "x.json"), "{}"),
-    /^-: keys\/x.json is in no event of the export/u
+    /^-: keys\/x.json belongs to no event of the export/u
   ],
   [
     "the period",
@@ -251,7 +251,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit verify", (it) =>
       assert.notMatch(output, /(?!\n)\p{Cc}/u)
       const { output: json } = yield* command("audit", "verify", "--export", copy, "--key", key, "--json")
       assert.notMatch(json, /(?!\n)\p{C}/u)
-      assert.include((yield* verify(copy)).findings[1]?.message ?? "", "The export is whole\r\n\u009d is in no event")
+      assert.include((yield* verify(copy)).findings[1]?.message ?? "", "The export is whole\r\n\u009d belongs to no event")
     })
   )
 })

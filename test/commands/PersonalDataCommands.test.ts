@@ -211,10 +211,10 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
       yield* checkpointOf(service, Number(kept?.position) + 1)
       const changes = [
         ["document = NULL", /is erased, but no event says so/u],
-        ["is_held = true, changed_by = 1000000", /was changed by event 1000000, which there is not/u],
-        ["is_held = true", /the legal hold .* is not what the events say/u],
+        ["is_held = true, changed_by = 1000000", /was changed by event 1000000, which does not exist/u],
+        ["is_held = true", /the legal hold .* contradicts the events/u],
         ["retain_until = retain_until + interval '1 day'", /is kept until .*, its event says/u],
-        ["changed_by = position + 1", /another event changed/u]
+        ["changed_by = position + 1", /last changed by another event/u]
       ] as const
       for (const [change, finding] of changes) {
         yield* tamper(

@@ -1,4 +1,4 @@
-/** Finds events by what EventIndex knows of them; where nothing but positions and times are asked for, in the log itself. */
+/** Finds events with the help of EventIndex, or in the log itself if the filter has only positions and times. */
 import { DateTime, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { Fragment } from "effect/sql/Statement"
@@ -10,15 +10,17 @@ import { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const retryFor = "5 seconds"
 
-/** Nearly all events are of this type, so it is in no index by type or account (migrations/projections.sql). */
+/** Nearly all events have this type, so no index by type or account contains it (migrations/projections.sql). */
 const commonest = "VatIdVerified"
 
-/** The questions that find what passes a filter within `span`; each answers with up to `limit` positions of its own. */
+/** The queries that find matching events within `span`; each returns up to `limit` positions. */
 const makeQuestions = (sql: SqlClient.SqlClient) => {
   const common = sql.literal(`type = '${commonest}'`)
   const rare = sql.literal(`type <> '${commonest}'`)
 
-  /** A condition for which the planner has no index: beside a condition that leaves few events it could take the index with more of them. */
+  /**
+   * Hides a condition from the planner, which could otherwise choose its index although another condition leaves fewer events.
+   */
   const unindexed = (column: string, value: string | null) =>
     value === null ? [] : [sql`${sql.literal(column)}::text || '' = ${value}`]
 
@@ -28,8 +30,8 @@ const makeQuestions = (sql: SqlClient.SqlClient) => {
       ORDER BY position LIMIT ${limit}`
 
   /**
-   * Of the streams of keys, which are in the order of the log. Version by version: the planner may read and sort a whole stream for a range of
-   * versions.
+   * Searches the streams of keys, which are in the order of the log. Reads version by version: for a range of versions the
+   * planner may read and sort a whole stream.
    */
   const inStreams = (keys: ReadonlyArray<Fragment>, limit: number) =>
     sql`SELECT found.position FROM vatproof.api_keys k, LATERAL (SELECT 'key-' || k.key_id::text AS id) stream, LATERAL (
@@ -41,13 +43,13 @@ const makeQuestions = (sql: SqlClient.SqlClient) => {
         WHERE ${common} LIMIT ${limit}) found
       WHERE ${sql.and(keys)}`
 
-  /** The one key, or all keys of the account. */
+  /** The given key, or all keys of the account. */
   const keysOf = ({ accountId, keyId }: AuditFilter) => {
     if (keyId !== null) return [sql`k.key_id = ${keyId}::uuid`, ...unindexed("k.account_id", accountId)]
     return accountId === null ? [] : [sql`k.account_id = ${accountId}::uuid`]
   }
 
-  /** A key has fewer events than an account, and that one fewer than a type. */
+  /** Uses the most selective index: a key has fewer events than an account, and an account fewer than a type. */
   const indexed = ({ accountId, keyId, type }: AuditFilter) => {
     if (keyId !== null) return [sql`key_id = ${keyId}::uuid`, ...unindexed("account_id", accountId), ...unindexed("type", type)]
     if (accountId !== null) return [sql`account_id = ${accountId}::uuid`, ...unindexed("type", type)]
@@ -57,13 +59,13 @@ const makeQuestions = (sql: SqlClient.SqlClient) => {
   return (filter: AuditFilter, limit: number): ReadonlyArray<Fragment> => {
     const { accountId, keyId, receiptId, type, vatId } = filter
     if (receiptId !== null) {
-      const others = [
+      const otherConditions = [
         ...unindexed("account_id", accountId),
         ...unindexed("key_id", keyId),
         ...unindexed("type", type),
         ...unindexed("vat_id", vatId)
       ]
-      return [inPlaces([sql`receipt_id = ${receiptId}`, ...others], limit)]
+      return [inPlaces([sql`receipt_id = ${receiptId}`, ...otherConditions], limit)]
     }
     if (vatId !== null) {
       return [
@@ -79,31 +81,33 @@ const makeQuestions = (sql: SqlClient.SqlClient) => {
   }
 }
 
-/** The statement that finds what passes a filter: up to `limit` events from position `after` on. */
+/** The statement that finds up to `limit` matching events from position `after` on. */
 const makeSelect = (sql: SqlClient.SqlClient) => {
   const questions = makeQuestions(sql)
   const positionAt = (moment: DateTime.Utc) => sql`vatproof.position_at(${logId}::smallint, ${DateTime.toDateUtc(moment)})`
   const columns = sql.literal(StoredEvent.columns)
   const names = sql.literal(StoredEvent.columnsOf("event"))
 
-  /** The first position of interest, and the one after the last: those from `after` on that were recorded in the filter's time. */
+  /** The first and last position of interest: from `after` on, recorded in the filter's time. */
   const lowest = ({ from }: AuditFilter, after: number) =>
     from === null ? sql`${after}::bigint` : sql`greatest(${after}::bigint, ${positionAt(from)})`
 
-  /** What EventIndex has not seen yet is not shown, wherever it would be found: else a page could end behind it. */
+  /** Excludes events that EventIndex has not applied yet, even if the log has them; otherwise a page could end behind them. */
   const followed = sql`(SELECT position FROM vatproof.projections WHERE log_id = ${logId} AND name = ${eventIndex})`
   const highest = ({ to }: AuditFilter) => (to === null ? followed : sql`least(${followed}, ${positionAt(to)})`)
 
   const noPosition = sql`SELECT NULL::bigint AS position LIMIT 0`
 
-  /** Without a filter it is the log itself, position by position: the planner may read and sort the whole log for a range of positions. */
+  /**
+   * Without a filter, reads the log position by position: for a range of positions the planner may read and sort the whole log.
+   */
   const inLog = ({ to }: AuditFilter, limit: number) => {
     const end = to === null ? sql`(SELECT next_position FROM vatproof.logs WHERE log_id = ${logId})` : positionAt(to)
     return sql`SELECT next.position FROM (SELECT generate_series(low, ${end} - 1) AS position FROM span) next, LATERAL (
         SELECT FROM vatproof.events WHERE log_id = ${logId} AND position = next.position LIMIT 1) event LIMIT ${limit}`
   }
 
-  const found = (filter: AuditFilter, limit: number) => {
+  const positionsOf = (filter: AuditFilter, limit: number) => {
     const { accountId, keyId, receiptId, type, vatId } = filter
     if (accountId === null && keyId === null && receiptId === null && type === null && vatId === null) return inLog(filter, limit)
     const [first, second] = questions(filter, limit)
@@ -113,7 +117,7 @@ const makeSelect = (sql: SqlClient.SqlClient) => {
   // LIMIT 1 keeps the planner from a join that reads the whole log.
   return (filter: AuditFilter, after: number, limit: number) =>
     sql`WITH span AS MATERIALIZED (SELECT ${lowest(filter, after)} AS low, ${highest(filter)} AS high)
-      SELECT ${names} FROM (${found(filter, limit)}) found CROSS JOIN LATERAL (
+      SELECT ${names} FROM (${positionsOf(filter, limit)}) found CROSS JOIN LATERAL (
         SELECT ${columns} FROM vatproof.events WHERE log_id = ${logId} AND position = found.position LIMIT 1) event
       ORDER BY event.position`
 }
@@ -139,16 +143,16 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
   })
 
   return {
-    /** The key of an account that begins with a prefix, if it has one. */
+    /** Returns the account's key with this prefix, if there is one. */
     keyOf: (accountId: string, prefix: string) =>
       findKey({ accountId, prefix }).pipe(
         QueryPolicy.withRetry(retryFor),
         Effect.map(([row]) => row?.key_id ?? null)
       ),
-    /** Up to `limit` events from position `after` on that pass the filter, in their order. */
+    /** Returns up to `limit` matching events from position `after` on, in order. */
     find: (filter: AuditFilter, after: number, limit: number) =>
       Effect.flatMap(select(filter, after, limit), decode).pipe(QueryPolicy.withRetry(retryFor)),
-    /** The account that the event at a position belongs to; null if to none, or if there is no such event. */
+    /** Returns the account of the event at a position; null if it has none, or if the event does not exist. */
     accountAt: (position: number) =>
       findAccount(position).pipe(
         QueryPolicy.withRetry(retryFor),

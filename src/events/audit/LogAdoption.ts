@@ -1,6 +1,7 @@
 /**
- * Makes the notary go on with a log that it does not know, once an operator has verified it: the tree is made again from the events, and what
- * is missing of it is stored. Nothing that was signed is changed: where events and the database's own checkpoints contradict, it refuses.
+ * Makes the notary continue with a log that it does not know, once an operator has verified it. Rebuilds the tree from the events
+ * and stores the missing parts. Never changes what was signed: refuses if events and the database's own checkpoints contradict
+ * each other.
  */
 import { Effect, Option, Result, Schema } from "effect"
 import { Hex } from "effect/encoding"
@@ -25,8 +26,8 @@ export class AdoptionRefused extends Schema.TaggedError<AdoptionRefused>()("Adop
 
 const refused = (message: string) => new AdoptionRefused({ message })
 
-/** Whole tiles that are read at once. */
-const pieceSize = 8 * tileWidth
+/** Number of events read at once, in whole tiles. */
+const batchSize = 8 * tileWidth
 
 /** The first `events` of a log have this root, in hex. */
 export interface History {
@@ -34,7 +35,7 @@ export interface History {
   readonly root: string
 }
 
-/** `replace` remembers a checkpoint in the place of all that `recall` gives, which are put aside. */
+/** `replace` stores a checkpoint in place of all that `loadSeen` returns, and keeps the old ones as evidence. */
 export interface LogAdoptionOptions<E> {
   readonly keys: LogKeys
   readonly loadSeen: Effect.Effect<ReadonlyArray<LogConsistency.SeenCheckpoint>, E>
@@ -51,7 +52,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, replace }:
   const store = yield* makeStore(keys)
   const rootOf = (grown: Tree) => root(crypto.sha256, grown)
 
-  /** Why the notary refuses the log; none if it knows it. */
+  /** Returns why the notary refuses the log; none if it accepts it. */
   const refusal = Effect.flatMap(loadSeen, (seen) =>
     log.recognise(seen).pipe(
       Effect.as(Option.none<string>()),
@@ -65,24 +66,24 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, replace }:
       ({ root, size }) => ({ events: size, root: Hex.encode(root) })
     )
 
-  /** The newest checkpoint in the database; the events must not contradict it. */
+  /** The newest checkpoint in the database. Fails if the events contradict it. */
   const newest = Effect.gen(function* () {
     const stored = Option.getOrNull(yield* tree.newest)
     if (stored === null) return null
     const history = Option.getOrNull(historyIn(stored.note))
     if (history === null) {
       return yield* refused(
-        "The newest checkpoint in the database was not signed by a key of this log: give the command the key that did, or its public key beside the new one"
+        "No key of this log signed the newest checkpoint in the database: give the command the key that did, or its public key beside the new one"
       )
     }
     const grown = yield* grow(empty, history.events)
     if (Hex.encode(rootOf(grown)) === history.root) return history
     return yield* refused(
-      `The events are not those that were signed with ${history.events} events, as the database's own newest checkpoint has it: restore the true events (docs/operations/runbooks/VatproofNotaryRefuses.md)`
+      `The events contradict the database's newest checkpoint of ${history.events} events: restore the true events (docs/operations/runbooks/VatproofNotaryRefuses.md)`
     )
   })
 
-  /** The log as its events make it now. */
+  /** The history that the current events produce. */
   const current = Effect.gen(function* () {
     const head = yield* reads.head
     return { events: head, root: Hex.encode(rootOf(yield* grow(empty, head))) } satisfies History
@@ -90,7 +91,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, replace }:
 
   const adopt = Effect.fn("LogAdoption.adopt")(function* (adopted: History) {
     const before = yield* newest
-    // Nothing is recorded of what would fail afterwards.
+    // Everything that can fail runs before the event is appended.
     yield* store.lock
     const verified = yield* grow(empty, adopted.events, store.compare)
     if (Hex.encode(rootOf(verified)) !== adopted.root)
@@ -106,7 +107,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, replace }:
   return { refusal, newest, current, adopt }
 })
 
-/** The tree of a log's first `to` events, from the events themselves. `visit` gets the nodes of each piece. */
+/** Computes the tree of a log's first `to` events from the events. `visit` receives the nodes of each batch. */
 const makeGrow = Effect.gen(function* () {
   const crypto = yield* Crypto
   const reads = yield* AuditReads.make
@@ -117,7 +118,7 @@ const makeGrow = Effect.gen(function* () {
   ) {
     let grown = start
     while (grown.size < to) {
-      const range = { from: grown.size, to: Math.min(to, grown.size + pieceSize) }
+      const range = { from: grown.size, to: Math.min(to, grown.size + batchSize) }
       const leaves = leafHashes(crypto, yield* reads.events(range.from, range.to), range)
       const hashes = yield* Effect.fromResult(leaves).pipe(Effect.mapError(({ message }) => refused(message)))
       const added = append(crypto.sha256, grown, hashes)
@@ -130,14 +131,14 @@ const makeGrow = Effect.gen(function* () {
 
 const { bytea, int2, int8 } = elementType
 
-/** The stored tree and its checkpoints, which only grow. */
+/** The stored tree and checkpoints, which are append-only. */
 const makeStore = Effect.fnUntraced(function* (keys: LogKeys) {
   const sql = yield* SqlClient.SqlClient
   const { sha256 } = yield* Crypto
   const tree = yield* TreeStore
   const grow = yield* makeGrow
 
-  /** No notary stores anything while this is held, and nobody but the tables' owner may take it. */
+  /** Blocks the notary of every replica. Only the tables' owner may take this lock. */
   const lock = sql`SELECT holder FROM vatproof.notaries WHERE log_id = ${logId} FOR UPDATE`
 
   const findSurplus = SqlSchema.findAll({
@@ -151,15 +152,15 @@ const makeStore = Effect.fnUntraced(function* (keys: LogKeys) {
     const [surplus] = yield* findSurplus(events)
     if (surplus === undefined) return
     return yield* refused(
-      `The stored tree has more in tile 0/${surplus.index} than there are events: events are missing, restore them`
+      `The stored tree has more leaves in tile 0/${surplus.index} than there are events: events are missing, restore them`
     )
   })
 
-  /** What the nodes add to the stored tiles; fails where these have other hashes. */
+  /** Returns what the nodes add to the stored tiles; fails where the stored hashes differ. */
   const missing = Effect.fnUntraced(function* (nodes: ReadonlyArray<Node>) {
-    const wanted = growths(nodes)
-    const stored = yield* tree.readTiles(wanted.map(({ index, level }) => ({ index, level, width: tileWidth })))
-    const tiles = yield* Effect.forEach(wanted, (growth, i) =>
+    const updates = growths(nodes)
+    const stored = yield* tree.readTiles(updates.map(({ index, level }) => ({ index, level, width: tileWidth })))
+    const tiles = yield* Effect.forEach(updates, (growth, i) =>
       Effect.fromResult(completed(growth, stored[i] ?? new Uint8Array()))
     )
     return tiles.filter((tile) => tile !== null)
@@ -176,7 +177,7 @@ const makeStore = Effect.fnUntraced(function* (keys: LogKeys) {
     yield* sql.unsafe(upsert, [logId, ...columns])
   })
 
-  /** Stores what is missing of the tree of the first `size` events, and a checkpoint over it; gives back the checkpoint. */
+  /** Stores the missing parts of the tree of the first `size` events and a checkpoint over it; returns the checkpoint. */
   const signed = (size: number) =>
     sql.withTransaction(
       Effect.gen(function* () {
@@ -196,18 +197,18 @@ const upsert = `INSERT INTO vatproof.tiles (log_id, level, index, hashes)
   SELECT $1::smallint, level, index, hashes FROM unnest($2, $3, $4) AS t(level, index, hashes)
   ON CONFLICT (log_id, level, index) DO UPDATE SET hashes = excluded.hashes`
 
-/** The tile as it becomes with these hashes; null if it has them already. Tiles are completed in their order. */
+/** Returns the tile with these hashes added; null if it has them already. Tiles are completed in order. */
 const completed = ({ hashes, index, level, offset }: Growth, stored: Uint8Array) => {
   const start = offset * hashLength
-  const known = stored.subarray(start, start + hashes.length)
-  if (!isPrefix(known, hashes)) {
+  const existing = stored.subarray(start, start + hashes.length)
+  if (!isPrefix(existing, hashes)) {
     return Result.fail(
       refused(
-        `The stored tree has other hashes in tile ${level}/${index} than the events: it was changed, and must be removed by an administrator first`
+        `The stored tree contradicts the events in tile ${level}/${index}: it was altered, and an administrator must remove it first`
       )
     )
   }
-  if (known.length === hashes.length) return Result.succeed(null)
+  if (existing.length === hashes.length) return Result.succeed(null)
   return Result.succeed({ level, index, hashes: Uint8Array.of(...stored.subarray(0, start), ...hashes) })
 }
 

@@ -1,4 +1,4 @@
-/** What auditors and owners of receipts read: events by where EventIndex says they are, and their proofs. */
+/** The reads of auditors and receipt owners: events found by EventIndex, and their proofs. */
 import { Effect, Layer, Option, Schedule } from "effect"
 import { AuditLogRead, type Auditor, auditorStream } from "#domain/audit/Auditor.ts"
 import {
@@ -29,7 +29,7 @@ import * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** A reader waits for the checkpoint that covers what was just written: 3 seconds at most. */
+/** A reader waits up to 3 seconds for a checkpoint that covers the newest events. */
 const lookEvery = "100 millis"
 const looks = 30
 
@@ -44,33 +44,33 @@ const make = Effect.gen(function* () {
   const { upToDate } = yield* Projections
   const crypto = yield* Crypto
   const { keys } = yield* LogSigner
-  const verifiers = Option.match(keys, { onNone: () => [], onSome: (known) => known.verifiers })
+  const verifiers = Option.match(keys, { onNone: () => [], onSome: ({ verifiers }) => verifiers })
 
   const lineOf = (one: StoredEvent) => Effect.map(documentsOf([one]), (documents) => lineWith(documents)(one))
 
   const page: AuditTrail["Service"]["page"] = Effect.fn("PgAuditTrail.page")(function* (auditor, query, { after, limit }) {
     const { accountId, from, key, receiptId, to, type, vatId } = query
     if (after === null) {
-      const asked = { receipt_id: receiptId, type, from, to, of_account: accountId, of_key: key, by_vat_id: vatId !== null }
-      yield* record(auditor, { what: "events", ...asked })
+      const query = { receipt_id: receiptId, type, from, to, of_account: accountId, of_key: key, by_vat_id: vatId !== null }
+      yield* record(auditor, { what: "events", ...query })
     }
     const allowed = yield* allow(query, auditor)
     if (allowed === null) return { lines: () => [], rows: () => [], next: null }
     yield* upToDate(eventIndex)
-    const found = yield* search.find(allowed, after ?? 0, limit + 1)
-    const shown = yield* verified(found.slice(0, limit))
-    const documents = yield* documentsOf(shown)
-    const next = found[limit]?.position ?? null
-    return { lines: () => shown.map(lineWith(documents)), rows: () => shown.map(rowWith(documents)), next }
+    const matches = yield* search.find(allowed, after ?? 0, limit + 1)
+    const events = yield* verified(matches.slice(0, limit))
+    const documents = yield* documentsOf(events)
+    const next = matches[limit]?.position ?? null
+    return { lines: () => events.map(lineWith(documents)), rows: () => events.map(rowWith(documents)), next }
   })
 
   const event = Effect.fn("PgAuditTrail.event")(function* (auditor: Auditor, position: number) {
-    const found = yield* find({ _tag: "Auditor", auditor }, { position })
+    const stored = yield* find({ _tag: "Auditor", auditor }, { position })
     yield* record(auditor, { what: "event", position })
-    return yield* lineOf(found)
+    return yield* lineOf(stored)
   })
 
-  /** The newest checkpoint, once it covers a position: what was just written is signed within about a second. */
+  /** The newest checkpoint, once it covers a position: a new event is signed within about a second. */
   const covering = (position: number) =>
     proofs.newest.pipe(
       Effect.filterOrFail(
@@ -86,15 +86,15 @@ const make = Effect.gen(function* () {
     )
 
   const prove = Effect.fn("PgAuditTrail.prove")(function* (reader: ProofReader, subject: ProofSubject) {
-    const found = yield* find(reader, subject)
-    const { position } = found
+    const stored = yield* find(reader, subject)
+    const { position } = stored
     if (reader._tag === "Auditor") yield* record(reader.auditor, { what: "proof", position })
     const checkpoint = yield* covering(position)
     const [signer] = Checkpoint.signersOf(crypto, checkpoint.note, verifiers)
     return {
       position,
-      line: yield* lineOf(found),
-      proof: yield* proofs.prove(found, checkpoint),
+      line: yield* lineOf(stored),
+      proof: yield* proofs.prove(stored, checkpoint),
       verifierKey: signer === undefined ? null : formatVerifier(signer)
     }
   })
@@ -110,14 +110,14 @@ const make = Effect.gen(function* () {
   return AuditTrail.of({ types, header: searchHeader, page, event, prove, checkpoint, tile: proofs.tile })
 })
 
-/** Writes an event with its personal document, if it has one. */
+/** Formats an event with its personal document, if it has one. */
 const rowWith = (documents: ReadonlyMap<number, string | null>) => (event: StoredEvent) =>
   searchRow(event, documents.get(event.position))
 
 const lineWith = (documents: ReadonlyMap<number, string | null>) => (event: StoredEvent) =>
   EventLine.format(event, documents.get(event.position))
 
-/** Proofs, checkpoint and tiles. What is not as it was signed ends the request. */
+/** Serves proofs, checkpoint and tiles. Data that differs from what was signed ends the request. */
 const makeProofs = Effect.gen(function* () {
   const { newest, prove, tile } = yield* EventProofs.make
   const { refuse } = yield* Integrity
@@ -132,7 +132,7 @@ const makeProofs = Effect.gen(function* () {
 
 const types = [...new Set(Catalogue.eventTypes.map(({ type }) => type))].toSorted()
 
-/** What an auditor may see of what was asked for; null if nothing. */
+/** Returns the filter that an auditor's scope allows; null if it allows nothing. */
 const makeAllow = (search: EventSearch.EventSearch) =>
   Effect.fnUntraced(function* ({ key, ...filter }: AuditQuery, auditor: Auditor) {
     const accountId = auditor.accountId ?? filter.accountId
@@ -142,7 +142,7 @@ const makeAllow = (search: EventSearch.EventSearch) =>
     return keyId === null ? null : ({ ...filter, accountId, keyId } satisfies AuditFilter)
   })
 
-/** Finds the event that a reader asks for, if the reader may see it. Keys see their own receipts. */
+/** Finds the requested event if the reader may see it. Keys see their own receipts. */
 const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
   const events = yield* EventStore
   const { upToDate } = yield* Projections
@@ -164,9 +164,11 @@ const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
 
   return Effect.fnUntraced(function* (reader: ProofReader, subject: ProofSubject) {
     const byReceipt = "receiptId" in subject
-    const none = new NotInLog({ what: byReceipt ? `receipt ${subject.receiptId} for you` : `event ${subject.position} for you` })
+    const none = new NotInLog({
+      what: byReceipt ? `receipt ${subject.receiptId} that you may read` : `event ${subject.position} that you may read`
+    })
     const [event] = byReceipt ? yield* events.readStream(receiptStream(subject.receiptId), 0, 1) : yield* at(subject.position)
-    // A read goes on to the next position that there is.
+    // A search continues with the next existing position, which is another one.
     if (event === undefined || (!byReceipt && event.position !== subject.position)) return yield* none
     yield* verified([event])
     return (yield* maySee(reader, event)) ? event : yield* none
@@ -175,7 +177,7 @@ const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
 
 type Reading = Parameters<typeof AuditLogRead.make>[0]
 
-/** Keeps what an auditor begins to read. */
+/** Records that an auditor begins to read. */
 const makeRecord = Effect.map(EventStore, (events) => {
   const nothing = {
     position: null,

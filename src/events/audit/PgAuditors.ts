@@ -1,4 +1,4 @@
-/** Auditors, moved by the append of their events: a revoked token is refused from the same moment on, on every replica. */
+/** Auditors. The append of their events updates them, so every replica rejects a revoked token from the same moment on. */
 import { DateTime, Effect, Layer, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { AuditorAdded, AuditorRevoked, auditorStream, drawToken, isToken, type Auditor } from "#domain/audit/Auditor.ts"
@@ -84,7 +84,7 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
     execute: (hash) => sql`SELECT ${columns} FROM vatproof.auditors WHERE token_sha256 = decode(${hash}, 'hex')`
   })
 
-  // As text, so that an operator's slip of the pen is "unknown" and no error of the database's.
+  // Takes text, so that a malformed id is "unknown" instead of a database error.
   const byId = SqlSchema.findAll({
     Request: Schema.String,
     Result: Row,

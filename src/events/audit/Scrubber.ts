@@ -1,7 +1,7 @@
 /**
- * Verifies the whole log again and again at a low rate, beside the service: every event against its leaf, every tile against the tile above
- * it, the top against the newest checkpoint, and every personal document against the digest in its event. One replica at a time. What it
- * finds is an alert; `audit verify` tells the rest.
+ * Verifies the whole log continuously at a low rate, on one replica at a time: each event against its leaf, each tile against the
+ * tile above it, the top against the newest checkpoint, each personal document against the digest in its event. A finding raises
+ * an alert; `audit verify` gives the details.
  */
 import { Clock, Duration, Effect, Layer, Metric, Option, Result, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -18,21 +18,21 @@ import { hashesIn, type HashTile, tileWidth, widthAt } from "#events/merkle/Tile
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
-/** How much at once, how often, and how long it rests after a pass. Progress is kept every `keepEvery` pieces. */
+/** Tiles per batch, pause between batches, and pause after a pass. Progress is stored every `keepEvery` batches. */
 export interface ScrubPace {
   readonly tiles: number
   readonly every: Duration.Duration
   readonly rest: Duration.Duration
 }
 
-/** A million events in 40 minutes. A piece takes some 10 ms of the database and the replica together: less than 1 % of a core. */
+/** A million events in 40 minutes. A batch takes about 10 ms of database and replica together: less than 1 % of a core. */
 export const usualPace: ScrubPace = { tiles: 2, every: Duration.millis(1_200), rest: Duration.minutes(10) }
 
 const retryFor = "3 seconds"
 const keepEvery = 16
-/** Another replica goes on from the kept progress after this. */
+/** Another replica continues from the stored progress after this time. */
 const leaseMs = 120_000
-/** Findings of a pass that are logged one by one. */
+/** Maximum number of findings that a pass logs one by one. */
 const loggedAtMost = 20
 
 const position = Metrics.gauge("vatproof.scrub.position", {
@@ -41,15 +41,15 @@ const position = Metrics.gauge("vatproof.scrub.position", {
 })()
 const findings = Metrics.gauge("vatproof.scrub.findings", {
   unit: "{finding}",
-  description: "Findings of the current pass over the log, or of the last one where it found more"
+  description: "Findings of the current pass over the log, or of the last pass if it found more"
 })()
 const completed = Metrics.gauge("vatproof.scrub.completed", {
   unit: "s",
   description: "When the last pass over the whole log ended, in seconds since 1970"
 })()
 
-/** Which replica scrubs, and how far it is. */
-const makePlace = Effect.fnUntraced(function* (holder: string) {
+/** The lease of the scrubbing replica, and its progress. */
+const makeLease = Effect.fnUntraced(function* (holder: string) {
   const sql = yield* SqlClient.SqlClient
   const lease = sql`clock_timestamp() + ${leaseMs} * interval '1 millisecond'`
   const claim = SqlSchema.findAll({
@@ -69,7 +69,7 @@ const makePlace = Effect.fnUntraced(function* (holder: string) {
   }
 })
 
-/** Positions of a range whose personal document is not the one that the event names. */
+/** Positions in a range whose personal document does not match the digest in its event. */
 const makeStrayDocuments = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findAll({
     Request: Schema.Struct({ from: Schema.BigInt, to: Schema.BigInt }),
@@ -86,7 +86,7 @@ const makeStrayDocuments = Effect.map(SqlClient.SqlClient, (sql) => {
     )
 })
 
-/** Verifies tiles of leaves, as far as `signed` events go; gives back what is wrong. */
+/** Verifies leaf tiles, as far as `signed` events go; returns the problems. */
 const makeVerifyTiles = Effect.gen(function* () {
   const { sha256 } = yield* Crypto
   const leafHashes = yield* LeafHashes.make
@@ -94,7 +94,7 @@ const makeVerifyTiles = Effect.gen(function* () {
   const { readTiles } = yield* TreeStore
   const nodeOf = (tile: ReadonlyArray<Hash>) => root(sha256, append(sha256, empty, tile).tree)
 
-  /** Each complete tile is a node of the tile above it, which then is one of the next. */
+  /** Compares each complete tile with its node in the tile above, level by level. */
   const verifyAbove = Effect.fnUntraced(function* (tile: HashTile, hashes: ReadonlyArray<Hash>, signed: number) {
     let below = { ...tile, hashes }
     while (below.hashes.length === tileWidth) {
@@ -123,14 +123,16 @@ const makeVerifyTiles = Effect.gen(function* () {
       ...events
         .flatMap((hash, i) => (equalHashes(hash, leaves[i] ?? new Uint8Array()) ? [] : [from + i]))
         .map((at) => `The event at position ${at} is not the one that was signed`),
-      ...(yield* strayDocuments(from, to)).map((at) => `The personal document at position ${at} is not the one of its event`)
+      ...(yield* strayDocuments(from, to)).map(
+        (at) => `The personal document at position ${at} does not match the digest in its event`
+      )
     ]
     const above = yield* Effect.forEach(tiles, (tile, i) => verifyAbove(tile, stored[i] ?? [], signed))
     return [...wrong, ...above.flat()]
   })
 })
 
-/** The stored tree at its right edge against the newest checkpoint, whose signature the notary verifies. */
+/** Compares the right edge of the stored tree with the newest checkpoint, whose signature the notary verifies. */
 const makeVerifyTop = Effect.gen(function* () {
   const { sha256 } = yield* Crypto
   const tree = yield* TreeStore
@@ -150,17 +152,17 @@ const makeVerifyTop = Effect.gen(function* () {
   })
 })
 
-/** One pass over the log, from where the last replica was: gives back the number of findings, or null where another replica is at it. */
+/** Runs one pass from the stored progress; returns the number of findings, or null while another replica holds the lease. */
 export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace) {
   const crypto = yield* Crypto
-  const place = yield* makePlace(crypto.uuidV7())
+  const lease = yield* makeLease(crypto.uuidV7())
   const verifyTiles = yield* makeVerifyTiles
   const verifyTop = yield* makeVerifyTop
   const integrity = yield* Integrity
-  const piece = tiles * tileWidth
+  const batchSize = tiles * tileWidth
 
   return Effect.gen(function* () {
-    const claimed = Option.getOrNull(yield* place.claim)
+    const claimed = Option.getOrNull(yield* lease.claim)
     if (claimed === null) return null
     let count = 0
     const report = Effect.fnUntraced(function* (wrong: ReadonlyArray<string>) {
@@ -174,27 +176,27 @@ export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace
     const { signed, wrong } = yield* verifyTop
     yield* report(wrong)
     let from = claimed < signed ? claimed : 0
-    for (let pieces = 1; from < signed; pieces += 1) {
-      const to = Math.min(from + piece, signed)
+    for (let batches = 1; from < signed; batches += 1) {
+      const to = Math.min(from + batchSize, signed)
       yield* report(yield* verifyTiles(from, to, signed))
       from = to
       yield* Metric.update(position, from)
-      if (pieces % keepEvery === 0) yield* place.keep(from - (from % tileWidth))
+      if (batches % keepEvery === 0) yield* lease.keep(from - (from % tileWidth))
       yield* Effect.sleep(every)
     }
-    yield* place.keep(0)
+    yield* lease.keep(0)
     yield* Metric.update(completed, (yield* Clock.currentTimeMillis) / 1000)
     return count
   })
 })
 
-/** Scrubs for as long as the service runs; what cannot be read now is read in the next pass. */
+/** Scrubs for the lifetime of the service. A failed read is repeated in the next pass. */
 export const layer = (pace: ScrubPace) =>
   Layer.effectDiscard(
     Effect.flatMap(makePass(pace), (pass) =>
       pass.pipe(
         Effect.catchTag("StoreUnavailable", () => Effect.void),
-        logDefects("The scrubber stumbled; it begins again after a rest"),
+        logDefects("Scrubber pass failed; the next one begins after a rest"),
         Effect.repeat(Schedule.spaced(pace.rest)),
         Effect.forkScoped
       )

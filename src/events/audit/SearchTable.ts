@@ -1,10 +1,10 @@
-/** What a search of the log is as CSV (RFC 4180): the table of all events as an export has it, with the personal documents beside them. */
+/** The result of a log search as CSV (RFC 4180): the export's table of all events, with the personal documents beside them. */
 import { eventTable, type ExportTable, headerOf, lineEnd, personalTable, rowOf } from "#events/audit/export/ExportTable.ts"
 import * as EventLine from "#events/store/EventLine.ts"
 import type * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** A semicolon is what the export's tables have, for German spreadsheets; RFC 4180 has a comma. */
+/** RFC 4180 requires a comma; the export's tables use a semicolon for German spreadsheets. */
 const delimiter = ","
 
 const [, ...ofDocuments] = personalTable.columns

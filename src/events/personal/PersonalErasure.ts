@@ -135,16 +135,16 @@ const makeFind = Effect.map(SqlClient.SqlClient, (sql) => {
 
   return Effect.fn("PersonalErasure.find")(function* (subject: PersonalSubject) {
     const head = Number((yield* findHead(undefined).pipe(QueryPolicy.withRetry(retryFor))).head)
-    const found: Array<PersonalRow> = []
+    const documents: Array<PersonalRow> = []
     for (let from = 0; from < head; from += searchStep) {
       const rows = yield* Effect.flatMap(
         sql`SELECT ${columns} FROM vatproof.personal_documents d ${withData}
           WHERE d.log_id = ${logId} AND d.position >= ${from} AND d.position < ${from + searchStep} AND ${among(subject)} ORDER BY d.position`,
         decode
       ).pipe(QueryPolicy.withRetry(retryFor, retryFor))
-      found.push(...rows)
+      documents.push(...rows)
     }
-    return found
+    return documents
   })
 })
 

@@ -47,7 +47,7 @@ const attacks: ReadonlyArray<readonly [name: string, change: string, undo: strin
     "a personal document",
     "INSERT INTO vatproof.personal_documents (log_id, position, document, retain_until) VALUES (0, 17, '{}', now())",
     "DELETE FROM vatproof.personal_documents WHERE position = 17",
-    "The personal document at position 17 is not the one of its event"
+    "The personal document at position 17 does not match the digest in its event"
   ]
 ]
 

@@ -23,7 +23,7 @@ const unknownLogs: ReadonlyArray<readonly [name: string, statements: ReadonlyArr
     /There are 10 events and no checkpoint/u
   ],
   ["a log whose checkpoints were deleted", ["DELETE FROM vatproof.checkpoints"], /There are 10 events and no checkpoint/u],
-  ["a log whose tiles were deleted", ["DELETE FROM vatproof.tiles"], /Tile 0\/0 is not all there/u],
+  ["a log whose tiles were deleted", ["DELETE FROM vatproof.tiles"], /Tile 0\/0 is incomplete/u],
   [
     "a log whose newest checkpoint was deleted",
     ["DELETE FROM vatproof.checkpoints WHERE size > 4"],

@@ -1,6 +1,6 @@
 /**
- * Verifies the folder of an export with nothing but the log's public key: every line, leaf, table row, receipt and proof, and the root
- * that was signed.
+ * Verifies the folder of an export with the log's public key alone: every line, leaf, table row, receipt and proof, and the
+ * signed root.
  */
 import { Effect, FileSystem, Option, Path, Result, Schema } from "effect"
 import { ReceiptIssued } from "#domain/receipts/Receipt.ts"
@@ -33,10 +33,10 @@ import type { Hash } from "#events/merkle/MerkleTree.ts"
 import type { Verifiers } from "#events/merkle/NoteKeys.ts"
 import { Hex } from "effect/encoding"
 
-/** The folder is no export, or a part of it that says what the rest means cannot be read. */
+/** The folder is not an export, or a file that describes the rest cannot be read. */
 export class NoExport extends Schema.TaggedError<NoExport>()("NoExport", { message: Schema.String }) {}
 
-/** `kept` are checkpoints of the log from elsewhere. */
+/** `kept` are checkpoints of the log from other places. */
 export interface ExportAuditOptions {
   readonly directory: string
   readonly kept: ReadonlyArray<CheckpointAudit.KeptCheckpoint>
@@ -44,16 +44,16 @@ export interface ExportAuditOptions {
   readonly progress: (done: number, of: number) => Effect.Effect<void>
 }
 
-/** Events looked at before the next are read. */
+/** Events verified before the next ones are read. */
 const sectionSize = 2_048
 
-export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: given, progress, verifiers }: ExportAuditOptions) {
+export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: notes, progress, verifiers }: ExportAuditOptions) {
   const crypto = yield* Crypto
   const findings = Findings.make()
   const { checkpoint, manifest, signedBy } = yield* open(directory, verifiers)
   const around = Option.getOrNull(Manifest.surroundings(manifest))
   if (around === null)
-    return yield* new NoExport({ message: `${exportFiles.manifest} does not have the hashes that its extent needs` })
+    return yield* new NoExport({ message: `${exportFiles.manifest} does not have the hashes that its range requires` })
   const check = LogCheck.make(crypto, findings, around.before)
   const files = yield* ProvedFiles.make(directory, verifiers, findings)
   const keyOf = makeKeys(files)
@@ -62,7 +62,7 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: gi
   const tables = yield* makeTables(directory, documents !== null, findings)
   const readSection = yield* makeSections(directory, manifest, findings)
 
-  const kept = CheckpointAudit.openKept(given, CheckpointAudit.openWith(crypto, verifiers), findings)
+  const kept = CheckpointAudit.openKept(notes, CheckpointAudit.openWith(crypto, verifiers), findings)
   const checkpoints = CheckpointAudit.ofPart(findings, kept, manifest)
   let from = manifest.from
   for (const to of checkpoints.sectionEnds(sectionSize)) {
@@ -104,7 +104,7 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: gi
   } satisfies AuditReport & { readonly extent: Manifest.ExportManifest; readonly uncompared: ReadonlyArray<string> }
 }, Effect.scoped)
 
-/** A time of the log (microseconds) against one of the manifest (milliseconds). */
+/** Converts a time of the manifest (milliseconds) to a time of the log (microseconds). */
 const micros = (millis: string) => millis.replace(/(?<=\.\d{3})Z$/u, "000Z")
 const isWithin = ({ recorded_before, recorded_from }: Manifest.ExportManifest, recordedAt: string) =>
   (recorded_from === null || recordedAt >= micros(recorded_from)) &&
@@ -115,21 +115,21 @@ const makeCompareTime = (manifest: Manifest.ExportManifest, findings: Findings.F
   findings.add(event.position, `it was recorded at ${event.recorded_at}, outside of the period in ${exportFiles.manifest}`)
 }
 
-/** The facts of the key that an event concerns, from the files of the export. */
+/** Reads the facts of the key that an event concerns from the files of the export. */
 const makeKeys = (files: Effect.Success<ReturnType<typeof ProvedFiles.make>>) => {
-  const known = new Map<string, KeyFacts | null>()
+  const factsByKey = new Map<string, KeyFacts | null>()
   return Effect.fnUntraced(function* (read: ReadLine) {
     const keyId = keyIdOf(read)
     if (keyId === null) return null
-    const before = known.get(keyId)
+    const before = factsByKey.get(keyId)
     if (before !== undefined) return before
     const facts = yield* files.findKey(keyId, read.event.position)
-    known.set(keyId, facts)
+    factsByKey.set(keyId, facts)
     return facts
   })
 }
 
-/** A link would have something else verified than what is in the folder; and something else than a file or folder may never end. */
+/** Rejects links, which could point outside the folder, and special files, which may never end. */
 const refuseLinks = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -141,14 +141,14 @@ const refuseLinks = Effect.fnUntraced(function* (directory: string) {
   yield* Effect.forEach(yield* fs.readDirectory(directory, { recursive: true }), look, { concurrency: 16, discard: true })
 })
 
-/** What the export says of itself, and the checkpoint that this key signed. */
+/** Reads the export's manifest and the checkpoint that this key signed. */
 const open = Effect.fnUntraced(function* (directory: string, verifiers: Verifiers) {
   const path = yield* Path.Path
   const crypto = yield* Crypto
   const read = (name: string) =>
     exactText(path.join(directory, name)).pipe(
       Effect.catchTag("PlatformError", () =>
-        Effect.fail(new NoExport({ message: `${directory} has no ${name}: it is no whole export` }))
+        Effect.fail(new NoExport({ message: `${directory} has no ${name}: the export is incomplete` }))
       ),
       Effect.map((text) => text ?? "")
     )
@@ -162,16 +162,16 @@ const open = Effect.fnUntraced(function* (directory: string, verifiers: Verifier
   const checkpoint = yield* Effect.fromResult(opened).pipe(Effect.mapError(refused(exportFiles.checkpoint)))
   const { from, size, to } = manifest
   const isRange = 0 <= from && from < to && to <= size && size === checkpoint.size
-  if (!isRange) return yield* refused(exportFiles.manifest)(`its extent is not one of a log of ${checkpoint.size} signed events`)
+  if (!isRange) return yield* refused(exportFiles.manifest)(`its range does not fit a log of ${checkpoint.size} signed events`)
   return { checkpoint, manifest, signedBy: CheckpointAudit.signedBy(crypto, note, verifiers) }
 })
 
-/** An event with the line it stands on. */
+/** An event and the line it was read from. */
 interface ReadLine extends Omit<ExportedEvent, "personal" | "key"> {
   readonly line: string
 }
 
-/** Reads events and leaves of the next positions. Asked for none, it says what is left over. */
+/** Reads events and leaves of the next positions. A request for none reports the remaining lines. */
 const makeSections = Effect.fnUntraced(function* (
   directory: string,
   manifest: Manifest.ExportManifest,
@@ -185,7 +185,7 @@ const makeSections = Effect.fnUntraced(function* (
   let ahead: ReadLine | null = null
   let expected = manifest.from
 
-  /** The next event in order; what is none, or out of order, is a finding and left out. */
+  /** Returns the next event in order. Lines that are no event, or out of order, are reported and skipped. */
   const nextEvent = Effect.gen(function* () {
     for (let line = yield* nextLine; line !== null; line = yield* nextLine) {
       const read = EventLine.parseWhole(line)
@@ -229,13 +229,13 @@ const makeSections = Effect.fnUntraced(function* (
   })
 })
 
-/** What a line that is no event says of its place. */
+/** Returns the position that a malformed line claims. */
 const claimedPosition = (line: string) => {
   const claimed = /,"position":(\d{1,15}),"recorded_at":/u.exec(line)?.[1]
   return claimed === undefined ? null : Number(claimed)
 }
 
-/** The personal documents; null if their folder is not there. */
+/** The personal documents; null if their folder is missing. */
 const makeDocuments = Effect.fnUntraced(function* (directory: string, findings: Findings.Findings) {
   const crypto = yield* Crypto
   const fs = yield* FileSystem.FileSystem
@@ -246,7 +246,7 @@ const makeDocuments = Effect.fnUntraced(function* (directory: string, findings: 
     findings.add(null, `${exportFiles.documents} has a line that does not belong there: ${line.slice(0, 20)}`)
   )
   return {
-    /** The document of an event, compared with its digest. */
+    /** Returns the document of an event after comparing it with its digest. */
     take: Effect.fnUntraced(function* ({ data, event: { position } }: ReadLine) {
       const line = yield* lines.take(position)
       const text = line?.slice(`${position} `.length)
@@ -259,7 +259,7 @@ const makeDocuments = Effect.fnUntraced(function* (directory: string, findings: 
   }
 })
 
-/** Compares each table with the rows that the events make. */
+/** Compares each table with the rows that the events produce. */
 const makeTables = Effect.fnUntraced(function* (directory: string, withPersonal: boolean, findings: Findings.Findings) {
   const path = yield* Path.Path
   const tables = yield* Effect.forEach(
@@ -267,7 +267,7 @@ const makeTables = Effect.fnUntraced(function* (directory: string, withPersonal:
     Effect.fnUntraced(function* (table) {
       const next = yield* LineReader.open(path.join(directory, table.file), lineEnd)
       if ((yield* next) !== headerOf(table)) findings.add(null, `${table.file} does not begin with the names of its columns`)
-      const stray = (line: string) => findings.add(null, `${table.file} has a row that is no event's: ${line.slice(0, 80)}`)
+      const stray = (line: string) => findings.add(null, `${table.file} has a row that no event produces: ${line.slice(0, 80)}`)
       return { table, rows: LineReader.byPosition(next, stray) }
     })
   )
@@ -275,18 +275,18 @@ const makeTables = Effect.fnUntraced(function* (directory: string, withPersonal:
     compare: Effect.fnUntraced(function* (read: ExportedEvent) {
       const { event } = read
       for (const { rows, table } of tables) {
-        const wanted = rowOf(table, read)
-        if (wanted === null) continue
+        const expected = rowOf(table, read)
+        if (expected === null) continue
         const row = yield* rows.take(event.position)
-        if (row !== wanted)
-          findings.add(event.position, `${table.file} ${row === null ? "has no row" : "has another row"} for it`)
+        if (row !== expected)
+          findings.add(event.position, `${table.file} ${row === null ? "has no row" : "has a different row"} for it`)
       }
     }),
     finish: Effect.forEach(tables, ({ rows }) => rows.finish, { discard: true })
   }
 })
 
-/** The files that follow from the manifest alone. */
+/** Compares the files that the manifest alone determines. */
 const compareTexts = Effect.fnUntraced(function* (
   directory: string,
   manifest: Manifest.ExportManifest,
@@ -294,16 +294,16 @@ const compareTexts = Effect.fnUntraced(function* (
 ) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const wanted = [
+  const expected = [
     [indexFile, mediaDescription(supplierOf(manifest))],
     [doctypeFile, doctype],
     [exportFiles.readme, readmeOf(manifest)],
     [exportFiles.manifest, Manifest.format(manifest)]
   ] as const
-  for (const [name, text] of wanted) {
+  for (const [name, text] of expected) {
     const file = path.join(directory, name)
-    const found = (yield* fs.exists(file)) ? yield* exactText(file) : undefined
-    if (found !== text) findings.add(null, found === undefined ? `${name} is missing` : `${name} was changed`)
+    const actual = (yield* fs.exists(file)) ? yield* exactText(file) : undefined
+    if (actual !== text) findings.add(null, actual === undefined ? `${name} is missing` : `${name} was changed`)
   }
 })
 
@@ -314,10 +314,13 @@ const exportNames: ReadonlySet<string> = new Set([
   doctypeFile,
   personalFolder
 ])
-/** What systems leave in every folder that somebody looks into. */
+/** Files that operating systems put into folders. */
 const ofSystems = /^(?:\..*|Thumbs\.db|desktop\.ini)$/u
 
-/** Whoever reads the folder takes all that is in it for the export, and the key in it for the one that has signed. */
+/**
+ * Reports unexpected files and a foreign key: a reader takes everything in the folder for part of the export, and the key in it
+ * for the signing key.
+ */
 const compareNames = Effect.fnUntraced(function* (
   directory: string,
   signedBy: ReadonlyArray<string>,
@@ -329,11 +332,11 @@ const compareNames = Effect.fnUntraced(function* (
   const inPersonal = (yield* fs.exists(personal)) ? yield* fs.readDirectory(personal) : []
   const names = [...(yield* fs.readDirectory(directory)), ...inPersonal.map((name) => `${personalFolder}/${name}`)]
   for (const name of names) {
-    if (!exportNames.has(name) && !ofSystems.test(path.basename(name))) findings.add(null, `${name} is no file of the export`)
+    if (!exportNames.has(name) && !ofSystems.test(path.basename(name))) findings.add(null, `${name} is not a file of the export`)
   }
   const file = path.join(directory, exportFiles.verifier)
   if (!(yield* fs.exists(file))) return
   const keys = ((yield* exactText(file)) ?? "").split("\n")
   if (!keys.some((key) => signedBy.includes(key.trim())))
-    findings.add(null, `${exportFiles.verifier} has no key that the checkpoint was signed with`)
+    findings.add(null, `${exportFiles.verifier} lacks the key that signed the checkpoint`)
 })

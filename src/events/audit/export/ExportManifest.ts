@@ -1,4 +1,7 @@
-/** What an export says of itself: which positions it has, and the hashes of all others, without which its root could not be computed. */
+/**
+ * The manifest of an export: its range of positions, and the subtree hashes of all other positions, which the root calculation
+ * needs.
+ */
 import { Option, Result, Schema } from "effect"
 import { Base64 } from "effect/encoding"
 import { parseHash } from "#events/merkle/Checkpoint.ts"
@@ -7,8 +10,8 @@ import { type Hash, type Node, type NodeId, nodesOf, restore, type Tree } from "
 const Hashes = Schema.Array(Schema.String)
 
 /**
- * Positions `from` up to, but not including, `to`, in a log of which `size` events are signed. `before` and `after` are the hashes of the
- * complete subtrees that cover the other positions, from left to right, in base64.
+ * Positions `from` (inclusive) to `to` (exclusive) of a log with `size` signed events. `before` and `after` are the hashes of the
+ * complete subtrees over the other positions, from left to right, in base64.
  */
 export const ExportManifest = Schema.Struct({
   format: Schema.Literal("vatproof-export/1"),
@@ -32,7 +35,7 @@ const decode = Schema.decodeUnknownResult(codec)
 export const format = (manifest: ExportManifest): string => `${JSON.stringify(manifest, null, 2)}\n`
 
 export const parse = (text: string): Result.Result<ExportManifest, string> =>
-  Result.mapError(decode(text), () => "it is not what an export writes")
+  Result.mapError(decode(text), () => "it does not have the form that an export writes")
 
 /** The subtrees before and after the exported positions. */
 export const otherNodes = ({ from, size, to }: Pick<ExportManifest, "from" | "to" | "size">) => ({
@@ -52,7 +55,10 @@ const withHashes = (nodes: ReadonlyArray<NodeId>, hashes: ReadonlyArray<string>)
         })
       )
 
-/** The tree before the first exported position, and what comes after the last one; none if the hashes do not fit the positions. */
+/**
+ * Returns the tree before the first exported position and the subtrees after the last one; none if the hashes do not fit the
+ * positions.
+ */
 export const surroundings = (
   manifest: ExportManifest
 ): Option.Option<{ readonly before: Tree; readonly after: ReadonlyArray<Node> }> => {

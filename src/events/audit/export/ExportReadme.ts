@@ -1,9 +1,9 @@
-/** The file that tells people what is in an export and how to check it, in German and English. */
+/** The README of an export, in German and English: its files and how to verify them. */
 import { exportTables, personalFolder } from "#events/audit/export/ExportTable.ts"
 import type { ExportManifest } from "#events/audit/export/ExportManifest.ts"
 import { doctypeFile, indexFile } from "#events/audit/export/MediaDescription.ts"
 
-/** Names of the files in an export. */
+/** File names in an export. */
 export const exportFiles = {
   readme: "README.txt",
   manifest: "manifest.json",

@@ -1,7 +1,7 @@
 /**
- * The tables of an export: what an auditor's program imports as CSV. Their names and descriptions are German, because German tax auditors
- * read them (GoBD, data media exchange). Every cell comes from an event, its personal document or the event by which an account got its key, so a table can be
- * made again from these and compared.
+ * The CSV tables of an export, for import into an auditor's program. Names and descriptions are German, because German tax
+ * auditors read them (GoBD, data media exchange). Every cell comes from an event, its personal document or the event that issued
+ * its key, so a verifier can recompute each table.
  */
 import { Option, Predicate, Schema } from "effect"
 import { idForm } from "#domain/accounts/AccountDirectory.ts"
@@ -10,7 +10,7 @@ import * as EventLine from "#events/store/EventLine.ts"
 import type * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** What the event by which an account got a key says of it: the key's issue, or its claim by another account. */
+/** The facts of a key in the event that issued it. */
 export interface KeyFacts {
   readonly keyId: string
   readonly accountId: string
@@ -18,8 +18,8 @@ export interface KeyFacts {
 }
 
 /**
- * An event with its data read, and its personal document: `personal` is null once erased, undefined if there is none. `key` is null for an event
- * that concerns no key.
+ * An event with its parsed data and its personal document. `personal` is null once erased, undefined if there is none. `key` is
+ * null for an event that concerns no key.
  */
 export interface ExportedEvent {
   readonly event: StoredEvent
@@ -36,7 +36,7 @@ export interface ExportColumn {
   readonly cell: (row: ExportedEvent) => string | number | null
 }
 
-/** `isRow` tells which events become rows. The first column, the position, is the key of each table. */
+/** `isRow` selects the events that become rows. The first column, the position, is the key of each table. */
 export interface ExportTable {
   readonly file: string
   readonly name: string
@@ -49,10 +49,10 @@ export const delimiter = ";"
 export const encapsulator = '"'
 export const lineEnd = "\r\n"
 
-/** The first line: the names of the columns. */
+/** The header line with the column names. */
 export const headerOf = ({ columns }: ExportTable, by = delimiter): string => columns.map(({ name }) => quoted(name)).join(by)
 
-/** The row of an event, or null if it has none in this table. */
+/** Returns the row of an event; null if the table has none for it. */
 export const rowOf = ({ columns, isRow }: ExportTable, row: ExportedEvent, by = delimiter): string | null =>
   !isRow(row)
     ? null
@@ -64,31 +64,31 @@ export const rowOf = ({ columns, isRow }: ExportTable, row: ExportedEvent, by = 
         })
         .join(by)
 
-/** What spreadsheets take for a formula, white space in front of it included (OWASP, "CSV Injection"; read 2026-11). */
+/** Text that spreadsheets interpret as a formula, leading white space included (OWASP, "CSV Injection"; read 2026-11). */
 const formula = /^(?:[\t\r]|[\s\p{Cc}]*[=+\-@＝＋－＠])/u
 
 /**
- * An apostrophe makes text of what would be a formula. A line break or another control character would end the row in some programs; a space
- * takes its place.
+ * Prefixes formulas with an apostrophe and replaces control characters by spaces: a line break would end the row in some
+ * programs.
  */
 const quoted = (text: string) => {
-  const shown = (formula.test(text) ? `'${text}` : text).replace(/\p{Cc}+/gu, " ")
-  return encapsulator + shown.replaceAll(encapsulator, encapsulator + encapsulator) + encapsulator
+  const escaped = (formula.test(text) ? `'${text}` : text).replace(/\p{Cc}+/gu, " ")
+  return encapsulator + escaped.replaceAll(encapsulator, encapsulator + encapsulator) + encapsulator
 }
 
-/** What stands at a path, as text; null if nothing does. */
+/** Returns the value at a path as text; null if it is missing. */
 const textAt = (value: unknown, path: ReadonlyArray<string>): string | null => {
-  const found = path.reduce<unknown>((inner, key) => (Predicate.hasProperty(inner, key) ? inner[key] : null), value)
-  return typeof found === "string" || typeof found === "number" || typeof found === "boolean" ? String(found) : null
+  const scalar = path.reduce<unknown>((inner, key) => (Predicate.hasProperty(inner, key) ? inner[key] : null), value)
+  return typeof scalar === "string" || typeof scalar === "number" || typeof scalar === "boolean" ? String(scalar) : null
 }
 
-/** In the data. */
+/** Reads from the event's data. */
 const at =
   (...path: ReadonlyArray<string>) =>
   ({ data }: ExportedEvent) =>
     textAt(data, path)
 
-/** In the personal document. */
+/** Reads from the personal document. */
 const inDocument =
   (...path: ReadonlyArray<string>) =>
   ({ personal }: ExportedEvent) =>
@@ -122,7 +122,7 @@ const recorded: ReadonlyArray<ExportColumn> = [
   },
   text("recorded_at", "Zeitpunkt der Speicherung (UTC, ISO 8601)", ({ event }) => event.recorded_at)
 ]
-/** The key that an event concerns: validations stand in the stream of theirs, other events name it. */
+/** Returns the key that an event concerns: the stream of a validation, or the key named in other events. */
 export const keyIdOf = ({ event, data }: Pick<ExportedEvent, "event" | "data">): string | null => {
   const id = textAt(data, ["key_id"]) ?? event.stream_id.replace(/^key-/u, "")
   return idForm.test(id) ? id : null
@@ -132,7 +132,7 @@ const decodeKey = Schema.decodeUnknownOption(
   Schema.Struct({ account_id: Schema.String, key_id: Schema.String, prefix: Schema.String })
 )
 
-/** The facts of a key, from the event by which an account got it; null for another event. */
+/** Returns the facts of a key from the event that issued it; null for other events. */
 export const keyFactsOf = (type: string, data: unknown): KeyFacts | null =>
   type !== ApiKeyIssued.type && type !== ApiKeyClaimed.type
     ? null
@@ -140,7 +140,7 @@ export const keyFactsOf = (type: string, data: unknown): KeyFacts | null =>
         Option.map(decodeKey(data), ({ account_id, key_id, prefix }) => ({ keyId: key_id, accountId: account_id, prefix }))
       )
 
-/** Who caused the event, and why. */
+/** Reads actor and reason from the event's metadata. */
 const inMetadata =
   (name: string) =>
   ({ event }: ExportedEvent) =>
@@ -287,7 +287,7 @@ const plans: ExportTable = {
   ]
 }
 
-/** The folder of what can be deleted from an export: the rest stays verifiable. */
+/** The folder that can be deleted from an export: the rest stays verifiable. */
 export const personalFolder = "personal"
 
 export const personalTable: ExportTable = {

@@ -1,19 +1,19 @@
-/** Reads a text file line by line, as fast as it is asked for lines, and to the byte: a line has nothing but its one usual end. */
+/** Reads a text file line by line, on demand and byte-exact: a line is everything up to the one expected line end. */
 import { Effect, FileSystem, type PlatformError, Pull, type Scope, Stream } from "effect"
 
-/** The next line without its end; null after the last one. */
+/** Returns the next line without its end; null after the last one. */
 export type NextLine = Effect.Effect<string | null, PlatformError.PlatformError>
 
-/** A longer line is none that an export has; what there is of it is one line. */
+/** Exports have no longer lines; the beginning of a longer one is returned as a line. */
 const maxLine = 16_777_216
 
-/** No line of an export reads like these. */
+/** Markers for malformed input, which equal no line of an export. */
 const notUtf8 = "the rest is not UTF-8"
 const unended = " (without its end of line)"
 
 /**
- * A file that is not there has no lines. A byte order mark belongs to the first line, and another line end than `end` to its line. The last line
- * without an end, and bytes that are no UTF-8, become lines that are none of an export.
+ * A missing file has no lines. A byte order mark belongs to the first line, and line ends other than `end` belong to their line.
+ * An unterminated last line and bytes that are not UTF-8 become lines that no export contains.
  */
 export const open = Effect.fnUntraced(function* (
   file: string,
@@ -65,8 +65,8 @@ export const open = Effect.fnUntraced(function* (
 })
 
 /**
- * Reads lines that begin with a position, by their position: the line of the one that is asked for, or null if it has none. Positions are
- * asked for in order; `stray` hears of lines that none was asked for.
+ * Reads lines that begin with a position. Returns the line of the requested position, or null. Positions are requested in
+ * ascending order; `stray` receives lines that were not requested.
  */
 export const byPosition = (next: NextLine, stray: (line: string) => void) => {
   let ahead: string | null = null
@@ -82,7 +82,7 @@ export const byPosition = (next: NextLine, stray: (line: string) => void) => {
       }
       return null
     }),
-    /** The lines that are left are strays. */
+    /** Reports the remaining lines as strays. */
     finish: Effect.gen(function* () {
       for (let line = ahead ?? (yield* next); line !== null; line = yield* next) stray(line)
       ahead = null

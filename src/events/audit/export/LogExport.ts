@@ -1,4 +1,4 @@
-/** Writes a range of the log into a folder, for auditors who want files: as tables, as lines, and with all that proves it. */
+/** Writes a range of the log to a folder: tables, all events as lines, and all proofs. */
 import { DateTime, Effect, FileSystem, Option, Path, Result, Schema, Stream } from "effect"
 import { Hex } from "effect/encoding"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -31,10 +31,13 @@ import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
-/** Nothing was exported, and why. */
+/** Nothing was exported; the message says why. */
 export class ExportRefused extends Schema.TaggedError<ExportRefused>()("ExportRefused", { message: Schema.String }) {}
 
-/** Events recorded from `from` on and before `to`; null has no bound. `verifierKeys` are written down, as far as they are known. */
+/**
+ * Exports events recorded from `from` (inclusive) to `before` (exclusive); null means unbounded. `verifierKeys` are included as
+ * far as they are known.
+ */
 export interface LogExportOptions {
   readonly directory: string
   readonly from: DateTime.Utc | null
@@ -67,8 +70,8 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
   yield* prepareFolder(options.directory)
   const { appendFact } = yield* EventStore
   const { from, size, to } = manifest
-  const asked = { recorded_from: options.from, recorded_before: options.to }
-  yield* appendFact(logStream, LogExported.make({ from, to, size, ...asked }))
+  const period = { recorded_from: options.from, recorded_before: options.to }
+  yield* appendFact(logStream, LogExported.make({ from, to, size, ...period }))
   yield* fs.makeDirectory(into(personalFolder), { mode: 0o700 })
   const write = yield* makeWriters(into)
   const prove = yield* makeProver(into, proofs, checkpoint)
@@ -113,7 +116,7 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
   yield* fs.writeFileString(into(indexFile), mediaDescription(supplierOf(manifest)))
   yield* fs.writeFileString(into(doctypeFile), doctype)
   yield* fs.writeFileString(into(exportFiles.readme), readmeOf(manifest))
-  // Last: an export without it was not finished.
+  // Written last: an export without it is incomplete.
   yield* fs.writeFileString(into(exportFiles.manifest), format(manifest))
   return manifest
 }, Effect.scoped)
@@ -161,12 +164,14 @@ const makePositionAt = Effect.map(SqlClient.SqlClient, (sql) => {
     )
 })
 
-/** A new folder, or one with nothing in it. What is exported names people: a new one is for its owner alone. */
+/**
+ * Creates the folder, or accepts an empty one. Exports contain personal data, so a new folder is accessible to its owner only.
+ */
 const prepareFolder = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
   if ((yield* fs.readDirectory(directory)).length === 0) return
-  return yield* new ExportRefused({ message: `${directory} has something in it: an export wants a folder of its own` })
+  return yield* new ExportRefused({ message: `${directory} is not empty: an export needs a folder of its own` })
 })
 
 type Into = (...names: ReadonlyArray<string>) => string
@@ -208,7 +213,7 @@ const makeWriters = Effect.fnUntraced(function* (into: Into) {
 
 type Prover = Effect.Success<ReturnType<typeof makeProver>>
 
-/** Writes an event and its proof into files of their own. */
+/** Writes an event and its proof to separate files. */
 const makeProver = Effect.fnUntraced(function* (
   into: Into,
   proofs: Effect.Success<typeof EventProofs.make>,
@@ -223,34 +228,34 @@ const makeProver = Effect.fnUntraced(function* (
   })
 })
 
-/** The facts of keys, each of which is written with its proof when it is first asked for. */
+/** Returns the facts of keys and writes each key with its proof on first use. */
 const makeKeys = (prove: Prover, readIssue: Effect.Success<typeof AuditReads.makeKeyIssue>) => {
-  const known = new Map<string, KeyFacts | null>()
+  const factsByKey = new Map<string, KeyFacts | null>()
   return Effect.fnUntraced(function* (keyId: string | null) {
     if (keyId === null) return null
-    const before = known.get(keyId)
+    const before = factsByKey.get(keyId)
     if (before !== undefined) return before
     const issue = yield* readIssue(keyId)
     const facts = issue === null ? null : keyFactsOf(issue.type, EventLine.readData(issue))
     if (issue !== null) yield* prove(issue, exportFiles.keys, keyId, keyName(keyId))
-    known.set(keyId, facts)
+    factsByKey.set(keyId, facts)
     return facts
   })
 }
 
-/** The names of proofs, without their end. */
+/** File names of proofs, without extension. */
 export const keyName = (keyId: string) => `key-${keyId}`
 export const edgeName = (position: number) => `edge-${position}`
 
-/** The positions next to the extent, where a bound of the period lies: their times prove that nothing of the period is left out. */
+/** The positions next to the range, where the period is bounded: their times prove that no event of the period is missing. */
 export const edgesOf = ({ from, recorded_before, recorded_from, size, to }: ExportManifest): ReadonlyArray<number> => [
   ...(recorded_from !== null && from > 0 ? [from - 1] : []),
   ...(recorded_before !== null && to < size ? [to] : [])
 ]
 
-/** Stands for an erased document: no document is written like this. */
+/** Marks an erased document; no document has this text. */
 export const erased = "erased"
 
-/** The receipt's id as a file's name: what is not of its form never names a file. */
+/** Returns the receipt's id as a file name. An id of another form never becomes a file name. */
 export const receiptName = ({ position, stream_id }: StoredEvent): string =>
   /^receipt-([A-Z0-9]+(?:-[A-Z0-9]+)*)$/u.exec(stream_id)?.[1] ?? `position-${position}`

@@ -1,15 +1,16 @@
 /**
- * index.xml and its document type: how the tax authorities' programs learn what the CSV files hold. Description standard for data media
- * exchange, version 1.5 of 1 September 2004 (BMF, "Ergänzende Informationen zur Datenträgerüberlassung", 28 November 2019; read 2026-11).
+ * index.xml and its document type, which describe the CSV files to the tax authorities' programs. Description standard for data
+ * media exchange, version 1.5 of 1 September 2004 (BMF, "Ergänzende Informationen zur Datenträgerüberlassung", 28 November 2019;
+ * read 2026-11).
  */
 import type { ExportManifest } from "#events/audit/export/ExportManifest.ts"
 import { delimiter, type ExportColumn, type ExportTable, exportTables } from "#events/audit/export/ExportTable.ts"
 
 export const indexFile = "index.xml"
-/** The standard's own file is called gdpdu-01-09-2004.dtd: that name is for the whole of it. */
+/** The standard's complete file has the name gdpdu-01-09-2004.dtd, so this part of it needs another one. */
 export const doctypeFile = "index.dtd"
 
-/** Who supplies the data, and what there is to say about it. */
+/** The supplier of the data, and a comment. */
 export interface ExportSupplier {
   readonly name: string
   readonly location: string
@@ -50,7 +51,7 @@ const tableOf = ({ columns, description, file, name }: ExportTable, index: numbe
   "        <UTF8/>",
   "        <DecimalSymbol>,</DecimalSymbol>",
   "        <DigitGroupingSymbol>.</DigitGroupingSymbol>",
-  // The first row has the names of the columns.
+  // The first row has the column names.
   "        <Range><From>2</From></Range>",
   "        <VariableLength>",
   `          ${element("ColumnDelimiter", delimiter)}`,
@@ -81,7 +82,7 @@ export const mediaDescription = ({ comment, location, name }: ExportSupplier): s
     ""
   ].join("\n")
 
-/** As much of the document type as this index.xml needs: what is valid by it is valid by the whole standard. */
+/** The part of the document type that this index.xml uses: a document that is valid by it is valid by the whole standard. */
 export const doctype = [
   "<!-- Part of the description standard of 1 September 2004 (version 1.5): the elements that the index.xml beside it uses. -->",
   "<!ELEMENT DataSet (Version, DataSupplier, Media)>",

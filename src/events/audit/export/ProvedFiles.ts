@@ -1,6 +1,6 @@
 /**
- * The events of an export that have files of their own, each with its proof beside it: its receipts, and the keys that its tables name. That they
- * are all there, right, and no more. And the proofs of what lies next to the extent.
+ * Verifies the files of single events in an export, each with its proof: the receipts, and the keys that its tables name. Reports
+ * missing, wrong and surplus files. Also verifies the proofs of the events next to the range.
  */
 import { Effect, FileSystem, Option, Path, Result } from "effect"
 import * as CheckpointAudit from "#events/audit/verify/CheckpointAudit.ts"
@@ -18,7 +18,7 @@ import { leafOf } from "#events/notary/StoredLeaf.ts"
 import { verifyInclusion } from "#events/merkle/TreeProofs.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** Verifies proofs. Those of an export share one checkpoint, whose signature need not be verified for each of them. */
+/** Verifies proofs. All proofs of an export share one checkpoint, so its signature is verified once. */
 const makeProve = (crypto: PureCrypto, verifiers: Verifiers) => {
   const open = CheckpointAudit.openWith(crypto, verifiers)
   let last = { note: "", opened: open("") }
@@ -30,26 +30,28 @@ const makeProve = (crypto: PureCrypto, verifiers: Verifiers) => {
       const { root, size } = yield* last.opened
       const claim = { index, size, root, proof: hashes, leafHash: leafHash(crypto.sha256, leaf) }
       if (!verifyInclusion(crypto.sha256, claim)) return yield* Result.fail(`its event is not the one at position ${index}`)
-      if (!carriesNoOther(proof, leaf)) return yield* Result.fail("it carries another leaf than that of its event")
+      if (!carriesNoOther(proof, leaf)) return yield* Result.fail("it carries another leaf than its event has")
       return index
     })
 }
 
-/** What a proof of an event at the edge carries: the leaf, which says when the event was recorded. */
+/** Returns the leaf that an edge proof carries, which has the time of recording. */
 const carriedLeaf = (proof: string) =>
   Option.map(
     Option.flatMap(Result.getSuccess(parse(proof)), ({ extra }) => extra),
     (bytes) => new TextDecoder().decode(bytes)
   )
 
-/** The folders whose files are told apart by their names, and what of them was not asked for yet. */
+/** Folders whose file names identify events, and the files that were not requested yet. */
 const makeFolders = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const namesIn = (folder: string) => {
-    const whole = path.join(directory, folder)
+    const folderPath = path.join(directory, folder)
     return Effect.map(
-      Effect.flatMap(fs.exists(whole), (there) => (there ? fs.readDirectory(whole) : Effect.succeed<ReadonlyArray<string>>([]))),
+      Effect.flatMap(fs.exists(folderPath), (there) =>
+        there ? fs.readDirectory(folderPath) : Effect.succeed<ReadonlyArray<string>>([])
+      ),
       (names) => new Set(names)
     )
   }
@@ -66,21 +68,21 @@ const makeFolders = Effect.fnUntraced(function* (directory: string) {
 
 type Folders = Effect.Success<ReturnType<typeof makeFolders>>
 
-/** Compares the proof of a name with the event that it should prove. */
+/** Compares the proof in a file with the event that it should prove. */
 const makeCompareProof = (
   crypto: PureCrypto,
   prove: ReturnType<typeof makeProve>,
   { textOf, unseen }: Folders,
   findings: Findings
 ) =>
-  Effect.fnUntraced(function* (event: StoredEvent, what: string, name: string) {
+  Effect.fnUntraced(function* (event: StoredEvent, subject: string, name: string) {
     const { position } = event
-    if (!unseen.proofs.delete(`${name}.tlog-proof`)) return findings.add(position, `${what} has no proof`)
+    if (!unseen.proofs.delete(`${name}.tlog-proof`)) return findings.add(position, `${subject} has no proof`)
     const leaf = leafOf(crypto, event)
     if (Result.isFailure(leaf)) return
     const proved = prove(yield* textOf("proofs", `${name}.tlog-proof`), leaf.success)
-    if (Result.isFailure(proved)) findings.add(position, `the proof of ${what} does not hold: ${proved.failure}`)
-    else if (proved.success !== position) findings.add(position, `the proof of ${what} is that of position ${proved.success}`)
+    if (Result.isFailure(proved)) findings.add(position, `the proof of ${subject} does not hold: ${proved.failure}`)
+    else if (proved.success !== position) findings.add(position, `the proof of ${subject} is that of position ${proved.success}`)
   })
 
 export const make = Effect.fnUntraced(function* (directory: string, verifiers: Verifiers, findings: Findings) {
@@ -90,7 +92,7 @@ export const make = Effect.fnUntraced(function* (directory: string, verifiers: V
   const { textOf, unseen } = folders
   const compareProof = makeCompareProof(crypto, prove, folders, findings)
 
-  /** The event in the file of a key, if it is one that issued this key. */
+  /** Reads the event in a key's file if it issued this key. */
   const readKey = Effect.fnUntraced(function* (keyId: string) {
     const line = (yield* textOf("keys", `${keyId}.json`)).replace(/\n$/u, "")
     const read = Option.getOrNull(Result.getSuccess(EventLine.parseWhole(line)))
@@ -99,7 +101,7 @@ export const make = Effect.fnUntraced(function* (directory: string, verifiers: V
   })
 
   return {
-    /** Compares the files of a receipt with its event, whose line is given. */
+    /** Compares the files of a receipt with its event's line. */
     compareReceipt: Effect.fnUntraced(function* (event: StoredEvent, line: string) {
       const name = receiptName(event)
       const { position } = event
@@ -108,7 +110,7 @@ export const make = Effect.fnUntraced(function* (directory: string, verifiers: V
         findings.add(position, `the file of the receipt ${name} is not its event`)
       yield* compareProof(event, `the receipt ${name}`, name)
     }),
-    /** What the files say of a key that an event at a position is about; null is a finding. */
+    /** Returns the key's facts from its file; a finding and null if that fails. `position` is the event that names the key. */
     findKey: Effect.fnUntraced(function* (keyId: string, position: number) {
       if (!unseen.keys.delete(`${keyId}.json`)) {
         findings.add(position, `the key ${keyId} has no file`)
@@ -122,20 +124,20 @@ export const make = Effect.fnUntraced(function* (directory: string, verifiers: V
       yield* compareProof(key.event, `the key ${keyId}`, keyName(keyId))
       return key.facts
     }),
-    /** When the event at a position next to the extent was recorded, if its proof holds; null is a finding. */
+    /** Returns when the event next to the range was recorded, if its proof is valid; otherwise a finding and null. */
     recordedAt: Effect.fnUntraced(function* (position: number) {
       const name = `${edgeName(position)}.tlog-proof`
       const text = unseen.proofs.delete(name) ? yield* textOf("proofs", name) : ""
       const leaf = Option.getOrElse(carriedLeaf(text), () => "")
       const at = /,"position":(\d+),"recorded_at":"([\d:.TZ-]+)",/u.exec(leaf)
       if (Result.getOrElse(prove(text, leaf), () => -1) === position && Number(at?.[1]) === position) return at?.[2] ?? null
-      findings.add(position, `${exportFiles.proofs}/${name} does not prove when the event next to the extent was recorded`)
+      findings.add(position, `${exportFiles.proofs}/${name} does not prove when the event next to the range was recorded`)
       return null
     }),
-    /** What nobody asked for is in no event. */
+    /** Reports the files that no event refers to. */
     finish: () => {
       for (const folder of ["receipts", "keys", "proofs"] as const)
-        for (const name of unseen[folder]) findings.add(null, `${exportFiles[folder]}/${name} is in no event of the export`)
+        for (const name of unseen[folder]) findings.add(null, `${exportFiles[folder]}/${name} belongs to no event of the export`)
     }
   }
 })

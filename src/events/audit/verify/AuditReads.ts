@@ -1,11 +1,11 @@
-/** How an audit reads the database: long, in order, in bounded pieces. */
+/** The database reads of an audit: long, ordered, in bounded batches. */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** An audit may wait for a database that is just coming back. */
+/** An audit waits this long for a database that is restarting. */
 const retryFor = "30 seconds"
 
 export const make = Effect.map(SqlClient.SqlClient, (sql) => {
@@ -48,7 +48,7 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
       UNION ALL (SELECT 'checkpoint', log_id FROM vatproof.checkpoints WHERE log_id > ${logId} LIMIT 1)`
   })
 
-  // A tile of level n has the nodes of tree level 8n: 256 of them, or what is left of them at the right edge of the tree.
+  // A tile of level n has the nodes of tree level 8n: 256, or fewer at the right edge of the tree.
   const findSurplus = SqlSchema.findAll({
     Request: Schema.Void,
     Result: Schema.Struct({ level: Schema.Int, index: Schema.BigInt }),
@@ -61,23 +61,23 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
 
   return {
     events: (from: number, to: number) => findEvents({ from, to }).pipe(QueryPolicy.withRetry(retryFor)),
-    /** Those that have a personal document, or say so. */
+    /** Events that have a personal document, or that name one. */
     eventsWithDocuments: (from: number, to: number) => findWithDocuments({ from, to }).pipe(QueryPolicy.withRetry(retryFor)),
-    /** Where the log says that it ends. */
+    /** The end of the log as its own row states it. */
     head: Effect.suspend(() => findHead(undefined)).pipe(
       QueryPolicy.withRetry(retryFor),
       Effect.map(({ head }) => Number(head))
     ),
-    /** Some of the tiles of the stored tree that have more than the newest checkpoint covers: the notary could not go on from them. */
+    /** Some of the stored tiles that exceed the newest checkpoint: the notary could not continue from them. */
     surplus: Effect.suspend(() => findSurplus(undefined)).pipe(QueryPolicy.withRetry(retryFor)),
     /** Tiles and checkpoints of unknown logs. */
     foreign: Effect.suspend(() => findForeign(undefined)).pipe(QueryPolicy.withRetry(retryFor)),
-    /** Some of the events that do not belong where they are: in no known log, or beyond its end. */
+    /** Some of the events outside of the log: with another log id, or beyond its end. */
     strangers: (head: number) => findStrangers(head).pipe(QueryPolicy.withRetry(retryFor))
   }
 })
 
-/** Reads the event by which an account got a key, its issue or its claim; null for an unknown key. */
+/** Returns the event that issued a key; null for a key that was never issued. */
 export const makeKeyIssue = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findAll({
     Request: Schema.String,

@@ -1,4 +1,4 @@
-/** Holds signed checkpoints against the roots that a log has at their sizes. */
+/** Compares signed checkpoints with the roots of the log at their sizes. */
 import { Result } from "effect"
 import type { Findings } from "#events/audit/verify/Findings.ts"
 import type { LogCheck, LogRoots } from "#events/audit/verify/LogCheck.ts"
@@ -7,34 +7,36 @@ import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import { equalHashes, type Node } from "#events/merkle/MerkleTree.ts"
 import { formatVerifier, type Verifiers } from "#events/merkle/NoteKeys.ts"
 
-/** Opens a checkpoint that one of these keys signed in their name. */
+/** Parses a checkpoint that one of these keys signed in its name. */
 export const openWith =
   (crypto: PureCrypto, verifiers: Verifiers) =>
   (note: string): Result.Result<Checkpoint.Checkpoint, string> =>
     Result.mapError(Checkpoint.open(crypto, note, { origin: verifiers[0].name, verifiers }), ({ message }) => message)
 
-/** Those of these keys that a checkpoint is signed with, as text. */
+/** Returns those of these keys that signed a checkpoint, as text. */
 export const signedBy = (crypto: PureCrypto, note: string, verifiers: Verifiers): ReadonlyArray<string> =>
   Checkpoint.signersOf(crypto, note, verifiers).map(formatVerifier)
 
-/** A checkpoint that somebody kept, and where. */
+/** A checkpoint kept outside the database, and its location. */
 export interface KeptCheckpoint {
   readonly note: string
   readonly at: string
 }
 
-/** A checkpoint to compare with; null stands for one of the log's own, which may have been signed over a log that was altered already. */
+/**
+ * A checkpoint to compare with. `keptAt` is null for one from the database, which may have been signed after the log was altered.
+ */
 export interface OpenedCheckpoint extends Checkpoint.Checkpoint {
   readonly keptAt: string | null
 }
 
-/** Opens checkpoints that were kept; one that no key of the log has signed is a finding, and says nothing else. */
+/** Parses kept checkpoints. One that no key of the log signed is reported and ignored. */
 export const openKept = (
-  given: ReadonlyArray<KeptCheckpoint>,
+  checkpoints: ReadonlyArray<KeptCheckpoint>,
   open: ReturnType<typeof openWith>,
   findings: Findings
 ): ReadonlyArray<OpenedCheckpoint> =>
-  given.flatMap(({ at, note }) => {
+  checkpoints.flatMap(({ at, note }) => {
     const opened = open(note)
     if (Result.isSuccess(opened)) return [{ ...opened.success, keptAt: at }]
     findings.add(null, `the checkpoint in ${at} is not valid: ${opened.failure}`)
@@ -44,7 +46,7 @@ export const openKept = (
 export interface CheckpointAudit {
   /** Compares with a log of exactly that many events. */
   readonly compare: (checkpoint: OpenedCheckpoint, roots: LogRoots) => void
-  /** Says what the last comparison means for the positions whose event and leaf differ. */
+  /** Concludes from the last comparison which of event and leaf is right where they differ. */
   readonly conclude: (check: LogCheck) => { readonly leavesAreSigned: boolean }
 }
 
@@ -56,8 +58,8 @@ export const make = (findings: Findings): CheckpointAudit => {
   let last = { leaves: true, events: true }
 
   /**
-   * Where the change lies that a checkpoint of `size` events shows. One that was kept may contradict what the database has: then checkpoints in
-   * the database that fit may have been signed after the change, and say nothing for certain.
+   * Returns where the change is that a checkpoint of `size` events shows. If a kept checkpoint fails, matching checkpoints in the
+   * database may have been signed after the change, so they narrow the range only conditionally.
    */
   const range = (size: number, isKept: boolean) => {
     const certain = isKept ? goodKept : good
@@ -77,17 +79,17 @@ export const make = (findings: Findings): CheckpointAudit => {
       }
       bad += 1
       if (keptAt !== null) badKept += 1
-      // One changed event makes every later checkpoint fail as well: the first one says most, and the first one that was kept.
+      // One altered event makes all later checkpoints fail: report the first one, and the first kept one.
       if (bad === 1 || (keptAt !== null && badKept === 1)) {
-        const what = keptAt === null ? "" : ` (${keptAt})`
+        const location = keptAt === null ? "" : ` (${keptAt})`
         findings.add(
           size - 1,
-          `the log is not the one that was signed with ${size} events${what}: ${range(size, keptAt !== null)}`
+          `the log is not the one that was signed with ${size} events${location}: ${range(size, keptAt !== null)}`
         )
       }
     },
     conclude: (check) => {
-      if (bad > 1) findings.add(null, `${bad} signed checkpoints in all do not fit the log`)
+      if (bad > 1) findings.add(null, `${bad} signed checkpoints in total contradict the log`)
       const meaning = last.leaves
         ? "the event is not the one that was signed"
         : last.events
@@ -99,22 +101,22 @@ export const make = (findings: Findings): CheckpointAudit => {
   }
 }
 
-/** A part of a log, out of `size` signed events, that is looked at in sections. */
+/** A part of a log with `size` signed events, verified in sections. */
 export interface LogPart {
   readonly from: number
   readonly to: number
   readonly size: number
 }
 
-/** Compares a part of a log with `kept` checkpoints: with those that end within it, or where the whole log did. */
+/** Compares a part of a log with `kept` checkpoints: those that end within it, or at the end of the whole log. */
 export const ofPart = (findings: Findings, kept: ReadonlyArray<OpenedCheckpoint>, { from, size: whole, to }: LogPart) => {
   const audit = make(findings)
   const inside = kept.filter(({ size }) => size > from && size <= to)
   const sizes = new Set(inside.map(({ size }) => size))
   return {
-    /** Where the checkpoints lie whose root the part does not tell. */
+    /** Locations of the checkpoints whose root cannot be computed from this part. */
     uncompared: kept.filter(({ size }) => size !== whole && (size <= from || size > to)).map(({ keptAt }) => keptAt ?? ""),
-    /** Where sections of up to `atMost` events end: each checkpoint ends one. */
+    /** Ends of sections of up to `atMost` events; each checkpoint ends one. */
     sectionEnds: function* (atMost: number): Generator<number> {
       let length = 0
       for (let end = from + 1; end <= to; end += 1) {
@@ -127,7 +129,7 @@ export const ofPart = (findings: Findings, kept: ReadonlyArray<OpenedCheckpoint>
     compareAt: (end: number, check: LogCheck) => {
       for (const checkpoint of inside) if (checkpoint.size === end) audit.compare(checkpoint, check.roots([]))
     },
-    /** In the end: `after` are complete subtrees at the right of the part, up to the whole log. */
+    /** Concludes the comparison; `after` are the complete subtrees to the right of the part. */
     conclude: (checkpoint: Checkpoint.Checkpoint, check: LogCheck, after: ReadonlyArray<Node>) => {
       const ofWhole = kept.filter(({ size }) => size === whole && size > to)
       for (const one of [...ofWhole, { ...checkpoint, keptAt: null }]) audit.compare(one, check.roots(after))

@@ -1,5 +1,5 @@
 /**
- * Verifies the log of a database, beside a running service or without one: every leaf, every node of the stored tree, every signed
+ * Verifies the log of a database, with or without a running service: every leaf, every node of the stored tree, every signed
  * checkpoint, the density of positions and versions, personal documents, and every read table.
  */
 import { Effect, Option, Result, Stream } from "effect"
@@ -17,14 +17,14 @@ import { growths, hashesIn, tileHeight, tileWidth, widthAt } from "#events/merkl
 import * as LeafHashes from "#events/notary/LeafHashes.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
-/** Positions of a section (whole tiles), sections read ahead, nodes compared at once. */
+/** Positions per section (whole tiles), sections read ahead, and nodes compared at once. */
 const sectionSize = 8 * tileWidth
 const readAhead = 4
 const nodesAtOnce = 4_096
 
 /**
- * `kept` are checkpoints of the log from outside the database; `functions` are those that this program gives to a
- * database. If `isFast`, the database computes the leaves of signed events: only a section in which they differ is read whole.
+ * `kept` are checkpoints from outside the database; `functions` are the SQL functions of this program. With `isFast`, the
+ * database computes the leaves of signed events, and only sections that differ are read as events.
  */
 export interface DatabaseAuditOptions {
   readonly verifiers: Verifiers
@@ -34,13 +34,13 @@ export interface DatabaseAuditOptions {
   readonly progress: (done: number, of: number) => Effect.Effect<void>
 }
 
-/** `signed` of the `events` are covered by a checkpoint; `signedBy` are the public keys, as text, that the newest one is signed with. */
+/** A checkpoint covers `signed` of the `events`; `signedBy` are the public keys, as text, that signed the newest one. */
 export interface AuditReport {
   readonly events: number
   readonly signed: number
   readonly checkpoints: number
   readonly signedBy: ReadonlyArray<string>
-  /** Null if the export is without its personal documents. */
+  /** Null if the export has no personal documents. */
   readonly documents: DocumentAudit.DocumentCounts | null
   readonly findings: ReadonlyArray<Findings.Finding>
   readonly count: number
@@ -49,7 +49,7 @@ export interface AuditReport {
 export const run = Effect.fn("DatabaseAudit.run")(function* ({
   functions,
   isFast,
-  kept: given,
+  kept: keptCheckpoints,
   progress,
   verifiers
 }: DatabaseAuditOptions) {
@@ -65,19 +65,24 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
 
   const newest = Option.getOrNull(yield* tree.newest)
   const head = yield* reads.head
-  const { end, kept, signed } = extentOf(CheckpointAudit.openKept(given, open, findings), newest?.size ?? null, head, findings)
-  let seen = 0
+  const { end, kept, signed } = extentOf(
+    CheckpointAudit.openKept(keptCheckpoints, open, findings),
+    newest?.size ?? null,
+    head,
+    findings
+  )
+  let checkpointCount = 0
 
   const readSection = yield* makeReadSection({ end, isFast, signed }, findings)
 
   const examine = Effect.fnUntraced(function* (section: Section) {
     const cuts = kept.filter(({ size }) => size > section.from && size <= section.to)
     for (const { note, size } of section.stored) {
-      seen += 1
+      checkpointCount += 1
       const opened = open(note)
       if (Result.isFailure(opened)) findings.add(size - 1, `the checkpoint of ${size} events is not valid: ${opened.failure}`)
       else if (opened.success.size !== size)
-        findings.add(size - 1, `the checkpoint of ${size} events speaks of ${opened.success.size}`)
+        findings.add(size - 1, `the checkpoint of ${size} events states ${opened.success.size}`)
       else cuts.push({ ...opened.success, keptAt: null })
     }
     for (const part of partsOf(section, cuts)) {
@@ -101,7 +106,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
   return {
     events: head,
     signed: newest?.size ?? 0,
-    checkpoints: seen,
+    checkpoints: checkpointCount,
     signedBy: newest === null ? [] : CheckpointAudit.signedBy(crypto, newest.note, verifiers),
     documents: documents.counts(),
     findings: findings.list(),
@@ -115,7 +120,7 @@ interface Extent {
   readonly isFast: boolean
 }
 
-/** A section as it is read; `isTrusted` if the database has computed the leaves that were signed. */
+/** A section as read; `isTrusted` if the leaves that the database computed are the signed ones. */
 type Section = Effect.Success<ReturnType<Effect.Success<ReturnType<typeof makeReadSection>>>>
 
 const makeReadSection = Effect.fnUntraced(function* ({ end, isFast, signed }: Extent, findings: Findings.Findings) {
@@ -126,7 +131,7 @@ const makeReadSection = Effect.fnUntraced(function* ({ end, isFast, signed }: Ex
 
   return Effect.fnUntraced(function* (from: number) {
     const to = Math.min(from + sectionSize, end)
-    const [made, tiles, stored, documents] = yield* Effect.all(
+    const [hashes, tiles, stored, documents] = yield* Effect.all(
       [
         isFast && to <= signed ? computed({ from, to }) : Effect.succeed(null),
         tree.readTiles(tilesOf(from, Math.min(to, signed), signed)),
@@ -136,13 +141,13 @@ const makeReadSection = Effect.fnUntraced(function* ({ end, isFast, signed }: Ex
       { concurrency: "unbounded" }
     )
     const leaves = tiles.flatMap((tile, i) => leavesOf(tile, { from: from + i * tileWidth, to: Math.min(to, signed) }, findings))
-    const isTrusted = made !== null && made.length === leaves.length && made.every((hash, i) => isSame(hash, leaves[i]))
+    const isTrusted = hashes !== null && hashes.length === leaves.length && hashes.every((hash, i) => isSame(hash, leaves[i]))
     const events = isTrusted ? yield* reads.eventsWithDocuments(from, to) : yield* reads.events(from, to)
     return { from, to, isTrusted, events, documents, leaves, stored: stored.filter(({ size }) => size <= Math.min(to, signed)) }
   })
 })
 
-/** What the database knows besides the events: the stored tree; and events where none can be. */
+/** Compares the stored tree with the events, and reports events and documents outside of the log. */
 const compareTables = Effect.fnUntraced(function* (
   reads: Effect.Success<typeof AuditReads.make>,
   end: number,
@@ -154,27 +159,29 @@ const compareTables = Effect.fnUntraced(function* (
   for (const { log_id, what } of yield* reads.foreign)
     findings.add(null, `there is a ${what} of log ${log_id}, which there is not`)
   for (const { log_id, position } of yield* reads.strangers(end)) {
-    findings.add(Number(position), `an event of log ${log_id} stands where no event can be`)
+    findings.add(Number(position), `an event of log ${log_id} is outside of the log`)
   }
   for (const { log_id, position } of yield* (yield* DocumentAudit.makeReads).strangers(end)) {
-    findings.add(Number(position), `log ${log_id} has a personal document where no event can be`)
+    findings.add(Number(position), `log ${log_id} has a personal document outside of the log`)
   }
 })
 
-/** How far the log goes, and how far it was signed: checkpoints may be missing in the database, and what was kept tells. */
+/** Determines the number of events and of signed events. Kept checkpoints reveal those that are missing in the database. */
 const extentOf = (
   kept: ReadonlyArray<CheckpointAudit.OpenedCheckpoint>,
   newest: number | null,
   head: number,
   findings: Findings.Findings
 ) => {
-  const known = newest ?? 0
-  if (newest === null) findings.add(null, "the log was never signed: nothing proves what it holds")
-  if (head < known) findings.add(head, `the log says that it ends here, but ${known} events were signed`)
+  const signedInDatabase = newest ?? 0
+  if (newest === null) findings.add(null, "the log was never signed: nothing proves its content")
+  if (head < signedInDatabase)
+    findings.add(head, `the log ends here by its own record, but ${signedInDatabase} events were signed`)
   for (const { keptAt, size } of kept) {
-    if (size > known) findings.add(size - 1, `${size} events were signed (${keptAt}), but the database has only ${known}`)
+    if (size > signedInDatabase)
+      findings.add(size - 1, `${size} events were signed (${keptAt}), but the database has only ${signedInDatabase}`)
   }
-  const signed = Math.max(known, ...kept.map(({ size }) => size))
+  const signed = Math.max(signedInDatabase, ...kept.map(({ size }) => size))
   return { kept, signed, end: Math.max(head, signed) }
 }
 
@@ -184,7 +191,7 @@ const sectionStarts = function* (end: number) {
   for (let from = 0; from < end; from += sectionSize) yield from
 }
 
-/** The tiles of leaves from `from`, which begins one, up to `to`, in the width they have in a log of `signed` events. */
+/** The leaf tiles from `from`, the start of a tile, to `to`, in their width in a log of `signed` events. */
 const tilesOf = (from: number, to: number, signed: number) => {
   const count = Math.max(0, Math.ceil((to - from) / tileWidth))
   return Array.from({ length: count }, (_, i) => {
@@ -193,19 +200,19 @@ const tilesOf = (from: number, to: number, signed: number) => {
   })
 }
 
-/** The leaves in a tile of positions `from` on; where it ends too early, unknown ones up to its end or `to`. */
+/** Returns the leaves in a tile from position `from` on. If the tile is too short, the rest up to its end or `to` is unknown. */
 const leavesOf = (
   tile: Uint8Array,
   { from, to }: { readonly from: number; readonly to: number },
   findings: Findings.Findings
 ) => {
-  const known = hashesIn(tile)
-  const missing = Math.min(tileWidth, to - from) - known.length
-  if (missing > 0) findings.add(from + known.length, "the stored tree has no leaf for it")
-  return [...known, ...Array.from({ length: Math.max(0, missing) }, () => new Uint8Array())]
+  const leaves = hashesIn(tile)
+  const missing = Math.min(tileWidth, to - from) - leaves.length
+  if (missing > 0) findings.add(from + leaves.length, "the stored tree has no leaf for it")
+  return [...leaves, ...Array.from({ length: Math.max(0, missing) }, () => new Uint8Array())]
 }
 
-/** Cuts a section where a checkpoint ends. */
+/** Splits a section where a checkpoint ends. */
 const partsOf = ({ events, from, leaves, to }: LogCheck.LogSection, cuts: ReadonlyArray<Checkpoint>) => {
   const ends = [...new Set([...cuts.map(({ size }) => size), to])].toSorted((one, other) => one - other)
   let start = from
@@ -219,16 +226,16 @@ const partsOf = ({ events, from, leaves, to }: LogCheck.LogSection, cuts: Readon
   })
 }
 
-/** Compares the nodes that are stored above the leaves, some thousand at a time. */
+/** Compares the stored nodes above the leaves, some thousand at a time. */
 const makeUpperTiles = Effect.map(TreeStore, (tree) => {
   const wrong = new Set<string>()
   let waiting: Array<Node> = []
 
   const flush = Effect.gen(function* () {
-    const wanted = growths(waiting)
+    const updates = growths(waiting)
     waiting = []
-    const tiles = yield* tree.readTiles(wanted.map(({ index, level }) => ({ level, index, width: tileWidth })))
-    for (const [i, { hashes, index, level, offset }] of wanted.entries()) {
+    const tiles = yield* tree.readTiles(updates.map(({ index, level }) => ({ level, index, width: tileWidth })))
+    for (const [i, { hashes, index, level, offset }] of updates.entries()) {
       const stored: ReadonlyArray<Hash> = hashesIn(tiles[i] ?? new Uint8Array())
       const same = hashesIn(hashes).every((hash, j) => equalHashes(hash, stored[offset + j] ?? new Uint8Array()))
       if (!same) wrong.add(`${level}/${index}`)

@@ -1,4 +1,4 @@
-/** Holds personal documents against the digests in their events: that they are all there, right, and no more. */
+/** Compares personal documents with the digests in their events, and reports missing, wrong and surplus documents. */
 import { Effect, Option, Predicate, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { PersonalDataErased, PersonalDataHeld, PersonalDataReleased } from "#domain/kernel/PersonalData.ts"
@@ -10,10 +10,10 @@ import * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** An audit may wait for a database that is just coming back. */
+/** An audit waits this long for a database that is restarting. */
 const retryFor = "30 seconds"
 
-/** `retainUntil` is UTC with three digits of a second. */
+/** `retainUntil` is UTC with milliseconds. */
 export interface DocumentRow {
   readonly document: string | null
   readonly retainUntil: string
@@ -48,7 +48,7 @@ export const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
   })
 
   return {
-    /** Those of positions `from` up to `to`, in their order. */
+    /** Documents of positions `from` (inclusive) to `to` (exclusive), in order. */
     between: (from: number, to: number) =>
       find({ from, to }).pipe(
         QueryPolicy.withRetry(retryFor),
@@ -67,24 +67,24 @@ export const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
             )
         )
       ),
-    /** Some of those that belong to no event: in no known log, or beyond its end. */
+    /** Some of the documents without event: with another log id, or beyond the log's end. */
     strangers: (head: number) => findStrangers(head).pipe(QueryPolicy.withRetry(retryFor))
   }
 })
 
-/** How many documents were found as they were written, and how many events say that theirs is erased. */
+/** Counts of intact documents, and of events whose document is erased. */
 export interface DocumentCounts {
   readonly kept: number
   readonly erased: number
 }
 
-/** What the newest event about a document says of it. */
+/** The newest event about a document. */
 interface Change {
   readonly type: string
   readonly by: number
 }
 
-/** Positions that an event about documents names; none for other events. */
+/** Returns the positions that an event about documents names; empty for other events. */
 const positionsIn = ({ data, type }: StoredEvent): ReadonlyArray<number> => {
   if (type !== PersonalDataErased.type && type !== PersonalDataHeld.type && type !== PersonalDataReleased.type) return []
   const read = EventLine.readJson(data)
@@ -93,25 +93,28 @@ const positionsIn = ({ data, type }: StoredEvent): ReadonlyArray<number> => {
 }
 
 export interface DocumentAudit {
-  /** Compares the document stored for a position with the data of its event. */
+  /** Compares the stored document of a position with the data of its event. */
   readonly compare: (position: number, data: unknown, stored: PersonalDocument.Stored) => void
   /** Compares the rows stored for these events. */
   readonly compareAll: (events: ReadonlyArray<StoredEvent>, stored: ReadonlyMap<number, DocumentRow>) => void
-  /** Compares erasures and holds with the events that say so, once all events below `end` were seen, in a log that has reached `head` since. */
+  /**
+   * Compares erasures and holds with their events, once all events below `end` were read, in a log that has reached `head`
+   * meanwhile.
+   */
   readonly conclude: (end: number, head: number) => void
   readonly counts: () => DocumentCounts
 }
 
 export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
   const counts = { kept: 0, erased: 0 }
-  const wanted = new Map<number, Change>()
-  /** Rows that are not as they were written, or that an event of the log is about. */
+  const expected = new Map<number, Change>()
+  /** Rows that were changed since they were written, or that an event about documents names. */
   const changed = new Map<number, DocumentRow>()
 
   const compare: DocumentAudit["compare"] = (position, data, stored) => {
     const digest = Option.getOrNull(PersonalDocument.digestIn(data))
     if (digest === null) {
-      if (stored !== undefined) findings.add(position, "it has a personal document, but its event knows of none")
+      if (stored !== undefined) findings.add(position, "it has a personal document, but its event has no digest of one")
       return
     }
     const state = PersonalDocument.stateOf(crypto.sha256Hex, digest, stored)
@@ -135,20 +138,20 @@ export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
     compareAll: (events, rows) => {
       for (const event of events) {
         const row = rows.get(event.position)
-        // Most events have no document: they are not parsed.
+        // Most events have no document; their data is not parsed.
         if (row !== undefined || event.data.includes('"personal_sha256":')) compareRow(event, row)
-        for (const position of positionsIn(event)) wanted.set(position, { type: event.type, by: event.position })
+        for (const position of positionsIn(event)) expected.set(position, { type: event.type, by: event.position })
       }
     },
     conclude: (end, head) => {
-      for (const position of new Set([...wanted.keys(), ...changed.keys()])) {
+      for (const position of new Set([...expected.keys(), ...changed.keys()])) {
         const row = changed.get(position)
-        const change = wanted.get(position)
+        const change = expected.get(position)
         const changedBy = row?.changedBy ?? null
         if (changedBy !== null && changedBy >= end) {
-          // An event that came while the audit ran is for the next audit.
+          // Leaves events that were appended during the audit to the next one.
           if (changedBy >= head)
-            findings.add(position, `its personal document was changed by event ${changedBy}, which there is not`)
+            findings.add(position, `its personal document was changed by event ${changedBy}, which does not exist`)
           continue
         }
         const isErased = row !== undefined && row.document === null
@@ -157,9 +160,9 @@ export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
         } else if (!isErased && change?.type === PersonalDataErased.type) {
           findings.add(position, `its personal document was erased by event ${change.by}, but it is still there`)
         } else if ((row?.isHeld ?? false) !== (change?.type === PersonalDataHeld.type)) {
-          findings.add(position, "the legal hold on its personal document is not what the events say")
+          findings.add(position, "the legal hold on its personal document contradicts the events")
         } else if (changedBy !== (change?.by ?? null)) {
-          findings.add(position, "another event changed its personal document than the one it names")
+          findings.add(position, "its personal document was last changed by another event than the one it names")
         }
       }
     },

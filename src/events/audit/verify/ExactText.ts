@@ -1,4 +1,4 @@
-/** Reads the files of an export to the byte: nothing that editors add, drop or convert is passed over. */
+/** Reads the files of an export byte-exact, so that every change by an editor shows. */
 import { Effect, FileSystem } from "effect"
 
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true })
@@ -7,7 +7,7 @@ const utf8 = new TextEncoder()
 const isSame = (one: Uint8Array, other: Uint8Array) =>
   one.length === other.length && one.every((byte, index) => byte === other[index])
 
-/** The text of a file, a byte order mark included; null if it is no UTF-8. */
+/** Returns the text of a file, including a byte order mark; null if it is not UTF-8. */
 export const exactText = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
   const bytes = yield* fs.readFile(file)

@@ -1,6 +1,6 @@
-/** What an audit found wrong, each with the position it concerns. */
+/** Collects what an audit finds wrong, each with its position. */
 
-/** `position` is null for what concerns the log as a whole. What concerns a read table has its name, and the key of the row. */
+/** `position` is null for findings about the log as a whole. Findings about a read table have its name and the key of the row. */
 export interface Finding {
   readonly position: number | null
   readonly message: string
@@ -8,17 +8,17 @@ export interface Finding {
   readonly key?: string
 }
 
-/** A row of a read table, and the position of the event that it concerns most. */
+/** A row of a read table, and the position of the event that it mainly concerns. */
 export interface RowPlace {
   readonly table: string
   readonly key: string
   readonly position: number | null
 }
 
-/** All are counted and this many are kept: a log that was cut early has nothing but findings. */
+/** All findings are counted, this many are kept: a truncated log can have a finding for each event. */
 const maxKept = 1_000
 
-/** Findings in the order they come; gaps of neighbouring positions become one. */
+/** Keeps findings in order and merges gaps of adjacent positions. */
 export interface Findings {
   readonly add: (position: number | null, message: string) => void
   readonly addRow: (place: RowPlace, message: string) => void

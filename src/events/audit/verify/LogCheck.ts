@@ -1,6 +1,6 @@
 /**
- * Goes through a log once, from any position on, and holds each event against its neighbours and against the leaf that was signed for its
- * position. Knows nothing of where events and leaves come from: the database, or an export.
+ * Reads a log once, from any position, and compares each event with its neighbours and its signed leaf. Independent of the source
+ * of events and leaves: a database or an export.
  */
 import { Result } from "effect"
 import type { Findings } from "#events/audit/verify/Findings.ts"
@@ -10,8 +10,8 @@ import { leafOf } from "#events/notary/StoredLeaf.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 /**
- * Events found at positions `from` up to `to`, by position, and the leaves known for those positions, as far as they are signed; an empty
- * one is unknown.
+ * Events at positions `from` (inclusive) to `to` (exclusive), by position, and the known leaves of these positions as far as they
+ * are signed. An empty leaf is unknown.
  */
 export interface LogSection {
   readonly from: number
@@ -20,37 +20,39 @@ export interface LogSection {
   readonly leaves: ReadonlyArray<Hash>
 }
 
-/** What a stream came to. */
+/** The last event of a stream so far. */
 export interface StreamEnd {
   version: number
   readonly first: number
   last: number
 }
 
-/** Roots of a log: with its leaves as they are known, and as the events make them. */
+/** Roots of a log: of its known leaves, and of the leaves computed from the events. */
 export interface LogRoots {
   readonly ofLeaves: Hash
   readonly ofEvents: Hash
 }
 
 export interface LogCheck {
-  /** Takes the next section; gives back the nodes that its leaves completed in the tree of leaves. */
+  /** Adds the next section; returns the nodes that its leaves completed in the tree of leaves. */
   readonly take: (section: LogSection) => ReadonlyArray<Node>
-  /** Takes a section whose events are known to have these leaves; gives back the same nodes. */
+  /** Adds a section whose events are known to have these leaves; returns the same nodes. */
   readonly trust: (leaves: ReadonlyArray<Hash>) => ReadonlyArray<Node>
-  /** Roots over all that was taken so far, and complete subtrees at its right. */
+  /** Roots over all sections so far and the complete subtrees to their right. */
   readonly roots: (after: ReadonlyArray<Node>) => LogRoots
-  /** Positions whose event does not have the known leaf. */
+  /** Positions where the leaf of the event differs from the known leaf. */
   readonly different: ReadonlyArray<number>
 }
 
-/** Of the positions that differ, this many are told one by one. */
+/** Maximum number of differing positions that are reported one by one. */
 const maxDifferent = 1_000
 
-/** Stands in the tree of events where there is none. */
+/** Placeholder for a missing event in the tree of events. */
 const nothing: Hash = new Uint8Array(32)
 
-/** Compares events with those before them, in their streams and in the log. `isWhole`: nothing before the first one is left out. */
+/**
+ * Compares events with the preceding ones, in their streams and in the log. `begins`: the first event is the first of the log.
+ */
 const makeNeighbours = (findings: Findings, begins: boolean) => {
   const streams = new Map<string, StreamEnd>()
   let isWhole = begins
@@ -60,7 +62,7 @@ const makeNeighbours = (findings: Findings, begins: boolean) => {
     const { position, stream_id, version } = event
     const stream = streams.get(stream_id)
     if (stream === undefined) {
-      // A stream may have begun before what is looked at.
+      // In a part of the log, a stream may have begun earlier.
       if (isWhole && version !== 1) findings.add(position, `the stream ${stream_id} begins with version ${version}`)
       streams.set(stream_id, { version, first: position, last: position })
     } else {
@@ -77,7 +79,7 @@ const makeNeighbours = (findings: Findings, begins: boolean) => {
 
   return {
     compare,
-    /** Something is left out. */
+    /** Forgets the preceding events, after a gap. */
     forget: () => {
       isWhole = false
       recordedAt = ""
@@ -86,7 +88,7 @@ const makeNeighbours = (findings: Findings, begins: boolean) => {
   }
 }
 
-/** `start` is the tree of what lies before the first section. */
+/** `start` is the tree before the first section. */
 export const make = (crypto: PureCrypto, findings: Findings, start: Tree): LogCheck => {
   const { sha256 } = crypto
   const different: Array<number> = []
@@ -101,8 +103,8 @@ export const make = (crypto: PureCrypto, findings: Findings, start: Tree): LogCh
     return nothing
   }
 
-  const take = ({ events: given, from, leaves, to }: LogSection) => {
-    const events = oneAPosition(given, findings)
+  const take = ({ events: unordered, from, leaves, to }: LogSection) => {
+    const events = oneAPosition(unordered, findings)
     const ofLeavesHere: Array<Hash> = []
     const ofEventsHere: Array<Hash> = []
     let next = 0
@@ -114,12 +116,12 @@ export const make = (crypto: PureCrypto, findings: Findings, start: Tree): LogCh
         next += 1
         neighbours.compare(event)
       }
-      const known = leaves[position - from]
-      if (known === undefined) continue
+      const leaf = leaves[position - from]
+      if (leaf === undefined) continue
       const hash = event === undefined ? nothing : leafHashOf(event)
       ofEventsHere.push(hash)
-      ofLeavesHere.push(known.length === 0 ? hash : known)
-      if (known.length === 0 || equalHashes(hash, known)) continue
+      ofLeavesHere.push(leaf.length === 0 ? hash : leaf)
+      if (leaf.length === 0 || equalHashes(hash, leaf)) continue
       same = false
       if (hash !== nothing && different.length < maxDifferent) different.push(position)
     }
@@ -148,18 +150,18 @@ export const make = (crypto: PureCrypto, findings: Findings, start: Tree): LogCh
   }
 }
 
-/** What stands at a place that is taken already, or behind what comes after it, is told and left out. */
+/** Reports and skips duplicate positions and events out of order. */
 const oneAPosition = (events: ReadonlyArray<StoredEvent>, findings: Findings): ReadonlyArray<StoredEvent> => {
   let last = -1
   return events.filter(({ position }) => {
-    if (position <= last) findings.add(position, "more than one event stands here, or not in its order")
+    if (position <= last) findings.add(position, "more than one event at this position, or events out of order")
     const isNext = position > last
     last = Math.max(last, position)
     return isNext
   })
 }
 
-/** The tree with further complete subtrees at its right; each begins where the one before it ends. */
+/** Adds complete subtrees to the right of the tree; each begins where the previous one ends. */
 const extend = (sha256: Sha256, tree: Tree, nodes: ReadonlyArray<Node>): Tree =>
   nodes.reduce((grown, node) => {
     const peaks = [...grown.peaks]

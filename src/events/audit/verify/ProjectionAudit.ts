@@ -1,6 +1,7 @@
 /**
- * Compares what is read with what the events make of it: every read table, what the log says of itself, and the functions of the database with
- * the program's own, so that a forged function cannot hide a forged row. All of it is of one moment, though services go on.
+ * Compares every read table and the log's own row with what the events produce. Also compares the functions in the database with
+ * this program's, so that a forged function cannot hide a forged row. Everything is read from one snapshot, while the service
+ * runs.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -10,10 +11,10 @@ import type { Findings } from "#events/audit/verify/Findings.ts"
 import { differences, type TableProjection, tableProjections } from "#events/projections/ProjectionCatalogue.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-/** Wrong rows of a table that are told one by one, and positions that are compared by one statement. */
+/** Maximum number of wrong rows reported per table, and positions compared per statement. */
 const maxTold = 200
 const rangeSize = 100_000
-/** A table of a log of many millions of events takes its time. */
+/** Timeout for a table of a log with many millions of events. */
 const longest = "1h"
 
 const WrongRow = Schema.Struct({
@@ -26,11 +27,11 @@ type WrongRow = typeof WrongRow.Type
 
 const meanings = {
   missing: "the row is missing",
-  surplus: "no event makes this row",
-  different: "the row is not as the events make it"
+  surplus: "no event produces this row",
+  different: "the row differs from what the events produce"
 }
 
-/** Bodies of the functions of the schemas vatproof and vatproof_guard, by their names with the schema. */
+/** Bodies of the functions of the schemas vatproof and vatproof_guard, by qualified name. */
 export type Functions = ReadonlyMap<string, string>
 
 const makeReads = Effect.map(SqlClient.SqlClient, (sql) => ({
@@ -75,7 +76,7 @@ const compareFunctions = Effect.fnUntraced(function* (functions: Functions, find
   const stored = yield* findFunctions(undefined)
   for (const { body, name } of stored) {
     if (functions.get(name) !== body)
-      findings.addRow({ table: "pg_proc", key: name, position: null }, "the function is not this program's")
+      findings.addRow({ table: "pg_proc", key: name, position: null }, "the function differs from this program's")
   }
   for (const name of functions.keys()) {
     if (!stored.some((one) => one.name === name)) {
@@ -84,19 +85,19 @@ const compareFunctions = Effect.fnUntraced(function* (functions: Functions, find
   }
 })
 
-/** Which rules filled the tables and how far they are; gives back how far each asynchronous one is. */
+/** Compares versions and positions of the projections; returns the position of each asynchronous one. */
 const compareProjections = Effect.fnUntraced(function* (head: number, findings: Findings) {
   const { findProjections } = yield* makeReads
   const rows = yield* findProjections(undefined)
-  const tell = (key: string, message: string) => findings.addRow({ table: "projections", key, position: null }, message)
+  const report = (key: string, message: string) => findings.addRow({ table: "projections", key, position: null }, message)
   for (const { log_id, name, position, version } of rows) {
     const table = tableProjections.find((one) => one.name === name)
-    if (table === undefined || log_id !== logId) tell(name, "there is no such projection")
-    else if (version > table.version) tell(name, `its rules have version ${version}, which is unknown`)
-    else if ((position === null) !== (table.kind === "inline")) tell(name, "its position is not one of its kind")
-    else if (Number(position ?? 0) > head) tell(name, `it is said to have followed ${position} events of ${head}`)
+    if (table === undefined || log_id !== logId) report(name, "there is no such projection")
+    else if (version > table.version) report(name, `its rules have the unknown version ${version}`)
+    else if ((position === null) !== (table.kind === "inline")) report(name, "its position does not fit its kind")
+    else if (Number(position ?? 0) > head) report(name, `its position is ${position}, but the log has ${head} events`)
   }
-  for (const { name } of tableProjections) if (!rows.some((row) => row.name === name)) tell(name, "the row is missing")
+  for (const { name } of tableProjections) if (!rows.some((row) => row.name === name)) report(name, "the row is missing")
   return (name: string) => Math.min(head, Number(rows.find((row) => row.name === name)?.position ?? 0))
 })
 
@@ -104,29 +105,29 @@ const compareTable = Effect.fnUntraced(function* (table: TableProjection, head: 
   const { findWrong } = yield* makeReads
   const { kind, name } = table
   const columns = [...table.key, ...table.columns].join(", ")
-  const made = (from: number, to: number) => `vatproof.${name}_rows(${logId}::smallint, ${from}::bigint, ${to}::bigint)`
-  const tell = (rows: ReadonlyArray<WrongRow>) => {
+  const derivedRows = (from: number, to: number) => `vatproof.${name}_rows(${logId}::smallint, ${from}::bigint, ${to}::bigint)`
+  const report = (rows: ReadonlyArray<WrongRow>) => {
     for (const { at, row_key, wrong } of rows) {
       findings.addRow({ table: name, key: row_key, position: at === null ? null : Number(at) }, meanings[wrong])
     }
     const more = Number(rows[0]?.total ?? 0) - rows.length
     if (more > 0) findings.addRow({ table: name, key: "", position: null }, `${more} more rows are wrong`)
   }
-  if (kind === "inline") return tell(yield* findWrong(differences(table, made(0, head), `vatproof.${name}`)))
+  if (kind === "inline") return report(yield* findWrong(differences(table, derivedRows(0, head), `vatproof.${name}`)))
   for (let from = 0; from < followed; from += rangeSize) {
     const to = Math.min(followed, from + rangeSize)
-    const had = `(SELECT ${columns} FROM vatproof.${name} WHERE log_id = ${logId} AND position >= ${from} AND position < ${to})`
-    tell(yield* findWrong(differences(table, made(from, to), had)))
+    const storedRows = `(SELECT ${columns} FROM vatproof.${name} WHERE log_id = ${logId} AND position >= ${from} AND position < ${to})`
+    report(yield* findWrong(differences(table, derivedRows(from, to), storedRows)))
   }
   const elsewhere = `(SELECT ${columns} FROM vatproof.${name} WHERE log_id <> ${logId} OR position < 0 OR position >= ${followed})`
-  tell(yield* findWrong(differences(table, made(0, 0), elsewhere)))
+  report(yield* findWrong(differences(table, derivedRows(0, 0), elsewhere)))
 })
 
-/** Adds what is wrong to the findings. */
+/** Adds all differences to the findings. */
 export const run = Effect.fn("ProjectionAudit.run")(function* (functions: Functions, findings: Findings) {
   const sql = yield* SqlClient.SqlClient
   const reads = yield* makeReads
-  /** What cannot be compared is a finding as well; a savepoint lets the rest go on. */
+  /** Reports a table that cannot be compared; a savepoint lets the rest continue. */
   const orTold = (table: string, compared: Effect.Effect<void, SqlError | Schema.SchemaError, SqlClient.SqlClient>) =>
     compared.pipe(
       sql.withTransaction,

@@ -1,4 +1,4 @@
-/** Verifies one proof, and the event it is said to prove, with nothing but the log's public key. */
+/** Verifies one proof, and the event it should prove, with the log's public key alone. */
 import { Option, Result, Schema } from "effect"
 import type { Checkpoint } from "#events/merkle/Checkpoint.ts"
 import * as EventLine from "#events/store/EventLine.ts"
@@ -8,12 +8,12 @@ import { carriesNoOther, parse, type Proof, verify } from "#events/merkle/Proof.
 import * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import { leafOf } from "#events/notary/StoredLeaf.ts"
 
-/** Why the proof proves nothing, or not what it should. */
+/** The proof is invalid or proves something else; the message says why. */
 export class NotProved extends Schema.TaggedError<NotProved>()("NotProved", { message: Schema.String }) {}
 
 /**
- * `leaf` is the proved envelope of the event at `index`; `event` is the whole event if one was given. `personal` tells of its personal
- * document: "proved" has its digest; null if the event has none, or was not given.
+ * `leaf` is the proved envelope of the event at `index`; `event` is the whole event if one was given. `personal` is "proved" if
+ * the personal document matches its digest; null if the event has none, or was not given.
  */
 export interface Proved {
   readonly index: number
@@ -26,8 +26,8 @@ export interface Proved {
 }
 
 /**
- * `event` is a line of an export, the file of a receipt, or what GET /v1/audit/proofs gives as `event`. Without one the proof's own leaf
- * is verified, which has the hashes of the event's data, but not the data.
+ * `event` is a line of an export, the file of a receipt, or the `event` of GET /v1/audit/proofs. Without it, the proof's own leaf
+ * is verified, which has digests in place of the event's data.
  */
 export const run = (
   crypto: PureCrypto,
@@ -38,9 +38,9 @@ export const run = (
     const { leaf, personal } = yield* event === null ? leafIn(parsed) : leafFrom(crypto, event)
     const log = { origin: verifiers[0].name, verifiers }
     const { checkpoint, index } = yield* Result.mapError(verify(crypto, proof, { ...log, leaf }), ({ message }) =>
-      refused(event === null ? message : `${message}: the event is not the one that was signed, or the proof is another one's`)
+      refused(event === null ? message : `${message}: the event was altered, or the proof belongs to another event`)
     )
-    if (!carriesNoOther(parsed, leaf)) return yield* Result.fail(refused("The proof carries another leaf than that of the event"))
+    if (!carriesNoOther(parsed, leaf)) return yield* Result.fail(refused("The proof carries the leaf of another event"))
     return { index, checkpoint, leaf, event, personal, note: parsed.checkpoint }
   })
 
@@ -68,5 +68,7 @@ const documentIn = (crypto: PureCrypto, { data, personal }: EventLine.ReadLine):
   if (personal === undefined) return Result.succeed("not given")
   const state = PersonalDocument.stateOf(crypto.sha256Hex, digest, personal)
   if (state === "erased") return Result.succeed(state)
-  return state === "kept" ? Result.succeed("proved") : Result.fail(refused("The personal document is not the one of the event"))
+  return state === "kept"
+    ? Result.succeed("proved")
+    : Result.fail(refused("The personal document does not match the digest in the event"))
 }
