@@ -46,11 +46,11 @@ export const workers = (count: number) =>
       const { port, shutdownDelay, shutdownGrace } = yield* AppConfig
       yield* Database.databaseUrl("own")
       // Longest for what a worker has to do after its last request: pending mails, telemetry, the database.
-      const patience = Duration.sum(Duration.sum(shutdownDelay, shutdownGrace), Duration.seconds(20))
+      const stopTimeout = Duration.sum(Duration.sum(shutdownDelay, shutdownGrace), Duration.seconds(20))
       const adminPorts = new Map<number, number>()
       const address = yield* adminAddress(usualAdminPort)
       const pages = Option.map(address, (found) => WorkersAdmin.layer({ ...found, adminPorts }))
       yield* Layer.build(Option.getOrElse(pages, () => Layer.empty).pipe(Layer.provide(NodeHttpClient.layerUndici)))
-      yield* Workers.run({ count, port, patience, adminPorts })
+      yield* Workers.run({ count, port, stopTimeout, adminPorts })
     })
   )

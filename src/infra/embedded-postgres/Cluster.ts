@@ -1,6 +1,6 @@
 /**
- * The folder of one embedded Postgres: `cluster/data` (the database), `cluster/password` (its only password, mode 600), and
- * `log` and `log.1` (what the server says).
+ * The folder of one embedded Postgres: `cluster/data` (the database), `cluster/password` (its only password, mode 600), and `log`
+ * and `log.1` (the server's log).
  */
 import { Effect, FileSystem, Option, Path, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -10,11 +10,11 @@ import * as StagingDirectory from "#infra/embedded-postgres/StagingDirectory.ts"
 import { EmbeddedPostgresError, fromOutput } from "#infra/embedded-postgres/EmbeddedPostgresError.ts"
 import { run, type SystemUser } from "#infra/embedded-postgres/Program.ts"
 
-/** A database that is there and can be served. */
+/** An existing database, ready to be served. */
 export interface EmbeddedPostgresCluster {
   readonly directory: string
   readonly data: string
-  /** The data folder as the server has to be told it. */
+  /** The data folder as passed to the server. */
   readonly dataArgument: string
   readonly log: string
   readonly password: Redacted.Redacted
@@ -25,10 +25,10 @@ export interface EmbeddedPostgresCluster {
 /** The name of the database and of the only role that may log in. */
 export const name = "vatproof"
 
-/** `nobody` of Linux; a service that is not root runs the server as its own user. */
-const nobody: SystemUser = { uid: 65_534, gid: 65_534 }
+/** Linux's user `nobody`; a service that is not root runs the server as its own user. */
+const unprivilegedUser: SystemUser = { uid: 65_534, gid: 65_534 }
 
-/** Finds the database in `directory`, or makes a new one. Two processes may do so at once: one of the new databases remains. */
+/** Finds the database in `directory`, or creates one. If two processes create it concurrently, one of the databases remains. */
 export const prepare = Effect.fn("Cluster.prepare")(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -50,28 +50,29 @@ export const prepare = Effect.fn("Cluster.prepare")(function* (directory: string
   } satisfies EmbeddedPostgresCluster
 })
 
-/** initdb and postgres refuse to run as root: then it is the owner of the first of these places that exists, or nobody. */
-const serverUser = Effect.fnUntraced(function* (places: ReadonlyArray<string>) {
+/**
+ * initdb and postgres refuse to run as root: then they run as the owner of the first existing folder of these, or as `nobody`.
+ */
+const serverUser = Effect.fnUntraced(function* (folders: ReadonlyArray<string>) {
   if (process.getuid?.() !== 0) return Option.none<SystemUser>()
   const fs = yield* FileSystem.FileSystem
-  for (const place of places) {
-    if (!(yield* fs.exists(place))) continue
-    const { uid, gid } = yield* fs.stat(place)
+  for (const folder of folders) {
+    if (!(yield* fs.exists(folder))) continue
+    const { uid, gid } = yield* fs.stat(folder)
     const owner = Option.all({ uid, gid })
     return Option.some(
       Option.getOrElse(
-        Option.filter(owner, (found) => found.uid !== 0),
-        () => nobody
+        Option.filter(owner, (candidate) => candidate.uid !== 0),
+        () => unprivilegedUser
       )
     )
   }
-  return Option.some(nobody)
+  return Option.some(unprivilegedUser)
 })
 
 /**
- * Another user than ours may not be allowed to walk down to the data folder (a home or /root is mode 700). A process is in its
- * working directory all the same, and Linux names that by a path nobody has to walk. So the data can stay where the operator
- * wants it.
+ * Another user may lack permission on a parent of the data folder (a home or /root has mode 700). A process can still use its
+ * working directory, which Linux exposes under a path without those parents. So the data can stay where the operator wants it.
  */
 const dataArgument = (data: string, user: Option.Option<SystemUser>) =>
   Option.isSome(user) && process.platform === "linux" ? "/proc/self/cwd" : data
@@ -92,15 +93,15 @@ const initialise = Effect.fnUntraced(function* (
   yield* fs.makeDirectory(data, { mode: 0o700 })
   yield* fs.writeFileString(password, `${Base64Url.encode(yield* random.randomBytes(24))}\n`, { mode: 0o600, flag: "wx" })
   if (Option.isSome(user)) {
-    yield* Effect.forEach([draft, data, password], (place) => fs.chown(place, user.value.uid, user.value.gid))
+    yield* Effect.forEach([draft, data, password], (folder) => fs.chown(folder, user.value.uid, user.value.gid))
   }
   yield* initdb(data, user, binaries)
-  if (Option.isSome(user)) yield* Effect.forEach([draft, password], (place) => fs.chown(place, 0, 0))
+  if (Option.isSome(user)) yield* Effect.forEach([draft, password], (folder) => fs.chown(folder, 0, 0))
   yield* fs.chmod(draft, 0o711)
   yield* publish(draft, cluster)
 }, Effect.scoped)
 
-/** Collation and character classes come from Postgres itself, so they are the same on every system and after every upgrade of it. */
+/** Collation and character classes come from Postgres itself, so they are the same on every system and after every upgrade. */
 const initdbArguments = [
   "-U",
   name,
@@ -117,15 +118,15 @@ const initdb = Effect.fnUntraced(function* (
   user: Option.Option<SystemUser>,
   binaries: Binaries.EmbeddedPostgresBinaries
 ) {
-  const place = dataArgument(data, user)
-  yield* run(binaries.initdb, ["-D", place, ...initdbArguments], { cwd: data, user }).pipe(
-    Effect.catchTag("ProgramFailed", (failed) => Effect.fail(fromOutput("Making the database (initdb)", failed.output, failed)))
+  const dataPath = dataArgument(data, user)
+  yield* run(binaries.initdb, ["-D", dataPath, ...initdbArguments], { cwd: data, user }).pipe(
+    Effect.catchTag("ProgramFailed", (failed) => Effect.fail(fromOutput("Creating the database (initdb)", failed.output, failed)))
   )
-  yield* run(binaries.postgres, ["--single", "-D", place, "-c", "exit_on_error=on", "postgres"], {
+  yield* run(binaries.postgres, ["--single", "-D", dataPath, "-c", "exit_on_error=on", "postgres"], {
     cwd: data,
     user,
     input: `CREATE DATABASE ${name}\n`
-  }).pipe(Effect.catchTag("ProgramFailed", (failed) => Effect.fail(fromOutput("Making the database", failed.output, failed))))
+  }).pipe(Effect.catchTag("ProgramFailed", (failed) => Effect.fail(fromOutput("Creating the database", failed.output, failed))))
 })
 
 const isMade = Effect.fnUntraced(function* (cluster: string) {
@@ -137,11 +138,11 @@ const isMade = Effect.fnUntraced(function* (cluster: string) {
 const checkPlace = Effect.fnUntraced(function* (cluster: string) {
   const fs = yield* FileSystem.FileSystem
   if (!(yield* fs.exists(cluster)) || (yield* fs.readDirectory(cluster)).length === 0) return
-  // Another process may have finished one just now.
+  // Another process may have finished one meanwhile.
   if (yield* isMade(cluster)) return
   return yield* new EmbeddedPostgresError({
     reason: "not_a_cluster",
-    message: `${cluster} holds something that is not a Postgres database: move it away, or choose another DATA_DIR`
+    message: `${cluster} contains something other than a Postgres database: move it away, or choose another DATA_DIR`
   })
 })
 
@@ -150,23 +151,23 @@ const publish = Effect.fnUntraced(function* (draft: string, cluster: string) {
   const path = yield* Path.Path
   yield* fs.rename(draft, cluster).pipe(
     Effect.catchTag("PlatformError", (error) =>
-      // Another process was quicker: its database is the one.
+      // Another process was faster: use its database.
       Effect.flatMap(isMade(cluster), (made) => (made ? Effect.void : Effect.fail(error)))
     )
   )
-  // Without this a power cut could undo the rename and with it all that was committed since.
+  // Without this, a power failure could undo the rename and with it all later commits.
   yield* Effect.flatMap(fs.open(path.dirname(cluster), { flag: "r" }), (folder) => folder.sync)
 }, Effect.scoped)
 
 const checkVersion = Effect.fnUntraced(function* (data: string, binaries: Binaries.EmbeddedPostgresBinaries) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const made = (yield* fs.readFileString(path.join(data, "PG_VERSION"))).trim()
-  if (made === binaries.major) return
+  const version = (yield* fs.readFileString(path.join(data, "PG_VERSION"))).trim()
+  if (version === binaries.major) return
   return yield* new EmbeddedPostgresError({
     reason: "other_version",
     message:
-      `${data} was made by Postgres ${made}, and the embedded Postgres is ${binaries.major}, which cannot read it: ` +
-      `dump it with Postgres ${made} and restore it, or choose another DATA_DIR`
+      `${data} was created by Postgres ${version}, and the embedded Postgres is ${binaries.major}, which cannot read it: ` +
+      `dump it with Postgres ${version} and restore it, or choose another DATA_DIR`
   })
 })

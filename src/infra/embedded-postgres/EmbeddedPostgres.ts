@@ -1,7 +1,7 @@
 /**
- * A real Postgres without any installation, in a folder of its own.
+ * A real Postgres without installation, in a folder of its own.
  *
- * The server is a process apart: it survives a crash of this one, and the next one adopts it.
+ * The server is a separate process: it survives a crash of this one, and the next one adopts it.
  */
 import { Cause, Context, Effect, Option, Redacted, Schedule, ScopedRef } from "effect"
 import { createServer } from "node:net"
@@ -10,27 +10,27 @@ import { EmbeddedPostgresError, fromPlatformError } from "#infra/embedded-postgr
 import * as Server from "#infra/embedded-postgres/Server.ts"
 import * as Session from "#infra/embedded-postgres/ServerSession.ts"
 
-/** `url` holds the password. `adopted`: the server was running already. */
+/** `url` contains the password. `adopted` is true if the server was already running. */
 export class EmbeddedPostgres extends Context.Service<
   EmbeddedPostgres,
   { readonly url: Redacted.Redacted; readonly host: string; readonly port: number; readonly adopted: boolean }
 >()("vatproof/infra/embedded-postgres/EmbeddedPostgres") {}
 
 export interface EmbeddedPostgresOptions {
-  /** Made if missing; holds nothing else. */
+  /** Created if missing; used for nothing else. */
   readonly dir: string
-  /** Without one a free port is taken. A server that is already running keeps its own. */
+  /** Default: a free port. A server that is already running keeps its port. */
   readonly port?: number | undefined
   /**
-   * `own` (the default): this is the one service on the database; it stops the server in the end and brings it back if it dies.
-   * `attach`: uses the server beside a service, or starts one; the last to leave stops it.
+   * `own` (the default): the only service on the database; stops the server at the end and restarts it if it dies. `attach`: uses
+   * the server of a service, or starts one; the last user stops it.
    */
   readonly mode?: "own" | "attach"
-  /** More settings for a server that is started, e.g. `["-c", "fsync=off"]`. */
+  /** Additional settings for a server that is started, e.g. `["-c", "fsync=off"]`. */
   readonly flags?: ReadonlyArray<string>
 }
 
-/** Fails with a sentence for the operator. Ready within seconds; after a crash it first recovers, which may take minutes. */
+/** Fails with a message for the operator. Ready within seconds; recovery after a crash may take minutes. */
 export const make = Effect.fn("EmbeddedPostgres.make")(
   function* (options: EmbeddedPostgresOptions) {
     const cluster = yield* Cluster.prepare(options.dir)
@@ -55,18 +55,18 @@ interface Joined {
   readonly session: Session.EmbeddedPostgresSession
 }
 
-/** Finds the server or starts it, and opens a session on it. */
+/** Finds or starts the server, and opens a session on it. */
 const join = Effect.fnUntraced(
   function* (cluster: Cluster.EmbeddedPostgresCluster, mode: "own" | "attach", options: EmbeddedPostgresOptions) {
-    const found = yield* Server.find(cluster)
-    if (Option.isSome(found)) {
-      const server = yield* Server.awaitReady(cluster, found.value)
+    const existing = yield* Server.find(cluster)
+    if (Option.isSome(existing)) {
+      const server = yield* Server.awaitReady(cluster, existing.value)
       return { adopted: true, session: yield* Session.open(cluster, server, mode) } satisfies Joined
     }
     const server = yield* Server.start(cluster, { port: options.port ?? (yield* freePort), flags: options.flags ?? [] })
     const session = yield* Session.open(cluster, server, mode).pipe(
       Effect.onError((cause) =>
-        // A server of ours that another service took over at once is not ours to stop.
+        // Leaves a server running that another service has taken over.
         isOwned(cause) ? Effect.void : Effect.ignore(Server.stop(cluster, server.pid))
       )
     )
@@ -78,13 +78,13 @@ const join = Effect.fnUntraced(
 const isOwned = (cause: Cause.Cause<EmbeddedPostgresError>) =>
   Option.exists(Cause.findErrorOption(cause), (error) => error.reason === "owned")
 
-/** For a server that is just stopping, or that another process starts at the same time. */
+/** Retries while a server stops, or while another process starts one. */
 const soon = (options: EmbeddedPostgresOptions) => ({
   schedule: Schedule.spaced("100 millis").pipe(Schedule.upTo({ duration: "10 seconds" })),
   while: ({ reason }: EmbeddedPostgresError) => reason === "not_ready" || (reason === "port_in_use" && options.port === undefined)
 })
 
-/** For a server that was killed: it may not have let go of its memory yet, or have no disk or memory to come back. */
+/** Retries after the server was killed: its memory may not be released yet, or disk or memory may be short. */
 const patiently = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")]).pipe(
   Schedule.upTo({ duration: "10 minutes" })
 )
@@ -96,7 +96,7 @@ const leave = Effect.fnUntraced(
   Effect.catchTag("PlatformError", (error) => Effect.logWarning("Postgres could not be stopped", error))
 )
 
-/** Brings back, on the same port, a server that was killed (by a lack of memory, by an operator). */
+/** Restarts, on the same port, a server that was killed (out of memory, by an operator). */
 const keepServing = Effect.fnUntraced(function* (
   cluster: Cluster.EmbeddedPostgresCluster,
   options: EmbeddedPostgresOptions,
@@ -104,18 +104,18 @@ const keepServing = Effect.fnUntraced(function* (
 ) {
   const { port } = (yield* ScopedRef.get(joined)).session.server
   const rejoin = ScopedRef.set(joined, Effect.interruptible(join(cluster, "own", { ...options, port }))).pipe(
-    Effect.tapError((error) => Effect.logWarning(`Postgres is not back yet: ${error.message}`)),
+    Effect.tapError((error) => Effect.logWarning(`Postgres is not running yet: ${error.message}`)),
     Effect.retry(patiently)
   )
   yield* Effect.flatMap(ScopedRef.get(joined), ({ session }) => Session.untilLost(session)).pipe(
-    Effect.andThen(Effect.logWarning(`The Postgres of ${cluster.directory} ended: bringing it back`)),
+    Effect.andThen(Effect.logWarning(`The Postgres of ${cluster.directory} ended; restarting it`)),
     Effect.andThen(rejoin),
     Effect.forever,
-    Effect.catchTag("EmbeddedPostgresError", (error) => Effect.logError(`Postgres does not come back: ${error.message}`))
+    Effect.catchTag("EmbeddedPostgresError", (error) => Effect.logError(`Postgres could not be restarted: ${error.message}`))
   )
 })
 
-/** The system's choice of a port. Another program may take it before the server does: then the start is repeated. */
+/** A free port chosen by the system. If another program takes it first, the start is repeated. */
 const freePort = Effect.callback<number, EmbeddedPostgresError>((resume) => {
   const server = createServer()
   server.once("error", (cause) =>

@@ -1,8 +1,8 @@
 /**
- * Runs the programs of the embedded Postgres as the user they have to run as.
+ * Runs the programs of the embedded Postgres as the required user.
  *
- * Through node:child_process: Effect's ChildProcess can neither change the user nor write into a file that stays open when
- * this process is gone.
+ * Uses node:child_process: Effect's ChildProcess can neither change the user nor write to a file that stays open after this
+ * process ends.
  */
 import { Effect, Option, Schema } from "effect"
 import { type ChildProcess, execFile, spawn } from "node:child_process"
@@ -10,7 +10,7 @@ import { once } from "node:events"
 import { closeSync, openSync } from "node:fs"
 import { promisify } from "node:util"
 
-/** The user a program runs as when that is not the user of this process. */
+/** The user of a program, if it differs from the user of this process. */
 export interface SystemUser {
   readonly uid: number
   readonly gid: number
@@ -23,7 +23,7 @@ interface ProgramOptions {
   readonly input?: string
 }
 
-/** A program did not start (`code` is then the system's name, e.g. `EACCES`) or ended with another code than 0. */
+/** A program did not start (`code` is then the system's name, e.g. `EACCES`) or ended with an exit code other than 0. */
 export class ProgramFailed extends Schema.TaggedError<ProgramFailed>()("ProgramFailed", {
   code: Schema.String,
   output: Schema.String,
@@ -34,19 +34,19 @@ export class ProgramFailed extends Schema.TaggedError<ProgramFailed>()("ProgramF
   }
 }
 
-/** Nothing of the caller's environment: it could hold secrets, and PGDATA or PGPORT would change what the programs do. */
+/** Excludes the caller's environment: it could contain secrets, and PGDATA or PGPORT would change the programs' behaviour. */
 const environment = { PATH: "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" }
 
 const limits = { timeout: 120_000, maxBuffer: 1_048_576 }
 
 const execute = promisify(execFile)
 
-/** Runs to the end and gives back what it printed. It may take 2 minutes and print 1 MiB, and ends when interrupted. */
+/** Runs a program to its end and returns its output. Limits: 2 minutes, 1 MiB. Ends when interrupted. */
 export const run = (file: string, args: ReadonlyArray<string>, options: ProgramOptions) =>
   Effect.tryPromise({
     try: (signal) => {
       const running = execute(file, args, { ...limits, signal, cwd: options.cwd, env: environment, ...identity(options.user) })
-      // A program that ends before it has read its input is no reason to end this process.
+      // Ignores a program that ends before it has read its input.
       running.child.stdin?.on("error", () => undefined)
       running.child.stdin?.end(options.input ?? "")
       return running
@@ -55,8 +55,8 @@ export const run = (file: string, args: ReadonlyArray<string>, options: ProgramO
   }).pipe(Effect.map(({ stdout, stderr }) => stdout + stderr))
 
 /**
- * Starts a program that outlives this process, in a session of its own, so that Ctrl-C in the terminal reaches only this
- * process. Its output is appended to the file `log`: a pipe that nobody reads would block it.
+ * Starts a program that outlives this process, in a session of its own, so that Ctrl-C in the terminal reaches only this process.
+ * Appends its output to the file `log`: a pipe without reader would block it.
  */
 export const spawnDetached = (file: string, args: ReadonlyArray<string>, options: ProgramOptions & { readonly log: string }) =>
   Effect.acquireUseRelease(

@@ -1,14 +1,14 @@
-/** The server of one embedded database: whether it runs, its start, its end and its log. */
+/** The server process of one embedded database: its state, start, stop and log. */
 import { ByteSize, Duration, Effect, FileSystem, Option, Path, Result, Schedule, Schema } from "effect"
 import { type EmbeddedPostgresCluster } from "#infra/embedded-postgres/Cluster.ts"
 import { EmbeddedPostgresError, fromOutput } from "#infra/embedded-postgres/EmbeddedPostgresError.ts"
 import { run, spawnDetached } from "#infra/embedded-postgres/Program.ts"
 
-/** A server as its own `postmaster.pid` describes it. */
+/** A server as its `postmaster.pid` describes it. */
 export interface EmbeddedPostgresServer {
   readonly pid: number
   readonly port: number
-  /** `starting`, `ready` or `stopping`, in the server's own words. */
+  /** `starting`, `ready` or `stopping`, as the server writes it. */
   readonly status: string
 }
 
@@ -16,7 +16,7 @@ export const host = "127.0.0.1"
 
 interface StartOptions {
   readonly port: number
-  /** More settings, e.g. `["-c", "fsync=off"]`; they win over ours. */
+  /** Additional settings, e.g. `["-c", "fsync=off"]`; they override ours. */
   readonly flags: ReadonlyArray<string>
 }
 
@@ -26,8 +26,8 @@ const startPatience: Duration.Input = "5 minutes"
 const poll = Schedule.spaced("20 millis")
 
 /**
- * The server that serves this database now. The process number in `postmaster.pid` proves nothing by itself: after a crash it
- * may belong to any program, so the program is looked at as well.
+ * Finds the server of this database. After a crash, the process id in `postmaster.pid` may belong to any program, so the program
+ * is checked as well.
  */
 export const find = Effect.fnUntraced(function* (cluster: EmbeddedPostgresCluster) {
   const fs = yield* FileSystem.FileSystem
@@ -42,28 +42,28 @@ export const find = Effect.fnUntraced(function* (cluster: EmbeddedPostgresCluste
   const described = describe(text)
   if (Option.isNone(described) || !isAlive(described.value.pid)) return Option.none<EmbeddedPostgresServer>()
   const command = yield* commandOf(described.value.pid)
-  // Unknown, or a server that somebody started in another way: Postgres refuses to start beside it if it serves this database.
+  // Unknown, or a server started in another way: Postgres refuses to start beside it if it serves this database.
   if (Option.isNone(command)) return Option.none<EmbeddedPostgresServer>()
   if (isPostgres(command.value)) return command.value.includes(cluster.data) ? described : Option.none<EmbeddedPostgresServer>()
-  // The number was given to another program, and Postgres itself would take that for a server and not start.
+  // Another program has this process id; Postgres would take it for a server and not start.
   yield* fs.remove(file, { force: true })
   return Option.none<EmbeddedPostgresServer>()
 })
 
-/** Waits until a server that was found is ready; `not_ready` if it ends instead. */
+/** Waits until a server is ready; `not_ready` if it ends instead. */
 export const awaitReady = Effect.fnUntraced(function* (cluster: EmbeddedPostgresCluster, server: EmbeddedPostgresServer) {
-  const seen = yield* find(cluster).pipe(
-    Effect.repeat({ schedule: poll, until: (found) => !isSame(found, server.pid) || isReady(found, server.pid) }),
+  const result = yield* find(cluster).pipe(
+    Effect.repeat({ schedule: poll, until: (current) => !isSame(current, server.pid) || isReady(current, server.pid) }),
     boundedBy(startPatience, cluster)
   )
-  if (isReady(seen, server.pid)) return seen.value
+  if (isReady(result, server.pid)) return result.value
   return yield* new EmbeddedPostgresError({
     reason: "not_ready",
     message: `The Postgres of ${cluster.directory} (process ${server.pid}) was stopping`
   })
 })
 
-/** Starts a server and waits until it is ready. When that fails or is interrupted no server is left behind. */
+/** Starts a server and waits until it is ready. Leaves no server running on failure or interruption. */
 export const start = Effect.fn("Server.start")(function* (cluster: EmbeddedPostgresCluster, options: StartOptions) {
   const logSize = yield* sizeOf(cluster.log)
   const child = yield* spawnDetached(cluster.binaries.postgres, serverArguments(cluster, options), {
@@ -73,44 +73,44 @@ export const start = Effect.fn("Server.start")(function* (cluster: EmbeddedPostg
   }).pipe(Effect.catchTag("ProgramFailed", (failed) => Effect.fail(fromOutput("Starting Postgres", failed.output, failed))))
   const pid = child.pid ?? -1
   const hasEnded = () => child.exitCode !== null || child.signalCode !== null
-  const seen = yield* find(cluster).pipe(
-    Effect.repeat({ schedule: poll, until: (found) => hasEnded() || isReady(found, pid) }),
+  const result = yield* find(cluster).pipe(
+    Effect.repeat({ schedule: poll, until: (current) => hasEnded() || isReady(current, pid) }),
     boundedBy(startPatience, cluster),
     Effect.onError(() => Effect.sync(() => child.kill("SIGQUIT")))
   )
-  if (isReady(seen, pid)) return seen.value
+  if (isReady(result, pid)) return result.value
   return yield* Effect.fail(fromOutput("Starting Postgres", yield* textAfter(cluster.log, logSize)))
 })
 
-/** Ends the server if it is still this process: connections are closed at once, and what is committed is on the disk. */
+/** Stops the server if it is still this process. Connections are closed at once; committed data is on disk. */
 export const stop = Effect.fn("Server.stop")(function* (cluster: EmbeddedPostgresCluster, pid: number) {
-  for (const { signal, patience } of endings) {
+  for (const { signal, timeout } of endings) {
     if (!isSame(yield* find(cluster), pid)) return
-    // It may have ended since it was looked for.
+    // It may have ended meanwhile.
     yield* Effect.ignore(Effect.try(() => process.kill(pid, signal)))
     yield* find(cluster).pipe(
-      Effect.repeat({ schedule: poll, until: (found) => !isSame(found, pid) }),
-      Effect.timeoutOption(patience)
+      Effect.repeat({ schedule: poll, until: (current) => !isSame(current, pid) }),
+      Effect.timeoutOption(timeout)
     )
   }
   if (isSame(yield* find(cluster), pid)) {
-    yield* Effect.logWarning(`The Postgres of ${cluster.directory} (process ${pid}) does not end: stop it by hand`)
+    yield* Effect.logWarning(`The Postgres of ${cluster.directory} (process ${pid}) does not stop: stop it manually`)
   }
 })
 
 /** Fast, then immediate shutdown (https://www.postgresql.org/docs/18/server-shutdown.html, read 2026-11). */
 const endings = [
-  { signal: "SIGINT", patience: "10 seconds" },
-  { signal: "SIGQUIT", patience: "5 seconds" }
+  { signal: "SIGINT", timeout: "10 seconds" },
+  { signal: "SIGQUIT", timeout: "5 seconds" }
 ] as const
 
 const logLimit = ByteSize.mebibytes(8)
 
-/** Keeps `log` at 8 MiB and the 8 MiB before it in `log.1`. The server appends, so the file can be emptied while it writes. */
+/** Limits `log` and its predecessor `log.1` to 8 MiB each. The server appends, so the file can be truncated while it writes. */
 export const trimLog = Effect.fnUntraced(function* (cluster: EmbeddedPostgresCluster) {
   const fs = yield* FileSystem.FileSystem
   if (ByteSize.isLessThan(yield* sizeOf(cluster.log), logLimit)) return
-  // On a full disk the old lines are worth less than the space.
+  // On a full disk, space matters more than old lines.
   yield* Effect.ignore(fs.copyFile(cluster.log, `${cluster.log}.1`))
   yield* fs.truncate(cluster.log)
 })
@@ -120,20 +120,20 @@ const serverArguments = (cluster: EmbeddedPostgresCluster, options: StartOptions
   cluster.dataArgument,
   "-p",
   String(options.port),
-  // Postgres does not use the last one: it shows in the list of processes whose data this server has (see `find`).
+  // Postgres ignores the last setting: it shows in the process list which data this server has (see `find`).
   ...[...settings, `vatproof.data=${cluster.data}`].flatMap((setting) => ["-c", setting]),
   ...options.flags
 ]
 
 const settings = [
   `listen_addresses=${host}`,
-  // No second way in: a path of a socket may have 107 characters at most, and its folder may be out of the server's reach.
+  // Disables sockets: their path is limited to 107 characters, and the server may lack access to their folder.
   "unix_socket_directories=",
   "max_connections=100",
   "shared_buffers=128MB",
   "fsync=on",
   "synchronous_commit=on",
-  // The detail of an error holds values of rows; the log is not the place for them.
+  // The detail of an error contains row values, which must not be logged.
   "log_error_verbosity=terse"
 ]
 
@@ -151,18 +151,19 @@ const describe = (text: string): Option.Option<EmbeddedPostgresServer> => {
   return decodePidFile({ pid: lines[0], port: lines[3], status: lines[7] ?? "starting" })
 }
 
-const isSame = (found: Option.Option<EmbeddedPostgresServer>, pid: number) => Option.isSome(found) && found.value.pid === pid
+const isSame = (current: Option.Option<EmbeddedPostgresServer>, pid: number) =>
+  Option.isSome(current) && current.value.pid === pid
 
-const isReady = (found: Option.Option<EmbeddedPostgresServer>, pid: number): found is Option.Some<EmbeddedPostgresServer> =>
-  Option.isSome(found) && found.value.pid === pid && found.value.status === "ready"
+const isReady = (current: Option.Option<EmbeddedPostgresServer>, pid: number): current is Option.Some<EmbeddedPostgresServer> =>
+  Option.isSome(current) && current.value.pid === pid && current.value.status === "ready"
 
-/** Not allowed to signal it (EPERM) means that it is there. */
+/** A refused signal (EPERM) means that the process exists. */
 const isAlive = (pid: number) => {
   const signalled = Result.try(() => process.kill(pid, 0))
   return Result.isSuccess(signalled) || String(signalled.failure).includes("EPERM")
 }
 
-/** The command line of a process, empty for one that has ended and waits for its parent; none if it may not be known. */
+/** Returns the command line of a process; empty for a zombie, none without permission. */
 const commandOf = Effect.fnUntraced(function* (pid: number) {
   const fs = yield* FileSystem.FileSystem
   return process.platform === "linux"
@@ -182,14 +183,14 @@ const textAfter = Effect.fnUntraced(function* (file: string, size: ByteSize.Byte
   return Buffer.from(yield* fs.readFile(file)).toString("utf8", Number(size))
 })
 
-const boundedBy = (patience: Duration.Input, cluster: EmbeddedPostgresCluster) =>
+const boundedBy = (timeout: Duration.Input, cluster: EmbeddedPostgresCluster) =>
   Effect.timeoutOrElse({
-    duration: patience,
+    duration: timeout,
     orElse: () =>
       Effect.fail(
         new EmbeddedPostgresError({
           reason: "failed",
-          message: `The Postgres of ${cluster.directory} is not ready after ${Duration.format(Duration.fromInputUnsafe(patience))}: see ${cluster.log}`
+          message: `The Postgres of ${cluster.directory} is not ready after ${Duration.format(Duration.fromInputUnsafe(timeout))}: see ${cluster.log}`
         })
       )
   })

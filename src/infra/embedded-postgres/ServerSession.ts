@@ -1,8 +1,8 @@
 /**
- * What one process holds of an embedded server: a connection and the locks on it.
+ * The session of one process on an embedded server: a connection and its locks.
  *
- * Advisory locks in the server end with the process that holds them, however it ends, and with the server itself. So nothing can
- * be left behind that a later start would have to judge, as with a lock file.
+ * Advisory locks end with the process that holds them, however it ends, and with the server. Unlike a lock file, they leave
+ * nothing behind that a later start would have to judge.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Effect, Queue } from "effect"
@@ -16,15 +16,15 @@ export interface EmbeddedPostgresSession {
   readonly connection: PgConnection.PgConnection
 }
 
-/** Held by the one service on this database. */
+/** Held by the one service that owns the database. */
 const ownerLock = { classId: 1_447_122_000, objectId: 1 }
 
-/** Shared by everybody who uses the server; whoever can have it alone is the last. */
+/** Shared by all users of the server; a user that can lock it exclusively is the last one. */
 const userLock = { classId: 1_447_122_000, objectId: 2 }
 
 type Lock = typeof ownerLock
 
-/** `owned` if another service has the database, `not_ready` if the server went away meanwhile. */
+/** `owned` if another service has the database, `not_ready` if the server stopped meanwhile. */
 export const open = Effect.fnUntraced(function* (
   cluster: EmbeddedPostgresCluster,
   server: EmbeddedPostgresServer,
@@ -37,7 +37,7 @@ export const open = Effect.fnUntraced(function* (
     password: cluster.password,
     database: "postgres",
     applicationName: `vatproof, process ${process.pid}`,
-    // The connection of an owner that was killed may need a moment to be noticed.
+    // The server needs a moment to notice that an owner was killed.
     startupParameters: { lock_timeout: "3s" }
   }).pipe(Effect.mapError(refusal(cluster, server)))
   yield* connection
@@ -48,8 +48,9 @@ export const open = Effect.fnUntraced(function* (
 })
 
 /**
- * Ends this use of the server. True for the last one, and then nobody can begin to use it before the session ends. Of several who leave
- * at the same moment one is the last, because each lets go before it looks. A lost connection means that the server is gone.
+ * Ends this use of the server. Returns true for the last user, and blocks new users until the session ends. If several leave at
+ * once, one of them is the last, because each releases its lock before it checks. A lost connection means that the server has
+ * stopped.
  */
 export const leaveAsLast = ({ connection }: EmbeddedPostgresSession) =>
   connection.query("SELECT pg_advisory_unlock_shared($1::int, $2::int)", keys(userLock)).pipe(
@@ -58,7 +59,7 @@ export const leaveAsLast = ({ connection }: EmbeddedPostgresSession) =>
     Effect.catchTag("SqlError", () => Effect.succeed(false))
   )
 
-/** Completes when the connection breaks: a listener learns that at once, and nobody sends on this channel. */
+/** Completes when the connection is lost: a listener detects that at once, and no messages are sent on this channel. */
 export const untilLost = ({ connection }: EmbeddedPostgresSession) =>
   Effect.flatMap(connection.listen("vatproof"), (notifications) => Effect.forever(Queue.take(notifications))).pipe(
     Effect.scoped,
@@ -104,7 +105,7 @@ const refusal = (cluster: EmbeddedPostgresCluster, server: EmbeddedPostgresServe
   return cause.reason._tag === "AuthenticationError"
     ? new EmbeddedPostgresError({
         reason: "no_access",
-        message: `${which} refuses the password in ${cluster.directory}: restore that file, or stop the server if it serves other data`,
+        message: `${which} rejects the password in ${cluster.directory}: restore that file, or stop the server if it serves other data`,
         cause
       })
     : new EmbeddedPostgresError({ reason: "not_ready", message: `${which} does not answer`, cause })

@@ -1,16 +1,19 @@
-/** A folder in which something is made aside, to be renamed when it is whole: who is killed half way leaves nothing misleading. */
+/**
+ * A directory for content under construction. The caller renames the content when it is complete, so a killed process leaves
+ * nothing half finished.
+ */
 import { Clock, Effect, FileSystem, Option, Path } from "effect"
 
-/** Nobody works longer than this on a draft: what runs in one is bounded to 2 minutes. */
+/** Older directories are abandoned: programs that use one are limited to 2 minutes. */
 const maxAgeMs = 600_000
 
-/** Makes an empty draft of mode 700 in `directory`, gone when the scope closes, and removes the drafts that were abandoned. */
+/** Creates an empty directory of mode 700 in `directory`, removed with the scope, and removes abandoned ones. */
 export const make = Effect.fnUntraced(function* (directory: string, prefix: string) {
   const fs = yield* FileSystem.FileSystem
   yield* removeAbandoned(directory, prefix)
   return yield* Effect.acquireRelease(
     fs.makeTempDirectory({ directory, prefix }),
-    // What cannot be removed now is removed as abandoned later.
+    // A directory that cannot be removed now is removed later as abandoned.
     (draft) => Effect.ignore(fs.remove(draft, { recursive: true, force: true }))
   )
 })
@@ -22,9 +25,9 @@ const removeAbandoned = Effect.fnUntraced(function* (directory: string, prefix: 
   for (const entry of yield* fs.readDirectory(directory)) {
     if (!entry.startsWith(prefix)) continue
     const draft = path.join(directory, entry)
-    // Its maker may be removing or renaming it at this moment.
-    const found = yield* Effect.option(fs.stat(draft))
-    const changed = Option.flatMap(found, ({ mtime }) => mtime)
+    // Its owner may be removing or renaming it at this moment.
+    const info = yield* Effect.option(fs.stat(draft))
+    const changed = Option.flatMap(info, ({ mtime }) => mtime)
     if (Option.exists(changed, (time) => now - time.getTime() > maxAgeMs)) {
       yield* fs.remove(draft, { recursive: true, force: true })
     }

@@ -1,6 +1,6 @@
 /**
- * Receipts as PDF, made in a thread of their own: one takes a tenth of a second of computing, for which nobody else should wait. The
- * thread starts with the first one.
+ * Renders receipts as PDF in a worker thread, because one takes a tenth of a second of CPU. The thread starts with the first
+ * receipt.
  */
 import { Worker } from "node:worker_threads"
 import { Effect, Fiber, Layer } from "effect"
@@ -9,12 +9,12 @@ import { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
 import { PdfUnavailable, ReceiptPdf } from "#domain/receipts/document/ReceiptPdf.ts"
 import * as FairQueue from "#domain/kernel/FairQueue.ts"
 
-/** Documents under way or waiting, and how long one may take with its waiting. */
+/** Limits on PDFs in progress and waiting, and the timeout of one including its wait. */
 const bounds = { concurrency: 1, capacity: 10, perKey: 3 }
-const patience = "20 seconds"
+const timeout = "20 seconds"
 const retryAfterSeconds = 5
 
-/** A document needs a few megabytes. It gets none of this process's environment. */
+/** A document needs a few megabytes. The thread gets no environment variables of this process. */
 const options = { resourceLimits: { maxOldGenerationSizeMb: 256 }, env: {}, execArgv: [] }
 
 const unavailable = Effect.fail(new PdfUnavailable({ retryAfterSeconds }))
@@ -40,35 +40,35 @@ const make = Effect.gen(function* () {
     return started
   }
 
-  /** A thread that does not answer is ended; the next document gets a new one. */
-  const ask = (document: ReceiptDocument) =>
+  /** Ends a thread that does not answer; the next document starts a new one. */
+  const renderInThread = (document: ReceiptDocument) =>
     Effect.callback<Uint8Array>((resume) => {
-      const asked = thread ?? start()
-      thread = asked
+      const worker = thread ?? start()
+      thread = worker
       const onMessage = (bytes: unknown) => {
-        asked.off("error", onError)
+        worker.off("error", onError)
         resume(bytes instanceof Uint8Array ? Effect.succeed(bytes) : Effect.die("The PDF thread gave no bytes"))
       }
       const onError = (cause: unknown) => {
-        asked.off("message", onMessage)
+        worker.off("message", onMessage)
         thread = null
         resume(Effect.die(cause))
       }
-      asked.once("message", onMessage)
-      asked.once("error", onError)
+      worker.once("message", onMessage)
+      worker.once("error", onError)
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, which has no origin
-      asked.postMessage(document)
+      worker.postMessage(document)
       return stop
     })
 
-  /** What was begun is brought to its end also when nobody waits for it any more: to end the thread costs the next one more. */
+  /** Finishes a document even if its caller has gone: ending the thread would cost the next document more. */
   const render = Effect.fn("PdfRenderer.render")((keyId: string, document: ReceiptDocument) =>
     Effect.suspend(() => {
       let isWanted = true
-      const asking = Effect.suspend(() => (isWanted ? ask(document) : unavailable))
+      const asking = Effect.suspend(() => (isWanted ? renderInThread(document) : unavailable))
       const work = queue
         .admit(keyId, queue.inSlot(keyId, asking), rejected)
-        .pipe(Effect.timeoutOrElse({ duration: patience, orElse: () => unavailable }))
+        .pipe(Effect.timeoutOrElse({ duration: timeout, orElse: () => unavailable }))
       return Effect.flatMap(Effect.forkIn(work, scope), Fiber.join).pipe(
         Effect.onInterrupt(() =>
           Effect.sync(() => {

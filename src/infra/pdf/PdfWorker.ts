@@ -1,4 +1,7 @@
-/** The thread that makes PDFs: a document comes in, the bytes go out. What fails here ends the thread, and PdfRenderer.ts hears of it. */
+/**
+ * The worker thread: receives a document and returns the bytes of its PDF. A failure ends the thread, which PdfRenderer.ts
+ * handles.
+ */
 import { parentPort } from "node:worker_threads"
 import type { ReceiptDocument } from "#domain/receipts/document/ReceiptDocument.ts"
 import { receiptPages } from "#infra/pdf/ReceiptPages.ts"

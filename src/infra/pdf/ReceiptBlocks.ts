@@ -1,10 +1,10 @@
-/** The blocks of a receipt on paper. */
+/** The blocks of a printed receipt. */
 import { Array as Arr } from "effect"
 import type { Attachment, ComparedField, Fact } from "#domain/receipts/document/ReceiptDocument.ts"
 import { receiptFonts } from "#infra/pdf/ReceiptFonts.ts"
 import { code, colours, height, plain, row, rule, type Sheet, soft, tag, write } from "#infra/pdf/ReceiptSheet.ts"
 
-/** Labels to the left, values to the right. A SHA-256 just fits into its line. */
+/** Labels on the left, values on the right. A SHA-256 just fits on one line. */
 export const factsTable = (sheet: Sheet, facts: ReadonlyArray<Fact>): void => {
   const { left, pdf, root, width } = sheet
   const labelWidth = 150
@@ -62,7 +62,7 @@ export const comparisonTable = (
   pdf.y += 5
 }
 
-/** An item that fits on a page is not split. */
+/** Keeps an item on one page if it fits on one. */
 const item = (sheet: Sheet, label: string, text: string, command: string | null): void => {
   const { left, pdf, root, width } = sheet
   const indent = 14
@@ -100,7 +100,7 @@ export const stepsList = (
   list.end()
 }
 
-/** A paragraph that says what follows stays with it. */
+/** Keeps an introductory paragraph on the page of the text it introduces. */
 export const paragraph = (sheet: Sheet, text: string): void => {
   const { left, pdf, root, width } = sheet
   const style = plain(left, width)
@@ -118,10 +118,13 @@ export const attachmentsTable = (sheet: Sheet, label: string, attachments: Reado
   factsTable(sheet, facts)
 }
 
-/** Width of a character of the code font, as a part of its size. */
+/** Width of a code character, as a fraction of the font size. */
 const codeAdvance = 0.6
 
-/** A text in full, over as many pages as it takes, cut where a line is full: what it says is read character by character. */
+/**
+ * Prints a text in full, over as many pages as needed. Breaks lines at full width, because the text is compared character by
+ * character.
+ */
 export const exactText = (sheet: Sheet, label: string, text: string): void => {
   const { left, pdf, root, width } = sheet
   if (pdf.y + 50 > pdf.page.maxY()) pdf.addPage()
@@ -133,7 +136,7 @@ export const exactText = (sheet: Sheet, label: string, text: string): void => {
     .spell(text)
     .split("\n")
     .flatMap((line) => Arr.chunksOf(Array.from(line), columns).map((characters) => characters.join("")))
-  // The lines are full as they are; pdfkit gives the line break a width too.
+  // The lines have full width already; pdfkit adds the width of the line break.
   tag(sheet, root, "Code", () => write(sheet, lines.join("\n"), { ...style, width: width + style.size }))
   pdf.y += 7
 }

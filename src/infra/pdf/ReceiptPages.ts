@@ -1,4 +1,4 @@
-/** The pages of a receipt's PDF. They are tagged, so that programs that read aloud or extract tables know what is what (PDF 1.7, 14.8). */
+/** The pages of a receipt's PDF. They are tagged for screen readers and programs that extract tables (PDF 1.7, 14.8). */
 import { DateTime } from "effect"
 import PdfDocument from "pdfkit"
 import type { Attachment, Block, ReceiptDocument, Section, Tone } from "#domain/receipts/document/ReceiptDocument.ts"
@@ -14,10 +14,10 @@ import {
 import { type ReceiptFont, receiptFonts } from "#infra/pdf/ReceiptFonts.ts"
 import { artifact, colours, height, rule, type Sheet, tag, write } from "#infra/pdf/ReceiptSheet.ts"
 
-/** In points, 72 an inch: 20 mm at the sides. */
+/** In points, 72 per inch: 20 mm at the sides. */
 const margins = { top: 52, right: 57, bottom: 62, left: 57 }
 
-/** The document, complete but not ended. All its times are the receipt's, so that it is the same whenever it is made. */
+/** Returns the complete document, not yet ended. All its times are the receipt's, so repeated renderings are identical. */
 export const receiptPages = (document: ReceiptDocument): PDFKit.PDFDocument => {
   const issuedAt = DateTime.toDateUtc(DateTime.makeUnsafe(document.issuedAt))
   const pdf = new PdfDocument({
@@ -72,7 +72,7 @@ const title = (sheet: Sheet, { issuer, law, receiptId, title }: ReceiptDocument)
   pdf.y += 14
 }
 
-/** The headline is green or red only where nothing below it says something else. */
+/** The headline is green or red only if nothing below contradicts it. */
 const boxes = {
   good: { edge: colours.good, ground: "#f2f7f3", headline: colours.good },
   mixed: { edge: colours.mixed, ground: "#fdf8ea", headline: colours.ink },
@@ -105,7 +105,7 @@ const verdict = (sheet: Sheet, { compared, headline, lead, tone }: ReceiptDocume
   pdf.y = top + all + 20
 }
 
-/** A heading stays with at least the beginning of what it is about. */
+/** Keeps a heading with the beginning of its section. */
 const spaceForSection = 90
 
 const drawSection = (sheet: Sheet, { blocks, heading }: Section, attachments: ReadonlyArray<Attachment>) => {
@@ -140,13 +140,13 @@ const drawBlock = (sheet: Sheet, block: Block, attachments: ReadonlyArray<Attach
   }
 }
 
-/** The number of pages is known only in the end. */
+/** Draws the footers at the end, when the number of pages is known. */
 const footers = (sheet: Sheet, { page: [page, of], receiptId }: ReceiptDocument) => {
   const { left, pdf, width } = sheet
   const { count, start } = pdf.bufferedPageRange()
   for (let index = start; index < start + count; index++) {
     pdf.switchToPage(index)
-    // What is written below the margin would go to a new page.
+    // Text below the margin would start a new page.
     pdf.page.margins.bottom = 0
     const style = { font: receiptFonts.text, size: 8.5, colour: colours.soft, width: width / 2 }
     const y = pdf.page.height - 40

@@ -1,10 +1,13 @@
-/** What is drawn on the pages of a receipt, in its smallest parts. Lengths are in points, 72 an inch. */
+/** Drawing primitives for the pages of a receipt. Lengths are in points, 72 per inch. */
 import { type ReceiptFont, receiptFonts } from "#infra/pdf/ReceiptFonts.ts"
 
-/** An element of the structure that goes along with what can be seen. */
+/** An element of the PDF's logical structure. */
 export type Element = ReturnType<PDFKit.PDFDocument["struct"]>
 
-/** The document, the element that what follows belongs to, and the column of text. The place to go on is the document's `y`. */
+/**
+ * The document, the structure element that new content belongs to, and the text column. The document's `y` is the current
+ * vertical position.
+ */
 export interface Sheet {
   readonly pdf: PDFKit.PDFDocument
   readonly root: Element
@@ -25,7 +28,7 @@ export const colours = { ink: "#1b1e23", soft: "#5a616b", line: "#d5d9de", good:
 
 const optionsOf = ({ align, size, width }: Style) => ({ width, lineGap: size * 0.12, ...(align === undefined ? {} : { align }) })
 
-/** Writes a text that wraps, from where the last one ended. */
+/** Writes wrapping text below the previous one. */
 export const write = ({ pdf }: Sheet, text: string, style: Style): void => {
   pdf
     .font(style.font.name)
@@ -34,7 +37,7 @@ export const write = ({ pdf }: Sheet, text: string, style: Style): void => {
   pdf.text(style.font.spell(text), style.x, pdf.y, optionsOf(style))
 }
 
-/** The height that a text would take. */
+/** Returns the height that a text would take. */
 export const height = ({ pdf }: Sheet, text: string, style: Style): number =>
   pdf.font(style.font.name).fontSize(style.size).heightOfString(style.font.spell(text), optionsOf(style))
 
@@ -43,14 +46,14 @@ export const tag = ({ pdf }: Sheet, parent: Element, type: string, draw: () => v
   parent.add(pdf.struct(type, {}, draw))
 }
 
-/** Draws what only decorates. */
+/** Draws decoration, which screen readers skip. */
 export const artifact = ({ pdf }: Sheet, draw: () => void): void => {
   pdf.markContent("Artifact", { type: "Layout" })
   draw()
   pdf.endMarkedContent()
 }
 
-/** A thin line across the column. */
+/** Draws a thin line across the column. */
 export const rule = (sheet: Sheet, y: number): void => {
   const { left, pdf, width } = sheet
   artifact(sheet, () => {
@@ -62,10 +65,12 @@ export const rule = (sheet: Sheet, y: number): void => {
   })
 }
 
-/** Of both families, as a part of the size: what lies between the top of a line and its base, on which all cells stand. */
+/**
+ * Distance from the top of a line to the baseline that all cells share, as a fraction of the font size; equal in both families.
+ */
 const ascent = 0.984
 
-/** The cells of one row, side by side: each with the type of its element. A row that does not fit begins a new page. */
+/** Writes the cells of one row side by side, each with the type of its element. A row that does not fit starts a new page. */
 export const row = (sheet: Sheet, parent: Element, cells: ReadonlyArray<{ type: string; text: string; style: Style }>): void => {
   const { pdf } = sheet
   const tallest = Math.max(...cells.map(({ style, text }) => height(sheet, text, style)))
@@ -77,7 +82,7 @@ export const row = (sheet: Sheet, parent: Element, cells: ReadonlyArray<{ type: 
   const largest = Math.max(...cells.map(({ style }) => style.size))
   let bottom = top
   for (const { style, text, type } of cells) {
-    // The longest cell comes last, and only one that is longer than a page gets to another one.
+    // The longest cell comes last; only a cell longer than a page continues on the next one.
     if (pdf.page === page) pdf.y = top + (largest - style.size) * ascent
     tag(sheet, element, type, () => write(sheet, text, style))
     bottom = pdf.page === page ? Math.max(bottom, pdf.y) : pdf.y

@@ -1,4 +1,4 @@
-/** Which database it is, and the connections to it: for the service, for its migrations, for an operator's command. */
+/** Selects the database, and opens connections to it for the service, its migrations and operator commands. */
 import { Effect, FileSystem, Layer, Option, Path } from "effect"
 import { AppConfig } from "#infra/config/AppConfig.ts"
 import * as EmbeddedPostgres from "#infra/embedded-postgres/EmbeddedPostgres.ts"
@@ -6,10 +6,10 @@ import * as Migrations from "#infra/postgres/Migrations.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as Workers from "#infra/workers/Workers.ts"
 
-/** Connections a replica holds: batching needs few. */
+/** Connections per replica: batching needs few. */
 const maxConnections = 10
 
-/** The database's address: DATABASE_URL, else the embedded server of DATA_DIR. `attach` uses one that a service runs already. */
+/** The database URL: DATABASE_URL, otherwise the embedded server of DATA_DIR. `attach` uses the server of a running service. */
 export const databaseUrl = Effect.fnUntraced(function* (mode: "own" | "attach") {
   const config = yield* AppConfig
   if (Option.isSome(config.databaseUrl)) return config.databaseUrl.value
@@ -18,7 +18,7 @@ export const databaseUrl = Effect.fnUntraced(function* (mode: "own" | "attach") 
   return url
 })
 
-/** Connections of the service on a migrated database. */
+/** Connections of the service to a migrated database. */
 export const layer = Layer.unwrap(
   Effect.gen(function* () {
     // A worker's database belongs to the process that started it.
@@ -28,13 +28,13 @@ export const layer = Layer.unwrap(
       Layer.provide(Layer.effectDiscard(Postgres.waitForServer(databaseWait))),
       Layer.provide(Postgres.layerAdministrator({ url, maxConnections: 2 }))
     )
-    // Its connections are closed when that is done: what serves needs none that may do more.
+    // Closes the privileged connections after the migration; the service does not need them.
     yield* Effect.scoped(Layer.build(migrated))
     return Postgres.layer({ url, maxConnections })
   })
 )
 
-/** Applies what is pending, beside a running service or without one; gives back the names. */
+/** Applies pending migrations, with or without a running service; returns their names. */
 export const migrate = Effect.scoped(
   Effect.gen(function* () {
     const url = yield* databaseUrl("attach")
@@ -42,7 +42,9 @@ export const migrate = Effect.scoped(
   })
 )
 
-/** The database of an operator's command, beside a running service or without one. A command changes no schema and makes no database. */
+/**
+ * The database of an operator command, with or without a running service. Commands never change the schema or create a database.
+ */
 export const existingUrl = Effect.gen(function* () {
   const { dataDir, databaseUrl: given } = yield* AppConfig
   const fs = yield* FileSystem.FileSystem
@@ -57,5 +59,5 @@ export const existingUrl = Effect.gen(function* () {
   return url
 })
 
-/** Connections of an operator's command. */
+/** Connections of an operator command. */
 export const layerExisting = Layer.unwrap(Effect.map(existingUrl, (url) => Postgres.layer({ url, maxConnections: 2 })))

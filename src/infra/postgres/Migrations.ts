@@ -1,4 +1,4 @@
-/** Brings the database up to date with `migrations/`, in one transaction under a lock (migrations/README.md). */
+/** Migrates the database with the files of `migrations/`, in one transaction under a lock (migrations/README.md). */
 import { Duration, Effect, FileSystem, Layer, Path, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
@@ -6,22 +6,22 @@ import { hash } from "node:crypto"
 import { retryWhileBusy } from "#infra/postgres/RetryWhileBusy.ts"
 import { causeOf } from "#infra/postgres/Postgres.ts"
 
-/** Remembers each applied file with its digest. */
+/** Records each applied file with its digest. */
 const table = "vatproof_migrations"
 
-/** The files in the order in which they are applied. Numbered files run once, the others again after each change. */
+/** The order in which files are applied. Numbered files run once, the others again after each change. */
 const order = [/^\d{4}_\w+\.sql$/u, /^projections\.sql$/u, /^functions\/\w+\.sql$/u, /^views\.sql$/u, /^protection\.sql$/u]
 
 /** Triggers, owners and rights: runs last whenever another file was applied. */
 const protection = "protection"
 
-/** There is no database to work on, or it is older than this version. */
+/** The database is missing or older than this version. */
 export class DatabaseNotReady extends Schema.TaggedError<DatabaseNotReady>()("DatabaseNotReady", { message: Schema.String }) {}
 
-/** The database has other migrations than this version, or would not take its own. Trying again changes nothing. */
+/** The database has other migrations than this version, or rejected this version's. Retrying changes nothing. */
 export class MigrationRefused extends Schema.TaggedError<MigrationRefused>()("MigrationRefused", { message: Schema.String }) {}
 
-/** Applies the missing files and returns their names. Replicas that start at once wait for each other. */
+/** Applies the missing files and returns their names. Concurrent replicas wait for each other. */
 export const run = Effect.fn("Migrations.run")(function* () {
   const files = yield* migrationFiles()
   const missing = yield* findMissing(files)
@@ -38,7 +38,7 @@ const applyMissing = Effect.fnUntraced(function* (files: ReadonlyArray<Migration
   const sql = yield* SqlClient.SqlClient
   const setLockTimeout = (timeout: Duration.Duration) =>
     sql`SELECT set_config('lock_timeout', ${String(Duration.toMillis(timeout))}, true)`
-  yield* setLockTimeout(lockPatience)
+  yield* setLockTimeout(lockRetryFor)
   yield* sql`SELECT pg_advisory_xact_lock(hashtextextended(${table}, 0))`
   yield* setLockTimeout(lockTimeout)
   // Another replica may have applied them while this one waited for the lock.
@@ -56,14 +56,14 @@ const applyMissing = Effect.fnUntraced(function* (files: ReadonlyArray<Migration
  * for as long as a dump takes.
  */
 const lockTimeout = Duration.seconds(2)
-const lockPatience = Duration.minutes(10)
+const lockRetryFor = Duration.minutes(10)
 
 const untilUnlocked = (missing: ReadonlyArray<MigrationFile>) =>
   retryWhileBusy({
     while: isLocked,
     every: "1 second",
-    patience: lockPatience,
-    warning: () => `Others use the tables that ${namesOf(missing)} change: trying again for ${Duration.format(lockPatience)}`
+    retryFor: lockRetryFor,
+    warning: () => `Other sessions lock the tables that ${namesOf(missing)} change; retrying for ${Duration.format(lockRetryFor)}`
   })
 
 const isLocked = (error: SqlError | Schema.SchemaError | DatabaseNotReady | MigrationRefused) =>
@@ -71,12 +71,12 @@ const isLocked = (error: SqlError | Schema.SchemaError | DatabaseNotReady | Migr
 
 const namesOf = (named: ReadonlyArray<{ readonly name: string }>) => named.map(({ name }) => name).join(", ")
 
-/** All files are one transaction, so nothing was changed. */
+/** All files are in one transaction, so nothing was changed. */
 const refusal = (missing: ReadonlyArray<MigrationFile>, error: SqlError) => {
   const message =
     error.reason._tag === "AuthorizationError"
       ? `This role may not apply ${namesOf(missing)}: run "vatproof migrate" as the database's administrator (${causeOf(error)})`
-      : `The database refused its migrations (${namesOf(missing)}), and nothing was changed: ${causeOf(error)}`
+      : `The database rejected its migrations (${namesOf(missing)}), and nothing was changed: ${causeOf(error)}`
   return new MigrationRefused({ message })
 }
 
@@ -89,17 +89,17 @@ export const requireAll = Effect.fn("Migrations.requireAll")(function* () {
 })
 
 /**
- * Prefix of a numbered file that older versions can work with: they may start on its database, in the middle of a roll-out or after a
- * rollback. After any other one, only versions that have the file start.
+ * Prefix of a numbered file that is compatible with older versions: they may start on its database, during a roll-out or after a
+ * rollback. After any other file, older versions refuse to start.
  */
 const goesWithOlder = "expand_"
 
-/** The number of a numbered file, 0 for any other. */
+/** The number of a numbered file; 0 for any other. */
 const numberOf = ({ name }: { readonly name: string }) => Number(/^\d{4}(?=_)/u.exec(name)?.[0] ?? 0)
 
 const newestOf = (named: ReadonlyArray<{ readonly name: string }>) => Math.max(0, ...named.map(numberOf))
 
-/** The files to apply. Refuses a database on which other files were applied. */
+/** Returns the files to apply. Fails on a database with other files applied. */
 const findMissing = Effect.fnUntraced(function* (files: ReadonlyArray<MigrationFile>) {
   const applied = yield* findApplied()
   const [newestFile, newestApplied] = [newestOf(files), newestOf(applied)]
@@ -114,10 +114,10 @@ const findMissing = Effect.fnUntraced(function* (files: ReadonlyArray<MigrationF
     (row) => numberOf(row) > 0 && numberOf(row) <= newestFile && files.every(({ name }) => name !== row.name)
   )
   if (changed.length + removed.length > 0) {
-    const message = `The database was made by other migrations than this version has: ${namesOf([...changed, ...removed])} differ`
+    const message = `The database was created by other migrations than this version has: ${namesOf([...changed, ...removed])} differ`
     return yield* new MigrationRefused({ message })
   }
-  // Replacing the functions of a newer version by older ones would break the replicas of that version.
+  // Replacing functions of a newer version by older ones would break that version's replicas.
   if (newestApplied > newestFile) return []
   const missing = files.filter((file) => !isApplied(file))
   return missing.length === 0 ? [] : files.filter((file) => missing.includes(file) || file.name === protection)
@@ -125,7 +125,7 @@ const findMissing = Effect.fnUntraced(function* (files: ReadonlyArray<MigrationF
 
 const definition = /^CREATE OR REPLACE FUNCTION (vatproof\w*\.\w+)\s*\([\s\S]*?\bAS (\$\w*\$)([\s\S]*?)\2/gmu
 
-/** The bodies of all functions that this version gives to a database, by their names with the schema. */
+/** The bodies of all SQL functions of this version, by qualified name. */
 export const functionBodies = Effect.map(
   Effect.suspend(() => migrationFiles()),
   (files): ReadonlyMap<string, string> =>
@@ -134,10 +134,10 @@ export const functionBodies = Effect.map(
     )
 )
 
-/** What makes read tables, and what refers to them. */
+/** Files that create read tables or objects that refer to them. */
 const ofReadTables: ReadonlySet<string> = new Set(["projections", "views", protection])
 
-/** Creates those of these tables of the schema vatproof again that were dropped, empty, with all that belongs to them. */
+/** Recreates dropped tables of the schema vatproof, empty, with all dependent objects. */
 export const restore = Effect.fn("Migrations.restore")(function* (tables: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({
@@ -188,7 +188,7 @@ const apply = Effect.fnUntraced(function* ({ name, sha256, text }: MigrationFile
     ON CONFLICT (name) DO UPDATE SET sha256 = excluded.sha256, applied_at = now()`
 })
 
-/** The columns of the table that remembers what was applied; empty if it does not exist yet. */
+/** The columns of the table of applied files; empty if it does not exist yet. */
 const findColumns = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({
@@ -200,14 +200,14 @@ const findColumns = Effect.gen(function* () {
   return (yield* find(table)).map(({ name }) => name)
 })
 
-/** The first query on a database: an error in its address shows here. */
+/** The first query on a database, so an error in its URL shows here. */
 const findApplied = Effect.fnUntraced(
   function* () {
     const sql = yield* SqlClient.SqlClient
     const columns = yield* findColumns
     if (columns.length === 0) return []
     if (columns.includes("migration_id")) {
-      const message = "This database was made by a development version before 0.1.0: create a new one"
+      const message = "This database was created by a development version before 0.1.0: create a new one"
       return yield* new MigrationRefused({ message })
     }
     const find = SqlSchema.findAll({
@@ -222,7 +222,7 @@ const findApplied = Effect.fnUntraced(
   )
 )
 
-/** The driver takes one command a statement: splits at `;` outside quotes, dollar quotes and comments. */
+/** The driver takes one command per statement: splits at `;` outside quotes, dollar quotes and comments. */
 export const splitStatements = (text: string): ReadonlyArray<string> => {
   const skipped = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|(\$\w*\$)[\s\S]*?\1|;/gu
   const statements: Array<string> = []

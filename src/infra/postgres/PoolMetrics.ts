@@ -1,6 +1,6 @@
 /**
- * The connections to the database. The pool tells nobody how many it has open, so they are counted where Node opens them: each has a
- * socket to the server's port.
+ * Metrics of the database connections. The pool does not report its open connections, so they are counted where Node opens
+ * sockets to the server's port.
  */
 import { Effect, Layer, Metric, Predicate } from "effect"
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
@@ -18,7 +18,7 @@ const most = Metrics.gauge("db.client.connection.max", {
 })({ "db.client.connection.pool.name": "vatproof" })
 
 export interface PoolMetricsOptions {
-  /** The server's port; without it (a socket in the file system) connections are not counted. */
+  /** The server's port; connections through a Unix socket are not counted. */
   readonly port?: number
   readonly maxConnections: number
 }

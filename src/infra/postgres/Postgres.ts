@@ -8,23 +8,26 @@ import * as PoolMetrics from "#infra/postgres/PoolMetrics.ts"
 
 export interface PostgresOptions {
   readonly url: Redacted.Redacted
-  /** Connections the pool may open. */
+  /** Maximum pool size. */
   readonly maxConnections: number
 }
 
-/** Bounds on what one statement and one forgotten transaction may take from everybody else. */
+/** Limits that keep one statement or forgotten transaction from blocking others. */
 const sessionLimits = { statement_timeout: "15s", lock_timeout: "10s", idle_in_transaction_session_timeout: "5s" }
 
 /**
- * A plan made while a table was small must serve when it is large: each statement has an index to go by. SQL functions carry the same settings,
- * because auditors call some of them.
+ * A plan made while a table was small must still be good when it is large: every statement has an index. SQL functions carry the
+ * same settings, because auditors call some of them.
  */
 const sessionPlans = { enable_seqscan: "off", enable_bitmapscan: "off", jit: "off" }
 
 /** The role that may call `append` but not write the tables of the log (migrations/protection.sql). */
 export const serviceRole = "vatproof_service"
 
-/** A pool as the login role of the URL: for migrations and administration. No statement time-out: a migration may take long. */
+/**
+ * A pool as the login role of the URL: for migrations and administration. Without statement timeout, since a migration may take
+ * long.
+ */
 export const layerAdministrator = (options: PostgresOptions) =>
   PgClient.layer({
     url: options.url,
@@ -52,18 +55,18 @@ export const layer = (options: PostgresOptions) =>
   )
 
 /**
- * Waits until the server answers: it may start at the same time as the service, or later. Only for one that is not there; whatever else
- * is wrong, and a server that has not come by then, is for the first one to say who needs it.
+ * Waits until the server answers: it may start at the same time as the service, or later. Handles only an absent server; other
+ * problems, and a server that stays absent, are reported by the first query.
  */
-export const waitForServer = Effect.fn("Postgres.waitForServer")(function* (patience: Duration.Duration) {
-  if (Duration.isZero(patience)) return
+export const waitForServer = Effect.fn("Postgres.waitForServer")(function* (retryFor: Duration.Duration) {
+  if (Duration.isZero(retryFor)) return
   const sql = yield* SqlClient.SqlClient
   yield* sql`SELECT 1 AS found`.pipe(
     retryWhileBusy({
       while: isAbsent,
       every: lookEvery,
-      patience,
-      warning: (error) => `The database is not there yet; waiting for it for ${Duration.format(patience)}: ${causeOf(error)}`
+      retryFor,
+      warning: (error) => `The database is not available yet; waiting for ${Duration.format(retryFor)}: ${causeOf(error)}`
     }),
     Effect.ignore
   )
@@ -72,8 +75,8 @@ export const waitForServer = Effect.fn("Postgres.waitForServer")(function* (pati
 const lookEvery = "500 millis"
 
 /**
- * Nobody listens, answers or has a connection left, or the server starts or stops just now (classes 08, 53300 and 57P). What else prevents
- * a connection, as a server without TLS, is not mended by waiting.
+ * The server does not listen or answer, has no free connection, or is starting or stopping (classes 08, 53300 and 57P). Waiting
+ * does not fix other problems, such as a server without TLS.
  */
 const isAbsent = (error: SqlError) => {
   const code = codeOf(error)
@@ -82,10 +85,10 @@ const isAbsent = (error: SqlError) => {
   return error.reason._tag === "ConnectionError" && isNetworks
 }
 
-/** The server's or the network's own words, which name the host, the role or the database, but no password. */
+/** The message of server or network, which names the host, role or database, but no password. */
 export const causeOf = (error: SqlError) => wordsOf(error, "message") || codeOf(error) || error.message
 
-/** Where a name has several addresses, the network's error has a code and no message. */
+/** For a name with several addresses, the network error has a code and no message. */
 const codeOf = (error: SqlError) => wordsOf(error, "code")
 
 const wordsOf = ({ reason: { cause } }: SqlError, property: "message" | "code") => {
@@ -93,7 +96,7 @@ const wordsOf = ({ reason: { cause } }: SqlError, property: "message" | "code") 
   return Predicate.isString(words) ? words : ""
 }
 
-/** What the URL says anyway, for the spans of statements, which would otherwise name a server on localhost. */
+/** The server's address from the URL, for the spans of statements; they would otherwise show localhost. */
 const addressOf = (url: Redacted.Redacted) => {
   const { hostname, pathname, port, searchParams } = new URL(Redacted.value(url))
   if (hostname === "" || hostname.includes(",") || searchParams.has("host")) return {}

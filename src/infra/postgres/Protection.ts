@@ -1,4 +1,4 @@
-/** Says at the start which of the database's protections of the log are missing here, and what an administrator can do about it. */
+/** Checks at start which protections of the log this database lacks, and logs how an administrator can add them. */
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { serviceRole } from "#infra/postgres/Postgres.ts"
@@ -32,9 +32,7 @@ const missing = Effect.gen(function* () {
       : [
           `the service runs as a role that may do more than append; ${has.owner ? `as an administrator: GRANT ${serviceRole} TO <login role>` : byAdministrator}, then restart`
         ]),
-    ...(has.owner
-      ? []
-      : [`not everything belongs to vatproof_owner, as which nobody can log in; ${byAdministrator}, then restart`]),
+    ...(has.owner ? [] : [`not all objects belong to vatproof_owner, a role without login; ${byAdministrator}, then restart`]),
     ...(has.row_triggers
       ? []
       : [
@@ -48,6 +46,6 @@ const missing = Effect.gen(function* () {
 
 export const layer = Layer.effectDiscard(
   Effect.gen(function* () {
-    for (const gap of yield* missing) yield* Effect.logWarning(`The log is protected less than it could be: ${gap}`)
+    for (const gap of yield* missing) yield* Effect.logWarning(`A protection of the log is missing: ${gap}`)
   })
 )

@@ -1,20 +1,20 @@
-/** Waiting for what others are in the way of. */
+/** Retries while a resource is locked and logs one warning. */
 import { type Duration, Effect, Schedule } from "effect"
 
 export interface RetryWhileBusy<E> {
-  /** Whether it is worth trying again. */
+  /** Returns true if retrying can help. */
   readonly while: (error: E) => boolean
   readonly every: Duration.Input
-  readonly patience: Duration.Duration
-  /** What is said once, when the first try has failed. */
+  readonly retryFor: Duration.Duration
+  /** The warning, logged once after the first failed attempt. */
   readonly warning: (error: E) => string
 }
 
-/** Tries again and again, and says so; fails as the last try does. */
+/** Retries until the timeout; then fails with the last error. */
 export const retryWhileBusy =
-  <E>({ every, patience, warning, while: isWorthIt }: RetryWhileBusy<E>) =>
+  <E>({ every, retryFor, warning, while: isWorthIt }: RetryWhileBusy<E>) =>
   <A, R>(attempt: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
-    const schedule = Schedule.spaced(every).pipe(Schedule.upTo({ duration: patience }))
+    const schedule = Schedule.spaced(every).pipe(Schedule.upTo({ duration: retryFor }))
     const again = Effect.retry(attempt, { schedule, while: isWorthIt })
     return Effect.catchIf(attempt, isWorthIt, (error) => Effect.andThen(Effect.logWarning(warning(error)), again))
   }

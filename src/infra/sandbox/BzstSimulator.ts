@@ -1,4 +1,7 @@
-/** The simulated BZSt eVatR: what the authority's REST interface answers (OpenAPI v1.2.3.14.813 and recorded answers, read 2026-11). */
+/**
+ * The simulated BZSt eVatR: the answers of the authority's REST interface (OpenAPI v1.2.3.14.813 and recorded answers, read
+ * 2026-11).
+ */
 import { DateTime, Option, Result, Schema } from "effect"
 import { isMember, memberStates } from "#domain/vat/MemberStates.ts"
 import { isGerman, parse, type VatId } from "#domain/vat/VatId.ts"
@@ -17,7 +20,7 @@ type Bestaetigungsabfrage = typeof Bestaetigungsabfrage.Type
 
 const decode = Schema.decodeUnknownOption(Bestaetigungsabfrage)
 
-/** Reads the body of `POST /v1/abfrage`. `mayCompare` says whether this requester's session has a qualified query left. */
+/** Parses the body of `POST /v1/abfrage`. `mayCompare` is true if this requester's session has a qualified query left. */
 export const readQuery = (
   body: string,
   settings: Settings,
@@ -32,7 +35,7 @@ export const readQuery = (
       const status = refusalOf(requester, target, settings)
       return status === undefined && vatId !== undefined
         ? {
-            asked: target,
+            target,
             requester,
             vatId,
             proper: true,
@@ -42,15 +45,15 @@ export const readQuery = (
     }
   })
 
-const refused = (status: string, asked: string | null, requester: string | null, vatId: VatId | undefined): Question => ({
-  asked,
+const refused = (status: string, target: string | null, requester: string | null, vatId: VatId | undefined): Question => ({
+  target,
   requester,
   vatId,
   proper: false,
   answer: (stamp, code) => statusReply(code ?? status, stamp)
 })
 
-/** The order in which the requester and the target are refused is inferred. */
+/** The order of the checks on requester and target is inferred. */
 const refusalOf = (requester: string, target: string, settings: Settings): string | undefined => {
   const own = Option.filter(exactly(requester), isGerman)
   if (Option.isNone(own)) return "evatr-0004"
@@ -66,7 +69,7 @@ const refusalOf = (requester: string, target: string, settings: Settings): strin
 
 const notValid: ReadonlySet<string> = new Set(["evatr-2001", "evatr-2002", "evatr-2006"])
 
-/** BZSt wants both VAT IDs with prefix, upper case and without separators. */
+/** BZSt requires both VAT IDs with prefix, in upper case and without separators. */
 const exactly = (vatId: string): Option.Option<VatId> =>
   Option.filter(Result.getSuccess(parse(vatId)), ({ value }) => value === vatId)
 
@@ -86,7 +89,7 @@ const answer = (
   return statusReply(asksToCompare ? "evatr-0003" : "evatr-0000", stamp)
 }
 
-/** The letters: A same, B not the same, C not asked, D not disclosed by the member state. */
+/** The result letters: A same, B different, C not queried, D not disclosed by the member state. */
 const comparison = (vatId: VatId, query: Bestaetigungsabfrage): object => {
   const { disclosed, specimen } = magicOf(vatId)
   const company = companyOf(vatId, specimen)
@@ -102,7 +105,7 @@ const comparison = (vatId: VatId, query: Bestaetigungsabfrage): object => {
   }
 }
 
-/** Dates come as YYYY-MM-DD, or as DD.MM.YYYY when the VAT ID's first digit is odd: both occur. */
+/** Formats dates as YYYY-MM-DD, or as DD.MM.YYYY if the VAT ID's first digit is odd: the real BZSt sends both. */
 const datesOf = (vatId: VatId, status: string): object => {
   const odd = /^\D*[13579]/u.test(vatId.number)
   const date = (iso: string) => (odd ? iso.split("-").toReversed().join(".") : iso)
@@ -110,7 +113,7 @@ const datesOf = (vatId: VatId, status: string): object => {
   return status === "evatr-2006" ? { gueltigAb: date("2010-01-01"), gueltigBis: date("2020-12-31") } : {}
 }
 
-/** An answer with this status and nothing but its time. Failures of the authority's own system carry no `id` (inferred). */
+/** Returns an answer with this status and its time only. Failures of the authority's own system carry no `id` (inferred). */
 export const statusReply = (status: string, stamp: Stamp, more: object = {}): Reply => {
   const http = httpStatusOf(status)
   return json(http, status, {
@@ -135,7 +138,7 @@ export const answerMessages = (): Reply => json(200, "statusmeldungen", statusMe
 
 const germanNames = new Intl.DisplayNames(["de"], { type: "region" })
 
-/** Answers `GET /v1/info/eu_mitgliedstaaten`. That `alpha2` is the VAT prefix (`EL`) is inferred. */
+/** Answers `GET /v1/info/eu_mitgliedstaaten`. It is inferred that `alpha2` is the VAT prefix (`EL`). */
 export const answerMemberStates = (settings: Settings): Reply =>
   json(
     200,

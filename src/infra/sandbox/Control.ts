@@ -1,4 +1,4 @@
-/** The sandbox's controls: faults, settings and journal, the same for tests in this process and for users over HTTP. */
+/** The sandbox's controls (faults, settings, journal), for tests in this process and for users over HTTP. */
 import { Effect, Ref, Schema, SchemaIssue, Struct } from "effect"
 import { SourceName } from "#domain/vat/Verdict.ts"
 import type { Decider } from "#infra/sandbox/FaultDecider.ts"
@@ -19,7 +19,7 @@ const Script = Schema.Struct({
 const decodeScript = Schema.decodeUnknownEffect(Schema.fromJsonString(Script), strict)
 
 const SomeSettings = Settings.mapFields(Struct.map(Schema.optionalKey))
-/** Any of the settings; those that are left out stay as they are. */
+/** Any subset of the settings; the others stay unchanged. */
 export type SomeSettings = typeof SomeSettings.Type
 const decodeSettings = Schema.decodeUnknownEffect(Schema.fromJsonString(SomeSettings), strict)
 
@@ -28,7 +28,7 @@ const decodeJournalQuery = Schema.decodeUnknownEffect(JournalQuery, strict)
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** One sentence a failed field, with its path: `faults.0.latency_ms: Expected …`. */
+/** One sentence per invalid field, with its path: `faults.0.latency_ms: Expected …`. */
 const refusal = (failure: Schema.SchemaError): Reply =>
   error(
     400,
@@ -43,7 +43,7 @@ const refusal = (failure: Schema.SchemaError): Reply =>
 
 const error = (status: number, code: string, message: string): Reply => json(status, code, { error: { code, message } })
 
-/** The parts of the sandbox that can be controlled. `firstSettings` are restored by a reset. */
+/** The controllable parts of the sandbox. A reset restores `firstSettings`. */
 export interface Parts {
   readonly script: FaultScript
   readonly journal: Journal
@@ -53,7 +53,7 @@ export interface Parts {
   readonly firstSettings: Settings
 }
 
-/** A request that belongs to neither source. */
+/** A request that is not for a source. */
 export interface ControlRequest {
   readonly method: string
   readonly path: string
@@ -61,20 +61,20 @@ export interface ControlRequest {
   readonly body: string
 }
 
-/** Forgets faults, counters, journal and flaky numbers, and restores the settings of the start. */
+/** Clears faults, counters, journal and flaky numbers, and restores the first settings. */
 export const reset = (parts: Parts): Effect.Effect<void> =>
   Effect.all(
     [
       parts.script.replace([], 1),
-      parts.decider.forget,
-      parts.sessions.forget,
+      parts.decider.clear,
+      parts.sessions.clear,
       parts.journal.clear,
       Ref.set(parts.settings, parts.firstSettings)
     ],
     { discard: true }
   )
 
-/** Changes some settings and gives back all of them. */
+/** Changes some settings and returns all of them. */
 export const configure = (parts: Parts, some: SomeSettings): Effect.Effect<Settings> =>
   Ref.updateAndGet(parts.settings, (settings) => ({ ...settings, ...some }))
 
@@ -128,8 +128,8 @@ const routes: ReadonlyMap<string, Readonly<Record<string, Route>>> = new Map([
 ])
 
 /**
- * Answers what no source answers: the controls, 400 for a body or query that does not decode, 404 and 405 with what there is instead.
- * `endpoints` names the sources' own ones, e.g. `POST /app/v1/abfrage`.
+ * Answers the requests that are not for a source: the controls; 400 for a body or query that does not decode; 404 and 405 with
+ * the available paths or methods. `endpoints` names those of the sources, e.g. `POST /app/v1/abfrage`.
  */
 export const answer = (parts: Parts, request: ControlRequest, endpoints: ReadonlyArray<string>): Effect.Effect<Reply> => {
   const methods = routes.get(request.path)
@@ -150,7 +150,7 @@ export const answer = (parts: Parts, request: ControlRequest, endpoints: Readonl
   return Effect.succeed({ ...reply, headers: { ...reply.headers, allow: allowed.join(", ") } })
 }
 
-/** The settings a sandbox starts with. */
+/** The initial settings of a sandbox. */
 export const settingsOf = (germanTargetsAdmitted: boolean | undefined): Settings => ({
   ...initialSettings,
   german_targets_admitted: germanTargetsAdmitted ?? initialSettings.german_targets_admitted

@@ -1,4 +1,4 @@
-/** The endpoints of both simulated sources, at the paths where the real ones have them. */
+/** The endpoints of both simulated sources, at the paths of the real ones. */
 import type { SourceName } from "#domain/vat/Verdict.ts"
 import * as Bzst from "#infra/sandbox/BzstSimulator.ts"
 import type { Sessions } from "#infra/sandbox/Sessions.ts"
@@ -6,14 +6,14 @@ import type { Settings } from "#infra/sandbox/Settings.ts"
 import type { Question, Reply, Stamp } from "#infra/sandbox/Simulator.ts"
 import * as Vies from "#infra/sandbox/ViesSimulator.ts"
 
-/** Where VIES' interface lies, as on ec.europa.eu. */
+/** Path of VIES' interface, as on ec.europa.eu. */
 export const viesPath = "/taxation_customs/vies/rest-api"
-/** Where BZSt's interface lies, as on api.evatr.vies.bzst.de. */
+/** Path of BZSt's interface, as on api.evatr.vies.bzst.de. */
 export const bzstPath = "/app"
 
 /**
- * An endpoint and its source. A `Check` reads a question about a VAT ID; a `Probe` answers by itself, and `error` words a scripted
- * code; the `TestService` answers from its own table and is never disturbed.
+ * An endpoint and its source. A `Check` parses a question about a VAT ID; a `Probe` answers by itself, and `error` formats a
+ * scripted code. The `TestService` answers from its own table, without faults.
  */
 export type Endpoint =
   | { readonly _tag: "Check"; readonly source: SourceName; readonly read: (body: string, settings: Settings) => Question }

@@ -1,41 +1,41 @@
-/** What a simulated source can do instead of answering properly, as magic numbers use it and as users script it. */
+/** The faults of a simulated source, for magic numbers and for scripts of users. */
 import { Option, Result, Schema } from "effect"
 import { memberStates } from "#domain/vat/MemberStates.ts"
 import { SourceName } from "#domain/vat/Verdict.ts"
 import { parse } from "#domain/vat/VatId.ts"
 
-/** Ways to break an exchange below the level of the protocol. */
+/** Failures of an exchange below the protocol level. */
 export const Breakage = Schema.Literals([
-  "hang", // the request is read, nothing is ever sent
-  "reset", // the connection is reset before the first byte
-  "reset_mid_body", // half of the promised body, then a reset
-  "short_body", // half of the body that Content-Length promises, then an orderly end
-  "truncated_json", // a complete HTTP answer whose JSON stops half way
-  "html", // an HTML page with status 200
-  "empty", // status 200, application/json, no body
-  "wrong_types", // the right keys, but every value has another JSON type
-  "huge", // 100 MB of JSON
-  "drip" // one byte every 200 ms
+  "hang", // reads the request, never sends anything
+  "reset", // resets the connection before the first byte
+  "reset_mid_body", // sends half of the promised body, then resets
+  "short_body", // sends half of the body that Content-Length promises, then closes properly
+  "truncated_json", // sends a complete HTTP response whose JSON is cut in the middle
+  "html", // sends an HTML page with status 200
+  "empty", // sends status 200, application/json, no body
+  "wrong_types", // sends the right keys with values of other JSON types
+  "huge", // sends 100 MB of JSON
+  "drip" // sends one byte every 200 ms
 ])
 export type Breakage = typeof Breakage.Type
 
-/** A source's conduct on one call; nothing set means: answer what the register says, at once. */
+/** The behaviour of a source for one call. Without any field, it answers immediately from the register. */
 export interface Conduct {
-  /** A verdict or error of the source itself: `VALID`, `INVALID` or an error code at VIES, an `evatr-…` status at BZSt. */
+  /** A verdict or error of the source itself: `VALID`, `INVALID` or an error code for VIES, an `evatr-…` status for BZSt. */
   readonly code?: string | undefined
   readonly breakage?: Breakage | undefined
-  /** A bare HTTP error as a proxy sends it, with `Retry-After` if set. */
+  /** A plain HTTP error as a proxy sends it, with `Retry-After` if set. */
   readonly httpStatus?: number | undefined
   readonly retryAfterSeconds?: number | undefined
-  /** Waits before anything is sent. */
+  /** Delay before anything is sent. */
   readonly latencyMs?: number | undefined
-  /** Only the first so many calls for the VAT ID go this way; later ones are answered properly. */
+  /** Applies to this many first calls for the VAT ID; later ones are answered normally. */
   readonly firstCalls?: number | undefined
 }
 
 const evatrStatus = /^evatr-\d{4}$/u
 
-/** Any code of either source, also one that no document knows: clients must survive those. */
+/** Any code of either source, including undocumented ones, which clients must tolerate. */
 const Code = Schema.String.check(Schema.isPattern(/^(?:evatr-\d{4}|[A-Z][A-Z0-9_-]{1,63})$/u))
 
 const VatIdText = Schema.String.check(
@@ -57,44 +57,44 @@ const Fields = Schema.Struct({
 })
 
 const misfit = (fault: typeof Fields.Type): string | undefined => {
-  if ((fault.kind === "code") !== (fault.code !== undefined)) return 'kind "code" needs a code, and no other kind takes one'
+  if ((fault.kind === "code") !== (fault.code !== undefined)) return 'kind "code" requires a code, and no other kind takes one'
   if ((fault.kind === "http") !== (fault.http_status !== undefined)) {
-    return 'kind "http" needs an http_status, and no other kind takes one'
+    return 'kind "http" requires an http_status, and no other kind takes one'
   }
-  if (fault.kind === "slow" && fault.latency_ms === undefined) return 'kind "slow" needs a latency_ms'
-  if (fault.retry_after_s !== undefined && fault.kind !== "http") return 'retry_after_s goes with kind "http" only'
+  if (fault.kind === "slow" && fault.latency_ms === undefined) return 'kind "slow" requires a latency_ms'
+  if (fault.retry_after_s !== undefined && fault.kind !== "http") return 'only kind "http" takes a retry_after_s'
   if (fault.code !== undefined && fault.source !== undefined && (fault.source === "bzst") !== evatrStatus.test(fault.code)) {
     return `${fault.code} is not a code of the source ${fault.source}`
   }
   if (fault.on !== undefined && fault.on !== "checks" && (fault.member_state ?? fault.vat_id) !== undefined) {
-    return "only checks ask for a member state or a VAT ID: leave `on` out"
+    return "only checks have a member state or a VAT ID: omit `on`"
   }
   return undefined
 }
 
 /**
- * One scripted fault, as `/sandbox/faults` takes it. A selector that is left out matches everything.
+ * One scripted fault, as `/sandbox/faults` accepts it. An omitted selector matches everything.
  *
- * `latency_ms` waits before the fault shows; `count` ends it after so many calls; `probability` (0 to 1) lets calls through by chance.
- * `on`: validations (`checks`), status queries (`probes`) or both. It defaults to `all` for a fault without selector and count, so
- * that an outage shows in the probes too, and to `checks` otherwise, so that a background probe does not use the count up.
+ * `latency_ms` is the delay before the fault; `count` limits the number of calls; `probability` (0 to 1) applies it at random.
+ * `on` selects validations (`checks`), status queries (`probes`) or both. The default is `all` for a fault without selector and
+ * count, so that an outage also shows in the probes. Otherwise it is `checks`, so that background probes do not use up the count.
  */
 export const Fault = Fields.check(Schema.makeFilter((fault) => misfit(fault) ?? true))
 export type Fault = typeof Fault.Type
 
-/** The source a fault is limited to: the named one, or the only one that knows its code. */
+/** Returns the source that a fault is limited to: the named one, or the only one that has its code. */
 export const sourceOf = (fault: Fault): Option.Option<SourceName> =>
   fault.source !== undefined
     ? Option.some(fault.source)
     : Option.map(Option.fromUndefinedOr(fault.code), (code) => (evatrStatus.test(code) ? "bzst" : "vies"))
 
-/** Which calls a fault concerns, its default filled in. */
+/** Returns the calls that a fault concerns, with the default filled in. */
 export const concerns = (fault: Fault): "checks" | "probes" | "all" =>
   fault.on ?? ((fault.member_state ?? fault.vat_id ?? fault.count) === undefined ? "all" : "checks")
 
 const isBreakage = Schema.is(Breakage)
 
-/** The conduct that a scripted fault asks for. */
+/** Returns the behaviour that a scripted fault requests. */
 export const conductOf = (fault: Fault): Conduct => ({
   code: fault.code,
   breakage: isBreakage(fault.kind) ? fault.kind : undefined,

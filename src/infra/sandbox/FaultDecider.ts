@@ -1,4 +1,4 @@
-/** Decides what one check gets: the script comes first, then the request's own faults, the settings, the magic number, the register. */
+/** Decides the behaviour for one check. Precedence: script, faults of the request itself, settings, magic number, register. */
 import { Effect } from "effect"
 import type { SourceName } from "#domain/vat/Verdict.ts"
 import type { Conduct } from "#infra/sandbox/Fault.ts"
@@ -8,16 +8,16 @@ import { magicOf } from "#infra/sandbox/MagicNumbers.ts"
 import type { Settings } from "#infra/sandbox/Settings.ts"
 import type { Question } from "#infra/sandbox/Simulator.ts"
 
-/** A conduct and what it was decided by. */
+/** A behaviour and its origin. */
 export interface Decision {
   readonly by: DecidedBy
   readonly conduct: Conduct
 }
 
-/** VAT IDs whose calls are counted for "fails n times, then answers"; beyond that the oldest is forgotten. */
+/** VAT IDs with a call counter for "fails n times, then answers"; the oldest is evicted. */
 const flakyMax = 10_000
 
-/** Makes the decider. It remembers how often each flaky number has failed. */
+/** Creates the decider, which counts the failures of each flaky number. */
 export const make = (script: FaultScript) =>
   Effect.sync(() => {
     const failed = new Map<string, number>()
@@ -33,7 +33,7 @@ export const make = (script: FaultScript) =>
     const ofMagicNumber = (source: SourceName, question: Question): Decision => {
       const conduct = question.vatId === undefined ? {} : magicOf(question.vatId)[source]
       const { firstCalls } = conduct
-      const spent = firstCalls !== undefined && !stillFails(`${source} ${question.asked}`, firstCalls)
+      const spent = firstCalls !== undefined && !stillFails(`${source} ${question.target}`, firstCalls)
       return spent || Object.keys(conduct).length === 0 ? { by: "register", conduct: {} } : { by: "magic number", conduct }
     }
 
@@ -46,7 +46,7 @@ export const make = (script: FaultScript) =>
         const code = source === "vies" ? viesSetting(settings, memberState, concurrent) : bzstSetting(settings, memberState)
         return code === undefined ? ofMagicNumber(source, question) : { by: "settings", conduct: { code } }
       },
-      forget: Effect.sync(() => failed.clear())
+      clear: Effect.sync(() => failed.clear())
     }
   })
 export type Decider = Effect.Success<ReturnType<typeof make>>
@@ -58,7 +58,7 @@ const viesSetting = (settings: Settings, memberState: string | undefined, concur
   return concurrent.memberState > settings.vies_member_state_concurrent_max ? "MS_MAX_CONCURRENT_REQ" : undefined
 }
 
-/** BZSt has no code of its own for an unavailable member state; that it is evatr-0011 here is inferred from its text. */
+/** BZSt has no code of its own for an unavailable member state; evatr-0011 is inferred from its text. */
 const bzstSetting = (settings: Settings, memberState: string | undefined): string | undefined =>
   !settings.bzst_available || settings.bzst_unavailable_member_states.some((prefix) => prefix === memberState)
     ? "evatr-0011"

@@ -1,16 +1,16 @@
-/** The faults that the sandbox's user has scripted, and which of them the next call runs into. */
+/** The faults that the sandbox's user has scripted, and the selection of the next call's fault. */
 import { Effect, Option, Random, Result } from "effect"
 import { parse } from "#domain/vat/VatId.ts"
 import type { SourceName } from "#domain/vat/Verdict.ts"
 import { concerns, conductOf, sourceOf, type Conduct, type Fault } from "#infra/sandbox/Fault.ts"
 
-/** Faults that can be scripted at a time. */
+/** Maximum number of scripted faults. */
 export const faultsMax = 1_000
 
-/** A scripted fault with the number of calls it has met so far. */
+/** A scripted fault and the number of calls it has matched. */
 export type ScriptedFault = Fault & { readonly met: number }
 
-/** What a call is matched by; a probe names neither member state nor VAT ID. */
+/** The properties that faults match; a probe has neither member state nor VAT ID. */
 export interface Target {
   readonly source: SourceName
   readonly probe: boolean
@@ -43,7 +43,7 @@ const ruleOf = (fault: Fault): Rule => {
 
 const randomFrom = (seed: number) => Random.Random.pipe(Random.withSeed(seed))
 
-/** Makes an empty script. The first fault in the list that matches, has calls left and wins its draw is the one a call meets. */
+/** Creates an empty script. A call gets the first fault in the list that matches, has calls left and passes its probability. */
 export const make = Effect.gen(function* () {
   let rules: ReadonlyArray<Rule> = []
   let random = yield* randomFrom(1)
@@ -54,7 +54,7 @@ export const make = Effect.gen(function* () {
     (rule.fault.probability === undefined || random.nextDoubleUnsafe() < rule.fault.probability)
 
   return {
-    /** Replaces all faults; the seed makes the draws of `probability` repeatable. */
+    /** Replaces all faults; the seed makes `probability` repeatable. */
     replace: Effect.fnUntraced(function* (faults: ReadonlyArray<Fault>, seed: number) {
       random = yield* randomFrom(seed)
       rules = faults.map(ruleOf)

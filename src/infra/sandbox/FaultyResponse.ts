@@ -1,10 +1,13 @@
-/** Sends answers and breaks connections. Everything here may be interrupted at any byte, when the client goes or the sandbox stops. */
+/**
+ * Sends answers and breaks connections. All of it can be interrupted at any byte, when the client disconnects or the sandbox
+ * stops.
+ */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Effect, Option } from "effect"
 import type { Breakage, Conduct } from "#infra/sandbox/Fault.ts"
 import type { Reply } from "#infra/sandbox/Simulator.ts"
 
-/** Requests to a source have a few hundred bytes and a script of faults fits as well; anything larger is refused with 413. */
+/** Requests to a source have a few hundred bytes, and a script of faults fits as well; larger bodies get 413. */
 export const bodyBytesMax = 256 * 1024
 
 const padding = Buffer.alloc(64 * 1024, "x")
@@ -12,26 +15,26 @@ const paddings = 1_600
 const hugeStart = Buffer.from('{"padding":"')
 const hugeEnd = Buffer.from('"}')
 
-/** The size of the `huge` answer: 100 MiB of padding, written piece by piece, so that neither side has to hold it in memory. */
+/** The size of the `huge` answer: 100 MiB of padding, written in chunks, so that neither side must hold it in memory. */
 export const hugeBytes = hugeStart.length + paddings * padding.length + hugeEnd.length
 
-/** Time between the bytes of a `drip` answer. */
+/** Interval between the bytes of a `drip` answer. */
 const dripMs = 200
 
-/** Lets the first half of a body arrive before the reset: a reset discards what is still on its way. */
+/** Lets the first half of a body arrive before the reset, which discards data in flight. */
 const settleMs = 50
 
-/** Reads a request's body as UTF-8; none when it is larger than the bound. */
+/** Reads a request body as UTF-8; none if it exceeds the limit. */
 export const readBody = (request: IncomingMessage): Effect.Effect<Option.Option<string>> =>
   Effect.callback((resume) => {
-    const pieces: Array<Buffer> = []
+    const chunks: Array<Buffer> = []
     let bytes = 0
-    const onData = (piece: Buffer) => {
-      bytes += piece.length
-      if (bytes <= bodyBytesMax) pieces.push(piece)
+    const onData = (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes <= bodyBytesMax) chunks.push(chunk)
     }
     const onEnd = () =>
-      resume(Effect.succeed(bytes > bodyBytesMax ? Option.none() : Option.some(Buffer.concat(pieces).toString("utf8"))))
+      resume(Effect.succeed(bytes > bodyBytesMax ? Option.none() : Option.some(Buffer.concat(chunks).toString("utf8"))))
     request.on("data", onData)
     request.on("end", onEnd)
     return Effect.sync(() => {
@@ -40,7 +43,7 @@ export const readBody = (request: IncomingMessage): Effect.Effect<Option.Option<
     })
   })
 
-/** Ends when the client has gone away. */
+/** Ends when the client disconnects. */
 export const clientGone = (response: ServerResponse): Effect.Effect<void> =>
   Effect.callback((resume) => {
     const onClose = () => resume(Effect.void)
@@ -58,13 +61,13 @@ export const send = (response: ServerResponse, reply: Reply): Effect.Effect<void
     response.end(body, () => resume(Effect.void))
   })
 
-/** Resets the connection: the client sees ECONNRESET, not an orderly end. */
+/** Resets the connection: the client sees ECONNRESET instead of a normal end. */
 export const reset = (response: ServerResponse): Effect.Effect<void> =>
   Effect.sync(() => {
     response.socket?.resetAndDestroy()
   })
 
-/** Breaks the exchange, starting from the answer that would have been right. */
+/** Breaks the exchange; `right` is the correct answer. */
 export const sendBroken = (response: ServerResponse, breakage: Breakage, right: Reply): Effect.Effect<void> => {
   const body = Buffer.from(right.body)
   const half = body.subarray(0, Math.floor(body.length / 2))
@@ -102,7 +105,7 @@ export const sendBroken = (response: ServerResponse, breakage: Breakage, right: 
   }
 }
 
-/** What a proxy sends when the server behind it fails. */
+/** The error page of a proxy whose server fails. */
 export const httpError = (status: number, retryAfterSeconds: number | undefined): Reply => {
   const reply = page(status, `Error ${status}`)
   return retryAfterSeconds === undefined
@@ -110,7 +113,7 @@ export const httpError = (status: number, retryAfterSeconds: number | undefined)
     : { ...reply, headers: { ...reply.headers, "retry-after": String(retryAfterSeconds) } }
 }
 
-/** The journal's word for a conduct that breaks the exchange; undefined for one that answers. */
+/** The journal's outcome for a behaviour that breaks the exchange; undefined for one that answers. */
 export const brokenOutcome = (conduct: Conduct): string | undefined =>
   conduct.breakage ?? (conduct.httpStatus === undefined ? undefined : `HTTP ${conduct.httpStatus}`)
 
@@ -122,10 +125,10 @@ const head = (response: ServerResponse, contentLength: number): Effect.Effect<vo
     response.flushHeaders()
   })
 
-/** Writes a piece and waits until the system has taken it, so that a slow reader slows the writer. */
-const write = (response: ServerResponse, piece: Buffer): Effect.Effect<void> =>
+/** Writes a chunk and waits until the system has accepted it, so that a slow reader slows the writer. */
+const write = (response: ServerResponse, chunk: Buffer): Effect.Effect<void> =>
   Effect.callback((resume) => {
-    response.write(piece, () => resume(Effect.void))
+    response.write(chunk, () => resume(Effect.void))
   })
 
 const finish = (response: ServerResponse): Effect.Effect<void> =>
@@ -146,7 +149,7 @@ const page = (status: number, title: string): Reply => ({
   headers: { "content-type": "text/html; charset=utf-8" }
 })
 
-/** Strings become numbers; numbers and booleans become strings; objects and arrays keep their shape. */
+/** Changes strings to numbers, and numbers and booleans to strings; keeps the shape of objects and arrays. */
 const otherType = (_: string, value: unknown): unknown => {
   if (typeof value === "string") return value.length
   return typeof value === "boolean" || typeof value === "number" ? String(value) : value

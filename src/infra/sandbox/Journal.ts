@@ -1,14 +1,14 @@
-/** What the sandbox was asked: the last calls in full, counters for all of them, and how many checks ran at a time. */
+/** The sandbox's record of calls: the newest ones in full, counters for all, and the maximum concurrency of checks. */
 import { Clock, DateTime, Effect, Schema, Stream, SubscriptionRef } from "effect"
 import { SourceName } from "#domain/vat/Verdict.ts"
 
-/** What made an answer what it was, from the strongest to the weakest. */
+/** The origin of an answer, from the highest to the lowest precedence. */
 export const DecidedBy = Schema.Literals(["script", "request", "settings", "magic number", "register"])
 export type DecidedBy = typeof DecidedBy.Type
 
 /**
- * One call. `outcome` is what the source said (`VALID`, `evatr-2001`, an error code) or the way it broke (`reset`). `http_status` and
- * `duration_ms` are null while it is under way, `http_status` also when nothing was sent. `at` is ISO 8601 in UTC.
+ * One call. `outcome` is the source's answer (`VALID`, `evatr-2001`, an error code) or the failure (`reset`). `http_status` and
+ * `duration_ms` are null while the call is in flight; `http_status` also if nothing was sent. `at` is ISO 8601 in UTC.
  */
 export const JournalEntry = Schema.Struct({
   number: Schema.Int,
@@ -21,7 +21,7 @@ export const JournalEntry = Schema.Struct({
   outcome: Schema.NullOr(Schema.String),
   http_status: Schema.NullOr(Schema.Int),
   duration_ms: Schema.NullOr(Schema.Int),
-  /** The client went away, or the sandbox stopped, before the answer was complete. */
+  /** The client disconnected, or the sandbox stopped, before the answer was complete. */
   abandoned: Schema.Boolean
 })
 export type JournalEntry = typeof JournalEntry.Type
@@ -29,8 +29,8 @@ export type JournalEntry = typeof JournalEntry.Type
 const Tally = Schema.Struct({ checks: Schema.Int, probes: Schema.Int, in_flight: Schema.Int, concurrent_max: Schema.Int })
 
 /**
- * Counters since the last reset: `checks` are validations, `probes` everything else that a source offers; `in_flight` and
- * `concurrent_max` count checks under way. `entries` are the newest calls, oldest first; `dropped` is how many fell out.
+ * Counters since the last reset: `checks` are validations, `probes` all other calls of a source; `in_flight` and `concurrent_max`
+ * count concurrent checks. `entries` are the newest calls, oldest first; `dropped` is the number of evicted ones.
  */
 export const JournalView = Schema.Struct({
   vies: Tally,
@@ -41,20 +41,20 @@ export const JournalView = Schema.Struct({
 })
 export type JournalView = typeof JournalView.Type
 
-/** Narrows what is counted or shown: to a source, to a VAT ID with its prefix. */
+/** Restricts counts or entries to a source or a VAT ID with its prefix. */
 export interface Filter {
   readonly source?: SourceName | undefined
   readonly vatId?: string | undefined
 }
 
-/** Entries kept in full. */
+/** Maximum number of entries kept in full. */
 export const entriesMax = 1_000
-/** VAT IDs counted one by one; calls for further ones count in the totals only. */
+/** VAT IDs with a counter of their own; calls for further ones count in the totals only. */
 const vatIdsMax = 10_000
-/** Longer than any VAT ID: what was sent in its place is cut off here. */
+/** Longer than any VAT ID; longer text is truncated. */
 const textMax = 64
 
-/** A call as it arrives. `memberState` is the prefix of the VAT ID asked for, null if there is none. */
+/** A call as it arrives. `memberState` is the prefix of the requested VAT ID, null without one. */
 export interface Arrival {
   readonly source: SourceName
   readonly endpoint: string
@@ -64,7 +64,7 @@ export interface Arrival {
   readonly memberState: string | null
 }
 
-/** A call under way. `concurrent` counts the checks under way when it arrived, itself included. */
+/** A call in flight. `concurrent` is the number of checks in flight at its arrival, itself included. */
 export interface Call {
   readonly concurrent: { readonly source: number; readonly memberState: number }
   readonly decide: (by: DecidedBy, outcome: string) => void
@@ -84,7 +84,7 @@ const emptyPages = () => ({
 })
 type Pages = ReturnType<typeof emptyPages>
 
-/** Makes an empty journal. Its pages are mutable and belong to it alone; each change to them is one synchronous step. */
+/** Creates an empty journal. Its state is mutable and private; each change is one synchronous step. */
 export const make = Effect.gen(function* () {
   const changes = yield* SubscriptionRef.make(0)
   const changed = SubscriptionRef.update(changes, (count) => count + 1)
@@ -118,15 +118,15 @@ export const make = Effect.gen(function* () {
 
   return {
     begin,
-    /** How many checks have arrived. */
+    /** Returns how many checks have arrived. */
     checks: (filter: Filter) => Effect.sync(() => countChecks(pages, filter)),
     view: (filter: Filter) => Effect.sync(() => viewOf(pages, filter)),
-    /** Forgets everything; calls under way finish unseen. */
+    /** Clears everything; calls in flight finish without an entry. */
     clear: Effect.suspend(() => {
       pages = emptyPages()
       return changed
     }),
-    /** Waits until the condition holds. It is looked at now and whenever a call begins or ends. */
+    /** Waits until the condition holds. Evaluates it at once and whenever a call begins or ends. */
     until: (condition: (view: JournalView) => boolean): Effect.Effect<void> =>
       SubscriptionRef.changes(changes).pipe(
         Stream.filter(() => condition(viewOf(pages, {}))),
@@ -161,7 +161,7 @@ const write = (pages: Pages, arrival: Arrival, startedMs: number): Entry => {
 
 const stateKey = (arrival: Arrival) => `${arrival.source} ${arrival.memberState}`
 
-/** Counts a call in and gives back what counts it out again. */
+/** Adds a call and returns the function that ends it. */
 const enter = (pages: Pages, arrival: Arrival): (() => void) => {
   const tally = pages[arrival.source]
   if (arrival.probe) {

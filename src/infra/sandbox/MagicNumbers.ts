@@ -1,18 +1,19 @@
 /**
- * The magic numbers: what a VAT ID makes the sandbox do is written in its last six digits, in every member state alike.
+ * The magic numbers: the last six digits of a VAT ID control the sandbox, in every member state.
  *
- * - `99` + an evatr status (`992001`): BZSt answers that status, VIES answers what goes with it.
+ *
+ * - `99` + an evatr status (`992001`): BZSt answers that status, VIES the corresponding verdict.
  * - `98` + an evatr status (`982001`): the same at BZSt, while VIES is unavailable.
  * - `999` + one of the Commission's own test numbers (`999301`): VIES answers as its test service does.
  * - `9997xx`: fault `xx` at VIES only; `9998xx`: at BZSt only; `9999xx`: at both.
- * - one digit repeated (`11111111`): not assigned. Everything else that is structurally sound: valid.
+ * - one digit repeated (`11111111`): invalid, not assigned. All other well-formed numbers: valid.
  */
 import type { VatId } from "#domain/vat/VatId.ts"
 import type { Conduct } from "#infra/sandbox/Fault.ts"
 import type { Specimen } from "#infra/sandbox/Register.ts"
 import { statusMessages } from "#infra/sandbox/StatusMessages.ts"
 
-/** What the register and both sources do with one VAT ID. `disclosed` says which data the member state gives away. */
+/** The answers of register and sources for one VAT ID. `disclosed` lists the data that the member state returns. */
 export interface Magic {
   readonly meaning: string
   readonly vies: Conduct
@@ -21,7 +22,7 @@ export interface Magic {
   readonly specimen?: Specimen
 }
 
-/** The Commission's test numbers: what VIES' test service answers for each (VIES FAQ, read 2026-11). */
+/** The Commission's test numbers and the answers of VIES' test service (VIES FAQ, read 2026-11). */
 export const viesTestNumbers: ReadonlyMap<string, string> = new Map([
   ["100", "VALID"],
   ["200", "INVALID"],
@@ -78,7 +79,9 @@ const statuses: ReadonlyArray<readonly [string, Magic]> = statusMessages.flatMap
   ] as const
 })
 
-/** The two last digits of `9997xx`, `9998xx` and `9999xx`, and what they do at a source; `own` is the source's word for an outage. */
+/**
+ * The last two digits of `9997xx`, `9998xx` and `9999xx`, and their effect at a source; `own` is the source's code for an outage.
+ */
 const faults = (own: string, unheardOf: string): ReadonlyArray<readonly [string, string, Conduct]> => [
   ["00", "says that it is unavailable", { code: own }],
   ["01", "answers after 2 s", { latencyMs: 2_000 }],
@@ -118,19 +121,19 @@ const brokenExchanges: ReadonlyArray<readonly [string, Magic]> = faults("SERVICE
   }
 )
 
-/** Every magic ending with what it does, in the order of the documentation. */
+/** Every magic ending with its effect, in the order of the documentation. */
 export const magicNumbers: ReadonlyMap<string, Magic> = new Map([...testNumbers, ...companies, ...statuses, ...brokenExchanges])
 
 const notAssigned: Magic = { meaning: "invalid: one digit repeated", ...invalid }
 const assigned: Magic = { meaning: "valid", vies: {}, bzst: {} }
 
-/** What the sandbox does with a VAT ID. */
+/** Returns the effect of a VAT ID. */
 export const magicOf = (vatId: VatId): Magic => {
   const digits = digitsOf(vatId)
   return /^(\d)\1*$/u.test(digits) ? notAssigned : (magicNumbers.get(digits.slice(-6)) ?? assigned)
 }
 
-/** The six digits that count. Dutch numbers end in B and two digits, which do not. */
+/** The six digits that count. Dutch numbers end in B and two digits, which are ignored. */
 const digitsOf = (vatId: VatId): string =>
   (vatId.memberState.prefix === "NL" ? vatId.number.replace(/B\d\d$/u, "") : vatId.number).replace(/\D/gu, "")
 
@@ -165,6 +168,6 @@ const templates: ReadonlyMap<string, string> = new Map([
   ["XI", "100******"]
 ])
 
-/** A VAT ID of the member state (by its prefix) with this magic ending, e.g. `DE` and `999301` make `DE100999301`. */
+/** Returns a VAT ID of the member state (by its prefix) with this magic ending, e.g. `DE` and `999301` give `DE100999301`. */
 export const vatIdEnding = (prefix: string, ending: string): string =>
   `${prefix}${(templates.get(prefix) ?? "******").replace("******", ending)}`

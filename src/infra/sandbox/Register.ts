@@ -1,7 +1,10 @@
-/** The sandbox's register of companies: one made-up company a member state, a few recorded ones, some with names that break documents. */
+/**
+ * The sandbox's register of companies: one invented company per member state, a few recorded ones, and some whose names test
+ * document rendering.
+ */
 import type { VatId } from "#domain/vat/VatId.ts"
 
-/** A registered company, in the parts that BZSt and VIES compare. */
+/** A registered company, in the fields that BZSt and VIES compare. */
 export interface Company {
   readonly name: string
   readonly street: string
@@ -42,7 +45,7 @@ const byMemberState: ReadonlyMap<string, Company> = new Map([
   ["XI", company("EXAMPLE (NI) LIMITED", "1 Example Road", "BT1 5GS", "BELFAST")]
 ])
 
-/** Numbers that stand in the authorities' own documents or in recorded answers, with the data recorded there. */
+/** Numbers from the authorities' own documents or recorded answers, with the recorded data. */
 const published: ReadonlyMap<string, Company> = new Map([
   ["ATU12345678", company("Musterhaus GmbH & Co KG", "Musterstrasse 22", "12345", "musterort")],
   ["CZ45274649", company("ČEZ, a. s.", "Duhová 1444/2\nPRAHA 4 - MICHLE", "140 00", " PRAHA 4")],
@@ -50,7 +53,9 @@ const published: ReadonlyMap<string, Company> = new Map([
   ["PL7740001454", company("ORLEN SPÓŁKA AKCYJNA", "CHEMIKÓW 7", "09-411", "PŁOCK")]
 ])
 
-/** Companies whose names test documents: long, umlauts, Greek, and characters that HTML, CSV and shells treat specially. */
+/**
+ * Companies whose names test document rendering: long, umlauts, Greek, and characters that are special in HTML, CSV and shells.
+ */
 const specimens = {
   umlauts: company(
     "Süddeutsche Präzisionswerkzeug- und Überwachungsgerätebau Gesellschaft mit beschränkter Haftung & Co. Kommanditgesellschaft auf Aktien",
@@ -70,16 +75,16 @@ const specimens = {
 
 export type Specimen = keyof typeof specimens
 
-/** The company registered under a VAT ID. Every structurally sound VAT ID has one; whether it is valid is not decided here. */
+/** Returns the company registered under a VAT ID. Every well-formed VAT ID has one; its validity is decided elsewhere. */
 export const companyOf = (vatId: VatId, specimen: Specimen | undefined): Company =>
   specimen !== undefined
     ? specimens[specimen]
     : (published.get(vatId.value) ?? byMemberState.get(vatId.memberState.prefix) ?? specimens.umlauts)
 
-/** The address as VIES prints it: lines separated by `\n`. */
+/** The address as VIES formats it: lines separated by `\n`. */
 export const addressOf = (company: Company): string => `${company.street}\n${company.postalCode} ${company.city}`
 
-/** Compares as an officer would: case, punctuation, spaces and the spelling of umlauts do not matter. */
+/** Compares as an officer would: ignores case, punctuation, spaces and the spelling of umlauts. */
 export const sameText = (left: string, right: string): boolean => folded(left) === folded(right)
 
 const folded = (text: string) =>

@@ -1,7 +1,7 @@
 /**
  * Both official sources as one HTTP server, for tests and for users who test their own code against the service.
  *
- * It speaks the sources' own protocols, so the clients that talk to it are the live ones. `docs/sandbox.md` is its manual.
+ * It implements the sources' own protocols, so the live clients talk to it. `docs/sandbox.md` is its manual.
  */
 import { createServer, type Server } from "node:http"
 import { Context, Effect, FiberSet, Layer, Ref, Schema, type Scope } from "effect"
@@ -15,7 +15,7 @@ import * as Journal from "#infra/sandbox/Journal.ts"
 import * as Sessions from "#infra/sandbox/Sessions.ts"
 import type { Settings } from "#infra/sandbox/Settings.ts"
 
-/** The sandbox could not listen, most often because the port is taken. */
+/** The sandbox could not listen, usually because the port is in use. */
 export class SandboxNotStarted extends Schema.TaggedError<SandboxNotStarted>()("SandboxNotStarted", {
   host: Schema.String,
   port: Schema.Int,
@@ -26,37 +26,37 @@ export class SandboxNotStarted extends Schema.TaggedError<SandboxNotStarted>()("
   }
 }
 
-/** Where the sandbox listens (port 0 takes any free one), and whether requesters may ask BZSt for German VAT IDs (default: yes). */
+/** The listening address (port 0 takes any free one), and whether requesters may query BZSt for German VAT IDs (default: yes). */
 export interface Options {
   readonly host: string
   readonly port: number
   readonly germanTargetsAdmitted?: boolean | undefined
 }
 
-/** A running sandbox: where it is, and its controls for a test in the same process. */
+/** A running sandbox: its addresses, and its controls for a test in the same process. */
 export class Sandbox extends Context.Service<
   Sandbox,
   {
     readonly port: number
     readonly viesBaseUrl: string
     readonly bzstBaseUrl: string
-    /** Where the controls are for users: `/faults`, `/settings`, `/journal`, `/magic-numbers`, `/reset` below it. */
+    /** Base URL of the controls: `/faults`, `/settings`, `/journal`, `/magic-numbers`, `/reset`. */
     readonly controlBaseUrl: string
-    /** Replaces all scripted faults; `seed` makes their `probability` repeatable. No faults ends them. */
+    /** Replaces all scripted faults; `seed` makes their `probability` repeatable. An empty list removes all. */
     readonly script: (faults: ReadonlyArray<Fault>, seed?: number) => Effect.Effect<void>
     /** Changes some of the settings. */
     readonly configure: (some: Control.SomeSettings) => Effect.Effect<Settings>
-    /** How many checks were received, all in all or of one source or VAT ID. Probes do not count. */
+    /** Returns the number of checks received, in total or of one source or VAT ID. Excludes probes. */
     readonly checks: (filter?: Journal.Filter) => Effect.Effect<number>
     readonly journal: (filter?: Journal.Filter) => Effect.Effect<Journal.JournalView>
     /** Waits until the journal meets the condition, e.g. until a hanging request has arrived. */
     readonly until: (condition: (journal: Journal.JournalView) => boolean) => Effect.Effect<void>
-    /** Forgets faults, counters and journal, and restores the first settings. */
+    /** Clears faults, counters and journal, and restores the first settings. */
     readonly reset: Effect.Effect<void>
   }
 >()("vatproof/infra/sandbox/Sandbox") {}
 
-/** Clients keep connections open; closing idle ones early would look like a fault that nobody scripted. */
+/** Clients keep connections open; closing idle ones early would look like an unscripted fault. */
 const keepAliveMs = 65_000
 const connectionsMax = 10_000
 
@@ -68,7 +68,7 @@ const listen = (options: Options): Effect.Effect<Server, SandboxNotStarted> =>
     server.listen(options.port, options.host, () => resume(Effect.succeed(server)))
   })
 
-/** Stops at once: hanging clients are cut off, since nothing that a sandbox was going to say is worth a wait. */
+/** Stops immediately and disconnects hanging clients. */
 const close = (server: Server): Effect.Effect<void> =>
   Effect.callback((resume) => {
     server.close(() => resume(Effect.void))
@@ -80,7 +80,7 @@ const portOf = (server: Server): number => {
   return typeof address === "object" && address !== null ? address.port : 0
 }
 
-/** Addresses that mean "every interface" cannot be connected to everywhere. */
+/** Replaces the wildcard address, which clients cannot connect to on every system. */
 const reachable = (host: string): string =>
   host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
 

@@ -1,4 +1,7 @@
-/** Takes every request that reaches the sandbox: finds its endpoint, notes it in the journal, decides, and sends or breaks the answer. */
+/**
+ * Handles every request to the sandbox: finds its endpoint, adds it to the journal, decides the behaviour, and sends or breaks
+ * the answer.
+ */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Clock, Effect, Exit, Option, Random, Ref } from "effect"
 import * as Control from "#infra/sandbox/Control.ts"
@@ -10,21 +13,21 @@ import * as FaultyResponse from "#infra/sandbox/FaultyResponse.ts"
 
 type EndpointOf<Tag extends Endpoints.Endpoint["_tag"]> = Extract<Endpoints.Endpoint, { readonly _tag: Tag }>
 
-/** A request to one endpoint. `name` is what the journal calls the endpoint. */
+/** A request to one endpoint. `name` is the endpoint's name in the journal. */
 interface Visit {
   readonly response: ServerResponse
   readonly name: string
   readonly body: string
 }
 
-/** Makes the handler of all requests. It ends when the answer is sent, or when the client has gone. */
+/** Creates the handler. It ends when the answer is sent or the client has disconnected. */
 export const make = (parts: Control.Parts) => {
   const endpoints = Endpoints.make(parts.sessions)
 
   const check = Effect.fnUntraced(function* ({ response, name, body }: Visit, { source, read }: EndpointOf<"Check">) {
     const settings = yield* Ref.get(parts.settings)
     const question = read(body, settings)
-    const { asked: vatId, requester } = question
+    const { target: vatId, requester } = question
     const memberState = question.vatId?.memberState.prefix ?? null
     const call = yield* parts.journal.begin({ source, endpoint: name, probe: false, vatId, requester, memberState })
     const { by, conduct } = parts.decider.decide(source, question, settings, call.concurrent)
@@ -77,7 +80,7 @@ export const make = (parts: Control.Parts) => {
     )
 }
 
-/** Whom a call concerns that asks for no VAT ID. */
+/** The target of a call without VAT ID. */
 const nobody = { probe: true, vatId: null, requester: null, memberState: null } as const
 
 const tooLarge = json(413, "TOO_LARGE", {
@@ -85,7 +88,7 @@ const tooLarge = json(413, "TOO_LARGE", {
 })
 const bug = json(500, "BUG", { error: { code: "BUG", message: "This is a bug of the sandbox, not an answer of a source" } })
 
-/** Carries a conduct out; `right` is the answer that would have been right. */
+/** Executes a behaviour; `right` is the correct answer. */
 const carryOut = (response: ServerResponse, conduct: Conduct, right: Reply): Effect.Effect<void> => {
   const sent =
     conduct.breakage !== undefined
@@ -99,7 +102,7 @@ const carryOut = (response: ServerResponse, conduct: Conduct, right: Reply): Eff
 
 const after = (ms: number, effect: Effect.Effect<void>) => (ms === 0 ? effect : Effect.delay(effect, ms))
 
-/** Notes the end of a call in the journal, whichever way it ends. */
+/** Records the end of a call in the journal, however it ends. */
 const noted = (response: ServerResponse, call: Call, work: Effect.Effect<void>): Effect.Effect<void> =>
   Effect.onExit(work, (exit) => call.finish(response.headersSent ? response.statusCode : null, Exit.hasInterrupts(exit)))
 

@@ -1,4 +1,4 @@
-/** What the sandbox's user can set for a whole source, as `/sandbox/settings` reads and writes it. */
+/** The settings of a whole source, as `/sandbox/settings` reads and writes them. */
 import { Schema } from "effect"
 import { memberStates } from "#domain/vat/MemberStates.ts"
 
@@ -6,10 +6,10 @@ const MemberStates = Schema.Array(Schema.Literals([...memberStates.keys()]))
 const Concurrency = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 }))
 
 /**
- * `german_targets_admitted`: whether requesters may ask BZSt for German VAT IDs (the real one answers most of them evatr-0006).
- * `latency_ms`: added to every check. `…_concurrent_max`: checks VIES works on at a time, beyond that it answers
- * `GLOBAL_MAX_CONCURRENT_REQ` or `MS_MAX_CONCURRENT_REQ`. `bzst_qualified_max`: qualified queries a requester has until a plain one
- * starts a new session (evatr-0008); null means without limit. Member states are written as VAT prefixes.
+ * `german_targets_admitted`: whether requesters may query BZSt for German VAT IDs (the real one answers most of them evatr-0006).
+ * `latency_ms`: added to every check. `…_concurrent_max`: maximum concurrent checks of VIES, beyond which it answers
+ * `GLOBAL_MAX_CONCURRENT_REQ` or `MS_MAX_CONCURRENT_REQ`. `bzst_qualified_max`: qualified queries of a requester until a plain
+ * one starts a new session (evatr-0008); null means unlimited. Member states are VAT prefixes.
  */
 export const Settings = Schema.Struct({
   german_targets_admitted: Schema.Boolean,
@@ -25,7 +25,7 @@ export const Settings = Schema.Struct({
 })
 export type Settings = typeof Settings.Type
 
-/** The settings a sandbox starts with. The concurrency limits only keep a runaway client in check. */
+/** The initial settings. The concurrency limits only stop a runaway client. */
 export const initialSettings: Settings = {
   german_targets_admitted: true,
   latency_ms: 0,

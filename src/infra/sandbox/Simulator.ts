@@ -1,7 +1,7 @@
-/** What the two simulated sources have in common: how a call is read and what an answer is made of. */
+/** The common parts of both simulated sources: parsed calls and answers. */
 import type { VatId } from "#domain/vat/VatId.ts"
 
-/** An HTTP answer before it is sent. `outcome` is the source's word for it, as the journal keeps it; `json` is what `body` says. */
+/** An HTTP answer before it is sent. `outcome` is the source's code for it in the journal; `json` is the content of `body`. */
 export interface Reply {
   readonly status: number
   readonly outcome: string
@@ -10,23 +10,23 @@ export interface Reply {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** The things that differ from call to call: the time and fresh identifiers. */
+/** The parts that differ from call to call: the time and fresh identifiers. */
 export interface Stamp {
   /** Nanoseconds since 1970. */
   readonly nanos: bigint
   /** 16 hexadecimal digits. */
   readonly id: string
-  /** 16 characters as VIES' consultation numbers have them. */
+  /** 16 characters in the form of VIES' consultation numbers. */
   readonly consultationNumber: string
 }
 
 /**
- * One check that was read. `asked` and `requester` are what the caller wrote; `vatId` is undefined when that is no structurally sound
- * VAT ID; `proper` says that the source's own checks of the request let it pass. `answer` builds the reply: with a code as that
- * code says, without one as the register says.
+ * A parsed check. `target` and `requester` are the caller's texts; `vatId` is undefined if the text is not a well-formed VAT ID;
+ * `proper` means that the request passed the source's own checks. `answer` builds the reply: for the given code, or from the
+ * register without one.
  */
 export interface Question {
-  readonly asked: string | null
+  readonly target: string | null
   readonly requester: string | null
   readonly vatId: VatId | undefined
   readonly proper: boolean

@@ -1,7 +1,7 @@
 /**
  * The BZSt's status messages, as `GET /v1/info/statusmeldungen` publishes them (26 codes, read 2026-11).
  *
- * The texts are the authority's, its slips included. `evatr-0001` belongs to the web form and has no HTTP status.
+ * The texts are the authority's, including its typos. `evatr-0001` belongs to the web form and has no HTTP status.
  */
 export const statusMessages = [
   {
@@ -168,7 +168,7 @@ export const statusMessages = [
   }
 ] as const
 
-/** The HTTP status an answer with this `evatr` status is sent with; 400 for one that the table does not hold. */
+/** Returns the HTTP status of an answer with this `evatr` status; 400 for an unknown one. */
 export const httpStatusOf = (status: string): number => httpStatuses.get(status) ?? 400
 
 const httpStatuses: ReadonlyMap<string, number> = new Map(

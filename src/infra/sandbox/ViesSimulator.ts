@@ -1,4 +1,7 @@
-/** The simulated VIES: what the Commission's REST interface answers to a check (OpenAPI 1.0.0 and recorded answers, read 2026-11). */
+/**
+ * The simulated VIES: the answers of the Commission's REST interface to a check (OpenAPI 1.0.0 and recorded answers, read
+ * 2026-11).
+ */
 import { DateTime, Option, Result, Schema } from "effect"
 import { memberStates } from "#domain/vat/MemberStates.ts"
 import { parse, type VatId } from "#domain/vat/VatId.ts"
@@ -26,16 +29,16 @@ type CheckVatRequest = typeof CheckVatRequest.Type
 
 const decode = Schema.decodeUnknownOption(CheckVatRequest)
 
-/** VIES' word for "the member state does not disclose this". */
+/** VIES' placeholder for data that the member state does not disclose. */
 const undisclosed = "---"
 
-/** States that never give away names and addresses. */
+/** Member states that never disclose names and addresses. */
 const discreet: ReadonlySet<string> = new Set(["DE", "ES"])
 
 const parts = ["Name", "Street", "PostalCode", "City", "CompanyType"] as const
 type Part = (typeof parts)[number]
 
-/** Errors that come with an HTTP status of their own; all others come with 200 (recorded). */
+/** Errors with an HTTP status of their own; all others come with 200 (recorded). */
 const httpStatuses: ReadonlyMap<string, number> = new Map([
   ["VOW-ERR-1", 500],
   ["VOW-ERR-11", 400],
@@ -47,7 +50,7 @@ const messages: ReadonlyMap<string, string> = new Map([
   ["VOW-ERR-11", "A mandatory field is missing"]
 ])
 
-/** An error as VIES words it. Most come with HTTP 200 and without a message. */
+/** An error in VIES' form. Most come with HTTP 200 and without a message. */
 export const errorReply = (code: string): Reply => {
   const message = messages.get(code)
   return json(httpStatuses.get(code) ?? 200, code, {
@@ -56,16 +59,16 @@ export const errorReply = (code: string): Reply => {
   })
 }
 
-/** Reads the body of `POST /check-vat-number`. */
+/** Parses the body of `POST /check-vat-number`. */
 export const readCheck = (body: string): Question =>
   Option.match(decode(body), {
     onNone: () => refused("VOW-ERR-1", null, undefined),
     onSome: (request) => {
       const { countryCode, vatNumber } = request
       if (!countryCode || !vatNumber) return refused("VOW-ERR-11", null, undefined)
-      const asked = `${countryCode}${vatNumber}`
+      const target = `${countryCode}${vatNumber}`
       return Option.match(exactly(countryCode, vatNumber), {
-        onNone: () => refused("INVALID_INPUT", asked, undefined),
+        onNone: () => refused("INVALID_INPUT", target, undefined),
         onSome: (vatId) => check(vatId, request)
       })
     }
@@ -76,29 +79,29 @@ const check = (vatId: VatId, request: CheckVatRequest): Question => {
   const requester = exactly(request.requesterMemberStateCode ?? "", request.requesterNumber ?? "")
   if (sent && !Option.exists(requester, mayAsk)) return refused("INVALID_REQUESTER_INFO", vatId.value, vatId)
   return {
-    asked: vatId.value,
+    target: vatId.value,
     requester: Option.getOrNull(Option.map(requester, ({ value }) => value)),
     vatId,
     proper: true,
     answer: (stamp, code) =>
       code === undefined || code === "VALID" || code === "INVALID"
         ? verdict(vatId, request, code !== "INVALID", sent, stamp)
-        : // Without a requester there is no requester to refuse: so a caller who asks again without one gets a verdict.
+        : // Without a requester there is no requester error, so a retry without one gets a verdict.
           code === "INVALID_REQUESTER_INFO" && !sent
           ? verdict(vatId, request, true, sent, stamp)
           : errorReply(code)
   }
 }
 
-const refused = (error: string, asked: string | null, vatId: VatId | undefined): Question => ({
-  asked,
+const refused = (error: string, target: string | null, vatId: VatId | undefined): Question => ({
+  target,
   requester: null,
   vatId,
   proper: false,
   answer: (_, code) => errorReply(code === undefined || code === "VALID" || code === "INVALID" ? error : code)
 })
 
-/** VIES wants the number without prefix, upper case and without separators. */
+/** VIES requires the number without prefix, in upper case and without separators. */
 const exactly = (prefix: string, number: string): Option.Option<VatId> =>
   Option.filter(
     Result.getSuccess(parse(`${prefix}${number}`)),
@@ -127,7 +130,7 @@ const verdict = (vatId: VatId, request: CheckVatRequest, valid: boolean, withReq
   })
 }
 
-/** Germany answers with the name's keys only; Spain repeats what was sent; the others have all keys (recorded). */
+/** Germany returns only the name's keys; Spain repeats the request; the others return all keys (recorded). */
 const traderKeys = (state: string, request: CheckVatRequest, company: Company | undefined): object => {
   if (state === "DE") return { traderName: request.traderName || undisclosed, traderNameMatch: "NOT_PROCESSED" }
   const sent = parts.map((part) => [part, request[`trader${part}`] || undefined] as const)
@@ -156,7 +159,7 @@ const registeredPart = (part: Part, company: Company): string | undefined => {
 
 const isoOf = (stamp: Stamp): string => DateTime.formatIso(DateTime.makeUnsafe(Number(stamp.nanos / 1_000_000n)))
 
-/** Answers `POST /check-vat-test-service`: the number alone decides, whatever the country; it gives no trader keys. */
+/** Answers `POST /check-vat-test-service`: the number alone decides, whatever the country; the answer has no trader keys. */
 export const answerTestService = (body: string, stamp: Stamp): Reply =>
   Option.match(decode(body), {
     onNone: () => errorReply("VOW-ERR-1"),

@@ -1,7 +1,7 @@
 /**
- * The port for operators alone: /metrics for Prometheus, /livez and /readyz for whatever restarts and balances replicas. It starts before
- * the database is asked for anything and stops after the last request, and knows nothing of the sources: a service is not restarted
- * because VIES is down.
+ * The operators' port: /metrics for Prometheus, /livez and /readyz for supervisors and load balancers. It starts before the
+ * database is used and stops after the last request. It ignores the state of the sources: a service must not be restarted because
+ * VIES is down.
  */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer } from "effect"
@@ -15,16 +15,16 @@ export interface AdminServerOptions {
   readonly host: string
   /** 0 takes any free one. */
   readonly port: number
-  /** How many ports from `port` on may be tried. */
+  /** Number of ports to try, starting with `port`. */
   readonly ports: number
-  /** Learns the port as soon as there is one; without it the log says where the pages are. */
+  /** Receives the port once it listens; without it the log shows the address. */
   readonly announce?: (port: number) => Effect.Effect<void>
 }
 
-/** A client that sends a request slower than this is cut off. */
+/** Closes connections of slower clients. */
 const requestTimeoutMs = 10_000
 
-/** The text of whatever this process shows, in the format that the client accepts. */
+/** The metrics of this process in the format that the client accepts. */
 export const metricsPage = <E, R>(textIn: (format: PrometheusText.Format) => Effect.Effect<string, E, R>) =>
   Effect.gen(function* () {
     const { headers } = yield* HttpServerRequest.HttpServerRequest
@@ -34,7 +34,7 @@ export const metricsPage = <E, R>(textIn: (format: PrometheusText.Format) => Eff
 
 export const live = HttpServerResponse.json({ status: "ok" })
 
-/** 200 if requests can be answered here now; else 503, and why. Evidence that is wrong is told in both. */
+/** 200 if this replica can answer requests now; otherwise 503 with the reason. Both report altered evidence. */
 const ready = Effect.gen(function* () {
   const { altered, database, notary, service } = yield* (yield* Readiness).report
   const isReady = service === "serving" && database === "ok"
@@ -62,7 +62,7 @@ const ownPages = new Map<string, Page<Readiness>>([
   ["/readyz", ready]
 ])
 
-/** Without a router: the library's is one for the process, and these pages are not for the service's own port. */
+/** Does not use the library's router: it is one per process, and these pages must not appear on the service's port. */
 const answerOf = <E, R>(pages: ReadonlyMap<string, Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>>) =>
   Effect.gen(function* () {
     const { method, url } = yield* HttpServerRequest.HttpServerRequest
@@ -82,7 +82,7 @@ const announced = (announce: AdminServerOptions["announce"]) =>
     )
   )
 
-/** `exclusive`, because a port that several processes share would answer with the metrics of any of them. */
+/** `exclusive`, because workers that share a port would each answer with their own metrics. */
 const listener = ({
   host,
   port,
@@ -104,7 +104,7 @@ const listenerAt = (host: string, port: number) =>
     gracefulShutdownTimeout: "1 second"
   })
 
-/** Serves other pages than those of this process. */
+/** Serves the given pages instead of those of this process. */
 export const serving = <E, R>(
   pages: ReadonlyMap<string, Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>>,
   options: AdminServerOptions

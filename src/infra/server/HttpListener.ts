@@ -43,7 +43,7 @@ const maxHeaderBytes = 32 * 1024
 const requestTimeoutMs = 30_000
 /** How often Node checks that timeout. */
 const checkIntervalMs = 2_000
-/** The announced idle timeout of a connection. The real one is longer, for requests that are sent in the last moment. */
+/** The announced idle timeout of a connection. The real one is longer, for requests that are sent at the last moment. */
 const keepAliveMs = 65_000
 const keepAliveBufferMs = 1_000
 /**
@@ -96,7 +96,7 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
       stopListening,
       Effect.raceFirst(Deferred.await(ended), Effect.andThen(Effect.delay(closeIdle, idle), Deferred.await(ended)))
     )
-  // Nobody waits for this worker, so its connections may last until their clients end them.
+  // A replaced worker keeps its connections until their clients close them.
   const retire = Effect.andThen(
     stop(replacedGrace),
     Effect.sync(() => process.kill(process.pid, "SIGTERM"))
@@ -125,7 +125,7 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
   })
 })
 
-/** Gives the server, and what makes every response from then on the last one on its connection. */
+/** Returns the server, and the effect that makes every later response the last one on its connection. */
 const makeServer = ({ maxConnections = mostConnections, stalled = longestStall }: HttpListenerOptions) => {
   let isClosing = false
   const server = createServer({
@@ -162,7 +162,9 @@ const refuseUnreadable = (server: HttpServerOfNode, refusal: (reason: HttpRefusa
   })
 }
 
-/** Gives what closes the connections without a request. Node counts those on which nothing was ever sent as active. */
+/**
+ * Returns the effect that closes connections without a request. Node counts connections on which nothing was ever sent as active.
+ */
 const trackIdle = (server: HttpServerOfNode) => {
   const connections = new Set<Socket>()
   server.on("connection", (socket) => {
@@ -173,7 +175,7 @@ const trackIdle = (server: HttpServerOfNode) => {
     server.closeIdleConnections()
     for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()
   })
-  // After a turn of the event loop in which everything that had arrived was read.
+  // Runs after an iteration of the event loop in which all received data was read.
   return Effect.andThen(Effect.yieldNow, close)
 }
 
@@ -212,7 +214,7 @@ const serveBy = (server: HttpServerOfNode, accept: Handle) => {
   server.on("checkExpectation", accept)
 }
 
-/** Gives what counts an event. One warning tells of all events of its time. */
+/** Returns a function that counts an event. One warning covers all events of its interval. */
 const makeWarning = Effect.fnUntraced(function* (message: (count: number) => string) {
   const events = yield* Queue.sliding<void>(1)
   let count = 0

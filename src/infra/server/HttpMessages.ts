@@ -1,4 +1,4 @@
-/** Node's request and response with what this server adds to them. */
+/** Node's request and response with this server's additions. */
 import { IncomingMessage, type OutgoingHttpHeader, type OutgoingHttpHeaders, ServerResponse } from "node:http"
 
 /** Node's request with two additions: `100 Continue` is sent when the body is first read, and parsing stops on a closed connection. */
@@ -7,8 +7,8 @@ export class HttpRequest extends IncomingMessage {
   private upgrades = false
 
   /**
-   * Node would parse all of a chunk, up to 64 kB, after the connection was closed, and keep its requests until the turn of the event loop ends.
-   * It stops parsing at a request that upgrades its connection.
+   * Without this, Node would parse all of a chunk, up to 64 kB, after the connection was closed, and keep its requests until the
+   * event loop iteration ends. It stops parsing at a request that upgrades its connection.
    */
   get upgrade() {
     return this.upgrades || this.socket.destroyed

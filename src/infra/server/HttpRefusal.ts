@@ -1,4 +1,7 @@
-/** Responses to what Node's HTTP server cannot parse, or does not offer. They are written to the socket because no route sees these requests. */
+/**
+ * Responses to requests that Node's HTTP server cannot parse or does not support. They are written to the socket because no route
+ * sees these requests.
+ */
 import { ServerResponse, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
 import { Predicate } from "effect"
@@ -13,7 +16,7 @@ export interface Refusal {
 
 /** The rest of a refused request is read and discarded, because a reset could destroy the response: at most this much. */
 const maxDrainBytes = 16 * 1024 * 1024
-/** Closes a refused connection on which nothing moves for this long. */
+/** Closes a refused connection that is idle for this long. */
 const drainTimeoutMs = 1_000
 
 const reasons = new Map<unknown, RefusalReason>([
@@ -29,7 +32,7 @@ export const reasonOf = (error: Error): RefusalReason | undefined => {
 
 /** Sends the refusal after the responses to all complete requests before it, and closes the connection. */
 export const send = (socket: Socket, refusal: () => Refusal): void => {
-  // Node reports the same error again with each further chunk.
+  // Node reports the same error again for each further chunk.
   if (refused.has(socket)) return
   refused.add(socket)
   sendInOrder(socket, refusal)
@@ -46,7 +49,7 @@ const sendInOrder = (socket: Socket, refusal: () => Refusal): void => {
   else write(socket, refusal())
 }
 
-/** Node's own answer to a `clientError` reads the same property. */
+/** Node's own handling of a `clientError` reads the same property. */
 const responseInFlight = (socket: Socket) =>
   "_httpMessage" in socket && socket._httpMessage instanceof ServerResponse ? socket._httpMessage : undefined
 

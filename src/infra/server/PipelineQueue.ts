@@ -8,11 +8,11 @@ import type { Socket } from "node:net"
 
 export interface PipelineQueueOptions {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void
-  /** Runs a task in the next turn of the event loop. */
+  /** Runs a task in the next iteration of the event loop. */
   readonly schedule: (task: () => void) => void
   /** Limit of waiting requests of all connections together. */
   readonly capacity: number
-  /** Learns that a connection was closed because its request exceeded the capacity. */
+  /** Called when a connection was closed because its request exceeded the capacity. */
   readonly onRejected: () => void
 }
 
@@ -46,7 +46,7 @@ export class PipelineQueue {
       return onRejected()
     }
     this.add(socket)
-    // A pipeline that is answered from memory would otherwise run to its end within one turn of the event loop.
+    // Otherwise a pipeline answered from memory would run to its end within one iteration of the event loop.
     response.once("socket", () =>
       schedule(() => {
         if (this.remove(socket) && !socket.destroyed) handle(request, response)
@@ -56,9 +56,9 @@ export class PipelineQueue {
 
   private add(socket: Socket) {
     this.waiting += 1
-    const known = this.pipelines.get(socket)
-    if (known !== undefined) {
-      known.count += 1
+    const existing = this.pipelines.get(socket)
+    if (existing !== undefined) {
+      existing.count += 1
       return
     }
     const pipeline = { count: 1, onClose: () => this.end(socket, pipeline) }

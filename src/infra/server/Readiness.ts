@@ -1,12 +1,12 @@
-/** Whether requests may be sent here: from the moment the service listens until it is told to stop, while its database answers. */
+/** Whether this replica accepts requests: from the moment it listens until it is told to stop, while its database answers. */
 import { Context, Deferred, Effect, Layer, MutableRef, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Integrity, type IntegrityReport } from "#domain/audit/Integrity.ts"
 import { Draining } from "#infra/server/Draining.ts"
 
 /**
- * `database` is `unknown` before the service has started. What `notary` and `altered` tell an operator (Integrity.ts) takes no requests away
- * from a replica that serves: another replica has the same log.
+ * `database` is `unknown` before the service has started. `notary` and `altered` (Integrity.ts) are reports for operators and do
+ * not affect readiness: another replica has the same log.
  */
 export interface ReadinessReport extends IntegrityReport {
   readonly service: "starting" | "serving" | "stopping"
@@ -21,10 +21,10 @@ const make = Effect.gen(function* () {
   const database = MutableRef.make<DatabaseState | null>(null)
   const report = Effect.gen(function* () {
     const check = database.current
-    const known = yield* integrity.report
-    if (check === null) return { ...known, service: "starting", database: "unknown" } satisfies ReadinessReport
+    const problems = yield* integrity.report
+    if (check === null) return { ...problems, service: "starting", database: "unknown" } satisfies ReadinessReport
     const service = (yield* Deferred.isDone(begun)) ? "stopping" : "serving"
-    return { ...known, service, database: yield* check } satisfies ReadinessReport
+    return { ...problems, service, database: yield* check } satisfies ReadinessReport
   })
   return { report, serve: (check: DatabaseState) => Effect.sync(() => MutableRef.set(database, check)) }
 })
@@ -33,10 +33,12 @@ export class Readiness extends Context.Service<Readiness, Effect.Success<typeof 
   static readonly layer = Layer.effect(Readiness, make)
 }
 
-/** A database that takes longer than this to say anything is no database to send requests to. */
-const patience = "2 seconds"
+/** Timeout of the check: a slower database cannot serve requests. */
+const timeout = "2 seconds"
 
-/** Reachable and migrated: the row of the log comes with the first migration, and the start applies all of them. */
+/**
+ * Checks that the database is reachable and migrated: the first migration creates the row of the log, and the start applies all.
+ */
 const makeCheck = Effect.map(SqlClient.SqlClient, (sql): DatabaseState => {
   const findLog = SqlSchema.findOne({
     Request: Schema.Void,
@@ -45,12 +47,12 @@ const makeCheck = Effect.map(SqlClient.SqlClient, (sql): DatabaseState => {
   })
   return findLog(undefined).pipe(
     Effect.as("ok" as const),
-    Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed("away" as const) }),
+    Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.succeed("away" as const) }),
     Effect.catchTag(["SqlError", "SchemaError", "NoSuchElementError"], () => Effect.succeed("away" as const))
   )
 })
 
-/** Stands for "the service listens". */
+/** Marks the service as listening. */
 export const layerServing = Layer.effectDiscard(
   Effect.gen(function* () {
     const { serve } = yield* Readiness

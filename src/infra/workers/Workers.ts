@@ -1,30 +1,30 @@
 /**
- * The cores of one machine: several processes that listen on one port. This process takes the connections and hands them round
- * (node:cluster); each worker is a whole replica. One that ends is replaced, and none outlives this process.
+ * Runs several processes that share one port, one per core (node:cluster). This process accepts the connections and distributes
+ * them; each worker is a complete replica. Workers that end are replaced, and none outlives this process.
  */
 import cluster, { type Worker } from "node:cluster"
 import { Array as Arr, Clock, Deferred, type Duration, Effect, Exit, Queue, Schema, Scope } from "effect"
 
-/** Whether this process is one of them. */
+/** True in a worker process. */
 export const isWorker = cluster.isWorker
 
-/** The setting by which a worker knows its number. */
+/** The environment variable with the worker's number. */
 export const numberSetting = "VATPROOF_WORKER"
 
-/** What a worker tells the process that started it. */
+/** The message from a worker to the process that started it. */
 const Announcement = Schema.Struct({ adminPort: Schema.Int })
 const decodeAnnouncement = Schema.decodeUnknownOption(Announcement)
 
-/** Says, as a worker, where its pages for operators are. */
+/** Announces, as a worker, the port of its operators' pages. */
 export const announce = (adminPort: number) =>
   Effect.sync(() => {
     process.send?.({ adminPort } satisfies typeof Announcement.Type)
   })
 
-/** What a worker is told once its successor listens. */
+/** The message to a worker once its successor listens. */
 const successorListens = "successor listens"
 
-/** Ends when this process is a worker that has a successor. */
+/** Completes when this process is a worker with a successor. */
 export const untilReplaced = Effect.callback<void>((resume) => {
   const onMessage = (message: unknown) => {
     if (message === successorListens) resume(Effect.void)
@@ -35,28 +35,28 @@ export const untilReplaced = Effect.callback<void>((resume) => {
 
 export interface WorkersOptions {
   readonly count: number
-  /** The port they share. */
+  /** The shared port. */
   readonly port: number
-  /** How long a worker may take to stop. */
-  readonly patience: Duration.Duration
-  /** The admin port of each worker by its number, kept up to date here. */
+  /** Timeout of a worker's stop. */
+  readonly stopTimeout: Duration.Duration
+  /** The admin port of each worker by its number; updated here. */
   readonly adminPorts: Map<number, number>
 }
 
-/** A worker ended before any of them had listened: another attempt would change nothing. */
+/** A worker ended before any of them listened: retrying would change nothing. */
 export class WorkerFailed extends Schema.TaggedError<WorkerFailed>()("WorkerFailed", { message: Schema.String }) {}
 
-/** Milliseconds before a replacement: doubled with each failure in a row. A worker that lived long enough was well. */
+/** Milliseconds before a replacement: doubled with each consecutive failure, reset by a worker that lived long enough. */
 const firstPauseMs = 100
 const longestPauseMs = 30_000
 const wellAfterMs = 60_000
 /** How long a renewal waits for one successor. */
-const renewalPatience = "1 minute"
-/** A worker that was replaced ends after its last connection (HttpListener): at the latest after this time. */
-const retirementPatience = "90 seconds"
+const renewalTimeout = "1 minute"
+/** A replaced worker ends after its last connection (HttpListener), or after this time. */
+const retirementTimeout = "90 seconds"
 
-/** The place of one worker and its successors. Each renewal is answered with whether there is a successor. */
-interface Place {
+/** The slot of one worker and its successors. Each renewal request is answered with whether a successor listens. */
+interface Slot {
   readonly number: number
   readonly renewals: Queue.Queue<Deferred.Deferred<boolean>>
 }
@@ -65,120 +65,120 @@ interface Running {
   readonly worker: Worker
   readonly scope: Scope.Closeable
   readonly listening: Deferred.Deferred<void>
-  /** Completes with the reason, or null if the worker ended by itself. */
+  /** Completes with the reason, or null if the worker exited by itself. */
   readonly ended: Deferred.Deferred<string | null>
 }
 
-/** Runs them until it is interrupted; then all stop at once. SIGUSR2 replaces them one after the other. */
+/** Runs the workers until interrupted; then all stop at once. SIGUSR2 replaces them one after the other. */
 export const run = Effect.fn("Workers.run")(function* (options: WorkersOptions) {
-  const places = yield* Effect.forEach(Arr.range(1, options.count), (number) =>
-    Effect.map(Queue.bounded<Deferred.Deferred<boolean>>(1), (renewals): Place => ({ number, renewals }))
+  const slots = yield* Effect.forEach(Arr.range(1, options.count), (number) =>
+    Effect.map(Queue.bounded<Deferred.Deferred<boolean>>(1), (renewals): Slot => ({ number, renewals }))
   )
   const anyUp = yield* Deferred.make<void>()
   const signals = yield* renewalSignals
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Queue.take(signals), renewAll(places))))
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Queue.take(signals), renewAll(slots))))
   const together = yield* Scope.fork(yield* Effect.scope, "parallel")
-  yield* Effect.forEach(places, (place) => occupy(place, anyUp, options), { concurrency: "unbounded", discard: true }).pipe(
+  yield* Effect.forEach(slots, (slot) => occupy(slot, anyUp, options), { concurrency: "unbounded", discard: true }).pipe(
     Scope.provide(together)
   )
 })
 
-/** Keeps a place occupied. */
-const occupy = Effect.fnUntraced(function* (place: Place, anyUp: Deferred.Deferred<void>, options: WorkersOptions) {
+/** Keeps a slot occupied. */
+const occupy = Effect.fnUntraced(function* (slot: Slot, anyUp: Deferred.Deferred<void>, options: WorkersOptions) {
   let failures = 0
-  let running = yield* start(place, anyUp, options)
+  let running = yield* start(slot, anyUp, options)
   let started = yield* Clock.currentTimeMillis
   while (true) {
-    const next = yield* Effect.raceFirst(Queue.take(place.renewals), Deferred.await(running.ended))
+    const next = yield* Effect.raceFirst(Queue.take(slot.renewals), Deferred.await(running.ended))
     if (Deferred.isDeferred(next)) {
-      const successor = yield* replace(place, running, anyUp, options)
+      const successor = yield* replace(slot, running, anyUp, options)
       yield* Deferred.succeed(next, successor !== running)
       running = successor
       continue
     }
     yield* Scope.close(running.scope, Exit.void)
     if (!(yield* Deferred.isDone(anyUp))) {
-      return yield* new WorkerFailed({ message: `A worker ended (${next ?? "of itself"}) before the service was up` })
+      return yield* new WorkerFailed({ message: `A worker ended (${next ?? "without an error"}) before the service was up` })
     }
     const lived = (yield* Clock.currentTimeMillis) - started
-    if (next === null) yield* Effect.logInfo(`Worker ${place.number} ended; another one starts`)
+    if (next === null) yield* Effect.logInfo(`Worker ${slot.number} ended; starting another one`)
     else {
       failures = lived > wellAfterMs ? 1 : failures + 1
       const pauseMs = Math.min(firstPauseMs * 2 ** (failures - 1), longestPauseMs)
-      yield* Effect.logError(`Worker ${place.number} ended (${next}); another one starts in ${pauseMs} ms`)
+      yield* Effect.logError(`Worker ${slot.number} ended (${next}); starting another one in ${pauseMs} ms`)
       yield* Effect.sleep(pauseMs)
     }
     started = yield* Clock.currentTimeMillis
-    running = yield* start(place, anyUp, options)
+    running = yield* start(slot, anyUp, options)
   }
 })
 
 /** Starts a process; it ends with its scope. */
-const start = Effect.fnUntraced(function* (place: Place, anyUp: Deferred.Deferred<void>, options: WorkersOptions) {
-  const { adminPorts, patience, port } = options
+const start = Effect.fnUntraced(function* (slot: Slot, anyUp: Deferred.Deferred<void>, options: WorkersOptions) {
+  const { adminPorts, stopTimeout, port } = options
   const listening = yield* Deferred.make<void>()
   const ended = yield* Deferred.make<string | null>()
   const scope = yield* Scope.fork(yield* Effect.scope)
-  const worker = cluster.fork({ [numberSetting]: String(place.number) })
+  const worker = cluster.fork({ [numberSetting]: String(slot.number) })
   let ownAdminPort: number | null = null
   worker.once("exit", (code: number, signal: string | null) => {
-    // Unless its successor has taken its place.
-    if (adminPorts.get(place.number) === ownAdminPort) adminPorts.delete(place.number)
+    // Unless its successor has taken the slot.
+    if (adminPorts.get(slot.number) === ownAdminPort) adminPorts.delete(slot.number)
     Deferred.doneUnsafe(ended, Effect.succeed(code === 0 ? null : (signal ?? `code ${code}`)))
   })
   worker.on("message", (message: unknown) => {
     const announced = decodeAnnouncement(message)
     if (announced._tag === "None") return
     ownAdminPort = announced.value.adminPort
-    if (!adminPorts.has(place.number)) adminPorts.set(place.number, ownAdminPort)
+    if (!adminPorts.has(slot.number)) adminPorts.set(slot.number, ownAdminPort)
   })
   worker.on("listening", (address) => {
     if (address.port !== port) return
-    if (ownAdminPort !== null) adminPorts.set(place.number, ownAdminPort)
+    if (ownAdminPort !== null) adminPorts.set(slot.number, ownAdminPort)
     Deferred.doneUnsafe(anyUp, Effect.void)
     Deferred.doneUnsafe(listening, Effect.void)
   })
   const running: Running = { worker, scope, listening, ended }
-  yield* Scope.addFinalizer(scope, stop(running, patience))
-  yield* Effect.logInfo(`Worker ${place.number} is process ${worker.process.pid}`)
+  yield* Scope.addFinalizer(scope, stop(running, stopTimeout))
+  yield* Effect.logInfo(`Worker ${slot.number} is process ${worker.process.pid}`)
   return running
 })
 
 /**
- * Starts a successor and, once it listens, leaves the former worker to its connections. Gives the worker that serves from now on, which is the
- * former one if its successor does not come up.
+ * Starts a successor and, once it listens, leaves the former worker to its open connections. Returns the serving worker, which is
+ * the former one if its successor does not listen.
  */
 const replace = Effect.fnUntraced(function* (
-  place: Place,
+  slot: Slot,
   former: Running,
   anyUp: Deferred.Deferred<void>,
   options: WorkersOptions
 ) {
-  const successor = yield* start(place, anyUp, options)
+  const successor = yield* start(slot, anyUp, options)
   const failed = Effect.map(Deferred.await(successor.ended), (why) => why ?? "of itself")
   const problem = yield* Effect.raceFirst(Effect.as(Deferred.await(successor.listening), null), failed).pipe(
-    Effect.timeoutOrElse({ duration: renewalPatience, orElse: () => Effect.succeed("it does not listen in time") })
+    Effect.timeoutOrElse({ duration: renewalTimeout, orElse: () => Effect.succeed("it does not listen in time") })
   )
   if (problem === null) {
     // It may have ended meanwhile.
     former.worker.send(successorListens, () => undefined)
     const pid = former.worker.process.pid
-    yield* Effect.logInfo(`Worker ${place.number} was replaced; process ${pid} ends after its last connection`)
-    const retired = Effect.timeoutOption(Deferred.await(former.ended), retirementPatience)
+    yield* Effect.logInfo(`Worker ${slot.number} was replaced; process ${pid} ends after its last connection`)
+    const retired = Effect.timeoutOption(Deferred.await(former.ended), retirementTimeout)
     yield* Effect.forkScoped(Effect.andThen(retired, Scope.close(former.scope, Exit.void)))
     return successor
   }
-  yield* Effect.logError(`The successor of worker ${place.number} failed (${problem}); the worker goes on`)
+  yield* Effect.logError(`The successor of worker ${slot.number} failed (${problem}); the former worker continues`)
   yield* Scope.close(successor.scope, Exit.void)
   return former
 })
 
-/** As SIGTERM does; without ceremony if that takes too long. */
-const stop = Effect.fnUntraced(function* ({ ended, worker }: Running, patience: Duration.Duration) {
+/** Sends SIGTERM, then SIGKILL after the timeout. */
+const stop = Effect.fnUntraced(function* ({ ended, worker }: Running, stopTimeout: Duration.Duration) {
   worker.process.kill("SIGTERM")
   yield* Deferred.await(ended).pipe(
     Effect.timeoutOrElse({
-      duration: patience,
+      duration: stopTimeout,
       orElse: () => {
         worker.process.kill("SIGKILL")
         return Deferred.await(ended)
@@ -187,7 +187,7 @@ const stop = Effect.fnUntraced(function* ({ ended, worker }: Running, patience: 
   )
 })
 
-/** The listener stays for good: without one, the signal would end this process. */
+/** The listener stays registered: without one, the signal would end this process. */
 const renewalSignals = Effect.gen(function* () {
   const signals = yield* Queue.sliding<void>(1)
   const onSignal = () => void Queue.offerUnsafe(signals, undefined)
@@ -198,9 +198,9 @@ const renewalSignals = Effect.gen(function* () {
   return signals
 })
 
-/** Ends with the first place that has no successor: the next one would fail as well. */
-const renewAll = Effect.fnUntraced(function* (places: ReadonlyArray<Place>) {
-  for (const { renewals } of places) {
+/** Stops at the first slot without a successor: the next one would fail as well. */
+const renewAll = Effect.fnUntraced(function* (slots: ReadonlyArray<Slot>) {
+  for (const { renewals } of slots) {
     const isRenewed = yield* Deferred.make<boolean>()
     yield* Queue.offer(renewals, isRenewed)
     const renewed = Effect.timeoutOrElse(Deferred.await(isRenewed), {

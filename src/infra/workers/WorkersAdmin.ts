@@ -1,6 +1,6 @@
 /**
- * The port for operators where several workers share the service's port: one address for the machine. Ready means that a worker is, so a
- * worker that is replaced is noticed by nobody; the metrics are those of all workers, told apart by the label `worker`.
+ * The operators' port of a service with several workers: one address per machine. It is ready while any worker is, so replacing a
+ * worker does not show. Metrics are those of all workers, with the label `worker`.
  */
 import { Effect, Layer } from "effect"
 import { HttpClient, HttpServerResponse } from "effect/http"
@@ -12,27 +12,27 @@ export interface WorkersAdminOptions extends AdminServer.AdminServerOptions {
   readonly adminPorts: ReadonlyMap<number, number>
 }
 
-/** A worker that takes longer counts as not there. */
-const patience = "3 seconds"
+/** A slower worker counts as absent. */
+const timeout = "3 seconds"
 
 const make = Effect.fnUntraced(function* (adminPorts: ReadonlyMap<number, number>) {
   const http = yield* HttpClient.HttpClient
 
-  /** What each worker says on a page; null if it says nothing. */
-  const ask = (path: string, accept = "*/*") =>
+  /** Reads a page from each worker; null without an answer. */
+  const fetchPages = (path: string, accept = "*/*") =>
     Effect.forEach(
       [...adminPorts].toSorted(([a], [b]) => a - b),
       ([number, port]) =>
         http.get(`http://127.0.0.1:${port}${path}`, { headers: { accept } }).pipe(
           Effect.flatMap(({ status, text }) => Effect.map(text, (body) => ({ number, status, body }))),
-          Effect.timeout(patience),
+          Effect.timeout(timeout),
           Effect.catchTag(["HttpClientError", "TimeoutError"], () => Effect.succeed(null))
         ),
       { concurrency: "unbounded" }
     ).pipe(Effect.map((answers) => answers.filter((answer) => answer !== null)))
 
   const ready = Effect.gen(function* () {
-    const workers = (yield* ask("/readyz")).filter(({ status }) => status === 200).map(({ number }) => number)
+    const workers = (yield* fetchPages("/readyz")).filter(({ status }) => status === 200).map(({ number }) => number)
     const isReady = workers.length > 0
     return yield* HttpServerResponse.json(
       { status: isReady ? "ok" : "unavailable", ready_workers: workers },
@@ -41,7 +41,7 @@ const make = Effect.fnUntraced(function* (adminPorts: ReadonlyMap<number, number
   })
 
   const metrics = AdminServer.metricsPage((format) =>
-    Effect.map(ask("/metrics", PrometheusText.contentTypes[format]), (texts) => {
+    Effect.map(fetchPages("/metrics", PrometheusText.contentTypes[format]), (texts) => {
       const text = merged(texts.map(({ body, number }) => [String(number), body] as const))
       return format === "openmetrics" ? `${text}${PrometheusText.end}\n` : text
     })
@@ -54,7 +54,7 @@ const make = Effect.fnUntraced(function* (adminPorts: ReadonlyMap<number, number
   ])
 })
 
-/** One text of several: the format wants all series of a metric together, under one HELP and TYPE. */
+/** Merges the metrics of several workers: the format requires all series of a metric together, under one HELP and TYPE. */
 export const merged = (texts: ReadonlyArray<readonly [worker: string, text: string]>): string => {
   const families = new Map<string, { readonly head: ReadonlyArray<string>; readonly series: Array<string> }>()
   for (const [worker, text] of texts) {
@@ -69,7 +69,7 @@ export const merged = (texts: ReadonlyArray<readonly [worker: string, text: stri
         const family = families.get(name) ?? { head, series: [] }
         families.set(name, family)
         family.series.push(
-          // A number follows the labels; behind it there may be an exemplar with labels of its own.
+          // The labels precede a number; an exemplar with labels of its own may follow.
           line.replace(/^(\w+)(?:\{(.*?)\})? (?=[-+\dN])/u, (_, metric, labels) => `${metric}{${labelled(worker, labels)}} `)
         )
       }

@@ -295,7 +295,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
       const port = yield* takenPort
       const error = yield* Effect.flip(use({ dir, port }))
       assert.strictEqual(error.reason, "port_in_use")
-      assert.include(error.message, "Another program listens on that port")
+      assert.include(error.message, "Another program uses that port")
     })
   )
 
@@ -309,7 +309,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
       const error = yield* Effect.flip(use({ dir }))
       yield* fs.writeFileString(version, made)
       assert.strictEqual(error.reason, "other_version")
-      assert.include(error.message, "was made by Postgres 12")
+      assert.include(error.message, "was created by Postgres 12")
     })
   )
 

@@ -91,7 +91,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("migrations of what oth
     Effect.gen(function* () {
       const said = MutableRef.make("")
       const keep = Logger.map(Logger.formatLogFmt, (line) => void MutableRef.update(said, (before) => before + line))
-      const isSaid = Effect.sync(() => said.current.includes("Others use the tables that 0001_roles, "))
+      const isSaid = Effect.sync(() => said.current.includes("Other sessions lock the tables that 0001_roles, "))
       const untilSaid = Effect.repeat(isSaid, { until: (found) => found, schedule: Schedule.spaced("10 millis") })
       const [isHeld, applied] = [yield* Deferred.make<void>(), yield* Deferred.make<ReadonlyArray<string>>()]
       const other = Effect.flatMap(SqlClient.SqlClient, (sql) =>
@@ -211,7 +211,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a database of a develo
       for (const attempt of [Migrations.run(), Migrations.requireAll()]) {
         const error = yield* Effect.flip(asAdministrator(Effect.provide(attempt, NodeServices.layer)))
         assert.strictEqual(error._tag, "MigrationRefused")
-        assert.strictEqual(error.message, "This database was made by a development version before 0.1.0: create a new one")
+        assert.strictEqual(error.message, "This database was created by a development version before 0.1.0: create a new one")
       }
     })
   )
@@ -225,7 +225,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a migration that fails
       assert.strictEqual(refused._tag, "MigrationRefused")
       assert.match(
         refused.message,
-        /refused its migrations \(0001_roles, .*\), and nothing was changed: relation "contacts" already exists/u
+        /rejected its migrations \(0001_roles, .*\), and nothing was changed: relation "contacts" already exists/u
       )
       yield* execute("DROP SCHEMA vatproof CASCADE")
       assert.deepStrictEqual(yield* migrate, files)

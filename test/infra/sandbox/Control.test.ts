@@ -165,17 +165,17 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
         ["PUT", "/faults", '{"faults":[{"kind":"hang","delay":1}]}', "faults.0.delay: Expected no excess property"],
         ["PUT", "/faults", '{"faults":[{"kind":"hang","member_state":"GR"}]}', "faults.0.member_state: Expected"],
         ["PUT", "/faults", '{"faults":[{"kind":"hang","vat_id":"DE1"}]}', "A VAT ID of Germany is DE followed by 9 digits"],
-        ["PUT", "/faults", '{"faults":[{"kind":"code"}]}', 'kind "code" needs a code'],
+        ["PUT", "/faults", '{"faults":[{"kind":"code"}]}', 'kind "code" requires a code'],
         ["PUT", "/faults", '{"faults":[{"kind":"hang","code":"TIMEOUT"}]}', "no other kind takes one"],
-        ["PUT", "/faults", '{"faults":[{"kind":"http"}]}', 'kind "http" needs an http_status'],
-        ["PUT", "/faults", '{"faults":[{"kind":"slow"}]}', 'kind "slow" needs a latency_ms'],
+        ["PUT", "/faults", '{"faults":[{"kind":"http"}]}', 'kind "http" requires an http_status'],
+        ["PUT", "/faults", '{"faults":[{"kind":"slow"}]}', 'kind "slow" requires a latency_ms'],
         [
           "PUT",
           "/faults",
           '{"faults":[{"kind":"code","code":"TIMEOUT","source":"bzst"}]}',
           "TIMEOUT is not a code of the source bzst"
         ],
-        ["PUT", "/faults", '{"faults":[{"kind":"hang","member_state":"DE","on":"probes"}]}', "leave `on` out"],
+        ["PUT", "/faults", '{"faults":[{"kind":"hang","member_state":"DE","on":"probes"}]}', "omit `on`"],
         ["PATCH", "/settings", '{"latency_ms":"1"}', "latency_ms: Expected"],
         ["PATCH", "/settings", '{"latency":1}', "latency: Expected no excess property"],
         ["GET", "/journal?source=gov", "", 'source: Expected "vies" | "bzst"']

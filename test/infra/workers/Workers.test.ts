@@ -120,7 +120,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("several worker
         yield* bothReady(adminPort)
         for (const _ of [1, 2, 3, 4]) assert.strictEqual((yield* workers.get("/health")).status, 200)
         const output = yield* workers.output
-        assert.match(output, /Worker 1 ended \(SIGKILL\); another one starts in 100 ms/u)
+        assert.match(output, /Worker 1 ended \(SIGKILL\); starting another one in 100 ms/u)
         const listens = [...output.matchAll(/"Vatproof listens on .*"replica":"[^"]+:(\d+)","worker":(\d)/gu)]
         assert.sameMembers(
           listens.map(([, port, worker]) => [Number(port), worker].join(" ")),
@@ -158,7 +158,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("several worker
 
         yield* fs.writeFileString(secretFile, "")
         process.kill(workers.pid, "SIGUSR2")
-        yield* until(/The successor of worker 1 failed \(code 1\); the worker goes on/u)
+        yield* until(/The successor of worker 1 failed \(code 1\); the former worker continues/u)
         assert.strictEqual(yield* started, 5)
         yield* bothReady(adminPort)
       }),
