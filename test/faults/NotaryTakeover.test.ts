@@ -70,7 +70,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("A notary witho
       const events = yield* service.get("/v1/audit/events", { headers: { ...headers, accept: "application/x-ndjson" } })
       const unsigned = events.text.trimEnd().split("\n").length - 1
       const reply = yield* service.get(`/v1/audit/proofs/${unsigned}`, { headers })
-      assert.match(assertProblem(reply, "SERVICE_UNAVAILABLE").message, /not covered by a signed checkpoint yet/u)
+      assert.match(assertProblem(reply, "SERVICE_UNAVAILABLE").message, /No signed checkpoint covers/u)
       assert.strictEqual(reply.headers["retry-after"], "2")
     })
   )

@@ -95,7 +95,7 @@ export const outcomeOf = (exit: Exit.Exit<Appended, AppendError>) =>
           case "VersionConflict":
             return { refused: error._tag, stream: error.stream }
           case "PreconditionFailed":
-            return { refused: error._tag, what: error.what }
+            return { refused: error._tag, outdated: error.outdated }
           case "QuotaReached":
             return { refused: error._tag, meter: error.meter, used: error.used, taken: error.minute?.taken ?? null }
           case "RateLimitReached":

@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { compose, prefixOf } from "#domain/accounts/ApiKey.ts"
+import { fromEntropy, prefixOf } from "#domain/accounts/ApiKey.ts"
 import { newAuditor } from "#test/support/Auditing.ts"
 import { staleVatId } from "#test/support/FilledLog.ts"
 import * as MailedTokens from "#test/support/MailedTokens.ts"
@@ -92,7 +92,7 @@ const validations = Effect.fnUntraced(function* (service: ServiceClient, expect:
   yield* of(isFilled ? 200 : 503, staleVatId, { key })
   yield* of(503, "FI10999301", { key })
   // A key of the right form that was never issued.
-  yield* of(401, fresh, { key: compose(new Uint8Array(64).fill(7)) ?? "" })
+  yield* of(401, fresh, { key: fromEntropy(new Uint8Array(64).fill(7)) ?? "" })
   const starter = yield* newPaidKey(service, "starter")
   yield* of(200, fresh, { key: starter })
   yield* of(429, fresh, { key: starter })

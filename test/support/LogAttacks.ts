@@ -70,7 +70,7 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
   [
     "an event moved to another log",
     [moved("events", "log_id = 1", "position = 321")],
-    /^321: an event of log 1 stands where no event can be$/mu
+    /^321: an event of log 1 is outside of the log$/mu
   ],
   ["an event removed", ["DELETE FROM vatproof.events WHERE position = 321"], /^321: the event is missing$/mu],
   [
@@ -133,7 +133,7 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
   [
     "a checkpoint moved to another size",
     [moved("checkpoints", "size = 251", "size = 250")],
-    /^250: the checkpoint of 251 events speaks of 250$/mu
+    /^250: the checkpoint of 251 events states 250$/mu
   ],
   [
     "all checkpoints removed",
@@ -148,9 +148,9 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
   [
     "a meter",
     [moved("meters", "used = used - 1", "meter_id = 'key-3/2026-11'")],
-    /^603: meters key-3\/2026-11: the row is not/mu
+    /^603: meters key-3\/2026-11: the row differs/mu
   ],
-  ["a stream", [moved("streams", "version = version + 1", "stream_id = 'key-3'")], /^603: streams key-3: the row is not/mu],
+  ["a stream", [moved("streams", "version = version + 1", "stream_id = 'key-3'")], /^603: streams key-3: the row differs/mu],
   [
     "a row of a read table that is gone",
     ["DELETE FROM vatproof.meters WHERE meter_id = 'key-3/2026-11'"],
@@ -159,14 +159,14 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
   [
     "a row of a read table too many",
     ["INSERT INTO vatproof.streams VALUES (0, 'key-99', 1, 5, 5)"],
-    /^5: streams key-99: no event makes this row$/mu
+    /^5: streams key-99: no event produces this row$/mu
   ],
   [
     "a read table of other rules",
     [moved("projections", "version = 7", "name = 'meters'")],
-    /^-: projections meters: its rules have version 7, which is unknown$/mu
+    /^-: projections meters: its rules have the unknown version 7$/mu
   ],
-  ["a function too many", [stranger], /^-: pg_proc vatproof.stranger: the function is not this program's$/mu],
+  ["a function too many", [stranger], /^-: pg_proc vatproof.stranger: the function differs from this program.s$/mu],
   [
     "a time that never comes",
     [moved("events", "occurred_at = 'infinity'", "position = 321")],
@@ -185,23 +185,23 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
   [
     "only the log's own count changed",
     [moved("logs", "next_position = 590", "true")],
-    /^590: the log says that it ends here, but 600 events were signed$/mu
+    /^590: the log ends here by its own record, but 600 events were signed$/mu
   ],
-  ["the log's row removed", ["DELETE FROM vatproof.logs"], /^605: logs 0: the row is not as the events make it$/mu],
+  ["the log's row removed", ["DELETE FROM vatproof.logs"], /^605: logs 0: the row differs from what the events produce$/mu],
   [
     "a second event at a place",
     [
       "ALTER TABLE vatproof.events DROP CONSTRAINT events_pkey CASCADE",
       "INSERT INTO vatproof.events SELECT log_id, position, 'key-other', 1, gen_random_uuid(), type, schema_version, occurred_at, recorded_at, correlation_id, causation_id, trace_id, meter_id, units, data, metadata FROM vatproof.events WHERE position = 321"
     ],
-    /^321: more than one event stands here, or not in its order$/mu
+    /^321: more than one event at this position, or events out of order$/mu
   ],
   [
     "an event put at the end",
     [
       "INSERT INTO vatproof.events SELECT log_id, 700, stream_id, 5000, gen_random_uuid(), type, schema_version, occurred_at, recorded_at, correlation_id, causation_id, trace_id, meter_id, units, data, metadata FROM vatproof.events WHERE position = 0"
     ],
-    /^700: an event of log 0 stands where no event can be$/mu
+    /^700: an event of log 0 is outside of the log$/mu
   ],
   [
     "an event that is not signed yet, in its stream",
@@ -231,16 +231,16 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
   [
     "a personal document made up",
     ["INSERT INTO vatproof.personal_documents (log_id, position, document, retain_until) VALUES (0, 320, '{}', now())"],
-    /^320: it has a personal document, but its event knows of none$/mu
+    /^320: it has a personal document, but its event has no digest of one$/mu
   ],
   [
     "a personal document of no event",
     ["INSERT INTO vatproof.personal_documents (log_id, position, document, retain_until) VALUES (0, 900, '{}', now())"],
-    /^900: log 0 has a personal document where no event can be$/mu
+    /^900: log 0 has a personal document outside of the log$/mu
   ],
   [
     "a personal document of another log",
     ["UPDATE vatproof.personal_documents SET log_id = 1 WHERE position = 321"],
-    /^321: log 1 has a personal document where no event can be$/mu
+    /^321: log 1 has a personal document outside of the log$/mu
   ]
 ]

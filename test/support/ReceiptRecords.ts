@@ -57,7 +57,7 @@ export const receiptRecord = (differences: Differences = {}): ReceiptRecord => {
     bzstAnsweredAt: "2026-11-21T01:33:04.564Z",
     validFrom: null,
     validUntil: null,
-    asked: [{ startedAt: "2026-11-21T01:33:04.412Z", durationMs: 152 }],
+    calls: [{ startedAt: "2026-11-21T01:33:04.412Z", durationMs: 152 }],
     eventId: "0193714a-1f00-7000-8000-0000000000aa",
     accountId: "0193714a-1f00-7000-8000-0000000000ab",
     keyId: "0193714a-1f00-7000-8000-0000000000ac",

@@ -1,7 +1,10 @@
-/** The tokens that people get by logging in and send as `Authorization: Bearer` (rule 50). */
+/** The access tokens that a login returns, sent as `Authorization: Bearer` (rule 50). */
 import { Context, Duration, type Effect, type Redacted, Schema } from "effect"
 
-/** The token is missing, malformed, forged, of another issuer expired or ended by a new password, or its account is gone; which of these is nobody's business. */
+/**
+ * The token is missing, malformed, forged, expired, from another issuer, or ended by a new password, or its account is closed.
+ * Clients are not told which.
+ */
 export class InvalidAccessToken extends Schema.TaggedError<InvalidAccessToken>()("InvalidAccessToken", {}) {
   override get message() {
     return "Send a valid token as Authorization: Bearer <token>. POST /v1/auth/login gives one that lasts 24 hours"
@@ -10,7 +13,7 @@ export class InvalidAccessToken extends Schema.TaggedError<InvalidAccessToken>()
 
 export const accessTokenLifetime = Duration.hours(24)
 
-/** The login of an account. A new password begins a new epoch, which ends the sessions of older ones. */
+/** The login of an account. A new password starts a new epoch, which ends all sessions of older epochs. */
 export interface Session {
   readonly accountId: string
   readonly epoch: number
@@ -20,7 +23,7 @@ export class AccessTokens extends Context.Service<
   AccessTokens,
   {
     readonly issue: (session: Session) => Effect.Effect<Redacted.Redacted>
-    /** What the token was issued for. Whether its epoch is over the account says. */
+    /** Returns the token's session. The caller must check that the account's epoch is still the same. */
     readonly verify: (token: Redacted.Redacted) => Effect.Effect<Session, InvalidAccessToken>
   }
 >()("vatproof/domain/accounts/AccessTokens") {}

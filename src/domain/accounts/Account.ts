@@ -1,6 +1,6 @@
 /**
- * Accounts: who uses the service, on which plan, with which keys. Contact data is no part of the facts: it can be erased, they cannot.
- * The decisions are plain functions: the state is folded from the facts of the account's stream, time and ids arrive in the command.
+ * Accounts with their plan and keys. Contact data is kept outside of the events, because it must be erasable. Decisions are plain
+ * functions: the state is folded from the events of the account's stream; time and ids come with the command.
  */
 import { DateTime, Duration, Result, Schema } from "effect"
 import {
@@ -21,8 +21,8 @@ import { billingPeriod } from "#domain/callers/Usage.ts"
 export const accountStream = (accountId: string): string => `account-${accountId}`
 
 /**
- * An account was made by POST /v1/register, without a password: it has a key and no login. `agent_id_hash` is a keyed hash (64 hex digits) of
- * the agent's id, null without one.
+ * An account was created by POST /v1/register, without password: it has a key and no login. `agent_id_hash` is a keyed hash (64
+ * hex digits) of the agent's id, null without one.
  */
 export const AccountRegistered = DomainEvent.define(
   "AccountRegistered",
@@ -35,52 +35,55 @@ export const AccountRegistered = DomainEvent.define(
   })
 )
 
-/** An account was made by POST /v1/auth/signup, with an email address and a password. It cannot be used before EmailVerified. */
+/** An account was created by POST /v1/auth/signup, with email address and password. It cannot be used before EmailVerified. */
 export const AccountSignedUp = DomainEvent.define(
   "AccountSignedUp",
   1,
   Schema.Struct({ account_id: Schema.String, plan: PlanName })
 )
 
-/** A mail was asked for that lets its reader confirm the account's address. */
+/** A verification mail was requested for the account's address. */
 export const EmailVerificationRequested = DomainEvent.define(
   "EmailVerificationRequested",
   1,
   Schema.Struct({ account_id: Schema.String })
 )
 
-/** The address counts as confirmed: by the link of a mail, or at once because no browser signed up (rule 49). */
+/** The address is verified: by the link of a mail, or immediately because the client is not a browser (rule 49). */
 export const EmailVerified = DomainEvent.define(
   "EmailVerified",
   1,
   Schema.Struct({ account_id: Schema.String, by: Schema.Literals(["mail", "non_browser"]) })
 )
 
-/** A mail was asked for that lets its reader set a new password. */
+/** A mail with a link to set a new password was requested. */
 export const PasswordResetRequested = DomainEvent.define(
   "PasswordResetRequested",
   1,
   Schema.Struct({ account_id: Schema.String })
 )
 
-/** The account has a new password: by the link of a mail, or by its owner who gave the old one. All of its logins ended. */
+/** The account has a new password: by the link of a mail, or by its owner with the old password. All its sessions ended. */
 export const PasswordChanged = DomainEvent.define(
   "PasswordChanged",
   1,
   Schema.Struct({ account_id: Schema.String, by: Schema.Literals(["mail", "owner"]) })
 )
 
-/** The operator put the account on a plan. `per_month` is a number of validations for this account alone; null means the plan's. */
+/** The operator changed the account's plan. `per_month` is a limit for this account alone; null means the plan's. */
 export const PlanChanged = DomainEvent.define(
   "PlanChanged",
   1,
   Schema.Struct({ account_id: Schema.String, plan: PlanName, per_month: Schema.NullOr(Schema.Int) })
 )
 
-/** The account was closed for good: its contact data is erased and its keys are revoked. Its receipts are kept until their retention period ends. */
+/**
+ * The account was closed permanently: its contact data is erased and its keys are revoked. Its receipts are kept until their
+ * retention period ends.
+ */
 export const AccountClosed = DomainEvent.define("AccountClosed", 1, Schema.Struct({ account_id: Schema.String }))
 
-/** A key of an account. `prefix` is its public id; `secrets` are all that it ever had, the newest last. */
+/** A key of an account. `prefix` is its public id; `secrets` are all it ever had, the newest last. */
 export interface AccountKey {
   readonly keyId: string
   readonly prefix: string
@@ -88,13 +91,13 @@ export interface AccountKey {
   readonly revoked: boolean
 }
 
-/** What decisions about an account depend on. */
+/** The state that decisions about an account need. */
 export interface AccountState {
   readonly accountId: string
   /** `perMonth` is set for this account alone; null means the plan's. */
   readonly plan: PlanName
   readonly perMonth: number | null
-  /** True for accounts that have a password: only they have an address to verify and people who log in. */
+  /** True for accounts with a password: only they have an address to verify and a login. */
   readonly signedUp: boolean
   readonly verified: boolean
   readonly closed: boolean
@@ -103,7 +106,7 @@ export interface AccountState {
   readonly keys: ReadonlyArray<AccountKey>
 }
 
-/** An account without a single fact. */
+/** The state of an account without events. */
 export const noAccount = (accountId: string): AccountState => ({
   accountId,
   plan: "free",
@@ -116,7 +119,7 @@ export const noAccount = (accountId: string): AccountState => ({
   keys: []
 })
 
-/** The state after one more fact, which happened at `at`. */
+/** Returns the state after one more event, which happened at `at`. */
 export const evolve = (state: AccountState, event: DomainEvent.DomainEvent, at: DateTime.Utc): AccountState => {
   switch (event.type) {
     case AccountRegistered.type:
@@ -166,7 +169,7 @@ const withKey = (
   keys: [...state.keys, { keyId: key_id, prefix, secrets: [{ prefix, at }], revoked: false }]
 })
 
-/** How long the token of a mail is good, and how soon another mail may follow (rules 47, 48). */
+/** Lifetime of a mail's token, and minimum interval between mails (rules 47, 48). */
 export const tokenLifetimes: Readonly<Record<EmailPurpose, Duration.Duration>> = {
   verify_email: Duration.hours(24),
   reset_password: Duration.hours(1)
@@ -175,37 +178,37 @@ const betweenMails = Duration.minutes(10)
 
 const Purpose = Schema.Literals(["verify_email", "reset_password"])
 
-/** The token is unknown, was used already, or a newer one replaces it. */
+/** The token is unknown, was used, or was replaced by a newer one. */
 export class InvalidToken extends Schema.TaggedError<InvalidToken>()("InvalidToken", { purpose: Purpose }) {
   override get message() {
     return this.purpose === "verify_email"
-      ? "This verification token is not known, it was used already, or a newer mail replaces it. If you confirmed your address before, just log in"
-      : "This token is not known, or it was used already. Ask for a new mail: POST /v1/auth/password-reset"
+      ? "This verification token is unknown, was used already, or was replaced by a newer mail. If you confirmed your address before, log in"
+      : "This token is unknown or was used already. Request a new mail: POST /v1/auth/password-reset"
   }
 }
 
-/** The token is older than it may be. */
+/** The token has exceeded its lifetime. */
 export class TokenExpired extends Schema.TaggedError<TokenExpired>()("TokenExpired", { purpose: Purpose }) {
   override get message() {
     return this.purpose === "verify_email"
       ? "This verification token is older than 24 hours. Sign up again with the same address to get a new mail"
-      : "This token is older than one hour. Ask for a new mail: POST /v1/auth/password-reset"
+      : "This token is older than one hour. Request a new mail: POST /v1/auth/password-reset"
   }
 }
 
-/** A token that was issued at `issuedAt`, and the time when it is used. */
+/** The issue time of a token, and the time of its use. */
 interface TokenUse {
   readonly issuedAt: DateTime.Utc
   readonly now: DateTime.Utc
 }
 
-/** A token is good up to and including the end of its lifetime. */
+/** Accepts a token up to and including the end of its lifetime. */
 export const refuseExpired = (purpose: EmailPurpose, { issuedAt, now }: TokenUse): Result.Result<void, TokenExpired> =>
   DateTime.isGreaterThan(now, DateTime.addDuration(issuedAt, tokenLifetimes[purpose]))
     ? Result.fail(new TokenExpired({ purpose }))
     : Result.void
 
-/** Confirms the address with a token of a mail. */
+/** Verifies the address with the token of a mail. */
 export const verifyEmail = (
   state: AccountState,
   use: TokenUse
@@ -214,7 +217,7 @@ export const verifyEmail = (
     ? Result.fail(new InvalidToken({ purpose: "verify_email" }))
     : Result.map(refuseExpired("verify_email", use), () => EmailVerified.make({ account_id: state.accountId, by: "mail" }))
 
-/** Sets a new password with a token of a mail, whose reader has the address and so confirms it. */
+/** Sets a new password with the token of a mail. This also verifies the address, because the client can read its mail. */
 export const resetPassword = (
   state: AccountState,
   use: TokenUse
@@ -228,58 +231,58 @@ export const resetPassword = (
 const mayMail = (last: DateTime.Utc | null, now: DateTime.Utc) =>
   last === null || DateTime.isGreaterThanOrEqualTo(now, DateTime.addDuration(last, betweenMails))
 
-/** Asks for a mail to set a new password, for an account that people log in to; none if the last one is too fresh. */
+/** Requests a mail to set a new password, for an account with a login. Returns no event if the last mail is too recent. */
 export const requestPasswordReset = (state: AccountState, now: DateTime.Utc): ReadonlyArray<DomainEvent.DomainEvent> =>
   state.signedUp && mayMail(state.passwordResetRequestedAt, now)
     ? [PasswordResetRequested.make({ account_id: state.accountId })]
     : []
 
-/** Asks for one more mail, for an account that signed up and never confirmed; none if the last one is too fresh. */
+/** Requests another verification mail for an unverified account. Returns no event if the last mail is too recent. */
 export const requestVerification = (state: AccountState, now: DateTime.Utc): ReadonlyArray<DomainEvent.DomainEvent> =>
   state.signedUp && !state.verified && mayMail(state.verificationRequestedAt, now)
     ? [EmailVerificationRequested.make({ account_id: state.accountId })]
     : []
 
-/** Bounds on keys: the quota is metered per key, so without them an account would mint quota (rule 42). */
+/** Limits on keys: the quota is metered per key, so an account could otherwise create quota (rule 42). */
 const maxActiveKeys = 25
 const maxIssuedPerPeriod = 50
 
-/** A limit that time does not lift still needs some Retry-After: a minute is enough to revoke a key. */
+/** Time does not lift this limit, but Retry-After needs a value: a minute is enough to revoke a key. */
 const afterRevocationSeconds = 60
 
-/** A key that could be issued. */
+/** A candidate for a new key. */
 export interface KeyCandidate {
   readonly keyId: string
   readonly prefix: string
   readonly sha256: string
 }
 
-/** The refusal of one more secret in this period; null if there may be one. */
+/** Returns the error if the account may not get another secret in this period, otherwise null. */
 const secretsRefusal = ({ keys }: AccountState, now: DateTime.Utc): RateLimitExceeded | null => {
   const period = billingPeriod(now)
   const drawn = keys.flatMap(({ secrets }) => secrets).filter(({ at }) => billingPeriod(at).name === period.name)
   if (drawn.length < maxIssuedPerPeriod) return null
-  const message = `At most ${maxIssuedPerPeriod} API keys are issued to an account in a calendar month (UTC), revoked and rotated ones included`
+  const message = `At most ${maxIssuedPerPeriod} API keys are issued to an account per calendar month (UTC), including revoked and rotated ones`
   const retryAfterSeconds = Math.ceil(Duration.toSeconds(DateTime.distance(now, period.end)))
   return new RateLimitExceeded({ message, retryAfterSeconds })
 }
 
-/** The refusal of one more key; null if the account may have one. */
+/** Returns the error if the account may not get another key, otherwise null. */
 export const keyRefusal = (state: AccountState, now: DateTime.Utc): RateLimitExceeded | null => {
   if (state.keys.filter((key) => !key.revoked).length < maxActiveKeys) return secretsRefusal(state, now)
   const message = `An account has at most ${maxActiveKeys} active API keys: revoke one first`
   return new RateLimitExceeded({ message, retryAfterSeconds: afterRevocationSeconds })
 }
 
-/** Whether a secret of the account has or had the prefix. */
+/** Returns true if a secret of the account has or had the prefix. */
 export const hasPrefix = ({ keys }: AccountState, prefix: string): boolean =>
   keys.some(({ secrets }) => secrets.some((secret) => secret.prefix === prefix))
 
-/** The first candidate whose prefix no secret of the account ever had. */
+/** Returns the first candidate whose prefix the account never used. */
 const unusedOf = <Candidate extends KeyCandidate>(state: AccountState, candidates: ReadonlyArray<Candidate>) =>
   candidates.find(({ prefix }) => !hasPrefix(state, prefix))
 
-/** Issues the first candidate whose prefix is unused within the account, also by revoked keys; null asks for other candidates. */
+/** Issues the first candidate whose prefix the account never used, not even in a revoked key. Null asks for other candidates. */
 export const issueKey = <Candidate extends KeyCandidate>(
   state: AccountState,
   { candidates, now }: { readonly candidates: ReadonlyArray<Candidate>; readonly now: DateTime.Utc }
@@ -297,17 +300,17 @@ export const issueKey = <Candidate extends KeyCandidate>(
   return Result.succeed({ candidate, event })
 }
 
-/** The account has no key of that prefix; whether another one has is nobody's business. */
+/** The account has no key with that prefix. Clients are not told whether another account has one. */
 export class ApiKeyNotFound extends Schema.TaggedError<ApiKeyNotFound>()("ApiKeyNotFound", {}) {
   override get message() {
     return "You have no API key with this id"
   }
 }
 
-/** How long the former secret of a rotated key stays good, unless it ends at once. */
+/** How long the former secret of a rotated key stays valid, unless it ends at once. */
 const rotationOverlap = Duration.hours(24)
 
-/** Gives a key a new secret, that of the first candidate with an unused prefix; null asks for other candidates. */
+/** Rotates a key to the first candidate with an unused prefix. Null asks for other candidates. */
 export const rotateKey = <Candidate extends KeyCandidate>(
   state: AccountState,
   { candidates, keepsFormer, keyId, now }: Rotation<Candidate>
@@ -332,21 +335,21 @@ interface Rotation<Candidate> {
 
 interface Rotated<Candidate> {
   readonly candidate: Candidate
-  /** Until when the former secret is good; null: it ended. */
+  /** The end of the former secret's validity; null if it ended at once. */
   readonly formerUntil: DateTime.Utc | null
   readonly event: DomainEvent.DomainEvent
 }
 
 /**
- * Revokes the key of a prefix or id. A key that is revoked already stays so, without a second fact: DELETE is idempotent (RFC 9110, 9.2.2),
- * and 404 is for keys that do not exist or belong to another user, while this one exists and is still listed.
+ * Revokes the key with a prefix or id. Revoking a revoked key succeeds without a second event: DELETE is idempotent (RFC 9110,
+ * 9.2.2), and 404 is for keys that do not exist or belong to another account.
  */
 export const revokeKey = (
   state: AccountState,
-  asked: string,
+  prefixOrId: string,
   by: KeyRevoker
 ): Result.Result<ReadonlyArray<DomainEvent.DomainEvent>, ApiKeyNotFound> => {
-  const key = state.keys.find((key) => key.prefix === asked || key.keyId === asked)
+  const key = state.keys.find((key) => key.prefix === prefixOrId || key.keyId === prefixOrId)
   if (key === undefined) return Result.fail(new ApiKeyNotFound({}))
   if (key.revoked) return Result.succeed([])
   return Result.succeed([ApiKeyRevoked.make({ account_id: state.accountId, key_id: key.keyId, prefix: key.prefix, by })])

@@ -1,13 +1,13 @@
-/** Accounts and keys as an operator sees them: with contact data, and with what was used in a month. */
+/** Accounts and keys as operators see them: with contact data and the usage of a month. */
 import { Context, type DateTime, type Effect, Schema } from "effect"
 import type { PlanName } from "#domain/callers/Plan.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { BillingPeriod } from "#domain/callers/Usage.ts"
 
-/** The ids of accounts and of keys are UUIDs; what looks otherwise is none of them. */
+/** Ids of accounts and keys are UUIDs; other text is not an id. */
 export const idForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu
 
-/** `perMonth` is what counts for the account: its own number, else its plan's; `ownPerMonth` is its own number alone. */
+/** `perMonth` is the limit in force: the account's own, otherwise its plan's; `ownPerMonth` is the account's own. */
 export interface AccountRecord {
   readonly accountId: string
   readonly email: string | null
@@ -21,7 +21,9 @@ export interface AccountRecord {
   readonly activeKeys: number
 }
 
-/** `used` is of the month that was asked for, out of `perMonth`. `label` is what its owner calls the key, "" if nothing. */
+/**
+ * `used` is the usage in the requested month, out of `perMonth`. `label` is the owner's name for the key, "" if there is none.
+ */
 export interface KeyRecord {
   readonly keyId: string
   readonly prefix: string
@@ -35,40 +37,40 @@ export interface KeyRecord {
   readonly perMonth: number
 }
 
-/** Which accounts: those made before the account `before`, newest first, at most `limit`. */
+/** Selects at most `limit` accounts created before the account `before`, newest first. */
 export interface AccountQuery {
   readonly plan: PlanName | null
   readonly before: string | null
   readonly limit: number
 }
 
-export class AccountNotFound extends Schema.TaggedError<AccountNotFound>()("AccountNotFound", { asked: Schema.String }) {
+export class AccountNotFound extends Schema.TaggedError<AccountNotFound>()("AccountNotFound", { term: Schema.String }) {
   override get message() {
-    return `There is no account with the email address, user_id or agent id "${this.asked}"`
+    return `There is no account with the email address, user_id or agent id "${this.term}"`
   }
 }
 
-/** Agent ids are the agents' own choice, so several may have the same; `accountIds` are the newest of them. */
+/** Agents choose their ids, so several accounts may have the same; `accountIds` are the newest of them. */
 export class AccountNotUnique extends Schema.TaggedError<AccountNotUnique>()("AccountNotUnique", {
-  asked: Schema.String,
+  term: Schema.String,
   accountIds: Schema.Array(Schema.String)
 }) {
   override get message() {
-    return `Several accounts have the agent id "${this.asked}": name one by its user_id, for example ${this.accountIds.join(", ")}`
+    return `Several accounts have the agent id "${this.term}": use a user_id, for example ${this.accountIds.join(", ")}`
   }
 }
 
 export class AccountDirectory extends Context.Service<
   AccountDirectory,
   {
-    /** By user_id, by email address without regard to case, or by an agent id that only one account has. */
-    readonly find: (asked: string) => Effect.Effect<AccountRecord, AccountNotFound | AccountNotUnique | StoreUnavailable>
+    /** Finds by user_id, by case-insensitive email address, or by an agent id that only one account has. */
+    readonly find: (term: string) => Effect.Effect<AccountRecord, AccountNotFound | AccountNotUnique | StoreUnavailable>
     readonly list: (query: AccountQuery) => Effect.Effect<ReadonlyArray<AccountRecord>, StoreUnavailable>
-    /** The keys of an account, newest first. */
+    /** Returns the keys of an account, newest first. */
     readonly keysOf: (accountId: string, period: BillingPeriod) => Effect.Effect<ReadonlyArray<KeyRecord>, StoreUnavailable>
-    /** The key with an id; none is an empty list. */
+    /** Returns the key with an id; empty if there is none. */
     readonly keyById: (keyId: string, period: BillingPeriod) => Effect.Effect<ReadonlyArray<KeyRecord>, StoreUnavailable>
-    /** The keys that were used in a month, the busiest first, at most `limit`. */
+    /** Returns at most `limit` keys that were used in a month, the busiest first. */
     readonly busiest: (period: BillingPeriod, limit: number) => Effect.Effect<ReadonlyArray<KeyRecord>, StoreUnavailable>
   }
 >()("vatproof/domain/accounts/AccountDirectory") {}

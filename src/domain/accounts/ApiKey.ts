@@ -1,6 +1,6 @@
 /**
- * API keys: `svc_live_`, 32 random base62 characters and 6 characters of checksum (rule 3). The checksum lets a mistyped or made-up
- * key be refused without asking the database; it protects nothing.
+ * API keys: `svc_live_`, 32 random base62 characters and a checksum of 6 characters (rule 3). The checksum rejects mistyped keys
+ * without a query; it is not a security measure.
  */
 import { type Effect, Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
@@ -9,19 +9,19 @@ import * as SecretToken from "#domain/kernel/SecretToken.ts"
 
 const keyStart = "svc_live_"
 
-/** A new key. */
-export const draw = (crypto: Crypto["Service"]): Effect.Effect<string> => SecretToken.draw(crypto, keyStart)
+/** Generates a new key. */
+export const generate = (crypto: Crypto["Service"]): Effect.Effect<string> => SecretToken.generate(crypto, keyStart)
 
-/** A key from 64 random bytes; none, hardly ever, if they do not suffice. */
-export const compose = (entropy: Uint8Array): string | null => SecretToken.compose(keyStart, entropy)
+/** Returns a key from 64 random bytes; null in the rare case that they do not suffice. */
+export const fromEntropy = (entropy: Uint8Array): string | null => SecretToken.fromEntropy(keyStart, entropy)
 
-/** Whether the text has the form of a key and its checksum is right. */
+/** Returns true if the text has the form and checksum of a key. */
 export const isWellFormed = (key: string): boolean => SecretToken.isWellFormed(keyStart, key)
 
 /** The first 12 characters identify a key within its account. */
 export const prefixOf = (key: string): string => key.slice(0, 12)
 
-/** A key was issued. `key_sha256` (hex) recognises it; the key itself is kept nowhere. */
+/** A key was issued. `key_sha256` (hex) identifies it; the key itself is not stored. */
 export const ApiKeyIssued = DomainEvent.define(
   "ApiKeyIssued",
   1,
@@ -29,8 +29,8 @@ export const ApiKeyIssued = DomainEvent.define(
 )
 
 /**
- * A key got a new secret. The key keeps its id, its usage and its receipts. The former secret is good until `previous_until`; null: it ended
- * at once. One from before the former secret has ended in any case.
+ * A key was rotated. It keeps its id, usage and receipts. The former secret is valid until `previous_until`; null if it ended at
+ * once. Earlier secrets end in any case.
  */
 export const ApiKeyRotated = DomainEvent.define(
   "ApiKeyRotated",
@@ -44,11 +44,11 @@ export const ApiKeyRotated = DomainEvent.define(
   })
 )
 
-/** Who may revoke a key: the owner of its account, the operator of the service, or a client that has the key itself. */
+/** Who can revoke a key: the account's owner, the operator, or a client with the key itself. */
 const KeyRevoker = Schema.Literals(["owner", "operator", "key"])
 export type KeyRevoker = typeof KeyRevoker.Type
 
-/** A key was revoked for good. */
+/** A key was revoked permanently. */
 export const ApiKeyRevoked = DomainEvent.define(
   "ApiKeyRevoked",
   1,

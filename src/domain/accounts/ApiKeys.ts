@@ -7,7 +7,7 @@ import * as ApiKey from "#domain/accounts/ApiKey.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyDirectory } from "#domain/accounts/KeyDirectory.ts"
 
-/** A key as it is shown this once. `prefix` is its id, `label` what its owner calls it, "" if nothing. */
+/** A key with its secret, shown once. `prefix` is its id, `label` the owner's name for it, "" if there is none. */
 export interface NewKey {
   readonly key: Redacted.Redacted
   readonly prefix: string
@@ -15,7 +15,7 @@ export interface NewKey {
   readonly issuedAt: DateTime.Utc
 }
 
-/** Only three characters of a prefix are random, so of an account with very many keys one draw may meet only used ones. */
+/** Only three characters of a prefix are random, so an account with very many keys may need several candidates. */
 const candidateCount = 4
 const maxDraws = 20
 
@@ -25,11 +25,11 @@ const make = Effect.gen(function* () {
   const crypto = yield* Crypto
 
   const drawCandidate = Effect.gen(function* () {
-    const key = yield* ApiKey.draw(crypto)
+    const key = yield* ApiKey.generate(crypto)
     return { key, keyId: crypto.uuidV7(), prefix: ApiKey.prefixOf(key), sha256: crypto.sha256Hex(key) }
   })
 
-  /** The new key; null if all candidates had used prefixes. */
+  /** Returns the new key; null if the account has used the prefixes of all candidates. */
   const issueOnce = Effect.fnUntraced(function* (accountId: string, label: string) {
     const candidates = yield* Effect.replicateEffect(drawCandidate, candidateCount)
     return yield* accounts.change(accountId, (account, now) =>
@@ -47,14 +47,14 @@ const make = Effect.gen(function* () {
   const issue = Effect.fn("ApiKeys.issue")(
     function* (accountId: string, label: string) {
       const issued = yield* Effect.repeat(issueOnce(accountId, label), { until: (key) => key !== null, times: maxDraws })
-      if (issued === null) return yield* Effect.die(`No unused key prefix was drawn for account ${accountId}`)
+      if (issued === null) return yield* Effect.die(`No unused key prefix was generated for account ${accountId}`)
       return issued
     },
     // The account was closed after the token was verified.
     Effect.catchTag("NoSuchAccount", () => Effect.fail(new InvalidAccessToken({})))
   )
 
-  /** The new secret; null if all candidates had used prefixes. */
+  /** Returns the new secret; null if the account has used the prefixes of all candidates. */
   const rotateOnce = Effect.fnUntraced(function* (accountId: string, keyId: string, keepsFormer: boolean) {
     const candidates = yield* Effect.replicateEffect(drawCandidate, candidateCount)
     return yield* accounts.change(accountId, (account, now) =>
@@ -66,25 +66,25 @@ const make = Effect.gen(function* () {
     )
   })
 
-  /** Gives a key a new secret. With `keepsFormer` the former one stays good for a day. */
+  /** Rotates a key. With `keepsFormer` the former secret stays valid for a day. */
   const rotate = Effect.fn("ApiKeys.rotate")(
     function* (accountId: string, keyId: string, keepsFormer: boolean) {
       const rotateAgain = rotateOnce(accountId, keyId, keepsFormer)
       const rotated = yield* Effect.repeat(rotateAgain, { until: (key) => key !== null, times: maxDraws })
-      if (rotated === null) return yield* Effect.die(`No unused key prefix was drawn for account ${accountId}`)
+      if (rotated === null) return yield* Effect.die(`No unused key prefix was generated for account ${accountId}`)
       return rotated
     },
     Effect.catchTag("NoSuchAccount", () => Effect.fail(new ApiKeyNotFound({})))
   )
 
-  /** `prefix` is the public id of the key, or its `key_id`. Says whether it was good until now. */
+  /** `prefix` is the public id of the key, or its `key_id`. Returns true if the key was active before. */
   const revoke = Effect.fn("ApiKeys.revoke")(
     function* (accountId: string, prefix: string, by: ApiKey.KeyRevoker) {
       return yield* accounts.change(accountId, (account) =>
         Effect.map(Effect.fromResult(revokeKey(account, prefix, by)), (events) => ({ events, value: events.length > 0 }))
       )
     },
-    // Closing an account has revoked all of its keys.
+    // Closing the account has revoked all its keys.
     Effect.catchTag("NoSuchAccount", () => Effect.succeed(false))
   )
 

@@ -1,24 +1,24 @@
-/** The operator puts an account on a plan, at once and in either direction (rule 52). */
+/** Changes the plan of an account immediately, in either direction (rule 52). */
 import { Context, Effect, Layer } from "effect"
 import { type AccountState, PlanChanged } from "#domain/accounts/Account.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 import type { PlanName } from "#domain/callers/Plan.ts"
 
-/** `perMonth` is a number of validations for this account alone; null means the plan's. */
+/** `perMonth` is a limit for this account alone; null means the plan's. */
 export interface Terms {
   readonly plan: PlanName
   readonly perMonth: number | null
 }
 
-/** What the account is on already is no fact. */
+/** Returns no event if the terms do not change. */
 export const decide = (state: AccountState, { perMonth, plan }: Terms): ReadonlyArray<DomainEvent> =>
   state.plan === plan && state.perMonth === perMonth
     ? []
     : [PlanChanged.make({ account_id: state.accountId, plan, per_month: perMonth })]
 
 const make = Effect.map(AccountStore, (accounts) => ({
-  /** Gives back the terms before. What was used in the month so far counts against the new ones. */
+  /** Returns the previous terms. Usage of the current month counts against the new limit. */
   change: Effect.fn("ChangePlan.change")((accountId: string, terms: Terms) =>
     accounts.change(accountId, (account) => {
       const before: Terms = { plan: account.plan, perMonth: account.perMonth }

@@ -1,11 +1,11 @@
-/** The operator closes an account for good: its keys are revoked, its contact data is erased, its events and receipts stay. */
+/** Closes an account permanently: revokes its keys and erases its contact data. Events and receipts stay. */
 import { Context, Effect, Layer } from "effect"
 import { AccountClosed, type AccountState } from "#domain/accounts/Account.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
 import { ApiKeyRevoked } from "#domain/accounts/ApiKey.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 
-/** Revokes the keys that are left, and closes the account. */
+/** Revokes the remaining keys and closes the account. */
 export const decide = ({ accountId: account_id, keys }: AccountState): ReadonlyArray<DomainEvent> => [
   ...keys
     .filter(({ revoked }) => !revoked)
@@ -14,7 +14,7 @@ export const decide = ({ accountId: account_id, keys }: AccountState): ReadonlyA
 ]
 
 const make = Effect.map(AccountStore, (accounts) => ({
-  /** Gives back how many keys were revoked. An account that is closed already is `NoSuchAccount`. */
+  /** Returns the number of revoked keys. Fails with `NoSuchAccount` if the account is closed already. */
   close: Effect.fn("CloseAccount.close")((accountId: string) =>
     accounts.change(accountId, (account) => {
       const events = decide(account)

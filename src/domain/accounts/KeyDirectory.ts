@@ -1,12 +1,12 @@
-/** The keys of an account as people see them. */
+/** The keys of an account as its owner sees them. */
 import { Context, type DateTime, type Effect } from "effect"
 import { plainText } from "#domain/kernel/PlainText.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** What people may call a key. */
+/** The owner's name for a key. */
 export const KeyLabel = plainText({ min: 0, max: 100 })
 
-/** `label` is what its owner calls it, "" if nothing. */
+/** `label` is the owner's name for the key, "" if there is none. */
 export interface ListedKey {
   readonly prefix: string
   readonly label: string
@@ -17,9 +17,9 @@ export interface ListedKey {
 export class KeyDirectory extends Context.Service<
   KeyDirectory,
   {
-    /** All keys of an account, revoked ones too, newest first. */
+    /** Returns all keys of an account, including revoked ones, newest first. */
     readonly list: (accountId: string) => Effect.Effect<ReadonlyArray<ListedKey>, StoreUnavailable>
-    /** Joins the transaction of its caller. */
+    /** Joins the caller's transaction. */
     readonly label: (key: {
       readonly accountId: string
       readonly keyId: string

@@ -1,19 +1,19 @@
-/** Auditors: who may read the log, all of it or one account's, until when, and what is kept of their reading. */
+/** Auditors: their scope (the whole log or one account), the expiry of their token, and the record of their reading. */
 import { type DateTime, type Effect, Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import type { Crypto } from "#domain/kernel/Crypto.ts"
 import * as SecretToken from "#domain/kernel/SecretToken.ts"
 
-/** What an auditor presents. Only its SHA-256 is stored. */
+/** The token of an auditor. Only its SHA-256 is stored. */
 const tokenStart = "svc_audit_"
 
-/** A new token. */
-export const drawToken = (crypto: Crypto["Service"]): Effect.Effect<string> => SecretToken.draw(crypto, tokenStart)
+/** Generates a new token. */
+export const generateToken = (crypto: Crypto["Service"]): Effect.Effect<string> => SecretToken.generate(crypto, tokenStart)
 
-/** Whether the text has the form of a token and its checksum is right. */
+/** Returns true if the text has the form and checksum of a token. */
 export const isToken = (text: string): boolean => SecretToken.isWellFormed(tokenStart, text)
 
-/** `accountId` is the one account the auditor may look at; null means all, and what belongs to no account. */
+/** `accountId` is the one account the auditor may read; null means the whole log. */
 export interface Auditor {
   readonly auditorId: string
   readonly accountId: string | null
@@ -23,7 +23,7 @@ export interface Auditor {
 /** The stream of an auditor. */
 export const auditorStream = (auditorId: string): string => `auditor-${auditorId}`
 
-/** An auditor was admitted. `name` says who; it stays in the log. */
+/** An auditor was added. `name` identifies the person; it stays in the log. */
 export const AuditorAdded = DomainEvent.define(
   "AuditorAdded",
   1,
@@ -36,7 +36,7 @@ export const AuditorAdded = DomainEvent.define(
   })
 )
 
-/** An auditor's token was revoked for good. */
+/** An auditor's token was revoked permanently. */
 export const AuditorRevoked = DomainEvent.define(
   "AuditorRevoked",
   1,
@@ -44,8 +44,9 @@ export const AuditorRevoked = DomainEvent.define(
 )
 
 /**
- * An auditor began to read. `what` is the list with these filters, one event, or one proof; turning the pages of a list is one reading.
- * `of_account` and `of_key` are those that were asked for. Of a VAT ID only is kept that one was asked for: it may name a person.
+ * An auditor began to read. `what` is a list with these filters, one event, or one proof; paging through a list is one reading.
+ * `of_account` and `of_key` are the requested ones. `by_vat_id` records only that a VAT ID was requested: it may identify a
+ * person.
  */
 export const AuditLogRead = DomainEvent.define(
   "AuditLogRead",

@@ -1,21 +1,21 @@
-/** What this process knows to be wrong with its evidence: told to operators by `/readyz` and by metrics. */
+/** The problems that this process found in its evidence, reported to operators by `/readyz` and metrics. */
 import { Context, Effect, Layer, Metric, MutableRef, Schema } from "effect"
 import * as Metrics from "#domain/kernel/Metrics.ts"
 
-/** What can be found altered: a cached answer, an event that is about to be served, or something that the scrubber found. */
+/** Where altered evidence was found: in a cached answer, in an event about to be served, or by the scrubber. */
 export type EvidenceKind = "answer" | "event" | "scrub"
 
 /**
- * Evidence is not what was signed, so it is not served. Used as a defect: callers can do nothing about it, and the error body has a code of
- * its own for it.
+ * Evidence differs from what was signed, so it is not served. A defect: callers cannot react to it. The error body has a code for
+ * it.
  */
-export class EvidenceAltered extends Schema.TaggedError<EvidenceAltered>()("EvidenceAltered", { what: Schema.String }) {
+export class EvidenceAltered extends Schema.TaggedError<EvidenceAltered>()("EvidenceAltered", { finding: Schema.String }) {
   override get message() {
-    return `${this.what}; "vatproof audit verify" tells more`
+    return `${this.finding}; run "vatproof audit verify" for details`
   }
 }
 
-/** `notary` says why the notary signs nothing; null while it does. `altered` are the newest findings. */
+/** `notary` is the reason why the notary does not sign; null while it signs. `altered` are the newest findings. */
 export interface IntegrityReport {
   readonly notary: string | null
   readonly altered: ReadonlyArray<string>
@@ -23,7 +23,7 @@ export interface IntegrityReport {
 
 const alteredEvidence = Metrics.counter("vatproof.evidence.altered", {
   unit: "{finding}",
-  description: "Evidence that was not what was signed, and was not served"
+  description: "Evidence that differed from what was signed and was not served"
 })
 
 const notaryRefused = Metrics.gauge("vatproof.notary.refused", {
@@ -31,17 +31,17 @@ const notaryRefused = Metrics.gauge("vatproof.notary.refused", {
   description: "1 while the notary refuses to sign a log that it does not know"
 })()
 
-/** Findings that `/readyz` repeats. */
+/** Maximum number of findings in `/readyz`. */
 const maxFindings = 10
 
 export class Integrity extends Context.Service<
   Integrity,
   {
-    /** Reports evidence that is not what was signed. `what` names positions, and nothing personal. */
-    readonly found: (kind: EvidenceKind, what: string) => Effect.Effect<void>
-    /** Reports it, and ends the request with EvidenceAltered. */
-    readonly refuse: (kind: EvidenceKind, what: string) => Effect.Effect<never>
-    /** Says why the notary signs nothing, or null once it signs. */
+    /** Reports altered evidence. `what` contains positions and no personal data. */
+    readonly reportAltered: (kind: EvidenceKind, finding: string) => Effect.Effect<void>
+    /** Reports altered evidence and ends the request with EvidenceAltered. */
+    readonly refuse: (kind: EvidenceKind, finding: string) => Effect.Effect<never>
+    /** Sets the reason why the notary does not sign; null once it signs. */
     readonly notary: (refusal: string | null) => Effect.Effect<void>
     readonly report: Effect.Effect<IntegrityReport>
   }
@@ -52,17 +52,17 @@ export class Integrity extends Context.Service<
       const state = MutableRef.make<IntegrityReport>({ notary: null, altered: [] })
       yield* Metric.update(notaryRefused, 0)
       yield* Metric.update(alteredEvidence({ "vatproof.evidence": "event" }), 0)
-      const found = (kind: EvidenceKind, what: string) =>
+      const reportAltered = (kind: EvidenceKind, finding: string) =>
         Effect.suspend(() => {
           MutableRef.update(state, (before) => ({
             ...before,
-            altered: [...before.altered.filter((known) => known !== what), what].slice(-maxFindings)
+            altered: [...before.altered.filter((other) => other !== finding), finding].slice(-maxFindings)
           }))
           return Metric.update(alteredEvidence({ "vatproof.evidence": kind }), 1)
         })
       return Integrity.of({
-        found,
-        refuse: (kind, what) => Effect.andThen(found(kind, what), Effect.die(new EvidenceAltered({ what }))),
+        reportAltered,
+        refuse: (kind, finding) => Effect.andThen(reportAltered(kind, finding), Effect.die(new EvidenceAltered({ finding }))),
         notary: (refusal) =>
           Effect.suspend(() => {
             MutableRef.update(state, (before) => ({ ...before, notary: refusal }))

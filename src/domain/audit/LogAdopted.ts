@@ -1,14 +1,14 @@
-/** What is recorded when an operator vouches for a log that the notary does not know. */
+/** The event of an operator who confirms a log that the notary does not know. */
 import { Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 
-/** A checkpoint: so many events, and the root over them in hex. */
+/** A checkpoint: the number of events, and their root in hex. */
 const History = Schema.Struct({ events: Schema.Int, root: Schema.String })
 
 /**
- * An operator has verified that the log is the right one although the notary refused to sign it, as far as `adopted`. `newest` is the newest
- * checkpoint that the database had; `remembered` are those that the operator's machine had seen. What the log was before is proven only
- * by checkpoints that somebody kept.
+ * An operator verified the log up to `adopted`, although the notary refused to sign it. `newest` is the newest checkpoint in the
+ * database; `remembered` are those that the operator's machine had seen. Only checkpoints kept elsewhere prove the earlier
+ * history.
  */
 export const LogAdopted = DomainEvent.define(
   "LogAdopted",

@@ -1,13 +1,13 @@
-/** What operators read of the log by commands, personal data included. */
+/** The events of operators who read the log by commands, personal data included. */
 import { Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 
-/** The stream of what concerns the log as a whole. */
+/** The stream of events about the log as a whole. */
 export const logStream = "log"
 
 /**
- * An operator began to export the positions `from` up to, but not including, `to`, out of `size` signed ones. The times are those that were
- * asked for; null has no bound.
+ * An operator began to export the positions `from` (inclusive) to `to` (exclusive), out of `size` signed ones. The times are the
+ * requested ones; null means unbounded.
  */
 export const LogExported = DomainEvent.define(
   "LogExported",
@@ -21,7 +21,10 @@ export const LogExported = DomainEvent.define(
   })
 )
 
-/** An operator verified the log as far as `events`, of which `signed` are under a checkpoint; `findings` are what was wrong. */
+/**
+ * An operator verified the first `events` of the log, of which `signed` are covered by a checkpoint; `findings` counts the
+ * problems.
+ */
 export const LogVerified = DomainEvent.define(
   "LogVerified",
   1,

@@ -1,4 +1,4 @@
-/** Lets calls in: identifies the caller, counts the call in the caller's minute, and looks at the quota (rules 12, 40). */
+/** Admits calls: identifies the caller, counts the call in the caller's minute, and checks the quota (rules 12, 40). */
 import { Effect, MutableRef, Predicate } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
 import { type Credential, identify, Identity, type InvalidApiKey, refresh } from "#domain/callers/Identity.ts"
@@ -7,15 +7,15 @@ import { type CallRefusal, Metering, type PreconditionFailed, quotaRefusal } fro
 import type { Standing } from "#domain/callers/Standing.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** A call by a client. `standing` is set as soon as the call is counted, whether it succeeds or fails; it is null before. */
+/** A call of a client. `standing` is null until the call is counted, and then set whether the call succeeds or fails. */
 export interface Call {
   readonly credential: Credential
   readonly standing: MutableRef.MutableRef<Standing | null>
 }
 
-/** How often a call begins again because what was cached for it is out of date. Each time it is read again. */
+/** How often a call restarts because its cached data is outdated. Each restart reads the data again. */
 const maxAttempts = 5
-/** Callers whose last call was refused. */
+/** Maximum number of callers whose last call was refused. */
 const maxRefused = 50_000
 
 export const make = Effect.gen(function* () {
@@ -23,10 +23,10 @@ export const make = Effect.gen(function* () {
   const metering = yield* Metering
   const refused = makeLruCache<true>(maxRefused)
 
-  /** Counts the call in the caller's minute, unless it began again after it was counted. */
+  /** Counts the call in the caller's minute, unless an earlier attempt counted it. */
   const count = (call: Call, caller: Caller) => {
     const counted = MutableRef.get(call.standing)
-    // The plan may have changed since.
+    // The plan may have changed meanwhile.
     if (counted !== null) return Effect.succeed({ ...counted, usage: { ...counted.usage, limit: caller.limit } })
     return Effect.map(metering.admit(caller), (standing) => {
       MutableRef.set(call.standing, standing)
@@ -34,7 +34,7 @@ export const make = Effect.gen(function* () {
     })
   }
 
-  /** Counts a call that asks for work, and fails if the quota is used up. */
+  /** Counts a call that needs work; fails if the quota is used up. */
   const countWork = (call: Call, caller: Caller) =>
     Effect.flatMap(count(call, caller), (standing) => {
       const refusal = quotaRefusal(caller, standing)
@@ -43,15 +43,15 @@ export const make = Effect.gen(function* () {
       return Effect.succeed(standing)
     })
 
-  /** Notes how a refused caller stands, and that the next call may be refused as well. */
+  /** Stores the standing of a refused caller, and that the next call may be refused as well. */
   const noteRefusal = (call: Call, caller: Caller, refusal: CallRefusal) => {
     refused.set(caller.stream, true)
     MutableRef.set(call.standing, refusal.standing ?? null)
   }
 
   /**
-   * Runs `use` with the caller. If what was cached of the caller or of an answer is out of date, reads it again and repeats: nothing was stored
-   * or counted.
+   * Runs `use` with the caller. If the cached caller or answer is outdated, reads it again and repeats: nothing was stored or
+   * counted.
    */
   const withCaller = <A, E>(
     call: Call,
@@ -59,9 +59,9 @@ export const make = Effect.gen(function* () {
     use: (caller: Caller) => Effect.Effect<A, E | PreconditionFailed>
   ) => {
     type Attempt = Effect.Effect<A, E | InvalidApiKey | StoreUnavailable>
-    const again = ({ what }: PreconditionFailed, caller: Caller, left: number): Attempt => {
+    const again = ({ outdated }: PreconditionFailed, caller: Caller, left: number): Attempt => {
       if (left === 0) return Effect.fail(new StoreUnavailable({ cause: "What the call relies on changed at each attempt" }))
-      return what === "answer"
+      return outdated === "answer"
         ? Effect.flatMap(refreshAnswer, () => attempt(caller, left - 1))
         : Effect.flatMap(refresh(identity, call.credential), (current) => attempt(current, left - 1))
     }
@@ -82,8 +82,8 @@ export const make = Effect.gen(function* () {
     countWork,
     withCaller,
     /**
-     * Whether a call is counted before its append: if it has been counted already, or the last call of the caller was refused. A refused
-     * command makes its batch slower.
+     * Returns true if a call must be counted before its append: it was counted already, or the caller's last call was refused. A
+     * refused command slows its batch down.
      */
     isCountedFirst: (call: Call, caller: Caller) => MutableRef.get(call.standing) !== null || refused.get(caller.stream) === true
   }

@@ -1,18 +1,18 @@
-/** Turns what a client presents into a caller. */
+/** Authenticates a client's credential as a caller. */
 import { Clock, Context, DateTime, Effect, Layer, Redacted, Schema } from "effect"
 import type { AnonymousCaller, Caller, KeyCaller } from "#domain/callers/Caller.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { makeLruCache } from "#domain/kernel/LruCache.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** The API key is malformed, unknown or revoked; the client is not told which. */
+/** The API key is malformed, unknown or revoked. Clients are not told which. */
 export class InvalidApiKey extends Schema.TaggedError<InvalidApiKey>()("InvalidApiKey", {}) {
   override get message() {
     return "The API key is not valid. Send a key from POST /v1/register in the header X-Api-Key"
   }
 }
 
-/** What a client presents: an API key, or nothing but its address (IPv4, or IPv6 by /64). */
+/** A client's credential: an API key, or only its address (IPv4, or IPv6 by /64). */
 export type Credential =
   | { readonly _tag: "Key"; readonly key: Redacted.Redacted }
   | { readonly _tag: "Address"; readonly address: string }
@@ -21,34 +21,34 @@ export class Identity extends Context.Service<
   Identity,
   {
     /**
-     * The caller behind an API key. It may come from the cache: a revocation or a change of plan moves the identity epoch, and the statement that
-     * counts or charges the caller checks the epoch of `KeyCaller`.
+     * Returns the caller of an API key, possibly from the cache. A revocation or plan change increases the identity epoch, and
+     * the statement that counts or charges the caller checks the epoch of `KeyCaller`.
      */
     readonly byKey: (key: Redacted.Redacted) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
-    /** The same, read now. */
+    /** Same, bypassing the cache. */
     readonly refresh: (key: Redacted.Redacted) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
     readonly byAddress: (address: string) => AnonymousCaller
   }
 >()("vatproof/domain/callers/Identity") {}
 
-/** The caller, perhaps from the cache. */
+/** Returns the caller, possibly from the cache. */
 export const identify = (
   identity: Identity["Service"],
   credential: Credential
 ): Effect.Effect<Caller, InvalidApiKey | StoreUnavailable> =>
   credential._tag === "Key" ? identity.byKey(credential.key) : Effect.succeed(identity.byAddress(credential.address))
 
-/** The caller, read now. */
+/** Returns the caller, bypassing the cache. */
 export const refresh = (
   identity: Identity["Service"],
   credential: Credential
 ): Effect.Effect<Caller, InvalidApiKey | StoreUnavailable> =>
   credential._tag === "Key" ? identity.refresh(credential.key) : Effect.succeed(identity.byAddress(credential.address))
 
-/** Callers in each cache of a process: some 500 bytes each. */
+/** Entries per cache of a process, about 500 bytes each. */
 const maxCallers = 50_000
 
-/** Keeps callers of the Identity that it is provided with, by the SHA-256 of their keys or by their addresses. */
+/** Caches the callers of the underlying Identity by the SHA-256 of their key or by address. */
 export const layerCached = Layer.effect(
   Identity,
   Effect.gen(function* () {

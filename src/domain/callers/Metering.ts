@@ -1,4 +1,4 @@
-/** Counts calls and records what was done for a caller: stored and charged, both or neither, exactly, on any number of replicas. */
+/** Counts calls and records their results. Storing and charging are atomic and exact on any number of replicas. */
 import { Context, type Effect, Schema } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
@@ -7,7 +7,7 @@ import { Standing } from "#domain/callers/Standing.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
 
-/** The caller's units are used up: those of a period that ends at `periodEnd`, or of a lifetime where that is null. */
+/** The caller's quota is used up: of the period that ends at `periodEnd`, or of the lifetime if that is null. */
 export class QuotaExceeded extends Schema.TaggedError<QuotaExceeded>()("QuotaExceeded", {
   plan: Schema.Literals(["anonymous", "free", "starter", "business", "enterprise"]),
   periodEnd: Schema.NullOr(Schema.DateTimeUtc),
@@ -18,32 +18,29 @@ export class QuotaExceeded extends Schema.TaggedError<QuotaExceeded>()("QuotaExc
   }
 }
 
-/** A stream of that name exists already; nothing was stored. */
+/** A stream with that name exists; nothing was stored. */
 export class StreamExists extends Schema.TaggedError<StreamExists>()("StreamExists", { stream: Schema.String }) {}
 
-/**
- * What was cached of the caller (`identity`) or the answer (`answer`) is out of date; nothing was stored or counted. Read it again and
- * repeat.
- */
+/** The cached caller (`identity`) or answer (`answer`) is outdated; nothing was stored or counted. Read it again and repeat. */
 export class PreconditionFailed extends Schema.TaggedError<PreconditionFailed>()("PreconditionFailed", {
-  what: Schema.Literals(["identity", "answer"])
+  outdated: Schema.Literals(["identity", "answer"])
 }) {}
 
-/** What to record. */
+/** An event to record and its price. */
 export interface Charge {
   readonly caller: Caller
   readonly event: DomainEvent
   /** Charged to the caller's meter. */
   readonly units: 0 | 1
-  /** How the caller stood when `admit` counted the call; null: this counts the call in the caller's minute. */
+  /** The caller's standing if `admit` counted the call; null makes this append count it. */
   readonly admitted: Standing | null
-  /** The answer that the event repeats: it must still be the newest about the VAT ID. */
+  /** The answer that the event repeats. The append fails unless it is still the newest one of the VAT ID. */
   readonly repeats?: { readonly vatId: VatId; readonly asOf: number }
-  /** A stream that begins with this event; without it the event is stored in the caller's own. */
+  /** A new stream for this event; by default the event is stored in the caller's stream. */
   readonly newStream?: string
 }
 
-/** The position of the event, and how the caller stands with it. */
+/** The position of the event, and the caller's standing after it. */
 export interface Recorded {
   readonly position: number
   readonly standing: Standing
@@ -55,18 +52,18 @@ export class Metering extends Context.Service<
   Metering,
   {
     /**
-     * Counts a call in the caller's minute and reads the meter; charges nothing. Fails if the minute is full, or an anonymous caller's lifetime is
-     * used up. A key's quota comes later in the order of checks (rule 12): `quotaRefusal`.
+     * Counts a call in the caller's minute and reads the meter, without charging. Fails if the minute is full, or an anonymous
+     * caller's lifetime quota is used up. A key's quota comes later in the order of checks (rule 12): `quotaRefusal`.
      */
     readonly admit: (caller: Caller) => Effect.Effect<Standing, CallRefusal | PreconditionFailed | StoreUnavailable>
-    /** Stores the event and charges the caller, if the caller and the repeated answer are what they were. */
+    /** Stores the event and charges the caller, if the caller and the repeated answer are unchanged. */
     readonly record: (
       charge: Charge
     ) => Effect.Effect<Recorded, CallRefusal | PreconditionFailed | StreamExists | StoreUnavailable>
   }
 >()("vatproof/domain/callers/Metering") {}
 
-/** The refusal of a call whose caller has used up the quota; null if there is some left. */
+/** Returns the error for a caller with a used-up quota, otherwise null. */
 export const quotaRefusal = (caller: Caller, standing: Standing): QuotaExceeded | null =>
   standing.usage.used < standing.usage.limit
     ? null
@@ -77,15 +74,15 @@ export const quotaRefusal = (caller: Caller, standing: Standing): QuotaExceeded 
       })
 
 /**
- * The refusal of a call that does not fit into the caller's minute; null if it does. A used-up lifetime of an anonymous caller comes first
- * (rule 40): waiting for the next minute would not help.
+ * Returns the error for a caller whose minute is full, otherwise null. An anonymous caller's used-up lifetime comes first (rule
+ * 40): waiting for the next minute would not help.
  */
 export const minuteRefusal = (caller: Caller, standing: Standing): CallRefusal | null => {
   const { window } = standing
   const lifetime = caller._tag === "Anonymous" ? quotaRefusal(caller, standing) : null
   if (lifetime !== null || window === null || window.remaining >= 0) return lifetime
   return new RateLimitExceeded({
-    message: `At most ${window.limit} validations a minute`,
+    message: `At most ${window.limit} validations per minute`,
     retryAfterSeconds: window.resetSeconds,
     standing
   })

@@ -1,4 +1,4 @@
-/** Plans and what they allow (rule 38). The numbers are the operator's to change; see AppConfig. */
+/** Plans and their limits (rule 38). The operator can change the numbers; see AppConfig. */
 import { Context, Schema } from "effect"
 
 export const PlanName = Schema.Literals(["free", "starter", "business", "enterprise"])
@@ -12,17 +12,17 @@ export interface PlanLimits {
 
 export interface AllPlans {
   readonly byName: Readonly<Record<PlanName, PlanLimits>>
-  /** Without a key: validations for good, and per minute, both per client address. */
+  /** Limits per client address without a key: validations in total, and per minute. */
   readonly anonymous: { readonly lifetime: number; readonly perMinute: number }
 }
 
 export class Plans extends Context.Service<Plans, AllPlans>()("vatproof/domain/callers/Plans") {}
 
-/** What the keys of an account may do. `perMonth` is its own number; null means the plan's. */
+/** Returns the limits of an account's keys. `perMonth` is the account's own limit; null means the plan's. */
 export const limitsOf = ({ byName }: AllPlans, plan: PlanName, perMonth: number | bigint | null): PlanLimits => ({
   ...byName[plan],
   ...(perMonth === null ? {} : { perMonth: Number(perMonth) })
 })
 
-/** Whether a plan has what is paid for: qualified confirmations. */
+/** Returns true if the plan includes paid features: qualified confirmations. */
 export const isPaid = (plan: PlanName): boolean => plan !== "free"

@@ -1,22 +1,22 @@
-/** Limits on calls in a span of time, shared by all replicas. */
+/** Rate limits that all replicas share. */
 import { Context, type Duration, Effect, Schema } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
 import { type RateWindow, Standing } from "#domain/callers/Standing.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** Too many calls; another may be made after `retryAfterSeconds`. `standing` is the caller's, where the limit is that of a caller's minute. */
+/** Too many calls; the next one is allowed after `retryAfterSeconds`. `standing` is set if the limit is the caller's minute. */
 export class RateLimitExceeded extends Schema.TaggedError<RateLimitExceeded>()("RateLimitExceeded", {
   message: Schema.String,
   retryAfterSeconds: Schema.Int,
   standing: Schema.optionalKey(Standing)
 }) {}
 
-/** The window in which `perMinute` of a plan counts; vatproof.append and vatproof.count_calls have the same length. */
+/** The window of a plan's `perMinute`; vatproof.append and vatproof.count_calls use the same length. */
 export const secondsOfMinute = 60
 
 /**
- * The window of a call that was the `taken`-th in it. Seconds are rounded up: a client that waits this long does not come too early. A call
- * that waited for the one that began the window read the clock before it, hence the upper bound.
+ * Returns the window after its `taken`-th call. Rounds seconds up, so that a client that waits this long is not too early. A call
+ * that waited for the call that opened the window has read the clock before it, hence the upper bound.
  */
 export const rateWindow = (limit: number, taken: number, endsInMs: number): RateWindow => ({
   limit,
@@ -24,16 +24,16 @@ export const rateWindow = (limit: number, taken: number, endsInMs: number): Rate
   resetSeconds: Math.min(secondsOfMinute, Math.max(1, Math.ceil(endsInMs / 1000)))
 })
 
-/** The bucket in which a caller's validations of a minute are counted. */
+/** The bucket that counts a caller's validations per minute. */
 export const minuteBucket = ({ stream }: Pick<Caller, "stream">): string => `minute/${stream}`
 
-/** A place in a rolling window was free and is taken now, or the next one is free in `retryAfterSeconds`. */
+/** A slot of the sliding window was acquired, or the next one is free in `retryAfterSeconds`. */
 export interface Grant {
   readonly granted: boolean
   readonly retryAfterSeconds: number
 }
 
-/** Goes on where a place was granted; fails with the message where none was. */
+/** Continues if a slot was acquired; otherwise fails with the message. */
 export const orTooMany =
   (message: string) =>
   ({ granted, retryAfterSeconds }: Grant): Effect.Effect<void, RateLimitExceeded> =>
@@ -44,11 +44,11 @@ type Buckets = ReadonlyArray<string>
 export class RateLimits extends Context.Service<
   RateLimits,
   {
-    /** Takes one of `limit` slots in the window that ends now. For small limits: each taken place is remembered. */
+    /** Acquires one of `limit` slots in a sliding window. For small limits: each slot is a row. */
     readonly acquireSlot: (bucket: string, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
-    /** Takes one place in each of the buckets, or none at all. In a transaction of its caller the slots are taken with its commit. */
+    /** Acquires one slot in each bucket, or none. Inside a caller's transaction, the slots are acquired on commit. */
     readonly acquireSlots: (buckets: Buckets, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
-    /** Whether `acquireSlots` would be granted now; takes nothing. */
+    /** Returns what `acquireSlots` would grant now; acquires nothing. */
     readonly checkSlots: (buckets: Buckets, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
   }
 >()("vatproof/domain/callers/RateLimits") {}

@@ -1,17 +1,17 @@
-/** How a caller stands after a call: what is used of the quota, and what is left of the minute. */
+/** The caller's standing after a call: the used quota, and the remaining calls of the minute. */
 import { Schema } from "effect"
 
 /** Units on a meter: `used` so far, `limit` at most. */
 export const Usage = Schema.Struct({ used: Schema.Int, limit: Schema.Int })
 export type Usage = typeof Usage.Type
 
-/** A window that a call was counted in: `remaining` calls are left until it ends in `resetSeconds`. Negative: one call too many. */
+/** The window of a call: `remaining` calls until it ends in `resetSeconds`. Negative means one call too many. */
 export const RateWindow = Schema.Struct({ limit: Schema.Int, remaining: Schema.Int, resetSeconds: Schema.Int })
 export type RateWindow = typeof RateWindow.Type
 
-/** `window` is the caller's minute; null where the call was not counted in it. */
+/** `window` is the caller's minute; null if the call was not counted in it. */
 export const Standing = Schema.Struct({ usage: Usage, window: Schema.NullOr(RateWindow) })
 export type Standing = typeof Standing.Type
 
-/** A hint to upgrade is due only above 80 % of the limit. */
+/** An upgrade hint is sent only above 80 % of the limit. */
 export const nearLimit = (usage: Usage): boolean => usage.used > usage.limit * 0.8

@@ -1,4 +1,4 @@
-/** Billing periods and meters: what is counted, on which meter, until when (rules 36, 38). */
+/** Billing periods and meters (rules 36, 38). */
 import { DateTime } from "effect"
 
 /** A calendar month in UTC; `end` is the start of the next one. `name` is `YYYY-MM`. */
@@ -13,7 +13,7 @@ export const billingPeriod = (now: DateTime.Utc): BillingPeriod => {
   return { name: DateTime.formatIso(start).slice(0, 7), start, end: DateTime.add(start, { months: 1 }) }
 }
 
-/** The meter of a key in a period. */
+/** The meter of a key for a period. */
 export const keyMeter = (keyId: string, period: BillingPeriod): string => `key-${keyId}/${period.name}`
 
 /** The lifetime meter of an anonymous client. */

@@ -1,9 +1,9 @@
-/** Email addresses: form, comparison, and the throw-away ones (rule 46). */
+/** Email addresses: form, comparison, and disposable providers (rule 46). */
 import { Context, Schema } from "effect"
 
 /**
- * As HTML defines a valid e-mail address (https://html.spec.whatwg.org/#valid-e-mail-address), with a dot in the domain. The flag `i`
- * would also take `ſ` for an s, and with it domains that are on no list.
+ * The HTML definition of a valid email address (https://html.spec.whatwg.org/#valid-e-mail-address), with a dot in the domain.
+ * The flag `i` would also match `ſ` as an s, and so allow domains that bypass the list.
  */
 const form =
   /^[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z\d](?:[A-Za-z\d-]{0,61}[A-Za-z\d])?(?:\.[A-Za-z\d](?:[A-Za-z\d-]{0,61}[A-Za-z\d])?)+$/u
@@ -13,19 +13,19 @@ export const EmailAddress = Schema.String.check(
   Schema.isMaxLength(254, { message: "has at most 254 characters" })
 )
 
-/** Whether the text is an address at all. */
+/** Returns true if the text is an email address. */
 export const isEmailAddress = Schema.is(EmailAddress)
 
-/** Addresses are compared without regard to case. */
+/** Returns the address in the form that is compared: case is ignored. */
 export const emailKey = (email: string): string => email.toLowerCase()
 
-/** The domain and every domain above it that still has a dot: `a.b.example` gives `a.b.example` and `b.example`. */
+/** Returns the domain and each parent domain with a dot: `a.b.example` gives `a.b.example` and `b.example`. */
 export const domainsOf = (email: string): ReadonlyArray<string> => {
   const labels = emailKey(email).split("@").at(-1)?.split(".") ?? []
   return labels.slice(0, -1).map((_, index) => labels.slice(index).join("."))
 }
 
-/** The address is of a provider of throw-away addresses. */
+/** The address belongs to a provider of disposable addresses. */
 export class DisposableEmail extends Schema.TaggedError<DisposableEmail>()("DisposableEmail", {}) {
   override get message() {
     return "Addresses of disposable email providers are not accepted"

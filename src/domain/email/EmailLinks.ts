@@ -1,4 +1,7 @@
-/** Mails a link to the owner of an address: draws a token, keeps its hash, and has the token mailed. Finds a token that comes back. */
+/**
+ * Mails a link to the owner of an address: generates a token, stores its hash, and queues the mail. Finds the token when the link
+ * is opened.
+ */
 import { Context, type DateTime, Effect, Layer, Option, Redacted } from "effect"
 import { InvalidToken } from "#domain/accounts/Account.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -13,7 +16,7 @@ export interface Addressee {
 
 const tokenBytes = 32
 
-/** What is not of this form was never issued. */
+/** Text of another form was never issued. */
 const form = /^[\da-f]{64}$/u
 
 const make = Effect.gen(function* () {
@@ -21,7 +24,7 @@ const make = Effect.gen(function* () {
   const mails = yield* EmailQueue
   const tokens = yield* EmailTokens
 
-  /** Joins the transaction of its caller. */
+  /** Joins the caller's transaction. */
   const send = Effect.fn("EmailLinks.send")(function* (
     purpose: EmailPurpose,
     { accountId, email }: Addressee,
@@ -35,8 +38,8 @@ const make = Effect.gen(function* () {
   const find = Effect.fnUntraced(function* (purpose: EmailPurpose, token: Redacted.Redacted) {
     const text = Redacted.value(token).toLowerCase()
     if (!form.test(text)) return yield* new InvalidToken({ purpose })
-    const found = yield* tokens.find(crypto.sha256Hex(text), purpose)
-    return yield* Option.match(found, { onNone: () => Effect.fail(new InvalidToken({ purpose })), onSome: Effect.succeed })
+    const issued = yield* tokens.find(crypto.sha256Hex(text), purpose)
+    return yield* Option.match(issued, { onNone: () => Effect.fail(new InvalidToken({ purpose })), onSome: Effect.succeed })
   })
 
   return { send, find }

@@ -1,9 +1,9 @@
-/** The mails that people ask for (rule 53). */
+/** The queue of mails that users request (rule 53). */
 import { Context, type Effect, type Redacted } from "effect"
 import type { EmailPurpose } from "#domain/accounts/EmailTokens.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** `email` is the address as the person typed it; `token` has 64 hex digits and belongs into the mail's link and nowhere else. */
+/** `email` is the address as the user typed it; `token` has 64 hex digits and belongs only in the mail's link. */
 export interface RequestedEmail {
   readonly purpose: EmailPurpose
   readonly accountId: string
@@ -15,8 +15,8 @@ export class EmailQueue extends Context.Service<
   EmailQueue,
   {
     /**
-     * Asks for a mail. It joins the transaction of its caller: what that one undoes is never sent, and what it commits is sent some
-     * time after, whatever happens to this process. No network call happens here.
+     * Queues a mail in the caller's transaction: a rollback discards it, and a committed mail is sent later, even after a crash.
+     * Makes no network call.
      */
     readonly enqueue: (mail: RequestedEmail) => Effect.Effect<void, StoreUnavailable>
   }

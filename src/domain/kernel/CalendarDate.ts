@@ -1,10 +1,13 @@
-/** Days as ISO 8601 writes them. */
+/** Days in ISO 8601. */
 import { DateTime, Option } from "effect"
 
 const form = /^\d{4}-\d\d-\d\d$/u
 
-/** The beginning in UTC of the day that `YYYY-MM-DD` names; none if there is no such day, where JavaScript takes 31 November for 1 December. */
+/**
+ * Returns the beginning in UTC of the day `YYYY-MM-DD`; none if the day does not exist (JavaScript reads 31 November as 1
+ * December).
+ */
 export const calendarDate = (text: string): Option.Option<DateTime.Utc> =>
   form.test(text)
-    ? Option.filter(Option.map(DateTime.make(text), DateTime.toUtc), (found) => DateTime.formatIsoDateUtc(found) === text)
+    ? Option.filter(Option.map(DateTime.make(text), DateTime.toUtc), (day) => DateTime.formatIsoDateUtc(day) === text)
     : Option.none()

@@ -1,23 +1,23 @@
-/** How a past fact is defined: a type, a version that never changes its meaning, and a schema of its data. */
+/** Defines event types: a name, a version whose meaning never changes, and a schema of the data. */
 import { Schema } from "effect"
 import type { PersonalData, RetentionClass } from "#domain/kernel/PersonalData.ts"
 
-/** A fact as it is handed to the log: `data` is plain JSON. */
+/** An event to be appended: `data` is plain JSON. */
 export interface DomainEvent {
   readonly type: string
   readonly schemaVersion: number
   readonly data: Schema.Json
-  /** What `data` may not hold. The log stores it beside the event and adds its digest to `data`. */
+  /** Data that must be erasable. The log stores it beside the event and adds its digest to `data`. */
   readonly personal?: PersonalData
 }
 
-/** One version of one event type. A stored version is never edited: a change is a new version and an upcaster in the catalogue. */
+/** One version of an event type. A stored version is never edited: a change is a new version and an upcaster in the catalogue. */
 export interface EventType<A> {
   readonly type: string
   readonly schemaVersion: number
   readonly schema: Schema.Codec<A, unknown>
   readonly make: (value: A) => DomainEvent
-  /** The data of an event of this type. Anything else is a defect: whoever asks has looked at `type`. */
+  /** Returns the data of an event of this type. Other types are a defect: the caller has checked `type`. */
   readonly read: (event: DomainEvent) => A
 }
 
@@ -34,20 +34,22 @@ export const define = <A, I>(type: string, schemaVersion: number, schema: Schema
   }
 }
 
-/** An event type with personal data, which is stored in an erasable document beside the event. */
+/** An event type with personal data, stored in an erasable document beside the event. */
 export interface PersonalEventType<A, P> extends EventType<A> {
   readonly personal: Schema.Codec<P, unknown>
   /** Without `personal` the event has no document. */
   readonly make: (value: A, personal?: P) => DomainEvent
 }
 
-/** Digest of the document beside the event, and the end of its retention period; absent if there is none. The log sets both. */
+/**
+ * The digest of the document beside the event, and the end of its retention period; absent without a document. The log sets both.
+ */
 export const personalDigest = {
   personal_sha256: Schema.optionalKey(Schema.String),
   retain_until: Schema.optionalKey(Schema.String)
 }
 
-/** `schema` needs the field of `personalDigest`; `personal` is the schema of the document without its salt. */
+/** `schema` must include the field of `personalDigest`; `personal` is the schema of the document without its salt. */
 export const definePersonal = <A, I, P, J>(
   eventType: readonly [type: string, schemaVersion: number, schema: Schema.Codec<A, I>],
   personal: Schema.Codec<P, J>,

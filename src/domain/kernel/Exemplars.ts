@@ -1,4 +1,4 @@
-/** Examples of what a histogram counted: of each series and bucket the newest request whose trace is sampled. */
+/** Exemplars of histograms: the newest sampled request for each series and bucket. */
 import { Context, type Metric } from "effect"
 
 /** `atMs` is in milliseconds since 1970. */
@@ -8,10 +8,10 @@ export interface Exemplar {
   readonly atMs: number
 }
 
-/** Series that have exemplars; those of later ones are not kept. */
+/** Maximum number of series with exemplars. */
 const maxSeries = 500
 
-/** What names a series, in the process and in a snapshot. */
+/** Identifies a series, in the process and in a snapshot. */
 interface Series {
   readonly id: string
   readonly attributes?: Metric.Metric.AttributeSet | undefined
@@ -19,27 +19,27 @@ interface Series {
 
 export interface Exemplars {
   readonly note: (series: Series, exemplar: Exemplar) => void
-  /** The newest exemplar between two boundaries: above `from` up to `to`. */
+  /** Returns the newest exemplar above `from` up to `to`. */
   readonly between: (series: Series, from: number, to: number) => Exemplar | undefined
 }
 
 const keyOf = ({ attributes, id }: Series) => `${id} ${Object.entries(attributes ?? {}).join(" ")}`
 
-/** Of a series: many more requests than it has buckets, so that a rare bucket keeps its exemplar. */
+/** Per series: far more than it has buckets, so that a rare bucket keeps its exemplar. */
 const maxOfSeries = 64
 
 const make = (): Exemplars => {
-  const known = new Map<string, Array<Exemplar>>()
+  const bySeries = new Map<string, Array<Exemplar>>()
   return {
     note: (series, exemplar) => {
       const key = keyOf(series)
-      const before = known.get(key) ?? []
-      if (before.length === 0 && known.size >= maxSeries) return
+      const before = bySeries.get(key) ?? []
+      if (before.length === 0 && bySeries.size >= maxSeries) return
       before.push(exemplar)
       if (before.length > maxOfSeries) before.shift()
-      known.set(key, before)
+      bySeries.set(key, before)
     },
-    between: (series, from, to) => known.get(keyOf(series))?.findLast(({ value }) => value > from && value <= to)
+    between: (series, from, to) => bySeries.get(keyOf(series))?.findLast(({ value }) => value > from && value <= to)
   }
 }
 

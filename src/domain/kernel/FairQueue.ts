@@ -1,27 +1,27 @@
 /**
- * A bounded queue for work that takes a processor for long. The slots go to all keys in turn, however much one of them asks for, and what
- * exceeds a bound is rejected at once.
+ * A bounded queue for CPU-intensive work. Slots rotate over all keys, however much one of them requests. Work beyond a limit is
+ * rejected at once.
  */
 import { Effect, PartitionedSemaphore } from "effect"
 
-/** `concurrency` works have a slot at a time; `capacity` are admitted in all, of one key `perKey`. */
+/** `concurrency` is the number of slots; `capacity` limits admitted work in total, `perKey` per key. */
 export interface FairQueueOptions {
   readonly concurrency: number
   readonly capacity: number
   readonly perKey: number
 }
 
-/** The bound that a rejected work would exceed. */
+/** The limit that rejected work would exceed. */
 export type Bound = "capacity" | "perKey"
 
 export interface FairQueue {
-  /** Runs work of `key`, or what `onRejected` gives at once. The work takes a slot where it needs one. */
+  /** Runs work of `key`, or `onRejected` beyond a limit. The work acquires a slot where it needs one. */
   readonly admit: <A, E, R, B, E2, R2>(
     key: string,
     work: Effect.Effect<A, E, R>,
     onRejected: (bound: Bound) => Effect.Effect<B, E2, R2>
   ) => Effect.Effect<A | B, E | E2, R | R2>
-  /** Waits for a slot. Only admitted work may, so that what waits is bounded. */
+  /** Waits for a slot. Only for admitted work, so that the queue is bounded. */
   readonly inSlot: <A, E, R>(key: string, work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
@@ -47,7 +47,7 @@ export const make = ({ capacity, concurrency, perKey }: FairQueueOptions): Effec
       work: Effect.Effect<A, E, R>,
       onRejected: (bound: Bound) => Effect.Effect<B, E2, R2>
     ) =>
-      // No interruption between counting a work and the certainty that it is counted out.
+      // Uninterruptible from the increment of the counters until their decrement is ensured.
       Effect.uninterruptibleMask((restore): Effect.Effect<A | B, E | E2, R | R2> => {
         const bound = exceeded(key)
         if (bound !== null) return restore(onRejected(bound))

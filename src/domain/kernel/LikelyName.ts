@@ -1,10 +1,10 @@
-/** Query parameters and settings that are probably misspelled: what is supplied must not be ignored silently (rule 11). */
+/** Finds misspelled query parameters and settings, which must not be ignored silently (rule 11). */
 import { Option } from "effect"
 
-/** Edits that may separate a misspelled name from the one that was meant. */
+/** Maximum edit distance between a misspelled and the intended name. */
 const maxEdits = 2
 
-/** The known name that an unknown one was probably meant to be. */
+/** Returns the known name that an unknown one probably means. */
 export const likelyName = (name: string, known: ReadonlyArray<string>): Option.Option<string> =>
   known.includes(name) ? Option.none() : Option.fromNullOr(known.find((candidate) => isNear(name, candidate)) ?? null)
 

@@ -1,11 +1,11 @@
-/** Work that goes on for as long as the service does, in turns. */
+/** Keeps background jobs alive after a defect. */
 import { type Duration, Effect } from "effect"
 
 /**
- * A turn whose defect is logged and ends nothing but the turn, after a pause where the next one would come sooner. In a fiber that nobody joins
- * it would end the work for good, and nobody would hear of it.
+ * Logs a defect and continues with the next iteration, after an optional pause. In a detached fiber the defect would otherwise
+ * end the job silently.
  */
 export const logDefects =
   (message: string, pause: Duration.Input = 0) =>
-  <A, E, R>(turn: Effect.Effect<A, E, R>): Effect.Effect<A | void, E, R> =>
-    Effect.catchDefect(turn, (defect) => Effect.andThen(Effect.logError(message, defect), Effect.sleep(pause)))
+  <A, E, R>(iteration: Effect.Effect<A, E, R>): Effect.Effect<A | void, E, R> =>
+    Effect.catchDefect(iteration, (defect) => Effect.andThen(Effect.logError(message, defect), Effect.sleep(pause)))

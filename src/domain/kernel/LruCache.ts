@@ -6,8 +6,8 @@ export interface LruCache<V> {
 }
 
 /**
- * Holds at most `capacity` entries, and at least the most recently used half of them. Two generations replace an order of all entries:
- * a hit on a recent entry changes nothing, so thousands of hits per second leave no work for the garbage collector.
+ * Holds at most `capacity` entries, and at least the most recently used half of them. Uses two generations instead of a full
+ * order: a hit on a recent entry changes nothing, so thousands of hits per second create no work for the garbage collector.
  */
 export const makeLruCache = <V>(capacity: number): LruCache<V> => {
   const half = Math.max(1, Math.floor(capacity / 2))

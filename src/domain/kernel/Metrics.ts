@@ -1,7 +1,6 @@
 /**
- * How a metric is defined: a name and a unit by OpenTelemetry's conventions (https://opentelemetry.io/docs/specs/semconv/general/metrics/,
- * read 2026-11), and one series for each set of labels. Labels are small closed sets: nothing in them may tell who a caller is or what
- * was asked.
+ * Defines metrics: name and unit by OpenTelemetry's conventions (https://opentelemetry.io/docs/specs/semconv/general/metrics/,
+ * read 2026-11), and one series per set of labels. Labels have few values and contain no data of callers or requests.
  */
 import { Metric } from "effect"
 
@@ -13,17 +12,17 @@ export interface InstrumentOptions {
 
 export type Labels = Readonly<Record<string, string>>
 
-/** More series than this of one metric are a mistake: they become one, as OpenTelemetry's SDKs do it. */
+/** More series of one metric are a mistake and are merged into one, as in OpenTelemetry's SDKs. */
 const maxSeries = 500
 const overflow: Labels = { "otel.metric.overflow": "true" }
 
-/** One series a set of labels, made once: making one costs more than counting. */
+/** One series per set of labels, created once: creating one costs more than counting. */
 const family = <M>(make: (attributes: Labels) => M, { unit }: InstrumentOptions) => {
   const series = new Map<string, M>()
   return (labels: Labels = {}): M => {
     const key = Object.entries(labels).join("\0")
-    const known = series.get(key)
-    if (known !== undefined) return known
+    const existing = series.get(key)
+    if (existing !== undefined) return existing
     const made = make({ unit, ...(series.size < maxSeries ? labels : overflow) })
     if (series.size < maxSeries) series.set(key, made)
     return made
@@ -33,7 +32,7 @@ const family = <M>(make: (attributes: Labels) => M, { unit }: InstrumentOptions)
 export const counter = (name: string, options: InstrumentOptions) =>
   family((attributes) => Metric.counter(name, { description: options.description, incremental: true, attributes }), options)
 
-/** What goes up and down by steps. */
+/** A counter that can also decrease. */
 export const upDownCounter = (name: string, options: InstrumentOptions) =>
   family((attributes) => Metric.counter(name, { description: options.description, attributes }), options)
 
@@ -43,5 +42,5 @@ export const gauge = (name: string, options: InstrumentOptions) =>
 export const histogram = (name: string, boundaries: ReadonlyArray<number>, options: InstrumentOptions) =>
   family((attributes) => Metric.histogram(name, { description: options.description, boundaries, attributes }), options)
 
-/** Boundaries of durations in seconds: those of the conventions for HTTP, and more up to the longest look-up, which takes 35 s. */
+/** Boundaries of durations in seconds: the HTTP conventions', and more up to the longest lookup of 35 s. */
 export const durationBoundaries = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 15, 20, 30, 40]

@@ -1,23 +1,23 @@
-/** Short text of people and programs, as it can be stored and shown again. */
+/** Validates short texts of users and programs, so that they can be stored and displayed. */
 import { Schema } from "effect"
 
-/** Control characters cannot be shown, and one of them not be stored (NUL, which Postgres' text and jsonb do not have). */
+/** Control characters cannot be displayed, and Postgres cannot store NUL in text and jsonb. */
 const controls = /\p{Cc}/u
 
-/** Lone surrogates are half a character; U+FFFD is what stands for bytes that were no UTF-8. Nobody knows what was meant. */
+/** Lone surrogates are half a character; U+FFFD replaces bytes that were not UTF-8. The intended text is unknown. */
 const unreadable = /[\p{Cs}\uFFFD]/u
 
-/** Why a text cannot be what its sender meant; undefined if it can. */
+/** Returns why a text is not what its sender meant; undefined if it is readable. */
 export const whyUnreadable = (text: string): string | undefined =>
-  unreadable.test(text) ? "must be UTF-8, with no half characters in it" : undefined
+  unreadable.test(text) ? "must be valid UTF-8, without half characters" : undefined
 
-/** What no text needs on a terminal, but line breaks. */
+/** Characters that can control a terminal; line breaks are allowed. */
 const steering = /(?!\n)\p{C}/gu
 
-/** For a terminal, which what somebody else wrote must not steer: lines stay lines, and no other control character stays. */
+/** Replaces control characters except line breaks, to prevent terminal escape injection. */
 export const printable = (text: string): string => text.replace(steering, "?")
 
-/** The same for a text of JSON, which stays what it says. */
+/** Escapes the same characters in JSON text, which keeps its value. */
 export const escaped = (json: string): string =>
   json.replace(steering, (character) =>
     character
@@ -26,10 +26,10 @@ export const escaped = (json: string): string =>
       .join("")
   )
 
-/** Whole characters: what JSON Schema and people count, while `length` counts UTF-16 code units. */
+/** Returns the number of characters as JSON Schema counts them; `length` counts UTF-16 code units. */
 export const characters = (text: string): number => Array.from(text).length
 
-/** Text of `min` to `max` characters, all of them readable and none a control character. */
+/** Text of `min` to `max` characters, all readable and without control characters. */
 export const plainText = ({ max, min }: { readonly min: number; readonly max: number }) =>
   Schema.String.check(
     Schema.makeFilter((text: string) => {

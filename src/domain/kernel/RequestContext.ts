@@ -1,15 +1,15 @@
-/** Which request is being served: it goes into every event, log line and error body that the request causes. */
+/** The request being served, which appears in all its events, log lines and error bodies. */
 import { Context } from "effect"
 
-/** Who runs a command: a name of the operator's own choice, never of a caller, and the reason that the operator gave. */
+/** The operator of a command: a name that the operator chooses, and the reason given. */
 export interface Operator {
   readonly actor: string
   readonly reason: string | null
 }
 
 /**
- * `requestId` is what the caller sees (1-128 characters); `correlationId` is our own UUIDv7; `traceId` has 32 hex digits. `operator` is set
- * for commands only.
+ * `requestId` is shown to the caller (1-128 characters); `correlationId` is our own UUIDv7; `traceId` has 32 hex digits.
+ * `operator` is set for commands only.
  */
 export interface ServedRequest {
   readonly requestId: string
@@ -18,7 +18,7 @@ export interface ServedRequest {
   readonly operator?: Operator
 }
 
-/** No request: background work of a replica, or a command. */
+/** For background work and commands. */
 export const noRequest: ServedRequest = {
   requestId: "-",
   correlationId: "00000000-0000-0000-0000-000000000000",

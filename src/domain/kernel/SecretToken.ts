@@ -1,6 +1,6 @@
 /**
- * Secrets that callers present: a start that tells what they are for, 32 random base62 characters (190 bits), and 6 characters of
- * checksum. The checksum lets a mistyped or made-up secret be refused without asking the database; it protects nothing.
+ * The format of secrets: a prefix for their purpose, 32 random base62 characters (190 bits), and a checksum of 6 characters. The
+ * checksum rejects mistyped secrets without a query; it is not a security measure.
  */
 import { Effect } from "effect"
 import type { Crypto } from "#domain/kernel/Crypto.ts"
@@ -10,26 +10,26 @@ const randomLength = 32
 const checksumLength = 6
 const restForm = /^[0-9A-Za-z]{38}$/u
 
-/** How many random bytes `compose` wants: more than characters, because bytes that would bias the choice are skipped. */
+/** Random bytes that `compose` requires: more than characters, because bytes that would bias the choice are skipped. */
 const entropyBytes = 64
 
-/** A new secret that begins with `start`. */
-export const draw = (crypto: Crypto["Service"], start: string): Effect.Effect<string> =>
-  Effect.sync(() => compose(start, crypto.randomBytes(entropyBytes))).pipe(
+/** Generates a new secret with the prefix `start`. */
+export const generate = (crypto: Crypto["Service"], start: string): Effect.Effect<string> =>
+  Effect.sync(() => fromEntropy(start, crypto.randomBytes(entropyBytes))).pipe(
     Effect.repeat({ until: (secret) => secret !== null, times: 10 }),
-    Effect.flatMap((secret) => (secret === null ? Effect.die("No secret could be drawn") : Effect.succeed(secret)))
+    Effect.flatMap((secret) => (secret === null ? Effect.die("No secret could be generated") : Effect.succeed(secret)))
   )
 
-/** A secret from random bytes, or none if too many of them had to be skipped (about once in 10^13 calls). */
-export const compose = (start: string, entropy: Uint8Array): string | null => {
-  // 248 is the largest multiple of 62 in a byte: what lies above would make some characters likelier than others.
+/** Returns a secret from random bytes, or null if too many of them had to be skipped (about once in 10^13 calls). */
+export const fromEntropy = (start: string, entropy: Uint8Array): string | null => {
+  // 248 is the largest multiple of 62 in a byte; larger values would make some characters more likely than others.
   const characters = Array.from(entropy).flatMap((byte) => (byte < 248 ? [alphabet.charAt(byte % 62)] : []))
   if (characters.length < randomLength) return null
   const body = start + characters.slice(0, randomLength).join("")
   return body + checksum(body)
 }
 
-/** Whether the text begins with `start`, has the form of a secret, and its checksum is right. */
+/** Returns true if the text has the prefix `start`, the form of a secret, and the right checksum. */
 export const isWellFormed = (start: string, text: string): boolean =>
   text.startsWith(start) && restForm.test(text.slice(start.length)) && text.endsWith(checksum(text.slice(0, -checksumLength)))
 

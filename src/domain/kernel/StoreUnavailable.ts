@@ -1,10 +1,10 @@
-/** The database cannot be reached, or refuses work, right now. Nothing was decided and nothing may be assumed. */
+/** The database is unreachable or rejects work at the moment. Nothing was decided. */
 import { Schema } from "effect"
 
 export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {
   cause: Schema.optionalKey(Schema.Defect())
 }) {
   override get message() {
-    return "The service's database cannot do this right now"
+    return "The service's database is unavailable at the moment"
   }
 }

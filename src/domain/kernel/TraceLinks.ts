@@ -1,18 +1,18 @@
 /**
- * From what follows the log back to the requests that wrote it: the spans of the latest appends of this process. It is a convenience of
- * telemetry: what another replica stored, or what lies further back, has no link.
+ * Links from background work on the log to the requests that wrote it: the spans of this process's newest appends. Best effort:
+ * appends of other replicas, or older ones, have no link.
  */
 import { Context, type Tracer } from "effect"
 
-/** Appends that are remembered. Only sampled traces are, so this is minutes of traffic. */
+/** Maximum number of appends. Only sampled ones count, so this is minutes of traffic. */
 const maxRemembered = 1_024
-/** Links of one span: more of them tell nothing more. */
+/** Links per span; more would add no information. */
 const maxLinks = 32
 
 export interface TraceLinks {
-  /** Remembers the span that stored the event at `position`, if its trace is sampled. It is plain code, for the hot path. */
+  /** Records the current span as the one that stored the event at `position`, if its trace is sampled. */
   readonly note: (position: number, span: Tracer.AnySpan | undefined) => void
-  /** The spans that stored events at positions `from` up to, but not including, `to`. */
+  /** Returns the spans that stored the events at positions `from` (inclusive) to `to` (exclusive). */
   readonly between: (from: number, to: number) => ReadonlyArray<Tracer.SpanLink>
 }
 

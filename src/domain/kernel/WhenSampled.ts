@@ -1,7 +1,7 @@
-/** Spans of what happens for a request. */
+/** Creates spans only for sampled traces. */
 import { Effect } from "effect"
 
-/** Gives an effect a span of its own if the trace is sampled. Most are not, and then nothing is allocated. */
+/** Runs an effect in a span of its own if the trace is sampled. Most are not, and then nothing is allocated. */
 export const whenSampled =
   (name: string) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

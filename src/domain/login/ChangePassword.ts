@@ -1,4 +1,4 @@
-/** A new password for a person who is logged in and knows the old one. */
+/** Changes the password of a logged-in user who supplies the old one. */
 import { Context, Duration, Effect, Layer, Option, type Redacted, Schema } from "effect"
 import { AccessTokens, InvalidAccessToken, type Session } from "#domain/accounts/AccessTokens.ts"
 import { PasswordChanged } from "#domain/accounts/Account.ts"
@@ -8,14 +8,14 @@ import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
 import { CommonPasswords, Passwords, type PasswordWork } from "#domain/login/Passwords.ts"
 import { orTooMany, RateLimits } from "#domain/callers/RateLimits.ts"
 
-/** The old password is another one. */
+/** The supplied old password is wrong. */
 export class WrongPassword extends Schema.TaggedError<WrongPassword>()("WrongPassword", {}) {
   override get message() {
     return "The current password is wrong"
   }
 }
 
-/** `client` names who asks, for the limit's sake: a keyed hash of the address. */
+/** `client` is a keyed hash of the client's address, for the limit. */
 export interface PasswordChange {
   readonly client: string
   readonly session: Session
@@ -23,7 +23,7 @@ export interface PasswordChange {
   readonly next: Redacted.Redacted
 }
 
-/** Wrong guesses of an account's password by those who have one of its tokens. */
+/** Limit for wrong guesses by holders of an access token. */
 const maxFailures = 10
 const window = Duration.minutes(15)
 
@@ -38,7 +38,7 @@ const make = Effect.gen(function* () {
 
   const refuse = orTooMany("Too many wrong passwords in 15 minutes")
 
-  /** The login of a session that has not ended. */
+  /** Returns the login of a session that has not ended. */
   const loginOf = Effect.fnUntraced(function* ({ accountId, epoch }: Session) {
     const login = Option.filter(yield* logins.byAccount(accountId), (login) => login.epoch === epoch)
     return yield* Option.match(login, { onNone: () => Effect.fail(new InvalidAccessToken({})), onSome: Effect.succeed })
@@ -53,17 +53,17 @@ const make = Effect.gen(function* () {
     return yield* new WrongPassword({})
   })
 
-  /** Sets the password and ends all logins of the account. Gives back a token of a new one. */
-  const change = Effect.fn("ChangePassword.change")(function* (asked: PasswordChange) {
-    const { client, next, session } = asked
+  /** Sets the password and ends all sessions of the account. Returns an access token of a new session. */
+  const change = Effect.fn("ChangePassword.change")(function* (request: PasswordChange) {
+    const { client, next, session } = request
     const { accountId } = session
     yield* commonPasswords.refuse(next, "new_password")
-    const passwordHash = yield* passwords.attempt(client, (work) => Effect.andThen(check(asked, work), work.hash(next)))
+    const passwordHash = yield* passwords.attempt(client, (work) => Effect.andThen(check(request, work), work.hash(next)))
     yield* accounts
       .change(
         accountId,
         Effect.fnUntraced(function* () {
-          // Under the lock of the account: another change may have ended this session.
+          // Runs under the account's lock: another change may have ended this session.
           yield* loginOf(session)
           const inSameTransaction = () => Effect.andThen(logins.setPassword(accountId, passwordHash), tokens.removeOf(accountId))
           return { events: [PasswordChanged.make({ account_id: accountId, by: "owner" })], inSameTransaction, value: undefined }

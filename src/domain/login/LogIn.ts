@@ -1,4 +1,4 @@
-/** Logging in, and knowing people by the token they got for it (rules 50, 51). */
+/** Logs users in, and authenticates their access tokens (rules 50, 51). */
 import { Context, Duration, Effect, Layer, Option, type Redacted, Schema } from "effect"
 import { AccessTokens, InvalidAccessToken, type Session } from "#domain/accounts/AccessTokens.ts"
 import { emailKey, isEmailAddress } from "#domain/email/EmailAddress.ts"
@@ -9,21 +9,21 @@ import { type StoredLogin, CredentialReader } from "#domain/login/CredentialRead
 import { Passwords, type PasswordWork } from "#domain/login/Passwords.ts"
 import { orTooMany, RateLimitExceeded, RateLimits } from "#domain/callers/RateLimits.ts"
 
-/** The address is unknown or the password is not its own; which of these is nobody's business. */
+/** The address is unknown or the password is wrong. Clients are not told which. */
 export class WrongCredentials extends Schema.TaggedError<WrongCredentials>()("WrongCredentials", {}) {
   override get message() {
     return "The email address or the password is wrong"
   }
 }
 
-/** The password is right, but nobody has confirmed the address. */
+/** The password is right, but the address is not verified. */
 export class EmailNotVerified extends Schema.TaggedError<EmailNotVerified>()("EmailNotVerified", {}) {
   override get message() {
     return "Confirm your email address first: open the link in the mail we sent you. Sign up again with the same address to get a new mail"
   }
 }
 
-/** `client` names who asks, for the limit's sake: a keyed hash of the address. */
+/** `client` is a keyed hash of the client's address, for the limit. */
 export interface Credentials {
   readonly client: string
   readonly email: string
@@ -32,24 +32,32 @@ export interface Credentials {
 
 const window = Duration.minutes(15)
 
-/** For each failure that a client may have with one email address: those with all addresses, and those of one address from all clients. */
+/**
+ * Multiples of the failures that one client may have with one email address: for one client with all addresses, and for one
+ * address from all clients.
+ */
 const perClient = 5
 const perEmail = 10
 
-/** The wait before an attempt at an email address with too many failures, and the attempts of a replica that wait. */
+/**
+ * The delay before an attempt at an email address with too many failures, and the maximum number of delayed attempts per replica.
+ */
 const delay = Duration.seconds(2)
 const maxDelayed = { concurrency: 500, capacity: 500, perKey: 2 }
 
-const tooManyDelayed = new RateLimitExceeded({ message: "Too many logins with this email address wait", retryAfterSeconds: 2 })
+const tooManyDelayed = new RateLimitExceeded({
+  message: "Too many logins with this email address are waiting",
+  retryAfterSeconds: 2
+})
 
-/** The email address has so many failures that this attempt has to wait. */
+/** The email address has too many failures, so this attempt is delayed. */
 class Delayed extends Schema.TaggedError<Delayed>()("Delayed", {}) {}
 
-/** Gives a function from a client and an email address to the bounds on their failures. */
+/** Creates a function that returns the failure limits of a client and an email address. */
 const makeBounds = Effect.fnUntraced(function* (failures: number) {
   const keyedHash = yield* KeyedHash
   const rateLimits = yield* RateLimits
-  const refuse = orTooMany("Too many logins from one address have failed in 15 minutes")
+  const refuse = orTooMany("Too many failed logins from one address in 15 minutes")
 
   return (client: string, email: string) => {
     const emailHash = keyedHash.of("email", emailKey(email))
@@ -59,14 +67,14 @@ const makeBounds = Effect.fnUntraced(function* (failures: number) {
     const look = ([bucket, limit]: readonly [string, number]) => rateLimits.checkSlots([bucket], limit, window)
     const take = ([bucket, limit]: readonly [string, number]) => rateLimits.acquireSlot(bucket, limit, window)
     return {
-      /** Refuses a client with too many failures. */
+      /** Rejects a client with too many failures. */
       check: Effect.forEach([ofBoth, ofClient], (bound) => Effect.flatMap(look(bound), refuse), {
         concurrency: "unbounded",
         discard: true
       }),
       /** Fails with Delayed for an email address with too many failures. */
       checkEmail: Effect.flatMap(look(ofEmail), ({ granted }) => (granted ? Effect.void : Effect.fail(new Delayed({})))),
-      /** Counts a failure, or refuses: then the failure is not told. */
+      /** Counts a failure. Beyond the limit it fails instead, and the result of the attempt stays hidden. */
       count: Effect.gen(function* () {
         for (const bound of [ofBoth, ofClient]) yield* Effect.flatMap(take(bound), refuse)
         yield* take(ofEmail)
@@ -84,8 +92,8 @@ const make = Effect.fnUntraced(function* (failuresPerWindow: number) {
   const passwords = yield* Passwords
 
   /**
-   * A client with too many failures is refused, which locks nobody else out. An email address with too many failures from many clients
-   * delays every attempt at it, so its owner gets in and guesses stay few.
+   * Rejects a client with too many failures, which locks out nobody else's client. If an email address has too many failures from
+   * many clients, every attempt is delayed, so the owner can still log in while guesses stay slow.
    */
   const logIn = Effect.fn("LogIn.logIn")((credentials: Credentials) => {
     const { client } = credentials
@@ -98,9 +106,9 @@ const make = Effect.fnUntraced(function* (failuresPerWindow: number) {
   })
 
   /**
-   * Only failures are counted, and what decides is the count at the moment the outcome is told, not when the attempt began: so many
-   * wrong guesses are told in a window and not one more, however many are under way on however many replicas. An unknown address costs
-   * the same work as a known one. No token is handed out before the log has the login.
+   * Counts only failures, when the result is returned. The limit therefore holds exactly, however many attempts run concurrently
+   * on any number of replicas. An unknown address costs the same work as a known one. The login is in the log before the token is
+   * returned.
    */
   const attempt = Effect.fnUntraced(function* (
     { client, email, password }: Credentials,
@@ -122,7 +130,7 @@ const make = Effect.fnUntraced(function* (failuresPerWindow: number) {
     return yield* accessTokens.issue(login)
   })
 
-  /** The session of a token, whose account must still be there, verified, and in the same epoch. */
+  /** Returns the session of a token. Its account must exist, be verified, and have the same epoch. */
   const byToken = Effect.fn("LogIn.byToken")(function* (token: Redacted.Redacted) {
     const session = yield* accessTokens.verify(token)
     const login = yield* logins.byAccount(session.accountId)
@@ -141,6 +149,8 @@ const mayUse =
     verified && passwordHash !== null && epoch === session.epoch
 
 export class LogIn extends Context.Service<LogIn, Effect.Success<ReturnType<typeof make>>>()("vatproof/domain/login/LogIn") {
-  /** `failuresPerWindow` logins of one client with one email address may fail in 15 minutes; the other bounds follow from it. */
+  /**
+   * `failuresPerWindow` logins of one client with one email address may fail in 15 minutes; the other limits are multiples of it.
+   */
   static readonly layer = (failuresPerWindow: number) => Layer.effect(LogIn, make(failuresPerWindow))
 }

@@ -1,11 +1,11 @@
-/** Passwords, as slow to guess as the machine allows (rule 51). */
+/** Hashes and checks passwords with a slow hash (rule 51). */
 import { Context, type Effect, type Redacted, Schema } from "effect"
 import { characters, whyUnreadable } from "#domain/kernel/PlainText.ts"
 import type { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
 
 const length = { min: 8, max: 256 }
 
-/** A password that somebody may choose: any characters at all, but enough of them, and none that could stand for another. */
+/** A new password: any well-formed characters, within the length limits. */
 export const NewPassword = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
@@ -15,7 +15,7 @@ export const NewPassword = Schema.String.check(
   ).annotate({ toJsonSchema: () => ({ minLength: length.min, maxLength: length.max }) })
 )
 
-/** The password, in this field of the request, is among those that are tried first. */
+/** The password in this field of the request is one of the most common ones. */
 export class CommonPassword extends Schema.TaggedError<CommonPassword>()("CommonPassword", { field: Schema.String }) {
   override get message() {
     return "This password is one of the most common ones, which are tried first. Choose another one"
@@ -25,23 +25,23 @@ export class CommonPassword extends Schema.TaggedError<CommonPassword>()("Common
 export class CommonPasswords extends Context.Service<
   CommonPasswords,
   {
-    /** Fails with CommonPassword; case does not matter. `field` is `password` if it has no other name in the request. */
+    /** Fails with CommonPassword; case is ignored. `field` is the name in the request, by default `password`. */
     readonly refuse: (password: Redacted.Redacted, field?: string) => Effect.Effect<void, CommonPassword>
   }
 >()("vatproof/domain/login/CommonPasswords") {}
 
-/** Hashing takes memory and time on purpose, so the attempts under way are bounded. */
+/** Hashing is expensive by design, so the number of concurrent attempts is limited. */
 export class PasswordsBusy extends Schema.TaggedError<PasswordsBusy>()("PasswordsBusy", {}) {
   override get message() {
-    return "Too many people are logging in right now"
+    return "Too many logins are in progress"
   }
 }
 
-/** What an attempt may ask for. All clients come in turn. */
+/** The operations of an attempt. Slots rotate over all clients. */
 export interface PasswordWork {
-  /** A salted hash that carries its own parameters. */
+  /** Returns a salted hash that contains its parameters. */
   readonly hash: (password: Redacted.Redacted) => Effect.Effect<Redacted.Redacted>
-  /** Whether it is the password of that hash. Without a hash the answer is no, after the same work as with one. */
+  /** Returns true if the password matches the hash. Without a hash, returns false after the same work. */
   readonly matches: (password: Redacted.Redacted, hash: Redacted.Redacted | null) => Effect.Effect<boolean>
 }
 
@@ -49,8 +49,8 @@ export class Passwords extends Context.Service<
   Passwords,
   {
     /**
-     * Runs an attempt of a client to log in, to sign up or to change a password. A client that has too many under way gets
-     * RateLimitExceeded, before the attempt costs anything; PasswordsBusy is for all clients together.
+     * Runs an attempt of a client to log in, sign up or change a password. A client with too many attempts in progress gets
+     * RateLimitExceeded before the attempt costs anything; PasswordsBusy is the limit over all clients.
      */
     readonly attempt: <A, E, R>(
       client: string,

@@ -1,4 +1,4 @@
-/** A new password for the reader of a mail, who need not know the old one. */
+/** Sets a new password with the token of a mail, without the old one. */
 import { Context, DateTime, Duration, Effect, Layer, Option, type Redacted } from "effect"
 import { InvalidToken, refuseExpired, requestPasswordReset, resetPassword } from "#domain/accounts/Account.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
@@ -10,7 +10,7 @@ import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
 import { CommonPasswords, Passwords } from "#domain/login/Passwords.ts"
 import { orTooMany, RateLimits } from "#domain/callers/RateLimits.ts"
 
-/** `client` names who asks, for the limit's sake: a keyed hash of the address. */
+/** `client` is a keyed hash of the client's address, for the limit. */
 export interface ResetRequest {
   readonly client: string
   readonly email: string
@@ -24,11 +24,11 @@ export interface Reset {
 
 const purpose = "reset_password"
 
-/** Requests of a client, and mails to an address, in 24 hours. A request beyond the latter gets the usual answer. */
+/** Limits in 24 hours on requests per client, and on mails per address. Beyond the latter, the answer stays the same. */
 const maxRequests = 20
 const maxMails = 5
 const window = Duration.hours(24)
-/** Longer than the work takes, so that the time of the answer does not tell whether the address is known. */
+/** Longer than the work, so that the response time does not reveal whether the address is known. */
 const answerTime = "500 millis"
 
 const make = Effect.gen(function* () {
@@ -53,11 +53,11 @@ const make = Effect.gen(function* () {
         const inSameTransaction = () => (events.length === 0 ? Effect.void : links.send(purpose, { accountId, email }, now))
         return Effect.succeed({ events, inSameTransaction, value: undefined })
       })
-      // It was closed meanwhile.
+      // The account was closed meanwhile.
       .pipe(Effect.catchTag("NoSuchAccount", () => Effect.void))
   })
 
-  /** Has a link mailed if an account of this address has logins. The outcome and its time are the same if there is none. */
+  /** Mails a link if an account with this address has a login. Result and duration are the same without one. */
   const request = Effect.fn("ResetPassword.request")(function* ({ client, email }: ResetRequest) {
     yield* Effect.flatMap(rateLimits.acquireSlot(`reset/${client}`, maxRequests, window), refuse)
     const ofEmail = `reset-mail/${keyedHash.of("email", emailKey(email))}`
@@ -68,14 +68,14 @@ const make = Effect.gen(function* () {
     yield* Effect.all([mail, Effect.sleep(answerTime)], { concurrency: "unbounded", discard: true })
   })
 
-  /** Refuses a token that is unknown, used or expired. */
+  /** Rejects a token that is unknown, used or expired. */
   const find = Effect.fnUntraced(function* (token: Redacted.Redacted, now: DateTime.Utc) {
     const issued = yield* links.find(purpose, token)
     yield* Effect.fromResult(refuseExpired(purpose, { issuedAt: issued.issuedAt, now }))
     return issued
   })
 
-  /** Sets the password, confirms the address, and ends all logins and all other links of the account. A token is good once. */
+  /** Sets the password, verifies the address, and ends all sessions and other links of the account. A token works once. */
   const reset = Effect.fn("ResetPassword.reset")(function* ({ client, password, token }: Reset) {
     yield* commonPasswords.refuse(password)
     const { accountId } = yield* find(token, yield* DateTime.now)
@@ -84,7 +84,7 @@ const make = Effect.gen(function* () {
       .change(
         accountId,
         Effect.fnUntraced(function* (account, now) {
-          // Under the lock of the account: of two who use the token at the same time, one finds it gone.
+          // Runs under the account's lock: of two concurrent uses of a token, one fails.
           const { issuedAt } = yield* find(token, now)
           const events = yield* Effect.fromResult(resetPassword(account, { issuedAt, now }))
           const inSameTransaction = () => Effect.andThen(logins.setPassword(accountId, passwordHash), tokens.removeOf(accountId))

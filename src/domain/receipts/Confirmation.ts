@@ -1,11 +1,11 @@
-/** Qualified confirmation (§ 18e UStG): who may have one, for which VAT ID (rule 26). */
+/** Qualified confirmation (§ 18e UStG): the rules on caller and VAT ID (rule 26). */
 import { Option, Result, Schema } from "effect"
 import type { Caller, KeyCaller } from "#domain/callers/Caller.ts"
 import { isMember } from "#domain/vat/MemberStates.ts"
 import { isPaid, PlanName } from "#domain/callers/Plan.ts"
 import { isGerman, parseGerman, type VatId } from "#domain/vat/VatId.ts"
 
-/** What the caller knows of the company; null means not supplied. At least one is supplied when a confirmation is asked for. */
+/** The caller's data on the company; null means not supplied. A confirmation request has at least one field. */
 export interface CompanyData {
   readonly name: string | null
   readonly street: string | null
@@ -13,7 +13,7 @@ export interface CompanyData {
   readonly city: string | null
 }
 
-/** Null if nothing was supplied; an empty field counts as not supplied. */
+/** Returns null if nothing was supplied; an empty field counts as not supplied. */
 export const companyData = (fields: { [K in keyof CompanyData]: string | undefined }): CompanyData | null => {
   const supplied = (text: string | undefined) => (text === undefined || text.trim() === "" ? null : text)
   const data = {
@@ -25,12 +25,12 @@ export const companyData = (fields: { [K in keyof CompanyData]: string | undefin
   return Object.values(data).every((field) => field === null) ? null : data
 }
 
-/** An anonymous caller asked for what needs an API key. */
+/** An anonymous caller requested something that needs an API key. */
 export class ApiKeyRequired extends Schema.TaggedError<ApiKeyRequired>()("ApiKeyRequired", { message: Schema.String }) {}
 
 export class PaidPlanRequired extends Schema.TaggedError<PaidPlanRequired>()("PaidPlanRequired", {
   plan: PlanName,
-  /** Validations that the plan allows in a month. */
+  /** The plan's validations per month. */
   limit: Schema.Int
 }) {
   override get message() {
@@ -48,18 +48,18 @@ export class InvalidRequester extends Schema.TaggedError<InvalidRequester>()("In
   }
 }
 
-/** Which VAT IDs this operator sends to the BZSt for confirmation: German ones, or those of all member states. */
+/** The VAT IDs that this operator sends to the BZSt for confirmation: German ones, or those of all member states. */
 export const ConfirmationCountries = Schema.Literals(["DE", "EU"])
 export type ConfirmationCountries = typeof ConfirmationCountries.Type
 
-/** What a caller asks for. */
+/** A confirmation request. */
 interface ConfirmationQuestion {
   readonly caller: Caller
   readonly requesterVatId: string | null
   readonly company: CompanyData
 }
 
-/** All that a confirmation needs. */
+/** A request that passed the rules. */
 export interface AdmittedConfirmation {
   readonly caller: KeyCaller
   readonly vatId: VatId
@@ -67,7 +67,7 @@ export interface AdmittedConfirmation {
   readonly company: CompanyData
 }
 
-/** Who may have a confirmation, and for which VAT ID; the first refusal counts. */
+/** Checks who may request a confirmation for which VAT ID; returns the first refusal. */
 export const admitConfirmation = (
   { caller, company, requesterVatId }: ConfirmationQuestion,
   vatId: VatId,

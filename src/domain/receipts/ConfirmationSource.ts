@@ -1,4 +1,4 @@
-/** The BZSt as the one source of qualified confirmations (rules 27, 30). */
+/** The BZSt as the only source of qualified confirmations (rules 27, 30). */
 import { Context, type Effect, Schema } from "effect"
 import type { CompanyData } from "#domain/receipts/Confirmation.ts"
 import type { MatchLetter } from "#domain/receipts/Receipt.ts"
@@ -20,14 +20,14 @@ export interface Confirmed {
   readonly attempts: ReadonlyArray<Attempt>
 }
 
-/** The BZSt does not answer this requester about this VAT ID, now or later. `meaning` is what `code` stands for. */
+/** The BZSt refuses to answer this requester about this VAT ID, now or later. `meaning` explains `code`. */
 export class ConfirmationRefusal extends Schema.TaggedError<ConfirmationRefusal>()("ConfirmationRefusal", {
   code: Schema.String,
   meaning: Schema.String,
   attempts: Schema.Array(Attempt)
 }) {
   override get message() {
-    return `The BZSt refused (${this.code}): ${this.meaning}. Nothing is said about the VAT ID, and nothing was counted`
+    return `The BZSt refused (${this.code}): ${this.meaning}. This says nothing about the VAT ID, and nothing was counted`
   }
 }
 

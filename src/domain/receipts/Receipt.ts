@@ -1,11 +1,11 @@
-/** Receipts: what the BZSt said about a company's data, kept for good (rules 2, 27-35). */
+/** Receipts: stored answers of the BZSt about a company's data (rules 2, 27-35). */
 import { DateTime, Schema } from "effect"
 import type { CompanyData } from "#domain/receipts/Confirmation.ts"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import { Reference } from "#domain/kernel/PersonalData.ts"
 import { AnswerFacts, Attempt, Disclosure } from "#domain/vat/Verdict.ts"
 
-/** How a field compares, in the BZSt's letters: A match, B no match, C not asked, D not disclosed by the source. */
+/** The comparison of a field, in the BZSt's letters: A match, B no match, C not queried, D not disclosed by the source. */
 export const MatchLetter = Schema.Literals(["A", "B", "C", "D"])
 export type MatchLetter = typeof MatchLetter.Type
 
@@ -18,12 +18,12 @@ const letters = { match: "A", mismatch: "B", not_queried: "C", not_provided: "D"
   MatchLetter
 >
 
-/** The letter of a word. */
+/** Returns the letter of a word. */
 export const letterOf = (word: MatchWord): MatchLetter => letters[word]
 
 /**
- * The word for a field. The BZSt gives letters only with a qualified answer for a valid VAT ID: without one, what was supplied was not
- * compared (`not_provided`), and what was not supplied was not asked.
+ * Returns the word for a field. The BZSt sends letters only with a qualified answer for a valid VAT ID. Without one, a supplied
+ * field was not compared (`not_provided`), and any other was not queried.
  */
 export const wordOf = (letter: MatchLetter | null, supplied: string | null): MatchWord => {
   if (supplied === null) return "not_queried"
@@ -37,12 +37,12 @@ const Matches = {
   city_match: MatchWord
 }
 
-/** A receipt as callers see it. Fields that were not supplied, and names that no source gave, are empty strings. */
+/** A receipt as callers see it. Fields that were not supplied, and names that no source disclosed, are empty strings. */
 export const Receipt = Schema.Struct({
   receipt_id: Schema.String,
   target_vat_id: Schema.String,
   requester_vat_id: Schema.NullOr(Schema.String),
-  reference: Schema.NullOr(Schema.String).annotate({ description: "What the caller sent as `reference`; null if nothing" }),
+  reference: Schema.NullOr(Schema.String).annotate({ description: "What the caller sent as `reference`; null without one" }),
   input: Schema.Struct({
     company_name: Schema.String,
     company_street: Schema.String,
@@ -74,7 +74,7 @@ export const summaryOf = ({ issued_at, receipt_id, result, target_vat_id }: Issu
   return { receipt_id, target_vat_id, name_match, street_match, zip_match, city_match, issued_at }
 }
 
-/** What was supplied, with empty strings for what was not. */
+/** Returns the supplied data, with empty strings for missing fields. */
 export const inputOf = ({ city, name, street, zip }: CompanyData): Receipt["input"] => ({
   company_name: name ?? "",
   company_street: street ?? "",
@@ -84,26 +84,31 @@ export const inputOf = ({ city, name, street, zip }: CompanyData): Receipt["inpu
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 const randomLength = 10
-/** Random bytes that `composeReceiptId` wants: bytes that would bias the choice are skipped. */
+/** Random bytes that `composeReceiptId` requires; bytes that would bias the choice are skipped. */
 export const receiptIdEntropyBytes = 32
 
-/** `<prefix>-QC-<yyyymmdd, UTC>-<10 characters>`, or null if too many bytes had to be skipped (about once in 10^20 calls). */
+/**
+ * Returns `<prefix>-QC-<yyyymmdd, UTC>-<10 characters>`, or null if too many bytes had to be skipped (about once in 10^20 calls).
+ */
 export const composeReceiptId = (prefix: string, at: DateTime.Utc, entropy: Uint8Array): string | null => {
   const characters = Array.from(entropy).flatMap((byte) => (byte < 252 ? [alphabet.charAt(byte % 36)] : []))
   if (characters.length < randomLength) return null
   return `${prefix}-QC-${DateTime.formatIsoDateUtc(at).replaceAll("-", "")}-${characters.slice(0, randomLength).join("")}`
 }
 
-/** Whether this can be the id of a receipt, of any prefix there may have been. */
+/** Returns true for the form of a receipt id, with any former prefix. */
 export const isReceiptId = (text: string): boolean => /^[A-Z0-9]{1,10}-QC-\d{8}-[A-Z0-9]{10}$/u.test(text)
 
-/** The id as it was issued: people type it in any case. */
+/** Returns the id as it was issued; input may have any case. */
 export const receiptIdOf = (text: string): string => text.replace(/[a-z]+/gu, (letters) => letters.toUpperCase())
 
-/** The stream of a receipt: it begins with its issue; what follows is of its links. */
+/** The stream of a receipt: its issue, followed by the events of its links. */
 export const receiptStream = (receiptId: string): string => `receipt-${receiptId}`
 
-/** The name of a list of receipts: all of an API key or an account, or those about one VAT ID. `vatproof.listed_rows` writes those of keys. */
+/**
+ * The name of a list of receipts: all of an API key or account, or those about one VAT ID. `vatproof.listed_rows` writes those of
+ * keys.
+ */
 export const receiptList = (ownerId: string, targetVatId: string | null): string =>
   targetVatId === null ? `receipts-${ownerId}` : `receipts-${ownerId}/${targetVatId}`
 
@@ -120,7 +125,10 @@ const issued = Schema.Struct({
 })
 type Issued = typeof issued.Type
 
-/** What a receipt says of a company: what was supplied, the registered name and address, and the exact exchange with the BZSt; and the reference. */
+/**
+ * The personal data of a receipt: supplied data, registered name and address, the exact exchange with the BZSt, and the
+ * reference.
+ */
 const ReceiptDisclosure = Schema.Struct({
   ...Disclosure.fields,
   ...Reference.fields,
@@ -129,10 +137,10 @@ const ReceiptDisclosure = Schema.Struct({
   official_address
 })
 
-/** A receipt was issued. `answer` has the BZSt's own time and its status (`code`); its personal document has the exact exchange. */
+/** A receipt was issued. `answer` has the BZSt's own time and status (`code`); the personal document has the exact exchange. */
 export const ReceiptIssued = DomainEvent.definePersonal(["ReceiptIssued", 1, issued], ReceiptDisclosure, "receipts")
 
-/** The receipt of an event and its personal document. */
+/** Combines an event and its personal document into a receipt. */
 export const wholeReceipt = ({ receipt }: Issued, disclosed: typeof ReceiptDisclosure.Type): Receipt => {
   const { input, official_address, official_name, reference } = disclosed
   return {
@@ -154,7 +162,7 @@ const refused = Schema.Struct({
 })
 
 /**
- * The BZSt refused to confirm for this requester: `code` is its status. Nothing is known about the VAT ID by it. It has a personal document only
- * for a `reference`.
+ * The BZSt refused to confirm for this requester: `code` is its status. This says nothing about the VAT ID. There is a personal
+ * document only for a `reference`.
  */
 export const ConfirmationRefused = DomainEvent.definePersonal(["ConfirmationRefused", 1, refused], Reference, "answers")

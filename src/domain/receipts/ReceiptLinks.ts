@@ -1,18 +1,18 @@
-/** Makes, lists, revokes and opens the links of receipts. */
+/** Creates, lists, revokes and opens the links of receipts. */
 import { Context, type DateTime, type Effect, type Redacted, Schema } from "effect"
 import type { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
 import type { ReceiptLink } from "#domain/receipts/ReceiptLink.ts"
 import type { ReceiptErased, ReceiptNotFound, ReceiptRecord } from "#domain/receipts/ReceiptReader.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** The link is unknown, altered, expired or revoked; its reader is not told which. */
+/** The link is unknown, altered, expired or revoked. Clients are not told which. */
 export class ReceiptLinkNotFound extends Schema.TaggedError<ReceiptLinkNotFound>()("ReceiptLinkNotFound", {}) {
   override get message() {
     return "There is no such link, or it is no longer valid"
   }
 }
 
-/** The token opens the receipt: it is shown this once. */
+/** The token opens the receipt; it is shown once. */
 export interface NewReceiptLink {
   readonly linkId: string
   readonly token: Redacted.Redacted
@@ -28,18 +28,18 @@ export class ReceiptLinks extends Context.Service<
       receiptId: string,
       days: number
     ) => Effect.Effect<NewReceiptLink, ReceiptNotFound | ReceiptErased | RateLimitExceeded | StoreUnavailable>
-    /** All links of the receipt, the newest first; also of an erased one. */
+    /** Returns all links of a receipt, newest first; also of an erased one. */
     readonly list: (
       ownerId: string,
       receiptId: string
     ) => Effect.Effect<ReadonlyArray<ReceiptLink>, ReceiptNotFound | StoreUnavailable>
-    /** A link that is revoked already stays so. A link of an erased receipt can be revoked. */
+    /** Revoking a revoked link succeeds. Links of an erased receipt can be revoked. */
     readonly revoke: (
       ownerId: string,
       receiptId: string,
       linkId: string
     ) => Effect.Effect<void, ReceiptNotFound | ReceiptLinkNotFound | StoreUnavailable>
-    /** The one receipt that the link is for. */
+    /** Returns the receipt of the link. */
     readonly open: (
       token: Redacted.Redacted
     ) => Effect.Effect<ReceiptRecord, ReceiptNotFound | ReceiptErased | ReceiptLinkNotFound | StoreUnavailable>

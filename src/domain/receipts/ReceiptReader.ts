@@ -1,19 +1,19 @@
 /**
- * Reads receipts: each API key its own, and each account those of all keys that it has, revoked and claimed ones included (rules 34, 42). `ownerId`
- * is the id of a key or an account: both are UUIDs, and no two are the same.
+ * Reads receipts: an API key reads its own, an account those of all its keys, including revoked and claimed ones (rules 34, 42).
+ * `ownerId` is the id of a key or account; both are UUIDs.
  */
 import { Context, type Effect, Schema } from "effect"
 import type { Receipt, ReceiptSummary } from "#domain/receipts/Receipt.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** No such receipt, or not the reader's: nobody learns which. */
+/** The receipt does not exist or belongs to another owner. Clients are not told which. */
 export class ReceiptNotFound extends Schema.TaggedError<ReceiptNotFound>()("ReceiptNotFound", { receiptId: Schema.String }) {
   override get message() {
-    return `There is no receipt ${this.receiptId} of yours`
+    return `You have no receipt ${this.receiptId}`
   }
 }
 
-/** The personal data of the receipt, issued to the key `keyId`, was erased. What it says without it stays proven by the event at `position`. */
+/** The personal data of the receipt, issued to the key `keyId`, was erased. The event at `position` still proves the rest. */
 export class ReceiptErased extends Schema.TaggedError<ReceiptErased>()("ReceiptErased", {
   receiptId: Schema.String,
   keyId: Schema.String,
@@ -24,7 +24,7 @@ export class ReceiptErased extends Schema.TaggedError<ReceiptErased>()("ReceiptE
   }
 }
 
-/** Newest first; `before` is the position that a page goes on from, null for the first page. */
+/** Newest first; `before` is the position of the previous page's end, null for the first page. */
 export interface ReceiptPageRequest {
   readonly ownerId: string
   readonly targetVatId: string | null
@@ -32,23 +32,23 @@ export interface ReceiptPageRequest {
   readonly limit: number
 }
 
-/** `next` is the position that the next page goes on from, null on the last page. */
+/** `next` is the position where the next page begins, null on the last page. */
 export interface ReceiptPage {
   readonly receipts: ReadonlyArray<ReceiptSummary>
   readonly next: number | null
 }
 
-/** The key that a receipt was issued to, and its account at that time. */
+/** The key of a receipt, and the account of the key at the time of issue. */
 export interface ReceiptHolder {
   readonly accountId: string
   readonly keyId: string
 }
 
-/** A receipt with the bytes that it was made from. */
+/** A receipt with the stored data it was created from. */
 export interface ReceiptRecord extends ReceiptHolder {
   readonly receipt: Receipt
   readonly position: number
-  /** When the database stored it: UTC with six digits of a second. */
+  /** When the database stored it: UTC with microseconds. */
   readonly recordedAt: string
   readonly evidence: {
     readonly request: string
@@ -56,13 +56,13 @@ export interface ReceiptRecord extends ReceiptHolder {
     readonly responseSha256: string
     readonly httpStatus: number
   }
-  /** The BZSt's own status and time (ISO 8601, UTC), and the validity dates (YYYY-MM-DD) that go with some statuses. */
+  /** The BZSt's own status and time (ISO 8601, UTC), and the validity dates (YYYY-MM-DD) that some statuses have. */
   readonly bzstStatus: string
   readonly bzstAnsweredAt: string
   readonly validFrom: string | null
   readonly validUntil: string | null
-  /** The calls that it took, by our own clock (ISO 8601, UTC). */
-  readonly asked: ReadonlyArray<{ readonly startedAt: string; readonly durationMs: number }>
+  /** The calls to the source, by our own clock (ISO 8601, UTC). */
+  readonly calls: ReadonlyArray<{ readonly startedAt: string; readonly durationMs: number }>
   readonly eventId: string
 }
 

@@ -1,4 +1,4 @@
-/** The passwordless way in: an email address or the name of an agent gives an API key at once (rule 43). */
+/** Passwordless registration: an email address or agent id gets an API key at once (rule 43). */
 import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import { AccountRegistered } from "#domain/accounts/Account.ts"
 import { AccountStore, type Contact } from "#domain/accounts/AccountStore.ts"
@@ -11,7 +11,7 @@ import { orTooMany, RateLimits } from "#domain/callers/RateLimits.ts"
 
 const window = Duration.hours(24)
 
-/** `client` names who asks for the limit's sake: a keyed hash of the address. */
+/** `client` is a keyed hash of the client's address, for the limit. */
 export interface Registration extends Contact {
   readonly client: string
 }
@@ -26,14 +26,14 @@ const make = Effect.fnUntraced(function* (perDay: number) {
 
   const refuse = orTooMany(`At most ${perDay} registrations in 24 hours from one address`)
 
-  /** The key is shown this once; only its hash is kept. A place is taken by the account that is made: a refused attempt is no registration. */
+  /** Returns the key once; only its hash is stored. Only a created account takes a slot of the limit, not a refused attempt. */
   const register = Effect.fn("RegisterAgent.register")(function* ({ agentId, client, email }: Registration) {
     if (email !== null && domainsOf(email).some(disposable.has)) return yield* new DisposableEmail({})
-    const places = [`register/${client}`]
-    yield* Effect.flatMap(rateLimits.checkSlots(places, perDay, window), refuse)
+    const buckets = [`register/${client}`]
+    yield* Effect.flatMap(rateLimits.checkSlots(buckets, perDay, window), refuse)
     const accountId = crypto.uuidV7()
     const keyId = crypto.uuidV7()
-    const key = yield* ApiKeys.draw(crypto)
+    const key = yield* ApiKeys.generate(crypto)
     const facts = [
       AccountRegistered.make({
         account_id: accountId,
@@ -48,7 +48,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
         key_sha256: crypto.sha256Hex(key)
       })
     ] as const
-    const inSameTransaction = () => Effect.flatMap(rateLimits.acquireSlots(places, perDay, window), refuse)
+    const inSameTransaction = () => Effect.flatMap(rateLimits.acquireSlots(buckets, perDay, window), refuse)
     yield* accounts.create(accountId, { email, agentId }, facts, inSameTransaction)
     return { apiKey: Redacted.make(key), plan: "free" as const, quota: plans.byName.free.perMonth }
   })

@@ -1,4 +1,4 @@
-/** Signing up with an email address and a password (rules 43, 46-49). */
+/** Signs up with an email address and a password (rules 43, 46-49). */
 import { Context, type DateTime, Duration, Effect, Layer, Option, RcMap, type Redacted, Semaphore } from "effect"
 import { AccountSignedUp, EmailVerificationRequested, EmailVerified, requestVerification } from "#domain/accounts/Account.ts"
 import { AccessTokens } from "#domain/accounts/AccessTokens.ts"
@@ -11,7 +11,7 @@ import { CommonPasswords, Passwords, type PasswordWork } from "#domain/login/Pas
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { orTooMany, RateLimits } from "#domain/callers/RateLimits.ts"
 
-/** `client` names who asks, for the limit's sake: a keyed hash of the address. A `browser` has a person who reads mails. */
+/** `client` is a keyed hash of the client's address, for the limit. `browser` means that a person reads mails. */
 export interface Signup {
   readonly client: string
   readonly email: string
@@ -19,13 +19,13 @@ export interface Signup {
   readonly browser: boolean
 }
 
-/** `token` is for those who need not confirm an address: the others get it by logging in once they have. */
+/** `token` is set for clients that need no verification; others log in after verifying. */
 export interface SignedUp {
   readonly accountId: string
   readonly token: Redacted.Redacted | null
 }
 
-/** Browsers have said Mozilla/ since 1994; programs say their own name or nothing (rule 49). */
+/** Browsers have sent Mozilla/ since 1994; programs send their own name or nothing (rule 49). */
 export const isBrowser = (userAgent: string | undefined): boolean => userAgent?.includes("Mozilla/") ?? false
 
 const window = Duration.hours(24)
@@ -40,19 +40,19 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const crypto = yield* Crypto
   const rateLimits = yield* RateLimits
   const tokens = yield* EmailTokens
-  const turns = yield* RcMap.make({ lookup: (_client: string) => Semaphore.make(1) })
+  const semaphores = yield* RcMap.make({ lookup: (_client: string) => Semaphore.make(1) })
 
   const refuse = orTooMany(`At most ${perDay} signups in 24 hours from one address`)
 
   /**
-   * A sign-up with an address that is not confirmed. With a new mail the newest sign-up wins: its password belongs to the mail's link, and
-   * older links end. Without one the link of the last mail stays good, but if the passwords differ it gives neither of them: its reader may
-   * be another person than the one who chose the first. A client has no more mails sent than it signs up.
+   * Handles a signup with an unverified address. With a new mail the newest signup wins: its password belongs to the mail's link,
+   * and older links end. Without a new mail the last link stays valid, but if the passwords differ it sets neither, because its
+   * reader may not have chosen the first one. A client causes at most one mail per signup.
    */
   const signUpAgain = Effect.fnUntraced(function* ({ client, email, password }: Signup, login: StoredLogin, work: PasswordWork) {
-    const { accountId, passwordHash: known } = login
-    const isSame = yield* work.matches(password, known)
-    const passwordHash = isSame && known !== null ? known : yield* work.hash(password)
+    const { accountId, passwordHash: oldHash } = login
+    const isSame = yield* work.matches(password, oldHash)
+    const passwordHash = isSame && oldHash !== null ? oldHash : yield* work.hash(password)
     const slots = [`reminder/${client}`]
     const { granted } = yield* rateLimits.checkSlots(slots, perDay, window)
     const send = Effect.fnUntraced(function* (now: DateTime.Utc) {
@@ -71,18 +71,17 @@ const make = Effect.fnUntraced(function* (perDay: number) {
         const inSameTransaction = account.verified ? () => Effect.void : events.length > 0 ? send : () => contest
         return Effect.succeed({ events, inSameTransaction, value: undefined })
       })
-      // It was closed meanwhile.
+      // The account was closed meanwhile.
       .pipe(Effect.catchTag("NoSuchAccount", () => Effect.void))
   })
 
   /**
-   * A place is taken by the account that is made, not by the attempt: a refused attempt is no signup. Somebody who tries out addresses
-   * runs out of slots all the same, by every address that is free. So a client's attempts come one after the other: of many at once all
-   * would see that there is a place.
+   * Only a created account takes a slot of the limit, not a refused attempt. Probing addresses still uses up slots, one for each
+   * free address. A client's attempts are serialised: concurrent ones would all see the same free slot.
    */
   const signUp = Effect.fn("SignUp.signUp")(function* (signup: Signup) {
-    const ofClient = yield* RcMap.get(turns, signup.client)
-    return yield* passwords.attempt(signup.client, (work) => ofClient.withPermit(attempt(signup, work)))
+    const semaphore = yield* RcMap.get(semaphores, signup.client)
+    return yield* passwords.attempt(signup.client, (work) => semaphore.withPermit(attempt(signup, work)))
   }, Effect.scoped)
 
   const attempt = Effect.fnUntraced(function* (signup: Signup, work: PasswordWork) {
@@ -91,9 +90,9 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     yield* commonPasswords.refuse(password)
     const slots = [`signup/${client}`]
     yield* Effect.flatMap(rateLimits.checkSlots(slots, perDay, window), refuse)
-    const taken = yield* logins.byEmail(email)
-    if (Option.isSome(taken)) {
-      if (!taken.value.verified) yield* signUpAgain(signup, taken.value, work)
+    const existing = yield* logins.byEmail(email)
+    if (Option.isSome(existing)) {
+      if (!existing.value.verified) yield* signUpAgain(signup, existing.value, work)
       return yield* new EmailTaken({ bySignup: true })
     }
     const passwordHash = yield* work.hash(password)
@@ -114,6 +113,6 @@ const make = Effect.fnUntraced(function* (perDay: number) {
 })
 
 export class SignUp extends Context.Service<SignUp, Effect.Success<ReturnType<typeof make>>>()("vatproof/domain/signup/SignUp") {
-  /** `perDay` accounts may be made from one client address in 24 hours. */
+  /** `perDay` is the number of accounts per client address in 24 hours. */
   static readonly layer = (perDay: number) => Layer.effect(SignUp, make(perDay))
 }

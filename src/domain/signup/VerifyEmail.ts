@@ -1,4 +1,4 @@
-/** Confirming an email address with the token of a mail (rule 47). */
+/** Verifies an email address with the token of a mail (rule 47). */
 import { Context, DateTime, Effect, Layer, Option, type Redacted } from "effect"
 import { InvalidToken, noAccount, verifyEmail } from "#domain/accounts/Account.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
@@ -14,7 +14,10 @@ const make = Effect.gen(function* () {
   const logins = yield* CredentialReader
   const tokens = yield* EmailTokens
 
-  /** Tells whether the account has a password to log in with (SignUp). A token is good once. A newer sign-up removes it, so it is looked for again under the lock of the account. */
+  /**
+   * Returns whether the account has a password to log in with (SignUp). A token works once. A newer signup removes it, so it is
+   * read again under the account's lock.
+   */
   const verify = Effect.fn("VerifyEmail.verify")(function* (token: Redacted.Redacted) {
     const { accountId } = yield* links.find(purpose, token)
     return yield* accounts
@@ -31,7 +34,7 @@ const make = Effect.gen(function* () {
       .pipe(Effect.catchTag("NoSuchAccount", () => Effect.fail(new InvalidToken({ purpose }))))
   })
 
-  /** What `verify` would say now; changes nothing. */
+  /** Returns the result that `verify` would have; changes nothing. */
   const look = Effect.fn("VerifyEmail.look")(function* (token: Redacted.Redacted) {
     const { accountId, issuedAt } = yield* links.find(purpose, token)
     yield* Effect.fromResult(verifyEmail(noAccount(accountId), { issuedAt, now: yield* DateTime.now }))

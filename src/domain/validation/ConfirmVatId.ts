@@ -1,4 +1,4 @@
-/** Qualified confirmation: ask the BZSt live, issue the receipt, and only then answer (rules 27-33). */
+/** Qualified confirmation: asks the BZSt live and issues the receipt before it answers (rules 27-33). */
 import { Context, DateTime, Effect, Layer, Option, Result } from "effect"
 import { AnswerCache } from "#domain/vat/AnswerCache.ts"
 import { type AdmittedConfirmation, PaidPlanRequired } from "#domain/receipts/Confirmation.ts"
@@ -12,21 +12,21 @@ import * as RecordCharge from "#domain/validation/RecordCharge.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
 
-/** `admitted` is how the caller stood when the call was counted. */
+/** `admitted` is the caller's standing when the call was counted. */
 export interface ConfirmationRequest extends AdmittedConfirmation {
   readonly credential: Credential
   readonly reference: string | null
   readonly admitted: Standing
 }
 
-/** The names receipts carry: the prefix of their ids and who issued them. */
+/** The names in receipts: the prefix of their ids and the issuer. */
 export interface ReceiptNames {
   readonly prefix: string
   readonly source: string
 }
 
-/** How often an id is drawn that exists already: with 10^15 of them a day even the second draw is for the sake of order. */
-const draws = 5
+/** How often an existing id is replaced by another random one; even a second attempt is practically impossible. */
+const maxIdAttempts = 5
 
 const make = Effect.fnUntraced(function* (names: ReceiptNames) {
   const cache = yield* AnswerCache
@@ -36,10 +36,10 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
 
   const newReceiptId = Effect.fnUntraced(function* (at: DateTime.Utc) {
     const id = Receipts.composeReceiptId(names.prefix, at, crypto.randomBytes(Receipts.receiptIdEntropyBytes))
-    return id === null ? yield* Effect.die("No receipt id could be drawn") : id
+    return id === null ? yield* Effect.die("No receipt id could be generated") : id
   })
 
-  /** Only VIES gives names, where the state discloses them; the BZSt never does. Nothing is invented. */
+  /** Only VIES discloses names, and not for every member state; the BZSt never does. Otherwise they stay empty. */
   const officialNames = Effect.fnUntraced(function* (vatId: VatId) {
     const { company_address, company_name } = Option.match(yield* cache.newest(vatId), {
       onNone: () => ({ company_name: null, company_address: null }),
@@ -48,11 +48,11 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
     return { official_name: company_name ?? "", official_address: company_address ?? "" }
   })
 
-  const issue = Effect.fnUntraced(function* (asked: ConfirmationRequest, confirmed: Confirmed) {
+  const issue = Effect.fnUntraced(function* (request: ConfirmationRequest, confirmed: Confirmed) {
     const { answer, attempts } = confirmed
-    const { admitted, caller, credential, vatId } = asked
+    const { admitted, caller, credential, vatId } = request
     const issuedAt = yield* DateTime.now
-    const receipt = receiptOf(asked, confirmed, {
+    const receipt = receiptOf(request, confirmed, {
       receipt_id: yield* newReceiptId(issuedAt),
       issued_at: issuedAt,
       source: names.source,
@@ -78,19 +78,19 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
     return { receipt, standing }
   })
 
-  const confirm = Effect.fnUntraced(function* (asked: ConfirmationRequest) {
-    const { admitted, caller, credential } = asked
-    const outcome = yield* Effect.result(source.confirm(asked))
+  const confirm = Effect.fnUntraced(function* (request: ConfirmationRequest) {
+    const { admitted, caller, credential } = request
+    const outcome = yield* Effect.result(source.confirm(request))
     if (Result.isFailure(outcome)) {
       if (outcome.failure._tag === "SourcesUnavailable") return yield* outcome.failure
-      const event = refusalOf(asked, outcome.failure)
+      const event = refusalOf(request, outcome.failure)
       yield* recordCharge(credential, caller, (current) => Effect.succeed({ caller: current, event, units: 0, admitted })).pipe(
         Effect.catchTag(["PaidPlanRequired", "StreamExists"], Effect.die)
       )
       return yield* outcome.failure
     }
-    const issued = yield* issue(asked, outcome.success).pipe(
-      Effect.retry({ times: draws, while: (error) => error._tag === "StreamExists" }),
+    const issued = yield* issue(request, outcome.success).pipe(
+      Effect.retry({ times: maxIdAttempts, while: (error) => error._tag === "StreamExists" }),
       Effect.catchTag("StreamExists", Effect.die)
     )
     return { ...issued, answer: outcome.success.answer, requestId: outcome.success.requestId }
@@ -107,8 +107,8 @@ interface Issue {
   readonly official_address: string
 }
 
-const receiptOf = (asked: ConfirmationRequest, { answer, letters, requestId }: Confirmed, issue: Issue): Receipts.Receipt => {
-  const { company, reference, requester, vatId } = asked
+const receiptOf = (request: ConfirmationRequest, { answer, letters, requestId }: Confirmed, issue: Issue): Receipts.Receipt => {
+  const { company, reference, requester, vatId } = request
   const { issued_at, official_address, official_name, receipt_id, source } = issue
   return {
     receipt_id,
@@ -131,8 +131,8 @@ const receiptOf = (asked: ConfirmationRequest, { answer, letters, requestId }: C
   }
 }
 
-const refusalOf = (asked: ConfirmationRequest, { attempts, code }: ConfirmationRefusal) => {
-  const { caller, reference, requester, vatId } = asked
+const refusalOf = (request: ConfirmationRequest, { attempts, code }: ConfirmationRefusal) => {
+  const { caller, reference, requester, vatId } = request
   const facts = {
     account_id: caller.accountId,
     key_id: caller.keyId,

@@ -1,4 +1,4 @@
-/** Records a charge for what was done already, a source's answer or its outage, as the caller is by then. */
+/** Records a charge for work that is done, such as a source's answer or outage, on the newest state of the caller. */
 import { Effect } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
 import type { PaidPlanRequired } from "#domain/receipts/Confirmation.ts"
@@ -6,12 +6,12 @@ import { type Credential, Identity, refresh } from "#domain/callers/Identity.ts"
 import { type Charge, Metering } from "#domain/callers/Metering.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** How often a charge is repeated because keys or plans, of any account, keep changing. */
+/** How often a charge is repeated while keys or plans of any account keep changing. */
 const maxAttempts = 10
 
 /**
- * Gives a function that records the charge that `chargeOf` makes for the caller. If the caller was read before a key was revoked or a plan changed,
- * it is read again and charged as it is now: the source has been asked, so the work is not repeated.
+ * Returns a function that records the charge that `chargeOf` creates for the caller. If a key was revoked or a plan changed,
+ * reads the caller again and charges it in its new state: the source was asked already, so the work is not repeated.
  */
 export const make = Effect.gen(function* () {
   const identity = yield* Identity

@@ -1,4 +1,4 @@
-/** The main use case: is this VAT ID valid today, on whose word, and is that recorded? (rules 12-25) */
+/** The main use case: validates a VAT ID against cache and sources, and records the result (rules 12-25). */
 import { Clock, Context, Duration, Effect, Layer, MutableRef, Option, Result } from "effect"
 import * as Admission from "#domain/callers/Admission.ts"
 import {
@@ -37,23 +37,26 @@ import * as VatIds from "#domain/vat/VatId.ts"
 import type { Answer, Attempt } from "#domain/vat/Verdict.ts"
 import { VatIdVerificationFailed, VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 
-/** `input` is the VAT ID as the client typed it. */
+/** `input` is the VAT ID as the client sent it. */
 export interface ValidationRequest extends Admission.Call {
   readonly input: string
   readonly requesterVatId: string | null
-  /** The caller's own number of an invoice or order. */
+  /** The caller's own invoice or order number. */
   readonly reference: string | null
   readonly company: CompanyData | null
   readonly forceLive: boolean
 }
 
-/** `served` tells whether `answer` was just given by the source, is a fresh older one, or a stale one during an outage of every source. */
+/**
+ * `served` is `live` for a new answer of the source, `cache` for a fresh older one, `stale` for an old one during an outage of
+ * every source.
+ */
 export interface Validation {
   readonly vatId: VatIds.VatId
   readonly answer: CachedAnswer
   readonly served: "live" | "cache" | "stale"
   readonly consultationNumber: string | null
-  /** The receipt of a qualified confirmation, where one was asked for. */
+  /** The receipt of a qualified confirmation, if one was requested. */
   readonly confirmation: Confirmation | null
 }
 
@@ -79,7 +82,7 @@ export type ValidationFailure =
 
 type Answering = Effect.Effect<Validation, ValidationFailure | PreconditionFailed>
 
-/** A request that the rules allow. */
+/** A request that passed the rules. */
 interface Question {
   readonly request: ValidationRequest
   readonly caller: Caller
@@ -88,21 +91,23 @@ interface Question {
   readonly confirmation: AdmittedConfirmation | null
 }
 
-/** Uncounted outages per VAT ID and caller in a rolling hour (rule 36). */
+/** Uncounted outages per VAT ID and caller in a sliding hour (rule 36). */
 const uncountedOutages = { slots: 3, window: Duration.hours(1) }
 
-/** How a validation is kept: each outcome is one event, and what it costs. */
+/** Records validations: each outcome is one event with its price. */
 const makeRecords = Effect.gen(function* () {
   const metering = yield* Metering
   const rateLimits = yield* RateLimits
   const recordCharge = yield* RecordCharge.make
   const hits = new WeakMap<StoredAnswer, DomainEvent>()
 
-  /** The event of a cache hit. It is the same for all requests with neither requester nor reference, so that it is made and encoded once. */
+  /**
+   * The event of a cache hit. It is the same for all requests without requester and reference, so it is created and encoded once.
+   */
   const hitEvent = (question: Question, stored: StoredAnswer) => {
     const isShared = question.requester === null && question.request.reference === null
-    const known = isShared ? hits.get(stored) : undefined
-    if (known !== undefined) return known
+    const encoded = isShared ? hits.get(stored) : undefined
+    if (encoded !== undefined) return encoded
     const event = eventOf(question, stored.answer, { served: "cache", position: stored.position })
     if (isShared) hits.set(stored, event)
     return event
@@ -117,7 +122,7 @@ const makeRecords = Effect.gen(function* () {
         MutableRef.set(request.standing, standing)
         return Effect.succeed(validationOf(question, stored.answer, "cache"))
       },
-      // A hit begins no stream.
+      // A hit creates no stream.
       onFailure: (failure) => (failure._tag === "StreamExists" ? Effect.die(failure) : Effect.fail(failure))
     })
   }
@@ -153,7 +158,7 @@ const makeRecords = Effect.gen(function* () {
     return validationOf(question, answer, "stale")
   })
 
-  /** The first outages are free; a caller who keeps asking the same is charged. */
+  /** The first outages are free; a caller that keeps retrying is charged. */
   const outage = Effect.fnUntraced(function* (question: Question, failure: SourcesUnavailable, admitted: Standing) {
     const { caller, vatId } = question
     const { slots, window } = uncountedOutages
@@ -178,12 +183,12 @@ const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRu
 
   const lookUp = Effect.fnUntraced(function* (question: Question, stored: Option.Option<StoredAnswer>, admitted: Standing) {
     const { caller, requester, vatId } = question
-    const found = yield* Effect.result(sources.lookUp({ vatId, requester, mayFallBack: caller._tag === "Key" }))
-    if (Result.isSuccess(found)) return yield* records.live(question, found.success.answer, found.success.attempts, admitted)
+    const lookup = yield* Effect.result(sources.lookUp({ vatId, requester, mayFallBack: caller._tag === "Key" }))
+    if (Result.isSuccess(lookup)) return yield* records.live(question, lookup.success.answer, lookup.success.attempts, admitted)
     if (Option.isSome(stored) && isServableStale(stored.value.answer, freshness, clock.currentTimeMillisUnsafe())) {
-      return yield* records.stale(question, stored.value, found.failure.attempts, admitted)
+      return yield* records.stale(question, stored.value, lookup.failure.attempts, admitted)
     }
-    return yield* records.outage(question, found.failure, admitted)
+    return yield* records.outage(question, lookup.failure, admitted)
   })
 
   const confirm = Effect.fnUntraced(function* (question: Question, confirmation: AdmittedConfirmation) {
@@ -231,15 +236,15 @@ const make = Effect.fnUntraced(function* ({ countries, freshness }: ValidationRu
 
   return {
     validate,
-    /** Counts a call that is refused because its request cannot be read. */
+    /** Counts a call that is rejected because its request is malformed. */
     refuse: (call: Admission.Call) => withCaller(call, Effect.void, (caller) => count(call, caller))
   }
 })
 
-/** Why a request is refused before its caller's quota is looked at. */
+/** The reasons to reject a request before the quota is checked. */
 type Refusal = VatIds.InvalidVatId | ApiKeyRequired | PaidPlanRequired | ConfirmationUnsupported | InvalidRequester
 
-/** The rules of a request, in their order (rules 12, 26). */
+/** Checks the rules of a request in their order (rules 12, 26). */
 const questionOf = (
   request: ValidationRequest,
   caller: Caller,
@@ -256,7 +261,7 @@ const questionOf = (
   return Result.map(requesterOf(caller, requesterVatId), (requester) => ({ ...plain, requester }))
 }
 
-/** The requester's VAT ID, if it may be used; a supplied field is never ignored silently. */
+/** Returns the requester's VAT ID if it is allowed; a supplied field is never ignored silently. */
 const requesterOf = (caller: Caller, text: string): Result.Result<VatIds.VatId, ApiKeyRequired | InvalidRequester> =>
   caller._tag === "Anonymous"
     ? Result.fail(new ApiKeyRequired({ message: "requester_vat_id needs an API key: get a free one from POST /v1/register" }))
@@ -283,7 +288,7 @@ interface Served {
   readonly attempts?: ReadonlyArray<Attempt>
 }
 
-/** The fact that a verdict was given. Only a live one holds the answer; the others name the position of the event that does. */
+/** The event of a verdict. Only a live one contains the answer; the others refer to the position of that event. */
 const eventOf = (
   question: Question,
   { answered_at, source, valid }: CachedAnswer,

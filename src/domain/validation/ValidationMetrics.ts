@@ -1,17 +1,20 @@
-/** What the use cases count, and tell the trace about. Nothing of it says who asked, or about whom. */
+/** Metrics and span attributes of the use cases. They identify neither callers nor VAT IDs. */
 import { Effect, Exit, Metric, Option, Predicate } from "effect"
 import * as Metrics from "#domain/kernel/Metrics.ts"
 
-/** By `vatproof.cache.outcome`: `hit` is fresh, `stale` is older but served, `miss` asked the sources, `bypass` was not to use the cache. */
+/**
+ * By `vatproof.cache.outcome`: `hit` is fresh, `stale` is older but served, `miss` asked the sources, `bypass` skipped the cache
+ * on request.
+ */
 const cacheLookUps = Metrics.counter("vatproof.cache.lookups", {
   unit: "{lookup}",
-  description: "Validations by what the cache had for them"
+  description: "Validations by the state of the cache"
 })
 
 /** By `vatproof.verdict` (valid, invalid, none) and `vatproof.source` (vies, bzst, none). */
 const verdicts = Metrics.counter("vatproof.verdicts", {
   unit: "{validation}",
-  description: "Validations by their verdict and whose word it is; none: no source could answer"
+  description: "Validations by verdict and source; none: no source could answer"
 })
 
 /** By `vatproof.plan`. */
@@ -20,7 +23,7 @@ const quotaRefusals = Metrics.counter("vatproof.quota.refusals", {
   description: "Requests refused because the plan's validations are used up"
 })
 
-/** What is counted of a validation. */
+/** The counted properties of a validation. */
 interface Counted {
   readonly answer: { readonly valid: boolean; readonly source: string }
   readonly served: "live" | "cache" | "stale"
@@ -28,17 +31,17 @@ interface Counted {
 
 type CacheOutcome = "hit" | "stale" | "miss" | "bypass"
 
-interface Asked {
+interface MeasuredRequest {
   readonly forceLive: boolean
   readonly company: object | null
 }
 
-/** Counts how a validation ended, and annotates its span. Other failures are the client's, and are in the HTTP metrics. */
+/** Counts the outcome of a validation and annotates its span. Other failures are the client's and appear in the HTTP metrics. */
 export const validationMetrics =
-  (asked: Asked) =>
+  (request: MeasuredRequest) =>
   <A extends Counted, E, R>(validation: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.onExit(validation, (exit) => {
-      const live = asked.forceLive || asked.company !== null ? "bypass" : "miss"
+      const live = request.forceLive || request.company !== null ? "bypass" : "miss"
       if (Exit.isSuccess(exit)) {
         const { answer, served } = exit.value
         const outcome = served === "live" ? live : served === "cache" ? "hit" : "stale"
@@ -52,23 +55,23 @@ export const validationMetrics =
 const isQuotaRefusal = (failure: unknown): failure is { readonly plan: unknown } =>
   Predicate.isTagged(failure, "QuotaExceeded") && Predicate.hasProperty(failure, "plan")
 
-/** What one outcome is counted in, made once: there are as many as outcomes, verdicts and sources. */
+/** The series of one combination of outcome, verdict and source, created once. */
 interface Series {
   readonly labels: Readonly<Record<string, string>>
   readonly lookUps: Metric.Metric<number, unknown>
   readonly verdicts: Metric.Metric<number, unknown>
 }
 
-const known = new Map<string, Series>()
+const seriesByKey = new Map<string, Series>()
 
 const seriesOf = (outcome: CacheOutcome, verdict: "valid" | "invalid" | "none", source: string): Series => {
   const key = `${outcome} ${verdict} ${source}`
-  const before = known.get(key)
+  const before = seriesByKey.get(key)
   if (before !== undefined) return before
   const ofVerdict = { "vatproof.verdict": verdict, "vatproof.source": source }
   const ofCache = { "vatproof.cache.outcome": outcome }
   const series = { labels: { ...ofCache, ...ofVerdict }, lookUps: cacheLookUps(ofCache), verdicts: verdicts(ofVerdict) }
-  known.set(key, series)
+  seriesByKey.set(key, series)
   return series
 }
 

@@ -1,11 +1,11 @@
-/** The newest answer of a source per VAT ID, shared by all replicas: a projection of the log, so it survives everything the log does. */
+/** The newest answer of a source per VAT ID, shared by all replicas: a projection of the log, so it is as durable as the log. */
 import { Context, DateTime, Duration, Effect, Layer, Option, Schema } from "effect"
 import { makeLruCache } from "#domain/kernel/LruCache.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
 import { SourceName } from "#domain/vat/Verdict.ts"
 
-/** What a response shows of an answer. The evidence stays in the event. */
+/** The part of an answer that responses show. The evidence stays in the event. */
 export const CachedAnswer = Schema.Struct({
   source: SourceName,
   valid: Schema.Boolean,
@@ -16,8 +16,8 @@ export const CachedAnswer = Schema.Struct({
 export type CachedAnswer = typeof CachedAnswer.Type
 
 /**
- * An answer and the position of the event that holds it. `asOf` is the position of the event that says the newest of the answer: the same, or
- * that of its erasure. Whoever repeats the answer states `asOf` as a precondition.
+ * An answer and the position of its event. `asOf` is the position of the newest event about the answer: that event or its
+ * erasure. Repeating the answer requires `asOf` as a precondition.
  */
 export interface StoredAnswer {
   readonly position: number
@@ -28,19 +28,19 @@ export interface StoredAnswer {
 export class AnswerCache extends Context.Service<
   AnswerCache,
   {
-    /** The newest answer. It may be one that this process has kept: the append that repeats it checks `asOf`. */
+    /** Returns the newest answer, possibly from this process's cache: the append that repeats it checks `asOf`. */
     readonly newest: (vatId: VatId) => Effect.Effect<Option.Option<StoredAnswer>, StoreUnavailable>
-    /** The same, read now. */
+    /** Same, bypassing the cache. */
     readonly refresh: (vatId: VatId) => Effect.Effect<Option.Option<StoredAnswer>, StoreUnavailable>
     /** Succeeds if the cache can be read. */
     readonly ping: Effect.Effect<void, StoreUnavailable>
   }
 >()("vatproof/domain/vat/AnswerCache") {}
 
-/** Answers in the cache of a process: up to a kilobyte each. */
+/** Entries in the cache of a process, up to a kilobyte each. */
 const maxAnswers = 20_000
 
-/** Keeps answers of the AnswerCache that it is provided with. */
+/** Caches the answers of the underlying AnswerCache. */
 export const layerCached = Layer.effect(
   AnswerCache,
   Effect.gen(function* () {
@@ -65,7 +65,7 @@ export const layerCached = Layer.effect(
   })
 )
 
-/** How long an answer may be served. Ages count from the source's own time, not from when it was stored (rules 16, 18). */
+/** How long an answer may be served. Ages count from the source's own time, not from the time of storage (rules 16, 18). */
 export interface Freshness {
   readonly valid: Duration.Duration
   readonly invalid: Duration.Duration
@@ -75,11 +75,11 @@ export interface Freshness {
 export const isFresh = (answer: CachedAnswer, { invalid, valid }: Freshness, nowMs: number): boolean =>
   isYounger(answer, answer.valid ? valid : invalid, nowMs)
 
-/** Old, but still better than nothing during an outage of every source. */
+/** Returns true for an old answer that may be served during an outage of every source. */
 export const isServableStale = (answer: CachedAnswer, { stale }: Freshness, nowMs: number): boolean =>
   isYounger(answer, stale, nowMs)
 
-/** A source's clock may be this far ahead of ours; an answer from further ahead has no known age. */
+/** Tolerated lead of a source's clock; an answer from further in the future has no known age. */
 const clockToleranceMs = Duration.toMillis(Duration.minutes(10))
 
 const isYounger = ({ answered_at }: CachedAnswer, maxAge: Duration.Duration, nowMs: number) => {
@@ -87,5 +87,5 @@ const isYounger = ({ answered_at }: CachedAnswer, maxAge: Duration.Duration, now
   return ageMs >= -clockToleranceMs && ageMs < Duration.toMillis(maxAge)
 }
 
-/** The key under which the log points to the newest answer about a VAT ID. */
+/** The key under which the log finds the newest answer for a VAT ID. */
 export const latestKey = (vatId: VatId): string => `answer-${vatId.value}`

@@ -49,7 +49,7 @@ const rows: ReadonlyArray<MemberState> = [
   row("LU", "Luxembourg", "8 digits", /^\d{8}$/u),
   row("LV", "Latvia", "11 digits", /^\d{11}$/u),
   row("MT", "Malta", "8 digits", /^\d{8}$/u),
-  // Issued numbers are 9 digits, B and 2 digits; the published structure is wider, and a 400 must never refuse a real number.
+  // Real numbers have 9 digits, B and 2 digits; the published structure is wider, and a 400 must never reject a real number.
   row("NL", "Netherlands", "12 letters, digits, + or *", /^[A-Z0-9+*]{12}$/u),
   row("PL", "Poland", "10 digits", /^\d{10}$/u),
   row("PT", "Portugal", "9 digits", /^\d{9}$/u),

@@ -1,4 +1,4 @@
-/** The official sources as one: ask, fail over, and say how they are. */
+/** The official sources behind one interface: lookup with failover, and their status. */
 import { Context, type DateTime, type Effect, Schema } from "effect"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
@@ -12,7 +12,7 @@ export interface LookUp {
   readonly mayFallBack: boolean
 }
 
-/** No eligible source gave a verdict. `message` says what was tried and what was not, and why. */
+/** No eligible source gave a verdict. `message` says which sources were tried or skipped, and why. */
 export class SourcesUnavailable extends Schema.TaggedError<SourcesUnavailable>()("SourcesUnavailable", {
   message: Schema.String,
   attempts: Schema.Array(Attempt),
@@ -23,8 +23,8 @@ export const SourceState = Schema.Literals(["operational", "degraded", "unavaila
 export type SourceState = typeof SourceState.Type
 
 /**
- * `latencyMs` is the newest answer's; null before the first one and while unavailable. `answers` is false from the first failure of the whole
- * source until its next answer, also before the source is unavailable.
+ * `latencyMs` is the newest answer's; null before the first one and while unavailable. `answers` is false from the first failure
+ * of the whole source until its next answer, even before the source counts as unavailable.
  */
 export interface SourceStatus {
   readonly state: SourceState
@@ -34,8 +34,8 @@ export interface SourceStatus {
 }
 
 /**
- * Whether VAT IDs of a member state can be validated, by their prefix: `degraded` while only the BZSt can. `sinceMs` is when this replica saw
- * it begin.
+ * Whether VAT IDs of a member state can be validated, by prefix: `degraded` while only the BZSt can. `sinceMs` is when this
+ * replica observed the change.
  */
 export interface MemberStateStatus {
   readonly prefix: string
@@ -62,14 +62,14 @@ export class Sources extends Context.Service<
   }
 >()("vatproof/domain/vat/Sources") {}
 
-/** The stream of a source: how it was doing, as each replica saw it. */
+/** The stream of a source: its health as each replica observed it. */
 export const sourceStream = (source: SourceName): string => `source-${source}`
 
 const observed = { source: SourceName, member_state: Schema.NullOr(Schema.String), replica: Schema.String }
 
 /**
- * A source is degraded: some calls fail or are slow, but it is still asked. `member_state` is the VAT prefix of the register concerned, null for
- * the source as a whole; `reason` is the last failure's.
+ * A source is degraded: some calls fail or are slow, but it is still used. `member_state` is the VAT prefix of the affected
+ * register, null for the source as a whole; `reason` is the last failure's.
  */
 export const SourceDegraded = DomainEvent.define(
   "SourceDegraded",
@@ -77,7 +77,7 @@ export const SourceDegraded = DomainEvent.define(
   Schema.Struct({ ...observed, reason: Schema.NullOr(FailureReason) })
 )
 
-/** A source, or its register of a member state, failed so often that it is not asked for a while. */
+/** A source, or its register of a member state, failed so often that it is not used for a while. */
 export const SourceUnavailable = DomainEvent.define(
   "SourceUnavailable",
   1,
@@ -87,7 +87,7 @@ export const SourceUnavailable = DomainEvent.define(
 /** A source, or its register of a member state, answers again. */
 export const SourceRecovered = DomainEvent.define("SourceRecovered", 1, Schema.Struct(observed))
 
-/** Keeps what the sources did. */
+/** Records the health of the sources. */
 export class SourceLog extends Context.Service<
   SourceLog,
   { readonly record: (source: SourceName, event: DomainEvent.DomainEvent) => Effect.Effect<void, StoreUnavailable> }

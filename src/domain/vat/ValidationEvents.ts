@@ -1,18 +1,18 @@
-/** The facts of a validation: a verdict was given, or every source failed. Both belong to the caller's stream. */
+/** The events of a validation: a verdict, or the failure of every source. Both belong to the caller's stream. */
 import { Schema, Struct } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import { Reference } from "#domain/kernel/PersonalData.ts"
 import { AnswerFacts, Attempt, Disclosure, SourceName } from "#domain/vat/Verdict.ts"
 
-/** What the caller asked for besides the VAT ID. */
-const asked = {
+/** The caller's parameters besides the VAT ID. */
+const callerParameters = {
   vat_id: Schema.String,
   force_live: Schema.Boolean,
   requester_vat_id: Schema.NullOr(Schema.String)
 }
 
 const verified = Schema.Struct({
-  ...asked,
+  ...callerParameters,
   valid: Schema.Boolean,
   source: SourceName,
   answered_at: Schema.DateTimeUtcFromString,
@@ -23,25 +23,25 @@ const verified = Schema.Struct({
   ...DomainEvent.personalDigest
 })
 
-/** What a live answer discloses, and the reference. */
+/** The personal data of a live answer, and the reference. */
 const VerifiedDocument = Schema.Struct({ ...Disclosure.mapFields(Struct.map(Schema.optionalKey)).fields, ...Reference.fields })
 
 /**
- * A verdict was given. `served` tells where it came from: `live` carries the answer, and its personal document the names and the evidence;
- * `cache` and `stale` name the position of the event that carries it (`answer_position`), and have a document only for a `reference`. `attempts`
- * are the calls made for this one.
+ * A verdict was returned. A `live` event contains the answer, and its personal document the names and the evidence. `cache` and
+ * `stale` events name the position of that event (`answer_position`), and have a document only for a `reference`. `attempts` are
+ * the calls for this validation.
  */
 export const VatIdVerified = DomainEvent.definePersonal(["VatIdVerified", 1, verified], VerifiedDocument, "answers")
 
 const failed = Schema.Struct({
-  ...asked,
+  ...callerParameters,
   account_id: Schema.NullOr(Schema.String),
   attempts: Schema.Array(Attempt),
   ...DomainEvent.personalDigest
 })
 
 /**
- * No source gave a verdict and no older answer could be served. Nothing is known about the VAT ID. `account_id` is the account of the caller's key.
- * It has a personal document only for a `reference`.
+ * No source gave a verdict, and no older answer could be served. The status of the VAT ID is unknown. `account_id` is the account
+ * of the caller's key. There is a personal document only for a `reference`.
  */
 export const VatIdVerificationFailed = DomainEvent.definePersonal(["VatIdVerificationFailed", 1, failed], Reference, "answers")

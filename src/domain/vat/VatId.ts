@@ -1,18 +1,18 @@
-/** A VAT identification number, normalised: what a caller typed becomes a prefix and a number, or a sentence that says why not. */
+/** Parses and normalises VAT identification numbers: a caller's text becomes a prefix and a number, or an error message. */
 import { Option, Result, Schema } from "effect"
 import { memberStates, type MemberState } from "#domain/vat/MemberStates.ts"
 
-/** The caller's text matches the structure of no member state, nor that of Northern Ireland. */
+/** The text matches neither the structure of a member state nor that of Northern Ireland. */
 export class InvalidVatId extends Schema.TaggedError<InvalidVatId>()("InvalidVatId", { message: Schema.String }) {}
 
-/** A structurally sound VAT ID. `value` is prefix and number as VIES writes them, e.g. `EL123456789`. */
+/** A well-formed VAT ID. `value` is prefix and number as VIES writes them, e.g. `EL123456789`. */
 export interface VatId {
   readonly value: string
   readonly memberState: MemberState
   readonly number: string
 }
 
-/** Longer input is refused unread; the longest published structure has 14 characters. */
+/** Longer input is rejected without parsing; the longest published structure has 14 characters. */
 const maxInputLength = 128
 
 const asciiUpper = (text: string) => text.replace(/[a-z]/gu, (letter) => letter.toUpperCase())
@@ -31,7 +31,7 @@ const wrongStructure = new Map(
   ])
 )
 
-/** Reads a VAT ID with or without prefix. Bare digits are German; the prefix `GR` is read as `EL`. */
+/** Parses a VAT ID with or without prefix. Bare digits are German; the prefix `GR` means `EL`. */
 export const parse = (input: string): Result.Result<VatId, InvalidVatId> => {
   if (input.length > maxInputLength) return refuse(`A VAT ID has at most 14 characters; ${input.length} were sent`)
   const text = normalise(input)
@@ -43,7 +43,7 @@ export const parse = (input: string): Result.Result<VatId, InvalidVatId> => {
   return wrongStructure.get(memberState.prefix) ?? unknownPrefix
 }
 
-/** A VAT ID that must be German, as the requester's own has to be (rule 26). */
+/** Parses a VAT ID that must be German, such as the requester's own (rule 26). */
 export const parseGerman = (input: string): Option.Option<VatId> => Option.filter(Result.getSuccess(parse(input)), isGerman)
 
 export const isGerman = (vatId: VatId): boolean => vatId.memberState.prefix === "DE"

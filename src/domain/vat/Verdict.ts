@@ -1,11 +1,11 @@
-/** What a source said, or why it said nothing. Only an answer decides `valid`: a failure is never "invalid". */
+/** The answers and failures of a source. Only an answer decides `valid`: a failure is never "invalid". */
 import { Schema } from "effect"
 
 /** The official sources: the EU's VIES and the German BZSt. */
 export const SourceName = Schema.Literals(["vies", "bzst"])
 export type SourceName = typeof SourceName.Type
 
-/** The exact exchange that an answer came from, for the auditor. `response` holds the body's bytes as UTF-8 text. */
+/** The exact exchange of an answer, for the auditor. `response` holds the body's bytes as UTF-8 text. */
 export const Evidence = Schema.Struct({
   request: Schema.String,
   response: Schema.String,
@@ -15,9 +15,9 @@ export const Evidence = Schema.Struct({
 export type Evidence = typeof Evidence.Type
 
 /**
- * A source's verdict on one VAT ID. `code` is the source's own word (`evatr-0000`; VIES has none for a verdict).
- * `answered_at` is the source's own time (ISO 8601, UTC); names and addresses are null where the state does not disclose them.
- * `valid_from` and `valid_until` (YYYY-MM-DD) come with BZSt's evatr-2002 and evatr-2006.
+ * A source's verdict on one VAT ID. `code` is the source's own code (`evatr-0000`; VIES has none for a verdict). `answered_at` is
+ * the source's own time (ISO 8601, UTC); names and addresses are null if the member state does not disclose them. `valid_from`
+ * and `valid_until` (YYYY-MM-DD) come with BZSt's evatr-2002 and evatr-2006.
  */
 export const Answer = Schema.Struct({
   source: SourceName,
@@ -35,36 +35,36 @@ export type Answer = typeof Answer.Type
 
 const { company_address, company_name, evidence, ...facts } = Answer.fields
 
-/** The part of an answer that stands in the log. */
+/** The part of an answer in the log. */
 export const AnswerFacts = Schema.Struct(facts)
 
-/** The part of an answer that may name a person: it stands in a document beside the log. */
+/** The part of an answer that may contain personal data: it is stored in a document beside the log. */
 export const Disclosure = Schema.Struct({ company_name, company_address, evidence })
 
 /** Why a source gave no verdict. */
 export const FailureReason = Schema.Literals([
-  "unreachable", // no connection, or it broke
+  "unreachable", // the connection failed or broke
   "timeout",
-  "malformed", // an answer that is not what the source's contract says, or too large
-  "unavailable", // the source says so itself
-  "member_state_unavailable", // the state's register behind it is down
+  "malformed", // the answer violates the source's contract, or is too large
+  "unavailable", // the source reports its own outage
+  "member_state_unavailable", // the register of the member state is down
   "throttled",
-  "blocked", // our address, or this VAT ID, is barred
+  "blocked", // our address, or this VAT ID, is blocked
   "refused", // this requester may not ask this (evatr-0006)
   "requester_rejected",
   "input_rejected",
-  "circuit_open", // not asked: it failed too often just now
-  "saturated" // not asked: too many calls are under way
+  "circuit_open", // not asked: too many recent failures
+  "saturated" // not asked: too many calls in flight
 ])
 export type FailureReason = typeof FailureReason.Type
 
 /**
- * One attempt that brought no verdict.
+ * One attempt without a verdict.
  *
- * `scope` says whose health it speaks of: the whole source, the member state's register behind it, or only this question.
- * `retry`: `soon` may be tried again within the request, `later` is transient but must not be repeated at once, `never` is final.
- * `code` is the source's own word; without one it is the HTTP status (`HTTP 502`) or the network's error (`ECONNREFUSED`), if any.
- * `retry_after_s` is the pause that the source itself asked for, where it named one.
+ * `scope` is what is unhealthy: the whole source, the member state's register behind it, or only this question. `retry`: `soon`
+ * may be retried within the request, `later` is transient but must not be retried at once, `never` is final. `code` is the
+ * source's own code, otherwise the HTTP status (`HTTP 502`) or the network error (`ECONNREFUSED`), if any. `retry_after_s` is the
+ * pause that the source requested, if any.
  */
 export class SourceFailure extends Schema.TaggedError<SourceFailure>()("SourceFailure", {
   source: SourceName,
@@ -79,7 +79,7 @@ export class SourceFailure extends Schema.TaggedError<SourceFailure>()("SourceFa
   }
 }
 
-/** One call to a source, as it is kept in the log: `outcome` is `answered` or the reason why not. */
+/** One call to a source, as stored in the log: `outcome` is `answered` or the reason for the failure. */
 export const Attempt = Schema.Struct({
   source: SourceName,
   outcome: Schema.Union([Schema.Literal("answered"), FailureReason]),

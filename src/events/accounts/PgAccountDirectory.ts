@@ -68,15 +68,15 @@ const makeFind = Effect.gen(function* () {
       WHERE c.agent_id = ${agentId} ORDER BY a.account_id DESC LIMIT ${maxNamesakes}`
   })
 
-  return Effect.fnUntraced(function* (asked: string) {
-    const wanted = idForm.test(asked) ? { accountId: asked, email: null } : { accountId: null, email: emailKey(asked) }
+  return Effect.fnUntraced(function* (term: string) {
+    const wanted = idForm.test(term) ? { accountId: term, email: null } : { accountId: null, email: emailKey(term) }
     const [row] = yield* findAccount(wanted).pipe(QueryPolicy.withRetry(retryFor))
     if (row !== undefined) return row
-    const [only, ...others] = yield* findByAgent(asked).pipe(QueryPolicy.withRetry(retryFor))
-    if (only === undefined) return yield* new AccountNotFound({ asked })
+    const [only, ...others] = yield* findByAgent(term).pipe(QueryPolicy.withRetry(retryFor))
+    if (only === undefined) return yield* new AccountNotFound({ term })
     if (others.length === 0) return only
     const accountIds = [only, ...others].map(({ account_id }) => account_id)
-    return yield* new AccountNotUnique({ asked, accountIds })
+    return yield* new AccountNotUnique({ term, accountIds })
   })
 })
 
@@ -113,7 +113,7 @@ const make = Effect.gen(function* () {
   })
 
   const findRow = yield* makeFind
-  const find = Effect.fn("PgAccountDirectory.find")((asked: string) => Effect.map(findRow(asked), accountRecord))
+  const find = Effect.fn("PgAccountDirectory.find")((term: string) => Effect.map(findRow(term), accountRecord))
 
   const findAccounts = SqlSchema.findAll({
     Request: Schema.Struct({ plan: Schema.NullOr(Schema.String), before: Schema.NullOr(Schema.String), limit: Schema.Int }),

@@ -39,11 +39,11 @@ const make = Effect.gen(function* () {
   const run = Effect.fnUntraced(function* (keys: ReadonlyArray<string>) {
     const rows = yield* findNewest([...new Set(keys)]).pipe(QueryPolicy.withRetryForMany(retryFor))
     const byKey = new Map(rows.map((row) => [row.key, row]))
-    for (const { of_event, position } of rows) if (!of_event) yield* integrity.found("answer", altered(position))
+    for (const { of_event, position } of rows) if (!of_event) yield* integrity.reportAltered("answer", altered(position))
     return keys.map((key) => {
       const row = byKey.get(key)
       if (row === undefined) return Exit.succeed(Option.none<StoredAnswer>())
-      if (!row.of_event) return Exit.die(new EvidenceAltered({ what: altered(row.position) }))
+      if (!row.of_event) return Exit.die(new EvidenceAltered({ finding: altered(row.position) }))
       return Exit.succeed(
         Option.some<StoredAnswer>({ position: Number(row.position), asOf: Number(row.as_of), answer: row.answer })
       )

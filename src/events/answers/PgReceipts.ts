@@ -54,7 +54,7 @@ const make = Effect.gen(function* () {
       bzstAnsweredAt: DateTime.formatIso(answer.answered_at),
       validFrom: answer.valid_from,
       validUntil: answer.valid_until,
-      asked: attempts.map(({ duration_ms, started_at }) => ({
+      calls: attempts.map(({ duration_ms, started_at }) => ({
         startedAt: DateTime.formatIso(started_at),
         durationMs: duration_ms
       })),

@@ -102,7 +102,7 @@ const make = Effect.gen(function* () {
   const checkpoint = Effect.flatMap(
     proofs.newest,
     Option.match({
-      onNone: () => Effect.fail(new NotInLog({ what: "signed checkpoint yet" })),
+      onNone: () => Effect.fail(new NotInLog({ missing: "signed checkpoint yet" })),
       onSome: ({ note }) => Effect.succeed(note)
     })
   )
@@ -121,7 +121,7 @@ const lineWith = (documents: ReadonlyMap<number, string | null>) => (event: Stor
 const makeProofs = Effect.gen(function* () {
   const { newest, prove, tile } = yield* EventProofs.make
   const { refuse } = yield* Integrity
-  const refused = ({ what }: EvidenceAltered) => refuse("event", what)
+  const refused = ({ finding }: EvidenceAltered) => refuse("event", finding)
   return {
     newest: Effect.catchTag(newest, "EvidenceAltered", refused),
     tile: (path: string) => Effect.catchTag(tile(path), "EvidenceAltered", refused),
@@ -165,7 +165,7 @@ const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
   return Effect.fnUntraced(function* (reader: ProofReader, subject: ProofSubject) {
     const byReceipt = "receiptId" in subject
     const none = new NotInLog({
-      what: byReceipt ? `receipt ${subject.receiptId} that you may read` : `event ${subject.position} that you may read`
+      missing: byReceipt ? `receipt ${subject.receiptId} that you may read` : `event ${subject.position} that you may read`
     })
     const [event] = byReceipt ? yield* events.readStream(receiptStream(subject.receiptId), 0, 1) : yield* at(subject.position)
     // A search continues with the next existing position, which is another one.

@@ -1,7 +1,7 @@
 /** Auditors. The append of their events updates them, so every replica rejects a revoked token from the same moment on. */
 import { DateTime, Effect, Layer, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { AuditorAdded, AuditorRevoked, auditorStream, drawToken, isToken, type Auditor } from "#domain/audit/Auditor.ts"
+import { AuditorAdded, AuditorRevoked, auditorStream, generateToken, isToken, type Auditor } from "#domain/audit/Auditor.ts"
 import {
   type Admission,
   type AuditorEntry,
@@ -34,7 +34,7 @@ const make = Effect.gen(function* () {
   const add = Effect.fn("PgAuditors.add")(function* ({ accountId, expiresAt, name }: Admission) {
     if (accountId !== null && (yield* findAccount(accountId)).length === 0) return yield* new UnknownAccount({ accountId })
     const auditorId = crypto.uuidV7()
-    const token = yield* drawToken(crypto)
+    const token = yield* generateToken(crypto)
     const hash = crypto.sha256Hex(token)
     const added = { auditor_id: auditorId, account_id: accountId, name, expires_at: expiresAt, token_sha256: hash }
     yield* events.appendFact(auditorStream(auditorId), AuditorAdded.make(added))

@@ -166,10 +166,10 @@ export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace
     if (claimed === null) return null
     let count = 0
     const report = Effect.fnUntraced(function* (wrong: ReadonlyArray<string>) {
-      for (const what of wrong) {
+      for (const finding of wrong) {
         count += 1
-        yield* integrity.found("scrub", what)
-        if (count <= loggedAtMost) yield* Effect.logError(`The scrubber found: ${what}`)
+        yield* integrity.reportAltered("scrub", finding)
+        if (count <= loggedAtMost) yield* Effect.logError(`The scrubber found: ${finding}`)
       }
       yield* Metric.update(findings, count)
     })

@@ -67,7 +67,7 @@ type RecordFailure = CallRefusal | PreconditionFailed | StreamExists | StoreUnav
 const refusalOf = (charge: Charge, failure: AppendCommand.AppendError): Effect.Effect<never, RecordFailure> => {
   switch (failure._tag) {
     case "PreconditionFailed":
-      return Effect.fail(new PreconditionFailed({ what: failure.what }))
+      return Effect.fail(new PreconditionFailed({ outdated: failure.outdated }))
     case "VersionConflict":
       return Effect.fail(new StreamExists({ stream: failure.stream }))
     case "StoreUnavailable":

@@ -19,7 +19,7 @@ export interface OpenCheckpoint extends Checkpoint.Checkpoint {
   readonly note: string
 }
 
-const altered = (what: string) => new EvidenceAltered({ what })
+const altered = (finding: string) => new EvidenceAltered({ finding })
 
 export const make = Effect.gen(function* () {
   const crypto = yield* Crypto
@@ -48,7 +48,7 @@ export const make = Effect.gen(function* () {
 
   /** Returns the hashes of a tile by its path below `tile/`. Unsigned parts are not found. */
   const tile = Effect.fnUntraced(function* (path: string) {
-    const none = new NotInLog({ what: "such tile in the signed log" })
+    const none = new NotInLog({ missing: "such tile in the signed log" })
     const requested = Option.getOrNull(parsePath(`tile/${path}`))
     if (requested === null || requested.level === "entries") return yield* none
     const { index, level, width } = requested

@@ -170,7 +170,7 @@ const exitOf = (one: Numbered, outcome: Outcome | undefined, standing: Appended,
       return Exit.fail(new VersionConflict({ stream, actual: Number(row.versions[one.stream - 1] ?? 0) }))
     case "identity":
     case "answer":
-      return Exit.fail(new PreconditionFailed({ what: outcome }))
+      return Exit.fail(new PreconditionFailed({ outdated: outcome }))
     case "quota":
       return Exit.fail(new QuotaReached({ meter: charge?.meter ?? "", used, minute }))
     case "rate":

@@ -58,7 +58,7 @@ export class RateLimitReached extends Schema.TaggedError<RateLimitReached>()("Ra
 
 /** The identity epoch or the newest answer has moved: what the caller had cached is out of date. Nothing is stored or counted. */
 export class PreconditionFailed extends Schema.TaggedError<PreconditionFailed>()("PreconditionFailed", {
-  what: Schema.Literals(["identity", "answer"])
+  outdated: Schema.Literals(["identity", "answer"])
 }) {}
 
 export type AppendError = VersionConflict | QuotaReached | RateLimitReached | PreconditionFailed | StoreUnavailable

@@ -73,7 +73,7 @@ export const make = Effect.gen(function* () {
 
 const Minutes = Schema.declare((value: unknown): value is BatchTotals => value instanceof BatchTotals)
 
-const outOfDate = Exit.fail(new PreconditionFailed({ what: "identity" }))
+const outOfDate = Exit.fail(new PreconditionFailed({ outdated: "identity" }))
 
 /** The minute of each call by number, and how many calls of this batch come after it in the same minute. */
 const numbered = (callers: ReadonlyArray<Caller>) => {

@@ -68,7 +68,7 @@ export const layer = HttpApiBuilder.group(
         return rawJson(yield* trail.event(yield* CurrentAuditor, params.position))
       }, Errors.respond),
       proof: Effect.fnUntraced(function* ({ headers, params: { subject } }) {
-        if (!subjectForm.test(subject)) return yield* new NotInLog({ what: "such event or receipt that you may read" })
+        if (!subjectForm.test(subject)) return yield* new NotInLog({ missing: "such event or receipt that you may read" })
         const asked = /^\d{1,15}$/u.test(subject) ? { position: Number(subject) } : { receiptId: receiptIdOf(subject) }
         const { line, position, proof, verifierKey } = yield* trail.prove(yield* CurrentProofReader, asked)
         if (Option.contains(mediaType(headers.accept, [plain, json]), json)) {

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import { crc32 } from "node:zlib"
-import { compose, isWellFormed, prefixOf } from "#domain/accounts/ApiKey.ts"
+import { fromEntropy, isWellFormed, prefixOf } from "#domain/accounts/ApiKey.ts"
 
 /** Random bytes for one key, more than it has characters. */
 const entropyBytes = 64
@@ -11,12 +11,12 @@ const entropy = Arbitrary.array(Arbitrary.schema(bytes), { minLength: entropyByt
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 const base62 = (value: number): string => (value === 0 ? "" : base62(Math.floor(value / 62)) + alphabet.charAt(value % 62))
 
-const keyOf = (values: ReadonlyArray<number>) => compose(Uint8Array.from(values)) ?? ""
+const keyOf = (values: ReadonlyArray<number>) => fromEntropy(Uint8Array.from(values)) ?? ""
 const key = keyOf(Array.from({ length: entropyBytes }, (_, index) => index * 3))
 
 describe("an API key", () => {
   it.prop("is svc_live_, 32 characters and the CRC-32 of both", [entropy], ([values]) => {
-    const made = compose(Uint8Array.from(values))
+    const made = fromEntropy(Uint8Array.from(values))
     if (made === null) return
     assert.match(made, /^svc_live_[0-9A-Za-z]{38}$/u)
     assert.strictEqual(made.slice(-6), base62(crc32(made.slice(0, -6))).padStart(6, "0"))
@@ -34,10 +34,10 @@ describe("an API key", () => {
   })
 
   it("is not made of bytes that would make some characters likelier", () => {
-    assert.isNull(compose(new Uint8Array(entropyBytes).fill(248)))
-    assert.isNull(compose(new Uint8Array(31)))
+    assert.isNull(fromEntropy(new Uint8Array(entropyBytes).fill(248)))
+    assert.isNull(fromEntropy(new Uint8Array(31)))
     const late = new Uint8Array(entropyBytes).fill(255, 0, 32)
-    assert.strictEqual(compose(late)?.slice(9, 41), "0".repeat(32))
+    assert.strictEqual(fromEntropy(late)?.slice(9, 41), "0".repeat(32))
   })
 
   it("is refused with one character changed, two swapped, one lost or one more", () => {

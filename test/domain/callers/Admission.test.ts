@@ -37,7 +37,7 @@ const outdated = (times: number) => {
     use: <A>(value: A) =>
       Effect.suspend(() => {
         attempts += 1
-        return attempts <= times ? Effect.fail(new PreconditionFailed({ what: "answer" })) : Effect.succeed(value)
+        return attempts <= times ? Effect.fail(new PreconditionFailed({ outdated: "answer" })) : Effect.succeed(value)
       })
   }
 }

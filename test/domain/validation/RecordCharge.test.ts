@@ -45,7 +45,7 @@ const recordFrom = Effect.fnUntraced(function* (epoch: number, refresh: Effect.E
     record: (charge) => {
       if (charge.caller._tag === "Key" && charge.caller.epoch >= epoch) return Effect.succeed({ position: 7, standing })
       refused.push(charge)
-      return Effect.fail(new PreconditionFailed({ what: "identity" }))
+      return Effect.fail(new PreconditionFailed({ outdated: "identity" }))
     }
   })
   const record = yield* Effect.provide(RecordCharge.make, Layer.merge(identity, metering))

@@ -26,7 +26,7 @@ const testLayer = PgIdentity.layer.pipe(
 /** A key of an account of its own. */
 const issued = Effect.gen(function* () {
   const crypto = yield* Crypto
-  const key = yield* ApiKey.draw(crypto)
+  const key = yield* ApiKey.generate(crypto)
   const [accountId, keyId] = [crypto.uuidV7(), crypto.uuidV7()]
   const hash = (yield* Crypto).sha256(key)
   yield* MigratedDatabase.execute(
@@ -99,7 +99,7 @@ layer(testLayer, { excludeTestServices: true })("the caller behind a key", (it) 
       const { byKey } = yield* Identity
       const [first, second, revoked] = [yield* issued, yield* issued, yield* issued]
       yield* execute(`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_id = '${revoked.keyId}'`)
-      const unknown = Redacted.make(yield* ApiKey.draw(yield* Crypto))
+      const unknown = Redacted.make(yield* ApiKey.generate(yield* Crypto))
       const keys = [first.key, unknown, second.key, revoked.key, Redacted.make("svc_live_x"), first.key]
       const found = yield* Effect.forEach(
         times(60, (index) => keys[index % keys.length] ?? unknown),

@@ -176,7 +176,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
       yield* moveEpoch
       const charges = [chargeFor(caller), chargeFor(caller, { admitted })]
       for (const call of [Effect.asVoid(admit(caller)), ...charges.map((charge) => Effect.asVoid(record(charge)))]) {
-        assert.containSubset(yield* Effect.flip(call), { _tag: "PreconditionFailed", what: "identity" })
+        assert.containSubset(yield* Effect.flip(call), { _tag: "PreconditionFailed", outdated: "identity" })
       }
       assert.strictEqual(yield* countedOf(caller), 1)
       assert.deepStrictEqual(
@@ -208,7 +208,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
       const repeat = record(chargeFor(caller, { repeats: { vatId, asOf } }))
       yield* repeat
       yield* answer
-      assert.containSubset(yield* Effect.flip(repeat), { _tag: "PreconditionFailed", what: "answer" })
+      assert.containSubset(yield* Effect.flip(repeat), { _tag: "PreconditionFailed", outdated: "answer" })
       assert.strictEqual(yield* countedOf(caller), 1)
       assert.deepStrictEqual(yield* sums(caller.meter), [{ meter_id: caller.meter, used: 1n, units: 1n }])
     })

@@ -108,17 +108,17 @@ const counted = { minute: { bucket: "m", limit: 9 } }
 
 /** A refused command, what comes of it, and how many calls its minute has afterwards. */
 const refusals: ReadonlyArray<readonly [string, Partial<Step>, object, number]> = [
-  ["the identity epoch has moved", { ...counted, epoch: 1 }, { refused: "PreconditionFailed", what: "identity" }, 0],
+  ["the identity epoch has moved", { ...counted, epoch: 1 }, { refused: "PreconditionFailed", outdated: "identity" }, 0],
   [
     "another answer is the newest",
     { ...counted, newest: { key: "p", isRight: false } },
-    { refused: "PreconditionFailed", what: "answer" },
+    { refused: "PreconditionFailed", outdated: "answer" },
     0
   ],
   [
     "there is no answer under the key",
     { ...counted, newest: { key: "q", isRight: true } },
-    { refused: "PreconditionFailed", what: "answer" },
+    { refused: "PreconditionFailed", outdated: "answer" },
     0
   ],
   ["the stream has another version", { ...counted, expected: 7 }, { refused: "VersionConflict", stream: "b" }, 0],
@@ -142,7 +142,7 @@ const refusals: ReadonlyArray<readonly [string, Partial<Step>, object, number]> 
       minute: { bucket: "m", limit: 0 },
       charge: { meter: "x", units: 1, cap: 0 }
     },
-    { refused: "PreconditionFailed", what: "identity" },
+    { refused: "PreconditionFailed", outdated: "identity" },
     0
   ]
 ]

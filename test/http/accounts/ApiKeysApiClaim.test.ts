@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { compose } from "#domain/accounts/ApiKey.ts"
+import { fromEntropy } from "#domain/accounts/ApiKey.ts"
 import { newAuditor, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { command, commandJson } from "#test/support/CommandLine.ts"
 import * as ExportedLog from "#test/support/ExportedLog.ts"
@@ -119,7 +119,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the key of an 
         assertProblem(yield* service.post(`${path}/claim`, body, People.bearing(token)), "VALIDATION_ERROR")
       }
       assertProblem(yield* service.post(`${path}/claim`, { api_key: own.key }), "UNAUTHORIZED")
-      const unknown = compose(new Uint8Array(64).fill(9)) ?? ""
+      const unknown = fromEntropy(new Uint8Array(64).fill(9)) ?? ""
       const { message } = assertProblem(yield* claim(service, stranger.token, unknown), "NOT_FOUND")
       const malformed = assertProblem(yield* claim(service, stranger.token, `${own.key}x`), "NOT_FOUND")
       assert.strictEqual(malformed.message, message)

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { compose } from "#domain/accounts/ApiKey.ts"
+import { fromEntropy } from "#domain/accounts/ApiKey.ts"
 import { billingPeriod } from "#domain/callers/Usage.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { assertProblem } from "#test/support/Problem.ts"
@@ -9,7 +9,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
 
 /** A key with a right checksum that nobody was given. */
-const unknownKey = compose(new Uint8Array(64).fill(7)) ?? ""
+const unknownKey = fromEntropy(new Uint8Array(64).fill(7)) ?? ""
 
 const statuses = (replies: ReadonlyArray<Reply>) => {
   const counts: Record<number, number> = {}

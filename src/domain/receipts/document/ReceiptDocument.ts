@@ -1,6 +1,6 @@
 /**
- * A receipt as a document for people: what stands in it, in which order, in one language. The page and the PDF both show this and
- * nothing else, so that they cannot differ.
+ * The content of a receipt for people, in one language: facts, order and wording. The page and the PDF both render this and
+ * nothing else, so they cannot differ.
  */
 import { DateTime, Schema } from "effect"
 import { memberStates } from "#domain/vat/MemberStates.ts"
@@ -10,7 +10,7 @@ import { receiptInGerman } from "#domain/receipts/document/ReceiptInGerman.ts"
 import type { ComparedData, ReceiptLabel, ReceiptLanguage, ReceiptText } from "#domain/receipts/document/ReceiptText.ts"
 import type { ReceiptRecord } from "#domain/receipts/ReceiptReader.ts"
 
-/** One fact. A `code` is to be read character by character; lines of a value are separated by `\n`. */
+/** One fact. A `code` is read character by character; lines of a value are separated by `\n`. */
 export interface Fact {
   readonly label: string
   readonly value: string
@@ -42,7 +42,7 @@ export interface Section {
   readonly blocks: ReadonlyArray<Block>
 }
 
-/** A file that goes along, byte for byte: the text in UTF-8. */
+/** An attached file, byte for byte: the text in UTF-8. */
 export interface Attachment {
   readonly name: string
   readonly mediaType: string
@@ -50,10 +50,10 @@ export interface Attachment {
   readonly text: string
 }
 
-/** What a look at the document tells: "good" only if the VAT ID was valid and no supplied field is without a match. */
+/** The overall result: "good" only if the VAT ID was valid and every supplied field matches. */
 export type Tone = "good" | "mixed" | "bad"
 
-/** Plain data: it can be sent to another thread. `issuedAt` is in milliseconds since 1970. */
+/** Plain data, which can be sent to another thread. `issuedAt` is in milliseconds since 1970. */
 export interface ReceiptDocument {
   readonly language: ReceiptLanguage
   readonly receiptId: string
@@ -63,12 +63,12 @@ export interface ReceiptDocument {
   readonly law: string
   readonly tone: Tone
   readonly headline: string
-  /** What the headline does not speak of: the company data. */
+  /** The result for the company data, which the headline does not cover. */
   readonly compared: string
   readonly lead: ReadonlyArray<string>
   readonly sections: ReadonlyArray<Section>
   readonly attachments: ReadonlyArray<Attachment>
-  /** Before the number of the page, and before the number of pages. */
+  /** The texts before the page number and before the number of pages. */
   readonly page: readonly [string, string]
 }
 
@@ -99,7 +99,7 @@ export const receiptDocument = (record: ReceiptRecord, language: ReceiptLanguage
   }
 }
 
-/** Says no more than that the VAT ID is valid. */
+/** The status that says only that the VAT ID is valid. */
 const plainlyValid = "evatr-0000"
 
 const sectionsOf = (record: ReceiptRecord, language: ReceiptLanguage): ReadonlyArray<Section> => {
@@ -189,10 +189,10 @@ const recordFacts = (record: ReceiptRecord, text: ReceiptText): ReadonlyArray<Fa
   ]
 }
 
-const exchangeFacts = ({ asked, evidence }: ReceiptRecord, text: ReceiptText): ReadonlyArray<Fact> => {
+const exchangeFacts = ({ calls, evidence }: ReceiptRecord, text: ReceiptText): ReadonlyArray<Fact> => {
   const fact = factIn(text)
   return [
-    ...asked.flatMap(({ durationMs, startedAt }) => [
+    ...calls.flatMap(({ durationMs, startedAt }) => [
       fact.words("askedAt", moment(text, startedAt)),
       fact.words("duration", text.milliseconds(durationMs))
     ]),
@@ -237,7 +237,7 @@ const toneOf = (valid: boolean, { mismatches, uncompared }: ComparedData): Tone 
 const meaningsOfResults = (text: ReceiptText): ReadonlyArray<Fact> =>
   Object.values(text.matches).map(({ meaning, name }) => ({ label: name, value: meaning, kind: "words" }))
 
-/** A status that nobody has described yet speaks for itself. */
+/** For an unknown status, the code is its own description. */
 const meaningOf = ({ bzstStatus, validFrom, validUntil }: ReceiptRecord, text: ReceiptText): string => {
   const inWords = (iso: string | null) => (iso === null ? null : date(text, iso))
   return text.statuses[bzstStatus]?.({ from: inWords(validFrom), until: inWords(validUntil) }) ?? bzstStatus
@@ -259,7 +259,7 @@ const attachmentsOf = ({ evidence, receipt }: ReceiptRecord, { attachments }: Re
   ]
 }
 
-/** Characters of an exchange that are printed. A question has a few hundred; an answer might have far more than it should. */
+/** Printed characters of an exchange. A question has a few hundred; an answer may have far more than it should. */
 const printedCharacters = 12_000
 
 const excerpt = (bytes: string, text: ReceiptText): string => {
@@ -267,7 +267,7 @@ const excerpt = (bytes: string, text: ReceiptText): string => {
   return visible(cut > 0 ? `${bytes.slice(0, printedCharacters).toWellFormed()}\n${text.more(cut)}` : bytes)
 }
 
-/** What cannot be seen, or changes how other characters are shown, is written out: nobody shall read something else than is there. */
+/** Writes out characters that are invisible or change how others are displayed, so that the reader sees the true text. */
 const visible = (text: string): string => text.replace(/[^\n\P{C}]|[\p{Zl}\p{Zp}]/gu, (character) => codePoint(character))
 
 /** `[U+202E]` */

@@ -41,7 +41,7 @@ export const receiptInEnglish: ReceiptText = {
     "evatr-0000": () => "The VAT ID is valid.",
     "evatr-0003": () =>
       "The VAT ID is valid. Only that was answered: the BZSt compares company data only if both the name and the city are supplied.",
-    "evatr-2001": () => "The VAT ID is not assigned to anybody.",
+    "evatr-2001": () => "The VAT ID is not assigned.",
     "evatr-2002": ({ from }) => `The VAT ID is not valid yet${from === null ? "" : `: it becomes valid on ${from}`}.`,
     "evatr-2006": ({ from, until }) =>
       `The VAT ID is no longer valid${from === null || until === null ? "" : `: it was valid from ${from} to ${until}`}.`,
@@ -110,15 +110,15 @@ export const receiptInEnglish: ReceiptText = {
     attachments: "Exact files"
   },
   proves: (position) => [
-    "This service recorded that it put the question printed below to the BZSt and received the answer printed below, before it told anybody the result.",
-    `The record stands at position ${position} of an append-only log. With its proof, or with any signed checkpoint from after it that was kept outside of this service, anybody can show that it was not changed, moved or removed since.`
+    "This service recorded that it sent the question printed below to the BZSt and received the answer printed below, before it returned the result.",
+    `The record has position ${position} in an append-only log. Its proof, or any later signed checkpoint kept outside of this service, shows that it was not changed, moved or removed since.`
   ],
   provesNot: [
-    "It is no document of the BZSt or of any other authority: none has issued, signed or seen it. That the answer is the BZSt’s is this service’s word.",
-    "Its time is this service’s own. Only a witness that has cosigned a checkpoint of the log proves that it is no younger than that; and where nobody kept a proof or a checkpoint, the operator, who has the signing key, could sign another log.",
-    "It speaks of the moment of the answer. A VAT ID can be withdrawn the next day.",
-    "A match does not tell who used the VAT ID in a transaction, or whether that person was entitled to.",
-    "Whether it suffices as evidence in a tax matter is for the tax office to decide."
+    "It is not a document of the BZSt or of any other authority: no authority has issued, signed or seen it. This service alone states that the answer came from the BZSt.",
+    "Its time comes from this service. Only a witness that cosigned a checkpoint of the log proves that the receipt is not younger than the checkpoint. If no proof or checkpoint was kept elsewhere, the operator, who has the signing key, could sign another log.",
+    "It applies to the moment of the answer. A VAT ID can be withdrawn the next day.",
+    "A match does not show who used the VAT ID in a transaction, or whether that person was entitled to do so.",
+    "The tax office decides whether it suffices as evidence in a tax matter."
   ],
   verify: (receiptId) => [
     {

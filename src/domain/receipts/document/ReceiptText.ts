@@ -1,17 +1,17 @@
-/** The words of a receipt for people, in the languages it is written in. Its order and its facts are in ReceiptDocument.ts, the same for all. */
+/** The texts of a receipt in each language. ReceiptDocument.ts has its order and facts, which all languages share. */
 import type { MatchWord, Receipt } from "#domain/receipts/Receipt.ts"
 
 /** The languages, as Accept-Language and `lang` attributes name them; the first one is the default. */
 export const receiptLanguages = ["en", "de"] as const
 export type ReceiptLanguage = (typeof receiptLanguages)[number]
 
-/** Validity dates in words; null where the BZSt named none. */
+/** Validity dates in words; null if the BZSt gave none. */
 export interface ValidityDates {
   readonly from: string | null
   readonly until: string | null
 }
 
-/** How the company data that was supplied compares: of so many fields, how many differ from the register, and how many have no result. */
+/** The comparison of the supplied company data: the number of fields, of mismatches, and of fields without a result. */
 export interface ComparedData {
   readonly supplied: number
   readonly mismatches: number
@@ -21,18 +21,18 @@ export interface ComparedData {
 export interface ReceiptText {
   readonly title: string
   readonly law: string
-  /** Before the number of the page, and before the number of pages. */
+  /** The texts before the page number and before the number of pages. */
   readonly page: readonly [string, string]
   readonly months: ReadonlyArray<string>
   readonly date: (day: number, month: string, year: string) => string
   readonly moment: (date: string, clock: string) => string
   readonly headline: (vatId: string, valid: boolean) => string
-  /** Says of the company data no more than what was compared. This and the next two are whole sentences. */
+  /** States only what was compared. This and the next two are whole sentences. */
   readonly compared: (data: ComparedData) => string
   readonly answered: (moment: string) => string
   readonly notOfTheAuthority: string
   readonly valid: (valid: boolean) => string
-  /** What a status of the BZSt means, by the status; a whole sentence. */
+  /** The meaning of each BZSt status; a whole sentence. */
   readonly statuses: Readonly<Record<string, (dates: ValidityDates) => string>>
   readonly matches: Readonly<Record<MatchWord, { readonly name: string; readonly meaning: string }>>
   readonly fields: Readonly<Record<keyof Receipt["input"], string>>
@@ -50,12 +50,12 @@ export interface ReceiptText {
   readonly labels: Readonly<Record<ReceiptLabel, string>>
   readonly proves: (position: number) => ReadonlyArray<string>
   readonly provesNot: ReadonlyArray<string>
-  /** What to do, and what to type: in lines so short that paper does not break them, because they are copied from there. */
+  /** Verification steps and commands, in lines short enough for paper, because they are copied from there. */
   readonly verify: (receiptId: string) => ReadonlyArray<{ readonly text: string; readonly command: string | null }>
   readonly attachments: Readonly<Record<"receipt" | "request" | "response", string>>
 }
 
-/** What has a label. */
+/** Labelled facts. */
 export type ReceiptLabel =
   | "receiptId"
   | "issuedAt"

@@ -1,7 +1,7 @@
 /**
  * The CSV tables of an export, for import into an auditor's program. Names and descriptions are German, because German tax
- * auditors read them (GoBD, data media exchange). Every cell comes from an event, its personal document or the event that issued
- * its key, so a verifier can recompute each table.
+ * auditors read them (GoBD, data media exchange). Every cell comes from an event, its personal document or the event that gave
+ * its key to the account, so a verifier can recompute each table.
  */
 import { Option, Predicate, Schema } from "effect"
 import { idForm } from "#domain/accounts/AccountDirectory.ts"
@@ -10,7 +10,7 @@ import * as EventLine from "#events/store/EventLine.ts"
 import type * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** The facts of a key in the event that issued it. */
+/** The facts of a key in the event that gave it to an account: its issue, or its claim by another account. */
 export interface KeyFacts {
   readonly keyId: string
   readonly accountId: string
@@ -132,7 +132,7 @@ const decodeKey = Schema.decodeUnknownOption(
   Schema.Struct({ account_id: Schema.String, key_id: Schema.String, prefix: Schema.String })
 )
 
-/** Returns the facts of a key from the event that issued it; null for other events. */
+/** Returns the facts of a key from the event that gave it to an account; null for other events. */
 export const keyFactsOf = (type: string, data: unknown): KeyFacts | null =>
   type !== ApiKeyIssued.type && type !== ApiKeyClaimed.type
     ? null

@@ -77,7 +77,7 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
   }
 })
 
-/** Returns the event that issued a key; null for a key that was never issued. */
+/** Returns the event that gave a key to an account, its issue or its claim; null for an unknown key. */
 export const makeKeyIssue = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findAll({
     Request: Schema.String,
