@@ -101,7 +101,7 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
       moved("events", "units = 0", "position = 100"),
       moved("tiles", "hashes = overlay(hashes placing sha256('x') from 100 * 32 + 1)", "level = 0 AND index = 0")
     ],
-    /^-: 2 signed checkpoints in all do not fit the log$/mu
+    /^-: 2 signed checkpoints in total contradict the log$/mu
   ],
   [
     "a leaf of the stored tree",
@@ -138,7 +138,7 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
   [
     "all checkpoints removed",
     ["DELETE FROM vatproof.checkpoints"],
-    /^-: the log was never signed: nothing proves what it holds$/mu
+    /^-: the log was never signed: nothing proves its content$/mu
   ],
   [
     "a checkpoint moved to another log",
