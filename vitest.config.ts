@@ -8,6 +8,9 @@ export default defineConfig({
     // Processes, because tests start, signal and kill others; two, because the smallest machine has two cores.
     pool: "forks",
     maxWorkers: 2,
+    // The files of a worker share its modules, which Node loads itself: loading them took more than testing.
+    isolate: false,
+    experimental: { viteModuleRunner: false, nodeLoader: false },
     // Real servers answer in milliseconds; these are for a machine that is busy with something else.
     testTimeout: 20_000,
     hookTimeout: 60_000,

@@ -20,7 +20,7 @@ const Closed = Schema.Struct({
 const close = (who: string) => commandJson(Closed, "account", "close", who, ...why, "--by", "carol")
 
 const started = Effect.gen(function* () {
-  const service = yield* RunningService.make(signing(yield* temporaryFolder))
+  const service = yield* RunningService.start(signing(yield* temporaryFolder))
   const { accountId, email, token } = yield* People.newUser(service)
   yield* command("account", "plan", email, "business", ...why)
   const { key } = yield* People.issueKey(service, token, { name: "Ada's laptop" })
@@ -41,7 +41,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof accou
     Effect.gen(function* () {
       const { accountId, email, key, service, token } = yield* started
       const sql = yield* SqlClient.SqlClient
-      const other = yield* RunningService.make(signing(yield* temporaryFolder))
+      const other = yield* RunningService.start(signing(yield* temporaryFolder))
       yield* People.issueKey(service, token)
       yield* service.post("/v1/auth/password-reset", { email })
       assert.strictEqual((yield* other.validate("ATU12345678", { key })).status, 200)

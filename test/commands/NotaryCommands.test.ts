@@ -52,7 +52,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof notary", 
           Effect.flatMap(({ text }) => text),
           Effect.repeat({ until: (text) => text.includes("no checkpoint"), schedule: Schedule.spaced("50 millis") })
         )
-        const waiting = yield* Effect.forkScoped(RunningService.make({ ...settings, ADMIN_PORT: String(adminPort) }))
+        const waiting = yield* Effect.forkScoped(RunningService.start({ ...settings, ADMIN_PORT: String(adminPort) }))
         assert.match(yield* Effect.retry(told, Schedule.spaced("50 millis")), /"notary":"There are \d+ events and no checkpoint/u)
 
         const { stdout } = yield* adopt()

@@ -18,7 +18,7 @@ const signed = Effect.gen(function* () {
   const folder = yield* temporaryFolder
   yield* Effect.scoped(
     Effect.gen(function* () {
-      const service = yield* RunningService.make(signing(folder))
+      const service = yield* RunningService.start(signing(folder))
       yield* service.validate("ATU12345678")
       yield* checkpointOf(service, 1)
     })
@@ -63,7 +63,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
       const signaturesWith = (keys: string, size: number) =>
         Effect.scoped(
           Effect.gen(function* () {
-            const service = yield* RunningService.make({ ...signing(folder), NOTARY_KEY: keys })
+            const service = yield* RunningService.start({ ...signing(folder), NOTARY_KEY: keys })
             yield* service.validate("ATU12345678")
             const { text } = yield* Effect.repeat(service.get("/v1/audit/checkpoint"), {
               until: (checkpoint) => checkpoint.text.split("\n")[1] === String(size),

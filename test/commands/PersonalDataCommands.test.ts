@@ -74,7 +74,7 @@ const show = (subject: string) => Effect.map(commandJson(Shown, "personal-data",
 const started = Effect.gen(function* () {
   const folder = yield* temporaryFolder
   const settings = { ...signing(folder), QUALIFIED_CONFIRMATION_COUNTRIES: "EU" }
-  const service = yield* RunningService.make(settings)
+  const service = yield* RunningService.start(settings)
   const email = `${randomUUID()}@example.com`
   const { api_key: apiKey } = yield* decodeKey((yield* service.post("/v1/register", { email })).body)
   yield* command("account", "plan", email, "business", ...why)

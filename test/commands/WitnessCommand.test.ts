@@ -18,7 +18,7 @@ const at = DateTime.makeUnsafe("2026-11-23T09:30:00Z")
 
 const testLayer = Layer.effect(
   RunningService.RunningService,
-  Effect.flatMap(temporaryFolder, (folder) => RunningService.make(signing(folder)))
+  Effect.flatMap(temporaryFolder, (folder) => RunningService.start(signing(folder)))
 ).pipe(Layer.provideMerge(RunningService.layerGround))
 
 /** A witness with a folder of its own. */

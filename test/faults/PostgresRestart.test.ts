@@ -58,7 +58,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("while the data
   ] as const)("and %s, no answer is wrong, unrecorded or recorded twice", ([, signal]) =>
     Effect.gen(function* () {
       const server = yield* ownServer
-      const service = yield* RunningService.make({ DATABASE_URL: Redacted.value(server.url) })
+      const service = yield* RunningService.start({ DATABASE_URL: Redacted.value(server.url) })
       const key = yield* service.newKey
       const asked = yield* Ref.make<ReadonlyArray<Asked>>([])
       const done = yield* Ref.make(false)

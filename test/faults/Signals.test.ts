@@ -97,14 +97,17 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service with
   )
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("two services that start at once on an empty database", (it) => {
-  it.effect("both come up, and are one", () =>
-    Effect.gen(function* () {
-      const [first, second] = yield* Effect.all([RunningService.spawn(), RunningService.spawn()], { concurrency: "unbounded" })
-      const vatId = vatIdEnding("FI", "482001")
-      const key = yield* first.newKey
-      assert.containSubset(yield* second.validate(vatId, { key }), { status: 200, body: { cache: false } })
-      assert.containSubset(yield* first.validate(vatId, { key }), { status: 200, body: { cache: true } })
-    })
-  )
-})
+layer(RunningService.layerEmptyGround, { excludeTestServices: true })(
+  "two services that start at once on an empty database",
+  (it) => {
+    it.effect("both come up, and are one", () =>
+      Effect.gen(function* () {
+        const [first, second] = yield* Effect.all([RunningService.spawn(), RunningService.spawn()], { concurrency: "unbounded" })
+        const vatId = vatIdEnding("FI", "482001")
+        const key = yield* first.newKey
+        assert.containSubset(yield* second.validate(vatId, { key }), { status: 200, body: { cache: false } })
+        assert.containSubset(yield* first.validate(vatId, { key }), { status: 200, body: { cache: true } })
+      })
+    )
+  }
+)

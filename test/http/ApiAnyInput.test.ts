@@ -90,7 +90,7 @@ const write = ({ body, encoded, headers, json, method, query, rest, route }: typ
   }
 }
 
-layer(RunningService.layer(), { excludeTestServices: true })("any request", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("any request", (it) => {
   it.effect.prop(
     "is answered, and if it is refused, then with the error body",
     [Arbitrary.schema(Request)],

@@ -5,7 +5,7 @@ import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { Health, SourceStatusReport } from "#http/system/SystemApi.ts"
 import { UsageReport } from "#http/accounts/UsageApi.ts"
 import { ValidationResult } from "#http/validation/ValidationApi.ts"
-import { confirm, generous, muster, newPaidKey } from "#test/support/PaidKey.ts"
+import { confirm, muster, newPaidKey } from "#test/support/PaidKey.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
 
@@ -24,7 +24,7 @@ const validationOf = Effect.fnUntraced(function* (reply: Reply) {
   return decoded
 })
 
-layer(RunningService.layer(generous), { excludeTestServices: true })("the body", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("the body", (it) => {
   it.effect("of a validation, live, cached, with a consultation number and not valid", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.RunningService

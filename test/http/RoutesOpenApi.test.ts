@@ -62,7 +62,7 @@ const decodeJson = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Json))
 
 const decodeMethod = Schema.decodeUnknownSync(Schema.Literals(["GET", "POST", "PUT", "PATCH", "DELETE"]))
 
-layer(RunningService.layer(), { excludeTestServices: true })("the service", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("the service", (it) => {
   it.effect("gives out its description", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService

@@ -43,7 +43,7 @@ export const testLayer = Layer.effect(Exported, exported).pipe(
   Layer.provideMerge(
     Layer.effect(
       RunningService.RunningService,
-      Effect.flatMap(temporaryFolder, (folder) => RunningService.make(signing(folder)))
+      Effect.flatMap(temporaryFolder, (folder) => RunningService.start(signing(folder)))
     )
   ),
   Layer.provideMerge(RunningService.layerGround)

@@ -37,6 +37,7 @@ export class MailServer extends Context.Service<
     /** Lines up what to do with the coming mails, one after the other. */
     readonly next: (...conducts: ReadonlyArray<Conduct>) => Effect.Effect<void>
     readonly arrived: Effect.Effect<ReadonlyArray<Arrived>>
+    readonly forget: Effect.Effect<void>
     readonly down: Effect.Effect<void>
     readonly up: Effect.Effect<void>
   }
@@ -132,6 +133,7 @@ const make = Effect.fnUntraced(function* (options: SMTPServerOptions & { readonl
     url: Redacted.make(`${scheme}://${options.credentials === undefined ? "" : `${options.credentials}@`}127.0.0.1:${port}`),
     next: (...more) => Effect.sync(() => void conducts.push(...more)),
     arrived: Effect.sync(() => arrived.current),
+    forget: Effect.sync(() => MutableRef.set(arrived, [])),
     down,
     up
   })

@@ -1,9 +1,7 @@
 /** A fresh database with all migrations, a pool on it as the service has one, and the event store over that pool. */
-import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { EventStore } from "#events/store/EventStore.ts"
-import * as Migrations from "#infra/postgres/Migrations.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
@@ -21,15 +19,7 @@ export const execute = (statement: string) =>
 export const layer = EventStore.layer.pipe(
   Layer.provide(NodeCrypto.layer),
   Layer.provideMerge(
-    Layer.unwrap(
-      Effect.map(TestDatabase.TestDatabase, ({ url }) => {
-        const migrated = Migrations.layer.pipe(
-          Layer.provide(Postgres.layerAdministrator({ url, maxConnections: 1 })),
-          Layer.provide(NodeServices.layer)
-        )
-        return Postgres.layer({ url, maxConnections: 8 }).pipe(Layer.provideMerge(migrated))
-      })
-    )
+    Layer.unwrap(Effect.map(TestDatabase.TestDatabase, ({ url }) => Postgres.layer({ url, maxConnections: 8 })))
   ),
   Layer.provideMerge(TestDatabase.layer)
 )

@@ -4,13 +4,6 @@ import type { PlanName } from "#domain/callers/Plan.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Ask, Reply, ServiceClient } from "#test/support/ServiceClient.ts"
 
-/** Limits of the paid plans that do not get in a test's way. */
-export const generous: RunningService.Settings = {
-  PLAN_STARTER_PER_MINUTE: "100000",
-  PLAN_BUSINESS_PER_MONTH: "1000000",
-  PLAN_BUSINESS_PER_MINUTE: "1000000"
-}
-
 /** A fresh API key of a paid account. */
 export const newPaidKey = Effect.fnUntraced(function* (client: ServiceClient, plan: PlanName = "business") {
   const key = yield* client.newKey

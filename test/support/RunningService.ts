@@ -5,6 +5,9 @@
  *     const { ask } = yield* RunningService.RunningService        // one service
  *     const second = yield* RunningService.make()                 // another replica on the same database
  *     const process = yield* RunningService.spawn()               // one that can be killed
+ *
+ * A start costs more than most tests. So a replica that a test is done with waits for the next test that wants these settings
+ * (`make`), and most files share the database and the replicas of their worker (`layerShared`).
  */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
@@ -15,7 +18,9 @@ import {
   Duration,
   Effect,
   Layer,
+  ManagedRuntime,
   MutableRef,
+  Option,
   Redacted,
   References,
   Schedule,
@@ -32,6 +37,7 @@ import * as App from "#app/app.ts"
 import type { PlanName } from "#domain/callers/Plan.ts"
 import * as AppConfig from "#infra/config/AppConfig.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as MailServer from "#test/support/MailServer.ts"
 import * as ServiceClient from "#test/support/ServiceClient.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
 
@@ -44,6 +50,9 @@ const generous: Settings = {
   ANONYMOUS_PER_MINUTE: "100000",
   PLAN_FREE_PER_MONTH: "100000",
   PLAN_FREE_PER_MINUTE: "100000",
+  PLAN_STARTER_PER_MINUTE: "100000",
+  PLAN_BUSINESS_PER_MONTH: "1000000",
+  PLAN_BUSINESS_PER_MINUTE: "1000000",
   REGISTRATIONS_PER_DAY: "100000",
   SIGNUPS_PER_DAY: "100000",
   LOGIN_FAILURES_PER_15_MIN: "100000",
@@ -68,6 +77,17 @@ export interface Replica extends ServiceClient.ServiceClient {
   /** Stops it as SIGTERM does; otherwise it stops with its scope. */
   readonly stop: Effect.Effect<void>
 }
+
+/** Replicas that no test uses just now, by their settings; the longest idle one first. They stop with `scope`. */
+class IdleReplicas extends Context.Service<
+  IdleReplicas,
+  { readonly scope: Scope.Scope; readonly idle: Array<Started & { readonly key: string }> }
+>()("vatproof/test/IdleReplicas") {}
+
+const idleReplicas = Layer.effect(
+  IdleReplicas,
+  Effect.map(Effect.scope, (scope) => ({ scope, idle: [] }))
+)
 
 export class RunningService extends Context.Service<RunningService, Replica>()("vatproof/test/RunningService") {}
 
@@ -100,7 +120,8 @@ const makeClock = (real: Clock.Clock) => {
         sleeper.wake()
       }
     })
-  return { clock, travel }
+  const goBack = Effect.sync(() => MutableRef.set(ahead, 0))
+  return { clock, travel, goBack }
 }
 
 /** A port that nobody listens on, outside of the range that outgoing connections take theirs from. */
@@ -127,10 +148,19 @@ const settingsFor = Effect.fnUntraced(function* (settings: Settings) {
 
 const platform = Layer.mergeAll(NodeServices.layer, SecureRandom.layerWebCrypto)
 
-/** Starts a replica in this process; it answers when this returns, and stops with the scope. */
-export const make = Effect.fnUntraced(function* (settings: Settings = {}) {
-  const { env, port } = yield* settingsFor(settings)
-  const { clock, travel } = makeClock(yield* Clock.Clock)
+interface Started {
+  readonly replica: Replica
+  /** Takes back what `travel` has done. False if the replica has stopped, or has seen a source fail and would still avoid it. */
+  readonly restore: Effect.Effect<boolean>
+}
+
+const launch = Effect.fnUntraced(function* (settings: Settings) {
+  const mail = Option.map(yield* Effect.serviceOption(MailServer.MailServer), ({ url }) => ({
+    SMTP_URL: Redacted.value(url),
+    MAIL_FROM: "no-reply@vat.example"
+  }))
+  const { env, port } = yield* settingsFor({ ...Option.getOrUndefined(mail), ...settings })
+  const { clock, goBack, travel } = makeClock(yield* Clock.Clock)
   const scope = yield* Scope.fork(yield* Effect.scope)
   const config = Layer.effect(AppConfig.AppConfig, AppConfig.read(env))
   const service = App.service(yield* Sandbox.Sandbox).pipe(Layer.provide(config), Layer.provide(platform))
@@ -140,22 +170,79 @@ export const make = Effect.fnUntraced(function* (settings: Settings = {}) {
     Effect.provideService(References.MinimumLogLevel, "None")
   )
   const client = yield* ServiceClient.make(`http://127.0.0.1:${port}`)
-  const replica: Replica = { ...client, port, travel, stop: Scope.close(scope, yield* Effect.exit(Effect.void)) }
+  const stop = Effect.flatMap(Effect.exit(Effect.void), (exit) => Scope.close(scope, exit))
+  const replica: Replica = { ...client, port, travel, stop }
+  const isSound = Effect.map(client.get("/v1/status"), ({ text }) => !/"(?:degraded|unavailable)"/u.test(text))
+  const restore = Effect.andThen(
+    goBack,
+    Effect.orElseSucceed(isSound, () => false)
+  )
+  return { replica, restore } satisfies Started
+})
+
+/** Starts a replica of its own in this process; it answers when this returns, and stops with the scope. */
+export const start = (settings: Settings = {}) => Effect.map(launch(settings), ({ replica }) => replica)
+
+/** Each of them holds connections to the database, and works in the background. */
+const maxIdle = 6
+
+/** A replica that nobody else uses until the scope ends. */
+export const make = Effect.fnUntraced(function* (settings: Settings = {}) {
+  const { idle, scope } = yield* IdleReplicas
+  const key = JSON.stringify(Object.entries(settings).toSorted())
+  const index = idle.findLastIndex((one) => one.key === key)
+  const [found] = index === -1 ? [] : idle.splice(index, 1)
+  const { replica, restore } = found ?? (yield* launch(settings).pipe(Scope.provide(scope)))
+  const giveBack = Effect.gen(function* () {
+    if (!(yield* restore)) return yield* replica.stop
+    idle.push({ key, replica, restore })
+    if (idle.length > maxIdle) yield* idle.shift()?.replica.stop ?? Effect.void
+  })
+  yield* Effect.addFinalizer(() => giveBack)
   return replica
 })
 
-/** What a service under test stands on: an empty database (and a pool as its administrator), the sandbox, a client to ask with. */
-export const layerGround = Layer.mergeAll(
-  TestDatabase.layerClient,
-  Sandbox.layer({ host: "127.0.0.1", port: 0 }),
-  NodeHttpClient.layerUndici,
-  platform,
-  NodeCrypto.layerSecureRandom
-)
+const groundOn = (database: typeof TestDatabase.layerClient) =>
+  idleReplicas.pipe(
+    Layer.provideMerge(
+      Layer.mergeAll(
+        database,
+        Sandbox.layer({ host: "127.0.0.1", port: 0 }),
+        MailServer.layer(),
+        NodeHttpClient.layerUndici,
+        platform,
+        NodeCrypto.layerSecureRandom
+      )
+    )
+  )
+
+/** What a service under test stands on: a database (and a pool as its administrator), sandbox, mail server, a client to ask with. */
+export const layerGround = groundOn(TestDatabase.layerClient)
+
+/** The same with an empty database. */
+export const layerEmptyGround = groundOn(TestDatabase.layerEmptyClient)
 
 /** A service with everything it stands on. */
 export const layer = (settings: Settings = {}) =>
   Layer.effect(RunningService, make(settings)).pipe(Layer.provideMerge(layerGround))
+
+/** The ground of all files of a worker that do not mind each other's events. It ends with the worker. */
+const worker = ManagedRuntime.make(layerGround)
+
+/** It, as if nobody had asked for a VAT ID, reached a limit or had an address yet. */
+export const layerSharedGround = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`TRUNCATE vatproof.latest, vatproof.meters, vatproof.rate_windows, vatproof.rate_slots, vatproof.contacts,
+      vatproof.mail_tokens, vatproof.outbox CASCADE`.unprepared
+    yield* (yield* Sandbox.Sandbox).reset
+    yield* (yield* MailServer.MailServer).forget
+  })
+).pipe(Layer.provideMerge(Layer.effectContext(worker.contextEffect)))
+
+/** A service on the worker's ground. */
+export const layerShared = (settings: Settings = {}) =>
+  Layer.effect(RunningService, make(settings)).pipe(Layer.provideMerge(layerSharedGround))
 
 /** Puts the account of a key on another plan. */
 export const setPlan = Effect.fnUntraced(function* (key: string, plan: PlanName) {

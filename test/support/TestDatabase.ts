@@ -1,4 +1,4 @@
-/** A fresh, empty database for one test file, on the server that globalSetup.ts provides. */
+/** A fresh database for one test file, on the server that globalSetup.ts provides. */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { PgClient, PgConnection } from "@effect/sql-pg"
 import { Context, Effect, Layer, Redacted } from "effect"
@@ -10,20 +10,17 @@ export class TestDatabase extends Context.Service<TestDatabase, { readonly url: 
   "vatproof/support/TestDatabase"
 ) {}
 
-/** As every server sorts and compares it: another collation would give another order on another server. */
-const likeEverywhere = "TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'"
-
-const make = Effect.gen(function* () {
+const make = Effect.fnUntraced(function* (template: string) {
   const administrator = new URL(inject("administratorUrl"))
   const random = yield* SecureRandom.SecureRandom
-  const name = `test_${(yield* random.uuidV4()).replaceAll("-", "")}`
+  const name = `${inject("runName")}_${(yield* random.uuidV4()).replaceAll("-", "")}`
   const execute = (statement: string) =>
     Effect.scoped(
       Effect.flatMap(PgConnection.make({ url: Redacted.make(administrator.href) }), (connection) =>
         connection.query(statement, [], false)
       )
     )
-  yield* Effect.acquireRelease(execute(`CREATE DATABASE ${name} ${likeEverywhere}`), () =>
+  yield* Effect.acquireRelease(execute(`CREATE DATABASE ${name} TEMPLATE ${template}`), () =>
     // A pool that is still closing its connections is no reason to keep the database.
     execute(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`).pipe(Effect.catchTag("SqlError", Effect.die))
   )
@@ -32,10 +29,21 @@ const make = Effect.gen(function* () {
   return { url: Redacted.make(url.href), name }
 })
 
-/** Creates the database, and drops it in the end. */
-export const layer = Layer.effect(TestDatabase, make).pipe(Layer.provide(NodeCrypto.layerSecureRandom))
+/** Creates the database with all migrations, and drops it in the end. */
+export const layer = Layer.effect(
+  TestDatabase,
+  Effect.suspend(() => make(inject("runName")))
+).pipe(Layer.provide(NodeCrypto.layerSecureRandom))
+
+/** One without migrations. */
+export const layerEmpty = Layer.effect(TestDatabase, make("template0 ENCODING 'UTF8' LOCALE 'C'")).pipe(
+  Layer.provide(NodeCrypto.layerSecureRandom)
+)
+
+const client = Layer.unwrap(Effect.map(TestDatabase, ({ url }) => PgClient.layer({ url, maxConnections: 8 })))
 
 /** A pool of connections to a database of its own. */
-export const layerClient = Layer.unwrap(Effect.map(TestDatabase, ({ url }) => PgClient.layer({ url, maxConnections: 8 }))).pipe(
-  Layer.provideMerge(layer)
-)
+export const layerClient = client.pipe(Layer.provideMerge(layer))
+
+/** The same for one without migrations. */
+export const layerEmptyClient = client.pipe(Layer.provideMerge(layerEmpty))

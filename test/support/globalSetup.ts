@@ -1,6 +1,6 @@
 /**
  * One Postgres for the whole run: the one in TEST_DATABASE_URL, else a container if a Docker engine answers, else the embedded
- * one. Every test file makes its own database in it (TestDatabase.ts).
+ * one. The migrations run once, in a template; every test file has a copy of it (TestDatabase.ts).
  */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -17,17 +17,23 @@ import {
   Path,
   Redacted,
   References,
-  Result
+  Result,
+  Schema
 } from "effect"
 import { ChildProcess } from "effect/process"
+import { SqlClient, SqlSchema } from "effect/sql"
 import { tmpdir } from "node:os"
 import type { TestProject } from "vitest/node"
 import * as EmbeddedPostgres from "#infra/embedded-postgres/EmbeddedPostgres.ts"
+import * as Migrations from "#infra/postgres/Migrations.ts"
+import * as Postgres from "#infra/postgres/Postgres.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
     /** The URL of a role that may create databases. The database it names stays as it is. */
     readonly administratorUrl: string
+    /** Names what the run creates on the server; the template is the database of this name. */
+    readonly runName: string
   }
 }
 
@@ -37,6 +43,7 @@ export const setup = (project: TestProject) =>
       const { url, description } = yield* TestServer
       yield* Console.log(`The tests use ${description}.`)
       project.provide("administratorUrl", Redacted.value(url))
+      project.provide("runName", runName)
     })
   )
 
@@ -52,7 +59,7 @@ class TestServer extends Context.Service<TestServer, Server>()("vatproof/support
 class NoContainer extends Data.TaggedError("NoContainer")<{ readonly message: string }> {}
 
 /** What a test stores need not survive the machine. */
-const settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200"]
+const settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300"]
 const flags = settings.flatMap((setting) => ["-c", setting])
 
 const image = "postgres:17-alpine"
@@ -129,8 +136,40 @@ const server = Effect.gen(function* () {
   return yield* container.pipe(Effect.catchTag("NoContainer", ({ message }) => embedded(message)))
 })
 
+const runName = `vatproof_test_${process.pid}`
+
+/** The template; in the end it goes, with every database that a worker left behind. */
+const withTemplate = Effect.gen(function* () {
+  const started = yield* server
+  const template = new URL(Redacted.value(started.url))
+  template.pathname = `/${runName}`
+  const asAdministrator = <A, E, R>(url: string, effect: Effect.Effect<A, E, R>) =>
+    Effect.provide(effect, Postgres.layerAdministrator({ url: Redacted.make(url), maxConnections: 1 }), { local: true })
+  yield* Effect.addFinalizer(() => Effect.ignore(asAdministrator(Redacted.value(started.url), dropDatabases)))
+  yield* asAdministrator(Redacted.value(started.url), createTemplate)
+  yield* asAdministrator(template.href, Migrations.run())
+  return started
+})
+
+/** As every server sorts and compares it: another collation would give another order on another server. */
+const createTemplate = Effect.flatMap(
+  SqlClient.SqlClient,
+  (sql) => sql`CREATE DATABASE ${sql(runName)} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'`.unprepared
+)
+
+const dropDatabases = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Schema.Struct({ name: Schema.String }),
+    execute: (prefix) => sql`SELECT datname AS name FROM pg_database WHERE starts_with(datname, ${prefix})`
+  })
+  const databases = yield* find(runName)
+  yield* Effect.forEach(databases, ({ name }) => sql`DROP DATABASE IF EXISTS ${sql(name)} WITH (FORCE)`.unprepared)
+})
+
 const runtime = ManagedRuntime.make(
-  Layer.effect(TestServer, server).pipe(
+  Layer.effect(TestServer, withTemplate).pipe(
     Layer.provide([NodeServices.layer, NodeCrypto.layer, Layer.succeed(References.MinimumLogLevel, "Warn")])
   )
 )

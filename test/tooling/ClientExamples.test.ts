@@ -55,7 +55,7 @@ const overloadedOnce = Effect.gen(function* () {
   return { url: `http://127.0.0.1:${port}`, calls: () => calls }
 })
 
-layer(RunningService.layer(), { excludeTestServices: true })("the examples", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("the examples", (it) => {
   describe.each(languages)("in $name", (language) => {
     const isMissing = !isHere(language.needs)
     beforeEach((context) => context.skip(isMissing, `left out: ${language.needs} is not installed`))

@@ -17,7 +17,7 @@ const timed = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, 
 const startBehind = Effect.gen(function* () {
   const { url } = yield* TestDatabase
   const network = yield* Network.make(Redacted.value(url))
-  const service = yield* RunningService.make({ DATABASE_URL: network.url })
+  const service = yield* RunningService.start({ DATABASE_URL: network.url })
   return { network, service, key: yield* service.newKey }
 })
 

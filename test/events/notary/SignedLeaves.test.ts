@@ -12,7 +12,7 @@ import { tamper } from "#test/support/Tampering.ts"
 const receiptWithReaders = Effect.gen(function* () {
   const adminPort = yield* RunningService.freePort
   const folder = yield* temporaryFolder
-  const service = yield* RunningService.make({ ...signing(folder), ADMIN_PORT: String(adminPort) })
+  const service = yield* RunningService.start({ ...signing(folder), ADMIN_PORT: String(adminPort) })
   const key = yield* PaidKey.newPaidKey(service)
   const receiptId = yield* PaidKey.receiptIdOf(yield* PaidKey.confirm(service, "DE123456789", key))
   const sql = yield* SqlClient.SqlClient
@@ -104,7 +104,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("Evidence that 
 
   it.effect("is a cached answer of another VAT ID as well", () =>
     Effect.gen(function* () {
-      const service = yield* RunningService.make()
+      const service = yield* RunningService.start()
       const { status } = yield* service.validate("ATU12345685")
       yield* service.validate("PL1234567890")
       yield* MigratedDatabase.execute(`UPDATE vatproof.latest AS l SET position = o.position, answer = o.answer

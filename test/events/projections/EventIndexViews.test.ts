@@ -5,7 +5,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { command } from "#test/support/CommandLine.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as RunningService from "#test/support/RunningService.ts"
-import { confirm, generous, newPaidKey, receiptIdOf } from "#test/support/PaidKey.ts"
+import { confirm, newPaidKey, receiptIdOf } from "#test/support/PaidKey.ts"
 
 const views = ["events", "key_revocations", "personal_documents", "receipts", "verifications"]
 
@@ -29,7 +29,7 @@ const texts = (statement: string) =>
     return (yield* find(undefined)).map(({ text }) => text)
   })
 
-const service = Layer.effect(RunningService.RunningService, RunningService.make(generous)).pipe(
+const service = Layer.effect(RunningService.RunningService, RunningService.make()).pipe(
   Layer.provideMerge(RunningService.layerGround)
 )
 

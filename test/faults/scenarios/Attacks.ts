@@ -46,7 +46,7 @@ const withMails = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const server = yield* PostgresServer.make()
   const dataDir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-faults-" })
-  const service = yield* RunningService.make({ DATA_DIR: dataDir, NODE_ENV: "production" }).pipe(
+  const service = yield* RunningService.start({ DATA_DIR: dataDir, NODE_ENV: "production" }).pipe(
     Effect.provideService(TestDatabase, TestDatabase.of({ url: server.url, name: "faults" }))
   )
   const outbox = `${dataDir}/outbox`
@@ -123,7 +123,7 @@ const decodeLink = Schema.decodeUnknownEffect(Schema.Struct({ link_id: Schema.St
 const shared = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
   const database = TestDatabase.of({ url: server.url, name: "faults" })
-  const service = yield* RunningService.make().pipe(Effect.provideService(TestDatabase, database))
+  const service = yield* RunningService.start().pipe(Effect.provideService(TestDatabase, database))
   const { email, token } = yield* People.newUser(service)
   yield* Effect.provideService(command("account", "plan", email, "business", ...why), TestDatabase, database)
   const { key } = yield* People.issueKey(service, token)

@@ -35,7 +35,7 @@ const revoke = (service: ServiceClient, token: string, id: string) =>
 const count = (replies: ReadonlyArray<{ readonly status: number }>, status: number) =>
   replies.filter((reply) => reply.status === status).length
 
-layer(RunningService.layer(), { excludeTestServices: true })("an API key of an account", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("an API key of an account", (it) => {
   it.effect("is shown whole once, and works", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
@@ -166,7 +166,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("an API key of an a
   )
 })
 
-layer(RunningService.layer(), { excludeTestServices: true })("the keys of an account", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("the keys of an account", (it) => {
   it.effect("are 25 active ones at the most, however many are asked for at once on however many replicas", () =>
     Effect.gen(function* () {
       const both = [yield* RunningService.RunningService, yield* RunningService.make()] as const

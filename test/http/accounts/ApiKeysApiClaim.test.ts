@@ -8,7 +8,7 @@ import { newAuditor, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { command, commandJson } from "#test/support/CommandLine.ts"
 import * as ExportedLog from "#test/support/ExportedLog.ts"
 import { why } from "#test/support/Operations.ts"
-import { confirm, generous, receiptIdOf, receiptsPath } from "#test/support/PaidKey.ts"
+import { confirm, receiptIdOf, receiptsPath } from "#test/support/PaidKey.ts"
 import * as People from "#test/support/People.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -32,7 +32,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the key of an 
     () =>
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
-        const settings = { ...generous, ...signing(folder), PLAN_FREE_PER_MONTH: "50", PLAN_BUSINESS_PER_MONTH: "70" }
+        const settings = { ...signing(folder), PLAN_FREE_PER_MONTH: "50", PLAN_BUSINESS_PER_MONTH: "70" }
         const [one, other] = [yield* RunningService.make(settings), yield* RunningService.make(settings)]
         const { body } = yield* one.post("/v1/register", { agent_id: "claimed agent" })
         const { api_key: key } = yield* Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))(body)

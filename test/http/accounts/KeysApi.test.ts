@@ -1,7 +1,7 @@
 /** What a client may do with the key that it has. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { confirm, generous, newPaidKey, receiptIdOf } from "#test/support/PaidKey.ts"
+import { confirm, newPaidKey, receiptIdOf } from "#test/support/PaidKey.ts"
 import * as People from "#test/support/People.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -25,10 +25,10 @@ const rotate = (service: ServiceClient, key: string, body: unknown = {}) =>
 const statusOf = (service: ServiceClient, key: string) =>
   Effect.map(service.validate("ATU12345678", { key }), ({ status }) => status)
 
-layer(RunningService.layerGround, { excludeTestServices: true })("an API key", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("an API key", (it) => {
   it.effect("is replaced by one that goes on with its usage and receipts, and stays valid for 24 hours", () =>
     Effect.gen(function* () {
-      const [one, other] = [yield* RunningService.make(generous), yield* RunningService.make(generous)]
+      const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
       const key = yield* newPaidKey(one)
       const receiptId = yield* receiptIdOf(yield* confirm(one, "DE100999120", key))
       assert.strictEqual(yield* statusOf(other, key), 200)

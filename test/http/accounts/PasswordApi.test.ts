@@ -16,11 +16,11 @@ const confirm = (service: ServiceClient, token: string, more: object = {}) =>
 const listKeys = (service: ServiceClient, token: string) => service.get("/v1/auth/api-keys", People.bearing(token))
 const tokensFor = (email: string, count: number) => MailedTokens.tokensFor(email, count, "password-reset")
 
-layer(MailedTokens.layerGround, { excludeTestServices: true })("a password reset", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("a password reset", (it) => {
   it.effect("sets a password once, and ends all logins", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
-      const other = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
+      const other = yield* RunningService.make()
       const { email, token: session } = yield* People.newUser(service)
       assert.strictEqual((yield* ask(service, email.toUpperCase())).status, 202)
       const [token = ""] = yield* tokensFor(email.toUpperCase(), 1)
@@ -41,7 +41,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a password reset
 
   it.effect("of an address that was not confirmed confirms it, and ends the links of sign-ups", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       const email = "unconfirmed@example.com"
       yield* People.signUpByBrowser(service, email)
       const [verification = ""] = yield* MailedTokens.tokensFor(email, 1)
@@ -55,7 +55,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a password reset
 
   it.effect("is good for one hour, with its own token, and a password that is not common", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       const email = "slow@example.com"
       yield* People.signUpByBrowser(service, email)
       const [verification = ""] = yield* MailedTokens.tokensFor(email, 1)
@@ -73,7 +73,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a password reset
 
   it.effect("tells nobody which addresses are known, and mails only those that log in", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       const { email } = yield* People.newUser(service)
       yield* service.post("/v1/register", { email: "registered@example.com" })
       const replies = yield* Effect.forEach(
@@ -94,7 +94,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a password reset
 
   it.effect("is mailed every ten minutes at most and five times a day, and asked for twenty times a day by a client", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       const sql = yield* SqlClient.SqlClient
       const { accountId, email } = yield* People.newUser(service)
       for (let index = 0; index < 6; index += 1) {
@@ -115,7 +115,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a password reset
 
   it.effect("is a page with a form for people, which changes nothing by being opened", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       const { email } = yield* People.newUser(service)
       yield* ask(service, email)
       const [token = ""] = yield* tokensFor(email, 1)
@@ -138,7 +138,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a password reset
 
   it.effect("leaves nothing personal and no secret in the log", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       const { email } = yield* People.newUser(service)
       yield* ask(service, email)
       const [token = ""] = yield* tokensFor(email, 1)
@@ -150,7 +150,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a password reset
   )
 })
 
-layer(RunningService.layer(), { excludeTestServices: true })("a change of the password", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("a change of the password", (it) => {
   const change = (service: ServiceClient, token: string, body: object = {}) =>
     service.post(
       "/v1/auth/password",

@@ -25,7 +25,7 @@ const refused: ReadonlyArray<readonly [unknown, string]> = [
   [{ mail: "a@example.org" }, "payload"]
 ]
 
-layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/register", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/register", (it) => {
   it.effect.each([{ email: "Someone@Example.org" }, { agent_id: "agent 7" }, { email: "both@example.org", agent_id: "x" }])(
     "gives a free key for %o",
     (body) =>

@@ -11,10 +11,10 @@ import type { Reply } from "#test/support/ServiceClient.ts"
 const count = (replies: ReadonlyArray<{ readonly status: number }>, status: number) =>
   replies.filter((reply) => reply.status === status).length
 
-layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up without a browser", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing up without a browser", (it) => {
   it.effect("gives a verified account and a token that works at once", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       const reply = yield* People.signUp(service, "Program@Example.com")
       assert.strictEqual(reply.status, 201)
       assert.containSubset(reply.body, { auto_verified: true })
@@ -30,7 +30,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up witho
 
   it.effect("is told by the User-Agent", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       const agents = ["curl/8.5.0", "python-requests/2.32", "mozilla/5.0", "Claude-User/1.0", ""]
       for (const [index, agent] of agents.entries()) {
         const reply = yield* People.signUp(service, `agent${index}@example.com`, { headers: { "user-agent": agent } })
@@ -46,7 +46,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up witho
 
   it.effect("leaves nothing personal in the log", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       const email = "somebody.special@example.com"
       const token = yield* Effect.flatMap(People.signUp(service, email), People.tokenIn)
       yield* People.issueKey(service, token, { name: "Somebody's own laptop" })
@@ -61,7 +61,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up witho
   )
 })
 
-layer(MailedTokens.layerGround, { excludeTestServices: true })("a signup is refused", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup is refused", (it) => {
   const wrong: ReadonlyArray<readonly [unknown, string]> = [
     [{ email: "a@example.com" }, "password"],
     [{ password: "long enough" }, "email"],
@@ -81,7 +81,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a signup is refu
 
   it.effect("when it is not as it should be, without an echo of the password", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       for (const [body, field] of wrong) {
         const reply = yield* service.post("/v1/auth/signup", body)
         assert.strictEqual(assertProblem(reply, "VALIDATION_ERROR").details?.[0]?.field, field, JSON.stringify(body))
@@ -92,7 +92,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a signup is refu
 
   it.effect("for a password that is no UTF-8, which would be the same as many others", () =>
     Effect.gen(function* () {
-      const { port } = yield* MailedTokens.replica()
+      const { port } = yield* RunningService.make()
       const body = Buffer.from('{"email":"a@example.com","password":"passw\u00f6rter"}', "latin1")
       const headers = ["content-type: application/json", `content-length: ${body.length}`]
       const reply = yield* RawHttp.send(port, "POST /v1/auth/signup HTTP/1.1", headers, body)
@@ -102,7 +102,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a signup is refu
 
   it.effect("unless the password has 8 to 256 characters, whichever they are", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       for (const [index, password] of [
         "8 chars!",
         "🐎".repeat(8),
@@ -119,7 +119,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a signup is refu
 
   it.effect("for one of the most common passwords, in any case", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       for (const password of ["password123", "Password123", "QWERTYUIOP"]) {
         const reply = yield* service.post("/v1/auth/signup", { email: "common@example.com", password })
         const { details } = assertProblem(reply, "VALIDATION_ERROR")
@@ -130,7 +130,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a signup is refu
 
   it.effect("for an address of a disposable provider, subdomains included", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       for (const email of ["x@mailinator.com", "x@MAILINATOR.com", "x@deep.down.mailinator.com"]) {
         assertProblem(yield* People.signUp(service, email), "DISPOSABLE_EMAIL")
       }
@@ -139,7 +139,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a signup is refu
 
   it.effect("for an address that somebody has, in any case, by either way", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       assert.strictEqual((yield* service.post("/v1/register", { email: "Agent@Example.com" })).status, 201)
       assertProblem(yield* People.signUp(service, "agent@example.com"), "CONFLICT")
       assert.strictEqual((yield* People.signUp(service, "Person@Example.com")).status, 201)
@@ -151,7 +151,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a signup is refu
 
   it.effect("to all but one of many who want one address at once", () =>
     Effect.gen(function* () {
-      const both = [yield* MailedTokens.replica(), yield* MailedTokens.replica()] as const
+      const both = [yield* RunningService.make(), yield* RunningService.make()] as const
       const asked = Array.from({ length: 10 }, (_, index) => People.signUp(both[index % 2 === 0 ? 0 : 1], "wanted@example.com"))
       const replies = yield* Effect.all(asked, { concurrency: "unbounded" })
       assert.deepStrictEqual([count(replies, 201), count(replies, 409)], [1, 9])
@@ -161,8 +161,8 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a signup is refu
   it.effect("after three accounts in 24 hours from one address, on all replicas together", () =>
     Effect.gen(function* () {
       const both = [
-        yield* MailedTokens.replica(RunningService.ownLimits),
-        yield* MailedTokens.replica(RunningService.ownLimits)
+        yield* RunningService.make(RunningService.ownLimits),
+        yield* RunningService.make(RunningService.ownLimits)
       ] as const
       const from = "198.51.100.7"
       const asked = Array.from({ length: 10 }, (_, index) =>
@@ -181,7 +181,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a signup is refu
 
   it.effect("tells of many addresses at once no more than of one after the other", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica(RunningService.ownLimits)
+      const service = yield* RunningService.make(RunningService.ownLimits)
       yield* People.signUp(service, "known@example.com", { from: "198.51.100.20" })
       const asked = [...Array.from({ length: 20 }, (_, index) => `free${index}@example.com`), "known@example.com"]
       const replies = yield* Effect.all(
@@ -194,7 +194,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a signup is refu
 
   it.effect("to a client that has sixteen under way", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       const sql = yield* SqlClient.SqlClient
       const told: Array<Reply> = []
       const asked = Array.from({ length: 40 }, (_, index) =>
@@ -223,7 +223,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("a signup is refu
 
   it.effect("by which no place is taken", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica(RunningService.ownLimits)
+      const service = yield* RunningService.make(RunningService.ownLimits)
       const from = "2001:db8:7:7::1"
       yield* People.signUp(service, "mine@example.com", { from })
       for (const email of ["mine@example.com", "x@mailinator.com", "none"]) yield* People.signUp(service, email, { from })

@@ -13,10 +13,10 @@ const get = (service: ServiceClient, token: string, accept?: string) =>
 const count = (replies: ReadonlyArray<{ readonly status: number }>, status: number) =>
   replies.filter((reply) => reply.status === status).length
 
-layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up with a browser", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing up with a browser", (it) => {
   it.effect("makes an account that can be used once the link of the mail was opened", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       const email = "ann@example.com"
       const reply = yield* People.signUpByBrowser(service, email)
       assert.strictEqual(reply.status, 201)
@@ -34,7 +34,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up with 
 
   it.effect("sends a token that is good once, by GET or by POST, and keeps only its hash", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       const sql = yield* SqlClient.SqlClient
       yield* People.signUpByBrowser(service, "once@example.com")
       yield* People.signUpByBrowser(service, "twice@example.com")
@@ -56,7 +56,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up with 
 
   it.effect("sends a token that only one of many finds good who use it at once", () =>
     Effect.gen(function* () {
-      const both = [yield* MailedTokens.replica(), yield* MailedTokens.replica()] as const
+      const both = [yield* RunningService.make(), yield* RunningService.make()] as const
       yield* People.signUpByBrowser(both[0], "race@example.com")
       const [token = ""] = yield* MailedTokens.tokensFor("race@example.com", 1)
       const uses = Array.from({ length: 12 }, (_, index) => get(both[index % 2 === 0 ? 0 : 1], token))
@@ -67,7 +67,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up with 
 
   it.effect("sends a token that expires after 24 hours; a new mail brings a new one", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       const email = "late@example.com"
       yield* People.signUpByBrowser(service, email)
       const [old = ""] = yield* MailedTokens.tokensFor(email, 1)
@@ -85,7 +85,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up with 
 
   it.effect("of other people again and again sends them no more mails than one client may sign up", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica(RunningService.ownLimits)
+      const service = yield* RunningService.make(RunningService.ownLimits)
       const emails = ["one", "two", "three", "four", "five"].map((name) => `reminded-${name}@example.com`)
       for (const [index, email] of emails.entries())
         yield* People.signUpByBrowser(service, email, { from: `198.51.100.${30 + index}` })
@@ -107,7 +107,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up with 
 
   it.effect("again sends another mail after ten minutes at the earliest, and one only", () =>
     Effect.gen(function* () {
-      const both = [yield* MailedTokens.replica(), yield* MailedTokens.replica()] as const
+      const both = [yield* RunningService.make(), yield* RunningService.make()] as const
       const email = "again@example.com"
       const again = Effect.all(
         Array.from({ length: 6 }, (_, index) => People.signUpByBrowser(both[index % 2 === 0 ? 0 : 1], email.toUpperCase())),
@@ -133,7 +133,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up with 
   )
 })
 
-layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up an address that is not confirmed", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing up an address that is not confirmed", (it) => {
   const first = "the first password"
   const second = "the second password"
   const signUpWith = (service: ServiceClient, email: string, password: string) =>
@@ -143,7 +143,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up an ad
 
   it.effect("again makes the newest password count, and older links end", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       const email = "prehijacked@example.com"
       yield* signUpWith(service, email, first)
       const [older = ""] = yield* MailedTokens.tokensFor(email, 1)
@@ -159,7 +159,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up an ad
 
   it.effect("again before another mail may be sent leaves neither of two passwords", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       const email = "contested@example.com"
       yield* signUpWith(service, email, first)
       assertProblem(yield* signUpWith(service, email, second), "CONFLICT")
@@ -175,7 +175,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up an ad
     "again with the same password changes nothing before another mail may be sent, and nothing once it is confirmed",
     () =>
       Effect.gen(function* () {
-        const service = yield* MailedTokens.replica()
+        const service = yield* RunningService.make()
         const email = "impatient@example.com"
         for (const status of [201, 409]) assert.strictEqual((yield* signUpWith(service, email, first)).status, status)
         const [token = ""] = yield* MailedTokens.tokensFor(email, 1)
@@ -187,12 +187,12 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("signing up an ad
   )
 })
 
-layer(MailedTokens.layerGround, { excludeTestServices: true })("opening the link of a mail", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("opening the link of a mail", (it) => {
   const accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
   it.effect("shows people a page that needs nothing from elsewhere", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       yield* People.signUpByBrowser(service, "reader@example.com")
       const [token = ""] = yield* MailedTokens.tokensFor("reader@example.com", 1)
       const page = yield* get(service, token, accept)
@@ -220,7 +220,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("opening the link
 
   it.effect("asks people to come back when the database does not answer", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       const sql = yield* SqlClient.SqlClient
       const page = yield* sql.withTransaction(
         Effect.andThen(sql`LOCK TABLE vatproof.mail_tokens`, get(service, "0".repeat(64), accept))
@@ -233,7 +233,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("opening the link
 
   it.effect("tells people whose link is too old how they get another one", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       yield* People.signUpByBrowser(service, "slow@example.com")
       const [token = ""] = yield* MailedTokens.tokensFor("slow@example.com", 1)
       yield* service.travel({ hours: 24, seconds: 1 })
@@ -246,7 +246,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("opening the link
 
   it.effect("speaks German to who prefers it", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       yield* People.signUpByBrowser(service, "leser@example.com")
       const [token = ""] = yield* MailedTokens.tokensFor("leser@example.com", 1)
       const german = service.get("/v1/auth/verify-email", {
@@ -262,7 +262,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("opening the link
 
   it.effect("answers programs with JSON, which is the default", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       const header = ["*/*", "application/json", "application/json, text/html;q=0.9", "text/html;q=0.5, */*", "text/plain", ""]
       for (const one of header) assertProblem(yield* get(service, "f".repeat(64), one), "INVALID_TOKEN")
       assertProblem(yield* service.get("/v1/auth/verify-email", { headers: { accept } }), "VALIDATION_ERROR")
@@ -271,7 +271,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("opening the link
 
   it.effect("with HEAD, as mail scanners do, changes nothing", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       yield* People.signUpByBrowser(service, "scanned@example.com")
       const [token = ""] = yield* MailedTokens.tokensFor("scanned@example.com", 1)
       const head = service.ask("/v1/auth/verify-email", { method: "HEAD", query: { token } })
@@ -284,7 +284,7 @@ layer(MailedTokens.layerGround, { excludeTestServices: true })("opening the link
 
   it.effect("that was never in a mail is refused, whatever it contains", () =>
     Effect.gen(function* () {
-      const service = yield* MailedTokens.replica()
+      const service = yield* RunningService.make()
       const wrong = [
         "",
         "abc",

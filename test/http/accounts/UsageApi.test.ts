@@ -10,7 +10,7 @@ const path = "/v1/usage"
 /** No source answers for it. */
 const outage = vatIdEnding("AT", "999300")
 
-layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/usage", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usage", (it) => {
   it.effect("tells the plan, the period and what is used of it", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make({ PLAN_FREE_PER_MONTH: "5" })

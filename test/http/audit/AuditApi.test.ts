@@ -17,7 +17,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 
 const testLayer = Layer.effect(
   RunningService.RunningService,
-  Effect.flatMap(temporaryFolder, (folder) => RunningService.make(signing(folder)))
+  Effect.flatMap(temporaryFolder, (folder) => RunningService.start(signing(folder)))
 ).pipe(Layer.provideMerge(RunningService.layerGround))
 
 layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
@@ -173,7 +173,7 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
 
   it.effect("takes a cursor for a day or two: later reading is a new one, and recorded", () =>
     Effect.gen(function* () {
-      const { get, travel } = yield* RunningService.make()
+      const { get, travel } = yield* RunningService.start()
       const { headers } = yield* newAuditor()
       const query = { limit: "1" }
       const { next_cursor } = yield* eventsIn((yield* get("/v1/audit/events", { headers, query })).body)
@@ -229,7 +229,7 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
 
   it.effect("asks nobody for another token because the database does not answer", () =>
     Effect.gen(function* () {
-      const { get } = yield* RunningService.make()
+      const { get } = yield* RunningService.start()
       const { headers } = yield* newAuditor()
       const sql = yield* SqlClient.SqlClient
       const paths = ["/v1/audit/events", "/v1/audit/proofs/0"]
@@ -248,7 +248,7 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
 
   it.effect("refuses tokens that are none, revoked or expired", () =>
     Effect.gen(function* () {
-      const { get, travel } = yield* RunningService.make()
+      const { get, travel } = yield* RunningService.start()
       const { auditorId, headers, token } = yield* newAuditor(null, 2)
       assert.strictEqual((yield* get("/v1/audit/events", { headers })).status, 200)
       const wrong = [undefined, "Bearer", `Bearer ${token}x`, `Bearer ${token.slice(0, -1)}_`, token, "Bearer svc_audit_"]
@@ -276,7 +276,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("The audit surf
       const folder = yield* temporaryFolder
       const signed = yield* Effect.scoped(
         Effect.gen(function* () {
-          const service = yield* RunningService.make(signing(folder))
+          const service = yield* RunningService.start(signing(folder))
           const caller = yield* Effect.provideService(businessCaller, RunningService.RunningService, service)
           assert.strictEqual((yield* service.get(`/v1/audit/proofs/${caller.receiptId}`, { key: caller.key })).status, 200)
           return caller
@@ -284,7 +284,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("The audit surf
       )
       const former = formatVerifier(signer)
       const next = Redacted.value(secretOf(logName, "next"))
-      const service = yield* RunningService.make({ ...signing(folder), NOTARY_KEY: `${next} ${former}` })
+      const service = yield* RunningService.start({ ...signing(folder), NOTARY_KEY: `${next} ${former}` })
       const headers = { accept: "application/json" }
       const { body } = yield* service.get(`/v1/audit/proofs/${signed.receiptId}`, { key: signed.key, headers })
       const { verifier_key } = yield* Schema.decodeUnknownEffect(Schema.Struct({ verifier_key: Schema.String }))(body)

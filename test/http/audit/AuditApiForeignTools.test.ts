@@ -21,7 +21,7 @@ const erased = 17
 
 const service = Layer.effect(
   RunningService.RunningService,
-  Effect.flatMap(temporaryFolder, (folder) => RunningService.make(signing(folder)))
+  Effect.flatMap(temporaryFolder, (folder) => RunningService.start(signing(folder)))
 ).pipe(Layer.provideMerge(EventStore.layer.pipe(Layer.provide(NodeCrypto.layer))), Layer.provideMerge(RunningService.layerGround))
 
 layer(service, { excludeTestServices: true })("The served log", (it) => {

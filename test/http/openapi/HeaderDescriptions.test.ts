@@ -57,7 +57,7 @@ const perMinute = 6
 const testLayer = Layer.effect(
   RunningService.RunningService,
   Effect.flatMap(temporaryFolder, (folder) =>
-    RunningService.make({ ...signing(folder), PLAN_FREE_PER_MINUTE: String(perMinute), PLAN_FREE_PER_MONTH: "4" })
+    RunningService.start({ ...signing(folder), PLAN_FREE_PER_MINUTE: String(perMinute), PLAN_FREE_PER_MONTH: "4" })
   )
 ).pipe(Layer.provideMerge(RunningService.layerGround))
 
@@ -91,7 +91,7 @@ layer(testLayer, { excludeTestServices: true })("The headers of responses are th
 
   it.effect("for an older answer that is served because no source can be asked", () =>
     Effect.gen(function* () {
-      const service = yield* RunningService.make()
+      const service = yield* RunningService.start()
       const ask = yield* Effect.provideService(makeAsk, RunningService.RunningService, service)
       const sandbox = yield* Sandbox
       const more = { path: "/v1/validate/ATU10440002", key: yield* service.newKey }

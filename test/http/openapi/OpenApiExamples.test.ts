@@ -75,7 +75,7 @@ const shapeOf = (value: unknown): string =>
     .replace(/[\da-f]{16,}|WAPI\w+|[\w+/=.-]{20,}/gu, "<bytes>")
     .replace(/(?<=\\?"(?:latency_ms|duration_ms|position|version)\\?":)\d+/gu, "<number>")
 
-layer(MailedTokens.layerGround, { excludeTestServices: true })("the examples of openapi.json", (it) => {
+layer(RunningService.layerGround, { excludeTestServices: true })("the examples of openapi.json", (it) => {
   it.effect(
     "are what the service answers (to record them: npm run test:only -- test/http/openapi/OpenApiExamples.test.ts -u)",
     () =>
@@ -98,7 +98,7 @@ const record = Effect.gen(function* () {
   const examples: Examples = new Map()
   const PUBLIC_URL = "https://vat.example"
   const settings = { PLAN_FREE_PER_MONTH: "100", PLAN_STARTER_PER_MINUTE: "2", BZST_REQUESTER_VAT_ID: "DE123456789", PUBLIC_URL }
-  const service = yield* MailedTokens.replica({ ...settings, ...signing(yield* temporaryFolder) })
+  const service = yield* RunningService.start({ ...settings, ...signing(yield* temporaryFolder) })
 
   const keep = (operationId: string, name: string, reply: Reply) => {
     const type = (reply.headers["content-type"] ?? "").split(";", 1).join("")
@@ -217,7 +217,7 @@ const record = Effect.gen(function* () {
   const starter = yield* newPaidKey(service, "starter")
   for (const _ of [1, 2]) yield* service.get(validation, { key: starter })
   const site = { PUBLIC_URL, CONTACT: "help@vat.example" }
-  const poor = yield* MailedTokens.replica({ ...site, PLAN_FREE_PER_MONTH: "2" })
+  const poor = yield* RunningService.start({ ...site, PLAN_FREE_PER_MONTH: "2" })
   const used = yield* poor.newKey
   for (const _ of [1, 2]) yield* poor.get(validation, { key: used })
   const register = (body: unknown) => service.post("/v1/register", body)
@@ -265,7 +265,7 @@ const decodeEvents = Schema.decodeUnknownEffect(Schema.Struct({ data: Schema.Arr
 const withoutDatabase = Effect.gen(function* () {
   const { url } = yield* TestDatabase
   const network = yield* Network.make(Redacted.value(url))
-  const replica = yield* RunningService.make({ DATABASE_URL: network.url })
+  const replica = yield* RunningService.start({ DATABASE_URL: network.url })
   const key = yield* replica.newKey
   yield* network.cut
   return yield* replica.get("/v1/usage", { key })

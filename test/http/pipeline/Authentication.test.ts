@@ -19,7 +19,7 @@ const statuses = (replies: ReadonlyArray<Reply>) => {
 
 const times = <A>(count: number, make: (index: number) => A) => Array.from({ length: count }, (_, index) => make(index))
 
-layer(RunningService.layer(), { excludeTestServices: true })("an API key", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("an API key", (it) => {
   it.effect("that is wrong is refused, never taken for none", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.RunningService
@@ -118,7 +118,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("an API key", (it) 
   )
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("the limit per minute", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("the limit per minute", (it) => {
   it.effect("is 10 for an address without a key, refused calls included", () =>
     Effect.gen(function* () {
       const { validate } = yield* RunningService.make(RunningService.ownLimits)
@@ -197,7 +197,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the limit per 
   )
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("the quota", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("the quota", (it) => {
   it.effect("of an address without a key is 10 for good; then the message says how to get a key", () =>
     Effect.gen(function* () {
       const { travel, validate } = yield* RunningService.make({ ...RunningService.ownLimits, ANONYMOUS_PER_MINUTE: "100" })

@@ -8,7 +8,7 @@ const preflight = {
   headers: { origin: app, "access-control-request-method": "GET", "access-control-request-headers": "x-api-key" }
 } as const
 
-layer(RunningService.layer({ CORS_ORIGINS: `${app}, http://localhost:3000` }), { excludeTestServices: true })(
+layer(RunningService.layerShared({ CORS_ORIGINS: `${app}, http://localhost:3000` }), { excludeTestServices: true })(
   "a page of another origin",
   (it) => {
     it.effect("that the operator named may call, and read what its user needs", () =>

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
-import { confirm, generous, newPaidKey } from "#test/support/PaidKey.ts"
+import { confirm, newPaidKey } from "#test/support/PaidKey.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
 /** A response, byte for byte. */
@@ -13,7 +13,7 @@ const fetch = Effect.fnUntraced(function* (path: string, headers: Readonly<Recor
   return { status: response.status, headers: response.headers, bytes: new Uint8Array(yield* response.arrayBuffer) }
 })
 
-layer(RunningService.layer(generous), { excludeTestServices: true })("a response", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("a response", (it) => {
   it.effect.each(["/openapi.json", "/docs", "/"])("to %s is not sent again to a client that has it", (path) =>
     Effect.gen(function* () {
       const plain = yield* fetch(path)

@@ -2,10 +2,9 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { DateTime, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { SqlClient } from "effect/sql"
-import { readFileSync } from "node:fs"
 import { QuotaExceeded } from "#domain/callers/Metering.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
-import { type ErrorCode, statusOf } from "#http/pipeline/Errors.ts"
+import type { ErrorCode } from "#http/pipeline/Errors.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import { exchange, readReply, send } from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -13,7 +12,7 @@ import type { Reply } from "#test/support/ServiceClient.ts"
 
 const json = "content-type: application/json"
 
-layer(RunningService.layer(), { excludeTestServices: true })("the error body", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("the error body", (it) => {
   it.effect.each([
     "/v1",
     "/v1/",
@@ -219,16 +218,6 @@ layer(RunningService.layer(), { excludeTestServices: true })("the error body", (
         assert.strictEqual((yield* send(port, "GET /health HTTP/1.1", [header])).status, 200)
       })
   )
-
-  it("is explained in the README, code by code, and no code that there is not", () => {
-    const rows = readFileSync("README.md", "utf8").matchAll(/^\| ((?:`[A-Z_]+`(?:, )?)+) \| ([\d, ]+) \|/gmu)
-    const explained = Array.from(rows).flatMap(([, codes = "", statuses = ""]) =>
-      Array.from(codes.matchAll(/[A-Z_]+/gu)).map(
-        ([code], index) => [code, Number(statuses.split(", ")[index] ?? statuses.split(", ")[0])] as const
-      )
-    )
-    assert.deepStrictEqual(Object.fromEntries(explained), { ...statusOf })
-  })
 
   it.effect("says of every field what is wrong with it", () =>
     Effect.gen(function* () {

@@ -6,7 +6,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/u
 
-layer(RunningService.layer({ UPGRADE_URL: "https://example.org/upgrade" }), { excludeTestServices: true })(
+layer(RunningService.layerShared({ UPGRADE_URL: "https://example.org/upgrade" }), { excludeTestServices: true })(
   "every response",
   (it) => {
     const paths = [

@@ -7,10 +7,10 @@ import { assertProblem } from "#test/support/Problem.ts"
 import { send } from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
-layer(RunningService.layerGround, { excludeTestServices: true })("more requests than can be under way", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("more requests than can be under way", (it) => {
   it.effect("are refused at once, until others are answered", () =>
     Effect.gen(function* () {
-      const { newKey, port, validate } = yield* RunningService.make().pipe(Effect.provideService(MaxInFlight, 2))
+      const { newKey, port, validate } = yield* RunningService.start().pipe(Effect.provideService(MaxInFlight, 2))
       const sql = yield* SqlClient.SqlClient
       const key = yield* newKey
       const slow = validate("ATU12345678", { key, query: { force_live: "1" } })

@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { command } from "#test/support/CommandLine.ts"
 import { why } from "#test/support/Operations.ts"
-import { confirm, generous, newPaidKey, receiptIdOf, receiptsPath } from "#test/support/PaidKey.ts"
+import { confirm, newPaidKey, receiptIdOf, receiptsPath } from "#test/support/PaidKey.ts"
 import * as People from "#test/support/People.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -41,7 +41,7 @@ const started = Effect.gen(function* () {
   return { access: People.bearing(token), client, email, key, keyId, open, receiptId }
 })
 
-const service = RunningService.layer({ ...generous, PUBLIC_URL: publicUrl })
+const service = RunningService.layerShared({ PUBLIC_URL: publicUrl })
 
 layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
   it.effect("opens its page and its PDF in a browser, and keeps out of caches, referrers and search engines", () =>
@@ -168,7 +168,7 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
   it.effect("is valid for as many days as it was made for, 30 if nothing is said", () =>
     Effect.gen(function* () {
       const { key, receiptId } = yield* started
-      const replica = yield* RunningService.make({ ...generous, PUBLIC_URL: publicUrl })
+      const replica = yield* RunningService.make({ PUBLIC_URL: publicUrl })
       const links = `${receiptsPath}/${receiptId}/links`
       for (const expires_in_days of [0, -1, 366, 1.5, "7", null]) {
         assertProblem(yield* replica.post(links, { expires_in_days }, { key }), "VALIDATION_ERROR")

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
-import { confirm, generous, newPaidKey } from "#test/support/PaidKey.ts"
+import { confirm, newPaidKey } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
@@ -17,7 +17,7 @@ const start = Effect.gen(function* () {
   return { ask, client, key, path }
 })
 
-layer(RunningService.layer(generous), { excludeTestServices: true })("a receipt", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("a receipt", (it) => {
   it.effect("is JSON for whoever does not ask for anything else", () =>
     Effect.gen(function* () {
       const { ask } = yield* start
@@ -81,7 +81,7 @@ layer(RunningService.layer(generous), { excludeTestServices: true })("a receipt"
         "content-disposition": `inline; filename="${path.split("/").at(-1)}.pdf"`,
         vary: "Accept, Accept-Language"
       })
-      const other = yield* RunningService.make(generous)
+      const other = yield* RunningService.make()
       assert.deepStrictEqual((yield* bytes(other.baseUrl)).body, first.body)
       assert.strictEqual((yield* ask({ accept: "application/pdf, text/html;q=0.9" })).headers["content-type"], "application/pdf")
     })

@@ -2,15 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Array as Arr, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Receipt, ReceiptSummary } from "#domain/receipts/Receipt.ts"
-import {
-  confirm,
-  decodeConfirmed,
-  generous,
-  muster,
-  newPaidKey,
-  receiptIdOf,
-  receiptsPath as list
-} from "#test/support/PaidKey.ts"
+import { confirm, decodeConfirmed, muster, newPaidKey, receiptIdOf, receiptsPath as list } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
@@ -54,7 +46,7 @@ const allPages = Effect.fnUntraced(function* (
 
 const vatIds = (count: number, from = 100_440_200) => Array.from({ length: count }, (_, index) => `DE${from + index}`)
 
-const service = RunningService.layer(generous)
+const service = RunningService.layerShared()
 const started = Effect.gen(function* () {
   const client = yield* RunningService.RunningService
   return { client, key: yield* newPaidKey(client) }
@@ -95,7 +87,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{
   it.effect("is there at once, on every replica", () =>
     Effect.gen(function* () {
       const { client, key } = yield* started
-      const replicas = [yield* RunningService.make(generous), yield* RunningService.make(generous)]
+      const replicas = [yield* RunningService.make(), yield* RunningService.make()]
       for (const vatId of vatIds(10)) {
         const id = yield* Effect.flatMap(confirm(client, vatId, key), receiptIdOf)
         const replies = yield* Effect.all(
@@ -254,7 +246,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations",
         assert.include(assertProblem(yield* client.ask(list, { key: as, query }), "VALIDATION_ERROR").message, "cursor")
       }
       // The limit may change on the way, and another replica takes it too.
-      const replica = yield* RunningService.make(generous)
+      const replica = yield* RunningService.make()
       assert.strictEqual((yield* pageOf(replica, key, { cursor, limit: "50" })).ids.length, 2)
     })
   )

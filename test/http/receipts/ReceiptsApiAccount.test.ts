@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { ReceiptSummary } from "#domain/receipts/Receipt.ts"
-import { confirm, generous, newPaidKey, receiptIdOf, receiptsPath as list } from "#test/support/PaidKey.ts"
+import { confirm, newPaidKey, receiptIdOf, receiptsPath as list } from "#test/support/PaidKey.ts"
 import * as People from "#test/support/People.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -9,7 +9,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 const Page = Schema.Struct({ data: Schema.Array(ReceiptSummary), next_cursor: Schema.NullOr(Schema.String) })
 const decodePage = Schema.decodeUnknownEffect(Page, { onExcessProperty: "error" })
 
-layer(RunningService.layer(generous), { excludeTestServices: true })("the receipts of an account", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("the receipts of an account", (it) => {
   it.effect("are those of all its keys, revoked ones included, and nobody else's", () =>
     Effect.gen(function* () {
       const client = yield* RunningService.RunningService

@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, MutableRef, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { createHash } from "node:crypto"
-import { confirm, generous, newPaidKey, receiptIdOf, receiptsPath as list } from "#test/support/PaidKey.ts"
+import { confirm, newPaidKey, receiptIdOf, receiptsPath as list } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import * as StandIn from "#test/support/StandIn.ts"
@@ -26,11 +26,11 @@ const Stored = Schema.fromJsonString(
   })
 )
 
-layer(RunningService.layerGround, { excludeTestServices: true })("a receipt as evidence", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("a receipt as evidence", (it) => {
   it.effect("holds byte for byte what went to the BZSt and what came back", () =>
     Effect.gen(function* () {
       const standIn = yield* StandIn.StandIn
-      const client = yield* RunningService.make({ ...generous, BZST_BASE_URL: standIn.baseUrl })
+      const client = yield* RunningService.start({ BZST_BASE_URL: standIn.baseUrl })
       const key = yield* newPaidKey(client)
       const sent = MutableRef.make("")
       const response = `\n{ "id":"a\\/b","anfrageZeitpunkt" : "2025-09-22T18:33:04.564553064+02:00","ergFirmenname":"A","ergOrt":"B",\t"status":"evatr-0000","x":{"ä":[1.0e2,"\\u20ac 😀"]}}\r\n `
@@ -71,7 +71,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a receipt as e
 
   it.effect("that cannot be stored is not given, and nothing counts", () =>
     Effect.gen(function* () {
-      const client = yield* RunningService.make(generous)
+      const client = yield* RunningService.start()
       const key = yield* newPaidKey(client)
       const sql = yield* SqlClient.SqlClient
       yield* sql`ALTER FUNCTION vatproof.append RENAME TO append_away`.unprepared

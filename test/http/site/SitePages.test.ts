@@ -19,7 +19,7 @@ const submit = Effect.fnUntraced(function* (vatId: string, from: string) {
   return { status: response.status, headers: response.headers, text: yield* response.text }
 })
 
-layer(RunningService.layer(settings), { excludeTestServices: true })("the pages for people", (it) => {
+layer(RunningService.layerShared(settings), { excludeTestServices: true })("the pages for people", (it) => {
   it.effect.each(pages)("%s loads nothing from elsewhere, runs no script, and links to the others", (path) =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService

@@ -11,7 +11,7 @@ const decodeResult = Schema.decodeUnknownEffect(
   Schema.Struct({ source_timestamp: Schema.String, requested_at: Schema.String, request_id: Schema.String })
 )
 
-layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/validate/{vat_id}", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/validate/{vat_id}", (it) => {
   it.effect("answers with VIES' verdict and what it discloses", () =>
     Effect.gen(function* () {
       const { validate } = yield* RunningService.RunningService

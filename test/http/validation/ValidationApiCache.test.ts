@@ -10,7 +10,7 @@ const justUnderADay = "1439 minutes"
 const live = { status: 200, body: { cache: false, source: "vies" } }
 const cached = { status: 200, body: { cache: true, source: "cache" } }
 
-layer(RunningService.layer(), { excludeTestServices: true })("the answer cache", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("the answer cache", (it) => {
   it.effect("gives the same verdict again, with the time of the source, however the ID is spelled", () =>
     Effect.gen(function* () {
       const { validate } = yield* RunningService.RunningService

@@ -4,7 +4,7 @@ import { Effect, Fiber, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
-import { confirm, generous } from "#test/support/PaidKey.ts"
+import { confirm } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
@@ -45,11 +45,11 @@ const recorded = Effect.fnUntraced(function* (key: string) {
 })
 
 const start = Effect.fnUntraced(function* (settings: RunningService.Settings = {}) {
-  const service = yield* RunningService.make({ ...generous, ...settings })
+  const service = yield* RunningService.make(settings)
   return { ...service, service, key: yield* service.newKey }
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("while a source is asked", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("while a source is asked", (it) => {
   it.effect("a key that is revoked gets no answer, and nothing is charged", () =>
     Effect.gen(function* () {
       const { key, validate } = yield* start()

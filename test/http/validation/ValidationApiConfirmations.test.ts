@@ -4,7 +4,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { evatrStatuses } from "#infra/sources/EvatrStatus.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
-import { confirm, generous, muster, newPaidKey } from "#test/support/PaidKey.ts"
+import { confirm, muster, newPaidKey } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
@@ -15,7 +15,7 @@ const start = (settings: RunningService.Settings = {}) =>
   Effect.gen(function* () {
     const sandbox = yield* Sandbox
     yield* sandbox.reset
-    const service = yield* RunningService.make({ ...generous, ...settings })
+    const service = yield* RunningService.make(settings)
     return { service, sandbox, key: yield* newPaidKey(service) }
   })
 
@@ -50,7 +50,7 @@ const noMatch = {
 }
 const allMatch = { name_match: "match", street_match: "match", zip_match: "match", city_match: "match" }
 
-layer(RunningService.layerGround, { excludeTestServices: true })("a qualified confirmation", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualified confirmation", (it) => {
   it.effect("is not asked for with text that nobody can read, or that no company has", () =>
     Effect.gen(function* () {
       const { key, sandbox, service } = yield* start()
@@ -264,7 +264,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a qualified co
       assert.containSubset(first.body, { source: "bzst", cache: false })
       assert.strictEqual(yield* sandbox.checks({ source: "bzst", vatId: "DE100440150" }), 2)
       const time = /"source_timestamp":"[^"]+"/u.exec(second.text)?.[0] ?? ""
-      const other = yield* RunningService.make(generous)
+      const other = yield* RunningService.make()
       const cached = yield* other.validate("DE100440150", { key })
       assert.containSubset(cached.body, { source: "cache", cache: true, qualified_confirmation: null })
       assert.include(cached.text, time)

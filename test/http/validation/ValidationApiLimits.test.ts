@@ -44,7 +44,7 @@ const endMinute = Effect.flatMap(
 
 const misspelled = { forcelive: "1" }
 
-layer(RunningService.layerGround, { excludeTestServices: true })("a caller whose minute is full", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller whose minute is full", (it) => {
   it.effect("is refused with the same response whatever the question is, and each call is counted once", () =>
     Effect.gen(function* () {
       const { key, refused, replica } = yield* refusedCaller
@@ -121,7 +121,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a caller whose
   )
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("a caller whose quota is used up", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller whose quota is used up", (it) => {
   it.effect("on another replica is refused, and served at once on a larger plan", () =>
     Effect.gen(function* () {
       const quota = { PLAN_FREE_PER_MONTH: "3" }
@@ -139,7 +139,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a caller whose
       yield* RunningService.setPlan(key, "business")
       for (const [index, replica] of [one, other, one].entries()) {
         const reply = yield* replica.validate("ATU12345678", { key })
-        assert.deepStrictEqual([reply.status, reply.headers["x-service-usage"]], [200, `${4 + index}/10000`])
+        assert.deepStrictEqual([reply.status, reply.headers["x-service-usage"]], [200, `${4 + index}/1000000`])
       }
       assert.strictEqual(yield* countedOf(key), 9)
     })
@@ -160,7 +160,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a caller whose
   )
 })
 
-layer(RunningService.layer(), { excludeTestServices: true })("a replica whose caller is out of date", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("a replica whose caller is out of date", (it) => {
   it.effect.each([
     ["a cached answer", "ATU12345678", {}, 200],
     ["a live look-up", "ATU12345678", { query: { force_live: "1" } }, 200],

@@ -9,7 +9,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 const withoutTheRequest = (text: string) => text.replace(/,"request_id":.*$/u, "")
 const fromCache = /"source":"cache".*"cache":true/u
 
-layer(RunningService.layer(), { excludeTestServices: true })("a repeated validation", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated validation", (it) => {
   it.effect("has the same body and headers, whatever its query and spelling", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.RunningService
@@ -151,7 +151,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a repeated validat
       yield* RunningService.setPlan(key, "starter")
       assertProblem(yield* validate("ATU12345678", { key }), "RATE_LIMIT_EXCEEDED")
       yield* RunningService.setPlan(key, "business")
-      assert.strictEqual((yield* validate("ATU12345678", { key })).headers["x-service-usage"], "4/10000")
+      assert.strictEqual((yield* validate("ATU12345678", { key })).headers["x-service-usage"], "4/1000000")
     })
   )
 

@@ -41,17 +41,17 @@ describe("LOGIN_FAILURES_PER_15_MIN", () => {
   )
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("a service on a database of its operator", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service on a database of its operator", (it) => {
   it.effect("does not start without JWT_SECRET, and says so", () =>
     Effect.gen(function* () {
-      const error = yield* Effect.flip(RunningService.make({ JWT_SECRET: "" }))
+      const error = yield* Effect.flip(RunningService.start({ JWT_SECRET: "" }))
       const sentence = "JWT_SECRET is needed with DATABASE_URL: every replica signs with the same one, of 32 characters or more"
       assert.strictEqual(error.message, sentence)
     })
   )
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("a service on its embedded database", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service on its embedded database", (it) => {
   it.effect(
     "makes a secret of its own and keeps it",
     () =>
@@ -59,7 +59,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service on i
         const fs = yield* FileSystem.FileSystem
         const path = yield* Path.Path
         const directory = yield* fs.makeTempDirectoryScoped()
-        const service = yield* RunningService.make({ JWT_SECRET: "", DATABASE_URL: "", DATA_DIR: directory })
+        const service = yield* RunningService.start({ JWT_SECRET: "", DATABASE_URL: "", DATA_DIR: directory })
         const { token } = yield* People.newUser(service)
         const signed = token.split(".").slice(0, 2).join(".")
         const secret = (yield* fs.readFileString(path.join(directory, "jwt-secret"))).trim()

@@ -57,7 +57,7 @@ const replaceCountCalls =
   p_minutes text[], p_minute_calls bigint[]) RETURNS TABLE (epoch bigint, used bigint[], taken bigint[], ends_in_ms bigint[])
   LANGUAGE sql AS $$SELECT 0::bigint, '{}'::bigint[], '{}'::bigint[], '{}'::bigint[]$$`)
 
-layer(TestDatabase.layer, { excludeTestServices: true })("the migrations", (it) => {
+layer(TestDatabase.layerEmpty, { excludeTestServices: true })("the migrations", (it) => {
   it.effect("bring an empty database up to date, by whichever of several replicas comes first, and only once", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* schemas, [])
@@ -76,17 +76,17 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the migrations", (it) 
   )
 })
 
-layer(TestDatabase.layer, { excludeTestServices: true })("the migrations of two databases of one server", (it) => {
+layer(TestDatabase.layerEmpty, { excludeTestServices: true })("the migrations of two databases of one server", (it) => {
   it.effect("do not get in each other's way over the roles they share", () =>
     Effect.gen(function* () {
-      const elsewhere = Effect.scoped(migrate.pipe(Effect.provide(TestDatabase.layer, { local: true })))
+      const elsewhere = Effect.scoped(migrate.pipe(Effect.provide(TestDatabase.layerEmpty, { local: true })))
       const applied = yield* Effect.all([migrate, elsewhere, elsewhere], { concurrency: "unbounded" })
       for (const names of applied) assert.deepStrictEqual(names, files)
     })
   )
 })
 
-layer(TestDatabase.layer, { excludeTestServices: true })("migrations of what others use", (it) => {
+layer(TestDatabase.layerEmpty, { excludeTestServices: true })("migrations of what others use", (it) => {
   it.effect("do not wait for them for long, say so, and come again until they are done", () =>
     Effect.gen(function* () {
       const said = MutableRef.make("")
@@ -120,23 +120,26 @@ const startAs = (url: Redacted.Redacted) =>
     Effect.provide([Postgres.layerAdministrator({ url, maxConnections: 1 }), NodeServices.layer], { local: true })
   )
 
-layer(TestDatabase.layer, { excludeTestServices: true })("a login role that is a plain member of the service's role", (it) => {
-  it.effect("finds out that everything is applied, and is told what to do where it is not", () =>
-    Effect.gen(function* () {
-      const { login, url } = yield* LoginRole.make
-      const start = startAs(url)
+layer(TestDatabase.layerEmpty, { excludeTestServices: true })(
+  "a login role that is a plain member of the service's role",
+  (it) => {
+    it.effect("finds out that everything is applied, and is told what to do where it is not", () =>
+      Effect.gen(function* () {
+        const { login, url } = yield* LoginRole.make
+        const start = startAs(url)
 
-      const refused = yield* Effect.flip(start)
-      assert.strictEqual(refused._tag, "MigrationRefused")
-      assert.match(refused.message, /^This role may not apply 0001_roles, .*: run "vatproof migrate" as the database's admin/u)
-      yield* migrate
-      yield* execute(`GRANT vatproof_service TO ${login}`)
-      assert.deepStrictEqual(yield* start, [])
-    })
-  )
-})
+        const refused = yield* Effect.flip(start)
+        assert.strictEqual(refused._tag, "MigrationRefused")
+        assert.match(refused.message, /^This role may not apply 0001_roles, .*: run "vatproof migrate" as the database's admin/u)
+        yield* migrate
+        yield* execute(`GRANT vatproof_service TO ${login}`)
+        assert.deepStrictEqual(yield* start, [])
+      })
+    )
+  }
+)
 
-layer(TestDatabase.layer, { excludeTestServices: true })("a database that another version has migrated", (it) => {
+layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a database that another version has migrated", (it) => {
   it.effect.each([
     [
       "newer",
@@ -168,7 +171,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a database that anothe
         assert.strictEqual(error._tag, "MigrationRefused")
         assert.match(error.message, message)
       }
-    }).pipe(Effect.provide(TestDatabase.layer, { local: true }))
+    }).pipe(Effect.provide(TestDatabase.layerEmpty, { local: true }))
   )
 
   it.effect("keeps the functions of a newer version, which leaves older versions working", () =>
@@ -184,7 +187,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a database that anothe
   )
 })
 
-layer(TestDatabase.layer, { excludeTestServices: true })("a function that differs from its file", (it) => {
+layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a function that differs from its file", (it) => {
   it.effect("is replaced and gets the same owner and rights, as does one that is missing", () =>
     Effect.gen(function* () {
       yield* migrate
@@ -204,7 +207,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a function that differ
   )
 })
 
-layer(TestDatabase.layer, { excludeTestServices: true })("a database of a development version", (it) => {
+layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a database of a development version", (it) => {
   it.effect("is refused by the service and by commands", () =>
     Effect.gen(function* () {
       yield* execute("CREATE TABLE vatproof_migrations (migration_id integer PRIMARY KEY, created_at timestamptz, name text)")
@@ -217,7 +220,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a database of a develo
   )
 })
 
-layer(TestDatabase.layer, { excludeTestServices: true })("a migration that fails", (it) => {
+layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a migration that fails", (it) => {
   it.effect("changes nothing, and says which ones and why", () =>
     Effect.gen(function* () {
       yield* execute("CREATE SCHEMA vatproof CREATE TABLE contacts ()")

@@ -78,7 +78,7 @@ const usualRights = Effect.gen(function* () {
   const { url } = yield* TestDatabase.TestDatabase
   yield* migrate(url)
   return yield* rights
-}).pipe(Effect.provide(TestDatabase.layerClient, { local: true }))
+}).pipe(Effect.provide(TestDatabase.layerEmptyClient, { local: true }))
 
 const append = Effect.flatMap(EventStore, ({ append }) =>
   append({
@@ -89,17 +89,20 @@ const append = Effect.flatMap(EventStore, ({ append }) =>
   })
 )
 
-layer(TestDatabase.layerClient, { excludeTestServices: true })("the start on a database whose owner may do everything", (it) => {
-  it.effect("warns of nothing", () =>
-    Effect.gen(function* () {
-      const { url } = yield* TestDatabase.TestDatabase
-      yield* migrate(url)
-      assert.deepStrictEqual(yield* warnings(url), [])
-    })
-  )
-})
+layer(TestDatabase.layerEmptyClient, { excludeTestServices: true })(
+  "the start on a database whose owner may do everything",
+  (it) => {
+    it.effect("warns of nothing", () =>
+      Effect.gen(function* () {
+        const { url } = yield* TestDatabase.TestDatabase
+        yield* migrate(url)
+        assert.deepStrictEqual(yield* warnings(url), [])
+      })
+    )
+  }
+)
 
-layer(TestDatabase.layerClient, { excludeTestServices: true })(
+layer(TestDatabase.layerEmptyClient, { excludeTestServices: true })(
   "the start on a database whose owner is an ordinary role",
   (it) => {
     it.effect("works, and says of each protection that is missing how to have it", () =>
@@ -171,7 +174,7 @@ layer(TestDatabase.layerClient, { excludeTestServices: true })(
           assert.strictEqual((yield* Effect.exit(Effect.provide(attempt, asLogin, { local: true })))._tag, "Failure", statement)
         }
         assert.deepStrictEqual(yield* migrate(url), [])
-      }).pipe(Effect.scoped, Effect.provide(TestDatabase.layerClient, { local: true }))
+      }).pipe(Effect.scoped, Effect.provide(TestDatabase.layerEmptyClient, { local: true }))
     )
   }
 )

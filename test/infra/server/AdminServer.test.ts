@@ -11,12 +11,12 @@ const look = Effect.fnUntraced(function* (port: number, path: string) {
   return { status: response.status, body: yield* response.json }
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("the admin port", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("the admin port", (it) => {
   it.effect("is live, and ready as soon as the service listens, whatever the sources do", () =>
     Effect.gen(function* () {
       const port = yield* RunningService.freePort
       const nobody = `http://127.0.0.1:${yield* RunningService.freePort}`
-      yield* RunningService.make({ ADMIN_PORT: String(port), VIES_BASE_URL: nobody, BZST_BASE_URL: nobody })
+      yield* RunningService.start({ ADMIN_PORT: String(port), VIES_BASE_URL: nobody, BZST_BASE_URL: nobody })
       assert.deepStrictEqual(yield* look(port, "/livez"), { status: 200, body: { status: "ok" } })
       const ready = { status: "ok", service: "serving", database: "ok" }
       assert.deepStrictEqual(yield* look(port, "/readyz"), { status: 200, body: ready })
@@ -26,7 +26,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the admin port
   it.effect("is apart from the service's own: neither has the other's pages", () =>
     Effect.gen(function* () {
       const port = yield* RunningService.freePort
-      const service = yield* RunningService.make({ ADMIN_PORT: String(port) })
+      const service = yield* RunningService.start({ ADMIN_PORT: String(port) })
       const http = yield* HttpClient.HttpClient
       const statusOf = (path: string) => Effect.map(http.get(`http://127.0.0.1:${port}${path}`), ({ status }) => status)
       for (const path of ["/metrics", "/livez", "/readyz"]) {
@@ -42,8 +42,8 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the admin port
   it.effect("is named when another program has it", () =>
     Effect.gen(function* () {
       const port = yield* RunningService.freePort
-      yield* RunningService.make({ ADMIN_PORT: String(port) })
-      const refused = yield* Effect.flip(RunningService.make({ ADMIN_PORT: String(port) }))
+      yield* RunningService.start({ ADMIN_PORT: String(port) })
+      const refused = yield* Effect.flip(RunningService.start({ ADMIN_PORT: String(port) }))
       assert.include(String(refused), `Cannot listen on 127.0.0.1:${port}: `)
     })
   )
@@ -53,7 +53,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the admin port
       const port = yield* RunningService.freePort
       const { url } = yield* TestDatabase
       const network = yield* Network.make(Redacted.value(url))
-      yield* RunningService.make({ ADMIN_PORT: String(port), DATABASE_URL: network.url })
+      yield* RunningService.start({ ADMIN_PORT: String(port), DATABASE_URL: network.url })
       yield* network.cut
       const away = { status: "unavailable", service: "serving", database: "away" }
       assert.deepStrictEqual(yield* look(port, "/readyz"), { status: 503, body: away })
@@ -69,7 +69,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the admin port
   it.effect("is not ready any more once the service is told to stop, while it still answers", () =>
     Effect.gen(function* () {
       const port = yield* RunningService.freePort
-      const service = yield* RunningService.make({ ADMIN_PORT: String(port), SHUTDOWN_DELAY: "2s" })
+      const service = yield* RunningService.start({ ADMIN_PORT: String(port), SHUTDOWN_DELAY: "2s" })
       const stopping = yield* Effect.forkScoped(service.stop)
       yield* Effect.repeat(look(port, "/readyz"), {
         schedule: Schedule.spaced("20 millis"),

@@ -5,11 +5,11 @@ import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
-layer(RunningService.layerGround, { excludeTestServices: true })("a service that is told to stop", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service that is told to stop", (it) => {
   it.effect("responds during its delay and closes each connection with the response", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox
-      const service = yield* RunningService.make({ SHUTDOWN_DELAY: "1500ms" })
+      const service = yield* RunningService.start({ SHUTDOWN_DELAY: "1500ms" })
       assert.notStrictEqual((yield* service.get("/health")).headers["connection"], "close")
       const key = yield* service.newKey
       for (const _ of [1, 2]) yield* service.validate("ATU12345678", { key })
@@ -32,7 +32,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
   it.effect("responds to the requests that it interrupts after its grace", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox
-      const service = yield* RunningService.make({ SHUTDOWN_GRACE: "300ms" })
+      const service = yield* RunningService.start({ SHUTDOWN_GRACE: "300ms" })
       const key = yield* service.newKey
       yield* sandbox.configure({ latency_ms: 8_000 })
       const slow = yield* Effect.forkScoped(service.validate(vatIdEnding("LV", "480017"), { key }), { startImmediately: true })
@@ -51,7 +51,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
 
   it.effect("stops despite a client that never completes its request", () =>
     Effect.gen(function* () {
-      const service = yield* RunningService.make({ SHUTDOWN_GRACE: "300ms" })
+      const service = yield* RunningService.start({ SHUTDOWN_GRACE: "300ms" })
       const socket = connect(service.port, "127.0.0.1")
       yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
       socket.on("error", () => undefined)

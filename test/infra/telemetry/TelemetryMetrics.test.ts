@@ -99,11 +99,11 @@ const units: Readonly<Record<string, string>> = {
   "process.memory.usage": "By"
 }
 
-layer(Layer.merge(RunningService.layerGround, Collector.layer), { excludeTestServices: true })("metrics", (it) => {
+layer(Layer.merge(RunningService.layerSharedGround, Collector.layer), { excludeTestServices: true })("metrics", (it) => {
   it.effect("are exposed to Prometheus, cleanly and without anybody's data", () =>
     Effect.gen(function* () {
       const port = yield* RunningService.freePort
-      const service = yield* RunningService.make({ ADMIN_PORT: String(port), PLAN_FREE_PER_MONTH: "2" })
+      const service = yield* RunningService.start({ ADMIN_PORT: String(port), PLAN_FREE_PER_MONTH: "2" })
       yield* trafficOf(service)
       const text = yield* readMetrics(port)
       for (const [name, labels, atLeast] of expectedSeries) assert.isAtLeast(valueOf(text, name, labels), atLeast, name)
@@ -119,7 +119,7 @@ layer(Layer.merge(RunningService.layerGround, Collector.layer), { excludeTestSer
       const port = yield* RunningService.freePort
       const collector = yield* Collector
       const traced = { ...settingsFor(collector.url, "exemplary"), OTEL_TRACES_SAMPLER: "always_on" }
-      const service = yield* RunningService.make({ ADMIN_PORT: String(port), ...traced })
+      const service = yield* RunningService.start({ ADMIN_PORT: String(port), ...traced })
       const { headers } = yield* service.validate("ATU12345678")
       const accept = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3"
       const text = yield* readMetrics(port, accept, /^application\/openmetrics-text; version=1\.0\.0/u)
@@ -145,7 +145,7 @@ layer(Layer.merge(RunningService.layerGround, Collector.layer), { excludeTestSer
   it.effect("arrive at a collector with their units", () =>
     Effect.gen(function* () {
       const collector = yield* Collector
-      const service = yield* RunningService.make({ ...settingsFor(collector.url, "measured"), PLAN_FREE_PER_MONTH: "2" })
+      const service = yield* RunningService.start({ ...settingsFor(collector.url, "measured"), PLAN_FREE_PER_MONTH: "2" })
       yield* trafficOf(service)
       for (const [name, unit] of Object.entries(units)) {
         const metric = yield* collector.until(() => collector.metricsOf("measured").find((found) => found.name === name))
@@ -161,7 +161,7 @@ layer(Layer.merge(RunningService.layerGround, Collector.layer), { excludeTestSer
   it.effect("have as many series as there are routes, whatever is asked", () =>
     Effect.gen(function* () {
       const port = yield* RunningService.freePort
-      const service = yield* RunningService.make({ ADMIN_PORT: String(port) })
+      const service = yield* RunningService.start({ ADMIN_PORT: String(port) })
       const linesOf = (text: string) =>
         text.split("\n").filter((line) => line.startsWith("http_server_request_duration_seconds_count"))
       yield* service.get("/nowhere")

@@ -80,7 +80,7 @@ const personal = [
   "Private agent"
 ]
 
-layer(Layer.merge(MailedTokens.layerGround, Collector.layer), { excludeTestServices: true })(
+layer(Layer.merge(RunningService.layerGround, Collector.layer), { excludeTestServices: true })(
   "telemetry at the level Trace",
   (it) => {
     it.effect("tells neither secrets nor persons nor VAT IDs, whatever happens", () =>

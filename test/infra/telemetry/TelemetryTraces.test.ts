@@ -13,7 +13,7 @@ import * as StandIn from "#test/support/StandIn.ts"
 
 const serviceSending = Effect.fnUntraced(function* (name: string, settings: RunningService.Settings = {}) {
   const { url } = yield* Collector
-  return yield* RunningService.make({ ...settingsFor(url, name), OTEL_TRACES_SAMPLER: "always_on", ...settings })
+  return yield* RunningService.start({ ...settingsFor(url, name), OTEL_TRACES_SAMPLER: "always_on", ...settings })
 })
 
 const one = (spans: ReadonlyArray<ReceivedSpan>, name: string) => {
@@ -42,7 +42,7 @@ const findTraceIds = Effect.gen(function* () {
 const parentTraceId = "4bf92f3577b34da6a3ce929d0e0e4736"
 const parentSpanId = "00f067aa0ba902b7"
 
-layer(Layer.mergeAll(MailedTokens.layerGround, Collector.layer, StandIn.layer), { excludeTestServices: true })(
+layer(Layer.mergeAll(RunningService.layerSharedGround, Collector.layer, StandIn.layer), { excludeTestServices: true })(
   "the trace of a request",
   (it) => {
     it.effect.each([["http/protobuf"], ["http/json"]] as const)(
@@ -223,7 +223,7 @@ layer(Layer.mergeAll(MailedTokens.layerGround, Collector.layer, StandIn.layer), 
 
     it.effect("is there in X-Trace-Id and in the log's column without any collector, too", () =>
       Effect.gen(function* () {
-        const service = yield* RunningService.make()
+        const service = yield* RunningService.start()
         const { headers } = yield* service.validate("LU12345678")
         assert.include(yield* findTraceIds, traceIdOf(headers))
         const continued = yield* plainly(
@@ -235,7 +235,7 @@ layer(Layer.mergeAll(MailedTokens.layerGround, Collector.layer, StandIn.layer), 
   }
 )
 
-layer(Layer.merge(MailedTokens.layerGround, Collector.layer), { excludeTestServices: true })("what follows a request", (it) => {
+layer(Layer.merge(RunningService.layerGround, Collector.layer), { excludeTestServices: true })("what follows a request", (it) => {
   it.effect("a checkpoint is linked to the requests whose events it signs", () =>
     Effect.gen(function* () {
       const collector = yield* Collector

@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, FileSystem, Schedule, Schema } from "effect"
+import { Context, Effect, FileSystem, Layer, Schedule, Schema } from "effect"
 import { HttpClient } from "effect/http"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Agent, get } from "node:http"
@@ -45,16 +45,34 @@ const bothReady = (port: number) =>
 const workersThatServed = (metrics: string) =>
   new Set([...metrics.matchAll(/^http_server_request_duration_seconds_count\{worker="(\d+)"/gmu)].map(([, worker]) => worker))
 
-layer(RunningService.layerGround, { excludeTestServices: true })("several workers on one port", (it) => {
+/** Two workers, which one test after the other works with, and their operators' port. */
+class RunningWorkers extends Context.Service<
+  RunningWorkers,
+  { readonly workers: RunningService.ServiceProcess; readonly adminPort: number; readonly secretFile: string }
+>()("vatproof/test/RunningWorkers") {}
+
+const limits = { PLAN_FREE_PER_MONTH: String(quota), PLAN_FREE_PER_MINUTE: "100000" }
+
+const runningWorkers = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const adminPort = yield* RunningService.freePort
+  const secretFile = yield* fs.makeTempFileScoped()
+  yield* fs.writeFileString(secretFile, "a secret that can be taken away from a test")
+  const settings = { ...limits, ADMIN_PORT: String(adminPort), JWT_SECRET: "", JWT_SECRET_FILE: secretFile }
+  const workers = yield* RunningService.spawn(settings, ["--workers", "2"])
+  yield* bothReady(adminPort)
+  return { workers, adminPort, secretFile }
+})
+
+const testLayer = Layer.effect(RunningWorkers, runningWorkers).pipe(Layer.provideMerge(RunningService.layerGround))
+
+layer(testLayer, { excludeTestServices: true })("several workers on one port", (it) => {
   it.effect(
     "serve a quota exactly, together with another replica on the same database",
     () =>
       Effect.gen(function* () {
-        const adminPort = yield* RunningService.freePort
-        const limits = { PLAN_FREE_PER_MONTH: String(quota), PLAN_FREE_PER_MINUTE: "100000" }
-        const workers = yield* RunningService.spawn({ ...limits, ADMIN_PORT: String(adminPort) }, ["--workers", "2"])
+        const { adminPort, workers } = yield* RunningWorkers
         const replica = yield* RunningService.make(limits)
-        yield* bothReady(adminPort)
 
         const key = yield* workers.newKey
         const replies = yield* Effect.forEach(
@@ -89,28 +107,10 @@ layer(RunningService.layerGround, { excludeTestServices: true })("several worker
   )
 
   it.effect(
-    "stop in order on SIGTERM, all of them",
-    () =>
-      Effect.gen(function* () {
-        const adminPort = yield* RunningService.freePort
-        const workers = yield* RunningService.spawn({ ADMIN_PORT: String(adminPort) }, ["--workers", "2"])
-        yield* bothReady(adminPort)
-        yield* workers.signal("SIGTERM")
-        assert.strictEqual(yield* workers.ended, 0)
-        assert.strictEqual((yield* workers.output).match(/Stopping: no longer ready/gu)?.length, 2)
-        const gone = yield* Effect.flip(workers.get("/health"))
-        assert.strictEqual(gone._tag, "HttpClientError")
-      }),
-    60_000
-  )
-
-  it.effect(
     "are replaced when they are killed, and the service goes on",
     () =>
       Effect.gen(function* () {
-        const adminPort = yield* RunningService.freePort
-        const workers = yield* RunningService.spawn({ ADMIN_PORT: String(adminPort) }, ["--workers", "2"])
-        yield* bothReady(adminPort)
+        const { adminPort, workers } = yield* RunningWorkers
         const [, child] = /Worker 1 is process (\d+)/u.exec(yield* workers.output) ?? []
         process.kill(Number(child), "SIGKILL")
         yield* Effect.repeat(readyWorkers(adminPort), {
@@ -135,13 +135,9 @@ layer(RunningService.layerGround, { excludeTestServices: true })("several worker
     () =>
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
-        const adminPort = yield* RunningService.freePort
-        const secretFile = yield* fs.makeTempFileScoped()
-        yield* fs.writeFileString(secretFile, "a secret that can be taken away from a test")
-        const settings = { ADMIN_PORT: String(adminPort), JWT_SECRET: "", JWT_SECRET_FILE: secretFile }
-        const workers = yield* RunningService.spawn(settings, ["--workers", "2"])
-        yield* bothReady(adminPort)
+        const { adminPort, secretFile, workers } = yield* RunningWorkers
         const started = Effect.map(workers.output, (output) => [...output.matchAll(/Worker \d is process (\d+)/gu)].length)
+        const before = yield* started
         const until = (line: RegExp) =>
           Effect.repeat(workers.output, { schedule: Schedule.spaced("20 millis"), until: (output) => line.test(output) })
 
@@ -151,7 +147,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("several worker
         yield* idle.until((text) => text.includes("200 OK"))
         process.kill(workers.pid, "SIGUSR2")
         yield* until(/(?:was replaced; process \d+ ends after its last connection[^]*){2}/u)
-        assert.strictEqual(yield* started, 4)
+        assert.strictEqual(yield* started, before + 2)
         yield* idle.send(health)
         assert.match(yield* idle.closed, /200 OK[^]*200 OK[^]*connection: close/iu)
         assert.isUndefined(asking.pollUnsafe())
@@ -159,10 +155,27 @@ layer(RunningService.layerGround, { excludeTestServices: true })("several worker
         yield* fs.writeFileString(secretFile, "")
         process.kill(workers.pid, "SIGUSR2")
         yield* until(/The successor of worker 1 failed \(code 1\); the former worker continues/u)
-        assert.strictEqual(yield* started, 5)
+        assert.strictEqual(yield* started, before + 3)
         yield* bothReady(adminPort)
       }),
     120_000
+  )
+
+  it.effect(
+    "stop in order on SIGTERM, all of them",
+    () =>
+      Effect.gen(function* () {
+        const { workers } = yield* RunningWorkers
+        const stops = Effect.map(workers.output, (output) => output.match(/Stopping: no longer ready/gu)?.length ?? 0)
+        // The two that were replaced.
+        yield* Effect.repeat(stops, { until: (count) => count === 2, schedule: Schedule.spaced("20 millis") })
+        yield* workers.signal("SIGTERM")
+        assert.strictEqual(yield* workers.ended, 0)
+        assert.strictEqual(yield* stops, 4)
+        const gone = yield* Effect.flip(workers.get("/health"))
+        assert.strictEqual(gone._tag, "HttpClientError")
+      }),
+    60_000
   )
 
   it.effect(
