@@ -1,8 +1,8 @@
 #!/bin/sh
-# Makes what the services of docker-compose.yml keep secret, once. A file that is there already is left alone: a secret of your own goes
-# there before the first start. 256 random bits each, in letters that need no quoting in a URL.
+# Generates the secrets of docker-compose.yml, once. Existing files stay unchanged: put your own secrets there before the first start.
+# Each has 256 random bits, in characters that need no quoting in a URL.
 #   /administrator  for Postgres, the migration and backups        /service  for the replicas
-#   /backup         Postgres writes it as its own user, whose number depends on the image
+#   /backup         Postgres writes it as its own user, whose id depends on the image
 set -eu
 umask 022
 secret() { head -c 32 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=\n'; }

@@ -3,8 +3,8 @@
 --
 --   psql --set=ON_ERROR_STOP=1 --single-transaction --dbname=<database> --file=protect.sql
 --
--- as a superuser, or on a managed server as the role that may make roles, after GRANT <login role> TO <that role>. Then restart the service.
--- The role that it logs in with may append afterwards, and no longer migrate: run `vatproof migrate` as the administrator from then on.
+-- as a superuser, or on a managed server as the role that can create roles, after GRANT <login role> TO <that role>. Then restart the service.
+-- Afterwards its login role can append and no longer migrate: run `vatproof migrate` as the administrator from then on.
 -- It may be run again at any time. It includes migrations/protection.sql by a relative path.
 
 DO $$
@@ -13,11 +13,11 @@ BEGIN
   FOREACH wanted IN ARRAY ARRAY['vatproof_owner', 'vatproof_service', 'vatproof_auditor'] LOOP
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = wanted) THEN EXECUTE format('CREATE ROLE %I NOLOGIN', wanted); END IF;
   END LOOP;
-  -- Who makes a role is a member of it, but since Postgres 16 without the right to act as it. A superuser needs no right.
+  -- The creator of a role is a member of it, but since Postgres 16 without the right to act as it. A superuser needs no right.
   IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN GRANT vatproof_owner TO CURRENT_USER; END IF;
 END $$;
 
--- What the service logs in with is whoever has owned the tables so far.
+-- The login role of the service is the present owner of the tables.
 DO $$
 DECLARE
   login CONSTANT name := (SELECT rolname FROM pg_roles WHERE oid = (SELECT relowner FROM pg_class WHERE oid = 'vatproof.logs'::regclass));
@@ -26,15 +26,15 @@ BEGIN
   IF login NOT IN ('vatproof_owner', current_user) THEN
     EXECUTE format('GRANT vatproof_service TO %I', login);
     IF pg_has_role(login, 'vatproof_owner', 'MEMBER') THEN EXECUTE format('REVOKE vatproof_owner FROM %I', login); END IF;
-    -- Whoever owns the database may drop it, and the table that knows which migrations were applied.
+    -- The owner of the database could drop it, and the table of the applied migrations.
     BEGIN
       EXECUTE format('ALTER DATABASE %I OWNER TO CURRENT_USER', current_database());
     EXCEPTION WHEN insufficient_privilege THEN
-      RAISE NOTICE 'The database still belongs to %, who may drop it: % may not change that (%)', login, current_user, SQLERRM;
+      RAISE NOTICE '% still owns the database and can drop it: % has no right to change the owner (%)', login, current_user, SQLERRM;
     END;
   END IF;
 
-  -- Whoever owned what watches could change it.
+  -- The login role must not own the functions that protect the log.
   ALTER SCHEMA vatproof_guard OWNER TO CURRENT_USER;
   FOR item IN SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'vatproof_guard'::regnamespace LOOP
     EXECUTE format('ALTER FUNCTION %s OWNER TO CURRENT_USER', item);

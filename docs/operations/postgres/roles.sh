@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs once, when Postgres makes the database. The service logs in as vatproof_login, a plain member of vatproof_service: it may append
-# to the log and not change it. The administrator (POSTGRES_USER) migrates and makes backups, and nothing else uses that role.
+# Runs once, when Postgres creates the database. The service logs in as vatproof_login, a member of vatproof_service: it can append
+# to the log but not change it. Only migrations and backups use the administrator's role (POSTGRES_USER).
 set -eu
 psql --no-psqlrc --set=ON_ERROR_STOP=1 --set=password="$(cat "$SERVICE_PASSWORD_FILE")" \
   --username "$POSTGRES_USER" --dbname "$POSTGRES_DB" <<'SQL'
