@@ -39,7 +39,7 @@ const serve = Command.make(
         () => `Expected 1 to ${maxWorkers} workers`
       ),
       Flag.withDefault(1),
-      Flag.withDescription("Processes that share the port: one for each core of the machine")
+      Flag.withDescription("Processes that share the port: one per free core")
     )
   },
   Effect.fnUntraced(function* ({ workers }) {
@@ -73,7 +73,7 @@ const sandbox = Command.make(
         () => "Expected a port: 0 to 65535"
       ),
       Flag.withDefault(0),
-      Flag.withDescription("Port of the simulated sources; 0 takes any free one")
+      Flag.withDescription("Port of the simulated sources; 0 selects a free one")
     )
   },
   Effect.fnUntraced(function* ({ port }) {
@@ -95,7 +95,7 @@ const sandbox = Command.make(
       running.pipe(Layer.provide(Sandbox.layer({ host: "127.0.0.1", port })), Layer.provide(Layer.succeed(AppConfig, complete)))
     )
   })
-).pipe(Command.withDescription("Run the service with simulated sources, to try it and to test against it"))
+).pipe(Command.withDescription("Run the service with simulated sources, for trials and tests"))
 
 const migrate = Command.make(
   "migrate",
@@ -104,7 +104,7 @@ const migrate = Command.make(
     const applied = yield* Database.migrate
     yield* Console.log(applied.length === 0 ? "The database is up to date." : `Applied: ${applied.join(", ")}`)
   })
-).pipe(Command.withDescription("Bring the database up to date; serve does so itself at its start"))
+).pipe(Command.withDescription("Bring the database up to date, as serve does at its start"))
 
 export const vatproof = Command.make("vatproof").pipe(
   Command.withDescription("EU VAT ID validation that keeps the proof"),

@@ -36,14 +36,14 @@ const keyJson = (key: KeyRecord) => ({
 const list = Command.make(
   "list",
   {
-    plan: Flag.Literals("plan", PlanName.literals).pipe(Flag.optional, Flag.withDescription("Only accounts on this plan")),
+    plan: Flag.Literals("plan", PlanName.literals).pipe(Flag.optional, Flag.withDescription("Only accounts with this plan")),
     before: Flag.String("before").pipe(
       Flag.filter(
         (userId) => idForm.test(userId),
         () => "Expected a user_id"
       ),
       Flag.optional,
-      Flag.withDescription("Go on after the account with this user_id")
+      Flag.withDescription("Continue after the account with this user_id")
     ),
     limit,
     json
@@ -112,7 +112,7 @@ const show = Command.make(
     yield* print(flags.json, data, `${facts}\n\n${keys.length === 0 ? "No API keys." : keyTable}`)
   }, operate)
 ).pipe(
-  Command.withDescription("Show an account with its keys and what they used this month"),
+  Command.withDescription("Show an account with its keys and their usage of the month"),
   Command.withExamples([
     { command: "vatproof account show ada@example.com", description: "By email address" },
     { command: "vatproof account show invoice-agent/2.1", description: "By agent id, if only one account has it" },
@@ -126,14 +126,14 @@ const plan = Command.make(
   "plan",
   {
     account: who,
-    plan: Argument.Literals("plan", PlanName.literals).pipe(Argument.withDescription("The plan from now on")),
+    plan: Argument.Literals("plan", PlanName.literals).pipe(Argument.withDescription("The new plan")),
     perMonth: Flag.Int("per-month").pipe(
       Flag.filter(
         (count) => count >= 1 && Number.isSafeInteger(count),
         (count) => `Expected a whole number from 1, got ${count}`
       ),
       Flag.optional,
-      Flag.withDescription("Validations per month and key for this account alone; without it the plan's number counts")
+      Flag.withDescription("Validations per month and key for this account. Default: the plan's number")
     ),
     reason,
     by,
@@ -163,22 +163,20 @@ const plan = Command.make(
     asOperator
   )
 ).pipe(
-  Command.withDescription(
-    "Put an account on a plan. It counts at once, in either direction; what was used this month counts against the new limit"
-  ),
-  Command.withShortDescription("Put an account on a plan"),
+  Command.withDescription("Change the plan of an account at once. The usage of the month counts against the new limit"),
+  Command.withShortDescription("Change the plan of an account"),
   Command.withExamples([
     {
       command: 'vatproof account plan ada@example.com business --reason "order 4711"',
-      description: "Upgrade: the plan's numbers count"
+      description: "Upgrade, with the plan's limits"
     },
     {
       command: 'vatproof account plan ada@example.com enterprise --per-month 250000 --reason "contract 12"',
-      description: "A number agreed with the customer"
+      description: "A limit agreed with the customer"
     },
     {
       command: 'vatproof account plan ada@example.com free --reason "cancelled" --by carol',
-      description: "Back to the free plan, and to its number"
+      description: "Back to the free plan and its limits"
     }
   ])
 )
@@ -195,7 +193,7 @@ const close = Command.make(
       const revoked = changed ? yield* closing.close(accountId) : 0
       const words = changed
         ? `The account ${accountId} is closed: ${revoked} API keys are revoked, its contact data is erased. Its receipts are kept until their retention period ends.`
-        : `The account ${accountId} was closed already, on ${moment(closedAt)} (UTC).`
+        : `The account ${accountId} was already closed on ${moment(closedAt)} (UTC).`
       const { closedAt: at } = yield* directory.find(accountId)
       yield* print(flags.json, { user_id: accountId, closed_at: iso(at), revoked_keys: revoked, changed }, words)
     },
@@ -204,15 +202,15 @@ const close = Command.make(
   )
 ).pipe(
   Command.withDescription(
-    "Close an account for good: its keys and logins end, its email address, agent id, password, labels and mails are erased. Auditors still read its receipts"
+    "Close an account irreversibly: revoke its keys, end its logins, erase its email address, agent id, password, labels and mails. Auditors can still read its receipts"
   ),
-  Command.withShortDescription("Close an account for good"),
+  Command.withShortDescription("Close an account irreversibly"),
   Command.withExamples([
     { command: 'vatproof account close ada@example.com --reason "cancelled" --by carol', description: "By email address" }
   ])
 )
 
 export const accountCommands = Command.make("account").pipe(
-  Command.withDescription("See who uses the service, change plans, and close accounts"),
+  Command.withDescription("Show accounts, change plans, and close accounts"),
   Command.withSubcommands([list, show, plan, close])
 )

@@ -31,7 +31,7 @@ const bound = (name: string, description: string, momentOf: (text: string) => Op
   Flag.String(name).pipe(
     Flag.mapTryCatch(
       (text) => Option.getOrThrow(momentOf(text)),
-      () => "Expected a day as 2026-11-21, or a moment as 2026-11-21T09:30:00Z (milliseconds at most)"
+      () => "Expected a day as 2026-11-21, or a time as 2026-11-21T09:30:00Z (milliseconds at most)"
     ),
     Flag.optional,
     Flag.withDescription(description)
@@ -49,8 +49,8 @@ const leftOutIn = ({ from, size, to }: Extent) => `${from} earlier and ${size - 
 const exportLog = Command.make(
   "export",
   {
-    from: bound("from", "First day (UTC) or moment; without it from the beginning", LogPeriod.startOf),
-    to: bound("to", "Last day (UTC), or the moment before which; without it to the end", LogPeriod.endOf),
+    from: bound("from", "First day (UTC) or time. Default: the beginning", LogPeriod.startOf),
+    to: bound("to", "Last day (UTC), or the time before which. Default: the end", LogPeriod.endOf),
     out: Flag.String("out").pipe(Flag.withDescription("A new or empty folder")),
     reason: optionalReason,
     by,
@@ -81,13 +81,13 @@ README.txt there says what is what. Check it with: npm run vatproof -- audit ver
   )
 ).pipe(
   Command.withDescription(
-    "Write the log, or a time of it, into a folder for auditors: tables with index.xml for the tax authorities' programs (GoBD), all " +
+    "Write the log, or a period of it, into a folder for auditors: tables with index.xml for the tax authorities' programs (GoBD), all " +
       "events as lines, receipts with their proofs, and the signed checkpoint"
   ),
   Command.withShortDescription("Write the log into a folder for auditors"),
   Command.withExamples([
     { command: "vatproof audit export --from 2026-01-01 --to 2026-12-31 --out audit-2026", description: "One year" },
-    { command: "vatproof audit export --out everything", description: "Everything that is signed" }
+    { command: "vatproof audit export --out everything", description: "Every signed event" }
   ])
 )
 
@@ -96,8 +96,8 @@ const maxShown = 50
 
 const documentsIn = (documents: DatabaseAudit.AuditReport["documents"]) =>
   documents === null
-    ? "Its personal documents were removed from it."
-    : `Personal documents: ${documents.kept} are as they were written, ${documents.erased} are erased.`
+    ? "Its personal documents were removed."
+    : `Personal documents: ${documents.kept} intact, ${documents.erased} erased.`
 
 interface Said {
   readonly asJson: boolean
@@ -204,7 +204,7 @@ const verifyExport = Effect.fnUntraced(
     const notes = [own, ...kept.filter(({ at }) => !report.uncompared.includes(at)).map(({ note }) => note)]
     const sightings = report.count > 0 ? [] : yield* Witnesses.sightingsIn(notes, witnesses)
     yield* say({ asJson, what: "The export", report, key: used, sightings, witnesses: witnesses.length, extent: report.extent })
-    for (const at of report.uncompared) yield* remark(`The checkpoint in ${at} ends outside of the export, and was not compared.`)
+    for (const at of report.uncompared) yield* remark(`The checkpoint in ${at} ends outside of the export and was not compared.`)
   },
   Effect.provideService(Crypto, pureCrypto)
 )
@@ -246,15 +246,15 @@ interface Sources {
 const refuseUnused = ({ by: actor, checkpoint, event, fast, export: directory, proof, reason }: Sources) => {
   const [hasProof, hasExport] = [Option.isSome(proof), Option.isSome(directory)]
   if (hasProof && hasExport) return Effect.fail(new GoesElsewhere({ message: "Give --proof or --export, not both" }))
-  if (Option.isSome(event) && !hasProof) return Effect.fail(new GoesElsewhere({ message: "--event goes with --proof" }))
+  if (Option.isSome(event) && !hasProof) return Effect.fail(new GoesElsewhere({ message: "--event needs --proof" }))
   if (checkpoint.length > 0 && hasProof) {
     return Effect.fail(
-      new GoesElsewhere({ message: "--checkpoint goes with the database or --export, not with --proof, which has its own" })
+      new GoesElsewhere({ message: "--checkpoint works with the database or --export. A proof has its own checkpoint" })
     )
   }
-  if (fast && (hasProof || hasExport)) return Effect.fail(new GoesElsewhere({ message: "--fast goes with the database" }))
+  if (fast && (hasProof || hasExport)) return Effect.fail(new GoesElsewhere({ message: "--fast works only with the database" }))
   if ((Option.isSome(actor) || Option.isSome(reason)) && (hasProof || hasExport)) {
-    return Effect.fail(new GoesElsewhere({ message: "--by and --reason go with the database, whose log keeps them" }))
+    return Effect.fail(new GoesElsewhere({ message: "--by and --reason work only with the database, whose log records them" }))
   }
   return Effect.void
 }
@@ -269,22 +269,22 @@ const verify = Command.make(
     ),
     event: Flag.String("event").pipe(
       Flag.optional,
-      Flag.withDescription("With --proof: the event it proves, as a file of receipts/ in an export has it")
+      Flag.withDescription("With --proof: the event, as in a file of receipts/ of an export")
     ),
     key: Flag.String("key").pipe(
       Flag.optional,
-      Flag.withDescription("The log's public key, or several with spaces, or a file with them; without it the service's own")
+      Flag.withDescription("The log's public key, or several with spaces, or a file with them. Default: the service's own")
     ),
     checkpoint: Flag.String("checkpoint").pipe(
       Flag.between(0, 100),
       Flag.withDescription(
-        "With the database or an export: a file with a checkpoint that you kept; may be given several times. Those in DATA_DIR are used anyway"
+        "With the database or an export: a file with a checkpoint that you kept; repeatable. Checkpoints in DATA_DIR are always used"
       )
     ),
     fast: Flag.Boolean("fast").pipe(
       Flag.withDefault(false),
       Flag.withDescription(
-        "With the database, for every day: the database computes the leaves, and only what differs from the signed ones is read whole"
+        "With the database, for daily use: the database computes the leaves, and only differing sections are read in full"
       )
     ),
     witness: Witnesses.witness,
@@ -300,7 +300,7 @@ const verify = Command.make(
   }, asOperator)
 ).pipe(
   Command.withDescription(
-    "Prove that nothing was changed: computes leaves, tree and signatures again, and compares personal documents and every read table with the " +
+    "Prove that nothing was changed: recomputes leaves, tree and signatures, and compares personal documents and every read table with the " +
       "events. Prints the position of each thing that is wrong, and then ends with exit code 1. The service may run meanwhile"
   ),
   Command.withShortDescription("Prove that nothing was changed"),
@@ -309,7 +309,7 @@ const verify = Command.make(
     { command: "vatproof audit verify --fast", description: "The same, as a daily check" },
     {
       command: "vatproof audit verify --checkpoint kept-in-june.txt",
-      description: "And that it goes on from what it was in June"
+      description: "Also that the log continues the checkpoint of June"
     },
     { command: "vatproof audit verify --export audit-2026 --key public-key.txt", description: "An export, without any database" },
     {
@@ -320,6 +320,6 @@ const verify = Command.make(
 )
 
 export const auditCommands = Command.make("audit").pipe(
-  Command.withDescription("Take the log along, and prove that nothing in it was changed"),
+  Command.withDescription("Export the log, and prove that nothing was changed"),
   Command.withSubcommands([exportLog, verify])
 )

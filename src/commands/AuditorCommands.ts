@@ -17,11 +17,11 @@ const add = Command.make(
         (text) => text.trim() !== "" && text.length <= 200,
         () => "Expected 1 to 200 characters"
       ),
-      Argument.withDescription("Who gets the token; it stays in the log, so name an office and no person")
+      Argument.withDescription("Recipient of the token. The log keeps it: name an office and no person")
     ),
     account: Flag.String("account").pipe(
       Flag.optional,
-      Flag.withDescription("Email address or user_id of the one account the auditor may look at; without it all")
+      Flag.withDescription("Email address or user_id of the only account that the auditor may read. Default: all")
     ),
     days: Flag.Int("days").pipe(
       Flag.withDefault(30),
@@ -29,7 +29,7 @@ const add = Command.make(
         (days) => days >= 1 && days <= maxDays,
         (days) => `Expected 1 to ${maxDays}, got ${days}`
       ),
-      Flag.withDescription(`How many days the token is good for, 1 to ${maxDays}`)
+      Flag.withDescription(`Lifetime of the token in days, 1 to ${maxDays}`)
     ),
     reason: optionalReason,
     by,
@@ -52,7 +52,7 @@ Its auditor_id is ${auditorId}: "vatproof auditor revoke ${auditorId}" ends it a
     asOperator
   )
 ).pipe(
-  Command.withDescription("Admit an auditor: makes a token that may read the log over HTTP, all of it or one account's"),
+  Command.withDescription("Admit an auditor: create a token to read the log, or one account's events, over HTTP"),
   Command.withShortDescription("Admit an auditor"),
   Command.withExamples([
     { command: 'vatproof auditor add "Finanzamt Musterstadt" --days 14', description: "The whole log, for two weeks" },
@@ -97,7 +97,7 @@ const list = Command.make(
 const revoke = Command.make(
   "revoke",
   {
-    auditor: Argument.String("auditor_id").pipe(Argument.withDescription("As add and list print it")),
+    auditor: Argument.String("auditor_id").pipe(Argument.withDescription("The id that add and list print")),
     reason: optionalReason,
     by,
     json
@@ -106,16 +106,12 @@ const revoke = Command.make(
     function* (flags) {
       const auditors = yield* Auditors
       yield* auditors.revoke(flags.auditor)
-      yield* print(
-        flags.json,
-        { auditor_id: flags.auditor, revoked: true },
-        "The token is refused from now on, on every replica."
-      )
+      yield* print(flags.json, { auditor_id: flags.auditor, revoked: true }, "Every replica now refuses the token.")
     },
     operate,
     asOperator
   )
-).pipe(Command.withDescription("Revoke an auditor's token for good"))
+).pipe(Command.withDescription("Revoke an auditor's token; irreversible"))
 
 export const auditorCommands = Command.make("auditor").pipe(
   Command.withDescription("Admit auditors who read the log over HTTP"),

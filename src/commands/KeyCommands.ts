@@ -21,7 +21,7 @@ const findKey = Effect.fnUntraced(function* (asked: string, account: Option.Opti
     return key
   }
   if (asked.startsWith("svc_live_")) {
-    const message = "A prefix tells a key only within its account: add --account <email or user_id>, or give the key_id"
+    const message = "A prefix identifies a key only within its account: add --account <email or user_id>, or use the key_id"
     return yield* new KeyNotFound({ message })
   }
   const [key] = yield* directory.keyById(asked, period)
@@ -33,12 +33,9 @@ const revoke = Command.make(
   "revoke",
   {
     key: Argument.String("key").pipe(
-      Argument.withDescription("The key_id, or with --account the 12 characters that the key begins with")
+      Argument.withDescription("The key_id, or with --account the first 12 characters of the key")
     ),
-    account: Flag.String("account").pipe(
-      Flag.optional,
-      Flag.withDescription("Email address or user_id of the account that has the key")
-    ),
+    account: Flag.String("account").pipe(Flag.optional, Flag.withDescription("Email address or user_id of the key's account")),
     reason,
     by,
     json
@@ -66,11 +63,11 @@ const revoke = Command.make(
     asOperator
   )
 ).pipe(
-  Command.withDescription("Revoke an API key for good"),
+  Command.withDescription("Revoke an API key; irreversible"),
   Command.withExamples([
     {
       command: 'vatproof key revoke svc_live_a7K --account ada@example.com --reason "published by mistake"',
-      description: "By the beginning of the key"
+      description: "By the first characters of the key"
     },
     {
       command: 'vatproof key revoke 01a1fbdf-9945-75d0-accb-110e51370c57 --reason "abuse" --by carol',

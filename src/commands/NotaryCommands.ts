@@ -23,7 +23,7 @@ const key = Command.make(
   {
     name: Flag.String("name").pipe(
       Flag.optional,
-      Flag.withDescription("What the log is called; without it the host of PUBLIC_URL, else SERVICE_NAME, and /log/0")
+      Flag.withDescription("Name of the log. Default: the host of PUBLIC_URL, else SERVICE_NAME, and /log/0")
     ),
     out: Flag.String("out").pipe(
       Flag.optional,
@@ -44,11 +44,11 @@ const key = Command.make(
       const words = `The secret key is in ${flags.out.value}: set NOTARY_KEY_FILE to it, and keep a copy in a safe place.\nPublic key: ${verifierKey}`
       return yield* print(flags.json, { log: name, verifier_key: verifierKey, file: flags.out.value }, words)
     }
-    const words = `NOTARY_KEY=${text}\n\nSet this for every replica, and keep a copy in a safe place: a log goes on with its key, or is told of another one (docs/audit.md).\nPublic key: ${verifierKey}`
+    const words = `NOTARY_KEY=${text}\n\nSet this on every replica, and keep a copy in a safe place. docs/audit.md explains how to change the key.\nPublic key: ${verifierKey}`
     return yield* print(flags.json, { log: name, verifier_key: verifierKey, notary_key: text }, words)
   }, Effect.provide(NodeCrypto.layer))
 ).pipe(
-  Command.withDescription("Make a key that signs the log, and print the public key that verifies it"),
+  Command.withDescription("Make a key that signs the log, and print its public key"),
   Command.withShortDescription("Make a key that signs the log"),
   Command.withExamples([
     { command: "vatproof notary key --out /etc/vatproof/notary.key", description: "A key for a service with DATABASE_URL" },
@@ -64,13 +64,13 @@ const verifier = Command.make(
       const { keys, origin } = yield* LogSigner
       if (Option.isNone(keys)) {
         if (Option.isSome(yield* (yield* TreeStore).newest)) {
-          const message = `The log ${origin} is signed, but not by a key that is known here: give the command the service's NOTARY_KEY`
+          const message = `The log ${origin} is signed by a key that this command does not know: set the service's NOTARY_KEY`
           return yield* new UnknownSigner({ message })
         }
         yield* print(
           flags.json,
           { log: origin, verifier_key: null, verifier_keys: [] },
-          `The log ${origin} is not signed: there is no NOTARY_KEY`
+          `The log ${origin} is not signed: NOTARY_KEY is not set`
         )
         return
       }
@@ -81,9 +81,7 @@ const verifier = Command.make(
     Effect.provide(Operator.auditing),
     quietly
   )
-).pipe(
-  Command.withDescription("Print the public keys that the log of this service is verified with, the one that signs today first")
-)
+).pipe(Command.withDescription("Print the public keys that verify the log of this service, the current one first"))
 
 /** An operator says so without having verified, or as somebody who may not. */
 class NotAdopted extends Schema.TaggedError<NotAdopted>()("NotAdopted", { message: Schema.String }) {}
@@ -96,11 +94,11 @@ const verified = Flag.String("i-have-verified").pipe(
       const { events = "", root = "" } = historyForm.exec(text)?.groups ?? {}
       return { events: Number(events), root: Option.getOrThrow(Option.liftPredicate(root, (hex) => hex !== "")) }
     },
-    () => "Expected <events>:<root>, as the command without this flag prints it"
+    () => "Expected <events>:<root>, as printed by the command without this flag"
   ),
   Flag.optional,
   Flag.withDescription(
-    "The log that you verified, as <events>:<root>; without it the command only says what it is, and why the notary refuses it"
+    "The log that you verified, as <events>:<root>. Without it the command only prints the log and why the notary refuses it"
   )
 )
 
@@ -110,11 +108,11 @@ const adopt = Command.make(
   Effect.fnUntraced(
     function* (flags) {
       const { keys } = yield* LogSigner
-      if (Option.isNone(keys)) return yield* new NotAdopted({ message: "Give the command the service's NOTARY_KEY" })
+      if (Option.isNone(keys)) return yield* new NotAdopted({ message: "Set the service's NOTARY_KEY" })
       const adoption = yield* LogAdoption.make({ ...(yield* NotaryKeys.memory(keys.value)), keys: keys.value })
       const refusal = yield* adoption.refusal
       if (Option.isNone(refusal)) {
-        return yield* print(flags.json, { known: true }, "The notary knows the log: there is nothing to adopt.")
+        return yield* print(flags.json, { known: true }, "The notary knows this history: there is nothing to adopt.")
       }
       if (Option.isNone(flags.verified)) {
         yield* adoption.newest
@@ -127,18 +125,15 @@ altered. Only if it is the right one:
   vatproof notary adopt --i-have-verified ${events}:${root} --reason '…'`
         return yield* print(flags.json, { known: false, refusal: refusal.value, events, root }, words)
       }
-      if (Option.isNone(flags.reason)) return yield* new NotAdopted({ message: "Say why with --reason: the log keeps it" })
+      if (Option.isNone(flags.reason)) return yield* new NotAdopted({ message: "Add --reason: the log records it" })
       const { events } = flags.verified.value
       const { position } = yield* asOperator(adoption.adopt(flags.verified.value), flags).pipe(
         Effect.catchIf(
           (error) => isSqlError(error) && error.reason._tag === "AuthorizationError",
-          () =>
-            Effect.fail(
-              new NotAdopted({ message: "Only the DATABASE_URL of the administrator, who also migrates, may adopt a log" })
-            )
+          () => Effect.fail(new NotAdopted({ message: "Adopting a log needs the administrator's DATABASE_URL" }))
         )
       )
-      const words = `The log is adopted with ${events} events, as the event at position ${position} records. A service that waits for it starts within seconds.`
+      const words = `The log is adopted with ${events} events; the event at position ${position} records it. A waiting service starts within seconds.`
       return yield* print(flags.json, { known: true, adopted: flags.verified.value, position }, words)
     },
     Effect.provide(Operator.adopting),
@@ -146,20 +141,20 @@ altered. Only if it is the right one:
   )
 ).pipe(
   Command.withDescription(
-    "Make the notary sign a log that it does not know, after you have verified it: one that was not signed so far, whose stored tree or checkpoints " +
+    "Make the notary sign a history that it does not know, after you have verified it: one that was not signed so far, whose stored tree or checkpoints " +
       "are missing, or that was restored from an older copy. The log records it as LogAdopted"
   ),
-  Command.withShortDescription("Vouch for a log that the notary does not know"),
+  Command.withShortDescription("Vouch for a history that the notary does not know"),
   Command.withExamples([
-    { command: "vatproof notary adopt", description: "Why the notary refuses the log, and what the log is" },
+    { command: "vatproof notary adopt", description: "Print why the notary refuses the log, and its size and root" },
     {
       command: "vatproof notary adopt --i-have-verified 1200:9c4f… --reason 'Restored from the backup of 02:00'",
-      description: "Go on with it"
+      description: "Adopt it"
     }
   ])
 )
 
 export const notaryCommands = Command.make("notary").pipe(
-  Command.withDescription("The key that signs the log"),
+  Command.withDescription("Keys, adoption and witnesses of the signed log"),
   Command.withSubcommands([key, verifier, adopt, witnessCommand])
 )

@@ -15,7 +15,7 @@ export const limit = Flag.Int("limit").pipe(
     (count) => count >= 1 && count <= 1_000,
     (count) => `Expected 1 to 1000, got ${count}`
   ),
-  Flag.withDescription("How many to show, 1 to 1000")
+  Flag.withDescription("Number of rows, 1 to 1000")
 )
 
 /** A calendar month in UTC. */
@@ -25,7 +25,7 @@ export const month = Flag.String("month").pipe(
     (text) => `Expected YYYY-MM, got "${text}"`
   ),
   Flag.optional,
-  Flag.withDescription("A calendar month in UTC, as YYYY-MM; without it the current one")
+  Flag.withDescription("A calendar month in UTC, as YYYY-MM. Default: the current one")
 )
 
 export const periodOf = Effect.fnUntraced(function* (text: Option.Option<string>) {
@@ -50,18 +50,18 @@ const maxReason = 200
 export const by = Flag.String("by").pipe(
   Flag.filter(
     (text) => /^[\w.\\-]{1,64}$/u.test(text),
-    () => "Expected 1 to 64 of A-Z, a-z, 0-9, _, ., \\ and -: a user name of yours, no e-mail address"
+    () => "Expected 1 to 64 of A-Z, a-z, 0-9, _, ., \\ and -: a user name, not an e-mail address"
   ),
   Flag.optional,
-  Flag.withDescription("Who does this, for the log; without it the user of the operating system")
+  Flag.withDescription("The actor, for the log. Default: the user of the operating system")
 )
 
 export const reason = Flag.String("reason").pipe(
   Flag.filter(
     (text) => text.trim() !== "" && text.length <= maxReason && !/\p{Cc}/u.test(text) && !address.test(text),
-    () => `Expected 1 to ${maxReason} characters without e-mail and IP addresses: the log keeps them for good`
+    () => `Expected 1 to ${maxReason} characters without e-mail and IP addresses, because the log keeps them forever`
   ),
-  Flag.withDescription("Why, for the log, which keeps it for good: name no person")
+  Flag.withDescription("The reason, for the log, which keeps it forever: name no person")
 )
 
 export const optionalReason = Flag.optional(reason)

@@ -9,7 +9,7 @@ import { asOperator, by, iso, json, operate, optionalReason, print, reason } fro
 import { moment, table } from "#app/commands/Table.ts"
 
 const subject = Argument.String("subject").pipe(
-  Argument.withDescription("A VAT ID that was asked about, a receipt's id, or the user_id or email address of an account")
+  Argument.withDescription("A VAT ID, the id of a receipt, or the user_id or email address of an account")
 )
 
 /** Receipts and VAT IDs have forms of their own; anything else is an account. */
@@ -58,16 +58,16 @@ const show = Command.make(
       ],
       rows
     )
-    const found = rows.length === 0 ? "No personal documents." : `${words}\n\nWith --json the documents themselves.`
+    const found = rows.length === 0 ? "No personal documents." : `${words}\n\nUse --json to print the documents.`
     yield* print(flags.json, { documents: rows.map(rowJson) }, found)
   }, operate)
 ).pipe(
   Command.withDescription(
     "Show the personal documents about a VAT ID, of a receipt or of an account, for access and portability requests"
   ),
-  Command.withShortDescription("Show what is kept of somebody"),
+  Command.withShortDescription("Show stored personal documents"),
   Command.withExamples([
-    { command: "vatproof personal-data show DE123456789 --json", description: "Everything, for the person concerned" }
+    { command: "vatproof personal-data show DE123456789 --json", description: "All documents, for the person concerned" }
   ])
 )
 
@@ -101,11 +101,14 @@ const erase = Command.make(
   )
 ).pipe(
   Command.withDescription(
-    "Erase the personal documents about a VAT ID, of a receipt or of an account. The events and their proofs stay. What is on legal hold is left alone"
+    "Erase the personal documents about a VAT ID, of a receipt or of an account. The events and their proofs stay. Documents on legal hold stay too"
   ),
-  Command.withShortDescription("Erase what is kept of somebody"),
+  Command.withShortDescription("Erase personal documents"),
   Command.withExamples([
-    { command: 'vatproof personal-data erase DE123456789 --reason "Art. 17, ticket 4711"', description: "All about a VAT ID" }
+    {
+      command: 'vatproof personal-data erase DE123456789 --reason "Art. 17, ticket 4711"',
+      description: "All documents about a VAT ID"
+    }
   ])
 )
 
@@ -121,7 +124,7 @@ const hold = Command.make(
     operate,
     asOperator
   )
-).pipe(Command.withDescription("Put a legal hold on personal documents: neither their expiry nor a request erases them"))
+).pipe(Command.withDescription("Put a legal hold on personal documents, which prevents their erasure"))
 
 const release = Command.make(
   "release",
@@ -142,6 +145,6 @@ const release = Command.make(
 ).pipe(Command.withDescription("Lift the legal hold on personal documents"))
 
 export const personalDataCommands = Command.make("personal-data").pipe(
-  Command.withDescription("See, erase and hold the personal data that stands beside the log"),
+  Command.withDescription("Show, erase and hold the personal data beside the log"),
   Command.withSubcommands([show, erase, hold, release])
 )

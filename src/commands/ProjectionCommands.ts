@@ -14,7 +14,7 @@ import { table } from "#app/commands/Table.ts"
 
 class NotAdministrator extends Schema.TaggedError<NotAdministrator>()("NotAdministrator", {}) {
   override get message() {
-    return "A rebuild writes tables, which the service's role may not: give the DATABASE_URL of the administrator, who also migrates"
+    return "A rebuild writes tables, which the service's role cannot do: set the administrator's DATABASE_URL"
   }
 }
 
@@ -51,7 +51,7 @@ const list = Command.make(
     Effect.provide(Operator.owner),
     quietly
   )
-).pipe(Command.withDescription("List the read tables with their lag: how many events each has not seen yet"))
+).pipe(Command.withDescription("List the read tables with their lag in events"))
 
 /** The names asked for: one, or all. */
 const namesOf = Effect.fnUntraced(function* (name: Option.Option<string>, all: boolean) {
@@ -59,7 +59,7 @@ const namesOf = Effect.fnUntraced(function* (name: Option.Option<string>, all: b
   if (Option.isSome(name) === all) return yield* new NoSuchProjection({ message: "Give the name of a projection, or --all" })
   const unknown = Option.filter(name, (one) => !known.includes(one))
   if (Option.isSome(unknown)) {
-    const message = `There is no projection ${unknown.value}; there are: ${known.join(", ")}`
+    const message = `There is no projection ${unknown.value}; known are: ${known.join(", ")}`
     return yield* new NoSuchProjection({ message })
   }
   return new Set(Option.match(name, { onNone: () => known, onSome: (one) => [one] }))
@@ -73,7 +73,7 @@ const changesOf = ({ different, missing, name, surplus }: ProjectionRebuild.Rebu
 const rebuild = Command.make(
   "rebuild",
   {
-    name: Argument.String("name").pipe(Argument.optional, Argument.withDescription("As list prints it")),
+    name: Argument.String("name").pipe(Argument.optional, Argument.withDescription("A name that list prints")),
     all: Flag.Boolean("all").pipe(Flag.withDefault(false), Flag.withDescription("All of them")),
     json
   },
@@ -95,9 +95,9 @@ const rebuild = Command.make(
   )
 ).pipe(
   Command.withDescription(
-    "Put a read table right from the events alone, while the service runs, and tell what was changed. A table that was dropped is created again"
+    "Correct a read table from the events while the service runs, and print the changes. A dropped table is created again"
   ),
-  Command.withShortDescription("Put a read table right from the events"),
+  Command.withShortDescription("Correct a read table from the events"),
   Command.withExamples([
     { command: "vatproof projections rebuild --all", description: "All read tables" },
     { command: "vatproof projections rebuild event_index", description: "One of them" }
@@ -105,6 +105,6 @@ const rebuild = Command.make(
 )
 
 export const projectionCommands = Command.make("projections").pipe(
-  Command.withDescription("The read tables, which are made from the log"),
+  Command.withDescription("The read tables, which derive from the log"),
   Command.withSubcommands([list, rebuild])
 )

@@ -12,7 +12,10 @@ const readAnswer = Schema.decodeUnknownOption(
 
 /** The canonical line of an event, however it is laid out: only what it says is signed, not its white space. */
 const lineOf = (value: unknown, file: string) =>
-  Result.mapError(CanonicalJson.encode(value), ({ message }) => new UnusableFile({ message: `${file} is no event: ${message}` }))
+  Result.mapError(
+    CanonicalJson.encode(value),
+    ({ message }) => new UnusableFile({ message: `${file} is not an event: ${message}` })
+  )
 
 /** `file` is a proof, or the whole answer of GET /v1/audit/proofs as JSON; an event of its own goes before the one in there. */
 export const proofFiles = Effect.fnUntraced(function* (file: string, eventFile: Option.Option<string>) {
@@ -22,7 +25,7 @@ export const proofFiles = Effect.fnUntraced(function* (file: string, eventFile: 
   const proof = answer?.proof ?? text
   if (Option.isSome(eventFile)) {
     const value = readJson(yield* fs.readFileString(eventFile.value))
-    if (Option.isNone(value)) return yield* new UnusableFile({ message: `${eventFile.value} is no JSON` })
+    if (Option.isNone(value)) return yield* new UnusableFile({ message: `${eventFile.value} is not JSON` })
     return { proof, event: yield* Effect.fromResult(lineOf(value.value, eventFile.value)) }
   }
   return { proof, event: answer === null ? null : yield* Effect.fromResult(lineOf(answer.event, file)) }

@@ -13,7 +13,7 @@ const show = Command.make(
   {
     account: Argument.String("account").pipe(
       Argument.optional,
-      Argument.withDescription("Email address or user_id: all keys of one account. Without it: the busiest keys of all accounts")
+      Argument.withDescription("Email address or user_id: all keys of one account. Default: the busiest keys of all accounts")
     ),
     month,
     limit,
@@ -58,7 +58,7 @@ const show = Command.make(
     yield* print(flags.json, data, (keys.length === 0 ? `No key was used in ${period.name}.` : words) + others)
   }, operate)
 ).pipe(
-  Command.withDescription("Show what was used in a month"),
+  Command.withDescription("Show the usage of a month"),
   Command.withExamples([
     { command: "vatproof usage show", description: "The busiest keys this month" },
     { command: "vatproof usage show ada@example.com --month 2026-10", description: "One account, an earlier month" }
@@ -104,17 +104,17 @@ const check = Command.make(
   }, operate)
 ).pipe(
   Command.withDescription(
-    "Prove that metering is exact: for every key and month, and for every anonymous address, what was counted is the sum of the units " +
+    "Prove that metering is exact: for every key and month, and for every anonymous address, the counted usage is the sum of the units " +
       "of the events in the log. Prints where it is not, and then ends with exit code 1. Reads the whole log; the service may run meanwhile"
   ),
   Command.withShortDescription("Prove that metering is exact"),
   Command.withExamples([
-    { command: "vatproof usage check", description: "One line if all is well" },
+    { command: "vatproof usage check", description: "One line if there are no findings" },
     { command: "vatproof usage check --json", description: "For a monitor: ok is true or false" }
   ])
 )
 
 export const usageCommands = Command.make("usage").pipe(
-  Command.withDescription("See what was used, and prove that it was counted exactly"),
+  Command.withDescription("Show usage, and prove that it was metered exactly"),
   Command.withSubcommands([show, check])
 )

@@ -35,7 +35,7 @@ export const forDatabase = (key: Option.Option<string>, keys: Option.Option<LogK
     onNone: () =>
       Option.match(keys, {
         onSome: ({ verifiers }) => Effect.succeed<UsedKeys>({ verifiers, note: null }),
-        onNone: () => Effect.fail(new NoVerifierKey({ message: `There is no NOTARY_KEY here: ${which}` }))
+        onNone: () => Effect.fail(new NoVerifierKey({ message: `NOTARY_KEY is not set: ${which}` }))
       })
   })
 
@@ -60,7 +60,7 @@ export const forExport = Effect.fnUntraced(function* (key: Option.Option<string>
   if (!(yield* fs.exists(directory))) return yield* new NoVerifierKey({ message: `There is no export in ${directory}` })
   if (!(yield* fs.exists(beside))) return yield* new NoVerifierKey({ message: `Which key? ${which}` })
   const { verifiers } = yield* inText(yield* fs.readFileString(beside))
-  const note = `Verified with the key that lies in the export. Whoever made the export chose it: compare it with one you know, or ${which}`
+  const note = `Verified with the key in the export, which the creator of the export chose: compare it with a key you know, or ${which}`
   return { verifiers, note } satisfies UsedKeys
 })
 

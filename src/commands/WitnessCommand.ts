@@ -66,7 +66,7 @@ export const witnessCommand = Command.make(
   "witness",
   {
     log: Argument.String("log").pipe(
-      Argument.withDescription("Where the log publishes checkpoint and tiles, for example https://vat.example.com/v1/audit")
+      Argument.withDescription("URL of the log's checkpoint and tiles, for example https://vat.example.com/v1/audit")
     ),
     key: Flag.String("key").pipe(Flag.withDescription("The log's public key, or several with spaces, or a file with them")),
     signingKey: Flag.String("signing-key").pipe(
@@ -74,7 +74,7 @@ export const witnessCommand = Command.make(
     ),
     state: Flag.String("state").pipe(
       Flag.optional,
-      Flag.withDescription("The folder that remembers the last checkpoint of each log; without it DATA_DIR")
+      Flag.withDescription("The folder with the last checkpoint of each log. Default: DATA_DIR")
     ),
     out: Flag.String("out").pipe(
       Flag.optional,
@@ -119,7 +119,7 @@ export const witnessCommand = Command.make(
   }, Effect.provide(NodeHttpClient.layerUndici))
 ).pipe(
   Command.withDescription(
-    "Cosign the newest checkpoint of another log with the time (c2sp.org/tlog-cosignature), if it goes on from the last one that was cosigned; the " +
+    "Cosign the newest checkpoint of another log with the time (c2sp.org/tlog-cosignature), if it continues the last one that was cosigned; the " +
       "first one is taken as it is. Run it regularly, on a machine that the log's operator has no hand in, one process at a time"
   ),
   Command.withShortDescription("Cosign the checkpoints of another log"),
@@ -127,7 +127,7 @@ export const witnessCommand = Command.make(
     {
       command:
         "vatproof notary witness https://vat.example.com/v1/audit --key log.pub --signing-key witness.key --out cosigned.txt",
-      description: "Once; a timer runs it again"
+      description: "One run; start it by a timer"
     }
   ])
 )

@@ -9,9 +9,7 @@ import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 
 export const witness = Flag.String("witness").pipe(
   Flag.between(0, 20),
-  Flag.withDescription(
-    "The public key of a witness, or a file with it: says since when the log is known to it; may be given several times"
-  )
+  Flag.withDescription("The public key of a witness, or a file with it: prints since when the witness knows the log; repeatable")
 )
 
 /** The log had its first `events` events at `at`, as a witness saw. */

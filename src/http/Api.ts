@@ -23,7 +23,7 @@ export const interfaceVersion = "0.1.0"
 const everyField = { errors: "all" } as const
 
 /** `url` is relative to where the document was found. */
-export const serversAt = (url: string) => [{ url, description: "The service that gives out this document" }]
+export const serversAt = (url: string) => [{ url, description: "The service that serves this document" }]
 
 /** The endpoints that `HttpApiBuilder` serves. The others, which are asked most, have plain routes. */
 export class DecodedApi extends HttpApi.make("vatproof")

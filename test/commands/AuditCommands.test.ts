@@ -175,7 +175,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
       const kept = join(directory, "checkpoint")
       const good = yield* command("audit", "verify", "--key", key, "--checkpoint", kept)
       assert.deepStrictEqual([good.failure, good.output.startsWith("The log is whole")], [null, true], good.output)
-      assert.match((yield* command("audit", "verify")).failure ?? "", /There is no NOTARY_KEY here/u)
+      assert.match((yield* command("audit", "verify")).failure ?? "", /NOTARY_KEY is not set/u)
       yield* tamper("UPDATE vatproof.events SET units = units + 1 WHERE position = 2")
       const bad = yield* command("audit", "verify", "--key", key)
       yield* tamper("UPDATE vatproof.events SET units = units - 1 WHERE position = 2")

@@ -7,11 +7,11 @@ layer(RunningService.layerGround)("vatproof audit verify", (it) => {
   it.effect.each([
     [
       ["--proof", "one", "--checkpoint", "kept"],
-      "--checkpoint goes with the database or --export, not with --proof, which has its own"
+      "--checkpoint works with the database or --export. A proof has its own checkpoint"
     ],
-    [["--event", "one"], "--event goes with --proof"],
-    [["--export", "out", "--event", "one"], "--event goes with --proof"],
-    [["--export", "out", "--by", "carol"], "--by and --reason go with the database, whose log keeps them"],
+    [["--event", "one"], "--event needs --proof"],
+    [["--export", "out", "--event", "one"], "--event needs --proof"],
+    [["--export", "out", "--by", "carol"], "--by and --reason work only with the database, whose log records them"],
     [["--export", "out", "--proof", "one"], "Give --proof or --export, not both"]
   ] as const)("refuses what it would not compare: %j", ([given, message]) =>
     Effect.map(command("audit", "verify", ...given), ({ failure }) => assert.strictEqual(failure, message))

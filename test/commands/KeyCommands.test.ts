@@ -42,7 +42,7 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof k
       const alone = yield* command("key", "revoke", key.slice(0, 12), ...why)
       assert.strictEqual(
         alone.failure,
-        "A prefix tells a key only within its account: add --account <email or user_id>, or give the key_id"
+        "A prefix identifies a key only within its account: add --account <email or user_id>, or use the key_id"
       )
       const wrong = yield* command("key", "revoke", "svc_live_---", "--account", "key-id@example.com", ...why)
       assert.strictEqual(wrong.failure, `The account key-id@example.com has no API key "svc_live_---"`)

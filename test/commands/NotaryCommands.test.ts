@@ -57,7 +57,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof notary", 
 
         const { stdout } = yield* adopt()
         const [, history = ""] = /--i-have-verified (\S+) /u.exec(stdout) ?? []
-        assert.match((yield* adopt("--i-have-verified", history)).stderr, /Say why with --reason/u)
+        assert.match((yield* adopt("--i-have-verified", history)).stderr, /Add --reason/u)
         const adopted = yield* adopt("--i-have-verified", history, "--by", "ops", "--reason", "The key came late")
         assert.strictEqual(adopted.code, 0, adopted.stderr)
 

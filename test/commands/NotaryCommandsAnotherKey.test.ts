@@ -36,7 +36,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof audit
       const both = `${nextSecret} ${key}`
 
       assert.deepStrictEqual((yield* run(both, "notary", "verifier")).stdout.trim().split("\n"), [formatVerifier(next), key])
-      assert.match((yield* command("notary", "verifier")).failure ?? "", /is signed, but not by a key that is known here/u)
+      assert.match((yield* command("notary", "verifier")).failure ?? "", /is signed by a key that this command does not know/u)
       const whole = (yield* run(both, "audit", "verify")).stdout
       assert.match(whole, /The log is whole: 1 events/u)
       assert.include(whole, `\nThe newest checkpoint is signed with ${key}\n`)

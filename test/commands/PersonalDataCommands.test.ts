@@ -136,7 +136,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
 
       yield* checkpointOf(service, size + 3)
       const verified = yield* command("audit", "verify", "--key", key)
-      assert.include(verified.output, "3 are erased")
+      assert.include(verified.output, "3 erased")
       assert.isNull((yield* command("audit", "verify", "--fast", "--key", key)).failure)
       assert.isNull(verified.failure)
       const after = join(folder, "after")

@@ -24,7 +24,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof projectio
         (yield* command("projections", "rebuild", "auditors")).output,
         /^auditors is as the events make it: nothing was changed.$/u
       )
-      assert.match((yield* command("projections", "rebuild", "nothing")).failure ?? "", /there are: streams, .*event_index/u)
+      assert.match((yield* command("projections", "rebuild", "nothing")).failure ?? "", /known are: streams, .*event_index/u)
       assert.match((yield* command("projections", "rebuild")).failure ?? "", /or --all/u)
     })
   )
@@ -57,7 +57,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof projectio
       const { failure } = yield* command("projections", "rebuild", "event_index").pipe(
         Effect.provideService(TestDatabase, { name, url })
       )
-      assert.match(failure ?? "", /DATABASE_URL of the administrator/u)
+      assert.match(failure ?? "", /administrator.s DATABASE_URL/u)
     }).pipe(Effect.scoped)
   )
 })

@@ -12,7 +12,7 @@ const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVA
 /** A request without a body asks for a key without a name. */
 const Wish = [
   Schema.Struct({
-    name: Schema.optionalKey(KeyLabel.annotate({ description: "What you call the key", examples: ["Shop, production"] }))
+    name: Schema.optionalKey(KeyLabel.annotate({ description: "Your name for the key", examples: ["Shop, production"] }))
   }).annotate({ title: "NewApiKey" }),
   Schema.Null
 ] as const
@@ -20,14 +20,14 @@ const Wish = [
 const fields = {
   id: Schema.String.annotate({ description: "The first 12 characters of the key", examples: ["svc_live_HUX"] }),
   prefix: Schema.String.annotate({ description: "Equal to id" }),
-  name: Schema.String.annotate({ description: 'What you call the key; "" if nothing' }),
+  name: Schema.String.annotate({ description: 'Your name for the key; "" if none' }),
   created_at: Timestamp
 }
 
 const CreatedKey = Schema.Struct({
   ...fields,
-  key: Schema.String.annotate({ description: "Shown this once: keep it" })
-}).annotate({ identifier: "CreatedApiKey", description: "The key, whole" })
+  key: Schema.String.annotate({ description: "Shown only once: store it" })
+}).annotate({ identifier: "CreatedApiKey", description: "The new key" })
 
 const ClaimedKey = Schema.Struct({
   api_key: Schema.String.annotate({
@@ -38,7 +38,7 @@ const ClaimedKey = Schema.Struct({
 
 const ListedKey = Schema.Struct({
   ...fields,
-  revoked: Schema.Boolean.annotate({ description: "It can no longer authenticate, for good" })
+  revoked: Schema.Boolean.annotate({ description: "The key can no longer authenticate" })
 }).annotate({ identifier: "ApiKey", description: "A key of the account" })
 
 const ListedKeys = Schema.Struct({
@@ -61,7 +61,7 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
       OpenApi.annotations({
         identifier: "createApiKey",
         summary: "Issue an API key",
-        description: "An account holds at most 25 active keys, and at most 50 are issued to it in a calendar month."
+        description: "An account has at most 25 active keys and receives at most 50 per calendar month."
       })
     )
   )
@@ -107,7 +107,7 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
       OpenApi.annotations({
         identifier: "revokeApiKey",
         summary: "Revoke an API key",
-        description: "For good. Revoking it again changes nothing."
+        description: "Irreversible. Revoking it again changes nothing."
       })
     )
   )

@@ -14,7 +14,7 @@ const Wish = [
     revoke_old: Schema.optionalKey(
       Schema.Boolean.annotate({
         description:
-          "true: the old key ends at once, for example because it leaked. Without it the old key is valid for 24 hours",
+          "true: the old key ends at once, for example because it leaked. Default: the old key stays valid for 24 hours",
         examples: [false]
       })
     )
@@ -26,11 +26,11 @@ const RotatedKey = Schema.Struct({
   id: Schema.String.annotate({ description: "The first 12 characters of the new key", examples: ["svc_live_HUX"] }),
   prefix: Schema.String.annotate({ description: "Equal to id", examples: ["svc_live_HUX"] }),
   key: Schema.String.annotate({
-    description: "Shown this once: keep it",
+    description: "Shown only once: store it",
     examples: ["svc_live_HUXJ4gRVYKsVcUEZAGNctMef0n5cRtVF0Hv5ww"]
   }),
-  old_key_valid_until: Schema.NullOr(Timestamp).annotate({ description: "When the old key ends; null: it has ended" })
-}).annotate({ identifier: "RotatedApiKey", description: "The new key, whole" })
+  old_key_valid_until: Schema.NullOr(Timestamp).annotate({ description: "End of the old key; null: it has ended" })
+}).annotate({ identifier: "RotatedApiKey", description: "The new key" })
 
 const RevokedKey = Schema.Struct({
   message: Schema.String.annotate({ examples: ["The API key is revoked"] })
@@ -45,10 +45,10 @@ export class KeysApi extends HttpApiGroup.make("keys")
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "rotateApiKey",
-        summary: "Replace the API key that this request is sent with",
+        summary: "Replace the API key of this request",
         description:
-          "The new key goes on with the usage and the receipts of the old one. A key that was replaced before ends at once. " +
-          "A rotation counts as a key that is issued: at most 50 in a calendar month."
+          "The new key keeps the usage and the receipts of the old one. A key that was replaced earlier ends at once. " +
+          "A rotation counts as an issued key: at most 50 per calendar month."
       })
     )
   )
@@ -56,8 +56,8 @@ export class KeysApi extends HttpApiGroup.make("keys")
     HttpApiEndpoint.delete("revokeSelf", "/v1/keys/self", { success: RevokedKey, error: errors }).annotateMerge(
       OpenApi.annotations({
         identifier: "revokeOwnApiKey",
-        summary: "Revoke the API key that this request is sent with",
-        description: "For good."
+        summary: "Revoke the API key of this request",
+        description: "Irreversible."
       })
     )
   )
@@ -66,6 +66,6 @@ export class KeysApi extends HttpApiGroup.make("keys")
   .annotateMerge(
     OpenApi.annotations({
       title: "Own key",
-      description: "Replace or revoke the API key that a request is sent with, without a login."
+      description: "Replace or revoke the API key of the request, without a login."
     })
   ) {}

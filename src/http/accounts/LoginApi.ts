@@ -6,13 +6,17 @@ import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 
 /** No rule of signup is checked here: what it would refuse belongs to nobody, and the answer to that is 401. */
 const Login = Schema.Struct({
-  email: Schema.String.annotate({ description: "As at signup, in any case", format: "email", examples: ["ada@example.com"] }),
+  email: Schema.String.annotate({
+    description: "The address of the signup, case-insensitive",
+    format: "email",
+    examples: ["ada@example.com"]
+  }),
   password: Schema.String.annotate({ format: "password", examples: ["correct horse battery"] })
 }).annotate({ title: "Login" })
 
 export const LoggedIn = Schema.Struct({
-  token: Schema.String.annotate({ description: "A JWT, to be sent as Authorization: Bearer" }),
-  expires_in: Schema.Int.annotate({ description: "Seconds that the token is good for", examples: [86_400] })
+  token: Schema.String.annotate({ description: "A JWT, to send as Authorization: Bearer" }),
+  expires_in: Schema.Int.annotate({ description: "Lifetime of the token in seconds", examples: [86_400] })
 }).annotate({ identifier: "LoggedIn", description: "A token for the endpoints that need a login" })
 
 export class LoginApi extends HttpApiGroup.make("login")
@@ -32,7 +36,7 @@ export class LoginApi extends HttpApiGroup.make("login")
         identifier: "logIn",
         summary: "Log in",
         description:
-          "Too many failures from one address are answered with 429. After too many failures for one account from many addresses each attempt takes two seconds longer; the right password still works."
+          "Too many failures from one client address are 429. After too many failures for one account from many addresses each attempt takes two seconds longer; the right password still works."
       })
     )
   )

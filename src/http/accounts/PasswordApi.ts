@@ -11,7 +11,7 @@ const unavailable = errorBody(503, ["SERVICE_UNAVAILABLE"])
 const tooMany = errorBody(429, ["RATE_LIMIT_EXCEEDED"])
 
 const newPassword = NewPassword.annotate({
-  description: "8 to 256 characters, and none of the most common passwords",
+  description: "8 to 256 characters; the most common passwords are refused",
   examples: ["correct horse battery"]
 })
 
@@ -22,7 +22,7 @@ const token = Schema.String.annotate({
 
 const Requested = Schema.Struct({ message: Schema.String }).annotate({
   identifier: "PasswordResetRequested",
-  description: "A mail is sent if there is an account with this address. The response is the same if there is none"
+  description: "A mail is sent if an account has this address. The response is the same if not"
 })
 const Changed = Schema.Struct({ message: Schema.String }).annotate({
   identifier: "PasswordReset",
@@ -30,7 +30,7 @@ const Changed = Schema.Struct({ message: Schema.String }).annotate({
 })
 const Reset = Schema.Struct({ token, password: newPassword }).annotate({ title: "PasswordReset" })
 
-const page = Schema.String.annotate({ description: "A page that says so" }).pipe(
+const page = Schema.String.annotate({ description: "The result as a page" }).pipe(
   HttpApiSchema.asText({ contentType: "text/html" })
 )
 const form = Schema.String.annotate({ description: "A page with a form for the new password" }).pipe(
@@ -39,16 +39,20 @@ const form = Schema.String.annotate({ description: "A page with a form for the n
 
 const request = HttpApiEndpoint.post("requestPasswordReset", "/v1/auth/password-reset", {
   payload: Schema.Struct({
-    email: Schema.String.annotate({ description: "As at signup, in any case", format: "email", examples: ["ada@example.com"] })
+    email: Schema.String.annotate({
+      description: "The address of the signup, case-insensitive",
+      format: "email",
+      examples: ["ada@example.com"]
+    })
   }).annotate({ title: "PasswordResetRequest" }),
   success: Requested.pipe(HttpApiSchema.status(202)),
   error: [errorBody(400, ["VALIDATION_ERROR"]), ...bodyRefusals, tooMany, unavailable]
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "requestPasswordReset",
-    summary: "Ask for a mail to set a new password",
+    summary: "Request a mail to set a new password",
     description:
-      "Response and response time are the same whether or not there is an account with this address. A mail is sent every 10 minutes at most, and five in 24 hours."
+      "Response and response time do not depend on whether an account has this address. At most one mail per 10 minutes and five per 24 hours are sent."
   })
 )
 
@@ -81,7 +85,7 @@ const reset = HttpApiEndpoint.post("resetPassword", "/v1/auth/password-reset/con
     identifier: "resetPassword",
     summary: "Set a new password with the token of the mail",
     description:
-      "A token is good once and for one hour. All logins of the account end, and its address counts as confirmed. A client whose Accept prefers text/html gets a page; everybody else gets JSON."
+      "A token works once, within one hour. All logins of the account end, and its address counts as confirmed. A client whose Accept prefers text/html gets a page; other clients get JSON."
   })
 )
 
@@ -96,7 +100,7 @@ const change = HttpApiEndpoint.post("changePassword", "/v1/auth/password", {
   OpenApi.annotations({
     identifier: "changePassword",
     summary: "Change the password",
-    description: "All logins of the account end, this one included. The response has the token of a new one."
+    description: "All logins of the account end, this one included. The response has a new token."
   })
 )
 
@@ -105,4 +109,4 @@ export class PasswordApi extends HttpApiGroup.make("passwords")
   .add(show.middleware(DecodeErrors))
   .add(reset.middleware(DecodeErrors))
   .add(change.middleware(DecodeErrors).middleware(LoginRequired))
-  .annotateMerge(OpenApi.annotations({ title: "Passwords", description: "A new password, which ends all logins." })) {}
+  .annotateMerge(OpenApi.annotations({ title: "Passwords", description: "Set a new password, which ends all logins." })) {}

@@ -7,7 +7,7 @@ import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 
 const AgentId = plainText({ min: 1, max: 200 }).annotate({
-  description: "What you call yourself, if you are a program",
+  description: "Your name, if you are a program",
   examples: ["invoice-agent/2.1"]
 })
 
@@ -28,7 +28,7 @@ const Registration = Contacts.check(
 
 const Registered = Schema.Struct({
   api_key: Schema.String.annotate({
-    description: "Shown this once: keep it",
+    description: "Shown only once: store it",
     examples: ["svc_live_HUXJ4gRVYKsVcUEZAGNctMef0n5cRtVF0Hv5ww"]
   }),
   tier: Schema.Literal("free").annotate({ description: "The plan" }),
@@ -51,9 +51,9 @@ export class RegistrationApi extends HttpApiGroup.make("registration")
       OpenApi.annotations({
         identifier: "registerAgent",
         summary: "Get an API key at once",
-        description: "For agents and first tries: no password, no waiting for a mail."
+        description: "For agents and first tries: no password and no mail."
       })
     )
   )
   .middleware(DecodeErrors)
-  .annotateMerge(OpenApi.annotations({ title: "Registration", description: "An API key without an account's password." })) {}
+  .annotateMerge(OpenApi.annotations({ title: "Registration", description: "An API key without a password." })) {}

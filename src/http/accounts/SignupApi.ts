@@ -15,7 +15,7 @@ const Signup = Schema.Struct({
     examples: ["ada@example.com"]
   }),
   password: NewPassword.annotate({
-    description: "8 to 256 characters, and none of the most common passwords",
+    description: "8 to 256 characters; the most common passwords are refused",
     examples: ["correct horse battery"]
   })
 }).annotate({ title: "Signup" })
@@ -24,10 +24,10 @@ const SignedUp = Schema.Struct({
   message: Schema.String,
   user_id: Schema.String.annotate({ description: "The account's id", format: "uuid" }),
   token: Schema.optionalKey(
-    Schema.String.annotate({ description: "A JWT for the endpoints that need a login, good for 24 hours" })
+    Schema.String.annotate({ description: "A JWT for the endpoints that need a login, valid for 24 hours" })
   ),
-  auto_verified: Schema.optionalKey(Schema.Literal(true).annotate({ description: "No mail was sent: log in at any time" }))
-}).annotate({ identifier: "SignedUp", description: "The account is made" })
+  auto_verified: Schema.optionalKey(Schema.Literal(true).annotate({ description: "No mail was sent: the account can log in" }))
+}).annotate({ identifier: "SignedUp", description: "The new account" })
 
 const Verified = Schema.Struct({ message: Schema.String }).annotate({
   identifier: "EmailVerified",
@@ -41,7 +41,7 @@ const token = {
   })
 }
 
-const page = Schema.String.annotate({ description: "A page that says so" }).pipe(
+const page = Schema.String.annotate({ description: "The result as a page" }).pipe(
   HttpApiSchema.asText({ contentType: "text/html" })
 )
 const verified = [Verified, page] as const
@@ -52,8 +52,8 @@ const tokenErrors = [
   page.pipe(HttpApiSchema.status(503))
 ] as const
 const verification =
-  "A token is good once and for 24 hours. A client whose Accept prefers text/html gets a page, in English or German by its Accept-Language; " +
-  "everybody else gets JSON."
+  "A token works once, within 24 hours. A client whose Accept prefers text/html gets a page, in English or German by its Accept-Language; " +
+  "other clients get JSON."
 
 export class SignupApi extends HttpApiGroup.make("signup")
   .add(
@@ -70,9 +70,9 @@ export class SignupApi extends HttpApiGroup.make("signup")
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "signUp",
-        summary: "Make an account with a password",
+        summary: "Create an account with a password",
         description:
-          "A browser's user gets a mail with a link that confirms the address. A client whose User-Agent has no Mozilla/ is verified at once and gets a token."
+          "The user of a browser gets a mail with a link that confirms the address. A client whose User-Agent lacks Mozilla/ is verified at once and gets a token."
       })
     )
   )

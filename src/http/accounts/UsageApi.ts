@@ -18,9 +18,9 @@ export const UsageReport = Schema.Struct({
   requests: Schema.Struct({
     used: Schema.Int.annotate({ description: "Validations counted in this period" }),
     remaining: Schema.Int.annotate({ description: "limit minus used" }),
-    limit: Schema.Int.annotate({ description: "Validations of a period" })
+    limit: Schema.Int.annotate({ description: "Validations per period" })
   })
-}).annotate({ identifier: "Usage", description: "How the month stands; `period.end` is the start of the next one" })
+}).annotate({ identifier: "Usage", description: "The usage of the month; `period.end` is the start of the next one" })
 
 export class UsageApi extends HttpApiGroup.make("usage")
   .add(
@@ -30,10 +30,10 @@ export class UsageApi extends HttpApiGroup.make("usage")
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "getUsage",
-        summary: "What this API key has used up",
+        summary: "Usage of this API key",
         description: "A period is a calendar month in UTC."
       })
     )
   )
   .middleware(KeyRequired)
-  .annotateMerge(OpenApi.annotations({ title: "Usage", description: "What an API key has used up." })) {}
+  .annotateMerge(OpenApi.annotations({ title: "Usage", description: "The usage of an API key." })) {}

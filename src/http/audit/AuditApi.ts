@@ -45,12 +45,12 @@ const bound = (momentOf: (text: string) => Option.Option<DateTime.Utc>, descript
   )
 
 const Limit = Schema.Int.check(Schema.isBetween(limits)).annotate({
-  description: "Events of a page; lines and tables have no pages",
+  description: "Events per page; NDJSON and CSV have no pages",
   default: defaultLimit
 })
 
 const Position = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({
-  description: "The event's place in the log: 0 for the first, and none is left out",
+  description: "Position of the event in the log, from 0 without gaps",
   examples: [0]
 })
 
@@ -72,44 +72,44 @@ const Name = Schema.String.check(Schema.isPattern(/^[\w-]{1,100}$/u, { message: 
 export const AuditEvent = Schema.Struct({
   causation_id: Schema.NullOr(Schema.String),
   correlation_id: Schema.String,
-  data: Schema.Json.annotate({ description: "What happened; its form follows from type and schema_version" }),
+  data: Schema.Json.annotate({ description: "The facts; their schema follows from type and schema_version" }),
   event_id: Schema.String,
   log_id: Schema.Int,
   metadata: Schema.Json,
-  meter_id: Schema.NullOr(Schema.String).annotate({ description: "What the units are charged to" }),
+  meter_id: Schema.NullOr(Schema.String).annotate({ description: "The meter that the units are charged to" }),
   occurred_at: Schema.String.annotate({ format: "date-time" }),
   personal: Schema.optionalKey(
     Schema.Json.annotate({
       description:
-        "Names, addresses and the exact exchange: data.personal_sha256 is the SHA-256 of this as canonical JSON. Null once erased"
+        "Names, addresses and the exact exchange. data.personal_sha256 is the SHA-256 of this object as canonical JSON. Null if erased"
     })
   ),
   position: Position,
-  recorded_at: Schema.String.annotate({ format: "date-time", description: "When the database stored it" }),
+  recorded_at: Schema.String.annotate({ format: "date-time", description: "Time at which the database stored it" }),
   schema_version: Schema.Int,
   stream_id: Schema.String,
   trace_id: Schema.NullOr(Schema.String),
   type: Schema.String.annotate({ examples: ["VatIdVerified"] }),
-  units: Schema.Int.annotate({ description: "Validations that are charged for it" }),
-  version: Schema.Int.annotate({ description: "Its place in its stream" })
-}).annotate({ identifier: "AuditEvent", description: "An event, as it is stored" })
+  units: Schema.Int.annotate({ description: "Validations charged for it" }),
+  version: Schema.Int.annotate({ description: "Version in its stream" })
+}).annotate({ identifier: "AuditEvent", description: "An event as stored" })
 
 const AuditEvents = Schema.Struct({
   data: Schema.Array(AuditEvent),
-  next_cursor: Schema.NullOr(Schema.String).annotate({ description: "Opaque, good for a day; null at the end of the log" })
+  next_cursor: Schema.NullOr(Schema.String).annotate({ description: "Opaque, valid for a day; null at the end of the log" })
 }).annotate({ identifier: "AuditEvents", description: "A page of events" })
 
 const ProvedEvent = Schema.Struct({
   position: Position,
   event: AuditEvent,
-  proof: Schema.String.annotate({ description: "The same proof as text/plain gives" }),
-  verifier_key: Schema.NullOr(Schema.String).annotate({ description: "Get it from elsewhere too before you trust it" })
+  proof: Schema.String.annotate({ description: "The proof, as in text/plain" }),
+  verifier_key: Schema.NullOr(Schema.String).annotate({ description: "The log's public key. Verify it through another channel" })
 }).annotate({ identifier: "ProvedEvent", description: "The proof with the event it proves" })
 
 const text = (contentType: string, description: string) =>
   Schema.String.annotate({ description }).pipe(HttpApiSchema.asText({ contentType }))
 
-const bytes = Schema.Uint8Array.annotate({ description: "32 bytes a hash" }).pipe(
+const bytes = Schema.Uint8Array.annotate({ description: "Hashes of 32 bytes each" }).pipe(
   HttpApiSchema.asUint8Array({ contentType: "application/octet-stream" })
 )
 
@@ -140,12 +140,10 @@ const eventsQuery = {
       examples: ["01a20419-0651-7492-bba6-66bcdef57c9c"]
     })
   ),
-  vat_id: Schema.optionalKey(
-    Schema.String.annotate({ description: "The VAT ID that was asked about", examples: ["DE123456789"] })
-  ),
+  vat_id: Schema.optionalKey(Schema.String.annotate({ description: "The VAT ID of the request", examples: ["DE123456789"] })),
   receipt_id: Schema.optionalKey(
     Name.annotate({
-      description: "The event that issued this receipt; upper and lower case are the same",
+      description: "The event that issued this receipt; case-insensitive",
       examples: ["VP-QC-20261120-A7K2M9P4R3"]
     })
   ),
@@ -161,7 +159,7 @@ const events = HttpApiEndpoint.get("events", "/v1/audit/events", {
   headers: { accept: Schema.optionalKey(Schema.String) },
   success: [
     AuditEvents,
-    text(ndjson, "One event a line, oldest first, up to the log's end"),
+    text(ndjson, "One event per line, oldest first, up to the end of the log"),
     text(csv, "The same as a table (RFC 4180)")
   ],
   error: [invalid, errorBody(400, ["INVALID_VAT_ID"]), unauthorized, unavailable]
@@ -170,9 +168,9 @@ const events = HttpApiEndpoint.get("events", "/v1/audit/events", {
     identifier: "listAuditEvents",
     summary: "Read the log",
     description:
-      "Oldest first. An auditor of one account sees the events of that account. That the log was read is itself recorded, once for all pages. " +
-      `By Accept it is a page (${json}, the default) or everything at once, one event a line (${ndjson}) or as a table (${csv}, in which an apostrophe ` +
-      "in front of text keeps spreadsheets from taking it for a formula). An unknown filter or type is refused with those that there are.",
+      "Oldest first. An auditor of one account sees only its events. The log records the reading, once for all pages. " +
+      `Accept selects pages (${json}, the default), or all events as lines (${ndjson}) or as a table (${csv}, in which an apostrophe ` +
+      "before text prevents spreadsheets from reading it as a formula). An unknown filter or type is an error that lists the known ones.",
     transform: numberParameters({ limit: Limit })
   })
 )
@@ -185,7 +183,7 @@ const event = HttpApiEndpoint.get("event", "/v1/audit/events/:position", {
   OpenApi.annotations({
     identifier: "getAuditEvent",
     summary: "One event by its position",
-    description: "An auditor of one account finds the events of that account only. That it was read is recorded.",
+    description: "An auditor of one account sees only its events. The log records the reading.",
     transform: numberParameters({ position: Position })
   })
 )
@@ -193,12 +191,12 @@ const event = HttpApiEndpoint.get("event", "/v1/audit/events/:position", {
 const proof = HttpApiEndpoint.get("proof", "/v1/audit/proofs/:subject", {
   params: {
     subject: Schema.String.annotate({
-      description: "A receipt's id, or a position",
+      description: "Id of a receipt, or a position",
       examples: ["VP-QC-20261120-A7K2M9P4R3"]
     })
   },
   headers: { accept: Schema.optionalKey(Schema.String) },
-  success: [text(plain, "A proof that stands alone (c2sp.org/tlog-proof); `extra` is the event's leaf"), ProvedEvent],
+  success: [text(plain, "A self-contained proof (c2sp.org/tlog-proof); `extra` is the leaf of the event"), ProvedEvent],
   error: [invalid, unauthorized, notFound, unavailable]
 }).annotateMerge(
   OpenApi.annotations({
@@ -206,7 +204,7 @@ const proof = HttpApiEndpoint.get("proof", "/v1/audit/proofs/:subject", {
     summary: "Prove that an event is in the log",
     description:
       "For auditors, and for the API key that a receipt was issued to. Verifies offline: `vatproof audit verify --proof FILE`. " +
-      `By Accept it is the proof alone (${plain}, the default) or with the event it proves (${json}).`
+      `Accept selects the proof (${plain}, the default) or the proof with its event (${json}).`
   })
 )
 
@@ -217,7 +215,7 @@ const checkpoint = HttpApiEndpoint.get("checkpoint", "/v1/audit/checkpoint", {
   OpenApi.annotations({
     identifier: "getCheckpoint",
     summary: "The newest signed checkpoint",
-    description: "Public: keep copies of it."
+    description: "Public. Keep copies: they prove that later logs continue this one."
   })
 )
 
@@ -230,7 +228,7 @@ const tile = HttpApiEndpoint.get("tile", "/v1/audit/tile/*", {
   OpenApi.annotations({
     identifier: "getTile",
     summary: "A tile of the signed tree",
-    description: "Public (c2sp.org/tlog-tiles): hashes of the log, and nothing of what is in it."
+    description: "Public (c2sp.org/tlog-tiles): hashes of the log without its content."
   })
 )
 
@@ -243,6 +241,6 @@ export class AuditApi extends HttpApiGroup.make("audit")
   .annotateMerge(
     OpenApi.annotations({
       title: "Audit",
-      description: "The log for auditors, its proofs, and what everybody may check it with: the signed checkpoint and its tiles."
+      description: "The log for auditors and its proofs; the signed checkpoint and its tiles for everyone."
     })
   ) {}

@@ -4,36 +4,36 @@ import { bodyWith, type ErrorCode, statusOf } from "#http/pipeline/Errors.ts"
 
 /** What each code means to a caller: one sentence each, the same wherever the code may come. */
 const meanings = {
-  VALIDATION_ERROR: "The request cannot be read, or a field of it is not as described; `details` names each field.",
-  INVALID_VAT_ID: "The VAT ID has the format of none of the 27 member states, nor of Northern Ireland; a source was not asked.",
-  INVALID_REQUESTER_VAT_ID: "`requester_vat_id` is missing although it is needed, or is no well-formed German VAT ID.",
-  QUALIFIED_CONFIRMATION_UNSUPPORTED: "Company data was sent with a VAT ID for which there are no qualified confirmations.",
+  VALIDATION_ERROR: "The request is malformed, or a field is invalid; `details` names each field.",
+  INVALID_VAT_ID: "The VAT ID has the format of no member state and not of Northern Ireland; no source was asked.",
+  INVALID_REQUESTER_VAT_ID: "`requester_vat_id` is missing although required, or is not a well-formed German VAT ID.",
+  QUALIFIED_CONFIRMATION_UNSUPPORTED: "This service issues no qualified confirmations for such VAT IDs; send no company data.",
   DISPOSABLE_EMAIL: "The address belongs to a provider of disposable addresses.",
-  INVALID_TOKEN: "The verification token is unknown, or was used already.",
-  TOKEN_EXPIRED: "The verification token is older than 24 hours.",
+  INVALID_TOKEN: "The token of the mail is unknown or was already used.",
+  TOKEN_EXPIRED: "The token of the mail has expired: after 24 hours, for a password after one hour.",
   UNAUTHORIZED:
-    "The key, the token or the password is missing or wrong, the address is not confirmed, or a caller without a key has used up the free validations.",
+    "The key, the token or the password is missing or wrong, the address is not confirmed, or the free validations without a key are used up.",
   PAYMENT_REQUIRED:
-    "The free plan's month is used up, or what was asked for is part of the paid plans; `details` says what the plan allows, when the month ends and where to get a larger one.",
-  NOT_FOUND: "It does not exist, or it is not yours.",
-  METHOD_NOT_ALLOWED: "The path exists, but not with this method; the header `Allow` names those it has.",
-  REQUEST_TIMEOUT: "The request did not arrive as a whole in time.",
-  CONFLICT: "There is an account with this email address already.",
+    "The free plan's month is used up, or only paid plans include the request; `details` has the plan's limit, the end of the month and a link to larger plans.",
+  NOT_FOUND: "The path, key or receipt does not exist or is not yours.",
+  METHOD_NOT_ALLOWED: "The path does not support this method; the header `Allow` lists the supported ones.",
+  REQUEST_TIMEOUT: "The request did not arrive completely within 30 seconds.",
+  CONFLICT: "An account with this email address already exists.",
   API_KEY_NOT_CLAIMABLE:
     "The API key belongs to an account with a login, or your account has had a key with the same id; the message says which.",
   RECEIPT_ERASED:
-    "The personal data of the receipt was erased, after its retention period or by law; `details` has its proof, which stays valid.",
-  PAYLOAD_TOO_LARGE: "The body has more than 16 KiB.",
-  UNSUPPORTED_MEDIA_TYPE: "The body was not sent as `application/json`.",
+    "The personal data of the receipt was erased, after its retention period or on request; `details` has its proof, which stays valid.",
+  PAYLOAD_TOO_LARGE: "The body exceeds 16 KiB.",
+  UNSUPPORTED_MEDIA_TYPE: "The body is not `application/json`.",
   QUALIFIED_CONFIRMATION_REFUSED:
-    "The BZSt refuses to confirm this VAT ID to this requester; the message has its code, and nothing is counted.",
+    "The BZSt refuses to confirm this VAT ID to this requester; the message has its code. The request is not charged.",
   RATE_LIMIT_EXCEEDED:
-    "A limit is reached: of calls in a minute, of a paid plan's month, or of registrations, signups, failed logins or keys; `Retry-After` says when to come back.",
-  REQUEST_HEADER_FIELDS_TOO_LARGE: "The path and the headers are longer together than the server reads (32 KiB).",
-  INTERNAL_ERROR: "Something went wrong on our side; tell us the `request_id`.",
-  EVIDENCE_ALTERED: "What is stored is not what was signed, so it is not served: tell the operator the `request_id`.",
-  SOURCE_UNAVAILABLE: "No source could answer, which says nothing about the VAT ID; ask again after `Retry-After`.",
-  SERVICE_UNAVAILABLE: "The service cannot do this at the moment; ask again after `Retry-After`."
+    "A limit is reached: calls per minute, a paid plan's month, or registrations, signups, failed logins or keys; retry after `Retry-After` seconds.",
+  REQUEST_HEADER_FIELDS_TOO_LARGE: "Path and headers together exceed 32 KiB.",
+  INTERNAL_ERROR: "A fault of the service; report the `request_id` to the operator.",
+  EVIDENCE_ALTERED: "Stored evidence differs from what was signed, so it is not served; report the `request_id` to the operator.",
+  SOURCE_UNAVAILABLE: "No source answers, which says nothing about the VAT ID; retry after `Retry-After` seconds.",
+  SERVICE_UNAVAILABLE: "The database is unreachable or the service is overloaded; retry after `Retry-After` seconds."
 } as const satisfies Record<ErrorCode, string>
 
 const codes = Struct.keys(statusOf)

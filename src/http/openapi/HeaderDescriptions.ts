@@ -7,80 +7,79 @@ const text = { type: "string" }
 export const headerDescriptions = {
   "X-Request-Id": {
     description:
-      "The request's id, yours if you sent a usable one (1 to 128 of A-Z, a-z, 0-9, `.`, `_`, `-`, and nothing that looks like a key or a token). Name it to support",
+      "The id of the request: your own if it is usable (1 to 128 of A-Z, a-z, 0-9, `.`, `_`, `-`, not like a key or a token). Name it to support",
     required: true,
     schema: text,
     example: "01a20419-04ae-76a0-8ca8-7e1e53bc6219"
   },
   "X-Trace-Id": {
-    description: "The request's trace (W3C Trace Context), where the service traces",
+    description: "The trace of the request (W3C Trace Context), if the service traces it",
     schema: { type: "string", pattern: "^[0-9a-f]{32}$" },
     example: "4692b8bd76e0608681818f638701d2e0"
   },
   "X-Content-Type-Options": {
-    description: "The body is what Content-Type says",
+    description: "Forbids content sniffing",
     required: true,
     schema: { type: "string", const: "nosniff" }
   },
-  "Cache-Control": { description: "Who may keep the response", required: true, schema: text, example: "no-store" },
+  "Cache-Control": { description: "Caching of the response", required: true, schema: text, example: "no-store" },
   "X-Service-Usage": {
-    description:
-      "`<used>/<limit>`: what the caller has used up of the month, or, without a key, for good. Where the caller is known",
+    description: "`<used>/<limit>`: the usage of the month, or, without a key, the total usage. Sent to every identified caller",
     schema: { type: "string", pattern: String.raw`^\d+/\d+$` },
     example: "81/100"
   },
   "X-Service-Upgrade": {
-    description: "Where to get a larger plan; sent when more than 80 % of the limit is used up",
+    description: "Link to larger plans, above 80 % of the limit",
     schema: { type: "string", format: "uri-reference" },
     example: "https://vatproof.example/upgrade"
   },
   "RateLimit-Policy": {
-    description: "The calls (`q`) that the caller has in a window of `w` seconds (draft-ietf-httpapi-ratelimit-headers-10)",
+    description: "Limit of calls (`q`) in a window of `w` seconds (draft-ietf-httpapi-ratelimit-headers-10)",
     schema: text,
     example: '"minute";q=10;w=60'
   },
   RateLimit: {
-    description: "The calls that remain (`r`) in the window, and the seconds until it ends (`t`)",
+    description: "Remaining calls (`r`) in the window, and seconds until it ends (`t`)",
     schema: text,
     example: '"minute";r=9;t=42'
   },
   "Retry-After": {
-    description: "Seconds after which to ask again",
+    description: "Seconds to wait before a retry",
     schema: { type: "integer", minimum: 0 },
     example: 2
   },
   "WWW-Authenticate": { description: "The scheme to authenticate with", schema: text, example: "Bearer" },
   Warning: {
     description:
-      "`110`: the answer is older than the cache gives out, because no source can be asked now; `source_timestamp` says how old it is. " +
+      "`110`: the answer is stale, because no source answers; `source_timestamp` shows its age. " +
       "`199`: company data was sent without `company_name` or `company_city`, so nothing was compared",
     schema: text,
     example: '110 - "Response is Stale"'
   },
   Link: {
-    description: "Where this interface is described (RFC 8631); on every response but the answer of a validation",
+    description: "Links to the description of this interface (RFC 8631); on every response except validations",
     schema: text,
     example: '</openapi.json>; rel="service-desc", </docs>; rel="service-doc"'
   },
   ETag: {
-    description: "Send it as `If-None-Match` to be spared what you have already: the answer is 304 then",
+    description: "Send it as `If-None-Match`: the response is 304 if nothing has changed",
     schema: text,
     example: '"5f0e1c7a9d3b48e2a6c4f1b07d925e83"'
   },
   "Content-Encoding": {
-    description: "How text of more than 1 KiB is compressed for a client that sends `Accept-Encoding`",
+    description: "Compression of text of more than 1 KiB for a client that sends `Accept-Encoding`",
     schema: { type: "string", enum: ["br", "gzip"] },
     example: "br"
   },
-  Vary: { description: "The request's headers that the response depends on", schema: text, example: "Accept, Accept-Language" },
+  Vary: { description: "Request headers that the response depends on", schema: text, example: "Accept, Accept-Language" },
   "Content-Language": { description: "The language of a page or a PDF", schema: text, example: "de" },
   "Content-Disposition": {
-    description: "The name to save a file under",
+    description: "File name for saving",
     schema: text,
     example: 'inline; filename="VP-QC-20261120-A7K2M9P4R3.pdf"'
   },
-  "Content-Security-Policy": { description: "What a page may load: nothing from elsewhere", schema: text },
-  "Referrer-Policy": { description: "What a page tells others of its address", schema: text, example: "no-referrer" },
+  "Content-Security-Policy": { description: "Content that the page may load: nothing from other hosts", schema: text },
+  "Referrer-Policy": { description: "Referrer that the page sends", schema: text, example: "no-referrer" },
   "X-Robots-Tag": { description: "Keeps a link out of search engines", schema: text, example: "noindex" }
 } as const
 

@@ -56,7 +56,7 @@ const finishedOperation = (operation: Operation) => {
     responses: {
       ...Rec.map(responses, (response, status) => finishedResponse(operation, Number(status), response)),
       ...(hasEntityTag(operation)
-        ? { 304: { description: "You have it already", headers: headersFor(operation, 304), content: {} } }
+        ? { 304: { description: "Not modified: the client's copy is current", headers: headersFor(operation, 304), content: {} } }
         : {})
     }
   }
@@ -103,7 +103,7 @@ const finishedResponse = (operation: Operation, status: number, { content = {}, 
 /** Who gives out what a scheme asks for. */
 const schemeDescriptions: Readonly<Record<string, Part>> = {
   apiKey: { description: "An API key, svc_live_…, from POST /v1/register or POST /v1/auth/api-keys" },
-  bearer: { description: "The token of POST /v1/auth/login, good for 24 hours", bearerFormat: "JWT" }
+  bearer: { description: "The token of POST /v1/auth/login, valid for 24 hours", bearerFormat: "JWT" }
 }
 
 /** Names of schemes are compared without regard to case, but some generators know only the lower one. */

@@ -11,7 +11,7 @@ const level = {
     type: "integer",
     minimum: 0,
     maximum: 63,
-    description: "Level of the tiles: 0 has the hashes of the events",
+    description: "Level of the tile: level 0 contains the hashes of the events",
     examples: [0]
   }
 }
@@ -25,7 +25,7 @@ const index = {
     pattern: String.raw`^(x\d{3}/){0,5}\d{3}$`,
     description:
       "Number of the tile in its level, in groups of three digits, all but the last with an `x`: 000, 999, x001/000, x001/x234/067. " +
-      "Its slashes may be sent as they are or as %2F",
+      "Slashes may be sent literally or as %2F",
     examples: ["000"]
   }
 }
@@ -34,7 +34,7 @@ const width = {
   name: "width",
   in: "path" as const,
   required: true,
-  schema: { type: "integer", minimum: 1, maximum: 255, description: "Hashes that the tile has so far", examples: [1] }
+  schema: { type: "integer", minimum: 1, maximum: 255, description: "Number of hashes in the tile", examples: [1] }
 }
 
 /** The paths with those of tiles as OpenAPI can say them: full tiles, and those at the log's end that are not full yet. */
@@ -45,7 +45,7 @@ export const tilePaths = ({ "/v1/audit/tile/*": tile, ...paths }: Readonly<Recor
   const partial = {
     ...get,
     operationId: "getPartialTile",
-    summary: "A tile of the signed tree that is not full yet",
+    summary: "A partial tile of the signed tree",
     parameters: [level, index, width]
   }
   return {

@@ -71,9 +71,9 @@ export type FieldError = typeof FieldError.Type
 /** What a plan does not allow, and how to get more. */
 export const PlanDetails = Schema.Struct({
   plan: PlanName.annotate({ description: "The plan of the API key" }),
-  limit: Schema.Int.annotate({ description: "Validations that it allows in a month" }),
-  resets_at: Schema.NullOr(Timestamp).annotate({ description: "When the month ends; null if waiting does not help" }),
-  upgrade_url: Schema.String.annotate({ description: "Where to get a larger plan", format: "uri" }),
+  limit: Schema.Int.annotate({ description: "Validations per month of the plan" }),
+  resets_at: Schema.NullOr(Timestamp).annotate({ description: "End of the month; null if waiting does not help" }),
+  upgrade_url: Schema.String.annotate({ description: "Link to larger plans", format: "uri" }),
   contact: Schema.NullOr(Schema.String).annotate({
     description: "The operator's address, as a mailto: or https: URI; null if none is published"
   })
@@ -84,7 +84,7 @@ export type PlanDetails = typeof PlanDetails.Encoded
 export const ErasedDetails = Schema.Struct({
   position: Schema.Int.annotate({ description: "Position of its event in the log" }),
   proof: Schema.NullOr(Schema.String).annotate({
-    description: "The proof that the receipt was issued (c2sp.org/tlog-proof); null where the log is not signed"
+    description: "The proof that the receipt was issued (c2sp.org/tlog-proof); null if the log is not signed"
   })
 })
 export type ErasedDetails = typeof ErasedDetails.Encoded
@@ -93,9 +93,9 @@ export type ErasedDetails = typeof ErasedDetails.Encoded
 export const bodyWith = <const Codes extends ReadonlyArray<ErrorCode>>(codes: Codes) =>
   Schema.Struct({
     error: Schema.Struct({
-      code: Schema.Literals(codes).annotate({ description: "What happened, for programs; later versions may add codes" }),
+      code: Schema.Literals(codes).annotate({ description: "The error, for programs; later versions may add codes" }),
       message: Schema.String.annotate({
-        description: "What happened, for people; the wording may change",
+        description: "The error, for people; the wording may change",
         examples: ["A VAT ID starts with the prefix of an EU member state, for example DE, FR or EL, or with XI"]
       }),
       request_id: Schema.String.annotate({
@@ -105,7 +105,7 @@ export const bodyWith = <const Codes extends ReadonlyArray<ErrorCode>>(codes: Co
       details: Schema.optionalKey(
         Schema.Union([Schema.Array(FieldError), PlanDetails, ErasedDetails]).annotate({
           description:
-            "With VALIDATION_ERROR a list of the fields that are wrong; where a plan does not allow a call, what it allows and how to get more; of an erased receipt, its proof"
+            "With VALIDATION_ERROR the invalid fields; if the plan refuses the call, its limit and a link to larger plans; of an erased receipt, its proof"
         })
       )
     })

@@ -30,7 +30,7 @@ const Wish = [
 const CreatedLink = Schema.Struct({
   link_id: linkId,
   url: Schema.String.annotate({
-    description: "Opens the receipt without a header. Shown this once; whoever has it can read the receipt",
+    description: "Opens the receipt without a header. Shown only once; anyone who has it can read the receipt",
     format: "uri"
   }),
   expires_at: Timestamp
@@ -43,7 +43,7 @@ const ListedLinks = Schema.Struct({
       created_at: Timestamp,
       created_by: LinkMaker.annotate({ description: "key: the API key of the receipt; account: its account, after a login" }),
       expires_at: Timestamp,
-      revoked: Schema.Boolean.annotate({ description: "It opens nothing any more, for good" })
+      revoked: Schema.Boolean.annotate({ description: "The link is permanently invalid" })
     }).annotate({ identifier: "ListedReceiptLink" })
   )
 }).annotate({ identifier: "ReceiptLinks", description: "All links of the receipt, at most 100" })
@@ -72,7 +72,7 @@ const create = HttpApiEndpoint.post("create", "/v1/qualified-confirmations/:rece
     summary: "Share a receipt",
     description:
       "Makes a link that opens the page and the PDF of this one receipt in a browser, without a key, until it expires or is revoked; for a tax adviser, for example. " +
-      "By the receipt's API key, or with the token of a login by its account. It stays valid when the key is revoked, and ends with the account. A receipt has at most 20 valid links, and 100 in all."
+      "Needs the receipt's API key or a login of its account. The link stays valid if the key is revoked, and ends with the account. A receipt has at most 20 valid links, and 100 in total."
   })
 )
 
@@ -85,7 +85,7 @@ const list = HttpApiEndpoint.get("list", "/v1/qualified-confirmations/:receipt_i
     identifier: "listReceiptLinks",
     summary: "The links of a receipt",
     description:
-      "Newest first, expired and revoked ones included, never their URLs. By the receipt's API key, or with the token of a login by its account. Also of an erased receipt."
+      "Newest first, expired and revoked ones included, without their URLs. Needs the receipt's API key or a login of its account. Works for an erased receipt too."
   })
 )
 
@@ -97,11 +97,11 @@ const revoke = HttpApiEndpoint.delete("revoke", "/v1/qualified-confirmations/:re
   OpenApi.annotations({
     identifier: "revokeReceiptLink",
     summary: "Revoke a link of a receipt",
-    description: "For good and at once, also of an erased receipt. Revoking it again changes nothing."
+    description: "Irreversible and effective at once; works for an erased receipt too. Revoking it again changes nothing."
   })
 )
 
-const refusal = Schema.String.annotate({ description: "A page that says so" }).pipe(
+const refusal = Schema.String.annotate({ description: "The error as a page" }).pipe(
   HttpApiSchema.asText({ contentType: "text/html" })
 )
 
@@ -110,14 +110,14 @@ const open = HttpApiEndpoint.get("open", `${openPath}/:token`, {
   query: {
     format: Schema.optionalKey(
       Schema.Literals(["html", "pdf"]).annotate({
-        description: "The page or the PDF, for browsers, which cannot choose by Accept; without it Accept chooses"
+        description: "The page or the PDF, for browsers, which cannot set Accept. Default: Accept selects"
       })
     )
   },
   headers: {
     accept: Schema.optionalKey(Schema.String),
     "accept-language": Schema.optionalKey(
-      Schema.String.annotate({ description: "Of the page and the PDF: en (default) or de", examples: ["de"] })
+      Schema.String.annotate({ description: "Language of the page and the PDF: en (default) or de", examples: ["de"] })
     )
   },
   success: [
@@ -141,7 +141,7 @@ const open = HttpApiEndpoint.get("open", `${openPath}/:token`, {
     identifier: "openReceiptLink",
     summary: "A receipt by its link",
     description:
-      "The `url` of a new link. Needs no key, and opens nothing but its one receipt. A link that is unknown, altered, expired or revoked is 404. Browsers get errors as a page."
+      "The `url` of a new link. Needs no key and opens only its receipt. An unknown, altered, expired or revoked link is 404. Browsers get errors as a page."
   })
 )
 

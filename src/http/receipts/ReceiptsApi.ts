@@ -8,15 +8,15 @@ import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
-/** Receipts of a page. */
+/** Receipts per page. */
 const limits = { minimum: 1, maximum: 100 }
 export const defaultLimit = 20
 
-const Limit = Schema.Int.check(Schema.isBetween(limits)).annotate({ description: "Receipts of a page", default: defaultLimit })
+const Limit = Schema.Int.check(Schema.isBetween(limits)).annotate({ description: "Receipts per page", default: defaultLimit })
 
 const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
 
-const words = "Fields that were not supplied, and names that no source gave, are empty strings"
+const words = "Fields that were not supplied, and undisclosed names, are empty strings"
 
 const ReceiptBody = Receipt.mapFields((fields) => ({ ...fields, issued_at: Timestamp })).annotate({
   identifier: "Receipt",
@@ -49,7 +49,7 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
       headers: {
         accept: Schema.optionalKey(Schema.String),
         "accept-language": Schema.optionalKey(
-          Schema.String.annotate({ description: "Of the page and the PDF: en (default) or de", examples: ["de"] })
+          Schema.String.annotate({ description: "Language of the page and the PDF: en (default) or de", examples: ["de"] })
         )
       },
       success: [
@@ -75,7 +75,7 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
         identifier: "getQualifiedConfirmation",
         summary: "A receipt",
         description:
-          "Readable by the API key that made it, and, with the token of a login, by the account of that key, also once the key is revoked. Others get 404. As JSON (default), as a page (text/html) or as a PDF (application/pdf): Accept chooses. More than three PDFs of one key at a time are answered with 429."
+          "Readable with the API key that made it, or with the login of the account of that key, also after the key is revoked. Others get 404. Accept selects JSON (default), a page (text/html) or a PDF (application/pdf). More than three concurrent PDFs of one key are 429."
       })
     )
   )
@@ -89,13 +89,11 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
         identifier: "listQualifiedConfirmations",
         summary: "Your receipts",
         description:
-          "Those of the API key, or, with the token of a login, of all keys of the account, revoked ones included. Newest first.",
+          "Receipts of the API key, or, with a login, of all keys of the account, revoked ones included. Newest first.",
         transform: numberParameters({ limit: Limit })
       })
     )
   )
   .middleware(DecodeErrors)
   .middleware(ReceiptReaderRequired)
-  .annotateMerge(
-    OpenApi.annotations({ title: "Receipts", description: "The receipts of qualified confirmations, kept for good." })
-  ) {}
+  .annotateMerge(OpenApi.annotations({ title: "Receipts", description: "The receipts of qualified confirmations." })) {}

@@ -33,15 +33,15 @@ ${outcome === null ? "" : outcomeOf(outcome)}
 <label for="vat_id">VAT ID<input id="vat_id" name="vat_id" required maxlength="40" autocomplete="off" spellcheck="false" value="${escape(outcome?.input ?? sampleVatId)}"></label>
 <button>Validate</button>
 </form>
-<p class="note">Ten validations are free without an account. Of you the service keeps a keyed hash of your network address.</p>
+<p class="note">Ten validations are free without an account. The service stores only a keyed hash of your network address.</p>
 </section>
 <section>
 <h2>What it does</h2>
 <ul>
-<li>Asks VIES, fails over to the BZSt, and never takes an outage for “invalid”.</li>
+<li>Asks VIES, fails over to the BZSt, and never reports an outage as “invalid”.</li>
 <li>Issues qualified confirmations (§ 18e UStG) as receipts that cannot be changed, as JSON, page and PDF.</li>
 <li>Keeps every fact in an append-only, signed log that an auditor can verify without trusting the operator.</li>
-<li>Counts what is used exactly, and says in each response how much is left.</li>
+<li>Meters usage exactly, and shows it in each response.</li>
 </ul>
 </section>
 <section>
@@ -49,9 +49,9 @@ ${outcome === null ? "" : outcomeOf(outcome)}
 <pre>curl ${escape(site.publicUrl)}/v1/validate/${sampleVatId}</pre>
 <ul>
 <li><a href="${base}/docs">The interface, with a form for each call</a>, and as <a href="${base}/openapi.json">OpenAPI 3.1</a></li>
-<li><a href="${base}/llms.txt">llms.txt</a>: the same for agents, in one page; <a href="${base}/llms-full.txt">llms-full.txt</a> has all of it</li>
+<li><a href="${base}/llms.txt">llms.txt</a>: the same for agents, on one page; <a href="${base}/llms-full.txt">llms-full.txt</a> has every call</li>
 <li><a href="${base}/status">Status of the sources</a></li>
-<li><a href="${base}/plans">Plans</a>, and whom to ask</li>
+<li><a href="${base}/plans">Plans</a> and contact</li>
 </ul>
 </section>`
   const description = "Validate EU VAT IDs against VIES and the BZSt, and keep the proof"

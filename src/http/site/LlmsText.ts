@@ -12,25 +12,25 @@ export const llmsText = (site: SiteSettings, { introduction, title }: Reference,
 
 ## First calls
 
-1. Get an API key. It is free (${byName.free.perMonth} validations a month, ${byName.free.perMinute} a minute) and shown this once, as \`api_key\`:
+1. Get an API key. It is free (${byName.free.perMonth} validations a month, ${byName.free.perMinute} a minute) and shown only once, as \`api_key\`:
 
 \`\`\`sh
 curl -i -X POST ${publicUrl}/v1/register -H 'content-type: application/json' -d '{"agent_id":"my-agent/1.0"}'
 \`\`\`
 
-2. Validate a VAT ID. \`valid\` is true or false on a source's word; an outage is a 503, never false. Without a key ${anonymous.lifetime} validations are free:
+2. Validate a VAT ID. Only a source's answer sets \`valid\`; an outage is a 503 and never false. Without a key ${anonymous.lifetime} validations are free:
 
 \`\`\`sh
 curl -i ${publicUrl}/v1/validate/${sampleVatId} -H "X-Api-Key: $API_KEY"
 \`\`\`
 
-3. Look at the quota. Each response to a key also has the header \`X-Service-Usage: <used>/<limit>\`:
+3. Check the quota. Each response to a key also has the header \`X-Service-Usage: <used>/<limit>\`:
 
 \`\`\`sh
 curl -i ${publicUrl}/v1/usage -H "X-Api-Key: $API_KEY"
 \`\`\`
 
-A 402 says what to do in \`error.details\`: \`plan\`, \`limit\`, \`resets_at\` (null: waiting does not help), \`upgrade_url\`, \`contact\`.
+A 402 has the next steps in \`error.details\`: \`plan\`, \`limit\`, \`resets_at\` (null: waiting does not help), \`upgrade_url\`, \`contact\`.
 
 ${sectionsOf(introduction, ["Errors", "Limits, and what is counted"])}
 

@@ -11,20 +11,20 @@ export const plansPage = (site: SiteSettings, { anonymous, byName }: AllPlans, s
     `<tr><th scope="row">${plan}</th><td>${numberOf(byName[plan].perMonth)}</td><td>${numberOf(byName[plan].perMinute)}</td><td>${isPaid(plan) ? "yes" : "no"}</td></tr>`
   const content = `<h1>Plans</h1>
 <table>
-<thead><tr><th scope="col">Plan</th><th scope="col">Validations a month</th><th scope="col">… a minute</th><th scope="col">Qualified confirmations</th></tr></thead>
+<thead><tr><th scope="col">Plan</th><th scope="col">Validations per month</th><th scope="col">… per minute</th><th scope="col">Qualified confirmations</th></tr></thead>
 <tbody>
 <tr><th scope="row">no key</th><td>${numberOf(anonymous.lifetime)} in all</td><td>${numberOf(anonymous.perMinute)}</td><td>no</td></tr>
 ${Struct.keys(byName).map(rowOf).join("\n")}
 </tbody>
 </table>
-<p>The numbers count for each API key, per calendar month (UTC). A key of the free plan costs nothing: <code>POST /v1/register</code>, as <a href="${basePath(site)}/docs">the docs</a> describe.</p>
+<p>The limits apply to each API key, per calendar month (UTC). A key of the free plan is free of charge: <code>POST /v1/register</code>, as <a href="${basePath(site)}/docs">the docs</a> describe.</p>
 <section>
 <h2>Get a larger plan</h2>
-<p>Ask ${contactOf(site)}. Name the account's email address or its agent id. The change counts at once.</p>
+<p>Ask ${contactOf(site)}. Name the account's email address or its agent id. The change takes effect at once.</p>
 </section>`
   return sitePage(
     site,
-    { title: "Plans", description: "What each plan allows, and whom to ask for a larger one", content },
+    { title: "Plans", description: "Limits of each plan, and the contact for larger ones", content },
     sha256Hex
   )
 }

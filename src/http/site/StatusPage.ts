@@ -24,9 +24,9 @@ export const statusPage = (site: SiteSettings, report: typeof SourceStatusReport
   const isFine = limited.length === 0 && rows.every((row) => row.status === "operational")
   const tone = status === "degraded" ? "bad" : isFine ? "good" : "mixed"
   const headline = {
-    good: "Everything works",
-    mixed: "It works, with limits",
-    bad: "No source answers at the moment"
+    good: "All systems operational",
+    mixed: "Partly available",
+    bad: "No source answers"
   }[tone]
   const failover = failover_active
     ? "<p>VIES is unavailable: German VAT IDs of callers with a key are checked at the BZSt.</p>"
@@ -35,7 +35,7 @@ export const statusPage = (site: SiteSettings, report: typeof SourceStatusReport
 <section class="verdict ${tone}" role="status">
 <p class="headline">${headline}</p>
 ${failover}
-<p>As of <time datetime="${timestamp}">${utc(timestamp)}</time>. Answers given before stay available while a source is down.</p>
+<p>As of <time datetime="${timestamp}">${utc(timestamp)}</time>. Stored answers stay available while a source is down.</p>
 </section>
 <table>
 <thead><tr><th scope="col">Source</th><th scope="col">Status</th><th scope="col">Last answer took</th><th scope="col">Last checked</th></tr></thead>
@@ -49,7 +49,7 @@ ${rows
 </tbody>
 </table>
 <h2>Member states</h2>
-${limited.length === 0 ? "<p>The registers of all member states and of Northern Ireland answer.</p>" : membersOf(limited)}
+${limited.length === 0 ? "<p>All registers of the member states and of Northern Ireland answer.</p>" : membersOf(limited)}
 <p>For programs: <a href="${basePath(site)}/v1/status">/v1/status</a>.</p>`
   return sitePage(site, { title: "Status", description: "Whether VIES and the BZSt answer", style, content }, sha256Hex)
 }

@@ -17,7 +17,7 @@ export const Health = Schema.Struct({
 const OneSource = Schema.Struct({
   status: SourceState,
   latency_ms: Schema.NullOr(Schema.Int).annotate({
-    description: "Of the newest answer; null before the first one and while unavailable"
+    description: "Duration of the newest answer in milliseconds; null before the first one and while unavailable"
   }),
   last_checked: Timestamp
 }).annotate({ identifier: "OneSource" })
@@ -25,26 +25,26 @@ const OneSource = Schema.Struct({
 const MemberStateReport = Schema.Struct({
   status: SourceState.annotate({
     description:
-      "degraded: the next call shows whether the register answers again, or (DE) only the BZSt answers, for callers with a key. " +
-      "unavailable: calls are refused at present"
+      "degraded: the register may answer again at the next call, or (DE) only the BZSt answers, for callers with a key. " +
+      "unavailable: validations of this member state fail"
   }),
-  since: Timestamp.annotate({ description: "Since when, as this replica sees it" })
+  since: Timestamp.annotate({ description: "Start of this state, as this replica observes it" })
 }).annotate({ identifier: "MemberStateStatus" })
 
 export const SourceStatusReport = Schema.Struct({
   status: Schema.Literals(["operational", "degraded"]).annotate({
-    description: "operational while at least one source answers; degraded from the first failures of all of them"
+    description: "operational while at least one source answers; degraded when all fail"
   }),
   timestamp: Timestamp,
   sources: Schema.Struct({ vies: OneSource, bzst: OneSource, cache: Schema.Struct({ status: SourceState }) }),
   active_source: Schema.Literals(["vies", "bzst"]).annotate({
-    description: "The source that a German VAT ID would be sent to now"
+    description: "The source of the next lookup of a German VAT ID"
   }),
-  failover_active: Schema.Boolean.annotate({ description: "VIES is unavailable, and the BZSt stands in for German VAT IDs" }),
+  failover_active: Schema.Boolean.annotate({ description: "VIES is unavailable, and the BZSt answers for German VAT IDs" }),
   member_states: Schema.Record(Schema.String, MemberStateReport).annotate({
-    description: "By the prefix of VAT IDs (Greece: EL, Northern Ireland: XI): whether those of a member state can be validated"
+    description: "State of each member state's register, by the prefix of its VAT IDs (Greece: EL, Northern Ireland: XI)"
   })
-}).annotate({ identifier: "SourceStatus", description: "The sources as this replica sees them" })
+}).annotate({ identifier: "SourceStatus", description: "The sources as this replica observes them" })
 
 /** All that is ever wrong with a request that has no body and no parameters. */
 const tooLong = errorBody(431, ["REQUEST_HEADER_FIELDS_TOO_LARGE"])
@@ -54,8 +54,8 @@ export class SystemApi extends HttpApiGroup.make("system")
     HttpApiEndpoint.get("health", healthPath, { success: Health, error: tooLong }).annotateMerge(
       OpenApi.annotations({
         identifier: "getHealth",
-        summary: "Is the service up?",
-        description: "Says nothing about the sources: see /v1/status."
+        summary: "Health of the service",
+        description: "Does not depend on the sources: see /v1/status."
       })
     )
   )
@@ -63,9 +63,9 @@ export class SystemApi extends HttpApiGroup.make("system")
     HttpApiEndpoint.get("status", statusPath, { success: SourceStatusReport, error: tooLong }).annotateMerge(
       OpenApi.annotations({
         identifier: "getSourceStatus",
-        summary: "How are the sources?",
-        description: "From live calls, and from a probe in the background. This request asks no source."
+        summary: "Status of the sources",
+        description: "Based on live calls and a background probe. This request asks no source."
       })
     )
   )
-  .annotateMerge(OpenApi.annotations({ title: "System", description: "Whether the service is up, and how the sources are." })) {}
+  .annotateMerge(OpenApi.annotations({ title: "System", description: "Health of the service and status of the sources." })) {}

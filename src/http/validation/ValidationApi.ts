@@ -39,22 +39,25 @@ const ConfirmationLetters = Schema.Struct({
 }).annotate({ identifier: "QualifiedConfirmationLetters" })
 
 export const ValidationResult = Schema.Struct({
-  valid: Schema.Boolean.annotate({ description: "The VAT ID is registered and active. An outage is never false: it is a 503" }),
+  valid: Schema.Boolean.annotate({ description: "The VAT ID is registered and active. An outage is a 503 and never false" }),
   vat_id: Schema.String.annotate({
-    description: "Normalised VAT ID, with the prefix VIES uses (Greece: EL)",
+    description: "Normalized VAT ID with the prefix of VIES (Greece: EL)",
     examples: ["DE123456789"]
   }),
   country_code: Schema.String.annotate({ description: "ISO 3166-1 alpha-2 (Greece: GR)", examples: ["DE"] }),
   vat_number: Schema.String.annotate({ description: "The number without the prefix", examples: ["123456789"] }),
-  company_name: nullable(Schema.String, "Registered name, where the source discloses it"),
-  company_address: nullable(Schema.String, "Registered address, where the source discloses it"),
-  source: Schema.Literals(["vies", "bzst", "cache"]).annotate({ description: "Who answered" }),
+  company_name: nullable(Schema.String, "Registered name, if the source discloses it"),
+  company_address: nullable(Schema.String, "Registered address, if the source discloses it"),
+  source: Schema.Literals(["vies", "bzst", "cache"]).annotate({ description: "The source of the answer" }),
   source_timestamp: nullable(Timestamp, "When the source gave this answer"),
-  cache: Schema.Boolean.annotate({ description: "The answer is from the cache; `source_timestamp` says how old it is" }),
-  qualified_confirmation: nullable(Schema.Union([ConfirmationWords, ConfirmationLetters]), "Where company data was supplied"),
+  cache: Schema.Boolean.annotate({ description: "The answer is from the cache; `source_timestamp` shows its age" }),
+  qualified_confirmation: nullable(
+    Schema.Union([ConfirmationWords, ConfirmationLetters]),
+    "The comparison, if company data was supplied"
+  ),
   consultation_number: nullable(
     Schema.String,
-    "VIES' proof of this request, given to a requester_vat_id; null in a cached answer"
+    "VIES' proof of this request, issued to a requester_vat_id; null in a cached answer"
   ),
   request_id: Schema.String.annotate({ description: "Equal to the response header X-Request-Id" }),
   requested_at: Timestamp
@@ -66,14 +69,15 @@ export const validatePath = "/v1/validate/:vat_id"
 export const ValidationQuery = Schema.Struct({
   requester_vat_id: Schema.optionalKey(
     Schema.String.annotate({
-      description: "Your own German VAT ID. Needed with company data; without, VIES gives it a consultation number",
+      description:
+        "Your own German VAT ID. Required with company data. Without company data VIES issues a consultation number to it",
       examples: ["DE811115368"]
     })
   ),
-  company_name: companyField("Name to match. Nothing is compared without it", "Muster GmbH"),
-  company_street: companyField("Street to match, if name and city are sent too", "Musterstraße 1"),
-  company_city: companyField("City to match. Nothing is compared without it", "Berlin"),
-  company_zip: companyField("Postal code to match, if name and city are sent too", "10115"),
+  company_name: companyField("Name to compare. Without it the BZSt compares nothing", "Muster GmbH"),
+  company_street: companyField("Street to compare, if name and city are sent too", "Musterstraße 1"),
+  company_city: companyField("City to compare. Without it the BZSt compares nothing", "Berlin"),
+  company_zip: companyField("Postal code to compare, if name and city are sent too", "10115"),
   reference: Schema.optionalKey(
     plainText({ min: 0, max: 100 }).annotate({
       description:
@@ -83,18 +87,18 @@ export const ValidationQuery = Schema.Struct({
   ),
   match_format: Schema.optionalKey(
     Schema.Literals(["words", "letters"]).annotate({
-      description: "How matches are told: words (default) or the BZSt's letters"
+      description: "Format of the comparison: words (default) or the BZSt's letters"
     })
   ),
   force_live: Schema.optionalKey(
-    Schema.Literals(["true", "false", "1", "0"]).annotate({ description: "true or 1: ask the source, whatever is cached" })
+    Schema.Literals(["true", "false", "1", "0"]).annotate({ description: "true or 1: ask the source and ignore the cache" })
   )
 })
 
 const validate = HttpApiEndpoint.get("validate", validatePath, {
   params: {
     vat_id: Schema.String.annotate({
-      description: "With or without prefix (bare digits are German); spaces, hyphens and dots are stripped",
+      description: "With or without prefix (digits alone are German). Spaces, hyphens and dots are removed",
       examples: ["DE123456789"]
     })
   },
@@ -113,9 +117,9 @@ const validate = HttpApiEndpoint.get("validate", validatePath, {
     identifier: "validateVatId",
     summary: "Validate a VAT ID",
     description:
-      "Answers from the cache if it is fresh, else from VIES, else (German VAT IDs, callers with a key) from the BZSt. Works without a key ten times. " +
-      "With company data it is a qualified confirmation (§ 18e UStG) by the BZSt: German VAT IDs, paid plans, and `requester_vat_id` is needed. " +
-      "The BZSt compares only where `company_name` and `company_city` are both sent: with other fields alone the answer is charged, every field sent is `not_provided`, and a `Warning` says so.",
+      "Answers from a fresh cache entry, else from VIES, else (German VAT IDs, callers with a key) from the BZSt. Ten validations need no key. " +
+      "With company data it is a qualified confirmation (§ 18e UStG) by the BZSt, for German VAT IDs and paid plans; `requester_vat_id` is required. " +
+      "The BZSt compares only if both `company_name` and `company_city` are sent. Otherwise every sent field is `not_provided`, a `Warning` reports it, and the answer is charged.",
     // The library knows no optional scheme.
     override: { security: [{}, { apiKey: [] }] }
   })
@@ -124,4 +128,6 @@ const validate = HttpApiEndpoint.get("validate", validatePath, {
 export class ValidationApi extends HttpApiGroup.make("validation")
   .add(validate)
   .middleware(KeyAllowed)
-  .annotateMerge(OpenApi.annotations({ title: "Validation", description: "Is a VAT ID valid, and whose is it?" })) {}
+  .annotateMerge(
+    OpenApi.annotations({ title: "Validation", description: "Validate VAT IDs and get qualified confirmations." })
+  ) {}
