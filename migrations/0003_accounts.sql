@@ -10,6 +10,8 @@ CREATE TABLE vatproof.contacts (
   token_epoch int NOT NULL DEFAULT 0,
   agent_id text
 );
+-- Several agents may have the same id: the newest accounts are found first.
+CREATE INDEX contacts_agent_id ON vatproof.contacts (agent_id, account_id) WHERE agent_id IS NOT NULL;
 COMMENT ON TABLE vatproof.contacts IS 'Personal data of accounts, apart from the log so that it can be erased.';
 COMMENT ON COLUMN vatproof.contacts.email_key IS 'The address in lower case: addresses are compared without regard to case.';
 

@@ -64,8 +64,10 @@ const makeFind = Effect.gen(function* () {
   const findByAgent = SqlSchema.findAll({
     Request: Schema.String,
     Result: AccountRow,
+    // In an array, so that the index of agent ids is read first and not all accounts in their order.
     execute: (agentId) => sql`SELECT ${sql.literal(accountColumns)}
-      WHERE c.agent_id = ${agentId} ORDER BY a.account_id DESC LIMIT ${maxNamesakes}`
+      WHERE a.account_id = ANY (ARRAY(SELECT account_id FROM vatproof.contacts WHERE agent_id = ${agentId}
+        ORDER BY account_id DESC LIMIT ${maxNamesakes})) ORDER BY a.account_id DESC`
   })
 
   return Effect.fnUntraced(function* (term: string) {

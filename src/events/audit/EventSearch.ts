@@ -5,6 +5,8 @@ import type { Fragment } from "effect/sql/Statement"
 import type { AuditFilter } from "#domain/audit/AuditTrail.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import { eventIndex } from "#events/projections/EventIndex.ts"
+import { elementType, sqlArray } from "#events/database/SqlArray.ts"
+import type { KeyFacts } from "#events/audit/export/ExportTable.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 
@@ -122,6 +124,12 @@ const makeSelect = (sql: SqlClient.SqlClient) => {
       ORDER BY event.position`
 }
 
+const factsOf = (row: { readonly key_id: string; readonly account_id: string; readonly prefix: string }): KeyFacts => ({
+  keyId: row.key_id,
+  accountId: row.account_id,
+  prefix: row.prefix
+})
+
 export const make = Effect.map(SqlClient.SqlClient, (sql) => {
   const select = makeSelect(sql)
   const decode = Schema.decodeUnknownEffect(Schema.Array(StoredEvent))
@@ -142,7 +150,20 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
       sql`SELECT key_id FROM vatproof.api_keys WHERE account_id = ${accountId}::uuid AND prefix = ${prefix}`
   })
 
+  const findKeys = SqlSchema.findAll({
+    Request: Schema.Array(Schema.String),
+    Result: Schema.Struct({ key_id: Schema.String, account_id: Schema.String, prefix: Schema.String }),
+    execute: (keyIds) => sql`SELECT key_id, account_id, prefix FROM vatproof.api_keys
+      WHERE key_id = ANY (${sqlArray(keyIds, elementType.uuid)})`
+  })
+
   return {
+    /** Returns the current facts of keys by their ids. */
+    factsOfKeys: (keyIds: ReadonlyArray<string>) =>
+      findKeys(keyIds).pipe(
+        QueryPolicy.withRetry(retryFor),
+        Effect.map((rows) => new Map(rows.map((row) => [row.key_id, factsOf(row)])))
+      ),
     /** Returns the account's key with this prefix, if there is one. */
     keyOf: (accountId: string, prefix: string) =>
       findKey({ accountId, prefix }).pipe(

@@ -13,7 +13,8 @@ import {
 import { type EvidenceAltered, Integrity } from "#domain/audit/Integrity.ts"
 import { ReceiptIssued, receiptStream } from "#domain/receipts/Receipt.ts"
 import { idForm } from "#domain/accounts/AccountDirectory.ts"
-import { searchHeader, searchRow } from "#events/audit/SearchTable.ts"
+import type { KeyFacts } from "#events/audit/export/ExportTable.ts"
+import { keyOfEvent, searchHeader, searchRow } from "#events/audit/SearchTable.ts"
 import * as Catalogue from "#events/store/Catalogue.ts"
 import * as EventProofs from "#events/notary/EventProofs.ts"
 import { EventStore } from "#events/store/EventStore.ts"
@@ -60,8 +61,9 @@ const make = Effect.gen(function* () {
     const matches = yield* search.find(allowed, after ?? 0, limit + 1)
     const events = yield* verified(matches.slice(0, limit))
     const documents = yield* documentsOf(events)
+    const keys = yield* search.factsOfKeys([...new Set(events.flatMap((event) => keyOfEvent(event) ?? []))])
     const next = matches[limit]?.position ?? null
-    return { lines: () => events.map(lineWith(documents)), rows: () => events.map(rowWith(documents)), next }
+    return { lines: () => events.map(lineWith(documents)), rows: () => events.map(rowWith(documents, keys)), next }
   })
 
   const event = Effect.fn("PgAuditTrail.event")(function* (auditor: Auditor, position: number) {
@@ -111,8 +113,8 @@ const make = Effect.gen(function* () {
 })
 
 /** Formats an event with its personal document, if it has one. */
-const rowWith = (documents: ReadonlyMap<number, string | null>) => (event: StoredEvent) =>
-  searchRow(event, documents.get(event.position))
+const rowWith = (documents: ReadonlyMap<number, string | null>, keys: ReadonlyMap<string, KeyFacts>) => (event: StoredEvent) =>
+  searchRow(event, documents.get(event.position), keys)
 
 const lineWith = (documents: ReadonlyMap<number, string | null>) => (event: StoredEvent) =>
   EventLine.format(event, documents.get(event.position))

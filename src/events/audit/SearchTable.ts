@@ -1,5 +1,15 @@
 /** The result of a log search as CSV (RFC 4180): the export's table of all events, with the personal documents beside them. */
-import { eventTable, type ExportTable, headerOf, lineEnd, personalTable, rowOf } from "#events/audit/export/ExportTable.ts"
+import {
+  eventTable,
+  type ExportTable,
+  headerOf,
+  keyIdOf,
+  type KeyFacts,
+  lineEnd,
+  ofKey,
+  personalTable,
+  rowOf
+} from "#events/audit/export/ExportTable.ts"
 import * as EventLine from "#events/store/EventLine.ts"
 import type * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
@@ -8,9 +18,19 @@ import type { StoredEvent } from "#events/store/StoredEvent.ts"
 const delimiter = ","
 
 const [, ...ofDocuments] = personalTable.columns
-const searchTable: ExportTable = { ...eventTable, columns: [...eventTable.columns, ...ofDocuments] }
+/** Account and key are in the place of those of the events: validations name only their key. */
+const ofEvents = eventTable.columns.flatMap((column) =>
+  column.name === "account_id" ? ofKey : column.name === "key_id" ? [] : [column]
+)
+const searchTable: ExportTable = { ...eventTable, columns: [...ofEvents, ...ofDocuments] }
 
 export const searchHeader = headerOf(searchTable, delimiter) + lineEnd
 
-export const searchRow = (event: StoredEvent, personal: PersonalDocument.Stored): string =>
-  (rowOf(searchTable, { event, data: EventLine.readData(event), personal, key: null }, delimiter) ?? "") + lineEnd
+/** The key that an event concerns; null if it concerns none. */
+export const keyOfEvent = (event: StoredEvent): string | null => keyIdOf({ event, data: EventLine.readData(event) })
+
+export const searchRow = (event: StoredEvent, personal: PersonalDocument.Stored, keys: ReadonlyMap<string, KeyFacts>): string => {
+  const data = EventLine.readData(event)
+  const key = keys.get(keyIdOf({ event, data }) ?? "") ?? null
+  return (rowOf(searchTable, { event, data, personal, key }, delimiter) ?? "") + lineEnd
+}

@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Schema } from "effect"
+import { prefixOf } from "#domain/accounts/ApiKey.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { businessCaller, eventsIn, typesOf } from "#test/support/AuditedCaller.ts"
 import { newAuditor } from "#test/support/Auditing.ts"
@@ -117,7 +118,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/audit/even
   it.effect("is a table for spreadsheets where that is asked for", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
-      const { accountId, keyId, receiptId } = yield* businessCaller
+      const { accountId, key, keyId, receiptId } = yield* businessCaller
       const { headers } = yield* newAuditor()
       const reply = yield* get("/v1/audit/events", {
         headers: { ...headers, accept: "text/csv" },
@@ -128,6 +129,11 @@ layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/audit/even
       assert.match(rows[0] ?? "", /^"position","recorded_on","recorded_at",/u)
       assert.lengthOf(rows, 3)
       for (const text of [accountId, keyId, "DE123456789", receiptId, "Musterfirma GmbH"]) assert.include(rows[1], `"${text}"`)
+      const validations = yield* get("/v1/audit/events", {
+        headers: { ...headers, accept: "text/csv" },
+        query: { key: keyId, type: "VatIdVerified" }
+      })
+      assert.include(validations.text, `"${accountId}","${keyId}","${prefixOf(key)}"`)
     })
   )
 })

@@ -17,7 +17,7 @@ const digestOf = (text: string) => hash("sha256", text, "hex")
 const known = {
   "0001_roles.sql": "87c298ef64fc3efa38fa48760007c85af2e6a6641eb2676e93dac5e0bfa2d018",
   "0002_log.sql": "dfb4a00ad0c81547ce26b7c8e0907d7d6388544067f943fb9c853eeb07b9a6b6",
-  "0003_accounts.sql": "2456e4f4b5ee313f6b32e3239bb4011e1c42eb5f6640115c6e95be0dd866c3d8",
+  "0003_accounts.sql": "bd24db33e123cd5decbd2fb051de5670a8f2ec444705939d07b6a8a3e8b01d64",
   "0004_limits.sql": "4aaacf0c4f821196470e12ac2da766414b6d6943d4a5951817560b947fbf94bd",
   "0005_outbox.sql": "64d9e8b162f0210b428dc9347ddb7886ab0d131608895fcd2d61a002a80030a6",
   "0006_notary.sql": "7337a0d7fc3cf11567a61b87ead11fbcf60f87ac42cad14fee710803ccd617ab",

@@ -146,7 +146,8 @@ const inMetadata =
   ({ event }: ExportedEvent) =>
     textAt(EventLine.readJson(event.metadata), [name])
 
-const ofKey: ReadonlyArray<ExportColumn> = [
+/** The columns of account and key of an event that may name its key alone. */
+export const ofKey: ReadonlyArray<ExportColumn> = [
   text(
     "account_id",
     "Konto, das der Vorgang nennt, sonst das Konto, das den API-Schlüssel jetzt hat (Übernahmen: keys.csv)",
