@@ -1,7 +1,7 @@
 /** What every error looks like, whoever made it (rule 44). */
 import { assert } from "@effect/vitest"
 import { Schema } from "effect"
-import { FieldError, PlanDetails, statusOf, type ErrorCode } from "#http/pipeline/Errors.ts"
+import { FieldError, PlanDetails, statusOf, type ErrorCode } from "#http/pipeline/Problem.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
 
 const isBody = Schema.is(

@@ -1,7 +1,7 @@
 /** POST /v1/auth/login (rules 50, 51). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
+import { bodyRefusals, errorBody } from "#http/pipeline/Problem.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 
 /** No rule of signup is checked here: what it would refuse belongs to nobody, and the answer to that is 401. */

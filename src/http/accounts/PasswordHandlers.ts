@@ -11,6 +11,7 @@ import { DecodedApi } from "#http/Api.ts"
 import { CurrentAccount } from "#http/pipeline/Authentication.ts"
 import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
+import * as Problem from "#http/pipeline/Problem.ts"
 import * as Negotiation from "#http/wire/Negotiation.ts"
 import * as PasswordPage from "#http/accounts/PasswordPage.ts"
 
@@ -40,8 +41,8 @@ export const layer = HttpApiBuilder.group(
       return yield* Effect.matchEffect(outcome, {
         onSuccess: () => Effect.succeed(PasswordPage.respond({ ...page, status: 200, outcome: "changed" }, sha256Hex)),
         onFailure: Effect.fnUntraced(function* (failure) {
-          const { code, retryAfterSeconds }: Errors.Problem = yield* Errors.problemOf(failure)
-          const told = { status: Errors.statusOf[code], outcome: outcomeOf[failure._tag], retryAfterSeconds }
+          const { code, retryAfterSeconds }: Problem.Problem = yield* Errors.problemOf(failure)
+          const told = { status: Problem.statusOf[code], outcome: outcomeOf[failure._tag], retryAfterSeconds }
           return PasswordPage.respond({ ...page, ...told }, sha256Hex)
         })
       })

@@ -9,6 +9,7 @@ import { VerifyEmail } from "#domain/signup/VerifyEmail.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
+import * as Problem from "#http/pipeline/Problem.ts"
 import * as Negotiation from "#http/wire/Negotiation.ts"
 import * as VerificationPage from "#http/accounts/VerificationPage.ts"
 
@@ -49,10 +50,10 @@ export const layer = HttpApiBuilder.group(
           return Effect.succeed(VerificationPage.respond({ status: 200, language, outcome: told, requestId }, sha256Hex))
         },
         onFailure: Effect.fnUntraced(function* (failure) {
-          const { code, retryAfterSeconds }: Errors.Problem = yield* Errors.problemOf(failure)
+          const { code, retryAfterSeconds }: Problem.Problem = yield* Errors.problemOf(failure)
           const outcome = outcomeOf[failure._tag]
           return VerificationPage.respond(
-            { status: Errors.statusOf[code], language, outcome, requestId, retryAfterSeconds },
+            { status: Problem.statusOf[code], language, outcome, requestId, retryAfterSeconds },
             sha256Hex
           )
         })

@@ -1,6 +1,6 @@
 /** The error body and its codes, in words, for the OpenAPI document. */
-import { Record as Rec, Struct } from "effect"
-import { bodyWith, type ErrorCode, statusOf } from "#http/pipeline/Errors.ts"
+import { Record as Rec } from "effect"
+import { bodyWith, codes, type ErrorCode, statusOf } from "#http/pipeline/Problem.ts"
 
 /** What each code means to a caller: one sentence each, the same wherever the code may come. */
 const meanings = {
@@ -35,8 +35,6 @@ const meanings = {
   SOURCE_UNAVAILABLE: "No source answers, which says nothing about the VAT ID; retry after `Retry-After` seconds.",
   SERVICE_UNAVAILABLE: "The database is unreachable or the service is overloaded; retry after `Retry-After` seconds."
 } as const satisfies Record<ErrorCode, string>
-
-const codes = Struct.keys(statusOf)
 
 /** The codes that a text names, with what they mean, as a list in Markdown. */
 export const meaningsOf = (text: string): string => {

@@ -9,6 +9,7 @@ import { RequestContext } from "#domain/kernel/RequestContext.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { CurrentReceiptReader } from "#http/pipeline/Authentication.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
+import * as Problem from "#http/pipeline/Problem.ts"
 import * as Negotiation from "#http/wire/Negotiation.ts"
 import { receiptLinkPage } from "#http/receipts/ReceiptLinkPage.ts"
 import { openPath } from "#http/receipts/ReceiptLinksApi.ts"
@@ -37,7 +38,7 @@ export const layer = HttpApiBuilder.group(
       failure._tag === "ReceiptErased"
         ? Effect.catchTag(erased(failure), "StoreUnavailable", Errors.problemOf)
         : Errors.problemOf(failure)
-    const tellErased = (failure: Parameters<typeof erased>[0]) => Effect.flatMap(erased(failure), Errors.toResponse)
+    const tellErased = (failure: Parameters<typeof erased>[0]) => Effect.flatMap(erased(failure), Problem.toResponse)
 
     return handlers.handleAll({
       create: Effect.fnUntraced(function* ({ params, payload }) {
@@ -78,8 +79,8 @@ export const layer = HttpApiBuilder.group(
           // PDFs of all links of an account are made in turn, and its API keys do not wait for them.
           return yield* show(record.accountId, record, headers, { mediaType, pdfUrl })
         })
-        const refused = Effect.fnUntraced(function* (problem: Errors.Problem) {
-          if (!Negotiation.prefersPage(headers.accept)) return yield* Errors.toResponse(problem)
+        const refused = Effect.fnUntraced(function* (problem: Problem.Problem) {
+          if (!Negotiation.prefersPage(headers.accept)) return yield* Problem.toResponse(problem)
           const { requestId } = yield* RequestContext
           const language = ReceiptRepresentations.languageOf(headers)
           return receiptLinkPage({ language, problem, requestId }, sha256Hex)

@@ -8,6 +8,7 @@ import { DecodedApi } from "#http/Api.ts"
 import { CurrentReceiptReader } from "#http/pipeline/Authentication.ts"
 import * as Cursor from "#http/wire/Cursor.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
+import * as Problem from "#http/pipeline/Problem.ts"
 import * as ReceiptRepresentations from "#http/receipts/ReceiptRepresentations.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 import { defaultLimit, listQuery } from "#http/receipts/ReceiptsApi.ts"
@@ -26,7 +27,7 @@ export const layer = HttpApiBuilder.group(
         const { ownerId } = yield* CurrentReceiptReader
         return yield* receipts.find(ownerId, receiptIdOf(params.receipt_id)).pipe(
           Effect.flatMap((record) => represent(ownerId, record, headers)),
-          Effect.catchTag("ReceiptErased", (failure) => Effect.flatMap(erased(failure), Errors.toResponse))
+          Effect.catchTag("ReceiptErased", (failure) => Effect.flatMap(erased(failure), Problem.toResponse))
         )
       }, Errors.respond),
       list: Effect.fnUntraced(function* ({ query }) {

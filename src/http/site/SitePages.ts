@@ -6,6 +6,7 @@ import { Plans } from "#domain/callers/Plan.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
+import * as Problem from "#http/pipeline/Problem.ts"
 import { type FormOutcome, landingPage } from "#http/site/LandingPage.ts"
 import { mediaType } from "#http/wire/Negotiation.ts"
 import * as Page from "#http/site/Page.ts"
@@ -90,8 +91,8 @@ const makeValidateForm = Effect.gen(function* () {
       onSuccess: (validation) => Effect.succeed(page({ _tag: "Validated", input, validation }, 200)),
       onFailure: Effect.fnUntraced(function* (failure) {
         if (!wantsPage(request)) return yield* Errors.failureResponse(failure)
-        const { code, message, retryAfterSeconds }: Errors.Problem = yield* Errors.problemOf(failure)
-        const status = Errors.statusOf[code]
+        const { code, message, retryAfterSeconds }: Problem.Problem = yield* Errors.problemOf(failure)
+        const status = Problem.statusOf[code]
         const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
         return page({ _tag: "Refused", input, message, isOutage: status === 503 }, status, wait)
       })
@@ -106,7 +107,7 @@ const wantsPage = ({ headers }: HttpServerRequest.HttpServerRequest) =>
 /** RFC 9116. Whom to write to is the operator's to say: without that there is no such file. */
 const securityText = ({ contact, publicUrl }: SiteSettings) =>
   contact === null
-    ? Errors.toResponse({ code: "NOT_FOUND", message: "The operator of this service has published no contact" })
+    ? Problem.toResponse({ code: "NOT_FOUND", message: "The operator of this service has published no contact" })
     : Effect.map(Clock.currentTimeMillis, (now) => {
         const expires = DateTime.addDuration(DateTime.makeUnsafe(now), securityTextLifetime)
         const text = [

@@ -8,6 +8,7 @@ import { RequestContext } from "#domain/kernel/RequestContext.ts"
 import { type Confirmation, ValidateVatId, type Validation } from "#domain/validation/ValidateVatId.ts"
 import { makeCredentialOf } from "#http/pipeline/Authentication.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
+import * as Problem from "#http/pipeline/Problem.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 import { ResponseHints } from "#http/pipeline/ResponseHints.ts"
 import { validatePath, ValidationQuery, type ValidationResult } from "#http/validation/ValidationApi.ts"
@@ -74,7 +75,7 @@ export const layer = HttpRouter.use(
       Effect.contextWith((context: Context.Context<HttpRouter.Provided>) => {
         const request = Context.get(context, HttpServerRequest.HttpServerRequest)
         // A validation is charged, and HEAD must be safe to repeat (rule 13).
-        if (request.method === "HEAD") return Errors.methodNotAllowed("HEAD", ["GET"])
+        if (request.method === "HEAD") return Problem.methodNotAllowed("HEAD", ["GET"])
         const credential = credentialOf(request)
         return Result.isSuccess(credential) ? answer(context, credential.success) : Errors.failureResponse(credential.failure)
       })

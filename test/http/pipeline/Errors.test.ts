@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { SqlClient } from "effect/sql"
 import { QuotaExceeded } from "#domain/callers/Metering.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
-import type { ErrorCode } from "#http/pipeline/Errors.ts"
+import type { ErrorCode, Problem } from "#http/pipeline/Problem.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import { exchange, readReply, send } from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -272,7 +272,7 @@ describe("a month that is used up", () => {
         periodEnd: DateTime.makeUnsafe(periodEnd),
         standing: { usage: { used: 1, limit: 1 }, window: null }
       })
-    ).pipe(Effect.map(({ retryAfterSeconds }: Errors.Problem) => retryAfterSeconds))
+    ).pipe(Effect.map(({ retryAfterSeconds }: Problem) => retryAfterSeconds))
 
   it.effect.each([
     ["when the next one begins", "2026-04-01T00:00:00.000Z", 31 * 86_400 - 1],
