@@ -1,6 +1,7 @@
 /** Defines event types: a name, a version whose meaning never changes, and a schema of the data. */
 import { Schema } from "effect"
-import type { PersonalData, RetentionClass } from "#domain/kernel/PersonalData.ts"
+import type { PersonalData } from "#domain/kernel/PersonalData.ts"
+import type { RetentionClass } from "#domain/kernel/Retention.ts"
 
 /** An event to be appended: `data` is plain JSON. */
 export interface DomainEvent {

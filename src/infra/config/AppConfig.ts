@@ -17,7 +17,7 @@ import {
   String as Str
 } from "effect"
 import { ConfirmationCountries } from "#domain/receipts/Confirmation.ts"
-import type { RetentionPeriod } from "#domain/kernel/PersonalData.ts"
+import type { RetentionPeriod } from "#domain/kernel/Retention.ts"
 import type { PlanLimits } from "#domain/callers/Plan.ts"
 import { parseGerman, type VatId } from "#domain/vat/VatId.ts"
 import { logSettings, type LogSettings } from "#infra/telemetry/Logs.ts"
