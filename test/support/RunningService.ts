@@ -44,13 +44,16 @@ import * as TestDatabase from "#test/support/TestDatabase.ts"
 /** Settings by their names in the environment. An empty value takes a default away. */
 export type Settings = Readonly<Record<string, string>>
 
-/** What most tests want: limits that do not get in their way, a requester for the BZSt, callers told apart by a header. */
+/** What most tests want: limits that do not get in their way but for two, a requester for the BZSt, callers told apart by a header. */
 const generous: Settings = {
   ANONYMOUS_LIFETIME: "100000",
   ANONYMOUS_PER_MINUTE: "100000",
   PLAN_FREE_PER_MONTH: "100000",
   PLAN_FREE_PER_MINUTE: "100000",
   PLAN_STARTER_PER_MINUTE: "100000",
+  // For tests of refusals.
+  PLAN_STARTER_PER_MONTH: "1",
+  PLAN_ENTERPRISE_PER_MINUTE: "2",
   PLAN_BUSINESS_PER_MONTH: "1000000",
   PLAN_BUSINESS_PER_MINUTE: "1000000",
   REGISTRATIONS_PER_DAY: "100000",
@@ -248,6 +251,13 @@ export const layerShared = (settings: Settings = {}) =>
 export const setPlan = Effect.fnUntraced(function* (key: string, plan: PlanName) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`UPDATE vatproof.accounts SET plan = ${plan}
+    WHERE account_id = (SELECT account_id FROM vatproof.api_keys WHERE key_sha256 = sha256(${key}::text::bytea))`
+})
+
+/** Gives the account of a key a quota of its own. */
+export const setQuota = Effect.fnUntraced(function* (key: string, perMonth: number) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`UPDATE vatproof.accounts SET per_month = ${perMonth}
     WHERE account_id = (SELECT account_id FROM vatproof.api_keys WHERE key_sha256 = sha256(${key}::text::bytea))`
 })
 

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect } from "effect"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import { newPaidKey } from "#test/support/PaidKey.ts"
 import * as People from "#test/support/People.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -13,8 +14,9 @@ const outage = vatIdEnding("AT", "999300")
 layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usage", (it) => {
   it.effect("tells the plan, the period and what is used of it", () =>
     Effect.gen(function* () {
-      const service = yield* RunningService.make({ PLAN_FREE_PER_MONTH: "5" })
+      const service = yield* RunningService.RunningService
       const key = yield* service.newKey
+      yield* RunningService.setQuota(key, 5)
       yield* service.validate("ATU12345678", { key })
       const reply = yield* service.get(path, { key })
       const start = DateTime.startOf(yield* DateTime.now, "month")
@@ -44,12 +46,13 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
 
   it.effect("counts nothing itself, and goes on when the quota and the minute are used up", () =>
     Effect.gen(function* () {
-      const service = yield* RunningService.make({ PLAN_FREE_PER_MONTH: "1", PLAN_FREE_PER_MINUTE: "2" })
-      const key = yield* service.newKey
+      const service = yield* RunningService.RunningService
+      const key = yield* newPaidKey(service, "enterprise")
+      yield* RunningService.setQuota(key, 1)
       const statuses = yield* Effect.forEach([1, 2, 3], () =>
         Effect.map(service.validate("ATU12345678", { key }), ({ status }) => status)
       )
-      assert.deepStrictEqual(statuses, [200, 402, 429])
+      assert.deepStrictEqual(statuses, [200, 429, 429])
       for (const _ of [1, 2, 3]) {
         const reply = yield* service.get(path, { key })
         assert.containSubset(reply.body, { requests: { used: 1, remaining: 0, limit: 1 } })
@@ -91,7 +94,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
 
   it.effect("never has less than nothing remaining, also on a smaller plan than before", () =>
     Effect.gen(function* () {
-      const service = yield* RunningService.make({ PLAN_STARTER_PER_MONTH: "1" })
+      const service = yield* RunningService.RunningService
       const key = yield* service.newKey
       for (const _ of [1, 2, 3]) yield* service.validate("ATU12345678", { key })
       yield* RunningService.setPlan(key, "starter")
@@ -103,8 +106,9 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
 
   it.effect("agrees with the headers of every validation, whatever its outcome", () =>
     Effect.gen(function* () {
-      const service = yield* RunningService.make({ PLAN_FREE_PER_MONTH: "10" })
+      const service = yield* RunningService.RunningService
       const key = yield* service.newKey
+      yield* RunningService.setQuota(key, 10)
       const ask = Effect.fnUntraced(function* (vatId: string) {
         const { headers, status } = yield* service.validate(vatId, { key })
         const usage = yield* service.get(path, { key })

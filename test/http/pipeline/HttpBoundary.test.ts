@@ -45,8 +45,9 @@ layer(RunningService.layerShared({ UPGRADE_URL: "https://example.org/upgrade" })
 
     it.effect("to a caller whose plan is known tells the usage, refusals included", () =>
       Effect.gen(function* () {
-        const { newKey, validate } = yield* RunningService.make({ PLAN_FREE_PER_MONTH: "10" })
+        const { newKey, validate } = yield* RunningService.RunningService
         const key = yield* newKey
+        yield* RunningService.setQuota(key, 10)
         const usage = (reply: { readonly headers: Readonly<Record<string, string | undefined>> }) =>
           reply.headers["x-service-usage"]
         assert.strictEqual(usage(yield* validate("ATU12345678", { key })), "1/10")
@@ -60,9 +61,9 @@ layer(RunningService.layerShared({ UPGRADE_URL: "https://example.org/upgrade" })
 
     it.effect("above 80 % of the limit, not at it, tells where to upgrade", () =>
       Effect.gen(function* () {
-        const settings = { PLAN_FREE_PER_MONTH: "10", UPGRADE_URL: "https://example.org/upgrade" }
-        const { newKey, validate } = yield* RunningService.make(settings)
+        const { newKey, validate } = yield* RunningService.RunningService
         const key = yield* newKey
+        yield* RunningService.setQuota(key, 10)
         const replies = yield* Effect.forEach(Array.from({ length: 11 }), () => validate("ATU12345678", { key }))
         assert.deepStrictEqual(
           replies.map(({ headers }) => headers["x-service-upgrade"] ?? ""),
@@ -86,8 +87,9 @@ layer(RunningService.layerShared({ UPGRADE_URL: "https://example.org/upgrade" })
       ["GET", "/v1/audit/events", 401]
     ] as const)("to %s %s with a valid key tells its usage, and counts nothing", ([method, path, status]) =>
       Effect.gen(function* () {
-        const { ask, get, newKey, validate } = yield* RunningService.make({ PLAN_FREE_PER_MONTH: "1" })
+        const { ask, get, newKey, validate } = yield* RunningService.RunningService
         const key = yield* newKey
+        yield* RunningService.setQuota(key, 1)
         yield* validate("ATU12345678", { key })
         const reply = yield* ask(path, { method, key })
         assert.containSubset(reply, { status, headers: { "x-service-usage": "1/1" } })

@@ -53,10 +53,10 @@ const sourceEvents = Effect.gen(function* () {
   return (yield* find(undefined)).map(({ type }) => type)
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("GET /health", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("GET /health", (it) => {
   it.effect("says that the service is up, and which version of the interface it speaks", () =>
     Effect.gen(function* () {
-      const { get } = yield* start
+      const { get } = yield* RunningService.RunningService
       const reply = yield* get("/health")
       assert.containSubset(reply, { status: 200, body: { status: "ok", version: "0.1.0" } })
       assert.match(reply.text, /"timestamp":"\d{4}-\d\d-\d\dT[\d:.]+Z"/u)

@@ -77,7 +77,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("while a 
 
   it.effect("a smaller plan that is used up refuses the answer, and nothing is charged", () =>
     Effect.gen(function* () {
-      const { key, validate } = yield* start({ PLAN_STARTER_PER_MONTH: "1" })
+      const { key, validate } = yield* start()
       yield* validate("ATU12345678", { key })
       const change = RunningService.setPlan(key, "starter")
       const reply = yield* during("vies", validate(vatIdEnding("AT", "413003"), { key }), change)

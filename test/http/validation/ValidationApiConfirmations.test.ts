@@ -66,7 +66,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
 
   it.effect("is refused for the first reason there is, and nothing is asked or counted", () =>
     Effect.gen(function* () {
-      const { key, sandbox, service } = yield* start({ PLAN_STARTER_PER_MONTH: "1" })
+      const { key, sandbox, service } = yield* start()
       const free = yield* service.newKey
       const poor = yield* newPaidKey(service, "starter")
       yield* service.validate("DE100440100", { key: poor })

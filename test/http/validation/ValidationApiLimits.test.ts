@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import { newPaidKey } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Ask } from "#test/support/ServiceClient.ts"
@@ -24,8 +25,8 @@ const remainingOf = (reply: { readonly headers: Readonly<Record<string, string |
 
 /** A key that has just been refused because its minute is full. */
 const refusedCaller = Effect.gen(function* () {
-  const replica = yield* RunningService.make({ PLAN_FREE_PER_MINUTE: "2" })
-  const key = yield* replica.newKey
+  const replica = yield* RunningService.make()
+  const key = yield* newPaidKey(replica, "enterprise")
   for (const remaining of ["1", "0"]) {
     const reply = yield* replica.validate("ATU12345678", { key })
     assert.deepStrictEqual([reply.status, remainingOf(reply)], [200, remaining])
@@ -147,8 +148,9 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
 
   it.effect("has each refused call counted once in its minute, and no source is asked for it", () =>
     Effect.gen(function* () {
-      const { newKey, validate } = yield* RunningService.make({ PLAN_FREE_PER_MONTH: "1" })
+      const { newKey, validate } = yield* RunningService.make()
       const [key, other] = [yield* newKey, yield* newKey]
+      yield* RunningService.setQuota(key, 1)
       yield* validate("ATU12345678", { key })
       for (const vatId of ["ATU12345678", vatIdEnding("AT", "412002"), "ATU12345678"]) {
         yield* RunningService.setPlan(other, "business")

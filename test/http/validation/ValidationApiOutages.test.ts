@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { assertProblem } from "#test/support/Problem.ts"
@@ -19,10 +19,15 @@ const startWith = (down: "vies" | "both", settings: RunningService.Settings = {}
 
 const usedOf = (usage: string | undefined) => Number(usage?.split("/")[0])
 
-layer(RunningService.layerGround, { excludeTestServices: true })("while VIES is down", (it) => {
+const whileDown = Layer.effect(RunningService.RunningService, startWith("vies")).pipe(
+  Layer.provideMerge(RunningService.layerGround)
+)
+
+layer(whileDown, { excludeTestServices: true })("while VIES is down", (it) => {
   it.effect("a German ID is answered by the BZSt, and cached", () =>
     Effect.gen(function* () {
-      const { key, validate } = yield* startWith("vies")
+      const { newKey, validate } = yield* RunningService.RunningService
+      const key = yield* newKey
       assert.containSubset(yield* validate("DE100440001", { key }), {
         status: 200,
         body: { valid: true, source: "bzst", cache: false, company_name: null, consultation_number: null }
@@ -34,12 +39,16 @@ layer(RunningService.layerGround, { excludeTestServices: true })("while VIES is 
 
   it.effect("the BZSt is asked as the caller, if the caller says who that is", () =>
     Effect.gen(function* () {
-      const { key, sandbox, validate } = yield* startWith("vies")
+      const { newKey, validate } = yield* RunningService.RunningService
+      const key = yield* newKey
+      const sandbox = yield* Sandbox
       yield* validate("DE100440002", { key, query: { requester_vat_id: "DE811115368" } })
       yield* validate("DE100440003", { key })
       const { entries } = yield* sandbox.journal({ source: "bzst" })
       assert.deepStrictEqual(
-        entries.filter(({ vat_id }) => vat_id !== null).map(({ requester, vat_id }) => [vat_id, requester]),
+        entries
+          .filter(({ vat_id }) => vat_id === "DE100440002" || vat_id === "DE100440003")
+          .map(({ requester, vat_id }) => [vat_id, requester]),
         [
           ["DE100440002", "DE811115368"],
           ["DE100440003", "DE123456789"]
@@ -48,30 +57,24 @@ layer(RunningService.layerGround, { excludeTestServices: true })("while VIES is 
     })
   )
 
-  it.effect("without any requester the BZSt is not asked, and the message says so", () =>
-    Effect.gen(function* () {
-      const { key, sandbox, validate } = yield* startWith("vies", { BZST_REQUESTER_VAT_ID: "" })
-      const { message } = assertProblem(yield* validate("DE100440004", { key }), "SOURCE_UNAVAILABLE")
-      assert.include(message, "requester_vat_id")
-      assert.strictEqual(yield* sandbox.checks({ source: "bzst" }), 0)
-      const reply = yield* validate("DE100440004", { key, query: { requester_vat_id: "DE811115368" } })
-      assert.containSubset(reply, { status: 200, body: { source: "bzst" } })
-    })
-  )
-
   it.effect("anonymous callers and other member states get a 503 with Retry-After, and pay nothing", () =>
     Effect.gen(function* () {
-      const { key, sandbox, validate } = yield* startWith("vies")
+      const { newKey, validate } = yield* RunningService.RunningService
+      const key = yield* newKey
+      const sandbox = yield* Sandbox
+      const asked = yield* sandbox.checks({ source: "bzst" })
       for (const reply of [yield* validate("DE100440005"), yield* validate("ATU10440006", { key })]) {
         const { message } = assertProblem(reply, "SOURCE_UNAVAILABLE")
         assert.match(reply.headers["retry-after"] ?? "", /^[1-9]\d*$/u)
         assert.match(message, /says nothing about the VAT ID/u)
         assert.strictEqual(usedOf(reply.headers["x-service-usage"]), 0)
       }
-      assert.strictEqual(yield* sandbox.checks({ source: "bzst" }), 0)
+      assert.strictEqual(yield* sandbox.checks({ source: "bzst" }), asked)
     })
   )
+})
 
+layer(RunningService.layerGround, { excludeTestServices: true })("while VIES is down, by the settings", (it) => {
   it.effect("an older answer is served with a warning, and counted", () =>
     Effect.gen(function* () {
       const { key, sandbox, travel, validate } = yield* startWith("vies")
@@ -87,6 +90,17 @@ layer(RunningService.layerGround, { excludeTestServices: true })("while VIES is 
       })
       assert.strictEqual(usedOf(stale.headers["x-service-usage"]), 2)
       assertProblem(yield* validate("ATU10440007", { key, query: { force_live: "1" } }), "SOURCE_UNAVAILABLE")
+    })
+  )
+
+  it.effect("without any requester the BZSt is not asked, and the message says so", () =>
+    Effect.gen(function* () {
+      const { key, sandbox, validate } = yield* startWith("vies", { BZST_REQUESTER_VAT_ID: "" })
+      const { message } = assertProblem(yield* validate("DE100440004", { key }), "SOURCE_UNAVAILABLE")
+      assert.include(message, "requester_vat_id")
+      assert.strictEqual(yield* sandbox.checks({ source: "bzst" }), 0)
+      const reply = yield* validate("DE100440004", { key, query: { requester_vat_id: "DE811115368" } })
+      assert.containSubset(reply, { status: 200, body: { source: "bzst" } })
     })
   )
 

@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Fiber, Redacted, Schedule } from "effect"
+import { Context, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { HttpClient } from "effect/http"
 import * as RunningService from "#test/support/RunningService.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
@@ -11,12 +11,37 @@ const look = Effect.fnUntraced(function* (port: number, path: string) {
   return { status: response.status, body: yield* response.json }
 })
 
-layer(RunningService.layerSharedGround, { excludeTestServices: true })("the admin port", (it) => {
+/** A replica whose sources are away, whose database can be cut off, and the port of its operators. */
+class Administered extends Context.Service<
+  Administered,
+  {
+    readonly service: RunningService.Replica
+    readonly port: number
+    readonly network: Effect.Success<ReturnType<typeof Network.make>>
+  }
+>()("vatproof/test/Administered") {}
+
+const administered = Effect.gen(function* () {
+  const port = yield* RunningService.freePort
+  const nobody = `http://127.0.0.1:${yield* RunningService.freePort}`
+  const { url } = yield* TestDatabase
+  const network = yield* Network.make(Redacted.value(url))
+  const service = yield* RunningService.start({
+    ADMIN_PORT: String(port),
+    VIES_BASE_URL: nobody,
+    BZST_BASE_URL: nobody,
+    DATABASE_URL: network.url,
+    SHUTDOWN_DELAY: "2s"
+  })
+  return { service, port, network }
+})
+
+const testLayer = Layer.effect(Administered, administered).pipe(Layer.provideMerge(RunningService.layerSharedGround))
+
+layer(testLayer, { excludeTestServices: true })("the admin port", (it) => {
   it.effect("is live, and ready as soon as the service listens, whatever the sources do", () =>
     Effect.gen(function* () {
-      const port = yield* RunningService.freePort
-      const nobody = `http://127.0.0.1:${yield* RunningService.freePort}`
-      yield* RunningService.start({ ADMIN_PORT: String(port), VIES_BASE_URL: nobody, BZST_BASE_URL: nobody })
+      const { port } = yield* Administered
       assert.deepStrictEqual(yield* look(port, "/livez"), { status: 200, body: { status: "ok" } })
       const ready = { status: "ok", service: "serving", database: "ok" }
       assert.deepStrictEqual(yield* look(port, "/readyz"), { status: 200, body: ready })
@@ -25,8 +50,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the admi
 
   it.effect("is apart from the service's own: neither has the other's pages", () =>
     Effect.gen(function* () {
-      const port = yield* RunningService.freePort
-      const service = yield* RunningService.start({ ADMIN_PORT: String(port) })
+      const { port, service } = yield* Administered
       const http = yield* HttpClient.HttpClient
       const statusOf = (path: string) => Effect.map(http.get(`http://127.0.0.1:${port}${path}`), ({ status }) => status)
       for (const path of ["/metrics", "/livez", "/readyz"]) {
@@ -41,8 +65,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the admi
 
   it.effect("is named when another program has it", () =>
     Effect.gen(function* () {
-      const port = yield* RunningService.freePort
-      yield* RunningService.start({ ADMIN_PORT: String(port) })
+      const { port } = yield* Administered
       const refused = yield* Effect.flip(RunningService.start({ ADMIN_PORT: String(port) }))
       assert.include(String(refused), `Cannot listen on 127.0.0.1:${port}: `)
     })
@@ -50,10 +73,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the admi
 
   it.effect("is not ready while the database is away, and again when it is back; it stays live", () =>
     Effect.gen(function* () {
-      const port = yield* RunningService.freePort
-      const { url } = yield* TestDatabase
-      const network = yield* Network.make(Redacted.value(url))
-      yield* RunningService.start({ ADMIN_PORT: String(port), DATABASE_URL: network.url })
+      const { network, port } = yield* Administered
       yield* network.cut
       const away = { status: "unavailable", service: "serving", database: "away" }
       assert.deepStrictEqual(yield* look(port, "/readyz"), { status: 503, body: away })
@@ -68,8 +88,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the admi
 
   it.effect("is not ready any more once the service is told to stop, while it still answers", () =>
     Effect.gen(function* () {
-      const port = yield* RunningService.freePort
-      const service = yield* RunningService.start({ ADMIN_PORT: String(port), SHUTDOWN_DELAY: "2s" })
+      const { port, service } = yield* Administered
       const stopping = yield* Effect.forkScoped(service.stop)
       yield* Effect.repeat(look(port, "/readyz"), {
         schedule: Schedule.spaced("20 millis"),

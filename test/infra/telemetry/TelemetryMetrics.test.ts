@@ -1,6 +1,6 @@
 /** What Prometheus and a collector get to see: names and units by the conventions, few series, nobody's data. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { HttpClient } from "effect/http"
 import { Collector, settingsFor } from "#test/support/Collector.ts"
 import { merged } from "#infra/workers/WorkersAdmin.ts"
@@ -69,7 +69,7 @@ const expectedSeries: ReadonlyArray<readonly [name: string, labels: RegExp, atLe
   ["nodejs_eventloop_delay_p99_seconds", /(?:)/u, 0],
   ["http_server_request_duration_seconds_count", /status_code="200".*vatproof_served="live"/u, 2],
   ["http_server_request_duration_seconds_bucket", /le="40"/u, 3],
-  ["target_info", /service_name="vatproof",service_version="[\d.]+",service_instance_id="[\da-f-]{36}"/u, 1],
+  ["target_info", /service_name="measured",service_version="[\d.]+",service_instance_id="[\da-f-]{36}"/u, 1],
   ["vatproof_build_info", /version="[\d.]+",process_runtime_version="v\d+/u, 1],
   ["process_start_time_seconds", /(?:)/u, 1_700_000_000]
 ]
@@ -99,11 +99,30 @@ const units: Readonly<Record<string, string>> = {
   "process.memory.usage": "By"
 }
 
-layer(Layer.merge(RunningService.layerSharedGround, Collector.layer), { excludeTestServices: true })("metrics", (it) => {
+/** The operators' port of the service. */
+class AdminPort extends Context.Service<AdminPort, number>()("vatproof/test/AdminPort") {}
+
+const measured = Effect.gen(function* () {
+  const { url } = yield* Collector
+  const port = yield* AdminPort
+  return yield* RunningService.start({
+    ...settingsFor(url, "measured"),
+    OTEL_TRACES_SAMPLER: "always_on",
+    ADMIN_PORT: String(port),
+    PLAN_FREE_PER_MONTH: "2"
+  })
+})
+
+const testLayer = Layer.effect(RunningService.RunningService, measured).pipe(
+  Layer.provideMerge(Layer.effect(AdminPort, RunningService.freePort)),
+  Layer.provideMerge(Layer.merge(RunningService.layerSharedGround, Collector.layer))
+)
+
+layer(testLayer, { excludeTestServices: true })("metrics", (it) => {
   it.effect("are exposed to Prometheus, cleanly and without anybody's data", () =>
     Effect.gen(function* () {
-      const port = yield* RunningService.freePort
-      const service = yield* RunningService.start({ ADMIN_PORT: String(port), PLAN_FREE_PER_MONTH: "2" })
+      const port = yield* AdminPort
+      const service = yield* RunningService.RunningService
       yield* trafficOf(service)
       const text = yield* readMetrics(port)
       for (const [name, labels, atLeast] of expectedSeries) assert.isAtLeast(valueOf(text, name, labels), atLeast, name)
@@ -116,10 +135,8 @@ layer(Layer.merge(RunningService.layerSharedGround, Collector.layer), { excludeT
 
   it.effect("are OpenMetrics with the newest sampled trace of a bucket for who accepts that", () =>
     Effect.gen(function* () {
-      const port = yield* RunningService.freePort
-      const collector = yield* Collector
-      const traced = { ...settingsFor(collector.url, "exemplary"), OTEL_TRACES_SAMPLER: "always_on" }
-      const service = yield* RunningService.start({ ADMIN_PORT: String(port), ...traced })
+      const port = yield* AdminPort
+      const service = yield* RunningService.RunningService
       const { headers } = yield* service.validate("ATU12345678")
       const accept = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3"
       const text = yield* readMetrics(port, accept, /^application\/openmetrics-text; version=1\.0\.0/u)
@@ -145,7 +162,7 @@ layer(Layer.merge(RunningService.layerSharedGround, Collector.layer), { excludeT
   it.effect("arrive at a collector with their units", () =>
     Effect.gen(function* () {
       const collector = yield* Collector
-      const service = yield* RunningService.start({ ...settingsFor(collector.url, "measured"), PLAN_FREE_PER_MONTH: "2" })
+      const service = yield* RunningService.RunningService
       yield* trafficOf(service)
       for (const [name, unit] of Object.entries(units)) {
         const metric = yield* collector.until(() => collector.metricsOf("measured").find((found) => found.name === name))
@@ -160,8 +177,8 @@ layer(Layer.merge(RunningService.layerSharedGround, Collector.layer), { excludeT
 
   it.effect("have as many series as there are routes, whatever is asked", () =>
     Effect.gen(function* () {
-      const port = yield* RunningService.freePort
-      const service = yield* RunningService.start({ ADMIN_PORT: String(port) })
+      const port = yield* AdminPort
+      const service = yield* RunningService.RunningService
       const linesOf = (text: string) =>
         text.split("\n").filter((line) => line.startsWith("http_server_request_duration_seconds_count"))
       yield* service.get("/nowhere")

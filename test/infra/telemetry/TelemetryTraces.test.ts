@@ -13,7 +13,7 @@ import * as StandIn from "#test/support/StandIn.ts"
 
 const serviceSending = Effect.fnUntraced(function* (name: string, settings: RunningService.Settings = {}) {
   const { url } = yield* Collector
-  return yield* RunningService.start({ ...settingsFor(url, name), OTEL_TRACES_SAMPLER: "always_on", ...settings })
+  return yield* RunningService.make({ ...settingsFor(url, name), OTEL_TRACES_SAMPLER: "always_on", ...settings })
 })
 
 const one = (spans: ReadonlyArray<ReceivedSpan>, name: string) => {
@@ -42,7 +42,7 @@ const findTraceIds = Effect.gen(function* () {
 const parentTraceId = "4bf92f3577b34da6a3ce929d0e0e4736"
 const parentSpanId = "00f067aa0ba902b7"
 
-layer(Layer.mergeAll(RunningService.layerSharedGround, Collector.layer, StandIn.layer), { excludeTestServices: true })(
+layer(Layer.mergeAll(RunningService.layerGround, Collector.layer, StandIn.layer), { excludeTestServices: true })(
   "the trace of a request",
   (it) => {
     it.effect.each([["http/protobuf"], ["http/json"]] as const)(
@@ -97,11 +97,11 @@ layer(Layer.mergeAll(RunningService.layerSharedGround, Collector.layer, StandIn.
     it.effect("goes on with the caller's trace, and does not go on to the authorities", () =>
       Effect.gen(function* () {
         const collector = yield* Collector
-        const service = yield* serviceSending("continued")
+        const service = yield* serviceSending("traced")
         const traceparent = `00-${parentTraceId}-${parentSpanId}-01`
         const { headers } = yield* plainly(service.validate("BE0123456789", { headers: { traceparent, tracestate: "vendor=1" } }))
         assert.strictEqual(headers["x-trace-id"], parentTraceId)
-        const spans = yield* collector.trace("continued", parentTraceId, route)
+        const spans = yield* collector.trace("traced", parentTraceId, route)
         assert.strictEqual(one(spans, route).parentSpanId, parentSpanId)
         assert.strictEqual(one(spans, "EventStore.append").parentSpanId, one(spans, route).spanId)
       })
@@ -110,18 +110,18 @@ layer(Layer.mergeAll(RunningService.layerSharedGround, Collector.layer, StandIn.
     it.effect("of a cached answer has two spans, and a link to the batch that stored its event", () =>
       Effect.gen(function* () {
         const collector = yield* Collector
-        const service = yield* serviceSending("cached")
+        const service = yield* serviceSending("traced")
         const key = yield* service.newKey
         yield* service.validate("BE0123456788", { key })
         const { headers } = yield* plainly(service.validate("BE0123456788", { key }))
-        const spans = yield* collector.trace("cached", traceIdOf(headers), route)
+        const spans = yield* collector.trace("traced", traceIdOf(headers), route)
         assert.sameMembers(
           spans.map(({ name }) => name),
           [route, "EventStore.append"]
         )
         const append = one(spans, "EventStore.append")
         const [link] = append.links ?? []
-        const batch = yield* collector.until(() => collector.spansOf("cached").find(({ spanId }) => spanId === link?.spanId))
+        const batch = yield* collector.until(() => collector.spansOf("traced").find(({ spanId }) => spanId === link?.spanId))
         assert.strictEqual(batch.name, "append")
         assert.strictEqual(batch.kind, "SPAN_KIND_CLIENT")
         assert.notStrictEqual(batch.traceId, append.traceId)
@@ -129,7 +129,7 @@ layer(Layer.mergeAll(RunningService.layerSharedGround, Collector.layer, StandIn.
         assert.deepInclude(batch.attributes, { "db.system.name": "postgresql", "db.stored_procedure.name": "append" })
         assert.strictEqual(Number(batch.attributes?.["db.operation.batch.size"]), 1)
         assert.isEmpty(
-          collector.spansOf("cached").filter(({ traceId, spanId }) => traceId === batch.traceId && spanId !== batch.spanId)
+          collector.spansOf("traced").filter(({ traceId, spanId }) => traceId === batch.traceId && spanId !== batch.spanId)
         )
       })
     )
@@ -137,11 +137,11 @@ layer(Layer.mergeAll(RunningService.layerSharedGround, Collector.layer, StandIn.
     it.effect("names each statement by its operation and target", () =>
       Effect.gen(function* () {
         const collector = yield* Collector
-        const service = yield* serviceSending("stating")
+        const service = yield* serviceSending("traced")
         const agent = { agent_id: "GB-999999973-agent", email: "reader@example.com" }
         const { headers, status } = yield* plainly(service.post("/v1/register", agent, { from: "203.0.113.8" }))
         assert.strictEqual(status, 201)
-        const spans = yield* collector.trace("stating", traceIdOf(headers), "POST /v1/register")
+        const spans = yield* collector.trace("traced", traceIdOf(headers), "POST /v1/register")
         const statements = spans.filter(({ attributes }) => attributes?.["db.system.name"] === "postgresql")
         const [insert] = statements.filter(({ name }) => name === "INSERT contacts")
         assert.deepInclude(insert?.attributes, { "db.operation.name": "INSERT", "db.collection.name": "contacts" })
@@ -174,7 +174,7 @@ layer(Layer.mergeAll(RunningService.layerSharedGround, Collector.layer, StandIn.
       "begins anew where traceparent is %j",
       (traceparent) =>
         Effect.gen(function* () {
-          const service = yield* serviceSending("anew")
+          const service = yield* serviceSending("traced")
           const { headers } = yield* plainly(service.get("/health", { headers: { traceparent } }))
           assert.match(traceIdOf(headers), /^(?!0{32})[0-9a-f]{32}$/u)
           assert.notStrictEqual(traceIdOf(headers), parentTraceId)
@@ -223,7 +223,7 @@ layer(Layer.mergeAll(RunningService.layerSharedGround, Collector.layer, StandIn.
 
     it.effect("is there in X-Trace-Id and in the log's column without any collector, too", () =>
       Effect.gen(function* () {
-        const service = yield* RunningService.start()
+        const service = yield* RunningService.make()
         const { headers } = yield* service.validate("LU12345678")
         assert.include(yield* findTraceIds, traceIdOf(headers))
         const continued = yield* plainly(
