@@ -15,7 +15,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "an event's white space",
     edit("events.ndjson", (text) => text.replace('"valid":true', '"valid": true')),
-    /^2: events.ndjson: This is no event/u
+    /^2: events.ndjson: This is not an event/u
   ],
   [
     "an event removed",
@@ -159,7 +159,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "the line ends of the events",
     edit("events.ndjson", (text) => text.replaceAll("\n", "\r\n")),
-    /^0: events.ndjson: This is no event in canonical form|^0: events.ndjson: This is no event/u
+    /^0: events.ndjson: This is not an event in canonical form|^0: events.ndjson: This is not an event/u
   ],
   [
     "the line ends of the leaves",
@@ -171,7 +171,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "a byte order mark before the events",
     edit("events.ndjson", (text) => `\ufeff${text}`),
-    /^0: events.ndjson: This is no event/u
+    /^0: events.ndjson: This is not an event/u
   ],
   [
     "a byte that is no UTF-8",

@@ -1,4 +1,4 @@
-/** Accounts, keys and meters, joined for an operator. */
+/** Accounts, keys and meters, joined for operators. */
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import {
@@ -18,7 +18,7 @@ import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const retryFor = "5 seconds"
 
-/** Stands for the key's id where the database fills it in. */
+/** Placeholder for the key's id; the database replaces it. */
 const keyPlaceholder = "{key}"
 
 const AccountRow = Schema.Struct({
@@ -50,7 +50,7 @@ const accountColumns = `a.account_id, c.email, c.agent_id, a.plan, a.per_month, 
   (SELECT count(*) FROM vatproof.api_keys k WHERE k.account_id = a.account_id AND k.revoked_at IS NULL) AS active_keys
   FROM vatproof.accounts a LEFT JOIN vatproof.contacts c ON c.account_id = a.account_id`
 
-/** Gives a function that finds an account by user_id, email address or agent id. */
+/** Creates a function that finds an account by user_id, email address or agent id. */
 const makeFind = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
@@ -74,10 +74,10 @@ const makeFind = Effect.gen(function* () {
     const wanted = idForm.test(term) ? { accountId: term, email: null } : { accountId: null, email: emailKey(term) }
     const [row] = yield* findAccount(wanted).pipe(QueryPolicy.withRetry(retryFor))
     if (row !== undefined) return row
-    const [only, ...others] = yield* findByAgent(term).pipe(QueryPolicy.withRetry(retryFor))
+    const [only, ...namesakes] = yield* findByAgent(term).pipe(QueryPolicy.withRetry(retryFor))
     if (only === undefined) return yield* new AccountNotFound({ term })
-    if (others.length === 0) return only
-    const accountIds = [only, ...others].map(({ account_id }) => account_id)
+    if (namesakes.length === 0) return only
+    const accountIds = [only, ...namesakes].map(({ account_id }) => account_id)
     return yield* new AccountNotUnique({ term, accountIds })
   })
 })
@@ -149,13 +149,13 @@ const make = Effect.gen(function* () {
   })
 })
 
-/** As many accounts with the same agent id are named at most. */
+/** Maximum number of accounts named for one agent id. */
 const maxNamesakes = 5
 
 /** An account is issued at most 50 keys a month. */
 const maxKeys = 10_000
 
-/** Keys of an account, one key, or those that were used. */
+/** Selects the keys of an account, one key, or the used ones. */
 interface KeyQuery {
   readonly meter: string
   readonly accountId: string | null

@@ -1,6 +1,6 @@
 /**
- * Decides about accounts on their newest state and appends what was decided; the append moves the accounts and API keys that others read.
- * What the events do not say, the contact data, is written in the same transaction.
+ * Decides on the newest state of accounts and appends the resulting events; the append updates the projections of accounts and
+ * API keys. Contact data, which events exclude, is written in the same transaction.
  */
 import { Array as Arr, DateTime, Effect, Layer, Redacted, Schema, Semaphore } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -22,12 +22,12 @@ import { EventStore } from "#events/store/EventStore.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** Changes that a replica makes at a time: they wait for each other's locks, and may not take all connections for it. */
+/** Concurrent changes per replica: they wait for each other's locks and must not occupy all connections. */
 const maxChanges = 2
 const changePatience = "10 seconds"
-/** How often a change is decided anew because something else wrote to the stream. */
+/** How often a change is decided again because another writer appended to the stream. */
 const maxDecisions = 5
-/** The stream of an account is read in pages of so many events, and at most so many pages: it has 100 events a month at the most. */
+/** Events per page of an account's stream, and maximum pages: an account has at most 100 events a month. */
 const pageSize = 1_000
 const maxPages = 100
 
@@ -42,9 +42,9 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const events = yield* EventStore
   const open = yield* makeOpen
-  const turns = yield* Semaphore.make(maxChanges)
+  const semaphore = yield* Semaphore.make(maxChanges)
 
-  /** Without a command only `inSameTransaction` runs. */
+  /** Without commands, only `inSameTransaction` runs. */
   const write = <E>(commands: ReadonlyArray<AppendCommand>, inSameTransaction: InSameTransaction<E>, at: DateTime.Utc) =>
     Arr.isReadonlyArrayNonEmpty(commands) ? events.appendWith(commands, inSameTransaction, at) : inSameTransaction(at)
 
@@ -63,7 +63,7 @@ const make = Effect.gen(function* () {
     return Effect.flatMap(DateTime.now, (now) => write(commandOf(accountId, 0, facts), inSameTransaction, now)).pipe(
       Effect.catchIf(isEmailTaken, () => Effect.fail(new EmailTaken({}))),
       Effect.catchIf(isSqlError, QueryPolicy.refused),
-      // A new stream of our own: nobody else can have written to it.
+      // A version conflict is a defect: the stream is new.
       Effect.catchIf(isVersionConflict, Effect.die)
     )
   })
@@ -82,7 +82,7 @@ const make = Effect.gen(function* () {
   const inTurn = <A, E>(decided: Effect.Effect<A, E | SqlError | VersionConflict>) =>
     decided.pipe(
       Effect.catchIf(isSqlError, QueryPolicy.refused),
-      turns.withPermit,
+      semaphore.withPermit,
       Effect.timeoutOrElse({ duration: changePatience, orElse: () => Effect.fail(new StoreUnavailable({})) }),
       Effect.retry({ while: isVersionConflict, times: maxDecisions - 1 }),
       Effect.catchIf(isVersionConflict, (conflict) => Effect.fail(new StoreUnavailable({ cause: conflict })))
@@ -116,7 +116,7 @@ const make = Effect.gen(function* () {
   return AccountStore.of({ create, change, changeBoth, eraseContact })
 })
 
-/** By class, because a tag says nothing beside the failures of callers, which are not known here. */
+/** Compares the class, because callers' own errors, unknown here, may have the same tag. */
 const isVersionConflict = Schema.is(VersionConflict)
 const isEmailTaken = (error: unknown): boolean =>
   isSqlError(error) && error.reason._tag === "UniqueViolation" && error.reason.constraint === "contacts_email_key_key"
@@ -133,7 +133,7 @@ const lockAccount = (sql: SqlClient.SqlClient) => {
   })
 }
 
-/** The lock of the account's row lets decisions come one after the other; the expected version catches who goes without it. */
+/** The lock on the account's row serialises decisions; the expected version detects writers without the lock. */
 const makeOpen = Effect.gen(function* () {
   const lock = lockAccount(yield* SqlClient.SqlClient)
   const load = yield* makeLoad
@@ -144,7 +144,7 @@ const makeOpen = Effect.gen(function* () {
   })
 })
 
-/** The state of an account and the version of its stream. */
+/** Returns the state of an account and the version of its stream. */
 const makeLoad = Effect.gen(function* () {
   const events = yield* EventStore
   return Effect.fnUntraced(function* (accountId: string) {

@@ -1,4 +1,4 @@
-/** Logins on the accounts and their contact data. */
+/** Logins, read from the accounts and their contact data. */
 import { Effect, Layer, Option, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { emailKey } from "#domain/email/EmailAddress.ts"

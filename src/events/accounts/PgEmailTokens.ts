@@ -1,4 +1,4 @@
-/** Tokens of mails in a table, because what is erased with the contact data cannot stand in the log. */
+/** Tokens of mails, in a table because they are erased with the contact data. */
 import { DateTime, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { EmailTokens } from "#domain/accounts/EmailTokens.ts"

@@ -1,4 +1,4 @@
-/** The keys of accounts with the labels that people gave them. */
+/** The keys of accounts with their owners' labels. */
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { KeyDirectory } from "#domain/accounts/KeyDirectory.ts"

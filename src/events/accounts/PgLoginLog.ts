@@ -1,22 +1,23 @@
 /**
- * Logins as events. A caller decides how many there are, so their number is bounded: refused ones are counted in memory and become one event
- * an hour for each account or client, as do successful ones beyond a number. A replica that is killed loses the counts of its last hour.
+ * Records logins as events. Callers decide how often they log in, so the number of events is bounded: refused logins are counted
+ * in memory and become one event per hour for each account or client, as do successful ones beyond a limit. A killed replica
+ * loses the counts of its last hour.
  */
 import { DateTime, Duration, Effect, Layer, Schedule } from "effect"
 import { LoggedIn, LoginLog, LoginsCounted, loginStream } from "#domain/login/LoginLog.ts"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 
-/** Successful logins of an account that are events of their own in an hour. */
+/** Successful logins of an account per hour that get events of their own. */
 const maxAlone = 60
-/** What is told apart in an hour: some 200 bytes each, and at the end of the hour one event at most. */
+/** Tracked subjects per hour: about 200 bytes each, and at most one event at the end of the hour. */
 const maxAccounts = 10_000
 const maxClients = 500
 const hour = Duration.hours(1)
 const lookEvery = "1 minute"
 const writesAtOnce = 64
 
-/** Logins since the first one. `alone` are in the log already. */
+/** Logins since the first one. `alone` have events of their own. */
 interface Tally {
   readonly since: DateTime.Utc
   alone: number
@@ -26,11 +27,11 @@ interface Tally {
 
 type Tallies = Map<string, Tally>
 
-/** The subject of all that are too many. */
-const others = ""
+/** The subject of all logins beyond the tracking limits. */
+const untracked = ""
 
 const tallyOf = (tallies: Tallies, max: number, subject: string, since: DateTime.Utc): Tally => {
-  const key = tallies.has(subject) || tallies.size < max ? subject : others
+  const key = tallies.has(subject) || tallies.size < max ? subject : untracked
   const tally = tallies.get(key) ?? { since, alone: 0, succeeded: 0, refused: 0 }
   tallies.set(key, tally)
   return tally
@@ -58,12 +59,12 @@ const make = Effect.gen(function* () {
   })
 
   const write = (kind: "account_id" | "client", subject: string, { refused, since, succeeded }: Tally) => {
-    const who = subject === others ? null : subject
+    const who = subject === untracked ? null : subject
     const event = LoginsCounted.make({ account_id: null, client: null, [kind]: who, since, refused, succeeded })
     return refused + succeeded === 0 ? Effect.void : events.appendFact(loginStream(who), event)
   }
 
-  /** Writes the tallies that began before a time. One that cannot be written is tried again. */
+  /** Writes the tallies that began before a time. A failed write is retried. */
   const writeBefore = (time: DateTime.Utc) =>
     Effect.forEach(
       [
@@ -71,7 +72,7 @@ const make = Effect.gen(function* () {
         ...[...clients].map(([subject, tally]) => ({ kind: "client", tallies: clients, subject, tally }) as const)
       ].filter(({ tally }) => DateTime.isLessThanOrEqualTo(tally.since, time)),
       ({ kind, subject, tallies, tally }) => {
-        // What comes while it is written begins the next one.
+        // Logins during the write begin the next tally.
         tallies.delete(subject)
         return Effect.catchTag(write(kind, subject, tally), "StoreUnavailable", () =>
           Effect.sync(() => {
@@ -84,11 +85,11 @@ const make = Effect.gen(function* () {
       { concurrency: writesAtOnce, discard: true }
     )
 
-  const turn = Effect.flatMap(DateTime.now, (now) => writeBefore(DateTime.subtractDuration(now, hour))).pipe(
-    logDefects("Writing the counts of logins stumbled; it goes on in a minute")
+  const iteration = Effect.flatMap(DateTime.now, (now) => writeBefore(DateTime.subtractDuration(now, hour))).pipe(
+    logDefects("Writing the counts of logins failed; retrying in a minute")
   )
   yield* Effect.addFinalizer(() => Effect.flatMap(DateTime.now, writeBefore))
-  yield* Effect.forkScoped(Effect.repeat(turn, Schedule.spaced(lookEvery)))
+  yield* Effect.forkScoped(Effect.repeat(iteration, Schedule.spaced(lookEvery)))
   return LoginLog.of({ succeeded, refused })
 })
 

@@ -1,4 +1,4 @@
-/** The answer cache: `vatproof.latest` holds the newest answer about each VAT ID, moved by the append itself. */
+/** The answer cache: `vatproof.latest` has the newest answer for each VAT ID; the append updates it. */
 import { Effect, Exit, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { AnswerCache, CachedAnswer, latestKey, type StoredAnswer } from "#domain/vat/AnswerCache.ts"
@@ -11,13 +11,13 @@ import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
-/** Bounds: answers read by one statement, and callers that may wait for it. */
+/** Limits: answers read per statement, and waiting callers. */
 const maxBatch = 500
 const maxWaiting = 20_000
 
-/** Looked at when an answer comes into the cache of a process, not at each hit. */
+/** Checked when an answer enters the cache of a process, not at each hit. */
 const altered = (position: bigint) =>
-  `The newest answer about a VAT ID is said to be at position ${position}, which is about another one`
+  `The newest answer for a VAT ID should be at position ${position}, which is about another one`
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

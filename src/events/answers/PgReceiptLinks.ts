@@ -1,4 +1,4 @@
-/** Links of receipts from the stream of their receipt, whose first event is its issue. */
+/** Links of receipts, read from the receipt's stream, whose first event is its issue. */
 import { Clock, DateTime, Effect, Layer, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isSqlError } from "effect/sql/SqlError"
@@ -27,7 +27,7 @@ import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const retryFor = "3 seconds"
 
-/** How often a link is decided anew because another one of the receipt was made or revoked meanwhile. */
+/** How often a change is decided again because another link of the receipt changed concurrently. */
 const maxDecisions = 5
 
 const decodeCreated = Catalogue.decoder(ReceiptLinkCreated)
@@ -57,7 +57,7 @@ const make = Effect.gen(function* () {
   const isAccountOpen = yield* makeIsAccountOpen
 
   const signatureOf = (signed: string) => hash.of("receipt-link", signed)
-  /** The hashes of both are compared, so that the time it takes tells nothing about the signature. */
+  /** Compares hashes of both, so that the duration reveals nothing about the signature. */
   const isSigned = (signed: string, signature: string) =>
     hash.of("receipt-link", signature) === hash.of("receipt-link", signatureOf(signed))
 
@@ -130,7 +130,7 @@ const make = Effect.gen(function* () {
   return ReceiptLinks.of({ create, list, revoke, open })
 })
 
-/** Whether the account that has a key now is open. */
+/** Returns whether the account that has a key now is open. */
 const makeIsAccountOpen = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findAll({
     Request: Schema.String,

@@ -1,4 +1,7 @@
-/** Receipts straight from their events and personal documents; `vatproof.listed`, moved by the append itself, says which a key has. So what was answered is there. */
+/**
+ * Reads receipts directly from their events and personal documents, so a receipt can be read as soon as it is answered.
+ * `vatproof.listed`, which the append updates, has the receipts of each key.
+ */
 import { DateTime, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isReceiptId, ReceiptIssued, receiptStream, summaryOf, wholeReceipt } from "#domain/receipts/Receipt.ts"
@@ -66,7 +69,7 @@ const make = Effect.gen(function* () {
 
   const page = Effect.fn("PgReceipts.page")(function* ({ before, limit, ownerId, targetVatId }: ReceiptPageRequest) {
     const ending = targetVatId === null ? "" : `/${targetVatId}`
-    // One more than asked for tells whether there is another page.
+    // Requests one more than the limit to learn whether another page follows.
     const rows = yield* findPage({ ownerId, ending, before: before ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }).pipe(
       QueryPolicy.withRetry(retryFor)
     )
@@ -81,7 +84,7 @@ const make = Effect.gen(function* () {
   return ReceiptReader.of({ find, holderOf, page })
 })
 
-/** Whether the account has the key now: of keys that it claimed it has the earlier receipts, too. */
+/** Returns whether the account has the key now. It has the earlier receipts of claimed keys, too. */
 const makeHasKey = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findOneOption({
     Request: Schema.String,

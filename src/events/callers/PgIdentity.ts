@@ -1,4 +1,4 @@
-/** Identity on the projections of accounts, keys and meters: the account behind an API key, its plan, and how much is used up. */
+/** Identity from the projections of accounts, keys and meters: the account of an API key, its plan, and its usage. */
 import { DateTime, Effect, Exit, Layer, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isWellFormed } from "#domain/accounts/ApiKey.ts"
@@ -15,7 +15,7 @@ import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
-/** Bounds: keys looked up by one statement, and callers that may wait for it. */
+/** Limits: keys looked up per statement, and waiting callers. */
 const maxBatch = 500
 const maxWaiting = 20_000
 
@@ -31,7 +31,7 @@ const KeyRow = Schema.Struct({
 })
 type KeyRow = typeof KeyRow.Type
 
-/** What was found of a key, and the period whose meter was read: at the turn of a month the clock may be in the next one by now. */
+/** The row of a key, and the period of its meter: at the turn of a month the clock may be in the next one by now. */
 interface Found {
   readonly period: BillingPeriod
   readonly row: KeyRow | undefined
@@ -89,10 +89,10 @@ const anonymousCallerOf = ({ anonymous }: AllPlans, addressHash: string): Anonym
 
 const keyStream = (keyId: string) => `key-${keyId}`
 
-/** Stands for the id of a key in the name of its meter, which the database fills in. */
+/** Placeholder for the key's id in the name of its meter; the database replaces it. */
 const keyPlaceholder = "{key}"
 
-/** Finds a key by its hash; all that are looked for at the same time share one statement. */
+/** Finds a key by its hash; all concurrent lookups share one statement. */
 const makeFindKey = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({

@@ -1,4 +1,4 @@
-/** The keyed hash, with the key that the database made for itself (migrations/0003_accounts.sql). */
+/** The keyed hash, with a key that the database generated (migrations/0003_accounts.sql). */
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Crypto } from "#domain/kernel/Crypto.ts"

@@ -1,4 +1,4 @@
-/** Metering on the log: the append that stores an event also charges for it, so neither exists without the other. */
+/** Metering in the log: the append that stores an event also charges it, so the two cannot diverge. */
 import { Array as Arr, Effect, Layer } from "effect"
 import { latestKey } from "#domain/vat/AnswerCache.ts"
 import {
@@ -76,7 +76,9 @@ const refusalOf = (charge: Charge, failure: AppendCommand.AppendError): Effect.E
     case "RateLimitReached": {
       const standing = standingOf(charge, failure.used, windowOf(charge, failure))
       const refusal = minuteRefusal(charge.caller, standing) ?? quotaRefusal(charge.caller, standing)
-      return refusal === null ? Effect.die(`vatproof.append refused a call that fits: ${failure._tag}`) : Effect.fail(refusal)
+      return refusal === null
+        ? Effect.die(`vatproof.append rejected a call within its limits: ${failure._tag}`)
+        : Effect.fail(refusal)
     }
   }
 }

@@ -45,7 +45,7 @@ const make = Effect.gen(function* () {
   return RateLimits.of({ acquireSlot, acquireSlots: slots(false), checkSlots: slots(true) })
 })
 
-/** Rounded up and at least 1: a client that waits this long does not come too early. */
+/** Rounded up and at least 1, so that a client that waits this long is not too early. */
 const wholeSeconds = (ms: number) => Math.max(1, Math.ceil(ms / 1000))
 
 export const layer = Layer.effect(RateLimits, make)

@@ -1,26 +1,26 @@
 /**
- * How the notary and the projections go through the events of a turn, which comes about once a second. Handled at once, those that came in a
- * busy second take a processor from the callers for a tenth of the next one, and whoever calls then waits behind them.
+ * Spreads the events of a background iteration (notary, projections) over most of a second. Processed at once, the events of a
+ * busy second would take a CPU from the callers for a tenth of the next one.
  */
 import { Clock, Duration, Effect } from "effect"
 
 export interface Pacer {
-  /** Events of a piece at most. */
+  /** Maximum events per batch. */
   readonly batchSize: number
-  /** Waits until the piece may begin that comes after `done` of `all` events of the turn. */
+  /** Waits until the batch after `done` of `all` events of the iteration may begin. */
   readonly wait: (done: number, all: number) => Effect.Effect<void>
 }
 
-/** More events than this are a backlog: it is about what a second of full load brings. */
+/** More events than this are a backlog: about one second of full load. */
 export const backlog = 16_384
 
-/** Most of the second, so that the turn is over before the next one. */
+/** Most of a second, so that the iteration ends before the next one. */
 const spread = Duration.millis(800)
 
-/** For a backlog, and for whoever is waited for. */
+/** Does not wait: for a backlog, and while a reader waits. */
 export const atOnce = (batchSize: number): Pacer => ({ batchSize, wait: () => Effect.void })
 
-/** For the background: its pieces begin at even distances from now on. Whoever is late waits for nothing. */
+/** For the background: batches begin at even intervals from now. A late batch does not wait. */
 export const evenly = (batchSize: number): Effect.Effect<Pacer> =>
   Effect.map(Clock.monotonicTimeNanos, (beganAt) => ({
     batchSize,

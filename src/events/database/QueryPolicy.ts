@@ -1,6 +1,6 @@
 /**
- * How every query of the service meets a database that is away: a short, bounded retry, then `StoreUnavailable`; at once where it is known
- * to be away (DatabaseBreaker.ts).
+ * The retry policy of all queries: a short, bounded retry during an outage, then `StoreUnavailable`; immediately while the
+ * circuit breaker is open (DatabaseBreaker.ts).
  */
 import { Cause, Clock, Duration, Effect, Exit, Fiber, Metric, Option, Predicate, Schedule, type Schema } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
@@ -9,14 +9,14 @@ import { monotonicMs, DatabaseBreaker } from "#events/database/DatabaseBreaker.t
 import * as StoreMetrics from "#events/database/StoreMetrics.ts"
 
 /**
- * What the driver does not count as such: a server that takes nothing, as a standby does until it is promoted (25006), one that ended a
- * transaction because nothing came for too long (25P03), and one whose files cannot be read or written (58030).
+ * Codes that the driver does not count as transient: a read-only server, such as a standby before its promotion (25006), a
+ * transaction ended because it was idle (25P03), and an I/O error (58030).
  */
 const transientCodes: ReadonlySet<string> = new Set(["25006", "25P03", "58030"])
 
 /**
- * Whether the same statement can succeed a moment later on another connection. Besides lost connections these are PostgreSQL's
- * classes 57P (shutdown, starting up) and 53 (no disk space, memory or connection left), and some codes.
+ * Returns true if the same statement may succeed a moment later on another connection: after a lost connection, PostgreSQL's
+ * classes 57P (shutdown, starting up) and 53 (no disk space, memory or connections), and some codes.
  */
 export const isTransient = (error: SqlError): boolean => {
   if (error.reason.isRetryable) return true
@@ -24,10 +24,10 @@ export const isTransient = (error: SqlError): boolean => {
   return code.startsWith("57P") || code.startsWith("53") || transientCodes.has(code)
 }
 
-/** A full disk (53100) is not emptied, and a standby (25006) seldom promoted, while a request waits. */
+/** Excludes a full disk (53100) and a standby (25006), which rarely recover while a request waits. */
 const isWorthRepeating = (error: SqlError) => isTransient(error) && !["53100", "25006"].includes(codeOf(error))
 
-/** What says that nobody is there, rather than that this one statement is refused. */
+/** Returns true if the database is unavailable, not only this statement rejected. */
 const meansAway = (error: SqlError) => {
   const code = codeOf(error)
   return error.reason._tag === "ConnectionError" || code.startsWith("57P") || code.startsWith("08") || code === "53300"
@@ -36,33 +36,33 @@ const meansAway = (error: SqlError) => {
 const codeOf = ({ reason: { cause } }: SqlError): string =>
   Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) ? cause.code : ""
 
-/** 25 ms doubled up to 400 ms, jittered so that replicas do not come back in step. */
+/** 25 ms doubled up to 400 ms, with jitter so that replicas do not retry simultaneously. */
 const firstBackoff = "25 millis"
 const backoff = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("400 millis")]).pipe(Schedule.jittered)
 
-/** How long a query may take at least before it counts as hung: a server that stopped in its tracks says nothing at all. */
+/** Minimum time before a query counts as hung: a stopped server does not send an error. */
 const hungAfter = Duration.seconds(5)
 
-/** What a query may fail with. */
+/** Errors of a query. */
 export type QueryFailure = SqlError | Schema.SchemaError | Cause.NoSuchElementError
 
 /**
- * Retries while the database is away, for at most `patience`; any other failure of a query is a defect of ours. The whole takes no longer
- * than 5 s, or `patience` or `mayTake` where one of them is longer.
+ * Retries for at most `retryFor` during an outage; any other error of a query is a defect. Fails after 5 s in total, or after
+ * `retryFor` or `mayTake` if longer.
  */
 export const withRetry =
   (retryFor: Duration.Input, mayTake: Duration.Input = Duration.zero) =>
   <A, R>(query: Effect.Effect<A, QueryFailure, R>): Effect.Effect<A, StoreUnavailable, R> =>
     ifRoom(withRetryForMany(retryFor, mayTake)(query))
 
-/** As `patiently`, for a query that answers a whole batch of callers: there are few of those, so there is always room for one. */
+/** Same, for a query that serves a whole batch of callers: there are few of them, so they need no permit. */
 export const withRetryForMany =
   (retryFor: Duration.Input, mayTake: Duration.Input = Duration.zero) =>
   <A, R>(query: Effect.Effect<A, QueryFailure, R>): Effect.Effect<A, StoreUnavailable, R> =>
     watched(limitOf(retryFor, mayTake), query, (attempt, health) => {
       const mayRepeat = (error: QueryFailure): error is SqlError =>
         isSqlError(error) && isWorthRepeating(error) && !health.isOpen()
-      // The schedule is made for queries that fail only: it costs more than most queries.
+      // Creates the schedule only for queries that fail: it costs more than most queries.
       return Effect.catchIf(attempt, mayRepeat, () =>
         Effect.delay(
           Effect.retry(attempt, { schedule: backoff.pipe(Schedule.upTo({ duration: retryFor })), while: mayRepeat }),
@@ -71,24 +71,24 @@ export const withRetryForMany =
       )
     }).pipe(Effect.catchTags({ SqlError: refused, SchemaError: Effect.die, NoSuchElementError: Effect.die }))
 
-/** For a transaction that must not be repeated blindly: not even begun while the database is known to be away, and bounded to 5 s. */
+/** For a transaction that must not be repeated blindly: fails at once while the breaker is open, and after 5 s. */
 export const withoutRetry = <A, E, R>(transaction: Effect.Effect<A, E | SqlError, R>) =>
   ifRoom(watched(hungAfter, transaction, (attempt) => attempt))
 
-/** Not begun where too many queries are under way already. */
+/** Fails at once if too many queries are in flight. */
 const ifRoom = <A, E, R>(query: Effect.Effect<A, E, R>) =>
   Effect.flatMap(DatabaseBreaker, ({ querySemaphore }) => querySemaphore.withPermitsIfAvailable(1)(query)).pipe(
     Effect.flatMap((answer) =>
       Option.isSome(answer)
         ? Effect.succeed(answer.value)
-        : Effect.fail(new StoreUnavailable({ cause: "Too many queries are under way" }))
+        : Effect.fail(new StoreUnavailable({ cause: "Too many queries are in flight" }))
     )
   )
 
 const limitOf = (retryFor: Duration.Input, mayTake: Duration.Input) =>
   Duration.max(hungAfter, Duration.max(Duration.fromInputUnsafe(retryFor), Duration.fromInputUnsafe(mayTake)))
 
-/** Runs `query` as `repeated` says, tells what came of each attempt to DatabaseBreaker, and gives up after `limit`. */
+/** Runs `query` through `repeated`, reports the result of each attempt to DatabaseBreaker, and fails after `limit`. */
 const watched = Effect.fnUntraced(function* <A, E, R>(
   limit: Duration.Duration,
   query: Effect.Effect<A, E, R>,
@@ -102,7 +102,7 @@ const watched = Effect.fnUntraced(function* <A, E, R>(
     isSqlError(error) && meansAway(error) ? health.failed(started, error) : health.answered
   )
   const hung = Effect.suspend(() => {
-    const why = new StoreUnavailable({ cause: "The database gave no answer in time" })
+    const why = new StoreUnavailable({ cause: "The database did not answer in time" })
     return Effect.andThen(health.failed(started, why), Effect.fail(why))
   })
   yield* Metric.update(StoreMetrics.activeQueries, 1)
@@ -111,9 +111,12 @@ const watched = Effect.fnUntraced(function* <A, E, R>(
   return answer
 })
 
-/** As `timeout`, but without waiting for the end of what took too long: a hung statement takes the driver another 5 s to give up. */
+/**
+ * As `Effect.timeout`, but does not wait for the interruption to complete: the driver takes another 5 s to give up a hung
+ * statement.
+ */
 const within = <A, E, R, E2>(limit: Duration.Duration, query: Effect.Effect<A, E, R>, orElse: Effect.Effect<never, E2>) =>
-  // No generator: the engine would keep what one made anew for each query refers to, a whole batch of events, until it looks at old objects.
+  // Not a generator: one per query would retain a whole batch of events until the next full garbage collection.
   // oxlint-disable-next-line no-restricted-properties -- no scope may wait for it: it is interrupted below and ends within the driver's bounds
   Effect.flatMap(Effect.forkDetach(query, { startImmediately: true }), (fiber) => {
     const giveUp = Effect.sync(() => fiber.interruptUnsafe())
@@ -132,7 +135,7 @@ const measured = Effect.fnUntraced(function* (startedNanos: bigint, exit: Exit.E
 
 const succeededLabels = { "db.system.name": "postgresql" }
 
-/** PostgreSQL's code where the server refused, as the conventions for databases ask for; else the name of the failure. */
+/** PostgreSQL's error code, as the OpenTelemetry conventions for databases require; otherwise the name of the failure. */
 const errorTypeOf = (cause: Cause.Cause<unknown>): string => {
   if (Cause.hasInterruptsOnly(cause)) return "cancelled"
   const error = Cause.squash(cause)
@@ -140,6 +143,6 @@ const errorTypeOf = (cause: Cause.Cause<unknown>): string => {
   return Predicate.hasProperty(error, "_tag") && Predicate.isString(error._tag) ? error._tag : "defect"
 }
 
-/** For a transaction that must not be repeated blindly: away means `StoreUnavailable`, anything else is a defect. */
+/** For a transaction that must not be repeated blindly: maps an outage to `StoreUnavailable` and any other error to a defect. */
 export const refused = (error: SqlError): Effect.Effect<never, StoreUnavailable> =>
   isTransient(error) ? Effect.fail(new StoreUnavailable({ cause: error })) : Effect.die(error)

@@ -1,19 +1,19 @@
-/** Typed array parameters, for statements that take a whole batch at once. */
+/** Typed array parameters for statements that take a whole batch. */
 import { PgTypes } from "@effect/sql-pg"
 import { Result } from "effect"
 
 const { bytea, int2, int4, int8, text, timestamptz, uuid } = PgTypes.OID
 
-/** The types of elements that batches are made of; `int8` takes bigints. */
+/** The element types of batches; `int8` takes bigints. */
 export const elementType = { bytea, int2, int4, int8, text, timestamptz, uuid }
 
-/** One array parameter. It cannot fail: the element types above all have array types. */
+/** Creates one array parameter. Cannot fail: all element types above have array types. */
 export const sqlArray = (values: ReadonlyArray<unknown>, type: number) => Result.getOrThrow(PgTypes.array(values, type))
 
-/** What one array parameter takes from each row, and the type of its elements. */
+/** The key of an array parameter's values in each row, and their element type. */
 export type SqlColumn<Row> = readonly [key: keyof Row, type: number]
 
-/** One array parameter a column. */
+/** Creates one array parameter per column. */
 export const sqlColumns = <Row>(rows: ReadonlyArray<Row>, columns: ReadonlyArray<SqlColumn<Row>>) =>
   columns.map(([key, type]) =>
     sqlArray(

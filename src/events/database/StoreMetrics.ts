@@ -1,20 +1,20 @@
-/** What the event store measures. */
+/** Metrics of the event store and of queries. */
 import { Clock, Effect, Metric } from "effect"
 import * as Metrics from "#domain/kernel/Metrics.ts"
 
-/** Seconds from half a millisecond on: an append is fast or in trouble. */
+/** In seconds, from half a millisecond: an append is fast or in trouble. */
 const appendBoundaries = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const batchBoundaries = [1, 2, 5, 10, 20, 50, 100, 200, 500]
 
 export const appendBatchSize = Metrics.histogram("vatproof.append.batch.size", batchBoundaries, {
   unit: "{command}",
-  description: "Commands that one round trip to the log stored"
+  description: "Commands stored in one round trip to the log"
 })()
 
-/** By `vatproof.append.way`: `whole` batches were accepted as one; of the others `each` command was decided on its own. */
+/** By `vatproof.append.way`: `whole` batches were accepted as a set; in the others `each` command was decided individually. */
 const appendedBatches = Metrics.counter("vatproof.append.batches", {
   unit: "{batch}",
-  description: "Batches, by whether all commands were accepted at once or each was decided on its own"
+  description: "Batches, by whether all commands were accepted at once or each was decided individually"
 })
 export const wholeBatches = appendedBatches({ "vatproof.append.way": "whole" })
 export const decidedBatches = appendedBatches({ "vatproof.append.way": "each" })
@@ -26,29 +26,29 @@ export const appendWait = Metrics.histogram("vatproof.append.wait.duration", app
 
 export const appendDuration = Metrics.histogram("vatproof.append.duration", appendBoundaries, {
   unit: "s",
-  description: "Time a batch took to be stored, with its repetitions"
+  description: "Time to store a batch, with retries"
 })()
 
 /** By `db.system.name`, and `error.type` where it failed. */
 export const queryDuration = Metrics.histogram("db.client.operation.duration", appendBoundaries, {
   unit: "s",
-  description: "Time a query took, with its wait for a connection and its repetitions"
+  description: "Time of a query, with its wait for a connection and retries"
 })
 
 export const activeQueries = Metrics.upDownCounter("vatproof.db.queries.active", {
   unit: "{query}",
-  description: "Queries that wait for a connection or for their answer; more than there are connections means that some wait"
+  description: "Queries that wait for a connection or an answer; more than there are connections means that some wait"
 })()
 
 export const databaseAvailable = Metrics.gauge("vatproof.database.available", {
   unit: "{database}",
-  description: "1 while the database answers this replica, 0 while requests are refused because it is away"
+  description: "1 while the database answers this replica, 0 while requests are rejected because it is unavailable"
 })()
 
 /** By `vatproof.projection`. */
 export const projectionLag = Metrics.gauge("vatproof.projection.lag", {
   unit: "{event}",
-  description: "Events of the log that a projection has not seen"
+  description: "Events of the log that a projection has not applied"
 })
 
 export const notaryLag = Metrics.gauge("vatproof.notary.lag", {
@@ -73,7 +73,7 @@ export const outboxWaiting = Metrics.gauge("vatproof.outbox.waiting", {
   description: "Mails that are not delivered"
 })()
 
-/** Measures how long an effect takes, however it ends. */
+/** Measures the duration of an effect, however it ends. */
 export const timed = <A, E, R>(duration: Metric.Histogram<number>, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Clock.currentTimeNanos, (started) =>
     Effect.onExit(effect, () =>

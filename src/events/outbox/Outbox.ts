@@ -1,8 +1,8 @@
 /**
- * The outbox: what a transaction asks to be mailed is delivered after its commit, by any replica, through restarts and outages.
+ * The outbox: mails queued in a transaction are delivered after its commit, by any replica, through restarts and outages.
  *
- * A mail is repeated until the mail server has answered, so it arrives at least once. It may arrive twice: if the worker dies, or the
- * connection breaks, between the end of the mail and the answer.
+ * A mail is retried until the mail server has answered, so it arrives at least once. It may arrive twice if the worker dies or
+ * the connection breaks between the end of the mail and the answer.
  */
 import { Cause, Duration, Effect, Exit, FiberSet, Layer, Option, Queue, Random, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,13 +12,13 @@ import { EmailQueue, type RequestedEmail } from "#domain/email/EmailQueue.ts"
 import * as OutboxRows from "#events/outbox/OutboxRows.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-/** Mails that a replica delivers at the same time. */
+/** Concurrent deliveries per replica. */
 const maxConcurrent = 4
 
 /**
- * `firstRetry` is the wait after the first failed attempt; it doubles up to `longestRetry`. `lease` is how long a dead worker keeps a
- * mail, `poll` how often a replica looks for mails of others. A stopping replica waits up to `grace` for the answers to mails that it is
- * sending; it gives back the others.
+ * `firstRetry` is the delay after the first failed attempt; it doubles up to `longestRetry`. `lease` is how long a dead worker
+ * keeps a mail, `poll` the interval of checks for mails of other replicas. A stopping replica waits up to `grace` for deliveries
+ * in progress and releases the other mails.
  */
 export interface Pace {
   readonly firstRetry: Duration.Input
@@ -28,7 +28,7 @@ export interface Pace {
   readonly grace: Duration.Input
 }
 
-/** Some hundred attempts in the 24 hours that a token lives. */
+/** Some hundred attempts in the 24 hours of a token's lifetime. */
 export const usualPace: Pace = {
   firstRetry: "2 seconds",
   longestRetry: "15 minutes",
@@ -74,7 +74,9 @@ const makeDeliver = Effect.fnUntraced(function* (rows: Effect.Success<ReturnType
   }
 })
 
-/** Doubles from `firstRetry` to `longestRetry`, and varies by a fifth so that mails of one outage do not come back in step. */
+/**
+ * Doubles from `firstRetry` to `longestRetry`, with 20 % jitter so that the mails of one outage are not retried simultaneously.
+ */
 const backoff = (attempts: number, { firstRetry, longestRetry }: Pace) =>
   Effect.map(Random.next, (random) =>
     Duration.min(
@@ -92,8 +94,8 @@ const make = Effect.fnUntraced(function* (pace: Pace) {
   yield* Effect.addFinalizer(() => Effect.timeoutOption(FiberSet.awaitEmpty(deliveries), pace.grace))
   const wake = yield* Queue.sliding<void>(1)
 
-  /** Starts one delivery if a mail is due and gives back whether one was. Waits while all slots are taken. */
-  const turn = Effect.gen(function* () {
+  /** Starts a delivery if a mail is due; returns whether one was. Waits while all slots are taken. */
+  const iteration = Effect.gen(function* () {
     yield* slots.take(1)
     const { claimed, settled } = yield* rows.claim.pipe(Effect.onError(() => slots.release(1)))
     for (const { mailId, state } of settled) yield* Effect.logInfo(`Mail ${mailId} is not sent: ${why[state]}`)
@@ -106,10 +108,10 @@ const make = Effect.fnUntraced(function* (pace: Pace) {
 
   const nextLook = Effect.timeoutOption(Queue.take(wake), pace.poll)
 
-  yield* turn.pipe(
+  yield* iteration.pipe(
     Effect.flatMap((busy) => (busy ? Effect.void : nextLook)),
     Effect.catchTag("StoreUnavailable", () => nextLook),
-    Effect.catchDefect((defect) => Effect.andThen(Effect.logError("The outbox stumbled; it looks again", defect), nextLook)),
+    Effect.catchDefect((defect) => Effect.andThen(Effect.logError("Outbox iteration failed; retrying", defect), nextLook)),
     Effect.forever,
     Effect.forkScoped
   )
@@ -130,5 +132,5 @@ const why = {
   needless: "the address was confirmed meanwhile"
 }
 
-/** Takes mails, and delivers those of all replicas while it is alive. */
+/** Queues mails, and delivers those of all replicas while the layer lives. */
 export const layer = (pace: Pace) => Layer.effect(EmailQueue, make(pace))

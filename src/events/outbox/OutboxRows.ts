@@ -1,4 +1,4 @@
-/** The table of mails that were asked for (migrations/0005_outbox.sql), and the only statements that change it. */
+/** The table of requested mails (migrations/0005_outbox.sql), and the only statements that change it. */
 import { Duration, Effect, Option, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { OutgoingMail } from "#domain/email/Mailer.ts"
@@ -7,19 +7,19 @@ import type { RequestedEmail } from "#domain/email/EmailQueue.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import * as TraceParent from "#events/store/TraceParent.ts"
 
-/** A mail that this worker has. `claim` names the attempt: it is the `attempts`-th. */
+/** A mail claimed by this worker. `claim` identifies the attempt, which is number `attempts`. */
 export interface ClaimedMail extends OutgoingMail {
   readonly claim: string
   readonly attempts: number
 }
 
-/** A mail that is done with although this worker did nothing for it. */
+/** A mail that ended without a delivery by this worker. */
 export interface SettledMail {
   readonly mailId: string
   readonly state: "expired" | "needless"
 }
 
-/** What an attempt came to, for good. */
+/** The final result of a mail. */
 export type Outcome = "sent" | "refused"
 
 const Row = Schema.Struct({
@@ -33,10 +33,10 @@ const Row = Schema.Struct({
   attempts: Schema.Int
 })
 
-/** How long a result is worth waiting for while the database is away: without it, a sent mail is sent again. */
+/** How long storing a result is retried during an outage: without the result, a sent mail is sent again. */
 const retryFor = "20 seconds"
 
-/** `lease` is how long a worker that says nothing keeps a mail. */
+/** `lease` is how long a dead worker keeps a mail. */
 export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
   const sql = yield* SqlClient.SqlClient
   const crypto = yield* Crypto
@@ -51,7 +51,7 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
       FROM vatproof.claim_mail(${claim}, ${leaseMs})`
   })
 
-  /** Settles what is over, and claims a mail that is due. */
+  /** Ends mails that are no longer needed, and claims one that is due. */
   const claim = Effect.gen(function* () {
     const attempt = crypto.uuidV7()
     const rows = yield* findTurn(attempt)
@@ -70,7 +70,7 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
       WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim} AND settled_at IS NULL RETURNING mail_id`
   })
 
-  /** Says that the worker is alive. False if another one has the mail; a database that is away is no reason to stop yet. */
+  /** Renews the lease. Returns false if another worker has the mail; during an outage the worker continues. */
   const keep = (mail: ClaimedMail) =>
     findKept(mail).pipe(
       Effect.map((kept) => kept.length > 0),
@@ -82,13 +82,13 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
     sql`UPDATE vatproof.outbox SET state = ${outcome}, reply = ${reply}, email = NULL, token = NULL, settled_at = clock_timestamp()
       WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim}`.pipe(QueryPolicy.withRetry(retryFor))
 
-  /** Not taken: it is due again after `wait`. */
+  /** Releases a mail that was not accepted; it is due again after `wait`. */
   const defer = (mail: ClaimedMail, reply: string, wait: Duration.Duration) =>
     sql`UPDATE vatproof.outbox SET state = 'waiting', claim = NULL, reply = ${reply},
         due_at = least(expires_at, clock_timestamp() + ${BigInt(Math.round(Duration.toMillis(wait)))} * interval '1 millisecond')
       WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim} AND settled_at IS NULL`.pipe(QueryPolicy.withRetry(retryFor))
 
-  /** Joins the caller's transaction. A mail for the same purpose that waits still is replaced: its reader would get two, and one link is enough. */
+  /** Joins the caller's transaction. Replaces a waiting mail for the same purpose: the recipient needs only one link. */
   const add = Effect.fnUntraced(function* ({ accountId, email, purpose, token }: RequestedEmail, lifetime: Duration.Duration) {
     const lifetimeMs = BigInt(Duration.toMillis(lifetime))
     yield* sql`UPDATE vatproof.outbox SET state = 'superseded', email = NULL, token = NULL, settled_at = clock_timestamp()
@@ -101,7 +101,7 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
   return { claim, linksOf, keep, settle, defer, add }
 })
 
-/** Links to the request that asked for a mail. No delivery depends on it. */
+/** Links to the request that queued a mail. Best effort: delivery does not depend on it. */
 const makeLinksOf = Effect.map(SqlClient.SqlClient, (sql) => {
   const findAsked = SqlSchema.findAll({
     Request: Schema.String,

@@ -1,6 +1,7 @@
 /**
- * The call of vatproof.append: a batch of prepared commands in, an exit for each out. The function decides all commands of a batch under the
- * lock of the log. Here each stream, meter and rate window of the batch gets a number, so that the function reads and writes it once.
+ * Calls vatproof.append with a batch of prepared commands and returns an exit for each. The function decides all commands under
+ * the log's lock. Here each stream, meter and rate window of the batch gets a number, so that the function reads and writes it
+ * once.
  */
 import { Effect, Exit, Metric } from "effect"
 import { SqlClient } from "effect/sql"
@@ -22,7 +23,7 @@ import * as StoreMetrics from "#events/database/StoreMetrics.ts"
 
 const { bytea, int2, int4, int8, text, timestamptz, uuid } = elementType
 
-/** The columns of events and of what their commands ask for, in the order of the function's parameters. */
+/** The columns of events and of their commands' conditions, in the order of the function's parameters. */
 const rowColumns: ReadonlyArray<SqlColumn<EventRow>> = [
   ["stream", text],
   ["eventId", uuid],
@@ -49,20 +50,20 @@ const documentColumns: ReadonlyArray<SqlColumn<DocumentRow>> = [
   ["retainUntilMs", timestamptz]
 ]
 
-/** Which stream, meter and rate window a command changes, by number. */
+/** A command with the numbers of its stream, meter and rate window. */
 interface Numbered {
   readonly prepared: Prepared
-  /** Index of its first event in the batch. */
+  /** Index of the command's first event in the batch. */
   readonly firstEvent: number
   readonly stream: number
   readonly meter: number | null
   readonly minute: number | null
 }
 
-/** A batch in the form in which the function takes it: event numbers start at 1, as SQL's arrays do. */
+/** Converts a batch to the function's parameters; events are numbered from 1, as in SQL arrays. */
 const numbered = (batch: ReadonlyArray<Prepared>) => {
   const [streams, meters, minutes] = [new BatchTotals(), new BatchTotals(), new BatchTotals()]
-  // vatproof.count_calls locks rate windows in the order of their names as well, so that the two never deadlock.
+  // vatproof.count_calls locks rate windows in the order of their names as well, which prevents deadlocks between the two.
   for (const bucket of bucketsOf(batch)) minutes.add(bucket, 0)
   const rows: Array<EventRow> = []
   const numbers = { command: new Array<number>(), stream: new Array<number>(), nth: new Array<number>() }
@@ -107,7 +108,7 @@ const bucketsOf = (batch: ReadonlyArray<Prepared>) => {
   return [...buckets].toSorted()
 }
 
-/** What vatproof.append gives back, in one row: `outcomes` is null if all commands were appended; the rest is by number. */
+/** The result row of vatproof.append: `outcomes` is null if all commands were appended; the other arrays are by number. */
 interface Outcomes {
   readonly head: bigint
   readonly outcomes: ReadonlyArray<Outcome> | null
@@ -123,8 +124,8 @@ type Outcome = "appended" | "duplicate" | "conflict" | "identity" | "answer" | "
 type AppendExit = Exit.Exit<Appended, AppendError>
 
 /**
- * An exit for each command. The row says how meters and rate windows stand after the batch: going back over its commands tells how they
- * stood after each of them.
+ * Returns an exit for each command. The row has meters and rate windows after the batch; walking the commands backwards gives the
+ * values after each.
  */
 const exitsOf = (commands: ReadonlyArray<Numbered>, row: Outcomes): ReadonlyArray<AppendExit> => {
   const exits: Array<AppendExit> = []
@@ -175,10 +176,10 @@ const exitOf = (one: Numbered, outcome: Outcome | undefined, standing: Appended,
       return Exit.fail(new QuotaReached({ meter: charge?.meter ?? "", used, minute }))
     case "rate":
       return minute === null
-        ? Exit.die("vatproof.append refused a command for a rate window that it has not")
+        ? Exit.die("vatproof.append rejected a command for a rate window that it does not have")
         : Exit.fail(new RateLimitReached({ used, minute }))
     case undefined:
-      return Exit.die("vatproof.append gave no outcome for a command")
+      return Exit.die("vatproof.append returned no outcome for a command")
   }
 }
 
@@ -187,11 +188,12 @@ const parameters = ["$1::smallint", "$2", ...Array.from({ length: parameterCount
 const statement = `SELECT head, outcomes, stored_at, versions, used, taken, ends_in_ms FROM vatproof.append(${parameters})`
 
 /**
- * Appends a batch in one round trip; gives an exit for each command, in their order. `isResent`: the batch may be stored by an earlier
- * attempt whose answer was lost.
+ * Appends a batch in one round trip; returns an exit for each command, in order. `isResent`: an earlier attempt, whose answer was
+ * lost, may have stored the batch.
  *
- * The statement compiles itself: the client keeps compiled statements with their parameters in a WeakMap, which keeps whole batches alive until
- * the next full garbage collection. Its row is not decoded by a schema, which would cost more than the call: the function is our own.
+ * The statement is compiled here: the client caches compiled statements with their parameters in a WeakMap, which retains whole
+ * batches until the next full garbage collection. The row is not decoded by a schema, which would cost more than the call: the
+ * function is our own.
  */
 export const make = Effect.map(
   SqlClient.SqlClient,
@@ -201,7 +203,7 @@ export const make = Effect.map(
       const values = [logId, isResent, ...columns]
       const call = Object.assign(sql.unsafe<Outcomes>(statement, values), { compile: () => [statement, values] as const })
       return Effect.flatMap(call, ([row]) => {
-        if (row === undefined) return Effect.die("vatproof.append gave no row")
+        if (row === undefined) return Effect.die("vatproof.append returned no row")
         const batches = row.outcomes === null ? StoreMetrics.wholeBatches : StoreMetrics.decidedBatches
         return Effect.as(Metric.update(batches, 1), exitsOf(commands, row))
       })

@@ -1,4 +1,4 @@
-/** What is asked of the log: events to append, under which conditions, charged to whom; and why the log refuses. */
+/** Commands to append events: their conditions and charges, and the errors of the log. */
 import { Schema } from "effect"
 import type { Array as Arr } from "effect"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
@@ -7,30 +7,32 @@ import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 /** The only log so far. */
 export const logId = 0
 
-/** Events that are stored together or not at all, in one stream. */
+/** Events of one stream that are stored together or not at all. */
 export interface AppendCommand {
   readonly stream: string
-  /** The version the stream must have; null if any will do. */
+  /** The version the stream must have; null for any. */
   readonly expectedVersion: number | null
   readonly events: Arr.NonEmptyReadonlyArray<DomainEvent>
-  /** Units charged to a meter, which may not pass `cap` by it. */
+  /** Units charged to a meter, which may not exceed `cap`. */
   readonly charge: { readonly meter: string; readonly units: number; readonly cap: number } | null
   readonly precondition?: Precondition | undefined
-  /** The rate window in which the command counts, and the most calls in it. */
+  /** The rate window that counts the command, and its limit of calls. */
   readonly minute?: { readonly bucket: string; readonly limit: number } | undefined
 }
 
-/** What a command takes from a cache: the identity epoch of its caller, and the position of the newest answer under a key. */
+/**
+ * Cached values that a command relies on: the identity epoch of its caller, and the position of the newest answer under a key.
+ */
 export interface Precondition {
   readonly epoch: number | null
   readonly newest: { readonly key: string; readonly asOf: number } | null
 }
 
-/** `position` of the first event, `used` units of the meter after the charge, and the rate window with this call. */
+/** `position` of the first event, `used` units of the meter after the charge, and the rate window including this call. */
 export interface Appended {
   readonly position: number
   readonly used: number
-  /** Null without a rate window, and where the command was stored by an earlier attempt. */
+  /** Null without a rate window, and if an earlier attempt stored the command. */
   readonly minute: typeof CountedMinute.Type | null
 }
 
@@ -40,10 +42,10 @@ export class VersionConflict extends Schema.TaggedError<VersionConflict>()("Vers
   actual: Schema.Int
 }) {}
 
-/** Calls in a rate window, with the one that was counted, and when it ends. */
+/** Calls in a rate window including the counted one, and when the window ends. */
 export const CountedMinute = Schema.Struct({ taken: Schema.Int, endsInMs: Schema.Int })
 
-/** The charge would pass the meter's cap. The call is counted in its rate window. */
+/** The charge would exceed the meter's cap. The call is counted in its rate window. */
 export class QuotaReached extends Schema.TaggedError<QuotaReached>()("QuotaReached", {
   meter: Schema.String,
   used: Schema.Int,
@@ -56,14 +58,14 @@ export class RateLimitReached extends Schema.TaggedError<RateLimitReached>()("Ra
   minute: CountedMinute
 }) {}
 
-/** The identity epoch or the newest answer has moved: what the caller had cached is out of date. Nothing is stored or counted. */
+/** The identity epoch or the newest answer has changed: the caller's cached value is outdated. Nothing is stored or counted. */
 export class PreconditionFailed extends Schema.TaggedError<PreconditionFailed>()("PreconditionFailed", {
   outdated: Schema.Literals(["identity", "answer"])
 }) {}
 
 export type AppendError = VersionConflict | QuotaReached | RateLimitReached | PreconditionFailed | StoreUnavailable
 
-/** A command with all that makes it the same command when it is sent again: ids, times and bytes are fixed. */
+/** A command with fixed ids, times and bytes, so that resending it is recognised as a duplicate. */
 export interface Prepared {
   readonly command: AppendCommand
   readonly rows: ReadonlyArray<EventRow>
@@ -73,12 +75,12 @@ export interface Prepared {
 /** The personal document of the event with that index in `rows`. */
 export interface DocumentRow {
   readonly event: number
-  /** Canonical JSON with its salt: exactly the bytes that the event has the digest of. */
+  /** Canonical JSON with its salt: exactly the bytes of the digest in the event. */
   readonly document: string
   readonly retainUntilMs: number
 }
 
-/** An event with what its command asks for. */
+/** An event with its command's conditions. */
 export interface EventRow {
   readonly stream: string
   readonly eventId: string

@@ -1,9 +1,9 @@
-/** What a batch adds to each of its streams, meters or rate windows. */
+/** The totals that a batch adds to its streams, meters or rate windows. */
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 
 /**
- * Gives each name a number from 1 on, adds up what the batch adds to it, and finds how much may stand there before the batch so that none of
- * its commands is refused: its room.
+ * Numbers the names from 1, sums up what the batch adds to each, and computes its room: the largest current value at which no
+ * command of the batch is refused.
  */
 export class BatchTotals {
   private readonly numbers = new Map<string, number>()
@@ -11,7 +11,7 @@ export class BatchTotals {
   private readonly added: Array<number> = []
   private readonly rooms: Array<number> = []
 
-  /** Adds `units`, which may not pass `cap` by it; zero units are always allowed. Returns the number of the name. */
+  /** Adds `units`, which may not exceed `cap` in total; zero units are always allowed. Returns the number of the name. */
   add(name: string, units: number, cap: number = Number.MAX_SAFE_INTEGER): number {
     const number = this.numbers.get(name) ?? this.begin(name)
     const sum = (this.added[number - 1] ?? 0) + units
@@ -32,7 +32,7 @@ export class BatchTotals {
     return sqlArray(this.added.map(BigInt), elementType.int8)
   }
 
-  /** Names, what is added, and the room. */
+  /** Names, totals, and rooms. */
   get columns() {
     return [this.nameColumn, this.addedColumn, sqlArray(this.rooms.map(BigInt), elementType.int8)]
   }

@@ -1,4 +1,4 @@
-/** The call of vatproof.count_calls: counts calls in the minutes of their callers and reads their meters. */
+/** Calls vatproof.count_calls: counts calls in the minutes of their callers and reads their meters. */
 import { Effect, Exit, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { Caller } from "#domain/callers/Caller.ts"
@@ -13,13 +13,13 @@ import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
-/** Bounds: calls counted by one statement, and calls that may wait for it. */
+/** Limits: calls counted per statement, and waiting calls. */
 const maxBatch = 500
 const maxWaiting = 20_000
-/** How often a batch is counted again without the callers that turn out to be out of date. */
+/** How often a batch is counted again without callers whose cached identity is outdated. */
 const maxAttempts = 3
 
-/** Everything but `epoch` is null if keys or plans have changed: then nothing was counted. */
+/** All columns but `epoch` are null if keys or plans have changed: then nothing was counted. */
 const Counted = Schema.Struct({
   epoch: Schema.BigInt,
   used: Schema.NullOr(Schema.Array(Schema.BigInt)),
@@ -29,7 +29,7 @@ const Counted = Schema.Struct({
 
 type Count = Exit.Exit<Standing, PreconditionFailed | StoreUnavailable>
 
-/** Gives a function that counts a call. All calls that wait at the same time share one statement. */
+/** Creates a function that counts a call. All waiting calls share one statement. */
 export const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const count = SqlSchema.findOne({
@@ -75,10 +75,10 @@ const Minutes = Schema.declare((value: unknown): value is BatchTotals => value i
 
 const outOfDate = Exit.fail(new PreconditionFailed({ outdated: "identity" }))
 
-/** The minute of each call by number, and how many calls of this batch come after it in the same minute. */
+/** The minute of each call by number, and how many later calls of this batch are in the same minute. */
 const numbered = (callers: ReadonlyArray<Caller>) => {
   const minutes = new BatchTotals()
-  // vatproof.append locks rate windows in the order of their names as well, so that the two never deadlock.
+  // vatproof.append locks rate windows in the order of their names as well, which prevents deadlocks between the two.
   for (const bucket of [...new Set(callers.map(minuteBucket))].toSorted()) minutes.add(bucket, 0)
   const counted = callers.map((caller) => {
     const minute = minutes.add(minuteBucket(caller), 1)

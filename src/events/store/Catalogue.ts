@@ -1,4 +1,4 @@
-/** Every event type in every version that was ever stored. A version is never removed; a newer one adds an upcaster here. */
+/** Every version of every event type that was ever stored. A version is never removed; a newer one adds an upcaster here. */
 import { Effect, Schema } from "effect"
 import {
   AccountClosed,
@@ -22,7 +22,7 @@ import { ReceiptLinkCreated, ReceiptLinkRevoked } from "#domain/receipts/Receipt
 import { SourceDegraded, SourceRecovered, SourceUnavailable } from "#domain/vat/Sources.ts"
 import { VatIdVerificationFailed, VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 
-/** All of them, for the test that keeps a stored example of each readable for good. */
+/** All event types. A test keeps a stored example of each readable forever. */
 export const eventTypes = [
   AccountClosed,
   AccountRegistered,
@@ -59,10 +59,10 @@ export const eventTypes = [
   VatIdVerified
 ]
 
-/** Reads the stored bytes of one event type. What does not decode is a defect: the log holds nothing that we did not write. */
+/** Decodes the stored bytes of one event type. A decoding error is a defect: the log contains only our own events. */
 export const decoder = <A>(eventType: EventType<A>): ((data: string) => Effect.Effect<A>) => reader(eventType.schema)
 
-/** The same for the personal document of an event of that type. */
+/** Same for the personal document of an event of that type. */
 export const documentDecoder = <A, P>({ personal }: PersonalEventType<A, P>): ((document: string) => Effect.Effect<P>) =>
   reader(personal)
 

@@ -1,19 +1,19 @@
 /**
- * A whole event on one line of canonical JSON (RFC 8785), data and metadata included: what auditors get. From it anybody can compute the
- * event's leaf (EventLeaf.ts): SHA-256 over the canonical form of `data` and of `metadata` takes their place.
+ * A whole event as one line of canonical JSON (RFC 8785), data and metadata included: the form that auditors get. The event's
+ * leaf can be computed from it (EventLeaf.ts) by replacing `data` and `metadata` with the SHA-256 of their canonical form.
  */
 import { Option, Result, Schema } from "effect"
 import * as CanonicalJson from "#events/merkle/CanonicalJson.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** The line is not what an event is written as. */
+/** The line is not in the form of an event. */
 export class MalformedLine extends Schema.TaggedError<MalformedLine>()("MalformedLine", { message: Schema.String }) {}
 
 const text = (value: string | null) => JSON.stringify(value)
 
 /**
- * The keys stand in their canonical order; data and metadata are copied as they are stored. `personal` is the event's personal document,
- * null once erased; without it the line has none.
+ * Writes the keys in canonical order; data and metadata are the stored bytes. `personal` is the event's personal document, null
+ * once erased; omitted without one.
  */
 export const format = (event: StoredEvent, personal?: string | null): string =>
   `{"causation_id":${text(event.causation_id)},"correlation_id":${text(event.correlation_id)},"data":${event.data}` +
@@ -35,32 +35,32 @@ const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Line))
 
 const decodeJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
 
-/** Null if the text is no JSON, which no event or document of ours is. */
+/** Returns null if the text is not JSON, which an event or document of ours always is. */
 export const readJson = (json: string): unknown => Option.getOrNull(decodeJson(json))
 
 export const readData = ({ data }: StoredEvent): unknown => readJson(data)
 
-/** Reads a line back. Only the exact text that `format` writes is accepted, so that nothing in it can be changed unnoticed. */
+/** Parses a line. Accepts only the exact text that `format` writes, so that every change is detected. */
 export const parse = (line: string): Result.Result<StoredEvent, MalformedLine> =>
   Result.map(parseWhole(line), ({ event }) => event)
 
-/** `data` is the event's, read. `personal` is its document, which may be another one's: null once erased, undefined without one. */
+/** `data` is the event's parsed data. `personal` is its document, not verified yet: null once erased, undefined without one. */
 export interface ReadLine {
   readonly event: StoredEvent
   readonly data: unknown
   readonly personal: string | null | undefined
 }
 
-/** The same, with the event's data read, and its personal document. */
+/** Same, with the event's parsed data and its personal document. */
 export const parseWhole = (line: string): Result.Result<ReadLine, MalformedLine> =>
   Result.gen(function* () {
     const canonical = (value: unknown) =>
       Result.mapError(CanonicalJson.encode(value), ({ message }) => new MalformedLine({ message }))
-    const read = yield* Result.mapError(decode(line), () => new MalformedLine({ message: "This is no event" }))
+    const read = yield* Result.mapError(decode(line), () => new MalformedLine({ message: "This is not an event" }))
     const { personal: document, ...envelope } = read
     const data = yield* canonical(read.data)
     const event = new StoredEvent({ ...envelope, data, metadata: yield* canonical(read.metadata) })
     const personal = document === undefined || document === null ? document : yield* canonical(document)
     if (format(event, personal) === line) return { event, data: read.data, personal }
-    return yield* Result.fail(new MalformedLine({ message: "This is no event in canonical form" }))
+    return yield* Result.fail(new MalformedLine({ message: "This is not an event in canonical form" }))
   })

@@ -18,7 +18,7 @@ import * as StoreMetrics from "#events/database/StoreMetrics.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 import { bytesOfTraceId } from "#events/store/TraceParent.ts"
 
-/** Bounds: commands of one batch, commands that may wait for one, and how long a batch is retried during an outage of the database. */
+/** Limits: commands per batch, waiting commands, and how long a batch is retried during an outage of the database. */
 const maxBatch = 256
 const maxWaiting = 20_000
 const retryFor = "5 seconds"
@@ -32,8 +32,8 @@ const make = Effect.gen(function* () {
   yield* DatabaseBreaker.watch
 
   /**
-   * Retries the identical batch during an outage, and once if it holds an event that is stored already: commands that were stored before come
-   * back as duplicates.
+   * Retries the identical batch during an outage, and once if an event of it is stored already: commands stored by an earlier
+   * attempt are returned as duplicates.
    */
   const send = (batch: Arr.NonEmptyReadonlyArray<AppendCommand.Prepared>) => {
     let isResent = false
@@ -47,9 +47,9 @@ const make = Effect.gen(function* () {
   }
 
   const sendAlone = (one: AppendCommand.Prepared) =>
-    Effect.exit(Effect.flatMap(send([one]), ([exit]) => exit ?? Effect.die("vatproof.append gave no outcome for a command")))
+    Effect.exit(Effect.flatMap(send([one]), ([exit]) => exit ?? Effect.die("vatproof.append returned no outcome for a command")))
 
-  /** Sends each command alone if the database cannot take the batch, so that one bad command fails no other. */
+  /** Sends each command alone if the database rejects the batch, so that one bad command fails no other. */
   const sendAll = (batch: Arr.NonEmptyReadonlyArray<AppendCommand.Prepared>) =>
     send(batch).pipe(Effect.catchDefect((defect) => (isSqlError(defect) ? Effect.forEach(batch, sendAlone) : Effect.die(defect))))
 
@@ -57,11 +57,11 @@ const make = Effect.gen(function* () {
   const measures = { size: StoreMetrics.appendBatchSize, wait: StoreMetrics.appendWait }
   const join = yield* GroupCommit.make({ run: sendAll, maxBatch, maxWaiting, onFull, measures, procedure: "append" })
 
-  /** Appends the command's events, or refuses it as a whole. Commands of all callers that wait at the same time share a round trip. */
+  /** Appends the command's events, or rejects it as a whole. All waiting commands share a round trip. */
   const append = (command: AppendCommand.AppendCommand) =>
     withSpan((served) => join(prepare(command, clock.currentTimeMillisUnsafe(), served, requestOf(served))))
 
-  /** Appends an event to a stream whatever its version; charges nothing. */
+  /** Appends an event to a stream of any version, without charge. */
   const appendFact = (stream: string, event: DomainEvent): Effect.Effect<AppendCommand.Appended, StoreUnavailable> => {
     const command: AppendCommand.AppendCommand = { stream, expectedVersion: null, events: [event], charge: null }
     const appended = withSpan((served) => join(prepare(command, clock.currentTimeMillisUnsafe(), served, originOf(served))))
@@ -69,8 +69,9 @@ const make = Effect.gen(function* () {
   }
 
   /**
-   * Appends uncharged commands in a transaction of its own, together with what `inSameTransaction` writes; it gets the time the events carry,
-   * which is now if it is not given. It runs first, so that the log's lock is held for one round trip only. A failure of either undoes both.
+   * Appends uncharged commands in a transaction of its own, together with the writes of `inSameTransaction`, which receives the
+   * time of the events (default: now). The writes run first, so that the log's lock is held for one round trip only. A failure of
+   * either rolls back both.
    */
   const appendWith = <A, E>(
     commands: Arr.NonEmptyReadonlyArray<AppendCommand.AppendCommand>,
@@ -98,12 +99,12 @@ const make = Effect.gen(function* () {
 
 const isStoredAlready = ({ reason }: SqlError) => reason._tag === "UniqueViolation"
 
-/** What cannot happen to a command that charges nothing and relies on nothing cached. */
+/** Impossible for a command without charge and precondition. */
 const uncharged = ["QuotaReached", "RateLimitReached", "PreconditionFailed"] as const
-/** Nor to one that takes any version of its stream. */
+/** Impossible for a command that accepts any version of its stream. */
 const refusals = [...uncharged, "VersionConflict"] as const
 
-/** The span of an append, recorded where the trace of its request is sampled; what follows the log links to it (`TraceLinks`). */
+/** Wraps an append in a span if its request's trace is sampled; background work on the log links to it (`TraceLinks`). */
 const makeWithSpan = Effect.map(TraceLinks, (traceLinks) => {
   const noted = <E>(appended: Effect.Effect<AppendCommand.Appended, E>) =>
     Effect.tap(appended, ({ position }) =>
@@ -119,11 +120,11 @@ const makeWithSpan = Effect.map(TraceLinks, (traceLinks) => {
     })
 })
 
-/** Fixes a command's ids, times and bytes. */
+/** Assigns a command's ids, times and bytes. */
 const makePrepare = Effect.gen(function* () {
   const { uuidV7 } = yield* Crypto
   const seal = yield* PersonalDocument.makeSeal
-  // A repetition of a cached answer is the same event object each time: it is encoded once.
+  // Repetitions of a cached answer share one event object, which is encoded once.
   const texts = new WeakMap<DomainEvent, string>()
   const textOf = (event: DomainEvent) => {
     const known = texts.get(event)
@@ -173,16 +174,16 @@ const makePrepare = Effect.gen(function* () {
   }
 })
 
-/** The metadata of what callers are charged for: such events are many, and all of them come from requests. */
+/** The metadata of charged events: they are many, and all come from requests. */
 const requestOf = ({ requestId }: ServedRequest) => `{"request_id":${CanonicalJson.encodeOwn(requestId)}}`
 
-/** The metadata of all other events: which operator caused one by a command, and why; or that a request did; or a replica by itself. */
+/** The metadata of all other events: the operator and reason of a command, the request, or the replica itself. */
 const originOf = ({ correlationId, operator, requestId }: ServedRequest) => {
   if (operator !== undefined) return CanonicalJson.encodeOwn({ ...operator, request_id: requestId, source: "cli" })
   return CanonicalJson.encodeOwn({ request_id: requestId, source: correlationId === noRequest.correlationId ? "replica" : "api" })
 }
 
-/** Positions and versions are dense: a range, unlike LIMIT, bounds what is read even where the planner sorts all that is found. */
+/** Positions and versions are dense, so a range bounds the rows read, even if the planner sorts them; LIMIT does not. */
 const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
   const findEvents = SqlSchema.findAll({
     Request: Schema.Struct({ from: Schema.Int, limit: Schema.Int }),
@@ -202,11 +203,11 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
   })
 
   return {
-    /** Up to `limit` events from a position on, in their order. */
+    /** Returns up to `limit` events from a position on, in order. */
     read: Effect.fn("EventStore.read")((from: number, limit: number) =>
       findEvents({ from, limit }).pipe(QueryPolicy.withRetry(retryFor))
     ),
-    /** Up to `limit` events of a stream after a version, in their order. */
+    /** Returns up to `limit` events of a stream after a version, in order. */
     readStream: Effect.fn("EventStore.readStream")((stream: string, after: number, limit: number) =>
       findStream({ stream, after, limit }).pipe(QueryPolicy.withRetry(retryFor))
     )

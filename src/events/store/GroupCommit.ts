@@ -1,32 +1,35 @@
 /**
- * Group commit: everything that waits while one batch is under way goes into the next one. No timer delays a lone caller, and the
- * busier the service, the larger the batches. (`RequestResolver` batches by time and lets batches overlap, which is another thing.)
+ * Group commit: everything that waits while one batch is in flight forms the next one. No timer delays a lone caller, and batches
+ * grow with the load. (`RequestResolver` batches by time and lets batches overlap.)
  */
 import { Array as Arr, Clock, Effect, Exit, Fiber, Latch, type Metric, References, type Scope, type Tracer } from "effect"
 
 interface Waiting<I, O, E> {
   readonly input: I
   readonly done: (exit: Exit.Exit<O, E>) => void
-  /** When it began to wait, in nanoseconds. */
+  /** Start of the wait, in nanoseconds. */
   readonly since: bigint
-  /** The span of its request, if that is sampled. */
+  /** The span of its request, if sampled. */
   readonly span: Tracer.Span | null
 }
 
-/** Where the size of each batch and the wait of each input (in seconds) are measured. */
+/** Metrics for the size of each batch and the wait of each input (in seconds). */
 export interface BatchMeasures {
   readonly size: Metric.Histogram<number>
   readonly wait: Metric.Histogram<number>
 }
 
-/** `run` gets 1 to `maxBatch` inputs and gives back one exit for each, in their order, or fails for all; at most `maxWaiting` callers may wait. */
+/**
+ * `run` gets 1 to `maxBatch` inputs and returns one exit for each, in order, or fails for all; at most `maxWaiting` callers may
+ * wait.
+ */
 export interface GroupCommitOptions<I, O, E> {
   readonly run: (inputs: Arr.NonEmptyReadonlyArray<I>) => Effect.Effect<ReadonlyArray<Exit.Exit<O, E>>, E>
   readonly maxBatch: number
   readonly maxWaiting: number
   readonly onFull: () => E
   readonly measures?: BatchMeasures
-  /** The function of the database that `run` calls: the name of a batch's span. */
+  /** The database function that `run` calls: the name of the batch's span. */
   readonly procedure?: string
 }
 
@@ -35,12 +38,12 @@ const sampledSpan = () => {
   return span?._tag === "Span" && span.sampled ? span : null
 }
 
-/** Requests that the span of a batch links to. */
+/** Maximum number of requests that a batch's span links to. */
 const maxLinks = 32
 
 /**
- * Gives a batch a span if it serves a sampled request: a trace of its own, because it belongs to all of its requests. Each request's span links
- * to it, and it to them. It stands for the statement, so that a batch has one span.
+ * Wraps a batch in a span if it serves a sampled request. The span has a trace of its own, because it belongs to all its
+ * requests; both sides link to each other. It replaces the span of the statement.
  */
 const traced = <A, E>(
   procedure: string,
@@ -63,19 +66,21 @@ const traced = <A, E>(
 }
 
 /**
- * Whoever has waited this long when a batch begins is told that there was no place in it: a caller has then had enough of waiting, and
- * what was not begun has changed nothing.
+ * Callers that have waited this long when a batch begins are rejected: their requests are about to time out, and nothing was
+ * started for them.
  */
 const longestWaitNanos = 3_000_000_000n
 
-/** A function that joins the next batch; it fails with `onFull()` at once when too many wait already, and after 3 s of waiting. */
+/**
+ * Returns a function that joins the next batch. Fails with `onFull()` at once if too many callers wait, and after 3 s of waiting.
+ */
 export const make = Effect.fnUntraced(function* <I, O, E>(
   options: GroupCommitOptions<I, O, E>
 ): Effect.fn.Return<(input: I) => Effect.Effect<O, E>, never, Scope.Scope> {
-  // A plain array that each batch leaves to the collector as a whole: a queue that never drains keeps what was taken from it for a while,
-  // and what is kept for a while costs the collector most.
+  // A plain array, which each batch releases as a whole. A queue that never drains would retain taken items, which costs the
+  // garbage collector most.
   let waiting: Array<Waiting<I, O, E>> = []
-  const somebodyWaits = yield* Latch.make(false)
+  const hasWaiters = yield* Latch.make(false)
   const clock = yield* Clock.Clock
   const context = yield* Effect.context<never>()
 
@@ -85,7 +90,7 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
     for (const { since } of batch) wait.updateUnsafe(Number(now - since) / 1e9, context)
   }
 
-  /** The ones who have not waited too long; the others are sent away. */
+  /** Rejects callers that have waited too long and returns the others. */
   const stillWaiting = (batch: ReadonlyArray<Waiting<I, O, E>>) => {
     const oldest = clock.monotonicTimeNanosUnsafe() - longestWaitNanos
     const late = batch.filter(({ since }) => since < oldest)
@@ -93,10 +98,10 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
     return late.length === 0 ? batch : batch.filter(({ since }) => since >= oldest)
   }
 
-  /** One effect for all of them. Whoever breaks on hearing it breaks neither the others nor the next batch. */
-  const tell = (batch: ReadonlyArray<Waiting<I, O, E>>, exit: Exit.Exit<ReadonlyArray<Exit.Exit<O, E>>, E>) => {
+  /** Returns one effect that completes all callers. A throwing callback affects neither other callers nor the next batch. */
+  const settle = (batch: ReadonlyArray<Waiting<I, O, E>>, exit: Exit.Exit<ReadonlyArray<Exit.Exit<O, E>>, E>) => {
     const rest = batch.entries()
-    const tellRest: Effect.Effect<void> = Effect.sync(() => {
+    const settleRest: Effect.Effect<void> = Effect.sync(() => {
       for (const [index, { done }] of rest) {
         done(
           Exit.isFailure(exit) ? Exit.failCause(exit.cause) : (exit.value[index] ?? Exit.die(`The batch gave no result ${index}`))
@@ -104,18 +109,23 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
       }
     }).pipe(
       Effect.catchCause((cause) =>
-        Effect.andThen(Effect.logError("What came of a batch could not be told to one of its callers", cause), () => tellRest)
+        Effect.andThen(
+          Effect.logError("The result of a batch could not be delivered to one of its callers", cause),
+          () => settleRest
+        )
       )
     )
-    return tellRest
+    return settleRest
   }
 
-  /** How to tell those of the last batch; they hear of it when the next one is under way, so that the database need not wait for that. */
-  let untold: Effect.Effect<void> = Effect.void
-  const tellLast = Effect.suspend(() => {
-    const tellThem = untold
-    untold = Effect.void
-    return tellThem
+  /**
+   * Completes the callers of the last batch. Runs while the next batch is in flight, so that the database does not wait for it.
+   */
+  let unsettled: Effect.Effect<void> = Effect.void
+  const settleLast = Effect.suspend(() => {
+    const pending = unsettled
+    unsettled = Effect.void
+    return pending
   })
 
   const flush = Effect.fnUntraced(function* (batch: ReadonlyArray<Waiting<I, O, E>>) {
@@ -123,25 +133,25 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
     if (options.measures !== undefined) measure(options.measures, batch)
     const inputs = Arr.map(batch, ({ input }) => input)
     const run = options.procedure === undefined ? options.run(inputs) : traced(options.procedure, batch, options.run(inputs))
-    const [exit] = yield* Effect.all([Effect.exit(run), tellLast], { concurrency: "unbounded" })
-    untold = tell(batch, exit)
+    const [exit] = yield* Effect.all([Effect.exit(run), settleLast], { concurrency: "unbounded" })
+    unsettled = settle(batch, exit)
   })
 
-  /** Up to `maxBatch` of those who wait, the first ones first. */
+  /** Takes up to `maxBatch` waiting callers, first come first served. */
   const take = () => {
     const rest = waiting.length > options.maxBatch ? waiting.slice(options.maxBatch) : []
-    const taken = rest.length === 0 ? waiting : waiting.slice(0, options.maxBatch)
+    const batch = rest.length === 0 ? waiting : waiting.slice(0, options.maxBatch)
     waiting = rest
-    if (rest.length === 0) somebodyWaits.closeUnsafe()
-    return taken
+    if (rest.length === 0) hasWaiters.closeUnsafe()
+    return batch
   }
-  const next = Effect.suspend(() => (waiting.length === 0 ? Effect.andThen(tellLast, somebodyWaits.await) : Effect.void))
+  const next = Effect.suspend(() => (waiting.length === 0 ? Effect.andThen(settleLast, hasWaiters.await) : Effect.void))
 
   yield* next.pipe(
     Effect.map(take),
     Effect.flatMap((batch) => flush(stillWaiting(batch))),
     Effect.forever,
-    Effect.ensuring(tellLast),
+    Effect.ensuring(settleLast),
     Effect.forkScoped
   )
 
@@ -149,6 +159,6 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
     Effect.callback((done) => {
       if (waiting.length >= options.maxWaiting) return done(Exit.fail(options.onFull()))
       waiting.push({ input, done, since: clock.monotonicTimeNanosUnsafe(), span: sampledSpan() })
-      somebodyWaits.openUnsafe()
+      hasWaiters.openUnsafe()
     })
 })

@@ -1,6 +1,6 @@
 /**
- * The personal document of an event: canonical JSON with a random salt, stored beside the log. The event has the SHA-256 of its bytes, so
- * the document is proven like the event; without the salt the digest says nothing about an erased document.
+ * The personal document of an event: canonical JSON with a random salt, stored beside the log. The event has the SHA-256 of its
+ * bytes, so the document is proven like the event. Without the salt, the digest reveals nothing about an erased document.
  */
 import { DateTime, Effect, Option, Predicate, Schema } from "effect"
 import { Hex } from "effect/encoding"
@@ -18,7 +18,10 @@ import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const saltBytes = 16
 
-/** Gives a function that draws a salt, and returns the event's data with the digest, the document, and how long it is kept. */
+/**
+ * Creates a function that generates a salt and returns the event's data with the digest, the document, and the end of its
+ * retention.
+ */
 export const makeSeal = Effect.gen(function* () {
   const crypto = yield* Crypto
   const retention = yield* Retention
@@ -36,7 +39,7 @@ export const makeSeal = Effect.gen(function* () {
   }
 })
 
-/** The document as it is stored: null once erased, undefined if there is none. */
+/** The stored document: null once erased, undefined if there is none. */
 export type Stored = string | null | undefined
 
 /** The digest in the data of an event; none if the event has no personal document. */
@@ -45,7 +48,7 @@ export const digestIn = (data: unknown): Option.Option<string> =>
     ? Option.some(data.personal_sha256)
     : Option.none()
 
-/** Whether a document is the one that its event has the digest of. */
+/** Compares a document with the digest in its event. */
 export const stateOf = (sha256Hex: (text: string) => string, digest: string, stored: Stored): "kept" | "erased" | "altered" => {
   if (stored === null) return "erased"
   return stored !== undefined && sha256Hex(stored) === digest ? "kept" : "altered"
@@ -53,7 +56,7 @@ export const stateOf = (sha256Hex: (text: string) => string, digest: string, sto
 
 const retryFor = "5 seconds"
 
-/** Reads the documents of events by their positions; null once erased. Ends the request if one is not what was signed. */
+/** Reads the documents of events by position; null once erased. Ends the request if one differs from its signed digest. */
 export const makeVerified = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const crypto = yield* Crypto

@@ -1,4 +1,4 @@
-/** The history of the sources in the log. */
+/** Records the health of the sources in the log. */
 import { Effect, Layer } from "effect"
 import { SourceLog, sourceStream } from "#domain/vat/Sources.ts"
 import { EventStore } from "#events/store/EventStore.ts"

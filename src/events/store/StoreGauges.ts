@@ -1,6 +1,6 @@
 /**
- * How far what follows the log is behind it: projections, notary and outbox. Read from the tables themselves by every replica, so that a
- * follower that stands still, or is missing altogether, is seen as well.
+ * Gauges of the lag behind the log: projections, notary and outbox. Every replica reads them from the tables, so that a stuck or
+ * missing follower shows as well.
  */
 import { Effect, Layer, Metric, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -55,12 +55,12 @@ const makeRead = Effect.map(SqlClient.SqlClient, (sql) => {
   }).pipe(QueryPolicy.withRetry("0 millis"))
 })
 
-/** Reads now and then every ten seconds; what cannot be read now is read the next time. */
+/** Reads every ten seconds; a failed read is repeated in the next iteration. */
 export const layer = Layer.effectDiscard(
   Effect.flatMap(makeRead, (read) =>
     read.pipe(
       Effect.catchTag("StoreUnavailable", () => Effect.void),
-      logDefects("How far the log's followers are could not be read; it is tried again"),
+      logDefects("The lag behind the log could not be read; retrying in 10 s"),
       Effect.repeat(Schedule.spaced(readEvery)),
       Effect.forkScoped
     )

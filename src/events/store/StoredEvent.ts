@@ -1,4 +1,4 @@
-/** An event as it stands in the log. */
+/** A stored event of the log. */
 import { Schema, SchemaTransformation } from "effect"
 
 const Position = Schema.BigInt.pipe(
@@ -8,15 +8,15 @@ const Position = Schema.BigInt.pipe(
   )
 )
 
-/** A time in SQL as its text, in UTC with six digits of a second; null for an infinite one. */
+/** SQL: a time as text, in UTC with microseconds; null for an infinite one. */
 export const utcText = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 
-/** An infinite time stays as it is written, for an audit to find it. */
+/** Keeps an infinite time as text, so that an audit can report it. */
 const instant = (column: string) => `coalesce(${utcText(column)}, ${column}::text) AS ${column}`
 
 /**
- * One row of `vatproof.events`. `occurred_at` and `recorded_at` are UTC with exactly six digits of a second; `trace_id` is hex;
- * `data` and `metadata` are the stored bytes, canonical JSON that was not parsed yet.
+ * One row of `vatproof.events`. `occurred_at` and `recorded_at` are UTC with exactly six decimals; `trace_id` is hex; `data` and
+ * `metadata` are the stored bytes, unparsed canonical JSON.
  */
 export class StoredEvent extends Schema.Class<StoredEvent>("StoredEvent")({
   log_id: Schema.Int,
@@ -40,7 +40,7 @@ export class StoredEvent extends Schema.Class<StoredEvent>("StoredEvent")({
   static readonly columns = `log_id, position, stream_id, version, event_id, type, schema_version,
     ${instant("occurred_at")}, ${instant("recorded_at")},
     correlation_id, causation_id, encode(trace_id, 'hex') AS trace_id, meter_id, units, data, metadata`
-  /** The same columns of a subquery with that alias. */
+  /** Same, for the alias of a subquery. */
   static readonly columnsOf = (alias: string) =>
     Object.keys(this.fields)
       .map((name) => `${alias}.${name}`)

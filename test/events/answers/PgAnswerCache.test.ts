@@ -97,7 +97,7 @@ layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT I
       yield* MigratedDatabase.execute(`UPDATE vatproof.latest AS l SET position = o.position, answer = o.answer
         FROM vatproof.latest o WHERE l.key = 'answer-ATU12345685' AND o.key = 'answer-PL1234567890'`)
       const exit = yield* Effect.exit(newest("ATU12345685"))
-      assert.include(String(exit), `is said to be at position ${position}, which is about another one`)
+      assert.include(String(exit), `should be at position ${position}, which is about another one`)
       assert.containSubset(yield* newest("PL1234567890"), { position })
     })
   )

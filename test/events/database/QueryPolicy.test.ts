@@ -9,7 +9,7 @@ it.effect("of more queries than can be answered in time some are refused at once
     const waiting = yield* Effect.forEach(Array.from({ length: 1_000 }), () =>
       Effect.forkChild(query, { startImmediately: true })
     )
-    assert.containSubset(yield* Effect.flip(query), { _tag: "StoreUnavailable", cause: "Too many queries are under way" })
+    assert.containSubset(yield* Effect.flip(query), { _tag: "StoreUnavailable", cause: "Too many queries are in flight" })
     const batch = yield* Effect.forkChild(QueryPolicy.withRetryForMany("3 seconds")(Deferred.await(answered)))
     const [first] = waiting
     if (first !== undefined) yield* Fiber.interrupt(first)
