@@ -16,16 +16,16 @@ import { SystemApi } from "#http/system/SystemApi.ts"
 import { UsageApi } from "#http/accounts/UsageApi.ts"
 import { ValidationApi } from "#http/validation/ValidationApi.ts"
 
-/** The version of the interface, as /health and the OpenAPI document tell it. */
+/** The version of the interface, in /health and the OpenAPI document. */
 export const interfaceVersion = "0.1.0"
 
-/** What is wrong with a request is said of all its fields, not of the first one only. */
+/** Reports all invalid fields of a request, not only the first. */
 const everyField = { errors: "all" } as const
 
-/** `url` is relative to where the document was found. */
+/** `url` is relative to the document's own URL. */
 export const serversAt = (url: string) => [{ url, description: "The service that serves this document" }]
 
-/** The endpoints that `HttpApiBuilder` serves. The others, which are asked most, have plain routes. */
+/** The endpoints that `HttpApiBuilder` serves. The busiest ones have plain routes instead. */
 export class DecodedApi extends HttpApi.make("vatproof")
   .add(ReceiptsApi)
   .add(ReceiptLinksApi)

@@ -1,4 +1,4 @@
-/** All routes: the interface, what describes it, and the pages for people. */
+/** All routes: the interface, its description, and the pages for people. */
 import { Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api, DecodedApi } from "#http/Api.ts"
@@ -55,7 +55,7 @@ export const layer = Layer.mergeAll(
   ValidationHandlers.layer
 )
 
-/** All routes as the router knows them: the document describes tiles by other paths. */
+/** All routes as the router has them: the document describes tiles by other paths. */
 const routes: ReadonlyArray<Route> = [
   ...Object.values(Api.groups).flatMap(({ endpoints }) =>
     Object.values(endpoints).map(({ method, path }) => ({

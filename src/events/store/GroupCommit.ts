@@ -109,10 +109,7 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
       }
     }).pipe(
       Effect.catchCause((cause) =>
-        Effect.andThen(
-          Effect.logError("The result of a batch could not be delivered to one of its callers", cause),
-          () => settleRest
-        )
+        Effect.andThen(Effect.logError("The result of a batch could not be delivered", cause), () => settleRest)
       )
     )
     return settleRest

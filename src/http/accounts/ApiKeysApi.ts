@@ -9,7 +9,7 @@ import { Timestamp } from "#http/wire/Timestamp.ts"
 
 const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
 
-/** A request without a body asks for a key without a name. */
+/** A request without a body creates a key without a name. */
 const Wish = [
   Schema.Struct({
     name: Schema.optionalKey(KeyLabel.annotate({ description: "Your name for the key", examples: ["Shop, production"] }))
@@ -50,7 +50,7 @@ const RevokedKey = Schema.Struct({ message: Schema.String }).annotate({
   description: "The key is revoked"
 })
 
-/** Last added runs first: who, and only then what. */
+/** The last added runs first: it authenticates before anything is decoded. */
 export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
   .add(
     HttpApiEndpoint.post("create", "/v1/auth/api-keys", {

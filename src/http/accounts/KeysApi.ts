@@ -1,4 +1,4 @@
-/** POST /v1/keys/rotate and DELETE /v1/keys/self: what a client may do with the key that it has, without a login. */
+/** POST /v1/keys/rotate and DELETE /v1/keys/self: operations of a client on its own key, without a login. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { KeyRequired } from "#http/pipeline/Authentication.ts"
@@ -8,7 +8,7 @@ import { Timestamp } from "#http/wire/Timestamp.ts"
 
 const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
 
-/** A request without a body keeps the former key for a day. */
+/** A request without a body keeps the former key valid for a day. */
 const Wish = [
   Schema.Struct({
     revoke_old: Schema.optionalKey(

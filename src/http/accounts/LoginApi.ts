@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { bodyRefusals, errorBody } from "#http/pipeline/Problem.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 
-/** No rule of signup is checked here: what it would refuse belongs to nobody, and the answer to that is 401. */
+/** The rules of signup are not checked here: text that violates them belongs to no account, so the answer is 401. */
 const Login = Schema.Struct({
   email: Schema.String.annotate({
     description: "The address of the signup, case-insensitive",

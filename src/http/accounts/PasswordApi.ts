@@ -1,4 +1,4 @@
-/** A new password: by a mail for people who forgot the old one, or with the old one. */
+/** Sets a new password: by a mail, or with the old password. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { NewPassword } from "#domain/login/Passwords.ts"

@@ -1,4 +1,4 @@
-/** The pages of the link of a mail that lets its reader set a new password: the form, and what came of it. */
+/** The pages behind the link of a password mail: the form, and the result. */
 import * as Page from "#http/site/Page.ts"
 
 export const languages = ["en", "de"] as const
@@ -17,11 +17,11 @@ const texts = {
       text: "This one is among the most common passwords, which are tried first."
     },
     unusable: {
-      title: "This link is no longer good",
+      title: "This link is no longer valid",
       text: "It was used already, or a part of it is missing. Ask for a new mail."
     },
-    expired: { title: "This link is no longer good", text: "It is older than one hour. Ask for a new mail." },
-    unavailable: { title: "Please try again", text: "The password could not be set just now. Try again in a minute." }
+    expired: { title: "This link is no longer valid", text: "It is older than one hour. Ask for a new mail." },
+    unavailable: { title: "Please try again", text: "The password could not be set at the moment. Try again in a minute." }
   },
   de: {
     request: "Anfrage",
@@ -46,10 +46,10 @@ const texts = {
   }
 } as const
 
-/** Nothing is kept: the address of the page holds the token. */
+/** Prevents caching: the URL of the page contains the token. */
 const headers = { "cache-control": "no-store", vary: "accept, accept-language" }
 
-/** The form sends to the path beside the link's own, so that it works behind a proxy that gives the service a path. */
+/** The form posts to a relative path, so that it works behind a proxy that adds a path prefix. */
 const formOf = (language: Language, token: string) => {
   const { button, label } = texts[language].ask
   return `<form method="post" action="password-reset/confirm">
@@ -74,13 +74,13 @@ export interface OutcomePage {
   readonly status: number
   readonly language: Language
   readonly outcome: Outcome
-  /** Names the request, for support. */
+  /** The id of the request, for support. */
   readonly requestId: string
-  /** Where asking again may help. */
+  /** Set if a retry may help. */
   readonly retryAfterSeconds?: number | undefined
 }
 
-/** The page that says what came of it. */
+/** The page with the result. */
 export const respond = ({ language, outcome, requestId, retryAfterSeconds, status }: OutcomePage, sha256Hex: Sha256) => {
   const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
   const { request } = texts[language]

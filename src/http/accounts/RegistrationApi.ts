@@ -18,7 +18,7 @@ const Contacts = Schema.Struct({
   agent_id: Schema.optionalKey(AgentId)
 })
 
-/** Bodies have a title for the OpenAPI document and no identifier, which would be read in refusals ("Expected Registration"). */
+/** Bodies have a title for the OpenAPI document. An identifier would appear in error messages ("Expected Registration"). */
 const Registration = Contacts.check(
   Schema.makeFilter(
     ({ agent_id, email }: typeof Contacts.Type) =>

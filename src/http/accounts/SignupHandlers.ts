@@ -13,8 +13,8 @@ import * as Problem from "#http/pipeline/Problem.ts"
 import * as Negotiation from "#http/wire/Negotiation.ts"
 import * as VerificationPage from "#http/accounts/VerificationPage.ts"
 
-const mailSent = "Your account is made. Open the link in the mail we sent you to confirm your address, then log in"
-const verifiedAtOnce = "Your account is made and verified: the token is good for 24 hours"
+const mailSent = "Your account is created. Open the link in the mail we sent you to confirm your address, then log in"
+const verifiedAtOnce = "Your account is created and verified: the token is valid for 24 hours"
 const confirmed = "Your email address is confirmed. You can log in now"
 const confirmedOnly =
   "Your email address is confirmed. It was signed up with several passwords, and none of them is set. Ask for a mail to set one: POST /v1/auth/password-reset"
@@ -29,10 +29,10 @@ export const layer = HttpApiBuilder.group(
     const verification = yield* VerifyEmail
     const { sha256Hex } = yield* Crypto
 
-    /** GET and POST do the same, and each for programs and for people. */
+    /** GET and POST do the same, for programs and for people. */
     const verify = Effect.fnUntraced(function* (token: string) {
       const request = yield* HttpServerRequest.HttpServerRequest
-      // Mail scanners try links with HEAD, which may change nothing (RFC 9110, 9.3.2).
+      // Mail scanners open links with HEAD, which must not change anything (RFC 9110, 9.3.2).
       const run = request.method === "HEAD" ? verification.look : verification.verify
       const outcome = run(Redacted.make(token))
       if (!Negotiation.prefersPage(request.headers["accept"])) {

@@ -18,6 +18,6 @@ export const layer = HttpRouter.use(
 const reportOf = ({ limit, period, plan, used }: KeyCaller): typeof UsageReport.Encoded => ({
   plan,
   period: { start: DateTime.formatIso(period.start), end: DateTime.formatIso(period.end) },
-  // A smaller plan may have less than what is used already.
+  // A smaller plan may allow less than the usage so far.
   requests: { used, remaining: Math.max(0, limit - used), limit }
 })

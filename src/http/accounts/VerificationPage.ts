@@ -1,4 +1,4 @@
-/** The page that a person sees after opening the link of a verification mail. It needs nothing from anywhere else. */
+/** The page behind the link of a verification mail. It is self-contained. */
 import * as Page from "#http/site/Page.ts"
 
 /** The languages, as Accept-Language and `lang` attributes name them; the first one is the default. */
@@ -6,19 +6,19 @@ export const languages = ["en", "de"] as const
 export type Language = (typeof languages)[number]
 
 /**
- * What came of the link. A token is forgotten once it was used, so `unusable` is one that was used before as much as one that never was:
- * the page must not say that an address is unconfirmed. After `confirmedOnly` a password has to be set.
+ * The result of opening the link. A token is deleted once used, so `unusable` includes used ones: the page must not claim that
+ * the address is unconfirmed. After `confirmedOnly` a password has to be set.
  */
 export type Outcome = "confirmed" | "confirmedOnly" | "unusable" | "expired" | "unavailable"
 
-/** `status` is the one that programs get for the same outcome. */
+/** `status` is the status that programs get for the same result. */
 export interface VerificationPage {
   readonly status: number
   readonly language: Language
   readonly outcome: Outcome
-  /** Names the request, for support; not shown where everything went well. */
+  /** The id of the request, for support; hidden after a success. */
   readonly requestId: string
-  /** Where asking again may help. */
+  /** Set if a retry may help. */
   readonly retryAfterSeconds?: number | undefined
 }
 
@@ -36,14 +36,14 @@ const texts = {
       text: "It was signed up with several passwords, so none of them is set. Ask for a mail to set one."
     },
     unusable: {
-      title: "This link is no longer good",
+      title: "This link is no longer valid",
       text: `It was used already, or a part of it is missing. If you have confirmed your address, just log in. If not, ${newMail.en}`
     },
     expired: {
-      title: "This link is no longer good",
+      title: "This link is no longer valid",
       text: `It is older than 24 hours. To confirm your address, ${newMail.en}`
     },
-    unavailable: { title: "Please open the link again", text: "It could not be checked just now. Try again in a minute." }
+    unavailable: { title: "Please open the link again", text: "It could not be checked at the moment. Try again in a minute." }
   },
   de: {
     request: "Anfrage",
@@ -70,7 +70,7 @@ const texts = {
   Record<Outcome, { readonly title: string; readonly text: string }> & { readonly request: string }
 >
 
-/** Nothing is sent on: the address of the page holds the token. */
+/** Prevents caching: the URL of the page contains the token. */
 const common = { "cache-control": "no-store", vary: "Accept, Accept-Language" }
 
 /** */

@@ -1,4 +1,4 @@
-/** The audit surface: the log for auditors, its proofs, and what everybody may check it with (checkpoint and tiles). */
+/** The audit interface: the log for auditors, its proofs, and the public means to verify it (checkpoint and tiles). */
 import { DateTime, Effect, Option, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { AuditorRequired, ProofReaderRequired } from "#http/audit/AuditAuthentication.ts"
@@ -7,28 +7,28 @@ import * as LogPeriod from "#domain/audit/LogPeriod.ts"
 import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 
-/** Events of a page. */
+/** Events per page. */
 const limits = { minimum: 1, maximum: 1_000 }
 export const defaultLimit = 100
 
-/** A stream of lines and a checkpoint are text of their own kind. */
+/** Media types of event streams and checkpoints. */
 export const ndjson = "application/x-ndjson"
 export const csv = "text/csv"
 export const json = "application/json"
 export const plain = "text/plain"
 
-/** No event was recorded before the epoch, and no database counts much beyond the year 9999. */
+/** No event was recorded before the epoch, and databases do not count far beyond the year 9999. */
 const years = { minimum: DateTime.makeUnsafe(0), maximum: DateTime.makeUnsafe("9999-12-31T23:59:59.999Z") }
 const notATime = "Expected a time from 1970 to 9999, as 2026-11-22T09:30:00Z (milliseconds at most) or 2026-11-22"
 
-/** The last day of the year 9999 ends with a year of five digits, which RFC 3339 does not have: a millisecond before is as good. */
+/** The end of the last day of 9999 has a year of five digits, which RFC 3339 lacks: uses the millisecond before. */
 const endOfYears = DateTime.add(years.maximum, { milliseconds: 1 })
 const withinYears = (moment: Option.Option<DateTime.Utc>) =>
   Option.map(Option.filter(moment, DateTime.between({ ...years, maximum: endOfYears })), (within) =>
     DateTime.min(within, years.maximum)
   )
 
-/** A bound of the time that is asked for. */
+/** A bound of the requested period. */
 const bound = (momentOf: (text: string) => Option.Option<DateTime.Utc>, description: string) =>
   Schema.String.annotate({ description, examples: ["2026-11-22T09:30:00Z"] }).pipe(
     Schema.decodeTo(
@@ -57,7 +57,7 @@ const Position = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({
 const Uuid = Schema.String.check(
   Schema.isPattern(/^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/u, { message: "Expected a UUID in lower case" })
 )
-/** As the command key revoke takes it. */
+/** Same form as in the command `key revoke`. */
 const Key = Schema.String.check(
   Schema.isPattern(/^(?:[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}|svc_live_[\dA-Za-z]{3})$/u, {
     message: "Expected a key_id (a UUID in lower case) or the first 12 characters of a key"
@@ -66,8 +66,8 @@ const Key = Schema.String.check(
 const Name = Schema.String.check(Schema.isPattern(/^[\w-]{1,100}$/u, { message: "Expected 1 to 100 of A-Z, a-z, 0-9, _ and -" }))
 
 /**
- * One event, whole. `data` and `metadata` are the facts; without these two and `personal` it is the leaf that was signed, with the SHA-256 of
- * the two instead.
+ * One complete event. `data` and `metadata` are the facts. Without these two and `personal`, but with the SHA-256 of the first
+ * two, it is the signed leaf.
  */
 export const AuditEvent = Schema.Struct({
   causation_id: Schema.NullOr(Schema.String),
@@ -151,7 +151,7 @@ const eventsQuery = {
   cursor: Schema.optionalKey(Schema.String.annotate({ description: "next_cursor of the previous page, with the same filters" }))
 }
 
-/** The filters that there are; another one is refused, because an auditor would believe that it had filtered. */
+/** All filters. Others are rejected, because an auditor would believe that they had been applied. */
 export const knownFilters: ReadonlyArray<string> = Object.keys(eventsQuery)
 
 const events = HttpApiEndpoint.get("events", "/v1/audit/events", {
@@ -220,7 +220,7 @@ const checkpoint = HttpApiEndpoint.get("checkpoint", "/v1/audit/checkpoint", {
 )
 
 const tile = HttpApiEndpoint.get("tile", "/v1/audit/tile/*", {
-  // What can stand here TilePaths says to the document.
+  // TilePaths describes the possible values in the document.
   params: { "*": Schema.String },
   success: bytes,
   error: [notFound, unavailable]

@@ -1,4 +1,4 @@
-/** Who may read the log: an auditor with a token, or, for the proof of a receipt, the API key that it was issued to. */
+/** Authenticates readers of the log: auditors by their token, and for the proof of a receipt the API key it was issued to. */
 import { Context, Effect, Layer, Redacted } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
@@ -16,26 +16,26 @@ const auditorToken = HttpApiSecurity.bearer.pipe(
   HttpApiSecurity.annotate(OpenApi.Description, "An auditor's token, svc_audit_…: `vatproof auditor add` makes one")
 )
 
-/** Refuses everybody who is no auditor. */
+/** Rejects requests without an auditor's token. */
 export class AuditorRequired extends HttpApiMiddleware.Service<AuditorRequired, { provides: CurrentAuditor }>()(
   "vatproof/http/audit/AuditorRequired",
   { security: { auditorToken } }
 ) {}
 
-/** Who asks for a proof. */
+/** The reader of a proof. */
 export class CurrentProofReader extends Context.Service<CurrentProofReader, ProofReader>()(
   "vatproof/http/audit/CurrentProofReader"
 ) {}
 
 const apiKey = HttpApiSecurity.apiKey({ key: "X-Api-Key", in: "header" })
 
-/** Lets auditors and API keys pass. */
+/** Accepts auditors and API keys. */
 export class ProofReaderRequired extends HttpApiMiddleware.Service<ProofReaderRequired, { provides: CurrentProofReader }>()(
   "vatproof/http/audit/ProofReaderRequired",
   { security: { auditorToken, apiKey } }
 ) {}
 
-/** RFC 9110, 15.5.2: a 401 says how to authenticate. Not knowing whose token it is, is none. */
+/** RFC 9110, 15.5.2: a 401 says how to authenticate. */
 const challenge = (refusal: HttpServerResponse.HttpServerResponse) =>
   refusal.status === 401 ? HttpServerResponse.setHeader(refusal, "www-authenticate", "Bearer") : refusal
 
@@ -70,7 +70,7 @@ export const layerProofReaderRequired = Layer.effect(
       return { _tag: "Auditor", auditor: yield* auditors.byToken(Redacted.make(token)) } satisfies ProofReader
     })
 
-    // The first of the two schemes decides for both, because a key that is sent and wrong must be refused and not passed over.
+    // The first of the two schemes decides for both, because a wrong key must be rejected and not ignored.
     const identify = Effect.fnUntraced(function* <A, E, R>(httpEffect: Effect.Effect<A, E, R>) {
       const reader = yield* Effect.result(readerOf)
       if (reader._tag === "Failure") return challenge(yield* Errors.respond(Effect.fail(reader.failure)))

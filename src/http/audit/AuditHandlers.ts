@@ -13,13 +13,13 @@ import * as Errors from "#http/pipeline/Errors.ts"
 import { mediaType } from "#http/wire/Negotiation.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 
-/** Positions and receipts' ids: nothing else is looked for, and nothing else becomes a file's name. */
+/** The form of positions and receipt ids; other text is neither looked up nor used in a file name. */
 const subjectForm = /^[\w-]{1,100}$/u
 
 /** Events that a stream reads at once. */
 const streamPage = 500
 
-/** Tiles never change, and a partial one is the beginning of the full one. A checkpoint is new every second. */
+/** Tiles never change, and a partial one is a prefix of the full one. The checkpoint changes every second. */
 const forever = "public, max-age=31536000, immutable"
 const briefly = "public, max-age=1"
 const never = "private, no-store"
@@ -31,7 +31,7 @@ export const layer = HttpApiBuilder.group(
     const trail = yield* AuditTrail
     const cursors = yield* makeDailyCursors
 
-    /** What all pages from one on have; each is read when the client has taken the one before. */
+    /** The texts of all pages from one on; each is read when the client has consumed the one before. */
     const streamFrom = (auditor: Auditor, query: AuditQuery, first: AuditPage, textOf: (page: AuditPage) => string) =>
       Stream.paginate(first, (page) =>
         Effect.map(
@@ -99,10 +99,10 @@ const linesOf = ({ lines }: AuditPage) =>
     .join("")
 const tableOf = ({ rows }: AuditPage) => rows().join("")
 
-/** Whoever stores a response must know that it depends on Accept. */
+/** Caches must know that the response depends on Accept. */
 const negotiated = { "cache-control": never, vary: "Accept" }
 
-/** Events are stored as canonical JSON: they are passed on as they are, not read and written again. */
+/** Events are stored as canonical JSON and sent without parsing. */
 const rawJson = (text: string, headers: Readonly<Record<string, string>> = { "cache-control": never }) =>
   HttpServerResponse.text(text, { contentType: json, headers })
 
@@ -116,7 +116,7 @@ interface Asked {
   readonly receipt_id?: string
 }
 
-/** An auditor whose filter were left out would take what is there for what passes it. */
+/** Rejects unknown filters: an auditor would take an unfiltered answer for a filtered one. */
 const refusedIn = (
   names: ReadonlyArray<string>,
   { account_id, key, type }: Asked,
@@ -125,12 +125,12 @@ const refusedIn = (
 ) => [
   ...names
     .filter((name) => !knownFilters.includes(name))
-    .map((field) => ({ field, message: `Unknown filter. There are: ${knownFilters.join(", ")}` })),
+    .map((field) => ({ field, message: `Unknown filter. Known filters: ${knownFilters.join(", ")}` })),
   ...(type === undefined || types.includes(type)
     ? []
-    : [{ field: "type", message: `Unknown type. There are: ${types.join(", ")}` }]),
+    : [{ field: "type", message: `Unknown type. Known types: ${types.join(", ")}` }]),
   ...(key?.startsWith("svc_") === true && account_id === undefined && accountId === null
-    ? [{ field: "key", message: "A prefix tells a key only within its account: add account_id, or give the key_id" }]
+    ? [{ field: "key", message: "A prefix identifies a key only within its account: add account_id, or use the key_id" }]
     : [])
 ]
 
@@ -144,7 +144,7 @@ const filterOf = Effect.fnUntraced(function* (query: Asked) {
 const nameOf = ({ accountId, from, key, receiptId, to, type, vatId }: AuditQuery) =>
   JSON.stringify([accountId, from?.epochMilliseconds, key, receiptId, to?.epochMilliseconds, type, vatId])
 
-/** A cursor is good on the day it was given and on the next: after that it is a new reading, which is recorded. */
+/** A cursor is valid on its day and the next one; later requests are a new reading, which is recorded. */
 const makeDailyCursors = Effect.map(Cursor.make, (cursors) => {
   const daysAgo = (days: number) => Effect.map(DateTime.now, (now) => DateTime.formatIsoDateUtc(DateTime.subtract(now, { days })))
   return {

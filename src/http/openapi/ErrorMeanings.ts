@@ -2,7 +2,7 @@
 import { Record as Rec } from "effect"
 import { bodyWith, codes, type ErrorCode, statusOf } from "#http/pipeline/Problem.ts"
 
-/** What each code means to a caller: one sentence each, the same wherever the code may come. */
+/** The meaning of each code for callers, in one sentence, independent of the endpoint. */
 const meanings = {
   VALIDATION_ERROR: "The request is malformed, or a field is invalid; `details` names each field.",
   INVALID_VAT_ID: "The VAT ID has the format of no member state and not of Northern Ireland; no source was asked.",

@@ -1,9 +1,9 @@
-/** The headers of responses, for the OpenAPI document: what each says, and which responses have it. */
+/** The response headers in the OpenAPI document: their descriptions, and the responses that have them. */
 import type { OpenApi } from "effect/http-api"
 
 const text = { type: "string" }
 
-/** `required` are those that every response has that refers to them. */
+/** `required` headers are in every response that refers to them. */
 export const headerDescriptions = {
   "X-Request-Id": {
     description:
@@ -91,7 +91,7 @@ const always: Names = ["X-Request-Id", "X-Trace-Id", "X-Content-Type-Options", "
 const page: Names = ["Content-Language", "Content-Security-Policy", "Referrer-Policy"]
 const linked: Names = [...page, "X-Robots-Tag"]
 
-/** What no rule below gives: headers of one operation, by status. */
+/** Headers of single operations, by status, beyond the rules below. */
 const ofOperations: Readonly<Record<string, Readonly<Record<string, Names>>>> = {
   validateVatId: { 200: ["Warning"] },
   getQualifiedConfirmation: { 200: [...page, "Content-Disposition", "ETag"] },
@@ -112,7 +112,7 @@ const ofOperations: Readonly<Record<string, Readonly<Record<string, Names>>>> = 
 
 const namesFor = ({ operationId, security }: OpenApi.OpenAPISpecOperation, status: number): Names => {
   const schemes = security.flatMap((requirement) => Object.keys(requirement))
-  // Where the key is optional, callers without one have a meter too, and the calls of a minute are counted.
+  // If the key is optional, callers without one have a meter too, and their calls per minute are counted.
   const keyIsOptional = security.some((requirement) => Object.keys(requirement).length === 0)
   const isMetered = schemes.includes("apiKey") && (keyIsOptional || status !== 401)
   const takesToken = schemes.some((scheme) => scheme !== "apiKey")
@@ -124,7 +124,7 @@ const namesFor = ({ operationId, security }: OpenApi.OpenAPISpecOperation, statu
   return [...always, ...coding, ...usage, ...minute, ...wait, ...challenge, ...(ofOperations[operationId]?.[status] ?? [])]
 }
 
-/** Whether a client that sends the tag of what it has may get 304. */
+/** Returns true if the operation supports If-None-Match and 304. */
 export const hasEntityTag = ({ operationId }: OpenApi.OpenAPISpecOperation): boolean =>
   ofOperations[operationId]?.[200]?.includes("ETag") === true
 

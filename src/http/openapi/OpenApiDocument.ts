@@ -1,6 +1,6 @@
 /**
- * Finishes the OpenAPI document. The library makes it of the endpoints and their schemas; here stands what these cannot say, in small steps,
- * so that a program which generates a client finds all of it.
+ * Completes the OpenAPI document that the library generates from endpoints and schemas, in small steps, for programs that
+ * generate clients.
  */
 import { Predicate, Record as Rec } from "effect"
 import type { OpenApi } from "effect/http-api"
@@ -18,7 +18,7 @@ interface Part {
 type Operation = OpenApi.OpenAPISpecOperation
 type Paths = Readonly<Record<string, Readonly<Record<string, Operation>>>>
 
-/** Annotates the whole interface with this (OpenApi.Transform). */
+/** Applies the completion to the whole interface (OpenApi.Transform). */
 export const openApiDocument: OpenApi.Transform["Service"] = ({ components, info, paths, ...rest }) =>
   inAllParts(
     {
@@ -27,7 +27,7 @@ export const openApiDocument: OpenApi.Transform["Service"] = ({ components, info
       paths: finishedPaths(paths),
       components: {
         ...components,
-        // What a request may say is inline at its operation: components are what responses say.
+        // Schemas of requests are inline at their operation; components are for responses.
         schemas: inAllParts(components.schemas, withOpenEnum),
         headers: headerDescriptions,
         examples: errorExamples,
@@ -37,7 +37,7 @@ export const openApiDocument: OpenApi.Transform["Service"] = ({ components, info
     finishedSchema
   )
 
-/** Each service has an operator of its own, whose address the configuration knows. */
+/** Each service has its own operator, whose address comes from the configuration. */
 export const operator = { name: "The operator of this service" }
 
 const terms = {
@@ -62,10 +62,10 @@ const finishedOperation = (operation: Operation) => {
   }
 }
 
-/** OpenAPI ignores a parameter of this name: it knows the media types by the responses. */
+/** OpenAPI ignores a parameter with this name: it takes media types from the responses. */
 const isAccept = (parameter: OpenApi.OpenAPISpecParameter) => parameter.in === "header" && parameter.name === "accept"
 
-/** Many tools read descriptions and examples of parameters, and not those of their schemas. */
+/** Many tools read descriptions and examples of parameters, but not of their schemas. */
 const finishedParameter = ({ name, schema, ...rest }: OpenApi.OpenAPISpecParameter) => {
   const { description, examples, ...bare }: Part = { ...schema }
   const [example]: ReadonlyArray<unknown> = Array.isArray(examples) ? examples : []
@@ -73,7 +73,7 @@ const finishedParameter = ({ name, schema, ...rest }: OpenApi.OpenAPISpecParamet
   return { name, ...rest, ...told, schema: bare, ...(example === undefined ? {} : { example }) }
 }
 
-/** No body is decoded as null: where that is allowed the body is optional, and what it is if there is one is the other alternative. */
+/** No body decodes as null: if null is allowed, the body is optional, and the other alternative is its schema. */
 const finishedBody = (operationId: string, { content }: OpenApi.OpenAPISpecRequestBody) => {
   const schema = content["application/json"]?.schema
   const alternatives: ReadonlyArray<Part> = Array.isArray(schema?.anyOf) ? schema.anyOf : []
@@ -100,13 +100,13 @@ const finishedResponse = (operation: Operation, status: number, { content = {}, 
   return { description: meaningsOf(description), headers, content: { ...content, "application/json": error } }
 }
 
-/** Who gives out what a scheme asks for. */
+/** Where to get the credential of a scheme. */
 const schemeDescriptions: Readonly<Record<string, Part>> = {
   apiKey: { description: "An API key, svc_live_…, from POST /v1/register or POST /v1/auth/api-keys" },
   bearer: { description: "The token of POST /v1/auth/login, valid for 24 hours", bearerFormat: "JWT" }
 }
 
-/** Names of schemes are compared without regard to case, but some generators know only the lower one. */
+/** Scheme names are case-insensitive, but some generators know only the lower-case one. */
 const finishedSecuritySchemes = (schemes: Readonly<Record<string, Part>>) =>
   Rec.map(schemes, ({ scheme, ...rest }, name) => ({
     ...rest,
@@ -114,7 +114,7 @@ const finishedSecuritySchemes = (schemes: Readonly<Record<string, Part>>) =>
     ...schemeDescriptions[name]
   }))
 
-/** Applies a step to a part and to all parts in it, the inner ones first. */
+/** Applies a step to a part and all nested parts, inner ones first. */
 const inAllParts = (part: Part, step: (part: Part) => Part): Part => {
   const within = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(within)
@@ -125,27 +125,30 @@ const inAllParts = (part: Part, step: (part: Part) => Part): Part => {
 
 const finishedSchema = (part: Part): Part => withoutPattern(withInt64(withoutClosing(withoutLoneAllOf(part))))
 
-/** The library writes annotations of some checks beside the rest. */
+/** Merges annotations that the library writes into an allOf. */
 const withoutLoneAllOf = (part: Part): Part => {
   const { allOf, ...rest } = part
   const [member, second]: ReadonlyArray<Part | undefined> = Array.isArray(allOf) ? allOf : []
   return member === undefined || second !== undefined ? part : { ...rest, ...member }
 }
 
-/** Fields of a request that nobody knows are ignored, like its query (rule 11), and a response may get more of them. */
+/** Unknown fields of a request are ignored, like unknown query parameters (rule 11), and responses may get more fields. */
 const withoutClosing = (part: Part): Part => {
   const { additionalProperties, ...rest } = part
   return additionalProperties === false ? rest : part
 }
 
-/** Without bounds an integer gets those of JavaScript. All of this interface are counts, positions and lengths of time: none is negative. */
+/**
+ * Without bounds an integer gets those of JavaScript. All integers of this interface are counts, positions and durations, so none
+ * is negative.
+ */
 const withInt64 = (part: Part): Part => {
   const { maximum, minimum, ...rest } = part
   if (part["type"] !== "integer" || maximum !== Number.MAX_SAFE_INTEGER) return part
   return { ...rest, format: "int64", minimum: minimum === Number.MIN_SAFE_INTEGER ? 0 : minimum }
 }
 
-/** Words and letters of a comparison are all there will be (rule 28). Other values may grow, which an `enum` would not allow. */
+/** Words and letters of a comparison are a closed set (rule 28). Other sets may grow, which an `enum` would not allow. */
 const closedValues = new Set<unknown>([...MatchWord.literals, ...MatchLetter.literals])
 
 const withOpenEnum = (part: Part): Part => {
@@ -154,7 +157,7 @@ const withOpenEnum = (part: Part): Part => {
   return isOpen ? { ...rest, "x-extensible-enum": values } : part
 }
 
-/** A format says in a word what the pattern spells out. */
+/** Drops the pattern of strings that have a format. */
 const withoutPattern = (part: Part): Part => {
   const { pattern, ...rest } = part
   return typeof pattern === "string" && typeof part["format"] === "string" ? rest : part

@@ -1,4 +1,7 @@
-/** The examples of the OpenAPI document: answers of the service with the sandbox's sources, recorded by test/http/openapi/OpenApiExamples.test.ts. */
+/**
+ * The examples of the OpenAPI document: responses of the service with the sandbox's sources, recorded by
+ * test/http/openapi/OpenApiExamples.test.ts.
+ */
 import { Record as Rec, Schema } from "effect"
 import recorded from "#http/openapi/examples.json" with { type: "json" }
 
@@ -15,10 +18,10 @@ const Examples = Schema.Struct({
 
 const { errors, requests, responses } = Schema.decodeUnknownSync(Examples)(recorded)
 
-/** One for each error code, as components of the document. */
+/** One example per error code, as components of the document. */
 export const errorExamples = Rec.map(errors, (value) => ({ value }))
 
-/** What is added to the content of a body that has examples. */
+/** The additions to the content of a body with examples. */
 const shown = (named: typeof Named.Type | undefined) =>
   named === undefined ? {} : { examples: Rec.map(named, (value) => ({ value })) }
 
@@ -27,7 +30,7 @@ export const requestExamples = (operationId: string) => shown(requests[operation
 export const responseExamples = (operationId: string, status: number, mediaType: string) =>
   shown(responses[operationId]?.[String(status)]?.[mediaType])
 
-/** References to the examples of the codes that a text names. */
+/** References to the examples of the codes in a text. */
 export const errorExamplesIn = (text: string) => {
   const words = new Set(text.split(/\W+/u))
   const codes = Object.keys(errors).filter((code) => words.has(code))

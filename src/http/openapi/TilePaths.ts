@@ -1,4 +1,4 @@
-/** The paths of tiles, for the OpenAPI document: the router has one with a wildcard, which OpenAPI does not know (c2sp.org/tlog-tiles). */
+/** The paths of tiles in the OpenAPI document: the router has one with a wildcard, which OpenAPI lacks (c2sp.org/tlog-tiles). */
 import type { OpenApi } from "effect/http-api"
 
 type PathItem = Readonly<Record<string, OpenApi.OpenAPISpecOperation>>
@@ -37,7 +37,7 @@ const width = {
   schema: { type: "integer", minimum: 1, maximum: 255, description: "Number of hashes in the tile", examples: [1] }
 }
 
-/** The paths with those of tiles as OpenAPI can say them: full tiles, and those at the log's end that are not full yet. */
+/** Replaces the wildcard path by two OpenAPI paths: full tiles, and partial ones at the log's end. */
 export const tilePaths = ({ "/v1/audit/tile/*": tile, ...paths }: Readonly<Record<string, PathItem>>) => {
   const get = tile?.["get"]
   if (get === undefined) return paths

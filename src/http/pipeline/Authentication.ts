@@ -1,4 +1,4 @@
-/** Who is calling: an API key, or, where that is allowed, a client without one (rules 12, 14). */
+/** Authenticates callers: an API key, or where allowed a client without one (rules 12, 14). */
 import { Context, Effect, Layer, MutableRef, Redacted, Result } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
@@ -14,15 +14,15 @@ import { ResponseHints } from "#http/pipeline/ResponseHints.ts"
 /** The header that carries an API key. */
 const apiKey = HttpApiSecurity.apiKey({ key: "X-Api-Key", in: "header" })
 
-/** Describes that an API key may be sent. The route of the endpoint identifies the caller itself. */
+/** Documents that an API key may be sent. The route itself identifies the caller. */
 export class KeyAllowed extends HttpApiMiddleware.Service<KeyAllowed>()("vatproof/http/pipeline/KeyAllowed", {
   security: { apiKey }
 }) {}
 
-/** The API key of the request being served, where one is required. */
+/** The API key of the current request, where one is required. */
 export class CurrentKey extends Context.Service<CurrentKey, KeyCaller>()("vatproof/http/pipeline/CurrentKey") {}
 
-/** Refuses clients without an API key. */
+/** Rejects clients without an API key. */
 export class KeyRequired extends HttpApiMiddleware.Service<KeyRequired, { provides: CurrentKey }>()(
   "vatproof/http/pipeline/KeyRequired",
   {
@@ -30,19 +30,19 @@ export class KeyRequired extends HttpApiMiddleware.Service<KeyRequired, { provid
   }
 ) {}
 
-/** A key in the Authorization header, by itself, after any scheme or in Basic credentials (`c3ZjX2` is `svc_` in Base64). */
+/** A key in the Authorization header, alone, after any scheme or in Basic credentials (`c3ZjX2` is `svc_` in Base64). */
 const keyAsAuthorization = /(?:^| )(?:svc_|c3ZjX)/iu
-/** A key in the query, or a parameter that is named after one. */
+/** A key in the query, or a parameter with the name of one. */
 const keyInQuery = /[?&](?:(?:x[-_]?)?api[-_]?key=|[^=&]*=svc_)/iu
 
-/** Whether the client sends a key elsewhere than in X-Api-Key. To ignore it would make the caller an anonymous one without a word. */
+/** Rejects a key that is sent elsewhere than in X-Api-Key. Ignoring it would silently make the caller anonymous. */
 const misplacedKey = ({ headers, url }: HttpServerRequest.HttpServerRequest) => {
   if (keyAsAuthorization.test(headers["authorization"] ?? "")) return useTheHeader("not in the header Authorization")
   return keyInQuery.test(url) ? useTheHeader("not in the URL, where logs and proxies see it") : null
 }
 const useTheHeader = (where: string) => new ApiKeyRequired({ message: `Send the API key in the header X-Api-Key, ${where}` })
 
-/** Gives a function from a request to what its client presents. A key that is sent and wrong is refused later, never ignored. */
+/** Creates a function that returns a request's credential. A wrong key is rejected later, never ignored. */
 export const makeCredentialOf = Effect.map(
   TrustedProxies,
   ({ count }) =>
@@ -55,7 +55,7 @@ export const makeCredentialOf = Effect.map(
     }
 )
 
-/** Gives a function from a request to the caller of its API key, read now. Notes how the caller stands. */
+/** Creates a function that returns the caller of a request's API key, bypassing the cache. Stores the caller's standing. */
 export const makeKeyCallerOf = Effect.map(Identity, (identity) =>
   Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
     const key = request.headers["x-api-key"]
@@ -82,10 +82,10 @@ export const layerKeyRequired = Layer.effect(
   })
 )
 
-/** The account of the request being served, where a person logged in to it. */
+/** The account of the current request, after a login. */
 export class CurrentAccount extends Context.Service<CurrentAccount, Session>()("vatproof/http/pipeline/CurrentAccount") {}
 
-/** Refuses everybody who did not log in. */
+/** Rejects requests without a login. */
 export class LoginRequired extends HttpApiMiddleware.Service<LoginRequired, { provides: CurrentAccount }>()(
   "vatproof/http/pipeline/LoginRequired",
   { security: { bearer: HttpApiSecurity.bearer } }
@@ -111,12 +111,12 @@ export const layerLoginRequired = Layer.effect(
   })
 )
 
-/** Whose receipts are asked for: the id of an API key or of an account. */
+/** The owner of the requested receipts: the id of an API key or of an account. */
 export class CurrentReceiptReader extends Context.Service<CurrentReceiptReader, { readonly ownerId: string }>()(
   "vatproof/http/pipeline/CurrentReceiptReader"
 ) {}
 
-/** Lets API keys pass, and people who logged in. */
+/** Accepts API keys and logins. */
 export class ReceiptReaderRequired extends HttpApiMiddleware.Service<ReceiptReaderRequired, { provides: CurrentReceiptReader }>()(
   "vatproof/http/pipeline/ReceiptReaderRequired",
   { security: { apiKey, bearer: HttpApiSecurity.bearer } }
@@ -136,7 +136,7 @@ export const layerReceiptReaderRequired = Layer.effect(
       return (yield* byToken(Redacted.make(token))).accountId
     })
 
-    // The first of the two schemes decides for both, because a key that is sent and wrong must be refused and not passed over.
+    // The first of the two schemes decides for both, because a wrong key must be rejected and not ignored.
     const identify = Effect.fnUntraced(function* <A, E, R>(httpEffect: Effect.Effect<A, E, R>) {
       const owner = yield* Effect.result(ownerOf)
       if (owner._tag === "Failure") return yield* refuseLogin(owner.failure)

@@ -1,17 +1,17 @@
-/** Whose request this is, for limits: the socket's address, or what trusted proxies say it was (rule 39). */
+/** The client's address for rate limits: the socket's, or the one that trusted proxies report (rule 39). */
 import { Context, Option, Result } from "effect"
 import { NetAddress } from "effect/net"
 import type { HttpServerRequest } from "effect/http"
 
-/** How many proxies in front of the service may be believed; 0 means none. */
+/** Number of trusted proxies in front of the service; 0 means none. */
 export class TrustedProxies extends Context.Service<TrustedProxies, { readonly count: number }>()(
   "vatproof/http/pipeline/TrustedProxies"
 ) {}
 
 /**
- * The client's network: an IPv4 address, or the /64 of an IPv6 address, because a client of IPv6 owns all of that. Each trusted proxy
- * appends the address it saw to X-Forwarded-For, so the client's is the `count`-th from the right; what lies further left is hearsay.
- * What is no address there (`203.0.113.077`, `unknown`) names no client: then the request counts for the proxy that sent it.
+ * Returns the client's network: an IPv4 address, or the /64 of an IPv6 address, because an IPv6 client owns all of it. Each
+ * trusted proxy appends the address it saw to X-Forwarded-For, so the client's is the `count`-th from the right; entries further
+ * left are untrusted. If the entry is not an address (`203.0.113.077`, `unknown`), the request counts for the proxy that sent it.
  */
 export const clientNetwork = (request: HttpServerRequest.HttpServerRequest, trustedProxies: number): string => {
   const socket = networkOf(Option.getOrElse(request.remoteAddress, () => ""))
@@ -23,7 +23,7 @@ export const clientNetwork = (request: HttpServerRequest.HttpServerRequest, trus
   )
 }
 
-/** Some proxies write the client's port behind its address, or brackets around it, or the zone that it is of. */
+/** Some proxies add the client's port, brackets or the zone to its address. */
 const addressOf = (text: string) => {
   const plain = text.replace(/^\[([^\]]*)\]$/u, "$1").replace(/%[^\]]*/u, "")
   return Result.orElse(NetAddress.ipFromString(plain), () =>

@@ -1,15 +1,15 @@
-/** Compresses long text for clients that accept it. Short answers, PDFs and hashes are sent as they are. */
+/** Compresses long text for clients that accept it. Short responses, PDFs and hashes are not compressed. */
 import { Effect, Option } from "effect"
 import { HttpBody, HttpPlatform, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Negotiation from "#http/wire/Negotiation.ts"
 
-/** In bytes: below, compression saves nothing worth its cost; above, it would keep a thread for too long. */
+/** In bytes: shorter bodies gain too little, longer ones would occupy a thread for too long. */
 const lengths = { minimum: 1_024, maximum: 8 * 1_024 * 1_024 }
-/** Compressions at a time; further responses are sent as they are. They share the threads of the password hashes. */
+/** Concurrent compressions; further responses are sent uncompressed. They share threads with password hashing. */
 const maxRunning = 2
 const text = /^(?:text\/|application\/json|image\/svg\+xml)/u
 
-/** By preference; the levels take some 10 ms for 1 MB. */
+/** By preference; the levels take about 10 ms per MB. */
 const codings = ["br", "gzip"] as const
 const levels = { br: { level: 4 }, gzip: { level: 6 } }
 type Coding = (typeof codings)[number]
@@ -17,7 +17,7 @@ type Coding = (typeof codings)[number]
 type Response = HttpServerResponse.HttpServerResponse
 
 export const make = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
-  // The bytes of documents that never change are the same object each time: they are compressed once.
+  // Documents that never change are the same object each time and are compressed once.
   const done = new WeakMap<Uint8Array, Map<Coding, Uint8Array>>()
   let running = 0
 
@@ -38,7 +38,7 @@ export const make = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
 
   return (request: HttpServerRequest.HttpServerRequest, response: Response): Effect.Effect<Response> => {
     const { body, headers } = response
-    // An answer of a validation goes no further than here.
+    // Responses of validations return here.
     if (body._tag !== "Uint8Array" || body.contentLength < lengths.minimum || body.contentLength > lengths.maximum) {
       return Effect.succeed(response)
     }

@@ -1,9 +1,9 @@
-/** Calls from pages of other origins (Fetch, 3.2, read 2026-11). Off unless the operator names origins. */
+/** Cross-origin requests from browsers (Fetch, 3.2, read 2026-11). Disabled unless the operator configures origins. */
 import { Context, Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { RouteTable } from "#http/pipeline/RouteTable.ts"
 
-/** The origins whose pages may call: `https://app.example.com`, or `*` for all. */
+/** The allowed origins: `https://app.example.com`, or `*` for all. */
 export const CorsOrigins = Context.Reference<ReadonlyArray<string>>("vatproof/http/pipeline/CorsOrigins", {
   defaultValue: () => []
 })
@@ -12,7 +12,7 @@ const requestHeaders =
   "Accept, Accept-Language, Authorization, Content-Type, Idempotency-Key, If-None-Match, X-Api-Key, X-Request-Id"
 const responseHeaders =
   "Content-Disposition, ETag, Link, RateLimit, RateLimit-Policy, Retry-After, Warning, X-Request-Id, X-Service-Upgrade, X-Service-Usage, X-Trace-Id"
-/** How long a browser may keep the answer to a preflight, in seconds. */
+/** How long a browser may cache a preflight response, in seconds. */
 const maxAge = "600"
 
 /** `credentials` are not allowed: the service has no cookies, and keys are sent in headers. */
@@ -24,7 +24,7 @@ export const make = Effect.gen(function* () {
   const allowOrigin = (origin: string) => ({ "access-control-allow-origin": isOpen ? "*" : origin })
 
   return {
-    /** The response to a preflight; null for any other request, and for one from elsewhere. */
+    /** Returns the response to a preflight; null for any other request or origin. */
     preflight: ({ headers, method, url }: HttpServerRequest.HttpServerRequest) => {
       const { "access-control-request-method": wanted, origin } = headers
       if (method !== "OPTIONS" || wanted === undefined || !isAllowed(origin)) return null
@@ -39,7 +39,7 @@ export const make = Effect.gen(function* () {
         }
       })
     },
-    /** The response as pages of other origins may read it. */
+    /** Adds the headers that let other origins read the response. */
     shared: ({ headers }: HttpServerRequest.HttpServerRequest, response: HttpServerResponse.HttpServerResponse) => {
       if (origins.length === 0) return response
       const vary = response.headers["vary"]

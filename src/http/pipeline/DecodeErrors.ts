@@ -1,4 +1,4 @@
-/** What a request that does not decode is answered with: each field that is wrong, and why (rules 11, 45). */
+/** Responses to requests that do not decode: each invalid field with the reason (rules 11, 45). */
 import { Effect, Option, type Schema, SchemaIssue } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiMiddleware } from "effect/http-api"
@@ -9,22 +9,22 @@ export class DecodeErrors extends HttpApiMiddleware.Service<DecodeErrors>()("vat
 
 const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** At most this many fields are listed. */
+/** Maximum number of fields listed. */
 const maxFields = 20
 
 export const layer = HttpApiMiddleware.layerSchemaErrorTransform(DecodeErrors, (error) => {
-  // A response that does not encode is our own mistake.
+  // A response that does not encode is a defect of ours.
   if (error.kind === "Body" || error.kind === "ResponseHeaders") return Effect.die(error)
   return respond(fieldErrors(error.kind.toLowerCase(), error.cause))
 })
 
-/** The response to a request with these fields wrong. */
+/** Returns the response for these invalid fields. */
 export const respond = (details: ReadonlyArray<FieldError>) => {
   const message = details.map(({ field, message }) => `${field}: ${message}`).join("; ")
   return toResponse({ code: "VALIDATION_ERROR", message, details })
 }
 
-/** The parameters that are probably misspelled: a supplied field must not be ignored silently (rule 11). */
+/** Finds parameters that are probably misspelled: a supplied field must not be ignored silently (rule 11). */
 export const misspelled = (
   search: HttpServerRequest.ParsedSearchParams["Service"],
   known: ReadonlyArray<string>
@@ -36,7 +36,7 @@ export const misspelled = (
     })
   )
 
-/** The wrong fields of what does not decode; `kind` names the part of the request, where a field has no name. */
+/** Returns the invalid fields of a decoding error; `kind` names the part of the request if a field has no name. */
 export const fieldErrors = (kind: string, cause: Schema.SchemaError): ReadonlyArray<FieldError> =>
   formatIssues(cause.issue)
     .issues.slice(0, maxFields)

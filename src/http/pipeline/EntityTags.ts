@@ -1,14 +1,14 @@
-/** Entity tags of responses that clients may keep, and 304 for a client that has the newest one already (RFC 9110, 8.8.3 and 13.1.2). */
+/** Entity tags of cacheable responses, and 304 for a client with the current version (RFC 9110, 8.8.3 and 13.1.2). */
 import { Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 
-/** What a 304 has of the headers of the response it stands for (RFC 9110, 15.4.5). */
+/** The headers that a 304 repeats (RFC 9110, 15.4.5). */
 const headersOf304 = ["cache-control", "vary"]
 
-/** Gives a function that tags a response that may be kept, or replaces it by a 304. Other responses stay as they are. */
+/** Creates a function that tags a cacheable response, or replaces it by a 304. Leaves other responses unchanged. */
 export const make = Effect.map(Crypto, ({ sha256Hex }) => {
-  // The bodies of documents that never change are the same objects each time.
+  // Documents that never change are the same objects each time.
   const tags = new WeakMap<object, string>()
 
   return (request: HttpServerRequest.HttpServerRequest, response: HttpServerResponse.HttpServerResponse) => {

@@ -1,4 +1,4 @@
-/** What each failure of a use case is told as (rules 40, 44). */
+/** Maps each failure of a use case to an error (rules 40, 44). */
 import { Clock, DateTime, Effect, MutableRef } from "effect"
 import type { InvalidAccessToken } from "#domain/accounts/AccessTokens.ts"
 import type { ApiKeyNotFound, InvalidToken, TokenExpired } from "#domain/accounts/Account.ts"
@@ -31,7 +31,7 @@ import { type ErrorCode, type PlanDetails, type Problem, retryAfterSeconds, toRe
 import { ResponseHints } from "#http/pipeline/ResponseHints.ts"
 import { Site, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 
-/** Every failure of a use case that a caller can do something about. */
+/** All failures of use cases that a caller can react to. */
 export type Failure =
   | ApiKeyNotClaimable
   | ApiKeyNotFound
@@ -100,7 +100,7 @@ const codeOf = {
   WrongPassword: "UNAUTHORIZED"
 } as const satisfies Record<Exclude<Failure["_tag"], "QuotaExceeded">, ErrorCode>
 
-/** What a failure is told as. The reason why the database did not serve is for the log alone. */
+/** Returns the error of a failure. The cause of a database outage is only logged. */
 export const problemOf = Effect.fnUntraced(function* (failure: Failure) {
   if (failure._tag === "StoreUnavailable") MutableRef.set((yield* ResponseHints).refusal, failure)
   switch (failure._tag) {
@@ -150,14 +150,14 @@ const planDetails = (
   contact
 })
 
-/** Rule 40: what is used up is told apart by who used it. */
+/** Rule 40: the code for a used-up quota depends on the caller. */
 const quotaProblem = Effect.fnUntraced(function* ({ message, periodEnd, plan, standing }: QuotaExceeded) {
   if (periodEnd === null || plan === "anonymous")
     return { code: "UNAUTHORIZED", message: `${message}. Get a free API key: POST /v1/register` } satisfies Problem
   const details = planDetails(yield* Site, { limit: standing.usage.limit, plan }, periodEnd)
   const problem = { message: `${message} for this month. Upgrade: ${details.upgrade_url}`, details }
   if (plan === "free") return { code: "PAYMENT_REQUIRED", ...problem } satisfies Problem
-  // The period of the call may be over by now.
+  // The period of the call may have ended meanwhile.
   const seconds = (DateTime.toEpochMillis(periodEnd) - (yield* Clock.currentTimeMillis)) / 1000
   return { code: "RATE_LIMIT_EXCEEDED", ...problem, retryAfterSeconds: Math.max(1, Math.ceil(seconds)) } satisfies Problem
 })
@@ -165,6 +165,6 @@ const quotaProblem = Effect.fnUntraced(function* ({ message, periodEnd, plan, st
 /** The response to a failure of a use case. */
 export const failureResponse = (failure: Failure) => Effect.flatMap(problemOf(failure), (problem) => toResponse(problem))
 
-/** Turns the failures of a use case into responses. */
+/** Converts the failures of a use case to responses. */
 export const respond = <A, E extends Failure, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.matchEffect(effect, { onSuccess: (value) => Effect.succeed(value), onFailure: failureResponse })

@@ -1,6 +1,6 @@
 /**
- * What every response has, whoever made it: the request's id, the caller's usage and window, and the one error body also for what no
- * endpoint answers: unknown routes, wrong methods, other media types, bodies that are too large, defects (rules 5, 10, 41, 44).
+ * Wraps all routes. Adds to every response the request id and the caller's usage and window, and the error body where no endpoint
+ * answers: unknown routes, wrong methods, other media types, bodies that are too large, defects (rules 5, 10, 41, 44).
  */
 import { Cause, Context, Effect, MutableRef, Option, Redacted, Schema } from "effect"
 import { HttpBody, HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -18,8 +18,8 @@ import { RouteTable } from "#http/pipeline/RouteTable.ts"
 type App = Effect.Effect<HttpServerResponse.HttpServerResponse, unknown, HttpServerRequest.HttpServerRequest>
 
 /**
- * Limit of requests in flight; more are refused before they cost anything. A look-up may wait for 35 s: at three hundred of them a second, so
- * many are in flight while a source hangs.
+ * Limit of requests in flight; more are rejected before they cost anything. A lookup may wait for 35 s: at three hundred per
+ * second, this many are in flight while a source hangs.
  */
 export const MaxInFlight = Context.Reference<number>("vatproof/http/pipeline/MaxInFlight", { defaultValue: () => 10_000 })
 
@@ -34,7 +34,7 @@ const make = Effect.gen(function* () {
   const problemFor = yield* makeProblemFor
   let inFlight = 0
 
-  /** The response of the app, or ours where it has none. */
+  /** The response of the app, or of this module if the app has none. */
   const answer = (request: HttpServerRequest.HttpServerRequest, app: App) => {
     const preflight = request.method === "OPTIONS" ? cors.preflight(request) : null
     if (preflight !== null) return Effect.succeed(preflight)
@@ -56,7 +56,7 @@ const make = Effect.gen(function* () {
       const started = start(request)
       inFlight += 1
       const isOverloaded = inFlight > maxInFlight
-      const answered = isOverloaded ? Problem.toResponse(Problem.tooMuchToDo) : answer(request, app)
+      const answered = isOverloaded ? Problem.toResponse(Problem.overloaded) : answer(request, app)
       const complete = (response: HttpServerResponse.HttpServerResponse) => {
         const tagged = tag(request, response)
         const completed = HttpServerResponse.setHeaders(fromOneCopy(tagged), headersOf(tagged, started))
@@ -64,7 +64,7 @@ const make = Effect.gen(function* () {
       }
       const completed = Effect.flatMap(RequestStart.within(started, answered), (response) => {
         const key = request.headers["x-api-key"]
-        // Rule 41: every response to a valid key tells its usage, also those of endpoints that need none.
+        // Rule 41: every response to a valid key has its usage, including endpoints that need no key.
         return key === undefined || isOverloaded || MutableRef.get(started.scope.standing) !== null
           ? complete(response)
           : Effect.flatMap(standingOf(key), (standing) => {
@@ -80,10 +80,10 @@ const make = Effect.gen(function* () {
     })
 })
 
-/** A response that needs no key waits no longer than this for the usage of one. */
+/** Timeout of reading the usage of a key for a response that does not need it. */
 const standingTimeout = "250 millis"
 
-/** Gives a function from a key to how it stands; null if the key is not valid, or the database does not answer in time. */
+/** Creates a function from a key to its standing; null if the key is invalid or the database does not answer in time. */
 const makeStandingOf = Effect.map(
   Identity,
   (identity) => (key: string) =>
@@ -91,7 +91,7 @@ const makeStandingOf = Effect.map(
       Effect.map(({ limit, used }): Standing => ({ usage: { used, limit }, window: null })),
       Effect.timeoutOption(standingTimeout),
       Effect.map(Option.getOrNull),
-      // The response is made: a failure to read what one of its headers says must not replace it, not even a defect.
+      // The response is complete: a failure or defect while reading one header must not replace it.
       Effect.catchCause(() => Effect.succeed(null))
     )
 )
@@ -99,13 +99,16 @@ const makeStandingOf = Effect.map(
 /** The middleware around all routes, known or not. */
 export const layer = HttpRouter.middleware(make, { global: true })
 
-/** An error that did not come from Errors.ts has a body of the library's making, or none. Pages are our own: the library makes plain text. */
+/**
+ * True for an error response that Errors.ts did not create: it has the library's body, or none. Pages are our own: the library
+ * creates plain text.
+ */
 const isForeignError = (response: HttpServerResponse.HttpServerResponse) =>
   response.status >= 400 && response.headers["content-type"] !== "application/json" && !ResponseHeaders.isPage(response)
 
 /**
- * A long text is sent as bytes, which are made once for the documents that never change: as text it would be encoded for each client
- * anew, and kept for as long as the client takes to read it.
+ * Sends a long text as bytes, which are encoded once for documents that never change. As text it would be encoded again for each
+ * client, and retained while a slow client reads it.
  */
 const fromOneCopy = (response: HttpServerResponse.HttpServerResponse) => {
   const { body } = response
@@ -113,17 +116,17 @@ const fromOneCopy = (response: HttpServerResponse.HttpServerResponse) => {
   return HttpServerResponse.setBody(response, HttpBody.uint8Array(body.body, body.contentType))
 }
 
-/** In bytes. A short one is written together with its headers. */
+/** In bytes. A short body is written together with its headers. */
 const longText = 65_536
 
-/** Nobody is there to be answered. */
+/** True if the client has disconnected. */
 const isClientGone = (cause: Cause.Cause<unknown>) =>
   Cause.hasInterruptsOnly(cause) && cause.reasons.some(({ annotations }) => annotations.has(HttpServerError.ClientAbort.key))
 
 const isEvidenceAltered = Schema.is(EvidenceAltered)
 
 const responseOf = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
-  // After its grace a service that stops interrupts what is under way.
+  // After its grace period, a stopping service interrupts the requests in flight.
   if (Cause.hasInterruptsOnly(cause)) return yield* Problem.toResponse(Problem.stopping)
   const [response] = yield* HttpServerError.causeResponse(cause)
   if (response.status < 500) return response
@@ -159,13 +162,13 @@ const makeProblemFor = Effect.map(
 
 const slash = "/".charCodeAt(0)
 
-/** No path but `/` ends with a slash. The router takes the slash for an empty parameter, or passes over it. */
+/** Only the path `/` ends with a slash. The router treats a final slash as an empty parameter, or ignores it. */
 const endsWithSlash = (url: string) => {
   const queryAt = url.indexOf("?")
   const end = queryAt < 0 ? url.length : queryAt
   return end > 1 && url.charCodeAt(end - 1) === slash
 }
 
-const nothingHere = "There is nothing here. The interface is described at /docs and /openapi.json"
+const nothingHere = "There is nothing at this path. The interface is described at /docs and /openapi.json"
 
 const pathOf = ({ method, url }: HttpServerRequest.HttpServerRequest) => ({ method, path: url.split("?", 1)[0] ?? "/" })

@@ -1,4 +1,4 @@
-/** Rate, errors and duration of what is served, by OpenTelemetry's conventions for HTTP servers (read 2026-11). */
+/** Rate, errors and duration of requests, by OpenTelemetry's conventions for HTTP servers (read 2026-11). */
 import * as Metrics from "#domain/kernel/Metrics.ts"
 
 /**

@@ -1,4 +1,4 @@
-/** The one error body, its codes and their statuses (rules 40, 44, 45). Nothing else in the service knows statuses. */
+/** The error body with its codes and statuses (rules 40, 44, 45). The only place that knows statuses. */
 import { Effect, Schema, Struct } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { PlanName } from "#domain/callers/Plan.ts"
@@ -36,11 +36,11 @@ export const statusOf = {
 export type ErrorCode = keyof typeof statusOf
 export const codes = Struct.keys(statusOf)
 
-/** One field that was refused, and why. */
+/** One invalid field and the reason. */
 export const FieldError = Schema.Struct({ field: Schema.String, message: Schema.String })
 export type FieldError = typeof FieldError.Type
 
-/** What a plan does not allow, and how to get more. */
+/** The limits of a plan, and how to get a larger one. */
 export const PlanDetails = Schema.Struct({
   plan: PlanName.annotate({ description: "The plan of the API key" }),
   limit: Schema.Int.annotate({ description: "Validations per month of the plan" }),
@@ -52,7 +52,7 @@ export const PlanDetails = Schema.Struct({
 })
 export type PlanDetails = typeof PlanDetails.Type
 
-/** What stays of an erased receipt. */
+/** The remaining data of an erased receipt. */
 export const ErasedDetails = Schema.Struct({
   position: Schema.Int.annotate({ description: "Position of its event in the log" }),
   proof: Schema.NullOr(Schema.String).annotate({
@@ -83,11 +83,11 @@ export const bodyWith = <const Codes extends ReadonlyArray<ErrorCode>>(codes: Co
     })
   })
 
-/** The same, for some of the codes of one status. */
+/** Same, for some of the codes of one status. */
 export const errorBody = <const Codes extends ReadonlyArray<ErrorCode>>(status: number, codes: Codes) =>
   bodyWith(codes).annotate({ httpApiStatus: status, description: codes.join(", ") })
 
-/** What a request with a body may be refused for, whatever is in it. */
+/** The errors of any request with a body, independent of its content. */
 export const bodyRefusals = [errorBody(413, ["PAYLOAD_TOO_LARGE"]), errorBody(415, ["UNSUPPORTED_MEDIA_TYPE"])] as const
 
 export interface Problem {
@@ -106,7 +106,7 @@ const partsOf = ({ code, details, message, retryAfterSeconds }: Problem, request
   return { status: statusOf[code], headers, json }
 }
 
-/** Requests that Node's HTTP server refuses before the router sees them. */
+/** Requests that Node's HTTP server rejects before the router sees them. */
 const unroutable = {
   BadRequest: { code: "VALIDATION_ERROR", message: "The request is not valid HTTP" },
   Connect: { code: "METHOD_NOT_ALLOWED", message: "CONNECT is not supported" },
@@ -117,7 +117,7 @@ const unroutable = {
   TimedOut: { code: "REQUEST_TIMEOUT", message: "The request did not arrive in time" }
 } as const satisfies Record<string, Problem>
 
-/** Status, headers and body of the response to such a request, for code that runs no effects. */
+/** Status, headers and body of the response to such a request, for code outside of effects. */
 export const unroutableResponse = (reason: keyof typeof unroutable, requestId: string) => {
   const { headers, json, status } = partsOf(unroutable[reason], requestId)
   const allow = reason === "Connect" ? { allow: "GET, HEAD, POST, DELETE" } : {}
@@ -130,32 +130,36 @@ export const unroutableResponse = (reason: keyof typeof unroutable, requestId: s
   return { status, headers: { ...headers, ...allow, ...own }, body: JSON.stringify(json) }
 }
 
-/** The response of an error; `more` are headers to add. */
+/** Returns the response of an error; `more` are additional headers. */
 export const toResponse = Effect.fnUntraced(function* (problem: Problem, more: Readonly<Record<string, string>> = {}) {
   const { requestId } = yield* RequestContext
   const { headers, json, status } = partsOf(problem, requestId)
   return HttpServerResponse.jsonUnsafe(json, { status, headers: { ...more, ...headers } })
 })
 
-/** The response to a method that a path does not have. */
+/** The response to a method that a path does not support. */
 export const methodNotAllowed = (method: string, allowed: ReadonlyArray<string>) =>
   toResponse({ code: "METHOD_NOT_ALLOWED", message: `${method} is not allowed here` }, { allow: allowed.join(", ") })
 
-/** Seconds after which a caller may find the database back, a place in the queue, or another replica. */
+/** Seconds until the database, a slot in the queue, or another replica is probably available. */
 export const retryAfterSeconds = 2
 
-/** What is told of a request that takes longer than a service that stops can wait. */
-export const stopping: Problem = { code: "SERVICE_UNAVAILABLE", message: "The service is about to stop", retryAfterSeconds }
-
-/** What is told where evidence is not what was signed. What it is, is for the log alone. */
-export const evidenceAltered: Problem = {
-  code: "EVIDENCE_ALTERED",
-  message: "What is stored is not what was signed, so it is not served; the operator is told"
+/** The error of a request that outlasts the grace period of a stopping service. */
+export const stopping: Problem = {
+  code: "SERVICE_UNAVAILABLE",
+  message: "The service is stopping; retry after 2 seconds",
+  retryAfterSeconds
 }
 
-/** What is told of a request for which there is no room beside all others. */
-export const tooMuchToDo: Problem = {
+/** The error for altered evidence. Details are only logged. */
+export const evidenceAltered: Problem = {
+  code: "EVIDENCE_ALTERED",
+  message: "The stored data differs from what was signed, so it is not served; the operator is alerted"
+}
+
+/** The error beyond the limit of requests in flight. */
+export const overloaded: Problem = {
   code: "SERVICE_UNAVAILABLE",
-  message: "There is too much to do at the moment",
+  message: "The server is overloaded; retry after 2 seconds",
   retryAfterSeconds
 }

@@ -1,6 +1,6 @@
 /**
- * Log lines about requests: those that were slow, refused or failed, a few of each kind; every one of them only where ACCESS_LOG asks for
- * it, because writing a line costs as much as answering. A line has the route's template, never the path: that names a VAT ID.
+ * Logs requests that were slow, rejected or failed, with a limit per kind. Logs every request only with ACCESS_LOG, because a
+ * line costs as much as a response. Lines have the route's template instead of the path, which contains a VAT ID.
  */
 import { Cause, Context, Effect } from "effect"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
@@ -8,24 +8,24 @@ import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 /** Whether every request is logged. */
 export const AccessLog = Context.Reference<boolean>("vatproof/http/pipeline/AccessLog", { defaultValue: () => false })
 
-/** One request that ended. `status` is null if the client left before it was answered. */
+/** A completed request. `status` is null if the client disconnected before the response. */
 export interface ServedLine {
   readonly method: string
   readonly route: string | null
   readonly status: number | null
   readonly durationMs: number
-  /** Why the database did not serve it, if that was the reason. */
+  /** Why the database rejected it, if that was the reason. */
   readonly refusal: StoreUnavailable | null
 }
 
 const slowMs = 1_000
-/** Of each kind one line in this time; the next one says how many it stands for. */
+/** At most one line per kind in this time; the next line has the number of omitted ones. */
 const windowMs = 10_000
 
 export const make = Effect.map(AccessLog, (logsAll) => {
   const kinds = new Map<string, { until: number; suppressed: number }>()
 
-  /** How many lines of this kind were left out since the last one; null if this one is left out, too. */
+  /** Returns how many lines of this kind were omitted since the last one; null if this one is omitted, too. */
   const admit = (kind: string, now: number): number | null => {
     const known = kinds.get(kind) ?? { until: 0, suppressed: 0 }
     kinds.set(kind, known)
@@ -59,7 +59,7 @@ export const make = Effect.map(AccessLog, (logsAll) => {
 const causeOf = (refusal: StoreUnavailable | null): ReadonlyArray<unknown> =>
   refusal === null || refusal.cause === undefined ? [] : [Cause.fail(refusal.cause)]
 
-/** What is remarkable about a request; most are not. */
+/** Returns why a request is logged; most are not. */
 const kindOf = ({ durationMs, status }: ServedLine): string | undefined => {
   if (status !== null && status >= 500) return `failed with ${status}`
   if (durationMs >= slowMs) return "was slow"

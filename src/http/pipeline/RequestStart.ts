@@ -1,4 +1,4 @@
-/** What happens first to every request: it gets its ids, and is watched from now on. */
+/** Starts every request: assigns its ids and begins its telemetry. */
 import { Context, Effect, Tracer } from "effect"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
@@ -6,8 +6,8 @@ import * as RequestTelemetry from "#http/pipeline/RequestTelemetry.ts"
 import { type CollectedHeaders, makeResponseHints, ResponseHints } from "#http/pipeline/ResponseHints.ts"
 
 /**
- * An inbound id of this form is kept, also in the log. One that contains an API key or an access token is replaced: a client has sent a
- * secret in the wrong header.
+ * An inbound id of this form is used, also in the log. One that contains an API key or access token is replaced: the client has
+ * sent a secret in the wrong header.
  */
 const usableRequestId = /^(?!.*svc_(?:live|audit)_|eyJ[\w-]+\.)[\w.-]{1,128}$/u
 
@@ -29,7 +29,7 @@ export const make = Effect.gen(function* () {
   }
 })
 
-/** What runs for a request knows which one it is. */
+/** Provides the request's ids to everything that runs for it. */
 export const within = <A, E, R>({ scope, served, span }: StartedRequest, effect: Effect.Effect<A, E, R>) =>
   Effect.updateContext(effect, (context: Context.Context<R>) =>
     context.pipe(Context.add(ResponseHints, scope), Context.add(RequestContext, served), Context.add(Tracer.ParentSpan, span))

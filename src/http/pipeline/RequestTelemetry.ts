@@ -1,7 +1,7 @@
 /**
- * What a request leaves behind besides its answer: one server span that all its other spans belong to, its duration and outcome as
- * metrics, and a log line if it was remarkable. Names and units by OpenTelemetry's conventions for HTTP servers
- * (https://opentelemetry.io/docs/specs/semconv/http/, read 2026-11).
+ * The telemetry of a request: one server span as the parent of its other spans, its duration and outcome as metrics, and possibly
+ * a log line. Names and units by OpenTelemetry's conventions for HTTP servers (https://opentelemetry.io/docs/specs/semconv/http/,
+ * read 2026-11).
  */
 import { Clock, Context, Effect, Exit, MutableRef, Option, type Tracer } from "effect"
 import { Headers, type HttpServerResponse, HttpTraceContext } from "effect/http"
@@ -15,7 +15,7 @@ import { RouteTable } from "#http/pipeline/RouteTable.ts"
 
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
 
-/** A request that is being watched. `end` has to be called once, whatever became of it; it gives a log line to write, if there is one. */
+/** A request with telemetry. Call `end` exactly once; it returns a log line, if there is one. */
 export interface WatchedRequest {
   readonly served: ServedRequest
   readonly span: Tracer.Span
@@ -24,14 +24,14 @@ export interface WatchedRequest {
   ) => Effect.Effect<void> | undefined
 }
 
-/** What is to be known of a request; names of headers are in lower case. */
+/** The data of a request; header names are in lower case. */
 export interface AskedRequest {
   readonly method: string
   readonly url: string
   readonly headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
 }
 
-/** Gives a function that begins to watch a request. It is plain code, because every request pays for it. */
+/** Creates a function that begins a request's telemetry. It is plain code, because every request pays for it. */
 export const make = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const tracer = yield* Effect.tracer
@@ -47,7 +47,7 @@ export const make = Effect.gen(function* () {
     const route = templateOf(pathOf(request.url))
     const method = knownMethods.has(request.method) ? request.method : "_OTHER"
     const scheme = schemeOf(request, proxies.count)
-    // A caller's trace goes on here; without one a trace begins.
+    // Continues a caller's trace; without one a trace begins.
     const parent = parentOf(request)
     const active = actives(method, scheme)
     const span = tracer.span({
@@ -76,7 +76,7 @@ export const make = Effect.gen(function* () {
       if (span.sampled || status === null || status >= 500) {
         span.attribute("http.request.method", method)
         span.attribute("url.scheme", scheme)
-        // At the end, because the router writes the route in its own way.
+        // Set at the end, because the router writes the route in another form.
         if (route !== null) span.attribute("http.route", route)
         if (status !== null) span.attribute("http.response.status_code", status)
         if (status === null || status >= 500) span.attribute("error.type", errorTypeOf(status))
@@ -94,10 +94,10 @@ const pathOf = (url: string) => {
   return query === -1 ? url : url.slice(0, query)
 }
 
-/** A client that leaves before its answer gets none. */
+/** A client that disconnects gets no status. */
 const errorTypeOf = (status: number | null) => (status === null ? "client_left" : String(status))
 
-/** The series that a request counts in, by what they are told apart by. There are as many as methods, routes and statuses. */
+/** The series of a metric by labels: one per method, route and status. */
 const makeSeries = <Labels extends ReadonlyArray<string | null | number>, M>(make: (...labels: Labels) => M) => {
   const known = new Map<string, M>()
   return (...labels: Labels): M => {
@@ -111,7 +111,7 @@ const makeSeries = <Labels extends ReadonlyArray<string | null | number>, M>(mak
 const activeOf = (method: string, scheme: string) =>
   HttpMetrics.activeRequests({ "http.request.method": method, "url.scheme": scheme })
 
-/** `served` is `live` if the response waited for an official source: its duration is not ours. */
+/** `served` is `live` if the response waited for an official source, whose duration is not ours. */
 const durationOf = (method: string, route: string | null, status: number | null, scheme: string, served: string) =>
   HttpMetrics.requestDuration({
     "http.request.method": method,
@@ -125,6 +125,6 @@ const durationOf = (method: string, route: string | null, status: number | null,
 const parentOf = ({ headers }: AskedRequest) =>
   headers["traceparent"] === undefined ? Option.none() : HttpTraceContext.w3c(Headers.fromInput(headers))
 
-/** What the client used, as the nearest trusted proxy tells it. */
+/** The scheme that the client used, as the nearest trusted proxy reports it. */
 const schemeOf = ({ headers }: AskedRequest, trustedProxies: number) =>
   trustedProxies > 0 && String(headers["x-forwarded-proto"]).split(",").at(-1)?.trim() === "https" ? "https" : "http"

@@ -1,11 +1,11 @@
-/** The headers that every response has (rules 5, 41). */
+/** The headers of every response (rules 5, 41). */
 import { Effect, MutableRef } from "effect"
 import { secondsOfMinute } from "#domain/callers/RateLimits.ts"
 import { nearLimit } from "#domain/callers/Standing.ts"
 import type { StartedRequest } from "#http/pipeline/RequestStart.ts"
 import { basePath, documentPaths, Site } from "#http/pipeline/SiteSettings.ts"
 
-/** The headers that a response brings along, by their names in lower case. */
+/** The headers of a response, with names in lower case. */
 interface HasHeaders {
   readonly status: number
   readonly headers: { readonly [name: string]: string | undefined }
@@ -13,7 +13,7 @@ interface HasHeaders {
 
 export const isPage = ({ headers }: Pick<HasHeaders, "headers">) => headers["content-type"]?.startsWith("text/html") === true
 
-/** Gives a function from a response and what its request collected to the headers that it needs besides its own. */
+/** Creates a function that returns the additional headers of a response. */
 export const make = Effect.gen(function* () {
   const site = yield* Site
   const base = basePath(site)
@@ -23,9 +23,9 @@ export const make = Effect.gen(function* () {
     const standing = MutableRef.get(scope.standing)
     const headers: Record<string, string> = { "x-request-id": requestId, "x-content-type-options": "nosniff" }
     if (traceId !== null) headers["x-trace-id"] = traceId
-    // An answer is true for its moment: nobody but us may keep it, unless its endpoint says otherwise.
+    // Responses are valid only for their moment: caching is disabled unless the endpoint enables it.
     if (response.headers["cache-control"] === undefined) headers["cache-control"] = "no-store"
-    // Only answers of validations, which are asked most, do without it (RFC 8631).
+    // Omitted from validation responses only, the most frequent ones (RFC 8631).
     if (response.status !== 200 || standing === null || standing.window === null) headers["link"] = serviceLinks
     if (standing === null) return headers
     const { usage, window } = standing

@@ -1,14 +1,14 @@
-/** What a request collects on its way for the headers of its response, whatever that response turns out to be. */
+/** Data that a request collects for the headers of its response, whatever the response is. */
 import { Context, MutableRef } from "effect"
 import type { Standing } from "#domain/callers/Standing.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 export interface CollectedHeaders {
-  /** How the caller stands, once that is known. */
+  /** The caller's standing, once known. */
   readonly standing: MutableRef.MutableRef<Standing | null>
-  /** Why the database did not serve the request, for the log. */
+  /** Why the database rejected the request, for the log. */
   readonly refusal: MutableRef.MutableRef<StoreUnavailable | null>
-  /** Whether the response waited for an official source. */
+  /** True if the response waited for an official source. */
   readonly isLive: MutableRef.MutableRef<boolean>
 }
 
@@ -18,7 +18,7 @@ export const makeResponseHints = (): CollectedHeaders => ({
   isLive: MutableRef.make(false)
 })
 
-/** The default serves code outside of a request; nothing reads what it collects. */
+/** The default serves code outside of a request; its content is never read. */
 export const ResponseHints = Context.Reference<CollectedHeaders>("vatproof/http/pipeline/ResponseHints", {
   defaultValue: makeResponseHints
 })

@@ -1,4 +1,4 @@
-/** The routes by their paths, for what runs around the router: which route a path belongs to, and which methods it answers. */
+/** The routes by path, for code around the router: the route of a path, and the methods it supports. */
 import { Context, Result } from "effect"
 
 /** `path` has its parameters in braces, and `*` for a rest of any length. */
@@ -12,9 +12,9 @@ export interface Route {
 export class RouteTable extends Context.Service<
   RouteTable,
   {
-    /** The path of the route that a request's path belongs to; null if there is none. */
+    /** Returns the route template of a request path; null if there is none. */
     readonly templateOf: (path: string) => string | null
-    /** The methods that a path answers; none if there is no such path. */
+    /** Returns the methods of a path; none if it does not exist. */
     readonly allowedMethods: (path: string) => ReadonlyArray<string>
   }
 >()("vatproof/http/pipeline/RouteTable") {}
@@ -35,7 +35,7 @@ export const makeRouteTable = (routes: ReadonlyArray<Route>): RouteTable["Servic
   }
 }
 
-/** The router decodes escaped characters before it compares; a path that cannot be decoded matches no route. */
+/** The router decodes escapes before it compares; a path that cannot be decoded matches no route. */
 const unescaped = (path: string) =>
   path.includes("%")
     ? Result.getOrElse(

@@ -1,13 +1,13 @@
-/** What a service tells of itself on pages, in documents and in errors; the configuration sets it. */
+/** Settings of the service that pages, documents and errors show. */
 import { Context } from "effect"
 
 export interface SiteSettings {
   readonly serviceName: string
-  /** Where callers reach the service, without a slash at the end. */
+  /** The service's URL for callers, without a final slash. */
   readonly publicUrl: string
   /** Where a caller gets a larger plan. */
   readonly upgradeUrl: string
-  /** The operator's address, as a `mailto:` or `https:` URI; null if the operator names none. */
+  /** The operator's address, as a `mailto:` or `https:` URI; null without one. */
   readonly contact: string | null
 }
 
@@ -15,10 +15,10 @@ export const Site = Context.Reference<SiteSettings>("vatproof/http/pipeline/Site
   defaultValue: () => ({ serviceName: "vatproof", publicUrl: "http://127.0.0.1:8080", upgradeUrl: "/plans", contact: null })
 })
 
-/** The path that the interface has for others, without a slash at the end: a proxy may put one before it. */
+/** The external path prefix, without a final slash: a proxy may add one. */
 export const basePath = ({ publicUrl }: SiteSettings): string => new URL(publicUrl).pathname.replace(/\/$/u, "")
 
-/** Where the documents that describe the interface are. */
+/** The paths of the documents that describe the interface. */
 export const documentPaths = {
   openApi: "/openapi.json",
   docs: "/docs",

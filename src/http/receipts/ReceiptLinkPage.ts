@@ -1,4 +1,4 @@
-/** What a browser shows of a link that opens no receipt. */
+/** The page of a link that opens no receipt. */
 import * as Page from "#http/site/Page.ts"
 import type { ErrorCode, Problem } from "#http/pipeline/Problem.ts"
 import { statusOf } from "#http/pipeline/Problem.ts"
@@ -17,7 +17,7 @@ const texts = {
       title: "This receipt was erased",
       text: "Its personal data was erased. That it was issued stays proven; its owner can get the proof."
     },
-    unavailable: { title: "Please try again", text: "The receipt cannot be shown just now. Try again in a minute." }
+    unavailable: { title: "Please try again", text: "The receipt cannot be shown at the moment. Try again in a minute." }
   },
   de: {
     request: "Anfrage",
@@ -44,7 +44,7 @@ const outcomeOf = (code: ErrorCode) => {
 interface Refused {
   readonly language: Language
   readonly problem: Problem
-  /** Names the request, for support. */
+  /** The id of the request, for support. */
   readonly requestId: string
 }
 

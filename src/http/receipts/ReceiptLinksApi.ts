@@ -10,10 +10,10 @@ import { Timestamp } from "#http/wire/Timestamp.ts"
 const receipt_id = Schema.String.annotate({ description: "The receipt's id", examples: ["VP-QC-20261120-A7K2M9P4R3"] })
 const linkId = Schema.String.annotate({ description: "The link's id", examples: ["01a20419-04ae-76a0-8ca8-7e1e53bc6219"] })
 
-/** Where links are opened; the token follows. */
+/** Path prefix of opened links; the token follows. */
 export const openPath = "/v1/receipt-links"
 
-/** A request without a body asks for a link of the usual time. */
+/** A request without a body creates a link with the default validity. */
 const Wish = [
   Schema.Struct({
     expires_in_days: Schema.optionalKey(

@@ -16,10 +16,10 @@ import { openPath } from "#http/receipts/ReceiptLinksApi.ts"
 import * as ReceiptRepresentations from "#http/receipts/ReceiptRepresentations.ts"
 import { Site } from "#http/pipeline/SiteSettings.ts"
 
-/** The address is the secret: nobody is told of it. */
+/** The URL is the secret: keeps it out of referrers and search engines. */
 const secluded = { "x-robots-tag": "noindex", "referrer-policy": "no-referrer" }
 
-/** Relative, so that it works behind a proxy that gives the service a path. */
+/** Relative, so that it works behind a proxy that adds a path prefix. */
 const pdfUrl = "?format=pdf"
 
 const typeOfFormat = { html: "text/html", pdf: "application/pdf" } as const
@@ -76,7 +76,7 @@ export const layer = HttpApiBuilder.group(
         const mediaType = format === undefined ? ReceiptRepresentations.linkedTypeOf(headers) : typeOfFormat[format]
         const shown = Effect.gen(function* () {
           const record = yield* links.open(Redacted.make(params.token))
-          // PDFs of all links of an account are made in turn, and its API keys do not wait for them.
+          // PDFs of all links of an account take turns; its API keys do not wait for them.
           return yield* show(record.accountId, record, headers, { mediaType, pdfUrl })
         })
         const refused = Effect.fnUntraced(function* (problem: Problem.Problem) {

@@ -1,4 +1,4 @@
-/** A receipt in the form its reader asks for: JSON, a page or a PDF, the latter two in English or German. */
+/** A receipt in the form that its reader requests: JSON, page or PDF, the latter two in English or German. */
 import { Effect, Option } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
@@ -13,17 +13,17 @@ import * as Negotiation from "#http/wire/Negotiation.ts"
 import * as Page from "#http/site/Page.ts"
 import { receiptPage } from "#http/receipts/ReceiptPage.ts"
 
-/** The first one is for readers who do not care, or who accept none of them. */
+/** The first one is the default, also if the client accepts none of them. */
 const mediaTypes = ["application/json", "text/html", "application/pdf"] as const
 
-/** What a link gives out: it is opened by browsers. */
+/** The forms behind a link, which browsers open. */
 export const linkedTypes = ["text/html", "application/pdf"] as const
 type LinkedType = (typeof linkedTypes)[number]
 
-/** Whoever stores a response must know what it depends on, and that it is one key's alone: shared caches do not know X-Api-Key. */
+/** Caches must know that the response depends on these headers and belongs to one key: shared caches ignore X-Api-Key. */
 const common = { vary: "Accept, Accept-Language", "cache-control": "private, no-cache" }
 
-/** What the reader's headers say; undefined where they are missing. */
+/** The reader's headers; undefined if missing. */
 interface Wishes {
   readonly accept?: string | undefined
   readonly "accept-language"?: string | undefined
@@ -39,7 +39,7 @@ export const make = Effect.gen(function* () {
   const crypto = yield* Crypto
   const pdf = yield* ReceiptPdf
 
-  /** The page or the PDF. PDFs of one `readerId` are made in turn. `pdfUrl` is where the page says that the PDF is. */
+  /** Returns the page or the PDF. PDFs of one `readerId` take turns. `pdfUrl` is the link to the PDF on the page. */
   const show = Effect.fnUntraced(function* (readerId: string, record: ReceiptRecord, wishes: Wishes, options: ShowOptions) {
     const language = languageOf(wishes)
     const document = receiptDocument(record, language)
@@ -71,7 +71,7 @@ interface ShowOptions {
   readonly pdfUrl?: string
 }
 
-/** Gives a function from an erased receipt to what is told of it: the proof that it was issued; a log that is not signed has none. */
+/** Creates a function that returns the error of an erased receipt, with the proof of its issue; none if the log is unsigned. */
 export const makeErased = Effect.map(
   AuditTrail,
   (trail) =>

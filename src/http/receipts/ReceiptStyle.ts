@@ -1,4 +1,4 @@
-/** What a receipt's page has beside the style of all pages: mostly how it is printed. */
+/** The style of a receipt's page beyond that of all pages: mostly for printing. */
 
 export const receiptStyle = `
 h1{margin:0}

@@ -5,12 +5,12 @@ import { escape } from "#http/site/Page.ts"
 import { sitePage, type Sha256 } from "#http/site/SitePage.ts"
 import { basePath, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 
-/** What came of the form; `input` is what was typed. */
+/** The result of the form; `input` is the submitted text. */
 export type FormOutcome =
   | { readonly _tag: "Validated"; readonly input: string; readonly validation: Validation }
   | { readonly _tag: "Refused"; readonly input: string; readonly message: string; readonly isOutage: boolean }
 
-/** A number that any VAT ID's structure allows and that the sandbox knows. */
+/** A well-formed number that the sandbox knows. */
 export const sampleVatId = "ATU12345678"
 
 const style = `

@@ -4,7 +4,7 @@ import { basePath, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 
 export interface SitePageParts {
   readonly title: string
-  /** What search engines show. */
+  /** The description in search results. */
   readonly description: string
   /** HTML below the links. */
   readonly content: string
@@ -46,7 +46,7 @@ nav a{display:inline-block;margin-left:.9rem;padding:.2rem 0}
 header a{color:var(--soft)}
 `
 
-/** A link to whom the operator named, or that nobody was named. */
+/** A link to the operator's contact, or a note that there is none. */
 export const contactOf = ({ contact }: SiteSettings): string =>
   contact === null
     ? "the operator of this service, who has published no address"

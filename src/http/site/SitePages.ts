@@ -1,4 +1,4 @@
-/** Serves the pages for people and the small files that browsers, crawlers and security researchers look for. */
+/** Serves the pages for people and the small files for browsers, crawlers and security researchers. */
 import { Clock, DateTime, Duration, Effect, Option } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse, UrlParams } from "effect/http"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -16,13 +16,13 @@ import { Site, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 import { statusPage } from "#http/site/StatusPage.ts"
 import { makeSourceStatus } from "#http/system/SystemHandlers.ts"
 
-/** What never changes while the service runs. Only the reader's own cache keeps it: its headers may tell a key's usage. */
+/** Content that never changes while the service runs. Cached only by the reader: headers may contain a key's usage. */
 export const kept = { "cache-control": "private, max-age=3600" }
 
-/** What a status page or the outcome of a form says is true for its moment. */
+/** Status pages and form results are valid only for their moment. */
 const notKept = { "cache-control": "no-store" }
 
-/** How long a copy of security.txt may be relied on (RFC 9116, 2.5.5, read 2026-11: less than a year). */
+/** How long a copy of security.txt is valid (RFC 9116, 2.5.5, read 2026-11: less than a year). */
 const securityTextLifetime = Duration.days(180)
 
 /** A tick in a square. */
@@ -33,7 +33,7 @@ const robots = `User-agent: *
 Disallow: /v1/
 `
 
-/** The routes, for the router's table. */
+/** The routes, for the route table. */
 export const sitePaths = [
   { path: "/", method: "GET" },
   { path: "/", method: "POST" },
@@ -71,7 +71,7 @@ export const layer = HttpRouter.use(
   })
 )
 
-/** Validates the VAT ID of the page's form as any call without a key; gives the page with what came of it. */
+/** Validates the VAT ID of the page's form like any call without a key; returns the page with the result. */
 const makeValidateForm = Effect.gen(function* () {
   const site = yield* Site
   const { sha256Hex } = yield* Crypto
@@ -100,11 +100,11 @@ const makeValidateForm = Effect.gen(function* () {
   })
 })
 
-/** Browsers name HTML. Other clients receive the error body. */
+/** Browsers accept HTML. Other clients receive the error body. */
 const wantsPage = ({ headers }: HttpServerRequest.HttpServerRequest) =>
   Option.contains(mediaType(headers["accept"], ["application/json", "text/html"]), "text/html")
 
-/** RFC 9116. Whom to write to is the operator's to say: without that there is no such file. */
+/** RFC 9116. Needs the operator's contact; without one the file does not exist. */
 const securityText = ({ contact, publicUrl }: SiteSettings) =>
   contact === null
     ? Problem.toResponse({ code: "NOT_FOUND", message: "The operator of this service has published no contact" })

@@ -46,7 +46,7 @@ export const SourceStatusReport = Schema.Struct({
   })
 }).annotate({ identifier: "SourceStatus", description: "The sources as this replica observes them" })
 
-/** All that is ever wrong with a request that has no body and no parameters. */
+/** The only possible error of a request without body and parameters. */
 const tooLong = errorBody(431, ["REQUEST_HEADER_FIELDS_TOO_LARGE"])
 
 export class SystemApi extends HttpApiGroup.make("system")

@@ -6,7 +6,7 @@ import { Sources, type SourceState, type SourceStatus } from "#domain/vat/Source
 import { interfaceVersion } from "#http/Api.ts"
 import { type Health, healthPath, type SourceStatusReport, statusPath } from "#http/system/SystemApi.ts"
 
-/** The sources and the cache, as GET /v1/status and the page for people tell it. */
+/** The status of sources and cache, for GET /v1/status and the page. */
 export const makeSourceStatus = Effect.gen(function* () {
   const sources = yield* Sources
   const cache = yield* AnswerCache

@@ -7,7 +7,7 @@ import { KeyAllowed } from "#http/pipeline/Authentication.ts"
 import { errorBody } from "#http/pipeline/Problem.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
-/** Longer company data is no company's. */
+/** Real company data is not longer. */
 const companyField = (description: string, example: string) =>
   Schema.optionalKey(plainText({ min: 0, max: 300 }).annotate({ description, examples: [example] }))
 
@@ -120,7 +120,7 @@ const validate = HttpApiEndpoint.get("validate", validatePath, {
       "Answers from a fresh cache entry, else from VIES, else (German VAT IDs, callers with a key) from the BZSt. Ten validations need no key. " +
       "With company data it is a qualified confirmation (§ 18e UStG) by the BZSt, for German VAT IDs and paid plans; `requester_vat_id` is required. " +
       "The BZSt compares only if both `company_name` and `company_city` are sent. Otherwise every sent field is `not_provided`, a `Warning` reports it, and the answer is charged.",
-    // The library knows no optional scheme.
+    // The library has no optional scheme.
     override: { security: [{}, { apiKey: [] }] }
   })
 )

@@ -15,7 +15,7 @@ import { validatePath, ValidationQuery, type ValidationResult } from "#http/vali
 
 /** RFC 7234, 5.5.1: the answer is older than it should be, because no source can be asked. */
 const staleHeaders = { headers: { warning: '110 - "Response is Stale"' } }
-/** Rule 29: what was charged says nothing of the company. */
+/** Rule 29: the charged answer says nothing about the company. */
 const uncomparedHeaders = {
   headers: { warning: '199 - "Nothing was compared: the BZSt compares only with company_name and company_city"' }
 }
@@ -23,7 +23,7 @@ const uncomparedHeaders = {
 const decodeQuery = Schema.decodeUnknownResult(ValidationQuery, { errors: "all" })
 const noQuery: typeof ValidationQuery.Type = {}
 
-/** The query, or what is wrong with its fields. */
+/** Returns the query, or the invalid fields. */
 const queryOf = (search: HttpServerRequest.ParsedSearchParams["Service"]) => {
   if (Object.keys(search).length === 0) return Result.succeed(noQuery)
   const misspelled = DecodeErrors.misspelled(search, Object.keys(ValidationQuery.fields))
@@ -113,7 +113,7 @@ const bodyOf = (
   requested_at: requestedAt
 })
 
-/** Both shapes say the same (rule 28). */
+/** Both forms have the same content (rule 28). */
 const confirmationOf = ({ receipt, requestId }: Confirmation, format: "words" | "letters") => {
   const { issued_at, receipt_id, source } = receipt
   const { city_match, name_match, street_match, zip_match } = receipt.result

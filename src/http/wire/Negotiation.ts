@@ -1,13 +1,13 @@
-/** Content negotiation: which of what there is the client likes best (RFC 9110, 12.4 and 12.5; RFC 4647, 3.4; read 2026-11). */
+/** Content negotiation: selects the offer that the client prefers (RFC 9110, 12.4 and 12.5; RFC 4647, 3.4; read 2026-11). */
 import { Array as Arr, Option, Order } from "effect"
 
-/** One entry of an Accept or Accept-Language header: what it is about, in lower case, and how much it is liked, 0 to 1. */
+/** One entry of an Accept or Accept-Language header: its range, in lower case, and its quality, 0 to 1. */
 interface Preference {
   readonly range: string
   readonly quality: number
 }
 
-/** How an offer is liked; `precision` tells how exactly the client has named it. */
+/** The quality of an offer; `precision` is how exactly the client named it. */
 interface Liking {
   readonly quality: number
   readonly precision: number
@@ -15,7 +15,9 @@ interface Liking {
 
 const weight = /^\s*q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*$/iu
 
-/** Entries that are none are left out, as if they had not been sent. Parameters other than `q` are not looked at. No header accepts all. */
+/**
+ * Parses the entries; malformed ones are ignored, and so are parameters other than `q`. Without header everything is accepted.
+ */
 const preferences = (header: string | undefined, all: string): ReadonlyArray<Preference> => {
   if (header === undefined || header.trim() === "") return [{ range: all, quality: 1 }]
   return header.split(",").flatMap((entry) => {
@@ -29,7 +31,9 @@ const preferences = (header: string | undefined, all: string): ReadonlyArray<Pre
 
 const byLiking = Order.Struct({ quality: Order.flip(Order.Number), precision: Order.flip(Order.Number) })
 
-/** What is liked best; among equals what was named most precisely, then what is offered first. None if the client accepts none. */
+/**
+ * Returns the offer with the highest quality, then the highest precision, then the first one. None if the client accepts none.
+ */
 const best = <Offer extends string>(offers: ReadonlyArray<Offer>, likingOf: (offer: Offer) => Liking): Option.Option<Offer> => {
   const liked = offers.map((offer) => ({ offer, ...likingOf(offer) })).filter(({ quality }) => quality > 0)
   return Option.map(Arr.head(Arr.sort(liked, byLiking)), ({ offer }) => offer)
@@ -37,7 +41,7 @@ const best = <Offer extends string>(offers: ReadonlyArray<Offer>, likingOf: (off
 
 const notNamed: Liking = { quality: 0, precision: 0 }
 
-/** The most precise range that covers a media type says how it is liked: first itself, then its type, then anything. */
+/** The most precise range that covers a media type decides: the type itself, its main type, or any type. */
 export const mediaType = <Offer extends string>(
   header: string | undefined,
   offers: ReadonlyArray<Offer>
@@ -52,7 +56,7 @@ export const mediaType = <Offer extends string>(
   })
 }
 
-/** A client that names no coding gets the body as it is. */
+/** A client that names no coding gets the body uncompressed. */
 export const contentCoding = <Offer extends string>(
   header: string | undefined,
   offers: ReadonlyArray<Offer>
@@ -65,7 +69,7 @@ export const contentCoding = <Offer extends string>(
   })
 }
 
-/** `de-AT` asks for `de` too, unless `de` itself is refused. */
+/** `de-AT` accepts `de` too, unless `de` itself is refused. */
 export const language = <Offer extends string>(
   header: string | undefined,
   offers: ReadonlyArray<Offer>
@@ -80,6 +84,6 @@ export const language = <Offer extends string>(
   })
 }
 
-/** Whether the client is a browser, which names text/html. Without a preference, or with one that cannot be met, JSON is the default. */
+/** Returns true for browsers, which name text/html. JSON is the default, also if no preference can be met. */
 export const prefersPage = (accept: string | undefined): boolean =>
   Option.contains(mediaType(accept, ["application/json", "text/html"]), "text/html")

@@ -1,7 +1,7 @@
-/** A time as requests and responses write it. */
+/** The form of times in requests and responses. */
 import { Schema, SchemaTransformation } from "effect"
 
-/** As Schema.DateTimeUtcFromString, which does not tell the OpenAPI document that its text is a time (RFC 3339). */
+/** As Schema.DateTimeUtcFromString, but with the format date-time (RFC 3339) in the OpenAPI document. */
 export const Timestamp = Schema.String.annotate({ format: "date-time" }).pipe(
   Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.dateTimeUtcFromString)
 )

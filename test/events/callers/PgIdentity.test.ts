@@ -28,7 +28,7 @@ const issued = Effect.gen(function* () {
   const crypto = yield* Crypto
   const key = yield* ApiKey.generate(crypto)
   const [accountId, keyId] = [crypto.uuidV7(), crypto.uuidV7()]
-  const hash = (yield* Crypto).sha256(key)
+  const hash = crypto.sha256Hex(key)
   yield* MigratedDatabase.execute(
     `INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES ('${accountId}', 'free', now())`
   )

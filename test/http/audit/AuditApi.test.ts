@@ -214,9 +214,9 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
       const told = yield* get("/v1/audit/events", { headers, query: { vatid: "DE123456789", type: "Nothing" } })
       assert.match(
         told.text,
-        /vatid: Unknown filter. There are: from, to, type, account_id, key, vat_id, receipt_id, limit, cursor/u
+        /vatid: Unknown filter. Known filters: from, to, type, account_id, key, vat_id, receipt_id, limit, cursor/u
       )
-      assert.match(told.text, /type: Unknown type. There are: AccountClosed, .*VatIdVerified/u)
+      assert.match(told.text, /type: Unknown type. Known types: AccountClosed, .*VatIdVerified/u)
       assertProblem(yield* get("/v1/audit/events", { headers, query: { vat_id: "XX1" } }), "INVALID_VAT_ID")
       for (const subject of ["%00", "%22", "a%2Fb", "%0d%0a", "é", "x".repeat(200)]) {
         assertProblem(yield* get(`/v1/audit/proofs/${subject}`, { headers }), "NOT_FOUND")

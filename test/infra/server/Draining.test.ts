@@ -41,7 +41,11 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a servic
       const { body, headers, status } = yield* Fiber.join(slow)
       assert.strictEqual(status, 503)
       assert.deepInclude(body, {
-        error: { code: "SERVICE_UNAVAILABLE", message: "The service is about to stop", request_id: headers["x-request-id"] }
+        error: {
+          code: "SERVICE_UNAVAILABLE",
+          message: "The service is stopping; retry after 2 seconds",
+          request_id: headers["x-request-id"]
+        }
       })
       assert.strictEqual(headers["retry-after"], "2")
       assert.strictEqual(headers["x-service-usage"], "0/100000")
