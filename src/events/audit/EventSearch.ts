@@ -26,10 +26,26 @@ const makeQuestions = (sql: SqlClient.SqlClient) => {
   const unindexed = (column: string, value: string | null) =>
     value === null ? [] : [sql`${sql.literal(column)}::text || '' = ${value}`]
 
-  const inPlaces = (conditions: ReadonlyArray<Fragment>, limit: number) =>
+  /** Reads all events of the span; only for a condition that most of them meet. */
+  const inSpan = (condition: Fragment, limit: number) =>
     sql`SELECT position FROM vatproof.event_index
-      WHERE ${sql.and([sql`log_id = ${logId} AND position >= (SELECT low FROM span) AND position < (SELECT high FROM span)`, ...conditions])}
+      WHERE log_id = ${logId} AND position >= (SELECT low FROM span) AND position < (SELECT high FROM span) AND ${condition}
       ORDER BY position LIMIT ${limit}`
+
+  /**
+   * Reads the index by `column` and position. The comparison of rows and the order by both columns leave the planner no other index:
+   * for an equality it may read the whole span by position.
+   */
+  const inIndex = (column: string, value: Fragment, conditions: ReadonlyArray<Fragment>, limit: number) => {
+    const name = sql.literal(column)
+    return sql`SELECT position FROM vatproof.event_index
+      WHERE ${sql.and([
+        sql`log_id = ${logId} AND ${name} IS NOT NULL`,
+        sql`(${name}, position) >= (${value}, (SELECT low FROM span)) AND (${name}, position) < (${value}, (SELECT high FROM span))`,
+        ...conditions
+      ])}
+      ORDER BY ${name}, position LIMIT ${limit}`
+  }
 
   /**
    * Searches the streams of keys, which are in the order of the log. Reads version by version: for a range of versions the
@@ -52,10 +68,13 @@ const makeQuestions = (sql: SqlClient.SqlClient) => {
   }
 
   /** Uses the most selective index: a key has fewer events than an account, and an account fewer than a type. */
-  const indexed = ({ accountId, keyId, type }: AuditFilter) => {
-    if (keyId !== null) return [sql`key_id = ${keyId}::uuid`, ...unindexed("account_id", accountId), ...unindexed("type", type)]
-    if (accountId !== null) return [sql`account_id = ${accountId}::uuid`, ...unindexed("type", type)]
-    return type === null ? [] : [sql`type = ${type}`]
+  const rarer = ({ accountId, keyId, type }: AuditFilter, limit: number) => {
+    const ofType = unindexed("type", type)
+    if (keyId !== null) {
+      return [inIndex("key_id", sql`${keyId}::uuid`, [rare, ...unindexed("account_id", accountId), ...ofType], limit)]
+    }
+    if (accountId !== null) return [inIndex("account_id", sql`${accountId}::uuid`, [rare, ...ofType], limit)]
+    return type === null ? [] : [inIndex("type", sql`${type}::text`, [rare], limit)]
   }
 
   return (filter: AuditFilter, limit: number): ReadonlyArray<Fragment> => {
@@ -67,7 +86,7 @@ const makeQuestions = (sql: SqlClient.SqlClient) => {
         ...unindexed("type", type),
         ...unindexed("vat_id", vatId)
       ]
-      return [inPlaces([sql`receipt_id = ${receiptId}`, ...otherConditions], limit)]
+      return [inIndex("receipt_id", sql`${receiptId}::text`, otherConditions, limit)]
     }
     if (vatId !== null) {
       return [
@@ -77,8 +96,8 @@ const makeQuestions = (sql: SqlClient.SqlClient) => {
     }
     const keys = keysOf(filter)
     return [
-      ...(type === commonest ? [] : [inPlaces([rare, ...indexed(filter)], limit)]),
-      ...(type === commonest || type === null ? [keys.length === 0 ? inPlaces([common], limit) : inStreams(keys, limit)] : [])
+      ...(type === commonest ? [] : rarer(filter, limit)),
+      ...(type === commonest || type === null ? [keys.length === 0 ? inSpan(common, limit) : inStreams(keys, limit)] : [])
     ]
   }
 }
