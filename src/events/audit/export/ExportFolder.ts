@@ -1,0 +1,78 @@
+/** The folder of an export: which files it has, and what those contain that the manifest alone determines. */
+import { Effect, FileSystem, Path, Schema } from "effect"
+import * as Manifest from "#events/audit/export/ExportManifest.ts"
+import { exportFiles, readmeOf } from "#events/audit/export/ExportReadme.ts"
+import { exportTables, personalFolder } from "#events/audit/export/ExportTable.ts"
+import { doctype, doctypeFile, indexFile, mediaDescription, supplierOf } from "#events/audit/export/MediaDescription.ts"
+import { exactText } from "#events/audit/verify/ExactText.ts"
+import type * as Findings from "#events/audit/verify/Findings.ts"
+
+/** The folder is not an export, or a file that describes the rest cannot be read. */
+export class NoExport extends Schema.TaggedError<NoExport>()("NoExport", { message: Schema.String }) {}
+
+/** Rejects links, which could point outside the folder, and special files, which may never end. */
+export const refuseLinks = Effect.fnUntraced(function* (directory: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const look = Effect.fnUntraced(function* (name: string) {
+    const { type } = yield* fs.lstat(path.join(directory, name))
+    if (type !== "File" && type !== "Directory")
+      return yield* new NoExport({ message: `${name} is neither a file nor a folder (${type}): an export has nothing else` })
+  })
+  yield* Effect.forEach(yield* fs.readDirectory(directory, { recursive: true }), look, { concurrency: 16, discard: true })
+})
+
+/** Compares the files that the manifest alone determines. */
+export const compareTexts = Effect.fnUntraced(function* (
+  directory: string,
+  manifest: Manifest.ExportManifest,
+  findings: Findings.Findings
+) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const expected = [
+    [indexFile, mediaDescription(supplierOf(manifest))],
+    [doctypeFile, doctype],
+    [exportFiles.readme, readmeOf(manifest)],
+    [exportFiles.manifest, Manifest.format(manifest)]
+  ] as const
+  for (const [name, text] of expected) {
+    const file = path.join(directory, name)
+    const actual = (yield* fs.exists(file)) ? yield* exactText(file) : undefined
+    if (actual !== text) findings.add(null, actual === undefined ? `${name} is missing` : `${name} was changed`)
+  }
+})
+
+const exportNames: ReadonlySet<string> = new Set([
+  ...Object.values(exportFiles),
+  ...exportTables.map(({ file }) => file),
+  indexFile,
+  doctypeFile,
+  personalFolder
+])
+/** Files that operating systems put into folders. */
+const ofSystems = /^(?:\..*|Thumbs\.db|desktop\.ini)$/u
+
+/**
+ * Reports unexpected files and a foreign key: a reader takes everything in the folder for part of the export, and the key in it
+ * for the signing key.
+ */
+export const compareNames = Effect.fnUntraced(function* (
+  directory: string,
+  signedBy: ReadonlyArray<string>,
+  findings: Findings.Findings
+) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const personal = path.join(directory, personalFolder)
+  const inPersonal = (yield* fs.exists(personal)) ? yield* fs.readDirectory(personal) : []
+  const names = [...(yield* fs.readDirectory(directory)), ...inPersonal.map((name) => `${personalFolder}/${name}`)]
+  for (const name of names) {
+    if (!exportNames.has(name) && !ofSystems.test(path.basename(name))) findings.add(null, `${name} is not a file of the export`)
+  }
+  const file = path.join(directory, exportFiles.verifier)
+  if (!(yield* fs.exists(file))) return
+  const keys = ((yield* exactText(file)) ?? "").split("\n")
+  if (!keys.some((key) => signedBy.includes(key.trim())))
+    findings.add(null, `${exportFiles.verifier} lacks the key that signed the checkpoint`)
+})

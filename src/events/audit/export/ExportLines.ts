@@ -1,0 +1,75 @@
+/** The events and leaves of an export, read in the order of their positions. */
+import { Effect, Option, Path, Result } from "effect"
+import { Hex } from "effect/encoding"
+import type { ExportManifest } from "#events/audit/export/ExportManifest.ts"
+import { exportFiles } from "#events/audit/export/ExportReadme.ts"
+import type { ExportedEvent } from "#events/audit/export/ExportTable.ts"
+import * as LineReader from "#events/audit/export/LineReader.ts"
+import type * as Findings from "#events/audit/verify/Findings.ts"
+import type { Hash } from "#events/merkle/MerkleTree.ts"
+import * as EventLine from "#events/store/EventLine.ts"
+
+/** An event and the line it was read from. */
+export interface ReadLine extends Omit<ExportedEvent, "personal" | "key"> {
+  readonly line: string
+}
+
+/** Reads events and leaves of the next positions. A request for none reports the remaining lines. */
+export const make = Effect.fnUntraced(function* (directory: string, manifest: ExportManifest, findings: Findings.Findings) {
+  const path = yield* Path.Path
+  const nextLine = yield* LineReader.open(path.join(directory, exportFiles.events))
+  const leafLines = LineReader.byPosition(yield* LineReader.open(path.join(directory, exportFiles.leaves)), (line) =>
+    findings.add(null, `${exportFiles.leaves} has a line that does not belong there: ${line.slice(0, 80)}`)
+  )
+  let ahead: ReadLine | null = null
+  let expected = manifest.from
+
+  /** Returns the next event in order. Lines that are no event, or out of order, are reported and skipped. */
+  const nextEvent = Effect.gen(function* () {
+    for (let line = yield* nextLine; line !== null; line = yield* nextLine) {
+      const read = EventLine.parseWhole(line)
+      if (Result.isFailure(read))
+        findings.add(claimedPosition(line) ?? expected, `${exportFiles.events}: ${read.failure.message}`)
+      else {
+        const { data, event, personal } = read.success
+        const { position } = event
+        if (personal !== undefined) findings.add(position, `${exportFiles.events} has a personal document in it`)
+        if (position >= expected && position < manifest.to) return { data, event, line }
+        findings.add(position, `${exportFiles.events} has the event where it does not belong`)
+      }
+    }
+    return null
+  })
+
+  const leafAt = (line: string | null, position: number): Hash => {
+    const hex = /^\d+ ([\da-f]{64})$/u.exec(line ?? "")?.[1]
+    const hash = hex === undefined ? null : Option.getOrNull(Result.getSuccess(Hex.decode(hex)))
+    if (hash === null) findings.add(position, `${exportFiles.leaves} does not have its leaf`)
+    return hash ?? new Uint8Array()
+  }
+
+  return Effect.fnUntraced(function* (from: number, to: number) {
+    const read: Array<ReadLine> = []
+    const leaves: Array<Hash> = []
+    for (let position = from; position < to; position += 1) {
+      leaves.push(leafAt(yield* leafLines.take(position), position))
+      ahead ??= yield* nextEvent
+      if (ahead?.event.position === position) {
+        read.push(ahead)
+        ahead = null
+      }
+      expected = position + 1
+    }
+    if (from === to) {
+      yield* nextEvent
+      yield* leafLines.finish
+    }
+    return { read, leaves }
+  })
+})
+
+/** Returns the position that a malformed line claims. */
+const claimedPosition = (line: string) => {
+  const claimed = /,"position":(\d{1,15}),"recorded_at":/u.exec(line)?.[1]
+  return claimed === undefined ? null : Number(claimed)
+}
