@@ -1,6 +1,6 @@
 /** Random histories of a service: events that move every read table, from a small alphabet. */
 import { DateTime, Effect, Schema } from "effect"
-import { AccountRegistered, AccountSignedUp, accountStream, EmailVerified, PlanChanged } from "#domain/accounts/Account.ts"
+import { AccountRegistered, AccountSignedUp, accountStream, EmailVerified, PlanChanged } from "#domain/accounts/AccountEvents.ts"
 import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased, ApiKeyRevoked } from "#domain/accounts/ApiKey.ts"
 import { AuditorAdded, AuditorRevoked, auditorStream } from "#domain/audit/Auditor.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"

@@ -11,77 +11,21 @@ import {
   ApiKeyRotated,
   type KeyRevoker
 } from "#domain/accounts/ApiKey.ts"
-import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
+import {
+  AccountRegistered,
+  AccountSignedUp,
+  EmailVerificationRequested,
+  EmailVerified,
+  PasswordResetRequested,
+  PasswordChanged,
+  PlanChanged,
+  AccountClosed
+} from "#domain/accounts/AccountEvents.ts"
+import type * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import type { EmailPurpose } from "#domain/accounts/EmailTokens.ts"
-import { PlanName } from "#domain/callers/Plan.ts"
+import type { PlanName } from "#domain/callers/Plan.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
 import { billingPeriod } from "#domain/callers/Usage.ts"
-
-/** The stream of an account. */
-export const accountStream = (accountId: string): string => `account-${accountId}`
-
-/**
- * An account was created by POST /v1/register, without password: it has a key and no login. `agent_id_hash` is a keyed hash (64
- * hex digits) of the agent's id, null without one.
- */
-export const AccountRegistered = DomainEvent.define(
-  "AccountRegistered",
-  1,
-  Schema.Struct({
-    account_id: Schema.String,
-    plan: PlanName,
-    with_email: Schema.Boolean,
-    agent_id_hash: Schema.NullOr(Schema.String)
-  })
-)
-
-/** An account was created by POST /v1/auth/signup, with email address and password. It cannot be used before EmailVerified. */
-export const AccountSignedUp = DomainEvent.define(
-  "AccountSignedUp",
-  1,
-  Schema.Struct({ account_id: Schema.String, plan: PlanName })
-)
-
-/** A verification mail was requested for the account's address. */
-export const EmailVerificationRequested = DomainEvent.define(
-  "EmailVerificationRequested",
-  1,
-  Schema.Struct({ account_id: Schema.String })
-)
-
-/** The address is verified: by the link of a mail, or immediately because the client is not a browser (rule 49). */
-export const EmailVerified = DomainEvent.define(
-  "EmailVerified",
-  1,
-  Schema.Struct({ account_id: Schema.String, by: Schema.Literals(["mail", "non_browser"]) })
-)
-
-/** A mail with a link to set a new password was requested. */
-export const PasswordResetRequested = DomainEvent.define(
-  "PasswordResetRequested",
-  1,
-  Schema.Struct({ account_id: Schema.String })
-)
-
-/** The account has a new password: by the link of a mail, or by its owner with the old password. All its sessions ended. */
-export const PasswordChanged = DomainEvent.define(
-  "PasswordChanged",
-  1,
-  Schema.Struct({ account_id: Schema.String, by: Schema.Literals(["mail", "owner"]) })
-)
-
-/** The operator changed the account's plan. `per_month` is a limit for this account alone; null means the plan's. */
-export const PlanChanged = DomainEvent.define(
-  "PlanChanged",
-  1,
-  Schema.Struct({ account_id: Schema.String, plan: PlanName, per_month: Schema.NullOr(Schema.Int) })
-)
-
-/**
- * The account was closed permanently: its contact data is erased and its keys are revoked. Its receipts are kept until their
- * retention period ends.
- */
-export const AccountClosed = DomainEvent.define("AccountClosed", 1, Schema.Struct({ account_id: Schema.String }))
 
 /** A key of an account. `prefix` is its public id; `secrets` are all it ever had, the newest last. */
 export interface AccountKey {

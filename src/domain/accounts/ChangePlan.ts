@@ -1,6 +1,7 @@
 /** Changes the plan of an account immediately, in either direction (rule 52). */
 import { Context, Effect, Layer } from "effect"
-import { type AccountState, PlanChanged } from "#domain/accounts/Account.ts"
+import { type AccountState } from "#domain/accounts/Account.ts"
+import { PlanChanged } from "#domain/accounts/AccountEvents.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 import type { PlanName } from "#domain/callers/Plan.ts"

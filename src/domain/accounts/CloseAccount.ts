@@ -1,6 +1,7 @@
 /** Closes an account permanently: revokes its keys and erases its contact data. Events and receipts stay. */
 import { Context, Effect, Layer } from "effect"
-import { AccountClosed, type AccountState } from "#domain/accounts/Account.ts"
+import { type AccountState } from "#domain/accounts/Account.ts"
+import { AccountClosed } from "#domain/accounts/AccountEvents.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
 import { ApiKeyRevoked } from "#domain/accounts/ApiKey.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"

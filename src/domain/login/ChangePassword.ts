@@ -1,7 +1,7 @@
 /** Changes the password of a logged-in user who supplies the old one. */
 import { Context, Duration, Effect, Layer, Option, type Redacted, Schema } from "effect"
 import { AccessTokens, InvalidAccessToken, type Session } from "#domain/accounts/AccessTokens.ts"
-import { PasswordChanged } from "#domain/accounts/Account.ts"
+import { PasswordChanged } from "#domain/accounts/AccountEvents.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
 import { CredentialReader } from "#domain/login/CredentialReader.ts"
 import { EmailTokens } from "#domain/accounts/EmailTokens.ts"

@@ -1,6 +1,6 @@
 /** Passwordless registration: an email address or agent id gets an API key at once (rule 43). */
 import { Context, Duration, Effect, Layer, Redacted } from "effect"
-import { AccountRegistered } from "#domain/accounts/Account.ts"
+import { AccountRegistered } from "#domain/accounts/AccountEvents.ts"
 import { AccountStore, type Contact } from "#domain/accounts/AccountStore.ts"
 import * as ApiKeys from "#domain/accounts/ApiKey.ts"
 import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/email/EmailAddress.ts"

@@ -1,6 +1,7 @@
 /** Signs up with an email address and a password (rules 43, 46-49). */
 import { Context, type DateTime, Duration, Effect, Layer, Option, RcMap, type Redacted, Semaphore } from "effect"
-import { AccountSignedUp, EmailVerificationRequested, EmailVerified, requestVerification } from "#domain/accounts/Account.ts"
+import { requestVerification } from "#domain/accounts/Account.ts"
+import { AccountSignedUp, EmailVerificationRequested, EmailVerified } from "#domain/accounts/AccountEvents.ts"
 import { AccessTokens } from "#domain/accounts/AccessTokens.ts"
 import { AccountStore, EmailTaken } from "#domain/accounts/AccountStore.ts"
 import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/email/EmailAddress.ts"

@@ -5,7 +5,8 @@
 import { Array as Arr, DateTime, Effect, Layer, Redacted, Schema, Semaphore } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import { accountStream, type AccountState, evolve, noAccount } from "#domain/accounts/Account.ts"
+import { type AccountState, evolve, noAccount } from "#domain/accounts/Account.ts"
+import { accountStream } from "#domain/accounts/AccountEvents.ts"
 import {
   AccountStore,
   type InSameTransaction,

@@ -9,7 +9,7 @@ import {
   PasswordChanged,
   PasswordResetRequested,
   PlanChanged
-} from "#domain/accounts/Account.ts"
+} from "#domain/accounts/AccountEvents.ts"
 import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased, ApiKeyRevoked, ApiKeyRotated } from "#domain/accounts/ApiKey.ts"
 import { AuditLogRead, AuditorAdded, AuditorRevoked } from "#domain/audit/Auditor.ts"
 import type { EventType, PersonalEventType } from "#domain/kernel/DomainEvent.ts"

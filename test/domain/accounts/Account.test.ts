@@ -1,19 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Duration, Result } from "effect"
+import { evolve, issueKey, noAccount, requestVerification, revokeKey, rotateKey, verifyEmail } from "#domain/accounts/Account.ts"
 import {
   AccountRegistered,
   AccountSignedUp,
   EmailVerificationRequested,
   EmailVerified,
-  evolve,
-  issueKey,
-  noAccount,
-  PlanChanged,
-  requestVerification,
-  revokeKey,
-  rotateKey,
-  verifyEmail
-} from "#domain/accounts/Account.ts"
+  PlanChanged
+} from "#domain/accounts/AccountEvents.ts"
 import { ApiKeyIssued, ApiKeyRevoked, ApiKeyRotated } from "#domain/accounts/ApiKey.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 

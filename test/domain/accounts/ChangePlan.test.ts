@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime } from "effect"
-import { AccountRegistered, AccountSignedUp, evolve, noAccount, PlanChanged } from "#domain/accounts/Account.ts"
+import { evolve, noAccount } from "#domain/accounts/Account.ts"
+import { AccountRegistered, AccountSignedUp, PlanChanged } from "#domain/accounts/AccountEvents.ts"
 import { decide, type Terms } from "#domain/accounts/ChangePlan.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 

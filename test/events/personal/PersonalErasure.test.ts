@@ -1,6 +1,6 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { DateTime, Effect, Exit, Layer } from "effect"
-import { AccountClosed, accountStream, AccountRegistered } from "#domain/accounts/Account.ts"
+import { AccountClosed, accountStream, AccountRegistered } from "#domain/accounts/AccountEvents.ts"
 import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased } from "#domain/accounts/ApiKey.ts"
 import { PersonalDataErased, PersonalDataHeld, personalDataStream } from "#domain/kernel/PersonalData.ts"
 import { Retention, retainUntil } from "#domain/kernel/Retention.ts"
