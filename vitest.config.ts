@@ -15,6 +15,7 @@ export default defineConfig({
     testTimeout: 20_000,
     hookTimeout: 60_000,
     teardownTimeout: 30_000,
-    reporters: ["default"]
+    reporters: ["default"],
+    silent: "passed-only"
   }
 })

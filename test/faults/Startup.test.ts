@@ -18,6 +18,10 @@ const lastWords = Effect.fnUntraced(function* (settings: RunningService.Settings
   )
 }, Effect.flatten)
 
+/** Why it did not start, as `main.ts` would write it. */
+const reasonOf = (settings: RunningService.Settings) =>
+  Effect.map(Effect.flip(RunningService.start(settings)), ({ message }) => message)
+
 const decodeLine = Schema.decodeUnknownEffect(
   Schema.fromJsonString(Schema.Struct({ level: Schema.String, message: Schema.String }))
 )
@@ -43,17 +47,16 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
   )
 
   it.effect.each([
-    ["knows no such role", { username: "nobody-here", password: "tell-nobody" }, /^fatal: .* cannot be used: .*nobody-here/u],
-    ["has no such database", { pathname: "/nowhere" }, /^fatal: .* cannot be used: .*"nowhere"/u]
-  ] as const)("because its server %s says so at once, in one line", ([, parts, expected]) =>
+    ["knows no such role", { username: "nobody-here", password: "tell-nobody" }, /cannot be used: .*nobody-here/u],
+    ["has no such database", { pathname: "/nowhere" }, /cannot be used: .*"nowhere"/u]
+  ] as const)("because its server %s says so at once", ([, parts, expected]) =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase
       const changed = Object.assign(new URL(Redacted.value(url)), parts)
       // Were it waited for, the test would not end.
-      const [line, ...more] = yield* lastWords({ DATABASE_URL: changed.href, DATABASE_WAIT: "1h" })
-      assert.match(line ?? "", expected)
-      assert.notInclude(line, "tell-nobody")
-      assert.deepStrictEqual(more, [])
+      const reason = yield* reasonOf({ DATABASE_URL: changed.href, DATABASE_WAIT: "1h" })
+      assert.match(reason, expected)
+      assert.notInclude(reason, "tell-nobody")
     })
   )
 
@@ -77,8 +80,8 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
       const { url } = yield* TestDatabase
       const withTls = new URL(Redacted.value(url))
       withTls.searchParams.set("sslmode", "require")
-      const lines = yield* lastWords({ DATABASE_URL: withTls.href, DATABASE_WAIT: "1h" })
-      assert.deepStrictEqual(lines, ["fatal: The database cannot be used: The server does not support TLS"])
+      const reason = yield* reasonOf({ DATABASE_URL: withTls.href, DATABASE_WAIT: "1h" })
+      assert.strictEqual(reason, "The database cannot be used: The server does not support TLS")
     })
   )
 
@@ -96,13 +99,10 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
 layer(RunningService.layerGround, { excludeTestServices: true })("a service of an older version", (it) => {
   it.effect("says at once that its database was migrated by a newer one", () =>
     Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      yield* service.stop
       yield* MigratedDatabase.execute("INSERT INTO vatproof_migrations (name, sha256) VALUES ('9999_move_everything', '')")
-      const lines = yield* lastWords({ DATABASE_WAIT: "1h" })
-      assert.deepStrictEqual(
-        lines.filter((line) => line.startsWith("fatal: ")),
-        ["fatal: The database is newer than this version, which does not know 9999_move_everything: start a version that does"]
+      assert.strictEqual(
+        yield* reasonOf({ DATABASE_WAIT: "1h" }),
+        "The database is newer than this version, which does not know 9999_move_everything: start a version that does"
       )
     })
   )
