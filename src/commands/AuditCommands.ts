@@ -72,7 +72,7 @@ const exportLog = Command.make(
       })
       const { from, log, size, to } = manifest
       const words = `${to - from} events of ${log} are in ${flags.out}: positions ${from} to ${to - 1} of ${size} signed ones; ${leftOutIn(manifest)}.
-README.txt there says what is what. Check it with: npm run vatproof -- audit verify --export ${flags.out}`
+README.txt describes the files. Verify the export with: npm run vatproof -- audit verify --export ${flags.out}`
       yield* print(flags.json, { out: flags.out, log, from, to, size, ...leftOut(manifest) }, words)
     },
     Effect.provide(Operator.auditing),
@@ -230,7 +230,7 @@ ${event ?? `${leaf}\n(without the event itself: give it with --event to have its
   if (used.note !== null) yield* remark(used.note)
 })
 
-/** What is given is compared, or the command does not begin: whoever reads that all is well must not believe more than was looked at. */
+/** Rejects unused options, so that a success never seems to cover more than was verified. */
 class GoesElsewhere extends Schema.TaggedError<GoesElsewhere>()("GoesElsewhere", { message: Schema.String }) {}
 
 interface Sources {

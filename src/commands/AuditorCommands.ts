@@ -44,7 +44,7 @@ const add = Command.make(
       const expiresAt = DateTime.add(yield* DateTime.now, { days: flags.days })
       const { auditorId, token } = yield* auditors.add({ name: flags.name.trim(), accountId, expiresAt })
       const secret = Redacted.value(token)
-      const words = `${secret}\n\nThis token is shown this once. It reads ${account === null ? "the whole log" : `what concerns ${account.email ?? accountId}`} until ${moment(expiresAt)} (UTC), and changes nothing.
+      const words = `${secret}\n\nThis token is shown only once. It can read ${account === null ? "the whole log" : `the events of ${account.email ?? accountId}`} until ${moment(expiresAt)} (UTC), and change nothing.
 Its auditor_id is ${auditorId}: "vatproof auditor revoke ${auditorId}" ends it at once.`
       yield* print(flags.json, { auditor_id: auditorId, token: secret, user_id: accountId, expires_at: iso(expiresAt) }, words)
     },

@@ -83,7 +83,7 @@ const verifier = Command.make(
   )
 ).pipe(Command.withDescription("Print the public keys that verify the log of this service, the current one first"))
 
-/** An operator says so without having verified, or as somebody who may not. */
+/** The operator has not verified the log, or has no right to adopt it. */
 class NotAdopted extends Schema.TaggedError<NotAdopted>()("NotAdopted", { message: Schema.String }) {}
 
 const historyForm = /^(?<events>\d{1,15}):(?<root>[\da-f]{64})$/u
@@ -119,8 +119,8 @@ const adopt = Command.make(
         const { events, root } = yield* adoption.current
         const words = `The notary refuses the log: ${refusal.value}.
 
-Find out why first: \`vatproof audit verify --checkpoint FILE\`, with every checkpoint that somebody kept. Who adopts a log that was altered signs what was
-altered. Only if it is the right one:
+First find the reason: \`vatproof audit verify --checkpoint FILE\`, with every checkpoint that was kept. Adopting an altered log
+signs the alteration. Only if the log is the right one:
 
   vatproof notary adopt --i-have-verified ${events}:${root} --reason '…'`
         return yield* print(flags.json, { known: false, refusal: refusal.value, events, root }, words)

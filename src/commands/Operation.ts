@@ -80,11 +80,11 @@ export const asOperator = <A, E, R>(
     return yield* Effect.provideService(command, RequestContext, { ...noRequest, operator: { actor, reason: given } })
   })
 
-/** Prints `data` as JSON, or the words for people, which may quote what somebody else has written. */
+/** Prints `data` as JSON, or the words for people, which may quote text of others. */
 export const print = (asJson: boolean, data: Schema.Json, words: string) =>
   Console.log(asJson ? escaped(JSON.stringify(data, null, 2)) : printable(words))
 
-/** Says something beside what is printed. */
+/** Prints a note to standard error. */
 export const remark = (words: string) => Console.error(printable(words))
 
 export const iso = (at: DateTime.Utc | null): string | null => (at === null ? null : DateTime.formatIso(at))

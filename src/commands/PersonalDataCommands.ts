@@ -1,4 +1,4 @@
-/** `vatproof personal-data …`: what is kept of a company or person, and its erasure. */
+/** `vatproof personal-data …`: personal documents of a company or person, and their erasure. */
 import { DateTime, Effect, Result, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { AccountDirectory } from "#domain/accounts/AccountDirectory.ts"
@@ -119,7 +119,7 @@ const hold = Command.make(
     function* (flags) {
       const erasure = yield* PersonalErasure
       const positions = yield* erasure.hold(yield* subjectOf(flags.subject))
-      yield* print(flags.json, { held: [...positions] }, `${positions.length} personal documents are on legal hold from now on.`)
+      yield* print(flags.json, { held: [...positions] }, `${positions.length} personal documents are now on legal hold.`)
     },
     operate,
     asOperator

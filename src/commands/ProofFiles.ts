@@ -2,7 +2,7 @@
 import { Effect, FileSystem, Option, Result, Schema } from "effect"
 import * as CanonicalJson from "#events/merkle/CanonicalJson.ts"
 
-/** The file is none of the forms. */
+/** The file has an unknown form. */
 class UnusableFile extends Schema.TaggedError<UnusableFile>()("UnusableFile", { message: Schema.String }) {}
 
 const readJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))

@@ -2,13 +2,13 @@
 import { DateTime } from "effect"
 import { printable } from "#domain/kernel/PlainText.ts"
 
-/** One column: its heading, and what stands in it for a row. Numbers are aligned to the right. */
+/** One column: its heading and the cell of a row. Numbers are aligned to the right. */
 export interface Column<A> {
   readonly heading: string
   readonly cell: (row: A) => string | number | null
 }
 
-/** A heading and a line for each row; what is unknown is a dash. */
+/** A heading and a line for each row; an unknown value is a dash. */
 export const table = <A>(columns: ReadonlyArray<Column<A>>, rows: ReadonlyArray<A>): string => {
   const cells = rows.map((row) => columns.map((column) => column.cell(row)))
   const lines = [columns.map(({ heading }) => heading), ...cells.map((line) => line.map(textOf))]

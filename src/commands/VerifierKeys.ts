@@ -1,4 +1,4 @@
-/** Which public keys an audit verifies with, and what is to be said about where they come from. */
+/** The public keys of a verification, and a note about their origin. */
 import { Effect, FileSystem, Option, Path, Result, Schema } from "effect"
 import { exportFiles } from "#events/audit/export/ExportReadme.ts"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"

@@ -162,7 +162,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
       const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
       assert.include(
         (yield* command("personal-data", "hold", receiptId, ...why)).output,
-        "1 personal documents are on legal hold"
+        "1 personal documents are now on legal hold"
       )
       assert.include((yield* command("personal-data", "erase", receiptId, ...why)).output, "0 personal documents are erased")
       const [held] = yield* show(receiptId)

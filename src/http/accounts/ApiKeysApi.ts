@@ -91,10 +91,10 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
         identifier: "claimApiKey",
         summary: "Claim the API key of an agent",
         description:
-          "Moves a key from POST /v1/register to your account, which has the key itself as proof. From then on the key has your account's plan, stands in its list, " +
-          "can be revoked by it, and its receipts, earlier ones included, are readable with your login. The key stays valid and its usage of the month continues; " +
+          "Moves a key from POST /v1/register to your account; the key itself is the proof. From then on your account's plan applies to the key, your account lists and " +
+          "can revoke it, and its receipts, earlier ones included, are readable with your login. The key stays valid and its usage of the month continues; " +
           "a key that it replaced within 24 hours ends. Claiming a key again changes nothing. A key of an account with a login cannot be claimed. " +
-          "A claimed key counts as one that is issued to your account."
+          "A claimed key counts as an issued key of your account."
       })
     )
   )

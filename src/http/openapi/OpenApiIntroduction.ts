@@ -1,4 +1,4 @@
-/** What the OpenAPI document and its page begin with: what is the same for all endpoints. Markdown. */
+/** The introduction of the OpenAPI document: facts about all endpoints, as Markdown. */
 import { tableOfMeanings } from "#http/openapi/ErrorMeanings.ts"
 
 export const openApiIntroduction = `Validates EU VAT IDs against the official sources (VIES, and for German VAT IDs the BZSt) and keeps the proof.
@@ -28,7 +28,7 @@ headers, too large) or 500. Operations list these only if they have no other err
 
 ${tableOfMeanings}
 
-## Limits, and what is counted
+## Limits and counting
 
 Per calendar month (UTC) and API key, and per minute: free 100 and 10, starter 1,000 and 60, business 10,000 and 300, enterprise 100,000 and 1,000; without a
 key 10 in total and 10 a minute per client address. An operator may set other limits. \`X-Service-Usage: <used>/<limit>\` is sent to every identified caller,

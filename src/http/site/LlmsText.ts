@@ -32,7 +32,7 @@ curl -i ${publicUrl}/v1/usage -H "X-Api-Key: $API_KEY"
 
 A 402 has the next steps in \`error.details\`: \`plan\`, \`limit\`, \`resets_at\` (null: waiting does not help), \`upgrade_url\`, \`contact\`.
 
-${sectionsOf(introduction, ["Errors", "Limits, and what is counted"])}
+${sectionsOf(introduction, ["Errors", "Limits and counting"])}
 
 ## More
 

@@ -1,7 +1,7 @@
 /** The Markdown that the interface's description is written in, as HTML: headings, paragraphs, lists, tables, code, emphasis. */
 import { escape } from "#http/site/Page.ts"
 
-/** HTML of a text; what is HTML in it is shown as text. */
+/** HTML of a text; HTML in the text is escaped. */
 export const markdown = (text: string): string =>
   text
     .split(/\n{2,}/u)
@@ -34,7 +34,7 @@ const tableOf = ([head = "", _, ...rows]: ReadonlyArray<string>): string => {
   return `<div class="wide" tabindex="0" role="group" aria-label="Table"><table>\n<thead><tr>${headOf.join("")}</tr></thead>\n<tbody>\n${bodyOf.join("\n")}\n</tbody>\n</table></div>`
 }
 
-/** What is in code stays as it is. */
+/** Code stays unchanged. */
 const inline = (text: string): string =>
   escape(text)
     .split("`")

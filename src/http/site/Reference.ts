@@ -75,7 +75,7 @@ export interface Reply {
   readonly bodies: ReadonlyArray<Body>
 }
 
-/** Who may call: the security schemes, one of them is enough; `isOpen` if nobody needs any. */
+/** Security schemes, of which one is enough; `isOpen` if a call needs none. */
 export interface Call {
   readonly id: string
   readonly method: string
@@ -93,7 +93,7 @@ export interface Reference {
   readonly title: string
   readonly version: string
   readonly introduction: string
-  /** What is put before each path, without a slash at the end. */
+  /** Prefix of each path, without a slash at the end. */
   readonly base: string
   readonly groups: ReadonlyArray<{ readonly name: string; readonly description: string; readonly calls: ReadonlyArray<Call> }>
 }

@@ -46,7 +46,7 @@ nav a{display:inline-block;margin-left:.9rem;padding:.2rem 0}
 header a{color:var(--soft)}
 `
 
-/** A link to the operator's contact, or a note that there is none. */
+/** A link to the operator's contact, or a note that it is missing. */
 export const contactOf = ({ contact }: SiteSettings): string =>
   contact === null
     ? "the operator of this service, who has published no address"
