@@ -1,4 +1,4 @@
-/** The settings of the service, read from the environment once, at its start. The only place that reads the environment. */
+/** The settings of the service, read once from the environment at start. The only module that reads the environment. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import {
   Array as Arr,
@@ -27,9 +27,9 @@ import { settingNames } from "#infra/config/SettingNames.ts"
 import * as Workers from "#infra/workers/Workers.ts"
 
 const Count = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
-/** For limits of what is counted in a window of time, where the database has no larger ones. */
+/** For rate limits whose column in the database is a 32-bit integer. */
 const Positive = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 2_147_483_647 }))
-/** Such a URL also goes into a header, which has nothing but ASCII. */
+/** The URL is also sent in a header, which is limited to ASCII. */
 const HttpUrl = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
@@ -37,9 +37,9 @@ const HttpUrl = Schema.String.check(
       "Expected a URL such as https://host or http://host:8080, in ASCII: an international name as xn--…"
   )
 )
-/** Paths are put behind it. */
+/** Paths are appended to it. */
 const BaseUrl = HttpUrl.check(Schema.isPattern(/^[^?#]*$/u, { message: "Expected a URL without ? and #" }))
-/** A percent sign or another special character that is not written as URLs have it would be found out in the middle of a start. */
+/** Rejects passwords with unescaped special characters, which would fail later, during the start. */
 const hasReadablePassword = (text: string) =>
   URL.canParse(text) && Result.isSuccess(Result.try(() => decodeURIComponent(new URL(text).username + new URL(text).password)))
 const hasPortAndTls = (text: string) => {
@@ -70,7 +70,7 @@ const SmtpUrl = Schema.String.check(
       "Expected smtp://user:password@host:587 or smtps://host, special characters of the password percent-encoded"
   )
 )
-/** In the clear only to this machine. */
+/** Hosts to which unencrypted connections are allowed. */
 const thisMachine: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"])
 const isMirrorUrl = (text: string) => {
   if (!URL.canParse(text) || !hasReadablePassword(text)) return false
@@ -93,7 +93,10 @@ const Contact = Schema.String.check(
   })
 )
 const uriOfContact = (text: string) => (/^(?:https|mailto):/u.test(text) ? text : `mailto:${text}`)
-/** Guessing 16 random characters is hopeless. RFC 7518, 3.2 (read 2026-11) wants a key as long as the hash: the start says so below 32. */
+/**
+ * 16 random characters cannot be guessed. RFC 7518, 3.2 (read 2026-11) requires a key as long as the hash: the start logs a
+ * warning below 32.
+ */
 const Secrets = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
@@ -102,7 +105,7 @@ const Secrets = Schema.String.check(
   )
 )
 const partsOf = (text: string) => Arr.map(Str.split(text, ","), (part) => part.trim())
-/** As a browser writes it: no path, no standard port. */
+/** In a browser's form: no path, no default port. */
 const Origins = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
@@ -161,7 +164,7 @@ const retention = (name: string, schema: typeof Retention) =>
     Config.withDefault(tenYears)
   )
 const tenYears = { years: 10 }
-/** A receipt is a proof in tax matters for ten years (§ 147 AO). */
+/** A receipt is evidence in tax matters for ten years (§ 147 AO). */
 const LongRetention = Retention.check(
   Schema.makeFilter((text: string) => {
     const period = retentionIn(text)
@@ -184,10 +187,10 @@ const settings = Config.all({
   host: Config.schema(Host, "HOST").pipe(Config.withDefault("127.0.0.1")),
   port: Config.Port("PORT").pipe(Config.withDefault(8080)),
   adminHost: Config.schema(Host, "ADMIN_HOST").pipe(Config.withDefault("127.0.0.1")),
-  /** 0: none. */
+  /** 0 disables it. */
   adminPort: Config.schema(Count.check(Schema.isBetween({ minimum: 0, maximum: 65_535 })), "ADMIN_PORT").pipe(Config.option),
   logs: logSettings,
-  /** The number that the first process gives a worker. */
+  /** The number that the first process assigns to a worker. */
   worker: Config.schema(Positive, Workers.numberSetting).pipe(Config.option),
   telemetry: telemetrySettings,
   shutdownDelay: duration("SHUTDOWN_DELAY", Duration.zero),
@@ -243,7 +246,7 @@ const settings = Config.all({
 
 export type Settings = Config.Success<typeof settings>
 
-/** A setting cannot be used; the message names it. */
+/** A setting is invalid; the message names it. */
 export class InvalidSetting extends Schema.TaggedError<InvalidSetting>()("InvalidSetting", { message: Schema.String }) {}
 
 export class AppConfig extends Context.Service<AppConfig, Settings>()("vatproof/infra/config/AppConfig") {}
@@ -266,13 +269,13 @@ export const read = (env: Readonly<Record<string, string | undefined>>) => {
 
 const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** One line: which setting, and what it should be. The value stays out: it may be a secret. */
+/** One line with the setting and what was expected. Excludes the value, which may be a secret. */
 const sentence = (error: Schema.SchemaError) =>
   formatIssues(error.issue)
     .issues.map(({ message, path }) => `${(path ?? []).map(String).join(".")}: ${message.replace(/\s+/gu, " ")}`)
     .join("; ")
 
-/** How to log that the settings cannot be used: as far as they say it. */
+/** The log settings alone, as far as they are valid, to log that other settings are invalid. */
 export const logSettingsAlone = Effect.suspend(() => logSettings.parse(ConfigProvider.fromEnv())).pipe(
   Effect.orElseSucceed(() => usualLogs)
 )
@@ -288,14 +291,14 @@ export const requesterOf = (config: Settings): VatId | null => Option.getOrNull(
 
 const everyInterface = new Set(["0.0.0.0", "::"])
 
-/** Where callers reach the service, without a slash at the end: PUBLIC_URL, else the address it listens on. */
+/** The service's URL for callers, without a final slash: PUBLIC_URL, otherwise the address it listens on. */
 export const publicUrlOf = ({ host, port, publicUrl }: Settings): string => {
   if (Option.isSome(publicUrl)) return publicUrl.value
   const name = everyInterface.has(host) ? "localhost" : host
   return urlOf(name, port)
 }
 
-/** How mails introduce the service. `name` is what it calls itself towards a mail server; none means the machine's own name. */
+/** The sender of mails. `name` identifies the service to a mail server; undefined means the machine's name. */
 export const letterheadOf = (config: Settings) => {
   const publicUrl = publicUrlOf(config)
   const host = new URL(publicUrl).hostname

@@ -1,13 +1,13 @@
-/** Secrets that come as files, as orchestrators mount them: DATABASE_URL_FILE names the file that holds DATABASE_URL. */
+/** Secrets in files, as orchestrators mount them: DATABASE_URL_FILE names the file with DATABASE_URL. */
 import { Effect, FileSystem, Schema } from "effect"
 
-/** NOTARY_KEY_FILE is the notary's own (NotaryKeys.ts): it reads that file only where it signs. */
+/** NotaryKeys.ts handles NOTARY_KEY_FILE and reads it only to sign. */
 const secrets = ["DATABASE_URL", "JWT_SECRET", "SMTP_URL"]
 
-/** The settings that name those files. */
+/** The settings that name these files. */
 export const fileSecretNames = secrets.map((name) => `${name}_FILE`)
 
-/** A file of a secret cannot be used; the message names the setting and never the content. */
+/** A secret's file cannot be used; the message names the setting and never the content. */
 export class SecretUnreadable extends Schema.TaggedError<SecretUnreadable>()("SecretUnreadable", {
   message: Schema.String,
   cause: Schema.optionalKey(Schema.Defect())
@@ -15,7 +15,7 @@ export class SecretUnreadable extends Schema.TaggedError<SecretUnreadable>()("Se
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** The environment with the secrets of the files in it. Setting both is refused: which one holds would be a guess. */
+/** Returns the environment with the secrets from the files. Rejects a secret that is set both ways. */
 export const fileSecrets = Effect.fnUntraced(function* (env: Environment) {
   const fs = yield* FileSystem.FileSystem
   const read: Record<string, string> = {}

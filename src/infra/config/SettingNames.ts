@@ -1,23 +1,25 @@
-/** Settings that are probably misspelled: one that is ignored silently leaves a limit or a secret at its default. */
+/** Finds settings that are probably misspelled: ignoring one silently would leave a limit or secret at its default. */
 import { ConfigProvider, Option } from "effect"
 import { likelyName } from "#domain/kernel/LikelyName.ts"
 
 /**
- * Environments are full of foreign names (HOME is two edits from HOST). A name is taken for one of ours only if it is as long as ours mostly are,
- * and has several words.
+ * Environments have many foreign names (HOME is two edits from HOST). A name is compared only if it is long enough and has
+ * several words.
  */
 const minLength = 10
-/** Names that the service does not read although OpenTelemetry defines them, near to others that it reads. */
+/** OpenTelemetry variables that the service does not read, but which resemble others that it reads. */
 const foreign: ReadonlySet<string> = new Set(["OTEL_BLRP_SCHEDULE_DELAY"])
 
-/** Gives the provider of `env` and what finds a misspelled name among those that were not asked for, after all settings were read. */
+/**
+ * Returns the provider of `env` and a function that finds a misspelled name among the unread ones, after all settings were read.
+ */
 export const settingNames = (env: Readonly<Record<string, string>>, others: ReadonlyArray<string>) => {
   const known = new Set(others)
   const provider = ConfigProvider.mapInput(ConfigProvider.fromEnv({ env }), (path) => {
     known.add(path.join("_"))
     return path
   })
-  /** One line that names the setting and what was probably meant; the value stays out. */
+  /** One line with the setting and the probable name. Excludes the value. */
   const misspelled = (): string | undefined => {
     const candidates = [...known].filter((name) => name.length >= minLength && name.includes("_"))
     for (const name of Object.keys(env)) {

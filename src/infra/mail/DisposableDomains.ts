@@ -1,4 +1,4 @@
-/** The list of disposable email providers that the package mailchecker keeps. */
+/** The list of disposable email providers from the package mailchecker. */
 import { Layer } from "effect"
 import MailChecker from "mailchecker"
 import { DisposableDomains } from "#domain/email/EmailAddress.ts"

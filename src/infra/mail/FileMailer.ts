@@ -1,11 +1,11 @@
-/** Writes mails into a folder, for a service without a mail server: one `.eml` file each, readable by its owner alone. */
+/** Writes mails to a folder, for a service without mail server: one `.eml` file each, readable by its owner only. */
 import { Effect, Layer, Path } from "effect"
 import { MailDeferred, Mailer, type OutgoingMail } from "#domain/email/Mailer.ts"
 import * as MailMessage from "#infra/mail/MailMessage.ts"
 import * as AtomicFile from "#infra/security/AtomicFile.ts"
 
 export interface FileMailerOptions extends MailMessage.Letterhead {
-  /** Made if missing. */
+  /** Created if missing. */
   readonly directory: string
 }
 
@@ -13,7 +13,7 @@ const make = Effect.fnUntraced(function* (options: FileMailerOptions) {
   const atomic = yield* AtomicFile.make
   const path = yield* Path.Path
 
-  /** A file appears whole or not at all, and a second attempt replaces the first. */
+  /** A file appears complete or not at all, and a second attempt replaces the first. */
   const deliver = Effect.fn("Mailer.deliver")(
     function* (mail: OutgoingMail) {
       const { bytes } = yield* MailMessage.make(options, mail)

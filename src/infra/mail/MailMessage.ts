@@ -1,24 +1,24 @@
-/** A mail as it goes over the wire (RFC 5322 and MIME). The same mail gives the same bytes in every attempt and on every replica. */
+/** Formats a mail (RFC 5322 and MIME). The same mail gives the same bytes in every attempt and on every replica. */
 import { DateTime, Effect } from "effect"
 import MailComposer from "nodemailer/lib/mail-composer"
 import type { OutgoingMail } from "#domain/email/Mailer.ts"
 import { compose, type Sender } from "#infra/mail/MailText.ts"
 
-/** `from` is what MAIL_FROM says: `Name <address>` or an address. */
+/** `from` is MAIL_FROM: `Name <address>` or an address. */
 export interface Letterhead extends Sender {
   readonly from: string
 }
 
-/** `from` and `to` of the envelope, and the bytes. */
+/** The envelope's `from` and `to`, and the bytes. */
 export interface MailMessage {
   readonly envelope: { readonly from: string; readonly to: string }
   readonly bytes: Buffer
 }
 
-/** Tells other programs that no person wrote this, so that they do not answer (RFC 3834, section 5; Exchange has a header of its own). */
+/** Marks the mail as automatic, so that other programs do not answer (RFC 3834, section 5; Exchange has its own header). */
 const automatic = { "Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All" }
 
-/** Built from parts that are ASCII with lines below 998 characters, so they are sent as they are: a link in a file can be copied. */
+/** All parts are ASCII with lines below 998 characters, so they need no encoding: a link in a file can be copied. */
 const part = (type: string, content: string) => ({
   contentType: type,
   raw: `Content-Type: ${type}; charset=us-ascii\r\nContent-Transfer-Encoding: 7bit\r\n\r\n${content.replace(/\n/gu, "\r\n")}`
@@ -45,5 +45,5 @@ export const make = Effect.fnUntraced(function* (head: Letterhead, mail: Outgoin
   return { envelope: { from: from === false ? "" : from, to: mail.email }, bytes } satisfies MailMessage
 })
 
-/** The right side of the Message-ID, which should be a domain of ours. */
+/** The right side of the Message-ID, which should be our domain. */
 const domainOf = (from: string) => /@([^\s<>@]+?)>?\s*$/u.exec(from)?.[1] ?? "localhost"

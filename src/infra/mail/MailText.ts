@@ -1,9 +1,9 @@
-/** What the mails say. ASCII only and short lines, so that every client shows it as it is. */
+/** The texts of mails. ASCII and short lines, so that every client displays them unchanged. */
 import { DateTime, Redacted } from "effect"
 import type { OutgoingMail } from "#domain/email/Mailer.ts"
 import type { EmailPurpose } from "#domain/accounts/EmailTokens.ts"
 
-/** `publicUrl` is the service's base address without a slash at its end; `serviceName` is what it calls itself. */
+/** `publicUrl` is the service's base URL without a final slash; `serviceName` its name. */
 export interface Sender {
   readonly publicUrl: string
   readonly serviceName: string
@@ -15,7 +15,7 @@ export interface MailText {
   readonly html: string
 }
 
-/** What the mails for a purpose say; lines of text are short. `name` is the service's, `host` where it is. */
+/** The text of the mails for one purpose, in short lines. `name` is the service's, `host` its address. */
 interface Wording {
   /** The page that the link opens. */
   readonly path: string
@@ -60,7 +60,7 @@ const wordings: Readonly<Record<EmailPurpose, Wording>> = {
 const linkTo = ({ publicUrl }: Sender, mail: OutgoingMail) =>
   new URL(`${publicUrl}${wordings[mail.purpose].path}?token=${Redacted.value(mail.token)}`).href
 
-/** `22 November 2026, 14:05 UTC`: a reader anywhere can tell what is meant. */
+/** `22 November 2026, 14:05 UTC`: unambiguous for readers in any time zone. */
 const moment = DateTime.formatUtc({
   locale: "en-GB",
   day: "numeric",
@@ -73,7 +73,7 @@ const moment = DateTime.formatUtc({
 
 const dateOf = (at: DateTime.Utc) => `${moment(at).replace(" at ", ", ")} UTC`
 
-/** The same words as text and as HTML. */
+/** Returns the same text as plain text and as HTML. */
 export const compose = (sender: Sender, mail: OutgoingMail): MailText => {
   const name = sender.serviceName.charAt(0).toUpperCase() + sender.serviceName.slice(1)
   const { host } = new URL(sender.publicUrl)
@@ -132,7 +132,7 @@ const escape = (text: string) => text.replace(/[&<>"']/gu, (character) => escape
 const paragraph = 'style="margin:0 0 16px"'
 const small = 'style="margin:0 0 8px;font-size:14px;line-height:21px;color:#57606a"'
 
-/** No images, no scripts, nothing that is loaded from anywhere. The colours hold on a light and on a dark background. */
+/** Without images, scripts and external resources. The colours work on light and dark backgrounds. */
 const htmlOf = (parts: Parts) => {
   const { wording } = parts
   const { address, host, link, name, requested, subject, until } = {

@@ -4,7 +4,7 @@ import { createTransport } from "nodemailer"
 import { MailDeferred, Mailer, MailRefused, type OutgoingMail } from "#domain/email/Mailer.ts"
 import * as MailMessage from "#infra/mail/MailMessage.ts"
 
-/** `name` is what this service calls itself to the server; undefined means this machine's own name. */
+/** `name` identifies this service to the server; undefined means this machine's name. */
 export interface SmtpMailerOptions extends MailMessage.Letterhead {
   readonly url: Redacted.Redacted
   readonly name: string | undefined
@@ -65,8 +65,8 @@ const serverOf = (options: SmtpMailerOptions) => {
 }
 
 /**
- * What a failure means. A 5xx answer to the recipient or to the mail is final; one to anything else is about this service (a wrong
- * password, a sender that is not allowed), which an operator can put right.
+ * Classifies a failure. A 5xx reply to the recipient or the mail is final; any other concerns this service (a wrong password, a
+ * rejected sender), which an operator can fix.
  */
 const verdict = (error: unknown): MailDeferred | MailRefused => {
   const reply = text(error, "response")
@@ -76,10 +76,13 @@ const verdict = (error: unknown): MailDeferred | MailRefused => {
   return isFinal ? new MailRefused({ reason: codeOf(reply) }) : new MailDeferred({ reason: codeOf(reply) })
 }
 
-/** About the state of the session, not about the mail. */
+/** The reply concerns the session, not the mail. */
 const badSequence = "503"
 
-/** `250`, `451 4.2.0`: the code and the enhanced code (RFC 3463) of a reply. Its text stays out: it may repeat the address. */
+/**
+ * Returns `250` or `451 4.2.0`: the code and enhanced code (RFC 3463) of a reply. Excludes its text, which may contain the
+ * address.
+ */
 const codeOf = (reply: string) => /^\d{3}(?:[ -][245]\.\d{1,3}\.\d{1,3}\b)?/u.exec(reply)?.[0].replace("-", " ") ?? "no code"
 
 const text = (error: unknown, name: string) =>

@@ -1,4 +1,4 @@
-/** Passwords hashed with Argon2id, in the PHC string format that carries the parameters. */
+/** Hashes passwords with Argon2id, in the PHC string format, which includes the parameters. */
 import { timingSafeEqual } from "node:crypto"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { type CryptoError, Kdf } from "effect/crypto"
@@ -8,14 +8,17 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
 import * as FairQueue from "#domain/kernel/FairQueue.ts"
 
-/** At least 19 MiB, 2 passes and 1 lane (OWASP Password Storage Cheat Sheet, read 2026-11). Stored hashes keep the ones they were made with. */
+/**
+ * At least 19 MiB, 2 passes and 1 lane (OWASP Password Storage Cheat Sheet, read 2026-11). Stored hashes keep their own
+ * parameters.
+ */
 const cost: Cost = { memory: 19_456, passes: 2, parallelism: 1 }
 const saltBytes = 16
 const hashBytes = 32
 
 /**
- * A hash takes 19 MiB and one of Node's four worker threads, which files and names need too. `capacity` is some seconds' worth. A person
- * needs one attempt at a time; an office behind one address needs a few.
+ * A hash takes 19 MiB and one of Node's four worker threads, which file access and DNS need too. `capacity` is a few seconds of
+ * work. A person needs one attempt at a time; an office behind one address needs a few.
  */
 const bounds = { concurrency: 2, capacity: 100, perKey: 16 }
 const retryAfterSeconds = 2
@@ -32,7 +35,7 @@ interface Stored {
   readonly hash: Uint8Array
 }
 
-/** This Node has no Argon2id. */
+/** This version of Node lacks Argon2id. */
 export class PasswordHashingUnsupported extends Schema.TaggedError<PasswordHashingUnsupported>()("PasswordHashingUnsupported", {
   cause: Schema.Defect()
 }) {
@@ -46,11 +49,11 @@ const make = Effect.gen(function* () {
   const crypto = yield* Crypto
   const queue = yield* FairQueue.make(bounds)
 
-  /** Characters that look alike are the same however a keyboard composes them (NIST SP 800-63B-4, 3.1.1.2, read 2026-11). */
+  /** Characters that look alike are equal, however a keyboard composes them (NIST SP 800-63B-4, 3.1.1.2, read 2026-11). */
   const derive = (password: Redacted.Redacted, cost: Cost, salt: Uint8Array, length: number) =>
     kdf.derive(Kdf.argon2id(cost), new TextEncoder().encode(Redacted.value(password).normalize("NFKC")), { salt, length })
 
-  /** Not interruptible, also when the client has gone: it is short, and a slot that is given and never taken would be lost for good. */
+  /** Uninterruptible, even if the client has disconnected: it is short, and an interruption could leak a slot. */
   const inSlot = <A>(client: string, work: Effect.Effect<A, CryptoError.CryptoError>) =>
     Effect.uninterruptible(queue.inSlot(client, work)).pipe(Effect.catchTag("CryptoError", Effect.die))
 
@@ -59,8 +62,8 @@ const make = Effect.gen(function* () {
     return { cost, salt, hash: yield* derive(password, cost, salt, hashBytes) } satisfies Stored
   })
 
-  /** Stands in where there is no hash, so that the answer takes the same work. Nobody knows its password. */
-  const nobodys = yield* makeHash(Redacted.make(Base64.encode(crypto.randomBytes(32)))).pipe(
+  /** A hash with an unknown password, so that an attempt without a stored hash takes the same work. */
+  const dummyHash = yield* makeHash(Redacted.make(Base64.encode(crypto.randomBytes(32)))).pipe(
     Effect.catchTag("CryptoError", (error) =>
       error.reason._tag === "Unsupported" ? Effect.fail(new PasswordHashingUnsupported({ cause: error })) : Effect.die(error)
     )
@@ -71,7 +74,7 @@ const make = Effect.gen(function* () {
       Effect.map(inSlot(client, makeHash(password)), (stored) => Redacted.make(format(stored)))
     ),
     matches: Effect.fn("Argon2Passwords.matches")(function* (password: Redacted.Redacted, hash: Redacted.Redacted | null) {
-      const stored = hash === null ? nobodys : yield* parse(Redacted.value(hash))
+      const stored = hash === null ? dummyHash : yield* parse(Redacted.value(hash))
       const derived = yield* inSlot(client, derive(password, stored.cost, stored.salt, stored.hash.length))
       return timingSafeEqual(derived, stored.hash) && hash !== null
     })
@@ -114,5 +117,5 @@ const parse = Effect.fnUntraced(
   Effect.catchTag("EncodingError", Effect.die)
 )
 
-/** Fails where Node cannot hash passwords. */
+/** Fails if Node cannot hash passwords. */
 export const layer = Layer.effect(Passwords, make)

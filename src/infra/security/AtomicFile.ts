@@ -1,6 +1,6 @@
 /**
- * Files of mode 600 that are complete on the disk before they get their name: a power failure leaves the old file or the new one, never a
- * half or an empty one. Several processes may write the same file, because each has a draft of its own.
+ * Writes files of mode 600 atomically: they are complete on disk before they get their name, so a power failure leaves the old or
+ * the new file. Several processes may write the same file, because each has its own draft.
  */
 import { Effect, FileSystem, Path, type PlatformError } from "effect"
 
@@ -8,7 +8,7 @@ export const make = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
 
-  /** A synced draft beside `file`; it is removed with the scope. */
+  /** Writes a synced draft beside `file`; removed with the scope. */
   const writeDraft = Effect.fnUntraced(function* (file: string, content: string | Uint8Array) {
     const draft = yield* fs.makeTempFileScoped({ directory: path.dirname(file), prefix: ".draft-" })
     yield* fs.chmod(draft, 0o600)
@@ -28,9 +28,9 @@ export const make = Effect.gen(function* () {
   }, Effect.scoped)
 
   return {
-    /** Writes a file, and replaces an older one. A missing folder is made with mode 700. */
+    /** Creates or replaces a file. Creates a missing folder with mode 700. */
     replace: (file: string, content: string | Uint8Array) => inFolder(file, content, (draft) => fs.rename(draft, file)),
-    /** The same, but leaves a file that exists: of several processes that create it at once, one succeeds and the others keep its file. */
+    /** Same, but keeps an existing file: if several processes create it at once, one succeeds and the others keep its file. */
     create: (file: string, content: string | Uint8Array) =>
       inFolder(file, content, (draft) => Effect.catchIf(fs.link(draft, file), isThereAlready, () => Effect.void))
   }

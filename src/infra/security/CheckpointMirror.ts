@@ -1,6 +1,6 @@
 /**
- * Pushes signed checkpoints to a place that the database's administrators have no hand in: a folder, or an HTTPS URL that takes a PUT. Off the
- * request path, at most once a minute; what cannot be pushed now is overtaken by a newer checkpoint.
+ * Pushes signed checkpoints to a location outside the control of the database's administrators: a folder, or an HTTPS URL that
+ * accepts PUT. Runs in the background, at most once a minute; a newer checkpoint replaces a failed one.
  */
 import { Clock, DateTime, Duration, Effect, FileSystem, MutableRef, Option, Path, Redacted, Schedule, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
@@ -11,16 +11,16 @@ import * as AtomicFile from "#infra/security/AtomicFile.ts"
 const lookEvery = "1 second"
 const pushEvery = Duration.minutes(1)
 const timeout = "10 seconds"
-/** 1, 2 and 4 seconds; after that the next minute's checkpoint is tried. */
+/** 1, 2 and 4 seconds; then the checkpoint of the next minute. */
 const retries = Schedule.exponential("1 second").pipe(Schedule.upTo({ times: 3 }))
 
-/** The place did not take the checkpoint. The message does not repeat a URL, which may have a password. */
+/** The push failed. The message excludes the URL, which may contain a password. */
 class MirrorFailed extends Schema.TaggedError<MirrorFailed>()("MirrorFailed", { message: Schema.String }) {}
 
-/** `https://…`, or http to this machine: everything else is a folder. */
+/** `https://…`, or http to this machine; anything else is a folder. */
 export const isUrl = (place: string) => /^https?:\/\//u.test(place)
 
-/** The newest checkpoint in a folder, and beside it that of each day (UTC). */
+/** The newest checkpoint in a folder; those of each day (UTC) are beside it. */
 export const newestFile = "checkpoint"
 
 const toFolder = Effect.fnUntraced(function* (directory: string, note: string) {
@@ -28,7 +28,7 @@ const toFolder = Effect.fnUntraced(function* (directory: string, note: string) {
   const atomic = yield* AtomicFile.make
   const path = yield* Path.Path
   const day = DateTime.formatIsoDateUtc(yield* DateTime.now)
-  // Others may read this folder.
+  // Other users may read this folder.
   yield* fs.makeDirectory(directory, { recursive: true })
   for (const name of [`${newestFile}-${day}`, newestFile]) yield* atomic.replace(path.join(directory, name), note)
 })
@@ -49,7 +49,7 @@ const toUrl = Effect.fnUntraced(function* (place: string, note: string) {
   if (status < 200 || status > 299) return yield* new MirrorFailed({ message: `it answered with status ${status}` })
 })
 
-/** Gives the function that offers a checkpoint; it never waits. Without CHECKPOINT_MIRROR it does nothing. */
+/** Returns a function that offers a checkpoint without waiting. Without CHECKPOINT_MIRROR it does nothing. */
 export const make = Effect.gen(function* () {
   const { checkpointMirror } = yield* AppConfig
   if (Option.isNone(checkpointMirror)) return () => Effect.void

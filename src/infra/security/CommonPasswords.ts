@@ -1,4 +1,4 @@
-/** The list of leaked passwords by frequency that the package @zxcvbn-ts/language-common keeps. */
+/** The list of leaked passwords by frequency from the package @zxcvbn-ts/language-common. */
 import { Effect, Layer, Redacted } from "effect"
 import { CommonPassword, CommonPasswords } from "#domain/login/Passwords.ts"
 

@@ -1,10 +1,10 @@
-/** A secret that an installation makes for itself once and keeps in a file of its own, readable by nobody else. */
+/** A secret that an installation generates once and keeps in a file that only its user can read. */
 import { Effect, FileSystem, Path, Redacted, Schema } from "effect"
 import { Base64Url } from "effect/encoding"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import * as AtomicFile from "#infra/security/AtomicFile.ts"
 
-/** The file cannot be written or read, or does not hold what was once written. */
+/** The file cannot be written or read, or its content was changed. */
 export class SecretNotStored extends Schema.TaggedError<SecretNotStored>()("SecretNotStored", {
   message: Schema.String,
   cause: Schema.optionalKey(Schema.Defect())
@@ -14,8 +14,9 @@ const secretBytes = 32
 const form = /^[\w-]{43}$/u
 
 /**
- * 256 random bits as 43 characters, in the file `name` of `directory`, which is made if it is missing. Of several processes that start
- * at once one makes the secret and all get it: a link appears complete or not at all, and only the first one appears.
+ * Returns 256 random bits as 43 characters from the file `name` in `directory`, and creates it if missing. If several processes
+ * start at once, one creates the secret and all use it: a hard link appears complete or not at all, and only the first one
+ * succeeds.
  */
 export const make = Effect.fn("GeneratedSecret.make")(
   function* (directory: string, name: string) {

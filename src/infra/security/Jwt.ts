@@ -4,7 +4,10 @@ import { Array as Arr, Clock, DateTime, Duration, Effect, Layer, Option, Redacte
 import { jwtVerify, SignJWT } from "jose"
 import { accessTokenLifetime, AccessTokens, InvalidAccessToken, type Session } from "#domain/accounts/AccessTokens.ts"
 
-/** `issuer` goes into every token. The first of `secrets` signs, all verify: so one can be replaced while tokens of the old one live. */
+/**
+ * Every token has the `issuer`. The first of `secrets` signs, all verify, so that a secret can be rotated while old tokens are
+ * valid.
+ */
 export interface JwtOptions {
   readonly issuer: string
   readonly secrets: Arr.NonEmptyReadonlyArray<Redacted.Redacted>
@@ -12,7 +15,7 @@ export interface JwtOptions {
 
 const algorithm = "HS256"
 
-/** A token that names an audience is for somebody else: ours name none (RFC 7519, 4.1.3). */
+/** A token with an audience is for another service: ours have none (RFC 7519, 4.1.3). */
 const Claims = Schema.Struct({
   sub: Schema.String.check(Schema.isUUID()),
   epoch: Schema.Int,

@@ -1,4 +1,4 @@
-/** Every secret that the settings hold, so that none of them is ever told, whatever carries it into a log line. */
+/** All secrets in the settings, for redaction in log lines. */
 import { Option, Redacted } from "effect"
 import type { Settings } from "#infra/config/AppConfig.ts"
 import { keysIn } from "#infra/security/NotaryKeys.ts"
@@ -21,7 +21,7 @@ export const make = ({
   )
 ]
 
-/** The password of a URL, as it stands there and decoded. */
+/** The password of a URL, as written and decoded. */
 const passwordsOf = (url: Redacted.Redacted): ReadonlyArray<Redacted.Redacted> => {
   const text = Redacted.value(url)
   const password = URL.canParse(text) ? new URL(text).password : ""

@@ -13,7 +13,7 @@ import { evatrStatuses } from "#infra/sources/EvatrStatus.ts"
 import { ResilientSources } from "#infra/sources/ResilientSources.ts"
 import * as SourceTelemetry from "#infra/sources/SourceTelemetry.ts"
 
-/** The pause that a client is told if the source names none. */
+/** Retry-After for clients if the source names none. */
 const retryAfterSeconds = 10
 
 export const layer = Layer.effect(

@@ -20,7 +20,7 @@ export interface SourceQuestion {
 export interface ResilientSourceOptions<A extends Answer> {
   readonly source: SourceName
   readonly ask: (question: SourceQuestion) => Effect.Effect<A, SourceFailure>
-  /** A cheap question about the source itself. */
+  /** A cheap request for the state of the source itself. */
   readonly probe: Effect.Effect<unknown, SourceFailure>
   /** Calls in flight per member state's register: the authorities publish no limit, and bar clients that ask too much. */
   readonly concurrentPerMemberState: number
@@ -30,7 +30,7 @@ export interface ResilientSourceOptions<A extends Answer> {
 
 /** A question that waits longer for a free slot is `saturated`. */
 const slotTimeout = "10 seconds"
-/** A source that bars our address is not asked for this long. */
+/** A source that blocks our address is not asked for this long. */
 const blockedPauseMs = Duration.toMillis("10 minutes")
 /** Different questions in flight; far above what the slots admit. */
 const maxFlights = 100_000
@@ -102,20 +102,20 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Resi
 
   return {
     source,
-    /** Concurrent callers with the same question share one call, if it may be shared. */
+    /** Concurrent callers with the same question share one call if sharing is allowed. */
     ask: (question: SourceQuestion) =>
       question.isShared ? Cache.get(flights, new Flight(question)) : through(question.vatId, options.ask(question)),
     through,
     probe,
-    /** Ends when a live call has failed since the last time. */
+    /** Completes when a live call has failed since the last time. */
     trouble: Effect.asVoid(Queue.take(troubles)),
     status: Effect.flatMap(isUnavailable, health.status),
-    /** Whether it is asked about VAT IDs of a member state: `degraded` while the next call is to show whether its register answers again. */
+    /** The state of calls about a member state: `degraded` while the next call decides whether its register answers again. */
     register: Effect.fnUntraced(function* (prefix: string) {
       const refused = (yield* isUnavailable) || (yield* breaker.refusesMemberState(prefix))
       return registerStatus(refused, [...breaker.circuits(prefix), yield* pause.circuit])
     }),
-    /** Seconds until it may be asked again; null if it may be asked now. */
+    /** Seconds until the next call is allowed; null if one is allowed now. */
     opensInSeconds: Effect.zipWith(breaker.opensInSeconds, pause.restMs, (opens, rest) =>
       rest > 0 ? Math.max(opens ?? 0, Math.ceil(rest / 1000)) : opens
     )
@@ -124,7 +124,7 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Resi
 
 export type ResilientSource<A extends Answer> = Effect.Success<ReturnType<typeof make<A>>>
 
-/** A source is neither asked nor probed for the pause that it asked for, or for a fixed pause if it bars our address. */
+/** After a pause that the source requested, or a fixed pause if it blocks our address, calls and probes resume. */
 const makePause = (source: SourceName) => {
   let pausedUntilMs = 0
   let beganMs = 0
@@ -158,7 +158,7 @@ const registerStatus = (refused: boolean, circuits: ReadonlyArray<SourceBreaker.
     : { state: "operational" as const, sinceMs: Math.max(...circuits.map(({ sinceMs }) => sinceMs)) }
 }
 
-/** Tells how a call ended, unless it was interrupted. */
+/** Reports how a call ended, unless it was interrupted. */
 const whenEnded = <B>(call: Effect.Effect<B, SourceFailure>, observe: (ended: SourceHealth.Ended) => Effect.Effect<void>) =>
   Effect.clockWith((clock) => {
     const startedMs = clock.currentTimeMillisUnsafe()
@@ -171,8 +171,8 @@ const whenEnded = <B>(call: Effect.Effect<B, SourceFailure>, observe: (ended: So
   })
 
 /**
- * Callers have timeouts of their own, mostly shorter ones: if all of them left early, a register that hangs would never open its breaker.
- * So a call that its last caller abandons after `graceMs` counts as a timeout.
+ * Callers often have shorter timeouts. If all of them left early, a hanging register would never open its breaker. Therefore a
+ * call that its last caller abandons after `graceMs` counts as a timeout.
  */
 const ifAbandoned = <B>(call: Effect.Effect<B, SourceFailure>, graceMs: number, note: Effect.Effect<void>) =>
   Effect.clockWith((clock) => {

@@ -1,4 +1,4 @@
-/** Both sources behind their guards, shared by everything that asks them. */
+/** Both sources behind their guards, shared by all callers. */
 import { Context, Effect, Layer } from "effect"
 import { isGerman } from "#domain/vat/VatId.ts"
 import type { Answer } from "#domain/vat/Verdict.ts"
@@ -7,7 +7,7 @@ import * as ResilientSource from "#infra/sources/ResilientSource.ts"
 import * as SourceProbes from "#infra/sources/SourceProbes.ts"
 import { Vies } from "#infra/sources/Vies.ts"
 
-/** Calls under way per member state's register, at each source. */
+/** Concurrent calls per member state's register, at each source. */
 const concurrentPerMemberState = 10
 
 export class ResilientSources extends Context.Service<
@@ -26,7 +26,7 @@ export const layer = Layer.effect(
         ask: vies.check,
         probe: Effect.filterOrFail(vies.status, (status) => status.available, SourceProbes.saysUnavailable),
         concurrentPerMemberState,
-        // The German register answers fast, and the BZSt stands by; some others take 16 s (measured 2026-11).
+        // The German register is fast, and the BZSt is its fallback; some other registers take 16 s (measured 2026-11).
         timeout: (vatId) => (isGerman(vatId) ? "8 seconds" : "20 seconds")
       }),
       bzst: yield* ResilientSource.make({

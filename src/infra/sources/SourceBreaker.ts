@@ -106,7 +106,7 @@ const isOfWholeSource = ({ code, reason }: SourceFailure, isFailing: boolean) =>
 const failureOf = ({ retry_after_s }: SourceFailure) =>
   CircuitBreaker.failure(retry_after_s === undefined ? {} : { retryAfter: Duration.seconds(retry_after_s) })
 
-/** A call that was not made, or got no answer at all (no code), says nothing about the other scope. */
+/** A call that was not made, or got no answer (no code), says nothing about the other scope. */
 const saysNothing = ({ code, reason }: SourceFailure) =>
   reason === "saturated" || reason === "circuit_open" || (reason === "timeout" && code === null)
 

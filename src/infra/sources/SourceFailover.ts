@@ -60,7 +60,7 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
     return yield* new SourcesUnavailable({ message, attempts, retryAfterSeconds: Math.max(opensIn ?? 10, asked, 1) })
   })
 
-  /** The BZSt stands in for Germany's register alone. */
+  /** The BZSt is a fallback for Germany's register only. */
   const memberStateStatus = Effect.fnUntraced(function* (prefix: string): Effect.fn.Return<MemberStateStatus> {
     const vies = yield* guarded.vies.register(prefix)
     if (vies.state === "operational" || prefix !== germany) return { prefix, ...vies }

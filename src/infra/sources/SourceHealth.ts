@@ -8,7 +8,7 @@ const memoryMs = Duration.toMillis("60 seconds")
 /** An answer later than this makes a source degraded. */
 const slowMs = Duration.toMillis("5 seconds")
 
-/** A source that answered a live call answers, whatever its page about itself does, for this long. */
+/** After answering a live call, a source counts as answering for this long, whatever its status page says. */
 const answerTrustMs = Duration.toMillis("5 seconds")
 
 /** A call or probe that ended at `endedMs`. */

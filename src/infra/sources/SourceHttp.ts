@@ -14,10 +14,12 @@ import { calendarDate } from "#domain/kernel/CalendarDate.ts"
 import { type Evidence, SourceFailure, type SourceName } from "#domain/vat/Verdict.ts"
 import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
 
-/** Why a source gave no verdict, without the code that said so: a row's right side in the sources' code tables. */
+/** Why a source gave no verdict, without its code: the right side of the sources' code tables. */
 export type Fault = Pick<SourceFailure, "reason" | "scope" | "retry">
 
-/** What came back: `json` is undefined when the body is not JSON, `retryAfterS` is null unless a 429 or 503 named a time. */
+/**
+ * The result of an exchange: `json` is undefined if the body is not JSON, `retryAfterS` is null unless a 429 or 503 named a time.
+ */
 export interface Exchange {
   readonly evidence: Evidence
   readonly json: unknown
@@ -67,17 +69,17 @@ export const disclosed = (text: string | null | undefined): string | null => {
 
 /** No connection in time. */
 const timedOut: Fault = { reason: "timeout", scope: "source", retry: "later" }
-/** A connection and no answer in time: mostly it is a member state's register that hangs, not the source in front of it. */
+/** A connection without an answer in time: usually a member state's register hangs, not the source in front of it. */
 export const hung: Fault = { ...timedOut, scope: "member_state" }
 const broken: Fault = { reason: "unreachable", scope: "source", retry: "soon" }
-/** An answer that is not what the source's contract says. */
+/** An answer that violates the source's contract. */
 export const malformed: Fault = { reason: "malformed", scope: "source", retry: "soon" }
 
-/** The failure that an exchange means. `code` is the source's own word, or `HTTP 502` when it only has a status. */
+/** Returns the failure of an exchange. `code` is the source's own code, or `HTTP 502` if there is only a status. */
 export const failure = (source: SourceName, exchange: Exchange, code: string | null, fault: Fault): SourceFailure =>
   failed(source, fault, code, exchange.retryAfterS)
 
-/** The failure of a body that says nothing in the source's own terms: the HTTP status is all there is to go by. */
+/** The failure of a body without a code of the source: only the HTTP status is known. */
 export const wordless = (source: SourceName, exchange: Exchange): SourceFailure =>
   failedByStatus(source, exchange.evidence.http_status, exchange.retryAfterS)
 
@@ -198,7 +200,7 @@ const failedByStatus = (source: SourceName, status: number, retryAfterS: number 
 
 const faultOfStatus = (status: number, retryAfterS: number | null): Fault => {
   if (status === 429) return { reason: "throttled", scope: "source", retry: "later" }
-  // A firewall's way to bar an address; both sources put their own refusals into JSON.
+  // Firewalls block an address this way; both sources send their own refusals as JSON.
   if (status === 403) return { reason: "blocked", scope: "source", retry: "later" }
   if (status < 500) return malformed
   const later = status === 503 || status === 504 || retryAfterS !== null

@@ -4,7 +4,7 @@ import * as Metrics from "#domain/kernel/Metrics.ts"
 import type { SourceState } from "#domain/vat/Sources.ts"
 import type { SourceFailure, SourceName } from "#domain/vat/Verdict.ts"
 
-/** Where each source takes questions, below its base URL. No path names a VAT ID. */
+/** The path of questions at each source, below its base URL. Contains no VAT ID. */
 export const checkPaths = { vies: "/check-vat-number", bzst: "/v1/abfrage" } as const
 
 /** By `http.request.method`, `server.address`, `server.port`, `http.response.status_code`, and `error.type` where it failed. */
@@ -47,7 +47,7 @@ export const noteState = (source: SourceName, state: SourceState) =>
 
 /** Measures the exchanges with the server at `base` and annotates the attempt's span with the request and the status. */
 export const measured = (base: URL | null) => {
-  // Asking an address that is not a URL fails; here it only has no name.
+  // Requests to an address that is not a URL fail; here it only has no name.
   const { hostname, port, protocol } = base ?? { hostname: "", port: "", protocol: "" }
   const serverPort = Number(port === "" ? (protocol === "https:" ? 443 : 80) : port)
   const folder = base === null ? "" : `${base.origin}${base.pathname.replace(/\/+$/u, "")}`

@@ -20,8 +20,8 @@ interface Probed {
 }
 
 /**
- * States are compared every 5 s and after each failed call. A source is probed every 30 s, and each time while it is in trouble or another
- * one does not answer: it may be down as well, and no live call would tell.
+ * States are compared every 5 s and after each failed call. A source is probed every 30 s. In trouble it is probed each time,
+ * also while another source does not answer: both may be down, and no live call would show it.
  */
 const tickMs = 5_000
 const restMs = 30_000
@@ -36,7 +36,7 @@ export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, 
     Effect.map(Queue.sliding<void>(1), (alarms) => ({ ...source, alarms }))
   )
 
-  /** Notes whether a source answers. The first time that it does not, the others are probed at once. */
+  /** Records whether a source answers. On its first failure, the other sources are probed at once. */
   const noteAnswers = (source: SourceName, answers: boolean) => {
     if (answers) silent.delete(source)
     else if (!silent.has(source)) {
@@ -70,7 +70,7 @@ export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, 
     const safeTurn = (troubled: boolean) =>
       turn(troubled).pipe(
         Effect.catchTag("StoreUnavailable", () => Effect.void),
-        logDefects(`The watch of ${source.source} stumbled; it goes on`, troubledMs)
+        logDefects(`Monitoring of ${source.source} failed; continuing`, troubledMs)
       )
     yield* safeTurn(false)
     yield* Effect.raceFirst(source.trouble, Queue.take(source.alarms)).pipe(
