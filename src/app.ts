@@ -1,4 +1,4 @@
-/** The whole service. What each part is made of is in layers/; nothing else composes layers. */
+/** The whole service. layers/ composes its parts; nothing else composes layers. */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Duration, Effect, Layer, Option } from "effect"
 import { admin, adminAddress, usualAdminPort } from "#app/layers/Admin.ts"
@@ -20,8 +20,8 @@ import * as Workers from "#infra/workers/Workers.ts"
 import * as WorkersAdmin from "#infra/workers/WorkersAdmin.ts"
 
 /**
- * The whole service. It listens as soon as the layer is built, and stops with it: first the requests, last the database. `adminPort` is
- * that of the operators where the settings name none; 0 takes any free one.
+ * The whole service. It listens as soon as the layer is built, and stops with it: the requests first, the database last.
+ * `adminPort` is the default port for operators; 0 takes any free one.
  */
 export const service = (defaults: DefaultSources = liveSources, adminPort = usualAdminPort) =>
   Readiness.layerServing.pipe(
@@ -45,7 +45,7 @@ export const workers = (count: number) =>
     Effect.gen(function* () {
       const { port, shutdownDelay, shutdownGrace } = yield* AppConfig
       yield* Database.databaseUrl("own")
-      // Longest for what a worker has to do after its last request: pending mails, telemetry, the database.
+      // The longest work of a worker after its last request: pending mails, telemetry, the database.
       const stopTimeout = Duration.sum(Duration.sum(shutdownDelay, shutdownGrace), Duration.seconds(20))
       const adminPorts = new Map<number, number>()
       const address = yield* adminAddress(usualAdminPort)

@@ -14,21 +14,21 @@ import * as KnownSecrets from "#infra/security/KnownSecrets.ts"
 import * as Logs from "#infra/telemetry/Logs.ts"
 import * as Redaction from "#infra/telemetry/Redaction.ts"
 
-/** Of a statement that failed the server's own words. */
+/** Uses the server's own message for a failed statement. */
 const sentenceOf = (error: unknown) => {
   if (isSqlError(error)) return `The database refused: ${causeOf(error)}`
   return Predicate.isError(error) ? error.message : String(error)
 }
 
-/** Whoever reads what a service says reads its log; an operator's command speaks to the operator. */
+/** A service logs its errors; an operator's command prints them. */
 const isService = ["serve", "sandbox"].includes(process.argv[2] ?? "")
 
-/** What is expected to go wrong at a start is one sentence for the operator; anything else is a defect with its trace. */
+/** Prints an expected error at start as one sentence for the operator; anything else is a defect with its stack trace. */
 const report = (cause: Cause.Cause<unknown>) => {
   const words = Option.match(Cause.findErrorOption(cause), {
     onNone: () => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logFatal("vatproof failed", cause)),
     onSome: (error) => {
-      // Whatever is wrong with the command line stands above its help already.
+      // The help has shown errors of the command line already.
       if (CliError.isCliError(error)) return Effect.void
       const sentence = printable(sentenceOf(error))
       return isService ? Effect.logFatal(sentence) : Console.error(`vatproof: ${sentence}`)
@@ -37,7 +37,7 @@ const report = (cause: Cause.Cause<unknown>) => {
   return Effect.provideService(words, Logger.LogToStderr, true)
 }
 
-/** Why output could not be written, say a key that is shown once. Whoever closes a pipe has seen enough. */
+/** Why output could not be written, for example a key that is shown once. A closed pipe is not an error. */
 const lost = MutableRef.make<string | null>(null)
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") MutableRef.set(lost, error.message)
@@ -47,7 +47,7 @@ const reportLost = Effect.suspend(() =>
   lost.current === null ? Effect.void : Console.error(`vatproof: The output is lost: ${lost.current}`)
 )
 
-/** An ordered stop is a success, also of a service whose log found no room at some time. */
+/** An orderly stop is a success, even if the log lost lines. */
 const teardown: Runtime.Teardown = (exit, onExit) => {
   const isStopped = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
   onExit(isStopped || (Exit.isSuccess(exit) && lost.current === null) ? 0 : 1)
@@ -59,19 +59,19 @@ const logs = Layer.unwrap(
   )
 )
 
-/** For what is wrong with the settings. */
+/** The log layer for invalid settings. */
 const logsAlone = Layer.unwrap(
   Effect.map(AppConfig.logSettingsAlone, (settings) => Logs.layer(settings, Redaction.make([]), process.stdout.isTTY))
 )
 
-/** Reported as the settings want logs to be. */
+/** Reports errors in the configured log format. */
 const program = Command.run(vatproof, { version: interfaceVersion }).pipe(
   Effect.tapCause(report),
   Effect.exit,
   Effect.provide(logs.pipe(Layer.provideMerge(Layer.mergeAll(AppConfig.layer, NodeServices.layer, SecureRandom.layerWebCrypto)))),
   Effect.tapCause((cause) => Effect.provide(report(cause), logsAlone)),
   Effect.flatten,
-  // A write that failed is heard of one turn later.
+  // A failed write is reported one iteration of the event loop later.
   Effect.ensuring(Effect.andThen(Effect.yieldNow, reportLost))
 )
 

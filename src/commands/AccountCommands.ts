@@ -1,4 +1,4 @@
-/** `vatproof account …`: who uses the service, on which plan. */
+/** `vatproof account …`: lists and manages accounts and their plans. */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { AccountDirectory, type AccountRecord, idForm, type KeyRecord } from "#domain/accounts/AccountDirectory.ts"

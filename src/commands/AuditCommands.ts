@@ -1,4 +1,4 @@
-/** `vatproof audit …`: take the log along, and prove that nothing in it was changed. */
+/** `vatproof audit …`: exports the log and verifies it. */
 import { type DateTime, Effect, FileSystem, Option, Path, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Operator from "#app/layers/Operator.ts"
@@ -23,10 +23,10 @@ import { proofFiles } from "#app/commands/ProofFiles.ts"
 import * as VerifierKeys from "#app/commands/VerifierKeys.ts"
 import * as Witnesses from "#app/commands/Witnesses.ts"
 
-/** Something is not as it was signed: the command ends with exit code 1. */
+/** The log was altered: the command ends with exit code 1. */
 class LogAltered extends Schema.TaggedError<LogAltered>()("LogAltered", { message: Schema.String }) {}
 
-/** A bound of the time to export, as the audit surface takes it too. */
+/** A bound of the exported period, in the form of the audit interface. */
 const bound = (name: string, description: string, momentOf: (text: string) => Option.Option<DateTime.Utc>) =>
   Flag.String(name).pipe(
     Flag.mapTryCatch(
@@ -91,7 +91,7 @@ README.txt describes the files. Verify the export with: npm run vatproof -- audi
   ])
 )
 
-/** Findings that a person reads; --json has the first thousand. */
+/** Maximum findings in text output; --json has the first thousand. */
 const maxShown = 50
 
 const documentsIn = (documents: DatabaseAudit.AuditReport["documents"]) =>
@@ -137,7 +137,7 @@ The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}
   if (count > 0) return yield* new LogAltered({ message: `${count} findings` })
 })
 
-/** An altered or read-only database may not take the event: what was found counts all the same. */
+/** An altered or read-only database may reject the event; the findings still count. */
 const record = Effect.fnUntraced(
   function* ({ count, events, signed }: DatabaseAudit.AuditReport) {
     const { appendFact } = yield* EventStore
@@ -146,7 +146,7 @@ const record = Effect.fnUntraced(
   Effect.catchCause(() => remark("This verification could not be recorded in the log."))
 )
 
-/** The flags that say what to verify with. */
+/** The flags for keys and checkpoints to verify with. */
 interface VerifyFlags {
   readonly json: boolean
   readonly fast: boolean
@@ -155,7 +155,7 @@ interface VerifyFlags {
   readonly witness: ReadonlyArray<string>
 }
 
-/** The checkpoints in files that were given, and those that this machine remembers. */
+/** The checkpoints in the given files, and those that this machine has seen. */
 const keptCheckpoints = Effect.fnUntraced(function* (files: ReadonlyArray<string>, { verifiers }: VerifierKeys.UsedKeys) {
   const fs = yield* FileSystem.FileSystem
   const given = yield* Effect.forEach(files, (at) => Effect.map(fs.readFileString(at), (note) => ({ note, at })))
@@ -230,7 +230,7 @@ ${event ?? `${leaf}\n(without the event itself: give it with --event to have its
   if (used.note !== null) yield* remark(used.note)
 })
 
-/** Rejects unused options, so that a success never seems to cover more than was verified. */
+/** Fails unless all given checkpoints are compared, so that a successful result never covers less than requested. */
 class GoesElsewhere extends Schema.TaggedError<GoesElsewhere>()("GoesElsewhere", { message: Schema.String }) {}
 
 interface Sources {

@@ -1,4 +1,4 @@
-/** `vatproof auditor …`: who may read the log over HTTP. */
+/** `vatproof auditor …`: manages the auditors who read the log over HTTP. */
 import { DateTime, Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { AccountDirectory } from "#domain/accounts/AccountDirectory.ts"
@@ -6,7 +6,7 @@ import { type AuditorEntry, Auditors } from "#domain/audit/Auditors.ts"
 import { asOperator, by, iso, json, operate, optionalReason, print } from "#app/commands/Operation.ts"
 import { moment, table } from "#app/commands/Table.ts"
 
-/** A token is for an audit, not for ever. */
+/** A token is for one audit and expires. */
 const maxDays = 1_096
 
 const add = Command.make(

@@ -6,7 +6,7 @@ import { ApiKeys } from "#domain/accounts/ApiKeys.ts"
 import { asOperator, by, iso, json, operate, periodOf, print, reason } from "#app/commands/Operation.ts"
 import { moment } from "#app/commands/Table.ts"
 
-/** The key that was meant cannot be told. */
+/** The key is ambiguous or unknown. */
 class KeyNotFound extends Schema.TaggedError<KeyNotFound>()("KeyNotFound", { message: Schema.String }) {}
 
 /** A key by its id, or by its prefix within an account. */

@@ -15,7 +15,7 @@ import { asOperator, by, json, optionalReason, print, quietly } from "#app/comma
 
 const seedBytes = 32
 
-/** What the log is verified with cannot be told here. */
+/** The key to verify the log with is unknown. */
 class UnknownSigner extends Schema.TaggedError<UnknownSigner>()("UnknownSigner", { message: Schema.String }) {}
 
 const key = Command.make(
@@ -83,7 +83,7 @@ const verifier = Command.make(
   )
 ).pipe(Command.withDescription("Print the public keys that verify the log of this service, the current one first"))
 
-/** The operator has not verified the log, or has no right to adopt it. */
+/** The operator has not verified the log, or lacks the rights. */
 class NotAdopted extends Schema.TaggedError<NotAdopted>()("NotAdopted", { message: Schema.String }) {}
 
 const historyForm = /^(?<events>\d{1,15}):(?<root>[\da-f]{64})$/u

@@ -1,4 +1,4 @@
-/** What the operator's commands have in common: the database they work on, who runs them and why, and how they print. */
+/** The common parts of operator commands: the database, the operator's name and reason, and the output. */
 import { userInfo } from "node:os"
 import { Console, DateTime, Effect, Logger, Option, References, type Schema } from "effect"
 import { Flag } from "effect/cli"
@@ -34,16 +34,16 @@ export const periodOf = Effect.fnUntraced(function* (text: Option.Option<string>
 })
 
 /**
- * Runs a command on the database, beside a running service or without one. Standard output is the command's own: what else there is to
- * say goes to standard error.
+ * Runs a command on the database, with or without a running service. Standard output has the command's result only; everything
+ * else goes to standard error.
  */
 export const operate = <A, E, R>(command: Effect.Effect<A, E, R>) => quietly(Effect.provide(command, Operator.operations))
 
-/** Only warnings are logged, and to standard error. */
+/** Only warnings are logged, to standard error. */
 export const quietly = <A, E, R>(command: Effect.Effect<A, E, R>) =>
   command.pipe(Effect.provideService(References.MinimumLogLevel, "Warn"), Effect.provideService(Logger.LogToStderr, true))
 
-/** An event is never erased, so it must not say whose address an e-mail or an IP address is. */
+/** Events are never erased, so a reason must not contain an email or IP address. */
 const address = /@|\b\d{1,3}(?:\.\d{1,3}){3}\b/u
 const maxReason = 200
 
@@ -69,7 +69,7 @@ export const optionalReason = Flag.optional(reason)
 /** A container may run as a user without a name. */
 const osUser = Effect.try(() => userInfo().username).pipe(Effect.orElseSucceed(() => `uid-${process.getuid?.() ?? "unknown"}`))
 
-/** The events that the command appends say who ran it and why. */
+/** Adds the operator and reason to the events of the command. */
 export const asOperator = <A, E, R>(
   command: Effect.Effect<A, E, R>,
   flags: { readonly by: Option.Option<string>; readonly reason: string | Option.Option<string> }
@@ -80,7 +80,7 @@ export const asOperator = <A, E, R>(
     return yield* Effect.provideService(command, RequestContext, { ...noRequest, operator: { actor, reason: given } })
   })
 
-/** Prints `data` as JSON, or the words for people, which may quote text of others. */
+/** Prints `data` as JSON, or the text for people with control characters replaced, since it may quote others. */
 export const print = (asJson: boolean, data: Schema.Json, words: string) =>
   Console.log(asJson ? escaped(JSON.stringify(data, null, 2)) : printable(words))
 

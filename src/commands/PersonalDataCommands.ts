@@ -1,4 +1,4 @@
-/** `vatproof personal-data …`: personal documents of a company or person, and their erasure. */
+/** `vatproof personal-data …`: shows and erases the stored data of a company or person. */
 import { DateTime, Effect, Result, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { AccountDirectory } from "#domain/accounts/AccountDirectory.ts"
@@ -12,7 +12,7 @@ const subject = Argument.String("subject").pipe(
   Argument.withDescription("A VAT ID, the id of a receipt, or the user_id or email address of an account")
 )
 
-/** Receipts and VAT IDs have forms of their own; anything else is an account. */
+/** Receipts and VAT IDs have forms of their own; any other text is an account. */
 const subjectOf = Effect.fnUntraced(function* (text: string) {
   const receiptId = receiptIdOf(text)
   if (isReceiptId(receiptId)) return { _tag: "Receipt", receiptId } satisfies PersonalSubject
@@ -71,7 +71,7 @@ const show = Command.make(
   ])
 )
 
-/** Documents that a change left alone, and why. */
+/** Documents that a change skipped, with the reasons. */
 const leftOver = (rows: ReadonlyArray<PersonalRow>) => {
   const held = rows.filter((row) => row.is_held).length
   return held === 0 ? "" : ` ${held} are on legal hold and stay.`

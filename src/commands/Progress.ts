@@ -1,10 +1,10 @@
-/** Tells people on standard error how far long work is. */
+/** Shows the progress of long work on standard error. */
 import { Clock, Console, Effect, Ref } from "effect"
 
-/** Work that is done sooner says nothing. */
+/** Shorter work shows no progress. */
 const everyMs = 2_000
 
-/** Says now and then how many are done, of how many. */
+/** Prints at intervals how many of the total are done. */
 export const make = Effect.fnUntraced(function* (what: string) {
   const last = yield* Ref.make(yield* Clock.currentTimeMillis)
   return Effect.fnUntraced(function* (done: number, of: number) {

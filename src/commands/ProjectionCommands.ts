@@ -1,4 +1,4 @@
-/** `vatproof projections …`: the read tables, which are made from the log. */
+/** `vatproof projections …`: lists and rebuilds the read tables. */
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { isSqlError } from "effect/sql/SqlError"
@@ -20,7 +20,7 @@ class NotAdministrator extends Schema.TaggedError<NotAdministrator>()("NotAdmini
 
 class NoSuchProjection extends Schema.TaggedError<NoSuchProjection>()("NoSuchProjection", { message: Schema.String }) {}
 
-/** A service that runs moves each once a second. */
+/** A running service advances each table once a second. */
 const stalledAfterMs = 10_000
 
 const stateOf = ({ outdated, stalled_ms }: Projections.ProjectionState) => {
@@ -53,7 +53,7 @@ const list = Command.make(
   )
 ).pipe(Command.withDescription("List the read tables with their lag in events"))
 
-/** The names asked for: one, or all. */
+/** The selected names: one, or all. */
 const namesOf = Effect.fnUntraced(function* (name: Option.Option<string>, all: boolean) {
   const known = tableProjections.map((one) => one.name)
   if (Option.isSome(name) === all) return yield* new NoSuchProjection({ message: "Give the name of a projection, or --all" })

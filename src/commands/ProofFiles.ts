@@ -1,8 +1,8 @@
-/** Reads a proof, and the event it proves, from the forms in which people have them. */
+/** Reads a proof and its event from the file formats that users have. */
 import { Effect, FileSystem, Option, Result, Schema } from "effect"
 import * as CanonicalJson from "#events/merkle/CanonicalJson.ts"
 
-/** The file has an unknown form. */
+/** The file has an unknown format. */
 class UnusableFile extends Schema.TaggedError<UnusableFile>()("UnusableFile", { message: Schema.String }) {}
 
 const readJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
@@ -10,14 +10,14 @@ const readAnswer = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ proof: Schema.String, event: Schema.Unknown }))
 )
 
-/** The canonical line of an event, however it is laid out: only what it says is signed, not its white space. */
+/** Returns the canonical line of an event in any JSON layout: the signature covers its content, not white space. */
 const lineOf = (value: unknown, file: string) =>
   Result.mapError(
     CanonicalJson.encode(value),
     ({ message }) => new UnusableFile({ message: `${file} is not an event: ${message}` })
   )
 
-/** `file` is a proof, or the whole answer of GET /v1/audit/proofs as JSON; an event of its own goes before the one in there. */
+/** `file` is a proof, or the JSON answer of GET /v1/audit/proofs; a given event overrides the one inside. */
 export const proofFiles = Effect.fnUntraced(function* (file: string, eventFile: Option.Option<string>) {
   const fs = yield* FileSystem.FileSystem
   const text = yield* fs.readFileString(file)

@@ -1,14 +1,14 @@
-/** Columns that line up, for people who read a terminal. */
+/** Text tables for the terminal. */
 import { DateTime } from "effect"
 import { printable } from "#domain/kernel/PlainText.ts"
 
-/** One column: its heading and the cell of a row. Numbers are aligned to the right. */
+/** One column: its heading, and its cell for a row. Numbers are right-aligned. */
 export interface Column<A> {
   readonly heading: string
   readonly cell: (row: A) => string | number | null
 }
 
-/** A heading and a line for each row; an unknown value is a dash. */
+/** A heading and a line per row; unknown values are dashes. */
 export const table = <A>(columns: ReadonlyArray<Column<A>>, rows: ReadonlyArray<A>): string => {
   const cells = rows.map((row) => columns.map((column) => column.cell(row)))
   const lines = [columns.map(({ heading }) => heading), ...cells.map((line) => line.map(textOf))]

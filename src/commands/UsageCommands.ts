@@ -1,4 +1,4 @@
-/** `vatproof usage …`: what was used, and the proof that it was counted exactly. */
+/** `vatproof usage …`: shows the usage and verifies that it was counted exactly. */
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { AccountDirectory, type KeyRecord } from "#domain/accounts/AccountDirectory.ts"
@@ -65,7 +65,7 @@ const show = Command.make(
   ])
 )
 
-/** Something was counted that did not happen, or happened and was not counted. */
+/** A meter differs from the events: something was counted wrongly or not at all. */
 class UsageDiffers extends Schema.TaggedError<UsageDiffers>()("UsageDiffers", { message: Schema.String }) {}
 
 const check = Command.make(

@@ -1,4 +1,4 @@
-/** The public keys of a verification, and a note about their origin. */
+/** Selects the public keys of an audit, with a caution about their origin. */
 import { Effect, FileSystem, Option, Path, Result, Schema } from "effect"
 import { exportFiles } from "#events/audit/export/ExportReadme.ts"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
@@ -8,13 +8,13 @@ import { keysOf, type LogKeys } from "#events/notary/LogSigner.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 
-/** `note` is a caution that goes to standard error. */
+/** `note` is a caution for standard error. */
 export interface UsedKeys {
   readonly verifiers: Verifiers
   readonly note: string | null
 }
 
-/** There is nothing to verify with, or nothing to be verified. */
+/** No key to verify with, or nothing to verify. */
 class NoVerifierKey extends Schema.TaggedError<NoVerifierKey>()("NoVerifierKey", { message: Schema.String }) {}
 
 const which = "give the log's public key with --key; the service prints it at its start, and `vatproof notary verifier` does"
@@ -22,7 +22,7 @@ const which = "give the log's public key with --key; the service prints it at it
 const inText = (text: string) =>
   Effect.map(Effect.fromResult(parseVerifiers(pureCrypto, text)), (verifiers): UsedKeys => ({ verifiers, note: null }))
 
-/** Keys that were given are the text itself, or a file that holds them: a path may have the plus signs of a key. */
+/** A key is the text itself, or a file with it: a path may contain the plus signs of a key. */
 export const given = Effect.fnUntraced(function* (text: string) {
   const fs = yield* FileSystem.FileSystem
   const isKey = text.includes("+") && !(yield* Effect.orElseSucceed(fs.exists(text), () => false))
@@ -39,7 +39,7 @@ export const forDatabase = (key: Option.Option<string>, keys: Option.Option<LogK
       })
   })
 
-/** The keys of the service whose settings these are, where there is one. */
+/** The keys of the configured service, if there is one. */
 const own = Effect.fnUntraced(function* (note: string) {
   const keys = yield* NotaryKeys.givenKeys
   if (Option.isNone(keys)) return Option.none<UsedKeys>()
@@ -48,7 +48,7 @@ const own = Effect.fnUntraced(function* (note: string) {
   return Option.some<UsedKeys>({ verifiers, note: null })
 })
 
-/** The key that comes with an export proves that the export is in itself right, but not whose it is. */
+/** The key inside an export proves that the export is consistent, but not who signed it. */
 export const forExport = Effect.fnUntraced(function* (key: Option.Option<string>, directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

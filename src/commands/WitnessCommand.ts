@@ -15,9 +15,9 @@ import { json, print } from "#app/commands/Operation.ts"
 import * as VerifierKeys from "#app/commands/VerifierKeys.ts"
 
 const timeout = "10 seconds"
-/** A checkpoint has some hundred bytes, with cosignatures some thousand; a tile 8 KiB. */
+/** A checkpoint has some hundred bytes, with cosignatures some thousand; a tile has 8 KiB. */
 const maxBytes = 65_536
-/** Tiles of one consistency proof at once. */
+/** Concurrent tile reads of a consistency proof. */
 const tilesAtOnce = 4
 
 const read = Effect.fnUntraced(
@@ -40,7 +40,7 @@ const readTile = (base: string) => (tile: HashTile) =>
 
 const nameInKey = /^PRIVATE\+KEY\+(?<name>[^+]+)\+/u
 
-/** The key of a witness has the form that `notary key` prints, and stands for another key id than a log's. */
+/** A witness key has the form that `notary key` prints; its id differs from that of a log key. */
 const keyIn = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
   const text = (yield* fs.readFileString(file)).trim()
@@ -48,7 +48,7 @@ const keyIn = Effect.fnUntraced(function* (file: string) {
   return witnessOf(pureCrypto, yield* Effect.fromResult(parseSigner(pureCrypto, name, Redacted.make(text))))
 })
 
-/** The last cosigned note of a log, in a file of its own: it is replaced before anything is said of the next one. */
+/** Stores the last cosigned note of a log in a file, before the note is printed. */
 const stateOf = Effect.fnUntraced(function* (directory: string, logKey: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

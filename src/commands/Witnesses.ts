@@ -1,4 +1,4 @@
-/** What witnesses say of the checkpoints that an audit has verified. */
+/** The cosignatures of witnesses on the checkpoints that an audit has verified. */
 import { Array as Arr, DateTime, Effect, FileSystem } from "effect"
 import { Flag } from "effect/cli"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
@@ -12,14 +12,14 @@ export const witness = Flag.String("witness").pipe(
   Flag.withDescription("The public key of a witness, or a file with it: prints since when the witness knows the log; repeatable")
 )
 
-/** The log had its first `events` events at `at`, as a witness saw. */
+/** A witness saw the first `events` events at `at`. */
 export interface Sighting {
   readonly witness: string
   readonly events: number
   readonly at: string
 }
 
-/** Keys are the text itself, or a file that holds it: a path may have the plus signs of a key. */
+/** Keys are the text itself, or a file with them: a path may contain the plus signs of a key. */
 export const witnessesOf = Effect.fnUntraced(function* (texts: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   const read = Effect.fnUntraced(function* (text: string) {
@@ -30,7 +30,7 @@ export const witnessesOf = Effect.fnUntraced(function* (texts: ReadonlyArray<str
   return Arr.isReadonlyArrayNonEmpty(keys) ? yield* Effect.fromResult(parseWitnesses(pureCrypto, keys)) : Arr.empty<Verifier>()
 })
 
-/** What these witnesses say in checkpoints that were verified. Fails if a cosignature is forged. */
+/** Returns the cosignatures in verified checkpoints. Fails if one is forged. */
 export const sightingsIn = Effect.fnUntraced(function* (notes: ReadonlyArray<string>, witnesses: ReadonlyArray<Verifier>) {
   const found: Array<Sighting> = []
   for (const note of notes) {
@@ -43,7 +43,7 @@ export const sightingsIn = Effect.fnUntraced(function* (notes: ReadonlyArray<str
   return found
 })
 
-/** The same in words; `no younger` means that it existed at that time already. */
+/** Formats them as text; `no younger` means that the event existed at that time. */
 export const wordsOf = (sightings: ReadonlyArray<Sighting>, asked: number) =>
   sightings.length === 0
     ? asked === 0

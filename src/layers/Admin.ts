@@ -8,14 +8,14 @@ import * as Readiness from "#infra/server/Readiness.ts"
 import * as ProcessMetrics from "#infra/telemetry/ProcessMetrics.ts"
 import * as Workers from "#infra/workers/Workers.ts"
 
-/** The operators' port where OpenTelemetry's Prometheus exporters have theirs. */
+/** The port that OpenTelemetry's Prometheus exporters use. */
 export const usualAdminPort = 9464
 
-/** Where the pages for operators go; none where the settings want none. */
+/** The address of the operators' pages; none if the settings disable them. */
 export const adminAddress = (usualPort: number) =>
   Effect.map(AppConfig, ({ adminHost: host, adminPort }) => {
     const port = Option.getOrElse(adminPort, () => usualPort)
-    // Nobody chose the usual port: a second replica on this machine takes the next one.
+    // The default port is not required: a second replica on this machine takes the next one.
     return Option.contains(adminPort, 0) ? Option.none() : Option.some({ host, port, ports: Option.isNone(adminPort) ? 64 : 1 })
   })
 
@@ -24,7 +24,7 @@ export const admin = (usualPort: number) =>
     Effect.gen(function* () {
       const address = yield* adminAddress(usualPort)
       if (Option.isNone(address)) return Layer.empty
-      // A worker's pages are for the process that started it, which shows those of all workers together.
+      // A worker serves its pages to the process that started it, which combines those of all workers.
       const ofWorker = { host: "127.0.0.1", port: 0, ports: 1, announce: Workers.announce }
       return AdminServer.layer(Workers.isWorker ? ofWorker : address.value)
     })

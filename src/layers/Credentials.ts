@@ -1,4 +1,4 @@
-/** How people prove who they are: passwords and access tokens. */
+/** Authentication of people: passwords and access tokens. */
 import * as PlatformCrypto from "@effect/platform-node/NodeCrypto"
 import { Array as Arr, Effect, Layer, Option, Path, Redacted } from "effect"
 import { AppConfig, InvalidSetting } from "#infra/config/AppConfig.ts"
@@ -7,12 +7,12 @@ import * as GeneratedSecret from "#infra/security/GeneratedSecret.ts"
 import * as Jwt from "#infra/security/Jwt.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 
-/** The secrets of access tokens: JWT_SECRET, or one that is made once and kept beside the embedded database. */
+/** The secrets of access tokens: JWT_SECRET, or a generated one beside the embedded database. */
 const jwtSecrets = Effect.gen(function* () {
   const config = yield* AppConfig
   if (Option.isSome(config.jwtSecrets)) {
     const short = config.jwtSecrets.value.some((secret) => Redacted.value(secret).length < 32)
-    if (short) yield* Effect.logWarning("JWT_SECRET has a secret of less than 32 characters: take a longer one (RFC 7518, 3.2)")
+    if (short) yield* Effect.logWarning("A secret in JWT_SECRET has fewer than 32 characters: use a longer one (RFC 7518, 3.2)")
     return config.jwtSecrets.value
   }
   if (Option.isSome(config.databaseUrl)) {
@@ -23,7 +23,7 @@ const jwtSecrets = Effect.gen(function* () {
   return Arr.of(yield* GeneratedSecret.make(path.resolve(config.dataDir), "jwt-secret"))
 })
 
-/** How people prove who they are. It is built first: without it nothing need start. */
+/** Authentication of people. Built first, because the service cannot start without it. */
 export const credentials = Layer.unwrap(
   Effect.gen(function* () {
     const { serviceName } = yield* AppConfig

@@ -14,15 +14,15 @@ import * as PdfRenderer from "#infra/pdf/PdfRenderer.ts"
 import * as Draining from "#infra/server/Draining.ts"
 import * as HttpListener from "#infra/server/HttpListener.ts"
 
-/** A body may have this much; what is larger is answered with 413 and not read. */
+/** The limit of a body; larger ones are answered with 413 and not read. */
 const maxBodySize = Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.kibibytes(16))
 
-/** Longer than a request line can be: whether a long id or VAT ID is one is for its endpoint to say, not for the router. */
+/** Longer than a request line can be: the endpoints, not the router, reject long ids and VAT IDs. */
 const maxParamLength = 65_536
 
 const boundary = Layer.provide(HttpBoundary.layer, Layer.succeed(RouteTable, Routes.routeTable))
 
-/** What the configuration says of HTTP. */
+/** The HTTP settings. */
 const httpSettings = Layer.unwrap(
   Effect.gen(function* () {
     const config = yield* AppConfig
@@ -34,7 +34,7 @@ const httpSettings = Layer.unwrap(
       Layer.succeed(Site, { serviceName: config.serviceName, publicUrl, upgradeUrl, contact }),
       Layer.succeed(AccessLog, config.logs.access),
       Layer.succeed(CorsOrigins, config.corsOrigins),
-      // The library's own span would carry the path and the client's address: RequestTelemetry makes ours.
+      // Disables the library's span, which would contain the path and the client's address: RequestTelemetry creates ours.
       Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),
       Layer.succeed(TrustedProxies, { count: config.trustedProxies })
     )
@@ -47,7 +47,7 @@ export const http = Layer.unwrap(
     const listening = HttpRouter.serve(Layer.merge(Routes.layer, boundary), {
       disableLogger: true,
       disableListenLog: true,
-      // A path is what it says (RFC 9110, 4.2.3), and what Routes knows by its template.
+      // Paths are compared exactly (RFC 9110, 4.2.3), as Routes compares them with its templates.
       routerConfig: { maxParamLength, caseSensitive: true, ignoreDuplicateSlashes: false }
     })
     return Draining.layerBeforeStop(shutdownDelay).pipe(

@@ -1,4 +1,4 @@
-/** What an operator's commands work with. */
+/** The layers of operator commands. */
 import { Effect, Layer } from "effect"
 import { plans } from "#app/layers/Plans.ts"
 import { signedTree } from "#app/layers/SignedLog.ts"
@@ -16,7 +16,7 @@ import * as Database from "#infra/postgres/Database.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 
-/** What the operator's commands work with. */
+/** The services of operator commands. */
 export const operations = Layer.mergeAll(ChangePlan.layer, CloseAccount.layer, ApiKeys.layer).pipe(
   Layer.provide(Layer.merge(PgAccountStore.layer, PgKeyDirectory.layer)),
   Layer.merge(Layer.mergeAll(PgAccountDirectory.layer, PgAuditors.layer, PgUsageAudit.layer, PersonalErasure.layer)),
@@ -25,19 +25,19 @@ export const operations = Layer.mergeAll(ChangePlan.layer, CloseAccount.layer, A
   Layer.provide(Database.layerExisting)
 )
 
-/** What reads the whole log: several fibers at once, and no more than that on a database that others need too. */
+/** Reads the whole log with several fibers, limited on a database that the service needs too. */
 export const auditing = signedTree.pipe(
   Layer.provideMerge(EventStore.layer),
   Layer.provide(NodeCrypto.layer),
   Layer.provideMerge(Layer.unwrap(Effect.map(Database.existingUrl, (url) => Postgres.layer({ url, maxConnections: 8 }))))
 )
 
-/** The tables' owner, for what the service may not do itself. */
+/** A connection as the tables' owner, for changes that the service may not make. */
 export const owner = Layer.unwrap(
   Effect.map(Database.existingUrl, (url) => Postgres.layerAdministrator({ url, maxConnections: 2 }))
 )
 
-/** What may complete the signed tree of a log that is adopted. */
+/** Completes the signed tree of a log that is adopted. */
 export const adopting = signedTree.pipe(
   Layer.provideMerge(EventStore.layer),
   Layer.provide(NodeCrypto.layer),

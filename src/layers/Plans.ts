@@ -1,4 +1,4 @@
-/** The plans, as the settings give them. */
+/** The plans with their configured limits. */
 import { Effect, Layer } from "effect"
 import { Plans } from "#domain/callers/Plan.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"

@@ -1,4 +1,4 @@
-/** The official sources, and how one stands in for the other. */
+/** The official sources and their failover. */
 import { hostname } from "node:os"
 import { Effect, Layer, Option } from "effect"
 import { AppConfig, requesterOf, type Settings } from "#infra/config/AppConfig.ts"
@@ -15,7 +15,7 @@ export const liveSources = {
   bzstBaseUrl: "https://api.evatr.vies.bzst.de/app"
 }
 
-/** Where the sources are when the settings do not say. */
+/** The sources' addresses if the settings have none. */
 export interface DefaultSources {
   readonly viesBaseUrl: string
   readonly bzstBaseUrl: string

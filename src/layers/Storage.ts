@@ -1,4 +1,4 @@
-/** What is kept: stores on the event store, the outbox, and what follows the log by itself. */
+/** Storage: the event store and the stores on it, the outbox, and the projections. */
 import { Effect, Layer, Option, Path } from "effect"
 import { plans } from "#app/layers/Plans.ts"
 import { notary } from "#app/layers/SignedLog.ts"
@@ -32,7 +32,7 @@ import * as FileMailer from "#infra/mail/FileMailer.ts"
 import * as SmtpMailer from "#infra/mail/SmtpMailer.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 
-/** Mails go to SMTP_URL, or into a folder without it. */
+/** Sends mails through SMTP_URL, or writes them to a folder without it. */
 const mailer = Layer.unwrap(
   Effect.gen(function* () {
     const config = yield* AppConfig
@@ -44,7 +44,7 @@ const mailer = Layer.unwrap(
   })
 )
 
-/** How long personal documents are kept. */
+/** Retention periods of personal documents. */
 const retention = Layer.effect(
   Retention,
   Effect.map(AppConfig, ({ retention }) => retention)
@@ -70,8 +70,8 @@ export const stores = Layer.mergeAll(
   Layer.provideMerge(Layer.mergeAll(plans, retention, DisposableDomains.layer, NodeCrypto.layer))
 )
 
-/** Everything that follows the log by itself. */
+/** All asynchronous projections. */
 export const projections = [EventIndex.definition]
 
-/** What follows the log by itself, and what is read from it. */
+/** The notary, the projections, and the reads of auditors. */
 export const audit = Layer.merge(notary, PgAuditTrail.layer).pipe(Layer.provide(Projections.layer(projections)))

@@ -6,7 +6,7 @@ import * as KnownSecrets from "#infra/security/KnownSecrets.ts"
 import * as Redaction from "#infra/telemetry/Redaction.ts"
 import * as Telemetry from "#infra/telemetry/Telemetry.ts"
 
-/** Traces, metrics and logs for a collector, if there is one. */
+/** Exports traces, metrics and logs to a collector, if one is configured. */
 export const telemetry = Layer.unwrap(
   Effect.gen(function* () {
     const config = yield* AppConfig

@@ -42,8 +42,8 @@ export const layer = HttpApiBuilder.group(
         onSuccess: () => Effect.succeed(PasswordPage.respond({ ...page, status: 200, outcome: "changed" }, sha256Hex)),
         onFailure: Effect.fnUntraced(function* (failure) {
           const { code, retryAfterSeconds }: Problem.Problem = yield* Errors.problemOf(failure)
-          const told = { status: Problem.statusOf[code], outcome: outcomeOf[failure._tag], retryAfterSeconds }
-          return PasswordPage.respond({ ...page, ...told }, sha256Hex)
+          const result = { status: Problem.statusOf[code], outcome: outcomeOf[failure._tag], retryAfterSeconds }
+          return PasswordPage.respond({ ...page, ...result }, sha256Hex)
         })
       })
     })

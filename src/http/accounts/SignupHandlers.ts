@@ -36,8 +36,8 @@ export const layer = HttpApiBuilder.group(
       const run = request.method === "HEAD" ? verification.look : verification.verify
       const outcome = run(Redacted.make(token))
       if (!Negotiation.prefersPage(request.headers["accept"])) {
-        const told = Effect.map(outcome, ({ hasPassword }) => ({ message: hasPassword ? confirmed : confirmedOnly }))
-        return yield* Errors.respond(told)
+        const result = Effect.map(outcome, ({ hasPassword }) => ({ message: hasPassword ? confirmed : confirmedOnly }))
+        return yield* Errors.respond(result)
       }
       const language = Option.getOrElse(
         Negotiation.language(request.headers["accept-language"], VerificationPage.languages),
@@ -46,8 +46,8 @@ export const layer = HttpApiBuilder.group(
       const { requestId } = yield* RequestContext
       return yield* Effect.matchEffect(outcome, {
         onSuccess: ({ hasPassword }) => {
-          const told = hasPassword ? "confirmed" : "confirmedOnly"
-          return Effect.succeed(VerificationPage.respond({ status: 200, language, outcome: told, requestId }, sha256Hex))
+          const result = hasPassword ? "confirmed" : "confirmedOnly"
+          return Effect.succeed(VerificationPage.respond({ status: 200, language, outcome: result, requestId }, sha256Hex))
         },
         onFailure: Effect.fnUntraced(function* (failure) {
           const { code, retryAfterSeconds }: Problem.Problem = yield* Errors.problemOf(failure)

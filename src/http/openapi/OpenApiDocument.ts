@@ -69,8 +69,8 @@ const isAccept = (parameter: OpenApi.OpenAPISpecParameter) => parameter.in === "
 const finishedParameter = ({ name, schema, ...rest }: OpenApi.OpenAPISpecParameter) => {
   const { description, examples, ...bare }: Part = { ...schema }
   const [example]: ReadonlyArray<unknown> = Array.isArray(examples) ? examples : []
-  const told = description === undefined ? {} : { description }
-  return { name, ...rest, ...told, schema: bare, ...(example === undefined ? {} : { example }) }
+  const described = description === undefined ? {} : { description }
+  return { name, ...rest, ...described, schema: bare, ...(example === undefined ? {} : { example }) }
 }
 
 /** No body decodes as null: if null is allowed, the body is optional, and the other alternative is its schema. */

@@ -25,15 +25,15 @@ for (const form of document.querySelectorAll("form[data-path]")) {
     else body = undefined;
     output.textContent = "…";
     try {
-      const asked = path + (query.size > 0 ? "?" + query : "");
-      const response = await fetch(asked, { method: form.dataset.method, headers, body });
+      const url = path + (query.size > 0 ? "?" + query : "");
+      const response = await fetch(url, { method: form.dataset.method, headers, body });
       const type = response.headers.get("content-type") ?? "";
       const text = /json|text/.test(type) ? await response.text() : "(" + (await response.blob()).size + " bytes of " + type + ")";
-      const told = ["x-service-usage", "ratelimit", "retry-after", "warning"].flatMap((name) =>
+      const notable = ["x-service-usage", "ratelimit", "retry-after", "warning"].flatMap((name) =>
         response.headers.has(name) ? [name + ": " + response.headers.get(name)] : []);
       let shown = text;
       try { shown = JSON.stringify(JSON.parse(text), null, 2); } catch {}
-      output.textContent = [form.dataset.method + " " + asked, response.status + " " + response.statusText, ...told, "", shown].join("\\n");
+      output.textContent = [form.dataset.method + " " + url, response.status + " " + response.statusText, ...notable, "", shown].join("\\n");
     } catch (error) {
       output.textContent = "The request did not succeed: " + error.message;
     }

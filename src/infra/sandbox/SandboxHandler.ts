@@ -37,7 +37,7 @@ export const make = (parts: Control.Parts) => {
   })
 
   const probe = Effect.fnUntraced(function* ({ response, name }: Visit, { source, answer, error }: EndpointOf<"Probe">) {
-    const call = yield* parts.journal.begin({ ...nobody, source, endpoint: name })
+    const call = yield* parts.journal.begin({ ...noTarget, source, endpoint: name })
     const scripted = parts.script.next({ source, probe: true, memberState: undefined, vatId: undefined })
     const stamp = yield* newStamp
     const right = scripted?.code === undefined ? answer(stamp, yield* Ref.get(parts.settings)) : error(stamp, scripted.code)
@@ -46,7 +46,7 @@ export const make = (parts: Control.Parts) => {
   })
 
   const testService = Effect.fnUntraced(function* (visit: Visit, { source, answer }: EndpointOf<"TestService">) {
-    const call = yield* parts.journal.begin({ ...nobody, source, endpoint: visit.name })
+    const call = yield* parts.journal.begin({ ...noTarget, source, endpoint: visit.name })
     const reply = answer(visit.body, yield* newStamp)
     call.decide("request", reply.outcome)
     yield* noted(visit.response, call, FaultyResponse.send(visit.response, reply))
@@ -81,7 +81,7 @@ export const make = (parts: Control.Parts) => {
 }
 
 /** The target of a call without VAT ID. */
-const nobody = { probe: true, vatId: null, requester: null, memberState: null } as const
+const noTarget = { probe: true, vatId: null, requester: null, memberState: null } as const
 
 const tooLarge = json(413, "TOO_LARGE", {
   error: { code: "TOO_LARGE", message: `A body has at most ${FaultyResponse.bodyBytesMax} bytes` }

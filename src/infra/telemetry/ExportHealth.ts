@@ -1,4 +1,4 @@
-/** Whether the collector takes what is sent to it. A failure is told once, and so is its end; in between a metric counts. */
+/** Tracks whether the collector accepts exports. Logs a failure and its end once; a metric counts in between. */
 import { Effect, MutableRef, Schedule } from "effect"
 import * as Metrics from "#domain/kernel/Metrics.ts"
 
@@ -11,25 +11,25 @@ const exportsMade = Metrics.counter("vatproof.telemetry.exports", {
 })
 
 export interface ExportHealth {
-  /** Notes how an export ended; `error` is undefined if it was taken. It does not wait. */
+  /** Records how an export ended; `error` is undefined on success. Does not wait. */
   readonly note: (signal: Signal, error: Error | undefined) => void
 }
 
 const lookEvery = "10 seconds"
 
-/** Tells changes in the log for as long as its scope. */
+/** Logs changes for the lifetime of the scope. */
 export const make = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
   const failing = MutableRef.make<string | null>(null)
-  const told = MutableRef.make(false)
+  const isFailing = MutableRef.make(false)
 
   const look = Effect.suspend(() => {
     const why = failing.current
-    if ((why !== null) === told.current) return Effect.void
-    MutableRef.set(told, why !== null)
+    if ((why !== null) === isFailing.current) return Effect.void
+    MutableRef.set(isFailing, why !== null)
     return why === null
-      ? Effect.logInfo("The collector takes telemetry again")
-      : Effect.logWarning(`The collector does not take telemetry (${why}); what waits is dropped when there is too much of it`)
+      ? Effect.logInfo("The collector accepts telemetry again")
+      : Effect.logWarning(`The collector does not accept telemetry (${why}); the queue drops what exceeds its limit`)
   })
   yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(lookEvery)))
 

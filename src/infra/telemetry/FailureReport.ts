@@ -1,12 +1,12 @@
 /**
- * What went wrong, as logs tell it: names, codes and places. The messages of errors that carry somebody's data (parameters of a
- * statement, a URL, a value that did not decode) are replaced by what tells the fault without the data.
+ * Formats failures for logs: names, codes and stack frames. Messages that contain data (parameters of a statement, a URL, a value
+ * that did not decode) are replaced by a description without the data.
  */
 import { type Cause, Predicate, Schema, SchemaIssue } from "effect"
 import { HttpClientError } from "effect/http"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 
-/** One error; `stack` has the places only, `cause` is what caused it. */
+/** One error; `stack` has the frames only, `cause` is the error that caused it. */
 export interface FailureReport {
   readonly type: string
   readonly message: string
@@ -14,12 +14,12 @@ export interface FailureReport {
   readonly cause?: FailureReport
 }
 
-/** Bounds: errors of one cause, causes of one error, frames of one stack. */
+/** Limits: errors of one cause, causes of one error, frames of one stack. */
 const maxErrors = 5
 const maxCauses = 4
 const maxFrames = 12
 
-/** Every error of a cause. An interruption alone is none. */
+/** Returns every error of a cause; none for an interruption. */
 export const make = (cause: Cause.Cause<unknown>): ReadonlyArray<FailureReport> =>
   cause.reasons
     .flatMap((reason) => {
@@ -32,18 +32,18 @@ const reportOf = (error: unknown, depth: number): FailureReport => {
   const inner = Predicate.hasProperty(error, "cause") ? error.cause : undefined
   const stack = framesOf(error)
   return {
-    ...told(error),
+    ...describe(error),
     ...(stack === "" ? {} : { stack }),
-    // A SqlError's cause is its own reason, which is told already.
+    // A SqlError's cause repeats its reason.
     ...(inner === undefined || depth >= maxCauses || isSqlError(error) ? {} : { cause: reportOf(inner, depth + 1) })
   }
 }
 
-const told = (error: unknown): { readonly type: string; readonly message: string } => {
+const describe = (error: unknown): { readonly type: string; readonly message: string } => {
   if (isSqlError(error)) return { type: `SqlError.${error.reason._tag}`, message: sqlMessage(error) }
   if (Schema.isSchemaError(error)) return { type: "SchemaError", message: `Does not decode: ${pathsOf(error)}` }
   if (HttpClientError.isHttpClientError(error)) {
-    return { type: `HttpClientError.${error.reason._tag}`, message: `${error.request.method} to a foreign server failed` }
+    return { type: `HttpClientError.${error.reason._tag}`, message: `${error.request.method} to an external server failed` }
   }
   if (Predicate.hasProperty(error, "message") && Predicate.isString(error.message)) {
     return { type: typeOf(error), message: error.message }
@@ -57,8 +57,9 @@ const typeOf = (error: object): string => {
 }
 
 /**
- * PostgreSQL's message goes with those classes that speak of the server, its resources or our statement; those of data exceptions (22),
- * constraints (23) and raised exceptions (P0) may quote a value (https://www.postgresql.org/docs/17/errcodes-appendix.html, read 2026-11).
+ * PostgreSQL's message is included for classes about the server, its resources or our statement. Messages of data exceptions
+ * (22), constraints (23) and raised exceptions (P0) may quote a value (https://www.postgresql.org/docs/17/errcodes-appendix.html,
+ * read 2026-11).
  */
 const openClasses = new Set(["08", "25", "40", "42", "53", "54", "55", "57", "58", "XX"])
 
@@ -85,7 +86,7 @@ const pathsOf = (error: Schema.SchemaError): string =>
     .map(({ path }) => (path ?? []).map((step) => String(typeof step === "object" ? step.key : step)).join(".") || "the whole")
     .join(", ")
 
-/** Without the first lines, which repeat the message. */
+/** Excludes the first lines, which repeat the message. */
 const framesOf = (error: unknown): string =>
   textAt(error, "stack")
     .split("\n")

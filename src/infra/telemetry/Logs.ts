@@ -1,6 +1,6 @@
 /**
- * Log lines on the standard output, or on standard error where the former is a command's own: JSON for machines, or text for a terminal. Every
- * line names the request and the trace it belongs to, and passes through Redaction.ts whatever its level.
+ * Log lines on standard output, or on standard error for commands: JSON for machines, or text for a terminal. Every line names
+ * its request and trace, and is redacted (Redaction.ts) at every level.
  */
 import { Array as Arr, Cause, Config, Console, Layer, Logger, type LogLevel, Option, Predicate, References, Schema } from "effect"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
@@ -15,7 +15,7 @@ const LevelName = Schema.String.check(
   )
 )
 
-/** LOG_FORMAT and LOG_LEVEL; JSON in production and wherever no terminal reads. */
+/** LOG_FORMAT and LOG_LEVEL; JSON in production and without a terminal. */
 export const logSettings = Config.all({
   format: Config.schema(Schema.Literals(["json", "pretty"]), "LOG_FORMAT").pipe(Config.option),
   level: Config.schema(LevelName, "LOG_LEVEL").pipe(
@@ -31,7 +31,7 @@ export const logSettings = Config.all({
 
 export type LogSettings = Config.Success<typeof logSettings>
 
-/** What a line has, in this order. Its own annotations stand beside these. */
+/** The fields of a line, in this order, followed by its own annotations. */
 export interface LogLine {
   readonly timestamp: string
   readonly level: string
@@ -48,11 +48,11 @@ export const lineOf =
   ({ cause, date, fiber, logLevel, message }: Logger.Options<unknown>): LogLine => {
     const { requestId, traceId } = fiber.getRef(RequestContext)
     const span = Option.getOrUndefined(Option.filter(spanOf(fiber), (candidate) => candidate._tag === "Span"))
-    // An error behind the words says why, as a cause does.
-    const told = Arr.ensure(message)
-    const isCause = (part: unknown) => part !== told[0] && Predicate.isError(part)
-    const parts = told.filter((part) => !isCause(part)).map((part) => redaction.value(part))
-    const failures = [cause, ...told.filter(isCause).map((error) => Cause.fail(error))]
+    // An error among the arguments is treated as a cause.
+    const content = Arr.ensure(message)
+    const isCause = (part: unknown) => part !== content[0] && Predicate.isError(part)
+    const parts = content.filter((part) => !isCause(part)).map((part) => redaction.value(part))
+    const failures = [cause, ...content.filter(isCause).map((error) => Cause.fail(error))]
       .flatMap((failed) => FailureReport.make(failed))
       .map((failure) => redaction.value(failure))
     return {
@@ -70,8 +70,8 @@ export const lineOf =
 const spanOf = (fiber: Logger.Options<unknown>["fiber"]) => Option.fromNullishOr(fiber.cache.span)
 
 const annotationsOf = (redaction: Redaction, annotations: Readonly<Record<string, unknown>>) => {
-  const told = redaction.value(annotations)
-  return typeof told === "object" && told !== null ? told : {}
+  const content = redaction.value(annotations)
+  return typeof content === "object" && content !== null ? content : {}
 }
 
 const colours: Readonly<Record<string, string>> = { fatal: "31", error: "31", warn: "33", info: "32", debug: "36", trace: "90" }
@@ -91,13 +91,13 @@ const prettyOf = ({ error, level, message, timestamp, ...more }: LogLine, colour
   return `${paint(time, "90")} ${paint(level.toUpperCase().padEnd(5), colours[level] ?? "0")} ${message}${paint(fields.join(""), "90")}${failures.join("")}`
 }
 
-/** Replaces the loggers that are there, and sets the level. */
+/** Replaces the default loggers and sets the level. */
 export const layer = (settings: LogSettings, redaction: Redaction, isTerminal: boolean) => {
   const line = lineOf(redaction)
   const format = Option.getOrElse(settings.format, () => (settings.production || !isTerminal ? "json" : "pretty"))
   const logger = Logger.make<unknown, void>((options) => {
-    const told = line(options)
-    const text = format === "json" ? JSON.stringify(told) : prettyOf(told, isTerminal)
+    const content = line(options)
+    const text = format === "json" ? JSON.stringify(content) : prettyOf(content, isTerminal)
     const console = options.fiber.getRef(Console.Console)
     if (options.fiber.getRef(Logger.LogToStderr)) console.error(text)
     else console.log(text)

@@ -1,4 +1,4 @@
-/** OpenTelemetry's exporters for one target each, in the protocol that the settings name. */
+/** OpenTelemetry's exporters for one target each, in the configured protocol. */
 import { OTLPLogExporter as JsonLogExporter } from "@opentelemetry/exporter-logs-otlp-http"
 import { OTLPLogExporter as ProtobufLogExporter } from "@opentelemetry/exporter-logs-otlp-proto"
 import { OTLPMetricExporter as JsonMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http"
@@ -16,7 +16,7 @@ import { Duration, Record, Redacted } from "effect"
 import type { ExportHealth, Signal } from "#infra/telemetry/ExportHealth.ts"
 import type { ExportTarget } from "#infra/telemetry/TelemetrySettings.ts"
 
-/** Exports of one signal under way at once: one, and the next that a time-out lets begin. */
+/** Concurrent exports per signal: one, and the next one after a timeout. */
 const concurrencyLimit = 2
 
 const configOf = ({ compression, headers, timeout, url }: ExportTarget): OTLPExporterNodeConfigBase => ({
@@ -27,7 +27,7 @@ const configOf = ({ compression, headers, timeout, url }: ExportTarget): OTLPExp
   concurrencyLimit
 })
 
-/** What traces, metrics and logs are exported through has these in common. */
+/** The common interface of trace, metric and log exporters. */
 interface Exporter<Items> {
   readonly export: (items: Items, done: (result: ExportResult) => void) => void
   readonly forceFlush: () => Promise<void>
@@ -36,12 +36,12 @@ interface Exporter<Items> {
 
 type ExportResult = Parameters<Parameters<PushMetricExporter["export"]>[1]>[0]
 
-/** 0 stands for success. */
+/** 0 is OpenTelemetry's code for success. */
 const taken: ExportResult = { code: 0 }
 
 /**
- * Whoever waits for an export is told that it went well, and ExportHealth how it did: OpenTelemetry's processors make a failure of the last
- * export one of the service's own end.
+ * Reports success to the processor and the real result to ExportHealth: OpenTelemetry's processors would turn a failure of the
+ * last export into a failure of the service's shutdown.
  */
 const watched = <Items>(signal: Signal, health: ExportHealth, exporter: Exporter<Items>) => ({
   export: (items: Items, done: (result: ExportResult) => void) =>
@@ -78,7 +78,7 @@ export const metrics = (target: ExportTarget, health: ExportHealth): PushMetricE
   }
 }
 
-/** Effect keeps a metric's unit among its attributes; the descriptor has it, and as an attribute it would be a dimension. */
+/** Effect keeps a metric's unit as an attribute. The descriptor has it already, and an attribute would be a dimension. */
 const withoutUnits = (collected: ResourceMetrics): ResourceMetrics => ({
   resource: collected.resource,
   scopeMetrics: collected.scopeMetrics.map(({ metrics: all, scope }) => ({ scope, metrics: all.map(withoutUnit) }))

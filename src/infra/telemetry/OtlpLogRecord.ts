@@ -1,4 +1,4 @@
-/** Log lines as OTLP records: the same redacted line that goes to the standard output, with its trace as the record's own. */
+/** Log lines as OTLP records: the same redacted line as on standard output, with its trace in the record's own fields. */
 import { logLevelToSeverityNumber, OtelLoggerProvider } from "@effect/opentelemetry/OtelLogger"
 import { ROOT_CONTEXT, trace, TraceFlags } from "@opentelemetry/api"
 import { Effect, Logger } from "effect"

@@ -1,9 +1,9 @@
 /**
- * The export of traces, metrics and logs over OTLP: OpenTelemetry's own processors and exporters, made and ended by @effect/opentelemetry
- * (docs/decisions/0004-telemetry.md says why these).
+ * Exports traces, metrics and logs over OTLP with OpenTelemetry's processors and exporters, managed by @effect/opentelemetry
+ * (reasons: docs/decisions/0004-telemetry.md).
  *
- * A collector that is away or hangs costs nothing but what was to be exported: every queue has a bound and drops what comes after it,
- * one export is under way at a time, and the end of the service waits for the last one for 300 ms.
+ * An outage of the collector loses telemetry and affects nothing else: every queue is bounded and drops the excess, one export is
+ * in flight at a time, and the shutdown waits at most 300 ms for the last one.
  */
 import * as OtelLogger from "@effect/opentelemetry/OtelLogger"
 import * as OtelMetrics from "@effect/opentelemetry/OtelMetrics"
@@ -20,15 +20,15 @@ import type { Redaction } from "#infra/telemetry/Redaction.ts"
 import type { ExportTarget, TelemetrySettings } from "#infra/telemetry/TelemetrySettings.ts"
 import * as SpanTracer from "#infra/telemetry/SpanTracer.ts"
 
-/** `resource` has OpenTelemetry's attributes of what tells all this, its name and version among them. */
+/** `resource` has OpenTelemetry's attributes of the process, its name and version among them. */
 export interface PipelineOptions {
   readonly resource: Readonly<Record<string, string>>
   readonly redaction: Redaction
 }
 
-/** Bounds of what waits for an export, and of what one export takes: OpenTelemetry's own defaults. */
+/** Limits of the queue and of one export: OpenTelemetry's defaults. */
 const queue = { maxQueueSize: 2_048, maxExportBatchSize: 512 }
-/** A collector that takes longer loses the last telemetry: a stop must not wait for it. */
+/** A slower collector loses the last telemetry: a shutdown must not wait for it. */
 const shutdownTimeout = "300 millis"
 
 export const layer = (settings: TelemetrySettings, options: PipelineOptions) =>
@@ -45,8 +45,8 @@ const layerWith = (settings: TelemetrySettings, options: PipelineOptions, health
   ).pipe(Layer.provide(Resource.layerFromEnv(resource)))
 }
 
-/** An exporter gives up by itself in time; a processor that gave up before it would take that for a failure of its own. */
-const patience = ({ timeout }: ExportTarget) => Duration.toMillis(timeout) + 5_000
+/** Exporters enforce the timeout themselves; a processor with the same timeout would report it as its own failure. */
+const exportTimeout = ({ timeout }: ExportTarget) => Duration.toMillis(timeout) + 5_000
 const pace = ({ batchDelay }: TelemetrySettings) => ({ scheduledDelayMillis: Duration.toMillis(batchDelay) })
 
 const layerTracer = (
@@ -65,7 +65,7 @@ const layerTracer = (
             new BatchSpanProcessor(OtlpExporters.traces(target, health), {
               ...queue,
               ...pace(settings),
-              exportTimeoutMillis: patience(target)
+              exportTimeoutMillis: exportTimeout(target)
             })
         ),
         (made) =>
@@ -83,7 +83,7 @@ const layerTracer = (
 
 const layerMetrics = ({ metricInterval }: TelemetrySettings, target: ExportTarget, health: ExportHealth.ExportHealth) => {
   const exportIntervalMillis = Duration.toMillis(metricInterval)
-  const exportTimeoutMillis = Math.min(exportIntervalMillis, patience(target))
+  const exportTimeoutMillis = Math.min(exportIntervalMillis, exportTimeout(target))
   const exporter = OtlpExporters.metrics(target, health)
   return OtelMetrics.layer(() => new PeriodicExportingMetricReader({ exporter, exportIntervalMillis, exportTimeoutMillis }), {
     shutdownTimeout
@@ -97,7 +97,12 @@ const layerLogger = (
   health: ExportHealth.ExportHealth
 ) => {
   const exporter = OtlpExporters.logs(target, health)
-  const processor = new BatchLogRecordProcessor({ exporter, ...queue, ...pace(settings), exportTimeoutMillis: patience(target) })
+  const processor = new BatchLogRecordProcessor({
+    exporter,
+    ...queue,
+    ...pace(settings),
+    exportTimeoutMillis: exportTimeout(target)
+  })
   return Logger.layer([OtlpLogRecord.make(redaction)], { mergeWithExisting: true }).pipe(
     Layer.provide(OtelLogger.layerLoggerProvider(processor, { shutdownTimeout }))
   )

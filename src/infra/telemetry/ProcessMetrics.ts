@@ -1,4 +1,6 @@
-/** The process itself, by the conventions of OpenTelemetry for processes, Node.js and V8, and of Prometheus (read 2026-11). */
+/**
+ * Metrics of the process, by the conventions of OpenTelemetry for processes, Node.js and V8, and of Prometheus (read 2026-11).
+ */
 import { Duration, Effect, Layer, Metric, Predicate, Schedule } from "effect"
 import { constants, monitorEventLoopDelay, performance, PerformanceObserver } from "node:perf_hooks"
 import * as Metrics from "#domain/kernel/Metrics.ts"
@@ -11,7 +13,7 @@ const loopResolutionMs = 20
 const nanosPerSecond = 1e9
 const microsPerSecond = 1e6
 
-/** What is measured over an interval is that of the last one, whoever reads it: Prometheus and a collector ask at times of their own. */
+/** Interval metrics show the last interval for every reader, since Prometheus and a collector read at different times. */
 export const interval = Duration.seconds(10)
 
 const loopUtilization = Metrics.gauge("nodejs.eventloop.utilization", {
@@ -33,7 +35,7 @@ const loopDelay = {
   })()
 }
 
-/** The convention's, and one below. */
+/** The convention's boundaries, and one below. */
 const gcBoundaries = [0.001, 0.01, 0.1, 1, 10]
 
 /** By `v8js.gc.type`. */
@@ -57,7 +59,7 @@ const buildInfo = Metrics.gauge("vatproof.build.info", {
   description: "1, with the versions that run as labels"
 })
 
-/** Measures the event loop between one interval's end and the next. */
+/** Measures the event loop between the ends of two intervals. */
 const watchLoop = Effect.gen(function* () {
   const delay = monitorEventLoopDelay({ resolution: loopResolutionMs })
   yield* Effect.acquireRelease(
@@ -65,7 +67,7 @@ const watchLoop = Effect.gen(function* () {
     () => Effect.sync(() => delay.disable())
   )
   let before = performance.eventLoopUtilization()
-  // Node counts from one tick to the next, the tick's own length included.
+  // Node measures from tick to tick, the tick's own length included.
   const seconds = (nanos: number) => (Number.isFinite(nanos) ? Math.max(0, nanos / nanosPerSecond - loopResolutionMs / 1000) : 0)
   const sample = Effect.gen(function* () {
     const now = performance.eventLoopUtilization()
@@ -114,7 +116,7 @@ export const layer = (version: string) =>
           counter("process.cpu.time", "s", "CPU time of the process", { "cpu.mode": mode }),
           () => process.cpuUsage()[mode] / microsPerSecond
         ] as const
-      // Read when somebody asks for the metrics: they cost nothing in between.
+      // Read on request; no cost in between.
       const registrations = [
         ...gauges.map(([metric, read]) => Metric.registerUnsafe(metric, context, { ...noHooks, get: () => ({ value: read() }) })),
         ...[cpu("user"), cpu("system")].map(([metric, read]) =>

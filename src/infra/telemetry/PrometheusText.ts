@@ -1,6 +1,6 @@
 /**
- * All metrics as text for Prometheus: in its own format, version 0.0.4, or as OpenMetrics 1.0 with exemplars for whoever accepts that. Names are
- * what OpenTelemetry's conventions come to there: units in full and `_total` for what only grows
+ * All metrics in Prometheus' text format 0.0.4, or as OpenMetrics 1.0 with exemplars for clients that accept it. Names follow
+ * OpenTelemetry's conventions for Prometheus: units in full, and `_total` for counters
  * (https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/,
  * https://prometheus.io/docs/specs/om/open_metrics_spec/, read 2026-11).
  */
@@ -14,16 +14,16 @@ export const contentTypes = {
   openmetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
 } as const
 
-/** Prometheus prefers OpenMetrics and says so; another client gets plain text. */
+/** Prometheus requests OpenMetrics; other clients get plain text. */
 export const formatFor = (accept: string | undefined): Format =>
   accept?.includes("application/openmetrics-text") === true ? "openmetrics" : "text"
 
-/** What is said of the process that tells the metrics (OpenTelemetry's resource), as the labels of `target_info`. */
+/** The attributes of the process (OpenTelemetry's resource), as labels of `target_info`. */
 export const TargetInfo = Context.Reference<Readonly<Record<string, string>>>("vatproof/infra/telemetry/TargetInfo", {
   defaultValue: () => ({})
 })
 
-/** UCUM units as Prometheus names them. What stands in braces, as in {request}, is a remark and no unit. */
+/** Prometheus' names of UCUM units. Text in braces, as in {request}, is an annotation, not a unit. */
 const unitNames: ReadonlyMap<string, string> = new Map([
   ["s", "seconds"],
   ["ms", "milliseconds"],
@@ -34,7 +34,7 @@ const unitNames: ReadonlyMap<string, string> = new Map([
 /** The end of every OpenMetrics text. */
 export const end = "# EOF"
 
-/** The text of this moment. */
+/** Returns the current metrics as text. */
 export const make = Effect.fnUntraced(function* (format: Format) {
   const families = new Map<string, Array<Metric.Metric.Snapshot>>()
   for (const series of yield* Metric.snapshot) {
@@ -59,7 +59,7 @@ const nameOf = ({ attributes, id, type }: Metric.Metric.Snapshot): string => {
   return `${id}${named}`.replace(/\W+/gu, "_")
 }
 
-/** What goes up and down is a gauge there, whatever it is made of. */
+/** Up-down counters become gauges in Prometheus. */
 const linesOf = (
   name: string,
   all: ReadonlyArray<Metric.Metric.Snapshot>,

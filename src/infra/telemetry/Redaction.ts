@@ -1,25 +1,28 @@
 /**
- * Takes secrets and personal data out of what the service tells about itself: logs and traces. What is known to be a secret is taken out
- * wherever it stands; keys, tokens, addresses and VAT IDs are known by their form. It errs on the side of taking out too much.
+ * Removes secrets and personal data from logs and traces. Known secrets are removed anywhere in a text; keys, tokens, addresses
+ * and VAT IDs are recognised by their form. Prefers false positives to leaks.
  */
 import { Predicate, Redacted } from "effect"
 import { memberStates } from "#domain/vat/MemberStates.ts"
 
 export interface Redaction {
-  /** The text without what must not be told. */
+  /** Returns the text without secrets and personal data. */
   readonly text: (text: string) => string
-  /** The value as plain JSON without it: strings by `text`, and fields whose name tells what they hold. Bounded in depth and size. */
+  /** Returns the value as redacted plain JSON: strings by `text`, and fields by name. Bounded in depth and size. */
   readonly value: (value: unknown) => unknown
 }
 
-/** Bounds of a value: deeper and longer is left out. */
+/** Limits of a value: the excess is omitted. */
 const maxDepth = 5
 const maxEntries = 50
 const maxLength = 4_000
 
 type Rule = readonly [pattern: RegExp, replacement: string]
 
-/** All prefixes before the shapes their numbers have (MemberStates.ts): as people type them, and in small letters without separators. */
+/**
+ * All prefixes, followed by the structures of their numbers (MemberStates.ts): as people type them, and in lower case without
+ * separators.
+ */
 const prefixes = [...memberStates.keys(), "GR"].join("|")
 const vatId = new RegExp(`(?<![A-Za-z0-9])(?:${prefixes})(?:[ .-]?[A-Z0-9+*]){6,12}(?![A-Za-z0-9])`, "gu")
 const smallVatId = new RegExp(`(?<![A-Za-z0-9])(?:${prefixes.toLowerCase()})[a-z0-9+*]{7,12}(?![A-Za-z0-9])`, "gu")
@@ -31,7 +34,7 @@ const ipv4 = new RegExp(`(?<![\\d.])(?!127\\.|0\\.0\\.0\\.0)(?:${octet}\\.){3}${
 const ipv6 =
   /(?<![0-9a-z:])(?=[0-9a-f:]*\d)(?!::1(?![0-9a-f:]))(?:(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|(?:[0-9a-f]{1,4}:){1,7}:(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?|::[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})(?![0-9a-z:])/giu
 
-/** Every repetition that something has to follow is bounded: a text of 4,000 characters takes a few milliseconds at worst. */
+/** Every repetition before a required part is bounded: a text of 4,000 characters takes a few milliseconds at worst. */
 const rules: ReadonlyArray<Rule> = [
   [/svc_live_\w+/gu, "[api key]"],
   [/svc_audit_\w+/gu, "[auditor's token]"],
@@ -39,7 +42,7 @@ const rules: ReadonlyArray<Rule> = [
   [/\b(bearer|basic)\s+[\w.~+/=-]+/giu, "$1 [secret]"],
   [/(?<![a-z0-9+.-])([a-z][a-z0-9+.-]{0,20}:\/\/)[^\s/@]{1,300}@/giu, "$1[secret]@"],
   [/\b[0-9a-f]{64}\b/giu, "[hash]"],
-  // A path or query of our own interface, or of a source's, holds whatever the caller typed; a template does not.
+  // A path or query of our interface or of a source contains the caller's input; a template does not.
   [/(\/v1\/(?:validate|receipts|receipt-links|keys|auth\/verify[\w-]*)\/)(?!\{)[^\s"'<>]+/gu, "$1[redacted]"],
   [/(\/ms\/\w\w\/vat\/)[^\s"'<>]+/gu, "$1[redacted]"],
   [/([?&](?:[\w.-]+)=)[^\s&"'<>]*/gu, "$1[redacted]"],
@@ -49,19 +52,19 @@ const rules: ReadonlyArray<Rule> = [
   [ipv6, "[ip]"]
 ]
 
-/** Fields that hold secrets or personal data whatever their text looks like. */
+/** Names of fields with secrets or personal data, whatever their text looks like. */
 const telling =
   /password|secret|token|cookie|authori[sz]ation|api_?key|e?mail$|vat_?(?:id|number)|company|^reference$|address(?!_family)|client_?ip|user_?agent|params|request_?body/iu
 
 export const make = (secrets: ReadonlyArray<Redacted.Redacted>): Redaction => {
-  // Short ones would take out ordinary words.
+  // Short secrets would match ordinary words.
   const known = secrets.map((secret) => Redacted.value(secret)).filter((secret) => secret.length >= 6)
 
   const text = (raw: string): string => {
-    let told = raw.length > maxLength ? `${raw.slice(0, maxLength)}…` : raw
-    for (const secret of known) if (told.includes(secret)) told = told.replaceAll(secret, "[secret]")
-    for (const [pattern, replacement] of rules) told = told.replace(pattern, replacement)
-    return told.replace(vatId, withoutVatIds).replace(smallVatId, withoutVatIds)
+    let redacted = raw.length > maxLength ? `${raw.slice(0, maxLength)}…` : raw
+    for (const secret of known) if (redacted.includes(secret)) redacted = redacted.replaceAll(secret, "[secret]")
+    for (const [pattern, replacement] of rules) redacted = redacted.replace(pattern, replacement)
+    return redacted.replace(vatId, withoutVatIds).replace(smallVatId, withoutVatIds)
   }
 
   const plain = (value: unknown, depth: number): unknown => {

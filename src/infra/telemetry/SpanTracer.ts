@@ -30,7 +30,7 @@ export const make = ({ emit, resource, sampler }: SpanTracerOptions): Effect.Eff
   )
 }
 
-/** Records the name of a failure. The library would record its message and stack, which may hold anything. */
+/** Records the name of a failure. The library would record its message and stack, which may contain personal data. */
 const namingFailures = (span: Tracer.Span): Tracer.Span => {
   const end = span.end
   span.end = (endTime, exit) => {

@@ -1,15 +1,15 @@
 /**
- * What a span says of an SQL statement instead of its text: operation and target, by OpenTelemetry's conventions for databases
+ * The name of an SQL statement in spans, in place of its text: operation and target, by OpenTelemetry's conventions for databases
  * (https://opentelemetry.io/docs/specs/semconv/database/database-spans/, read 2026-11).
  */
 
-/** `name` is the span's: `SELECT accounts`, or the function alone where the statement calls one. */
+/** `name` is the span's: `SELECT accounts`, or only the function if the statement calls one. */
 export interface StatementName {
   readonly name: string
   readonly attributes: ReadonlyArray<readonly [name: string, value: string]>
 }
 
-/** The service has some hundred statements; more than this many texts are parsed each time. */
+/** The service has some hundred statements; beyond this limit they are parsed each time. */
 const maxRemembered = 1_000
 const remembered = new Map<string, StatementName>()
 
@@ -36,7 +36,7 @@ const parse = (statement: string): StatementName => {
   }
 }
 
-/** What a statement works on first: a table, or a function if a parenthesis follows at once. */
+/** The first target of a statement: a table, or a function if a parenthesis follows. */
 const targetOf = /\b(FROM|INTO|UPDATE)\s+(?:ONLY\s+)?vatproof\.(\w+)(\()?/iu
 /** A function among the selected columns. */
 const callOf = /()\bvatproof\.(\w+)(\()/u

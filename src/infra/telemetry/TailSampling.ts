@@ -1,9 +1,9 @@
 /**
- * Which traces are exported. OpenTelemetry's samplers decide at the start of a trace which requests are sampled; the processor decides at
- * its end, because failures and failovers are exported whatever the sampler said.
+ * Selects the traces to export. OpenTelemetry's samplers decide at the start of a trace; the processor decides at its end,
+ * because failures and failovers are exported whatever the sampler decided.
  *
- * A trace begins with a request (a server span), a job (a consumer span) or a batch that serves requests (it has links). A span outside of
- * these is not recorded.
+ * A trace begins with a request (a server span), a job (a consumer span) or a batch that serves requests (it has links). Other
+ * root spans are not recorded.
  */
 import { type Context, type Link, type Span, SpanKind, trace, TraceFlags } from "@opentelemetry/api"
 import {

@@ -1,7 +1,4 @@
-/**
- * What the service tells about itself to an OpenTelemetry collector. Without an endpoint in the settings nothing of it is even loaded, and
- * a trace is no more than its id.
- */
+/** Telemetry for an OpenTelemetry collector. Without a configured endpoint none of it is loaded, and a trace has only an id. */
 import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
 import { Effect, Layer, Option, Tracer } from "effect"
@@ -12,13 +9,13 @@ import type { TelemetrySettings } from "#infra/telemetry/TelemetrySettings.ts"
 export const isOn = ({ logs, metrics, traces }: TelemetrySettings): boolean =>
   Option.isSome(traces) || Option.isSome(metrics) || Option.isSome(logs)
 
-/** `serviceName` is used where OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES name none. */
+/** `serviceName` is used if OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES have none. */
 export interface TelemetryOptions extends Omit<PipelineOptions, "resource"> {
   readonly serviceName: string
   readonly serviceVersion: string
 }
 
-/** What tells: `service.instance.id` tells replicas apart. */
+/** The attributes of the process; `service.instance.id` distinguishes replicas. */
 const resourceOf = ({ resource, serviceName }: TelemetrySettings, options: TelemetryOptions): PipelineOptions["resource"] => ({
   "service.name": options.serviceName,
   "service.version": options.serviceVersion,
@@ -28,7 +25,7 @@ const resourceOf = ({ resource, serviceName }: TelemetrySettings, options: Telem
   ...(Option.isNone(serviceName) ? {} : { "service.name": serviceName.value })
 })
 
-/** Must be provided last, so that it is there before everything it watches and ends after it. */
+/** Must be provided last, so that it starts before everything it observes and ends after it. */
 export const layer = (settings: TelemetrySettings, options: TelemetryOptions): Layer.Layer<never> => {
   const resource = resourceOf(settings, options)
   return Layer.merge(exporting(settings, { redaction: options.redaction, resource }), Layer.succeed(TargetInfo, resource))
@@ -43,5 +40,5 @@ const exporting = (settings: TelemetrySettings, options: PipelineOptions): Layer
       )
     : Layer.succeed(Tracer.Tracer, notSampling)
 
-/** Spans that are never sampled: traces have their ids, which the log and responses show, and nothing else. */
+/** Spans that are never sampled: traces only have their ids, which the log and responses show. */
 const notSampling = Tracer.make({ span: (options) => new Tracer.NativeSpan({ ...options, sampled: false }) })

@@ -1,24 +1,24 @@
 /**
  * The standard `OTEL_*` variables (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/ and
- * https://opentelemetry.io/docs/specs/otel/protocol/exporter/, read 2026-11), as far as they concern this service. Without an endpoint
- * nothing is exported. Metrics can be had at /metrics all the same.
+ * https://opentelemetry.io/docs/specs/otel/protocol/exporter/, read 2026-11) that this service supports. Without an endpoint
+ * nothing is exported. Metrics are always available at /metrics.
  */
 import { Config, Duration, Option, Record, Redacted, Schema } from "effect"
 
-/** Where one signal goes, and how. `headers` may hold the collector's secrets. */
+/** The target and protocol of one signal. `headers` may contain the collector's secrets. */
 export interface ExportTarget {
   readonly url: string
   readonly headers: Readonly<Record<string, Redacted.Redacted>>
   readonly protocol: Protocol
   readonly compression: "gzip" | "none"
-  /** What one export may take in all, with its repetitions. */
+  /** Timeout of one export, including retries. */
   readonly timeout: Duration.Duration
 }
 
 const Protocol = Schema.Literals(["http/protobuf", "http/json"])
 export type Protocol = typeof Protocol.Type
 
-/** How the head of a trace is decided. `ratio` is the share of traces that is kept, 0 to 1. */
+/** The sampler's decision at the start of a trace. `ratio` is the share of sampled traces, 0 to 1. */
 export interface SamplerSettings {
   readonly name: SamplerName
   readonly ratio: number
@@ -34,7 +34,9 @@ const SamplerName = Schema.Literals([
 ])
 export type SamplerName = typeof SamplerName.Type
 
-/** One trace of twenty, unless the caller's system decided already. A sampler that is named without a share keeps all, as specified. */
+/**
+ * One trace in twenty, unless the caller's system has decided. A configured sampler without a ratio samples all, as specified.
+ */
 const usualSampler: SamplerSettings = { name: "parentbased_traceidratio", ratio: 0.05 }
 
 const HttpUrl = Schema.String.check(
@@ -68,7 +70,7 @@ const decodePercent = Schema.decodeUnknownOption(Schema.StringFromUriComponent)
 const pairs = (name: string) =>
   Config.schema(Pairs, name).pipe(Config.map((text) => Option.getOrElse(pairsOf(text), (): Record<string, string> => ({}))))
 
-/** The variable of one signal, else the one of all. */
+/** The variable of one signal, otherwise the one for all signals. */
 const ofSignal = <A>(make: (name: string) => Config.Config<A>, signal: string, name: string) =>
   Config.all({
     own: Config.option(make(`OTEL_EXPORTER_OTLP_${signal}_${name}`)),
@@ -105,7 +107,7 @@ const target = (signal: "TRACES" | "METRICS" | "LOGS"): Config.Config<Option.Opt
     })
   )
 
-/** Every variable by its standard name. `serviceName` is none where only SERVICE_NAME says it. */
+/** All variables by their standard name. `serviceName` is none if only SERVICE_NAME is set. */
 export const telemetrySettings = Config.all({
   traces: target("TRACES"),
   metrics: target("METRICS"),
