@@ -5,7 +5,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 
 const Added = Schema.Struct({ auditor_id: Schema.String, token: Schema.String })
 
-layer(RunningService.layer(), { excludeTestServices: true })("vatproof auditor", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("vatproof auditor", (it) => {
   it.effect("admits, lists and revokes auditors", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService

@@ -4,7 +4,7 @@ import { command } from "#test/support/CommandLine.ts"
 import { register, settings, showAccount, why } from "#test/support/Operations.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
-layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof key", (it) => {
+layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatproof key", (it) => {
   it.effect("key revoke refuses the key on every replica at once", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService

@@ -6,7 +6,7 @@ import { command } from "#test/support/CommandLine.ts"
 import { register, settings, showAccount, why } from "#test/support/Operations.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
-layer(RunningService.layer(settings), { excludeTestServices: true })("every command of the operator", (it) => {
+layer(RunningService.layerShared(settings), { excludeTestServices: true })("every command of the operator", (it) => {
   it.effect("fails with one sentence when nobody is meant", () =>
     Effect.gen(function* () {
       const asked = [

@@ -173,7 +173,7 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
 
   it.effect("takes a cursor for a day or two: later reading is a new one, and recorded", () =>
     Effect.gen(function* () {
-      const { get, travel } = yield* RunningService.start()
+      const { get, travel } = yield* RunningService.make()
       const { headers } = yield* newAuditor()
       const query = { limit: "1" }
       const { next_cursor } = yield* eventsIn((yield* get("/v1/audit/events", { headers, query })).body)
@@ -229,7 +229,7 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
 
   it.effect("asks nobody for another token because the database does not answer", () =>
     Effect.gen(function* () {
-      const { get } = yield* RunningService.start()
+      const { get } = yield* RunningService.RunningService
       const { headers } = yield* newAuditor()
       const sql = yield* SqlClient.SqlClient
       const paths = ["/v1/audit/events", "/v1/audit/proofs/0"]
@@ -248,7 +248,7 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
 
   it.effect("refuses tokens that are none, revoked or expired", () =>
     Effect.gen(function* () {
-      const { get, travel } = yield* RunningService.start()
+      const { get, travel } = yield* RunningService.make()
       const { auditorId, headers, token } = yield* newAuditor(null, 2)
       assert.strictEqual((yield* get("/v1/audit/events", { headers })).status, 200)
       const wrong = [undefined, "Bearer", `Bearer ${token}x`, `Bearer ${token.slice(0, -1)}_`, token, "Bearer svc_audit_"]
