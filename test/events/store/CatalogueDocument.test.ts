@@ -107,11 +107,11 @@ ${JSON.stringify(example, null, 2)}
 
 const introduction = `# Every event
 
-What the log can hold. This page is made of the program (\`npm run test:only -- test/events/store/CatalogueDocument.test.ts -u\`), and a test compares the two.
+All event types of the log. This page is generated from the code (\`npm run test:only -- test/events/store/CatalogueDocument.test.ts -u\`), and a test compares the two.
 
-An event has an envelope, which is the same for all (\`GET /v1/audit/events\` in [openapi.json](../openapi.json)), \`metadata\` (who caused it and why:
-[audit.md](audit.md#who-and-why)) and \`data\`, whose form follows from \`type\` and \`schema_version\`. A released version never changes.
-Times are text, as RFC 3339 writes them in UTC; ids of accounts, keys and auditors are UUIDs; digests are SHA-256 in hexadecimal. \`personal_sha256\` is that of the
+An event has an envelope with the same fields for all types (\`GET /v1/audit/events\` in [openapi.json](../openapi.json)), \`metadata\` (actor and reason:
+[audit.md](audit.md#who-and-why)) and \`data\`, whose schema follows from \`type\` and \`schema_version\`. A released version never changes.
+Times are RFC 3339 text in UTC; ids of accounts, keys and auditors are UUIDs; digests are SHA-256 in hexadecimal. \`personal_sha256\` is the digest of the
 [personal document](audit.md#how-personal-data-is-bound-to-the-log) beside the event.
 `
 
