@@ -1,5 +1,6 @@
 import { assert, expect, it, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { interfaceVersion } from "#http/Api.ts"
@@ -35,6 +36,9 @@ it("openapi.json describes the interface as it is (to write it: npm run test:onl
 it("the description is of OpenAPI 3.1 and of the interface's own version", () => {
   assert.strictEqual(openApi.openapi, "3.1.0")
   assert.strictEqual(openApi.info.version, interfaceVersion)
+  const decodePackage = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ version: Schema.String })))
+  const { version } = decodePackage(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"))
+  assert.strictEqual(version, interfaceVersion)
 })
 
 it.each(operations)("$name has a success, and a request id wherever it has an error", ({ operation }) => {
