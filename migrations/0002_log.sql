@@ -35,7 +35,8 @@ CREATE TABLE vatproof.events (
 COMMENT ON TABLE vatproof.events IS 'The facts. Append-only: written by vatproof.append alone, never changed, never removed.';
 COMMENT ON COLUMN vatproof.events.position IS 'Dense from 0 in commit order; also the index of the leaf in the Merkle tree.';
 COMMENT ON COLUMN vatproof.events.version IS 'Dense from 1 within the stream.';
-COMMENT ON COLUMN vatproof.events.event_id IS 'UUIDv7 of the writer; sending it again appends nothing.';
+COMMENT ON COLUMN vatproof.events.event_id IS 'UUIDv7 of the writer, or UUIDv8 computed from what the event settles; sending it again appends nothing.';
+COMMENT ON COLUMN vatproof.events.causation_id IS 'The task that the event closes (vatproof.tasks); null for all others.';
 COMMENT ON COLUMN vatproof.events.occurred_at IS 'When it happened, by the clock of the replica that saw it.';
 COMMENT ON COLUMN vatproof.events.recorded_at IS 'When it was stored, by the clock of the database; never before that of the position below it.';
 COMMENT ON COLUMN vatproof.events.meter_id IS 'What the event is charged to: a key and its month (UTC), or an anonymous address.';

@@ -80,6 +80,42 @@ COMMENT ON COLUMN vatproof.auditors.account_id IS 'The one account the auditor m
 COMMENT ON COLUMN vatproof.auditors.token_sha256 IS 'SHA-256 of the token. The token itself is stored nowhere.';
 COMMENT ON COLUMN vatproof.auditors.name IS 'Who got the token.';
 
+CREATE TABLE IF NOT EXISTS vatproof.tasks (
+  log_id smallint NOT NULL,
+  task_id uuid NOT NULL,
+  position bigint NOT NULL,
+  account_id uuid NOT NULL,
+  key_id uuid NOT NULL,
+  member_state text COLLATE "C" NOT NULL,
+  vat_id text COLLATE "C" NOT NULL,
+  reference_hash text COLLATE "C",
+  accepted_at timestamptz NOT NULL,
+  expires_at timestamptz NOT NULL,
+  state text COLLATE "C" NOT NULL CHECK (state IN ('pending', 'final', 'expired', 'cancelled')),
+  closed_by bigint,
+  closed_at timestamptz,
+  due_at timestamptz NOT NULL DEFAULT now(),
+  claim uuid,
+  attempts int NOT NULL DEFAULT 0,
+  attempted_at timestamptz,
+  failure text,
+  PRIMARY KEY (log_id, task_id),
+  CHECK ((state = 'pending') = (closed_by IS NULL))
+) WITH (fillfactor = 80);
+-- None but the primary key begins with log_id: where tables are small, the planner takes any index that does.
+CREATE INDEX IF NOT EXISTS tasks_open ON vatproof.tasks (member_state, account_id, due_at) WHERE closed_by IS NULL;
+CREATE INDEX IF NOT EXISTS tasks_expiry ON vatproof.tasks (expires_at) WHERE closed_by IS NULL;
+CREATE INDEX IF NOT EXISTS tasks_of_key ON vatproof.tasks (key_id, state, position);
+CREATE INDEX IF NOT EXISTS tasks_of_vat_id ON vatproof.tasks (key_id, vat_id, state, position);
+CREATE INDEX IF NOT EXISTS tasks_of_reference ON vatproof.tasks (key_id, reference_hash, state, position) WHERE reference_hash IS NOT NULL;
+COMMENT ON TABLE vatproof.tasks IS 'Accepted validations and what became of them. due_at, claim, attempts, attempted_at and failure schedule the attempts: no facts of the log, so a rebuilt task is due at once.';
+COMMENT ON COLUMN vatproof.tasks.position IS 'Position of the event that accepted the task.';
+COMMENT ON COLUMN vatproof.tasks.reference_hash IS 'Keyed hash of the caller''s reference, to find it by; the reference itself is in the personal document.';
+COMMENT ON COLUMN vatproof.tasks.closed_by IS 'Position of the event that closed the task.';
+COMMENT ON COLUMN vatproof.tasks.due_at IS 'When the next attempt may start; while a worker has the task, when it is taken to be dead.';
+COMMENT ON COLUMN vatproof.tasks.claim IS 'The attempt that has the task: an attempt that lost it can change nothing any more.';
+COMMENT ON COLUMN vatproof.tasks.failure IS 'Why the last attempt brought no answer: the source and its code (vies:MS_UNAVAILABLE), or QUOTA.';
+
 CREATE TABLE IF NOT EXISTS vatproof.event_index (
   log_id smallint NOT NULL,
   position bigint NOT NULL,

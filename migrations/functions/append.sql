@@ -3,6 +3,7 @@
 --
 -- Of each event:
 --   p_command          number of its command, ascending
+--   p_causation        the task that it closes, or null
 --   p_stream_no, p_meter_no, p_minute_no    index in p_streams, p_meters and p_minutes; null without a meter or rate window
 --   p_stream_nth       1 for the first event of its stream in this batch, 2 for the second
 -- Of each event, read from the first event of a command:
@@ -14,10 +15,10 @@
 -- Of each stream, meter and rate window: its name. Of meters and rate windows also what the batch adds, and the most that may stand there
 --   before the batch so that no command is refused (p_meter_room, p_minute_room).
 -- Of each personal document: the index of its event, its bytes, and how long it is kept.
--- p_resent: an earlier attempt may have stored the batch.
+-- p_resent: an earlier attempt may have stored a command of the batch, or a command with the same computed ids.
 --
 -- outcomes has one element a command, and is null if all were appended:
---   appended           duplicate (at stored_at of its first event)
+--   appended           duplicate (at stored_at of its first event, or of the event that closed its task)
 --   conflict           the stream has another version than expected
 --   identity, answer   a precondition failed: keys or plans changed, or there is a newer answer
 --   rate, quota        the rate window is full; the meter would pass its cap
@@ -26,7 +27,7 @@
 CREATE OR REPLACE FUNCTION vatproof.append(
   p_log smallint, p_resent boolean,
   p_command int[], p_stream_no int[], p_stream_nth int[], p_meter_no int[], p_minute_no int[],
-  p_stream text[], p_event_id uuid[], p_type text[], p_schema smallint[], p_occurred timestamptz[], p_correlation uuid[], p_trace bytea[],
+  p_stream text[], p_event_id uuid[], p_type text[], p_schema smallint[], p_occurred timestamptz[], p_correlation uuid[], p_causation uuid[], p_trace bytea[],
   p_data text[], p_metadata text[], p_meter text[], p_units smallint[], p_cap bigint[], p_expected bigint[], p_epoch bigint[],
   p_answer_key text[], p_answer_position bigint[], p_minute_limit int[],
   p_streams text[], p_meters text[], p_meter_units bigint[], p_meter_room bigint[],
@@ -71,11 +72,18 @@ BEGIN
         (SELECT l.as_of FROM latest l WHERE l.log_id = p_log AND l.key = u.key) ORDER BY u.ord)
       INTO is_newest FROM unnest(p_answer_key, p_answer_position) WITH ORDINALITY AS u(key, position, ord);
   END IF;
-  -- Event ids are made for one command: only a batch that is sent again can be stored already. It may lie in the partition before.
+  -- Only what is sent again, or has a computed id, can be stored already. It may lie in the partition before.
   IF p_resent THEN
     SELECT array_agg((SELECT e.position FROM events e WHERE e.log_id = p_log AND e.event_id = u.event_id AND e.position >= head - partition_size)
         ORDER BY u.ord)
       INTO stored_at FROM unnest(p_event_id) WITH ORDINALITY AS u(event_id, ord);
+  END IF;
+  -- A task is closed once, by whichever event comes first. Two in one batch have the same event id, which the events' index refuses.
+  IF num_nonnulls(VARIADIC p_causation) > 0 THEN
+    stored_at := ARRAY(
+      SELECT coalesce(u.stored, CASE WHEN u.task IS NOT NULL THEN
+          (SELECT t.closed_by FROM tasks t WHERE t.log_id = p_log AND t.task_id = u.task) END)
+      FROM unnest(p_causation, stored_at) WITH ORDINALITY AS u(task, stored, ord) ORDER BY u.ord);
   END IF;
   IF cardinality(p_minutes) > 0 THEN
     -- Counts all calls; those of commands that do not count are taken back below. Names come sorted: count_calls locks in that order, too.
@@ -147,11 +155,11 @@ BEGIN
   END IF;
 
   INSERT INTO events (log_id, position, stream_id, version, event_id, type, schema_version, occurred_at, recorded_at,
-    correlation_id, trace_id, meter_id, units, data, metadata)
+    correlation_id, causation_id, trace_id, meter_id, units, data, metadata)
   SELECT p_log, u.position, u.stream_id, u.version, u.event_id, u.type, u.schema_version, u.occurred_at, moment,
-    u.correlation_id, u.trace_id, u.meter_id, u.units, u.data, u.metadata
-  FROM unnest(positions, event_versions, p_stream, p_event_id, p_type, p_schema, p_occurred, p_correlation, p_trace, p_meter, p_units, p_data, p_metadata)
-    AS u(position, version, stream_id, event_id, type, schema_version, occurred_at, correlation_id, trace_id, meter_id, units, data, metadata)
+    u.correlation_id, u.causation_id, u.trace_id, u.meter_id, u.units, u.data, u.metadata
+  FROM unnest(positions, event_versions, p_stream, p_event_id, p_type, p_schema, p_occurred, p_correlation, p_causation, p_trace, p_meter, p_units, p_data, p_metadata)
+    AS u(position, version, stream_id, event_id, type, schema_version, occurred_at, correlation_id, causation_id, trace_id, meter_id, units, data, metadata)
   WHERE u.position IS NOT NULL;
 
   IF cardinality(p_document_event) > 0 THEN

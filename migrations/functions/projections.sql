@@ -121,6 +121,25 @@ LANGUAGE sql STABLE AS $$
         AND e.type IN ('AuditorAdded', 'AuditorRevoked') ORDER BY e.version OFFSET 0) d) a
 $$;
 
+-- A task begins with the event whose id it has, and ends with the event that it caused. Over the whole log these are whole rows. A range may have
+-- the end of a task that began before it: such a row has the end alone.
+CREATE OR REPLACE FUNCTION vatproof.tasks_rows(p_log smallint, p_from bigint, p_to bigint)
+RETURNS TABLE (log_id smallint, task_id uuid, "position" bigint, account_id uuid, key_id uuid, member_state text, vat_id text, reference_hash text,
+  accepted_at timestamptz, expires_at timestamptz, state text, closed_by bigint, closed_at timestamptz) LANGUAGE sql STABLE AS $$
+  SELECT p_log, coalesce(a.event_id, c.causation_id), a.position, (a.data ->> 'account_id')::uuid, (a.data ->> 'key_id')::uuid,
+    left(a.data ->> 'vat_id', 2), a.data ->> 'vat_id', a.data ->> 'reference_hash', a.occurred_at, (a.data ->> 'expires_at')::timestamptz,
+    CASE WHEN c.position IS NULL THEN 'pending' WHEN c.type IN ('VatIdVerified', 'ReceiptIssued') THEN 'final'
+      WHEN c.type = 'ValidationExpired' THEN 'expired' ELSE 'cancelled' END, c.position, c.occurred_at
+  FROM (
+    SELECT e.position, e.event_id, e.occurred_at, vatproof.json_of(e.data) AS data
+    FROM (SELECT position, event_id, type, occurred_at, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
+    WHERE e.type = 'ValidationAccepted' OFFSET 0) a
+  FULL JOIN (
+    SELECT e.position, e.causation_id, e.type, e.occurred_at
+    FROM (SELECT position, causation_id, type, occurred_at FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
+    WHERE e.causation_id IS NOT NULL OFFSET 0) c ON c.causation_id = a.event_id
+$$;
+
 -- Where to look for each event. Nearly all are VatIdVerified, so those are not parsed: vat_id is the last key of their canonical JSON, hence what
 -- stands behind the last `,"vat_id":"` is `<the VAT ID>"}`. Where it is not, the data is parsed after all. Validations know their key, not its account.
 CREATE OR REPLACE FUNCTION vatproof.event_index_rows(p_log smallint, p_from bigint, p_to bigint)
@@ -151,12 +170,15 @@ DECLARE
   has_accounts boolean;
   has_keys boolean;
   has_auditors boolean;
+  has_tasks boolean;
+  ended record;
 BEGIN
   SELECT bool_or(e.type = 'ReceiptIssued'), bool_or(e.type = 'ReceiptIssued' OR e.type = 'VatIdVerified' AND starts_with(e.data, '{"answer":{')),
     bool_or(e.type = 'PersonalDataErased'), bool_or(e.type IN ('AccountClosed', 'AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged')),
-    bool_or(e.type IN ('ApiKeyClaimed', 'ApiKeyIssued', 'ApiKeyReleased', 'ApiKeyRevoked', 'ApiKeyRotated')), bool_or(e.type IN ('AuditorAdded', 'AuditorRevoked'))
-    INTO has_receipts, has_answers, has_erasures, has_accounts, has_keys, has_auditors
-    FROM (SELECT type, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e;
+    bool_or(e.type IN ('ApiKeyClaimed', 'ApiKeyIssued', 'ApiKeyReleased', 'ApiKeyRevoked', 'ApiKeyRotated')), bool_or(e.type IN ('AuditorAdded', 'AuditorRevoked')),
+    bool_or(e.type = 'ValidationAccepted' OR e.causation_id IS NOT NULL)
+    INTO has_receipts, has_answers, has_erasures, has_accounts, has_keys, has_auditors, has_tasks
+    FROM (SELECT type, causation_id, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e;
 
   INSERT INTO streams AS s (log_id, stream_id, version, first_position, last_position)
     SELECT r.log_id, r.stream_id, r.version, r.first_position, r.last_position FROM vatproof.streams_rows(p_log, p_from, p_to) r
@@ -204,5 +226,16 @@ BEGIN
       FROM vatproof.auditors_rows(p_log, p_from, p_to) r
       ON CONFLICT (auditor_id) DO UPDATE SET account_id = excluded.account_id, token_sha256 = excluded.token_sha256, name = excluded.name,
         added_at = excluded.added_at, expires_at = excluded.expires_at, revoked_at = excluded.revoked_at;
+  END IF;
+  IF has_tasks THEN
+    INSERT INTO tasks (log_id, task_id, position, account_id, key_id, member_state, vat_id, reference_hash, accepted_at, expires_at, state, closed_by, closed_at)
+      SELECT r.log_id, r.task_id, r.position, r.account_id, r.key_id, r.member_state, r.vat_id, r.reference_hash, r.accepted_at, r.expires_at,
+        r.state, r.closed_by, r.closed_at
+      FROM vatproof.tasks_rows(p_log, p_from, p_to) r WHERE r.position IS NOT NULL;
+    -- Row by row: the plan of one UPDATE for all of them may read the whole table.
+    FOR ended IN SELECT r.task_id, r.state, r.closed_by, r.closed_at FROM vatproof.tasks_rows(p_log, p_from, p_to) r WHERE r.position IS NULL LOOP
+      UPDATE tasks t SET state = ended.state, closed_by = ended.closed_by, closed_at = ended.closed_at, claim = NULL
+        WHERE t.log_id = p_log AND t.task_id = ended.task_id;
+    END LOOP;
   END IF;
 END $$;

@@ -8,6 +8,7 @@ import { LoginApi } from "#http/accounts/LoginApi.ts"
 import { openApiDocument } from "#http/openapi/OpenApiDocument.ts"
 import { openApiIntroduction } from "#http/openapi/OpenApiIntroduction.ts"
 import { PasswordApi } from "#http/accounts/PasswordApi.ts"
+import { PendingValidationsApi } from "#http/validation/PendingValidationsApi.ts"
 import { ReceiptLinksApi } from "#http/receipts/ReceiptLinksApi.ts"
 import { ReceiptsApi } from "#http/receipts/ReceiptsApi.ts"
 import { RegistrationApi } from "#http/accounts/RegistrationApi.ts"
@@ -27,6 +28,7 @@ export const serversAt = (url: string) => [{ url, description: "The service that
 
 /** The endpoints that `HttpApiBuilder` serves. The busiest ones have plain routes instead. */
 export class DecodedApi extends HttpApi.make("vatproof")
+  .add(PendingValidationsApi)
   .add(ReceiptsApi)
   .add(ReceiptLinksApi)
   .add(RegistrationApi)
@@ -42,6 +44,7 @@ export class DecodedApi extends HttpApi.make("vatproof")
 /** All endpoints, as the OpenAPI document describes them. */
 export class Api extends HttpApi.make("vatproof")
   .add(ValidationApi)
+  .add(PendingValidationsApi)
   .add(ReceiptsApi)
   .add(ReceiptLinksApi)
   .add(RegistrationApi)

@@ -10,6 +10,7 @@ import * as Documents from "#http/site/Documents.ts"
 import * as KeysHandlers from "#http/accounts/KeysHandlers.ts"
 import * as LoginHandlers from "#http/accounts/LoginHandlers.ts"
 import * as PasswordHandlers from "#http/accounts/PasswordHandlers.ts"
+import * as PendingValidationsHandlers from "#http/validation/PendingValidationsHandlers.ts"
 import * as ReceiptLinksHandlers from "#http/receipts/ReceiptLinksHandlers.ts"
 import * as ReceiptsHandlers from "#http/receipts/ReceiptsHandlers.ts"
 import * as RegistrationHandlers from "#http/accounts/RegistrationHandlers.ts"
@@ -31,6 +32,7 @@ const decodedEndpoints = HttpApiBuilder.layer(DecodedApi).pipe(
     KeysHandlers.layer,
     LoginHandlers.layer,
     PasswordHandlers.layer,
+    PendingValidationsHandlers.layer,
     ReceiptLinksHandlers.layer,
     ReceiptsHandlers.layer,
     RegistrationHandlers.layer,

@@ -4,6 +4,7 @@ import { plans } from "#app/layers/Plans.ts"
 import { notary } from "#app/layers/SignedLog.ts"
 import * as Identity from "#domain/callers/Identity.ts"
 import { Retention } from "#domain/kernel/Retention.ts"
+import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import * as AnswerCache from "#domain/vat/AnswerCache.ts"
 import * as PgAccountStore from "#events/accounts/PgAccountStore.ts"
 import * as PgCredentials from "#events/accounts/PgCredentials.ts"
@@ -20,6 +21,8 @@ import * as PgKeyedHash from "#events/callers/PgKeyedHash.ts"
 import * as PgMetering from "#events/callers/PgMetering.ts"
 import * as PgRateLimits from "#events/callers/PgRateLimits.ts"
 import * as Outbox from "#events/outbox/Outbox.ts"
+import * as PgTaskQueue from "#events/pending/PgTaskQueue.ts"
+import * as PgValidationReader from "#events/pending/PgValidationReader.ts"
 import { PersonalErasure } from "#events/personal/PersonalErasure.ts"
 import * as RetentionJob from "#events/personal/RetentionJob.ts"
 import * as EventIndex from "#events/projections/EventIndex.ts"
@@ -64,7 +67,8 @@ export const stores = Layer.mergeAll(
   RetentionJob.layer.pipe(Layer.provide(PersonalErasure.layer)),
   PgEmailTokens.layer,
   PgReceiptLinks.layer.pipe(Layer.provideMerge(PgReceipts.layer)),
-  PgRateLimits.layer
+  PgRateLimits.layer,
+  Layer.mergeAll(PgTaskQueue.layer, PgValidationReader.layer, TaskSignals.layer)
 ).pipe(
   Layer.provideMerge(Layer.merge(EventStore.layer, PgKeyedHash.layer)),
   Layer.provideMerge(Layer.mergeAll(plans, retention, DisposableDomains.layer, NodeCrypto.layer))

@@ -6,6 +6,8 @@ import { EmailLinks } from "#domain/email/EmailLinks.ts"
 import { ChangePassword } from "#domain/login/ChangePassword.ts"
 import { LogIn } from "#domain/login/LogIn.ts"
 import { ResetPassword } from "#domain/login/ResetPassword.ts"
+import { PendingValidations } from "#domain/pending/PendingValidations.ts"
+import * as TaskEngine from "#domain/pending/TaskEngine.ts"
 import { RegisterAgent } from "#domain/signup/RegisterAgent.ts"
 import { SignUp } from "#domain/signup/SignUp.ts"
 import { VerifyEmail } from "#domain/signup/VerifyEmail.ts"
@@ -21,7 +23,9 @@ export const useCases = Layer.unwrap(
     const names = { prefix: config.receiptPrefix, source: `${config.serviceName}-issued` }
     const validation = ValidateVatId.layer({ freshness, countries: config.confirmationCountries })
     return Layer.mergeAll(
-      validation.pipe(Layer.provide(ConfirmVatId.layer(names))),
+      Layer.merge(PendingValidations.layer, TaskEngine.layer).pipe(
+        Layer.provideMerge(validation.pipe(Layer.provide(ConfirmVatId.layer(names))))
+      ),
       RegisterAgent.layer(config.registrationsPerDay),
       Layer.mergeAll(SignUp.layer(config.signupsPerDay), VerifyEmail.layer, ResetPassword.layer, ChangePassword.layer).pipe(
         Layer.provide(EmailLinks.layer),

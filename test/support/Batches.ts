@@ -60,6 +60,7 @@ export const prepare = (step: Step, positions: ReadonlyMap<string, number> = new
     schemaVersion: 1,
     occurredAtMs: 1_800_000_000_000,
     correlationId: SecureRandom.uuidV7Unsafe(),
+    causationId: null,
     traceId: new Uint8Array(16).fill(7),
     data,
     metadata: '{"kind":"metadata"}',

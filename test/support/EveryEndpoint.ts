@@ -36,6 +36,8 @@ export interface Drive {
 
 const decodeNext = Schema.decodeUnknownEffect(Schema.Struct({ next_cursor: Schema.NullOr(Schema.String) }))
 
+const decodeSubmitted = Schema.decodeUnknownEffect(Schema.Struct({ validation_id: Schema.String }))
+
 const decodeShared = Schema.decodeUnknownEffect(Schema.Struct({ link_id: Schema.String, url: Schema.String }))
 
 const idsOf = Effect.fnUntraced(function* (key: string) {
@@ -179,6 +181,29 @@ const receipts = Effect.fnUntraced(function* (service: ServiceClient, expect: Ex
   yield* expect(200, "GET /v1/usage", "/v1/usage", { key })
 })
 
+const submitted = Effect.fnUntraced(function* (expect: Expect, { busy: { key }, run }: Drive) {
+  const path = "/v1/validations"
+  const submit = (status: number, vat_id: string, headers: Ask["headers"] = {}) =>
+    expect(status, `POST ${path}`, path, { key, headers, body: { vat_id, reference: `INV-${run}` } })
+  const fresh = `ATU1${String(run).padStart(3, "0")}5600`
+  const later = { prefer: "respond-async" }
+  const keyed = { "idempotency-key": `every endpoint ${run}` }
+  yield* submit(200, fresh)
+  yield* submit(200, fresh, later)
+  yield* submit(200, fresh, keyed)
+  yield* submit(200, fresh, keyed)
+  const pending = yield* submit(202, "MT10999301", later)
+  const { validation_id } = yield* decodeSubmitted(pending.body)
+  yield* expect(200, `GET ${path}/{validation_id}`, `${path}/${validation_id}`, { key, query: { wait: "2" } })
+  yield* expect(200, `DELETE ${path}/{validation_id}`, `${path}/${validation_id}`, { key })
+  for (const query of [{}, { status: "final" }, { vat_id: fresh }, { reference: `INV-${run}`, status: "cancelled" }]) {
+    const page = yield* expect(200, `GET ${path}`, path, { key, query: { ...query, limit: "1" } })
+    const { next_cursor } = yield* decodeNext(page.body)
+    if (next_cursor !== null)
+      yield* expect(200, `GET ${path}`, path, { key, query: { ...query, limit: "1", cursor: next_cursor } })
+  }
+})
+
 /** What auditors ask for; each makes a statement of its own. */
 const filters = ({ accountId, key, keyId, receiptId }: Busy): ReadonlyArray<Readonly<Record<string, string>>> => {
   const one: ReadonlyArray<Readonly<Record<string, string>>> = [
@@ -241,6 +266,7 @@ export const drive = Effect.fnUntraced(function* (service: ServiceClient, option
   yield* expect(200, "GET /v1/status", "/v1/status")
   yield* accounts(service, expect, run)
   yield* validations(service, expect, options)
+  yield* submitted(expect, options)
   yield* receipts(service, expect, busy)
   yield* audit(expect, busy)
   yield* tiles(expect, isFilled)

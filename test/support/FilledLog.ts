@@ -91,6 +91,13 @@ const people = `
   INSERT INTO vatproof.outbox (mail_id, account_id, purpose, state, expires_at, settled_at) SELECT id, id, 'verify_email', 'sent', now(), now() FROM person;
   INSERT INTO vatproof.auditors (auditor_id, account_id, token_sha256, name, added_at, expires_at)
     SELECT id, id, sha256(id::text::bytea), 'Auditor', now(), now() + interval '1 day' FROM person;
+  INSERT INTO vatproof.tasks (log_id, task_id, position, account_id, key_id, member_state, vat_id, reference_hash, accepted_at, expires_at, state,
+      closed_by, closed_at, due_at, failure)
+    SELECT 0, md5('task' || n)::uuid, 1000000 + n, p.id, p.id, m, m || n, md5(n::text), now(), now() + interval '1 day',
+      CASE WHEN n % 2 = 0 THEN 'pending' ELSE 'final' END, CASE WHEN n % 2 = 1 THEN 2000000 + n END, CASE WHEN n % 2 = 1 THEN now() END,
+      now() + interval '1 hour', 'vies:MS_UNAVAILABLE'
+    FROM generate_series(0, 1999) AS n JOIN person p ON p.i = CASE WHEN n < 1000 THEN 1 ELSE n % ${accounts} END,
+      LATERAL (SELECT (ARRAY['AT', 'DE', 'MT'])[n % 3 + 1] AS m) AS s;
   INSERT INTO vatproof.rate_windows (bucket, taken, ends_at)
     SELECT 'minute/key-' || md5(i::text)::uuid, 1, now() + interval '1 minute' FROM generate_series(1, 20000) AS i;
   INSERT INTO vatproof.rate_slots (bucket, taken_at, ends_at) SELECT 'login/' || id, ARRAY[now()], now() + interval '15 minutes' FROM person`

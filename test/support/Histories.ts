@@ -3,7 +3,8 @@ import { DateTime, Effect, Schema } from "effect"
 import { AccountRegistered, AccountSignedUp, accountStream, EmailVerified, PlanChanged } from "#domain/accounts/AccountEvents.ts"
 import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased, ApiKeyRevoked } from "#domain/accounts/ApiKey.ts"
 import { AuditorAdded, AuditorRevoked, auditorStream } from "#domain/audit/Auditor.ts"
-import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import type { DomainEvent, EventIdentity } from "#domain/kernel/DomainEvent.ts"
+import { ValidationAccepted, ValidationCancelled, ValidationExpired } from "#domain/validation/PendingValidation.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import { answered, answerJson, sourceAnswer } from "#test/support/SourceAnswer.ts"
 
@@ -20,7 +21,9 @@ export const kinds = [
   "repeated",
   "receipt",
   "auditor",
-  "auditorRevoked"
+  "auditorRevoked",
+  "accepted",
+  "closed"
 ] as const
 
 /** Something that happened to account, key or auditor `who`, perhaps about the VAT ID `what`. */
@@ -40,6 +43,7 @@ interface Fact {
   readonly meter?: string
   /** What is appended with it. */
   readonly also?: Fact
+  readonly identity?: EventIdentity
 }
 
 const repeated = (vatId: string): DomainEvent => ({
@@ -86,6 +90,7 @@ const factOf = (happening: Happening, number: number, owner: number): Fact => {
   const { kind, what, who } = happening
   const [account_id, auditor_id] = [id("ac", owner), id("ad", who)]
   const { key_id, prefix } = nameOfKey(who, what)
+  const task_id = id("da", who * 10 + what)
   const vatId = vatIds[what] ?? ""
   const account = accountStream(account_id)
   const sha256 = secretOf({ key_id })
@@ -138,6 +143,27 @@ const factOf = (happening: Happening, number: number, owner: number): Fact => {
       })
       return { stream: auditorStream(auditor_id), event: added }
     }
+    case "accepted": {
+      const accepted = ValidationAccepted.make({
+        account_id,
+        key_id,
+        vat_id: vatId,
+        force_live: false,
+        expires_at: DateTime.makeUnsafe(1_900_000_000_000 + what),
+        request_hash: null,
+        reference_hash: what === 0 ? null : `reference ${what}`
+      })
+      return { stream, event: accepted, identity: { eventId: task_id, causationId: null } }
+    }
+    case "closed": {
+      const facts = { account_id, key_id, vat_id: vatId }
+      const event = [
+        repeated(vatId),
+        ValidationExpired.make(facts),
+        ValidationCancelled.make({ ...facts, reason: "requested" as const })
+      ][what]
+      return { stream, event: event ?? repeated(vatId), identity: { eventId: id("ce", who * 10 + what), causationId: task_id } }
+    }
     case "auditorRevoked":
       return { stream: auditorStream(auditor_id), event: AuditorRevoked.make({ auditor_id, account_id: null }) }
   }
@@ -153,13 +179,16 @@ const isPossible = (happened: Set<string>, { kind, what, who }: Happening) => {
     key: `account ${who}`,
     revoked: `key ${who} ${what}`,
     claimed: `key ${who} ${what}`,
-    auditorRevoked: `auditor ${who}`
+    auditorRevoked: `auditor ${who}`,
+    closed: `accepted ${who} ${what}`
   }
   const needed = needs[kind]
-  const once = kind === "key" || kind === "claimed" ? `${kind} ${who} ${what}` : `${kind} ${who}`
+  const once = ["key", "claimed", "accepted", "closed"].includes(kind) ? `${kind} ${who} ${what}` : `${kind} ${who}`
   if (needed !== undefined && !happened.has(needed)) return false
-  if (["account", "key", "claimed", "auditor"].includes(kind) && happened.has(once)) return false
+  if (["account", "key", "claimed", "auditor", "accepted", "closed"].includes(kind) && happened.has(once)) return false
   if (kind === "claimed" && (who === claimer || !happened.has(`account ${claimer}`))) return false
+  // Some tasks stay open.
+  if (kind === "closed" && what === 3) return false
   happened.add(once)
   return true
 }
@@ -179,13 +208,14 @@ export const append = Effect.fnUntraced(function* (happened: Set<string>, happen
     number += 1
     const isOfClaimer =
       ["revoked", "receipt"].includes(happening.kind) && happened.has(`claimed ${happening.who} ${happening.what}`)
-    const { also, event, meter, stream } = factOf(happening, number, isOfClaimer ? claimer : happening.who)
+    const { also, event, identity, meter, stream } = factOf(happening, number, isOfClaimer ? claimer : happening.who)
     if (also !== undefined) {
       const both = [commandOf(stream, event), commandOf(also.stream, also.event)] as const
       yield* events.appendWith(both, () => Effect.void).pipe(Effect.orDie)
       continue
     }
     const charge = meter === undefined ? null : { meter, units: happening.who === 0 ? 0 : 1, cap: 1_000_000 }
-    yield* events.append({ stream, expectedVersion: null, events: [event], charge }).pipe(Effect.orDie)
+    const identities = identity === undefined ? undefined : [identity]
+    yield* events.append({ stream, expectedVersion: null, events: [event], charge, identities }).pipe(Effect.orDie)
   }
 })

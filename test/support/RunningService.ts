@@ -236,7 +236,7 @@ const worker = ManagedRuntime.make(layerGround)
 export const layerSharedGround = Layer.effectDiscard(
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
-    yield* sql`TRUNCATE vatproof.latest, vatproof.meters, vatproof.rate_windows, vatproof.rate_slots, vatproof.contacts,
+    yield* sql`TRUNCATE vatproof.latest, vatproof.meters, vatproof.tasks, vatproof.rate_windows, vatproof.rate_slots, vatproof.contacts,
       vatproof.mail_tokens, vatproof.outbox CASCADE`.unprepared
     yield* (yield* Sandbox.Sandbox).reset
     yield* (yield* MailServer.MailServer).forget

@@ -12,9 +12,13 @@ export class InvalidApiKey extends Schema.TaggedError<InvalidApiKey>()("InvalidA
   }
 }
 
-/** A client's credential: an API key, or only its address (IPv4, or IPv6 by /64). */
+/**
+ * A client's credential: an API key, or only its address (IPv4, or IPv6 by /64). `KeyId` is for work that was accepted for a key and is done without
+ * its client.
+ */
 export type Credential =
   | { readonly _tag: "Key"; readonly key: Redacted.Redacted }
+  | { readonly _tag: "KeyId"; readonly keyId: string }
   | { readonly _tag: "Address"; readonly address: string }
 
 export class Identity extends Context.Service<
@@ -27,6 +31,8 @@ export class Identity extends Context.Service<
     readonly byKey: (key: Redacted.Redacted) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
     /** Same, bypassing the cache. */
     readonly refresh: (key: Redacted.Redacted) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
+    /** The caller behind the id of a key, read now. */
+    readonly byKeyId: (keyId: string) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
     readonly byAddress: (address: string) => AnonymousCaller
   }
 >()("vatproof/domain/callers/Identity") {}
@@ -36,14 +42,22 @@ export const identify = (
   identity: Identity["Service"],
   credential: Credential
 ): Effect.Effect<Caller, InvalidApiKey | StoreUnavailable> =>
-  credential._tag === "Key" ? identity.byKey(credential.key) : Effect.succeed(identity.byAddress(credential.address))
+  credential._tag === "Key" ? identity.byKey(credential.key) : refresh(identity, credential)
 
 /** Returns the caller, bypassing the cache. */
 export const refresh = (
   identity: Identity["Service"],
   credential: Credential
-): Effect.Effect<Caller, InvalidApiKey | StoreUnavailable> =>
-  credential._tag === "Key" ? identity.refresh(credential.key) : Effect.succeed(identity.byAddress(credential.address))
+): Effect.Effect<Caller, InvalidApiKey | StoreUnavailable> => {
+  switch (credential._tag) {
+    case "Key":
+      return identity.refresh(credential.key)
+    case "KeyId":
+      return identity.byKeyId(credential.keyId)
+    case "Address":
+      return Effect.succeed(identity.byAddress(credential.address))
+  }
+}
 
 /** Entries per cache of a process, about 500 bytes each. */
 const maxCallers = 50_000
@@ -75,6 +89,7 @@ export const layerCached = Layer.effect(
         return isValid ? Effect.succeed(cached) : read(key, hash)
       },
       refresh: (key) => read(key, sha256Hex(Redacted.value(key))),
+      byKeyId: source.byKeyId,
       byAddress: (address) => {
         const cached = anonymous.get(address)
         if (cached !== undefined) return cached

@@ -1,7 +1,7 @@
 /** Counts calls and records their results. Storing and charging are atomic and exact on any number of replicas. */
 import { Context, type Effect, Schema } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
-import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import type { DomainEvent, EventIdentity } from "#domain/kernel/DomainEvent.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
 import { Standing } from "#domain/callers/Standing.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
@@ -38,6 +38,21 @@ export interface Charge {
   readonly repeats?: { readonly vatId: VatId; readonly asOf: number }
   /** A new stream for this event; by default the event is stored in the caller's stream. */
   readonly newStream?: string
+  /** What makes the event the only one of its kind. */
+  readonly identity?: IdentifiedEvent | undefined
+}
+
+/** `accepted` is the acceptance of the task that the event closes, stored with it. `mayBeStored`: the ids are computed from what clients may repeat. */
+export interface IdentifiedEvent extends EventIdentity {
+  readonly accepted?: DomainEvent | undefined
+  readonly mayBeStored: boolean
+}
+
+/** An event with the same id, or one that closed the same task, is stored at `position`; nothing was stored or charged. */
+export class AlreadyRecorded extends Schema.TaggedError<AlreadyRecorded>()("AlreadyRecorded", { position: Schema.Int }) {
+  override get message() {
+    return "A request with the same Idempotency-Key was answered at the same time; repeat this one to get that answer"
+  }
 }
 
 /** The position of the event, and the caller's standing after it. */
@@ -59,7 +74,7 @@ export class Metering extends Context.Service<
     /** Stores the event and charges the caller, if the caller and the repeated answer are unchanged. */
     readonly record: (
       charge: Charge
-    ) => Effect.Effect<Recorded, CallRefusal | PreconditionFailed | StreamExists | StoreUnavailable>
+    ) => Effect.Effect<Recorded, AlreadyRecorded | CallRefusal | PreconditionFailed | StreamExists | StoreUnavailable>
   }
 >()("vatproof/domain/callers/Metering") {}
 

@@ -50,5 +50,8 @@ export class RateLimits extends Context.Service<
     readonly acquireSlots: (buckets: Buckets, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
     /** Returns what `acquireSlots` would grant now; acquires nothing. */
     readonly checkSlots: (buckets: Buckets, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
+    /** Takes a lease, which ends by itself; false if another holder has it. */
+    readonly acquireLease: (bucket: string, length: Duration.Input) => Effect.Effect<boolean, StoreUnavailable>
+    readonly releaseLease: (bucket: string) => Effect.Effect<void, StoreUnavailable>
   }
 >()("vatproof/domain/callers/RateLimits") {}

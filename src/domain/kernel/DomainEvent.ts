@@ -12,6 +12,14 @@ export interface DomainEvent {
   readonly personal?: PersonalData
 }
 
+/**
+ * A computed id of an event: the log stores one event with it. `causationId` is the task that the event closes; null if it closes none.
+ */
+export interface EventIdentity {
+  readonly eventId: string
+  readonly causationId: string | null
+}
+
 /** One version of an event type. A stored version is never edited: a change is a new version and an upcaster in the catalogue. */
 export interface EventType<A> {
   readonly type: string

@@ -5,6 +5,9 @@ export class KeyedHash extends Context.Service<
   KeyedHash,
   {
     /** Returns the HMAC-SHA-256 as 64 hex digits, the same on every replica. The hashes of different purposes are unrelated. */
-    readonly of: (purpose: "address" | "agent" | "cursor" | "email" | "receipt-link", text: string) => string
+    readonly of: (
+      purpose: "address" | "agent" | "cursor" | "email" | "idempotency" | "receipt-link" | "reference",
+      text: string
+    ) => string
   }
 >()("vatproof/domain/kernel/KeyedHash") {}

@@ -4,6 +4,7 @@ import { AnswerCache } from "#domain/vat/AnswerCache.ts"
 import { type AdmittedConfirmation, PaidPlanRequired } from "#domain/receipts/Confirmation.ts"
 import { type ConfirmationRefusal, type Confirmed, ConfirmationSource } from "#domain/receipts/ConfirmationSource.ts"
 import type { Credential } from "#domain/callers/Identity.ts"
+import type { IdentifiedEvent } from "#domain/callers/Metering.ts"
 import { referenceIn } from "#domain/kernel/PersonalData.ts"
 import { isPaid } from "#domain/callers/Plan.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -17,6 +18,7 @@ export interface ConfirmationRequest extends AdmittedConfirmation {
   readonly credential: Credential
   readonly reference: string | null
   readonly admitted: Standing
+  readonly identity: IdentifiedEvent | undefined
 }
 
 /** The names in receipts: the prefix of their ids and the issuer. */
@@ -68,7 +70,8 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
       }),
       units: 1,
       admitted,
-      newStream: Receipts.receiptStream(receipt.receipt_id)
+      newStream: Receipts.receiptStream(receipt.receipt_id),
+      identity: request.identity
     } as const
     const { standing } = yield* recordCharge(credential, caller, (current) =>
       current._tag === "Key" && isPaid(current.plan)
@@ -79,12 +82,15 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
   })
 
   const confirm = Effect.fnUntraced(function* (request: ConfirmationRequest) {
-    const { admitted, caller, credential } = request
+    const { admitted, caller, credential, identity } = request
     const outcome = yield* Effect.result(source.confirm(request))
     if (Result.isFailure(outcome)) {
       if (outcome.failure._tag === "SourcesUnavailable") return yield* outcome.failure
       const event = refusalOf(request, outcome.failure)
-      yield* recordCharge(credential, caller, (current) => Effect.succeed({ caller: current, event, units: 0, admitted })).pipe(
+      // A refusal closes a task that was accepted before; otherwise none was.
+      const closing = identity?.accepted === undefined ? identity : undefined
+      const charge = { event, units: 0, admitted, identity: closing } as const
+      yield* recordCharge(credential, caller, (current) => Effect.succeed({ ...charge, caller: current })).pipe(
         Effect.catchTag(["PaidPlanRequired", "StreamExists"], Effect.die)
       )
       return yield* outcome.failure

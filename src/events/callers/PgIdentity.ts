@@ -42,23 +42,42 @@ const make = Effect.gen(function* () {
   const keyedHash = yield* KeyedHash
   const plans = yield* Plans
   const findKey = yield* makeFindKey
+  const findHash = yield* makeFindHash
 
-  const byKey = Effect.fnUntraced(function* (key: Redacted.Redacted) {
-    const text = Redacted.value(key)
-    // Most wrong keys fail their checksum, which costs no query.
-    if (!isWellFormed(text)) return yield* new InvalidApiKey({})
-    const { period, row } = yield* findKey(crypto.sha256Hex(text))
+  const byHash = Effect.fnUntraced(function* (hash: string) {
+    const { period, row } = yield* findKey(hash)
     if (row === undefined) return yield* new InvalidApiKey({})
     const hasEnded = row.valid_until !== null && DateTime.isLessThanOrEqualTo(row.valid_until, yield* DateTime.now)
     return hasEnded ? yield* new InvalidApiKey({}) : keyCallerOf(plans, row, period)
   })
 
+  const byKey = (key: Redacted.Redacted) => {
+    const text = Redacted.value(key)
+    // Most wrong keys fail their checksum, which costs no query.
+    return isWellFormed(text) ? byHash(crypto.sha256Hex(text)) : Effect.fail(new InvalidApiKey({}))
+  }
+
+  const byKeyId = Effect.fnUntraced(function* (keyId: string) {
+    const [row] = yield* findHash(keyId).pipe(QueryPolicy.withRetry(retryFor))
+    return row === undefined ? yield* new InvalidApiKey({}) : yield* byHash(row.hash)
+  })
+
   return Identity.of({
     byKey,
     refresh: byKey,
+    byKeyId,
     byAddress: (address) => anonymousCallerOf(plans, keyedHash.of("address", address))
   })
 })
+
+const makeFindHash = Effect.map(SqlClient.SqlClient, (sql) =>
+  SqlSchema.findAll({
+    Request: Schema.String,
+    Result: Schema.Struct({ hash: Schema.String }),
+    execute: (keyId) => sql`SELECT encode(key_sha256, 'hex') AS hash FROM vatproof.api_keys
+      WHERE key_id = ${keyId}::uuid AND revoked_at IS NULL`
+  })
+)
 
 const keyCallerOf = (plans: AllPlans, row: KeyRow, period: BillingPeriod): KeyCaller => {
   const { perMinute, perMonth } = limitsOf(plans, row.plan, row.per_month)

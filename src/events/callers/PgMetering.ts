@@ -2,14 +2,17 @@
 import { Array as Arr, Effect, Layer } from "effect"
 import { latestKey } from "#domain/vat/AnswerCache.ts"
 import {
+  AlreadyRecorded,
   type CallRefusal,
   type Charge,
+  type IdentifiedEvent,
   Metering,
   minuteRefusal,
   PreconditionFailed,
   quotaRefusal,
   StreamExists
 } from "#domain/callers/Metering.ts"
+import type { EventIdentity } from "#domain/kernel/DomainEvent.ts"
 import { minuteBucket, rateWindow } from "#domain/callers/RateLimits.ts"
 import type { RateWindow, Standing } from "#domain/callers/Standing.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
@@ -29,20 +32,23 @@ const make = Effect.gen(function* () {
       }),
     record: (charge) =>
       Effect.matchEffect(events.append(commandOf(charge)), {
-        onSuccess: (appended) =>
-          Effect.succeed({
-            position: appended.position,
-            standing: standingOf(charge, appended.used, windowOf(charge, appended))
-          }),
+        onSuccess: (appended) => {
+          const { isDuplicate, position } = appended
+          return isDuplicate && charge.identity !== undefined
+            ? Effect.fail(new AlreadyRecorded({ position }))
+            : Effect.succeed({ position, standing: standingOf(charge, appended.used, windowOf(charge, appended)) })
+        },
         onFailure: (failure) => refusalOf(charge, failure)
       })
   })
 })
 
-const commandOf = ({ admitted, caller, event, newStream, repeats, units }: Charge): AppendCommand.AppendCommand => ({
+const commandOf = ({ admitted, caller, event, identity, newStream, repeats, units }: Charge): AppendCommand.AppendCommand => ({
   stream: newStream ?? caller.stream,
   expectedVersion: newStream === undefined ? null : 0,
-  events: Arr.of(event),
+  events: identity?.accepted === undefined ? Arr.of(event) : [event, identity.accepted],
+  identities: identity === undefined ? undefined : identitiesOf(identity),
+  mayBeStored: identity?.mayBeStored,
   charge: { meter: caller.meter, units, cap: caller.limit },
   precondition: {
     epoch: caller._tag === "Key" ? caller.epoch : null,
@@ -50,6 +56,12 @@ const commandOf = ({ admitted, caller, event, newStream, repeats, units }: Charg
   },
   minute: admitted === null ? { bucket: minuteBucket(caller), limit: caller.perMinute } : undefined
 })
+
+/** The acceptance has the id of its task. */
+const identitiesOf = ({ accepted, causationId, eventId }: IdentifiedEvent): ReadonlyArray<EventIdentity> => [
+  { eventId, causationId },
+  ...(accepted === undefined || causationId === null ? [] : [{ eventId: causationId, causationId: null }])
+]
 
 const standingOf = ({ caller }: Charge, used: number, window: RateWindow | null): Standing => ({
   usage: { used, limit: caller.limit },

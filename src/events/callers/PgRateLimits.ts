@@ -42,7 +42,21 @@ const make = Effect.gen(function* () {
       return { granted, retryAfterSeconds: wholeSeconds(Number(free_in_ms)) }
     })
 
-  return RateLimits.of({ acquireSlot, acquireSlots: slots(false), checkSlots: slots(true) })
+  const findLease = SqlSchema.findOne({
+    Request: Schema.Struct({ bucket: Schema.String, ms: Schema.Int }),
+    Result: Schema.Struct({ granted: Schema.Boolean }),
+    execute: ({ bucket, ms }) => sql`SELECT vatproof.acquire_lease(${bucket}, ${BigInt(ms)}) AS granted`
+  })
+  // A repetition would find the lease of the attempt whose answer was lost.
+  const acquireLease = (bucket: string, length: Duration.Input) =>
+    findLease({ bucket, ms: Duration.toMillis(Duration.fromInputUnsafe(length)) }).pipe(
+      QueryPolicy.withRetry("0 millis"),
+      Effect.map(({ granted }) => granted)
+    )
+  const releaseLease = (bucket: string) =>
+    sql`DELETE FROM vatproof.rate_windows WHERE bucket = ${bucket}`.pipe(QueryPolicy.withRetry(retryFor), Effect.asVoid)
+
+  return RateLimits.of({ acquireSlot, acquireSlots: slots(false), checkSlots: slots(true), acquireLease, releaseLease })
 })
 
 /** Rounded up and at least 1, so that a client that waits this long is not too early. */

@@ -72,6 +72,26 @@ export const tableProjections: ReadonlyArray<TableProjection> = [
     position: newestOf(`'auditor-' || ${either("auditor_id")}`)
   },
   {
+    name: "tasks",
+    kind: "inline",
+    version: 1,
+    key: ["log_id", "task_id"],
+    columns: [
+      "position",
+      "account_id",
+      "key_id",
+      "member_state",
+      "vat_id",
+      "reference_hash",
+      "accepted_at",
+      "expires_at",
+      "state",
+      "closed_by",
+      "closed_at"
+    ],
+    position: either("position")
+  },
+  {
     name: "event_index",
     kind: "asynchronous",
     version: 1,
@@ -86,11 +106,14 @@ const texts: ReadonlySet<string> = new Set([
   "answer",
   "key",
   "list",
+  "member_state",
   "meter_id",
   "name",
   "plan",
   "prefix",
   "receipt_id",
+  "reference_hash",
+  "state",
   "stream_id",
   "type",
   "vat_id"

@@ -31,6 +31,7 @@ const rowColumns: ReadonlyArray<SqlColumn<EventRow>> = [
   ["schemaVersion", int2],
   ["occurredAtMs", timestamptz],
   ["correlationId", uuid],
+  ["causationId", uuid],
   ["traceId", bytea],
   ["data", text],
   ["metadata", text],
@@ -160,13 +161,18 @@ const appendedEvents = (commands: ReadonlyArray<Numbered>, { outcomes }: Outcome
     0
   )
 
-const exitOf = (one: Numbered, outcome: Outcome | undefined, standing: Appended, row: Outcomes): AppendExit => {
+const exitOf = (
+  one: Numbered,
+  outcome: Outcome | undefined,
+  standing: Omit<Appended, "isDuplicate">,
+  row: Outcomes
+): AppendExit => {
   const { charge, stream } = one.prepared.command
   const { minute, used } = standing
   switch (outcome) {
     case "appended":
     case "duplicate":
-      return Exit.succeed(standing)
+      return Exit.succeed({ ...standing, isDuplicate: outcome === "duplicate" })
     case "conflict":
       return Exit.fail(new VersionConflict({ stream, actual: Number(row.versions[one.stream - 1] ?? 0) }))
     case "identity":
@@ -200,7 +206,8 @@ export const make = Effect.map(
   (sql) => (batch: ReadonlyArray<Prepared>, isResent: boolean) =>
     Effect.suspend(() => {
       const { columns, commands } = numbered(batch)
-      const values = [logId, isResent, ...columns]
+      const mayBeStored = isResent || batch.some(({ command }) => command.mayBeStored === true)
+      const values = [logId, mayBeStored, ...columns]
       const call = Object.assign(sql.unsafe<Outcomes>(statement, values), { compile: () => [statement, values] as const })
       return Effect.flatMap(call, ([row]) => {
         if (row === undefined) return Effect.die("vatproof.append returned no row")

@@ -1,7 +1,7 @@
 /** Commands to append events: their conditions and charges, and the errors of the log. */
 import { Schema } from "effect"
 import type { Array as Arr } from "effect"
-import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import type { DomainEvent, EventIdentity } from "#domain/kernel/DomainEvent.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /** The only log so far. */
@@ -18,6 +18,10 @@ export interface AppendCommand {
   readonly precondition?: Precondition | undefined
   /** The rate window that counts the command, and its limit of calls. */
   readonly minute?: { readonly bucket: string; readonly limit: number } | undefined
+  /** Ids of the events, in their order, where they are not drawn. */
+  readonly identities?: ReadonlyArray<EventIdentity> | undefined
+  /** Another command with the same computed ids may be stored already. */
+  readonly mayBeStored?: boolean | undefined
 }
 
 /**
@@ -34,6 +38,8 @@ export interface Appended {
   readonly used: number
   /** Null without a rate window, and if an earlier attempt stored the command. */
   readonly minute: typeof CountedMinute.Type | null
+  /** Nothing was stored: the command, or another one that settles the same, is stored at `position`. */
+  readonly isDuplicate: boolean
 }
 
 /** The stream has another version than expected. */
@@ -88,6 +94,7 @@ export interface EventRow {
   readonly schemaVersion: number
   readonly occurredAtMs: number
   readonly correlationId: string
+  readonly causationId: string | null
   readonly traceId: Uint8Array | null
   readonly data: string
   readonly metadata: string

@@ -20,6 +20,7 @@ import { PersonalDataErased, PersonalDataHeld, PersonalDataReleased } from "#dom
 import { ConfirmationRefused, ReceiptIssued } from "#domain/receipts/Receipt.ts"
 import { ReceiptLinkCreated, ReceiptLinkRevoked } from "#domain/receipts/ReceiptLink.ts"
 import { SourceDegraded, SourceRecovered, SourceUnavailable } from "#domain/vat/Sources.ts"
+import { ValidationAccepted, ValidationCancelled, ValidationExpired } from "#domain/validation/PendingValidation.ts"
 import { VatIdVerificationFailed, VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 
 /** All event types. A test keeps a stored example of each readable forever. */
@@ -55,6 +56,9 @@ export const eventTypes = [
   SourceDegraded,
   SourceRecovered,
   SourceUnavailable,
+  ValidationAccepted,
+  ValidationCancelled,
+  ValidationExpired,
   VatIdVerificationFailed,
   VatIdVerified
 ]

@@ -2,7 +2,7 @@
 import { type Array as Arr, Clock, Context, DateTime, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import type { DomainEvent, EventIdentity } from "#domain/kernel/DomainEvent.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { noRequest, RequestContext, type ServedRequest } from "#domain/kernel/RequestContext.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
@@ -61,9 +61,14 @@ const make = Effect.gen(function* () {
   const append = (command: AppendCommand.AppendCommand) =>
     withSpan((served) => join(prepare(command, clock.currentTimeMillisUnsafe(), served, requestOf(served))))
 
-  /** Appends an event to a stream of any version, without charge. */
-  const appendFact = (stream: string, event: DomainEvent): Effect.Effect<AppendCommand.Appended, StoreUnavailable> => {
-    const command: AppendCommand.AppendCommand = { stream, expectedVersion: null, events: [event], charge: null }
+  /** Appends an event to a stream of any version, without charge. With an `identity` it is stored once. */
+  const appendFact = (
+    stream: string,
+    event: DomainEvent,
+    identity?: EventIdentity
+  ): Effect.Effect<AppendCommand.Appended, StoreUnavailable> => {
+    const identities = identity === undefined ? undefined : [identity]
+    const command: AppendCommand.AppendCommand = { stream, expectedVersion: null, events: [event], charge: null, identities }
     const appended = withSpan((served) => join(prepare(command, clock.currentTimeMillisUnsafe(), served, originOf(served))))
     return Effect.catchTag(appended, refusals, Effect.die)
   }
@@ -140,7 +145,7 @@ const makePrepare = Effect.gen(function* () {
     { correlationId, traceId }: ServedRequest,
     metadata: string
   ): AppendCommand.Prepared => {
-    const { charge, events, expectedVersion, minute, precondition, stream } = command
+    const { charge, events, expectedVersion, identities, minute, precondition, stream } = command
     const newest = precondition?.newest ?? null
     const epoch = precondition?.epoch ?? null
     const traceBytes = traceId === null ? null : bytesOfTraceId(traceId)
@@ -153,11 +158,12 @@ const makePrepare = Effect.gen(function* () {
     }
     const rows = events.map((event, index): AppendCommand.EventRow => ({
       stream,
-      eventId: uuidV7(),
+      eventId: identities?.[index]?.eventId ?? uuidV7(),
       type: event.type,
       schemaVersion: event.schemaVersion,
       occurredAtMs,
       correlationId,
+      causationId: identities?.[index]?.causationId ?? null,
       traceId: traceBytes,
       data: dataOf(event, index),
       metadata,

@@ -21,12 +21,15 @@ const meanings = {
   CONFLICT: "An account with this email address already exists.",
   API_KEY_NOT_CLAIMABLE:
     "The API key belongs to an account with a login, or your account has had a key with the same id; the message says which.",
+  IDEMPOTENCY_IN_PROGRESS:
+    "A request with the same `Idempotency-Key` is being answered; repeat it after `Retry-After` to get the same answer.",
   RECEIPT_ERASED:
     "The personal data of the receipt was erased, after its retention period or on request; `details` has its proof, which stays valid.",
   PAYLOAD_TOO_LARGE: "The body exceeds 16 KiB.",
   UNSUPPORTED_MEDIA_TYPE: "The body is not `application/json`.",
   QUALIFIED_CONFIRMATION_REFUSED:
     "The BZSt refuses to confirm this VAT ID to this requester; the message has its code. The request is not charged.",
+  IDEMPOTENCY_KEY_REUSED: "Another request was sent with the same `Idempotency-Key` before; take a new key for a new request.",
   RATE_LIMIT_EXCEEDED:
     "A limit is reached: calls per minute, a paid plan's month, or registrations, signups, failed logins or keys; retry after `Retry-After` seconds.",
   REQUEST_HEADER_FIELDS_TOO_LARGE: "Path and headers together exceed 32 KiB.",

@@ -80,6 +80,21 @@ export const headerDescriptions = {
   },
   "Content-Security-Policy": { description: "Content that the page may load: nothing from other hosts", schema: text },
   "Referrer-Policy": { description: "Referrer that the page sends", schema: text, example: "no-referrer" },
+  Location: {
+    description: "Path of the validation",
+    schema: text,
+    example: "/v1/validations/01a20419-04ae-76a0-8ca8-7e1e53bc6219"
+  },
+  "Preference-Applied": {
+    description: "Preferences of the request that were applied (RFC 7240)",
+    schema: text,
+    example: "respond-async, wait=10"
+  },
+  "Idempotent-Replayed": {
+    description: "`true`: the same request with the same `Idempotency-Key` came before, and this is its answer",
+    schema: text,
+    example: "true"
+  },
   "X-Robots-Tag": { description: "Keeps a link out of search engines", schema: text, example: "noindex" }
 } as const
 
@@ -94,6 +109,13 @@ const linked: Names = [...page, "X-Robots-Tag"]
 /** Headers of single operations, by status, beyond the rules below. */
 const ofOperations: Readonly<Record<string, Readonly<Record<string, Names>>>> = {
   validateVatId: { 200: ["Warning"] },
+  submitValidation: {
+    200: ["Warning", "Preference-Applied", "Idempotent-Replayed"],
+    202: ["Location", "Retry-After", "Preference-Applied", "Idempotent-Replayed"],
+    409: ["Retry-After"]
+  },
+  getValidation: { 200: ["Warning", "Location", "Retry-After"] },
+  cancelValidation: { 200: ["Warning"] },
   getQualifiedConfirmation: { 200: [...page, "Content-Disposition", "ETag"] },
   openReceiptLink: {
     200: [...linked, "Content-Disposition", "ETag"],
@@ -117,7 +139,7 @@ const namesFor = ({ operationId, security }: OpenApi.OpenAPISpecOperation, statu
   const isMetered = schemes.includes("apiKey") && (keyIsOptional || status !== 401)
   const takesToken = schemes.some((scheme) => scheme !== "apiKey")
   const usage: Names = isMetered ? ["X-Service-Usage", "X-Service-Upgrade"] : []
-  const minute: Names = keyIsOptional ? ["RateLimit-Policy", "RateLimit"] : []
+  const minute: Names = keyIsOptional || operationId === "submitValidation" ? ["RateLimit-Policy", "RateLimit"] : []
   const wait: Names = status === 429 || status === 503 ? ["Retry-After"] : []
   const challenge: Names = status === 401 && takesToken ? ["WWW-Authenticate"] : []
   const coding: Names = status === 200 ? ["Content-Encoding"] : []

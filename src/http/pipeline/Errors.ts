@@ -17,9 +17,11 @@ import type { DisposableEmail } from "#domain/email/EmailAddress.ts"
 import type { InvalidApiKey } from "#domain/callers/Identity.ts"
 import type { WrongPassword } from "#domain/login/ChangePassword.ts"
 import type { EmailNotVerified, WrongCredentials } from "#domain/login/LogIn.ts"
-import type { QuotaExceeded } from "#domain/callers/Metering.ts"
+import type { AlreadyRecorded, QuotaExceeded } from "#domain/callers/Metering.ts"
 import type { CommonPassword, PasswordsBusy } from "#domain/login/Passwords.ts"
 import type { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
+import type { IdempotencyInProgress, IdempotencyKeyReused } from "#domain/callers/Idempotency.ts"
+import type { ValidationNotFound } from "#domain/pending/PendingValidations.ts"
 import type { PdfUnavailable } from "#domain/receipts/document/ReceiptPdf.ts"
 import type { ReceiptLinkNotFound } from "#domain/receipts/ReceiptLinks.ts"
 import type { ReceiptErased, ReceiptNotFound } from "#domain/receipts/ReceiptReader.ts"
@@ -34,6 +36,7 @@ import { Site, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 /** All failures of use cases that a caller can react to. */
 export type Failure =
   | ApiKeyNotClaimable
+  | AlreadyRecorded
   | ApiKeyNotFound
   | ApiKeyRequired
   | CommonPassword
@@ -42,6 +45,8 @@ export type Failure =
   | DisposableEmail
   | EmailNotVerified
   | EmailTaken
+  | IdempotencyInProgress
+  | IdempotencyKeyReused
   | InvalidAccessToken
   | InvalidApiKey
   | InvalidAuditorToken
@@ -63,11 +68,13 @@ export type Failure =
   | StoreUnavailable
   | TokenExpired
   | UnknownApiKey
+  | ValidationNotFound
   | WrongCredentials
   | WrongPassword
 
 const codeOf = {
   ApiKeyNotClaimable: "API_KEY_NOT_CLAIMABLE",
+  AlreadyRecorded: "IDEMPOTENCY_IN_PROGRESS",
   ApiKeyNotFound: "NOT_FOUND",
   ApiKeyRequired: "UNAUTHORIZED",
   CommonPassword: "VALIDATION_ERROR",
@@ -76,6 +83,8 @@ const codeOf = {
   DisposableEmail: "DISPOSABLE_EMAIL",
   EmailNotVerified: "UNAUTHORIZED",
   EmailTaken: "CONFLICT",
+  IdempotencyInProgress: "IDEMPOTENCY_IN_PROGRESS",
+  IdempotencyKeyReused: "IDEMPOTENCY_KEY_REUSED",
   InvalidAccessToken: "UNAUTHORIZED",
   InvalidApiKey: "UNAUTHORIZED",
   InvalidAuditorToken: "UNAUTHORIZED",
@@ -96,6 +105,7 @@ const codeOf = {
   StoreUnavailable: "SERVICE_UNAVAILABLE",
   TokenExpired: "TOKEN_EXPIRED",
   UnknownApiKey: "NOT_FOUND",
+  ValidationNotFound: "NOT_FOUND",
   WrongCredentials: "UNAUTHORIZED",
   WrongPassword: "UNAUTHORIZED"
 } as const satisfies Record<Exclude<Failure["_tag"], "QuotaExceeded">, ErrorCode>
@@ -116,6 +126,9 @@ export const problemOf = Effect.fnUntraced(function* (failure: Failure) {
     }
     case "RateLimitExceeded":
       return rateLimitProblem(failure)
+    case "AlreadyRecorded":
+    case "IdempotencyInProgress":
+      return { code: codeOf[failure._tag], message: failure.message, retryAfterSeconds: 1 } satisfies Problem
     case "PdfUnavailable":
     case "SourcesUnavailable":
       return {

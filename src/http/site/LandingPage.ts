@@ -1,6 +1,6 @@
 /** The page at `/`: what the service is, and a form that validates one VAT ID. It runs no script. */
 import { DateTime } from "effect"
-import type { Validation } from "#domain/validation/ValidateVatId.ts"
+import type { Validation } from "#domain/validation/ValidationQuestion.ts"
 import { escape } from "#http/site/Page.ts"
 import { sitePage, type Sha256 } from "#http/site/SitePage.ts"
 import { basePath, type SiteSettings } from "#http/pipeline/SiteSettings.ts"

@@ -5,7 +5,8 @@ import { companyData, type CompanyData } from "#domain/receipts/Confirmation.ts"
 import type { Credential } from "#domain/callers/Identity.ts"
 import { letterOf } from "#domain/receipts/Receipt.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
-import { type Confirmation, ValidateVatId, type Validation } from "#domain/validation/ValidateVatId.ts"
+import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
+import type { Confirmation, Validation } from "#domain/validation/ValidationQuestion.ts"
 import { makeCredentialOf } from "#http/pipeline/Authentication.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
 import * as Problem from "#http/pipeline/Problem.ts"
@@ -86,13 +87,13 @@ export const layer = HttpRouter.use(
 const companyOf = ({ company_city, company_name, company_street, company_zip }: typeof ValidationQuery.Type) =>
   companyData({ name: company_name, street: company_street, zip: company_zip, city: company_city })
 
-const warningOf = ({ served }: Validation, company: CompanyData | null) => {
+export const warningOf = ({ served }: Validation, company: CompanyData | null) => {
   if (served === "stale") return staleHeaders
   return company !== null && (company.name === null || company.city === null) ? uncomparedHeaders : undefined
 }
 
 /** The body as `ValidationResult` describes it. */
-const bodyOf = (
+export const bodyOf = (
   { answer, confirmation, consultationNumber, served, vatId }: Validation,
   format: "words" | "letters",
   requestId: string,

@@ -35,6 +35,7 @@ const cached = Effect.gen(function* () {
   const source = Layer.succeed(Identity, {
     byKey: read,
     refresh: read,
+    byKeyId: read,
     byAddress: (address) => ({
       _tag: "Anonymous",
       addressHash: address,

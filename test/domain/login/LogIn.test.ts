@@ -46,6 +46,8 @@ const stepsOf = (known: StoredLogin | null, password: string, full: ReadonlyArra
       }),
       Layer.succeed(RateLimits, {
         acquireSlot: (bucket, limit) => note(`take ${limit} of ${bucket}`, granted),
+        acquireLease: () => Effect.succeed(true),
+        releaseLease: () => Effect.void,
         acquireSlots: () => Effect.die("each bound of a login has a limit of its own"),
         checkSlots: ([bucket], limit) =>
           Effect.suspend(() => {

@@ -24,7 +24,12 @@ const rebuild = (wanted: ReadonlyArray<string>, progress = () => Effect.void) =>
 const contents = texts(
   `SELECT 'log ' || (next_position, last_recorded_at)::text AS text FROM vatproof.logs
    UNION ALL SELECT concat_ws(' ', 'projection', name, version, position) FROM vatproof.projections
-   ${names.map((name) => `UNION ALL SELECT '${name} ' || t::text FROM vatproof.${name} t`).join(" ")} ORDER BY 1`
+   ${tableProjections
+     .map(
+       ({ columns, key, name }) =>
+         `UNION ALL SELECT '${name} ' || (${[...key, ...columns].join(", ")}, 0)::text FROM vatproof.${name}`
+     )
+     .join(" ")} ORDER BY 1`
 )
 
 const sumOf = (rebuilt: ReadonlyArray<ProjectionRebuild.Rebuilt>) =>

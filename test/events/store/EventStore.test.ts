@@ -58,7 +58,7 @@ const expect = (model: Model, command: AppendCommand): Outcome => {
   if (charge !== null) model.meters.set(charge.meter, used)
   const key = latestOf(command)
   if (key !== undefined) model.latest.set(key, model.head - 1)
-  return { position, used, minute: null }
+  return { position, used, minute: null, isDuplicate: false }
 }
 
 const outcomeOf = (command: AppendCommand) =>

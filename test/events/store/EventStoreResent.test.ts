@@ -60,7 +60,7 @@ layer(Layer.merge(MigratedDatabase.layer, SecureRandom.layerWebCrypto), { exclud
       Effect.gen(function* () {
         const { calls, store } = yield* makeStore(2, [])
         const appended = yield* store.append(commandFor("lost"))
-        assert.deepStrictEqual(appended, { position: 0, used: 1, minute: null })
+        assert.deepStrictEqual(appended, { position: 0, used: 1, minute: null, isDuplicate: true })
         assert.strictEqual(yield* calls, 3)
         assert.deepStrictEqual(yield* stored("lost"), ["lost 1 1", "meter lost 1", "minute lost 1"])
       })
@@ -78,8 +78,8 @@ layer(Layer.merge(MigratedDatabase.layer, SecureRandom.layerWebCrypto), { exclud
         assert.strictEqual(yield* calls, 3)
         // The event id alone tells that the command is the one that was stored.
         assert.deepStrictEqual(appended, [
-          { position: first.position, used: 0, minute: null },
-          { position: first.position + 1, used: 1, minute: appended[1]?.minute ?? null }
+          { position: first.position, used: 0, minute: null, isDuplicate: true },
+          { position: first.position + 1, used: 1, minute: appended[1]?.minute ?? null, isDuplicate: false }
         ])
         assert.deepStrictEqual(yield* stored("again-%"), [
           "again-1 1 1",

@@ -103,6 +103,34 @@ layer(testLayer, { excludeTestServices: true })("The headers of responses are th
     })
   )
 
+  it.effect("for validations that may be answered later", () =>
+    Effect.gen(function* () {
+      const ask = yield* makeAsk
+      const { newKey } = yield* RunningService.RunningService
+      const key = yield* newKey
+      const submit = "POST /v1/validations"
+      const counted = ["x-service-usage", "ratelimit", "ratelimit-policy"]
+      const headers = { prefer: "respond-async, wait=5", "idempotency-key": '"1"' }
+      const sent = { key, headers, body: { vat_id: "ATU12345678" } }
+      yield* ask(submit, 200, { ...sent, sends: [...counted, "preference-applied"] })
+      yield* ask(submit, 200, { ...sent, sends: ["preference-applied", "idempotent-replayed"] })
+      yield* ask(submit, 422, { ...sent, body: { vat_id: "ATU12345679" } })
+      yield* ask(submit, 400, { key, body: {} })
+      yield* ask(submit, 400, { ...sent, headers: { "idempotency-key": "ä" } })
+      const pending = { ...sent, headers: { prefer: "respond-async" }, body: { vat_id: "MT10999301" } }
+      const { headers: accepted } = yield* ask(submit, 202, {
+        ...pending,
+        sends: ["location", "retry-after", "preference-applied"]
+      })
+      const path = accepted["location"] ?? ""
+      yield* ask("GET /v1/validations/{validation_id}", 200, { path, key, sends: ["retry-after", "x-service-usage"] })
+      yield* ask("DELETE /v1/validations/{validation_id}", 200, { path, key })
+      yield* ask("GET /v1/validations/{validation_id}", 404, { path: "/v1/validations/x", key })
+      yield* ask("GET /v1/validations", 200, { key })
+      yield* ask("GET /v1/validations", 400, { key, query: { status: "open" } })
+    })
+  )
+
   it.effect("for receipts in every form, and their proofs", () =>
     Effect.gen(function* () {
       const ask = yield* makeAsk

@@ -1,8 +1,9 @@
 /** The examples of the OpenAPI document: every one is what the service has answered, with the sandbox's sources. */
 import { assert, expect, it, layer } from "@effect/vitest"
-import { Effect, Redacted, Schema } from "effect"
+import { Effect, Fiber, Redacted, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { checkpointOf, newAuditor, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { command } from "#test/support/CommandLine.ts"
 import { described, operations } from "#test/support/Description.ts"
@@ -73,7 +74,7 @@ const shapeOf = (value: unknown): string =>
     .replace(/VP-QC-\d{8}-[A-Z\d]{10}/gu, "<receipt>")
     .replace(/\d{4}-\d\d(?:-\d\d)?(?:T[\d:.]+(?:Z|\+\d\d:\d\d))?/gu, "<time>")
     .replace(/[\da-f]{16,}|WAPI\w+|[\w+/=.-]{20,}/gu, "<bytes>")
-    .replace(/(?<=\\?"(?:latency_ms|duration_ms|position|version)\\?":)\d+/gu, "<number>")
+    .replace(/(?<=\\?"(?:attempts|latency_ms|duration_ms|position|version)\\?":)\d+/gu, "<number>")
 
 layer(RunningService.layerGround, { excludeTestServices: true })("the examples of openapi.json", (it) => {
   it.effect(
@@ -96,6 +97,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the examples o
 /** Asks for one of everything. */
 const record = Effect.gen(function* () {
   const examples: Examples = new Map()
+  const sandbox = yield* Sandbox
   const PUBLIC_URL = "https://vat.example"
   const settings = { PLAN_FREE_PER_MONTH: "100", PLAN_STARTER_PER_MINUTE: "2", BZST_REQUESTER_VAT_ID: "DE123456789", PUBLIC_URL }
   const service = yield* RunningService.start({ ...settings, ...signing(yield* temporaryFolder) })
@@ -140,6 +142,23 @@ const record = Effect.gen(function* () {
   const letters = { ...muster, company_name: "Another GmbH", match_format: "letters" }
   keep("validateVatId", "qualified confirmation in letters", yield* confirm(service, "DE100440000", paid, letters))
   yield* get("getUsage", "free plan", "/v1/usage", { key })
+  const submissions = "/v1/validations"
+  const later = { key, headers: { prefer: "respond-async" } }
+  yield* post("submitValidation", "answered at once", submissions, { vat_id: "ATU12345678", reference: "INV-2026-0042" }, { key })
+  const submitted = yield* post(
+    "submitValidation",
+    "no source answers",
+    submissions,
+    { vat_id: "MT10999301", expires_in: 86_400 },
+    later
+  )
+  const { validation_id } = yield* decodeSubmitted(submitted.body)
+  const pending = yield* Effect.repeat(service.get(`${submissions}/${validation_id}`, { key }), {
+    until: ({ text }) => text.includes("MS_UNAVAILABLE")
+  })
+  keep("getValidation", "pending", pending)
+  yield* get("listValidations", "pending", submissions, { key, query: { status: "pending" } })
+  keep("cancelValidation", "cancelled", yield* service.ask(`${submissions}/${validation_id}`, { key, method: "DELETE" }))
   const receiptId = yield* receiptIdOf(confirmed)
   yield* get("getQualifiedConfirmation", "receipt", `${receiptsPath}/${receiptId}`, { key: paid })
   yield* get("listQualifiedConfirmations", "page", receiptsPath, { key: paid, query: { limit: "1" } })
@@ -223,7 +242,15 @@ const record = Effect.gen(function* () {
   const register = (body: unknown) => service.post("/v1/register", body)
   const plain = (type: string, body: string) =>
     send(service.port, "POST /v1/register HTTP/1.1", [`content-type: ${type}`, `content-length: ${body.length}`], body)
+  const idempotent = (vat_id: string) =>
+    service.post(submissions, { vat_id }, { key, headers: { "idempotency-key": "8e03978e-40d5-43dd-bc93-6894a57f9324" } })
+  // The source answers this one after two seconds.
+  const slow = yield* Effect.forkChild(idempotent("ATU10999701"))
+  yield* Effect.repeat(sandbox.checks({ vatId: "ATU10999701" }), { until: (checks) => checks > 0 })
+  keepError("IDEMPOTENCY_IN_PROGRESS", yield* idempotent("ATU10999701"))
+  yield* Fiber.join(slow)
   const errors = [
+    ["IDEMPOTENCY_KEY_REUSED", idempotent("ATU12345678")],
     ["VALIDATION_ERROR", service.get(validation, { key, query: { force_live: "maybe" } })],
     ["INVALID_VAT_ID", service.get("/v1/validate/GB123456789", { key })],
     ["INVALID_REQUESTER_VAT_ID", confirm(service, "DE811115368", paid, { ...muster, requester_vat_id: "ATU12345678" })],
@@ -256,6 +283,7 @@ const record = Effect.gen(function* () {
 })
 
 const decodeRegistered = Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))
+const decodeSubmitted = Schema.decodeUnknownEffect(Schema.Struct({ validation_id: Schema.String }))
 const decodeShared = Schema.decodeUnknownEffect(Schema.Struct({ link_id: Schema.String }))
 const decodeCreated = Schema.decodeUnknownEffect(Schema.Struct({ id: Schema.String }))
 const decodeRotated = Schema.decodeUnknownEffect(Schema.Struct({ key: Schema.String }))

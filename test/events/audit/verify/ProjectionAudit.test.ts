@@ -33,6 +33,7 @@ const audit = Effect.gen(function* () {
 
 /** Another value of a column, by its type; those with a constraint have their own. */
 const others: Readonly<Record<string, string>> = {
+  state: "CASE state WHEN 'final' THEN 'expired' ELSE 'final' END",
   plan: "CASE plan WHEN 'free' THEN 'enterprise' ELSE 'free' END",
   log_id: "1"
 }
@@ -50,12 +51,15 @@ const change = (table: string, column: string) => {
     EXECUTE format('UPDATE vatproof.${table} SET ${column} = %L WHERE ${row.replaceAll("'", "''")}', value); END $$`
 }
 
+/** When a task is due is no fact of the log. */
+const schedule: ReadonlySet<string> = new Set(["due_at", "claim", "attempts", "attempted_at", "failure"])
+
 /** The columns that a table has, whatever the audit compares. */
 const columnsOf = (name: string) => {
   const [, lines = ""] = new RegExp(`^table vatproof\\.${name}\\b.*\\n((?:  .*\\n)+)`, "mu").exec(schema) ?? []
-  return [...lines.matchAll(/^  (\w+) (?:bigint|bytea|integer|smallint|text|timestamp|uuid)\b/gmu)].map(
-    ([, column = ""]) => column
-  )
+  return [...lines.matchAll(/^  (\w+) (?:bigint|bytea|integer|smallint|text|timestamp|uuid)\b/gmu)]
+    .map(([, column = ""]) => column)
+    .filter((column) => name !== "tasks" || !schedule.has(column))
 }
 
 const changes = names.flatMap((name) => [

@@ -1,0 +1,34 @@
+/** Requests that come with an Idempotency-Key: one of them at a time does the work, on any replica. */
+import { Duration, Effect, Schema } from "effect"
+import { RateLimits } from "#domain/callers/RateLimits.ts"
+
+/** The key came with another request before. */
+export class IdempotencyKeyReused extends Schema.TaggedError<IdempotencyKeyReused>()("IdempotencyKeyReused", {}) {
+  override get message() {
+    return "This Idempotency-Key came with another request before: take a new key for a new request"
+  }
+}
+
+/** A request with the same key is being answered. */
+export class IdempotencyInProgress extends Schema.TaggedError<IdempotencyInProgress>()("IdempotencyInProgress", {}) {
+  override get message() {
+    return "A request with the same Idempotency-Key is being answered; repeat this one to get that answer"
+  }
+}
+
+/** Longer than a request takes: a replica that dies keeps the others waiting for this long. */
+const lease = Duration.minutes(1)
+
+/** Gives a function that runs the work for the computed id of a key, or fails if another request does it. */
+export const makeOnce = Effect.map(
+  RateLimits,
+  ({ acquireLease, releaseLease }) =>
+    <A, E, R>(id: string, work: Effect.Effect<A, E, R>) => {
+      const bucket = `idempotency/${id}`
+      return Effect.gen(function* () {
+        if (!(yield* acquireLease(bucket, lease))) return yield* new IdempotencyInProgress({})
+        // What cannot be released now ends by itself.
+        return yield* Effect.ensuring(work, Effect.ignore(releaseLease(bucket)))
+      })
+    }
+)

@@ -1,0 +1,171 @@
+/** Use cases of validations that may be answered later: accept, read, wait, cancel. */
+import { Clock, Context, DateTime, Duration, Effect, Layer, Option, type Redacted, Schema } from "effect"
+import type { KeyCaller } from "#domain/callers/Caller.ts"
+import { IdempotencyKeyReused, makeOnce } from "#domain/callers/Idempotency.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
+import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
+import { closingId, computedId, expiry } from "#domain/validation/PendingValidation.ts"
+import { TaskQueue } from "#domain/pending/TaskQueue.ts"
+import { TaskSignals } from "#domain/pending/TaskSignals.ts"
+import { ValidationReader, type ValidationRecord } from "#domain/pending/ValidationReader.ts"
+import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
+import type { ValidationRequest } from "#domain/validation/ValidationQuestion.ts"
+
+/** No such validation, or not the key's: a client is not told which. */
+export class ValidationNotFound extends Schema.TaggedError<ValidationNotFound>()("ValidationNotFound", {}) {
+  override get message() {
+    return "There is no such validation of yours"
+  }
+}
+
+/** `wait` is how long to wait for the answer before the validation is left pending; null: the client does not accept a pending one. */
+export interface Submission {
+  readonly caller: KeyCaller
+  readonly key: Redacted.Redacted
+  readonly request: Omit<ValidationRequest, "credential" | "task" | "identity">
+  readonly expiresIn: Duration.Duration | null
+  readonly idempotencyKey: string | null
+  readonly wait: Duration.Duration | null
+}
+
+/** `isReplayed`: the same request with the same Idempotency-Key came before. */
+export interface Submitted {
+  readonly record: ValidationRecord
+  readonly isReplayed: boolean
+}
+
+/** How often a client that waits looks for what another replica has closed. */
+const lookEvery = Duration.millis(500)
+/** Clients of a replica that may wait; further ones are answered at once. */
+const maxWaiting = 2_000
+
+const makeAwaitClosed = Effect.gen(function* () {
+  const reader = yield* ValidationReader
+  const signals = yield* TaskSignals
+  let waiting = 0
+
+  /** Waits until a validation is no longer pending. */
+  const awaitClosed = Effect.fnUntraced(function* (keyId: string, validationId: string, wait: Duration.Duration) {
+    const until = (yield* Clock.currentTimeMillis) + Duration.toMillis(wait)
+    while (true) {
+      const leftMs = until - (yield* Clock.currentTimeMillis)
+      if (leftMs <= 0 || (yield* reader.stateOf(keyId, validationId)) !== "pending") return
+      yield* signals.awaitClosed(validationId, Duration.min(Duration.millis(leftMs), lookEvery))
+    }
+  })
+
+  const whileThereIsRoom = <E>(wait: Effect.Effect<void, E>) =>
+    Effect.suspend(() => {
+      if (waiting >= maxWaiting) return Effect.void
+      waiting += 1
+      return Effect.ensuring(
+        wait,
+        Effect.sync(() => {
+          waiting -= 1
+        })
+      )
+    })
+
+  return (keyId: string, validationId: string, wait: Duration.Duration) =>
+    whileThereIsRoom(awaitClosed(keyId, validationId, wait))
+})
+
+const make = Effect.gen(function* () {
+  const crypto = yield* Crypto
+  const keyedHash = yield* KeyedHash
+  const queue = yield* TaskQueue
+  const reader = yield* ValidationReader
+  const signals = yield* TaskSignals
+  const once = yield* makeOnce
+  const { accept, validate } = yield* ValidateVatId
+  const awaitClosed = yield* makeAwaitClosed
+
+  const find = Effect.fnUntraced(function* (keyId: string, validationId: string) {
+    const found = yield* reader.find(keyId, validationId)
+    return Option.isSome(found) ? found.value : yield* new ValidationNotFound({})
+  })
+
+  const get = Effect.fn("PendingValidations.get")(function* (keyId: string, validationId: string, wait: Duration.Duration) {
+    if (Duration.isPositive(wait)) yield* awaitClosed(keyId, validationId, wait)
+    return yield* find(keyId, validationId)
+  })
+
+  /** What the same request with the same key was answered with; none if there was none. */
+  const replay = Effect.fnUntraced(function* (keyId: string, validationId: string, requestHash: string) {
+    const found = yield* reader.find(keyId, validationId)
+    if (Option.isSome(found) && found.value.requestHash !== requestHash) return yield* new IdempotencyKeyReused({})
+    return found
+  })
+
+  const submitTask = Effect.fnUntraced(function* (submission: Submission, taskId: string, requestHash: string | null) {
+    const { caller, expiresIn, key, request, wait } = submission
+    const expiresAt = DateTime.addDuration(yield* DateTime.now, expiresIn ?? expiry.usual)
+    const referenceHash = request.reference === null ? null : referenceHashOf(caller.keyId, request.reference)
+    const opening = { expiresAt, requestHash, referenceHash }
+    const task = { taskId, closingId: closingId(crypto, taskId), opening }
+    const asked: ValidationRequest = { ...request, credential: { _tag: "Key", key } }
+    if (wait === null) yield* validate({ ...asked, task })
+    else if ((yield* accept(asked, task)) === null) yield* signals.wake
+  })
+
+  const referenceHashOf = (keyId: string, reference: string) => keyedHash.of("reference", `${keyId}\0${reference}`)
+
+  const submit = Effect.fn("PendingValidations.submit")(function* (submission: Submission) {
+    const { caller, idempotencyKey, wait } = submission
+    const { keyId } = caller
+    const patience = wait ?? Duration.zero
+    if (idempotencyKey === null) {
+      const taskId = crypto.uuidV7()
+      yield* submitTask(submission, taskId, null)
+      return { record: yield* get(keyId, taskId, patience), isReplayed: false } satisfies Submitted
+    }
+    const taskId = computedId(crypto, "validation", keyId, idempotencyKey)
+    const requestHash = keyedHash.of("idempotency", fingerprintOf(submission))
+    const before = yield* replay(keyId, taskId, requestHash)
+    const work = submitTask(submission, taskId, requestHash)
+    // What is accepted for later is stored at once, and needs nobody to wait for it.
+    const isReplayed = Option.isSome(before)
+      ? true
+      : yield* Effect.as(wait === null ? once(taskId, work) : work, false).pipe(
+          Effect.catchTag("AlreadyRecorded", () => Effect.as(replay(keyId, taskId, requestHash), true))
+        )
+    return { record: yield* get(keyId, taskId, patience), isReplayed } satisfies Submitted
+  })
+
+  /** A validation that has ended stays what it is. */
+  const cancel = Effect.fn("PendingValidations.cancel")(function* (caller: KeyCaller, validationId: string) {
+    const { accountId, keyId } = caller
+    const { state, vatId } = yield* find(keyId, validationId)
+    if (state === "pending") {
+      yield* queue.close(validationId, { accountId, keyId, vatId, request: null }, "requested")
+      yield* signals.closed(validationId)
+    }
+    return yield* find(keyId, validationId)
+  })
+
+  return { submit, get, cancel, referenceHashOf, page: reader.page }
+})
+
+/** All that makes a request the same one. */
+const fingerprintOf = ({ expiresIn, request }: Submission) => {
+  const { company, forceLive, input, reference, requesterVatId } = request
+  const { city, name, street, zip } = company ?? { city: null, name: null, street: null, zip: null }
+  const wanted = [
+    input,
+    requesterVatId,
+    name,
+    street,
+    zip,
+    city,
+    forceLive,
+    reference,
+    expiresIn === null ? null : Duration.toMillis(expiresIn)
+  ]
+  return JSON.stringify(wanted)
+}
+
+export class PendingValidations extends Context.Service<PendingValidations, Effect.Success<typeof make>>()(
+  "vatproof/domain/pending/PendingValidations"
+) {
+  static readonly layer = Layer.effect(PendingValidations, make)
+}

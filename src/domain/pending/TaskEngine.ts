@@ -1,0 +1,152 @@
+/**
+ * Answers the validations that were accepted: claims tasks that are due, asks as their client would, and records the answer, which closes the task.
+ * Every replica runs one. A worker that dies leaves a lease that ends, and the id of the closing event lets nothing be recorded twice.
+ */
+import { Cause, Clock, DateTime, Duration, Effect, Exit, FiberSet, Layer, MutableRef, Random, Schedule } from "effect"
+import { Crypto } from "#domain/kernel/Crypto.ts"
+import { Identity } from "#domain/callers/Identity.ts"
+import { logDefects } from "#domain/kernel/LogDefects.ts"
+import { closingId, retryDelay } from "#domain/validation/PendingValidation.ts"
+import * as TaskPacing from "#domain/pending/TaskPacing.ts"
+import { type AcceptedTask, type ClaimedTask, TaskQueue } from "#domain/pending/TaskQueue.ts"
+import { TaskSignals } from "#domain/pending/TaskSignals.ts"
+import { Sources } from "#domain/vat/Sources.ts"
+import type { Attempt } from "#domain/vat/Verdict.ts"
+import type { Standing } from "#domain/callers/Standing.ts"
+import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
+
+/** A replica looks for tasks of others, and for those that have become due, this often. */
+const poll = Duration.seconds(1)
+/** A third of the lease (PgTaskQueue). */
+const heartbeat = Duration.seconds(10)
+
+/** What an attempt came to: the task is closed, or waits. */
+type Outcome =
+  | { readonly _tag: "Closed" }
+  | { readonly _tag: "Waits"; readonly failure: string; readonly wait: Duration.Duration }
+
+const closed: Outcome = { _tag: "Closed" }
+
+const makeAttempt = Effect.gen(function* () {
+  const crypto = yield* Crypto
+  const identity = yield* Identity
+  const queue = yield* TaskQueue
+  const { validate } = yield* ValidateVatId
+
+  const waitsFor = (task: ClaimedTask, failure: string) =>
+    Effect.map(Random.next, (random): Outcome => ({ _tag: "Waits", failure, wait: retryDelay(task.attempts, random) }))
+
+  const ask = Effect.fnUntraced(function* (task: ClaimedTask, accepted: AcceptedTask) {
+    const { keyId, request, vatId } = accepted
+    if (request === null) return yield* queue.close(task.taskId, accepted, "erased")
+    const { limit, used } = yield* identity.byKeyId(keyId)
+    yield* validate({
+      ...request,
+      credential: { _tag: "KeyId", keyId },
+      // It was counted in the caller's minute when it was accepted.
+      standing: MutableRef.make<Standing | null>({ usage: { used, limit }, window: null }),
+      input: vatId,
+      task: { taskId: task.taskId, closingId: closingId(crypto, task.taskId), opening: null }
+    })
+  })
+
+  return Effect.fnUntraced(function* (task: ClaimedTask) {
+    const accepted = yield* queue.accepted(task.position)
+    if (task.isExpired) return yield* Effect.as(queue.close(task.taskId, accepted, "expired"), closed)
+    const end = (reason: "key_revoked" | "not_allowed") => Effect.as(queue.close(task.taskId, accepted, reason), closed)
+    return yield* Effect.as(ask(task, accepted), closed).pipe(
+      Effect.catchTags({
+        AlreadyRecorded: () => Effect.succeed(closed),
+        ConfirmationRefusal: () => Effect.succeed(closed),
+        SourcesUnavailable: ({ attempts }) => waitsFor(task, failureOf(attempts)),
+        QuotaExceeded: ({ periodEnd }) =>
+          Effect.zipWith(waitsFor(task, quotaFailure), DateTime.now, (waits, now) => untilPeriod(waits, now, periodEnd)),
+        RateLimitExceeded: () => waitsFor(task, "RATE"),
+        InvalidApiKey: () => end("key_revoked"),
+        ApiKeyRequired: () => end("not_allowed"),
+        PaidPlanRequired: () => end("not_allowed"),
+        ConfirmationUnsupported: () => end("not_allowed"),
+        InvalidRequester: () => end("not_allowed"),
+        InvalidVatId: () => end("not_allowed")
+      })
+    )
+  })
+})
+
+/** The failure of a task whose key has used up its month. */
+const quotaFailure = "QUOTA"
+
+const failureOf = (attempts: ReadonlyArray<Attempt>) => {
+  const last = attempts.at(-1)
+  return last === undefined ? "UNAVAILABLE" : `${last.source}:${last.code ?? last.outcome.toUpperCase()}`
+}
+
+/** A new month has a new quota. */
+const untilPeriod = (outcome: Outcome, now: DateTime.Utc, periodEnd: DateTime.Utc | null): Outcome =>
+  outcome._tag === "Closed" || periodEnd === null
+    ? outcome
+    : { ...outcome, wait: Duration.min(outcome.wait, DateTime.distance(now, periodEnd)) }
+
+const make = Effect.gen(function* () {
+  const queue = yield* TaskQueue
+  const signals = yield* TaskSignals
+  const sources = yield* Sources
+  const attempt = yield* makeAttempt
+  const pacing = TaskPacing.make()
+  const fibers = yield* FiberSet.make()
+  const running = new Set<ClaimedTask>()
+
+  const finish = (task: ClaimedTask, exit: Exit.Exit<Outcome, unknown>) => {
+    if (Exit.isSuccess(exit)) {
+      if (exit.value._tag === "Closed") return signals.closed(task.taskId)
+      return queue.defer(task, exit.value.wait, exit.value.failure)
+    }
+    // A service that stops gives its tasks to the others.
+    if (Cause.hasInterruptsOnly(exit.cause)) return queue.defer(task, Duration.zero, null)
+    // The lease ends by itself if the database is away.
+    return Cause.hasDies(exit.cause)
+      ? Effect.andThen(
+          Effect.logError(`The task ${task.taskId} failed by a defect; it is tried again`, exit.cause),
+          queue.defer(task, retryDelay(task.attempts, 0.5), "DEFECT")
+        )
+      : Effect.void
+  }
+
+  const run = (task: ClaimedTask) =>
+    Effect.withSpan(attempt(task), "TaskEngine.attempt", { root: true }).pipe(
+      Effect.onExit((exit) => {
+        running.delete(task)
+        pacing.ended(task.memberState, Exit.isSuccess(exit) && exit.value._tag === "Closed")
+        return Effect.andThen(Effect.ignore(finish(task, exit)), signals.wake)
+      }),
+      Effect.ignoreCause
+    )
+
+  const turn = Effect.gen(function* () {
+    const nowMs = yield* Clock.currentTimeMillis
+    if (pacing.isStale(nowMs)) pacing.observe((yield* sources.status).memberStates, nowMs)
+    const claimed = yield* queue.claim(pacing.places(nowMs))
+    pacing.claimed(claimed)
+    for (const task of claimed) {
+      running.add(task)
+      yield* FiberSet.run(fibers, run(task))
+    }
+    return claimed.length > 0
+  })
+
+  yield* turn.pipe(
+    Effect.catchTag("StoreUnavailable", () => Effect.succeed(false)),
+    logDefects("The task engine failed; it retries in 1 s", poll),
+    Effect.flatMap((busy) => (busy === true ? Effect.void : signals.awaitWork(poll))),
+    Effect.forever,
+    Effect.forkScoped
+  )
+
+  yield* Effect.suspend(() => queue.keep([...running])).pipe(
+    Effect.ignore,
+    Effect.repeat(Schedule.spaced(heartbeat)),
+    Effect.forkScoped
+  )
+})
+
+export const layer = Layer.effectDiscard(make)

@@ -1,0 +1,35 @@
+/** Tells the fibers of this process about tasks: the engine that there is work, clients that wait that a task was closed. */
+import { Context, Deferred, type Duration, Effect, Layer, Queue } from "effect"
+
+const make = Effect.gen(function* () {
+  const work = yield* Queue.sliding<void>(1)
+  const waiting = new Map<string, Set<Deferred.Deferred<void>>>()
+
+  return {
+    wake: Effect.asVoid(Queue.offer(work, undefined)),
+    /** Ends when there may be work, and after `patience` in any case. */
+    awaitWork: (patience: Duration.Input) => Effect.asVoid(Effect.timeoutOption(Queue.take(work), patience)),
+    closed: (taskId: string) =>
+      Effect.sync(() => {
+        for (const one of waiting.get(taskId) ?? []) Deferred.doneUnsafe(one, Effect.void)
+      }),
+    /** Ends when this replica closes the task, and after `patience` in any case. */
+    awaitClosed: (taskId: string, patience: Duration.Input) =>
+      Effect.suspend(() => {
+        const closed = Deferred.makeUnsafe<void>()
+        const others = waiting.get(taskId) ?? new Set()
+        waiting.set(taskId, others.add(closed))
+        const leave = Effect.sync(() => {
+          others.delete(closed)
+          if (others.size === 0 && waiting.get(taskId) === others) waiting.delete(taskId)
+        })
+        return Effect.asVoid(Effect.timeoutOption(Deferred.await(closed), patience)).pipe(Effect.ensuring(leave))
+      })
+  }
+})
+
+export class TaskSignals extends Context.Service<TaskSignals, Effect.Success<typeof make>>()(
+  "vatproof/domain/pending/TaskSignals"
+) {
+  static readonly layer = Layer.effect(TaskSignals, make)
+}

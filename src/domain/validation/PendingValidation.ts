@@ -1,0 +1,110 @@
+/** Validations that may be answered later: their facts, their ids, and when they are tried again. */
+import { type DateTime, Duration, Schema } from "effect"
+import type { CompanyData } from "#domain/receipts/Confirmation.ts"
+import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
+import type { PureCrypto } from "#domain/kernel/Crypto.ts"
+import { Reference } from "#domain/kernel/PersonalData.ts"
+
+export const ValidationState = Schema.Literals(["pending", "final", "expired", "cancelled"])
+export type ValidationState = typeof ValidationState.Type
+
+/** How long a validation stays open unless the client says otherwise, and at most. */
+export const expiry = { usual: Duration.hours(72), longest: Duration.days(14) }
+
+const ofTask = { account_id: Schema.String, key_id: Schema.String, vat_id: Schema.String }
+
+const Company = Schema.Struct({
+  name: Schema.NullOr(Schema.String),
+  street: Schema.NullOr(Schema.String),
+  zip: Schema.NullOr(Schema.String),
+  city: Schema.NullOr(Schema.String)
+})
+
+/** What else was asked, as far as it was supplied. */
+const AcceptedDocument = Schema.Struct({
+  requester_vat_id: Schema.optionalKey(Schema.String),
+  company: Schema.optionalKey(Company),
+  ...Reference.fields
+})
+export type AcceptedDocument = typeof AcceptedDocument.Type
+
+/**
+ * A validation was accepted; the event's id is the validation's. `request_hash` is a keyed hash of the request, if it came with an Idempotency-Key;
+ * `reference_hash` is one of its reference. Requester, company and reference are in the personal document.
+ */
+export const ValidationAccepted = DomainEvent.definePersonal(
+  [
+    "ValidationAccepted",
+    1,
+    Schema.Struct({
+      ...ofTask,
+      force_live: Schema.Boolean,
+      expires_at: Schema.DateTimeUtcFromString,
+      request_hash: Schema.NullOr(Schema.String),
+      reference_hash: Schema.NullOr(Schema.String),
+      ...DomainEvent.personalDigest
+    })
+  ],
+  AcceptedDocument,
+  "answers"
+)
+
+/** No source answered before the validation expired. Nothing is known about the VAT ID, and nothing was charged. */
+export const ValidationExpired = DomainEvent.define("ValidationExpired", 1, Schema.Struct(ofTask))
+
+/** Why a validation ends without an answer: on request, its key ended, its plan no longer allows it, or its personal data was erased. */
+export const CancelReason = Schema.Literals(["requested", "key_revoked", "not_allowed", "erased"])
+export type CancelReason = typeof CancelReason.Type
+
+/** A validation ended without an answer. Nothing was charged. */
+export const ValidationCancelled = DomainEvent.define(
+  "ValidationCancelled",
+  1,
+  Schema.Struct({ ...ofTask, reason: CancelReason })
+)
+
+/** A UUIDv8 (RFC 9562, 5.8) of the SHA-256 of the parts: the same on every replica. */
+export const computedId = ({ sha256Hex }: Pick<PureCrypto, "sha256Hex">, ...parts: ReadonlyArray<string>): string => {
+  const hex = sha256Hex(parts.join("\0"))
+  const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16)
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+}
+
+/** The id of the event that closes a task, whatever that event is: so there is one. */
+export const closingId = (crypto: Pick<PureCrypto, "sha256Hex">, taskId: string): string => computedId(crypto, "closed", taskId)
+
+/** What a client asks to be accepted. */
+export interface Opening {
+  readonly expiresAt: DateTime.Utc
+  /** Null without an Idempotency-Key. */
+  readonly requestHash: string | null
+  readonly referenceHash: string | null
+}
+
+/** The task that a validation belongs to. `opening` is null if the task was accepted before. */
+export interface ValidationTask {
+  readonly taskId: string
+  readonly closingId: string
+  readonly opening: Opening | null
+}
+
+/** What the document of an acceptance has. */
+export const documentOf = (
+  requesterVatId: string | null,
+  company: CompanyData | null,
+  reference: string | null
+): AcceptedDocument | undefined =>
+  requesterVatId === null && company === null && reference === null
+    ? undefined
+    : {
+        ...(requesterVatId === null ? {} : { requester_vat_id: requesterVatId }),
+        ...(company === null ? {} : { company }),
+        ...(reference === null ? {} : { reference })
+      }
+
+const waits = [Duration.seconds(30), Duration.minutes(2), Duration.minutes(10)]
+const longestWait = Duration.minutes(30)
+
+/** The wait after the `attempts`-th attempt; `random` (0 to 1) varies it by a fifth either way, so that tasks do not come back in step. */
+export const retryDelay = (attempts: number, random: number): Duration.Duration =>
+  Duration.times(waits[attempts - 1] ?? longestWait, 0.8 + 0.4 * random)

@@ -1,0 +1,126 @@
+/** Records validations: each outcome is one event with its price. */
+import { Duration, Effect, MutableRef } from "effect"
+import type { StoredAnswer } from "#domain/vat/AnswerCache.ts"
+import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import { type Charge, Metering } from "#domain/callers/Metering.ts"
+import { RateLimits } from "#domain/callers/RateLimits.ts"
+import type { ValidationTask } from "#domain/validation/PendingValidation.ts"
+import { referenceIn } from "#domain/kernel/PersonalData.ts"
+import * as RecordCharge from "#domain/validation/RecordCharge.ts"
+import type { SourcesUnavailable } from "#domain/vat/Sources.ts"
+import type { Standing } from "#domain/callers/Standing.ts"
+import type { Answer, Attempt } from "#domain/vat/Verdict.ts"
+import { VatIdVerificationFailed } from "#domain/vat/ValidationEvents.ts"
+import {
+  acceptedOf,
+  eventOf,
+  factsOf,
+  identityOf,
+  type Question,
+  type Validation,
+  validationOf
+} from "#domain/validation/ValidationQuestion.ts"
+
+/** Uncounted outages per VAT ID and caller in a sliding hour (rule 36). */
+const uncountedOutages = { slots: 3, window: Duration.hours(1) }
+
+/** Repeats of cached answers. */
+export const makeHit = Effect.gen(function* () {
+  const metering = yield* Metering
+  const hits = new WeakMap<StoredAnswer, DomainEvent>()
+
+  /**
+   * The event of a cache hit. It is the same for all requests without requester and reference, so it is created and encoded once.
+   */
+  const hitEvent = (question: Question, stored: StoredAnswer) => {
+    const isShared = question.requester === null && question.request.reference === null
+    const encoded = isShared ? hits.get(stored) : undefined
+    if (encoded !== undefined) return encoded
+    const event = eventOf(question, stored.answer, { served: "cache", position: stored.position })
+    if (isShared) hits.set(stored, event)
+    return event
+  }
+
+  /** Repeats a cached answer. Without `admitted` the same append counts the call. */
+  return (question: Question, stored: StoredAnswer, admitted: Standing | null) => {
+    const { caller, request, vatId } = question
+    const repeats = { vatId, asOf: stored.asOf }
+    const charge = {
+      caller,
+      event: hitEvent(question, stored),
+      units: 1,
+      admitted,
+      repeats,
+      identity: identityOf(question)
+    } as const
+    return Effect.matchEffect(metering.record(charge), {
+      onSuccess: ({ standing }) => {
+        MutableRef.set(request.standing, standing)
+        return Effect.succeed(validationOf(question, stored.answer, "cache"))
+      },
+      // A hit creates no stream.
+      onFailure: (failure) => (failure._tag === "StreamExists" ? Effect.die(failure) : Effect.fail(failure))
+    })
+  }
+})
+
+/** Records validations: each outcome is one event with its price. */
+export const make = Effect.gen(function* () {
+  const rateLimits = yield* RateLimits
+  const recordCharge = yield* RecordCharge.make
+
+  const record = Effect.fnUntraced(function* (question: Question, charge: Omit<Charge, "caller">) {
+    const { caller, request } = question
+    const recorded = yield* Effect.catchTag(
+      recordCharge(request.credential, caller, (current) => Effect.succeed({ ...charge, caller: current })),
+      ["StreamExists", "PaidPlanRequired"],
+      Effect.die
+    )
+    MutableRef.set(request.standing, recorded.standing)
+  })
+
+  const live = Effect.fnUntraced(function* (
+    question: Question,
+    answer: Answer,
+    attempts: ReadonlyArray<Attempt>,
+    admitted: Standing
+  ) {
+    const event = eventOf(question, answer, { served: "live", answer, attempts })
+    yield* record(question, { event, units: 1, admitted, identity: identityOf(question) })
+    return { ...validationOf(question, answer, "live"), consultationNumber: answer.consultation_number } satisfies Validation
+  })
+
+  const stale = Effect.fnUntraced(function* (
+    question: Question,
+    { answer, position }: StoredAnswer,
+    attempts: ReadonlyArray<Attempt>,
+    admitted: Standing
+  ) {
+    const event = eventOf(question, answer, { served: "stale", position, attempts })
+    yield* record(question, { event, units: 1, admitted, identity: identityOf(question) })
+    return validationOf(question, answer, "stale")
+  })
+
+  /** The first outages are free; a caller that keeps retrying is charged. A task that waits for its answer goes on waiting. */
+  const outage = Effect.fnUntraced(function* (question: Question, failure: SourcesUnavailable, admitted: Standing) {
+    const { caller, request, vatId } = question
+    if (request.task?.opening === null) return yield* failure
+    const { slots, window } = uncountedOutages
+    const accountId = caller._tag === "Key" ? caller.accountId : null
+    const free = yield* rateLimits.acquireSlot(`outage/${caller.stream}/${vatId.value}`, slots, window)
+    const facts = { ...factsOf(question), account_id: accountId, attempts: failure.attempts }
+    const event = VatIdVerificationFailed.make(facts, referenceIn(request.reference))
+    yield* record(question, { event, units: free.granted ? 0 : 1, admitted })
+    return yield* failure
+  })
+
+  /** The task waits for its answer from now on. */
+  const accept = Effect.fnUntraced(function* (question: Question, task: ValidationTask, admitted: Standing) {
+    const event = acceptedOf(question)
+    if (event === undefined) return yield* Effect.die("A task was accepted without an API key")
+    const mayBeStored = task.opening !== null && task.opening.requestHash !== null
+    yield* record(question, { event, units: 0, admitted, identity: { eventId: task.taskId, causationId: null, mayBeStored } })
+  })
+
+  return { live, stale, outage, accept }
+})

@@ -1,0 +1,116 @@
+/** The task queue on vatproof.tasks: its facts move with the append, its schedule by functions of its own (migrations/functions/tasks.sql). */
+import { Duration, Effect, Layer, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { Crypto } from "#domain/kernel/Crypto.ts"
+import { closingId, ValidationAccepted, ValidationCancelled, ValidationExpired } from "#domain/validation/PendingValidation.ts"
+import { type AcceptedTask, type ClaimedTask, type TaskEnd, type TaskPlaces, TaskQueue } from "#domain/pending/TaskQueue.ts"
+import { logId } from "#events/store/AppendCommand.ts"
+import * as Catalogue from "#events/store/Catalogue.ts"
+import { elementType, sqlArray } from "#events/database/SqlArray.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as PersonalDocument from "#events/store/PersonalDocument.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
+
+/** How long a worker that says nothing keeps a task. */
+const leaseMs = BigInt(Duration.toMillis("30 seconds"))
+const retryFor = "3 seconds"
+
+const decodeAccepted = Catalogue.decoder(ValidationAccepted)
+const decodeDocument = Catalogue.documentDecoder(ValidationAccepted)
+
+const Claimed = Schema.Struct({
+  task_id: Schema.String,
+  position: Schema.BigInt,
+  member_state: Schema.String,
+  attempts: Schema.Int,
+  is_expired: Schema.Boolean
+})
+
+/** Statements that schedule tasks. A claim is not repeated blindly: a worker that does not hear of it loses it with the lease. */
+const makeSchedule = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const crypto = yield* Crypto
+
+  const findClaimed = SqlSchema.findAll({
+    Request: Schema.Struct({
+      claim: Schema.String,
+      states: Schema.Array(Schema.String),
+      places: Schema.Array(Schema.Int),
+      wake: Schema.Array(Schema.NullOr(Schema.Int))
+    }),
+    Result: Claimed,
+    execute: ({ claim, places, states, wake }) => sql`SELECT task_id, position, member_state, attempts, is_expired
+      FROM vatproof.claim_tasks(${logId}::smallint, ${claim}::uuid, ${leaseMs}, ${sqlArray(states, elementType.text)},
+        ${sqlArray(places, elementType.int4)}, ${sqlArray(
+          wake.map((ms) => (ms === null ? null : BigInt(ms))),
+          elementType.int8
+        )})`
+  })
+
+  const claim = Effect.fnUntraced(function* (asked: ReadonlyArray<TaskPlaces>) {
+    const claim = crypto.uuidV7()
+    const [states, places] = [asked.map(({ memberState }) => memberState), asked.map(({ places }) => places)]
+    const wake = asked.map(({ wakeMs }) => wakeMs)
+    const rows = yield* findClaimed({ claim, states, places, wake }).pipe(QueryPolicy.withRetry("0 millis"))
+    return rows.map((row): ClaimedTask => ({
+      taskId: row.task_id,
+      claim,
+      position: Number(row.position),
+      memberState: row.member_state,
+      attempts: row.attempts,
+      isExpired: row.is_expired
+    }))
+  })
+
+  const keep = (tasks: ReadonlyArray<ClaimedTask>) => {
+    const ids = sqlArray(
+      tasks.map(({ taskId }) => taskId),
+      elementType.uuid
+    )
+    const claims = sqlArray(
+      tasks.map(({ claim }) => claim),
+      elementType.uuid
+    )
+    return sql`SELECT vatproof.keep_tasks(${logId}::smallint, ${ids}, ${claims}, ${leaseMs})`.pipe(
+      QueryPolicy.withRetry(retryFor),
+      Effect.asVoid
+    )
+  }
+
+  const defer = ({ claim, taskId }: ClaimedTask, wait: Duration.Duration, failure: string | null) =>
+    sql`SELECT vatproof.defer_task(${logId}::smallint, ${taskId}::uuid, ${claim}::uuid, ${BigInt(Math.round(Duration.toMillis(wait)))},
+      ${failure})`.pipe(QueryPolicy.withRetry(retryFor), Effect.asVoid)
+
+  return { claim, keep, defer }
+})
+
+const make = Effect.gen(function* () {
+  const events = yield* EventStore
+  const crypto = yield* Crypto
+  const documentsOf = yield* PersonalDocument.makeVerified
+  const schedule = yield* makeSchedule
+
+  const accepted = Effect.fnUntraced(function* (position: number) {
+    const [event] = yield* events.read(position, 1)
+    if (event === undefined) return yield* Effect.die(`There is no event at position ${position}`)
+    const { account_id, force_live, key_id, personal_sha256, vat_id } = yield* decodeAccepted(event.data)
+    const task = { accountId: account_id, keyId: key_id, vatId: vat_id }
+    const plain = { forceLive: force_live, requesterVatId: null, company: null, reference: null }
+    if (personal_sha256 === undefined) return { ...task, request: plain } satisfies AcceptedTask
+    const document = (yield* documentsOf([event])).get(position) ?? null
+    if (document === null) return { ...task, request: null } satisfies AcceptedTask
+    const { company = null, reference = null, requester_vat_id = null } = yield* decodeDocument(document)
+    return { ...task, request: { ...plain, requesterVatId: requester_vat_id, company, reference } } satisfies AcceptedTask
+  })
+
+  const close = Effect.fnUntraced(function* (taskId: string, task: AcceptedTask, end: TaskEnd) {
+    const facts = { account_id: task.accountId, key_id: task.keyId, vat_id: task.vatId }
+    const event = end === "expired" ? ValidationExpired.make(facts) : ValidationCancelled.make({ ...facts, reason: end })
+    const identity = { eventId: closingId(crypto, taskId), causationId: taskId }
+    yield* events.appendFact(`key-${task.keyId}`, event, identity)
+  })
+
+  return TaskQueue.of({ ...schedule, accepted, close })
+})
+
+export const layer = Layer.effect(TaskQueue, make)

@@ -1,0 +1,249 @@
+/** Accepted validations from vatproof.tasks, and their answers straight from the events and personal documents. */
+import { Effect, Exit, Layer, Option, Result, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import type { CachedAnswer } from "#domain/vat/AnswerCache.ts"
+import { ConfirmationRefused, ReceiptIssued, wholeReceipt } from "#domain/receipts/Receipt.ts"
+import { ValidationAccepted, ValidationCancelled, ValidationState } from "#domain/validation/PendingValidation.ts"
+import {
+  type LastFailure,
+  type ValidationPageRequest,
+  ValidationReader,
+  type ValidationRecord,
+  type ValidationSummary
+} from "#domain/pending/ValidationReader.ts"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import type { Validation } from "#domain/validation/ValidationQuestion.ts"
+import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
+import * as VatIds from "#domain/vat/VatId.ts"
+import { logId } from "#events/store/AppendCommand.ts"
+import * as Catalogue from "#events/store/Catalogue.ts"
+import * as EventLine from "#events/store/EventLine.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as GroupCommit from "#events/store/GroupCommit.ts"
+import * as PersonalDocument from "#events/store/PersonalDocument.ts"
+import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
+import { elementType, sqlArray } from "#events/database/SqlArray.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
+import type { StoredEvent } from "#events/store/StoredEvent.ts"
+
+const retryFor = "3 seconds"
+/** Bounds: tasks found by one statement, and readers that may wait for it. */
+const maxBatch = 500
+const maxWaiting = 20_000
+
+const Row = Schema.Struct({
+  task_id: Schema.String,
+  position: Schema.BigInt,
+  key_id: Schema.String,
+  vat_id: Schema.String,
+  accepted_at: Schema.DateTimeUtcFromDate,
+  expires_at: Schema.DateTimeUtcFromDate,
+  state: ValidationState,
+  closed_by: Schema.NullOr(Schema.BigInt),
+  due_at: Schema.DateTimeUtcFromDate,
+  attempts: Schema.Int,
+  failure: Schema.NullOr(Schema.String)
+})
+type Row = typeof Row.Type
+
+const columns = Object.keys(Row.fields).join(", ")
+const columnsOf = (alias: string) =>
+  Object.keys(Row.fields)
+    .map((name) => `${alias}.${name}`)
+    .join(", ")
+
+const decodeAccepted = Catalogue.decoder(ValidationAccepted)
+const decodeCancelled = Catalogue.decoder(ValidationCancelled)
+const decodeRefused = Catalogue.decoder(ConfirmationRefused)
+const decodeVerified = Catalogue.decoder(VatIdVerified)
+const decodeVerifiedDocument = Catalogue.documentDecoder(VatIdVerified)
+const decodeIssued = Catalogue.decoder(ReceiptIssued)
+const decodeIssuedDocument = Catalogue.documentDecoder(ReceiptIssued)
+const decodeMetadata = Schema.decodeUnknownOption(Schema.Struct({ request_id: Schema.String }))
+
+const uuid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/u
+
+/** What of an answer's personal document a response shows; nothing once it was erased. */
+interface Names {
+  readonly company_name: string | null
+  readonly company_address: string | null
+}
+const erased: Names = { company_name: null, company_address: null }
+
+/** Reads events as answers. */
+const makeAnswers = Effect.gen(function* () {
+  const events = yield* EventStore
+  const { verified } = yield* SignedLeaves.make
+  const documentsOf = yield* PersonalDocument.makeVerified
+
+  const at = Effect.fnUntraced(function* (position: number) {
+    const [event] = yield* verified(yield* events.read(position, 1))
+    return event === undefined ? yield* Effect.die(`There is no event at position ${position}`) : event
+  })
+
+  const documentOf = (event: StoredEvent) =>
+    Effect.map(documentsOf([event]), (documents) => documents.get(event.position) ?? null)
+
+  const namesIn = Effect.fnUntraced(function* (event: StoredEvent) {
+    const document = yield* documentOf(event)
+    if (document === null) return erased
+    if (event.type === ReceiptIssued.type) {
+      const { official_address, official_name } = yield* decodeIssuedDocument(document)
+      return { company_name: official_name || null, company_address: official_address || null }
+    }
+    const { company_address = null, company_name = null } = yield* decodeVerifiedDocument(document)
+    return { company_name, company_address }
+  })
+
+  const ofVerified = Effect.fnUntraced(function* (event: StoredEvent) {
+    const { answer, answer_position, answered_at, served, source, valid, vat_id } = yield* decodeVerified(event.data)
+    const holder = answer_position === null ? event : yield* at(answer_position)
+    const shown: CachedAnswer = { source, valid, answered_at, ...(yield* namesIn(holder)) }
+    const consultationNumber = answer?.consultation_number ?? null
+    return { vatId: yield* vatIdOf(vat_id), answer: shown, served, consultationNumber, confirmation: null } satisfies Validation
+  })
+
+  const ofReceipt = Effect.fnUntraced(function* (event: StoredEvent) {
+    const issued = yield* decodeIssued(event.data)
+    const { answer, receipt } = issued
+    const document = yield* documentOf(event)
+    const disclosed = document === null ? null : yield* decodeIssuedDocument(document)
+    const shown: CachedAnswer = { ...answer, ...erased }
+    const validation: Validation = {
+      vatId: yield* vatIdOf(receipt.target_vat_id),
+      answer: shown,
+      served: "live",
+      consultationNumber: null,
+      confirmation: disclosed === null ? null : { receipt: wholeReceipt(issued, disclosed), requestId: receipt.bzst_request_id }
+    }
+    return validation
+  })
+
+  /** What became of a validation: its answer, or why there is none. */
+  const outcomeAt = Effect.fnUntraced(function* (position: number) {
+    const event = yield* at(position)
+    switch (event.type) {
+      case VatIdVerified.type:
+        return { validation: yield* ofVerified(event), reason: null }
+      case ReceiptIssued.type:
+        return { validation: yield* ofReceipt(event), reason: null }
+      case ConfirmationRefused.type:
+        return { validation: null, reason: `refused: ${(yield* decodeRefused(event.data)).code}` }
+      case ValidationCancelled.type:
+        return { validation: null, reason: (yield* decodeCancelled(event.data)).reason }
+      default:
+        return { validation: null, reason: null }
+    }
+  })
+
+  return { at, outcomeAt }
+})
+
+/** What was stored was parsed before. */
+const vatIdOf = (text: string) => Result.match(VatIds.parse(text), { onFailure: Effect.die, onSuccess: Effect.succeed })
+
+const makeQueries = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const findAll = SqlSchema.findAll({
+    Request: Schema.Array(Schema.String),
+    Result: Row,
+    execute: (ids) =>
+      sql`SELECT ${sql.literal(columns)} FROM vatproof.find_tasks(${logId}::smallint, ${sqlArray(ids, elementType.uuid)})`
+  })
+  const find = yield* GroupCommit.make({
+    maxBatch,
+    maxWaiting,
+    onFull: () => new StoreUnavailable({}),
+    procedure: "find_tasks",
+    run: Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+      const rows = yield* findAll([...new Set(ids)]).pipe(QueryPolicy.withRetryForMany(retryFor))
+      const byId = new Map(rows.map((row) => [row.task_id, row]))
+      return ids.map((id) => Exit.succeed(byId.get(id)))
+    })
+  })
+
+  const findPage = SqlSchema.findAll({
+    Request: Schema.Struct({
+      keyId: Schema.String,
+      states: Schema.Array(ValidationState),
+      vatId: Schema.NullOr(Schema.String),
+      referenceHash: Schema.NullOr(Schema.String),
+      before: Schema.Int,
+      limit: Schema.Int
+    }),
+    Result: Row,
+    // Each state has an index of its own order, so that a page reads no more than its rows of each.
+    execute: ({ before, keyId, limit, referenceHash, states, vatId }) => {
+      const filter = [
+        ...(vatId === null ? [] : [sql`t.vat_id = ${vatId}`]),
+        ...(referenceHash === null ? [] : [sql`t.reference_hash = ${referenceHash}`])
+      ]
+      return sql`SELECT ${sql.literal(columnsOf("t"))} FROM unnest(${sqlArray(states, elementType.text)}) AS s(state) CROSS JOIN LATERAL (
+          SELECT ${sql.literal(columns)} FROM vatproof.tasks t
+          WHERE ${sql.and([sql`t.key_id = ${keyId}::uuid`, sql`t.state = s.state COLLATE "C"`, sql`t.position < ${BigInt(before)}`, ...filter])}
+          ORDER BY t.position DESC LIMIT ${limit}) AS t
+        ORDER BY t.position DESC LIMIT ${limit}`
+    }
+  })
+  return { find, findPage }
+})
+
+const failureOf = (failure: string | null): LastFailure | null => {
+  if (failure === null) return null
+  const [source = "", code] = failure.split(/:(.*)/su)
+  return code === undefined ? { source: null, code: source } : { source, code }
+}
+
+const summaryOf = (row: Row): ValidationSummary => ({
+  validationId: row.task_id,
+  vatId: row.vat_id,
+  state: row.state,
+  acceptedAt: row.accepted_at,
+  expiresAt: row.expires_at,
+  attempts: row.attempts,
+  lastFailure: failureOf(row.failure),
+  nextAttemptAt: row.due_at
+})
+
+const make = Effect.gen(function* () {
+  const answers = yield* makeAnswers
+  const queries = yield* makeQueries
+
+  const rowOf = Effect.fnUntraced(function* (keyId: string, validationId: string) {
+    if (!uuid.test(validationId)) return undefined
+    const row = yield* queries.find(validationId)
+    return row?.key_id === keyId ? row : undefined
+  })
+
+  const find = Effect.fn("PgValidationReader.find")(function* (keyId: string, validationId: string) {
+    const row = yield* rowOf(keyId, validationId)
+    if (row === undefined) return Option.none<ValidationRecord>()
+    const event = yield* answers.at(Number(row.position))
+    const { request_hash } = yield* decodeAccepted(event.data)
+    const metadata = decodeMetadata(EventLine.readJson(event.metadata))
+    const outcome = row.closed_by === null ? { validation: null, reason: null } : yield* answers.outcomeAt(Number(row.closed_by))
+    const record: ValidationRecord = {
+      ...summaryOf(row),
+      requestId: Option.isSome(metadata) ? metadata.value.request_id : "-",
+      requestHash: request_hash,
+      ...outcome
+    }
+    return Option.some(record)
+  })
+
+  const stateOf = (keyId: string, validationId: string) => Effect.map(rowOf(keyId, validationId), (row) => row?.state ?? null)
+
+  const page = Effect.fn("PgValidationReader.page")(function* ({ before, limit, ...filter }: ValidationPageRequest) {
+    // One more than asked for tells whether there is another page.
+    const request = { ...filter, before: before ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }
+    const rows = yield* queries.findPage(request).pipe(QueryPolicy.withRetry(retryFor))
+    const shown = rows.slice(0, limit)
+    const last = shown.at(-1)
+    const next = rows.length > limit && last !== undefined ? Number(last.position) : null
+    return { validations: shown.map(summaryOf), next }
+  })
+
+  return ValidationReader.of({ find, stateOf, page })
+})
+
+export const layer = Layer.effect(ValidationReader, make)

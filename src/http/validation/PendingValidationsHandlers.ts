@@ -1,0 +1,138 @@
+import { Clock, DateTime, Duration, Effect, MutableRef, Option, Redacted } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import type { Standing } from "#domain/callers/Standing.ts"
+import { companyData } from "#domain/receipts/Confirmation.ts"
+import { PendingValidations } from "#domain/pending/PendingValidations.ts"
+import type { ValidationRecord, ValidationSummary } from "#domain/pending/ValidationReader.ts"
+import { parse } from "#domain/vat/VatId.ts"
+import { DecodedApi } from "#http/Api.ts"
+import { CurrentKey } from "#http/pipeline/Authentication.ts"
+import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
+import * as Errors from "#http/pipeline/Errors.ts"
+import { ResponseHints } from "#http/pipeline/ResponseHints.ts"
+import { basePath, Site } from "#http/pipeline/SiteSettings.ts"
+import * as Cursor from "#http/wire/Cursor.ts"
+import * as IdempotencyKey from "#http/wire/IdempotencyKey.ts"
+import * as Prefer from "#http/wire/Prefer.ts"
+import { listQuery, maxWaitSeconds, type Submission } from "#http/validation/PendingValidationsApi.ts"
+import { bodyOf, warningOf } from "#http/validation/ValidationHandlers.ts"
+
+const defaultLimit = 20
+const allStates = ["pending", "final", "expired", "cancelled"] as const
+
+/** Gives a function that shows a validation. */
+const makeRespond = Effect.map(Site, (site) => {
+  const base = basePath(site)
+  return Effect.fnUntraced(function* (record: ValidationRecord, status: number, headers: Record<string, string>) {
+    const { nextAttemptAt, state } = record
+    const waits = state === "pending" ? yield* secondsUntil(nextAttemptAt) : null
+    const location = { location: `${base}/v1/validations/${record.validationId}` }
+    const more = waits === null ? headers : { ...headers, ...location, "retry-after": String(waits) }
+    const warning = record.validation === null ? undefined : warningOf(record.validation, null)?.headers
+    return HttpServerResponse.jsonUnsafe(shown(record), { status, headers: { ...more, ...warning } })
+  })
+})
+
+/** What is asked; an empty field counts as not supplied. */
+const askedIn = ({ company, force_live, reference = "", requester_vat_id = "", vat_id }: typeof Submission.Type) => ({
+  input: vat_id,
+  requesterVatId: requester_vat_id === "" ? null : requester_vat_id,
+  reference: reference === "" ? null : reference,
+  company: companyData({ name: company?.name, street: company?.street, zip: company?.zip, city: company?.city }),
+  forceLive: force_live === true
+})
+
+export const layer = HttpApiBuilder.group(
+  DecodedApi,
+  "pendingValidations",
+  Effect.fnUntraced(function* (handlers) {
+    const { cancel, get, page, referenceHashOf, submit } = yield* PendingValidations
+    const cursors = yield* Cursor.make
+    const respond = yield* makeRespond
+
+    return handlers.handleAll({
+      submit: Effect.fnUntraced(function* ({ headers, payload }) {
+        const caller = yield* CurrentKey
+        const hints = yield* ResponseHints
+        const { headers: sent } = yield* HttpServerRequest.HttpServerRequest
+        const header = headers["idempotency-key"]
+        const idempotencyKey = header === undefined ? Option.none() : IdempotencyKey.parse(header)
+        if (header !== undefined && Option.isNone(idempotencyKey)) return yield* DecodeErrors.respond(IdempotencyKey.problem)
+        const wait = Prefer.asyncWait(headers.prefer, maxWaitSeconds)
+        // The middleware has noted the usage; here the call is counted.
+        const standing = MutableRef.make<Standing | null>(null)
+        const submission = {
+          caller,
+          key: Redacted.make(sent["x-api-key"] ?? ""),
+          request: { standing, ...askedIn(payload) },
+          expiresIn: payload.expires_in === undefined ? null : Duration.seconds(payload.expires_in),
+          idempotencyKey: Option.getOrNull(idempotencyKey),
+          wait
+        }
+        const counted = Effect.sync(() => {
+          const current = MutableRef.get(standing)
+          if (current !== null) MutableRef.set(hints.standing, current)
+        })
+        const { isReplayed, record } = yield* Effect.ensuring(submit(submission), counted)
+        return yield* respond(record, record.state === "pending" ? 202 : 200, {
+          ...(wait === null ? {} : { "preference-applied": Prefer.applied(wait) }),
+          ...(isReplayed ? { "idempotent-replayed": "true" } : {})
+        })
+      }, Errors.respond),
+      get: Effect.fnUntraced(function* ({ params, query }) {
+        const { keyId } = yield* CurrentKey
+        const record = yield* get(keyId, params.validation_id, Duration.seconds(query.wait ?? 0))
+        return yield* respond(record, 200, {})
+      }, Errors.respond),
+      list: Effect.fnUntraced(function* ({ query }) {
+        const { keyId } = yield* CurrentKey
+        const misspelled = DecodeErrors.misspelled(yield* HttpServerRequest.ParsedSearchParams, Object.keys(listQuery))
+        if (misspelled.length > 0) return yield* DecodeErrors.respond(misspelled)
+        const { cursor, limit = defaultLimit, reference, status } = query
+        const vatId = query.vat_id === undefined ? null : (yield* Effect.fromResult(parse(query.vat_id))).value
+        const referenceHash = reference === undefined ? null : referenceHashOf(keyId, reference)
+        const list = `validations/${keyId}/${status ?? ""}/${vatId ?? ""}/${referenceHash ?? ""}`
+        const before = cursor === undefined ? null : yield* cursors.decode(list, cursor)
+        const states = status === undefined ? allStates : [status]
+        const { next, validations } = yield* page({ keyId, states, vatId, referenceHash, before, limit })
+        return {
+          data: validations.map((one) => ({
+            ...openFields(one),
+            status: one.state,
+            accepted_at: one.acceptedAt,
+            expires_at: one.expiresAt,
+            next_attempt_at: one.state === "pending" ? one.nextAttemptAt : null
+          })),
+          next_cursor: next === null ? null : cursors.encode(list, next)
+        }
+      }, Errors.respond),
+      cancel: Effect.fnUntraced(function* ({ params }) {
+        return yield* respond(yield* cancel(yield* CurrentKey, params.validation_id), 200, {})
+      }, Errors.respond)
+    })
+  })
+)
+
+const secondsUntil = (moment: DateTime.Utc) =>
+  Effect.map(Clock.currentTimeMillis, (nowMs) => Math.max(1, Math.ceil((DateTime.toEpochMillis(moment) - nowMs) / 1000)))
+
+const openFields = ({ attempts, lastFailure, validationId, vatId }: ValidationSummary) => ({
+  validation_id: validationId,
+  vat_id: vatId,
+  attempts,
+  last_failure: lastFailure
+})
+
+/** The body: only a final validation has `valid`. */
+const shown = (record: ValidationRecord) => {
+  const { acceptedAt, expiresAt, nextAttemptAt, reason, requestId, state, validation, validationId } = record
+  const accepted = DateTime.formatIso(acceptedAt)
+  if (validation !== null) {
+    return { validation_id: validationId, status: state, ...bodyOf(validation, "words", requestId, accepted) }
+  }
+  const fields = { ...openFields(record), accepted_at: accepted, expires_at: DateTime.formatIso(expiresAt) }
+  return state === "pending"
+    ? { ...fields, status: state, next_attempt_at: DateTime.formatIso(nextAttemptAt) }
+    : { ...fields, status: state, reason }
+}

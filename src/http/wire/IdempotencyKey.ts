@@ -1,0 +1,14 @@
+/** The Idempotency-Key of a request (draft-ietf-httpapi-idempotency-key-header-07, read 2026-11). */
+import { Option } from "effect"
+
+const longest = 255
+
+/** The key: a string of structured fields in quotation marks, or the same without them, as most clients send it. None if it is unusable. */
+export const parse = (header: string): Option.Option<string> => {
+  const quoted = /^"((?:[ !#-[\]-~]|\\["\\])*)"$/u.exec(header)?.[1]?.replace(/\\(.)/gu, "$1")
+  const key = quoted ?? header
+  return /^[!-~](?:[ -~]*[!-~])?$/u.test(key) && key.length <= longest ? Option.some(key) : Option.none()
+}
+
+/** What is told of an unusable one. */
+export const problem = [{ field: "Idempotency-Key", message: `Expected 1 to ${longest} printable characters of ASCII` }] as const
