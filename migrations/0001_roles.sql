@@ -1,4 +1,4 @@
--- The schemas, and the roles that own and use what is in them. protection.sql hands out ownership and rights.
+-- The schemas, their owner roles and the roles that use them. protection.sql sets ownership and rights.
 
 CREATE SCHEMA IF NOT EXISTS vatproof;
 CREATE SCHEMA IF NOT EXISTS vatproof_guard;

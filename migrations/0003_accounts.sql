@@ -1,7 +1,7 @@
--- What is kept of accounts beside the log, because it is no fact or must be erasable. No foreign key leads to a projection: its rows appear at the
--- end of a transaction, and a rebuild may remove and restore them.
+-- Data of accounts outside of the log, because it is not a fact or must be erasable. No foreign key leads to a projection: its
+-- rows appear at the end of a transaction, and a rebuild may remove and restore them.
 
--- Contact data is no event: it can be erased, with all that refers to it.
+-- Contact data is not in events, so that it can be erased with everything that refers to it.
 CREATE TABLE vatproof.contacts (
   account_id uuid PRIMARY KEY,
   email text,
@@ -10,7 +10,7 @@ CREATE TABLE vatproof.contacts (
   token_epoch int NOT NULL DEFAULT 0,
   agent_id text
 );
--- Several agents may have the same id: the newest accounts are found first.
+-- Several agents may have the same id; the newest accounts are found first.
 CREATE INDEX contacts_agent_id ON vatproof.contacts (agent_id, account_id) WHERE agent_id IS NOT NULL;
 COMMENT ON TABLE vatproof.contacts IS 'Personal data of accounts, apart from the log so that it can be erased.';
 COMMENT ON COLUMN vatproof.contacts.email_key IS 'The address in lower case: addresses are compared without regard to case.';

@@ -4,7 +4,7 @@
 -- last as long as the clock is behind. So limits count by the clock as it is, and a window that ends later than a new one could has ended.
 -- Another session may have begun its window between two readings of the clock, hence twice the length and the tolerance of a minute.
 
--- Calls counted in a window of time.
+-- Calls counted in a fixed window.
 CREATE TABLE vatproof.rate_windows (
   bucket text COLLATE "C" PRIMARY KEY,
   taken bigint NOT NULL,
@@ -12,7 +12,7 @@ CREATE TABLE vatproof.rate_windows (
 ) WITH (fillfactor = 50);
 CREATE INDEX rate_windows_ends_at ON vatproof.rate_windows (ends_at);
 
--- Rolling windows for small limits: each place taken in the window that ends now is kept.
+-- Sliding windows for small limits: one row per slot taken in the window that ends now.
 CREATE TABLE vatproof.rate_slots (
   bucket text COLLATE "C" PRIMARY KEY,
   taken_at timestamptz[] NOT NULL,

@@ -22,7 +22,8 @@ CREATE TABLE vatproof.checkpoints (
 COMMENT ON TABLE vatproof.checkpoints IS 'What was signed: the log had this many events, and the Merkle root in the note. The first one is that of the empty log.';
 COMMENT ON COLUMN vatproof.checkpoints.note IS 'The signed note, exactly as it was given to the world.';
 
--- Which replica signs. It only prevents double work: notarize() refuses a checkpoint that does not continue the newest one.
+-- The lease of the signing replica. It only prevents double work: notarize() rejects a checkpoint that does not extend the newest
+-- one.
 CREATE TABLE vatproof.notaries (
   log_id smallint PRIMARY KEY,
   holder uuid,
@@ -30,7 +31,7 @@ CREATE TABLE vatproof.notaries (
 ) WITH (fillfactor = 50);
 INSERT INTO vatproof.notaries (log_id) VALUES (0);
 
--- Which replica verifies the log in the background, and how far its pass is.
+-- The lease of the replica that verifies the log in the background, and its progress.
 CREATE TABLE vatproof.scrubs (
   log_id smallint PRIMARY KEY,
   holder uuid,

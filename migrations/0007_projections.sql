@@ -1,4 +1,5 @@
--- How far the asynchronous projections have followed the log, and which rules filled each read table (migrations/projections.sql).
+-- The positions of the asynchronous projections, and the version of the rules that filled each read table
+-- (migrations/projections.sql).
 
 CREATE TABLE vatproof.projections (
   log_id smallint NOT NULL,

@@ -1,5 +1,5 @@
--- Triggers, partitions, owners and rights: runs last, whenever another file was applied, so that what is new is protected and belongs to the
--- right role. It may run at any time and leaves alone what is as it should be.
+-- Triggers, partitions, owners and rights. Runs last, whenever another file was applied, so that new objects are protected and
+-- have the right owner. Idempotent.
 
 -- "events" comes before its partitions, which inherit the row trigger.
 DO $$
@@ -28,7 +28,7 @@ END $$;
 
 SELECT vatproof.ensure_partitions(0::smallint);
 
--- Everything belongs to a role without login. Without that role, or the right to act as it, everything stays with the migrating role.
+-- A role without login owns everything. Without that role, or the right to act as it, the migrating role stays the owner.
 DO $$
 DECLARE
   new_owner CONSTANT oid := to_regrole('vatproof_owner');
@@ -48,7 +48,7 @@ EXCEPTION WHEN insufficient_privilege THEN
   RAISE NOTICE 'vatproof_owner cannot own the schema here: %', SQLERRM;
 END $$;
 
--- Who queries a view needs the right to execute the functions in it.
+-- A user of a view needs the right to execute its functions.
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA vatproof FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION vatproof.json_of TO PUBLIC;
 

@@ -1,8 +1,8 @@
--- What auditors read. Members of the role vatproof_auditor may SELECT the views of the schema audit and nothing else; an administrator creates
--- a login:
+-- The views of auditors. Members of the role vatproof_auditor may SELECT the views of the schema audit and nothing else; an
+-- administrator creates a login:
 --   CREATE ROLE <name> LOGIN PASSWORD '<password>' IN ROLE vatproof_auditor;
 
--- What the views show comes from the events. The index of the log only helps to find: a row of it that says something else shows nothing.
+-- The content of the views comes from the events. The index of the log only finds them: a wrong row of it shows nothing.
 CREATE OR REPLACE VIEW vatproof.event_index_segments AS
   SELECT l.log_id, s.segment FROM vatproof.logs l CROSS JOIN LATERAL generate_series(0, (l.next_position >> 18)::int) AS s(segment);
 COMMENT ON VIEW vatproof.event_index_segments IS 'The segments of event_index: each has 2^18 positions.';
@@ -39,8 +39,8 @@ COMMENT ON COLUMN audit.events.meter_id IS 'What it was charged to: a key and it
 COMMENT ON COLUMN audit.events.units IS 'How many units were charged.';
 COMMENT ON COLUMN audit.events.data IS 'The fact itself: canonical JSON (RFC 8785), exactly the bytes that were hashed. data::jsonb reads it.';
 COMMENT ON COLUMN audit.events.metadata IS 'Canonical JSON: who caused it: source (api, cli or replica), the id of the request as the caller knows it, actor and reason of a command.';
-COMMENT ON COLUMN audit.events.data_sha256 IS 'SHA-256 of data, as it stands in the leaf of the signed tree.';
-COMMENT ON COLUMN audit.events.metadata_sha256 IS 'SHA-256 of metadata, as it stands in the leaf of the signed tree.';
+COMMENT ON COLUMN audit.events.data_sha256 IS 'SHA-256 of data, as in the leaf of the signed tree.';
+COMMENT ON COLUMN audit.events.metadata_sha256 IS 'SHA-256 of metadata, as in the leaf of the signed tree.';
 
 CREATE OR REPLACE VIEW audit.personal_documents AS
   SELECT log_id, position, document, encode(sha256(convert_to(document, 'UTF8')), 'hex') AS document_sha256, retain_until, is_held, changed_by
@@ -169,7 +169,7 @@ CREATE OR REPLACE VIEW audit.key_revocations AS
   JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position
   CROSS JOIN LATERAL (SELECT vatproof.json_of(e.data) AS data) d
   WHERE e.type = 'ApiKeyRevoked' AND p.type = 'ApiKeyRevoked';
-COMMENT ON VIEW audit.key_revocations IS 'API keys that were revoked for good. At most some seconds behind audit.events.';
+COMMENT ON VIEW audit.key_revocations IS 'Revoked API keys. At most some seconds behind audit.events.';
 COMMENT ON COLUMN audit.key_revocations.position IS 'Position of its event in audit.events.';
 COMMENT ON COLUMN audit.key_revocations.recorded_at IS 'When it was stored, by the clock of the database.';
 COMMENT ON COLUMN audit.key_revocations.occurred_at IS 'When it happened, by the clock of the service.';

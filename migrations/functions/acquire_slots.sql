@@ -1,5 +1,5 @@
--- Takes one of p_limit places in the p_window_ms before now in each bucket. If one bucket is full, takes none and returns when all have a
--- free place. With p_look it takes none in any case.
+-- Acquires one of p_limit slots in the sliding window of p_window_ms in each bucket. If one bucket is full, acquires none and
+-- returns when all have a free slot. With p_look it never acquires one.
 CREATE OR REPLACE FUNCTION vatproof.acquire_slots(p_bucket text[], p_limit int, p_window_ms bigint, p_look boolean)
 RETURNS TABLE (granted boolean, free_in_ms bigint) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
@@ -12,8 +12,8 @@ DECLARE
   wait_ms bigint;
 BEGIN
   IF NOT p_look THEN
-    -- Locks the rows to the commit, and keeps them from being swept away. In one order everywhere, so that two calls on the same
-    -- buckets never wait for each other in a circle. What they contain is read by the next statement, which sees what this one waited for.
+    -- Locks the rows until the commit and protects them from sweep_limits. The order is the same everywhere, which prevents
+    -- deadlocks. The next statement reads their content, and sees the changes that this one waited for.
     INSERT INTO rate_slots AS r (bucket, taken_at, ends_at)
       SELECT DISTINCT wanted, '{}'::timestamptz[], moment + window_length FROM unnest(p_bucket) AS wanted ORDER BY wanted
       ON CONFLICT (bucket) DO UPDATE SET ends_at = greatest(r.ends_at, excluded.ends_at);

@@ -142,7 +142,7 @@ BEGIN
       END IF;
     END LOOP;
     IF counted <> taken THEN
-      -- Not by UPDATE … FROM: its plan reads the rate windows of all callers.
+      -- UPDATE … FROM would have a plan that reads the rate windows of all callers.
       INSERT INTO rate_windows AS w (bucket, taken, ends_at)
         SELECT u.name, u.taken, present + minute FROM unnest(p_minutes, counted) AS u(name, taken)
         ON CONFLICT (bucket) DO UPDATE SET taken = excluded.taken;

@@ -20,7 +20,7 @@ BEGIN
     RETURN NEXT;
     RETURN;
   END IF;
-  -- A crash that loses the last counts harms less than a wait for the disk.
+  -- Losing the last counts in a crash harms less than waiting for the disk.
   PERFORM set_config('synchronous_commit', 'off', true);
   WITH counting AS (
     INSERT INTO rate_windows AS w (bucket, taken, ends_at)

@@ -16,10 +16,10 @@ BEGIN
       EXECUTE format('CREATE TABLE vatproof.%I PARTITION OF vatproof.events FOR VALUES FROM (%s) TO (%s)', name, n * size, (n + 1) * size);
     EXCEPTION WHEN duplicate_table THEN CONTINUE;  -- another replica was faster
     END;
-    -- A unique index of the parent would have to contain position, and then says nothing: these are a partition's own.
+    -- A unique index of the parent would have to contain position and could not enforce these, so each partition has its own.
     EXECUTE format('CREATE UNIQUE INDEX ON vatproof.%I (log_id, stream_id, version)', name);
     EXECUTE format('CREATE UNIQUE INDEX ON vatproof.%I (log_id, event_id)', name);
-    -- The parent's TRUNCATE trigger does not fire for a partition that is truncated by its own name.
+    -- The parent's TRUNCATE trigger does not fire if a partition is truncated by its own name.
     EXECUTE format('CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON vatproof.%I FOR EACH STATEMENT EXECUTE FUNCTION vatproof.refuse_change()', name);
     EXECUTE format('ALTER TABLE vatproof.%I ENABLE ALWAYS TRIGGER append_only, ENABLE ALWAYS TRIGGER append_only_truncate', name);
     made := made + 1;

@@ -1,5 +1,5 @@
--- Functions of the event triggers, which refuse what a row trigger cannot see. Their schema is their own: DROP SCHEMA vatproof CASCADE would
--- drop them before they could refuse it.
+-- Functions of the event triggers, which reject changes that row triggers do not see. They have a schema of their own: DROP
+-- SCHEMA vatproof CASCADE would drop them before they could reject it.
 CREATE OR REPLACE FUNCTION vatproof_guard.refuse_drop() RETURNS event_trigger LANGUAGE plpgsql AS $$
 DECLARE refused text;
 BEGIN
@@ -13,7 +13,7 @@ END $$;
 CREATE OR REPLACE FUNCTION vatproof_guard.refuse_loosening() RETURNS event_trigger LANGUAGE plpgsql AS $$
 DECLARE loose text;
 BEGIN
-  -- Everything below knows the tables by their names, so these stay.
+  -- The triggers identify tables by name, so renaming is rejected.
   SELECT coalesce(min(c.oid::regclass::text), 'vatproof.events') INTO loose
     FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = to_regclass('vatproof.events')
     AND (c.relname !~ '^events_p\d+$' OR c.relnamespace <> to_regnamespace('vatproof')) HAVING count(*) > 0 OR to_regclass('vatproof.events') IS NULL;
@@ -37,7 +37,7 @@ BEGIN
   END IF;
 END $$;
 
--- ALTER COLUMN ... TYPE ... USING writes every row anew, and no row trigger sees it.
+-- ALTER COLUMN ... TYPE ... USING rewrites every row without firing row triggers.
 CREATE OR REPLACE FUNCTION vatproof_guard.refuse_rewriting() RETURNS event_trigger LANGUAGE plpgsql AS $$
 DECLARE rewritten CONSTANT regclass := pg_event_trigger_table_rewrite_oid();
 BEGIN

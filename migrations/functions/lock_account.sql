@@ -1,4 +1,5 @@
--- Locks an account to the end of the transaction, so that decisions about it come one after the other. False if there is no such account.
+-- Locks an account until the end of the transaction, so that decisions about it are serialized. Returns false if the account does
+-- not exist.
 CREATE OR REPLACE FUNCTION vatproof.lock_account(p_account uuid) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 AS $$

@@ -1,5 +1,5 @@
--- The newest answers about VAT IDs, by their keys (`answer-<VAT ID>`), and whether the event at that position names that VAT ID. LIMIT 1 keeps
--- the planner from any other join than key by key.
+-- Returns the newest answers for VAT IDs, by their keys (`answer-<VAT ID>`), and whether the event at that position names that
+-- VAT ID. LIMIT 1 keeps the planner from any join other than key by key.
 CREATE OR REPLACE FUNCTION vatproof.newest_answers(p_log smallint, p_key text[])
 RETURNS TABLE (key text, "position" bigint, as_of bigint, answer text, of_event boolean) LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off

@@ -1,4 +1,5 @@
--- Takes or renews the notary's lease. Returns whether p_holder has it, the size of the newest checkpoint and the head of the log.
+-- Acquires or renews the notary's lease. Returns whether p_holder has it, the size of the newest checkpoint and the head of the
+-- log.
 CREATE OR REPLACE FUNCTION vatproof.claim_notary(p_log smallint, p_holder uuid, p_lease_ms bigint)
 RETURNS TABLE (granted boolean, size bigint, head bigint) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_sort = off SET jit = off
@@ -8,7 +9,7 @@ DECLARE
   moment CONSTANT timestamptz := clock_timestamp();
   mine boolean;
 BEGIN
-  -- Renewed only when half of it is over, so that a quiet log writes nothing each second.
+  -- Renewed only in its second half, so that a quiet log writes nothing each second.
   SELECT holder = p_holder AND held_until > moment + p_lease_ms / 2 * interval '1 millisecond' INTO mine FROM notaries WHERE log_id = p_log;
   IF mine IS NOT TRUE THEN
     UPDATE notaries SET holder = p_holder, held_until = moment + p_lease_ms * interval '1 millisecond'
@@ -25,9 +26,9 @@ SET search_path = vatproof, pg_temp AS $$
   UPDATE notaries SET holder = NULL, held_until = '-infinity' WHERE log_id = p_log AND holder = p_holder
 $$;
 
--- Stores a signed checkpoint of p_size events and what the tiles grow by since the one of p_from events: element i of the arrays adds
--- p_hashes[i] to tile (p_level[i], p_index[i]), which has p_offset[i] hashes before. False, and nothing is stored, if the newest
--- checkpoint is not that of p_from events any more. p_from is -1 for the first checkpoint, that of an empty log.
+-- Stores a signed checkpoint of p_size events and the tile updates since the checkpoint of p_from events: element i of the arrays
+-- appends p_hashes[i] to tile (p_level[i], p_index[i]), which has p_offset[i] hashes before. Returns false and stores nothing if
+-- the newest checkpoint no longer has p_from events. p_from is -1 for the first checkpoint, which covers the empty log.
 CREATE OR REPLACE FUNCTION vatproof.notarize(
   p_log smallint, p_from bigint, p_size bigint, p_note text,
   p_level smallint[], p_index bigint[], p_offset int[], p_hashes bytea[]
@@ -43,7 +44,7 @@ BEGIN
   IF EXISTS (SELECT FROM unnest(p_level, p_index, p_offset) AS g(level, index, start) WHERE g.start * 32 <> coalesce(
     (SELECT octet_length(t.hashes) FROM tiles t WHERE t.log_id = p_log AND t.level = g.level AND t.index = g.index), 0))
   THEN RAISE EXCEPTION 'the tiles do not continue at % events', p_from; END IF;
-  -- Not by UPDATE … FROM: its plan may read all tiles.
+  -- UPDATE … FROM would have a plan that may read all tiles.
   INSERT INTO tiles AS t (log_id, level, index, hashes)
     SELECT p_log, g.level, g.index, g.hashes FROM unnest(p_level, p_index, p_hashes) AS g(level, index, hashes)
     ON CONFLICT (log_id, level, index) DO UPDATE SET hashes = t.hashes || excluded.hashes;

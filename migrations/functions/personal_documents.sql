@@ -1,5 +1,5 @@
--- Erases, holds and releases personal documents as the events at positions p_from up to, but not including, p_to say. Called by the append, in the
--- transaction that stores these events: neither exists without the other.
+-- Erases, holds and releases personal documents according to the events at positions p_from (inclusive) to p_to (exclusive). The
+-- append calls it in the transaction that stores these events, so neither exists without the other.
 CREATE OR REPLACE FUNCTION vatproof.change_documents(p_log smallint, p_from bigint, p_to bigint) RETURNS void LANGUAGE plpgsql
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 AS $$
@@ -16,14 +16,14 @@ BEGIN
       is_held = fact.type = 'PersonalDataHeld', changed_by = fact.position
     WHERE d.log_id = p_log AND d.position = ANY (fact.positions) AND d.document IS NOT NULL AND d.is_held = (fact.type = 'PersonalDataReleased');
     GET DIAGNOSTICS changed = ROW_COUNT;
-    -- All writers of the log come one after the other, so whoever asked may look again.
+    -- All writers of the log are serialized, so the caller can read the documents again.
     IF changed <> cardinality(fact.positions) THEN
       RAISE '% names a document that is erased, held or not held', fact.type USING ERRCODE = 'serialization_failure';
     END IF;
   END LOOP;
 END $$;
 
--- Refuses every change of a personal document for which there is no event: whoever asks, the tables' owner included.
+-- Rejects every change of a personal document without an event, even by the tables' owner.
 CREATE OR REPLACE FUNCTION vatproof.refuse_document_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = vatproof, pg_temp AS $$
 DECLARE fact text;
 BEGIN

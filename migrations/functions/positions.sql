@@ -1,5 +1,5 @@
--- Returns the first position recorded at a moment or later, the head if there is none. Positions are dense and recorded_at never falls, so
--- binary search needs no index: thirty steps in a log of a thousand million events.
+-- Returns the first position recorded at a moment or later; the head if all are earlier. Positions are dense and recorded_at
+-- never decreases, so a binary search needs no index: thirty steps in a log of a thousand million events.
 CREATE OR REPLACE FUNCTION vatproof.position_at(p_log smallint, p_moment timestamptz) RETURNS bigint LANGUAGE plpgsql STABLE
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 AS $$
@@ -16,8 +16,8 @@ BEGIN
   RETURN low;
 END $$;
 
--- Returns the first version of a stream at a position or above it; the next version if there is none. Versions are dense, and a stream's
--- positions rise with them, so this needs no index of its own.
+-- Returns the first version of a stream at or above a position; the next version if all are below. Versions are dense, and a
+-- stream's positions increase with them, so this needs no index.
 CREATE OR REPLACE FUNCTION vatproof.version_at(p_log smallint, p_stream text, p_position bigint) RETURNS bigint LANGUAGE plpgsql STABLE
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 AS $$
@@ -39,7 +39,7 @@ CREATE OR REPLACE FUNCTION vatproof.positions_of_vat_id(
   p_log smallint, p_vat_id text, p_account uuid, p_key uuid, p_type text, p_from bigint, p_to bigint, p_limit int
 ) RETURNS SETOF bigint LANGUAGE plpgsql STABLE
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
--- With pages for free only rows count, and no statistics make the primary key look cheaper than the index by VAT ID.
+-- With free pages only rows count, and no statistics make the primary key look cheaper than the index by VAT ID.
 SET random_page_cost = 0 SET seq_page_cost = 0
 AS $$
 DECLARE
@@ -48,7 +48,7 @@ DECLARE
   found_here int;
 BEGIN
   FOR segment IN (p_from >> 18)::int .. ((p_to - 1) >> 18)::int LOOP
-    -- Nothing but its own index is of use for the inner part, whatever the planner thinks of the order.
+    -- Forces the index for the inner part, whatever order the planner prefers.
     RETURN QUERY SELECT p.position FROM (
         SELECT position, account_id, key_id, type FROM event_index
         WHERE log_id = p_log AND (position >> 18)::int = segment AND vat_id = p_vat_id OFFSET 0) p

@@ -46,7 +46,8 @@ RETURNS TABLE (log_id smallint, key text, "position" bigint, as_of bigint, answe
   ORDER BY a.key, a.answered_at DESC, a.position DESC
 $$;
 
--- A receipt stands in the list of its key, and in that of its key and VAT ID. The account of a key has the lists of its keys: keys change accounts.
+-- A receipt is in the list of its key, and in the list of its key and VAT ID. The account of a key has the lists of its keys:
+-- keys change accounts.
 CREATE OR REPLACE FUNCTION vatproof.listed_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, list text, "position" bigint) LANGUAGE sql STABLE AS $$
   SELECT p_log, unnest(ARRAY['receipts-' || r.key_id, 'receipts-' || r.key_id || '/' || r.vat_id]), r.position
@@ -193,7 +194,7 @@ BEGIN
         answer = excluded.answer WHERE l.answered_at <= excluded.answered_at;
   END IF;
   IF has_erasures THEN
-    -- The row of an erased answer is made again from its event, whose document is empty by now. Every such key has a row.
+    -- Recreates the row of an erased answer from its event, whose document is empty by now. Every such key has a row.
     INSERT INTO latest AS l (log_id, key, position, as_of, answered_at, answer)
       SELECT DISTINCT ON (r.key) r.log_id, r.key, r.position, r.as_of, r.answered_at, r.answer
       FROM (SELECT e.data FROM vatproof.events e WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to AND e.type = 'PersonalDataErased' OFFSET 0) e

@@ -1,10 +1,10 @@
--- Refuses every change of an event.
+-- Rejects every change of an event.
 CREATE OR REPLACE FUNCTION vatproof.refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'vatproof.events is append-only: % refused', TG_OP USING ERRCODE = 'insufficient_privilege';
 END $$;
 
--- Refuses every change of a tile or checkpoint, except that a tile grows at its end.
+-- Rejects every change of a tile or checkpoint, except appending to a tile.
 CREATE OR REPLACE FUNCTION vatproof.refuse_rewrite() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF TG_OP = 'UPDATE' AND TG_TABLE_NAME = 'tiles' THEN
