@@ -21,7 +21,7 @@ import {
   type ValidationRequest,
   validationOf
 } from "#domain/validation/ValidationQuestion.ts"
-import * as ValidationRecords from "#domain/validation/ValidationRecords.ts"
+import * as ValidationCharges from "#domain/validation/ValidationCharges.ts"
 import * as VatIds from "#domain/vat/VatId.ts"
 
 /** How long answers may be served, and whose VAT IDs the BZSt is asked to confirm. */
@@ -53,7 +53,7 @@ type Counting = Pick<Effect.Success<typeof Admission.make>, "countWork">
 const makeNow = Effect.fnUntraced(function* ({ freshness }: ValidationRules, { countWork }: Counting) {
   const sources = yield* Sources
   const confirmations = yield* ConfirmVatId
-  const records = yield* ValidationRecords.make
+  const records = yield* ValidationCharges.make
   const clock = yield* Clock.Clock
 
   const lookUp = Effect.fnUntraced(function* (question: Question, stored: Option.Option<StoredAnswer>, admitted: Standing) {
@@ -91,7 +91,7 @@ const makeNow = Effect.fnUntraced(function* ({ freshness }: ValidationRules, { c
 
 /** Keeps the question for later. */
 const makeLater = Effect.fnUntraced(function* ({ countWork }: Counting) {
-  const records = yield* ValidationRecords.make
+  const records = yield* ValidationCharges.make
   const accept = (question: Question, task: ValidationTask) =>
     Effect.flatMap(countWork(question.request, question.caller), (admitted) =>
       Effect.as(records.accept(question, task, admitted), null)
@@ -108,7 +108,7 @@ const make = Effect.fnUntraced(function* (rules: ValidationRules) {
   const admission = yield* Admission.make
   const { count, countWork, isCountedFirst, withCaller } = admission
   const cache = yield* AnswerCache
-  const hit = yield* ValidationRecords.makeHit
+  const hit = yield* ValidationCharges.makeHit
   const now = yield* makeNow(rules, admission)
   const later = yield* makeLater(admission)
   const clock = yield* Clock.Clock
