@@ -110,7 +110,7 @@ interface Said {
 }
 
 const say = Effect.fnUntraced(function* ({ asJson, key, report, sightings, extent, what, witnesses }: Said) {
-  const { checkpoints, count, documents, events, findings, signed, signedBy } = report
+  const { adopted, checkpoints, count, documents, events, findings, signed, signedBy } = report
   const list = findings
     .map(({ message, position }) => `  ${position === null ? "" : `position ${position}: `}${message}`)
     .join("\n")
@@ -126,6 +126,7 @@ The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}
     signed,
     checkpoints,
     signed_by: signedBy,
+    adopted,
     personal_documents: documents === null ? null : { ...documents },
     witnessed: count === 0 ? sightings.map((sighting) => ({ ...sighting })) : [],
     findings: findings.map((finding) => ({ ...finding })),
@@ -134,6 +135,8 @@ The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}
   }
   yield* print(asJson, data, count === 0 ? good : bad)
   if (key.note !== null) yield* remark(key.note)
+  for (const position of adopted)
+    yield* remark(`Event ${position} adopted the log: only checkpoints kept elsewhere prove what it held before.`)
   if (count > 0) return yield* new LogAltered({ message: `${count} findings` })
 })
 

@@ -43,24 +43,28 @@ const rowJson = (row: PersonalRow) => ({
 
 const show = Command.make(
   "show",
-  { subject, json },
-  Effect.fnUntraced(function* (flags) {
-    const { find } = yield* PersonalErasure
-    const rows = yield* find(yield* subjectOf(flags.subject))
-    const words = table<PersonalRow>(
-      [
-        { heading: "POSITION", cell: ({ position }) => Number(position) },
-        { heading: "TYPE", cell: ({ type }) => type },
-        { heading: "VAT ID", cell: ({ vat_id }) => vat_id },
-        { heading: "RECORDED (UTC)", cell: ({ recorded_at }) => moment(recorded_at) },
-        { heading: "STATE", cell: stateOf },
-        { heading: "RETAINED UNTIL (UTC)", cell: ({ retain_until }) => moment(retain_until) }
-      ],
-      rows
-    )
-    const found = rows.length === 0 ? "No personal documents." : `${words}\n\nUse --json to print the documents.`
-    yield* print(flags.json, { documents: rows.map(rowJson) }, found)
-  }, operate)
+  { subject, reason: optionalReason, by, json },
+  Effect.fnUntraced(
+    function* (flags) {
+      const { show } = yield* PersonalErasure
+      const rows = yield* show(yield* subjectOf(flags.subject))
+      const words = table<PersonalRow>(
+        [
+          { heading: "POSITION", cell: ({ position }) => Number(position) },
+          { heading: "TYPE", cell: ({ type }) => type },
+          { heading: "VAT ID", cell: ({ vat_id }) => vat_id },
+          { heading: "RECORDED (UTC)", cell: ({ recorded_at }) => moment(recorded_at) },
+          { heading: "STATE", cell: stateOf },
+          { heading: "RETAINED UNTIL (UTC)", cell: ({ retain_until }) => moment(retain_until) }
+        ],
+        rows
+      )
+      const found = rows.length === 0 ? "No personal documents." : `${words}\n\nUse --json to print the documents.`
+      yield* print(flags.json, { documents: rows.map(rowJson) }, found)
+    },
+    operate,
+    asOperator
+  )
 ).pipe(
   Command.withDescription(
     "Show the personal documents about a VAT ID, of a receipt or of an account, for access and portability requests"

@@ -61,6 +61,9 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof notary", 
         const adopted = yield* adopt("--i-have-verified", history, "--by", "ops", "--reason", "The key came late")
         assert.strictEqual(adopted.code, 0, adopted.stderr)
 
+        const verified = yield* spawned({ DATABASE_URL: Redacted.value(url), ...settings }, "audit", "verify")
+        assert.match(verified.stderr, /Event \d+ adopted the log: only checkpoints kept elsewhere prove/u)
+
         const service = yield* Fiber.join(waiting)
         assert.strictEqual((yield* service.get("/health")).status, 200)
         assert.match((yield* adopt()).stdout, /nothing to adopt/u)

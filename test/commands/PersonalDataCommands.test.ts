@@ -166,6 +166,8 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
       )
       assert.include((yield* command("personal-data", "erase", receiptId, ...why)).output, "0 personal documents are erased")
       const [held] = yield* show(receiptId)
+      const reads = new RegExp(`PersonalDataShown .*"documents":1,"receipt_id":"${receiptId}",.*"actor":"`, "u")
+      assert.match(yield* RunningService.everythingLogged, reads)
       assert.containSubset(held, { state: "held", document: { reference: "INV-confirmed" } })
       const audited = yield* command("audit", "verify", "--key", key)
       assert.isNull(audited.failure, audited.output)
@@ -184,10 +186,17 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
       const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
       const [kept] = yield* show(receiptId)
       const where = `WHERE position = ${kept?.position}`
+      yield* command("personal-data", "hold", receiptId, ...why)
+      yield* command("personal-data", "release", receiptId, ...why)
+      const other = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
+      yield* command("personal-data", "erase", other, ...why)
+      const newest = (type: string) => `(SELECT max(position) FROM vatproof.events WHERE type = '${type}')`
       const statements = [
+        // An event about another document, and an event of before.
+        `UPDATE vatproof.personal_documents SET document = NULL, changed_by = ${newest("PersonalDataErased")} ${where}`,
+        `UPDATE vatproof.personal_documents SET is_held = true, changed_by = ${newest("PersonalDataHeld")} ${where}`,
         `UPDATE vatproof.personal_documents SET document = NULL ${where}`,
         `UPDATE vatproof.personal_documents SET document = NULL, changed_by = (SELECT next_position FROM vatproof.logs) ${where}`,
-        `UPDATE vatproof.personal_documents SET document = NULL, changed_by = (SELECT max(position) FROM vatproof.events WHERE type = 'PersonalDataErased') ${where}`,
         `UPDATE vatproof.personal_documents SET retain_until = now() ${where}`,
         `UPDATE vatproof.personal_documents SET is_held = true ${where}`,
         `DELETE FROM vatproof.personal_documents ${where}`,

@@ -12,6 +12,9 @@ const accounts = 3_300
 /** A VAT ID whose stored answer is too old, while its source is unavailable (docs/sandbox.md). */
 export const staleVatId = "HU10999301"
 
+/** SQL: when the answers were given that are kept as the newest ones; too old to be served but while sources are away. */
+const answeredAt = `to_char((now() - interval '30 hours') AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
 /**
  * What the event number i is about. Every 60th is a receipt of the busy key, every 10th a validation of the busy key; the rest are the
  * registrations of the accounts and validations of their keys.
@@ -46,7 +49,8 @@ const events = `
         + CASE WHEN m.kind = 'busy' THEN b.version ELSE 0 END, lpad(to_hex(m.position), 32, '0')::uuid, m.type, 1, now(), now(), b.correlation_id,
       CASE WHEN m.type = 'VatIdVerified' THEN m.stream_id || '-2026-10' END, CASE WHEN m.type = 'VatIdVerified' THEN 1 ELSE 0 END,
       CASE m.type WHEN 'ReceiptIssued' THEN replace(b.receipt, substr(b.receipt_stream, 9), m.receipt_id)
-        WHEN 'VatIdVerified' THEN '{"vat_id":"' || m.vat_id || '"}' ELSE '{"account_id":"' || m.account || '"}' END, '{"request_id":"made up"}'
+        WHEN 'VatIdVerified' THEN CASE WHEN m.i > 20100 THEN '{' ELSE '{"answer":{"answered_at":"' || ${answeredAt} || '","source":"vies","valid":true},' END
+          || '"vat_id":"' || m.vat_id || '"}' ELSE '{"account_id":"' || m.account || '"}' END, '{"request_id":"made up"}'
     FROM made m, busy b ORDER BY m.position;
   INSERT INTO vatproof.personal_documents (log_id, position, document, retain_until)
     SELECT 0, m.position, b.document, b.retain_until FROM made m, busy b WHERE m.kind = 'receipt';
@@ -64,8 +68,8 @@ const others = `
     SELECT 0, list, m.position FROM made m, busy b,
       LATERAL (VALUES ('receipts-' || b.key_id), ('receipts-' || b.key_id || '/' || m.vat_id)) AS l(list) WHERE m.kind = 'receipt';
   INSERT INTO vatproof.latest (log_id, key, position, as_of, answered_at, answer)
-    SELECT 0, 'answer-' || vat_id, p, p, now() - interval '30 hours', '{"answered_at":"' || to_char(now() - interval '30 hours',
-      'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '","company_address":null,"company_name":"Muster GmbH","source":"vies","valid":true}'
+    SELECT 0, 'answer-' || vat_id, p, p, (${answeredAt})::timestamptz, '{"answered_at":"' || ${answeredAt}
+      || '","company_address":null,"company_name":null,"source":"vies","valid":true}'
     FROM busy, generate_series(0, 19999) AS i,
       LATERAL (SELECT CASE WHEN i = 0 THEN '${staleVatId}' ELSE 'ATU2' || lpad(i::text, 7, '0') END AS vat_id,
         head + i + CASE WHEN i % 60 = 0 THEN 20000 ELSE 0 END AS p) AS v

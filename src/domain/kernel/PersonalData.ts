@@ -32,6 +32,18 @@ export const PersonalDataErased = DomainEvent.define(
   Schema.Struct({ positions, cause: Schema.Literals(["request", "retention"]) })
 )
 
+/** An operator read the personal documents about a VAT ID, of a receipt or of an account: `documents` is their number. */
+export const PersonalDataShown = DomainEvent.define(
+  "PersonalDataShown",
+  1,
+  Schema.Struct({
+    account_id: Schema.NullOr(Schema.String),
+    documents: Schema.Int,
+    receipt_id: Schema.NullOr(Schema.String),
+    vat_id: Schema.NullOr(Schema.String)
+  })
+)
+
 /** A legal hold was set on the personal documents of these positions: they must not be erased. */
 export const PersonalDataHeld = DomainEvent.define("PersonalDataHeld", 1, Schema.Struct({ positions }))
 

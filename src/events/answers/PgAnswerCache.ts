@@ -16,8 +16,7 @@ const maxBatch = 500
 const maxWaiting = 20_000
 
 /** Checked when an answer enters the cache of a process, not at each hit. */
-const altered = (position: bigint) =>
-  `The newest answer for a VAT ID should be at position ${position}, which is about another one`
+const altered = (position: bigint) => `The newest answer for a VAT ID differs from its event at position ${position}`
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

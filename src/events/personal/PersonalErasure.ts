@@ -9,6 +9,7 @@ import {
   PersonalDataErased,
   PersonalDataHeld,
   PersonalDataReleased,
+  PersonalDataShown,
   personalDataStream
 } from "#domain/kernel/PersonalData.ts"
 import { ReceiptIssued, receiptStream } from "#domain/receipts/Receipt.ts"
@@ -51,6 +52,7 @@ export type PersonalRow = typeof Row.Type
 class DocumentsChanged extends Schema.TaggedError<DocumentsChanged>()("DocumentsChanged", {}) {}
 
 const make = Effect.gen(function* () {
+  const { appendFact } = yield* EventStore
   const find = yield* makeFind
   const change = yield* makeChange
 
@@ -73,6 +75,18 @@ const make = Effect.gen(function* () {
 
   return {
     find,
+    /** Finds the documents for an operator to read, and records this in the log before it returns them. */
+    show: Effect.fnUntraced(function* (subject: PersonalSubject) {
+      const rows = yield* find(subject)
+      const shown = PersonalDataShown.make({
+        account_id: subject._tag === "Account" ? subject.accountId : null,
+        documents: rows.length,
+        receipt_id: subject._tag === "Receipt" ? subject.receiptId : null,
+        vat_id: subject._tag === "VatId" ? subject.vatId : null
+      })
+      yield* appendFact(personalDataStream, shown)
+      return rows
+    }),
     /**
      * Erases all documents that are neither erased nor held, and returns their positions. An interrupted run leaves the rest
      * whole and can be repeated.

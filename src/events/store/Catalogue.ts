@@ -16,7 +16,7 @@ import type { EventType, PersonalEventType } from "#domain/kernel/DomainEvent.ts
 import { LoggedIn, LoginsCounted } from "#domain/login/LoginLog.ts"
 import { LogAdopted } from "#domain/audit/LogAdopted.ts"
 import { LogExported, LogVerified } from "#domain/audit/LogReadEvents.ts"
-import { PersonalDataErased, PersonalDataHeld, PersonalDataReleased } from "#domain/kernel/PersonalData.ts"
+import { PersonalDataErased, PersonalDataHeld, PersonalDataReleased, PersonalDataShown } from "#domain/kernel/PersonalData.ts"
 import { ConfirmationRefused, ReceiptIssued } from "#domain/receipts/Receipt.ts"
 import { ReceiptLinkCreated, ReceiptLinkRevoked } from "#domain/receipts/ReceiptLink.ts"
 import { SourceDegraded, SourceRecovered, SourceUnavailable } from "#domain/vat/Sources.ts"
@@ -49,6 +49,7 @@ export const eventTypes = [
   PersonalDataErased,
   PersonalDataHeld,
   PersonalDataReleased,
+  PersonalDataShown,
   PlanChanged,
   ReceiptIssued,
   ReceiptLinkCreated,

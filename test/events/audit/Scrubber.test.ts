@@ -44,6 +44,12 @@ const attacks: ReadonlyArray<readonly [name: string, change: string, undo: strin
     "The stored tree is not the one that was signed with 600 events"
   ],
   [
+    "a row of a read table",
+    "UPDATE vatproof.streams SET version = version + 1 WHERE stream_id = 'key-3'",
+    "UPDATE vatproof.streams SET version = version - 1 WHERE stream_id = 'key-3'",
+    "The read table streams is wrong at position 588"
+  ],
+  [
     "a personal document",
     "INSERT INTO vatproof.personal_documents (log_id, position, document, retain_until) VALUES (0, 17, '{}', now())",
     "DELETE FROM vatproof.personal_documents WHERE position = 17",

@@ -3,6 +3,7 @@
  * signed root.
  */
 import { Effect, FileSystem, Option, Path } from "effect"
+import { LogAdopted } from "#domain/audit/LogAdopted.ts"
 import { ReceiptIssued } from "#domain/receipts/Receipt.ts"
 import * as CheckpointAudit from "#events/audit/verify/CheckpointAudit.ts"
 import type { AuditReport } from "#events/audit/verify/DatabaseAudit.ts"
@@ -61,6 +62,7 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: no
 
   const kept = CheckpointAudit.openKept(notes, CheckpointAudit.openWith(crypto, verifiers), findings)
   const checkpoints = CheckpointAudit.ofPart(findings, kept, manifest)
+  const adopted: Array<number> = []
   let from = manifest.from
   for (const to of checkpoints.sectionEnds(sectionSize)) {
     const { leaves, read } = yield* readSection(from, to)
@@ -69,6 +71,7 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: no
       const personal = documents === null ? undefined : yield* documents.take(one)
       yield* tables.compare({ ...one, personal, key: yield* keyOf(one) })
       compareTime(one.event)
+      if (one.event.type === LogAdopted.type) adopted.push(one.event.position)
       if (one.event.type === ReceiptIssued.type) yield* files.compareReceipt(one.event, one.line)
     }
     checkpoints.compareAt(to, check)
@@ -87,13 +90,13 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: no
   checkpoints.conclude(checkpoint, check, around.after)
   yield* ExportFolder.compareTexts(directory, manifest, findings)
   yield* ExportFolder.compareNames(directory, signedBy, findings)
-  const events = manifest.to - manifest.from
   return {
-    events,
-    signed: events,
+    events: manifest.to - manifest.from,
+    signed: manifest.to - manifest.from,
     checkpoints: 1,
     signedBy,
     documents: documents?.counts() ?? null,
+    adopted,
     extent: manifest,
     findings: findings.list(),
     count: findings.count(),

@@ -1,6 +1,8 @@
 /** The database reads of an audit: long, ordered, in bounded batches. */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
+import { LogAdopted } from "#domain/audit/LogAdopted.ts"
+import { logStream } from "#domain/audit/LogReadEvents.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
@@ -39,6 +41,13 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
         AND position >= (SELECT next_position FROM vatproof.logs WHERE log_id = ${logId}) ORDER BY position LIMIT 10)`
   })
 
+  const findAdoptions = SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Schema.Struct({ position: Schema.BigInt }),
+    execute: () => sql`SELECT position FROM vatproof.events
+      WHERE log_id = ${logId} AND stream_id = ${logStream} AND type = ${LogAdopted.type} ORDER BY version LIMIT 100`
+  })
+
   const findForeign = SqlSchema.findAll({
     Request: Schema.Void,
     Result: Schema.Struct({ what: Schema.String, log_id: Schema.Int }),
@@ -70,6 +79,11 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
     ),
     /** Some of the stored tiles that exceed the newest checkpoint: the notary could not continue from them. */
     surplus: Effect.suspend(() => findSurplus(undefined)).pipe(QueryPolicy.withRetry(retryFor)),
+    /** Positions of the first events that adopted the log. */
+    adoptions: Effect.suspend(() => findAdoptions(undefined)).pipe(
+      QueryPolicy.withRetry(retryFor),
+      Effect.map((rows) => rows.map((row) => Number(row.position)))
+    ),
     /** Tiles and checkpoints of unknown logs. */
     foreign: Effect.suspend(() => findForeign(undefined)).pipe(QueryPolicy.withRetry(retryFor)),
     /** Some of the events outside of the log: with another log id, or beyond its end. */

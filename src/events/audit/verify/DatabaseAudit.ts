@@ -42,6 +42,8 @@ export interface AuditReport {
   readonly signedBy: ReadonlyArray<string>
   /** Null if the export has no personal documents. */
   readonly documents: DocumentAudit.DocumentCounts | null
+  /** Positions of events that adopted the log: what it held before is proven by checkpoints kept elsewhere alone. */
+  readonly adopted: ReadonlyArray<number>
   readonly findings: ReadonlyArray<Findings.Finding>
   readonly count: number
 }
@@ -109,6 +111,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
     checkpoints: checkpointCount,
     signedBy: newest === null ? [] : CheckpointAudit.signedBy(crypto, newest.note, verifiers),
     documents: documents.counts(),
+    adopted: yield* reads.adoptions,
     findings: findings.list(),
     count: findings.count()
   } satisfies AuditReport

@@ -123,8 +123,11 @@ const compareTable = Effect.fnUntraced(function* (table: TableProjection, head: 
   report(yield* findWrong(differences(table, derivedRows(0, 0), elsewhere)))
 })
 
-/** Adds all differences to the findings. */
-export const run = Effect.fn("ProjectionAudit.run")(function* (functions: Functions, findings: Findings) {
+/**
+ * Adds all differences to the findings. Without `functions` the functions of the database are not compared: a newer replica may have
+ * replaced them.
+ */
+export const run = Effect.fn("ProjectionAudit.run")(function* (functions: Functions | null, findings: Findings) {
   const sql = yield* SqlClient.SqlClient
   const reads = yield* makeReads
   /** Reports a table that cannot be compared; a savepoint lets the rest continue. */
@@ -139,7 +142,7 @@ export const run = Effect.fn("ProjectionAudit.run")(function* (functions: Functi
     yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`.unprepared
     yield* sql`SELECT set_config('statement_timeout', ${longest}, true), set_config('idle_in_transaction_session_timeout', '10min', true),
       set_config('enable_seqscan', 'on', true), set_config('enable_bitmapscan', 'on', true), set_config('work_mem', '64MB', true)`
-    yield* orTold("pg_proc", compareFunctions(functions, findings))
+    if (functions !== null) yield* orTold("pg_proc", compareFunctions(functions, findings))
     const { head: end, same } = yield* reads.findLog(undefined)
     const head = Number(end)
     if (!same) findings.addRow({ table: "logs", key: String(logId), position: head }, meanings.different)

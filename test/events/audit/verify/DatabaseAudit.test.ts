@@ -52,7 +52,7 @@ layer(ground, { excludeTestServices: true })("The audit of a database", (it) => 
       const documents = { kept: 61, erased: 0 }
       assert.deepStrictEqual(
         report,
-        { events: 605, signed: 600, checkpoints: 3, signedBy, documents, findings: [], count: 0 },
+        { events: 605, signed: 600, checkpoints: 3, signedBy, documents, adopted: [], findings: [], count: 0 },
         said(report)
       )
     })
