@@ -4,7 +4,7 @@ import { Effect, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fromEntropy } from "#domain/accounts/ApiKey.ts"
-import { newAuditor, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { checkpointOf, newAuditor, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { command, commandJson } from "#test/support/CommandLine.ts"
 import * as ExportedLog from "#test/support/ExportedLog.ts"
 import { why } from "#test/support/Operations.ts"
@@ -33,7 +33,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the key of an 
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
         const settings = { ...signing(folder), PLAN_FREE_PER_MONTH: "50", PLAN_BUSINESS_PER_MONTH: "70" }
-        const [one, other] = [yield* RunningService.make(settings), yield* RunningService.make(settings)]
+        const [one, other] = [yield* RunningService.start(settings), yield* RunningService.start(settings)]
         const { body } = yield* one.post("/v1/register", { agent_id: "claimed agent" })
         const { api_key: key } = yield* Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))(body)
         yield* command("account", "plan", "claimed agent", "business", ...why)
@@ -74,6 +74,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the key of an 
         assert.strictEqual((yield* one.get(shared)).status, 200)
         assertProblem(yield* claim(one, token, key), "NOT_FOUND")
 
+        yield* checkpointOf(one, (seen?.position ?? 0) + 1)
         assert.containSubset(yield* commandJson(Report, "audit", "verify", "--key", ExportedLog.key), { ok: true })
         const directory = join(folder, "export")
         assert.isNull((yield* command("audit", "export", "--out", directory)).failure)
