@@ -21,6 +21,7 @@ import * as Attacks from "#test/faults/scenarios/Attacks.ts"
 import * as DatabaseStrained from "#test/faults/scenarios/DatabaseStrained.ts"
 import * as Erasure from "#test/faults/scenarios/Erasure.ts"
 import * as Failover from "#test/faults/scenarios/Failover.ts"
+import * as Pending from "#test/faults/scenarios/Pending.ts"
 import * as PostgresAway from "#test/faults/scenarios/PostgresAway.ts"
 import * as Recovery from "#test/faults/scenarios/Recovery.ts"
 import * as ReplicaLeaves from "#test/faults/scenarios/ReplicaLeaves.ts"
@@ -42,6 +43,7 @@ const scenarios = {
   "workers-renewed": WorkerLeaves.renewed,
   "worker-killed": WorkerLeaves.killed,
   recovery: Recovery.recovery,
+  pending: Pending.pending,
   "erasure-killed": Erasure.killed,
   "account-hijack": Attacks.hijack,
   "login-lockout": Attacks.lockout,

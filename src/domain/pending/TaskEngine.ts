@@ -7,13 +7,14 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 import { Identity } from "#domain/callers/Identity.ts"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { closingId, retryDelay } from "#domain/validation/PendingValidation.ts"
+import * as BzstPacing from "#domain/pending/BzstPacing.ts"
 import * as TaskPacing from "#domain/pending/TaskPacing.ts"
 import { type AcceptedTask, type ClaimedTask, TaskQueue } from "#domain/pending/TaskQueue.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import { Sources } from "#domain/vat/Sources.ts"
 import type { Attempt } from "#domain/vat/Verdict.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
-import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
+import { ValidateVatId, type ValidationFailure } from "#domain/validation/ValidateVatId.ts"
 
 /** A replica looks for tasks of others, and for those that have become due, this often. */
 const poll = Duration.seconds(1)
@@ -23,7 +24,7 @@ const heartbeat = Duration.seconds(10)
 /** What an attempt came to: the task is closed, or waits. */
 type Outcome =
   | { readonly _tag: "Closed" }
-  | { readonly _tag: "Waits"; readonly failure: string; readonly wait: Duration.Duration }
+  | { readonly _tag: "Waits"; readonly failure: string | null; readonly wait: Duration.Duration }
 
 const closed: Outcome = { _tag: "Closed" }
 
@@ -31,30 +32,42 @@ const makeAttempt = Effect.gen(function* () {
   const crypto = yield* Crypto
   const identity = yield* Identity
   const queue = yield* TaskQueue
+  const bzstPacing = yield* BzstPacing.make
   const { validate } = yield* ValidateVatId
 
   const waitsFor = (task: ClaimedTask, failure: string) =>
     Effect.map(Random.next, (random): Outcome => ({ _tag: "Waits", failure, wait: retryDelay(task.attempts, random) }))
 
-  const ask = Effect.fnUntraced(function* (task: ClaimedTask, accepted: AcceptedTask) {
+  const ask = Effect.fnUntraced(function* (
+    task: ClaimedTask,
+    accepted: AcceptedTask
+  ): Effect.fn.Return<Outcome, ValidationFailure> {
     const { keyId, request, vatId } = accepted
-    if (request === null) return yield* queue.close(task.taskId, accepted, "erased")
+    if (request === null) return yield* Effect.as(queue.close(task.taskId, accepted, "erased"), closed)
     const { limit, used } = yield* identity.byKeyId(keyId)
+    const isForBzst = request.company !== null || vatId.startsWith("DE")
+    const question = `${vatId}/${request.requesterVatId ?? ""}`
+    const bzstWait = isForBzst ? yield* bzstPacing(question, task.attempts) : Duration.zero
+    // Only the BZSt confirms.
+    if (request.company !== null && Duration.isPositive(bzstWait))
+      return { _tag: "Waits", failure: null, wait: bzstWait } as const
     yield* validate({
       ...request,
+      mayAskBzst: !Duration.isPositive(bzstWait),
       credential: { _tag: "KeyId", keyId },
       // It was counted in the caller's minute when it was accepted.
       standing: MutableRef.make<Standing | null>({ usage: { used, limit }, window: null }),
       input: vatId,
       task: { taskId: task.taskId, closingId: closingId(crypto, task.taskId), opening: null }
     })
+    return closed
   })
 
   return Effect.fnUntraced(function* (task: ClaimedTask) {
     const accepted = yield* queue.accepted(task.position)
     if (task.isExpired) return yield* Effect.as(queue.close(task.taskId, accepted, "expired"), closed)
     const end = (reason: "key_revoked" | "not_allowed") => Effect.as(queue.close(task.taskId, accepted, reason), closed)
-    return yield* Effect.as(ask(task, accepted), closed).pipe(
+    return yield* ask(task, accepted).pipe(
       Effect.catchTags({
         AlreadyRecorded: () => Effect.succeed(closed),
         ConfirmationRefusal: () => Effect.succeed(closed),

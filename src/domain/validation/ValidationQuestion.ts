@@ -30,6 +30,8 @@ export interface ValidationRequest extends Admission.Call {
   readonly reference: string | null
   readonly company: CompanyData | null
   readonly forceLive: boolean
+  /** False: the BZSt does not stand in for VIES this time. */
+  readonly mayAskBzst?: boolean
   /** The task that the validation belongs to, where it has an id of its own. */
   readonly task?: ValidationTask
   /** What makes the event of a confirmation the only one for an Idempotency-Key, where there is no task. */

@@ -1,0 +1,54 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as TaskPacing from "#domain/pending/TaskPacing.ts"
+
+const status = (state: "operational" | "degraded" | "unavailable") => [{ prefix: "SE", state, sinceMs: 0 }]
+const claimed = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({
+    taskId: `${index}`,
+    claim: "",
+    position: 0,
+    memberState: "SE",
+    attempts: 1,
+    isExpired: false
+  }))
+
+/** The places of a member state, and whether what waits for its register is woken. */
+const placesOf = (pacing: ReturnType<typeof TaskPacing.make>, nowMs: number) => {
+  const found = pacing.places(nowMs).find(({ memberState }) => memberState === "SE")
+  return found === undefined ? null : [found.places, found.wakeMs]
+}
+
+describe("the pace of a member state's tasks", () => {
+  it("is none while its register is not asked, and one while the next call is to show whether it answers", () => {
+    const pacing = TaskPacing.make()
+    pacing.observe(status("unavailable"), 0)
+    assert.isNull(placesOf(pacing, 0))
+    pacing.observe(status("degraded"), 1_000)
+    assert.deepStrictEqual(placesOf(pacing, 1_000), [1, 5_000])
+    pacing.claimed(claimed(1))
+    assert.isNull(placesOf(pacing, 1_000))
+  })
+
+  it("begins with two when the register answers again, doubles with each round of answers, and ends at ten", () => {
+    const pacing = TaskPacing.make()
+    pacing.observe(status("unavailable"), 0)
+    pacing.observe(status("operational"), 1_000)
+    const limits = []
+    for (let round = 0; round < 5; round += 1) {
+      const [places = 0] = placesOf(pacing, 3_000) ?? []
+      limits.push(places)
+      pacing.claimed(claimed(Number(places)))
+      for (let task = 0; task < Number(places); task += 1) pacing.ended("SE", true)
+    }
+    assert.deepStrictEqual(limits, [2, 4, 8, 10, 10])
+  })
+
+  it("wakes what was tried before the register answered again, until there is no more of it", () => {
+    const pacing = TaskPacing.make()
+    pacing.observe(status("unavailable"), 0)
+    pacing.observe(status("operational"), 1_000)
+    assert.deepStrictEqual(placesOf(pacing, 4_000), [2, 3_000])
+    pacing.claimed(claimed(1))
+    assert.deepStrictEqual(placesOf(pacing, 5_000), [1, null])
+  })
+})

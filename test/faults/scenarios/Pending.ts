@@ -1,0 +1,158 @@
+/** Validations wait for their answers while workers, replicas and Postgres are killed and the sources fail and recover. */
+import { Effect, Exit, Fiber, Random, type Redacted, Schedule, Schema, Scope } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import * as Postgres from "#infra/postgres/Postgres.ts"
+import { Sandbox } from "#infra/sandbox/Sandbox.ts"
+import * as PostgresServer from "#test/faults/PostgresServer.ts"
+import * as Scenario from "#test/faults/Scenario.ts"
+import { freePort } from "#test/support/RunningService.ts"
+
+const tasks = 600
+const kills = 30
+const memberStates = ["AT", "SE", "EE"]
+
+/** One on a port of its own that can be killed and started again. */
+const makePlace = Effect.fnUntraced(function* (url: Redacted.Redacted, flags: ReadonlyArray<string>) {
+  const settings = { PORT: String(yield* freePort), ADMIN_PORT: "0" }
+  const start = Effect.gen(function* () {
+    const scope = yield* Scope.fork(yield* Effect.scope)
+    const replica = yield* Scope.provide(Scenario.replica(url, settings, flags), scope)
+    return { ...replica, leave: Scope.close(scope, Exit.void) }
+  })
+  let running = yield* start
+  const restart = Effect.gen(function* () {
+    yield* running.signal("SIGKILL")
+    yield* running.leave
+    running = yield* start
+  })
+  return { restart, replica: () => running }
+})
+
+/** The process of a worker. */
+const workerOf = (output: string) => {
+  const newest = new Map([...output.matchAll(/Worker (\d+) is process (\d+)/gu)].map(([, worker, pid]) => [worker, Number(pid)]))
+  return [...newest.values()][0]
+}
+
+const vatIdOf = (index: number) => {
+  const memberState = memberStates[index % memberStates.length]
+  const number = String(1000 + index)
+  return memberState === "AT"
+    ? `ATU2000${number}`
+    : memberState === "SE"
+      ? `SE55600000${number}`.slice(0, 14)
+      : `EE10000${number}`
+}
+
+const decodeId = Schema.decodeUnknownEffect(Schema.Struct({ validation_id: Schema.String }))
+
+const Counted = Schema.Struct({
+  accepted: Schema.Int,
+  pending: Schema.Int,
+  final: Schema.Int,
+  once: Schema.Int,
+  units: Schema.Int
+})
+
+/** What the log says of the tasks: how many were accepted, and of how many there is exactly one answer that is charged one. */
+const count = Effect.fnUntraced(function* (url: Redacted.Redacted) {
+  const find = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    SqlSchema.findOne({
+      Request: Schema.Void,
+      Result: Counted,
+      execute: () => sql`SELECT count(*)::int AS accepted, count(*) FILTER (WHERE t.state = 'pending')::int AS pending,
+          count(*) FILTER (WHERE t.state = 'final')::int AS final, count(*) FILTER (WHERE e.events = 1 AND e.units = 1)::int AS once,
+          (SELECT coalesce(sum(used), 0) FROM vatproof.meters)::int AS units
+        FROM vatproof.tasks t LEFT JOIN (SELECT causation_id, count(*) AS events, sum(units) AS units FROM vatproof.events
+          WHERE causation_id IS NOT NULL GROUP BY 1) e ON e.causation_id = t.task_id`
+    })(undefined)
+  )
+  return yield* find.pipe(Effect.provide(Postgres.layerAdministrator({ url, maxConnections: 1 }), { local: true }))
+})
+
+/** Lets the time pass that tasks wait for: when they are due is no fact of the log. */
+const makeDue = (url: Redacted.Redacted) =>
+  Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => sql`UPDATE vatproof.tasks SET due_at = now() WHERE closed_by IS NULL AND claim IS NULL`
+  ).pipe(Effect.provide(Postgres.layerAdministrator({ url, maxConnections: 1 }), { local: true }))
+
+const patiently = Schedule.spaced("200 millis")
+
+export const pending = Effect.gen(function* () {
+  const server = yield* PostgresServer.make()
+  const sandbox = yield* Sandbox
+  const alone = yield* makePlace(server.url, [])
+  const workers = yield* makePlace(server.url, ["--workers", "2"])
+  const key = yield* alone.replica().newKey
+  const killed = { replica: 0, worker: 0, postgres: 0 }
+
+  // The client repeats what it got no answer to: the key makes that safe.
+  const submit = (index: number) =>
+    Effect.suspend(() =>
+      (index % 2 === 0 ? alone : workers).replica().post(
+        "/v1/validations",
+        { vat_id: vatIdOf(index) },
+        {
+          key,
+          headers: { prefer: "respond-async", "idempotency-key": `task ${index}` }
+        }
+      )
+    ).pipe(
+      Effect.filterOrFail(({ status }) => status === 200 || status === 202),
+      Effect.retry(patiently),
+      Effect.flatMap(({ body }) => decodeId(body)),
+      Effect.map(({ validation_id }) => validation_id)
+    )
+
+  const failSources = Effect.gen(function* () {
+    const down = yield* Effect.filter(memberStates, () => Random.nextBoolean)
+    yield* sandbox.configure({ vies_unavailable_member_states: down, latency_ms: 200 })
+  })
+
+  const killOne = Effect.gen(function* () {
+    switch (yield* Random.nextIntBetween(0, 3)) {
+      case 0:
+        killed.replica += 1
+        return yield* alone.restart
+      case 1: {
+        killed.worker += 1
+        const pid = workerOf(yield* workers.replica().output)
+        return yield* Effect.try(() => pid !== undefined && process.kill(pid, "SIGKILL")).pipe(Effect.ignore)
+      }
+      default:
+        killed.postgres += 1
+        yield* server.stop("immediate")
+        return yield* server.start
+    }
+  })
+
+  const sources = yield* Effect.forkScoped(Effect.repeat(failSources, Schedule.spaced("3 seconds")))
+  const all = Array.from({ length: tasks }, (_, index) => index)
+  const submitting = yield* Effect.forkScoped(Effect.forEach(all, submit, { concurrency: 16 }))
+  yield* Effect.delay(killOne, "1 second").pipe(Effect.repeat({ times: kills - 1 }))
+  const ids = yield* Fiber.join(submitting)
+  yield* Fiber.interrupt(sources)
+  yield* sandbox.configure({ vies_unavailable_member_states: [], latency_ms: 0 })
+  const settled = yield* Effect.andThen(makeDue(server.url), count(server.url)).pipe(
+    Effect.repeat({ schedule: Schedule.spaced("1 second"), until: ({ pending }) => pending === 0 }),
+    Effect.timeout("60 seconds")
+  )
+  const known = new Set(ids).size
+  const trial: Scenario.Trial = {
+    notes: [
+      `${kills} kills: ${killed.replica} of a replica, ${killed.worker} of a worker, ${killed.postgres} of Postgres`,
+      `${settled.accepted} validations accepted, ${settled.final} final, ${settled.units} units charged`
+    ],
+    claims: [
+      {
+        what: `each of ${tasks} submissions has one validation (${known})`,
+        holds: known === tasks && settled.accepted === tasks
+      },
+      { what: `none is lost (${settled.pending} pending)`, holds: settled.final === tasks },
+      { what: `each has exactly one charged event (${settled.once})`, holds: settled.once === tasks && settled.units === tasks },
+      yield* Scenario.audit(server.url)
+    ]
+  }
+  return trial
+})
