@@ -233,7 +233,7 @@ ${event ?? `${leaf}\n(without the event itself: give it with --event to have its
   if (used.note !== null) yield* remark(used.note)
 })
 
-/** Fails unless all given checkpoints are compared, so that a successful result never covers less than requested. */
+/** Rejects unused options, so that a success never seems to cover more than was verified. */
 class GoesElsewhere extends Schema.TaggedError<GoesElsewhere>()("GoesElsewhere", { message: Schema.String }) {}
 
 interface Sources {

@@ -13,7 +13,7 @@ export interface Count {
   readonly doubled: number
   /** Requests with an event that were not answered with 200: their answer did not arrive. */
   readonly unheard: number
-  /** What is wrong with the log itself, in words; nothing if it is whole. */
+  /** The problems of the log itself, as text; empty if there are none. */
   readonly defects: ReadonlyArray<string>
   readonly events: number
 }

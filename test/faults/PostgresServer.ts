@@ -143,7 +143,7 @@ export const make = Effect.fnUntraced(function* (options: PostgresServerOptions 
   return server
 })
 
-/** A server on data that somebody else put into `folder`/data; it runs when this returns and ends with the scope. */
+/** A server on existing data in `folder`/data; it runs when this returns and ends with the scope. */
 export const open = Effect.fnUntraced(function* (folder: string, extra: ReadonlyArray<string> = []) {
   const server = yield* handleOf(folder, yield* freePort, extra)
   yield* Effect.acquireRelease(server.start, () => ending(server))

@@ -130,7 +130,7 @@ export const onlyRefused = (report: Report): Claim => {
   }
 }
 
-/** A fault that nobody felt has proved nothing. */
+/** Fails if no request was affected: the fault would prove nothing. */
 export const felt = (report: Report): Claim => {
   const refused = report.outcomes.filter(({ status }) => status === 503).length
   return { what: `the fault was felt: ${refused} requests were refused`, holds: refused > 0 }
@@ -143,7 +143,7 @@ export const refusedWithin = (report: Report, limitMs: number): Claim => {
   return { what: `${refused.length} refusals take at most ${longest} ms (limit ${limitMs})`, holds: longest <= limitMs }
 }
 
-/** Nobody notices anything. */
+/** Fails if any client noticed the fault. */
 export const allAnswered = (report: Report): Claim => {
   const failed = report.outcomes.filter(({ status }) => status !== 200)
   const kinds = Arr.dedupe(failed.map(({ phase, status }) => `${status} in ${phase}`)).join(", ")

@@ -1,4 +1,4 @@
-/** The service as a process: how it ends when it is told to, and how it comes back when it was not. */
+/** The service as a process: how it stops on a signal, and how it recovers from a crash. */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber, FileSystem, Result } from "effect"
 import { existsSync } from "node:fs"
@@ -32,7 +32,7 @@ const dataDir = Effect.gen(function* () {
 /** The server writes this file when it starts and removes it when it has stopped. */
 const serverRuns = (dir: string) => existsSync(join(dir, "postgres/cluster/data/postmaster.pid"))
 
-layer(RunningService.layerGround, { excludeTestServices: true })("a service that is told to stop", (it) => {
+layer(RunningService.layerGround, { excludeTestServices: true })("a service that receives SIGTERM", (it) => {
   it.effect("answers what it was asked, and is gone within 5 s", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox
@@ -62,7 +62,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
       yield* sandbox.reset
       assert.strictEqual(code, 0)
       assert.isBelow(tookMs, stopMsMax)
-      // No verdict was given, so none may be told.
+      // No source gave a verdict, so the response has none.
       const ended = yield* Fiber.join(reply)
       if (Exit.isSuccess(ended)) assert.strictEqual(ended.value.status, 503)
     })
@@ -70,7 +70,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service with its own database", (it) => {
-  it.effect("comes back after SIGKILL on the same data, and leaves nothing running when it is told to stop", () =>
+  it.effect("recovers after SIGKILL on the same data, and stops all processes on SIGTERM", () =>
     Effect.gen(function* () {
       const dir = yield* dataDir
       const settings = { DATABASE_URL: "", DATA_DIR: dir }

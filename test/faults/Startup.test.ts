@@ -26,7 +26,7 @@ const decodeLine = Schema.decodeUnknownEffect(
   Schema.fromJsonString(Schema.Struct({ level: Schema.String, message: Schema.String }))
 )
 
-/** A port where somebody listens who answers nothing. */
+/** A port whose server accepts connections and never answers. */
 const occupiedPort = Effect.gen(function* () {
   const port = yield* RunningService.freePort
   const listen = Effect.callback<Server>((resume) => {

@@ -1,4 +1,4 @@
-/** A TCP proxy whose connections go where it is told at that moment, and can be cut: what a virtual address or a balancer does. */
+/** A TCP proxy with a changeable target, whose connections can be cut: it acts as a virtual address or load balancer. */
 import { Deferred, Effect } from "effect"
 import { connect, createServer, type AddressInfo, type Socket } from "node:net"
 

@@ -41,7 +41,7 @@ interface Fact {
   readonly stream: string
   readonly event: DomainEvent
   readonly meter?: string
-  /** What is appended with it. */
+  /** Further appended data. */
   readonly also?: Fact
   readonly identity?: EventIdentity
 }

@@ -40,7 +40,7 @@ const moved = (table: string, columns: string, where: string) =>
 
 const stranger = "CREATE FUNCTION vatproof.stranger() RETURNS int LANGUAGE sql AS 'SELECT 1'"
 
-/** What is changed, and the finding that must name it. The whole sentence: another check may find the same change by luck. */
+/** A change, and the finding it must cause. The whole sentence, because another check may find the same change by chance. */
 export const attacks: ReadonlyArray<readonly [name: string, statements: ReadonlyArray<string>, finding: RegExp]> = [
   ...(
     [

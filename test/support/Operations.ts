@@ -24,7 +24,7 @@ export const Usage = Schema.Struct({
 /** A service with the plans' own numbers that lets a test make many accounts. */
 export const settings = { ...RunningService.ownLimits, PLAN_FREE_PER_MINUTE: "1000", REGISTRATIONS_PER_DAY: "1000" }
 
-/** What commands that take something from a customer want to be told. */
+/** The flags that commands require which take something from a customer. */
 export const why = ["--reason", "a test"] as const
 
 const decodeKey = Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))

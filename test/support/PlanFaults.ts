@@ -1,4 +1,4 @@
-/** What is wrong with the plan of a statement: it reads more of a table that grows than what it gives or changes. */
+/** Checks the plan of a statement: it must not read more rows of a growing table than it returns or changes. */
 import type { Explained, PlanNode } from "#test/support/PlanLog.ts"
 
 /** Rows and buffers beyond these, and beyond so many for each row that the statement gives, are too many. */

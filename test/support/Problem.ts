@@ -1,4 +1,4 @@
-/** What every error looks like, whoever made it (rule 44). */
+/** The form of every error (rule 44). */
 import { assert } from "@effect/vitest"
 import { Schema } from "effect"
 import { FieldError, PlanDetails, statusOf, type ErrorCode } from "#http/pipeline/Problem.ts"

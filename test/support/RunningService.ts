@@ -44,7 +44,7 @@ import * as TestDatabase from "#test/support/TestDatabase.ts"
 /** Settings by their names in the environment. An empty value takes a default away. */
 export type Settings = Readonly<Record<string, string>>
 
-/** What most tests want: limits that do not get in their way but for two, a requester for the BZSt, callers told apart by a header. */
+/** Settings of most tests: high limits except two, a requester for the BZSt, and clients distinguished by a header. */
 const generous: Settings = {
   ANONYMOUS_LIFETIME: "100000",
   ANONYMOUS_PER_MINUTE: "100000",
@@ -65,7 +65,7 @@ const generous: Settings = {
   ADMIN_PORT: "0"
 }
 
-/** The limits as the service has them when nobody sets them. */
+/** The service's default limits. */
 export const ownLimits: Settings = Object.fromEntries(
   Object.keys(generous)
     .filter((name) => name.includes("PER_") || name.includes("LIFETIME"))
@@ -127,7 +127,7 @@ const makeClock = (real: Clock.Clock) => {
   return { clock, travel, goBack }
 }
 
-/** A port that nobody listens on, outside of the range that outgoing connections take theirs from. */
+/** An unused port, outside of the range that outgoing connections take theirs from. */
 export const freePort = Effect.gen(function* () {
   const random = yield* SecureRandom.SecureRandom
   return 10_000 + (Number.parseInt((yield* random.uuidV4()).slice(0, 4), 16) % 20_000)
@@ -189,7 +189,7 @@ export const start = (settings: Settings = {}) => Effect.map(launch(settings), (
 /** Each of them holds connections to the database, and works in the background. */
 const maxIdle = 6
 
-/** A replica that nobody else uses until the scope ends. */
+/** A replica for exclusive use until the scope ends. */
 export const make = Effect.fnUntraced(function* (settings: Settings = {}) {
   const { idle, scope } = yield* IdleReplicas
   const key = JSON.stringify(Object.entries(settings).toSorted())

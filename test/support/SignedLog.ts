@@ -25,7 +25,7 @@ export interface Fact {
   readonly stream: string
   readonly type: string
   readonly data: Schema.Json
-  /** What stands in its personal document. */
+  /** The content of its personal document. */
   readonly personal?: Schema.Json
   /** A meter that is charged one unit. */
   readonly meter?: string
@@ -65,7 +65,7 @@ export const untilSigned = Effect.fnUntraced(function* (size: number) {
   return { ...Result.getOrThrow(Checkpoint.open(NodeCrypto.pureCrypto, note, log)), note }
 })
 
-/** Signs what is there, and lets go again. */
+/** Signs all current events, and releases the lease. */
 export const sign = (size: number) =>
   Effect.gen(function* () {
     yield* Layer.build(Layer.fresh(notary))

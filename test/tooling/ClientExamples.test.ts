@@ -60,7 +60,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the examples
     const isMissing = !isHere(language.needs)
     beforeEach((context) => context.skip(isMissing, `left out: ${language.needs} is not installed`))
 
-    it.effect("validate, and tell what is wrong", () =>
+    it.effect("validate, and report errors", () =>
       Effect.gen(function* () {
         const { baseUrl, newKey } = yield* RunningService.RunningService
         const env = { VATPROOF_URL: baseUrl, VATPROOF_KEY: yield* newKey }

@@ -67,7 +67,7 @@ export default {
     ),
     "no-computed-import": forbid(
       "ImportExpression[source.type!='Literal']",
-      "Name the module: the rules on who may import whom cannot read a computed one."
+      "Name the module: the import rules cannot read a computed one."
     ),
     "sql-named-columns": forbid(
       "TemplateElement[value.raw=/\\bselect\\s+(\\w+\\.)?\\*/i]",

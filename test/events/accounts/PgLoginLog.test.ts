@@ -9,7 +9,7 @@ const replica = Effect.map(Layer.build(Layer.fresh(Logins.layer)), Context.get(L
 
 const ada = "019371c0-5f00-7000-8000-0000000000ac"
 
-/** Events by type, with the sums of what they count. */
+/** Events by type, with their summed counts. */
 const recorded = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* SqlSchema.findAll({

@@ -121,7 +121,7 @@ layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT I
     })
   )
 
-  it.effect("is found for each VAT ID that is looked up at the same time, and is none where there is none", () =>
+  it.effect("is found for each of several concurrent VAT IDs, and is none if there is none", () =>
     Effect.gen(function* () {
       const cache = yield* AnswerCache
       const known = ["ATU12345683", "ATU12345684"]

@@ -20,7 +20,7 @@ const keys = [
 
 const [firstKey = "", lastKey = ""] = [keys[0]?.key, keys[2]?.key]
 
-/** What stands in the log, and what each filter should see of it. */
+/** The content of the log, and the expected result of each filter. */
 interface Fact {
   readonly stream: string
   readonly type: string

@@ -118,7 +118,7 @@ layer(SignedLog.layer, { excludeTestServices: true })("A log that is adopted", (
     })
   )
 
-  it.effect("must be the one that the operator verified, and must not contradict what is signed in the database", () =>
+  it.effect("must be the log that the operator verified, and must not contradict the signed history in the database", () =>
     Effect.gen(function* () {
       const { adoption } = yield* machine(Option.none())
       const current = yield* adoption.current

@@ -58,7 +58,7 @@ const attacks: ReadonlyArray<readonly [name: string, change: string, undo: strin
 ]
 
 layer(SignedLog.layer, { excludeTestServices: true })("The scrubber", (it) => {
-  it.effect("goes through the whole log, finds nothing in one that nobody touched, and leaves it to one replica", () =>
+  it.effect("verifies the whole log on one replica, and finds nothing in an intact one", () =>
     Effect.gen(function* () {
       yield* SignedLog.appendAll(facts(600))
       yield* SignedLog.sign(600)

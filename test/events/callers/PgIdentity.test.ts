@@ -45,7 +45,7 @@ const times = <A>(count: number, make: (index: number) => A) => Array.from({ len
 const execute = MigratedDatabase.execute
 
 layer(testLayer, { excludeTestServices: true })("the caller behind a key", (it) => {
-  it.effect("has the account's plan, its limits, and what is used in this period", () =>
+  it.effect("has the account's plan, its limits, and the usage of this period", () =>
     Effect.gen(function* () {
       const { byKey, refresh } = yield* Identity
       const { accountId, key, keyId } = yield* issued

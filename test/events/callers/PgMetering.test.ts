@@ -68,7 +68,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
             Result.isSuccess(outcome) ? [outcome.success.standing.usage.used] : []
           )
           const expected = Math.min(charged.length, limit)
-          // Each of them is told another count, from the first unit to the last.
+          // Each gets another count, from the first unit to the last.
           assert.deepStrictEqual(
             served.toSorted((a, b) => a - b),
             Array.from({ length: expected }, (_, index) => index + 1)
@@ -88,7 +88,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     { arbitrary: { runs: 25 } }
   )
 
-  it.effect("of 160 calls with a quota of 100 serves 100, whoever sends them", () =>
+  it.effect("serves exactly 100 of 160 concurrent calls with a quota of 100", () =>
     Effect.gen(function* () {
       const replicas = [yield* replica, yield* replica] as const
       const now = yield* DateTime.now

@@ -97,7 +97,7 @@ layer(testLayer, { excludeTestServices: true })("places in several buckets", (it
     })
   )
 
-  it.effect("are exactly as many as there are, whoever takes them in whichever order", () =>
+  it.effect("are never exceeded by concurrent calls", () =>
     Effect.gen(function* () {
       const both = yield* replicas
       const pairs = [

@@ -120,7 +120,7 @@ describe("canonical JSON", () => {
     assert.strictEqual(canonical(Object.assign(Object.create(null), { b: 1, a: 2 })), `{"a":2,"b":1}`)
   })
 
-  it("refuses what is no JSON, and says where it stands", () => {
+  it("rejects non-JSON values with their path", () => {
     assert.strictEqual(refusal({ a: [1, { b: Number.NaN }] }), "No canonical JSON at /a/1/b: NaN is not a JSON number")
     assert.strictEqual(refusal(["\ud800"]), "No canonical JSON at /0: a lone surrogate has no UTF-8 form")
     assert.strictEqual(refusal("\udc00\ud800"), "No canonical JSON at /: a lone surrogate has no UTF-8 form")

@@ -26,7 +26,7 @@ const event: EventEnvelope = {
 const text = (envelope: EventEnvelope) => Result.getOrThrow(leafText(envelope))
 
 describe("an event's leaf", () => {
-  it("is this text, for good: another text would be another log", () => {
+  it("is exactly this text: another one would be another log", () => {
     assert.strictEqual(
       text(event),
       [

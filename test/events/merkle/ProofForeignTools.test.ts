@@ -1,5 +1,5 @@
 /**
- * The log as tools see it that nobody here wrote: Go's packages for transparency logs, and OpenSSL. Where they are not installed the
+ * The log as independent tools see it: Go's packages for transparency logs, and OpenSSL. Where they are not installed the
  * tests are left out, and say so.
  */
 import { generateKeyPairSync } from "node:crypto"

@@ -34,7 +34,7 @@ describe("a signed note", () => {
     assert.isTrue(Result.isSuccess(open(pureCrypto, note, [witness, log])))
   })
 
-  it("is unsigned to whom no signature is known, even under the same name", () => {
+  it("is unsigned for a verifier without a matching key, even with the same name", () => {
     const note = Result.getOrThrow(sign("text\n", [log]))
     assert.strictEqual(refusalOf(open(pureCrypto, note, [])).reason, "unsigned")
     assert.strictEqual(refusalOf(open(pureCrypto, note, [signerOf(log.name, "another seed")])).reason, "unsigned")

@@ -9,7 +9,7 @@ import { tamper } from "#test/support/Tampering.ts"
 const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
   Array.from({ length: count }, (_, index) => ({ stream: `source-${index % 7}`, type: "SourceRecovered", data: { index } }))
 
-/** What is said of the log on a machine that remembers nothing. */
+/** The error for a log on a machine without a seen checkpoint. */
 const refusal = EventsSignedLog.make(keysOf(signer)).pipe(
   Effect.flatMap(({ recognise }) => Effect.flip(recognise([]))),
   Effect.map(({ message }) => message)

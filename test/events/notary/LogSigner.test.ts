@@ -65,7 +65,7 @@ describe("the keys of a log", () => {
     }
   })
 
-  it("are told by their place where one of several is wrong", () => {
+  it("are named by number if one of several is malformed", () => {
     assert.match(refusalOf(read(secret("one"), "nonsense", formatVerifier(two))).message, /^Key 2 of 3: A signing key is/u)
     const mistyped = formatVerifier(two).replace("vat.", "tax.")
     assert.match(refusalOf(read(secret("one"), mistyped)).message, /^Key 2 of 2: The id in the verifier key of tax\.example/u)

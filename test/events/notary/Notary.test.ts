@@ -85,7 +85,7 @@ const refusal = <A, E extends { readonly message: string }, R>(effect: Effect.Ef
   Effect.map(Effect.flip(Effect.scoped(effect)), ({ message }) => message)
 
 describe("Notary", () => {
-  it.live("signs what is in the log, goes on after a restart, and gives way to another replica", () =>
+  it.live("signs the log, continues after a restart, and hands over to another replica", () =>
     Effect.gen(function* () {
       yield* appendMany(300)
       const first = yield* Scope.make()
@@ -149,7 +149,7 @@ describe("Notary", () => {
       yield* clock.on(startNotary())
       const { root } = yield* untilSigned(1100)
       assert.deepStrictEqual(root, yield* rootOfEvents(1100))
-      // Then it waits for what is left of the second.
+      // Then it waits for the rest of the second.
       const [second = 0, third = 0] = clock.waits()
       assert.closeTo(second, (800 * 512) / 1100, 0.001)
       assert.closeTo(second + third, (800 * 1024) / 1100, 0.001)
@@ -221,7 +221,7 @@ describe("Notary", () => {
     }).pipe(Effect.provide(testLayer))
   )
 
-  it.live("goes on with another key that is told of the one before", () =>
+  it.live("continues with another key if the former public key is configured", () =>
     Effect.gen(function* () {
       const seen = yield* signedLog(300)
       yield* startNotary(seen, keysOf(other, signer))
@@ -276,14 +276,14 @@ describe("Notary", () => {
           return yield* Ref.get(lastSeen)
         })
       )
-      // Somebody who has the former key signs what comes next with it.
+      // An attacker with the former key signs the next events.
       yield* appendMany(1)
       yield* Effect.scoped(Effect.andThen(startNotary(Option.none(), keysOf(signer, other)), untilSigned(5)))
       assert.match(yield* refusal(startNotary(own, keysOf(other, signer))), /until the new one has signed/u)
     }).pipe(Effect.provide(testLayer))
   )
 
-  it.live("signs with each of its keys, so that whoever has one of them can verify", () =>
+  it.live("signs with each of its keys, so that each public key verifies", () =>
     Effect.gen(function* () {
       yield* startNotary(Option.none(), { name: signer.name, signers: [other, signer], verifiers: [other, signer] })
       yield* appendMany(3)

@@ -12,7 +12,7 @@ const event = { type: "SourceRecovered", schemaVersion: 1, data: {} }
 
 const soon = Schedule.spaced("10 millis")
 
-it.live("The notary goes on after a turn that stumbled, and says so", () =>
+it.live("The notary logs a failed iteration and continues", () =>
   Effect.gen(function* () {
     const said = MutableRef.make("")
     const keep = Logger.map(Logger.formatLogFmt, (line) => void MutableRef.update(said, (before) => before + line))

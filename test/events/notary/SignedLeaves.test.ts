@@ -73,7 +73,7 @@ const attacks: ReadonlyArray<
 ]
 
 layer(RunningService.layerGround, { excludeTestServices: true })("Evidence that was altered", (it) => {
-  it.effect("is not served, in no form and to nobody, and operators are told", () =>
+  it.effect("is not served in any form, and operators are alerted", () =>
     Effect.gen(function* () {
       const { admin, position, readAll } = yield* receiptWithReaders
       for (const [name, statuses, change, undo] of attacks) {

@@ -1,4 +1,4 @@
-/** What somebody sees who logs in with the role of auditors: five views, and nothing else. */
+/** The auditors' role: five views and nothing else. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"

@@ -133,7 +133,7 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
       const projections = yield* Projections
       const { position } = yield* append("source-vies", "SourceRecovered", {})
       yield* projections.upToDate(EventIndex.eventIndex)
-      // Nobody moves it until the gap is there.
+      // It must not advance before the gap exists.
       yield* followRules(2)
       yield* append("source-vies", "SourceRecovered", {})
       yield* tamper(`DELETE FROM vatproof.events_p0 WHERE position = ${position + 1}`)
@@ -148,7 +148,7 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
 })
 
 describe("Projections in the background", () => {
-  it.live("are not stopped by a text that Postgres cannot hold as JSON, nor is whoever looks into it", () =>
+  it.live("are not stopped by a text that Postgres cannot store as JSON, nor are its readers", () =>
     Effect.gen(function* () {
       const projections = yield* Projections
       const text = "a\u0000\u0000b \\u0000 \\\u0000 c"
@@ -171,7 +171,7 @@ describe("Projections in the background", () => {
     Effect.gen(function* () {
       const events = Array.from({ length: 2500 }, () => append("source-vies", "SourceRecovered", {}))
       yield* Effect.all(events, { concurrency: "unbounded", discard: true })
-      // As one that nobody has moved for a while.
+      // As one that has not advanced for a while.
       yield* MigratedDatabase.execute(`UPDATE vatproof.projections SET moved_at = now() - interval '1 minute'`)
       const clock = SkippingClock.make()
       const { list } = yield* Effect.map(clock.on(Layer.build(projectionsLayer)), Context.get(Projections))
@@ -179,7 +179,7 @@ describe("Projections in the background", () => {
         Effect.repeat({ until: (states) => states.every(({ lag }) => lag === 0), schedule: Schedule.spaced("20 millis") }),
         Effect.timeout("15 seconds")
       )
-      // Then it waits for what is left of the second.
+      // Then it waits for the rest of the second.
       assert.deepStrictEqual(clock.waits().slice(0, 2), [320, 320])
     }).pipe(Effect.scoped, Effect.provide(MigratedDatabase.layer))
   )

@@ -45,7 +45,7 @@ describe("the catalogue of events", () => {
   }
 })
 
-/** What would be stored today of what is read from the stored bytes. */
+/** The bytes that today's code would store for a stored event. */
 const storedAgain = Effect.fnUntraced(function* (schema: Schema.Codec<unknown, unknown>, stored: string) {
   const codec = Schema.toCodecJson(schema)
   const value = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(codec))(stored)

@@ -1,4 +1,4 @@
-/** What the database refuses by itself, whoever asks: the service's role by its rights, a superuser by triggers. */
+/** The database's own protections: rights restrict the service's role, triggers a superuser. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Predicate, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -124,7 +124,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("an event", (it) =>
     })
   )
 
-  it.effect("belongs to a role that nobody can log in as, and so does everything around it", () =>
+  it.effect("belongs to a role without login, and so do all related objects", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const find = SqlSchema.findAll({

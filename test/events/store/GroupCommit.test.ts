@@ -35,7 +35,7 @@ it.effect("puts all that wait into the next batch, and gives each one its own re
   })
 )
 
-it.effect("turns away whoever finds no place", () =>
+it.effect("rejects callers beyond the limit", () =>
   Effect.gen(function* () {
     const { ask, go } = yield* held
     const waiting = [yield* ask(2), yield* ask(3), yield* ask(4)]
@@ -45,7 +45,7 @@ it.effect("turns away whoever finds no place", () =>
   })
 )
 
-it.effect("turns away whoever has waited 3 s when a batch begins, and does not begin what they asked for", () =>
+it.effect("rejects callers that have waited 3 s when a batch begins, without running their input", () =>
   Effect.gen(function* () {
     const { ask, batches, first, go } = yield* held
     const early = yield* ask(2)

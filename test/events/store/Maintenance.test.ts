@@ -34,7 +34,7 @@ const append = (count: number) =>
     })
   )
 
-/** Runs `effect` while a transaction of somebody else's has done `statement` and is not over. */
+/** Runs `effect` while another session's transaction with `statement` is open. */
 const beside = Effect.fnUntraced(function* <A, E, R>(statement: string, effect: Effect.Effect<A, E, R>) {
   const [isBegun, isDone] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
   const other = yield* Effect.forkScoped(
@@ -152,7 +152,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     })
   )
 
-  it.effect("leaves appends alone where somebody reads the log while a partition is due, and does the rest", () =>
+  it.effect("does not block appends while a reader delays a new partition, and does the rest", () =>
     Effect.gen(function* () {
       yield* MigratedDatabase.execute("INSERT INTO vatproof.rate_windows VALUES ('beside', 7, now() - interval '1 hour')")
       const before = (yield* partitions).length

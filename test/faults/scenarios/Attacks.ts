@@ -69,7 +69,7 @@ const withMails = Effect.gen(function* () {
   return { service, mailed, signUp, open, opens }
 })
 
-/** Somebody signs up another person's address, before that one does. */
+/** An attacker signs up with another person's address, before the owner does. */
 export const hijack = Effect.gen(function* () {
   const { mailed, open, opens, service, signUp } = yield* withMails
   const later = "later@example.com"
@@ -141,7 +141,7 @@ const shared = Effect.gen(function* () {
   return { one, open, other, own, revoke, service, share }
 })
 
-/** Somebody has the link of one receipt, and tries to read more by it, for longer, or in the way of its owner. */
+/** An attacker with the link of one receipt tries to read more, to use it longer, or to disturb its owner. */
 export const receiptLink = Effect.gen(function* () {
   const { one, open, other, own, revoke, service, share } = yield* shared
   const { linkId, secret } = yield* share
@@ -209,7 +209,7 @@ export const lockout = Effect.gen(function* () {
   } satisfies Scenario.Trial
 })
 
-/** One client has a hundred logins under way all the time. It is told to wait, and others log in as before. */
+/** One client always has a hundred logins in flight. It is rate limited, and others log in as before. */
 export const flood = Effect.gen(function* () {
   const { service, user } = yield* ground()
   const before = yield* logins(service, user.email)

@@ -1,4 +1,4 @@
-/** Postgres is there and cannot: its disk is full or slow, its connections are taken, its log is locked by somebody else. */
+/** Postgres runs but is strained: its disk is full or slow, its connections are exhausted, its log is locked by another session. */
 import { Array as Arr, Effect, Fiber, FileSystem, Record, Redacted } from "effect"
 import { ChildProcess } from "effect/process"
 import { SqlClient } from "effect/sql"
@@ -162,7 +162,7 @@ const signUps = 40
 /** Connections of one replica to the database. */
 const poolSize = 10
 
-/** Somebody's transaction holds the row of the log for 20 s, and transactions that wait for it take all connections of the pool. */
+/** A foreign transaction locks the row of the log for 20 s, and transactions that wait for it take all connections of the pool. */
 export const poolExhausted = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
   const replica = yield* Scenario.replica(server.url)

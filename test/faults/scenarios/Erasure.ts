@@ -98,7 +98,7 @@ const wordsOf = (erased: ReadonlyArray<number>) =>
 export const killed = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
   yield* Effect.scoped(Effect.flatMap(Scenario.replica(server.url), fill))
-  // One that nobody kills says how long it takes.
+  // An uninterrupted one measures the duration.
   const whole = yield* Effect.scoped(
     Effect.gen(function* () {
       yield* Scenario.start(server.url, ...eraseArguments(vatIds[kills] ?? ""))

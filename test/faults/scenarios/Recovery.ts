@@ -34,7 +34,7 @@ const restored = Effect.fnUntraced(function* (
 ) {
   const folder = yield* PostgresServer.sharedFolder
   yield* runScript("restore.sh", backup, archive, `${folder}/data`, ...moment)
-  // The configuration that the script made lets nobody in without a password.
+  // The script's configuration requires a password from everyone.
   const server = yield* PostgresServer.open(folder, [`hba_file=${former.folder}/etc/pg_hba.conf`])
   yield* Effect.repeat(psql(server, "-c", "SELECT pg_is_in_recovery()"), {
     schedule: Schedule.spaced("100 millis"),

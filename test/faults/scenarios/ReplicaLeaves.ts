@@ -31,7 +31,7 @@ const ground = Effect.gen(function* () {
   return { server, places: [first, second] as const, replicas, balancer, key: yield* replicas[0].newKey }
 })
 
-/** Both are replaced, one after the other, with SIGTERM, as a new version is rolled out. Nobody notices. */
+/** Both are replaced, one after the other, with SIGTERM, as in a roll-out. Clients notice nothing. */
 export const rolling = Effect.gen(function* () {
   const { balancer, key, places, replicas, server } = yield* ground
   const replace = Effect.fnUntraced(function* (index: 0 | 1) {

@@ -32,7 +32,7 @@ const ground = Effect.gen(function* () {
 
 const decodeReady = Schema.decodeUnknownEffect(Schema.Struct({ ready_workers: Schema.Array(Schema.Int) }))
 
-/** Replaced with SIGUSR2, one after the other: nobody notices. */
+/** Replaced with SIGUSR2, one after the other. Clients notice nothing. */
 export const renewed = Effect.gen(function* () {
   const { bothReady, processes, server, service, until } = yield* ground
   const former = yield* processes

@@ -40,7 +40,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("logging in",
     })
   )
 
-  it.effect("tells nobody whether the address or the password was wrong", () =>
+  it.effect("does not reveal whether the address or the password was wrong", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const { email } = yield* People.newUser(service)
@@ -200,7 +200,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("failed l
     })
   )
 
-  it.effect("are told ten times and not once more, on all replicas together", () =>
+  it.effect("are reported at most ten times over all replicas", () =>
     Effect.gen(function* () {
       const both = [yield* replica, yield* replica] as const
       const { email } = yield* People.newUser(both[0])

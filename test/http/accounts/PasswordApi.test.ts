@@ -71,7 +71,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
     })
   )
 
-  it.effect("tells nobody which addresses are known, and mails only those that log in", () =>
+  it.effect("does not reveal known addresses, and mails only those with a login", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const { email } = yield* People.newUser(service)

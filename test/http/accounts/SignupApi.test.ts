@@ -28,7 +28,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     })
   )
 
-  it.effect("is told by the User-Agent", () =>
+  it.effect("is recognised by the User-Agent", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const agents = ["curl/8.5.0", "python-requests/2.32", "mozilla/5.0", "Claude-User/1.0", ""]
@@ -137,7 +137,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     })
   )
 
-  it.effect("for an address that somebody has, in any case, by either way", () =>
+  it.effect("for a taken address, in any case, by both endpoints", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       assert.strictEqual((yield* service.post("/v1/register", { email: "Agent@Example.com" })).status, 201)

@@ -12,7 +12,7 @@ const path = "/v1/usage"
 const outage = vatIdEnding("AT", "999300")
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usage", (it) => {
-  it.effect("tells the plan, the period and what is used of it", () =>
+  it.effect("shows the plan, the period and its usage", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const key = yield* service.newKey

@@ -127,7 +127,7 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
     })
   )
 
-  it.effect("proves a receipt to its owner and to nobody else's key, at once and offline", () =>
+  it.effect("proves a receipt to its owner only, at once and offline", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const { key, receiptId } = yield* businessCaller
@@ -185,7 +185,7 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
     })
   )
 
-  it.effect("knows its methods and what is none of its filters", () =>
+  it.effect("rejects other methods and unknown filters", () =>
     Effect.gen(function* () {
       const { ask, get } = yield* RunningService.RunningService
       const { headers } = yield* newAuditor()
@@ -227,7 +227,7 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
     })
   )
 
-  it.effect("asks nobody for another token because the database does not answer", () =>
+  it.effect("answers 503 instead of 401 during a database outage", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const { headers } = yield* newAuditor()

@@ -146,7 +146,7 @@ it("schemas are as programs like them", () => {
   )
 })
 
-it("what is named as a time has the form of one", () => {
+it("fields named as times have the format date-time", () => {
   const times = parts.flatMap(({ part, place }) =>
     /\/properties\/(?:\w+_at|timestamp|source_timestamp|last_checked|start|end)$/u.test(place) ? [{ part, place }] : []
   )
@@ -208,7 +208,7 @@ it.each(operations)("$name says how it may be refused", ({ operation }) =>
   assert.isTrue(Object.keys(operation.responses).some((status) => status.startsWith("4")))
 )
 
-it("says how what is removed is announced, and that nothing is deprecated", () => {
+it("describes how removals are announced, and that nothing is deprecated", () => {
   for (const header of ["Deprecation", "Sunset"]) assert.include(described.info.description, `\`${header}\``)
   assert.isEmpty(placesOf(({ deprecated }) => deprecated === true))
 })

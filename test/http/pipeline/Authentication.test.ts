@@ -8,7 +8,7 @@ import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
 
-/** A key with a right checksum that nobody was given. */
+/** A key with a valid checksum that was never issued. */
 const unknownKey = fromEntropy(new Uint8Array(64).fill(7)) ?? ""
 
 const statuses = (replies: ReadonlyArray<Reply>) => {
@@ -200,7 +200,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the limi
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("the quota", (it) => {
-  it.effect("of an address without a key is 10 for good; then the message says how to get a key", () =>
+  it.effect("of an address without a key is 10 in total; then the message says how to get a key", () =>
     Effect.gen(function* () {
       const { travel, validate } = yield* RunningService.make({ ...RunningService.ownLimits, ANONYMOUS_PER_MINUTE: "100" })
       const from = "203.0.113.20"
@@ -273,7 +273,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the quot
     })
   )
 
-  it.effect("is not touched by what is refused before a source is asked", () =>
+  it.effect("does not change for requests that are rejected before a source is asked", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.make()
       const key = yield* newKey

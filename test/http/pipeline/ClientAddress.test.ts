@@ -37,6 +37,4 @@ it.each([
   "unknown",
   "_hidden",
   ""
-])("what is no address as proxies write it names no client of its own, and counts for the proxy: %s", (written) =>
-  assert.strictEqual(networkOf(written), proxy)
-)
+])("counts malformed addresses for the proxy that sent them: %s", (written) => assert.strictEqual(networkOf(written), proxy))

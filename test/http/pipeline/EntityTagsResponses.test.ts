@@ -1,4 +1,4 @@
-/** What clients may keep, what they are spared when they have it already, and what is sent compressed. */
+/** Caching, conditional requests and compression of responses. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
@@ -93,7 +93,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a response",
     })
   )
 
-  it.effect("of a validation may be kept by nobody; every other one tells where the interface is described", () =>
+  it.effect("of a validation is not cacheable; every other response links to the interface's description", () =>
     Effect.gen(function* () {
       const links = '</openapi.json>; rel="service-desc", </docs>; rel="service-doc"'
       const validation = yield* fetch("/v1/validate/ATU12345678")

@@ -211,7 +211,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
   )
 
   it.effect.each(["expect: the impossible", "upgrade: websocket\r\nconnection: upgrade", "te: gzip"])(
-    "is not thrown by %j, which asks for what nobody has to give",
+    "is not thrown by %j, which requests an unavailable type",
     (header) =>
       Effect.gen(function* () {
         const { port } = yield* RunningService.RunningService
@@ -219,7 +219,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
       })
   )
 
-  it.effect("says of every field what is wrong with it", () =>
+  it.effect("describes the error of every field", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const fieldsOf = (reply: Reply) => assertProblem(reply, "VALIDATION_ERROR").details?.map(({ field }) => field)

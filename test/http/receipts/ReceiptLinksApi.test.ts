@@ -68,7 +68,7 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     })
   )
 
-  it.effect("is made by the receipt's key or its account, and by nobody else", () =>
+  it.effect("can be created only by the receipt's key or its account", () =>
     Effect.gen(function* () {
       const { access, client, key, keyId, open, receiptId } = yield* started
       const { token: stranger } = yield* People.newUser(client)
@@ -203,7 +203,7 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     })
   )
 
-  it.effect("tells that its receipt was erased, and nothing of what it said, until it is revoked", () =>
+  it.effect("shows only that its receipt was erased, until it is revoked", () =>
     Effect.gen(function* () {
       const { client, key, open, receiptId } = yield* started
       const { linkId, path } = yield* share(client, receiptId, { key })

@@ -18,7 +18,7 @@ const start = Effect.gen(function* () {
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("a receipt", (it) => {
-  it.effect("is JSON for whoever does not ask for anything else", () =>
+  it.effect("is JSON by default", () =>
     Effect.gen(function* () {
       const { ask } = yield* start
       const plain = yield* ask({})

@@ -103,7 +103,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{
     })
   )
 
-  it.effect("is nobody's but the key's that made it: to others it does not exist", () =>
+  it.effect("is visible only to its own key: others get 404", () =>
     Effect.gen(function* () {
       const { client, key } = yield* started
       const [id = ""] = yield* issue(client, key, ["DE100440202"])
@@ -208,7 +208,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations",
     })
   )
 
-  it.effect("refuses a limit that is none", () =>
+  it.effect("rejects a malformed limit", () =>
     Effect.gen(function* () {
       const { client, key } = yield* started
       for (const limit of ["0", "-1", "101", "1.5", "1.0", "ten", "1e1", "1e999", "+1", "01", "0x1", " 1", ""]) {

@@ -10,7 +10,7 @@ const Page = Schema.Struct({ data: Schema.Array(ReceiptSummary), next_cursor: Sc
 const decodePage = Schema.decodeUnknownEffect(Page, { onExcessProperty: "error" })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("the receipts of an account", (it) => {
-  it.effect("are those of all its keys, revoked ones included, and nobody else's", () =>
+  it.effect("are those of all its keys, including revoked ones, and no others", () =>
     Effect.gen(function* () {
       const client = yield* RunningService.RunningService
       const { token } = yield* People.newUser(client)

@@ -50,7 +50,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("the 
     })
   )
 
-  it.effect("/ shows what is wrong with a VAT ID as text, and an outage never as invalid", () =>
+  it.effect("/ shows why a VAT ID is malformed, and an outage never as invalid", () =>
     Effect.gen(function* () {
       const wrong = yield* submit("<b>1", "203.0.113.2")
       assert.strictEqual(wrong.status, 400)

@@ -27,7 +27,7 @@ const decodeStatus = Schema.decodeUnknownEffect(
   { onExcessProperty: "error" }
 )
 
-/** A replica whose sources nobody has asked yet, with both of them up. */
+/** A replica that has not asked its sources yet; both are up. */
 const start = Effect.gen(function* () {
   const sandbox = yield* Sandbox
   yield* sandbox.reset

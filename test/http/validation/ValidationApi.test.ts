@@ -76,7 +76,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     })
   )
 
-  it.effect("refuses what is no VAT ID, without asking anybody", () =>
+  it.effect("rejects a malformed VAT ID without asking a source", () =>
     Effect.gen(function* () {
       const { get, validate } = yield* RunningService.RunningService
       const sandbox = yield* Sandbox

@@ -51,7 +51,7 @@ const noMatch = {
 const allMatch = { name_match: "match", street_match: "match", zip_match: "match", city_match: "match" }
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualified confirmation", (it) => {
-  it.effect("is not asked for with text that nobody can read, or that no company has", () =>
+  it.effect("rejects unreadable or oversized company data", () =>
     Effect.gen(function* () {
       const { key, sandbox, service } = yield* start()
       const asked = "/v1/validate/DE100440102?requester_vat_id=DE123456789&company_city=Berlin"
@@ -132,7 +132,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     })
   )
 
-  it.effect("of what a member state keeps to itself says so", () =>
+  it.effect("reports fields that a member state does not disclose", () =>
     Effect.gen(function* () {
       const { key, service } = yield* start()
       const reply = yield* confirm(service, vatIdEnding("DE", "999110"), key, { ...muster, match_format: "letters" })
@@ -203,23 +203,21 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     })
   )
 
-  it.effect.each(["evatr-0004", "evatr-2005"])(
-    "for a requester whom the BZSt does not know (%s) is refused as well, for good",
-    (status) =>
-      Effect.gen(function* () {
-        const { key, service } = yield* start()
-        for (let time = 0; time < 5; time += 1) {
-          const reply = yield* confirm(service, bzstEnding(status), key)
-          assert.include(
-            assertProblem(reply, "QUALIFIED_CONFIRMATION_REFUSED").message,
-            `${status}): the requester's German VAT ID`
-          )
-          assert.notProperty(reply.headers, "retry-after")
-        }
-        assert.strictEqual(usedOf(yield* service.ask("/v1/usage", { key })), 0)
-        const [event] = yield* eventsAbout(bzstEnding(status))
-        assert.containSubset(event, { type: "ConfirmationRefused", units: 0, data: { code: status } })
-      })
+  it.effect.each(["evatr-0004", "evatr-2005"])("for a requester unknown to the BZSt (%s) is refused permanently", (status) =>
+    Effect.gen(function* () {
+      const { key, service } = yield* start()
+      for (let time = 0; time < 5; time += 1) {
+        const reply = yield* confirm(service, bzstEnding(status), key)
+        assert.include(
+          assertProblem(reply, "QUALIFIED_CONFIRMATION_REFUSED").message,
+          `${status}): the requester's German VAT ID`
+        )
+        assert.notProperty(reply.headers, "retry-after")
+      }
+      assert.strictEqual(usedOf(yield* service.ask("/v1/usage", { key })), 0)
+      const [event] = yield* eventsAbout(bzstEnding(status))
+      assert.containSubset(event, { type: "ConfirmationRefused", units: 0, data: { code: status } })
+    })
   )
 
   it.effect("that the BZSt does not answer is a 503 with Retry-After, whatever the reason, and costs nothing", () =>

@@ -107,7 +107,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
     })
   )
 
-  it.effect("is told without a key that the lifetime is used up, which no new minute changes", () =>
+  it.effect("without a key gets the error of the lifetime quota, in later minutes too", () =>
     Effect.gen(function* () {
       const { validate } = yield* RunningService.make({ ANONYMOUS_LIFETIME: "2", ANONYMOUS_PER_MINUTE: "2" })
       for (const from of ["203.0.113.40", "203.0.113.41"]) {
@@ -167,7 +167,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a replica wh
     ["a cached answer", "ATU12345678", {}, 200],
     ["a live look-up", "ATU12345678", { query: { force_live: "1" } }, 200],
     ["an outage", vatIdEnding("AT", "999300"), {}, 503],
-    ["what is no VAT ID", "nonsense", {}, 400],
+    ["a malformed VAT ID", "nonsense", {}, 400],
     ["a parameter that is wrong", "ATU12345678", { query: { force_live: "maybe" } }, 400],
     ["a parameter that is misspelled", "ATU12345678", { query: misspelled }, 400],
     ["a confirmation that needs a paid plan", "DE123456789", { query: { company_name: "x" } }, 402]

@@ -142,7 +142,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("while one regi
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("while VIES hangs", (it) => {
-  it.effect("a German ID is answered by the BZSt, another one by nobody, both in the end", () =>
+  it.effect("the BZSt answers a German ID, and another one fails, both within the deadline", () =>
     Effect.gen(function* () {
       const { key, sandbox, travel, validate } = yield* startWith("vies")
       yield* sandbox.configure({ vies_available: true })

@@ -29,7 +29,7 @@ describe("the media type", () => {
     ["application/json;q=0.2, application/*;q=0.9", "application/pdf"],
     ["text/*;q=0.9, text/html;q=0, */*;q=0.1", "application/json"],
     ["text/html;level=1;q=0.3, application/json;q=0.2", "text/html"],
-    // What is no preference is not there.
+    // Malformed preferences are ignored.
     ["text/html;q=2, application/pdf;q=0.1", "application/pdf"],
     ["text/html;q=abc, application/pdf;q=0.001", "application/pdf"],
     [",,;q=1,text/html", "text/html"]

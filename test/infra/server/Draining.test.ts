@@ -5,7 +5,7 @@ import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
-layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service that is told to stop", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service that receives SIGTERM", (it) => {
   it.effect("responds during its delay and closes each connection with the response", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox

@@ -21,7 +21,7 @@ const issued = new StoredEvent({
   metadata: "{}"
 })
 
-/** How a supplied name stands in the table of personal data. */
+/** The form of a supplied name in the table of personal data. */
 const cellOf = (name: string) => {
   const table = exportTables.find(({ file }) => file === "personal/personal.csv")
   const index = table?.columns.findIndex((column) => column.name === "input_name") ?? -1

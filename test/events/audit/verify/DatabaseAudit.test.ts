@@ -44,7 +44,7 @@ const said = ({ findings }: Pick<DatabaseAudit.AuditReport, "findings">) =>
 const ground = Layer.mergeAll(SignedLog.layer, NodeServices.layer, NodeCrypto.layerSecureRandom)
 
 layer(ground, { excludeTestServices: true })("The audit of a database", (it) => {
-  it.effect("finds nothing in a log that nobody touched", () =>
+  it.effect("finds nothing in an intact log", () =>
     Effect.gen(function* () {
       yield* made
       const report = yield* audit()
@@ -80,7 +80,7 @@ layer(ground, { excludeTestServices: true })("The audit of a database", (it) => 
     )
   }
 
-  it.effect("finds a cut that leaves nothing behind, with a checkpoint that somebody kept", () =>
+  it.effect("finds a truncation with a checkpoint that was kept elsewhere", () =>
     Effect.gen(function* () {
       const { note } = yield* SignedLog.untilSigned(600)
       yield* tamper(

@@ -75,13 +75,13 @@ const further: ReadonlyArray<readonly [table: string, name: string, statement: s
   ["logs", "the end of the log", "UPDATE vatproof.logs SET next_position = next_position + 1"],
   ["logs", "the time of the log", "UPDATE vatproof.logs SET last_recorded_at = last_recorded_at + interval '1 microsecond'"],
   ["logs", "a second log", "INSERT INTO vatproof.logs (log_id) VALUES (1)"],
-  ["projections", "rules that nobody knows", "UPDATE vatproof.projections SET version = 7 WHERE name = 'meters'"],
+  ["projections", "rules of an unknown version", "UPDATE vatproof.projections SET version = 7 WHERE name = 'meters'"],
   [
     "projections",
     "a projection that is said to be ahead",
     "UPDATE vatproof.projections SET position = 100000 WHERE name = 'event_index'"
   ],
-  ["projections", "a projection that nobody knows", "UPDATE vatproof.projections SET name = 'other' WHERE name = 'meters'"],
+  ["projections", "an unknown projection", "UPDATE vatproof.projections SET name = 'other' WHERE name = 'meters'"],
   ["projections", "a projection that is gone", "DELETE FROM vatproof.projections WHERE name = 'meters'"],
   ["projections", "a projection of another kind", "UPDATE vatproof.projections SET position = 3 WHERE name = 'meters'"],
   ["listed", "a row of listed too many", "INSERT INTO vatproof.listed (log_id, list, position) VALUES (0, 'receipts-x', 5)"],
@@ -105,7 +105,7 @@ const history = [0, 1, 2, 3].flatMap((who) =>
 layer(MigratedDatabase.layer, { excludeTestServices: true })("The comparison of the read tables with the events", (it) => {
   const happened = new Set<string>()
 
-  it.effect("finds nothing where nobody changed anything", () =>
+  it.effect("finds nothing in unchanged tables", () =>
     Effect.gen(function* () {
       yield* Histories.append(happened, history)
       yield* followLog
