@@ -1,4 +1,4 @@
-/** The machine that a run was on, for whoever compares its figures with others. */
+/** The machine of a run, to compare its figures with others. */
 import { Effect } from "effect"
 import { readFileSync } from "node:fs"
 import { cpus, loadavg, platform, release, totalmem } from "node:os"

@@ -1,4 +1,4 @@
-/** What is left of an account that an operator closes: its events and receipts. */
+/** A closed account keeps its events and receipts. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"

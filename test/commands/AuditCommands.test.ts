@@ -14,7 +14,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     Effect.gen(function* () {
       const { apiKey, directory } = yield* Exported
       assert.deepStrictEqual(yield* verify(directory), { ok: true, findings: [] })
-      // It has company names and addresses: for nobody else on the machine.
+      // It has company names and addresses: other users of the machine must not read it.
       assert.strictEqual(statSync(directory).mode & 0o777, 0o700)
       assert.sameMembers(readdirSync(directory), [
         "README.txt",

@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { command } from "#test/support/CommandLine.ts"
 import { carrying, edit, Exported, first, key, lines, testLayer, verify } from "#test/support/ExportedLog.ts"
 
-/** What somebody does to an export, and the finding it must give. */
+/** An alteration of an export, and the finding it must cause. */
 const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => void, finding: RegExp]> = [
   [
     "the data of an event",
@@ -142,7 +142,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   ],
   ["the description of the tables", edit("index.xml", (text) => text.replace("Belegnummer", "Nummer")), /index.xml was changed/u],
   [
-    "a table that is none of its own",
+    "a foreign table",
     (directory) => appendFileSync(join(directory, "receipts_corrected.csv"), "x"),
     /^-: receipts_corrected.csv is not a file of the export/u
   ],
@@ -205,7 +205,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
 
 layer(testLayer, { excludeTestServices: true })("vatproof audit verify", (it) => {
   for (const [name, change, finding] of edits) {
-    it.effect(`finds in an export that somebody changed ${name}`, () =>
+    it.effect(`finds in an altered export: ${name}`, () =>
       Effect.gen(function* () {
         const { directory, folder } = yield* Exported
         const copy = join(folder, "copy")
@@ -237,7 +237,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit verify", (it) =>
     })
   )
 
-  it.effect("is steered by nothing that somebody has put into an export", () =>
+  it.effect("prints no control characters of an altered export", () =>
     Effect.gen(function* () {
       const { directory, folder } = yield* Exported
       const copy = join(folder, "steering")

@@ -22,7 +22,7 @@ const verify = (directory: string, { by = key, receipts = [] }: { by?: string; r
 
 const receiptsIn = (directory: string) => readdirSync(join(directory, "receipts")).map((name) => basename(name, ".json"))
 
-/** The export, or what somebody made of it. */
+/** The export, or an altered copy. */
 const copy = Effect.map(Exported, ({ directory, folder }) => {
   const copied = mkdtempSync(join(folder, "copy-"))
   cpSync(directory, copied, { recursive: true })

@@ -35,7 +35,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
     })
   )
 
-  it.effect("key revoke takes the key_id too, and says what is missing", () =>
+  it.effect("key revoke takes the key_id too, and reports missing arguments", () =>
     Effect.gen(function* () {
       const key = yield* register("key-id@example.com")
       const { keys } = yield* showAccount("key-id@example.com")

@@ -7,7 +7,7 @@ import { register, settings, showAccount, why } from "#test/support/Operations.t
 import * as RunningService from "#test/support/RunningService.ts"
 
 layer(RunningService.layerShared(settings), { excludeTestServices: true })("every command of the operator", (it) => {
-  it.effect("fails with one sentence when nobody is meant", () =>
+  it.effect("fails with one sentence for an unknown account", () =>
     Effect.gen(function* () {
       const asked = [
         ["account", "show", "nobody@example.com"],

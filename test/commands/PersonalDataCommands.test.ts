@@ -1,4 +1,4 @@
-/** What is left of a name and an address after their erasure: nothing, and every proof. */
+/** Erasure removes every copy of a name and an address, and keeps every proof. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -156,7 +156,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
     })
   )
 
-  it.effect("leaves alone what is on legal hold, until it is released", () =>
+  it.effect("skips documents on legal hold until they are released", () =>
     Effect.gen(function* () {
       const { apiKey, service } = yield* started
       const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
@@ -212,7 +212,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
     })
   )
 
-  it.effect("is found by audit verify where somebody changed documents without an event", () =>
+  it.effect("audit verify finds documents that changed without an event", () =>
     Effect.gen(function* () {
       const { apiKey, service } = yield* started
       const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))

@@ -29,7 +29,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof projectio
     })
   )
 
-  it.effect("says of one that nobody can move how long it has stood still", () =>
+  it.effect("shows how long a stuck projection has not advanced", () =>
     Effect.gen(function* () {
       yield* command("auditor", "add", "tax office")
       const set = (values: string) => MigratedDatabase.execute(`UPDATE vatproof.projections SET ${values}`)

@@ -20,7 +20,7 @@ describe("table", () => {
     assert.strictEqual(table(columns, rows), ["NAME           COUNT", "a                  5", "a longer name  12000"].join("\n"))
   })
 
-  it("shows what is unknown as a dash, and no row as the headings alone", () => {
+  it("shows unknown values as dashes, and no rows as headings alone", () => {
     assert.strictEqual(table(columns, [{ name: null, count: 1 }]), ["NAME  COUNT", "-         1"].join("\n"))
     assert.strictEqual(table(columns, []), "NAME  COUNT")
   })

@@ -1,5 +1,5 @@
 /**
- * An OpenTelemetry collector that nobody here wrote (@elastic/mockotlpserver), with what it received. It listens on the process's own
+ * An independent OpenTelemetry collector (@elastic/mockotlpserver), with what it received. It listens on the process's own
  * channels, so a test file has one of them; replicas are told apart by their OTEL_SERVICE_NAME.
  */
 import { MockOtlpServer, normalizeLogs, normalizeMetrics, normalizeTrace } from "@elastic/mockotlpserver"

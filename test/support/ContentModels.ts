@@ -12,7 +12,7 @@ const modelOf = (model: string) => {
   return new RegExp(`^${parts}$`, "u")
 }
 
-/** What is not as the document type wants it; nothing if the document is valid. */
+/** Violations of the document type; empty if the document is valid. */
 export const invalidities = (xml: string, doctype: string): ReadonlyArray<string> => {
   const declared = new Map(
     [...doctype.replace(/<!--[\s\S]*?-->/gu, "").matchAll(/<!ELEMENT\s+(\w+)\s+([^>]+)>/gu)].map(([, name = "", model = ""]) => [

@@ -1,4 +1,4 @@
-/** A log of validations and receipts, its export, and what somebody may do to it. */
+/** A log of validations and receipts, its export, and ways to alter it. */
 import { assert } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"

@@ -45,7 +45,7 @@ export class MailServer extends Context.Service<
 
 const refusal = (responseCode: number) => Object.assign(new Error(`Told to answer ${responseCode}`), { responseCode })
 
-/** A free port that stays the server's while it is down: nobody else asks for it by number. */
+/** A free port that stays reserved for the server while it is down. */
 const freePort = Effect.callback<number>((resume) => {
   const probe = createServer()
   probe.listen(0, "127.0.0.1", () => {

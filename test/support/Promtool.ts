@@ -1,4 +1,4 @@
-/** Prometheus' own judgement of what a service exposes, where Debian's package `prometheus` is installed. */
+/** Prometheus' own check of the exposed metrics, where Debian's package `prometheus` is installed. */
 import { Console, Effect, Stream } from "effect"
 import { ChildProcess } from "effect/process"
 

@@ -232,7 +232,7 @@ export const layer = (settings: Settings = {}) =>
 /** The ground of all files of a worker that do not mind each other's events. It ends with the worker. */
 const worker = ManagedRuntime.make(layerGround)
 
-/** It, as if nobody had asked for a VAT ID, reached a limit or had an address yet. */
+/** The service in its initial state: no validations, limits or addresses. */
 export const layerSharedGround = Layer.effectDiscard(
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient

@@ -30,14 +30,14 @@ const prefixTaken = new ApiKeyNotClaimable({
   message: "Your account has had a key with this id: replace this key (POST /v1/keys/rotate) and claim the new one"
 })
 
-/** The key that a client presents, by what is known of it. */
+/** The key that a client sends, with its stored data. */
 export interface ClaimedKey {
   readonly keyId: string
   readonly prefix: string
   readonly sha256: string
 }
 
-/** What is decided about both accounts. Both lists are empty if the claimer has the key already. */
+/** The new events of both accounts. Both lists are empty if the claimer has the key already. */
 export interface Claim {
   readonly released: ReadonlyArray<DomainEvent>
   readonly claimed: ReadonlyArray<DomainEvent>

@@ -92,7 +92,7 @@ const make = Effect.fnUntraced(function* (failuresPerWindow: number) {
   const passwords = yield* Passwords
 
   /**
-   * Rejects a client with too many failures, which locks out nobody else's client. If an email address has too many failures from
+   * Rejects a client with too many failures, which does not affect other clients. If an email address has too many failures from
    * many clients, every attempt is delayed, so the owner can still log in while guesses stay slow.
    */
   const logIn = Effect.fn("LogIn.logIn")((credentials: Credentials) => {

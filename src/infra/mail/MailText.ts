@@ -40,7 +40,7 @@ const wordings: Readonly<Record<EmailPurpose, Wording>> = {
     button: "Confirm address",
     lifetime: "24 hours",
     again: "After that, sign up again with the same address and you get a new one.",
-    otherwise: "Without the confirmation nobody can use the account, and your address is not used for anything else.",
+    otherwise: "Without the confirmation the account cannot be used, and your address is not used for anything else.",
     because: "the sign-up"
   },
   reset_password: {

@@ -107,7 +107,7 @@ const target = (signal: "TRACES" | "METRICS" | "LOGS"): Config.Config<Option.Opt
     })
   )
 
-/** All variables by their standard name. `serviceName` is none if only SERVICE_NAME is set. */
+/** All variables by their standard name. `serviceName` is undefined if only SERVICE_NAME is set. */
 export const telemetrySettings = Config.all({
   traces: target("TRACES"),
   metrics: target("METRICS"),

@@ -99,7 +99,7 @@ const burst = Effect.fnUntraced(function* (series: number, ask: Ask) {
   }
 })
 
-/** Callers who wait for nobody. */
+/** Callers without contention. */
 const apart = Effect.fnUntraced(function* (series: number, ask: Ask) {
   const sandbox = yield* Sandbox.Sandbox
   yield* sandbox.reset
@@ -142,7 +142,7 @@ export const run = Effect.gen(function* () {
     section: "lookups",
     how:
       `the source takes ${sourceMs} ms; ${callers} callers at once on ${callers} VAT IDs, ${crowdedCallers} of them about one member ` +
-      `state; and where nobody waits, ${perSecond} a second over all member states, medians of ${rounds} runs`,
+      `state; and without contention, ${perSecond} a second over all member states, medians of ${rounds} runs`,
     figures: [
       Report.atMost("calls under way about one member state", together.underWay, "calls", perMemberState),
       Report.atMost("calls to the source for each caller", together.checks / callers, "calls", 1),
@@ -161,13 +161,13 @@ export const run = Effect.gen(function* () {
         ? [Report.atMost(`processor time of the service for each at ${perSecond} a second`, serviceMsOf, "ms", serviceMs)]
         : []),
       Report.atMost(
-        "added by the service where nobody waits, p50",
+        "added by the service without contention, p50",
         added(({ p50 }) => p50),
         "ms",
         overheadMs
       ),
       Report.plain(
-        "added by the service where nobody waits, p99",
+        "added by the service without contention, p99",
         added(({ p99 }) => p99),
         "ms"
       )

@@ -67,7 +67,7 @@ describe("an email address", () => {
     assert.lengthOf(requestVerification(state, after("20 minutes")), 1)
   })
 
-  it("gets no mail once it is verified, or if nobody can log in to the account", () => {
+  it("gets no mail once it is verified, or without a login", () => {
     assert.deepStrictEqual(requestVerification(given(signedUp, requested(), verified), after("1 day")), [])
     assert.deepStrictEqual(requestVerification(given(registered), after("1 day")), [])
   })

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { rateWindow } from "#domain/callers/RateLimits.ts"
 
 describe("a minute", () => {
-  it("is told in whole seconds, rounded up, so that nobody comes back too early", () => {
+  it("is in whole seconds, rounded up, so that no retry is too early", () => {
     assert.deepStrictEqual(rateWindow(10, 3, 41_001), { limit: 10, remaining: 7, resetSeconds: 42 })
     assert.strictEqual(rateWindow(10, 3, 0).resetSeconds, 1)
   })

@@ -114,7 +114,7 @@ describe("a receipt", () => {
     })
   })
 
-  it("stands in the list of its key and in the one about its VAT ID", () => {
+  it("is in the list of its key and in that of its VAT ID", () => {
     assert.deepStrictEqual([receiptList("k1", null), receiptList("k1", "DE1")], ["receipts-k1", "receipts-k1/DE1"])
   })
 

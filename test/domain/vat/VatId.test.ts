@@ -97,7 +97,7 @@ describe("a VAT ID", () => {
     assert.isBelow(messageOf(`DE${" ".repeat(1_000_000)}123456789`)?.length ?? 0, 100)
   })
 
-  it("of Germany may be somebody's own", () => {
+  it("of Germany may be a requester's own", () => {
     assert.deepStrictEqual(
       Option.map(parseGerman("123456789"), ({ value }) => value),
       Option.some("DE123456789")

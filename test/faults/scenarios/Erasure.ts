@@ -78,7 +78,7 @@ const killServer = Effect.fnUntraced(function* (server: PostgresServer.PostgresS
   yield* Effect.retry(server.start, { times: 50, schedule: Schedule.spaced("200 millis") })
 })
 
-/** Erases, and kills the command or the server after so many milliseconds; gives back what is left of it. */
+/** Erases, kills the command or the server after a delay in milliseconds, and returns its remains. */
 const trial = Effect.fnUntraced(function* (server: PostgresServer.PostgresServer, index: number, ms: number) {
   const before = yield* stateOf(server.url)
   const erasing = yield* Scenario.start(server.url, ...eraseArguments(vatIds[index] ?? ""))

@@ -1,4 +1,4 @@
-/** A primary and a synchronous standby: what is acknowledged is on both. */
+/** A primary and a synchronous standby: every acknowledged write is on both. */
 import { Effect, MutableRef, Redacted } from "effect"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"

@@ -32,7 +32,7 @@ describe("JWT_SECRET", () => {
 })
 
 describe("LOGIN_FAILURES_PER_15_MIN", () => {
-  it.effect("is 10 if nobody sets it, and at least 1", () =>
+  it.effect("is 10 by default, and at least 1", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* read({})).loginFailuresPer15Min, 10)
       assert.strictEqual((yield* read({ LOGIN_FAILURES_PER_15_MIN: "3" })).loginFailuresPer15Min, 3)

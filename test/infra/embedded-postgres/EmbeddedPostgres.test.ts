@@ -132,7 +132,7 @@ layer(services, { excludeTestServices: true })("a new embedded Postgres", (it) =
     })
   )
 
-  it.effect("works where nobody else may enter the folders of the project and of the data", () =>
+  it.effect("works in folders that other users cannot enter", () =>
     Effect.gen(function* () {
       const project = yield* shutProject
       const child = yield* spawn(`${project}/.data/postgres`, "own", project)
@@ -142,7 +142,7 @@ layer(services, { excludeTestServices: true })("a new embedded Postgres", (it) =
     })
   )
 
-  it.effect("says what lies in the way of its data", () =>
+  it.effect("reports an occupied data folder", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const { dir } = yield* Folder.make
@@ -156,7 +156,7 @@ layer(services, { excludeTestServices: true })("a new embedded Postgres", (it) =
 })
 
 layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
-  it.effect("lets nobody in without the password, which only its owner can read", () =>
+  it.effect("requires the password, which only its owner can read", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const { dir } = yield* Folder

@@ -34,7 +34,7 @@ const onlyArrived = Effect.flatMap(MailServer.MailServer, ({ arrived }) =>
   })
 )
 
-/** A port of this machine where nobody listens. */
+/** An unused port of this machine. */
 const nobody = Redacted.make("smtp://127.0.0.1:9")
 
 describe("SmtpMailer", () => {
@@ -79,7 +79,7 @@ describe("SmtpMailer", () => {
     }).pipe(withServer({ ...accounts, credentials: "user:wrong" }))
   )
 
-  it.effect("a mail waits while nobody listens", () =>
+  it.effect("a mail waits while the server is unreachable", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(deliver())
       assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "ECONNREFUSED"])

@@ -149,7 +149,7 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
     })
   )
 
-  it.effect("wraps what is long, also without a single space, and takes as many pages as it needs", () =>
+  it.effect("wraps long text, also without spaces, over as many pages as needed", () =>
     Effect.gen(function* () {
       const company_name = "Außergewöhnlich".repeat(20)
       const { pages, text } = yield* read(
@@ -199,7 +199,7 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
     })
   )
 
-  it.effect("does not disturb the next one when nobody waits for it any more", () =>
+  it.effect("does not disturb the next one when its caller has gone", () =>
     Effect.gen(function* () {
       const impatient = yield* Effect.forEach([1, 2, 3], () =>
         Effect.forkChild(render(documentOf(), "impatient"), { startImmediately: true })

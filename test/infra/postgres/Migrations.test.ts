@@ -86,7 +86,7 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("the migrations of
   )
 })
 
-layer(TestDatabase.layerEmpty, { excludeTestServices: true })("migrations of what others use", (it) => {
+layer(TestDatabase.layerEmpty, { excludeTestServices: true })("migrations of tables in use", (it) => {
   it.effect("do not wait for them for long, say so, and come again until they are done", () =>
     Effect.gen(function* () {
       const said = MutableRef.make("")

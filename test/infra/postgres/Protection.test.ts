@@ -1,4 +1,4 @@
-/** On a managed database nobody is a superuser: the service runs all the same and says what is missing. */
+/** On a managed database without superuser the service runs and reports missing protections. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, Redacted, Schema } from "effect"

@@ -112,7 +112,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     })
   )
 
-  it.effect("refuses what is wrong with the question", () =>
+  it.effect("rejects malformed questions", () =>
     Effect.forEach(
       [
         ["DE12345678", "ATU12345678", "evatr-0004", 400],
@@ -140,7 +140,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     )
   )
 
-  it.effect("answers what is no JSON with evatr-0007", () =>
+  it.effect("answers invalid JSON with evatr-0007", () =>
     Effect.gen(function* () {
       const { bzstBaseUrl } = yield* Sandbox.Sandbox
       const client = yield* HttpClient.HttpClient

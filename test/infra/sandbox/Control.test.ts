@@ -148,7 +148,7 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
     })
   )
 
-  it.effect("refuse bad input with 400 and a message that says what is wrong", () =>
+  it.effect("reject bad input with 400 and the reason", () =>
     Effect.forEach(
       [
         ["PUT", "/faults", "{", "Expected a valid JSON string"],

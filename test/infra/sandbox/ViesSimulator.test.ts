@@ -201,7 +201,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     )
   )
 
-  it.effect("answers what is no JSON with HTTP 500 and VOW-ERR-1", () =>
+  it.effect("answers invalid JSON with HTTP 500 and VOW-ERR-1", () =>
     Effect.gen(function* () {
       const { viesBaseUrl } = yield* Sandbox.Sandbox
       const client = yield* HttpClient.HttpClient

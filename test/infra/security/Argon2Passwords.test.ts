@@ -153,7 +153,7 @@ describe("hashing", () => {
       })
   )
 
-  it.effect("says what is missing where Node has no Argon2id", () =>
+  it.effect("reports a Node without Argon2id", () =>
     Effect.gen(function* () {
       const built = Effect.provide(Passwords, Argon2.layer.pipe(Layer.provide([Kdf.layerWebCrypto, NodeCrypto.layer])))
       const error = yield* Effect.flip(Effect.asVoid(built))

@@ -121,7 +121,7 @@ describe("a forged token is refused", () => {
     })
   )
 
-  it.effect("with claims that are changed, missing or of somebody else", () =>
+  it.effect("with changed, missing or foreign claims", () =>
     Effect.gen(function* () {
       const claims = yield* claimsNow
       const [first, , signature] = (yield* issueWith(ours)).split(".")

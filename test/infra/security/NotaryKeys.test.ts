@@ -22,7 +22,7 @@ const makeMemory = Effect.gen(function* () {
 })
 
 layer(NodeServices.layer)("what the notary has seen", (it) => {
-  it.effect("is kept for the key that signs, and found again by whoever knows that key", () =>
+  it.effect("is stored per signing key, and found by that key", () =>
     Effect.gen(function* () {
       const { dataDir, memory } = yield* makeMemory
       const { loadSeen, saveSeen } = yield* memory([0xab])
@@ -40,7 +40,7 @@ layer(NodeServices.layer)("what the notary has seen", (it) => {
     })
   )
 
-  it.effect("is whole whoever of one machine writes it, and whenever it is read", () =>
+  it.effect("is complete for concurrent writers and readers", () =>
     Effect.gen(function* () {
       const { dataDir, memory } = yield* makeMemory
       const note = (replica: number) => `${replica}`.repeat(20_000)

@@ -70,7 +70,7 @@ describe("a question", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("keeps the German prefix of a German target, and leaves out what is not asked", () =>
+  it.effect("keeps the German prefix of a German target, and omits unqueried fields", () =>
     Effect.gen(function* () {
       const question = { ...plain, vatId: id("811115368"), company: { ...company, street: null, zip: null } }
       yield* askAgainst(question, StandIn.answer(200, bzstAnswer))
@@ -168,7 +168,7 @@ layer(parts)("a status", (it) => {
     )
   }
 
-  it.effect("that nobody knows is a failure", () =>
+  it.effect("that is unknown is a failure", () =>
     Effect.gen(function* () {
       for (const status of ["evatr-9999", "evatr-0009"]) {
         assert.containSubset(yield* Effect.flip(askAgainst(plain, StandIn.answer(200, bzstStatus(status)))), {

@@ -148,7 +148,7 @@ describe("a confirmation", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("a status that nobody published, an outage and nonsense are no verdicts either", () =>
+  it.effect("unpublished statuses, outages and nonsense are no verdicts", () =>
     Effect.gen(function* () {
       const scripts = [
         StandIn.answer(200, bzstStatus("evatr-9999")),

@@ -40,7 +40,7 @@ const noVerdicts: ReadonlyArray<readonly [string, number, unknown, object]> = [
   ["no status", 200, { ...bzstAnswer, status: undefined }, malformed],
   ["no time", 200, { ...bzstAnswer, anfrageZeitpunkt: undefined }, { ...malformed, code: "evatr-0000" }],
   ["a time without offset", 200, { ...bzstAnswer, anfrageZeitpunkt: "2025-09-22T18:33:04.564553064" }, malformed],
-  ["a time that is none", 200, { ...bzstAnswer, anfrageZeitpunkt: "2025-13-22T18:33:04Z" }, malformed],
+  ["a malformed time", 200, { ...bzstAnswer, anfrageZeitpunkt: "2025-13-22T18:33:04Z" }, malformed],
   ["an unknown letter", 200, { ...bzstAnswer, ergOrt: "E" }, malformed],
   ["a letter that is a truth value", 200, { ...bzstAnswer, ergOrt: true }, malformed],
   ["an id that is a number", 200, { ...bzstAnswer, id: 7 }, malformed],

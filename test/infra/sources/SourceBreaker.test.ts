@@ -11,8 +11,8 @@ const twice = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.repeat(Effect.
 
 it.effect.each([
   ["that says it is not available", { reason: "unavailable", code: null }, false, true],
-  ["that nobody reaches", { reason: "unreachable", code: "ECONNREFUSED" }, false, true],
-  ["that nobody reaches in time", { reason: "timeout", code: "UND_ERR_CONNECT_TIMEOUT" }, false, true],
+  ["that is unreachable", { reason: "unreachable", code: "ECONNREFUSED" }, false, true],
+  ["that times out on connect", { reason: "timeout", code: "UND_ERR_CONNECT_TIMEOUT" }, false, true],
   ["that answers nothing at all", { reason: "timeout", code: null }, true, true],
   ["whose page of information hangs", { reason: "timeout", code: null }, false, false],
   ["whose page of information is gone", { reason: "malformed", code: "HTTP 404" }, true, false],

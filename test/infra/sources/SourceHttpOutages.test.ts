@@ -55,7 +55,7 @@ describe("an outage", () => {
     ["two lengths at once", StandIn.raw(`${head("content-length: 2", "content-length: 3")}{}`), malformed],
     ["endless headers", StandIn.raw(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(100_000)}`), malformed],
     ["text that is not UTF-8", StandIn.answer(200, Buffer.from(`{"name":"Müller"}`, "latin1")), malformed],
-    ["a compressed body nobody asked for", StandIn.answer(200, gzipSync("{}"), { "content-encoding": "gzip" }), malformed],
+    ["an unrequested compressed body", StandIn.answer(200, gzipSync("{}"), { "content-encoding": "gzip" }), malformed],
     ["a body of 256 KiB and a byte", StandIn.answer(200, " ".repeat(256 * 1024 + 1)), malformed],
     [
       "a huge body with a 429",
@@ -72,7 +72,7 @@ describe("an outage", () => {
     )
   }
 
-  it.effect("nobody listening is a failure that names the cause", () =>
+  it.effect("a refused connection is a failure with its cause", () =>
     Effect.gen(function* () {
       const { baseUrl } = yield* Effect.provide(StandIn.StandIn, StandIn.layer)
       const http = yield* SourceHttp.make("bzst", { baseUrl, timeout: "15 seconds" })
@@ -82,7 +82,7 @@ describe("an outage", () => {
     }).pipe(Effect.provide(SourceHttp.layerClient))
   )
 
-  it.effect("an address that is none is a failure", () =>
+  it.effect("a malformed address is a failure", () =>
     Effect.gen(function* () {
       const http = yield* SourceHttp.make("bzst", { baseUrl: "nowhere", timeout: "15 seconds" })
       assert.deepStrictEqual(plain(yield* Effect.flip(http.get("/"))), { ...unreachable, source: "bzst" })

@@ -240,7 +240,7 @@ describe("the status", () => {
 
   const country = (countryCode: string, availability: string) => ({ countryCode, availability })
 
-  it.effect("says who is there, and leaves open what is not monitored", () =>
+  it.effect("reports availability, and null for unmonitored registers", () =>
     Effect.gen(function* () {
       const status = yield* statusOf(200, {
         vow: { available: true },

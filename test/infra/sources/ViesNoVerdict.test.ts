@@ -61,7 +61,7 @@ const noVerdicts: ReadonlyArray<readonly [string, unknown, object]> = [
   ["another state", { ...viesAnswer, countryCode: "SK" }, malformed],
   ["no number", { ...viesAnswer, vatNumber: undefined }, malformed],
   ["no time", { ...viesAnswer, requestDate: undefined }, malformed],
-  ["a time that is none", { ...viesAnswer, requestDate: "yesterday" }, malformed],
+  ["a malformed time", { ...viesAnswer, requestDate: "yesterday" }, malformed],
   ["a day that there is not", { ...viesAnswer, requestDate: "2026-02-30T00:00:00Z" }, malformed],
   ["an hour that there is not", { ...viesAnswer, requestDate: "2026-02-27T24:00:00Z" }, malformed],
   ["a year of the gods", { ...viesAnswer, requestDate: "0000-01-01T00:00:00+23:59" }, malformed],

@@ -104,7 +104,7 @@ describe("log lines", () => {
     })
   )
 
-  it.effect("leave the standard output to whoever needs it for himself", () =>
+  it.effect("leave standard output to commands", () =>
     Effect.gen(function* () {
       const log = Effect.provideService(Effect.logWarning("aside"), Logger.LogToStderr, true)
       assert.deepStrictEqual(yield* written(log), [])

@@ -1,4 +1,4 @@
-/** What Prometheus and a collector get to see: names and units by the conventions, few series, nobody's data. */
+/** What Prometheus and a collector get to see: names and units by the conventions, few series, no personal data. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { HttpClient } from "effect/http"
@@ -74,7 +74,7 @@ const expectedSeries: ReadonlyArray<readonly [name: string, labels: RegExp, atLe
   ["process_start_time_seconds", /(?:)/u, 1_700_000_000]
 ]
 
-/** Gauges of what follows the log, which are there whatever their value is. */
+/** Gauges of the followers of the log, which exist with any value. */
 const gauges = [
   "vatproof_projection_lag",
   "vatproof_notary_lag",

@@ -1,4 +1,4 @@
-/** Nothing that is secret or somebody's own leaves by way of telemetry: not in traces, metrics and logs, not on the standard output. */
+/** Telemetry contains no secrets and personal data: traces, metrics, logs and standard output. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { HttpClient } from "effect/http"

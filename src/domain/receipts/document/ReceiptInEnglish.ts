@@ -78,7 +78,7 @@ export const receiptInEnglish: ReceiptText = {
     comparison: "The results are the BZSt’s. They mean:",
     official: "From the newest earlier answer of the EU’s VIES. The BZSt discloses neither, so they are no part of its answer.",
     exchange: "These are the bytes that this service sent and received. Characters that cannot be shown are written as [U+…].",
-    record: "Where the receipt stands in the append-only log of this service, and whose it is."
+    record: "The receipt's position in the append-only log of this service, and its owner."
   },
   labels: {
     receiptId: "Receipt",
