@@ -55,7 +55,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof audit
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service that changes the key of its log", (it) => {
-  it.effect("goes on with both keys, and then with the new one, without a gap", () =>
+  it.effect("rotates from one key to both and then to the new one, without a gap", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const { NOTARY_KEY: secret } = signing(folder)

@@ -79,7 +79,7 @@ describe("the layout", () => {
     assert.sameMembers(foldersInCycles(planted).slice(), ["domain/vat", "domain/callers", "domain/kernel"])
   })
 
-  it("suppresses nowhere the rule that suppressions have a reason", () => {
+  it("never suppresses the rule that suppressions state a reason", () => {
     const silenced = [...source, ...tests]
       .filter((path) => !path.startsWith("test/tooling/"))
       .filter((path) => /oxlint-disable.*suppression-reason/u.test(readFileSync(join(projectRoot, path), "utf8")))

@@ -85,7 +85,7 @@ describe("the answers that a process keeps", () => {
     })
   )
 
-  it.effect("are forgotten when there is none on refresh, and a missing answer is not kept", () =>
+  it.effect("are evicted when a refresh finds none, and missing answers are not cached", () =>
     Effect.gen(function* () {
       let answer: Option.Option<StoredAnswer> = Option.some(storedAt(1))
       const { cache, reads } = yield* cachedOver(() => Effect.sync(() => answer))

@@ -2,7 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-it.effect("of more queries than can be answered in time some are refused at once, and the next ones when others are done", () =>
+it.effect("rejects queries beyond the concurrency limit at once, and accepts more when others end", () =>
   Effect.gen(function* () {
     const answered = yield* Deferred.make<string>()
     const query = QueryPolicy.withRetry("3 seconds")(Deferred.await(answered))

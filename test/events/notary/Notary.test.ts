@@ -241,7 +241,7 @@ describe("Notary", () => {
     }).pipe(Effect.scoped, Effect.provide(testLayer))
   )
 
-  it.live("goes on with another key also when the one before signs while it starts", () =>
+  it.live("continues with another key, even if the former one signs during its start", () =>
     Effect.gen(function* () {
       const former = yield* Scope.make()
       yield* startNotary().pipe(Effect.provideService(Scope.Scope, former))

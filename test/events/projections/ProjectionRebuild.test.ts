@@ -70,7 +70,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
     { arbitrary: { runs: 4 }, timeout: 90_000 }
   )
 
-  it.effect("finds rows that are missing, surplus and different, and what the log says of itself", () =>
+  it.effect("finds missing, surplus and different rows, and corrects the log's own row", () =>
     Effect.gen(function* () {
       const before = yield* contents
       yield* MigratedDatabase.execute("UPDATE vatproof.logs SET next_position = next_position + 5, last_recorded_at = now()")

@@ -36,7 +36,7 @@ const count = (replies: ReadonlyArray<{ readonly status: number }>, status: numb
   replies.filter((reply) => reply.status === status).length
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("an API key of an account", (it) => {
-  it.effect("is shown whole once, and works", () =>
+  it.effect("is shown in full once, and authenticates", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const { token } = yield* People.newUser(service)

@@ -47,7 +47,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("an API k
     })
   )
 
-  it.effect("that leaked ends with its replacement, also where it is remembered, and so does one from before", () =>
+  it.effect("that leaked ends at its rotation, also in caches, and so do earlier secrets", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
       const first = yield* one.newKey

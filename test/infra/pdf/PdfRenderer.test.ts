@@ -181,7 +181,7 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
     })
   )
 
-  it.effect("is made for many at once, and beyond that refused with a time to come back, to one key sooner than to all", () =>
+  it.effect("is limited in total and per key, with a Retry-After beyond the limit", () =>
     Effect.gen(function* () {
       const keys = ["a", "a", "a", "a", "b", "b", "b", "c", "c", "c", "d", "e"]
       const results = yield* Effect.forEach(keys, (key) => Effect.result(render(documentOf(), key)), { concurrency: "unbounded" })

@@ -33,14 +33,14 @@ describe("the sandbox", () => {
     })
   )
 
-  it.live("names an address that can be connected to when it listens everywhere", () =>
+  it.live("reports a reachable address when it listens on all interfaces", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox.make({ host: "0.0.0.0", port: 0 })
       assert.strictEqual(sandbox.bzstBaseUrl, `http://localhost:${sandbox.port}/app`)
     })
   )
 
-  it.live("says so when the port is taken", () =>
+  it.live("reports a port in use", () =>
     Effect.gen(function* () {
       const { port } = yield* Sandbox.make(options)
       const failure = yield* Effect.flip(Sandbox.make({ ...options, port }))

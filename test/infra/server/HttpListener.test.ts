@@ -81,7 +81,7 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
 })
 
 layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
-  it.effect("has a target that the router can read", () =>
+  it.effect("rewrites request targets for the router", () =>
     Effect.gen(function* () {
       const { connect } = yield* listen
       const client = yield* connect
