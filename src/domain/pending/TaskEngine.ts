@@ -2,9 +2,10 @@
  * Answers the validations that were accepted: claims tasks that are due, asks as their client would, and records the answer, which closes the task.
  * Every replica runs one. A worker that dies leaves a lease that ends, and the id of the closing event lets nothing be recorded twice.
  */
-import { Cause, Clock, DateTime, Duration, Effect, Exit, FiberSet, Layer, MutableRef, Random, Schedule } from "effect"
+import { Cause, Clock, DateTime, Duration, Effect, Exit, FiberSet, Layer, Metric, MutableRef, Random, Schedule } from "effect"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { Identity } from "#domain/callers/Identity.ts"
+import * as Metrics from "#domain/kernel/Metrics.ts"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { closingId, retryDelay } from "#domain/validation/PendingValidation.ts"
 import * as BzstPacing from "#domain/pending/BzstPacing.ts"
@@ -20,6 +21,12 @@ import { ValidateVatId, type ValidationFailure } from "#domain/validation/Valida
 const poll = Duration.seconds(1)
 /** A third of the lease (PgTaskQueue). */
 const heartbeat = Duration.seconds(10)
+
+/** By `vatproof.outcome`: the attempt `closed` the task, left it `waiting`, or `failed` by a defect, an outage of the database or a stop. */
+const attempts = Metrics.counter("vatproof.tasks.attempts", {
+  unit: "{attempt}",
+  description: "Attempts to answer accepted validations"
+})
 
 /** What an attempt came to: the task is closed, or waits. */
 type Outcome =
@@ -130,7 +137,9 @@ const make = Effect.gen(function* () {
       Effect.onExit((exit) => {
         running.delete(task)
         pacing.ended(task.memberState, Exit.isSuccess(exit) && exit.value._tag === "Closed")
-        return Effect.andThen(Effect.ignore(finish(task, exit)), signals.wake)
+        const outcome = Exit.isFailure(exit) ? "failed" : exit.value._tag === "Closed" ? "closed" : "waiting"
+        const counted = Metric.update(attempts({ "vatproof.outcome": outcome }), 1)
+        return Effect.andThen(Effect.andThen(counted, Effect.ignore(finish(task, exit))), signals.wake)
       }),
       Effect.ignoreCause
     )

@@ -73,6 +73,16 @@ export const outboxWaiting = Metrics.gauge("vatproof.outbox.waiting", {
   description: "Mails that are not delivered"
 })()
 
+export const tasksOpen = Metrics.gauge("vatproof.tasks.open", {
+  unit: "{task}",
+  description: "Accepted validations that wait for their answer"
+})()
+
+export const tasksAge = Metrics.gauge("vatproof.tasks.age", {
+  unit: "s",
+  description: "Age of the oldest accepted validation that waits for its answer; 0 without one"
+})()
+
 /** Measures the duration of an effect, however it ends. */
 export const timed = <A, E, R>(duration: Metric.Histogram<number>, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Clock.currentTimeNanos, (started) =>

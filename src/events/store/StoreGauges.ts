@@ -1,5 +1,5 @@
 /**
- * Gauges of the lag behind the log: projections, notary and outbox. Every replica reads them from the tables, so that a stuck or
+ * Gauges of the lag behind the log (projections, notary, outbox) and of the tasks that wait. Every replica reads them from the tables, so that a stuck or
  * missing follower shows as well.
  */
 import { Effect, Layer, Metric, Schedule, Schema } from "effect"
@@ -42,6 +42,14 @@ const makeRead = Effect.map(SqlClient.SqlClient, (sql) => {
       FROM vatproof.projections p JOIN vatproof.logs l ON l.log_id = p.log_id WHERE p.log_id = ${logId} AND p.position IS NOT NULL`
   })
 
+  const findTasks = SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: Schema.Struct({ open: Schema.BigInt, oldest_ms: Schema.BigInt }),
+    execute:
+      () => sql`SELECT count(*) AS open, coalesce(extract(epoch FROM clock_timestamp() - min(accepted_at)) * 1000, 0)::bigint AS oldest_ms
+      FROM (SELECT accepted_at FROM vatproof.tasks WHERE closed_by IS NULL ORDER BY expires_at LIMIT 100000) t`
+  })
+
   return Effect.gen(function* () {
     const row = yield* find(undefined)
     yield* Metric.update(StoreMetrics.logSize, Number(row.head))
@@ -49,6 +57,9 @@ const makeRead = Effect.map(SqlClient.SqlClient, (sql) => {
     yield* Metric.update(StoreMetrics.notaryAge, Number(row.signed_ago_ms) / 1000)
     yield* Metric.update(StoreMetrics.outboxWaiting, Number(row.mails))
     yield* Metric.update(StoreMetrics.outboxAge, Number(row.oldest_mail_ms) / 1000)
+    const tasks = yield* findTasks(undefined)
+    yield* Metric.update(StoreMetrics.tasksOpen, Number(tasks.open))
+    yield* Metric.update(StoreMetrics.tasksAge, Number(tasks.oldest_ms) / 1000)
     for (const { lag, name } of yield* findBehind(undefined)) {
       yield* Metric.update(StoreMetrics.projectionLag({ "vatproof.projection": name }), Number(lag))
     }

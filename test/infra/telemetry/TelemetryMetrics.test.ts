@@ -79,6 +79,8 @@ const gauges = [
   "vatproof_projection_lag",
   "vatproof_notary_lag",
   "vatproof_outbox_age_seconds",
+  "vatproof_tasks_age_seconds",
+  "vatproof_tasks_open",
   "vatproof_source_state",
   "vatproof_source_breaker_open",
   "vatproof_db_queries_active",
@@ -96,6 +98,7 @@ const units: Readonly<Record<string, string>> = {
   "vatproof.cache.lookups": "{lookup}",
   "vatproof.notary.lag": "{event}",
   "vatproof.outbox.age": "s",
+  "vatproof.tasks.age": "s",
   "process.memory.usage": "By"
 }
 
