@@ -29,12 +29,32 @@ export const run = Effect.fn("ProjectionRebuild.run")(
     const wanted = tableProjections.filter(({ name }) => names.has(name))
     const inline = wanted.filter(({ kind }) => kind === "inline")
     const projections = (yield* Effect.all(definitions)).filter(({ name }) => names.has(name))
-    const rebuilt: Array<Rebuilt> = inline.length === 0 ? [] : yield* rebuildInline(inline, progress)
-    for (const projection of projections) rebuilt.push(yield* rebuildFollowing(projection, progress))
-    return wanted.flatMap(({ name }) => rebuilt.filter((one) => one.name === name))
+    const counted = makeSum(progress)
+    // Each rebuild keeps one processor of the database busy.
+    const rebuilt = yield* Effect.all(
+      [
+        inline.length === 0 ? Effect.succeed([]) : rebuildInline(inline, counted()),
+        Effect.forEach(projections, (projection) => rebuildFollowing(projection, counted()))
+      ],
+      { concurrency: 2 }
+    )
+    return wanted.flatMap(({ name }) => rebuilt.flat().filter((one) => one.name === name))
   },
   Effect.catchTag(["SchemaError", "NoSuchElementError"], Effect.die)
 )
+
+/** Gives each concurrent part a progress of its own, and reports the sum of all parts. */
+const makeSum = (progress: Progress) => {
+  const parts: Array<{ readonly applied: number; readonly head: number }> = []
+  const total = (key: "applied" | "head") => parts.reduce((sum, part) => sum + part[key], 0)
+  return (): Progress => {
+    const index = parts.push({ applied: 0, head: 0 }) - 1
+    return (applied, head) => {
+      parts[index] = { applied, head }
+      return progress(total("applied"), total("head"))
+    }
+  }
+}
 
 const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
   const findHead = SqlSchema.findOne({

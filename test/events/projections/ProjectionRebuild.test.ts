@@ -116,14 +116,15 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
     Effect.gen(function* () {
       yield* happen([])
       const before = yield* contents
+      const isInline = (row: string) => !row.startsWith("event_index ")
       for (const name of names) yield* MigratedDatabase.execute(`DELETE FROM vatproof.${name}`)
-      const damaged = yield* contents
+      const damaged = (yield* contents).filter(isInline)
       const reached = yield* Deferred.make<void>()
       const halfWay = () => Effect.andThen(Deferred.succeed(reached, undefined), Effect.never)
       const fiber = yield* Effect.forkScoped(rebuild(names, halfWay))
       yield* Deferred.await(reached)
       yield* Fiber.interrupt(fiber)
-      assert.deepStrictEqual(yield* contents, damaged)
+      assert.deepStrictEqual((yield* contents).filter(isInline), damaged)
       yield* rebuild(names)
       assert.deepStrictEqual(yield* contents, before)
     }).pipe(Effect.scoped)
