@@ -20,7 +20,7 @@ const nodeFlagsOf = (script: string) => script.slice(0, script.indexOf(program))
 
 const program = "src/main.ts"
 
-/** The arguments with which Node starts `vatproof serve`. A flag that comes again later wins. */
+/** The arguments with which Node starts `vatproof serve`. The last occurrence of a flag wins. */
 export const serveArguments = ({ nodeFlags, root }: Checkout) => {
   const { scripts } = decodePackage(readFileSync(join(root, "package.json"), "utf8"))
   return [...nodeFlagsOf(scripts.start), ...nodeFlags, join(root, program), "serve"]

@@ -61,7 +61,7 @@ export const start = Effect.fnUntraced(function* (options: ProcessOptions) {
   return running
 })
 
-/** The end of what a process wrote is what says why it ended. */
+/** The end of a process's output, which contains the reason of a failure. */
 const outputMax = 4_000
 
 /** Runs a program of this folder and gives back what it wrote. */

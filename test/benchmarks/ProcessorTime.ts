@@ -1,4 +1,4 @@
-/** Processor time of processes and of the machine, from /proc: zero where there is none (anywhere but on Linux). */
+/** Processor time of processes and of the machine, from /proc; zero on systems other than Linux. */
 // By themselves, because the load generator needs no more of the library, and starts some forty times in a run.
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"

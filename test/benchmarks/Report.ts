@@ -91,7 +91,7 @@ const linesUp = (rows: ReadonlyArray<ReadonlyArray<string>>) => {
   )
 }
 
-/** Measurements as a table: a row for each of what was compared. */
+/** Measurements as a table, with one row per compared case. */
 export const details = <A>(rows: ReadonlyArray<A>, columns: Readonly<Record<string, (row: A) => string | number>>) =>
   table(
     Object.entries(columns).map(([heading, cell]) => ({

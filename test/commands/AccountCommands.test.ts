@@ -32,7 +32,7 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof a
     })
   )
 
-  it.effect("account list lines its columns up for people", () =>
+  it.effect("account list aligns its columns", () =>
     Effect.gen(function* () {
       yield* register("people@example.com")
       const { output } = yield* command("account", "list")
@@ -60,7 +60,7 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof a
     })
   )
 
-  it.effect("account show and account plan take an agent id that only one account has, and say where several do", () =>
+  it.effect("account show and account plan accept a unique agent id, and list the accounts of an ambiguous one", () =>
     Effect.gen(function* () {
       const { post } = yield* RunningService.RunningService
       yield* post("/v1/register", { agent_id: "Invoice agent/2.1" })
@@ -78,7 +78,7 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof a
     })
   )
 
-  it.effect("account plan works at once, in the middle of the month and in both directions, and is an event", () =>
+  it.effect("account plan applies upgrades and downgrades at once, in mid-month, and records an event", () =>
     Effect.gen(function* () {
       const { validate } = yield* RunningService.RunningService
       const key = yield* register("plan@example.com")
@@ -109,7 +109,7 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof a
     })
   )
 
-  it.effect("account plan to what is so already is no event", () =>
+  it.effect("account plan records no event if the plan is unchanged", () =>
     Effect.gen(function* () {
       yield* register("same@example.com")
       const { user_id } = yield* showAccount("same@example.com")

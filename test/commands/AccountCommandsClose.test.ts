@@ -37,7 +37,7 @@ const tablesAbout = Effect.fnUntraced(function* (accountId: string) {
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("vatproof account close", (it) => {
-  it.effect("ends keys and logins on every replica, and erases the contact data", () =>
+  it.effect("revokes keys and logins on every replica, and erases the contact data", () =>
     Effect.gen(function* () {
       const { accountId, email, key, service, token } = yield* started
       const sql = yield* SqlClient.SqlClient
@@ -77,7 +77,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof accou
     })
   )
 
-  it.effect("leaves its receipts to auditors, and a log that is whole", () =>
+  it.effect("keeps the receipts readable for auditors, and the log intact", () =>
     Effect.gen(function* () {
       const { email, key, service } = yield* started
       const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", key))
@@ -92,7 +92,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof accou
     })
   )
 
-  it.effect("leaves no key to those who ask for one at the same time", () =>
+  it.effect("leaves no active key when keys are created concurrently", () =>
     Effect.gen(function* () {
       const { accountId, service, token } = yield* started
       const issue = service.post("/v1/auth/api-keys", {}, People.bearing(token))
@@ -107,7 +107,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof accou
     })
   )
 
-  it.effect("closes once, and nothing is decided about a closed account", () =>
+  it.effect("closes an account once, and later commands on it fail", () =>
     Effect.gen(function* () {
       const { accountId } = yield* started
       const first = yield* close(accountId)

@@ -10,7 +10,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import { tamper } from "#test/support/Tampering.ts"
 
 layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
-  it.effect("exports what verifies, with the tables that the tax authorities' programs read", () =>
+  it.effect("exports files that verify, with the tables for the tax authorities' software", () =>
     Effect.gen(function* () {
       const { apiKey, directory } = yield* Exported
       assert.deepStrictEqual(yield* verify(directory), { ok: true, findings: [] })
@@ -48,7 +48,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     })
   )
 
-  it.effect("refuses an export whose checkpoint or extent was changed", () =>
+  it.effect("rejects an export whose checkpoint or range was changed", () =>
     Effect.gen(function* () {
       const { directory, folder } = yield* Exported
       const changes = [
@@ -67,7 +67,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     })
   )
 
-  it.effect("exports a part that verifies against the root of the whole", () =>
+  it.effect("exports a part of the log that verifies against the root of the whole log", () =>
     Effect.gen(function* () {
       const { folder } = yield* Exported
       const sql = yield* SqlClient.SqlClient
@@ -117,7 +117,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     })
   )
 
-  it.effect("proves one receipt from two files, or from what the service answers", () =>
+  it.effect("proves one receipt from two files, or from the service's responses", () =>
     Effect.gen(function* () {
       const { apiKey, directory, folder } = yield* Exported
       const { get } = yield* RunningService.RunningService
@@ -149,7 +149,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     })
   )
 
-  it.effect("is itself in the log: who exported or verified it, and why", () =>
+  it.effect("records each export and verification in the log, with its operator and reason", () =>
     Effect.gen(function* () {
       const { folder } = yield* Exported
       const out = join(folder, "recorded")
@@ -169,7 +169,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     })
   )
 
-  it.effect("verifies the database beside the service, and ends with an error where it was changed", () =>
+  it.effect("verifies the database of a running service, and fails after a change", () =>
     Effect.gen(function* () {
       const { directory } = yield* Exported
       const kept = join(directory, "checkpoint")

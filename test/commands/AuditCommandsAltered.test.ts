@@ -205,7 +205,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
 
 layer(testLayer, { excludeTestServices: true })("vatproof audit verify", (it) => {
   for (const [name, change, finding] of edits) {
-    it.effect(`finds in an altered export: ${name}`, () =>
+    it.effect(`detects in an altered export: ${name}`, () =>
       Effect.gen(function* () {
         const { directory, folder } = yield* Exported
         const copy = join(folder, "copy")
@@ -225,7 +225,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit verify", (it) =>
     )
   }
 
-  it.effect("refuses an export with a link in it", () =>
+  it.effect("rejects an export that contains a symbolic link", () =>
     Effect.gen(function* () {
       const { directory, folder } = yield* Exported
       const copy = join(folder, "linked")

@@ -34,7 +34,7 @@ const decodeEvent = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct
 layer(testLayer, { excludeTestServices: true })("A verifier of 40 lines of Python", (it) => {
   beforeEach((context) => context.skip(isMissing, "left out: python3 or openssl is not installed"))
 
-  it.effect("verifies an export and its receipts, with the personal documents and without", () =>
+  it.effect("verifies an export and its receipts, with and without the personal documents", () =>
     Effect.gen(function* () {
       const directory = yield* copy
       const receipts = receiptsIn(directory)
@@ -100,7 +100,7 @@ layer(testLayer, { excludeTestServices: true })("A verifier of 40 lines of Pytho
     ]
   ]
   for (const [what, alter] of alterations) {
-    it.effect(`refuses an export with ${what}`, () =>
+    it.effect(`rejects an export with ${what}`, () =>
       Effect.gen(function* () {
         const directory = yield* copy
         const receipts = receiptsIn(directory).slice(0, 1)
@@ -111,7 +111,7 @@ layer(testLayer, { excludeTestServices: true })("A verifier of 40 lines of Pytho
     )
   }
 
-  it.effect("refuses another key of the same name", () =>
+  it.effect("rejects another key with the same name", () =>
     Effect.gen(function* () {
       const { directory } = yield* Exported
       const [name = ""] = key.split("+")

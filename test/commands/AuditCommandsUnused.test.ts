@@ -13,7 +13,7 @@ layer(RunningService.layerGround)("vatproof audit verify", (it) => {
     [["--export", "out", "--event", "one"], "--event needs --proof"],
     [["--export", "out", "--by", "carol"], "--by and --reason work only with the database, whose log records them"],
     [["--export", "out", "--proof", "one"], "Give --proof or --export, not both"]
-  ] as const)("refuses what it would not compare: %j", ([given, message]) =>
+  ] as const)("rejects arguments that it would not use: %j", ([given, message]) =>
     Effect.map(command("audit", "verify", ...given), ({ failure }) => assert.strictEqual(failure, message))
   )
 })

@@ -6,7 +6,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 const Added = Schema.Struct({ auditor_id: Schema.String, token: Schema.String })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("vatproof auditor", (it) => {
-  it.effect("admits, lists and revokes auditors", () =>
+  it.effect("adds, lists and revokes auditors", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const { auditor_id, token } = yield* commandJson(Added, "auditor", "add", "Finanzamt", "--days", "14")

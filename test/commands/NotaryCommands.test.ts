@@ -10,7 +10,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 layer(RunningService.layer(), { excludeTestServices: true })("vatproof notary", (it) => {
-  it.effect("makes keys that sign", () =>
+  it.effect("generates keys that can sign", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const out = join(folder, "notary.key")
@@ -24,7 +24,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof notary", 
     })
   )
 
-  it.effect("prints the public key of the service whose settings it has", () =>
+  it.effect("prints the public key of the configured service", () =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase
       const env = { DATABASE_URL: Redacted.value(url), ...signing(yield* temporaryFolder) }
@@ -36,7 +36,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof notary", 
   )
 
   it.effect(
-    "adopts a log that got its key late, once an operator has verified it",
+    "adopts an unsigned log after an operator has verified it",
     () =>
       Effect.gen(function* () {
         const { newKey } = yield* RunningService.RunningService

@@ -26,8 +26,8 @@ const signed = Effect.gen(function* () {
   return folder
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("vatproof audit, of a log that changed its key", (it) => {
-  it.effect("verifies with the keys of before and of now, and says what none of them has signed", () =>
+layer(RunningService.layerGround, { excludeTestServices: true })("vatproof audit of a log with a rotated key", (it) => {
+  it.effect("verifies with the former and the current keys, and reports events that none of them has signed", () =>
     Effect.gen(function* () {
       const folder = yield* signed
       const { url } = yield* TestDatabase
@@ -54,7 +54,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof audit
   )
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("a service that changes the key of its log", (it) => {
+layer(RunningService.layerGround, { excludeTestServices: true })("a service whose log key is rotated", (it) => {
   it.effect("rotates from one key to both and then to the new one, without a gap", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder

@@ -6,7 +6,7 @@ import { command } from "#test/support/CommandLine.ts"
 import { register, settings, showAccount, why } from "#test/support/Operations.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
-layer(RunningService.layerShared(settings), { excludeTestServices: true })("every command of the operator", (it) => {
+layer(RunningService.layerShared(settings), { excludeTestServices: true })("every operator command", (it) => {
   it.effect("fails with one sentence for an unknown account", () =>
     Effect.gen(function* () {
       const asked = [
@@ -23,7 +23,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("ever
     })
   )
 
-  it.effect("is in the log with who ran it and why, apart from what a request or a replica did", () =>
+  it.effect("is recorded with its operator and reason, distinct from requests and replicas", () =>
     Effect.gen(function* () {
       yield* register("who@example.com")
       const { keys, user_id } = yield* showAccount("who@example.com")
@@ -44,7 +44,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("ever
     })
   )
 
-  it.effect("that takes something from a customer wants a reason, and no address in it", () =>
+  it.effect("requires a reason without an email address if it takes something from a customer", () =>
     Effect.gen(function* () {
       const { user_id } = yield* Effect.andThen(register("reason@example.com"), showAccount("reason@example.com"))
       const refused = [
@@ -64,7 +64,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("ever
     })
   )
 
-  it.effect("explains itself, with examples", () =>
+  it.effect("has a help text with examples", () =>
     Effect.gen(function* () {
       const commands = [
         ["account", "list"],

@@ -54,8 +54,8 @@ const Listed = Schema.fromJsonString(
 
 const service = Layer.effect(EmbeddedService, embeddedService).pipe(Layer.provideMerge(ground))
 
-layer(service, { excludeTestServices: true })("A command as a process", (it) => {
-  it.effect("works beside a service that runs on the embedded database", () =>
+layer(service, { excludeTestServices: true })("a command as a process", (it) => {
+  it.effect("works while a service runs on the embedded database", () =>
     Effect.gen(function* () {
       const { client, env } = yield* EmbeddedService
       const key = yield* client.newKey
@@ -66,7 +66,7 @@ layer(service, { excludeTestServices: true })("A command as a process", (it) => 
     })
   )
 
-  it.effect("works after the service", () =>
+  it.effect("works after the service has stopped", () =>
     Effect.gen(function* () {
       const { env, stop } = yield* EmbeddedService
       yield* stop
@@ -76,7 +76,7 @@ layer(service, { excludeTestServices: true })("A command as a process", (it) => 
     })
   )
 
-  it.effect("ends with exit code 1 and one sentence, and makes no database where there is none", () =>
+  it.effect("exits with code 1 and one sentence if no database exists, and creates none", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const dataDir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-commands-" })
@@ -90,7 +90,7 @@ layer(service, { excludeTestServices: true })("A command as a process", (it) => 
     })
   )
 
-  it.effect("ends with exit code 1 when what it says is lost, as a key on a full disk", () =>
+  it.effect("exits with code 1 if its output cannot be written, as for a key on a full disk", () =>
     Effect.gen(function* () {
       const line = `"${process.execPath}" src/main.ts notary key > /dev/full 2> /dev/null`
       const { exitCode } = yield* ChildProcess.make("sh", ["-c", line], { stdin: "ignore" })
@@ -98,7 +98,7 @@ layer(service, { excludeTestServices: true })("A command as a process", (it) => 
     })
   )
 
-  it.effect("ends with exit code 1 when it is called the wrong way", () =>
+  it.effect("exits with code 1 if its arguments are wrong", () =>
     Effect.gen(function* () {
       const { code, stderr } = yield* spawned({}, "account", "plan", "ada@example.com", "gold")
       assert.strictEqual(code, 1)

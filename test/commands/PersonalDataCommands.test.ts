@@ -83,7 +83,7 @@ const started = Effect.gen(function* () {
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("vatproof personal-data", (it) => {
-  it.effect("erases names and addresses without a trace, and no proof suffers", () =>
+  it.effect("erases names and addresses completely, and all proofs still verify", () =>
     Effect.gen(function* () {
       const { answer, apiKey, folder, service, settings } = yield* started
       // A process, whose output can be read: it says all that it can.
@@ -180,7 +180,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
     })
   )
 
-  it.effect("is the only way: the database refuses every other change of a document, to its owner too", () =>
+  it.effect("is the only way to erase: the database rejects every other change of a document, even by its owner", () =>
     Effect.gen(function* () {
       const { apiKey, service } = yield* started
       const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
@@ -212,7 +212,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
     })
   )
 
-  it.effect("audit verify finds documents that changed without an event", () =>
+  it.effect("audit verify detects documents that changed without an event", () =>
     Effect.gen(function* () {
       const { apiKey, service } = yield* started
       const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))

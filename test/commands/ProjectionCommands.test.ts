@@ -8,7 +8,7 @@ import { tamper } from "#test/support/Tampering.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 layer(RunningService.layer(), { excludeTestServices: true })("vatproof projections", (it) => {
-  it.effect("lists read tables with their lag, and puts them right while the service runs", () =>
+  it.effect("lists read tables with their lag, and rebuilds them while the service runs", () =>
     Effect.gen(function* () {
       const { output } = yield* command("projections", "list")
       assert.match(output, /event_index +asynchronous +1 +\d+ +\d+ +current/u)
@@ -49,7 +49,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof projectio
     })
   )
 
-  it.effect("says who puts one right where the service's role may not", () =>
+  it.effect("reports the role that is needed for a rebuild if the service's role lacks the right", () =>
     Effect.gen(function* () {
       const { login, url } = yield* LoginRole.make
       yield* MigratedDatabase.execute(`GRANT vatproof_service TO ${login}`)

@@ -12,7 +12,7 @@ const columns = [
 ]
 
 describe("table", () => {
-  it("lines words up on the left and numbers on the right", () => {
+  it("aligns text on the left and numbers on the right", () => {
     const rows = [
       { name: "a", count: 5 },
       { name: "a longer name", count: 12_000 }
@@ -20,18 +20,18 @@ describe("table", () => {
     assert.strictEqual(table(columns, rows), ["NAME           COUNT", "a                  5", "a longer name  12000"].join("\n"))
   })
 
-  it("shows unknown values as dashes, and no rows as headings alone", () => {
+  it("shows unknown values as dashes, and an empty table as headings only", () => {
     assert.strictEqual(table(columns, [{ name: null, count: 1 }]), ["NAME  COUNT", "-         1"].join("\n"))
     assert.strictEqual(table(columns, []), "NAME  COUNT")
   })
 
-  it("lets no name steer the terminal", () => {
+  it("replaces control characters in names, to prevent terminal escape injection", () => {
     assert.strictEqual(table(columns, [{ name: "\u001b[2Jx\n", count: 1 }]).split("\n")[1], "?[2Jx?      1")
   })
 })
 
 describe("record", () => {
-  it("puts names on the left and values on the right", () => {
+  it("aligns labels on the left and values on the right", () => {
     assert.strictEqual(
       record([
         ["plan", "free"],

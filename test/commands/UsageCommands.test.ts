@@ -8,7 +8,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 const Check = Schema.Struct({ ok: Schema.Boolean, meters: Schema.Int, used: Schema.Int, units: Schema.Int })
 
 layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof usage", (it) => {
-  it.effect("usage show tells what keys and anonymous callers used", () =>
+  it.effect("usage show reports the usage of keys and anonymous callers", () =>
     Effect.gen(function* () {
       const { validate } = yield* RunningService.RunningService
       const key = yield* register("busy@example.com")
@@ -27,7 +27,7 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof u
     })
   )
 
-  it.effect("usage check proves that what was counted is what happened, and says where not", () =>
+  it.effect("usage check compares the counters with the log, and reports differences", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { validate } = yield* RunningService.RunningService

@@ -11,8 +11,8 @@ import { signerOf } from "#test/support/log/Keys.ts"
 
 const key = formatVerifier(signerOf("vatproof.example/log/0"))
 
-layer(NodeServices.layer)("The key to verify an export with", (it) => {
-  it.effect("may be text, or in a file, also where the path has the plus signs of a key", () =>
+layer(NodeServices.layer)("the --key option of audit verify", (it) => {
+  it.effect("accepts the key as text or as a file, even if the path contains the plus signs of a key", () =>
     Effect.gen(function* () {
       const folder = join(yield* temporaryFolder, "2026+1")
       const file = join(folder, "verifier-key.txt")

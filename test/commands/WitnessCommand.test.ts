@@ -51,7 +51,7 @@ const makeWitness = Effect.gen(function* () {
 })
 
 layer(testLayer, { excludeTestServices: true })("vatproof notary witness", (it) => {
-  it.effect("cosigns another log while it goes on, and an audit says since when what is in it is known", () =>
+  it.effect("cosigns another growing log, and an audit reports since when its content is witnessed", () =>
     Effect.gen(function* () {
       const { out, run, service } = yield* makeWitness
       for (const size of [1, 2, 3]) {
@@ -69,7 +69,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof notary witness", (it) 
     })
   )
 
-  it.effect("refuses a log that contradicts what it saw, or has less", () =>
+  it.effect("refuses to cosign a log that is shorter than, or contradicts, the one seen before", () =>
     Effect.gen(function* () {
       const { remember, run } = yield* makeWitness
       assert.isNull((yield* run).failure)
@@ -80,7 +80,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof notary witness", (it) 
     })
   )
 
-  it.effect("is verified in a proof and in an export; a forged cosignature is refused", () =>
+  it.effect("is verified in a proof and in an export; a forged cosignature is rejected", () =>
     Effect.gen(function* () {
       const { folder, service } = yield* makeWitness
       const { headers } = yield* newAuditor()

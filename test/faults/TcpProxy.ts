@@ -10,7 +10,7 @@ export interface TcpProxy {
   readonly cut: Effect.Effect<void>
 }
 
-/** `choose` gives the port of 127.0.0.1 that a new connection goes to, null if there is none. */
+/** `choose` returns the port of 127.0.0.1 for a new connection, or null to close it. */
 export const make = Effect.fnUntraced(function* (choose: () => number | null) {
   const sockets = new Set<Socket>()
   const keep = (socket: Socket) => {

@@ -10,7 +10,7 @@ const maxRemembered = 1_024
 const maxLinks = 32
 
 export interface TraceLinks {
-  /** Records the current span as the one that stored the event at `position`, if its trace is sampled. */
+  /** Records `span` as the one that stored the event at `position`, if its trace is sampled. */
   readonly note: (position: number, span: Tracer.AnySpan | undefined) => void
   /** Returns the spans that stored the events at positions `from` (inclusive) to `to` (exclusive). */
   readonly between: (from: number, to: number) => ReadonlyArray<Tracer.SpanLink>

@@ -123,7 +123,7 @@ const make = Effect.gen(function* () {
     const requestHash = keyedHash.of("idempotency", fingerprintOf(submission))
     const before = yield* replay(keyId, taskId, requestHash)
     const work = submitTask(submission, taskId, requestHash)
-    // What is accepted for later is stored at once, and needs nobody to wait for it.
+    // Stored at once: no caller waits for the result.
     const isReplayed = Option.isSome(before)
       ? true
       : yield* Effect.as(wait === null ? once(taskId, work) : work, false).pipe(

@@ -49,7 +49,7 @@ export const LoadResult = Schema.Struct({
   bySecond: Schema.Array(Summary),
   /** Open loop: how much later than due requests were written to a socket. */
   latenessMs: Summary,
-  /** Processor time in microseconds an answered request: of the generator, of what was watched, and of everything else on the machine. */
+  /** Processor time in microseconds per answered request: of the generator, of the watched processes, and of the rest of the machine. */
   cpuMicros: Schema.Record(Schema.String, Schema.Finite),
   /** With `requests`: the latency of each, by its number. */
   eachMs: Schema.Array(Schema.Finite)

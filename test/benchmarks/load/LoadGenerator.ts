@@ -220,6 +220,6 @@ const measure = (plan: LoadPlan) => {
   }
 }
 
-// Whoever starts this has made sure that it is a plan. An error of a socket ends it with its trace, which is then what it said.
+// The parent process has validated the plan. A socket error ends this process with a stack trace as its output.
 const plan: LoadPlan = JSON.parse(process.argv[2] ?? "")
 measure(plan)

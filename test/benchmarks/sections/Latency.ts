@@ -15,7 +15,7 @@ const sourceMs = 20
 
 type Started = Effect.Success<ReturnType<typeof Contenders.start>>
 
-/** At half of what the baseline can do at most: it keeps up, so that nothing is left over from one run to the next. */
+/** Runs at half of the baseline's maximum rate, so that no run leaves a backlog for the next one. */
 const measure = Effect.fnUntraced(function* (name: string, asked: Workload.Asked, { contenders }: Started) {
   const { rounds, seconds } = yield* BenchOptions
   const baseline = contenders.at(-1)?.subject

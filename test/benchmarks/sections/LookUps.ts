@@ -1,11 +1,10 @@
 /**
- * Live look-ups while the source takes a second for each: 500 callers at once on 500 VAT IDs, and what the service itself adds.
+ * Live look-ups while the source takes a second for each: 500 callers at once with 500 VAT IDs, and the overhead of the service.
  *
- * The service asks a source at most ten things at a time about one member state, so of callers who come together some wait for a place,
- * in turns of a second, and all of them for the processor. Of these the last answer tells what the service took for all of them: what is
- * more than the source's turns, over the callers. What it adds to a look-up that waits for nobody is measured apart: spread over all
- * member states, 100 a second, 100 under way at any moment. What that is compared with is the same load on the source itself: what its
- * callers would wait if they asked it without the service.
+ * The service sends a source at most ten concurrent requests per member state. With all callers at once some wait for a slot, in rounds of
+ * one second, and all compete for the processor. The service's time is the time of the last response, less the source's rounds, divided by
+ * the callers. A second load measures the overhead of a look-up that does not queue: 100 a second over all member states, 100 in flight.
+ * Its baseline is the same load on the source itself, without the service.
  */
 import { Array as Arr, Effect } from "effect"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
@@ -51,7 +50,7 @@ const inTurn = (series: number, states: ReadonlyArray<RegisterIds.MemberState>, 
     return { state, vatId: RegisterIds.vatId(state, series * 1_000 + index) }
   })
 
-/** The crowd comes first, so that whoever queued behind it would show. */
+/** The crowd comes first, so that calls queued behind it would show. */
 const unevenly = (series: number): Callers => [
   ...inTurn(series, [crowded], crowdedCallers),
   ...inTurn(

@@ -120,7 +120,7 @@ const figuresOf = (rows: ReadonlyArray<Row>) => [
   ...rows.flatMap(({ name, results: { baseline, service } }) => {
     const limit = costLimits.get(name)
     const ratio = Report.medianRatio(service, baseline, Load.microsOf)
-    // There is none where the system does not say.
+    // Missing on systems that do not report it.
     if (limit === undefined || !Number.isFinite(ratio)) return []
     return [Report.atMost(`${name}: processor time with Postgres, service ÷ Fastify`, ratio, "×", limit)]
   }),

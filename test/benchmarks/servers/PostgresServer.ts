@@ -38,9 +38,9 @@ const findFacts = Effect.gen(function* () {
 })
 
 /**
- * Brings a new server to where one is that has worked for a while: its write-ahead log goes to files that are used again. Before that
- * each 16 MB of it wait for a new file to be filled with zeroes, some 50 ms, which would be measured instead of whoever writes them. A
- * gigabyte (`max_wal_size`) is as much as a server keeps of such files.
+ * Brings a new server to the state after hours of work, in which its write-ahead log reuses files. Before that, every 16 MB wait some
+ * 50 ms for a new file to be filled with zeroes, which would distort the measurement. A server keeps at most a gigabyte
+ * (`max_wal_size`) of such files.
  */
 const hoursOfWork = [
   "SELECT count(pg_logical_emit_message(false, 'work', repeat('x', 8000))) FROM generate_series(1, 134000)",

@@ -22,7 +22,7 @@ const recorded = Effect.gen(function* () {
 })
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("the log of logins", (it) => {
-  it.effect("has as many events as are bounded, and counts all others, however many there are", () =>
+  it.effect("limits the number of stored events, and still counts all further logins", () =>
     Effect.gen(function* () {
       yield* Effect.scoped(
         Effect.gen(function* () {

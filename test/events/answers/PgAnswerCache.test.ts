@@ -37,7 +37,7 @@ const testLayer = PgAnswerCache.layer.pipe(
 )
 
 layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT ID", (it) => {
-  it.effect("is the one that its source gave last, also where another one was longer under way", () =>
+  it.effect("is the newest one by its source's clock, even if an older one arrives later", () =>
     Effect.gen(function* () {
       const position = yield* store("ATU12345678", answerOf(false, "2026-11-01T12:00:02.000Z"))
       yield* store("ATU12345678", answerOf(true, "2026-11-01T12:00:01.999Z"))
@@ -45,7 +45,7 @@ layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT I
     })
   )
 
-  it.effect("is the one that its source gave last, also where both are stored at once", () =>
+  it.effect("is the newest one by its source's clock, even if both are stored concurrently", () =>
     Effect.gen(function* () {
       const times = ["02", "05", "01", "04", "03"]
       yield* Effect.forEach(
@@ -57,7 +57,7 @@ layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT I
     })
   )
 
-  it.effect("is the one that was stored last of two that were given in the same moment", () =>
+  it.effect("is the one stored last if both have the same time", () =>
     Effect.gen(function* () {
       yield* store("ATU12345680", answerOf(true, "2026-11-01T12:00:01.000Z"))
       const position = yield* store("ATU12345680", answerOf(false, "2026-11-01T12:00:01.000Z"))
@@ -65,7 +65,7 @@ layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT I
     })
   )
 
-  it.effect("is refused if a superuser gave its row other content than its event has", () =>
+  it.effect("is rejected if a superuser changed its row", () =>
     Effect.gen(function* () {
       yield* store("ATU12345683", answerOf(true, "2026-11-01T12:00:01.000Z"))
       const change = (columns: string) =>
@@ -84,7 +84,7 @@ layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT I
     })
   )
 
-  it.effect("makes room for the next one also if the clock of its source was far ahead", () =>
+  it.effect("is replaced by the next one even if its source's clock was far ahead", () =>
     Effect.gen(function* () {
       yield* store("ATU12345681", answerOf(true, "2099-01-01T00:00:00.000Z"))
       const later = DateTime.formatIso(DateTime.add(yield* DateTime.now, { minutes: 1 }))
@@ -93,7 +93,7 @@ layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT I
     })
   )
 
-  it.effect("is what a response shows of it, at the position of its event", () =>
+  it.effect("has the fields that a response shows, and the position of its event", () =>
     Effect.gen(function* () {
       const { refresh } = yield* AnswerCache
       const answer = {
@@ -109,7 +109,7 @@ layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT I
     })
   )
 
-  it.effect("is not given where it is that of another VAT ID", () =>
+  it.effect("is not served for another VAT ID", () =>
     Effect.gen(function* () {
       yield* store("ATU12345685", answerOf(true, "2026-11-01T12:00:01.000Z"))
       const position = yield* store("PL1234567890", answerOf(true, "2026-11-01T12:00:01.000Z"))
@@ -121,7 +121,7 @@ layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT I
     })
   )
 
-  it.effect("is found for each of several concurrent VAT IDs, and is none if there is none", () =>
+  it.effect("is found for each of several concurrent VAT IDs, and missing for unknown ones", () =>
     Effect.gen(function* () {
       const cache = yield* AnswerCache
       const known = ["ATU12345683", "ATU12345684"]

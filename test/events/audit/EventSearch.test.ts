@@ -142,7 +142,7 @@ const readAll = Effect.fnUntraced(function* (search: EventSearch.EventSearch, fi
 const testLayer = Layer.fresh(Projections.layer([EventIndex.definition])).pipe(Layer.provideMerge(MigratedDatabase.layer))
 
 layer(testLayer, { excludeTestServices: true })("EventSearch", (it) => {
-  it.effect("finds by every combination of filters, in pages and in spans of time", () =>
+  it.effect("finds events by every combination of filters, in pages and in time ranges", () =>
     Effect.gen(function* () {
       const stored = yield* store
       const search = yield* EventSearch.make
@@ -165,8 +165,8 @@ layer(testLayer, { excludeTestServices: true })("EventSearch", (it) => {
   )
 })
 
-layer(testLayer, { excludeTestServices: true })("EventSearch where a segment of VAT IDs ends", (it) => {
-  it.effect("finds what lies on both sides", () =>
+layer(testLayer, { excludeTestServices: true })("EventSearch at the boundary of two VAT ID segments", (it) => {
+  it.effect("finds the events on both sides", () =>
     Effect.gen(function* () {
       const before = 2 ** 18 - 20
       yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET next_position = ${before}`)

@@ -71,8 +71,8 @@ const repairable: ReadonlyArray<readonly [name: string, statements: ReadonlyArra
   ["tiles were deleted", ["DELETE FROM vatproof.tiles"]]
 ]
 
-layer(SignedLog.layer, { excludeTestServices: true })("A log that is adopted", (it) => {
-  it.effect("was not known: its tree is made again from the events, and the notary goes on", () =>
+layer(SignedLog.layer, { excludeTestServices: true })("Adopting a log", (it) => {
+  it.effect("rebuilds the tree of an unknown log from its events, and the notary continues", () =>
     Effect.gen(function* () {
       yield* signedLog
       let size = 700
@@ -98,7 +98,7 @@ layer(SignedLog.layer, { excludeTestServices: true })("A log that is adopted", (
     })
   )
 
-  it.effect("is an older copy than this machine has seen: the newer checkpoint is recorded, and put aside", () =>
+  it.effect("adopts an older copy than this machine has seen, and archives the newer checkpoint", () =>
     Effect.gen(function* () {
       const { events } = yield* (yield* machine(Option.none())).adoption.current
       yield* SignedLog.appendAll(facts(5))
@@ -118,7 +118,7 @@ layer(SignedLog.layer, { excludeTestServices: true })("A log that is adopted", (
     })
   )
 
-  it.effect("must be the log that the operator verified, and must not contradict the signed history in the database", () =>
+  it.effect("requires the log that the operator verified, without contradiction to the signed history in the database", () =>
     Effect.gen(function* () {
       const { adoption } = yield* machine(Option.none())
       const current = yield* adoption.current

@@ -58,7 +58,7 @@ const attacks: ReadonlyArray<readonly [name: string, change: string, undo: strin
 ]
 
 layer(SignedLog.layer, { excludeTestServices: true })("The scrubber", (it) => {
-  it.effect("verifies the whole log on one replica, and finds nothing in an intact one", () =>
+  it.effect("verifies the whole log on one replica, and reports nothing for an intact log", () =>
     Effect.gen(function* () {
       yield* SignedLog.appendAll(facts(600))
       yield* SignedLog.sign(600)
@@ -70,7 +70,7 @@ layer(SignedLog.layer, { excludeTestServices: true })("The scrubber", (it) => {
   )
 
   for (const [name, change, undo, found] of attacks) {
-    it.effect(`finds ${name}, and tells operators`, () =>
+    it.effect(`detects ${name}, and alerts operators`, () =>
       Effect.gen(function* () {
         yield* tamper(change)
         const count = yield* scrub

@@ -44,7 +44,7 @@ const times = <A>(count: number, make: (index: number) => A) => Array.from({ len
 
 const execute = MigratedDatabase.execute
 
-layer(testLayer, { excludeTestServices: true })("the caller behind a key", (it) => {
+layer(testLayer, { excludeTestServices: true })("the caller of a key", (it) => {
   it.effect("has the account's plan, its limits, and the usage of this period", () =>
     Effect.gen(function* () {
       const { byKey, refresh } = yield* Identity
@@ -70,7 +70,7 @@ layer(testLayer, { excludeTestServices: true })("the caller behind a key", (it) 
     })
   )
 
-  it.effect("has the account's own monthly limit where there is one", () =>
+  it.effect("has the account's own monthly limit if one is set", () =>
     Effect.gen(function* () {
       const { byKey } = yield* Identity
       const { accountId, key } = yield* issued
@@ -79,7 +79,7 @@ layer(testLayer, { excludeTestServices: true })("the caller behind a key", (it) 
     })
   )
 
-  it.effect("has a new epoch after each revoked key and changed plan, of whichever account", () =>
+  it.effect("has a new epoch after every revocation and plan change of any account", () =>
     Effect.gen(function* () {
       const { byKey } = yield* Identity
       const [own, other] = [yield* issued, yield* issued]
@@ -94,7 +94,7 @@ layer(testLayer, { excludeTestServices: true })("the caller behind a key", (it) 
     })
   )
 
-  it.effect("is found beside unknown, revoked and malformed keys that are looked up at the same time", () =>
+  it.effect("is found beside unknown, revoked and malformed keys in one concurrent batch", () =>
     Effect.gen(function* () {
       const { byKey } = yield* Identity
       const [first, second, revoked] = [yield* issued, yield* issued, yield* issued]
@@ -121,7 +121,7 @@ layer(testLayer, { excludeTestServices: true })("the caller behind a key", (it) 
 })
 
 layer(testLayer, { excludeTestServices: true })("an anonymous caller", (it) => {
-  it.effect("is known by a keyed hash of the address, which every replica makes alike", () =>
+  it.effect("is identified by a keyed hash of the address, equal on every replica", () =>
     Effect.gen(function* () {
       const { byAddress } = yield* Identity
       const other = yield* Effect.map(Layer.build(Layer.fresh(PgIdentity.layer)), Context.get(Identity))

@@ -46,7 +46,7 @@ const chargeFor = (caller: Caller, more: Partial<Charge> = {}): Charge => ({ cal
 
 layer(testLayer, { excludeTestServices: true })("metering", (it) => {
   it.effect.prop(
-    "serves exactly what the limit allows, whatever comes at once to two replicas",
+    "serves exactly the limit under concurrent calls to two replicas",
     [Arbitrary.array(Arbitrary.schema(Step), { minLength: 1, maxLength: 80 })],
     ([steps]) =>
       Effect.gen(function* () {
@@ -122,7 +122,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     })
   )
 
-  it.effect("refuses a call in a full minute, and charges nothing for it", () =>
+  it.effect("rejects a call in a full minute, and charges nothing for it", () =>
     Effect.gen(function* () {
       const { record } = yield* replica
       const caller = yield* identified("b2", { perMinute: 1 })
@@ -137,7 +137,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     })
   )
 
-  it.effect("tells an anonymous caller that the lifetime is used up, also where the minute is full", () =>
+  it.effect("reports a used-up lifetime quota to an anonymous caller even if the minute is full", () =>
     Effect.gen(function* () {
       const { admit, record } = yield* replica
       const caller = anonymous("b3", 1, 1)
@@ -148,7 +148,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     })
   )
 
-  it.effect("leaves the quota of a key to later checks when it counts a call, and refuses a full minute", () =>
+  it.effect("counts a call of a key without a quota check, and rejects it in a full minute", () =>
     Effect.gen(function* () {
       const { admit } = yield* replica
       const caller = yield* identified("b4", { limit: 0, perMinute: 1 })
@@ -157,7 +157,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     })
   )
 
-  it.effect("does not count a call again that was counted when it was admitted", () =>
+  it.effect("does not count an admitted call twice", () =>
     Effect.gen(function* () {
       const { admit, record } = yield* replica
       const caller = yield* identified("b5")
@@ -168,7 +168,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     })
   )
 
-  it.effect("stores and counts nothing when the identity epoch has moved", () =>
+  it.effect("stores and counts nothing if the identity epoch has changed", () =>
     Effect.gen(function* () {
       const { admit, record } = yield* replica
       const caller = yield* identified("b6")
@@ -187,7 +187,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     })
   )
 
-  it.effect("has no epoch for anonymous callers", () =>
+  it.effect("needs no identity epoch for anonymous callers", () =>
     Effect.gen(function* () {
       const { admit, record } = yield* replica
       const caller = anonymous("b7", 5, 5)
@@ -198,7 +198,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     })
   )
 
-  it.effect("stores and counts nothing when there is a newer answer than the repeated one", () =>
+  it.effect("stores and counts nothing if a newer answer than the repeated one exists", () =>
     Effect.gen(function* () {
       const { record } = yield* replica
       const { append } = yield* EventStore
@@ -214,7 +214,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     })
   )
 
-  it.effect("begins a stream with an event, and refuses one that exists", () =>
+  it.effect("begins a stream with an event, and rejects one that exists", () =>
     Effect.gen(function* () {
       const { record } = yield* replica
       const caller = yield* identified("b9")

@@ -9,7 +9,7 @@ const times = <A>(count: number, make: (index: number) => A) => Array.from({ len
 const ascending = (numbers: ReadonlyArray<number>) => numbers.toSorted((a, b) => a - b)
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("metering", (it) => {
-  it.effect("counts a call once, on all replicas together", () =>
+  it.effect("counts a call once over all replicas", () =>
     Effect.gen(function* () {
       const both = [yield* replica, yield* replica] as const
       const caller = yield* identified("c1", { perMinute: 30 })
@@ -28,7 +28,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("metering", (it) =>
     })
   )
 
-  it.effect("counts each caller alone, whichever others call at the same time", () =>
+  it.effect("counts each caller separately under concurrent calls", () =>
     Effect.gen(function* () {
       const { admit } = yield* replica
       const outdated = { ...(yield* identified("c2")), epoch: -1 }
@@ -57,7 +57,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("metering", (it) =>
     })
   )
 
-  it.effect("begins a minute with the first call after the last one", () =>
+  it.effect("begins a new minute with the first call after the previous minute", () =>
     Effect.gen(function* () {
       const { admit } = yield* replica
       const caller = yield* identified("c6", { perMinute: 5 })

@@ -15,8 +15,8 @@ const replicas = Effect.gen(function* () {
 
 const times = <A>(count: number, make: (index: number) => A) => Array.from({ length: count }, (_, index) => make(index))
 
-layer(testLayer, { excludeTestServices: true })("places in a rolling window", (it) => {
-  it.effect("are given out exactly as many as there are, to all replicas together", () =>
+layer(testLayer, { excludeTestServices: true })("slots in a sliding window", (it) => {
+  it.effect("are acquired up to the limit over all replicas", () =>
     Effect.gen(function* () {
       const both = yield* replicas
       const asked = times(40, (index) => both[index % 2 === 0 ? 0 : 1].acquireSlot("scarce", 3, "24 hours"))
@@ -31,7 +31,7 @@ layer(testLayer, { excludeTestServices: true })("places in a rolling window", (i
     })
   )
 
-  it.effect("become free one by one, each when its own time is over", () =>
+  it.effect("become free one by one as each one expires", () =>
     Effect.gen(function* () {
       const { acquireSlot } = yield* RateLimits
       const take = acquireSlot("rolling", 2, "1 hour")
@@ -50,7 +50,7 @@ layer(testLayer, { excludeTestServices: true })("places in a rolling window", (i
     })
   )
 
-  it.effect("are free again when the clock is set back to before they were taken", () =>
+  it.effect("are free again when the clock is set back to before they were acquired", () =>
     Effect.gen(function* () {
       const { checkSlots, acquireSlot, acquireSlots } = yield* RateLimits
       const setBack = MigratedDatabase.execute(`UPDATE vatproof.rate_slots SET ends_at = ends_at + interval '1 day',
@@ -65,7 +65,7 @@ layer(testLayer, { excludeTestServices: true })("places in a rolling window", (i
     })
   )
 
-  it.effect("of which there are none are never given out", () =>
+  it.effect("are never acquired with a limit of zero", () =>
     Effect.gen(function* () {
       const { acquireSlot } = yield* RateLimits
       assert.deepStrictEqual(yield* acquireSlot("none", 0, "1 minute"), { granted: false, retryAfterSeconds: 60 })
@@ -73,10 +73,10 @@ layer(testLayer, { excludeTestServices: true })("places in a rolling window", (i
   )
 })
 
-layer(testLayer, { excludeTestServices: true })("places in several buckets", (it) => {
+layer(testLayer, { excludeTestServices: true })("slots in several buckets", (it) => {
   const statusOf = (grants: ReadonlyArray<{ readonly granted: boolean }>) => grants.filter(({ granted }) => granted).length
 
-  it.effect("are taken in all of them or in none", () =>
+  it.effect("are acquired in all buckets or in none", () =>
     Effect.gen(function* () {
       const { checkSlots, acquireSlots } = yield* RateLimits
       for (const _ of [1, 2]) assert.isTrue((yield* acquireSlots(["all-a"], 2, "1 hour")).granted)
@@ -88,7 +88,7 @@ layer(testLayer, { excludeTestServices: true })("places in several buckets", (it
     })
   )
 
-  it.effect("are not taken by a look", () =>
+  it.effect("are not acquired by a look-up", () =>
     Effect.gen(function* () {
       const { checkSlots, acquireSlots } = yield* RateLimits
       for (const _ of [1, 2, 3]) assert.isTrue((yield* checkSlots(["look-a", "look-b"], 1, "1 hour")).granted)
@@ -97,7 +97,7 @@ layer(testLayer, { excludeTestServices: true })("places in several buckets", (it
     })
   )
 
-  it.effect("are never exceeded by concurrent calls", () =>
+  it.effect("never exceed the limit under concurrent calls", () =>
     Effect.gen(function* () {
       const both = yield* replicas
       const pairs = [
@@ -120,7 +120,7 @@ layer(testLayer, { excludeTestServices: true })("places in several buckets", (it
     })
   )
 
-  it.effect("are given back when the transaction of their taker fails", () =>
+  it.effect("are released when the transaction that acquired them fails", () =>
     Effect.gen(function* () {
       const { acquireSlots } = yield* RateLimits
       const sql = yield* SqlClient.SqlClient

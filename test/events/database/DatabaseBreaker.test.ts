@@ -21,37 +21,39 @@ const startBehind = Effect.gen(function* () {
   return { network, service, key: yield* service.newKey }
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("without its database, the service", (it) => {
-  it.effect.each([["cut"], ["block"]] as const)("(%s) refuses soon, then at once, and recovers by itself", ([outage]) =>
-    Effect.gen(function* () {
-      const { key, network, service } = yield* startBehind
-      assert.strictEqual((yield* service.validate("SK1234567890", { key })).status, 200)
-      yield* network[outage]
-      const many = Effect.all(
-        Array.from({ length: 40 }, (_, index) => service.validate("SK1234567890", index % 2 === 0 ? { key } : {})),
-        { concurrency: "unbounded" }
-      )
-      const first = yield* timed(many)
-      for (const reply of first.value) assertProblem(reply, "SERVICE_UNAVAILABLE")
-      assert.isBelow(first.ms, 8_000)
-      const later = yield* Effect.repeat(timed(many), { until: ({ ms }) => ms < 1_500 })
-      for (const reply of later.value) {
-        assertProblem(reply, "SERVICE_UNAVAILABLE")
-        assert.match(reply.headers["retry-after"] ?? "", /^\d+$/u)
-      }
-      assert.strictEqual((yield* service.get("/health")).status, 200)
-      yield* network.restore
-      const back = yield* timed(
-        Effect.repeat(service.validate("SK1234567890", { key }), {
-          schedule: Schedule.spaced("50 millis"),
-          until: ({ status }) => status === 200
-        })
-      )
-      assert.isBelow(back.ms, 4_000)
-    })
+layer(RunningService.layerGround, { excludeTestServices: true })("a service without its database", (it) => {
+  it.effect.each([["cut"], ["block"]] as const)(
+    "(%s) fails within the timeout, then at once, and recovers by itself",
+    ([outage]) =>
+      Effect.gen(function* () {
+        const { key, network, service } = yield* startBehind
+        assert.strictEqual((yield* service.validate("SK1234567890", { key })).status, 200)
+        yield* network[outage]
+        const many = Effect.all(
+          Array.from({ length: 40 }, (_, index) => service.validate("SK1234567890", index % 2 === 0 ? { key } : {})),
+          { concurrency: "unbounded" }
+        )
+        const first = yield* timed(many)
+        for (const reply of first.value) assertProblem(reply, "SERVICE_UNAVAILABLE")
+        assert.isBelow(first.ms, 8_000)
+        const later = yield* Effect.repeat(timed(many), { until: ({ ms }) => ms < 1_500 })
+        for (const reply of later.value) {
+          assertProblem(reply, "SERVICE_UNAVAILABLE")
+          assert.match(reply.headers["retry-after"] ?? "", /^\d+$/u)
+        }
+        assert.strictEqual((yield* service.get("/health")).status, 200)
+        yield* network.restore
+        const back = yield* timed(
+          Effect.repeat(service.validate("SK1234567890", { key }), {
+            schedule: Schedule.spaced("50 millis"),
+            until: ({ status }) => status === 200
+          })
+        )
+        assert.isBelow(back.ms, 4_000)
+      })
   )
 
-  it.effect("that takes nothing for a while, as a standby does, refuses what it cannot keep, and goes on by itself", () =>
+  it.effect("rejects writes while the database is read-only, like a standby, and recovers by itself", () =>
     Effect.gen(function* () {
       const { key, service } = yield* startBehind
       const { name } = yield* TestDatabase
@@ -80,7 +82,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("without its da
     })
   )
 
-  it.effect("waits for one that is only away for a moment", () =>
+  it.effect("waits for a database that is unavailable for a moment", () =>
     Effect.gen(function* () {
       const { key, network, service } = yield* startBehind
       yield* network.reset

@@ -21,19 +21,19 @@ const beginnings = Effect.fnUntraced(function* (makePace: Effect.Effect<Pacer.Pa
 })
 
 describe("TurnPace", () => {
-  it.effect("begins the pieces of a turn at even distances, the last one before the second is over", () =>
+  it.effect("spreads the parts of an iteration evenly, with the last one before the second ends", () =>
     Effect.map(beginnings(Pacer.evenly(10), 40, 5), (began) => assert.deepStrictEqual(began, [0, 200, 400, 600]))
   )
 
-  it.effect("begins the one piece of a small turn at once", () =>
+  it.effect("begins the only part of a small iteration at once", () =>
     Effect.map(beginnings(Pacer.evenly(10), 3, 5), (began) => assert.deepStrictEqual(began, [0]))
   )
 
-  it.effect("waits for nothing as long as it is late", () =>
+  it.effect("never waits while it is late", () =>
     Effect.map(beginnings(Pacer.evenly(10), 40, 300), (began) => assert.deepStrictEqual(began, [0, 300, 600, 900]))
   )
 
-  it.effect("goes through a backlog at once", () =>
+  it.effect("processes a backlog at once", () =>
     Effect.map(beginnings(Effect.succeed(Pacer.atOnce(10)), 40, 5), (began) => assert.deepStrictEqual(began, [0, 5, 10, 15]))
   )
 })

@@ -105,13 +105,13 @@ describe("canonical JSON", () => {
     assert.strictEqual(refusal(doubleFrom("7ff0000000000000")), "No canonical JSON at /: Infinity is not a JSON number")
   })
 
-  it("keeps text as it is, without normalising it or escaping more than it must", () => {
+  it("keeps text without normalisation or needless escapes", () => {
     assert.strictEqual(canonical("A\u030a"), `"A\u030a"`)
     assert.strictEqual(canonical("\u007f\u0080\u2028\u2029</script>é😂"), `"\u007f\u0080\u2028\u2029</script>é😂"`)
     assert.strictEqual(canonical("\b\t\n\f\r\u0000\u001f"), String.raw`"\b\t\n\f\r\u0000\u001f"`)
   })
 
-  it("takes empty values, and keys that mean something to JavaScript", () => {
+  it("accepts empty values, and keys with a meaning in JavaScript", () => {
     assert.strictEqual(canonical([[], {}, "", null]), `[[],{},"",null]`)
     assert.strictEqual(
       canonical(decoded(`{"__proto__":{"b":1},"constructor":2,"toJSON":3}`)),
@@ -137,7 +137,7 @@ describe("canonical JSON", () => {
     }
   })
 
-  it("refuses nesting that could exhaust the stack, cycles included", () => {
+  it("rejects cycles and nesting that could exhaust the stack", () => {
     const nested = (depth: number) => Array.from({ length: depth }).reduce<unknown>((inner) => [inner], 0)
     assert.strictEqual(canonical(nested(500)), `${"[".repeat(500)}0${"]".repeat(500)}`)
     assert.include(refusal(nested(501)), "nested more than 500 deep")
@@ -147,7 +147,7 @@ describe("canonical JSON", () => {
     assert.include(refusal(cycle), "nested more than 500 deep")
   })
 
-  it.prop("is read back as the same value, and written the same again", [Schema.Json], ([value]) => {
+  it.prop("parses to the same value, which serialises to the same text", [Schema.Json], ([value]) => {
     const written = encode(value)
     // What the generator makes that has no canonical form (a lone surrogate) is refused, never written.
     if (Result.isFailure(written)) return

@@ -13,14 +13,14 @@ const log = { origin, verifiers: [signer] }
 const rootText = Buffer.from(checkpoint.root).toString("base64")
 
 describe("a checkpoint", () => {
-  it("is the three lines of tlog-checkpoint, signed", () => {
+  it("has the three lines of tlog-checkpoint, and a signature", () => {
     assert.strictEqual(format(checkpoint), `${origin}\n20852163\n${rootText}\n`)
     const note = Result.getOrThrow(sign(checkpoint, [signer]))
     assert.deepStrictEqual(Result.getOrThrow(open(pureCrypto, note, log)), checkpoint)
   })
 
   const size = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
-  it.prop("of any size is read as it was written", [size, Schema.Boolean], ([size, extended]) => {
+  it.prop("of any size is parsed as it was written", [size, Schema.Boolean], ([size, extended]) => {
     const written = { ...checkpoint, size, root: sha256(String(size)), extensions: extended ? ["one", "two and more"] : [] }
     assert.deepStrictEqual(Result.getOrThrow(parse(format(written))), written)
   })
@@ -56,19 +56,19 @@ describe("a checkpoint", () => {
     for (const text of others) assert.strictEqual(refusalOf(parse(text)).reason, "malformed", JSON.stringify(text))
   })
 
-  it("of another log is refused, although the key is known", () => {
+  it("of another log is rejected even with a known key", () => {
     const note = Result.getOrThrow(sign({ ...checkpoint, origin: "vatproof.example/log1" }, [signer]))
     const refusal = refusalOf(open(pureCrypto, note, log))
     assert.instanceOf(refusal, CheckpointRefused)
     assert.strictEqual(refusal.reason, "other_origin")
   })
 
-  it("of a key that is not the log's is refused before its text is looked at", () => {
+  it("with a foreign key is rejected before its text is parsed", () => {
     const note = Result.getOrThrow(sign(checkpoint, [signerOf("witness.example.com")]))
     assert.instanceOf(refusalOf(open(pureCrypto, note, log)), NoteRefused)
   })
 
-  it("is not signed if a verifier would refuse it or read it otherwise", () => {
+  it("is not signed if a verifier would reject it or parse it differently", () => {
     const unsound: ReadonlyArray<Partial<Checkpoint>> = [
       { origin: "" },
       { origin: `a\n1\n${rootText}` },
@@ -82,7 +82,7 @@ describe("a checkpoint", () => {
     for (const change of unsound) assert.isTrue(Result.isFailure(sign({ ...checkpoint, ...change }, [signer])))
   })
 
-  it("does not survive the change of any bit, so its size is as fixed as its root", () => {
+  it("is rejected after a change of any bit", () => {
     const bytes = Buffer.from(Result.getOrThrow(sign(checkpoint, [signer])))
     const survivors = upTo(bytes.length * 8).filter((bit) =>
       Result.isSuccess(open(pureCrypto, new TextDecoder().decode(flipped(bytes, bit)), log))

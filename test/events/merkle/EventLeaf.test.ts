@@ -26,7 +26,7 @@ const event: EventEnvelope = {
 const text = (envelope: EventEnvelope) => Result.getOrThrow(leafText(envelope))
 
 describe("an event's leaf", () => {
-  it("is exactly this text: another one would be another log", () => {
+  it("has exactly this text: another one would break the log", () => {
     assert.strictEqual(
       text(event),
       [
@@ -45,7 +45,7 @@ describe("an event's leaf", () => {
   const count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
   const words = Schema.Struct({ stream_id: Schema.String, type: Schema.String, meter_id: Schema.NullOr(Schema.String) })
   const counts = Schema.Struct({ position: count, version: count, units: Schema.Int })
-  it.prop("is what the general encoder writes", [words, counts, Schema.Boolean], ([words, counts, odd]) => {
+  it.prop("equals the output of the general encoder", [words, counts, Schema.Boolean], ([words, counts, odd]) => {
     const envelope = {
       ...event,
       ...words,
@@ -62,7 +62,7 @@ describe("an event's leaf", () => {
     assert.strictEqual(text(envelope), Result.getOrThrow(encode(envelope)))
   })
 
-  it("has the UTF-8 form of its text as bytes, which always fit an entry bundle", () => {
+  it("is the UTF-8 of its text, which always fits an entry bundle", () => {
     const longest = "\u0001".repeat(2048)
     for (const envelope of [event, { ...event, stream_id: longest, type: longest, meter_id: longest }]) {
       const bytes = Result.getOrThrow(leafBytes(envelope))
@@ -71,7 +71,7 @@ describe("an event's leaf", () => {
     }
   })
 
-  it("is refused for an envelope that could be written in another way", () => {
+  it("is rejected for an envelope with more than one spelling", () => {
     const malformed: ReadonlyArray<Partial<EventEnvelope>> = [
       { log_id: -1 },
       { position: 2 ** 53 },

@@ -30,7 +30,7 @@ describe("the Merkle tree", () => {
     assert.deepStrictEqual(roots, referenceRoots)
   })
 
-  it("hashes a leaf given as text like its UTF-8 bytes", () => {
+  it("hashes a text leaf like its UTF-8 bytes", () => {
     const text = "Bestätigung € 😀 \u0000"
     assert.strictEqual(hex(leafHash(sha256, text)), hex(leafHash(sha256, new TextEncoder().encode(text))))
     assert.strictEqual(hex(leafHash(sha256, text)), hex(sha256(Buffer.concat([Buffer.of(0), Buffer.from(text)]))))
@@ -95,7 +95,7 @@ describe("the Merkle tree", () => {
   })
 
   it.prop(
-    "does not depend on how the leaves are cut into batches, or on a restart between them",
+    "does not depend on how leaves are batched, or on a restart between batches",
     [Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 40 }))).check(Schema.isMaxLength(12))],
     ([batches]) => {
       const count = batches.reduce((sum, length) => sum + length, 0)
@@ -116,7 +116,7 @@ describe("the Merkle tree", () => {
     }
   )
 
-  it("calls hashes equal only if both have 32 equal bytes", () => {
+  it("compares hashes as equal only if both have 32 equal bytes", () => {
     const hash = sha256("a")
     assert.isTrue(equalHashes(hash, Uint8Array.from(hash)))
     assert.isFalse(equalHashes(hash, sha256("b")))

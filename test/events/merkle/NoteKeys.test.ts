@@ -10,13 +10,13 @@ const pemOf = (key: { export: (options: { type: "pkcs8"; format: "pem" }) => str
   String(key.export({ type: "pkcs8", format: "pem" }))
 
 describe("verifier keys", () => {
-  it("are read and written as published", () => {
+  it("are parsed and written in their published form", () => {
     for (const { verifier } of [foo, neumann]) assert.strictEqual(formatVerifier(verifierOf(verifier)), verifier)
     assert.strictEqual(verifierOf(foo.verifier).id, 0x530d903a)
     assert.strictEqual(verifierOf(foo.verifier).name, "example.com/foo")
   })
 
-  it("are refused in any other form", () => {
+  it("are rejected in any other form", () => {
     const key = foo.verifier.slice("example.com/foo+530d903a+".length)
     const others = [
       "",
@@ -43,14 +43,14 @@ describe("verifier keys", () => {
 })
 
 describe("signing keys", () => {
-  it("of Go's note package are read, and give its verifier key and its signature", () => {
+  it("in the format of Go's note package are parsed, with equal verifier key and signature", () => {
     const signer = Result.getOrThrow(parseSigner(pureCrypto, neumann.name, Redacted.make(`${neumann.secret}\n`)))
     assert.strictEqual(formatVerifier(signer), neumann.verifier)
     const text = neumann.note.slice(0, neumann.note.indexOf("\n\n") + 1)
     assert.strictEqual(Result.getOrThrow(sign(text, [signer])), neumann.note)
   })
 
-  it("are written as they are read", () => {
+  it("are written as they are parsed", () => {
     const signer = Result.getOrThrow(parseSigner(pureCrypto, neumann.name, Redacted.make(neumann.secret)))
     const seed = Buffer.from(neumann.secret.slice(neumann.secret.lastIndexOf("c74f20a3+") + 9), "base64").subarray(1)
     const written = Result.getOrThrow(formatSigningKey(pureCrypto, neumann.name, Redacted.make(seed)))
@@ -65,7 +65,7 @@ describe("signing keys", () => {
     assert.strictEqual(Result.getOrThrow(open(pureCrypto, note, [verifierOf(formatVerifier(signer))])), "text\n")
   })
 
-  it("are refused when they are of another name, type or form, without repeating them", () => {
+  it("are rejected with another name, type or form, without repeating them", () => {
     const secret = Redacted.value(secretOf("example.com/log"))
     const rsa = pemOf(generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey)
     const encrypted = generateKeyPairSync("ed25519").privateKey.export({
@@ -97,7 +97,7 @@ describe("signing keys", () => {
     assert.isTrue(Result.isFailure(formatSigningKey(pureCrypto, "name", Redacted.make(new Uint8Array(31)))))
   })
 
-  it("do not show in a log line", () => {
+  it("are redacted in a log line", () => {
     const secret = secretOf("example.com/log")
     assert.notInclude(JSON.stringify({ secret, signer: signerOf("example.com/log") }), Redacted.value(secret).slice(-20))
   })

@@ -23,8 +23,8 @@ const proofOf = Effect.fnUntraced(function* (index: number, extra: Option.Option
   return { index, hashes, extra, checkpoint: note } satisfies Proof
 })
 
-describe("a proof that stands alone", () => {
-  it.effect("is laid out as tlog-proof says", () =>
+describe("a self-contained proof", () => {
+  it.effect("has the layout of tlog-proof", () =>
     Effect.gen(function* () {
       const proof = yield* proofOf(0, Option.some(new TextEncoder().encode("extra")))
       const lines = format(proof).split("\n")
@@ -34,7 +34,7 @@ describe("a proof that stands alone", () => {
     })
   )
 
-  it.effect("verifies for each entry, and says where it is and under which checkpoint", () =>
+  it.effect("verifies for each entry, with its position and checkpoint", () =>
     Effect.gen(function* () {
       for (const index of upTo(73)) {
         const extra = index % 2 === 0 ? Option.none() : Option.some(Uint8Array.of(index))
@@ -54,7 +54,7 @@ describe("a proof that stands alone", () => {
     assert.isTrue(Result.isSuccess(verify(pureCrypto, text, claimFor(5))))
   })
 
-  it.effect("is refused for another entry, another log and an unknown key", () =>
+  it.effect("is rejected for another entry, another log and an unknown key", () =>
     Effect.gen(function* () {
       const text = format(yield* proofOf(10))
       const wrong = refusalOf(verify(pureCrypto, text, claimFor(11)))
@@ -66,7 +66,7 @@ describe("a proof that stands alone", () => {
     })
   )
 
-  it.effect("does not survive the change of any bit of proof, checkpoint or entry", () =>
+  it.effect("fails after a change of any bit of proof, checkpoint or entry", () =>
     Effect.gen(function* () {
       const bytes = Buffer.from(format(yield* proofOf(40)))
       const survivors = upTo(bytes.length * 8).filter((bit) =>

@@ -10,20 +10,20 @@ const witness = signerOf("witness.example.com")
 const opened = (note: string, ...names: ReadonlyArray<string>) => open(pureCrypto, note, names.map(verifierOf))
 
 describe("a signed note", () => {
-  it("that others have published is verified", () => {
+  it("from another implementation verifies", () => {
     for (const { note, verifier } of [foo, neumann]) {
       assert.strictEqual(Result.getOrThrow(opened(note, verifier)), note.slice(0, note.lastIndexOf("\n\n") + 1))
     }
   })
 
-  it("ends at the last empty line: the text may have empty lines, too", () => {
+  it("ends at the last empty line: its text may have empty lines, too", () => {
     for (const text of ["one\n", "\n", "one\n\n\ntwo\n\n", "— not a signature\n\n", "é€😀\u007f\u0085\n"]) {
       const note = Result.getOrThrow(sign(text, [log]))
       assert.strictEqual(Result.getOrThrow(open(pureCrypto, note, [log])), text)
     }
   })
 
-  it("may carry signatures of several keys, of which one known is enough", () => {
+  it("may have signatures of several keys, and one known key is enough", () => {
     const note = Result.getOrThrow(sign("text\n", [log, witness]))
     assert.deepStrictEqual(
       Result.getOrThrow(parse(note)).signatures.map(({ name, id }) => ({ name, id })),
@@ -41,7 +41,7 @@ describe("a signed note", () => {
     assert.strictEqual(refusalOf(open(pureCrypto, note, [{ ...log, name: "example.com/other" }])).reason, "unsigned")
   })
 
-  it("is refused whole if one known key's signature does not hold, whatever the others say", () => {
+  it("is rejected if the signature of any known key is wrong", () => {
     const note = Result.getOrThrow(sign("text\n", [log, witness]))
     const other = Result.getOrThrow(sign("other\n", [witness]))
     const line = other.slice(other.indexOf("—"))
@@ -54,7 +54,7 @@ describe("a signed note", () => {
     assert.strictEqual(refusalOf(open(pureCrypto, note, [{ ...log, publicKey: new Uint8Array(31) }])).reason, "forged")
   })
 
-  it("takes signatures of unknown types and lengths from unknown keys, up to 64 of them", () => {
+  it("accepts signatures of unknown types and lengths from unknown keys, up to 64 of them", () => {
     const note = Result.getOrThrow(sign("text\n", [log]))
     const unknown = `— post.quantum ${Buffer.alloc(4 + 2420, 6).toString("base64")}\n`
     assert.isTrue(Result.isSuccess(open(pureCrypto, note + unknown.repeat(63), [log])))
@@ -113,7 +113,7 @@ describe("a signed note", () => {
     assert.strictEqual(refusalOf(sign("text\n", [])).reason, "unsigned")
   })
 
-  it("does not survive the change of any bit", () => {
+  it("fails after a change of any bit", () => {
     const bytes = Buffer.from(Result.getOrThrow(sign("example\nof a note\n", [log])))
     const survivors = upTo(bytes.length * 8).filter((bit) =>
       Result.isSuccess(open(pureCrypto, new TextDecoder().decode(flipped(bytes, bit)), [log]))

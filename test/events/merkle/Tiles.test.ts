@@ -51,7 +51,7 @@ const bigLog = () => {
   return { tiles, nodes, tree }
 }
 
-it("joins the growths of several appends into those of one", () => {
+it("joins the new tiles of several appends into those of one append", () => {
   const hashes = upTo(1_500).map((i) => new Uint8Array(32).fill(i % 251))
   const start = append(sha256, empty, hashes.slice(0, 300)).tree
   const whole = append(sha256, start, hashes.slice(300))
@@ -74,7 +74,7 @@ describe("tile paths", () => {
     ["tile/0/x009/x007/x199/x254/x740/991", { level: 0, index: Number.MAX_SAFE_INTEGER, width: 256 }]
   ]
 
-  it("are written as tlog-tiles says, and read back", () => {
+  it("are written as tlog-tiles specifies, and parsed back", () => {
     for (const [text, tile] of paths) {
       assert.strictEqual(path(tile), text)
       assert.deepStrictEqual(parsePath(text), Option.some(tile))
@@ -124,7 +124,7 @@ describe("tile paths", () => {
 })
 
 describe("tiles", () => {
-  it("of 70,000 and of 256 entries are as many as tlog-tiles counts in its examples", () => {
+  it("of 70,000 and of 256 entries are as many as in the examples of tlog-tiles", () => {
     const widths = (size: number, level: number) => {
       const all = upTo(300).map((index) => widthAt(size, level, index))
       return {
@@ -142,7 +142,7 @@ describe("tiles", () => {
     assert.strictEqual(widthAt(2 ** 52, 63, 0), 0)
   })
 
-  it.effect("grown in batches hold the tree, and every proof can be read from them", () =>
+  it.effect("written in batches contain the tree, and every proof can be read from them", () =>
     Effect.gen(function* () {
       const { tiles, nodes, tree } = bigLog()
       assert.strictEqual(tiles.size, 273 + 1 + 2 + 1)
@@ -173,7 +173,7 @@ describe("tiles", () => {
     })
   )
 
-  it.effect("are asked for once each, at the width they have at that size", () =>
+  it.effect("are requested once each, at their width in a tree of that size", () =>
     Effect.gen(function* () {
       const leaves = leavesOf(600)
       const log = logOf(leaves)
@@ -195,7 +195,7 @@ describe("tiles", () => {
     })
   )
 
-  it.effect("that lost hashes are noticed", () =>
+  it.effect("with missing hashes are detected", () =>
     Effect.gen(function* () {
       const log = logOf(leavesOf(10))
       const tiles = new Map<string, Uint8Array>()
@@ -225,13 +225,13 @@ describe("entry bundles", () => {
     assert.deepStrictEqual(hexes(Result.getOrThrow(decodeEntries(within))), hexes(entries))
   })
 
-  it("take entries of up to 65,535 bytes", () => {
+  it("accept entries of up to 65,535 bytes", () => {
     const largest = Result.getOrThrow(encodeEntries([new Uint8Array(65_535)]))
     assert.strictEqual(Result.getOrThrow(decodeEntries(largest))[0]?.length, 65_535)
     assert.instanceOf(Result.getOrThrow(Result.flip(encodeEntries([new Uint8Array(65_536)]))), MalformedBundle)
   })
 
-  it("are refused when cut off, or with more than 256 entries", () => {
+  it("are rejected when truncated, or with more than 256 entries", () => {
     const bundle = Result.getOrThrow(encodeEntries([Uint8Array.of(1, 2, 3)]))
     for (const length of [1, 2, 3, 4]) assert.isTrue(Result.isFailure(decodeEntries(bundle.subarray(0, length))))
     assert.isTrue(Result.isSuccess(decodeEntries(new Uint8Array(2 * 256))))

@@ -31,7 +31,7 @@ const neighbours = (number: number) =>
   upTo(53).map((bit) => number + (Math.floor(number / 2 ** bit) % 2 === 0 ? 2 ** bit : -(2 ** bit)))
 
 describe("proofs", () => {
-  it.effect("of inclusion are those of RFC 6962 and verify, at every size up to 130", () =>
+  it.effect("of inclusion equal those of RFC 6962 and verify, at every size up to 130", () =>
     Effect.gen(function* () {
       for (const size of upTo(maxSize + 1)) {
         for (const index of upTo(size)) {
@@ -48,7 +48,7 @@ describe("proofs", () => {
     })
   )
 
-  it.effect("of consistency are those of RFC 6962 and verify, between all sizes up to 130", () =>
+  it.effect("of consistency equal those of RFC 6962 and verify, between all sizes up to 130", () =>
     Effect.gen(function* () {
       for (const newSize of upTo(maxSize + 1)) {
         for (const oldSize of upTo(newSize + 1)) {
@@ -65,7 +65,7 @@ describe("proofs", () => {
     })
   )
 
-  it.effect("read each question's nodes in one call", () =>
+  it.effect("read all nodes of a question in one call", () =>
     Effect.gen(function* () {
       let calls = 0
       const counting: typeof readNodes = (asked) => {
@@ -78,14 +78,14 @@ describe("proofs", () => {
     })
   )
 
-  it.effect("are not made from a store that has lost nodes", () =>
+  it.effect("are not made from a store with missing nodes", () =>
     Effect.gen(function* () {
       const lossy = readFrom(nodes.slice(1))
       assert.isTrue(Exit.hasDies(yield* Effect.exit(proveInclusion(sha256, lossy, { index: 1, size: 2 }))))
     })
   )
 
-  it.effect("are refused outside the tree", () =>
+  it.effect("are rejected outside the tree", () =>
     Effect.gen(function* () {
       const missing = yield* Effect.flip(proveInclusion(sha256, readNodes, { index: 130, size: 130 }))
       assert.instanceOf(missing, OutsideTree)
@@ -94,7 +94,7 @@ describe("proofs", () => {
     })
   )
 
-  it("are refused for numbers that are no sizes", () => {
+  it("are rejected for numbers that are not sizes", () => {
     for (const odd of [-1, 0.5, Number.NaN, Infinity, 2 ** 53]) {
       assert.isTrue(Result.isFailure(inclusionRanges(odd, 2 ** 53 - 1)))
       assert.isTrue(Result.isFailure(inclusionRanges(0, odd)))
@@ -127,7 +127,7 @@ const size = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 300 }))
 const seed = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 }))
 
 describe("in random logs", () => {
-  it.effect("two neighbours that are equal can change places", () =>
+  it.effect("two equal neighbours can be swapped", () =>
     Effect.gen(function* () {
       const log = logOf([new Uint8Array(), new Uint8Array()])
       const proof = yield* proveInclusion(sha256, readFrom(log.nodes), { index: 0, size: 2 })
@@ -137,7 +137,7 @@ describe("in random logs", () => {
   )
 
   it.effect.prop(
-    "no bit of leaf, proof, root or index can change under an inclusion proof",
+    "an inclusion proof fails after a change of any bit of leaf, proof, root or index",
     [size, seed],
     ([size, seed]) =>
       Effect.gen(function* () {
@@ -171,7 +171,7 @@ describe("in random logs", () => {
   )
 
   it.effect.prop(
-    "no bit of proof or roots can change under a consistency proof",
+    "a consistency proof fails after a change of any bit of proof or roots",
     [size, seed],
     ([newSize, seed]) =>
       Effect.gen(function* () {

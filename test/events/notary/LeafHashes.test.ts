@@ -46,8 +46,8 @@ const bothWays = Effect.fnUntraced(function* (from: number, to: number) {
   }
 })
 
-layer(testLayer, { excludeTestServices: true })("The leaf hashes that the database computes", (it) => {
-  it.effect("are those that a verifier computes from the events", () =>
+layer(testLayer, { excludeTestServices: true })("The leaf hashes of the database", (it) => {
+  it.effect("equal those that a verifier computes from the events", () =>
     Effect.gen(function* () {
       const escaped = Array.from({ length: 0x80 }, (_, code) => String.fromCharCode(code))
         .slice(1)
@@ -71,7 +71,7 @@ layer(testLayer, { excludeTestServices: true })("The leaf hashes that the databa
     })
   )
 
-  it.effect("are there for texts that look too long to the database only", () =>
+  it.effect("exist for texts that look too long only to the database", () =>
     Effect.gen(function* () {
       yield* store(20, [{ ...plain, stream: "€".repeat(2048) }])
       const { computed, found } = yield* bothWays(20, 21)
@@ -79,7 +79,7 @@ layer(testLayer, { excludeTestServices: true })("The leaf hashes that the databa
     })
   )
 
-  it.effect("are refused, with the reason, where an event is missing or has a form that no event has", () =>
+  it.effect("are refused, with the reason, for a missing event or an envelope of unknown form", () =>
     Effect.gen(function* () {
       const find = yield* LeafHashes.make
       yield* store(40, [plain, plain, { ...plain, stream: "x".repeat(2049) }, plain, plain])
@@ -93,7 +93,7 @@ layer(testLayer, { excludeTestServices: true })("The leaf hashes that the databa
 
   let next = 100
   const texts = Schema.Array(Schema.String.check(Schema.isMaxLength(40))).check(Schema.isMaxLength(5))
-  it.effect.prop("are those of any text", { texts }, (given) =>
+  it.effect.prop("are correct for any text", { texts }, (given) =>
     Effect.gen(function* () {
       const from = next
       next += given.texts.length

@@ -51,7 +51,7 @@ const unknownLogs: ReadonlyArray<readonly [name: string, statements: ReadonlyArr
 ]
 
 describe("A log", () => {
-  it.live.each(unknownLogs)("is not recognised: %s", ([, statements, refused]) =>
+  it.live.each(unknownLogs)("is rejected: %s", ([, statements, refused]) =>
     Effect.gen(function* () {
       yield* SignedLog.appendAll(facts(4))
       yield* SignedLog.sign(4)
@@ -62,7 +62,7 @@ describe("A log", () => {
     }).pipe(Effect.provide(SignedLog.layer))
   )
 
-  it.live("is not recognised: it has events from before a notary ever began", () =>
+  it.live("is rejected: it has events from before the first notary", () =>
     Effect.gen(function* () {
       yield* SignedLog.appendAll(facts(1))
       assert.match(yield* refusal, /There are 1 events and no checkpoint/u)

@@ -27,7 +27,7 @@ const idsOf = (...texts: Texts) => {
 const pem = String(generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }))
 
 describe("the keys of a log", () => {
-  it("are one that signs, in any of the forms it may have", () => {
+  it("may be one signing key, in any of its forms", () => {
     assert.deepStrictEqual(idsOf(` ${secret("one")}\n`), { signers: [one.id], verifiers: [one.id] })
     for (const text of [pem, "YmVuY2htYXJrcyBzaWduIHdpdGggdGhpcyBvbmUga2U"]) {
       const { name, signers, verifiers } = Result.getOrThrow(read(text))
@@ -35,7 +35,7 @@ describe("the keys of a log", () => {
     }
   })
 
-  it("are several that sign, and public ones of those that signed before", () => {
+  it("may be several signing keys, and public keys of former signers", () => {
     assert.deepStrictEqual(idsOf(secret("two"), secret("one")), { signers: [two.id, one.id], verifiers: [two.id, one.id] })
     assert.deepStrictEqual(idsOf(secret("two"), formatVerifier(one)), {
       signers: [two.id],
@@ -45,17 +45,17 @@ describe("the keys of a log", () => {
     assert.deepStrictEqual(Result.getOrThrow(read(pem, formatVerifier(one))).verifiers.at(-1)?.id, one.id)
   })
 
-  it("are each there once", () => {
+  it("are deduplicated", () => {
     assert.deepStrictEqual(idsOf(secret("one"), secret("one"), formatVerifier(one)), { signers: [one.id], verifiers: [one.id] })
   })
 
-  it("are those of one log", () => {
+  it("must belong to one log", () => {
     const foreign = secret("one", "other.example/log/0")
     assert.match(refusalOf(read(secret("two"), foreign)).message, /belong to different logs: vat\.example\.com/u)
     assert.match(refusalOf(read(secret("two"), formatVerifier(signerOf("other.example/log/0")))).message, /different logs/u)
   })
 
-  it("are none that only verify, none at all, and nothing that is no key; and no message repeats what was given", () => {
+  it("must include a signing key, and no error repeats the input", () => {
     assert.match(refusalOf(read(formatVerifier(one))).message, /at least one signing key/u)
     const wrong: ReadonlyArray<Texts> = [[""], ["nonsense"], [secret("one"), "nonsense"], [secret("one").slice(0, -4)]]
     for (const texts of wrong) {
@@ -65,7 +65,7 @@ describe("the keys of a log", () => {
     }
   })
 
-  it("are named by number if one of several is malformed", () => {
+  it("are reported by number if one of several is malformed", () => {
     assert.match(refusalOf(read(secret("one"), "nonsense", formatVerifier(two))).message, /^Key 2 of 3: A signing key is/u)
     const mistyped = formatVerifier(two).replace("vat.", "tax.")
     assert.match(refusalOf(read(secret("one"), mistyped)).message, /^Key 2 of 2: The id in the verifier key of tax\.example/u)

@@ -105,7 +105,7 @@ describe("Notary", () => {
     }).pipe(Effect.scoped, Effect.provide(testLayer))
   )
 
-  it.live("follows a replica that died without a word", () =>
+  it.live("takes over from a replica that was killed", () =>
     Effect.gen(function* () {
       yield* MigratedDatabase.execute(
         "UPDATE vatproof.notaries SET holder = gen_random_uuid(), held_until = now() + interval '2 seconds'"
@@ -116,7 +116,7 @@ describe("Notary", () => {
     }).pipe(Effect.scoped, Effect.provide(testLayer))
   )
 
-  it.live("follows a replica that died before the clock was set back", () =>
+  it.live("takes over from a replica that was killed before the clock was set back", () =>
     Effect.gen(function* () {
       yield* MigratedDatabase.execute(
         "UPDATE vatproof.notaries SET holder = gen_random_uuid(), held_until = now() + interval '1 day'"
@@ -142,7 +142,7 @@ describe("Notary", () => {
     }).pipe(Effect.scoped, Effect.provide(testLayer))
   )
 
-  it.live("spreads what a busy second brought over most of the next one", () =>
+  it.live("spreads the events of a busy second over most of the next one", () =>
     Effect.gen(function* () {
       yield* appendMany(1100)
       const clock = SkippingClock.make()
@@ -156,7 +156,7 @@ describe("Notary", () => {
     }).pipe(Effect.scoped, Effect.provide(testLayer))
   )
 
-  it.live("refuses a log that is shorter than what was signed", () =>
+  it.live("rejects a log that is shorter than its signed checkpoint", () =>
     Effect.gen(function* () {
       yield* signedLog(10)
       yield* tamper("DELETE FROM vatproof.events WHERE position >= 8")
@@ -164,7 +164,7 @@ describe("Notary", () => {
     }).pipe(Effect.provide(testLayer))
   )
 
-  it.live("refuses a log whose newest events were changed, and says which", () =>
+  it.live("rejects a log whose newest events were changed, and reports their positions", () =>
     Effect.gen(function* () {
       yield* signedLog(10)
       yield* tamper("UPDATE vatproof.events SET units = 5 WHERE position = 7")
@@ -172,7 +172,7 @@ describe("Notary", () => {
     }).pipe(Effect.provide(testLayer))
   )
 
-  it.live("refuses an older copy of the log than this machine has seen", () =>
+  it.live("rejects an older copy of the log than this machine has seen", () =>
     Effect.gen(function* () {
       const seen = yield* signedLog(10)
       yield* cutToFive
@@ -180,7 +180,7 @@ describe("Notary", () => {
     }).pipe(Effect.provide(testLayer))
   )
 
-  it.live("refuses another history than this machine has seen, however well it is signed", () =>
+  it.live("rejects another history than this machine has seen, even if it is signed correctly", () =>
     Effect.gen(function* () {
       const seen = yield* signedLog(10)
       yield* tamper(
@@ -193,7 +193,7 @@ describe("Notary", () => {
     }).pipe(Effect.provide(testLayer))
   )
 
-  it.live("refuses tiles that were changed", () =>
+  it.live("rejects changed tiles", () =>
     Effect.gen(function* () {
       yield* signedLog(300)
       yield* tamper(
@@ -203,7 +203,7 @@ describe("Notary", () => {
     }).pipe(Effect.provide(testLayer))
   )
 
-  it.live("begins an empty log silently, however many replicas do so at once", () =>
+  it.live("begins an empty log silently, even on several replicas at once", () =>
     Effect.gen(function* () {
       yield* Effect.all([startNotary(), startNotary(), startNotary()], { concurrency: "unbounded" })
       const first = yield* untilSigned(0)
@@ -214,7 +214,7 @@ describe("Notary", () => {
     }).pipe(Effect.scoped, Effect.provide(SignedLog.ground))
   )
 
-  it.live("refuses to go on with another key", () =>
+  it.live("refuses to continue with another key", () =>
     Effect.gen(function* () {
       yield* signedLog(3)
       assert.match(yield* refusal(startNotary(Option.none(), keysOf(other))), /was not signed by the notary's key/u)
@@ -257,7 +257,7 @@ describe("Notary", () => {
     }).pipe(Effect.scoped, Effect.provide(testLayer))
   )
 
-  it.live("refuses with another key, too, an older copy of the log than this machine has seen", () =>
+  it.live("rejects, with another key too, an older copy of the log than this machine has seen", () =>
     Effect.gen(function* () {
       const seen = yield* signedLog(10)
       yield* cutToFive
@@ -265,7 +265,7 @@ describe("Notary", () => {
     }).pipe(Effect.provide(testLayer))
   )
 
-  it.live("counts a former key no more once its own has signed", () =>
+  it.live("ignores a former key once its own key has signed", () =>
     Effect.gen(function* () {
       const before = yield* signedLog(3)
       const own = yield* Effect.scoped(
@@ -292,7 +292,7 @@ describe("Notary", () => {
     }).pipe(Effect.scoped, Effect.provide(testLayer))
   )
 
-  it.live("leaves no way for the service's role to change what was signed", () =>
+  it.live("denies the service's role any change of signed data", () =>
     Effect.gen(function* () {
       yield* signedLog(3)
       const sql = yield* SqlClient.SqlClient

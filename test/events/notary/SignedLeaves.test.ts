@@ -72,7 +72,7 @@ const attacks: ReadonlyArray<
   ]
 ]
 
-layer(RunningService.layerGround, { excludeTestServices: true })("Evidence that was altered", (it) => {
+layer(RunningService.layerGround, { excludeTestServices: true })("Altered evidence", (it) => {
   it.effect("is not served in any form, and operators are alerted", () =>
     Effect.gen(function* () {
       const { admin, position, readAll } = yield* receiptWithReaders
@@ -102,7 +102,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("Evidence that 
     })
   )
 
-  it.effect("is a cached answer of another VAT ID as well", () =>
+  it.effect("includes a cached answer of another VAT ID", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.start()
       const { status } = yield* service.validate("ATU12345685")

@@ -17,7 +17,7 @@ const arrivedFor = Effect.fnUntraced(function* (name: string) {
 })
 
 layer(ground, { excludeTestServices: true })("Outbox", (it) => {
-  it.effect("delivers what was committed, once, and forgets the address and the token", () =>
+  it.effect("delivers a committed mail once, and deletes the address and the token", () =>
     Effect.gen(function* () {
       const { signUp } = yield* OutboxReplica.make()
       const row = yield* OutboxReplica.until(yield* signUp("plain"), "sent")
@@ -32,7 +32,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     })
   )
 
-  it.effect("delivers nothing that a transaction undid", () =>
+  it.effect("delivers nothing from a rolled-back transaction", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { signUp } = yield* OutboxReplica.make()
@@ -63,7 +63,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     ]
   ]
   for (const [name, conducts] of passing) {
-    it.effect(`one mail arrives although ${name}`, () =>
+    it.effect(`delivers one mail although ${name}`, () =>
       Effect.gen(function* () {
         const { next } = yield* MailServer.MailServer
         const { signUp } = yield* OutboxReplica.make()
@@ -84,7 +84,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     ["the mail", { at: "end", reply: 554 }, "554"]
   ]
   for (const [what, conduct, reply] of final) {
-    it.effect(`does not try again after a 5xx to ${what}, and delivers the next mail`, () =>
+    it.effect(`does not retry after a 5xx to ${what}, and delivers the next mail`, () =>
       Effect.gen(function* () {
         const { next } = yield* MailServer.MailServer
         const { signUp } = yield* OutboxReplica.make()
@@ -98,7 +98,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     )
   }
 
-  it.effect("waits for a server that is away", () =>
+  it.effect("waits for an unavailable server", () =>
     Effect.gen(function* () {
       const { down, up } = yield* MailServer.MailServer
       const { signUp } = yield* OutboxReplica.make()
@@ -111,7 +111,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     })
   )
 
-  it.effect("two replicas deliver every mail once", () =>
+  it.effect("delivers every mail once from two replicas", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* OutboxReplica.make(), yield* OutboxReplica.make()]
       const names = Array.from({ length: 40 }, (_, index) => `crowd-${index}`)
@@ -123,7 +123,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     })
   )
 
-  it.effect("a replica that stops gives back a mail that the server does not answer", () =>
+  it.effect("releases a mail that the server does not answer when the replica stops", () =>
     Effect.gen(function* () {
       const { next } = yield* MailServer.MailServer
       const first = yield* OutboxReplica.make()
@@ -141,7 +141,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     })
   )
 
-  it.effect("a replica that stops waits for the answer to a mail that it is sending", () =>
+  it.effect("waits for the response to a mail in flight when the replica stops", () =>
     Effect.gen(function* () {
       const { next } = yield* MailServer.MailServer
       const first = yield* OutboxReplica.make()
@@ -166,7 +166,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
       (sql) => sql`UPDATE vatproof.outbox SET due_at = now() + interval '10 minutes' WHERE account_id = ${accountId}`
     )
 
-  it.effect("a newer mail takes the place of one that waits", () =>
+  it.effect("replaces a queued mail by a newer one", () =>
     Effect.gen(function* () {
       const { down, up } = yield* MailServer.MailServer
       const { ask, signUp } = yield* OutboxReplica.make()
@@ -200,7 +200,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     ]
   ]
   for (const [reason, come, state] of pointless) {
-    it.effect(`gives a mail up when ${reason}`, () =>
+    it.effect(`gives up on a mail when ${reason}`, () =>
       Effect.gen(function* () {
         const { down, up } = yield* MailServer.MailServer
         const { signUp } = yield* OutboxReplica.make()
@@ -215,7 +215,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     )
   }
 
-  it.effect("erasing the contact takes its mails along", () =>
+  it.effect("deletes queued mails when the contact is erased", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { down, up } = yield* MailServer.MailServer

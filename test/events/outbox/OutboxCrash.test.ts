@@ -42,7 +42,7 @@ const countFor = (name: string) =>
   )
 
 layer(ground, { excludeTestServices: true })("Outbox of a process that is killed", (it) => {
-  it.effect("one mail arrives if the server could not have taken it yet", () =>
+  it.effect("delivers one mail if the server could not have accepted it yet", () =>
     Effect.gen(function* () {
       const { next } = yield* MailServer.MailServer
       const hold = yield* MailServer.hold
@@ -60,7 +60,7 @@ layer(ground, { excludeTestServices: true })("Outbox of a process that is killed
     })
   )
 
-  it.effect("sends a mail again if the answer to the first attempt was lost with the process", () =>
+  it.effect("sends a mail again if the response to the first attempt was lost with the process", () =>
     Effect.gen(function* () {
       const { next } = yield* MailServer.MailServer
       const hold = yield* MailServer.hold

@@ -56,7 +56,7 @@ layer(service, { excludeTestServices: true })("The auditors' role", (it) => {
     })
   )
 
-  it.effect("has every view and every column explained", () =>
+  it.effect("has a comment on every view and every column", () =>
     Effect.gen(function* () {
       const names = yield* texts(
         "SELECT relname AS text FROM pg_class WHERE relnamespace = 'audit'::regnamespace AND relkind = 'v' ORDER BY 1"
@@ -70,7 +70,7 @@ layer(service, { excludeTestServices: true })("The auditors' role", (it) => {
     })
   )
 
-  it.effect("can do nothing else", () =>
+  it.effect("has no other rights", () =>
     Effect.gen(function* () {
       const tables = yield* texts(
         `SELECT oid::regclass::text AS text FROM pg_class WHERE relnamespace IN ('vatproof'::regnamespace, 'public'::regnamespace) AND relkind IN ('r', 'p', 'v', 'S')`

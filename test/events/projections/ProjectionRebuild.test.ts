@@ -52,7 +52,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
     })
 
   it.effect.prop(
-    "makes each table that was dropped or emptied what it was",
+    "restores each table after it was dropped or emptied",
     [Arbitrary.array(Arbitrary.schema(Histories.Happening), { minLength: 40, maxLength: 80 })],
     ([happenings]) =>
       Effect.gen(function* () {
@@ -94,7 +94,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
     })
   )
 
-  it.effect("gives the same where two run at once, beside a service that goes on", () =>
+  it.effect("gives the same result when two run concurrently, beside a running service", () =>
     Effect.gen(function* () {
       const before = yield* contents
       for (const name of ["streams", "latest", "event_index"]) yield* MigratedDatabase.execute(`DELETE FROM vatproof.${name}`)
@@ -112,7 +112,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
     })
   )
 
-  it.effect("that is killed half-way has changed nothing of a table that moves with the append, and can be repeated", () =>
+  it.effect("leaves synchronous tables unchanged when it is killed, and can be repeated", () =>
     Effect.gen(function* () {
       yield* happen([])
       const before = yield* contents
@@ -130,7 +130,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("concludes nothing from a log with a gap", () =>
+  it.effect("fails on a log with a gap", () =>
     Effect.gen(function* () {
       yield* tamper("DELETE FROM vatproof.events WHERE position = 3")
       assert.containSubset(yield* Effect.flip(rebuild(["streams"])), { _tag: "LogGap", from: 0 })

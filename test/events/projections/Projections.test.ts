@@ -70,7 +70,7 @@ const projectionsLayer = Projections.layer([EventIndex.definition])
 const testLayer = projectionsLayer.pipe(Layer.provideMerge(MigratedDatabase.layer))
 
 layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
-  it.effect("shows at once what was appended before the question", () =>
+  it.effect("shows every event that was appended before the query", () =>
     Effect.gen(function* () {
       const projections = yield* Projections
       const issued = { account_id: accountId, key_id: keyId, key_sha256: "00".repeat(32), prefix: "svc_live_abc" }
@@ -100,7 +100,7 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
     })
   )
 
-  it.effect("is not called still because nothing happened for an hour", () =>
+  it.effect("is not reported as stalled after an hour without events", () =>
     Effect.gen(function* () {
       const projections = yield* Projections
       yield* followRules(2)
@@ -114,7 +114,7 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
     })
   )
 
-  it.effect("leaves a table of newer rules to those who know them, and does not ask again and again", () =>
+  it.effect("leaves a table of newer rules to newer replicas, and does not retry repeatedly", () =>
     Effect.gen(function* () {
       const projections = yield* Projections
       yield* followRules(2)
@@ -128,7 +128,7 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
     })
   )
 
-  it.effect("stops where the log has a gap, and says where", () =>
+  it.effect("stops at a gap in the log, and reports its position", () =>
     Effect.gen(function* () {
       const projections = yield* Projections
       const { position } = yield* append("source-vies", "SourceRecovered", {})
@@ -148,7 +148,7 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
 })
 
 describe("Projections in the background", () => {
-  it.live("are not stopped by a text that Postgres cannot store as JSON, nor are its readers", () =>
+  it.live("continue after a text that Postgres cannot store as JSON, and so do their readers", () =>
     Effect.gen(function* () {
       const projections = yield* Projections
       const text = "a\u0000\u0000b \\u0000 \\\u0000 c"
@@ -167,7 +167,7 @@ describe("Projections in the background", () => {
     }).pipe(Effect.provide(testLayer, { local: true }))
   )
 
-  it.live("spread what a busy second brought over most of the next one", () =>
+  it.live("spread the events of a busy second over most of the next one", () =>
     Effect.gen(function* () {
       const events = Array.from({ length: 2500 }, () => append("source-vies", "SourceRecovered", {}))
       yield* Effect.all(events, { concurrency: "unbounded", discard: true })

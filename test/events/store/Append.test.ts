@@ -149,7 +149,7 @@ const refusals: ReadonlyArray<readonly [string, Partial<Step>, object, number]> 
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => {
   it.effect.prop(
-    "is stored as its commands would be one by one",
+    "is stored like its commands one by one",
     [
       Arbitrary.array(Arbitrary.schema(Any), { maxLength: 6 }),
       Arbitrary.array(Arbitrary.schema(Any), { minLength: 1, maxLength: 12 })
@@ -159,7 +159,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
   )
 
   it.effect.prop(
-    "of which nothing, or little, is refused is stored as its commands would be one by one",
+    "with few or no rejections is stored like its commands one by one",
     [
       Arbitrary.array(Arbitrary.schema(Likely), { maxLength: 6 }),
       Arbitrary.array(Arbitrary.schema(Likely), { minLength: 1, maxLength: 12 })
@@ -168,7 +168,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     { arbitrary: { runs: 80 } }
   )
 
-  it.effect("is stored as a whole where nothing is refused, and command by command otherwise", () =>
+  it.effect("is stored as a whole without rejections, and command by command otherwise", () =>
     undone(
       Effect.gen(function* () {
         const append = yield* Append.make
@@ -181,7 +181,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     )
   )
 
-  it.effect.each(refusals)("stores all but a command when %s", ([_, refused, outcome, taken]) =>
+  it.effect.each(refusals)("stores all but one command when %s", ([_, refused, outcome, taken]) =>
     undone(
       Effect.gen(function* () {
         const append = yield* Append.make
@@ -209,7 +209,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     )
   )
 
-  it.effect("of which all is refused leaves the log as it was", () =>
+  it.effect("with only rejected commands leaves the log unchanged", () =>
     undone(
       Effect.gen(function* () {
         const append = yield* Append.make
@@ -231,7 +231,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     )
   )
 
-  it.effect("lets one of several commands with the same expected version through", () =>
+  it.effect("accepts one of several commands with the same expected version", () =>
     undone(
       Effect.gen(function* () {
         const append = yield* Append.make
@@ -244,7 +244,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     )
   )
 
-  it.effect("compares the answers that it repeats with those before it", () =>
+  it.effect("compares repeated answers with those stored before", () =>
     undone(
       Effect.gen(function* () {
         const append = yield* Append.make
@@ -260,7 +260,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     )
   )
 
-  it.effect("that is sent again is stored once, also where its conditions no longer hold", () =>
+  it.effect("that is sent again is stored once, even if its conditions no longer hold", () =>
     undone(
       Effect.gen(function* () {
         const append = yield* Append.make
@@ -288,7 +288,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     )
   )
 
-  it.effect("that is sent again is found in the partition before as well", () =>
+  it.effect("that is sent again is also found in the previous partition", () =>
     Effect.gen(function* () {
       const last = 2 ** 26 - 1
       yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET next_position = ${last}`)

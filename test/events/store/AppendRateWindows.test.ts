@@ -67,7 +67,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows o
     })
   )
 
-  it.effect("count each call that came, also those that were too many", () =>
+  it.effect("count each call, including rejected ones", () =>
     undone(
       Effect.gen(function* () {
         const append = yield* Append.make
@@ -120,7 +120,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows o
     })
   )
 
-  it.effect("are read without those of all other callers", () =>
+  it.effect("are read without those of other callers", () =>
     Effect.gen(function* () {
       const others = "SELECT 'other' || n, 1, now() + interval '1 minute' FROM generate_series(1, 5000) AS n"
       yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows ${others}`)

@@ -1,5 +1,5 @@
 /**
- * Stored events stay readable for good. `fixtures/<Type>.<version>.json` holds data as that version was stored: such a file is added with
+ * Stored events stay readable permanently. `fixtures/<Type>.<version>.json` holds data as that version was stored: such a file is added with
  * a new type or version, and never changed or removed.
  */
 import { assert, describe, it } from "@effect/vitest"
@@ -22,11 +22,11 @@ const canonical = (value: Schema.Json) => Result.getOrThrow(CanonicalJson.encode
 const nameOf = ({ schemaVersion, type }: { readonly type: string; readonly schemaVersion: number }) => `${type}.${schemaVersion}`
 
 describe("the catalogue of events", () => {
-  it("has a fixture for each type and version, and no fixture is left over", () => {
+  it("has one fixture per type and version, and no other fixtures", () => {
     assert.deepStrictEqual(fixtures, Catalogue.eventTypes.map(nameOf).toSorted())
   })
 
-  it("names no version twice", () => {
+  it("has no duplicate versions", () => {
     assert.strictEqual(new Set(Catalogue.eventTypes.map(nameOf)).size, Catalogue.eventTypes.length)
   })
 
@@ -34,7 +34,7 @@ describe("the catalogue of events", () => {
     const name = nameOf(eventType)
     if (!fixtures.includes(name)) continue
 
-    it.effect(`reads ${name} as it was stored, and would store the same again`, () =>
+    it.effect(`decodes ${name} as it was stored, and encodes it unchanged`, () =>
       Effect.gen(function* () {
         for (const example of examplesOf(name)) {
           const stored = canonical(example)

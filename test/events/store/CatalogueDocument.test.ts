@@ -1,4 +1,4 @@
-/** docs/events.md lists every event with its fields: made of the catalogue, of what the source says above each type, and of the fixtures. */
+/** docs/events.md lists every event with its fields, from the catalogue, the comments of its types, and the fixtures. */
 import { Schema } from "effect"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"

@@ -23,8 +23,8 @@ const event = new StoredEvent({
   metadata: '{"request_id":"r1"}'
 })
 
-describe("An event on a line", () => {
-  it("is canonical JSON as a whole, and comes back the same", () => {
+describe("An event as a line of text", () => {
+  it("is canonical JSON, and survives a round trip", () => {
     const line = format(event)
     const value = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Json))(line)
     assert.strictEqual(Result.getOrThrow(CanonicalJson.encode(value)), line)
@@ -32,7 +32,7 @@ describe("An event on a line", () => {
     assert.deepInclude(readData(event), { event_id: "not this one" })
   })
 
-  it("is refused in any other spelling", () => {
+  it("is rejected in any other spelling", () => {
     const line = format(event)
     const spellings = [
       ` ${line}`,
@@ -50,7 +50,7 @@ describe("An event on a line", () => {
     for (const spelling of spellings) assert.isTrue(Result.isFailure(parse(spelling)), spelling)
   })
 
-  it("is never taken for itself with one character changed", () => {
+  it("differs after a change of any character", () => {
     const line = format(event)
     for (let i = 0; i < line.length; i += 1) {
       const changed = `${line.slice(0, i)}${line.charAt(i) === "0" ? "1" : "0"}${line.slice(i + 1)}`

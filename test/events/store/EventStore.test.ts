@@ -116,12 +116,12 @@ const assertSound = Effect.gen(function* () {
   })
 })
 
-layer(MigratedDatabase.layer, { excludeTestServices: true })("the log", (it) => {
+layer(MigratedDatabase.layer, { excludeTestServices: true })("the event store", (it) => {
   let runs = 0
   const newRun = () => `run${(runs += 1)}`
 
   it.effect.prop(
-    "does one after the other what a model does",
+    "gives the results of a model for sequential commands",
     [Arbitrary.array(Arbitrary.schema(Step), { minLength: 1, maxLength: 12 })],
     ([steps]) =>
       Effect.gen(function* () {
@@ -153,7 +153,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the log", (it) => 
   )
 
   it.effect.prop(
-    "is sound whatever comes at once",
+    "stays consistent under concurrent commands",
     [Arbitrary.array(Arbitrary.schema(Step), { minLength: 2, maxLength: 30 })],
     ([steps]) =>
       Effect.gen(function* () {
@@ -188,9 +188,9 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the log", (it) => 
     { arbitrary: { runs: 40 } }
   )
 
-  it.effect("is sound after all that", () => assertSound)
+  it.effect("is consistent after all tests above", () => assertSound)
 
-  it.effect("of several replicas is one: dense, and no meter passes its cap", () =>
+  it.effect("keeps positions dense and meters within their caps over several replicas", () =>
     Effect.gen(function* () {
       const replica = Effect.map(
         Layer.build(Layer.fresh(EventStore.layer).pipe(Layer.provide(NodeCrypto.layer))),
@@ -219,7 +219,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the log", (it) => 
     })
   )
 
-  it.effect("lets one of many with the same expected version through", () =>
+  it.effect("accepts one of many commands with the same expected version", () =>
     Effect.gen(function* () {
       const command: AppendCommand = { stream: "race", expectedVersion: 0, events: [eventOf(0)], charge: null }
       const outcomes = yield* Effect.forEach(Array.from({ length: 50 }), () => outcomeOf(command), { concurrency: "unbounded" })
@@ -230,7 +230,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the log", (it) => 
     })
   )
 
-  it.effect("takes everything but the command that the database cannot take", () =>
+  it.effect("stores all commands of a batch but the one that the database rejects", () =>
     Effect.gen(function* () {
       const command = (stream: string): AppendCommand => ({
         stream,
@@ -255,7 +255,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the log", (it) => 
     })
   )
 
-  it.effect("is read as it was written, by position and by stream", () =>
+  it.effect("returns events as written, by position and by stream", () =>
     Effect.gen(function* () {
       const events = yield* EventStore
       const data = { text: 'Bestätigung € 😀 \u0000 \\ "', nested: [null, true, 1.5, { b: 1, a: 2 }] }

@@ -77,8 +77,8 @@ const ofTheOwner = [
 /** The same in a session in which ordinary triggers are off, as a restore or a replica has it. */
 const asReplica = (statement: string) => `DO $$ BEGIN SET LOCAL session_replication_role = replica; ${statement}; END $$`
 
-layer(MigratedDatabase.layer, { excludeTestServices: true })("an event", (it) => {
-  it.effect.each([...ofTheOwner, ...ofTheOwner.slice(0, 8).map(asReplica)])("survives a superuser's %s", (statement) =>
+layer(MigratedDatabase.layer, { excludeTestServices: true })("a stored event", (it) => {
+  it.effect.each([...ofTheOwner, ...ofTheOwner.slice(0, 8).map(asReplica)])("is protected from a superuser's %s", (statement) =>
     Effect.gen(function* () {
       yield* append
       const before = yield* fingerprint
@@ -110,7 +110,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("an event", (it) =>
     "SELECT vatproof_guard.refuse_drop()",
     "ALTER EVENT TRIGGER vatproof_refuse_drop DISABLE",
     "ALTER ROLE vatproof_service SUPERUSER"
-  ])("survives the service's %s", (statement) =>
+  ])("is protected from the service's %s", (statement) =>
     Effect.gen(function* () {
       yield* append
       const before = yield* fingerprint
@@ -124,7 +124,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("an event", (it) =>
     })
   )
 
-  it.effect("belongs to a role without login, and so do all related objects", () =>
+  it.effect("belongs to a role without login, as do all related objects", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const find = SqlSchema.findAll({
@@ -140,7 +140,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("an event", (it) =>
     })
   )
 
-  it.effect("can still be appended after all these refusals, for the service runs as its own role", () =>
+  it.effect("is followed by further appends of the service's own role", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const who = SqlSchema.findOne({

@@ -56,7 +56,7 @@ const stored = (streams: string) =>
 layer(Layer.merge(MigratedDatabase.layer, SecureRandom.layerWebCrypto), { excludeTestServices: true })(
   "the event store",
   (it) => {
-    it.effect("stores and charges a batch once when the answer of its commit is lost", () =>
+    it.effect("stores and charges a batch once if the response to its commit is lost", () =>
       Effect.gen(function* () {
         const { calls, store } = yield* makeStore(2, [])
         const appended = yield* store.append(commandFor("lost"))
@@ -66,7 +66,7 @@ layer(Layer.merge(MigratedDatabase.layer, SecureRandom.layerWebCrypto), { exclud
       })
     )
 
-    it.effect("sends a batch again once when it holds an event that is stored already", () =>
+    it.effect("resends a batch once without the event that is already stored", () =>
       Effect.gen(function* () {
         const id = SecureRandom.uuidV7Unsafe()
         const { calls, store } = yield* makeStore(0, [id, id])
@@ -92,7 +92,7 @@ layer(Layer.merge(MigratedDatabase.layer, SecureRandom.layerWebCrypto), { exclud
       })
     )
 
-    it.effect("takes the second of two commands with one event id in a batch for the first one", () =>
+    it.effect("treats the second of two commands with one event id in a batch as a duplicate", () =>
       Effect.gen(function* () {
         const id = SecureRandom.uuidV7Unsafe()
         const { store } = yield* makeStore(0, [id, id])

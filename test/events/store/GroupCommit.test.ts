@@ -25,7 +25,7 @@ const held = Effect.gen(function* () {
   return { ask, batches, first, go: Deferred.succeed(go, undefined) }
 })
 
-it.effect("puts all that wait into the next batch, and gives each one its own result", () =>
+it.effect("puts all waiting calls into the next batch, and gives each its own result", () =>
   Effect.gen(function* () {
     const { ask, batches, first, go } = yield* held
     const others = [yield* ask(2), yield* ask(3)]
@@ -61,7 +61,7 @@ it.effect("rejects callers that have waited 3 s when a batch begins, without run
   })
 )
 
-it.effect("serves the other callers, and all later ones, when telling one of them throws", () =>
+it.effect("serves all other and later callers when one callback throws", () =>
   Effect.gen(function* () {
     const { ask, first, go } = yield* held
     first.addObserver(() => assert.fail("this caller throws"))

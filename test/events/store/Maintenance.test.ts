@@ -79,7 +79,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     })
   )
 
-  it.effect("by several replicas at once is harmless", () =>
+  it.effect("is safe on several replicas at once", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* setHead(3 * partitionSize)
@@ -90,7 +90,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     })
   )
 
-  it.effect("lets an append cross from one partition into the next", () =>
+  it.effect("lets an append span two partitions", () =>
     Effect.gen(function* () {
       yield* setHead(partitionSize - 2)
       assert.strictEqual((yield* append(4)).position, partitionSize - 2)
@@ -108,7 +108,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     })
   )
 
-  it.effect("sweeps windows that ended, and no others", () =>
+  it.effect("deletes expired windows only", () =>
     Effect.gen(function* () {
       yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows (bucket, taken, ends_at)
         SELECT 'window ' || h, 1, now() + h * interval '1 hour' FROM unnest(ARRAY[-2, -1, 1]) AS h`)
@@ -124,7 +124,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     })
   )
 
-  it.effect("waits for no caller: a window that begins anew meanwhile is spared, the others are swept", () =>
+  it.effect("skips a window that begins again meanwhile, without blocking its caller", () =>
     Effect.gen(function* () {
       yield* MigratedDatabase.execute(
         "INSERT INTO vatproof.rate_windows SELECT w, 7, now() - interval '1 hour' FROM unnest(ARRAY['renewed', 'over']) AS w"
@@ -141,7 +141,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     })
   )
 
-  it.effect("sweeps all that there is, however much came", () =>
+  it.effect("deletes all expired windows, regardless of their number", () =>
     Effect.gen(function* () {
       yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows
         SELECT 'many ' || n, 1, now() - interval '1 hour' FROM generate_series(1, 12000) AS n`)
@@ -152,7 +152,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     })
   )
 
-  it.effect("does not block appends while a reader delays a new partition, and does the rest", () =>
+  it.effect("does not block appends while a reader delays a new partition, and completes its other work", () =>
     Effect.gen(function* () {
       yield* MigratedDatabase.execute("INSERT INTO vatproof.rate_windows VALUES ('beside', 7, now() - interval '1 hour')")
       const before = (yield* partitions).length
@@ -174,7 +174,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     })
   )
 
-  it.effect("forgets verification tokens long after they expired", () =>
+  it.effect("deletes expired verification tokens after a delay", () =>
     Effect.gen(function* () {
       const account = "0192f0c0-0000-7000-8000-000000000001"
       yield* MigratedDatabase.execute(

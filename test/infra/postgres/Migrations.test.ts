@@ -114,7 +114,7 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("migrations of tab
   )
 })
 
-/** One replica that starts, as whoever. */
+/** Starts one replica, as the given role. */
 const startAs = (url: Redacted.Redacted) =>
   Migrations.run().pipe(
     Effect.provide([Postgres.layerAdministrator({ url, maxConnections: 1 }), NodeServices.layer], { local: true })

@@ -51,7 +51,7 @@ const ordinaryOwner = Effect.gen(function* () {
   return Redacted.make(own.href)
 })
 
-/** Who owns what and may do what with it, each in a line; whoever has migrated is "administrator". */
+/** Owners and privileges of all objects, one per line; the migrating role is shown as "administrator". */
 const rights = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({

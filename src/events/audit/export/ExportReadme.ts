@@ -94,7 +94,7 @@ what ${indexFile} uses; where the tax authorities' whole document type (gdpdu-01
 copy of ${indexFile}, which is valid by it too.
 
 PERSONAL DATA is in the folder ${personalFolder} alone. Delete it, and the rest of the export stays verifiable.
-A document is genuine if its SHA-256 stands in its event as personal_sha256.
+A document is genuine if its SHA-256 equals personal_sha256 of its event.
 
 What this proves: no event in the extent of this export was changed, removed, inserted or swapped after it was signed.
 What it does not prove: that what the sources said is right.

@@ -40,7 +40,7 @@ const rowIn = (name: string, type: string, data: object) => {
 const accountId = "019371c0-5f00-7000-8000-0000000000ac"
 const keyId = "019371c0-5f00-7000-8000-0000000000a1"
 
-it("plans and keys are tables, with who changed them and why", () => {
+it("exports plans and keys as tables, with the author and reason of each change", () => {
   assert.strictEqual(
     rowIn("plans.csv", "PlanChanged", { account_id: accountId, plan: "business", per_month: 3 }),
     `"changed";"${accountId}";"business";3;"cli";"carol";"'=order"`
@@ -51,7 +51,7 @@ it("plans and keys are tables, with who changed them and why", () => {
   )
 })
 
-describe("text in a table", () => {
+describe("exported text in a table", () => {
   it("is never a formula to a spreadsheet", () => {
     for (const name of ["=1+1", "+49 30", "-GmbH", "@SUM(A1)", " =1", "\u00a0=1", "＝1", "＋1", "－1", "＠1"])
       assert.strictEqual(cellOf(name), `"'${name}"`)
@@ -60,7 +60,7 @@ describe("text in a table", () => {
     assert.strictEqual(cellOf("\u0000=1"), `"' =1"`)
   })
 
-  it("is otherwise as it was sent, on one line", () => {
+  it("is otherwise unchanged, on one line", () => {
     for (const name of ["Müller & Co.", "A=B", "'s-Hertogenbosch", "3-D", ""]) assert.strictEqual(cellOf(name), `"${name}"`)
     assert.strictEqual(cellOf('A "B"\r\nC'), '"A ""B"" C"')
   })

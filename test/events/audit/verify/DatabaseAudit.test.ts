@@ -44,7 +44,7 @@ const said = ({ findings }: Pick<DatabaseAudit.AuditReport, "findings">) =>
 const ground = Layer.mergeAll(SignedLog.layer, NodeServices.layer, NodeCrypto.layerSecureRandom)
 
 layer(ground, { excludeTestServices: true })("The audit of a database", (it) => {
-  it.effect("finds nothing in an intact log", () =>
+  it.effect("reports nothing for an intact log", () =>
     Effect.gen(function* () {
       yield* made
       const report = yield* audit()
@@ -62,7 +62,7 @@ layer(ground, { excludeTestServices: true })("The audit of a database", (it) => 
   const kinds = new Set<string>()
   const kindOf = (finding: RegExp) => finding.source.replaceAll(/\d+/gu, "")
   for (const [name, statements, finding] of attacks) {
-    it.effect(`finds ${name}, and says where`, () =>
+    it.effect(`detects ${name}, and reports its position`, () =>
       Effect.gen(function* () {
         yield* tamper(...statements)
         const isNew = !kinds.has(kindOf(finding))
@@ -80,7 +80,7 @@ layer(ground, { excludeTestServices: true })("The audit of a database", (it) => 
     )
   }
 
-  it.effect("finds a truncation with a checkpoint that was kept elsewhere", () =>
+  it.effect("detects a truncation with an externally kept checkpoint", () =>
     Effect.gen(function* () {
       const { note } = yield* SignedLog.untilSigned(600)
       yield* tamper(
@@ -95,7 +95,7 @@ layer(ground, { excludeTestServices: true })("The audit of a database", (it) => 
     })
   )
 
-  it.effect("says where a change lies by what was kept, whatever is signed in the database", () =>
+  it.effect("locates a change with an external copy, regardless of the signatures in the database", () =>
     Effect.gen(function* () {
       const tree = yield* TreeStore
       const kept = (yield* tree.checkpointsFrom(1, 2)).map(({ note }) => note)
@@ -121,7 +121,7 @@ layer(ground, { excludeTestServices: true })("The audit of a database", (it) => 
     })
   )
 
-  it.effect("finds a history that was written anew and signed with another key", () =>
+  it.effect("detects a history that was rewritten and signed with another key", () =>
     Effect.gen(function* () {
       const report = yield* audit([], [signerOf(signer.name, "forger")])
       assert.match(said(report), /the checkpoint of 600 events is not valid: No known key has signed the note/u)
@@ -129,7 +129,7 @@ layer(ground, { excludeTestServices: true })("The audit of a database", (it) => 
     })
   )
 
-  it.effect("is not disturbed by a service that goes on", () =>
+  it.effect("succeeds while a service appends", () =>
     Effect.gen(function* () {
       yield* restore
       const busy = Effect.forever(SignedLog.appendAll(facts(50)))

@@ -105,7 +105,7 @@ const history = [0, 1, 2, 3].flatMap((who) =>
 layer(MigratedDatabase.layer, { excludeTestServices: true })("The comparison of the read tables with the events", (it) => {
   const happened = new Set<string>()
 
-  it.effect("finds nothing in unchanged tables", () =>
+  it.effect("reports nothing for unchanged tables", () =>
     Effect.gen(function* () {
       yield* Histories.append(happened, history)
       yield* followLog
@@ -115,7 +115,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("The comparison of 
   )
 
   for (const [table, name, statement] of [...changes, ...further]) {
-    it.effect(`finds ${name}`, () =>
+    it.effect(`detects ${name}`, () =>
       Effect.gen(function* () {
         yield* MigratedDatabase.execute(statement)
         const found = yield* audit
@@ -131,7 +131,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("The comparison of 
     )
   }
 
-  it.effect("finds functions that are not the program's, so that none hides a row that is wrong", () =>
+  it.effect("detects replaced functions, which could hide a wrong row", () =>
     Effect.gen(function* () {
       const [original = ""] = yield* texts("SELECT pg_get_functiondef('vatproof.meters_rows'::regproc) AS text")
       yield* MigratedDatabase.execute("UPDATE vatproof.meters SET used = 0")
@@ -154,7 +154,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("The comparison of 
     })
   )
 
-  it.effect("counts the wrong rows that it does not name", () =>
+  it.effect("counts the wrong rows beyond those it lists", () =>
     Effect.gen(function* () {
       yield* MigratedDatabase.execute("INSERT INTO vatproof.listed SELECT 0, 'receipts-x', i FROM generate_series(1, 250) i")
       const found = yield* audit
@@ -163,14 +163,14 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("The comparison of 
     })
   )
 
-  it.effect("is not disturbed by a service that goes on", () =>
+  it.effect("succeeds while a service appends", () =>
     Effect.gen(function* () {
       const busy = Effect.forever(Histories.append(happened, [{ kind: "repeated", who: 1, what: 1 }]))
       assert.deepStrictEqual(yield* Effect.raceFirst(audit, busy), [])
     })
   )
 
-  it.effect("finds a table that is gone, and compares the others", () =>
+  it.effect("reports a missing table, and compares the others", () =>
     Effect.gen(function* () {
       yield* MigratedDatabase.execute("DROP TABLE vatproof.listed")
       yield* MigratedDatabase.execute("DELETE FROM vatproof.auditors")
