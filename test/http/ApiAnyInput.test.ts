@@ -92,7 +92,7 @@ const write = ({ body, encoded, headers, json, method, query, rest, route }: typ
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("any request", (it) => {
   it.effect.prop(
-    "is answered, and if it is refused, then with the error body",
+    "gets a response, and every error has the error body",
     [Arbitrary.schema(Request)],
     ([request]) =>
       Effect.gen(function* () {

@@ -24,8 +24,8 @@ const validationOf = Effect.fnUntraced(function* (reply: Reply) {
   return decoded
 })
 
-layer(RunningService.layerShared(), { excludeTestServices: true })("the body", (it) => {
-  it.effect("of a validation, live, cached, with a consultation number and not valid", () =>
+layer(RunningService.layerShared(), { excludeTestServices: true })("the response body", (it) => {
+  it.effect("of a validation has the documented fields: live, cached, with a consultation number, not valid", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.RunningService
       const key = yield* newKey
@@ -39,7 +39,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the body", (
     })
   )
 
-  it.effect("of a stale validation", () =>
+  it.effect("of a stale validation has the documented fields", () =>
     Effect.gen(function* () {
       const { travel, validate } = yield* RunningService.make()
       const sandbox = yield* Sandbox
@@ -53,7 +53,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the body", (
     })
   )
 
-  it.effect("of a confirmation in words and letters", () =>
+  it.effect("of a confirmation has the documented fields, in words and in letters", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const key = yield* newPaidKey(service)
@@ -64,7 +64,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the body", (
     })
   )
 
-  it.effect("of the usage, the status and the health", () =>
+  it.effect("of the usage, the status and the health has the documented fields", () =>
     Effect.gen(function* () {
       const { get, newKey } = yield* RunningService.RunningService
       yield* decodeUsage((yield* get("/v1/usage", { key: yield* newKey })).body)

@@ -30,10 +30,10 @@ const publicOperations = new Set([
   "GET /v1/audit/tile/{level}/{index}.p/{width}"
 ])
 
-it("openapi.json describes the interface as it is (to write it: npm run test:only -- test/http/RoutesOpenApi.test.ts -u)", () =>
+it("openapi.json equals the generated description (to write it: npm run test:only -- test/http/RoutesOpenApi.test.ts -u)", () =>
   expect(`${JSON.stringify(openApi, null, 2)}\n`).toMatchFileSnapshot(file))
 
-it("the description is of OpenAPI 3.1 and of the interface's own version", () => {
+it("the description declares OpenAPI 3.1 and the interface's own version", () => {
   assert.strictEqual(openApi.openapi, "3.1.0")
   assert.strictEqual(openApi.info.version, interfaceVersion)
   const decodePackage = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ version: Schema.String })))
@@ -41,7 +41,7 @@ it("the description is of OpenAPI 3.1 and of the interface's own version", () =>
   assert.strictEqual(version, interfaceVersion)
 })
 
-it.each(operations)("$name has a success, and a request id wherever it has an error", ({ operation }) => {
+it.each(operations)("$name has a success response, and a request id on every error", ({ operation }) => {
   const statuses = Object.keys(operation.responses)
   assert.isTrue(
     statuses.some((status) => status.startsWith("2")),
@@ -50,7 +50,7 @@ it.each(operations)("$name has a success, and a request id wherever it has an er
   for (const response of Object.values(operation.responses)) assert.property(response.headers, "X-Request-Id")
 })
 
-it("routes are known by their templates, those of tiles by one for all of them", () => {
+it("routes are known by their templates, and tile paths by one template", () => {
   const { allowedMethods, templateOf } = routeTable
   assert.strictEqual(templateOf("/v1/validate/DE123456789"), "/v1/validate/{vat_id}")
   assert.strictEqual(templateOf("/v1/audit/tile/0/x001/234.p/8"), "/v1/audit/tile/*")
@@ -67,7 +67,7 @@ const decodeJson = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Json))
 const decodeMethod = Schema.decodeUnknownSync(Schema.Literals(["GET", "POST", "PUT", "PATCH", "DELETE"]))
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("the service", (it) => {
-  it.effect("gives out its description", () =>
+  it.effect("serves its description", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const reply = yield* get("/openapi.json")
@@ -76,7 +76,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     })
   )
 
-  it.effect("says in it where its interface begins, behind a proxy that gives it a path", () =>
+  it.effect("names its base URL in the description, behind a proxy with a path prefix", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.make({ PUBLIC_URL: "https://vat.example/proof" })
       assert.containSubset((yield* get("/openapi.json")).body, { servers: [{ url: "/proof" }] })
@@ -84,7 +84,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     })
   )
 
-  it.effect.each(operations.map(({ name }) => name))("%s is public or refuses anonymous callers before anything else", (name) =>
+  it.effect.each(operations.map(({ name }) => name))("%s is public or rejects anonymous callers before any other check", (name) =>
     Effect.gen(function* () {
       const { ask } = yield* RunningService.RunningService
       const [method = "", template = ""] = name.split(" ", 2)
@@ -95,7 +95,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     })
   )
 
-  it.effect("has a page for people: it loads nothing from elsewhere, and its forms can be sent as they are", () =>
+  it.effect("serves a documentation page that loads no external resources and whose forms work", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const { headers, status, text } = yield* get("/docs")
@@ -122,7 +122,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     })
   )
 
-  it.effect("tells agents, who know only where it is, how to register, to validate and to understand quota and errors", () =>
+  it.effect("guides agents from its base URL to registration, validation, quota and errors", () =>
     Effect.gen(function* () {
       const { ask, baseUrl, get, validate } = yield* RunningService.RunningService
       const [, link = ""] = /href="([^"]*llms\.txt)"/u.exec((yield* get("/")).text) ?? []
@@ -164,7 +164,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     })
   )
 
-  it.effect("has all of it as one text, too", () =>
+  it.effect("serves the whole guide as one text, too", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const { text } = yield* get("/llms-full.txt")

@@ -78,7 +78,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
     })
   )
 
-  it.effect("is refused to who did not log in, before anything else is looked at", () =>
+  it.effect("is refused without a login, before any other check", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const key = yield* service.newKey
@@ -90,7 +90,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
     })
   )
 
-  it.effect("is refused on every replica as soon as it is revoked, and stays listed", () =>
+  it.effect("is rejected on every replica after its revocation, and stays listed", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const other = yield* RunningService.make()
@@ -110,7 +110,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
     })
   )
 
-  it.effect("that is revoked while a source is asked gets no answer, and nothing is recorded", () =>
+  it.effect("that is revoked during a source call gets no answer, and nothing is recorded", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const other = yield* RunningService.make()
@@ -134,7 +134,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
     })
   )
 
-  it.effect("can be revoked again, which changes nothing, by many at once", () =>
+  it.effect("can be revoked repeatedly and concurrently, without further effect", () =>
     Effect.gen(function* () {
       const both = [yield* RunningService.RunningService, yield* RunningService.make()] as const
       const sql = yield* SqlClient.SqlClient
@@ -150,7 +150,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
     })
   )
 
-  it.effect("of another user does not exist", () =>
+  it.effect("of another user is not found", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const owner = yield* People.newUser(service)
@@ -167,7 +167,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("the keys of an account", (it) => {
-  it.effect("are 25 active ones at the most, however many are asked for at once on however many replicas", () =>
+  it.effect("are limited to 25 active ones, under concurrent calls to several replicas", () =>
     Effect.gen(function* () {
       const both = [yield* RunningService.RunningService, yield* RunningService.make()] as const
       const { token } = yield* People.newUser(both[0])
@@ -184,7 +184,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the keys of 
     })
   )
 
-  it.effect("are 50 in a calendar month at the most, revoked ones included", () =>
+  it.effect("are limited to 50 in a calendar month, including revoked ones", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const { email, token } = yield* People.newUser(service)

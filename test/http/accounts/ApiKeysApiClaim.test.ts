@@ -28,7 +28,7 @@ const Report = Schema.Struct({ ok: Schema.Boolean, findings: Schema.Array(Schema
 
 layer(RunningService.layerGround, { excludeTestServices: true })("the key of an agent", (it) => {
   it.effect(
-    "has plan, list, revocation and receipts of the account that claims it, on every replica, and keeps its usage",
+    "gets plan, list, revocation and receipts of the account that claims it, on every replica, and keeps its usage",
     () =>
       Effect.gen(function* () {
         const folder = yield* temporaryFolder
@@ -85,7 +85,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the key of an 
     30_000
   )
 
-  it.effect("goes to one of two accounts that claim it at once, and a secret that a rotation replaced ends", () =>
+  it.effect("is given to one of two accounts that claim it concurrently, and its rotated secrets stop working", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
       const former = yield* one.newKey
@@ -107,7 +107,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the key of an 
     })
   )
 
-  it.effect("is refused where it is no key of an agent, and each account may try 30 times an hour", () =>
+  it.effect("cannot be claimed if it is no agent key, and each account has 30 attempts an hour", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const { token } = yield* People.newUser(service)

@@ -26,7 +26,7 @@ const statusOf = (service: ServiceClient, key: string) =>
   Effect.map(service.validate("ATU12345678", { key }), ({ status }) => status)
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("an API key", (it) => {
-  it.effect("is replaced by one that goes on with its usage and receipts, and stays valid for 24 hours", () =>
+  it.effect("is rotated to a new one with the same usage and receipts, and stays valid for 24 hours", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
       const key = yield* newPaidKey(one)
@@ -76,7 +76,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("an API k
     })
   )
 
-  it.effect("revokes itself, on every replica, and nothing without a key or with a wrong wish", () =>
+  it.effect("revokes itself on every replica, and rejects a missing key and a malformed body", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
       const key = yield* one.newKey

@@ -23,7 +23,7 @@ const count = (replies: ReadonlyArray<{ readonly status: number }>, status: numb
   replies.filter((reply) => reply.status === status).length
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("logging in", (it) => {
-  it.effect("gives a token that is good for 24 hours, on every replica", () =>
+  it.effect("returns a token that is valid for 24 hours on every replica", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const other = yield* RunningService.RunningService
@@ -68,7 +68,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("logging in",
     })
   )
 
-  it.effect("is an event, and refused logins are one an hour for an account or a client", () =>
+  it.effect("records each login, and at most one refusal an hour per account or client", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.start()
       const { accountId, email } = yield* People.newUser(service)
@@ -96,7 +96,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("logging in",
     })
   )
 
-  it.effect("wants an address and a password", () =>
+  it.effect("requires an address and a password", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const bodies = [
@@ -112,7 +112,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("logging in",
     })
   )
 
-  it.effect("says that the address is not confirmed only to who knows the password", () =>
+  it.effect("reveals an unconfirmed address only with the correct password", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       yield* People.signUpByBrowser(service, "unconfirmed@example.com")
@@ -128,7 +128,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("failed l
   const replica = RunningService.make({ LOGIN_FAILURES_PER_15_MIN: "" })
   const strictReplica = RunningService.make({ LOGIN_FAILURES_PER_15_MIN: "1" })
 
-  it.effect("of one client with one email address are ten in 15 minutes, and lock its owner out nowhere else", () =>
+  it.effect("of one client with one email address are limited to ten in 15 minutes, and do not lock out its owner", () =>
     Effect.gen(function* () {
       const service = yield* replica
       const { email } = yield* People.newUser(service)
@@ -150,7 +150,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("failed l
     })
   )
 
-  it.effect("of one client are five times as many in 15 minutes, whomever they ask for", () =>
+  it.effect("of one client are limited to fifty in 15 minutes over all addresses", () =>
     Effect.gen(function* () {
       const service = yield* strictReplica
       const { email } = yield* People.newUser(service)
@@ -165,7 +165,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("failed l
     })
   )
 
-  it.effect("of one email address, from ten times as many clients, delay every further attempt and refuse none", () =>
+  it.effect("of one email address from a hundred clients delay further attempts and refuse none", () =>
     Effect.gen(function* () {
       const service = yield* strictReplica
       const { email } = yield* People.newUser(service)
@@ -185,7 +185,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("failed l
     })
   )
 
-  it.effect("become forgotten one by one", () =>
+  it.effect("expire one by one", () =>
     Effect.gen(function* () {
       const service = yield* replica
       const from = "203.0.113.40"
@@ -212,7 +212,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("failed l
     })
   )
 
-  it.effect("are no successes: those are not counted, and not refused for each other's sake", () =>
+  it.effect("exclude successful logins, which neither count nor limit each other", () =>
     Effect.gen(function* () {
       const both = [yield* replica, yield* replica] as const
       const { email } = yield* People.newUser(both[0])
@@ -235,7 +235,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a token", (i
   const iat = 1_700_000_000
   const exp = 4_000_000_000
 
-  it.effect("that is forged opens nothing", () =>
+  it.effect("with a forged token are rejected", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const { accountId, token } = yield* People.newUser(service)
@@ -268,7 +268,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a token", (i
     })
   )
 
-  it.effect("is of no use for an account that is not verified, has no password, or whose contact data was erased", () =>
+  it.effect("is invalid for an account that is not verified, has no password, or has erased contact data", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const sql = yield* SqlClient.SqlClient
@@ -285,7 +285,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a token", (i
     })
   )
 
-  it.effect("outlives a change of secrets as long as the old one is listed", () =>
+  it.effect("stays valid after a change of secrets while the old secret is listed", () =>
     Effect.gen(function* () {
       const before = yield* RunningService.RunningService
       const { token } = yield* People.newUser(before)

@@ -39,7 +39,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
     })
   )
 
-  it.effect("of an address that was not confirmed confirms it, and ends the links of sign-ups", () =>
+  it.effect("confirms an unconfirmed address, and ends earlier sign-up links", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const email = "unconfirmed@example.com"
@@ -53,7 +53,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
     })
   )
 
-  it.effect("is good for one hour, with its own token, and a password that is not common", () =>
+  it.effect("is valid for one hour, with its own token, and rejects a common password", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const email = "slow@example.com"
@@ -92,7 +92,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
     })
   )
 
-  it.effect("is mailed every ten minutes at most and five times a day, and asked for twenty times a day by a client", () =>
+  it.effect("sends a mail every ten minutes at most and five times a day, and accepts twenty requests a day per client", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const sql = yield* SqlClient.SqlClient
@@ -113,7 +113,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
     })
   )
 
-  it.effect("is a page with a form for people, which changes nothing by being opened", () =>
+  it.effect("has an HTML page with a form, and opening it changes nothing", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const { email } = yield* People.newUser(service)
@@ -136,7 +136,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
     })
   )
 
-  it.effect("leaves nothing personal and no secret in the log", () =>
+  it.effect("writes no personal data and no secret to the log", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const { email } = yield* People.newUser(service)
@@ -158,7 +158,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a change of 
       People.bearing(token)
     )
 
-  it.effect("needs the old one, ends all logins and gives a new one", () =>
+  it.effect("requires the old one, ends all logins and returns a new token", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const { email, token } = yield* People.newUser(service)
@@ -177,7 +177,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a change of 
     })
   )
 
-  it.effect("succeeds for one of many at once", () =>
+  it.effect("succeeds for one of many concurrent attempts", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const { token } = yield* People.newUser(service)
@@ -192,7 +192,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a change of 
     })
   )
 
-  it.effect("is refused after ten wrong guesses", () =>
+  it.effect("is rejected after ten wrong guesses", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const { token } = yield* People.newUser(service)

@@ -27,7 +27,7 @@ const refused: ReadonlyArray<readonly [unknown, string]> = [
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/register", (it) => {
   it.effect.each([{ email: "Someone@Example.org" }, { agent_id: "agent 7" }, { email: "both@example.org", agent_id: "x" }])(
-    "gives a free key for %o",
+    "creates a free key for %o",
     (body) =>
       Effect.gen(function* () {
         const { post, validate } = yield* RunningService.RunningService
@@ -39,7 +39,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
       })
   )
 
-  it.effect("tells the quota of the plan", () =>
+  it.effect("returns the quota of the plan", () =>
     Effect.gen(function* () {
       const { post } = yield* RunningService.make(RunningService.ownLimits)
       const reply = yield* post(path, { agent_id: "x" }, { from: "203.0.113.70" })
@@ -47,7 +47,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     })
   )
 
-  it.effect("gives two callers with one agent_id a key each", () =>
+  it.effect("creates a key for each of two callers with the same agent_id", () =>
     Effect.gen(function* () {
       const { post } = yield* RunningService.RunningService
       const replies = [yield* post(path, { agent_id: "same" }), yield* post(path, { agent_id: "same" })]
@@ -68,7 +68,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     })
   )
 
-  it.effect("refuses disposable addresses, those of subdomains too", () =>
+  it.effect("rejects disposable addresses, including subdomains", () =>
     Effect.gen(function* () {
       const { post } = yield* RunningService.RunningService
       for (const email of ["a@mailinator.com", "a@MAILINATOR.com", "a@deep.sub.mailinator.com", "a@yopmail.com"]) {
@@ -77,7 +77,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     })
   )
 
-  it.effect("refuses an address that is taken, in any case", () =>
+  it.effect("rejects a taken address, in any case", () =>
     Effect.gen(function* () {
       const { post } = yield* RunningService.RunningService
       assert.strictEqual((yield* post(path, { email: "taken@example.org" })).status, 201)
@@ -86,7 +86,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     })
   )
 
-  it.effect("gives one of many who claim an address at once a key", () =>
+  it.effect("creates a key for one of many concurrent claims of an address", () =>
     Effect.gen(function* () {
       const first = yield* RunningService.RunningService
       const second = yield* RunningService.make()
@@ -98,7 +98,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     })
   )
 
-  it.effect("is open three times a day for one address, across replicas", () =>
+  it.effect("is limited to three a day per address, over all replicas", () =>
     Effect.gen(function* () {
       const first = yield* RunningService.make(RunningService.ownLimits)
       const second = yield* RunningService.make(RunningService.ownLimits)
@@ -120,7 +120,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     })
   )
 
-  it.effect("counts the accounts that were made, not the attempts", () =>
+  it.effect("counts created accounts, not attempts", () =>
     Effect.gen(function* () {
       const { post } = yield* RunningService.make(RunningService.ownLimits)
       const from = "203.0.113.79"
@@ -131,7 +131,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     })
   )
 
-  it.effect("keeps neither address nor key in the log", () =>
+  it.effect("writes neither address nor key to the log", () =>
     Effect.gen(function* () {
       const { post } = yield* RunningService.RunningService
       const reply = yield* post(path, { email: "private@example.org", agent_id: "private agent" }, { from: "198.51.100.200" })

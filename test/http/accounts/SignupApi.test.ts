@@ -12,7 +12,7 @@ const count = (replies: ReadonlyArray<{ readonly status: number }>, status: numb
   replies.filter((reply) => reply.status === status).length
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing up without a browser", (it) => {
-  it.effect("gives a verified account and a token that works at once", () =>
+  it.effect("returns a verified account and a working token", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const reply = yield* People.signUp(service, "Program@Example.com")
@@ -44,7 +44,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     })
   )
 
-  it.effect("leaves nothing personal in the log", () =>
+  it.effect("writes no personal data to the log", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const email = "somebody.special@example.com"
@@ -61,7 +61,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
   )
 })
 
-layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup is refused", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup is rejected", (it) => {
   const wrong: ReadonlyArray<readonly [unknown, string]> = [
     [{ email: "a@example.com" }, "password"],
     [{ password: "long enough" }, "email"],
@@ -79,7 +79,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     [null, "payload"]
   ]
 
-  it.effect("when it is not as it should be, without an echo of the password", () =>
+  it.effect("with a malformed body, without an echo of the password", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       for (const [body, field] of wrong) {
@@ -90,7 +90,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     })
   )
 
-  it.effect("for a password that is no UTF-8, which would be the same as many others", () =>
+  it.effect("with a password of invalid UTF-8, which would equal others after decoding", () =>
     Effect.gen(function* () {
       const { port } = yield* RunningService.make()
       const body = Buffer.from('{"email":"a@example.com","password":"passw\u00f6rter"}', "latin1")
@@ -100,7 +100,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     })
   )
 
-  it.effect("unless the password has 8 to 256 characters, whichever they are", () =>
+  it.effect("unless the password has 8 to 256 characters of any kind", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       for (const [index, password] of [
@@ -117,7 +117,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     })
   )
 
-  it.effect("for one of the most common passwords, in any case", () =>
+  it.effect("with one of the most common passwords, in any case", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       for (const password of ["password123", "Password123", "QWERTYUIOP"]) {
@@ -128,7 +128,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     })
   )
 
-  it.effect("for an address of a disposable provider, subdomains included", () =>
+  it.effect("with an address of a disposable provider, including subdomains", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       for (const email of ["x@mailinator.com", "x@MAILINATOR.com", "x@deep.down.mailinator.com"]) {
@@ -137,7 +137,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     })
   )
 
-  it.effect("for a taken address, in any case, by both endpoints", () =>
+  it.effect("with a taken address, in any case, by both endpoints", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       assert.strictEqual((yield* service.post("/v1/register", { email: "Agent@Example.com" })).status, 201)
@@ -149,7 +149,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     })
   )
 
-  it.effect("to all but one of many who want one address at once", () =>
+  it.effect("for all but one of many concurrent signups with one address", () =>
     Effect.gen(function* () {
       const both = [yield* RunningService.make(), yield* RunningService.make()] as const
       const asked = Array.from({ length: 10 }, (_, index) => People.signUp(both[index % 2 === 0 ? 0 : 1], "wanted@example.com"))
@@ -158,7 +158,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     })
   )
 
-  it.effect("after three accounts in 24 hours from one address, on all replicas together", () =>
+  it.effect("after three accounts in 24 hours from one client, over all replicas", () =>
     Effect.gen(function* () {
       const both = [
         yield* RunningService.make(RunningService.ownLimits),
@@ -179,7 +179,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     })
   )
 
-  it.effect("tells of many addresses at once no more than of one after the other", () =>
+  it.effect("without revealing more about concurrent addresses than about sequential ones", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make(RunningService.ownLimits)
       yield* People.signUp(service, "known@example.com", { from: "198.51.100.20" })
@@ -192,7 +192,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     })
   )
 
-  it.effect("to a client that has sixteen under way", () =>
+  it.effect("while sixteen of the same client are in flight", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const sql = yield* SqlClient.SqlClient
@@ -221,7 +221,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     }).pipe(Effect.scoped)
   )
 
-  it.effect("by which no place is taken", () =>
+  it.effect("without counting towards the limit of accounts", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make(RunningService.ownLimits)
       const from = "2001:db8:7:7::1"

@@ -14,7 +14,7 @@ const count = (replies: ReadonlyArray<{ readonly status: number }>, status: numb
   replies.filter((reply) => reply.status === status).length
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing up with a browser", (it) => {
-  it.effect("makes an account that can be used once the link of the mail was opened", () =>
+  it.effect("makes an account that works after the mailed link is opened", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const email = "ann@example.com"
@@ -32,7 +32,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     })
   )
 
-  it.effect("sends a token that is good once, by GET or by POST, and keeps only its hash", () =>
+  it.effect("sends a token that is valid once, by GET or by POST, and stores only its hash", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const sql = yield* SqlClient.SqlClient
@@ -54,7 +54,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     })
   )
 
-  it.effect("sends a token that only one of many finds good who use it at once", () =>
+  it.effect("sends a token that succeeds for one of many concurrent uses", () =>
     Effect.gen(function* () {
       const both = [yield* RunningService.make(), yield* RunningService.make()] as const
       yield* People.signUpByBrowser(both[0], "race@example.com")
@@ -65,7 +65,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     })
   )
 
-  it.effect("sends a token that expires after 24 hours; a new mail brings a new one", () =>
+  it.effect("sends a token that expires after 24 hours; a new mail contains a new one", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const email = "late@example.com"
@@ -83,7 +83,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     })
   )
 
-  it.effect("of other people again and again sends them no more mails than one client may sign up", () =>
+  it.effect("repeatedly for other people is limited to the signups of one client", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make(RunningService.ownLimits)
       const emails = ["one", "two", "three", "four", "five"].map((name) => `reminded-${name}@example.com`)
@@ -105,7 +105,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     })
   )
 
-  it.effect("again sends another mail after ten minutes at the earliest, and one only", () =>
+  it.effect("again sends at most one further mail, after ten minutes", () =>
     Effect.gen(function* () {
       const both = [yield* RunningService.make(), yield* RunningService.make()] as const
       const email = "again@example.com"
@@ -133,7 +133,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
   )
 })
 
-layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing up an address that is not confirmed", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing up an unconfirmed address", (it) => {
   const first = "the first password"
   const second = "the second password"
   const signUpWith = (service: ServiceClient, email: string, password: string) =>
@@ -141,7 +141,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
   const outcomes = (service: ServiceClient, email: string) =>
     Effect.forEach([first, second], (password) => Effect.map(People.logIn(service, email, { password }), ({ status }) => status))
 
-  it.effect("again makes the newest password count, and older links end", () =>
+  it.effect("again sets the newest password, and ends older links", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const email = "prehijacked@example.com"
@@ -157,7 +157,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     })
   )
 
-  it.effect("again before another mail may be sent leaves neither of two passwords", () =>
+  it.effect("again before the next mail is allowed sets neither of two passwords", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const email = "contested@example.com"
@@ -171,26 +171,24 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     })
   )
 
-  it.effect(
-    "again with the same password changes nothing before another mail may be sent, and nothing once it is confirmed",
-    () =>
-      Effect.gen(function* () {
-        const service = yield* RunningService.make()
-        const email = "impatient@example.com"
-        for (const status of [201, 409]) assert.strictEqual((yield* signUpWith(service, email, first)).status, status)
-        const [token = ""] = yield* MailedTokens.tokensFor(email, 1)
-        assert.include((yield* get(service, token)).text, "You can log in now")
-        yield* service.travel("10 minutes")
-        assertProblem(yield* signUpWith(service, email, second), "CONFLICT")
-        assert.deepStrictEqual(yield* outcomes(service, email), [200, 401])
-      })
+  it.effect("again with the same password changes nothing before the next mail is allowed, nor after confirmation", () =>
+    Effect.gen(function* () {
+      const service = yield* RunningService.make()
+      const email = "impatient@example.com"
+      for (const status of [201, 409]) assert.strictEqual((yield* signUpWith(service, email, first)).status, status)
+      const [token = ""] = yield* MailedTokens.tokensFor(email, 1)
+      assert.include((yield* get(service, token)).text, "You can log in now")
+      yield* service.travel("10 minutes")
+      assertProblem(yield* signUpWith(service, email, second), "CONFLICT")
+      assert.deepStrictEqual(yield* outcomes(service, email), [200, 401])
+    })
   )
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("opening the link of a mail", (it) => {
   const accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
-  it.effect("shows people a page that needs nothing from elsewhere", () =>
+  it.effect("shows a self-contained HTML page", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       yield* People.signUpByBrowser(service, "reader@example.com")
@@ -218,7 +216,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("opening 
     })
   )
 
-  it.effect("asks people to come back when the database does not answer", () =>
+  it.effect("asks people to retry during a database outage", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const sql = yield* SqlClient.SqlClient
@@ -231,7 +229,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("opening 
     })
   )
 
-  it.effect("tells people whose link is too old how they get another one", () =>
+  it.effect("explains to people with an expired link how to get another one", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       yield* People.signUpByBrowser(service, "slow@example.com")
@@ -244,7 +242,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("opening 
     })
   )
 
-  it.effect("speaks German to who prefers it", () =>
+  it.effect("shows German to people who prefer it", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       yield* People.signUpByBrowser(service, "leser@example.com")
@@ -269,7 +267,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("opening 
     })
   )
 
-  it.effect("with HEAD, as mail scanners do, changes nothing", () =>
+  it.effect("with HEAD, like mail scanners, changes nothing", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       yield* People.signUpByBrowser(service, "scanned@example.com")
@@ -282,7 +280,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("opening 
     })
   )
 
-  it.effect("that was never in a mail is refused, whatever it contains", () =>
+  it.effect("with an unknown token of any content is rejected", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const wrong = [

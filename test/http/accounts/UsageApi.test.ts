@@ -31,7 +31,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     })
   )
 
-  it.effect("is for callers with a key", () =>
+  it.effect("requires a key", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const { token } = yield* People.newUser(service)
@@ -44,7 +44,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     })
   )
 
-  it.effect("counts nothing itself, and goes on when the quota and the minute are used up", () =>
+  it.effect("counts nothing itself, and works after the quota and the minute are used up", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const key = yield* newPaidKey(service, "enterprise")
@@ -61,7 +61,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     })
   )
 
-  it.effect("starts again at zero with the month, to the second", () =>
+  it.effect("restarts at zero with the month, to the second", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.make()
       const key = yield* service.newKey
@@ -80,7 +80,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     })
   )
 
-  it.effect("is each key's own, also within an account", () =>
+  it.effect("is counted per key, also within an account", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const { token } = yield* People.newUser(service)
@@ -92,7 +92,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     })
   )
 
-  it.effect("never has less than nothing remaining, also on a smaller plan than before", () =>
+  it.effect("never shows a negative remainder, even after a downgrade", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const key = yield* service.newKey

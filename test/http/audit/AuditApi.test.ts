@@ -20,8 +20,8 @@ const testLayer = Layer.effect(
   Effect.flatMap(temporaryFolder, (folder) => RunningService.start(signing(folder)))
 ).pipe(Layer.provideMerge(RunningService.layerGround))
 
-layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
-  it.effect("shows an auditor what was asked for, page by page", () =>
+layer(testLayer, { excludeTestServices: true })("The audit API", (it) => {
+  it.effect("shows the events to an auditor, page by page", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const one = yield* businessCaller
@@ -52,7 +52,7 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
     })
   )
 
-  it.effect("streams the log as lines that anybody can hash", () =>
+  it.effect("streams the log as lines that any client can hash", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       yield* businessCaller
@@ -74,7 +74,7 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
     })
   )
 
-  it.effect("records that the log was read, once for all pages, and not which VAT ID was looked for", () =>
+  it.effect("records each reading once for all pages, without the VAT ID of the search", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       yield* businessCaller
@@ -103,7 +103,7 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
     })
   )
 
-  it.effect("keeps an auditor of one account within it", () =>
+  it.effect("limits an auditor of one account to that account", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const one = yield* businessCaller
@@ -152,7 +152,7 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
     })
   )
 
-  it.effect("gives everybody the checkpoint and the tiles it is made of", () =>
+  it.effect("serves the checkpoint and its tiles without authentication", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       yield* businessCaller
@@ -171,7 +171,7 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
     })
   )
 
-  it.effect("takes a cursor for a day or two: later reading is a new one, and recorded", () =>
+  it.effect("accepts a cursor for a day, and rejects it after two", () =>
     Effect.gen(function* () {
       const { get, travel } = yield* RunningService.make()
       const { headers } = yield* newAuditor()
@@ -246,7 +246,7 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
     })
   )
 
-  it.effect("refuses tokens that are none, revoked or expired", () =>
+  it.effect("rejects malformed, revoked and expired tokens", () =>
     Effect.gen(function* () {
       const { get, travel } = yield* RunningService.make()
       const { auditorId, headers, token } = yield* newAuditor(null, 2)
@@ -270,8 +270,8 @@ layer(testLayer, { excludeTestServices: true })("The audit surface", (it) => {
   )
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("The audit surface of a log that got another key", (it) => {
-  it.effect("says of a proof which key has signed it, although another one signs by now", () =>
+layer(RunningService.layerGround, { excludeTestServices: true })("The audit API of a log with a rotated key", (it) => {
+  it.effect("names the key that signed a proof, even if another one signs now", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const signed = yield* Effect.scoped(

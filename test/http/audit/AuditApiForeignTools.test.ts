@@ -28,7 +28,7 @@ layer(service, { excludeTestServices: true })("The served log", (it) => {
   beforeEach((context) => context.skip(!hasGo, "left out: Go or Debian's golang-golang-x-mod-dev is not installed"))
 
   it.effect(
-    "is what Go's tlog makes of its events, checkpoint, tiles and proofs",
+    "equals the checkpoint, tiles and proofs that Go's tlog makes of its events",
     () =>
       Effect.gen(function* () {
         const running = yield* RunningService.RunningService

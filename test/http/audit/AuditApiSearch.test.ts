@@ -19,7 +19,7 @@ const Referenced = Schema.Struct({
 })
 
 layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/audit/events", (it) => {
-  it.effect("takes a day as a whole, and a moment as it is", () =>
+  it.effect("treats a date as the whole day, and a time as that instant", () =>
     Effect.gen(function* () {
       const { get, newKey } = yield* RunningService.RunningService
       const { headers } = yield* newAuditor()
@@ -43,7 +43,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/audit/even
     })
   )
 
-  it.effect("shows what one API key did, by its id or by its prefix within an account", () =>
+  it.effect("shows the events of one API key, by its id or by its prefix within an account", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const one = yield* businessCaller
@@ -69,7 +69,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/audit/even
     })
   )
 
-  it.effect("shows the caller's reference beside each validation that had one, and nowhere in the events", () =>
+  it.effect("shows the caller's reference beside each validation that has one, and never in the events", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const { accountId, key } = yield* businessCaller
@@ -115,7 +115,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/audit/even
     })
   )
 
-  it.effect("is a table for spreadsheets where that is asked for", () =>
+  it.effect("returns CSV for spreadsheets on request", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const { accountId, key, keyId, receiptId } = yield* businessCaller

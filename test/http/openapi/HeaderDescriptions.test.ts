@@ -63,7 +63,7 @@ const testLayer = Layer.effect(
 
 const html = { accept: "text/html" }
 
-layer(testLayer, { excludeTestServices: true })("The headers of responses are those that the document names", (it) => {
+layer(testLayer, { excludeTestServices: true })("The headers of responses equal those of the document", (it) => {
   it.effect("for validations, good and bad, with and without a key", () =>
     Effect.gen(function* () {
       const ask = yield* makeAsk
@@ -89,7 +89,7 @@ layer(testLayer, { excludeTestServices: true })("The headers of responses are th
     })
   )
 
-  it.effect("for an older answer that is served because no source can be asked", () =>
+  it.effect("for a stale answer that is served during an outage", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.start()
       const ask = yield* Effect.provideService(makeAsk, RunningService.RunningService, service)
@@ -213,7 +213,7 @@ layer(testLayer, { excludeTestServices: true })("The headers of responses are th
     })
   )
 
-  it.effect("for what anybody may ask", () =>
+  it.effect("for public endpoints", () =>
     Effect.gen(function* () {
       const ask = yield* makeAsk
       yield* ask("GET /health", 200)

@@ -20,7 +20,7 @@ const parts = partsOf(json)
 const placesOf = (isMeant: (part: { readonly [key: string]: unknown }) => boolean) =>
   parts.filter(({ part }) => isMeant({ ...part })).map(({ place }) => place)
 
-it("numbers and times in a query are described as what they mean", () => {
+it("numbers and times in a query are described by their types", () => {
   assert.containSubset(parametersOf("GET /v1/qualified-confirmations")["limit"], {
     required: false,
     schema: { type: "integer", minimum: 1, maximum: 100, default: 20 }
@@ -49,7 +49,7 @@ it.each(operations)("$name describes itself and each of its parameters", ({ oper
   for (const tag of tags) assert.isTrue(named.has(tag), tag)
 })
 
-it.each(operations)("$name has the parameters that its path names, and no others in it", ({ operation, path }) => {
+it.each(operations)("$name declares exactly the parameters of its path", ({ operation, path }) => {
   const inPath = operation.parameters.filter((parameter) => parameter.in === "path")
   assert.deepStrictEqual(
     Array.from(path.matchAll(/\{(\w+)\}/gu), ([, name]) => name),
@@ -59,7 +59,7 @@ it.each(operations)("$name has the parameters that its path names, and no others
   assert.notMatch(path, /[*:]/u)
 })
 
-it("the key of a validation is optional, and nothing else is", () => {
+it("the key of a validation is optional, and all other keys are required", () => {
   const optional = operations.filter(({ operation }) => operation.security.some((one) => Object.keys(one).length === 0))
   assert.deepStrictEqual(
     optional.map(({ name, operation }) => [name, operation.security]),
@@ -67,7 +67,7 @@ it("the key of a validation is optional, and nothing else is", () => {
   )
 })
 
-it.each(operations)("$name refers to the one error body, and says in words what its codes mean", ({ operation }) => {
+it.each(operations)("$name refers to the one error body, and explains its error codes", ({ operation }) => {
   for (const [status, { content, description }] of Object.entries(operation.responses)) {
     if (Number(status) < 400) continue
     assert.deepStrictEqual(content["application/json"]?.schema, { $ref: "#/components/schemas/Error" }, status)
@@ -79,7 +79,7 @@ it.each(operations)("$name refers to the one error body, and says in words what 
   }
 })
 
-it("the error body is a component with all codes, and each code is explained in the introduction", () => {
+it("the error body is a component with all codes, and the introduction explains each code", () => {
   assert.containSubset(described.components.schemas["Error"], {
     properties: {
       error: { required: ["code", "message", "request_id"], properties: { code: { "x-extensible-enum": Object.keys(statusOf) } } }
@@ -94,7 +94,7 @@ it("the error body is a component with all codes, and each code is explained in 
 /** Where the client has to wait without an error, or for its own other request. */
 const waits: Readonly<Record<string, ReadonlyArray<string>>> = { submitValidation: ["202", "409"], getValidation: ["200"] }
 
-it.each(operations)("$name names Retry-After wherever it is sent, and only headers that are described", ({ operation }) => {
+it.each(operations)("$name declares Retry-After wherever it is sent, and only described headers", ({ operation }) => {
   const waiting = ["429", "503", ...(waits[operation.operationId] ?? [])]
   for (const [status, { headers }] of Object.entries(operation.responses)) {
     assert.strictEqual("Retry-After" in headers, waiting.includes(status), status)
@@ -105,7 +105,7 @@ it.each(operations)("$name names Retry-After wherever it is sent, and only heade
   }
 })
 
-it("every header that is described is sent by some operation", () => {
+it("every described header is sent by some operation", () => {
   const named = new Set(
     operations.flatMap(({ operation }) => Object.values(operation.responses).flatMap(({ headers }) => Object.keys(headers)))
   )
@@ -115,7 +115,7 @@ it("every header that is described is sent by some operation", () => {
   )
 })
 
-it("schemas are as programs like them", () => {
+it("schemas have a form that client generators understand", () => {
   const isList = (value: unknown): value is ReadonlyArray<unknown> => Array.isArray(value)
   assert.deepStrictEqual(
     placesOf(({ allOf, anyOf, oneOf }) => [allOf, anyOf, oneOf].some((one) => isList(one) && one.length < 2)),
@@ -154,7 +154,7 @@ it("fields named as times have the format date-time", () => {
   for (const { part, place } of times) assert.include(JSON.stringify(part), '"format":"date-time"', place)
 })
 
-it("bodies are as their senders may write them", () => {
+it("request bodies are required only where they must be sent", () => {
   const bodyOf = (wanted: string) => operations.find(({ name }) => name === wanted)?.operation.requestBody
   assert.containSubset(bodyOf("POST /v1/auth/api-keys"), {
     required: false,
@@ -167,7 +167,7 @@ it("bodies are as their senders may write them", () => {
   })
 })
 
-it("people get pages of the verification in the statuses that programs get JSON in", () => {
+it("verification pages have the same statuses as the JSON responses", () => {
   for (const name of ["GET /v1/auth/verify-email", "POST /v1/auth/verify-email"]) {
     const responses = operations.find((one) => one.name === name)?.operation.responses ?? {}
     for (const status of ["200", "400", "503"]) {
@@ -176,7 +176,7 @@ it("people get pages of the verification in the statuses that programs get JSON 
   }
 })
 
-it("schemes, tags and the server are there to be read", () => {
+it("security schemes, tags and the server are described", () => {
   assert.deepStrictEqual(
     described.servers.map(({ url }) => url),
     ["/"]
@@ -185,14 +185,14 @@ it("schemes, tags and the server are there to be read", () => {
   for (const { name } of described.tags) assert.match(name, /^[A-Z]/u)
 })
 
-it("operations have the names that a generated client's methods should have", () => {
+it("operations have ids that suit the methods of a generated client", () => {
   const ids = operations.map(({ operation }) => operation.operationId)
   for (const id of ids) assert.match(id, /^[a-z]+(?:[A-Z][a-z]+)+$/u)
   assert.strictEqual(new Set(ids).size, ids.length)
   assert.includeMembers(ids, ["validateVatId", "listApiKeys", "getUsage"])
 })
 
-it("values that may grow are open: only the words and letters of a comparison are closed", () => {
+it("extensible values are open: only the words and letters of a comparison are closed", () => {
   const closed = new Set([...MatchWord.literals, ...MatchLetter.literals, true])
   const enums = partsOf(described.components.schemas).flatMap(({ part }) =>
     "enum" in part && Array.isArray(part.enum) ? [part.enum] : []
@@ -204,7 +204,7 @@ it("values that may grow are open: only the words and letters of a comparison ar
   })
 })
 
-it.each(operations)("$name says how it may be refused", ({ operation }) =>
+it.each(operations)("$name declares its error responses", ({ operation }) =>
   assert.isTrue(Object.keys(operation.responses).some((status) => status.startsWith("4")))
 )
 
@@ -213,7 +213,7 @@ it("describes how removals are announced, and that nothing is deprecated", () =>
   assert.isEmpty(placesOf(({ deprecated }) => deprecated === true))
 })
 
-it("says who answers for the interface, and under which terms", () => {
+it("states the contact and the terms of the interface", () => {
   assert.containSubset(described.info, {
     contact: { name: "The operator of this service" },
     license: { identifier: "Apache-2.0" }

@@ -78,7 +78,7 @@ const shapeOf = (value: unknown): string =>
 
 layer(RunningService.layerGround, { excludeTestServices: true })("the examples of openapi.json", (it) => {
   it.effect(
-    "are what the service answers (to record them: npm run test:only -- test/http/openapi/OpenApiExamples.test.ts -u)",
+    "equal the service's responses (to record them: npm run test:only -- test/http/openapi/OpenApiExamples.test.ts -u)",
     () =>
       Effect.gen(function* () {
         const fresh = yield* record
@@ -305,7 +305,7 @@ const hasExamples = (content: unknown) =>
 /** Of these an example would be a file. */
 const files = new Set(["text/html", "application/pdf", "application/octet-stream"])
 
-it.each(operations)("$name shows an example of its body and of each response", ({ operation }) => {
+it.each(operations)("$name has an example of its body and of each response", ({ operation }) => {
   for (const content of Object.values(operation.requestBody?.content ?? {})) assert.isTrue(hasExamples(content))
   for (const [status, { content, description }] of Object.entries(operation.responses)) {
     for (const [type, body] of Object.entries(content)) {

@@ -20,7 +20,7 @@ const statuses = (replies: ReadonlyArray<Reply>) => {
 const times = <A>(count: number, make: (index: number) => A) => Array.from({ length: count }, (_, index) => make(index))
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("an API key", (it) => {
-  it.effect("that is wrong is refused, never taken for none", () =>
+  it.effect("that is wrong is rejected, and the call is not treated as anonymous", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.RunningService
       const key = yield* newKey
@@ -42,7 +42,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key",
     ["?api_key=", { query: { api_key: "x" } }],
     ["?X-Api-Key=", { query: { "X-Api-Key": "x" } }],
     ["?key=<key>", { query: { force_live: "false", key: "svc_live_x" } }]
-  ] as const)("sent as %s is refused, with a hint, and not counted", ([_, misplaced]) =>
+  ] as const)("sent as %s is rejected with a hint, and not counted", ([_, misplaced]) =>
     Effect.gen(function* () {
       const { ask, newKey } = yield* RunningService.RunningService
       for (const path of ["/v1/validate/ATU12345678", "/v1/validate/x", "/v1/usage", "/v1/qualified-confirmations"]) {
@@ -55,7 +55,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key",
     })
   )
 
-  it.effect("is not looked for in what belongs to others: the call is an anonymous one", () =>
+  it.effect("is not read from foreign credentials or parameters: the call is anonymous", () =>
     Effect.gen(function* () {
       const { ask, validate } = yield* RunningService.RunningService
       for (const authorization of ["Bearer eyJhbGciOiJI.eyJzdWIi.c2ln", "Basic dXNlcjpwYXNz"]) {
@@ -76,7 +76,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key",
     })
   )
 
-  it.effect("works on every replica as soon as it was given out", () =>
+  it.effect("works on every replica after its creation", () =>
     Effect.gen(function* () {
       const { newKey } = yield* RunningService.RunningService
       const second = yield* RunningService.make()
@@ -84,7 +84,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key",
     })
   )
 
-  it.effect("is checked, and the minute counted, also where the path cannot be read", () =>
+  it.effect("is checked, and the minute counted, even if the path is malformed", () =>
     Effect.gen(function* () {
       const { ask, newKey } = yield* RunningService.RunningService
       const key = yield* newKey
@@ -121,7 +121,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key",
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("the limit per minute", (it) => {
-  it.effect("is 10 for an address without a key, refused calls included", () =>
+  it.effect("is 10 for an address without a key, including rejected calls", () =>
     Effect.gen(function* () {
       const { validate } = yield* RunningService.make(RunningService.ownLimits)
       const from = "203.0.113.1"
@@ -144,7 +144,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the limi
     })
   )
 
-  it.effect("is the plan's for a key, wherever the key is used", () =>
+  it.effect("is the plan's for a key, from any address", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.make({ ...RunningService.ownLimits, PLAN_STARTER_PER_MINUTE: "12" })
       const key = yield* newKey
@@ -164,7 +164,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the limi
     })
   )
 
-  it.effect("holds across replicas, exactly", () =>
+  it.effect("is exact over several replicas", () =>
     Effect.gen(function* () {
       const first = yield* RunningService.make(RunningService.ownLimits)
       const second = yield* RunningService.make(RunningService.ownLimits)
@@ -180,7 +180,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the limi
       return (yield* Effect.forEach(forwarded, (from) => validate("ATU12345678", { from }))).map(({ status }) => status)
     }).pipe(Effect.scoped)
 
-  it.effect("takes an IPv6 network of 64 bits, and an address with its port, for one client", () =>
+  it.effect("treats an IPv6 network of 64 bits, and an address with its port, as one client", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* ask({}, ["2001:db8:1:2::1", "2001:db8:1:2:ffff::9", "2001:db8:1:3::1"]), [200, 429, 200])
       assert.deepStrictEqual(yield* ask({}, ["198.51.100.1", "::ffff:198.51.100.1", "198.51.100.2"]), [200, 429, 200])
@@ -189,7 +189,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the limi
     })
   )
 
-  it.effect("believes as many proxies as TRUST_PROXY says, from the right", () =>
+  it.effect("trusts as many proxies as TRUST_PROXY states, from the right", () =>
     Effect.gen(function* () {
       const chain = (client: string) => [`1.1.1.1, ${client}, 10.0.0.1`, `2.2.2.2, ${client}, 10.0.0.2`]
       assert.deepStrictEqual(yield* ask({ TRUST_PROXY: "2" }, chain("192.0.2.1")), [200, 429])
@@ -216,7 +216,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the quot
     })
   )
 
-  it.effect("of the free plan is a month's; then 402", () =>
+  it.effect("of the free plan is monthly; then 402", () =>
     Effect.gen(function* () {
       const settings = { PLAN_FREE_PER_MONTH: "2", CONTACT: "help@vat.example" }
       const { baseUrl, newKey, travel, validate } = yield* RunningService.make(settings)
@@ -243,7 +243,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the quot
     })
   )
 
-  it.effect("of a paid plan is a month's; then 429 until the next one", () =>
+  it.effect("of a paid plan is monthly; then 429 until the next month", () =>
     Effect.gen(function* () {
       const { newKey, travel, validate } = yield* RunningService.make()
       const key = yield* newKey
@@ -259,7 +259,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the quot
     })
   )
 
-  it.effect("is never passed, however many replicas and callers there are", () =>
+  it.effect("is never exceeded, regardless of the number of replicas and callers", () =>
     Effect.gen(function* () {
       const replicas = [yield* RunningService.make(), yield* RunningService.make()] as const
       const key = yield* replicas[0].newKey

@@ -17,12 +17,12 @@ it.each([
   "[2001:db8:1:2::b]:443",
   "2001:db8:1:2::c%eth0",
   "[2001:db8:1:2::d%3]:80"
-])("a client of IPv6 is its /64, however a proxy writes it: %s", (written) =>
+])("a client of IPv6 is its /64, in any proxy's spelling: %s", (written) =>
   assert.strictEqual(networkOf(written), "2001:db8:1:2::/64")
 )
 
 it.each(["192.0.2.7", "192.0.2.7:443", "::ffff:192.0.2.7", "[::ffff:192.0.2.7]:443"])(
-  "a client of IPv4 is its address, however a proxy writes it: %s",
+  "a client of IPv4 is its address, in any proxy's spelling: %s",
   (written) => assert.strictEqual(networkOf(`203.0.113.9, ${written}`), "192.0.2.7")
 )
 

@@ -11,7 +11,7 @@ const preflight = {
 layer(RunningService.layerShared({ CORS_ORIGINS: `${app}, http://localhost:3000` }), { excludeTestServices: true })(
   "a page of another origin",
   (it) => {
-    it.effect("that the operator named may call, and read what its user needs", () =>
+    it.effect("may call if the operator allows it, and read the headers it needs", () =>
       Effect.gen(function* () {
         const { ask } = yield* RunningService.RunningService
         const allowed = yield* ask("/v1/validate/ATU12345678", preflight)
@@ -30,7 +30,7 @@ layer(RunningService.layerShared({ CORS_ORIGINS: `${app}, http://localhost:3000`
       })
     )
 
-    it.effect("that the operator did not name may not", () =>
+    it.effect("may not call if the operator does not allow it", () =>
       Effect.gen(function* () {
         const { ask } = yield* RunningService.RunningService
         for (const origin of ["https://evil.example", "https://app.example.com.evil.example", "null"]) {
@@ -42,7 +42,7 @@ layer(RunningService.layerShared({ CORS_ORIGINS: `${app}, http://localhost:3000`
       })
     )
 
-    it.effect("may call where the operator allows all, and nowhere where none is named", () =>
+    it.effect("may call if all origins are allowed, and may not if none is", () =>
       Effect.gen(function* () {
         const open = yield* RunningService.make({ CORS_ORIGINS: "*" })
         assert.strictEqual((yield* open.ask("/v1/usage", preflight)).headers["access-control-allow-origin"], "*")

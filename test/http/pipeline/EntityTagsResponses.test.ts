@@ -30,7 +30,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a response",
     })
   )
 
-  it.effect("with a receipt is not sent again in a form that its reader has, and only to those who may read it", () =>
+  it.effect("with a receipt is not sent again in a form that its reader has, and only to authorised readers", () =>
     Effect.gen(function* () {
       const client = yield* RunningService.RunningService
       const key = yield* newPaidKey(client)
@@ -73,7 +73,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a response",
     })
   )
 
-  it.effect("is sent as it is where it is short, is no text, or the client wants no coding that there is", () =>
+  it.effect("is not compressed if it is short, is no text, or the client accepts no supported coding", () =>
     Effect.gen(function* () {
       const client = yield* RunningService.RunningService
       const key = yield* newPaidKey(client)

@@ -66,7 +66,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     ["PUT", "/docs", "GET, HEAD"],
     ["PROPFIND", "/health", "GET, HEAD"],
     ["POST", "/%68ealth", "GET, HEAD"]
-  ] as const)("says 405 to %s %s, with Allow", ([method, path, allow]) =>
+  ] as const)("has status 405 for %s %s, with Allow", ([method, path, allow]) =>
     Effect.gen(function* () {
       const { port } = yield* RunningService.RunningService
       const reply = yield* send(port, `${method} ${path} HTTP/1.1`)
@@ -76,7 +76,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     })
   )
 
-  it.effect("answers HEAD like GET, without a body", () =>
+  it.effect("is empty for HEAD, with the headers of GET", () =>
     Effect.gen(function* () {
       const { port } = yield* RunningService.RunningService
       for (const path of ["/health", "/v1/status", "/docs"]) {
@@ -112,7 +112,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     })
   )
 
-  it.effect("refuses a request that should have a body and announces none", () =>
+  it.effect("rejects a request without its required body", () =>
     Effect.gen(function* () {
       const { port } = yield* RunningService.RunningService
       for (const headers of [[json], []]) {
@@ -121,7 +121,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     })
   )
 
-  it.effect("takes a body of 16 KiB, one with a charset, and one that does not say what it is", () =>
+  it.effect("accepts a body of 16 KiB, with a charset, and without a content type", () =>
     Effect.gen(function* () {
       const padded = `${" ".repeat(16 * 1024 - 16)}{"agent_id":"x"}`
       assert.strictEqual((yield* register([json], padded)).status, 201)
@@ -131,7 +131,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     })
   )
 
-  it.effect("refuses a chunked body that grows too large", () =>
+  it.effect("rejects a chunked body that grows too large", () =>
     Effect.gen(function* () {
       const { port } = yield* RunningService.RunningService
       const chunk = `1000\r\n${"x".repeat(4096)}\r\n`
@@ -146,7 +146,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
   )
 
   it.effect.each(["%", "%2", "%zz", "%ff", "%c3%28", "%ed%a0%80", "DE%", "DE%e2%82", "%00", "%u0031", "%25"])(
-    "refuses the VAT ID %s as one",
+    "rejects the VAT ID %s as malformed",
     (text) =>
       Effect.gen(function* () {
         const { port } = yield* RunningService.RunningService
@@ -155,7 +155,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
   )
 
   it.effect.each(["?force_live=%ff", "?force_live=%", "?company_name=%c3%28&force_live=2", "?%ff=%ff&force_live=x"])(
-    "refuses the query %s without falling over",
+    "rejects the query %s without an internal error",
     (query) =>
       Effect.gen(function* () {
         const { port } = yield* RunningService.RunningService
@@ -194,7 +194,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     "\u0016\u0003\u0001\u0002\u0000\u0001",
     "x".repeat(100),
     "GET /health HTTP/1.1\r\n: x"
-  ])("answers %j, which is no request", (bytes) =>
+  ])("answers the malformed request %j", (bytes) =>
     Effect.gen(function* () {
       const { port } = yield* RunningService.RunningService
       assertProblem(readReply(yield* exchange(port, `${bytes}\r\n\r\n`)), "VALIDATION_ERROR")
@@ -239,7 +239,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     })
   )
 
-  it.effect("refuses a request that says its length twice", () =>
+  it.effect("rejects a request with two lengths", () =>
     Effect.gen(function* () {
       const { port } = yield* RunningService.RunningService
       const lines = [json, "content-length: 16", "transfer-encoding: chunked"]
@@ -247,7 +247,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     })
   )
 
-  it.effect("leaks nothing of a defect", () =>
+  it.effect("reveals nothing of a defect", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.make()
       const sql = yield* SqlClient.SqlClient
@@ -263,7 +263,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
   )
 })
 
-describe("a month that is used up", () => {
+describe("the Retry-After of a used-up month", () => {
   const now = DateTime.makeUnsafe("2026-03-01T00:00:01.000Z")
   const retryAfter = (periodEnd: string) =>
     Errors.problemOf(
@@ -277,7 +277,7 @@ describe("a month that is used up", () => {
   it.effect.each([
     ["when the next one begins", "2026-04-01T00:00:00.000Z", 31 * 86_400 - 1],
     ["at once where the call began in the month before", "2026-03-01T00:00:00.000Z", 1]
-  ] as const)("may be asked about again %s", ([_, end, seconds]) =>
+  ] as const)("ends %s", ([_, end, seconds]) =>
     Effect.gen(function* () {
       yield* TestClock.setTime(DateTime.toEpochMillis(now))
       assert.strictEqual(yield* retryAfter(end), seconds)

@@ -20,7 +20,7 @@ layer(RunningService.layerShared({ UPGRADE_URL: "https://example.org/upgrade" })
       "/docs"
     ]
 
-    it.effect.each(paths)("of %s keeps a usable X-Request-Id and makes one otherwise", (path) =>
+    it.effect.each(paths)("of %s keeps a usable X-Request-Id and creates one otherwise", (path) =>
       Effect.gen(function* () {
         const { port } = yield* RunningService.RunningService
         const idFor = (...headers: ReadonlyArray<string>) =>
@@ -43,7 +43,7 @@ layer(RunningService.layerShared({ UPGRADE_URL: "https://example.org/upgrade" })
       })
     )
 
-    it.effect("to a caller whose plan is known tells the usage, refusals included", () =>
+    it.effect("to a caller with a known plan shows the usage, including refusals", () =>
       Effect.gen(function* () {
         const { newKey, validate } = yield* RunningService.RunningService
         const key = yield* newKey
@@ -59,7 +59,7 @@ layer(RunningService.layerShared({ UPGRADE_URL: "https://example.org/upgrade" })
       })
     )
 
-    it.effect("above 80 % of the limit, not at it, tells where to upgrade", () =>
+    it.effect("above 80 % of the limit links to the upgrade", () =>
       Effect.gen(function* () {
         const { newKey, validate } = yield* RunningService.RunningService
         const key = yield* newKey
@@ -85,7 +85,7 @@ layer(RunningService.layerShared({ UPGRADE_URL: "https://example.org/upgrade" })
       ["POST", "/v1/auth/login", 400],
       ["GET", "/v1/auth/api-keys", 401],
       ["GET", "/v1/audit/events", 401]
-    ] as const)("to %s %s with a valid key tells its usage, and counts nothing", ([method, path, status]) =>
+    ] as const)("to %s %s with a valid key shows its usage, and counts nothing", ([method, path, status]) =>
       Effect.gen(function* () {
         const { ask, get, newKey, validate } = yield* RunningService.RunningService
         const key = yield* newKey
@@ -102,7 +102,7 @@ layer(RunningService.layerShared({ UPGRADE_URL: "https://example.org/upgrade" })
       })
     )
 
-    it.effect("comes without the usage when the database does not answer, and is not late for it", () =>
+    it.effect("omits the usage during a database outage, without delay", () =>
       Effect.gen(function* () {
         const { get, newKey, validate } = yield* RunningService.RunningService
         const sql = yield* SqlClient.SqlClient
@@ -117,7 +117,7 @@ layer(RunningService.layerShared({ UPGRADE_URL: "https://example.org/upgrade" })
       })
     )
 
-    it.effect("of an endpoint without a caller tells no usage", () =>
+    it.effect("of an endpoint without a caller shows no usage", () =>
       Effect.gen(function* () {
         const { get } = yield* RunningService.RunningService
         for (const path of ["/health", "/v1/status", "/nothing"]) {

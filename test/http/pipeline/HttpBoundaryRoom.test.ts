@@ -7,8 +7,8 @@ import { assertProblem } from "#test/support/Problem.ts"
 import { send } from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
-layer(RunningService.layerSharedGround, { excludeTestServices: true })("more requests than can be under way", (it) => {
-  it.effect("are refused at once, until others are answered", () =>
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("requests beyond the concurrency limit", (it) => {
+  it.effect("are rejected at once until others are answered", () =>
     Effect.gen(function* () {
       const { newKey, port, validate } = yield* RunningService.start().pipe(Effect.provideService(MaxInFlight, 2))
       const sql = yield* SqlClient.SqlClient

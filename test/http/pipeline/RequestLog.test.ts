@@ -21,7 +21,7 @@ const linesOf = (requests: ReadonlyArray<readonly [number, Partial<RequestLog.Se
   })
 
 describe("RequestLog", () => {
-  it.effect("says nothing of ordinary requests", () =>
+  it.effect("writes nothing for ordinary requests", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(
         yield* linesOf([
@@ -34,7 +34,7 @@ describe("RequestLog", () => {
     })
   )
 
-  it.effect("names slow, refused and failed ones by their route", () =>
+  it.effect("writes slow, rejected and failed requests with their route", () =>
     Effect.gen(function* () {
       const lines = yield* linesOf([
         [0, { durationMs: 1_500 }],
@@ -52,7 +52,7 @@ describe("RequestLog", () => {
     })
   )
 
-  it.effect("writes one line of a kind in ten seconds, and the next one says how many it stands for", () =>
+  it.effect("writes one line of a kind in ten seconds, and the next one counts the suppressed ones", () =>
     Effect.gen(function* () {
       const storm = Array.from({ length: 1_000 }, (_, index) => [index, { status: 429 }] as const)
       const lines = yield* linesOf([...storm, [9_999, { status: 429 }], [10_000, { status: 429 }], [10_001, { status: 401 }]])
@@ -67,7 +67,7 @@ describe("RequestLog", () => {
     })
   )
 
-  it.effect("writes every request where that is asked for", () =>
+  it.effect("writes every request if so configured", () =>
     Effect.gen(function* () {
       const lines = yield* linesOf(
         [

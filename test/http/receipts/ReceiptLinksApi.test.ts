@@ -98,7 +98,7 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     })
   )
 
-  it.effect("opens nothing else: not if it is altered, nor with the id of another receipt", () =>
+  it.effect("opens nothing else: neither after a change nor with the id of another receipt", () =>
     Effect.gen(function* () {
       const { client, key, open, receiptId } = yield* started
       const { path } = yield* share(client, receiptId, { key })
@@ -134,7 +134,7 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     })
   )
 
-  it.effect("ends when it is revoked, which can be said twice", () =>
+  it.effect("ends at its revocation, which can be repeated", () =>
     Effect.gen(function* () {
       const { access, client, key, open, receiptId } = yield* started
       const { linkId, path } = yield* share(client, receiptId, { key })
@@ -155,7 +155,7 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     })
   )
 
-  it.effect("ends with its account", () =>
+  it.effect("ends when its account is closed", () =>
     Effect.gen(function* () {
       const { client, email, key, open, receiptId } = yield* started
       const { path } = yield* share(client, receiptId, { key })
@@ -165,7 +165,7 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     })
   )
 
-  it.effect("is valid for as many days as it was made for, 30 if nothing is said", () =>
+  it.effect("is valid for the requested number of days, 30 by default", () =>
     Effect.gen(function* () {
       const { key, receiptId } = yield* started
       const replica = yield* RunningService.make({ PUBLIC_URL: publicUrl })
@@ -186,7 +186,7 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     })
   )
 
-  it.effect("is one of at most 20 valid ones of its receipt, however many are asked for at once", () =>
+  it.effect("is one of at most 20 valid ones of its receipt, even under concurrent requests", () =>
     Effect.gen(function* () {
       const { client, key, receiptId } = yield* started
       for (let made = 0; made < 18; made += 1) yield* share(client, receiptId, { key })

@@ -17,7 +17,7 @@ const unescaped = (html: string) =>
 const nasty = `</bdi></td><script>alert(1)</script><img src=x onerror="alert(2)"> & ' " \u0000`
 
 describe("the page of a receipt", () => {
-  it("shows what was supplied as text, whatever it is", () => {
+  it("shows the supplied company data as text, whatever its content", () => {
     const hostile = JSON.stringify({ x: nasty })
     const { html } = pageOf({
       input: { company_name: nasty, company_street: nasty, company_zip: nasty, company_city: nasty },
@@ -38,7 +38,7 @@ describe("the page of a receipt", () => {
     assert.include(unescaped(html), nasty.replace("\u0000", "[U+0000]"))
   })
 
-  it("asks for nothing from elsewhere: no address of another place is in it, and no script", () => {
+  it("loads no external resources and has no script", () => {
     const { html, policy } = pageOf()
     assert.notMatch(html, /https?:|\/\/\w|@import|url\(|<script|<link|<iframe/iu)
     const sources = [...html.matchAll(/(?:src|href)="([^"]{0,16})/gu)].map(([, start]) => start)
@@ -49,7 +49,7 @@ describe("the page of a receipt", () => {
     )
   })
 
-  it("is green only where all company data matches", () => {
+  it("is green only if all company data matches", () => {
     const boxOf = (differences: Differences) =>
       /<section class="verdict (\w+)">\n<p class="headline">(.*)<\/p>\n<p class="compared">(.*)<\/p>/u
         .exec(pageOf(differences).html)
@@ -70,7 +70,7 @@ describe("the page of a receipt", () => {
   })
 
   it.each(receiptLanguages)(
-    "keeps together what belongs together: the law's number, and on paper a sentence with its list (%s)",
+    "keeps the law's number on one line, and on paper a sentence with its list on one page (%s)",
     (language) => {
       const { html } = pageOf({}, language)
       assert.include(html, "§\u00A018e")
@@ -78,7 +78,7 @@ describe("the page of a receipt", () => {
     }
   )
 
-  it("allows its own style by its hash, and has no other", () => {
+  it("allows its own style by its hash, and no other", () => {
     const { html, policy } = pageOf({}, "de")
     const [, style = ""] = /<style>(.*?)<\/style>/su.exec(html) ?? []
     assert.include(policy, `'sha256-${hashed("base64")(style)}'`)
@@ -86,11 +86,11 @@ describe("the page of a receipt", () => {
     assert.include(style, `"Seite " counter(page) " von " counter(pages)`)
   })
 
-  it.each(receiptLanguages)("says in which language it is (%s)", (language) => {
+  it.each(receiptLanguages)("declares its language (%s)", (language) => {
     assert.match(pageOf({}, language).html, new RegExp(`^<!DOCTYPE html>\n<html lang="${language}">`, "u"))
   })
 
-  it("carries the exact exchange as files", () => {
+  it("contains the exact exchange as files", () => {
     const request = `{"firmenname":"Müller & Söhne \\"<ΑΒΓ>\\" 100% 'x' #?"}`
     const { html } = pageOf({ request })
     const files = [...html.matchAll(/download="([^"]+)" href="data:application\/json;charset=utf-8,([^"]+)"/gu)].map(

@@ -39,7 +39,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a receipt", 
     })
   )
 
-  it.effect("is a page in the reader's language for a browser", () =>
+  it.effect("is an HTML page in the reader's language for a browser", () =>
     Effect.gen(function* () {
       const { ask } = yield* start
       const german = yield* ask({ accept: browser, "accept-language": "de-AT,de;q=0.9,en;q=0.5" })
@@ -64,7 +64,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a receipt", 
     })
   )
 
-  it.effect("is a PDF, the same bytes each time, also from another replica", () =>
+  it.effect("is a PDF with the same bytes each time, on every replica", () =>
     Effect.gen(function* () {
       const { ask, client, key, path } = yield* start
       const http = yield* HttpClient.HttpClient
@@ -87,7 +87,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a receipt", 
     })
   )
 
-  it.effect("is made as a PDF for one key three times at once, and beyond that refused with 429", () =>
+  it.effect("is rendered as a PDF three times at once per key, and beyond that refused with 429", () =>
     Effect.gen(function* () {
       const { ask } = yield* start
       const asked = Array.from({ length: 5 }, () => ask({ accept: "application/pdf" }))
@@ -100,7 +100,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a receipt", 
     })
   )
 
-  it.effect("that is not the reader's is an error in JSON, whatever was asked for", () =>
+  it.effect("of another key is an error in JSON for any Accept header", () =>
     Effect.gen(function* () {
       const { client, path } = yield* start
       const other = yield* newPaidKey(client)

@@ -53,7 +53,7 @@ const started = Effect.gen(function* () {
 })
 
 layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{receipt_id}", (it) => {
-  it.effect("shows what was answered, with exactly the documented fields", () =>
+  it.effect("returns the answer, with exactly the documented fields", () =>
     Effect.gen(function* () {
       const { client, key } = yield* started
       const answered = yield* confirm(client, "DE100440201", key, { ...muster, company_street: "" })
@@ -84,7 +84,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{
     })
   )
 
-  it.effect("is there at once, on every replica", () =>
+  it.effect("is readable at once, on every replica", () =>
     Effect.gen(function* () {
       const { client, key } = yield* started
       const replicas = [yield* RunningService.make(), yield* RunningService.make()]
@@ -120,7 +120,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{
     })
   )
 
-  it.effect("is not read with a revoked key, and is there all the same", () =>
+  it.effect("is not readable with a revoked key, and still exists", () =>
     Effect.gen(function* () {
       const { client, key } = yield* started
       const [id = ""] = yield* issue(client, key, ["DE100440203"])
@@ -137,7 +137,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{
     })
   )
 
-  it.effect("holds any text that was supplied, however odd", () =>
+  it.effect("stores any supplied text, however odd", () =>
     Effect.gen(function* () {
       const { client, key } = yield* started
       const company_name = "\uFFFF \u202E <b> ' \\ 日本 😀"
@@ -171,7 +171,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{
 })
 
 layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations", (it) => {
-  it.effect("lists the newest first, 20 at a time unless asked otherwise", () =>
+  it.effect("lists the newest first, 20 per page by default", () =>
     Effect.gen(function* () {
       const { client, key } = yield* started
       assert.deepStrictEqual(yield* pageOf(client, key), { ids: [], data: [], next: null })
@@ -194,7 +194,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations",
     })
   )
 
-  it.effect("has receipts about one VAT ID, however it is written", () =>
+  it.effect("lists the receipts about one VAT ID in any spelling", () =>
     Effect.gen(function* () {
       const { client, key } = yield* started
       const [first = "", , third = ""] = yield* issue(client, key, ["DE100440230", "DE100440231", "100440230"])
@@ -218,7 +218,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations",
     })
   )
 
-  it.effect("takes a cursor only as it was given, for the same key and the same filter", () =>
+  it.effect("accepts a cursor unchanged, for the same key and the same filter only", () =>
     Effect.gen(function* () {
       const { client, key } = yield* started
       const other = yield* newPaidKey(client)

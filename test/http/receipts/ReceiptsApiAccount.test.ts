@@ -44,7 +44,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the receipts
     })
   )
 
-  it.effect("need a token or a key that is right: one that is wrong is not passed over, nor a filter", () =>
+  it.effect("require a valid token or key: invalid ones and unknown filters are rejected", () =>
     Effect.gen(function* () {
       const client = yield* RunningService.RunningService
       const key = yield* newPaidKey(client)

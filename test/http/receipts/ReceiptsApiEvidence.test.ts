@@ -27,7 +27,7 @@ const Stored = Schema.fromJsonString(
 )
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a receipt as evidence", (it) => {
-  it.effect("holds byte for byte what went to the BZSt and what came back", () =>
+  it.effect("contains the exchange with the BZSt byte for byte", () =>
     Effect.gen(function* () {
       const standIn = yield* StandIn.StandIn
       const client = yield* RunningService.start({ BZST_BASE_URL: standIn.baseUrl })
@@ -69,7 +69,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a receip
     }).pipe(Effect.provide(StandIn.layer))
   )
 
-  it.effect("that cannot be stored is not given, and nothing counts", () =>
+  it.effect("is not issued if it cannot be stored, and nothing counts", () =>
     Effect.gen(function* () {
       const client = yield* RunningService.start()
       const key = yield* newPaidKey(client)

@@ -19,8 +19,8 @@ const submit = Effect.fnUntraced(function* (vatId: string, from: string) {
   return { status: response.status, headers: response.headers, text: yield* response.text }
 })
 
-layer(RunningService.layerShared(settings), { excludeTestServices: true })("the pages for people", (it) => {
-  it.effect.each(pages)("%s loads nothing from elsewhere, runs no script, and links to the others", (path) =>
+layer(RunningService.layerShared(settings), { excludeTestServices: true })("the HTML pages", (it) => {
+  it.effect.each(pages)("%s loads no external resources, runs no script, and links to the others", (path) =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const { headers, status, text } = yield* get(path)
@@ -34,7 +34,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("the 
     })
   )
 
-  it.effect("/ validates a VAT ID for people without a key, counts it, and says when that ends", () =>
+  it.effect("/ validates a VAT ID without a key, counts it, and reports the end of the quota", () =>
     Effect.gen(function* () {
       const first = yield* submit(" at u12345678", "203.0.113.1")
       assert.strictEqual(first.status, 200)
@@ -63,7 +63,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("the 
     })
   )
 
-  it.effect("/plans names every plan and the operator's contact", () =>
+  it.effect("/plans lists every plan and the operator's contact", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const { text } = yield* get("/plans")
@@ -74,7 +74,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("the 
     })
   )
 
-  it.effect("/status says how the sources are", () =>
+  it.effect("/status shows the state of the sources", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const { headers, text } = yield* get("/status")
@@ -84,7 +84,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("the 
     })
   )
 
-  it.effect("browsers find an icon, crawlers their rules, researchers the operator", () =>
+  it.effect("serve an icon for browsers, rules for crawlers, and the operator's contact for researchers", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       for (const path of ["/favicon.svg", "/favicon.ico"]) {

@@ -54,7 +54,7 @@ const sourceEvents = Effect.gen(function* () {
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("GET /health", (it) => {
-  it.effect("says that the service is up, and which version of the interface it speaks", () =>
+  it.effect("reports that the service is up, and its interface version", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const reply = yield* get("/health")
@@ -65,7 +65,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /health"
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("GET /v1/status", (it) => {
-  it.effect("has both forms while all is well", () =>
+  it.effect("reports operational while all sources are up", () =>
     Effect.gen(function* () {
       const { status, statusWhen } = yield* start
       const { active_source, failover_active, sources, status: simple } = yield* status
@@ -79,7 +79,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("GET /v1/status
     })
   )
 
-  it.effect("says degraded after a failure, and forgets it after a minute", () =>
+  it.effect("reports degraded for a minute after a failure", () =>
     Effect.gen(function* () {
       const { key, sandbox, status, statusWhen, travel, validate } = yield* start
       yield* sandbox.script([{ kind: "http", http_status: 502, source: "vies", count: 1 }])
@@ -94,7 +94,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("GET /v1/status
     })
   )
 
-  it.effect("says unavailable and failover while VIES is down, and recovers with it within 30 s", () =>
+  it.effect("reports unavailable and failover while VIES is down, and recovers with it within 30 s", () =>
     Effect.gen(function* () {
       const { askAll, key, sandbox, status, statusWhen, travel, validate } = yield* start
       yield* sandbox.configure({ vies_available: false })
@@ -115,7 +115,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("GET /v1/status
     })
   )
 
-  it.effect("says degraded as a whole only while both sources are down", () =>
+  it.effect("reports degraded as a whole only while both sources are down", () =>
     Effect.gen(function* () {
       const { askAll, sandbox, status } = yield* start
       yield* sandbox.configure({ vies_available: false, bzst_available: false })
@@ -130,7 +130,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("GET /v1/status
   it.effect.each([
     ["a call", true],
     ["a probe", false]
-  ] as const)("says degraded within 15 s of %s that fails while both sources are down", ([_, isAsked]) =>
+  ] as const)("reports degraded within 15 s of %s that fails while both sources are down", ([_, isAsked]) =>
     Effect.gen(function* () {
       const { sandbox, status, statusWhen, travel, validate } = yield* start
       yield* statusWhen(({ sources }) => sources.vies.latency_ms !== null && sources.bzst.latency_ms !== null)
@@ -145,7 +145,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("GET /v1/status
     })
   )
 
-  it.effect("tells per member state since when its VAT IDs cannot be validated", () =>
+  it.effect("reports per member state since when its VAT IDs cannot be validated", () =>
     Effect.gen(function* () {
       const { key, sandbox, status, validate } = yield* start
       const before = yield* status
@@ -167,7 +167,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("GET /v1/status
     })
   )
 
-  it.effect("has its changes in the log", () =>
+  it.effect("records its changes in the log", () =>
     Effect.gen(function* () {
       const { askAll, sandbox, statusWhen, travel } = yield* start
       const untilLast = (type: string) =>

@@ -12,7 +12,7 @@ const decodeResult = Schema.decodeUnknownEffect(
 )
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/validate/{vat_id}", (it) => {
-  it.effect("answers with VIES' verdict and what it discloses", () =>
+  it.effect("returns VIES' verdict and the data it discloses", () =>
     Effect.gen(function* () {
       const { validate } = yield* RunningService.RunningService
       const reply = yield* validate("ATU12345678")
@@ -41,7 +41,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     })
   )
 
-  it.effect("tells an ID that is not registered from an outage: 200 and valid false", () =>
+  it.effect("distinguishes an unregistered ID from an outage: 200 and valid false", () =>
     Effect.gen(function* () {
       const { validate } = yield* RunningService.RunningService
       assert.containSubset(yield* validate(vatIdEnding("FR", "999200")), { status: 200, body: { valid: false, source: "vies" } })
@@ -116,7 +116,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     ["companyname=x", "companyname", "company_name"],
     ["requester_vatid=DE811115368", "requester_vatid", "requester_vat_id"],
     ["match_formats=letters", "match_formats", "match_format"]
-  ] as const)("refuses the misspelled parameter of ?%s", ([query, field, likely]) =>
+  ] as const)("rejects the misspelled parameter of ?%s", ([query, field, likely]) =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const sandbox = yield* Sandbox
@@ -129,7 +129,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     })
   )
 
-  it.effect("passes a requester to VIES and gives back the consultation number, live only", () =>
+  it.effect("passes a requester to VIES and returns the consultation number, live only", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.RunningService
       const key = yield* newKey
@@ -147,7 +147,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     })
   )
 
-  it.effect("asks VIES once more without a requester that VIES does not accept", () =>
+  it.effect("retries once without the requester if VIES rejects it", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.RunningService
       const reply = yield* validate(vatIdEnding("AT", "999202"), {
@@ -158,7 +158,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     })
   )
 
-  it.effect("refuses a requester that is not German, or of a caller without a key", () =>
+  it.effect("rejects a requester that is not German, or of a caller without a key", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.RunningService
       const key = yield* newKey
@@ -169,7 +169,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     })
   )
 
-  it.effect("makes one upstream call of 20 concurrent ones, and charges each caller", () =>
+  it.effect("makes one upstream call for 20 concurrent ones, and charges each caller", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.RunningService
       const sandbox = yield* Sandbox
@@ -190,7 +190,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     })
   )
 
-  it.effect("gives concurrent callers with the same requester a consultation number each", () =>
+  it.effect("returns a consultation number to each concurrent caller with the same requester", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.RunningService
       const sandbox = yield* Sandbox
@@ -205,7 +205,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     })
   )
 
-  it.effect("goes on with a call that others wait for when the caller who made it has gone", () =>
+  it.effect("continues a shared call after its first caller has disconnected", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.RunningService
       const sandbox = yield* Sandbox

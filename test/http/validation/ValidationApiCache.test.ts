@@ -11,7 +11,7 @@ const live = { status: 200, body: { cache: false, source: "vies" } }
 const cached = { status: 200, body: { cache: true, source: "cache" } }
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("the answer cache", (it) => {
-  it.effect("gives the same verdict again, with the time of the source, however the ID is spelled", () =>
+  it.effect("returns the same verdict, with the time of the source, for every spelling of the ID", () =>
     Effect.gen(function* () {
       const { validate } = yield* RunningService.RunningService
       const first = yield* validate("EL100431001")
@@ -50,7 +50,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the answer c
     })
   )
 
-  it.effect("serves valid for a day and not valid for an hour, counted from the source's answer", () =>
+  it.effect("keeps valid for a day and not valid for an hour, counted from the source's answer", () =>
     Effect.gen(function* () {
       const { travel, validate } = yield* RunningService.make()
       const valid = vatIdEnding("HU", "431004")
@@ -67,7 +67,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the answer c
     })
   )
 
-  it.effect("keeps not valid as long as CACHE_TTL_INVALID says", () =>
+  it.effect("keeps not valid for the time of CACHE_TTL_INVALID", () =>
     Effect.gen(function* () {
       const { travel, validate } = yield* RunningService.make({ CACHE_TTL_INVALID: "3h" })
       const vatId = vatIdEnding("SI", "999200")
@@ -79,7 +79,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the answer c
     })
   )
 
-  it.effect("is one for all replicas and survives a restart", () =>
+  it.effect("is shared by all replicas and survives a restart", () =>
     Effect.gen(function* () {
       const vatId = vatIdEnding("MT", "431005")
       const first = yield* RunningService.make()

@@ -49,8 +49,8 @@ const start = Effect.fnUntraced(function* (settings: RunningService.Settings = {
   return { ...service, service, key: yield* service.newKey }
 })
 
-layer(RunningService.layerSharedGround, { excludeTestServices: true })("while a source is asked", (it) => {
-  it.effect("a key that is revoked gets no answer, and nothing is charged", () =>
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("during a call to a source", (it) => {
+  it.effect("a revoked key gets no answer, and nothing is charged", () =>
     Effect.gen(function* () {
       const { key, validate } = yield* start()
       for (const vatId of [vatIdEnding("AT", "413001"), vatIdEnding("AT", "999300")]) {
@@ -98,7 +98,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("while a 
     })
   )
 
-  it.effect("a confirmation is refused if the plan no longer has them, and there is no receipt", () =>
+  it.effect("a confirmation is refused if the new plan excludes them, without a receipt", () =>
     Effect.gen(function* () {
       const { key, service } = yield* start()
       yield* RunningService.setPlan(key, "business")

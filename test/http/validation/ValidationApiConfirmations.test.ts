@@ -64,7 +64,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     })
   )
 
-  it.effect("is refused for the first reason there is, and nothing is asked or counted", () =>
+  it.effect("reports the first error only, without a source call or a charge", () =>
     Effect.gen(function* () {
       const { key, sandbox, service } = yield* start()
       const free = yield* service.newKey
@@ -98,7 +98,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     })
   )
 
-  it.effect("tells matches in words, and the same in the BZSt's letters", () =>
+  it.effect("returns matches as words and as the BZSt's letters", () =>
     Effect.gen(function* () {
       const { key, service } = yield* start()
       const company = { company_name: "MUSTER GmbH", company_zip: "99999", company_city: "Berlin" }
@@ -158,7 +158,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     })
   )
 
-  it.effect("without name or city is the plain question: valid, charged, and a warning that nothing was compared", () =>
+  it.effect("without name or city becomes a plain query: valid, charged, with a warning that nothing was compared", () =>
     Effect.gen(function* () {
       const { key, service } = yield* start()
       for (const company of [{ company_name: "Muster GmbH" }, { company_city: "Berlin" }, { company_zip: "10115" }]) {
@@ -177,7 +177,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     })
   )
 
-  it.effect("refused by the BZSt (evatr-0006) is a 422 that names the code, is in the log, and costs nothing", () =>
+  it.effect("refused by the BZSt (evatr-0006) is a 422 with the code, is in the log, and costs nothing", () =>
     Effect.gen(function* () {
       const { key, sandbox, service } = yield* start()
       yield* sandbox.configure({ german_targets_admitted: false })
@@ -220,7 +220,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     })
   )
 
-  it.effect("that the BZSt does not answer is a 503 with Retry-After, whatever the reason, and costs nothing", () =>
+  it.effect("during any outage of the BZSt is a 503 with Retry-After, and costs nothing", () =>
     Effect.gen(function* () {
       const { key, service } = yield* start()
       let used = 0
@@ -239,7 +239,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     })
   )
 
-  it.effect("that fails again and again is charged from the fourth time on", () =>
+  it.effect("that fails repeatedly is charged from the fourth time on", () =>
     Effect.gen(function* () {
       const { key, service } = yield* start()
       const used: Array<number> = []
@@ -269,7 +269,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     })
   )
 
-  it.effect("goes to the BZSt also while VIES is down, and never to VIES while the BZSt is down", () =>
+  it.effect("is sent to the BZSt even while VIES is down, and never to VIES while the BZSt is down", () =>
     Effect.gen(function* () {
       const { key, sandbox, service } = yield* start()
       yield* sandbox.configure({ vies_available: false })
@@ -280,7 +280,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     })
   )
 
-  it.effect("can be had for all member states where the operator says so, with the names that VIES discloses", () =>
+  it.effect("is available for all member states if so configured, with the names that VIES discloses", () =>
     Effect.gen(function* () {
       const { key, service } = yield* start({ QUALIFIED_CONFIRMATION_COUNTRIES: "EU" })
       const company = { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", company_city: "ΑΘΗΝΑ" }
@@ -303,7 +303,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     })
   )
 
-  it.effect("names the service as the operator calls it", () =>
+  it.effect("shows the operator's name for the service", () =>
     Effect.gen(function* () {
       const { key, service } = yield* start({ SERVICE_NAME: "acme-vat", RECEIPT_PREFIX: "ACME" })
       const { text } = yield* confirm(service, "DE100440180", key)

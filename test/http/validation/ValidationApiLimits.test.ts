@@ -45,8 +45,8 @@ const endMinute = Effect.flatMap(
 
 const misspelled = { forcelive: "1" }
 
-layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller whose minute is full", (it) => {
-  it.effect("is refused with the same response whatever the question is, and each call is counted once", () =>
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller in a full minute", (it) => {
+  it.effect("is refused with the same response to any question, and each call is counted once", () =>
     Effect.gen(function* () {
       const { key, refused, replica } = yield* refusedCaller
       const without = ({ headers, text }: typeof refused) => ({
@@ -75,7 +75,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
     })
   )
 
-  it.effect("is served at once on a larger plan", () =>
+  it.effect("is served at once after an upgrade", () =>
     Effect.gen(function* () {
       const { key, replica } = yield* refusedCaller
       yield* RunningService.setPlan(key, "business")
@@ -84,7 +84,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
     })
   )
 
-  it.effect("is served in the next minute, and counted once, also where a newer answer was stored meanwhile", () =>
+  it.effect("is served in the next minute, and counted once, even if a newer answer was stored meanwhile", () =>
     Effect.gen(function* () {
       const { key, replica } = yield* refusedCaller
       const other = yield* RunningService.make()
@@ -96,7 +96,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
     })
   )
 
-  it.effect("is served in the next minute, and counted once, also where keys of others were revoked meanwhile", () =>
+  it.effect("is served in the next minute, and counted once, even if other keys were revoked meanwhile", () =>
     Effect.gen(function* () {
       const { key, replica } = yield* refusedCaller
       yield* RunningService.setPlan(yield* replica.newKey, "business")
@@ -122,8 +122,8 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
   )
 })
 
-layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller whose quota is used up", (it) => {
-  it.effect("on another replica is refused, and served at once on a larger plan", () =>
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller with a used-up quota", (it) => {
+  it.effect("on another replica is refused, and served at once after an upgrade", () =>
     Effect.gen(function* () {
       const quota = { PLAN_FREE_PER_MONTH: "3" }
       const [one, other] = [yield* RunningService.make(quota), yield* RunningService.make(quota)]
@@ -146,7 +146,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
     })
   )
 
-  it.effect("has each refused call counted once in its minute, and no source is asked for it", () =>
+  it.effect("has each refused call counted once in its minute, without a call to a source", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.make()
       const [key, other] = [yield* newKey, yield* newKey]
@@ -162,7 +162,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
   )
 })
 
-layer(RunningService.layerShared(), { excludeTestServices: true })("a replica whose caller is out of date", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("a replica with outdated data of a caller", (it) => {
   it.effect.each([
     ["a cached answer", "ATU12345678", {}, 200],
     ["a live look-up", "ATU12345678", { query: { force_live: "1" } }, 200],

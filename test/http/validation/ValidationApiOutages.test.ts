@@ -37,7 +37,7 @@ layer(whileDown, { excludeTestServices: true })("while VIES is down", (it) => {
     })
   )
 
-  it.effect("the BZSt is asked as the caller, if the caller says who that is", () =>
+  it.effect("the BZSt is queried with the caller's own requester if there is one", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.RunningService
       const key = yield* newKey
@@ -74,8 +74,8 @@ layer(whileDown, { excludeTestServices: true })("while VIES is down", (it) => {
   )
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("while VIES is down, by the settings", (it) => {
-  it.effect("an older answer is served with a warning, and counted", () =>
+layer(RunningService.layerGround, { excludeTestServices: true })("while VIES is configured as down", (it) => {
+  it.effect("a stale answer is served with a warning, and counted", () =>
     Effect.gen(function* () {
       const { key, sandbox, travel, validate } = yield* startWith("vies")
       yield* sandbox.configure({ vies_available: true })
@@ -93,7 +93,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("while VIES is 
     })
   )
 
-  it.effect("without any requester the BZSt is not asked, and the message says so", () =>
+  it.effect("without any requester the BZSt is not queried, and the message explains it", () =>
     Effect.gen(function* () {
       const { key, sandbox, validate } = yield* startWith("vies", { BZST_REQUESTER_VAT_ID: "" })
       const { message } = assertProblem(yield* validate("DE100440004", { key }), "SOURCE_UNAVAILABLE")
@@ -159,7 +159,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("while VIES han
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("while both sources are down", (it) => {
-  it.effect("the fourth failure of an ID within the hour is counted, for each ID by itself", () =>
+  it.effect("the fourth failure of an ID within the hour is counted, for each ID separately", () =>
     Effect.gen(function* () {
       const { key, validate } = yield* startWith("both")
       const used = Effect.fnUntraced(function* (vatId: string) {
@@ -173,7 +173,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("while both sou
     })
   )
 
-  it.effect("no way of failing makes an ID invalid", () =>
+  it.effect("no kind of failure makes an ID invalid", () =>
     Effect.gen(function* () {
       const { key, sandbox, validate } = yield* startWith("both")
       yield* sandbox.reset

@@ -10,7 +10,7 @@ const withoutTheRequest = (text: string) => text.replace(/,"request_id":.*$/u, "
 const fromCache = /"source":"cache".*"cache":true/u
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated validation", (it) => {
-  it.effect("has the same body and headers, whatever its query and spelling", () =>
+  it.effect("has the same body and headers, for any query and spelling", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.RunningService
       const key = yield* newKey
@@ -26,7 +26,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
     })
   )
 
-  it.effect("tells when it was asked, however long the database took", () =>
+  it.effect("returns its arrival time, even if the database is slow", () =>
     Effect.gen(function* () {
       const { newKey, port, validate } = yield* RunningService.RunningService
       const sql = yield* SqlClient.SqlClient
@@ -50,7 +50,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
     })
   )
 
-  it.effect("ends when its client has left, also if its key was revoked meanwhile", () =>
+  it.effect("ends when its client disconnects, even if its key was revoked meanwhile", () =>
     Effect.gen(function* () {
       const { newKey, port, validate } = yield* RunningService.RunningService
       const sql = yield* SqlClient.SqlClient
@@ -78,7 +78,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
     })
   )
 
-  it.effect("is refused at once when the key was revoked on another replica", () =>
+  it.effect("is rejected at once after the key was revoked on another replica", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.RunningService
       const key = yield* newKey
@@ -90,7 +90,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
     })
   )
 
-  it.effect("gives the newer answer that another replica has stored meanwhile", () =>
+  it.effect("returns the newer answer that another replica has stored meanwhile", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.RunningService
       const other = yield* RunningService.make()
@@ -104,7 +104,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
     })
   )
 
-  it.effect("is charged once when keys or plans of other accounts have changed", () =>
+  it.effect("is charged once after keys or plans of other accounts changed", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.RunningService
       const sql = yield* SqlClient.SqlClient
@@ -141,7 +141,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
     })
   )
 
-  it.effect("follows a change of plan at once", () =>
+  it.effect("uses a new plan at once", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.RunningService
       const key = yield* newKey
@@ -155,7 +155,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
     })
   )
 
-  it.effect("asks the source again when the answer is a day old", () =>
+  it.effect("queries the source again when the answer is a day old", () =>
     Effect.gen(function* () {
       const { newKey, travel, validate } = yield* RunningService.make()
       const key = yield* newKey
@@ -166,7 +166,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
     })
   )
 
-  it.effect("keeps a usable request id, and makes one otherwise", () =>
+  it.effect("keeps a usable request id, and creates one otherwise", () =>
     Effect.gen(function* () {
       const { newKey, validate } = yield* RunningService.RunningService
       const key = yield* newKey
