@@ -20,12 +20,16 @@ DECLARE
   is_second_half boolean;
   candidate uuid;
 BEGIN
-  RETURN QUERY
-  UPDATE tasks AS t SET claim = p_claim, due_at = lease_end
-  WHERE t.log_id = p_log AND t.task_id = ANY (ARRAY(
+  -- One by one: for a list of ids the planner may read the whole table.
+  FOR candidate IN
     SELECT e.task_id FROM tasks e WHERE e.closed_by IS NULL AND e.expires_at <= moment AND (e.claim IS NULL OR e.due_at <= moment)
-    ORDER BY e.expires_at LIMIT 100 FOR UPDATE SKIP LOCKED))
-  RETURNING t.task_id, t.position, t.member_state, t.attempts, true;
+    ORDER BY e.expires_at LIMIT 100 FOR UPDATE SKIP LOCKED
+  LOOP
+    UPDATE tasks AS t SET claim = p_claim, due_at = lease_end
+      WHERE t.log_id = p_log AND t.task_id = candidate
+      RETURNING t.task_id, t.position, t.member_state, t.attempts, true INTO task_id, position, member_state, attempts, is_expired;
+    RETURN NEXT;
+  END LOOP;
 
   FOR s IN 1 .. cardinality(p_states) LOOP
     places := p_places[s];

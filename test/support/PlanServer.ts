@@ -3,7 +3,7 @@ import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { PgClient } from "@effect/sql-pg"
-import { Config, ConfigProvider, Context, Effect, FileSystem, Layer, Option, Redacted } from "effect"
+import { ConfigProvider, Context, Effect, FileSystem, Layer, Option, Redacted } from "effect"
 import { dirname } from "node:path"
 import * as Binaries from "#infra/embedded-postgres/Binaries.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
@@ -28,36 +28,38 @@ const settings = [
 /** As root the server runs as another user, as PostgresServer has it. */
 const user = Option.liftPredicate({ uid: 65_534, gid: 65_534 }, () => process.getuid?.() === 0)
 
-/** The folder of the server's programs: PG_BIN, else the embedded server's. */
-const programs = Effect.gen(function* () {
-  const given = yield* Config.option(Config.String("PG_BIN"))
-  if (Option.isSome(given)) return given.value
+/** The folder of Debian's programs of a version. */
+export const debianPrograms = (version: number) => `/usr/lib/postgresql/${version}/bin`
+
+/** The folder of the embedded server's programs. */
+export const embeddedPrograms = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const { postgres } = yield* Binaries.locate(yield* fs.makeTempDirectoryScoped(), user)
   return dirname(postgres)
 })
 
-/** A server, and all that services on its database need. */
-export const layer = Layer.unwrap(
-  Effect.gen(function* () {
-    const env = { PG_BIN: yield* programs }
-    const server = yield* makeServer({ settings }).pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env }))))
-    const url = new URL(Redacted.value(server.url))
-    url.searchParams.set("options", PlanLog.sessionOptions)
-    return Layer.mergeAll(
-      Layer.succeed(PlanServer, { log: `${server.folder}/log` }),
-      Layer.succeed(TestDatabase, { url: Redacted.make(url.href), name: "postgres" }),
-      PgClient.layer({ url: server.url, maxConnections: 4 })
-    )
-  })
-).pipe(
-  Layer.provideMerge(
-    Layer.mergeAll(
-      MailServer.layer(),
-      Sandbox.layer({ host: "127.0.0.1", port: 0 }),
-      NodeHttpClient.layerUndici,
-      NodeServices.layer,
-      NodeCrypto.layerSecureRandom
+/** A server, by the folder of its programs, and all that services on its database need. */
+export const layer = <E, R>(programs: Effect.Effect<string, E, R>) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const env = { PG_BIN: yield* programs }
+      const server = yield* makeServer({ settings }).pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env }))))
+      const url = new URL(Redacted.value(server.url))
+      url.searchParams.set("options", PlanLog.sessionOptions)
+      return Layer.mergeAll(
+        Layer.succeed(PlanServer, { log: `${server.folder}/log` }),
+        Layer.succeed(TestDatabase, { url: Redacted.make(url.href), name: "postgres" }),
+        PgClient.layer({ url: server.url, maxConnections: 4 })
+      )
+    })
+  ).pipe(
+    Layer.provideMerge(
+      Layer.mergeAll(
+        MailServer.layer(),
+        Sandbox.layer({ host: "127.0.0.1", port: 0 }),
+        NodeHttpClient.layerUndici,
+        NodeServices.layer,
+        NodeCrypto.layerSecureRandom
+      )
     )
   )
-)

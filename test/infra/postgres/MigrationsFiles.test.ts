@@ -26,7 +26,7 @@ const known = {
 }
 
 /** Of all files that are applied again after a change. An older version leaves them alone only if a number that it does not know comes with them. */
-const repeatable = "a1e61be2961a317df108547a2d57e6c5e53dfcad6b9b3adadbfd0dafa0c070fa"
+const repeatable = "ed46e6f2e06fff666a9a80b62bcf2360c2f4cb85815035535be739cddbb53d27"
 
 it("numbered files stay as they were released: a new one is added to these, none is changed", () => {
   assert.deepStrictEqual(Object.fromEntries(files.filter(isNumbered).map(({ path, text }) => [path, digestOf(text)])), known)
