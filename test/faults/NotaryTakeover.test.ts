@@ -27,7 +27,7 @@ const refusalOf = Effect.fnUntraced(function* (settings: RunningService.Settings
 
 layer(RunningService.layerGround, { excludeTestServices: true })("A notary", (it) => {
   it.effect(
-    "is followed by another replica when it is killed, and neither lets a service start on less than was signed",
+    "is replaced by another replica after SIGKILL, and no replica starts on a log shorter than its signed checkpoint",
     () =>
       Effect.gen(function* () {
         const settings = signing(yield* temporaryFolder)
@@ -61,7 +61,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("A notary", (it
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("A notary without a key", (it) => {
-  it.effect("is missed, and the service says so, where a given database comes without a key", () =>
+  it.effect("is reported on a database that requires one", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.spawn({ NOTARY_KEY: "" })
       assert.match(yield* service.output, /The log is not signed.*NOTARY_KEY/u)

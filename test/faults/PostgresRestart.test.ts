@@ -51,11 +51,11 @@ const numbers = Effect.fnUntraced(function* (statement: string) {
   return new Map((yield* find(undefined)).map(({ key, value }) => [key, Number(value)]))
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("while the database is gone", (it) => {
+layer(RunningService.layerGround, { excludeTestServices: true })("during a restart of the database", (it) => {
   it.effect.each([
     ["restarts", "SIGINT"],
     ["crashes and recovers", "SIGKILL"]
-  ] as const)("and %s, no answer is wrong, unrecorded or recorded twice", ([, signal]) =>
+  ] as const)("and %s, no response is wrong, unrecorded or recorded twice", ([, signal]) =>
     Effect.gen(function* () {
       const server = yield* ownServer
       const service = yield* RunningService.start({ DATABASE_URL: Redacted.value(server.url) })

@@ -65,9 +65,9 @@ const totals = Effect.gen(function* () {
   return yield* find(undefined)
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("a service that is killed while it confirms", (it) => {
+layer(RunningService.layerGround, { excludeTestServices: true })("a service that is killed during confirmations", (it) => {
   it.effect(
-    "has every receipt that it gave, afterwards",
+    "still has every issued receipt after its restart",
     () =>
       Effect.gen(function* () {
         const kills = yield* killsOrThree

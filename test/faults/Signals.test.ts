@@ -33,7 +33,7 @@ const dataDir = Effect.gen(function* () {
 const serverRuns = (dir: string) => existsSync(join(dir, "postgres/cluster/data/postmaster.pid"))
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service that receives SIGTERM", (it) => {
-  it.effect("answers what it was asked, and is gone within 5 s", () =>
+  it.effect("completes the requests in flight, and exits within 5 s", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox
       const service = yield* RunningService.spawn()
@@ -51,7 +51,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
     })
   )
 
-  it.effect("while a source hangs is gone within 5 s all the same", () =>
+  it.effect("exits within 5 s even while a source hangs", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox
       const service = yield* RunningService.spawn()
@@ -98,9 +98,9 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service with
 })
 
 layer(RunningService.layerEmptyGround, { excludeTestServices: true })(
-  "two services that start at once on an empty database",
+  "two services that start concurrently on an empty database",
   (it) => {
-    it.effect("both come up, and are one", () =>
+    it.effect("both start, and share one database", () =>
       Effect.gen(function* () {
         const [first, second] = yield* Effect.all([RunningService.spawn(), RunningService.spawn()], { concurrency: "unbounded" })
         const vatId = vatIdEnding("FI", "482001")

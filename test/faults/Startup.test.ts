@@ -38,7 +38,7 @@ const occupiedPort = Effect.gen(function* () {
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service that cannot start", (it) => {
-  it.effect("because of a setting of the wrong kind says so in one line", () =>
+  it.effect("reports an invalid setting in one line", () =>
     Effect.gen(function* () {
       const [line, ...more] = yield* lastWords({ PORT: "eighty" })
       assert.match(line ?? "", /^fatal: PORT: /u)
@@ -49,7 +49,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
   it.effect.each([
     ["knows no such role", { username: "nobody-here", password: "tell-nobody" }, /cannot be used: .*nobody-here/u],
     ["has no such database", { pathname: "/nowhere" }, /cannot be used: .*"nowhere"/u]
-  ] as const)("because its server %s says so at once", ([, parts, expected]) =>
+  ] as const)("reports at once that its server %s", ([, parts, expected]) =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase
       const changed = Object.assign(new URL(Redacted.value(url)), parts)
@@ -60,7 +60,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
     })
   )
 
-  it.effect("because its database does not come waits as long as it may, says so, and says why it ends", () =>
+  it.effect("waits for its database until the timeout, and reports both", () =>
     Effect.gen(function* () {
       const before = yield* Clock.currentTimeMillis
       const [waiting, end, ...more] = yield* lastWords({
@@ -75,7 +75,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
     })
   )
 
-  it.effect("because its database does without TLS does not wait for that to change", () =>
+  it.effect("does not wait for a database without TLS", () =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase
       const withTls = new URL(Redacted.value(url))
@@ -85,7 +85,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
     })
   )
 
-  it.effect("because its port is taken says so in one line", () =>
+  it.effect("reports a port in use in one line", () =>
     Effect.gen(function* () {
       const port = yield* occupiedPort
       const lines = yield* lastWords({ PORT: String(port) })
@@ -97,7 +97,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service of an older version", (it) => {
-  it.effect("says at once that its database was migrated by a newer one", () =>
+  it.effect("reports at once that a newer version has migrated its database", () =>
     Effect.gen(function* () {
       yield* MigratedDatabase.execute("INSERT INTO vatproof_migrations (name, sha256) VALUES ('9999_move_everything', '')")
       assert.strictEqual(
@@ -121,7 +121,7 @@ const lateDatabase = Effect.gen(function* () {
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service that starts before its database", (it) => {
-  it.effect("comes up as soon as that is there", () =>
+  it.effect("is ready as soon as the database is", () =>
     Effect.gen(function* () {
       const { arrive, isAskedFor, url } = yield* lateDatabase
       const starting = yield* Effect.forkScoped(RunningService.spawn({ DATABASE_URL: url }), { startImmediately: true })

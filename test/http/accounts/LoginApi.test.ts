@@ -235,7 +235,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a token", (i
   const iat = 1_700_000_000
   const exp = 4_000_000_000
 
-  it.effect("with a forged token are rejected", () =>
+  it.effect("that is forged is rejected", () =>
     Effect.gen(function* () {
       const service = yield* RunningService.RunningService
       const { accountId, token } = yield* People.newUser(service)

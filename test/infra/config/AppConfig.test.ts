@@ -3,7 +3,7 @@ import { Duration, Effect, Option } from "effect"
 import { read } from "#infra/config/AppConfig.ts"
 
 describe("the settings", () => {
-  it.effect("have the values of the documentation where nothing is set, or nothing but spaces", () =>
+  it.effect("have the documented defaults if they are unset or blank", () =>
     Effect.gen(function* () {
       const settings = yield* read({ PORT: "", HOST: " ", VIES_BASE_URL: undefined })
       assert.containSubset(settings, {
@@ -40,7 +40,7 @@ describe("the settings", () => {
     ["30d", Duration.days(30)],
     ["0", Duration.zero],
     ["90 minutes", Duration.minutes(90)]
-  ] as const)("read %s as a length of time", ([text, duration]) =>
+  ] as const)("parse %s as a duration", ([text, duration]) =>
     Effect.map(read({ STALE_MAX_AGE: text }), ({ staleMaxAge }) => assert.isTrue(Duration.Equivalence(staleMaxAge, duration)))
   )
 
@@ -49,13 +49,13 @@ describe("the settings", () => {
     ["SHUTDOWN_DELEY", "SHUTDOWN_DELAY"],
     ["JWT_SECRET_FIEL", "JWT_SECRET_FILE"],
     ["OTEL_EXPORTER_OTLP_ENDPIONT", "OTEL_EXPORTER_OTLP_ENDPOINT"]
-  ] as const)("refuse %s, which was meant to be %s", ([name, meant]) =>
+  ] as const)("reject %s, which was meant to be %s", ([name, meant]) =>
     Effect.map(Effect.flip(read({ [name]: "tell nobody" })), ({ message }) =>
       assert.strictEqual(message, `${name}: There is no such setting; did you mean ${meant}?`)
     )
   )
 
-  it.effect("leave the names of others alone", () =>
+  it.effect("ignore variables of other programs", () =>
     read({
       HOME: "/root",
       PATH: "/bin",
@@ -70,7 +70,7 @@ describe("the settings", () => {
     })
   )
 
-  it.effect("take origins of pages as browsers write them, and nothing else", () =>
+  it.effect("accept origins in the form that browsers send, and nothing else", () =>
     Effect.gen(function* () {
       const { corsOrigins } = yield* read({ CORS_ORIGINS: "https://app.example.com , http://localhost:3000" })
       assert.deepStrictEqual(corsOrigins, ["https://app.example.com", "http://localhost:3000"])
@@ -85,7 +85,7 @@ describe("the settings", () => {
     })
   )
 
-  it.effect("take base addresses with and without a slash at the end", () =>
+  it.effect("accept base addresses with and without a trailing slash", () =>
     Effect.gen(function* () {
       const { publicUrl, viesBaseUrl } = yield* read({
         PUBLIC_URL: "https://vat.example.org/",
@@ -140,7 +140,7 @@ describe("the settings", () => {
     ["UPGRADE_URL", "javascript:alert(1)"],
     ["CONTACT", "javascript:alert(1)"],
     ["CONTACT", "the operator"]
-  ] as const)("refuse %s=%s in one line that names the setting and keeps the value to itself", ([name, value]) =>
+  ] as const)("reject %s=%s in one line that names the setting but not the value", ([name, value]) =>
     Effect.gen(function* () {
       const { message } = yield* Effect.flip(read({ [name]: value }))
       assert.isTrue(message.startsWith(`${name}: `), message)

@@ -19,7 +19,7 @@ describe("the settings of mail", () => {
     "smtp://",
     "smtp://mail.example/path",
     "smtp://secret@mail.example:99999"
-  ])("SMTP_URL may not be %s, and the sentence about it does not repeat it", (url) =>
+  ])("SMTP_URL may not be %s, and the error does not repeat it", (url) =>
     Effect.gen(function* () {
       const { message } = yield* Effect.flip(read({ SMTP_URL: url }))
       assert.strictEqual(
@@ -51,7 +51,7 @@ describe("the settings of mail", () => {
     [{ HOST: "::1" }, "http://[::1]:8080"],
     [{}, "http://127.0.0.1:8080"]
   ]
-  it.effect.each(addresses)("links begin with what %j means", ([settings, url]) =>
+  it.effect.each(addresses)("links begin with the normalised base address %j", ([settings, url]) =>
     Effect.gen(function* () {
       assert.strictEqual(publicUrlOf(yield* read(settings)), url)
     })

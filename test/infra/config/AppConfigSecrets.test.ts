@@ -22,7 +22,7 @@ describe("JWT_SECRET", () => {
   )
 
   it.effect.each(["short secret", `${long("one")},short secret`, `${long("one")},`, ",", "fifteen letters"])(
-    "may not be %s, and the sentence about it does not repeat it",
+    "may not be %s, and the error does not repeat it",
     (text) =>
       Effect.gen(function* () {
         const { message } = yield* Effect.flip(read({ JWT_SECRET: text }))
@@ -41,8 +41,8 @@ describe("LOGIN_FAILURES_PER_15_MIN", () => {
   )
 })
 
-layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service on a database of its operator", (it) => {
-  it.effect("does not start without JWT_SECRET, and says so", () =>
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service with an external database", (it) => {
+  it.effect("requires JWT_SECRET, and reports a missing one", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(RunningService.start({ JWT_SECRET: "" }))
       const sentence = "JWT_SECRET is needed with DATABASE_URL: every replica signs with the same one, of 32 characters or more"
@@ -53,7 +53,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a servic
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service on its embedded database", (it) => {
   it.effect(
-    "makes a secret of its own and keeps it",
+    "generates a secret and keeps it",
     () =>
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem

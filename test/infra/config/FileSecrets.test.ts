@@ -18,7 +18,7 @@ const inFolder = (
 
 const refusal = (env: Record<string, string>) => Effect.map(Effect.flip(fileSecrets(env)), ({ message }) => message)
 
-it.effect("takes a secret from the file that its setting names", () =>
+it.effect("reads a secret from the file that its setting names", () =>
   inFolder(
     Effect.fnUntraced(function* (file) {
       const url = yield* file("url", "postgresql://a:b@c/d\n")
@@ -29,7 +29,7 @@ it.effect("takes a secret from the file that its setting names", () =>
   )
 )
 
-it.effect("refuses a file that is missing or empty, and names it", () =>
+it.effect("rejects a missing or empty file by its name", () =>
   inFolder(
     Effect.fnUntraced(function* (file) {
       assert.match(yield* refusal({ JWT_SECRET_FILE: "/nowhere/at/all" }), /^JWT_SECRET_FILE: .*\/nowhere\/at\/all/u)
@@ -38,7 +38,7 @@ it.effect("refuses a file that is missing or empty, and names it", () =>
   )
 )
 
-it.effect("refuses a setting that is given twice", () =>
+it.effect("rejects a setting that is given twice", () =>
   inFolder(
     Effect.fnUntraced(function* (file) {
       const message = yield* refusal({ JWT_SECRET: "a secret", JWT_SECRET_FILE: yield* file("jwt", "another secret") })

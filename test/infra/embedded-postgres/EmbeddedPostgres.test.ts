@@ -107,7 +107,7 @@ layer(services, { excludeTestServices: true })("a new embedded Postgres", (it) =
     })
   )
 
-  it.effect("is made by one of two processes that start at the same time, and used by both", () =>
+  it.effect("is created by one of two concurrent processes, and used by both", () =>
     Effect.gen(function* () {
       const { dir } = yield* Folder.make
       const both = yield* Effect.all([use({ dir, mode: "attach" }), use({ dir, mode: "attach" })], { concurrency: 2 })
@@ -116,7 +116,7 @@ layer(services, { excludeTestServices: true })("a new embedded Postgres", (it) =
     })
   )
 
-  it.effect("begins again when the process that made it was killed half way", () =>
+  it.effect("is created again if its first creation was killed", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const { dir } = yield* Folder.make
@@ -168,7 +168,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     })
   )
 
-  it.effect("serves a command beside the service, and stays when the command ends", () =>
+  it.effect("serves a command while the service runs, and stays up when the command ends", () =>
     Effect.gen(function* () {
       const { dir } = yield* Folder
       const service = yield* use({ dir })
@@ -181,7 +181,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     })
   )
 
-  it.effect("is stopped by the last of several commands when there is no service", () =>
+  it.effect("is stopped by the last of several commands if no service runs", () =>
     Effect.gen(function* () {
       const { dir } = yield* Folder
       const first = yield* use({ dir, mode: "attach" })
@@ -194,7 +194,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     })
   )
 
-  it.effect("is stopped when several commands end at the same moment, by one of them", () =>
+  it.effect("is stopped once when several commands end at the same time", () =>
     Effect.gen(function* () {
       const { dir } = yield* Folder
       const first = yield* use({ dir, mode: "attach" })
@@ -204,7 +204,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     })
   )
 
-  it.effect("is left to the service that began while a command was using it", () =>
+  it.effect("is kept for a service that started while a command was using it", () =>
     Effect.gen(function* () {
       const { dir } = yield* Folder
       const command = yield* use({ dir, mode: "attach" })
@@ -215,7 +215,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     })
   )
 
-  it.effect("refuses a second service and names the first", () =>
+  it.effect("rejects a second service and names the first", () =>
     Effect.gen(function* () {
       const { dir } = yield* Folder
       const first = yield* use({ dir })
@@ -243,7 +243,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     })
   )
 
-  it.effect("ends after the service when Ctrl-C reaches both, not before", () =>
+  it.effect("stops after the service when Ctrl-C reaches both", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const { dir } = yield* Folder
@@ -256,7 +256,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     })
   )
 
-  it.effect("comes back on the same port when the server itself is killed", () =>
+  it.effect("restarts on the same port when the server process is killed", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const { dir } = yield* Folder
@@ -273,7 +273,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     })
   )
 
-  it.effect("is not fooled by a process number that now belongs to another program, or to none", () =>
+  it.effect("detects a process id that is reused by another program, or by none", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const { dir } = yield* Folder
@@ -289,7 +289,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     })
   )
 
-  it.effect("says that its port is taken", () =>
+  it.effect("reports a port in use", () =>
     Effect.gen(function* () {
       const { dir } = yield* Folder
       const port = yield* takenPort
@@ -299,7 +299,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     })
   )
 
-  it.effect("says that its data was made by another major version", () =>
+  it.effect("reports data of another major version", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const { dir } = yield* Folder
@@ -313,7 +313,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     })
   )
 
-  it.effect("keeps its log small", () =>
+  it.effect("limits its log", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const { dir } = yield* Folder

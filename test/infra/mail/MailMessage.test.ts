@@ -23,7 +23,7 @@ const letterhead = {
 const link = `https://vat.example/proof/v1/auth/verify-email?token=${token}`
 
 describe("MailMessage", () => {
-  it.effect("says who writes, to whom, and that no person did", () =>
+  it.effect("names its sender and recipient, and is marked as automatic", () =>
     Effect.gen(function* () {
       const { bytes, envelope } = yield* MailMessage.make(letterhead, mail)
       const parsed = yield* Effect.promise(() => simpleParser(bytes))
@@ -57,7 +57,7 @@ describe("MailMessage", () => {
     })
   )
 
-  it.effect("loads nothing from anywhere", () =>
+  it.effect("loads no external resources", () =>
     Effect.gen(function* () {
       const { bytes } = yield* MailMessage.make(letterhead, mail)
       const { html } = yield* Effect.promise(() => simpleParser(bytes))
@@ -74,7 +74,7 @@ describe("MailMessage", () => {
     })
   )
 
-  it.effect("is the same in every attempt", () =>
+  it.effect("is identical in every attempt", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* MailMessage.make(letterhead, mail), yield* MailMessage.make(letterhead, mail)]
       assert.isTrue(one.bytes.equals(other.bytes))
@@ -83,7 +83,7 @@ describe("MailMessage", () => {
 })
 
 describe("FileMailer", () => {
-  it.effect("writes the mail into a file that only its owner reads, and the log names the file", () =>
+  it.effect("writes the mail into a file that only its owner can read, and logs the file name", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const directory = `${yield* fs.makeTempDirectoryScoped()}/data/outbox`

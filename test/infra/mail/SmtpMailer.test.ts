@@ -38,21 +38,21 @@ const onlyArrived = Effect.flatMap(MailServer.MailServer, ({ arrived }) =>
 const nobody = Redacted.make("smtp://127.0.0.1:9")
 
 describe("SmtpMailer", () => {
-  it.effect("encrypts where it can, even if the certificate proves nothing", () =>
+  it.effect("encrypts if possible, even if the certificate is not trusted", () =>
     Effect.gen(function* () {
       yield* deliver()
       assert.isTrue((yield* onlyArrived)?.session.secure)
     }).pipe(withServer())
   )
 
-  it.effect("sends in the clear where there is nothing else", () =>
+  it.effect("sends unencrypted if the server offers nothing else", () =>
     Effect.gen(function* () {
       yield* deliver()
       assert.isFalse((yield* onlyArrived)?.session.secure)
     }).pipe(withServer({ disabledCommands: ["STARTTLS"] }))
   )
 
-  it.effect("speaks TLS from the start to smtps://", () =>
+  it.effect("uses TLS from the start for smtps://", () =>
     Effect.gen(function* () {
       yield* deliver()
       assert.isTrue((yield* onlyArrived)?.session.secure)
@@ -65,28 +65,28 @@ describe("SmtpMailer", () => {
       username === "us@er" && password === "p:ss" ? callback(null, { user: username }) : callback(new Error("no"))
   }
 
-  it.effect("logs in with what the URL says", () =>
+  it.effect("logs in with the credentials of the URL", () =>
     Effect.gen(function* () {
       yield* deliver()
       assert.strictEqual((yield* onlyArrived)?.session.user, "us@er")
     }).pipe(withServer({ ...accounts, credentials: "us%40er:p%3Ass" }))
   )
 
-  it.effect("a refused password is for the operator to put right: the mail waits", () =>
+  it.effect("keeps a mail queued after a rejected password", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(deliver())
       assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "535"])
     }).pipe(withServer({ ...accounts, credentials: "user:wrong" }))
   )
 
-  it.effect("a mail waits while the server is unreachable", () =>
+  it.effect("keeps a mail queued while the server is unreachable", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(deliver())
       assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "ECONNREFUSED"])
     }).pipe(Effect.provide(SmtpMailer.layer({ ...letterhead, url: nobody, name: undefined })))
   )
 
-  it.effect("keeps a session for the next mail, and opens another one if the server ended it", () =>
+  it.effect("reuses a session for the next mail, and opens a new one if the server closed it", () =>
     Effect.gen(function* () {
       const { arrived, down, up } = yield* MailServer.MailServer
       yield* deliver()
@@ -100,7 +100,7 @@ describe("SmtpMailer", () => {
     }).pipe(withServer())
   )
 
-  it.effect.each(["recipient", "end"] as const)("gives up on a server that is silent at the %s for ten minutes", (at) =>
+  it.effect.each(["recipient", "end"] as const)("times out on a server that is silent at the %s for ten minutes", (at) =>
     Effect.gen(function* () {
       const { next } = yield* MailServer.MailServer
       const hold = yield* MailServer.hold

@@ -71,7 +71,7 @@ const textsOf = ({ compared, headline, lead, law, sections, title }: ReceiptDocu
 const closeLetters = (text: string) => text.replace(/\s/gu, "")
 
 layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => {
-  it.effect.each(receiptLanguages)("says all that the document says, with umlauts, Greek and Cyrillic (%s)", (language) =>
+  it.effect.each(receiptLanguages)("contains all text of the document, with umlauts, Greek and Cyrillic (%s)", (language) =>
     Effect.gen(function* () {
       const document = documentOf(
         {
@@ -85,7 +85,7 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
     })
   )
 
-  it.effect.each(receiptLanguages)("breaks no line within a command, however long the receipt's id is (%s)", (language) =>
+  it.effect.each(receiptLanguages)("never breaks a line within a command, for any length of the receipt's id (%s)", (language) =>
     Effect.gen(function* () {
       const document = documentOf({ receiptId: "ABCDEFGHIJ-QC-20261121-A7K2M9P4R3" }, language)
       const { lines } = yield* read(yield* render(document))
@@ -102,7 +102,7 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
     })
   )
 
-  it.effect("is the same bytes every time", () =>
+  it.effect("has the same bytes every time", () =>
     Effect.gen(function* () {
       const first = yield* render(documentOf())
       assert.deepStrictEqual(yield* render(documentOf()), first)
@@ -115,7 +115,7 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
     })
   )
 
-  it.effect("is the same whichever receipts were made before it, and its text can be found", () =>
+  it.effect("does not depend on receipts rendered before, and its text is searchable", () =>
     Effect.gen(function* () {
       const names = ["García Hnos", "Yıldız Bau", "Άλφα Όμικρον", "ΑΘΗΝΑ ΟΕ", "µ μ Ω Ω"]
       const documents = names.map((company_name) =>
@@ -149,7 +149,7 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
     })
   )
 
-  it.effect("wraps long text, also without spaces, over as many pages as needed", () =>
+  it.effect("wraps long text, even without spaces, over as many pages as needed", () =>
     Effect.gen(function* () {
       const company_name = "Außergewöhnlich".repeat(20)
       const { pages, text } = yield* read(
@@ -161,14 +161,14 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
     })
   )
 
-  it.effect("writes out characters that its fonts do not have", () =>
+  it.effect("escapes characters that its fonts lack", () =>
     Effect.gen(function* () {
       const { text } = yield* read(yield* render(documentOf({ input: { company_name: "日本 😀 GmbH" } })))
       assert.include(text, "[U+65E5][U+672C][U+1F600]GmbH")
     })
   )
 
-  it.effect("survives every text", () =>
+  it.effect("renders any text", () =>
     Effect.gen(function* () {
       for (const [company_name, company_street, company_zip, company_city] of [
         ["\n\n\n", "\t", " ", "ﬁﬂ ffi"],
@@ -199,7 +199,7 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
     })
   )
 
-  it.effect("does not disturb the next one when its caller has gone", () =>
+  it.effect("is not affected by an earlier caller that disconnected", () =>
     Effect.gen(function* () {
       const impatient = yield* Effect.forEach([1, 2, 3], () =>
         Effect.forkChild(render(documentOf(), "impatient"), { startImmediately: true })

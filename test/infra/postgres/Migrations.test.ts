@@ -58,7 +58,7 @@ const replaceCountCalls =
   LANGUAGE sql AS $$SELECT 0::bigint, '{}'::bigint[], '{}'::bigint[], '{}'::bigint[]$$`)
 
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })("the migrations", (it) => {
-  it.effect("bring an empty database up to date, by whichever of several replicas comes first, and only once", () =>
+  it.effect("are applied once to an empty database by several concurrent replicas", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* schemas, [])
       const applied = yield* Effect.all([migrate, migrate, migrate, migrate], { concurrency: "unbounded" })
@@ -76,8 +76,8 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("the migrations", 
   )
 })
 
-layer(TestDatabase.layerEmpty, { excludeTestServices: true })("the migrations of two databases of one server", (it) => {
-  it.effect("do not get in each other's way over the roles they share", () =>
+layer(TestDatabase.layerEmpty, { excludeTestServices: true })("the migrations of two databases on one server", (it) => {
+  it.effect("do not conflict over their shared roles", () =>
     Effect.gen(function* () {
       const elsewhere = Effect.scoped(migrate.pipe(Effect.provide(TestDatabase.layerEmpty, { local: true })))
       const applied = yield* Effect.all([migrate, elsewhere, elsewhere], { concurrency: "unbounded" })
@@ -87,7 +87,7 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("the migrations of
 })
 
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })("migrations of tables in use", (it) => {
-  it.effect("do not wait for them for long, say so, and come again until they are done", () =>
+  it.effect("give up a lock soon, log it, and retry until they succeed", () =>
     Effect.gen(function* () {
       const said = MutableRef.make("")
       const keep = Logger.map(Logger.formatLogFmt, (line) => void MutableRef.update(said, (before) => before + line))
@@ -123,7 +123,7 @@ const startAs = (url: Redacted.Redacted) =>
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })(
   "a login role that is a plain member of the service's role",
   (it) => {
-    it.effect("finds out that everything is applied, and is told what to do where it is not", () =>
+    it.effect("detects whether everything is applied, and reports what to do otherwise", () =>
       Effect.gen(function* () {
         const { login, url } = yield* LoginRole.make
         const start = startAs(url)
@@ -139,7 +139,7 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })(
   }
 )
 
-layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a database that another version has migrated", (it) => {
+layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a database that was migrated by another version", (it) => {
   it.effect.each([
     [
       "newer",
@@ -157,7 +157,7 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a database that a
       /other migrations .*: 0003_accounts differ/u
     ],
     ["missing", "DELETE FROM vatproof_migrations WHERE name = '0004_limits'", /other migrations .*: 0004_limits differ/u]
-  ] as const)("is refused where a numbered file is %s, by the service and by commands", ([, otherVersion, message]) =>
+  ] as const)("is rejected if a numbered file is %s, by the service and by commands", ([, otherVersion, message]) =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase.TestDatabase
       yield* migrate
@@ -174,7 +174,7 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a database that a
     }).pipe(Effect.provide(TestDatabase.layerEmpty, { local: true }))
   )
 
-  it.effect("keeps the functions of a newer version, which leaves older versions working", () =>
+  it.effect("keeps the functions of a newer version, with which older versions work", () =>
     Effect.gen(function* () {
       yield* migrate
       yield* replaceCountCalls
@@ -188,7 +188,7 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a database that a
 })
 
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a function that differs from its file", (it) => {
-  it.effect("is replaced and gets the same owner and rights, as does one that is missing", () =>
+  it.effect("is replaced and gets the same owner and rights, as does a missing one", () =>
     Effect.gen(function* () {
       yield* migrate
       const [body, rights, digests] = [yield* bodyOfCountCalls, yield* rightsOf("count_calls"), yield* keptDigests]
@@ -208,7 +208,7 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a function that d
 })
 
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a database of a development version", (it) => {
-  it.effect("is refused by the service and by commands", () =>
+  it.effect("is rejected by the service and by commands", () =>
     Effect.gen(function* () {
       yield* execute("CREATE TABLE vatproof_migrations (migration_id integer PRIMARY KEY, created_at timestamptz, name text)")
       for (const attempt of [Migrations.run(), Migrations.requireAll()]) {
@@ -221,7 +221,7 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a database of a d
 })
 
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a migration that fails", (it) => {
-  it.effect("changes nothing, and says which ones and why", () =>
+  it.effect("changes nothing, and reports its name and the reason", () =>
     Effect.gen(function* () {
       yield* execute("CREATE SCHEMA vatproof CREATE TABLE contacts ()")
       const refused = yield* Effect.flip(migrate)
@@ -237,7 +237,7 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a migration that 
 })
 
 describe("a migration", () => {
-  it("is split into its commands", () => {
+  it("is split into its statements", () => {
     const text = `-- a; comment
 SELECT ';', $$ a; b $$, $x$ $$; $x$, "odd;name"; /* one; more */
 CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM 1; END $$;

@@ -28,16 +28,16 @@ const known = {
 /** Of all files that are applied again after a change. An older version leaves them alone only if a number that it does not know comes with them. */
 const repeatable = "ed46e6f2e06fff666a9a80b62bcf2360c2f4cb85815035535be739cddbb53d27"
 
-it("numbered files stay as they were released: a new one is added to these, none is changed", () => {
+it("numbered files are unchanged since their release", () => {
   assert.deepStrictEqual(Object.fromEntries(files.filter(isNumbered).map(({ path, text }) => [path, digestOf(text)])), known)
 })
 
-it("functions, views and rights change together with a new numbered file", () => {
+it("functions, views and rights change only together with a new numbered file", () => {
   const digests = files.filter((file) => !isNumbered(file)).map(({ path, text }) => `${path} ${digestOf(text)}\n`)
   assert.strictEqual(digestOf(digests.join("")), repeatable)
 })
 
-it("numbered files are numbered without a gap, and each other file is applied", () => {
+it("numbered files have no gap, and every other file is applied", () => {
   const numbered = files.filter(isNumbered).map(({ path }) => /^(\d{4})_[a-z0-9_]+\.sql$/u.exec(path)?.[1])
   assert.deepStrictEqual(
     numbered,

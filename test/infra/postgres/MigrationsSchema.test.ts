@@ -9,7 +9,7 @@ const file = fileURLToPath(new URL("../../../migrations/schema.txt", import.meta
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("a database with all migrations", (it) => {
   it.effect(
-    "has the schema of schema.txt (to write it: npm run test:only -- test/infra/postgres/MigrationsSchema.test.ts -u)",
+    "equals schema.txt (to write it: npm run test:only -- test/infra/postgres/MigrationsSchema.test.ts -u)",
     ({ expect }) =>
       Effect.gen(function* () {
         const schema = yield* MigratedDatabase.asAdministrator(SchemaDump.make)

@@ -53,7 +53,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     })
   )
 
-  it.effect("compares each field: A the same, B another, C not asked", () =>
+  it.effect("compares each field: A for equal, B for different, C for not queried", () =>
     Effect.gen(function* () {
       const wrong = { firmenname: "Andere AG", strasse: "Nebenweg 9", plz: "99999", ort: "Hamburg" }
       assert.strictEqual(letters((yield* ask("DE100123456", german)).body), "AAAA")
@@ -64,7 +64,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     })
   )
 
-  it.effect("says D for what the member state does not disclose", () =>
+  it.effect("returns D for a field that the member state does not disclose", () =>
     Effect.gen(function* () {
       assert.strictEqual(letters((yield* ask(vatIdEnding("FR", "999110"), german)).body), "DDDD")
       assert.strictEqual(letters((yield* ask(vatIdEnding("FR", "999110"), { ...german, plz: "" })).body), "DDCD")
@@ -73,7 +73,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     })
   )
 
-  it.effect("answers the plain question with evatr-0003 and HTTP 400 when name or city is missing", () =>
+  it.effect("answers the plain query with evatr-0003 and HTTP 400 if name or city is missing", () =>
     Effect.forEach(
       [{ firmenname: "Muster GmbH" }, { ort: "Berlin" }, { strasse: "Weg 1" }, { plz: "1", ort: "Berlin" }],
       (part) =>
@@ -86,7 +86,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     )
   )
 
-  it.effect("answers every status of the table with its HTTP status, whatever was asked", () =>
+  it.effect("answers every status of the table with its HTTP status, for any query", () =>
     Effect.forEach(statusMessages, ({ status }) =>
       Effect.gen(function* () {
         const target = vatIdEnding("AT", `99${status.slice(-4)}`)
@@ -112,7 +112,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     })
   )
 
-  it.effect("rejects malformed questions", () =>
+  it.effect("rejects malformed queries", () =>
     Effect.forEach(
       [
         ["DE12345678", "ATU12345678", "evatr-0004", 400],
@@ -150,7 +150,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     })
   )
 
-  it.effect("refuses German targets once the requester is no longer admitted, and no others", () =>
+  it.effect("refuses German targets if the requester is not admitted, and no others", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox.Sandbox
       yield* sandbox.configure({ german_targets_admitted: false })

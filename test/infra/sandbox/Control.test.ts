@@ -53,7 +53,7 @@ const probes = Effect.gen(function* () {
 const services = Layer.mergeAll(Sandbox.layer({ host: "127.0.0.1", port: 0 }), NodeHttpClient.layerUndici)
 
 layer(services, { excludeTestServices: true })("the sandbox's controls", (it) => {
-  it.effect("script a code as a whole, per source, per member state and per VAT ID", () =>
+  it.effect("set a code globally, per source, per member state and per VAT ID", () =>
     Effect.gen(function* () {
       yield* put([{ kind: "code", code: "TIMEOUT" }])
       assert.deepStrictEqual([yield* vies("FR40123456789"), yield* bzst("FR40123456789")], ["TIMEOUT", "evatr-0000"])
@@ -70,7 +70,7 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
     })
   )
 
-  it.effect("override a magic number, and the first fault that matches wins", () =>
+  it.effect("override a magic number, and the first matching fault wins", () =>
     Effect.gen(function* () {
       yield* put([
         { kind: "code", code: "VALID", vat_id: "DE100999300" },
@@ -81,7 +81,7 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
     })
   )
 
-  it.effect("let a fault end after its count, and tell how often it was met", () =>
+  it.effect("end a fault after its count, and report its number of matches", () =>
     Effect.gen(function* () {
       yield* put([{ kind: "code", code: "TIMEOUT", count: 2 }])
       const words = yield* Effect.all([vies("DE123456789"), probes, vies("DE123456789"), vies("DE123456789")])
@@ -127,7 +127,7 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
     })
   )
 
-  it.effect("show an outage without selector to the probes, but one with a count or a selector only to checks", () =>
+  it.effect("apply an outage without selector to probes, and one with a count or a selector to checks only", () =>
     Effect.gen(function* () {
       yield* put([
         { kind: "code", code: "SERVICE_UNAVAILABLE" },
@@ -191,7 +191,7 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
     )
   )
 
-  it.effect("leave everything as it was when they refuse", () =>
+  it.effect("change nothing when they reject a request", () =>
     Effect.gen(function* () {
       yield* put([{ kind: "code", code: "TIMEOUT" }])
       yield* control("PUT", "/faults", '{"faults":[{"kind":"hang"},{"kind":"explode"}]}')
@@ -200,7 +200,7 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
     })
   )
 
-  it.effect("answer 404 and 405 with what there is instead", () =>
+  it.effect("answer 404 and 405 with the available paths and methods", () =>
     Effect.gen(function* () {
       const missing = yield* control("GET", "/nothing")
       assert.deepStrictEqual([missing.status, missing.text.includes("GET /sandbox")], [404, true])
@@ -234,7 +234,7 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
     })
   )
 
-  it.effect("limit how many checks VIES works on, in all and for a member state", () =>
+  it.effect("limit the checks in flight at VIES, in total and per member state", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox.Sandbox
       yield* sandbox.configure({ vies_concurrent_max: 2, vies_member_state_concurrent_max: 1 })
@@ -249,7 +249,7 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
     })
   )
 
-  it.effect("keep a journal of checks and probes, which can be narrowed and cleared", () =>
+  it.effect("keep a journal of checks and probes, which can be filtered and cleared", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox.Sandbox
       yield* sandbox.reset

@@ -57,7 +57,7 @@ const both = ["vies", "bzst"] as const
 /** The ending that makes this source misbehave, while the other one answers. */
 const only = (source: "vies" | "bzst", fault: string) => `999${source === "vies" ? 7 : 8}${fault}`
 
-layer(services, { excludeTestServices: true })("on the wire, either source", (it) => {
+layer(services, { excludeTestServices: true })("on the wire, a source", (it) => {
   it.effect("resets before the first byte", () =>
     Effect.forEach(both, (source) =>
       Effect.gen(function* () {
@@ -78,7 +78,7 @@ layer(services, { excludeTestServices: true })("on the wire, either source", (it
     )
   )
 
-  it.effect("ends in order after less than Content-Length promises", () =>
+  it.effect("ends cleanly after less than Content-Length promises", () =>
     Effect.forEach(both, (source) =>
       Effect.gen(function* () {
         const received = yield* raw(ask(source, only(source, "12")))
@@ -88,7 +88,7 @@ layer(services, { excludeTestServices: true })("on the wire, either source", (it
     )
   )
 
-  it.effect("sends a complete answer whose JSON stops half way", () =>
+  it.effect("sends a complete response whose JSON is truncated", () =>
     Effect.forEach(both, (source) =>
       Effect.gen(function* () {
         const received = yield* raw(ask(source, only(source, "06")))
@@ -100,7 +100,7 @@ layer(services, { excludeTestServices: true })("on the wire, either source", (it
     )
   )
 
-  it.effect("sends an HTML page with status 200, and nothing as JSON", () =>
+  it.effect("sends an HTML page with status 200 instead of JSON", () =>
     Effect.forEach(both, (source) =>
       Effect.gen(function* () {
         const html = yield* raw(ask(source, only(source, "07")))
@@ -123,7 +123,7 @@ layer(services, { excludeTestServices: true })("on the wire, either source", (it
     })
   )
 
-  it.effect("sends 100 MB of JSON to a client that takes them", () =>
+  it.effect("sends 100 MB of JSON to a client that reads them", () =>
     Effect.gen(function* () {
       const received = yield* raw(ask("vies", "999710"))
       assert.strictEqual(received.error, null)
@@ -134,7 +134,7 @@ layer(services, { excludeTestServices: true })("on the wire, either source", (it
     })
   )
 
-  it.effect("stops sending 100 MB when the client has had enough", () =>
+  it.effect("stops sending 100 MB when the client disconnects", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox.Sandbox
       yield* sandbox.reset
@@ -144,7 +144,7 @@ layer(services, { excludeTestServices: true })("on the wire, either source", (it
     })
   )
 
-  it.effect("drips its answer byte by byte", () =>
+  it.effect("sends its response byte by byte", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox.Sandbox
       yield* sandbox.reset
@@ -158,7 +158,7 @@ layer(services, { excludeTestServices: true })("on the wire, either source", (it
     })
   )
 
-  it.effect("hangs until the client goes away", () =>
+  it.effect("hangs until the client disconnects", () =>
     Effect.forEach(both, (source) =>
       Effect.gen(function* () {
         const sandbox = yield* Sandbox.Sandbox
@@ -173,7 +173,7 @@ layer(services, { excludeTestServices: true })("on the wire, either source", (it
     )
   )
 
-  it.effect("answers bare HTTP errors, with Retry-After where one belongs", () =>
+  it.effect("sends bare HTTP errors, with Retry-After where one belongs", () =>
     Effect.forEach(
       [...both.map((source) => [source, 429] as const), ["vies", 500], ["bzst", 502], ["vies", 503], ["bzst", 504]] as const,
       ([source, status]) =>
@@ -186,7 +186,7 @@ layer(services, { excludeTestServices: true })("on the wire, either source", (it
     )
   )
 
-  it.effect("fails the first n calls of a flaky number, each source by itself, and then answers", () =>
+  it.effect("fails the first n calls of a flaky number, per source, and then answers", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox.Sandbox
       const viesSays = Effect.map(raw(ask("vies", "999932")), (received) => bodyOf(received).includes('"valid":true'))
@@ -202,7 +202,7 @@ layer(services, { excludeTestServices: true })("on the wire, either source", (it
     })
   )
 
-  it.effect("leaves the other source alone where a number concerns one only", () =>
+  it.effect("leaves the other source unaffected by a number that concerns one source", () =>
     Effect.forEach(
       [...magicNumbers].filter(([ending]) => /^999[78]\d\d$/u.test(ending)),
       ([ending]) =>
@@ -214,7 +214,7 @@ layer(services, { excludeTestServices: true })("on the wire, either source", (it
     )
   )
 
-  it.effect("refuses a body that is too large, and a request that is no HTTP", () =>
+  it.effect("rejects an oversized body, and a malformed HTTP request", () =>
     Effect.gen(function* () {
       const tooLarge = yield* raw(post("/app/v1/abfrage", "x".repeat(300_000)))
       assert.match(tooLarge.text, /^HTTP\/1\.1 413 /u)

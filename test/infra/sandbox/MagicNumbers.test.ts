@@ -9,7 +9,7 @@ import { statusMessages } from "#infra/sandbox/StatusMessages.ts"
 const magicOfText = (vatId: string) => magicOf(Result.getOrThrow(parse(vatId)))
 
 describe("magic numbers", () => {
-  it("are structurally sound in every member state and mean the same there", () => {
+  it("are structurally valid in every member state and mean the same there", () => {
     for (const prefix of memberStates.keys()) {
       for (const [ending, magic] of magicNumbers) {
         const vatId = vatIdEnding(prefix, ending)
@@ -20,7 +20,7 @@ describe("magic numbers", () => {
     }
   })
 
-  it("have six digits each, and no ending means two things", () => {
+  it("have six digits each, and each ending has one meaning", () => {
     const listed = viesTestNumbers.size + 6 + statusMessages.length * 2 + 23 * 3
     assert.strictEqual(magicNumbers.size, listed)
     for (const ending of magicNumbers.keys()) assert.match(ending, /^9[89]\d{4}$/u)
@@ -56,7 +56,7 @@ describe("magic numbers", () => {
     assert.deepStrictEqual(magicOfText("DE100999702").vies, { latencyMs: 20_000 })
   })
 
-  it("stand in the manual, every one", () => {
+  it("are all listed in the manual", () => {
     const manual = readFileSync("docs/sandbox.md", "utf8")
     for (const ending of magicNumbers.keys()) {
       const fault = /^999[789](\d\d)$/u.exec(ending)?.[1]

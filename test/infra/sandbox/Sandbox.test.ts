@@ -22,7 +22,7 @@ const hanging = (() => {
 })()
 
 describe("the sandbox", () => {
-  it.live("takes a free port and says where each source is", () =>
+  it.live("picks a free port and reports the address of each source", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox.make(options)
       assert.isAbove(sandbox.port, 0)
@@ -49,7 +49,7 @@ describe("the sandbox", () => {
     })
   )
 
-  it.live("stops at once with clients that hang, idle connections and half a request", () =>
+  it.live("stops at once despite hanging clients, idle connections and a half-sent request", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const sandbox = yield* Scope.provide(Sandbox.make(options), scope)
@@ -65,7 +65,7 @@ describe("the sandbox", () => {
     })
   )
 
-  it.effect("waits on the clock it is given", () =>
+  it.effect("waits by the given clock", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox.make(options)
       yield* sandbox.script([{ kind: "slow", latency_ms: 600_000 }])

@@ -66,7 +66,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     })
   )
 
-  it.effect("gives a consultation number for a good requester and a valid target only", () =>
+  it.effect("returns a consultation number for a valid requester and a valid target only", () =>
     Effect.gen(function* () {
       const good = yield* check("CZ", "45274649", requester)
       assert.match(String(good.body["requestIdentifier"]), /^WAPI[A-Za-z0-9]{12}$/u)
@@ -102,7 +102,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     })
   )
 
-  it.effect("answers as recorded for Spain: what was sent comes back, compared", () =>
+  it.effect("answers as recorded for Spain: the sent fields, compared", () =>
     Effect.gen(function* () {
       const recorded = {
         countryCode: "ES",
@@ -128,7 +128,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     })
   )
 
-  it.effect("compares trader data elsewhere, too", () =>
+  it.effect("compares trader data in other member states, too", () =>
     Effect.gen(function* () {
       const { body } = yield* check("FR", "40123456789", { traderName: "Sarl Exemple", traderPostalCode: "13001" })
       assert.strictEqual(body["traderNameMatch"], "VALID")
@@ -150,7 +150,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     )
   )
 
-  it.effect("refuses a requester that is prefixed, malformed, half given, not valid or unknown to it", () =>
+  it.effect("rejects a requester that is prefixed, malformed, incomplete, not valid or unknown", () =>
     Effect.forEach(
       [
         { requesterMemberStateCode: "DE", requesterNumber: "DE123456789" },
@@ -169,7 +169,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     )
   )
 
-  it.effect("refuses a target with prefix, separators, lower case, an unknown country or the ISO code of Greece", () =>
+  it.effect("rejects a target with prefix, separators, lower case, an unknown country or the ISO code of Greece", () =>
     Effect.forEach(
       [
         ["DE", "DE123456789"],
@@ -228,14 +228,14 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     )
   )
 
-  it.effect("refuses other numbers in the test service", () =>
+  it.effect("rejects other numbers in the test service", () =>
     Effect.gen(function* () {
       const { body } = yield* post("/check-vat-test-service", { countryCode: "DE", vatNumber: "999" })
       assert.deepStrictEqual(body, error("INVALID_INPUT"))
     })
   )
 
-  it.effect("refuses the requester of 999202, but answers when asked again without one", () =>
+  it.effect("rejects the requester of 999202, but answers a retry without one", () =>
     Effect.gen(function* () {
       const vatId = vatIdEnding("AT", "999202")
       assert.deepStrictEqual((yield* checkId(vatId, requester)).body, error("INVALID_REQUESTER_INFO"))
@@ -243,7 +243,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     })
   )
 
-  it.effect("gives away what the magic numbers 999110 and 999111 allow", () =>
+  it.effect("discloses the data of the magic numbers 999110 and 999111", () =>
     Effect.gen(function* () {
       const nothing = yield* checkId(vatIdEnding("AT", "999110"))
       assert.strictEqual(nothing.body["valid"], true)
@@ -253,7 +253,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     })
   )
 
-  it.effect("has names that test documents", () =>
+  it.effect("has company names that test documents", () =>
     Effect.gen(function* () {
       const nameOf = (ending: string) => Effect.map(checkId(vatIdEnding("AT", ending)), ({ body }) => String(body["name"]))
       assert.match(yield* nameOf("999120"), /Süddeutsche .*Überwachungsgerätebau/u)

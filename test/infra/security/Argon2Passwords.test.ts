@@ -37,7 +37,7 @@ const watched = Effect.gen(function* () {
 const text = (password: string) => Redacted.make(password)
 
 describe("a password", () => {
-  it.effect("is hashed with Argon2id, a salt of its own and at least what OWASP asks for", () =>
+  it.effect("is hashed with Argon2id, its own salt and at least the cost that OWASP requires", () =>
     Effect.gen(function* () {
       const { hash } = yield* attempting
       const first = Redacted.value(yield* hash(text("correct horse")))
@@ -48,7 +48,7 @@ describe("a password", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("matches its hash, and no other does", () =>
+  it.effect("matches its hash, and no other password does", () =>
     Effect.gen(function* () {
       const { hash, matches } = yield* attempting
       const stored = yield* hash(text("correct horse"))
@@ -59,7 +59,7 @@ describe("a password", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("is the same however a keyboard composes its characters", () =>
+  it.effect("is equal in every Unicode composition", () =>
     Effect.gen(function* () {
       const { hash, matches } = yield* attempting
       const stored = yield* hash(text("z\u00fcrich ist sch\u00f6n"))
@@ -67,7 +67,7 @@ describe("a password", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("that is 256 characters long counts to its last one", () =>
+  it.effect("with 256 characters is significant to its last one", () =>
     Effect.gen(function* () {
       const { hash, matches } = yield* attempting
       const stored = yield* hash(text("x".repeat(256)))
@@ -76,7 +76,7 @@ describe("a password", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("of an older cost still matches: a hash carries its own", () =>
+  it.effect("of an older cost still matches: a hash contains its own cost", () =>
     Effect.gen(function* () {
       const { matches } = yield* attempting
       // A test vector of the reference implementation (phc-winner-argon2, src/test.c).
@@ -85,7 +85,7 @@ describe("a password", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("takes the same work to refuse with a hash and without one", () =>
+  it.effect("takes the same time to reject with a hash and without one", () =>
     Effect.gen(function* () {
       const { passwords, takeNotes } = yield* watched
       const stored = yield* passwords.hash(text("correct horse"))
@@ -104,53 +104,51 @@ describe("a password", () => {
 })
 
 describe("hashing", () => {
-  it.effect(
-    "does two passwords at a time, lets 98 wait, refuses the 17th attempt of one client, and lets all clients come in turn",
-    () =>
-      Effect.gen(function* () {
-        const mayGo = yield* Deferred.make<void>()
-        const running = MutableRef.make(0)
-        const most = MutableRef.make(0)
-        const held = MutableRef.make(false)
-        const slow = Kdf.Kdf.of({
-          derive: (_algorithm, _secret, { length }) =>
-            Effect.gen(function* () {
-              if (!held.current) return new Uint8Array(length)
-              MutableRef.set(most, Math.max(most.current, MutableRef.incrementAndGet(running)))
-              yield* Deferred.await(mayGo)
-              MutableRef.decrement(running)
-              return new Uint8Array(length)
-            })
-        })
-        const passwords = yield* Effect.provide(
-          Passwords,
-          Argon2.layer.pipe(Layer.provide([Layer.succeed(Kdf.Kdf, slow), NodeCrypto.layer]))
-        )
-        MutableRef.set(held, true)
-        const done: Array<string> = []
-        const ask = (client: string) =>
-          Effect.forkChild(
-            Effect.tap(
-              passwords.attempt(client, ({ matches }) => matches(text("any"), null)),
-              () => Effect.sync(() => done.push(client))
-            ),
-            { startImmediately: true }
-          )
-        const clients = ["a", "b", "c", "d", "e", "f"]
-        const waiting = yield* Effect.forEach(
-          clients.flatMap((client) => Array.from({ length: 16 }, () => client)),
-          ask
-        )
-        const refused = (client: string) => Effect.flip(passwords.attempt(client, () => Effect.die("it is admitted")))
-        assert.instanceOf(yield* refused("a"), RateLimitExceeded)
-        const last = yield* Effect.forEach(["g", "h", "g", "h"], ask)
-        assert.instanceOf(yield* refused("i"), PasswordsBusy)
-        yield* Deferred.succeed(mayGo, undefined)
-        yield* Effect.forEach([...waiting, ...last], Fiber.join)
-        assert.strictEqual(most.current, 2)
-        assert.isBelow(done.indexOf("g"), 2 * clients.length)
-        yield* Effect.flatMap(ask("a"), Fiber.join)
+  it.effect("is hashed two at a time with 98 queued, rejects the 17th attempt of one client, and serves clients in turn", () =>
+    Effect.gen(function* () {
+      const mayGo = yield* Deferred.make<void>()
+      const running = MutableRef.make(0)
+      const most = MutableRef.make(0)
+      const held = MutableRef.make(false)
+      const slow = Kdf.Kdf.of({
+        derive: (_algorithm, _secret, { length }) =>
+          Effect.gen(function* () {
+            if (!held.current) return new Uint8Array(length)
+            MutableRef.set(most, Math.max(most.current, MutableRef.incrementAndGet(running)))
+            yield* Deferred.await(mayGo)
+            MutableRef.decrement(running)
+            return new Uint8Array(length)
+          })
       })
+      const passwords = yield* Effect.provide(
+        Passwords,
+        Argon2.layer.pipe(Layer.provide([Layer.succeed(Kdf.Kdf, slow), NodeCrypto.layer]))
+      )
+      MutableRef.set(held, true)
+      const done: Array<string> = []
+      const ask = (client: string) =>
+        Effect.forkChild(
+          Effect.tap(
+            passwords.attempt(client, ({ matches }) => matches(text("any"), null)),
+            () => Effect.sync(() => done.push(client))
+          ),
+          { startImmediately: true }
+        )
+      const clients = ["a", "b", "c", "d", "e", "f"]
+      const waiting = yield* Effect.forEach(
+        clients.flatMap((client) => Array.from({ length: 16 }, () => client)),
+        ask
+      )
+      const refused = (client: string) => Effect.flip(passwords.attempt(client, () => Effect.die("it is admitted")))
+      assert.instanceOf(yield* refused("a"), RateLimitExceeded)
+      const last = yield* Effect.forEach(["g", "h", "g", "h"], ask)
+      assert.instanceOf(yield* refused("i"), PasswordsBusy)
+      yield* Deferred.succeed(mayGo, undefined)
+      yield* Effect.forEach([...waiting, ...last], Fiber.join)
+      assert.strictEqual(most.current, 2)
+      assert.isBelow(done.indexOf("g"), 2 * clients.length)
+      yield* Effect.flatMap(ask("a"), Fiber.join)
+    })
   )
 
   it.effect("reports a Node without Argon2id", () =>

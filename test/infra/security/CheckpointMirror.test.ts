@@ -39,7 +39,7 @@ const server = Effect.acquireRelease(
 )
 
 layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTestServices: true })("A mirror", (it) => {
-  it.effect("in a folder has the newest checkpoint and that of the day, and is remembered by a machine that forgot", () =>
+  it.effect("in a folder has the newest and a daily checkpoint, and restores a machine's lost record", () =>
     Effect.gen(function* () {
       const folder = join(yield* temporaryFolder, "mirror")
       const config = yield* configured(folder)
@@ -57,7 +57,7 @@ layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTest
     })
   )
 
-  it.effect("behind a URL gets the newest checkpoint, also after it refused one", () =>
+  it.effect("behind a URL gets the newest checkpoint, even after it rejected one", () =>
     Effect.gen(function* () {
       const { taken, url } = yield* server
       const offer = yield* Effect.provideService(CheckpointMirror.make, AppConfig.AppConfig, yield* configured(url))
@@ -67,7 +67,7 @@ layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTest
     })
   )
 
-  it.effect("is not sent to in the clear", () =>
+  it.effect("is not sent over plain HTTP", () =>
     Effect.gen(function* () {
       const { message } = yield* Effect.flip(configured("http://mirror.example/log"))
       assert.match(message, /CHECKPOINT_MIRROR: Expected a folder, or a URL that starts with https/u)

@@ -6,8 +6,8 @@ import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 
 const folder = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectoryScoped())
 
-layer(Layer.merge(NodeServices.layer, NodeCrypto.layer))("a kept secret", (it) => {
-  it.effect("is made once, with 256 bits, for its owner alone", () =>
+layer(Layer.merge(NodeServices.layer, NodeCrypto.layer))("a generated secret", (it) => {
+  it.effect("is generated once, with 256 bits, readable by its owner only", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const path = yield* Path.Path
@@ -22,7 +22,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer))("a kept secret", (it) =
     })
   )
 
-  it.effect("is the same for everybody who starts at once", () =>
+  it.effect("is the same for all processes that start concurrently", () =>
     Effect.gen(function* () {
       const directory = yield* folder
       const made = yield* Effect.forEach(Array.from({ length: 20 }), () => GeneratedSecret.make(directory, "jwt-secret"), {
@@ -32,7 +32,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer))("a kept secret", (it) =
     })
   )
 
-  it.effect("is not made anew when the file holds something else", () =>
+  it.effect("does not overwrite a file with other content", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const path = yield* Path.Path
@@ -47,7 +47,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer))("a kept secret", (it) =
     })
   )
 
-  it.effect("says where it cannot be kept", () =>
+  it.effect("reports an unwritable location", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const path = yield* Path.Path

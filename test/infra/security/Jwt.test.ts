@@ -42,7 +42,7 @@ const claimsNow = Effect.map(Clock.currentTimeMillis, (millis) => {
 const header = { alg: "HS256", typ: "JWT" }
 
 describe("an access token", () => {
-  it.effect("says who issued it to whom, when and until when, and nothing else", () =>
+  it.effect("contains its issuer, account, epoch and times, and nothing else", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(DateTime.toEpochMillis(DateTime.makeUnsafe("2026-11-20T12:00:00.900Z")))
       const token = yield* issueWith(ours)
@@ -53,7 +53,7 @@ describe("an access token", () => {
     })
   )
 
-  it.effect("is good until its 24 hours are over", () =>
+  it.effect("is valid for 24 hours", () =>
     Effect.gen(function* () {
       const token = yield* issueWith(ours)
       yield* TestClock.adjust("86399 seconds")
@@ -75,8 +75,8 @@ describe("an access token", () => {
   )
 })
 
-describe("a forged token is refused", () => {
-  it.effect("though a token forged with the right secret is not, so the others fail for their own reason", () =>
+describe("a forged token is rejected", () => {
+  it.effect("while one forged with the right secret is accepted, so that the other tests fail for their own reason", () =>
     Effect.gen(function* () {
       assert.isFalse(yield* isRefused(forge(header, yield* claimsNow)))
     })
@@ -146,7 +146,7 @@ describe("a forged token is refused", () => {
     })
   )
 
-  it.effect("when it is no token at all", () =>
+  it.effect("if it is not a token at all", () =>
     Effect.gen(function* () {
       const token = yield* issueWith(ours)
       const wrong = ["", ".", "..", "...", "a.b.c", token.slice(0, -1), `${token}.${token}`, ` ${token}`, "\u0000", "ü.ü.ü"]

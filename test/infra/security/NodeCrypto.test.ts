@@ -10,7 +10,7 @@ const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]
 const millisOf = (id: string) => Number.parseInt(id.replace("-", "").slice(0, 12), 16)
 
 layer(NodeCrypto.layer)("randomness", (it) => {
-  it.effect("makes ids of version 7 that rise, also by the thousand in one millisecond, and never twice the same", () =>
+  it.effect("creates increasing and unique ids of version 7, even a thousand in one millisecond", () =>
     Effect.gen(function* () {
       const crypto = yield* Crypto
       const ids = Array.from({ length: 20_000 }, () => crypto.uuidV7())
@@ -20,7 +20,7 @@ layer(NodeCrypto.layer)("randomness", (it) => {
     })
   )
 
-  it.effect("puts the clock's time into an id", () =>
+  it.effect("stores the clock's time in an id", () =>
     Effect.gen(function* () {
       const crypto = yield* Crypto
       yield* TestClock.setTime(1_763_719_200_000)
@@ -28,7 +28,7 @@ layer(NodeCrypto.layer)("randomness", (it) => {
     })
   )
 
-  it.effect("gives as many bytes as asked for, none of them twice", () =>
+  it.effect("returns the requested number of bytes, different each time", () =>
     Effect.gen(function* () {
       const crypto = yield* Crypto
       const sizes = [0, 1, 16, 32, 8_191, 8_192, 8_193, 100_000]

@@ -42,7 +42,7 @@ describe("the log's cryptography", () => {
     }
   })
 
-  it("says no to keys and signatures of another length, and to keys that are no point of the curve", () => {
+  it("rejects keys and signatures of another length, and keys that are no point of the curve", () => {
     const signature = new Uint8Array(64)
     assert.isTrue(Option.isNone(pureCrypto.keyPairFromSeed(new Uint8Array(31))))
     assert.isFalse(pureCrypto.verifyEd25519(new Uint8Array(33), new Uint8Array(), signature))

@@ -21,7 +21,7 @@ const makeMemory = Effect.gen(function* () {
   return { dataDir, memory }
 })
 
-layer(NodeServices.layer)("what the notary has seen", (it) => {
+layer(NodeServices.layer)("the notary's local record of checkpoints", (it) => {
   it.effect("is stored per signing key, and found by that key", () =>
     Effect.gen(function* () {
       const { dataDir, memory } = yield* makeMemory
@@ -61,7 +61,7 @@ layer(NodeServices.layer)("what the notary has seen", (it) => {
     })
   )
 
-  it.effect("is kept for each key that signs, so that going back to one of them forgets nothing", () =>
+  it.effect("is stored for each signing key, so that a return to an earlier key loses nothing", () =>
     Effect.gen(function* () {
       const { memory } = yield* makeMemory
       yield* (yield* memory([0xcd, 0xab])).saveSeen("three")
@@ -80,13 +80,13 @@ describe("the text of the notary's keys", () => {
   const pem = "-----BEGIN PRIVATE KEY-----\nMC4C AQ==\n-----END PRIVATE KEY-----"
   const verifier = "a,b/log/0+0123abcd+AAAA"
 
-  it("has them with white space in between", () => {
+  it("is split at white space", () => {
     assert.deepStrictEqual(keysIn(" one\n"), ["one"])
     assert.deepStrictEqual(keysIn(`one two\n\t${verifier}`), ["one", "two", verifier])
     assert.deepStrictEqual(keysIn(" "), [" "])
   })
 
-  it("may have a PEM, with what programs write beside one", () => {
+  it("may contain a PEM, with the text that programs write beside one", () => {
     assert.deepStrictEqual(keysIn(`Bag Attributes\n friendlyName: x\r\n${pem}\n`), [pem])
     assert.deepStrictEqual(keysIn(`${pem.replace("PRIVATE", "PUBLIC").replace("PRIVATE", "PUBLIC")}\n${pem} ${verifier}`), [
       pem,

@@ -39,7 +39,7 @@ const administered = Effect.gen(function* () {
 const testLayer = Layer.effect(Administered, administered).pipe(Layer.provideMerge(RunningService.layerSharedGround))
 
 layer(testLayer, { excludeTestServices: true })("the admin port", (it) => {
-  it.effect("is live, and ready as soon as the service listens, whatever the sources do", () =>
+  it.effect("is live, and ready as soon as the service listens, regardless of the sources", () =>
     Effect.gen(function* () {
       const { port } = yield* Administered
       assert.deepStrictEqual(yield* look(port, "/livez"), { status: 200, body: { status: "ok" } })
@@ -48,7 +48,7 @@ layer(testLayer, { excludeTestServices: true })("the admin port", (it) => {
     })
   )
 
-  it.effect("is apart from the service's own: neither has the other's pages", () =>
+  it.effect("is separate from the service's port: neither serves the other's pages", () =>
     Effect.gen(function* () {
       const { port, service } = yield* Administered
       const http = yield* HttpClient.HttpClient
@@ -63,7 +63,7 @@ layer(testLayer, { excludeTestServices: true })("the admin port", (it) => {
     })
   )
 
-  it.effect("is named when another program has it", () =>
+  it.effect("is named when another program uses it", () =>
     Effect.gen(function* () {
       const { port } = yield* Administered
       const refused = yield* Effect.flip(RunningService.start({ ADMIN_PORT: String(port) }))
@@ -71,7 +71,7 @@ layer(testLayer, { excludeTestServices: true })("the admin port", (it) => {
     })
   )
 
-  it.effect("is not ready while the database is away, and again when it is back; it stays live", () =>
+  it.effect("is not ready during a database outage, and ready again afterwards; it stays live", () =>
     Effect.gen(function* () {
       const { network, port } = yield* Administered
       yield* network.cut
@@ -86,7 +86,7 @@ layer(testLayer, { excludeTestServices: true })("the admin port", (it) => {
     })
   )
 
-  it.effect("is not ready any more once the service is told to stop, while it still answers", () =>
+  it.effect("is not ready after SIGTERM, while the service still answers", () =>
     Effect.gen(function* () {
       const { port, service } = yield* Administered
       const stopping = yield* Effect.forkScoped(service.stop)

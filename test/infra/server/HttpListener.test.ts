@@ -15,7 +15,7 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("does not read a body as another request", () =>
+  it.effect("does not parse a body as another request", () =>
     Effect.gen(function* () {
       const { connect } = yield* listen
       const client = yield* connect
@@ -43,7 +43,7 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is closed when nothing of the response is read, or nothing of it comes", () =>
+  it.effect("is closed if its response is not read, or not sent, within the timeout", () =>
     Effect.gen(function* () {
       const { connect, letGo } = yield* listenWith({ stalled: Duration.millis(300) })
       const reader = yield* connect
@@ -92,7 +92,7 @@ layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("that expects 100-continue is told to continue when its body is read", () =>
+  it.effect("that expects 100-continue gets it when its body is read", () =>
     Effect.gen(function* () {
       const { connect } = yield* listen
       const client = yield* connect

@@ -57,12 +57,12 @@ const cutsOf = (request: string, place: number) => {
   return [cut, request.length - cut]
 }
 
-layer(Layer.empty, { excludeTestServices: true })("what a client sends", (it) => {
+layer(Layer.empty, { excludeTestServices: true })("a client's bytes", (it) => {
   const place = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 90 }))
   const part = Schema.Struct({ request: Schema.Literals(requests), place })
 
   it.effect.prop(
-    "is answered as by Node's server alone, in whatever pieces it comes",
+    "are answered as by Node's server alone, for any split into packets",
     [Schema.Array(part).check(Schema.isMaxLength(6))],
     ([parts]) =>
       Effect.gen(function* () {
@@ -81,7 +81,7 @@ layer(Layer.empty, { excludeTestServices: true })("what a client sends", (it) =>
     { arbitrary: { runs: 200 } }
   )
 
-  it.effect("ends its connection as with Node's server alone, wherever it is cut", () =>
+  it.effect("end their connection as with Node's server alone, for any truncation", () =>
     Effect.gen(function* () {
       const { connect } = yield* listen
       const connectAlone = yield* listenAlone

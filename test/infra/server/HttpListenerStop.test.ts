@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { get, has, listen, said, served } from "#test/support/ListeningServer.ts"
 
-layer(Layer.empty, { excludeTestServices: true })("a server that is told to stop", (it) => {
+layer(Layer.empty, { excludeTestServices: true })("a server that is stopping", (it) => {
   it.effect("closes each connection with the next response, also of requests in flight", () =>
     Effect.gen(function* () {
       const { connect, drain, letGo, untilStarted } = yield* listen

@@ -46,7 +46,7 @@ const listen = Effect.gen(function* () {
 })
 
 layer(Layer.empty, { excludeTestServices: true })("a queue of pipelined requests", (it) => {
-  it.effect("hands over the first request at once and each other one in a turn of its own", () =>
+  it.effect("dispatches the first request at once and each other one in its own task", () =>
     Effect.gen(function* () {
       const { connect, inFlight, respond, scheduled, until } = yield* listen
       const client = yield* connect
@@ -65,7 +65,7 @@ layer(Layer.empty, { excludeTestServices: true })("a queue of pipelined requests
     }).pipe(Effect.scoped)
   )
 
-  it.effect("closes a connection whose requests exceed the capacity, until others have been served or have left", () =>
+  it.effect("closes a connection whose requests exceed the capacity, until others are served or disconnected", () =>
     Effect.gen(function* () {
       const { connect, inFlight, respond, scheduled, seen, until } = yield* listen
       const [first, leaving] = [yield* connect, yield* connect]

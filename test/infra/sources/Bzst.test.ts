@@ -27,8 +27,8 @@ const askAgainst = (question: Bzst.Question, script: StandIn.Script) =>
     return yield* bzst.ask(question)
   })
 
-describe("a question", () => {
-  it.effect("goes with both prefixes and all company data, and the answer keeps its evidence", () =>
+describe("a query", () => {
+  it.effect("has both prefixes and all company data, and the answer keeps its evidence", () =>
     Effect.gen(function* () {
       const answer = yield* askAgainst({ ...plain, company }, StandIn.answer(200, bzstAnswer))
       const request = JSON.stringify({
@@ -84,7 +84,7 @@ describe("a question", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("without an answer is given up after 15 seconds", () =>
+  it.effect("without an answer times out after 15 seconds", () =>
     Effect.gen(function* () {
       const fiber = yield* Effect.forkChild(Effect.flip(askAgainst(plain, StandIn.silence)))
       const call = yield* Queue.take((yield* StandIn.StandIn).calls)
@@ -152,7 +152,7 @@ layer(parts)("a status", (it) => {
   // Whatever the HTTP status: the BZSt's documents disagree about it, and proxies may change it.
   const https = (http: number | null) => new Set([http ?? 200, 200, 400, 403, 404, 500])
   for (const [status, { http, outcome }] of evatrStatuses) {
-    it.effect(`decides alone: ${status}`, () =>
+    it.effect(`is answered by the status alone: ${status}`, () =>
       Effect.gen(function* () {
         for (const httpStatus of https(http)) {
           const result = yield* Effect.result(askAgainst(plain, StandIn.answer(httpStatus, bzstStatus(status))))
@@ -168,7 +168,7 @@ layer(parts)("a status", (it) => {
     )
   }
 
-  it.effect("that is unknown is a failure", () =>
+  it.effect("with an unknown status is a failure", () =>
     Effect.gen(function* () {
       for (const status of ["evatr-9999", "evatr-0009"]) {
         assert.containSubset(yield* Effect.flip(askAgainst(plain, StandIn.answer(200, bzstStatus(status)))), {
@@ -181,14 +181,14 @@ layer(parts)("a status", (it) => {
     })
   )
 
-  it.effect("that is a failure needs no time and no id", () =>
+  it.effect("with a failure status needs no time and no id", () =>
     Effect.gen(function* () {
       const failure = yield* Effect.flip(askAgainst(plain, StandIn.answer(403, { status: "evatr-0006" })))
       assert.strictEqual(failure.reason, "refused")
     })
   )
 
-  it.effect("comes with how long the BZSt asks to wait", () =>
+  it.effect("returns the pause that the BZSt asks for", () =>
     Effect.gen(function* () {
       const script = StandIn.answer(503, bzstStatus("evatr-0011"), { "retry-after": "300" })
       assert.strictEqual((yield* Effect.flip(askAgainst(plain, script))).retry_after_s, 300)
@@ -203,7 +203,7 @@ layer(parts)("a status", (it) => {
     [{}, null, null]
   ]
   for (const [fields, from, until] of dates) {
-    it.effect(`has its validity dates read: ${JSON.stringify(fields)}`, () =>
+    it.effect(`has its validity dates parsed: ${JSON.stringify(fields)}`, () =>
       Effect.gen(function* () {
         const answer = yield* askAgainst(plain, StandIn.answer(200, bzstStatus("evatr-2006", fields)))
         assert.deepStrictEqual([answer.valid, answer.valid_from, answer.valid_until], [false, from, until])
@@ -216,7 +216,7 @@ layer(parts)("a status", (it) => {
     [{ ergFirmenname: "B", ergStrasse: "", ergPlz: null }, ["B", null, null, null]]
   ]
   for (const [fields, expected] of letters) {
-    it.effect(`has its letters read: ${JSON.stringify(fields)}`, () =>
+    it.effect(`has its letters parsed: ${JSON.stringify(fields)}`, () =>
       Effect.gen(function* () {
         const answer = yield* askAgainst({ ...plain, company }, StandIn.answer(200, bzstStatus("evatr-0000", fields)))
         assert.deepStrictEqual([answer.name_match, answer.street_match, answer.zip_match, answer.city_match], expected)
@@ -235,7 +235,7 @@ layer(parts)("a status", (it) => {
     })
   )
 
-  it.effect("may come without an id", () =>
+  it.effect("may be answered without an id", () =>
     Effect.gen(function* () {
       for (const none of ["", null, undefined]) {
         assert.isNull((yield* askAgainst(plain, StandIn.answer(200, bzstStatus("evatr-0000", { id: none })))).request_id)
@@ -252,7 +252,7 @@ layer(parts)("the list of member states", (it) => {
       return yield* (yield* Bzst.Bzst).info
     })
 
-  it.effect("says who can be reached", () =>
+  it.effect("reports the reachable member states", () =>
     Effect.gen(function* () {
       const states = yield* infoOf(200, [
         { alpha2: "AT", name: "Österreich", verfuegbar: true },
@@ -267,7 +267,7 @@ layer(parts)("the list of member states", (it) => {
     })
   )
 
-  it.effect("is a failure when the BZSt says something else", () =>
+  it.effect("is a failure if the BZSt sends something else", () =>
     Effect.gen(function* () {
       const bodies: ReadonlyArray<readonly [number, unknown, string]> = [
         [503, "", "unavailable"],

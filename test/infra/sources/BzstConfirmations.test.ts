@@ -54,7 +54,7 @@ describe("a confirmation", () => {
     assert.deepStrictEqual([verdicts.length, outages.length, evatrStatuses.size], [6, 17, 26])
   })
 
-  it.effect("is one qualified question, and keeps both sides byte for byte", () =>
+  it.effect("is one qualified query, and keeps both sides byte for byte", () =>
     Effect.gen(function* () {
       // Spaces, an unknown field, escapes and the order of the fields: all of it is evidence.
       const response = `{ "status":"evatr-0000","neu":[1.50,"\\u00fc"],\n"anfrageZeitpunkt":"2025-09-22T18:33:04.564553064+02:00","id":"5b1f4b5f03c27585","ergFirmenname":"A","ergOrt":"B","ergPlz":"C","ergStrasse":"D"}\r\n`
@@ -81,7 +81,7 @@ describe("a confirmation", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("what cannot be read is no verdict in words either, and is not to be repeated at once", () =>
+  it.effect("is no verdict if the answer is malformed, and is not retried at once", () =>
     Effect.gen(function* () {
       const unread = yield* Effect.flip(
         confirmAgainst(StandIn.answer(200, bzstStatus("evatr-2001", { anfrageZeitpunkt: "soon" })))
@@ -114,7 +114,7 @@ describe("a confirmation", () => {
     ["evatr-0006", "refused", "not admitted to ask for German VAT IDs"],
     ["evatr-0004", "requester_rejected", "the requester's German VAT ID is malformed"],
     ["evatr-2005", "requester_rejected", "the requester's German VAT ID is not valid"]
-  ])("%s is a refusal, whatever the HTTP status, and names the code and what it means", ([status, outcome, meaning]) =>
+  ])("%s is a refusal with any HTTP status, and its message has the code and the meaning", ([status, outcome, meaning]) =>
     Effect.gen(function* () {
       for (const http of [403, 400, 200]) {
         const refusal = yield* Effect.flip(confirmAgainst(StandIn.answer(http, bzstStatus(status))))
@@ -127,28 +127,30 @@ describe("a confirmation", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect.each(outages)("$status is no verdict: the source cannot answer, and says why", ({ http, meaning, reason, status }) =>
-    Effect.gen(function* () {
-      const failure = yield* Effect.flip(confirmAgainst(StandIn.answer(http, bzstStatus(status))))
-      if (failure._tag !== "SourcesUnavailable") return assert.fail(failure._tag)
-      assert.include(failure.message, `${status}: ${meaning}`)
-      assert.include(failure.message, "says nothing about the VAT ID")
-      assert.isAbove(failure.retryAfterSeconds, 0)
-      assert.containSubset(failure.attempts, [{ outcome: reason, code: status }])
-      // The BZSt asks not to repeat at once: one question is one call.
-      const { calls } = yield* StandIn.StandIn
-      assert.strictEqual(yield* Queue.size(calls), 1)
-    }).pipe(Effect.provide(parts))
+  it.effect.each(outages)(
+    "$status is an outage without a verdict, and its message has the reason",
+    ({ http, meaning, reason, status }) =>
+      Effect.gen(function* () {
+        const failure = yield* Effect.flip(confirmAgainst(StandIn.answer(http, bzstStatus(status))))
+        if (failure._tag !== "SourcesUnavailable") return assert.fail(failure._tag)
+        assert.include(failure.message, `${status}: ${meaning}`)
+        assert.include(failure.message, "says nothing about the VAT ID")
+        assert.isAbove(failure.retryAfterSeconds, 0)
+        assert.containSubset(failure.attempts, [{ outcome: reason, code: status }])
+        // The BZSt asks not to repeat at once: one question is one call.
+        const { calls } = yield* StandIn.StandIn
+        assert.strictEqual(yield* Queue.size(calls), 1)
+      }).pipe(Effect.provide(parts))
   )
 
-  it.effect("says when to come back as the BZSt does", () =>
+  it.effect("returns the pause that the BZSt asks for", () =>
     Effect.gen(function* () {
       const script = StandIn.answer(503, bzstStatus("evatr-0011"), { "retry-after": "77" })
       assert.containSubset(yield* Effect.flip(confirmAgainst(script)), { retryAfterSeconds: 77 })
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("unpublished statuses, outages and nonsense are no verdicts", () =>
+  it.effect("unpublished statuses, outages and malformed answers are no verdicts", () =>
     Effect.gen(function* () {
       const scripts = [
         StandIn.answer(200, bzstStatus("evatr-9999")),
@@ -162,7 +164,7 @@ describe("a confirmation", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("is given up after 15 seconds", () =>
+  it.effect("times out after 15 seconds", () =>
     Effect.gen(function* () {
       const fiber = yield* Effect.forkChild(Effect.flip(confirmAgainst(StandIn.silence)))
       const call = yield* Queue.take((yield* StandIn.StandIn).calls)
@@ -172,7 +174,7 @@ describe("a confirmation", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("is not asked for any more after outages in a row, until some time has passed", () =>
+  it.effect("is paused after consecutive outages", () =>
     Effect.gen(function* () {
       const { calls, next } = yield* StandIn.StandIn
       const down = StandIn.answer(503, bzstStatus("evatr-0011"))

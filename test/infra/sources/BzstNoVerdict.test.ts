@@ -53,7 +53,7 @@ const noVerdicts: ReadonlyArray<readonly [string, number, unknown, object]> = [
   ["half a verdict", 200, JSON.stringify(bzstAnswer).slice(0, -1), malformed]
 ]
 
-layer(parts)("a body that is no verdict", (it) => {
+layer(parts)("a body without a verdict", (it) => {
   for (const [name, http, body, expected] of noVerdicts) {
     it.effect(`is a failure: ${name}`, () =>
       Effect.gen(function* () {
@@ -107,7 +107,7 @@ layer(parts)("a body that is no verdict", (it) => {
       }),
     { arbitrary: { runs: 400 } }
   )
-  it("and the property saw verdicts of both kinds, and failures", () => {
+  it("and the property covered verdicts of both kinds, and failures", () => {
     assert.deepStrictEqual(verdicts, new Set([null, true, false]))
   })
 })

@@ -34,7 +34,7 @@ const expected = `
 `
 
 describe("the BZSt's status codes", () => {
-  it("mean what the table says, all 26 of them", () => {
+  it("have the meanings of the table, all 26 of them", () => {
     const rows = [...evatrStatuses].map(([status, { http, outcome }]) => {
       const words = typeof outcome === "string" ? outcome : `${outcome.reason} ${outcome.scope} ${outcome.retry}`
       return `${status.replace("evatr-", "")} ${http ?? "-"} ${words}`
@@ -42,14 +42,14 @@ describe("the BZSt's status codes", () => {
     assert.deepStrictEqual(rows, expected.trim().split("\n"))
   })
 
-  it("are the ones of the BZSt's own list, with its HTTP statuses", () => {
+  it("equal the BZSt's own list, with its HTTP statuses", () => {
     assert.deepStrictEqual(
       [...evatrStatuses].map(([status, { http }]) => [status, http]),
       statusMessages.map((row) => [row.status, "httpcode" in row ? row.httpcode : null])
     )
   })
 
-  it("are verdicts exactly where the type says so", () => {
+  it("are verdicts exactly if their type is", () => {
     const verdicts = [...evatrStatuses].filter(([, { outcome }]) => typeof outcome === "string").map(([status]) => status)
     assert.deepStrictEqual(
       verdicts,

@@ -44,7 +44,7 @@ const make = Effect.gen(function* () {
 const reasonOf = (result: Result.Result<Answer, SourceFailure>) => (Result.isSuccess(result) ? "answered" : result.failure.reason)
 
 describe("a guarded source", () => {
-  it.effect("answers for other member states while one's register hangs, however often that is asked", () =>
+  it.effect("answers for other member states while one register hangs, even after repeated queries", () =>
     Effect.gen(function* () {
       const { ask, conduct, guarded } = yield* make
       MutableRef.set(conduct, Effect.never)
@@ -60,7 +60,7 @@ describe("a guarded source", () => {
     })
   )
 
-  it.effect("is asked although its page about itself hangs", () =>
+  it.effect("is queried although its status page hangs", () =>
     Effect.gen(function* () {
       const { ask, guarded, page, probe } = yield* make
       MutableRef.set(page, Effect.never)
@@ -70,7 +70,7 @@ describe("a guarded source", () => {
     })
   )
 
-  it.effect("that answers nothing at all is not asked", () =>
+  it.effect("that answers nothing at all is not queried", () =>
     Effect.gen(function* () {
       const { ask, conduct, guarded, page, probe } = yield* make
       MutableRef.set(conduct, Effect.never)
@@ -89,7 +89,7 @@ describe("a guarded source", () => {
     })
   )
 
-  it.effect("is found to hang by callers who all leave before the time is over", () =>
+  it.effect("opens its circuit when all callers disconnect shortly before the timeout", () =>
     Effect.gen(function* () {
       const { ask, askFor, conduct } = yield* make
       MutableRef.set(conduct, Effect.never)
@@ -98,7 +98,7 @@ describe("a guarded source", () => {
     })
   )
 
-  it.effect("is not blamed by callers who leave early", () =>
+  it.effect("keeps its circuit closed when callers disconnect early", () =>
     Effect.gen(function* () {
       const { ask, askFor, conduct } = yield* make
       MutableRef.set(conduct, Effect.never)
@@ -112,7 +112,7 @@ describe("a guarded source", () => {
     ["that bars our address", { reason: "blocked", code: "IP_BLOCKED" }, 600],
     ["that names a pause", { retry_after_s: 300 }, 300],
     ["that names a pause of a day", { retry_after_s: 86_400 }, 600]
-  ] as const)("%s is neither asked nor probed until it is over, and says when", ([_, parts, seconds]) =>
+  ] as const)("%s is neither queried nor probed during the pause, and reports its end", ([_, parts, seconds]) =>
     Effect.gen(function* () {
       const { ask, conduct, counts, guarded, probe } = yield* make
       MutableRef.set(conduct, Effect.fail(failureOf(parts)))
@@ -142,7 +142,7 @@ describe("a guarded source", () => {
     })
   )
 
-  it.effect("ends a shared call when its last caller leaves", () =>
+  it.effect("ends a shared call when its last caller disconnects", () =>
     Effect.gen(function* () {
       const { conduct, counts, guarded } = yield* make
       const ended = MutableRef.make(0)

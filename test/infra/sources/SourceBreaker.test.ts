@@ -18,7 +18,7 @@ it.effect.each([
   ["whose page of information is gone", { reason: "malformed", code: "HTTP 404" }, true, false],
   ["whose page of information is broken", { reason: "unavailable", code: "HTTP 500" }, true, false],
   ["that wants to be asked less", { reason: "throttled", code: "HTTP 429" }, true, false]
-] as const)("a source %s may be asked for what it is for, or not", ([_, parts, isFailing, opens]) =>
+] as const)("a source %s has its circuit for validations opened or left closed", ([_, parts, isFailing, opens]) =>
   Effect.gen(function* () {
     const breaker = yield* SourceBreaker.make("vies")
     yield* twice(breaker.probe(Effect.fail(failureOf(parts)), isFailing))
@@ -32,7 +32,7 @@ it.effect.each([
   [undefined, 5],
   [60, 60],
   [86_400, 600]
-] as const)("a source that asks for a pause of %s s is left alone for %s s", ([retry_after_s, seconds]) =>
+] as const)("a source that asks for a pause of %s s is paused for %s s", ([retry_after_s, seconds]) =>
   Effect.gen(function* () {
     const breaker = yield* SourceBreaker.make("vies")
     const failure = failureOf({
@@ -50,7 +50,7 @@ it.effect.each([
 it.effect.each([
   ["a register's time-out that the source tells", "TIMEOUT", false],
   ["an answer that does not come", null, true]
-] as const)("%s: another chance of an open circuit leaves it so, or not", ([_, code, isOpen]) =>
+] as const)("%s: the trial call of a half-open circuit closes it or leaves it open", ([_, code, isOpen]) =>
   Effect.gen(function* () {
     const breaker = yield* SourceBreaker.make("vies")
     yield* twice(breaker.source(Effect.fail(failureOf({ reason: "unreachable", code: "ECONNREFUSED" }))))

@@ -41,7 +41,7 @@ describe("an exchange", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("tells the source nothing of our traces and opens no span of its own", () =>
+  it.effect("sends no trace context to the source and opens no span of its own", () =>
     Effect.gen(function* () {
       const { standIn, http } = yield* connect
       yield* standIn.next(StandIn.answer(200, {}))
@@ -60,7 +60,7 @@ describe("an exchange", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("keeps connections for the calls that follow", () =>
+  it.effect("reuses connections for later calls", () =>
     Effect.gen(function* () {
       const { standIn, ask } = yield* connect
       yield* Effect.forEach(
@@ -73,7 +73,7 @@ describe("an exchange", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("keeps a body that is no JSON, for the client to judge", () =>
+  it.effect("keeps a body that is not JSON, for the client to judge", () =>
     Effect.gen(function* () {
       const { standIn, ask } = yield* connect
       for (const body of ["", "<html>", `{"valid":tru`, "\uFEFF{}", "{}}"]) {
@@ -86,7 +86,7 @@ describe("an exchange", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("reads a body of 256 KiB, the most it takes", () =>
+  it.effect("reads a body of at most 256 KiB", () =>
     Effect.gen(function* () {
       const { standIn, ask } = yield* connect
       yield* standIn.next(StandIn.answer(200, `[${" ".repeat(256 * 1024 - 2)}]`))
@@ -104,7 +104,7 @@ describe("an exchange", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("reads JSON in tiny pieces, with a character cut in two", () =>
+  it.effect("reads JSON in tiny chunks, with a character split in two", () =>
     Effect.gen(function* () {
       const { standIn, ask } = yield* connect
       const bytes = Buffer.from(`{"name":"Č"}`)
@@ -119,7 +119,7 @@ describe("an exchange", () => {
   )
 })
 
-describe("an answer without words of the source", () => {
+describe("an answer without an error code of the source", () => {
   const statuses: ReadonlyArray<readonly [number, object]> = [
     [200, malformed],
     [204, malformed],
@@ -134,7 +134,7 @@ describe("an answer without words of the source", () => {
     [504, { ...malformed, reason: "unavailable", retry: "later" }]
   ]
   for (const [status, expected] of statuses) {
-    it.effect(`is judged by its HTTP status: ${status}`, () =>
+    it.effect(`is classified by its HTTP status: ${status}`, () =>
       Effect.gen(function* () {
         const { standIn, ask } = yield* connect
         yield* standIn.next(status === 204 ? StandIn.raw("HTTP/1.1 204 x\r\n\r\n") : StandIn.answer(status, "<html></html>"))
@@ -171,7 +171,7 @@ describe("an answer without words of the source", () => {
 })
 
 describe("a text that a source discloses", () => {
-  it("is null when it says nothing, and always storable", () => {
+  it("is null if it is blank, and always storable", () => {
     for (const nothing of ["---", "", "  \n", " --- ", null, undefined]) assert.isNull(SourceHttp.disclosed(nothing))
     assert.strictEqual(SourceHttp.disclosed(" A\nB "), "A\nB")
     assert.strictEqual(SourceHttp.disclosed("a\u0000b\uD800c"), "a\uFFFDb\uFFFDc")

@@ -96,7 +96,7 @@ describe("an outage", () => {
     ["a body longer than promised, then nothing", StandIn.raw(`${head("transfer-encoding: chunked")}e\r\n{"valid":true}\r\n`)]
   ]
   for (const [name, script] of waits) {
-    it.effect(`${name} is given up after the time-out, and the connection with it`, () =>
+    it.effect(`${name} times out, and its connection is closed`, () =>
       Effect.gen(function* () {
         const { standIn, ask } = yield* connect
         yield* standIn.next(script)
@@ -111,7 +111,7 @@ describe("an outage", () => {
     )
   }
 
-  it.effect("a body that drips byte by byte is given up after the time-out", () =>
+  it.effect("a body that arrives byte by byte times out", () =>
     Effect.gen(function* () {
       const { standIn, ask } = yield* connect
       const drops = yield* Queue.unbounded<number>()
@@ -150,7 +150,7 @@ describe("an outage", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("a caller that goes away takes the request along", () =>
+  it.effect("a caller that disconnects cancels the request", () =>
     Effect.gen(function* () {
       const { standIn, ask } = yield* connect
       yield* standIn.next(StandIn.silence)
@@ -163,7 +163,7 @@ describe("an outage", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("a connection that cannot be made in time is a time-out", () =>
+  it.effect("a connection that takes too long is a timeout", () =>
     Effect.gen(function* () {
       for (const code of ["UND_ERR_CONNECT_TIMEOUT", "ETIMEDOUT"]) {
         const dispatcher = new MockAgent()

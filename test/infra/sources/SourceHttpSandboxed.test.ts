@@ -129,7 +129,7 @@ layer(parts, { excludeTestServices: true })("the clients and the sandbox agree o
     })
   )
 
-  it.effect("validity dates, in both ways of writing them", () =>
+  it.effect("validity dates, in both formats", () =>
     Effect.gen(function* () {
       const bzst = yield* Bzst.Bzst
       for (const prefix of ["AT", "RO", "PT", "SK"]) {

@@ -17,7 +17,7 @@ const degraded = {
   answers: true
 } as const
 
-it.effect("the watch of a source survives a change that could not be recorded, and records it at its next turn", () =>
+it.effect("the probes of a source continue after a failed record of a change, and record it in the next iteration", () =>
   Effect.gen(function* () {
     const asked = yield* Ref.make(0)
     const recorded = yield* Ref.make<ReadonlyArray<string>>([])
@@ -35,7 +35,7 @@ it.effect("the watch of a source survives a change that could not be recorded, a
   })
 )
 
-it.effect("a source that becomes unavailable is a warning, and its other states are not", () =>
+it.effect("a source that becomes unavailable is logged as a warning, and its other states are not", () =>
   Effect.gen(function* () {
     const lines: Array<string> = []
     const keep = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${String(message)}`))
@@ -54,7 +54,7 @@ it.effect("a source that becomes unavailable is a warning, and its other states 
   })
 )
 
-it.effect("two sources that hang are known to give no answers 15 s after the first call that timed out", () =>
+it.effect("two hanging sources are reported as unavailable 15 s after the first timeout", () =>
   Effect.gen(function* () {
     const hanging = (source: SourceName) =>
       ResilientSource.make({

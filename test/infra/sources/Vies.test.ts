@@ -37,7 +37,7 @@ const sent = Effect.gen(function* () {
 })
 
 describe("a check", () => {
-  it.effect("asks with numbers that have no prefix, and gives back the verdict with its evidence", () =>
+  it.effect("queries with numbers without prefix, and returns the verdict with its evidence", () =>
     Effect.gen(function* () {
       const answer = yield* checkAgainst(czech, StandIn.answer(200, viesAnswer))
       const response = JSON.stringify(viesAnswer)
@@ -82,7 +82,7 @@ describe("a check", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("asks once more without a requester whom VIES rejects", () =>
+  it.effect("retries once without a requester that VIES rejects", () =>
     Effect.gen(function* () {
       const answer = yield* checkAgainst(
         asRequester,
@@ -96,7 +96,7 @@ describe("a check", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("asks only once more, and not at all for other failures", () =>
+  it.effect("retries only once, and never after other failures", () =>
     Effect.gen(function* () {
       const rejected = StandIn.answer(200, viesError("INVALID_REQUESTER_INFO"))
       const twice = yield* Effect.flip(checkAgainst(asRequester, rejected, rejected))
@@ -108,7 +108,7 @@ describe("a check", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("takes no longer than the time-out, with the second call included", () =>
+  it.effect("stays within the timeout, including the second call", () =>
     Effect.gen(function* () {
       const fiber = yield* Effect.forkChild(
         Effect.flip(
@@ -174,7 +174,7 @@ describe("a check", () => {
     }
   }
 
-  it.effect("passes on how long VIES asks to wait", () =>
+  it.effect("passes on the pause that VIES asks for", () =>
     Effect.gen(function* () {
       const script = StandIn.answer(503, viesError("SERVICE_UNAVAILABLE"), { "retry-after": "90" })
       assert.strictEqual((yield* Effect.flip(checkAgainst(czech, script))).retry_after_s, 90)
@@ -266,7 +266,7 @@ describe("the status", () => {
     })
   )
 
-  it.effect("is a failure when VIES says something else", () =>
+  it.effect("is a failure if VIES sends something else", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* Effect.flip(statusOf(200, viesError("SERVICE_UNAVAILABLE")))).code, "SERVICE_UNAVAILABLE")
       assert.strictEqual((yield* Effect.flip(statusOf(500, "<html>"))).reason, "unavailable")

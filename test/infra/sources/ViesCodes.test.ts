@@ -20,12 +20,12 @@ VOW-ERR-1 unavailable source soon
 `
 
 describe("the VIES codes", () => {
-  it("mean what the table says, all of them", () => {
+  it("have the meanings of the table", () => {
     const rows = [...viesCodes].map(([code, { reason, scope, retry }]) => `${code} ${reason} ${scope} ${retry}`)
     assert.deepStrictEqual(rows.toSorted(), expected.trim().split("\n").toSorted())
   })
 
-  it("cover what the Commission's own test service answers", () => {
+  it("cover the answers of the Commission's own test service", () => {
     const codes = [...viesTestNumbers.values()].filter((code) => code !== "VALID" && code !== "INVALID")
     assert.deepStrictEqual(
       codes.filter((code) => !viesCodes.has(code)),

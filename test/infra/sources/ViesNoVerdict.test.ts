@@ -81,7 +81,7 @@ const noVerdicts: ReadonlyArray<readonly [string, unknown, object]> = [
   ["two verdicts", JSON.stringify(viesAnswer).repeat(2), malformed]
 ]
 
-layer(parts)("a body that is no verdict", (it) => {
+layer(parts)("a body without a verdict", (it) => {
   for (const [name, body, expected] of noVerdicts) {
     it.effect(`is a failure: ${name}`, () =>
       Effect.gen(function* () {
@@ -91,7 +91,7 @@ layer(parts)("a body that is no verdict", (it) => {
   }
 
   for (const status of [201, 302, 400, 404, 500, 503]) {
-    it.effect(`is a failure: a verdict with HTTP ${status}, which the contract does not know`, () =>
+    it.effect(`is a failure: a verdict with HTTP ${status}, which the API does not document`, () =>
       Effect.gen(function* () {
         const failure = yield* Effect.flip(checkAgainst(czech, StandIn.answer(status, viesAnswer)))
         assert.strictEqual(failure.code, `HTTP ${status}`)
@@ -142,7 +142,7 @@ layer(parts)("a body that is no verdict", (it) => {
       }),
     { arbitrary: { runs: 400 } }
   )
-  it("and the property saw verdicts of both kinds, and failures", () => {
+  it("and the property covered verdicts of both kinds, and failures", () => {
     assert.deepStrictEqual(verdicts, new Set([null, true, false]))
   })
 })

@@ -10,14 +10,14 @@ const postgresError = (code: string, message: string, more: object = {}) => Obje
 const reportOf = (error: unknown) => FailureReport.make(Cause.fail(error))[0]
 
 describe("FailureReport", () => {
-  it("tells the server's own troubles in its words", () => {
+  it("describes the server's own failures with their messages", () => {
     const cause = postgresError("53100", 'could not extend file "base/1/2": No space left on device')
     const report = reportOf(new SqlError({ reason: new UnknownError({ cause, message: "m", operation: "execute" }) }))
     assert.strictEqual(report?.type, "SqlError.UnknownError")
     assert.strictEqual(report?.message, '53100 could not extend file "base/1/2": No space left on device')
   })
 
-  it("keeps Node's word for a connection that failed", () => {
+  it("keeps Node's code for a connection that failed", () => {
     const cause = postgresError("ECONNREFUSED", "connect ECONNREFUSED 127.0.0.1:5432")
     const report = reportOf(
       new StoreUnavailable({
@@ -28,7 +28,7 @@ describe("FailureReport", () => {
     assert.strictEqual(report?.cause?.message, "ECONNREFUSED connect ECONNREFUSED 127.0.0.1:5432")
   })
 
-  it("leaves out what a constraint or a raised exception quotes", () => {
+  it("omits data that a constraint or a raised exception quotes", () => {
     const detail = { constraint: "contacts_email_key", detail: "Key (email_key)=(max@example.com) already exists." }
     const violation = new UniqueViolation({
       cause: postgresError("23505", "duplicate max@example.com", detail),
@@ -46,14 +46,14 @@ describe("FailureReport", () => {
     assert.notInclude(JSON.stringify(FailureReport.make(Cause.die(new SqlError({ reason: raised })))), "Muster")
   })
 
-  it.effect("tells where something did not decode, not what stood there", () =>
+  it.effect("reports the path of a decoding failure, not the value", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(Schema.decodeUnknownEffect(Schema.Struct({ name: Schema.Int }))({ name: "Max Muster" }))
       assert.strictEqual(reportOf(error)?.message, "Does not decode: name")
     })
   )
 
-  it("names a foreign server's method and no address of it", () => {
+  it("shows the method of a foreign request but not its address", () => {
     const request = HttpClientRequest.get("https://ec.europa.eu/vies/ms/DE/vat/123456789")
     const error = new HttpClientError.HttpClientError({
       reason: new HttpClientError.TransportError({ request, cause: new Error("reset") })
@@ -63,7 +63,7 @@ describe("FailureReport", () => {
     assert.notInclude(JSON.stringify(report), "123456789")
   })
 
-  it("keeps the places of a stack and not the message above them", () => {
+  it("keeps the stack frames and not the message above them", () => {
     const report = reportOf(new TypeError("of\nMax Muster"))
     assert.match(report?.stack ?? "", /^at /u)
     assert.notInclude(report?.stack ?? "", "Muster")

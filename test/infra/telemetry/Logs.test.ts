@@ -31,7 +31,7 @@ const context = {
 }
 
 describe("log lines", () => {
-  it.effect("are JSON in production and wherever no terminal reads, text for a terminal", () =>
+  it.effect("are JSON in production and without a terminal, and text on a terminal", () =>
     Effect.gen(function* () {
       const hello = Effect.logInfo("hello")
       assert.strictEqual(parse((yield* written(hello))[0])["message"], "hello")
@@ -42,7 +42,7 @@ describe("log lines", () => {
     })
   )
 
-  it.effect("name the request, the trace and the span they belong to", () =>
+  it.effect("contain the ids of their request, trace and span", () =>
     Effect.gen(function* () {
       const [line] = yield* written(
         Effect.logInfo("x").pipe(Effect.withSpan("request"), Effect.provideService(RequestContext, context))
@@ -54,7 +54,7 @@ describe("log lines", () => {
   )
 
   it.effect.each(["Trace", "Debug", "Info", "Warn", "Error", "Fatal"] as const satisfies ReadonlyArray<LogLevel.LogLevel>)(
-    "at the level %s tell no secret and no person, in messages, annotations and causes",
+    "at the level %s contain no secret and no personal data, in messages, annotations and causes",
     (level) =>
       Effect.gen(function* () {
         const cause = Object.assign(new Error("duplicate"), {
@@ -87,7 +87,7 @@ describe("log lines", () => {
       })
   )
 
-  it.effect("tell a failure in one line, with its type, its code and its places", () =>
+  it.effect("describe a failure in one line, with its type, its code and its stack frames", () =>
     Effect.gen(function* () {
       const failing = Effect.fail(new StoreUnavailable({ cause: new TypeError("broken") }))
       for (const log of [

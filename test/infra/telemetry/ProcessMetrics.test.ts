@@ -26,7 +26,7 @@ const idle = (ms: number) =>
     )
   })
 
-it.effect("the event loop's gauges are those of the last interval", () =>
+it.effect("the event loop's gauges cover the last interval", () =>
   Effect.gen(function* () {
     yield* idle(50)
     yield* block(300)

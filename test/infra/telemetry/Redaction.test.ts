@@ -38,7 +38,7 @@ const vatIds: ReadonlyArray<string> = [
 ]
 
 describe("Redaction", () => {
-  it("knows a number of every member state, as people type it", () => {
+  it("recognises a VAT ID of every member state, in any usual spelling", () => {
     assert.strictEqual(vatIds.length, memberStates.size)
     for (const vatId of vatIds) {
       const spaced = `${vatId.slice(0, 2)} ${vatId.slice(2, 5)} ${vatId.slice(5)}`
@@ -65,7 +65,7 @@ describe("Redaction", () => {
     ],
     ['{"password":"hunter2 hunter2"}', '{"password":"[redacted] hunter2"}'],
     ["the collector-secret of the settings", "the [secret] of the settings"]
-  ])("takes out what %s holds", (told, expected) => assert.strictEqual(text(told), expected))
+  ])("removes the personal data of %s", (told, expected) => assert.strictEqual(text(told), expected))
 
   it.each([
     "Vatproof listens on http://127.0.0.1:8080, docs: http://127.0.0.1:8080/docs",
@@ -78,9 +78,9 @@ describe("Redaction", () => {
     "at Bar (file:///srv/node_modules/@effect/sql-pg/dist/PgConnection.js:1:2)",
     "trace 4bf92f3577b34da6a3ce929d0e0e4736 is settled in 12345678 steps, see 9876543",
     "abc is too short to be a secret"
-  ])("leaves %s as it is", (told) => assert.strictEqual(text(told), told))
+  ])("leaves %s unchanged", (told) => assert.strictEqual(text(told), told))
 
-  it("takes out fields by their names, at any depth, and keeps the shape", () => {
+  it("removes fields by name, at any depth, and keeps the shape", () => {
     assert.deepStrictEqual(
       value({
         source: "vies",

@@ -31,7 +31,7 @@ const served = (status: number) => Effect.annotateCurrentSpan("http.response.sta
 const namesOf = (groups: ReadonlyArray<ReadonlyArray<ReadableSpan>>) => groups.map((spans) => spans.map(({ name }) => name))
 
 describe("SpanTracer", () => {
-  it.effect("exports a sampled trace at its end, whole, children before parents", () =>
+  it.effect("exports a sampled trace as a whole at its end, children before parents", () =>
     Effect.gen(function* () {
       const inner = Effect.withSpan(Effect.void, "inner")
       const groups = yield* exportedBy(Effect.withSpan(Effect.andThen(inner, served(200)), "request", server), always)
@@ -56,14 +56,14 @@ describe("SpanTracer", () => {
     ],
     ["a failover", Effect.annotateCurrentSpan("vatproof.failover", true), true],
     ["a caller who left", Effect.interrupt, false]
-  ] as const)("with a sampler that keeps nothing, %s decides whether the trace is kept", ([, within, kept]) =>
+  ] as const)("decides with a sampling ratio of zero whether to keep a trace with %s", ([, within, kept]) =>
     Effect.gen(function* () {
       const groups = yield* exportedBy(Effect.withSpan(within, "request", server))
       assert.strictEqual(groups.length, kept ? 1 : 0)
     })
   )
 
-  it.effect("keeps failures of an outage up to a bound a second, and none where nothing is to be kept", () =>
+  it.effect("keeps a bounded number of failed traces a second, and none with always_off", () =>
     Effect.gen(function* () {
       const many = Effect.replicateEffect(Effect.withSpan(served(503), "request", server), 500)
       assert.strictEqual((yield* exportedBy(many)).length, 50)
@@ -97,7 +97,7 @@ describe("SpanTracer", () => {
     })
   )
 
-  it.effect("a job that is linked to a kept trace is kept", () =>
+  it.effect("keeps a job that is linked to a kept trace", () =>
     Effect.gen(function* () {
       const link = (sampled: boolean) => ({
         span: Tracer.externalSpan({ traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7", sampled }),
@@ -110,7 +110,7 @@ describe("SpanTracer", () => {
     })
   )
 
-  it.effect("records the attributes that are listed, briefly, and no others", () =>
+  it.effect("records the listed attributes, truncated, and no others", () =>
     Effect.gen(function* () {
       const attributes = {
         "http.route": "/v1/x",
@@ -132,7 +132,7 @@ describe("SpanTracer", () => {
     })
   )
 
-  it.effect("names a refusal of the database by PostgreSQL's code", () =>
+  it.effect("labels a database error with PostgreSQL's code", () =>
     Effect.gen(function* () {
       const reason = new UniqueViolation({ cause: { code: "23505" }, constraint: "accounts_email" })
       const failing = Effect.withSpan(Effect.fail(new SqlError({ reason })), "accounts", { kind: "client" })
@@ -141,7 +141,7 @@ describe("SpanTracer", () => {
     })
   )
 
-  it.effect("names what failed and never quotes it", () =>
+  it.effect("labels a failure with its type and never quotes it", () =>
     Effect.gen(function* () {
       const groups = yield* exportedBy(Effect.withSpan(Effect.die(new TypeError("of DE123456789")), "request", server))
       assert.strictEqual(groups[0]?.[0]?.attributes["error.type"], "TypeError")
@@ -150,7 +150,7 @@ describe("SpanTracer", () => {
     })
   )
 
-  it.effect("bounds the spans of a trace, and its own is always among them", () =>
+  it.effect("limits the spans of a trace, and always keeps the root span", () =>
     Effect.gen(function* () {
       const many = Effect.replicateEffect(Effect.withSpan(Effect.void, "inner"), 1_000)
       const groups = yield* exportedBy(Effect.withSpan(many, "request", server), always)

@@ -83,7 +83,7 @@ const personal = [
 layer(Layer.merge(RunningService.layerGround, Collector.layer), { excludeTestServices: true })(
   "telemetry at the level Trace",
   (it) => {
-    it.effect("tells neither secrets nor persons nor VAT IDs, whatever happens", () =>
+    it.effect("contains neither secrets nor personal data nor VAT IDs", () =>
       Effect.gen(function* () {
         const collector = yield* Collector
         const mail = yield* MailServer.MailServer
@@ -121,7 +121,7 @@ layer(Layer.merge(RunningService.layerGround, Collector.layer), { excludeTestSer
       })
     )
 
-    it.effect("says of every line which request and which trace it belongs to", () =>
+    it.effect("has the request id and the trace id on every line", () =>
       Effect.gen(function* () {
         const service = yield* RunningService.spawn({ LOG_FORMAT: "json", ACCESS_LOG: "true" })
         const { headers } = yield* service.validate("ATU12345678", { headers: { "x-request-id": "my-own-id" } })

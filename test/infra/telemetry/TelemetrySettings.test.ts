@@ -7,7 +7,7 @@ import * as Telemetry from "#infra/telemetry/Telemetry.ts"
 const read = (env: Readonly<Record<string, string>>) => Effect.map(AppConfig.read(env), ({ telemetry }) => telemetry)
 
 describe("the OTEL_* variables", () => {
-  it.effect("none of them: nothing is exported, and one trace of twenty would be", () =>
+  it.effect("are optional: without them nothing is exported, and the sampling ratio is 5 %", () =>
     Effect.gen(function* () {
       const settings = yield* read({})
       assert.isFalse(Telemetry.isOn(settings))
@@ -15,7 +15,7 @@ describe("the OTEL_* variables", () => {
     })
   )
 
-  it.effect("one endpoint stands for all signals", () =>
+  it.effect("one endpoint sets that of all signals", () =>
     Effect.gen(function* () {
       const { logs, metrics, traces } = yield* read({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318/" })
       const urls = [traces, metrics, logs].map((target) => Option.map(target, ({ url }) => url))
@@ -31,7 +31,7 @@ describe("the OTEL_* variables", () => {
     })
   )
 
-  it.effect("a signal's own variable goes before the common one, and its endpoint is taken as it is", () =>
+  it.effect("a signal's own variable overrides the common one, and its endpoint is used unchanged", () =>
     Effect.gen(function* () {
       const settings = yield* read({
         OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
@@ -61,7 +61,7 @@ describe("the OTEL_* variables", () => {
     })
   )
 
-  it.effect("a sampler that is named keeps everything unless a share is named, too", () =>
+  it.effect("a named sampler keeps every trace unless a ratio is set, too", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual((yield* read({ OTEL_TRACES_SAMPLER: "traceidratio" })).sampler, { name: "traceidratio", ratio: 1 })
       assert.deepStrictEqual((yield* read({ OTEL_TRACES_SAMPLER_ARG: "0.5" })).sampler, {
@@ -80,7 +80,7 @@ describe("the OTEL_* variables", () => {
     ["LOG_LEVEL", "loud"],
     ["LOG_FORMAT", "xml"],
     ["ADMIN_PORT", "70000"]
-  ] as const)("%s=%s is refused by its name, without its value", ([name, value]) =>
+  ] as const)("%s=%s is rejected by its name, without its value", ([name, value]) =>
     Effect.gen(function* () {
       const { message } = yield* Effect.flip(read({ [name]: value }))
       assert.include(message, name)

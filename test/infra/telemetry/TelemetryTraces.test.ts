@@ -46,7 +46,7 @@ layer(Layer.mergeAll(RunningService.layerGround, Collector.layer, StandIn.layer)
   "the trace of a request",
   (it) => {
     it.effect.each([["http/protobuf"], ["http/json"]] as const)(
-      "arrives over %s: server, look-up, source, append, each under its parent, and the batch of the append beside them",
+      "arrives over %s: server, look-up, source, append, each under its parent, and the append's batch beside them",
       ([protocol]) =>
         Effect.gen(function* () {
           const name = `traced-${protocol.slice(5)}`
@@ -94,7 +94,7 @@ layer(Layer.mergeAll(RunningService.layerGround, Collector.layer, StandIn.layer)
         })
     )
 
-    it.effect("goes on with the caller's trace, and does not go on to the authorities", () =>
+    it.effect("continues the caller's trace, and is not propagated to the sources", () =>
       Effect.gen(function* () {
         const collector = yield* Collector
         const service = yield* serviceSending("traced")
@@ -156,7 +156,7 @@ layer(Layer.mergeAll(RunningService.layerGround, Collector.layer, StandIn.layer)
       })
     )
 
-    it.effect("does not go on to the authorities, whatever the caller sends", () =>
+    it.effect("is not propagated to the sources for any header of the caller", () =>
       Effect.gen(function* () {
         const { baseUrl, calls, next } = yield* StandIn.StandIn
         const service = yield* serviceSending("discreet", { VIES_BASE_URL: baseUrl })
@@ -171,7 +171,7 @@ layer(Layer.mergeAll(RunningService.layerGround, Collector.layer, StandIn.layer)
     )
 
     it.effect.each(["00-xyz", `00-${"0".repeat(32)}-${parentSpanId}-01`, `ff-${parentTraceId}-${parentSpanId}-01`, ""])(
-      "begins anew where traceparent is %j",
+      "starts a new trace if traceparent is %j",
       (traceparent) =>
         Effect.gen(function* () {
           const service = yield* serviceSending("traced")
@@ -181,32 +181,34 @@ layer(Layer.mergeAll(RunningService.layerGround, Collector.layer, StandIn.layer)
         })
     )
 
-    it.effect("has both attempts of a failover, with the sources' own codes, and is kept although its parent is not", () =>
-      Effect.gen(function* () {
-        const collector = yield* Collector
-        const service = yield* serviceSending("failover", { OTEL_TRACES_SAMPLER: "parentbased_always_off" })
-        const key = yield* service.newKey
-        const traceparent = `00-${parentTraceId.replace("4", "5")}-${parentSpanId}-00`
-        const { headers, status } = yield* plainly(service.validate("DE100982001", { key, headers: { traceparent } }))
-        assert.strictEqual(status, 200)
-        const spans = yield* collector.trace("failover", traceIdOf(headers), route)
-        const asked = spans.filter(({ kind, name }) => kind === "SPAN_KIND_CLIENT" && name.startsWith("POST /"))
-        assert.deepStrictEqual(
-          asked.map(({ attributes, name, status: spanStatus }) => [
-            name,
-            attributes?.["vatproof.outcome"],
-            attributes?.["vatproof.source.code"],
-            spanStatus?.code
-          ]),
-          [
-            ["POST /check-vat-number", "unavailable", "SERVICE_UNAVAILABLE", "STATUS_CODE_ERROR"],
-            ["POST /v1/abfrage", "answered", "evatr-2001", "STATUS_CODE_UNSET"]
-          ]
-        )
-      })
+    it.effect(
+      "has both attempts of a failover, with the sources' own codes, and is kept although its parent is not sampled",
+      () =>
+        Effect.gen(function* () {
+          const collector = yield* Collector
+          const service = yield* serviceSending("failover", { OTEL_TRACES_SAMPLER: "parentbased_always_off" })
+          const key = yield* service.newKey
+          const traceparent = `00-${parentTraceId.replace("4", "5")}-${parentSpanId}-00`
+          const { headers, status } = yield* plainly(service.validate("DE100982001", { key, headers: { traceparent } }))
+          assert.strictEqual(status, 200)
+          const spans = yield* collector.trace("failover", traceIdOf(headers), route)
+          const asked = spans.filter(({ kind, name }) => kind === "SPAN_KIND_CLIENT" && name.startsWith("POST /"))
+          assert.deepStrictEqual(
+            asked.map(({ attributes, name, status: spanStatus }) => [
+              name,
+              attributes?.["vatproof.outcome"],
+              attributes?.["vatproof.source.code"],
+              spanStatus?.code
+            ]),
+            [
+              ["POST /check-vat-number", "unavailable", "SERVICE_UNAVAILABLE", "STATUS_CODE_ERROR"],
+              ["POST /v1/abfrage", "answered", "evatr-2001", "STATUS_CODE_UNSET"]
+            ]
+          )
+        })
     )
 
-    it.effect("of a failure is kept and failed, of a refusal neither", () =>
+    it.effect("of a failure is kept and marked as failed, and of a rejection neither", () =>
       Effect.gen(function* () {
         const collector = yield* Collector
         const service = yield* serviceSending("failing", { OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "0" })
@@ -221,7 +223,7 @@ layer(Layer.mergeAll(RunningService.layerGround, Collector.layer, StandIn.layer)
       })
     )
 
-    it.effect("is there in X-Trace-Id and in the log's column without any collector, too", () =>
+    it.effect("has its id in X-Trace-Id and in the log's column even without a collector", () =>
       Effect.gen(function* () {
         const service = yield* RunningService.make()
         const { headers } = yield* service.validate("LU12345678")
@@ -235,38 +237,41 @@ layer(Layer.mergeAll(RunningService.layerGround, Collector.layer, StandIn.layer)
   }
 )
 
-layer(Layer.merge(RunningService.layerGround, Collector.layer), { excludeTestServices: true })("what follows a request", (it) => {
-  it.effect("a checkpoint is linked to the requests whose events it signs", () =>
-    Effect.gen(function* () {
-      const collector = yield* Collector
-      const fs = yield* FileSystem.FileSystem
-      const service = yield* serviceSending("signing", { ...Auditing.signing(yield* fs.makeTempDirectoryScoped()) })
-      const { headers } = yield* plainly(service.validate("SI12345678"))
-      const spans = yield* collector.trace("signing", traceIdOf(headers), route)
-      const appended = spans.find(({ name }) => name.startsWith("EventStore.append"))
-      const signed = yield* collector.until(() =>
-        collector
-          .spansOf("signing")
-          .find(({ links, name }) => name === "Notary.sign" && links?.some(({ spanId }) => spanId === appended?.spanId))
-      )
-      assert.strictEqual(signed.kind, "SPAN_KIND_CONSUMER")
-    })
-  )
+layer(Layer.merge(RunningService.layerGround, Collector.layer), { excludeTestServices: true })(
+  "background work of a request",
+  (it) => {
+    it.effect("a checkpoint is linked to the requests whose events it signs", () =>
+      Effect.gen(function* () {
+        const collector = yield* Collector
+        const fs = yield* FileSystem.FileSystem
+        const service = yield* serviceSending("signing", { ...Auditing.signing(yield* fs.makeTempDirectoryScoped()) })
+        const { headers } = yield* plainly(service.validate("SI12345678"))
+        const spans = yield* collector.trace("signing", traceIdOf(headers), route)
+        const appended = spans.find(({ name }) => name.startsWith("EventStore.append"))
+        const signed = yield* collector.until(() =>
+          collector
+            .spansOf("signing")
+            .find(({ links, name }) => name === "Notary.sign" && links?.some(({ spanId }) => spanId === appended?.spanId))
+        )
+        assert.strictEqual(signed.kind, "SPAN_KIND_CONSUMER")
+      })
+    )
 
-  it.effect("the delivery of a mail is a trace of its own, linked to the request that asked for it", () =>
-    Effect.gen(function* () {
-      const collector = yield* Collector
-      const { url } = yield* MailServer.MailServer
-      const service = yield* serviceSending("mailing", { SMTP_URL: Redacted.value(url), MAIL_FROM: "no-reply@vat.example" })
-      const { headers } = yield* plainly(People.signUpByBrowser(service, "reader@example.com"))
-      yield* MailedTokens.tokensFor("reader@example.com", 1)
-      const delivery = yield* collector.until(() => collector.spansOf("mailing").find(({ name }) => name === "Outbox.deliver"))
-      const spans = yield* collector.trace("mailing", traceIdOf(headers), "POST /v1/auth/signup")
-      assert.strictEqual(delivery.kind, "SPAN_KIND_CONSUMER")
-      assert.notStrictEqual(delivery.traceId, traceIdOf(headers))
-      const [link] = delivery.links ?? []
-      assert.strictEqual(link?.traceId, traceIdOf(headers))
-      assert.isTrue(spans.some(({ spanId }) => spanId === link?.spanId))
-    })
-  )
-})
+    it.effect("the delivery of a mail is a separate trace, linked to the request that sent it", () =>
+      Effect.gen(function* () {
+        const collector = yield* Collector
+        const { url } = yield* MailServer.MailServer
+        const service = yield* serviceSending("mailing", { SMTP_URL: Redacted.value(url), MAIL_FROM: "no-reply@vat.example" })
+        const { headers } = yield* plainly(People.signUpByBrowser(service, "reader@example.com"))
+        yield* MailedTokens.tokensFor("reader@example.com", 1)
+        const delivery = yield* collector.until(() => collector.spansOf("mailing").find(({ name }) => name === "Outbox.deliver"))
+        const spans = yield* collector.trace("mailing", traceIdOf(headers), "POST /v1/auth/signup")
+        assert.strictEqual(delivery.kind, "SPAN_KIND_CONSUMER")
+        assert.notStrictEqual(delivery.traceId, traceIdOf(headers))
+        const [link] = delivery.links ?? []
+        assert.strictEqual(link?.traceId, traceIdOf(headers))
+        assert.isTrue(spans.some(({ spanId }) => spanId === link?.spanId))
+      })
+    )
+  }
+)

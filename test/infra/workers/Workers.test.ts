@@ -68,7 +68,7 @@ const testLayer = Layer.effect(RunningWorkers, runningWorkers).pipe(Layer.provid
 
 layer(testLayer, { excludeTestServices: true })("several workers on one port", (it) => {
   it.effect(
-    "serve a quota exactly, together with another replica on the same database",
+    "enforce a quota exactly, together with another replica on the same database",
     () =>
       Effect.gen(function* () {
         const { adminPort, workers } = yield* RunningWorkers
@@ -107,7 +107,7 @@ layer(testLayer, { excludeTestServices: true })("several workers on one port", (
   )
 
   it.effect(
-    "are replaced when they are killed, and the service goes on",
+    "are replaced when they are killed, and the service continues",
     () =>
       Effect.gen(function* () {
         const { adminPort, workers } = yield* RunningWorkers
@@ -131,7 +131,7 @@ layer(testLayer, { excludeTestServices: true })("several workers on one port", (
   )
 
   it.effect(
-    "are replaced on SIGUSR2 while no request of a busy or idle connection fails, and stay where a successor cannot start",
+    "are replaced on SIGUSR2 without a failed request on busy or idle connections, and stay if a successor cannot start",
     () =>
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
@@ -162,7 +162,7 @@ layer(testLayer, { excludeTestServices: true })("several workers on one port", (
   )
 
   it.effect(
-    "stop in order on SIGTERM, all of them",
+    "stop in order on SIGTERM",
     () =>
       Effect.gen(function* () {
         const { workers } = yield* RunningWorkers
@@ -179,7 +179,7 @@ layer(testLayer, { excludeTestServices: true })("several workers on one port", (
   )
 
   it.effect(
-    "end with the reason where none of them can start",
+    "exit with the reason if none of them can start",
     () =>
       Effect.gen(function* () {
         const defect = yield* Effect.sandbox(
