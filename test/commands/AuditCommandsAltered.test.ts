@@ -18,7 +18,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /^2: events.ndjson: This is not an event/u
   ],
   [
-    "an event removed",
+    "a removed event",
     edit(
       "events.ndjson",
       lines((all) => all.toSpliced(4, 1))
@@ -26,7 +26,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /^4: the event is missing/u
   ],
   [
-    "two events swapped",
+    "two swapped events",
     edit(
       "events.ndjson",
       lines((all) => all.with(4, all[5] ?? "").with(5, all[4] ?? ""))
@@ -34,7 +34,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /^4: the event is missing/u
   ],
   [
-    "the tail cut",
+    "a truncated tail",
     edit(
       "events.ndjson",
       lines((all) => [...all.slice(0, 10), ""])
@@ -42,7 +42,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /^10: the events up to position \d+ are missing/u
   ],
   [
-    "an event put at the end",
+    "an event appended at the end",
     edit("events.ndjson", (text) => text + (text.split("\n")[0] ?? "") + "\n"),
     /^0: .*does not belong/u
   ],
@@ -55,12 +55,12 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /^3: the stored tree does not have the leaf/u
   ],
   [
-    "a receipt in the table",
+    "a changed receipt in the table",
     edit("receipts.csv", (text) => text.replace("mismatch", "match")),
     /^\d+: receipts.csv has a different row/u
   ],
   [
-    "a row of the table removed",
+    "a removed row of the table",
     edit(
       "verifications.csv",
       lines((all) => all.toSpliced(2, 1))
@@ -68,7 +68,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /^4: verifications.csv has no row/u
   ],
   [
-    "a row made up",
+    "a forged row",
     edit("receipts.csv", (text) => `${text}999;2026-11-21\r\n`),
     /receipts.csv has a row that no event produces: 999/u
   ],
@@ -78,7 +78,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /^\d+: the file of the receipt VP-QC-\S+ is not its event/u
   ],
   [
-    "a receipt's file removed",
+    "a removed file of a receipt",
     (directory) => rmSync(join(directory, first(directory, "receipts"))),
     /^\d+: the receipt VP-QC-\S+ has no file/u
   ],
@@ -88,22 +88,22 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /^\d+: the proof of the receipt VP-QC-\S+ does not hold/u
   ],
   [
-    "the leaf that a proof carries",
+    "a changed leaf in a proof",
     (directory) => edit(first(directory, "proofs"), (text) => text.replace(/^extra .*$/mu, carrying("another leaf")))(directory),
     /^\d+: the proof of the receipt VP-QC-\S+ does not hold: it carries another leaf/u
   ],
   [
-    "a receipt made up",
+    "a forged receipt",
     (directory) => appendFileSync(join(directory, "receipts", "VP-QC-1.json"), "{}"),
     /receipts\/VP-QC-1.json belongs to no event/u
   ],
   [
-    "a personal document",
+    "a changed personal document",
     edit("personal/documents.txt", (text) => text.replace("Köln", "Bonn")),
     /^\d+: its personal document is not the one that was signed/u
   ],
   [
-    "a personal document removed",
+    "a removed personal document",
     edit(
       "personal/documents.txt",
       lines((all) => all.toSpliced(1, 1))
@@ -111,7 +111,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /^\d+: its personal document is missing/u
   ],
   [
-    "a leaf too many",
+    "an additional leaf",
     edit("leaves.txt", (text) => `${text}999 ${"0".repeat(64)}\n`),
     /^-: leaves.txt has a line that does not belong there: 999/u
   ],
@@ -121,52 +121,56 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /^2: events.ndjson has a personal document in it/u
   ],
   [
-    "a proof removed",
+    "a removed proof",
     (directory) => rmSync(join(directory, first(directory, "proofs"))),
     /^\d+: the receipt VP-QC-\S+ has no proof/u
   ],
   [
-    "a key's file that is another event",
+    "a key's file with the content of another event",
     (directory) => cpSync(join(directory, first(directory, "receipts")), join(directory, first(directory, "keys"))),
     /^\d+: the file of the key \S+ is not the event that issued it/u
   ],
   [
-    "a personal document made up",
+    "a forged personal document",
     edit("personal/documents.txt", (text) => `${text}999 {}\n`),
     /^-: personal\/documents.txt has a line that does not belong there: 999/u
   ],
   [
-    "a name in the table of personal data",
+    "a changed name in the table of personal data",
     edit("personal/personal.csv", (text) => text.replace("Köln", "Bonn")),
     /^\d+: personal\/personal.csv has a different row/u
   ],
-  ["the description of the tables", edit("index.xml", (text) => text.replace("Belegnummer", "Nummer")), /index.xml was changed/u],
+  [
+    "a changed description of the tables",
+    edit("index.xml", (text) => text.replace("Belegnummer", "Nummer")),
+    /index.xml was changed/u
+  ],
   [
     "a foreign table",
     (directory) => appendFileSync(join(directory, "receipts_corrected.csv"), "x"),
     /^-: receipts_corrected.csv is not a file of the export/u
   ],
   [
-    "the key beside it",
+    "another key beside the export",
     (directory) => writeFileSync(join(directory, "verifier-key.txt"), "log+00000000+AAAA\n"),
     /^-: verifier-key.txt lacks the key that signed the checkpoint/u
   ],
   [
-    "the line ends of a table",
+    "changed line ends of a table",
     edit("receipts.csv", (text) => text.replaceAll("\r\n", "\n")),
     /^-: receipts.csv does not begin with the names/u
   ],
   [
-    "the line ends of the events",
+    "changed line ends of the events",
     edit("events.ndjson", (text) => text.replaceAll("\n", "\r\n")),
     /^0: events.ndjson: This is not an event in canonical form|^0: events.ndjson: This is not an event/u
   ],
   [
-    "the line ends of the leaves",
+    "changed line ends of the leaves",
     edit("leaves.txt", (text) => text.replace("\n", "\r\n")),
     /^0: leaves.txt does not have its leaf/u
   ],
-  ["the last line end", edit("leaves.txt", (text) => text.trimEnd()), /: leaves.txt does not have its leaf/u],
+  ["a removed last line end", edit("leaves.txt", (text) => text.trimEnd()), /: leaves.txt does not have its leaf/u],
   ["a byte order mark", edit("plans.csv", (text) => `\ufeff${text}`), /^-: plans.csv does not begin with the names/u],
   [
     "a byte order mark before the events",
@@ -174,12 +178,12 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /^0: events.ndjson: This is not an event/u
   ],
   [
-    "a byte that is no UTF-8",
+    "a byte that is not UTF-8",
     (directory) => appendFileSync(join(directory, "events.csv"), Buffer.from([0xff])),
     /events.csv has a row that no event produces: the rest is not UTF-8/u
   ],
   [
-    "the key of a row",
+    "a changed key of a row",
     edit("verifications.csv", (text) => text.replace("svc_live_", "svc_dead_")),
     /verifications.csv has a different row/u
   ],
@@ -188,9 +192,9 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     (directory) => edit(first(directory, "keys"), (text) => text.replace("svc_live_", "svc_dead_"))(directory),
     /^\d+: the proof of the key \S+ does not hold/u
   ],
-  ["a key's file removed", (directory) => rmSync(join(directory, first(directory, "keys"))), /^\d+: the key \S+ has no file/u],
+  ["a removed file of a key", (directory) => rmSync(join(directory, first(directory, "keys"))), /^\d+: the key \S+ has no file/u],
   [
-    "a key made up",
+    "a forged key",
     (directory) => appendFileSync(join(directory, "keys", "x.json"), "{}"),
     /^-: keys\/x.json belongs to no event of the export/u
   ],

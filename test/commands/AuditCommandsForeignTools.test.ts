@@ -1,4 +1,7 @@
-/** The verifier of docs/audit, which shares no code with the service. Where Python or OpenSSL is not installed the tests are left out, and say so. */
+/**
+ * The verifier of docs/audit, which shares no code with the service. Without Python or OpenSSL the tests are skipped with a
+ * message.
+ */
 import { spawnSync } from "node:child_process"
 import { cpSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { basename, join } from "node:path"
@@ -74,14 +77,14 @@ layer(testLayer, { excludeTestServices: true })("A verifier of 40 lines of Pytho
   const alterations: ReadonlyArray<readonly [what: string, alter: (directory: string) => void]> = [
     ["an altered event", edit("events.ndjson", (text) => text.replace('"valid":true', '"valid":false'))],
     [
-      "events that changed places",
+      "swapped events",
       edit(
         "events.ndjson",
         lines(([one = "", two = "", ...more]) => [two, one, ...more])
       )
     ],
     [
-      "an event less",
+      "a removed event",
       edit(
         "events.ndjson",
         lines(([, ...more]) => more)

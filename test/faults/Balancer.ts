@@ -1,4 +1,4 @@
-/** A load balancer as plain as can be: it asks each replica's /readyz and gives new connections to those that are ready, in turn. */
+/** A minimal load balancer: it polls each replica's /readyz and gives new connections to the ready ones, in turn. */
 import { Effect, MutableRef, Schedule } from "effect"
 import { HttpClient } from "effect/http"
 import * as TcpProxy from "#test/faults/TcpProxy.ts"
@@ -11,7 +11,7 @@ export interface Target {
 
 export interface Balancer {
   readonly baseUrl: string
-  /** Waits until it gives connections to this many. */
+  /** Waits until this many replicas receive connections. */
   readonly ready: (count: number) => Effect.Effect<void>
 }
 

@@ -1,10 +1,10 @@
 /**
- * Breaks things, one at a time, while a load runs, and counts afterwards what became of every acknowledged event:
+ * Breaks things, one at a time, while a load runs, and then checks every acknowledged event:
  *
- *     npm run faults                      all of them
+ *     npm run faults all of them
  *     npm run faults -- postgres-away failover
  *
- * docs/operations/faults.md says what each one needs and what came of it last.
+ * docs/operations/faults.md lists the requirements and the last results of each one.
  */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"

@@ -1,4 +1,4 @@
-/** What the log says afterwards about the requests of a load: every acknowledged one has its event, and none has two. */
+/** Compares the log with the requests of a load: every acknowledged request has its event, and none has two. */
 import { Effect, type Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import * as Postgres from "#infra/postgres/Postgres.ts"
@@ -11,7 +11,7 @@ export interface Count {
   readonly lost: number
   /** Requests with more than one event, acknowledged or not. */
   readonly doubled: number
-  /** Requests with an event that were not answered with 200: their answer did not arrive. */
+  /** Requests with an event that were not answered with 200: their response was lost. */
   readonly unheard: number
   /** The problems of the log itself, as text; empty if there are none. */
   readonly defects: ReadonlyArray<string>

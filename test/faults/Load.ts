@@ -1,4 +1,4 @@
-/** A bounded load of validations over HTTP, each with an id of its own, and what became of every one of them. */
+/** A bounded load of validations over HTTP, each with its own id, and the outcome of each. */
 import { Clock, Effect, FiberSet, MutableRef, Option, Schedule, Schema } from "effect"
 import * as ServiceClient from "#test/support/ServiceClient.ts"
 
@@ -11,24 +11,24 @@ export interface Outcome {
   readonly status: number | null
   readonly startedMs: number
   readonly durationMs: number
-  /** The error's code, and whether the response says when to come again. */
+  /** The error's code, and whether the response has a Retry-After. */
   readonly code: string | null
   readonly saysWhen: boolean
 }
 
 export interface Load {
-  /** What starts from now on belongs to this phase. */
+  /** Requests that start from now on belong to this phase. */
   readonly phase: (name: string) => Effect.Effect<void>
-  /** Lets the requests under way end, sends no more, and gives back all of them. */
+  /** Stops the load, waits for the requests in flight, and returns all of them. */
   readonly stop: Effect.Effect<ReadonlyArray<Outcome>>
-  /** Waits until a request that starts after this moment is answered with 200, and says how many milliseconds that took. */
+  /** Waits until a request that starts after this moment is answered with 200, and returns the milliseconds that took. */
   readonly recovered: Effect.Effect<number>
 }
 
 export interface LoadOptions {
   readonly baseUrl: string
   readonly key: string
-  /** Makes the ids of this load its own. */
+  /** Makes the ids of this load unique. */
   readonly name: string
   readonly perSecond?: number
   readonly connections?: number
@@ -36,10 +36,10 @@ export interface LoadOptions {
 
 const decodeProblem = Schema.decodeUnknownOption(Schema.Struct({ error: Schema.Struct({ code: Schema.String }) }))
 
-/** A response that takes longer counts as none. */
+/** A response that takes longer counts as missing. */
 const patience = "30 seconds"
 
-/** Some are asked again and again, so there are cached and live answers. */
+/** Some VAT IDs are repeated, so there are cached and live answers. */
 const vatIds = Array.from({ length: 40 }, (_, index) => `ATU1234${String(5_000 + index * 7)}`)
 
 /** Starts it; it ends with the scope. */

@@ -1,4 +1,4 @@
-/** What a scenario needs of the machine. Where that is missing the scenario is left out, and says so. */
+/** Requirements of a scenario. If the machine lacks one, the scenario is skipped with a message. */
 import { Effect, Option, Schema } from "effect"
 import { run } from "#infra/embedded-postgres/Program.ts"
 
@@ -8,7 +8,7 @@ export class LeftOut extends Schema.TaggedError<LeftOut>()("LeftOut", { message:
 export const asRoot = (name: string, ...args: ReadonlyArray<string>) =>
   run("/usr/bin/env", ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", name, ...args], { cwd: "/", user: Option.none() })
 
-/** Fails unless `command` ends well: trying is the only way to know what a container may do. */
+/** Fails unless `command` succeeds: only a trial shows what a container allows. */
 export const ableTo = (what: string, name: string, ...args: ReadonlyArray<string>) =>
   Effect.catchTag(asRoot(name, ...args), "ProgramFailed", ({ code, output }) =>
     Effect.fail(new LeftOut({ message: `it needs ${what}; ${name} ended with ${code}: ${output.trim()}` }))

@@ -1,4 +1,4 @@
-/** The log stays signed when the replica that signs it dies, and a service does not start on a log that is not what was signed. */
+/** The log stays signed when the signing replica dies, and a service does not start on a log that differs from the signed one. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import { HttpClient } from "effect/http"
@@ -7,7 +7,7 @@ import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { tamper } from "#test/support/Tampering.ts"
 
-/** What a service that does not start tells operators. */
+/** The error of a service that does not start. */
 const refusalOf = Effect.fnUntraced(function* (settings: RunningService.Settings) {
   const port = yield* RunningService.freePort
   const http = yield* HttpClient.HttpClient

@@ -1,6 +1,6 @@
 /**
- * The database goes away and comes back under load: whatever was answered is true, is in the log, and is there once.
- * The sizes are small, so that the test is fast; what it checks does not depend on them.
+ * A database outage under load: every response is true and is recorded exactly once. The sizes are small, so that the test is
+ * fast; its checks do not depend on them.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Layer, Redacted, Ref, Schedule, Schema } from "effect"
@@ -14,7 +14,7 @@ import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
 
-/** A server of the test's own, which it may kill; it is brought back as the service's embedded one is. */
+/** The test's own server, which it may kill; it is restarted like the service's embedded one. */
 const ownServer = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const dir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-faults-" })

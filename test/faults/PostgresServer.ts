@@ -1,4 +1,4 @@
-/** A Postgres of the system's packages with a folder of its own, which can be stopped, killed, frozen, copied and promoted. */
+/** A Postgres of the system's packages with its own folder, which can be stopped, killed, frozen, copied and promoted. */
 import { Config, Effect, FileSystem, Option, Path, Redacted, Schedule } from "effect"
 import { type ProgramFailed, run, type SystemUser } from "#infra/embedded-postgres/Program.ts"
 import { LeftOut } from "#test/faults/Needs.ts"
@@ -17,7 +17,7 @@ export interface PostgresServer {
   /** `immediate` is a crash: connections break, and the next start recovers. */
   readonly stop: (mode: "fast" | "immediate") => Effect.Effect<void, ProgramFailed>
   readonly promote: Effect.Effect<void, ProgramFailed>
-  /** Every process of the server stands still, and its connections stay open. */
+  /** Freezes every process of the server; its connections stay open. */
   readonly freeze: Effect.Effect<void, ProgramFailed>
   readonly thaw: Effect.Effect<void, ProgramFailed>
   /** The server's processes, its main one first; none if it does not run. */
@@ -113,7 +113,7 @@ const ownFolder = Effect.fnUntraced(function* (options: PostgresServerOptions) {
   return folder
 })
 
-/** Whatever state it is in, no process of it is left. */
+/** Kills every process of the server, whatever its state. */
 const ending = (server: PostgresServer) =>
   server.thaw.pipe(Effect.ignore, Effect.andThen(Effect.ignore(server.stop("immediate"))))
 
@@ -163,7 +163,7 @@ export const standbyOf = Effect.fnUntraced(function* (primary: PostgresServer) {
   return standby
 })
 
-/** The folder that shell scripts and copies of a server go to; its owner is the server's. */
+/** The folder for shell scripts and copies of a server; its owner is the server's. */
 export const sharedFolder = ownFolder({})
 
 /**

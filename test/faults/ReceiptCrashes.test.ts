@@ -1,6 +1,6 @@
 /**
- * The service is killed while it confirms: every receipt that was answered with 200 is there afterwards, complete, charged for once, and
- * provable. `RECEIPT_KILLS` says how often it is killed, three times if not set.
+ * A service that is killed during confirmations: every receipt that was answered with 200 exists afterwards, complete, charged
+ * once, and provable. `RECEIPT_KILLS` is the number of kills, three by default.
  */
 import { assert, layer } from "@effect/vitest"
 import { Config, Duration, Effect, Fiber, Option, Queue, Random, Result, Schema } from "effect"
@@ -15,9 +15,9 @@ import type { ServiceClient } from "#test/support/ServiceClient.ts"
 
 const killsOrThree = Config.Int("RECEIPT_KILLS").pipe(Config.withDefault(3))
 
-/** Callers at a time. */
+/** Concurrent callers. */
 const callers = 12
-/** Answers after which the service is killed, at the most. */
+/** Maximum number of answers before the service is killed. */
 const answersMax = 150
 
 const decodeReceipt = Schema.decodeUnknownEffect(Receipt)
@@ -27,7 +27,7 @@ interface Answered {
   readonly target: string
 }
 
-/** Confirms until the service is gone, and tells of every receipt it was given. */
+/** Confirms until the service is dead, and reports every receipt it received. */
 const confirmOn = Effect.fnUntraced(function* (
   client: ServiceClient,
   key: string,
@@ -108,7 +108,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
           { concurrency: 8, discard: true }
         )
         const { events, listed, next_position, receipts, units, used } = yield* totals
-        // At most one answer a caller was lost on its way in each kill, and what was charged is what was stored. A receipt is in two lists.
+        // Each kill loses at most one answer per caller, and the charges equal the stored receipts. A receipt is in two lists.
         assert.isAtMost(Number(receipts), given.length + kills * callers)
         assert.deepStrictEqual([events, units, used, listed], [next_position, receipts, receipts, receipts * 2n])
 
@@ -123,7 +123,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
           assert.include(new TextDecoder().decode(leaf), `"receipt-${id}"`)
         }
       }),
-    // Hundreds of kills fit into it.
+    // Enough for hundreds of kills.
     Duration.toMillis("1 hour")
   )
 })

@@ -1,4 +1,4 @@
-/** What the scenarios have in common: how they start replicas, break something while a load runs, and what they report. */
+/** Common parts of the scenarios: they start replicas, break something while a load runs, and report. */
 import { Array as Arr, Effect, FileSystem, Redacted, Stream } from "effect"
 import { ChildProcess } from "effect/process"
 import { join } from "node:path"
@@ -7,25 +7,25 @@ import * as Load from "#test/faults/Load.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
-/** Something that has to be true, and whether it was. */
+/** A condition that must hold, and whether it did. */
 export interface Claim {
   readonly what: string
   readonly holds: boolean
 }
 
-/** What a scenario found. */
+/** The result of a scenario. */
 export interface Trial {
   readonly claims: ReadonlyArray<Claim>
   readonly notes: ReadonlyArray<string>
 }
 
-/** What a scenario found that ran under load. */
+/** The result of a scenario under load. */
 export interface Report extends Trial {
   readonly outcomes: ReadonlyArray<Load.Outcome>
   readonly count: Ledger.Count
 }
 
-/** A replica with limits out of the way and a key to sign the log with, in a process of its own on the database of `url`. */
+/** A replica with high limits and a signing key, in its own process on the database of `url`. */
 export const replica = Effect.fnUntraced(function* (
   url: Redacted.Redacted,
   settings: RunningService.Settings = {},
@@ -48,7 +48,7 @@ export const start = (url: Redacted.Redacted, ...args: ReadonlyArray<string>) =>
     killSignal: "SIGKILL"
   })
 
-/** Runs a command of vatproof on the database of `url` and gives back what it said and its exit code. */
+/** Runs a command of vatproof on the database of `url` and returns its output and its exit code. */
 export const command = Effect.fnUntraced(function* (url: Redacted.Redacted, ...args: ReadonlyArray<string>) {
   const handle = yield* start(url, ...args)
   return { said: yield* Stream.mkString(Stream.decodeText(handle.all)), code: yield* handle.exitCode }
@@ -64,17 +64,17 @@ export const audit = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   return claim
 })
 
-/** 32 bytes of anything: the log of a scenario is worth nothing. */
+/** Any 32 bytes: the log of a scenario needs no secrecy. */
 const notaryKey = "c2NlbmFyaW9zIHNpZ24gd2l0aCB0aGlzIG9uZSBrZXk"
 
 export interface Course<E, R> {
   readonly name: string
-  /** Where the requests go. */
+  /** The address for requests. */
   readonly baseUrl: string
   readonly key: string
-  /** Where the events are counted, as soon as all is over. */
+  /** The database in which events are counted at the end. */
   readonly database: () => Redacted.Redacted
-  /** Breaks something and mends it; the load runs all the time. What it gives back are notes. */
+  /** Breaks something and repairs it, while the load runs. Returns notes. */
   readonly fault: Effect.Effect<ReadonlyArray<string>, E, R>
   readonly perSecond?: number
 }
@@ -100,7 +100,7 @@ export const run = Effect.fnUntraced(function* <E, R>({ baseUrl, database, fault
   return report
 })
 
-/** What has to hold whatever breaks. */
+/** Conditions that hold for every fault. */
 export const claimsOf = (count: Ledger.Count): ReadonlyArray<Claim> => [
   { what: `each of ${count.acknowledged} acknowledged requests has its event (${count.lost} lost)`, holds: count.lost === 0 },
   { what: `no request has two events (${count.doubled} have)`, holds: count.doubled === 0 },
@@ -119,7 +119,7 @@ const calm = (outcomes: ReadonlyArray<Load.Outcome>): ReadonlyArray<Claim> => {
   ]
 }
 
-/** While something is broken there are answers or refusals that say what to do, and nothing else. */
+/** During a fault every response is an answer or a refusal with a Retry-After. */
 export const onlyRefused = (report: Report): Claim => {
   const isRefusal = ({ code, saysWhen, status }: Load.Outcome) => status === 503 && code === "SERVICE_UNAVAILABLE" && saysWhen
   const others = report.outcomes.filter((outcome) => outcome.status !== 200 && !isRefusal(outcome))
@@ -136,7 +136,7 @@ export const felt = (report: Report): Claim => {
   return { what: `the fault was felt: ${refused} requests were refused`, holds: refused > 0 }
 }
 
-/** Refusals do not keep callers waiting: none takes longer than `limitMs`. */
+/** Refusals are fast: none takes longer than `limitMs`. */
 export const refusedWithin = (report: Report, limitMs: number): Claim => {
   const refused = report.outcomes.filter(({ status }) => status === 503).map(({ durationMs }) => durationMs)
   const longest = Math.max(0, ...refused)

@@ -8,12 +8,12 @@ import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
-/** An operator who pressed Ctrl-C, or an orchestrator, waits this long at the most. */
+/** The longest time that an operator who pressed Ctrl-C, or an orchestrator, waits. */
 const stopMsMax = 5_000
 
 const isAlive = (pid: number) => Result.isSuccess(Result.try(() => process.kill(pid, 0)))
 
-/** Ends the process and says with which code, after how many ms. */
+/** Signals the process and returns its exit code and the milliseconds until its exit. */
 const stop = Effect.fnUntraced(function* (service: RunningService.ServiceProcess, signal: "SIGTERM" | "SIGINT") {
   const before = yield* Clock.currentTimeMillis
   yield* service.signal(signal)
@@ -21,7 +21,7 @@ const stop = Effect.fnUntraced(function* (service: RunningService.ServiceProcess
   return { code, tookMs: (yield* Clock.currentTimeMillis) - before }
 })
 
-/** A folder for an embedded database; what still runs on it in the end is stopped. */
+/** A folder for an embedded database; a server that still runs at the end is stopped. */
 const dataDir = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const dir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-faults-" })

@@ -1,4 +1,4 @@
-/** What cannot start says why in one line, names no secret, and does not hang. */
+/** A service that cannot start reports the reason in one line, reveals no secret, and does not hang. */
 import { assert, layer } from "@effect/vitest"
 import { Cause, Clock, Effect, Exit, Fiber, FileSystem, MutableRef, Redacted, Schema } from "effect"
 import { createServer, type Server } from "node:net"
@@ -8,7 +8,7 @@ import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
-/** Everything that a service wrote which did not come up. */
+/** The output of a service that did not start. */
 const lastWords = Effect.fnUntraced(function* (settings: RunningService.Settings) {
   const exit = yield* Effect.exit(RunningService.spawn(settings))
   if (Exit.isSuccess(exit)) return assert.fail("It came up")
@@ -18,7 +18,7 @@ const lastWords = Effect.fnUntraced(function* (settings: RunningService.Settings
   )
 }, Effect.flatten)
 
-/** Why it did not start, as `main.ts` would write it. */
+/** The reason of the failed start, as `main.ts` would write it. */
 const reasonOf = (settings: RunningService.Settings) =>
   Effect.map(Effect.flip(RunningService.start(settings)), ({ message }) => message)
 
@@ -53,7 +53,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
     Effect.gen(function* () {
       const { url } = yield* TestDatabase
       const changed = Object.assign(new URL(Redacted.value(url)), parts)
-      // Were it waited for, the test would not end.
+      // The test would time out if the service waited.
       const reason = yield* reasonOf({ DATABASE_URL: changed.href, DATABASE_WAIT: "1h" })
       assert.match(reason, expected)
       assert.notInclude(reason, "tell-nobody")
@@ -108,7 +108,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service of a
   )
 })
 
-/** The address of a database whose server is not there before `arrive`. */
+/** The address of a database whose server does not exist before `arrive`. */
 const lateDatabase = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const dir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-faults-" })

@@ -11,13 +11,13 @@ const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
 
 const pace = { tiles: 1, every: Duration.zero, rest: Duration.hours(1) }
 
-/** A pass of a replica of its own, after the one before has let go. */
+/** An iteration of its own replica, after the previous one has released the lease. */
 const scrub = Effect.gen(function* () {
   yield* MigratedDatabase.execute("UPDATE vatproof.scrubs SET held_until = '-infinity'")
   return yield* yield* Scrubber.makePass(pace)
 })
 
-/** What a superuser changes, how it is undone, and what must be found. */
+/** A superuser's change, how to undo it, and the expected finding. */
 const attacks: ReadonlyArray<readonly [name: string, change: string, undo: string, found: string]> = [
   [
     "an event",
@@ -26,7 +26,7 @@ const attacks: ReadonlyArray<readonly [name: string, change: string, undo: strin
     "The event at position 321 is not the one that was signed"
   ],
   [
-    "an event that was moved away",
+    "an event that was moved to another position",
     "UPDATE vatproof.events SET position = 5000 WHERE position = 300",
     "UPDATE vatproof.events SET position = 300 WHERE position = 5000",
     "The event at position 300 is missing"

@@ -1,4 +1,4 @@
-/** A database that is away or says nothing: requests are refused soon, then at once, and it is noticed when it is back. */
+/** A database outage or hang: requests fail within the timeout, then at once, and the service detects the recovery. */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"

@@ -10,7 +10,7 @@ import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 const seconds = Schema.Literals(["2026-01-01T00:00:01.000Z", "2026-01-01T00:00:02.000Z", "2026-01-01T00:00:03.000Z"])
 
-/** Commands that collide in streams, meters, minutes and answers. Caps and limits refuse some of them. */
+/** Commands that collide in streams, meters, minutes and answers. Caps and limits reject some of them. */
 const common = {
   stream: Schema.Literals(["a", "b", "c"]),
   charge: Schema.NullOr(Schema.Struct({ meter: Schema.Literals(["x", "y"]), units: between(0, 1), cap: between(1, 6) })),
@@ -53,7 +53,7 @@ const newestOf = (steps: ReadonlyArray<Step>) => {
   return newest
 }
 
-/** A batch in one call, and in a call for each command. Both follow the same commands and leave nothing behind. */
+/** Appends a batch in one call, and in one call per command. Both apply the same commands and are rolled back. */
 const bothWays = Effect.fnUntraced(function* (before: ReadonlyArray<Step>, steps: ReadonlyArray<Known>) {
   const append = yield* Append.make
   const first = before.map((step) => prepare(step))
@@ -106,9 +106,9 @@ const counts = Effect.all({
 
 const counted = { minute: { bucket: "m", limit: 9 } }
 
-/** A refused command, what comes of it, and how many calls its minute has afterwards. */
+/** A rejected command, its error, and the number of calls in its minute afterwards. */
 const refusals: ReadonlyArray<readonly [string, Partial<Step>, object, number]> = [
-  ["the identity epoch has moved", { ...counted, epoch: 1 }, { refused: "PreconditionFailed", outdated: "identity" }, 0],
+  ["the identity epoch has changed", { ...counted, epoch: 1 }, { refused: "PreconditionFailed", outdated: "identity" }, 0],
   [
     "another answer is the newest",
     { ...counted, newest: { key: "p", isRight: false } },
@@ -129,7 +129,7 @@ const refusals: ReadonlyArray<readonly [string, Partial<Step>, object, number]> 
     1
   ],
   [
-    "the meter would pass its cap",
+    "the meter would exceed its cap",
     { ...counted, charge: { meter: "x", units: 1, cap: 0 } },
     { refused: "QuotaReached", meter: "x", used: 0, taken: 1 },
     1

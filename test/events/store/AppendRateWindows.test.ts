@@ -7,7 +7,7 @@ import * as CallCounter from "#events/store/CallCounter.ts"
 import { plain, prepare, type Step, texts, undone } from "#test/support/Batches.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
-/** A batch that is stored as a whole, and one that is decided command by command. */
+/** A batch that is stored as a whole, and one that is stored command by command. */
 const batchesFor = (bucket: string, limit = 9) => {
   const step: Step = { ...plain, minute: { bucket, limit } }
   return {
@@ -40,9 +40,9 @@ const countCallsOf = Effect.fnUntraced(function* (streams: ReadonlyArray<string>
 layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows of a batch", (it) => {
   it.effect.each([
     ["begin anew when they have ended", "0 seconds", "-1 second", [1, 2], 60_000],
-    ["go on when they have not ended", "0 seconds", "30 seconds", [8, 9], 30_000],
+    ["continue while they have not ended", "0 seconds", "30 seconds", [8, 9], 30_000],
     ["begin anew when they have ended by a clock that was set back", "10 minutes", "-1 second", [1, 2], 60_000],
-    ["go on when they have not ended by a clock that was set back", "10 minutes", "30 seconds", [8, 9], 30_000],
+    ["continue while they have not ended by a clock that was set back", "10 minutes", "30 seconds", [8, 9], 30_000],
     ["begin anew when they would end later than a new window could", "10 minutes", "10 minutes", [1, 2], 60_000]
   ] as const)("%s", ([_, ahead, ends, taken, endsInMs]) =>
     Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** What one client tries against another one's account, or against everybody. Each attack ends in a few seconds and needs no load. */
+/** Attacks of one client on another one's account, or on all clients. Each one ends in a few seconds and needs no load. */
 import { Clock, Effect, Fiber, FileSystem, Schedule, Schema } from "effect"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
@@ -10,7 +10,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import type { Ask, Reply, ServiceClient } from "#test/support/ServiceClient.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
-/** A replica with the limits of everybody, and a user with a password. */
+/** A replica with default limits, and a user with a password. */
 const ground = Effect.fnUntraced(function* (settings: RunningService.Settings = {}) {
   const server = yield* PostgresServer.make()
   const service = yield* Scenario.replica(server.url, { ...RunningService.ownLimits, SIGNUPS_PER_DAY: "100", ...settings })
@@ -41,7 +41,7 @@ const logins = (service: ServiceClient, email: string) =>
 const owners = "the password of the owner"
 const attackers = "the password of the attacker"
 
-/** A replica in this process, whose clock can be moved, and the tokens in the mails that it wrote for an address. */
+/** A replica in this process, whose clock can be moved, and the tokens in its mails to an address. */
 const withMails = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const server = yield* PostgresServer.make()
@@ -190,7 +190,7 @@ export const receiptLink = Effect.gen(function* () {
   } satisfies Scenario.Trial
 })
 
-/** One client guesses a user's password until it is refused. The user logs in from elsewhere all the same. */
+/** One client guesses a user's password until it is refused. The user still logs in from another address. */
 export const lockout = Effect.gen(function* () {
   const { service, user } = yield* ground()
   const guesses = yield* Effect.forEach(Array.from({ length: 30 }), (_, index) =>

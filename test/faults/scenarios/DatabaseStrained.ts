@@ -10,7 +10,7 @@ import * as Scenario from "#test/faults/Scenario.ts"
 /** The longest wait for a batch, or the longest batch. */
 const refusalMs = 6_500
 
-/** Runs statements one after the other, and gives back what they say. */
+/** Runs statements one after the other, and returns their output. */
 const psqlOn =
   (server: PostgresServer.PostgresServer) =>
   (...statements: ReadonlyArray<string>) =>
@@ -34,7 +34,7 @@ export const diskFull = Effect.gen(function* () {
     fault: Effect.gen(function* () {
       yield* Effect.ignore(Needs.asRoot("dd", "if=/dev/zero", `of=${ballast}`, "bs=64k"))
       yield* Effect.delay(fs.remove(ballast), "15 seconds")
-      // A server that could not write its log of writes has ended, as it should: an operator starts it again.
+      // A server that could not write its write-ahead log has stopped: an operator starts it again.
       const wentDown = yield* Effect.match(server.start, { onSuccess: () => true, onFailure: () => false })
       return [wentDown ? "Postgres ended itself and was started again" : "Postgres stayed up"]
     })
@@ -47,7 +47,7 @@ export const diskFull = Effect.gen(function* () {
   )
 })
 
-/** Every write that has to reach the disk takes 300 ms longer, for 15 s. */
+/** Every write to the disk takes 300 ms longer, for 15 s. */
 export const diskSlow = Effect.gen(function* () {
   yield* Needs.root("to slow down the processes of the server")
   yield* Needs.ableTo("strace (apt install strace)", "strace", "-V")
@@ -93,11 +93,11 @@ export const diskSlow = Effect.gen(function* () {
   })
 })
 
-/** Postgres has no connection left for the service, and has ended those it had, for 15 s. */
+/** Postgres has no connection left for the service, and has closed the existing ones, for 15 s. */
 export const connectionsTaken = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
   const psql = psqlOn(server)
-  // As in production: what migrates is a superuser, and what serves may have what is left for everybody.
+  // As in production: a superuser migrates, and the service gets the connections that are left for ordinary roles.
   yield* psql("CREATE ROLE vatproof_service NOLOGIN", "CREATE ROLE login LOGIN IN ROLE vatproof_service")
   yield* Scenario.migrate(server.url)
   const replica = yield* Scenario.replica(Redacted.make(Redacted.value(server.url).replace("postgres@", "login@")))
@@ -119,7 +119,7 @@ export const connectionsTaken = Effect.gen(function* () {
   )
 })
 
-/** Postgres answers and takes nothing for 15 s, as a standby that is not promoted yet. */
+/** Postgres is read-only for 15 s, like a standby that is not promoted yet. */
 export const readOnly = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
   const replica = yield* Scenario.replica(server.url)

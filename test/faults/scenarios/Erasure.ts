@@ -1,4 +1,6 @@
-/** Personal data is erased while the command that erases it, or Postgres, is killed: a document goes with its event, or neither does. */
+/**
+ * Erases personal data while the command, or Postgres, is killed: a document is deleted together with its event, or not at all.
+ */
 import { Clock, Effect, Random, type Redacted, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import * as Postgres from "#infra/postgres/Postgres.ts"
@@ -7,16 +9,16 @@ import * as Scenario from "#test/faults/Scenario.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
 
 const kills = 20
-/** Documents about each VAT ID: an event erases a hundred. */
+/** Documents per VAT ID: one event erases a hundred. */
 const documents = 300
 
 const vatIds = Array.from({ length: kills + 1 }, (_, index) => `ATU1234${String(5_000 + index * 7)}`)
 
 const State = Schema.Struct({
-  /** Documents that are gone though no event says so, and those that are there though an event says that they are gone. */
+  /** Documents that were deleted without an event, and documents that exist although an event says they were erased. */
   without_event: Schema.Int,
   still_there: Schema.Int,
-  /** Newest answers that still show what was erased. */
+  /** Newest answers that still show erased data. */
   shown: Schema.Int,
   erased: Schema.Int,
   kept: Schema.Int
@@ -71,10 +73,10 @@ const fill = Effect.fnUntraced(function* (service: ServiceClient) {
   yield* Effect.forEach(requests, ask, { concurrency: 16, discard: true })
 })
 
-/** Every process of the server at once, as if the machine had lost its power. */
+/** Kills every process of the server at once, like a power failure. */
 const killServer = Effect.fnUntraced(function* (server: PostgresServer.PostgresServer) {
   for (const pid of yield* server.processes) yield* Effect.try(() => process.kill(Number(pid), "SIGKILL")).pipe(Effect.ignore)
-  // It starts as soon as the last process is gone.
+  // Starts as soon as the last process has ended.
   yield* Effect.retry(server.start, { times: 50, schedule: Schedule.spaced("200 millis") })
 })
 

@@ -4,10 +4,10 @@ import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 import * as TcpProxy from "#test/faults/TcpProxy.ts"
 
-/** The longest batch: what waits behind one that is given up is not sent. */
+/** The longest batch: requests that queue behind a cancelled one are not sent. */
 const refusalMs = 6_500
 
-/** A commit waits for the standby from now on. */
+/** Commits wait for the standby from now on. */
 const waitForStandby = (primary: PostgresServer.PostgresServer) =>
   primary.program("psql", "-q", "-c", "ALTER SYSTEM SET synchronous_standby_names = 'standby'", "-c", "SELECT pg_reload_conf()")
 
@@ -18,7 +18,7 @@ const pair = Effect.gen(function* () {
   return { primary, standby }
 })
 
-/** The primary is gone in the middle of the load, with all that only it had, and the standby takes its place at the same address. */
+/** The primary dies during the load, with all data that only it had, and the standby replaces it at the same address. */
 export const failover = Effect.gen(function* () {
   const { primary, standby } = yield* pair
   const current = MutableRef.make<PostgresServer.PostgresServer | null>(primary)
@@ -35,7 +35,7 @@ export const failover = Effect.gen(function* () {
       yield* primary.stop("immediate")
       MutableRef.set(current, null)
       yield* address.cut
-      // What a watcher takes to be sure.
+      // The time that a watchdog takes to decide.
       yield* Effect.delay(standby.promote, "3 seconds")
       MutableRef.set(current, standby)
       return []
@@ -49,7 +49,7 @@ export const failover = Effect.gen(function* () {
   )
 })
 
-/** The standby is gone for 20 s. Nothing can be acknowledged meanwhile, so nothing is: requests are refused and nothing hangs. */
+/** The standby is down for 20 s. No write can be acknowledged: requests are refused and none hangs. */
 export const standbyAway = Effect.gen(function* () {
   const { primary, standby } = yield* pair
   const replica = yield* Scenario.replica(primary.url)

@@ -54,7 +54,7 @@ const Counted = Schema.Struct({
   units: Schema.Int
 })
 
-/** What the log says of the tasks: how many were accepted, and of how many there is exactly one answer that is charged one. */
+/** Counts the accepted tasks in the log, and those with exactly one answer and one charge. */
 const count = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const find = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     SqlSchema.findOne({
@@ -70,7 +70,7 @@ const count = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   return yield* find.pipe(Effect.provide(Postgres.layerAdministrator({ url, maxConnections: 1 }), { local: true }))
 })
 
-/** Lets the time pass that tasks wait for: when they are due is no fact of the log. */
+/** Moves the due times of tasks into the past: they are no fact of the log. */
 const makeDue = (url: Redacted.Redacted) =>
   Effect.flatMap(
     SqlClient.SqlClient,
@@ -87,7 +87,7 @@ export const pending = Effect.gen(function* () {
   const key = yield* alone.replica().newKey
   const killed = { replica: 0, worker: 0, postgres: 0 }
 
-  // The client repeats what it got no answer to: the key makes that safe.
+  // The client repeats unanswered requests: the idempotency key makes that safe.
   const submit = (index: number) =>
     Effect.suspend(() =>
       (index % 2 === 0 ? alone : workers).replica().post(

@@ -4,7 +4,7 @@ import type { ProgramFailed } from "#infra/embedded-postgres/Program.ts"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 
-/** What a refusal may take: one query that found out, and one that had begun before. */
+/** Maximum duration of a refusal: one query that detected the outage, and one that had begun before. */
 const refusalMs = 6_000
 
 const course = (
@@ -30,19 +30,19 @@ const course = (
     return Scenario.withClaims(report, ...claims)
   })
 
-/** It crashes and is away for 20 s. */
+/** Postgres crashes and is down for 20 s. */
 export const away = course(
   "away",
   (server) => server.stop("immediate").pipe(Effect.andThen(Effect.delay(server.start, "20 seconds")), Effect.as([])),
   Scenario.felt
 )
 
-/** It says nothing for 20 s, and its connections stay open: a machine that hangs, a network that swallows. */
+/** Postgres hangs for 20 s with open connections, like a frozen machine or a network that drops packets. */
 export const frozen = course(
   "frozen",
   (server) => server.freeze.pipe(Effect.andThen(Effect.delay(server.thaw, "20 seconds")), Effect.as([])),
   Scenario.felt
 )
 
-/** It is restarted in order, as for a new minor version. */
+/** Postgres is restarted cleanly, as for a new minor version. */
 export const restarted = course("restarted", (server) => server.stop("fast").pipe(Effect.andThen(server.start), Effect.as([])))

@@ -1,4 +1,4 @@
-/** The scripts of docs/operations/recovery under load: what they bring back is proved, event by event. */
+/** The scripts of docs/operations/recovery under load: the restored log is verified, event by event. */
 import { Clock, Effect, FileSystem, Redacted, Schedule } from "effect"
 import { join } from "node:path"
 import * as Ledger from "#test/faults/Ledger.ts"
@@ -25,7 +25,7 @@ const archived = Effect.gen(function* () {
 const psql = (server: PostgresServer.PostgresServer, ...args: ReadonlyArray<string>) =>
   Effect.map(server.program("psql", "-At", ...args), (text) => text.trim())
 
-/** A folder in which `data` comes up as the backup and the archive have it; the server serves when this returns. */
+/** A folder in which `data` is restored from the backup and the archive; the server serves when this returns. */
 const restored = Effect.fnUntraced(function* (
   { runScript, server: former }: Effect.Success<typeof archived>,
   backup: string,
@@ -43,7 +43,7 @@ const restored = Effect.fnUntraced(function* (
   return server
 })
 
-/** What the schema's owner may never do, on a database that was restored. */
+/** Rights that the schema's owner must never have, on a restored database. */
 const attacks = [
   "DELETE FROM vatproof.events WHERE position = 0",
   "TRUNCATE vatproof.events_p0",
@@ -80,7 +80,7 @@ const serves = Effect.fnUntraced(function* (name: string, server: PostgresServer
   return { what: `${name}: the service starts on it and answers (${status})`, holds: status === 200 }
 })
 
-/** Backups in the middle of a load; restored to the end, to a moment, and from a dump. */
+/** Backups in the middle of a load; restored to the end, to a point in time, and from a dump. */
 export const recovery = Effect.gen(function* () {
   const source = yield* archived
   const { folder, runScript, server } = source

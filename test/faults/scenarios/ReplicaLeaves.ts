@@ -1,14 +1,14 @@
-/** Replicas behind a balancer come and go: in order, one after the other, or by a crash. */
+/** Replicas behind a load balancer start and stop: cleanly, one after the other, or by a crash. */
 import { Effect, Exit, type Redacted, Scope } from "effect"
 import * as Balancer from "#test/faults/Balancer.ts"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 import { freePort } from "#test/support/RunningService.ts"
 
-/** Longer than the balancer takes to look again. */
+/** Longer than the polling interval of the load balancer. */
 const delay = "1s"
 
-/** A replica on ports of its own, in a scope of its own: it can be replaced. */
+/** A replica with its own ports and scope: it can be replaced. */
 const makePlace = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const port = yield* freePort
   const adminPort = yield* freePort
@@ -53,7 +53,7 @@ export const rolling = Effect.gen(function* () {
   return Scenario.withClaims(report, Scenario.allAnswered(report))
 })
 
-/** One of two is killed. What it had under way gets no answer; everything else does, and no answer was given for nothing. */
+/** One of two is killed. Its requests in flight get no response; all others do, and each response has its event. */
 export const killed = Effect.gen(function* () {
   const { balancer, key, replicas, server } = yield* ground
   const report = yield* Scenario.run({

@@ -5,7 +5,7 @@ import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 import { freePort } from "#test/support/RunningService.ts"
 
-/** Two workers behind one port, and the port that tells which of them are ready. */
+/** Two workers behind one port, and the admin port that reports which of them are ready. */
 const ground = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
   const adminPort = yield* freePort
@@ -52,7 +52,7 @@ export const renewed = Effect.gen(function* () {
   return Scenario.withClaims(report, Scenario.allAnswered(report), { what: "there were two workers", holds: former.length === 2 })
 })
 
-/** One is killed and another one takes its place. */
+/** One is killed and replaced. */
 export const killed = Effect.gen(function* () {
   const { bothReady, processes, server, service, until } = yield* ground
   const [first = 0, ...others] = yield* processes

@@ -276,7 +276,7 @@ describe("the Retry-After of a used-up month", () => {
 
   it.effect.each([
     ["when the next one begins", "2026-04-01T00:00:00.000Z", 31 * 86_400 - 1],
-    ["at once where the call began in the month before", "2026-03-01T00:00:00.000Z", 1]
+    ["at once if the call began in the month before", "2026-03-01T00:00:00.000Z", 1]
   ] as const)("ends %s", ([_, end, seconds]) =>
     Effect.gen(function* () {
       yield* TestClock.setTime(DateTime.toEpochMillis(now))

@@ -1,4 +1,6 @@
-/** Validations of callers whose minute is full or whose quota is used up, and how calls are counted where a replica's cache is out of date. */
+/**
+ * Validations of callers in a full minute or with a used-up quota, and how calls are counted on a replica with an outdated cache.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -8,7 +10,7 @@ import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Ask } from "#test/support/ServiceClient.ts"
 
-/** The calls that are counted in the minute of a key. */
+/** The number of calls in the minute of a key. */
 const countedOf = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findOne({
@@ -37,7 +39,7 @@ const refusedCaller = Effect.gen(function* () {
   return { replica, key, refused }
 })
 
-/** The minute of a key ends now. */
+/** Ends the minute of a key. */
 const endMinute = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql`UPDATE vatproof.rate_windows SET ends_at = clock_timestamp() - interval '1 second'`
@@ -168,8 +170,8 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a replica wi
     ["a live look-up", "ATU12345678", { query: { force_live: "1" } }, 200],
     ["an outage", vatIdEnding("AT", "999300"), {}, 503],
     ["a malformed VAT ID", "nonsense", {}, 400],
-    ["a parameter that is wrong", "ATU12345678", { query: { force_live: "maybe" } }, 400],
-    ["a parameter that is misspelled", "ATU12345678", { query: misspelled }, 400],
+    ["a malformed parameter", "ATU12345678", { query: { force_live: "maybe" } }, 400],
+    ["a misspelled parameter", "ATU12345678", { query: misspelled }, 400],
     ["a confirmation that needs a paid plan", "DE123456789", { query: { company_name: "x" } }, 402]
   ] as const)("counts %s once", ([_, vatId, more, status]) =>
     Effect.gen(function* () {

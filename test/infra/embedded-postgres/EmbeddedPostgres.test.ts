@@ -7,10 +7,10 @@ import { ChildProcess } from "effect/process"
 import { createServer } from "node:net"
 import * as EmbeddedPostgres from "#infra/embedded-postgres/EmbeddedPostgres.ts"
 
-/** Durability is Postgres's own business and would only make these tests slow. */
+/** Durability is Postgres's own responsibility and would only make these tests slow. */
 const flags = ["-c", "fsync=off"]
 
-/** A folder of mode 700, which the user that Postgres runs as may not enter when the tests run as root. */
+/** A folder of mode 700, which the user that runs Postgres cannot enter when the tests run as root. */
 class Folder extends Context.Service<Folder, { readonly dir: string }>()("vatproof/test/Folder") {
   static readonly make = Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
@@ -20,7 +20,7 @@ class Folder extends Context.Service<Folder, { readonly dir: string }>()("vatpro
 
 const services = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer, Layer.succeed(References.MinimumLogLevel, "None"))
 
-/** One database for the tests that need not begin with none. */
+/** One database for the tests that do not need a new one. */
 const folder = Layer.effect(Folder, Folder.make).pipe(Layer.provideMerge(services))
 
 const query = (url: Redacted.Redacted, text: string) =>
@@ -31,7 +31,7 @@ const isServed = (url: Redacted.Redacted) => Effect.map(Effect.exit(query(url, "
 const untilTrue = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   condition.pipe(Effect.repeat({ until: (isTrue) => isTrue, schedule: Schedule.spaced("10 millis") }))
 
-/** Uses the server in a scope of its own, so that a test decides when it leaves. */
+/** Uses the server in its own scope, so that a test decides when it ends. */
 const use = Effect.fnUntraced(function* (options: EmbeddedPostgres.EmbeddedPostgresOptions) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const server = yield* EmbeddedPostgres.make({ flags, ...options }).pipe(Scope.provide(scope))
@@ -53,7 +53,7 @@ const program = `
 
 const Report = Schema.fromJsonString(Schema.Struct({ url: Schema.RedactedFromValue(Schema.String), adopted: Schema.Boolean }))
 
-/** Another process that uses the server until it is ended. It runs in the folder of a project. */
+/** Another process that uses the server until it is killed. It runs in the folder of a project. */
 const spawn = (dir: string, mode: "own" | "attach", project = process.cwd()) =>
   ChildProcess.make(process.execPath, ["--input-type=module", "--eval", program, dir, mode], {
     cwd: project,
@@ -71,7 +71,7 @@ const reportOf = (handle: { readonly stdout: Stream.Stream<Uint8Array, unknown> 
     Effect.flatMap(Schema.decodeEffect(Report))
   )
 
-/** Runs as the service does on another machine: the sources and the binaries lie in a folder of mode 700. */
+/** Runs like the service on another machine: the sources and the binaries are in a folder of mode 700. */
 const shutProject = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -249,7 +249,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
       const { dir } = yield* Folder
       const service = yield* spawn(dir, "own")
       const { url } = yield* reportOf(service)
-      // The whole process group, as a terminal does it.
+      // Signals the whole process group, as a terminal does.
       yield* service.kill({ killSignal: "SIGINT" })
       assert.isFalse(yield* isServed(url))
       assert.isFalse(yield* fs.exists(`${dir}/cluster/data/postmaster.pid`))

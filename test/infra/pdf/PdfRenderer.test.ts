@@ -15,7 +15,7 @@ const render = (document: ReceiptDocument, keyId = "a key") => Effect.flatMap(Re
 const Items = Schema.Struct({ items: Schema.Array(Schema.Struct({ str: Schema.String, hasEOL: Schema.Boolean })) })
 const Info = Schema.Struct({ info: Schema.Record(Schema.String, Schema.Unknown) })
 
-/** What a reader of PDF files finds in one: its lines, and the text of each page, without spaces, because lines are broken anywhere. */
+/** The lines and the text of each page in a PDF file, without spaces, because lines are broken anywhere. */
 const read = Effect.fnUntraced(function* (bytes: Uint8Array) {
   const pdf = yield* Effect.promise(() => getDocumentProxy(bytes.slice()))
   const texts = yield* Effect.forEach(
@@ -38,7 +38,7 @@ const read = Effect.fnUntraced(function* (bytes: Uint8Array) {
   return { pages, lines: texts.flatMap((text) => text.split("\n")), text: pages.join(""), info, attached: new Map(attached) }
 })
 
-/** Every text of the document, as it should be readable in the PDF. */
+/** Every text of the document, as it must be readable in the PDF. */
 const textsOf = ({ compared, headline, lead, law, sections, title }: ReceiptDocument): ReadonlyArray<string> => [
   title,
   law,
@@ -107,7 +107,7 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
       const first = yield* render(documentOf())
       assert.deepStrictEqual(yield* render(documentOf()), first)
       assert.notDeepEqual(yield* render(documentOf({}, "en")), first)
-      // Another thread comes to the same result.
+      // Another thread renders the same bytes.
       const other = yield* Scope.make()
       const context = yield* Layer.buildWithScope(Layer.fresh(Pdf.layer), other)
       assert.deepStrictEqual(yield* Effect.provide(render(documentOf()), context), first)

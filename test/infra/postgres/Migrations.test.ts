@@ -22,7 +22,7 @@ const files = [...numbered, "projections", ...namesIn("functions"), "views", "pr
 
 const digestOf = (name: string) => hash("sha256", readFileSync(join(folder, `${name}.sql`), "utf8"), "hex")
 
-/** One replica that starts: it has a pool of its own. */
+/** A starting replica with its own pool. */
 const migrate = Effect.gen(function* () {
   const { url } = yield* TestDatabase.TestDatabase
   const administrator = Postgres.layerAdministrator({ url, maxConnections: 2 })

@@ -1,4 +1,4 @@
-/** What the files of migrations/ must be, whatever is in them (migrations/README.md). */
+/** Rules for the files of migrations/, independent of their content (migrations/README.md). */
 import { assert, it } from "@effect/vitest"
 import { hash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
@@ -13,7 +13,7 @@ const files = readdirSync(folder, { recursive: true, encoding: "utf8" })
 const isNumbered = ({ path }: { readonly path: string }) => /^\d{4}_/u.test(path)
 const digestOf = (text: string) => hash("sha256", text, "hex")
 
-/** Databases refuse other numbered files than those that made them. Until 0.1.0 is released there are none, and the digests may be renewed. */
+/** Databases reject other numbered files than those that created them. Before the release of 0.1.0 the digests may be renewed. */
 const known = {
   "0001_roles.sql": "9366daf345fe4c7b481f9622cc6d2604027fb6a5d64d435c3986b3c61948b3d3",
   "0002_log.sql": "c326bedac1ab68a6b22f5a446bfb1899bcc6dddd6a7a5db4979b8a6258242af8",
@@ -25,7 +25,10 @@ const known = {
   "0008_personal_documents.sql": "2b2d9b60512e0f32bc078619b9d7baf542307c0a7e21f6ecc0ce80f40e390503"
 }
 
-/** Of all files that are applied again after a change. An older version leaves them alone only if a number that it does not know comes with them. */
+/**
+ * Digest over all files that are applied again after a change. An older version ignores them only if an unknown number comes with
+ * them.
+ */
 const repeatable = "ed46e6f2e06fff666a9a80b62bcf2360c2f4cb85815035535be739cddbb53d27"
 
 it("numbered files are unchanged since their release", () => {

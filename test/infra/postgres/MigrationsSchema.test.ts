@@ -1,4 +1,4 @@
-/** What the migrations make: each change of it shows as a difference of migrations/schema.txt. */
+/** The schema after all migrations: each change shows as a difference of migrations/schema.txt. */
 import { layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { fileURLToPath } from "node:url"

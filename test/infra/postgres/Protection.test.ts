@@ -31,7 +31,7 @@ const migrate = (url: Redacted.Redacted) =>
     Effect.provide([Postgres.layerAdministrator({ url, maxConnections: 1 }), NodeServices.layer], { local: true })
   )
 
-/** The database's URL for a new role that owns the database and may do nothing else; the role goes with the scope. */
+/** The database's URL for a new role that owns the database and has no other rights; the role is dropped with the scope. */
 const ordinaryOwner = Effect.gen(function* () {
   const { name, url } = yield* TestDatabase.TestDatabase
   const sql = yield* SqlClient.SqlClient
@@ -116,7 +116,7 @@ layer(TestDatabase.layerEmptyClient, { excludeTestServices: true })("the start o
       yield* Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         assert.strictEqual((yield* append).position, 0)
-        // The owner of the tables is no superuser, but could: what a row trigger sees is refused all the same.
+        // The owner of the tables is no superuser, but has the rights: a row trigger still rejects the change.
         for (const statement of [
           "UPDATE vatproof.events SET data = '2'",
           "DELETE FROM vatproof.events",

@@ -14,13 +14,13 @@ const control = Effect.fnUntraced(function* (method: HttpMethod.HttpMethod, path
   return { status: response.status, allow: response.headers["allow"], text: yield* response.text }
 })
 
-/** Puts faults in place and fails the test if they are refused. */
+/** Configures faults and fails the test if they are rejected. */
 const put = Effect.fnUntraced(function* (faults: ReadonlyArray<object>, seed?: number) {
   const { status, text } = yield* control("PUT", "/faults", JSON.stringify(seed === undefined ? { faults } : { seed, faults }))
   assert.strictEqual(status, 200, text)
 })
 
-/** What each source says now about a VAT ID: a verdict, an error code, an evatr status or `HTTP n`. */
+/** The current answer of each source about a VAT ID: a verdict, an error code, an evatr status or `HTTP n`. */
 const vies = Effect.fnUntraced(function* (vatId: string) {
   const { viesBaseUrl } = yield* Sandbox.Sandbox
   const fields = { countryCode: vatId.slice(0, 2), vatNumber: vatId.slice(2) }

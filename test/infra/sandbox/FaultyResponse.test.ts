@@ -5,7 +5,7 @@ import { magicNumbers, vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import { hugeBytes } from "#infra/sandbox/FaultyResponse.ts"
 
-/** Everything that came over the wire: the bytes, of which the first few thousand are kept, and how the connection ended. */
+/** All data from the wire: the bytes, of which the first few thousand are kept, and how the connection ended. */
 interface Received {
   readonly text: string
   readonly bytes: number
@@ -14,7 +14,7 @@ interface Received {
 
 const keptBytes = 4_096
 
-/** Sends bytes as they are and collects what comes back until the connection ends. `stopAfter` hangs up after so many bytes. */
+/** Sends bytes unchanged and collects the response until the connection ends. `stopAfter` disconnects after this many bytes. */
 const raw = (request: string, stopAfter = Infinity) =>
   Effect.flatMap(Sandbox.Sandbox, ({ port }) =>
     Effect.callback<Received>((resume) => {
@@ -54,7 +54,7 @@ const isJson = (text: string) => Result.isSuccess(Schema.decodeUnknownResult(Sch
 const services = Sandbox.layer({ host: "127.0.0.1", port: 0 })
 
 const both = ["vies", "bzst"] as const
-/** The ending that makes this source misbehave, while the other one answers. */
+/** The ending that makes this source fail, while the other one answers. */
 const only = (source: "vies" | "bzst", fault: string) => `999${source === "vies" ? 7 : 8}${fault}`
 
 layer(services, { excludeTestServices: true })("on the wire, a source", (it) => {

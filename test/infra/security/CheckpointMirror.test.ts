@@ -15,7 +15,7 @@ const configured = (place: string) => Effect.flatMap(AppConfig.read({ CHECKPOINT
 const until = (holds: () => boolean) =>
   Effect.repeat(Effect.sync(holds), { until: (is) => is, schedule: Schedule.spaced("20 millis") })
 
-/** A place that takes what is PUT there, after it has refused the first time. */
+/** A server that accepts PUT requests, after it has rejected the first one. */
 const server = Effect.acquireRelease(
   Effect.callback<{ readonly url: string; readonly taken: Array<string>; readonly close: () => void }>((resume) => {
     const taken: Array<string> = []

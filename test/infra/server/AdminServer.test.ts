@@ -11,7 +11,7 @@ const look = Effect.fnUntraced(function* (port: number, path: string) {
   return { status: response.status, body: yield* response.json }
 })
 
-/** A replica whose sources are away, whose database can be cut off, and the port of its operators. */
+/** A replica with unreachable sources, a database that can be cut off, and its admin port. */
 class Administered extends Context.Service<
   Administered,
   {

@@ -149,7 +149,7 @@ describe("a query", () => {
 })
 
 layer(parts)("a status", (it) => {
-  // Whatever the HTTP status: the BZSt's documents disagree about it, and proxies may change it.
+  // Any HTTP status: the BZSt's documents disagree about it, and proxies may change it.
   const https = (http: number | null) => new Set([http ?? 200, 200, 400, 403, 404, 500])
   for (const [status, { http, outcome }] of evatrStatuses) {
     it.effect(`is answered by the status alone: ${status}`, () =>

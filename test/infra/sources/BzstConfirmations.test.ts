@@ -137,7 +137,7 @@ describe("a confirmation", () => {
         assert.include(failure.message, "says nothing about the VAT ID")
         assert.isAbove(failure.retryAfterSeconds, 0)
         assert.containSubset(failure.attempts, [{ outcome: reason, code: status }])
-        // The BZSt asks not to repeat at once: one question is one call.
+        // The BZSt forbids an immediate retry: one query is one call.
         const { calls } = yield* StandIn.StandIn
         assert.strictEqual(yield* Queue.size(calls), 1)
       }).pipe(Effect.provide(parts))

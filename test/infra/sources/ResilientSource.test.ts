@@ -14,7 +14,7 @@ const german = vatIdOf("DE123456789")
 const failureOf = (parts: Partial<SourceFailure>) =>
   new SourceFailure({ source: "vies", reason: "throttled", code: "HTTP 429", scope: "source", retry: "later", ...parts })
 
-/** A source that answers about VAT IDs and itself as the test has it at the moment; counts how often it is asked. */
+/** A source whose answers and status page the test controls; counts how often it is queried. */
 const make = Effect.gen(function* () {
   const conduct = MutableRef.make<Effect.Effect<Answer, SourceFailure>>(Effect.succeed(sourceAnswer))
   const page = MutableRef.make<Effect.Effect<void, SourceFailure>>(Effect.void)
@@ -27,7 +27,7 @@ const make = Effect.gen(function* () {
     timeout: () => "20 seconds"
   })
   const ask = (vatId = austrian) => Effect.result(guarded.ask({ vatId, requester: null, isShared: true }))
-  /** Asks, and leaves after some seconds. */
+  /** Queries, and disconnects after some seconds. */
   const askFor = Effect.fnUntraced(function* (seconds: number, vatId = austrian) {
     const fiber = yield* Effect.forkChild(ask(vatId))
     yield* TestClock.adjust(`${seconds} seconds`)
@@ -80,7 +80,7 @@ describe("a guarded source", () => {
       yield* Fiber.join(fiber)
       for (const _ of [1, 2]) yield* probe()
       assert.strictEqual((yield* guarded.status).state, "unavailable")
-      // It is given another chance, and says as little.
+      // The trial call of its half-open circuit hangs, too.
       yield* TestClock.adjust("20 seconds")
       const again = yield* Effect.forkChild(ask())
       yield* TestClock.adjust("20 seconds")
@@ -109,9 +109,9 @@ describe("a guarded source", () => {
   )
 
   it.effect.each([
-    ["that bars our address", { reason: "blocked", code: "IP_BLOCKED" }, 600],
-    ["that names a pause", { retry_after_s: 300 }, 300],
-    ["that names a pause of a day", { retry_after_s: 86_400 }, 600]
+    ["that blocks our address", { reason: "blocked", code: "IP_BLOCKED" }, 600],
+    ["that asks for a pause", { retry_after_s: 300 }, 300],
+    ["that asks for a pause of a day", { retry_after_s: 86_400 }, 600]
   ] as const)("%s is neither queried nor probed during the pause, and reports its end", ([_, parts, seconds]) =>
     Effect.gen(function* () {
       const { ask, conduct, counts, guarded, probe } = yield* make
@@ -128,7 +128,7 @@ describe("a guarded source", () => {
   )
 
   it.effect.each([
-    ["makes one call for equal questions of several callers", true, 1],
+    ["makes one call for equal queries of several callers", true, 1],
     ["makes one call per caller if each answer belongs to its caller", false, 3]
   ] as const)("%s", ([_, isShared, calls]) =>
     Effect.gen(function* () {

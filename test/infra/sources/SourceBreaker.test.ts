@@ -10,14 +10,14 @@ const failureOf = (parts: Pick<SourceFailure, "reason" | "code"> & Partial<Pick<
 const twice = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.repeat(Effect.exit(effect), { times: 1 })
 
 it.effect.each([
-  ["that says it is not available", { reason: "unavailable", code: null }, false, true],
+  ["that reports that it is unavailable", { reason: "unavailable", code: null }, false, true],
   ["that is unreachable", { reason: "unreachable", code: "ECONNREFUSED" }, false, true],
   ["that times out on connect", { reason: "timeout", code: "UND_ERR_CONNECT_TIMEOUT" }, false, true],
   ["that answers nothing at all", { reason: "timeout", code: null }, true, true],
-  ["whose page of information hangs", { reason: "timeout", code: null }, false, false],
-  ["whose page of information is gone", { reason: "malformed", code: "HTTP 404" }, true, false],
-  ["whose page of information is broken", { reason: "unavailable", code: "HTTP 500" }, true, false],
-  ["that wants to be asked less", { reason: "throttled", code: "HTTP 429" }, true, false]
+  ["whose status page hangs", { reason: "timeout", code: null }, false, false],
+  ["whose status page is missing", { reason: "malformed", code: "HTTP 404" }, true, false],
+  ["whose status page is broken", { reason: "unavailable", code: "HTTP 500" }, true, false],
+  ["that throttles requests", { reason: "throttled", code: "HTTP 429" }, true, false]
 ] as const)("a source %s has its circuit for validations opened or left closed", ([_, parts, isFailing, opens]) =>
   Effect.gen(function* () {
     const breaker = yield* SourceBreaker.make("vies")
@@ -48,8 +48,8 @@ it.effect.each([
 )
 
 it.effect.each([
-  ["a register's time-out that the source tells", "TIMEOUT", false],
-  ["an answer that does not come", null, true]
+  ["a register's timeout that the source reports", "TIMEOUT", false],
+  ["a missing answer", null, true]
 ] as const)("%s: the trial call of a half-open circuit closes it or leaves it open", ([_, code, isOpen]) =>
   Effect.gen(function* () {
     const breaker = yield* SourceBreaker.make("vies")

@@ -68,7 +68,7 @@ describe("an exchange", () => {
         (status) => Effect.andThen(standIn.next(StandIn.answer(status, { status })), ask),
         { discard: true }
       )
-      // A call that starts in the very tick in which the one before ends finds its connection still busy.
+      // A call that starts in the same tick in which the previous one ends finds its connection still busy.
       assert.isAtMost(yield* standIn.connections, 2)
     }).pipe(Effect.provide(parts))
   )

@@ -16,7 +16,7 @@ const connect = Effect.gen(function* () {
   return { standIn, http, ask: http.post("/question", { a: "ü" }) }
 })
 
-/** The failure that one scripted answer leads to. A scripted answer that is no failure fails the test. */
+/** The failure that a scripted answer causes. A scripted answer without a failure fails the test. */
 const failureOf = (script: StandIn.Script) =>
   Effect.gen(function* () {
     const { standIn, ask } = yield* connect
@@ -44,19 +44,19 @@ describe("an outage", () => {
       Effect.andThen(call.write(bytes), call.end)
 
   const shapes: ReadonlyArray<readonly [string, StandIn.Script, object]> = [
-    ["a reset before the answer", (call) => call.reset, unreachable],
-    ["an end before the answer", (call) => call.end, unreachable],
+    ["a reset before the response", (call) => call.reset, unreachable],
+    ["an end before the response", (call) => call.end, unreachable],
     ["a reset inside the headers", withReset("HTTP/1.1 200 OK\r\ncontent-"), unreachable],
     ["a reset inside the body", withReset(`${head("content-length: 100")}{"valid":true`), unreachable],
     ["an end inside the body", withEnd(`${head("content-length: 100")}{"valid":true}`), unreachable],
     ["an end inside a chunk", withEnd(`${head("transfer-encoding: chunked")}40\r\n{"valid":true}`), unreachable],
     ["something that is not HTTP", StandIn.raw("SSH-2.0-OpenSSH_9.2\r\n\r\n"), malformed],
-    ["chunks of no length", StandIn.raw(`${head("transfer-encoding: chunked")}zz\r\n{}\r\n`), malformed],
-    ["two lengths at once", StandIn.raw(`${head("content-length: 2", "content-length: 3")}{}`), malformed],
+    ["chunks without a length", StandIn.raw(`${head("transfer-encoding: chunked")}zz\r\n{}\r\n`), malformed],
+    ["two content lengths", StandIn.raw(`${head("content-length: 2", "content-length: 3")}{}`), malformed],
     ["endless headers", StandIn.raw(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(100_000)}`), malformed],
     ["text that is not UTF-8", StandIn.answer(200, Buffer.from(`{"name":"Müller"}`, "latin1")), malformed],
     ["an unrequested compressed body", StandIn.answer(200, gzipSync("{}"), { "content-encoding": "gzip" }), malformed],
-    ["a body of 256 KiB and a byte", StandIn.answer(200, " ".repeat(256 * 1024 + 1)), malformed],
+    ["a body of 256 KiB and one byte", StandIn.answer(200, " ".repeat(256 * 1024 + 1)), malformed],
     [
       "a huge body with a 429",
       StandIn.answer(429, " ".repeat(300 * 1024)),
@@ -90,7 +90,7 @@ describe("an outage", () => {
   )
 
   const waits: ReadonlyArray<readonly [string, StandIn.Script]> = [
-    ["a source that says nothing", StandIn.silence],
+    ["a source that sends nothing", StandIn.silence],
     ["a source that stops inside the headers", StandIn.raw("HTTP/1.1 200 OK\r\ncontent-")],
     ["a source that stops inside the body", StandIn.raw(`${head("content-length: 15")}{"valid":true`)],
     ["a body longer than promised, then nothing", StandIn.raw(`${head("transfer-encoding: chunked")}e\r\n{"valid":true}\r\n`)]

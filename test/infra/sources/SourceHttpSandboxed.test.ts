@@ -1,4 +1,4 @@
-/** The live clients against the sandbox: each magic number of it must become what the clients' code tables say. */
+/** The live clients against the sandbox: each magic number must have the outcome of the clients' code tables. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Result } from "effect"
 import { parse, type VatId } from "#domain/vat/VatId.ts"
@@ -12,7 +12,7 @@ import { magicNumbers, vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 
-/** Clients that give up early, for the magic numbers that keep a caller waiting. */
+/** Clients with a short timeout, for the magic numbers that hang. */
 class Hasty extends Context.Service<Hasty, { readonly vies: Vies.Vies["Service"]; readonly bzst: Bzst.Bzst["Service"] }>()(
   "vatproof/test/Hasty"
 ) {}
@@ -43,7 +43,7 @@ const requester = id("DE811115368")
 
 const waits = (conduct: Conduct) => conduct.latencyMs !== undefined || conduct.breakage === "hang" || conduct.breakage === "drip"
 
-/** What a client must make of a conduct: valid, invalid, or reason, scope and retry. */
+/** The outcome that a client must report: valid, invalid, or reason, scope and retry. */
 const expected = (conduct: Conduct, tables: { readonly ok: string; readonly code: (code: string) => string }): string => {
   if (waits(conduct)) return "timeout member_state later"
   if (conduct.httpStatus === 429) return "throttled source later"

@@ -9,14 +9,14 @@ const gauge = Effect.fnUntraced(function* (id: string) {
   return found?.type === "Gauge" ? Number(found.state.value) : assert.fail(`There is no gauge ${id}`)
 })
 
-/** Keeps the event loop from turning. */
+/** Blocks the event loop. */
 const block = (ms: number) =>
   Effect.sync(() => {
     const until = performance.now() + ms
     while (performance.now() < until);
   })
 
-/** Waits until the event loop has idled for so long. */
+/** Waits until the event loop has been idle for this long. */
 const idle = (ms: number) =>
   Effect.suspend(() => {
     const before = performance.eventLoopUtilization().idle

@@ -12,7 +12,7 @@ import type { SamplerSettings } from "#infra/telemetry/TelemetrySettings.ts"
 const always: SamplerSettings = { name: "always_on", ratio: 1 }
 const onlyFailures: SamplerSettings = { name: "traceidratio", ratio: 0 }
 
-/** Runs an effect under the tracer and gives back what it exported, one group an export. */
+/** Runs an effect under the tracer and returns what it exported, one group per export. */
 const exportedBy = <A, E>(effect: Effect.Effect<A, E>, sampler = onlyFailures) =>
   Effect.gen(function* () {
     const groups: Array<ReadonlyArray<ReadableSpan>> = []
@@ -47,15 +47,15 @@ describe("SpanTracer", () => {
     ["a status of 500 and above", served(503), true],
     ["a refusal", served(404), false],
     ["a success", served(200), false],
-    ["a defect anywhere", Effect.withSpan(Effect.die("x"), "inner"), true],
-    ["a typed failure within", Effect.ignore(Effect.withSpan(Effect.fail(new Error("x")), "inner")), false],
+    ["a defect in any span", Effect.withSpan(Effect.die("x"), "inner"), true],
+    ["a typed failure in a child span", Effect.ignore(Effect.withSpan(Effect.fail(new Error("x")), "inner")), false],
     [
-      "an attempt at a source that failed",
+      "a failed attempt at a source",
       Effect.withSpan(Effect.annotateCurrentSpan("error.type", "timeout"), "s", { kind: "client" }),
       true
     ],
     ["a failover", Effect.annotateCurrentSpan("vatproof.failover", true), true],
-    ["a caller who left", Effect.interrupt, false]
+    ["a caller that disconnected", Effect.interrupt, false]
   ] as const)("decides with a sampling ratio of zero whether to keep a trace with %s", ([, within, kept]) =>
     Effect.gen(function* () {
       const groups = yield* exportedBy(Effect.withSpan(within, "request", server))

@@ -1,4 +1,4 @@
-/** A collector that is away, hangs or refuses: the service answers as fast as without one, stays small, and stops in time. */
+/** An outage of the collector: the service answers as fast as without one, its memory stays small, and it stops in time. */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer, Schedule } from "effect"
 import { HttpClient } from "effect/http"
@@ -6,7 +6,9 @@ import { settingsFor } from "#test/support/Collector.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import * as StandIn from "#test/support/StandIn.ts"
 
-/** How many exports of traces were lost and how many of any kind were taken, as the service itself tells it. Replicas here share the count. */
+/**
+ * The number of lost trace exports and of all accepted exports, from the service's own metrics. Replicas here share the counters.
+ */
 const exportsOf = Effect.fnUntraced(function* (port: number) {
   const http = yield* HttpClient.HttpClient
   const text = yield* Effect.flatMap(http.get(`http://127.0.0.1:${port}/metrics`), (response) => response.text)
@@ -16,7 +18,7 @@ const exportsOf = Effect.fnUntraced(function* (port: number) {
   return { lost: countOf(/"traces".*"lost"/u), taken: countOf(/"taken"/u) }
 })
 
-/** Answers of the stand-in, for all that it will ever be asked. */
+/** Responses of the stand-in, more than it needs. */
 const enough = 2_000
 const requests = 60
 

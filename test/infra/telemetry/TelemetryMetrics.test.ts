@@ -1,4 +1,4 @@
-/** What Prometheus and a collector get to see: names and units by the conventions, few series, no personal data. */
+/** Metrics at Prometheus and at a collector: conventional names and units, few series, no personal data. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { HttpClient } from "effect/http"
@@ -25,7 +25,7 @@ const valueOf = (text: string, name: string, labels: RegExp = /(?:)/u) =>
     .filter((line) => (line.startsWith(`${name}{`) || line.startsWith(`${name} `)) && labels.test(line))
     .reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0)
 
-/** A key that may validate twice, and what comes of using it up, of a cached answer, a failover and an outage. */
+/** A key with a quota of two, and calls that exhaust it, hit the cache, and cause a failover and an outage. */
 const trafficOf = Effect.fnUntraced(function* (service: RunningService.Replica) {
   const key = yield* service.newKey
   const other = yield* service.newKey
@@ -102,7 +102,7 @@ const units: Readonly<Record<string, string>> = {
   "process.memory.usage": "By"
 }
 
-/** The operators' port of the service. */
+/** The admin port of the service. */
 class AdminPort extends Context.Service<AdminPort, number>()("vatproof/test/AdminPort") {}
 
 const measured = Effect.gen(function* () {

@@ -18,7 +18,7 @@ const name = "discreet"
 
 const decodeKey = Schema.decodeUnknownEffect(Schema.Struct({ key: Schema.String }))
 
-/** One of everything: each endpoint, each kind of caller, what is refused and what fails, and input that is wrong. */
+/** Calls every endpoint with each kind of caller, including rejections, failures and malformed input. */
 const traffic = Effect.fnUntraced(function* (service: RunningService.ServiceProcess) {
   const from = address
   const key = yield* service.newKey

@@ -1,4 +1,4 @@
-/** What a collector gets to see of a request: one trace, by the conventions. */
+/** The trace of a request at a collector: one trace that follows the conventions. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Queue, Redacted, Schema } from "effect"
 import { HttpClient } from "effect/http"

@@ -16,7 +16,7 @@ const read = Effect.fnUntraced(function* (port: number, path: string) {
 
 const health = "GET /health HTTP/1.1\r\nhost: x\r\n\r\n"
 
-/** Sends requests on kept connections. Ends with the first one that is not answered with 200. */
+/** Sends requests on kept-alive connections. Ends with the first response other than 200. */
 const askAlways = Effect.fnUntraced(function* (port: number) {
   const agent = new Agent({ keepAlive: true, maxSockets: 16 })
   yield* Effect.addFinalizer(() => Effect.sync(() => agent.destroy()))
@@ -45,7 +45,7 @@ const bothReady = (port: number) =>
 const workersThatServed = (metrics: string) =>
   new Set([...metrics.matchAll(/^http_server_request_duration_seconds_count\{worker="(\d+)"/gmu)].map(([, worker]) => worker))
 
-/** Two workers, which one test after the other works with, and their operators' port. */
+/** Two workers, shared by the tests, and their admin port. */
 class RunningWorkers extends Context.Service<
   RunningWorkers,
   { readonly workers: RunningService.ServiceProcess; readonly adminPort: number; readonly secretFile: string }
@@ -167,7 +167,7 @@ layer(testLayer, { excludeTestServices: true })("several workers on one port", (
       Effect.gen(function* () {
         const { workers } = yield* RunningWorkers
         const stops = Effect.map(workers.output, (output) => output.match(/Stopping: no longer ready/gu)?.length ?? 0)
-        // The two that were replaced.
+        // The two replaced workers.
         yield* Effect.repeat(stops, { until: (count) => count === 2, schedule: Schedule.spaced("20 millis") })
         yield* workers.signal("SIGTERM")
         assert.strictEqual(yield* workers.ended, 0)
