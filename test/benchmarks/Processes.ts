@@ -5,11 +5,11 @@ import { join } from "node:path"
 import * as Checkout from "#test/benchmarks/Checkout.ts"
 
 export interface ProcessOptions {
-  /** What messages call it. */
+  /** Its name in messages. */
   readonly name: string
   /** The working directory. */
   readonly root: string
-  /** Node's arguments: its flags, the program, and what the program is told. */
+  /** Node's arguments: its flags, the program, and the program's arguments. */
   readonly args: ReadonlyArray<string>
   readonly env: Readonly<Record<string, string>>
 }
@@ -42,7 +42,7 @@ const command = ({ args, env, root }: ProcessOptions) =>
 
 export interface Running {
   readonly pid: number
-  /** Its exit, with what it had to say. */
+  /** Its exit, with its last output. */
   readonly ended: Effect.Effect<string>
 }
 
@@ -64,6 +64,6 @@ export const start = Effect.fnUntraced(function* (options: ProcessOptions) {
 /** The end of a process's output, which contains the reason of a failure. */
 const outputMax = 4_000
 
-/** Runs a program of this folder and gives back what it wrote. */
+/** Runs a program of this folder and returns its output. */
 export const output = (path: string, ...args: ReadonlyArray<string>) =>
   Effect.scoped(Effect.flatMap(command(program(path, args)), (handle) => Stream.mkString(Stream.decodeText(handle.all))))

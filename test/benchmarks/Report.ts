@@ -1,4 +1,4 @@
-/** What a run has to say: figures, with a limit where one was promised, and the tables behind them. */
+/** The results of a run: figures, with a limit where one is documented, and the tables behind them. */
 import { Array as Arr } from "effect"
 import { table } from "#app/commands/Table.ts"
 
@@ -9,7 +9,7 @@ export interface Figure {
   readonly name: string
   readonly value: number
   readonly unit: string
-  /** None where nothing was promised. */
+  /** Missing if there is no documented limit. */
   readonly limit: Limit | null
 }
 
@@ -42,13 +42,13 @@ export const atMost = (name: string, value: number, unit: string, limit: number)
   limit: { atMost: limit }
 })
 
-/** A figure that nothing was promised of. */
+/** A figure without a limit. */
 export const plain = (name: string, value: number, unit: string): Figure => ({ name, value, unit, limit: null })
 
 export const isMet = ({ limit, value }: Figure) =>
   limit === null || ("atLeast" in limit ? value >= limit.atLeast : value <= limit.atMost)
 
-/** Three digits that mean something, and no more. */
+/** Three significant digits. */
 export const digits = (value: number) => {
   if (value >= 1_000) return Math.round(value).toLocaleString("en-US")
   return Number.isInteger(value) ? String(value) : value.toFixed(value >= 100 ? 0 : value >= 10 ? 1 : 2)
@@ -67,7 +67,7 @@ const figuresOf = ({ figures }: SectionReport) =>
 
 const linesOf = (report: SectionReport) => [...figuresOf(report), "", ...report.details.flatMap((text) => text.split("\n"))]
 
-/** The figures of a section, and below them where they come from. */
+/** The figures of a section, followed by their explanation. */
 export const sectionText = (report: SectionReport) =>
   [`${report.section}: ${report.how}`, ...indented(linesOf(report))].join("\n")
 
@@ -114,7 +114,7 @@ export const median = (values: ReadonlyArray<number>) => {
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2
 }
 
-/** The median of the ratios of each round: what disturbs the machine for a while disturbs both sides of a ratio. */
+/** The median of the ratios of each round: a disturbance of the machine affects both sides of a ratio. */
 export const medianRatio = <A>(ones: ReadonlyArray<A>, others: ReadonlyArray<A>, of: (measured: A) => number) =>
   median(ratios(ones, others, of))
 

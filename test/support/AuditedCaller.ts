@@ -1,4 +1,4 @@
-/** A caller whose events auditors look for, and what an auditor reads. */
+/** A caller with events for auditors to search, and an auditor's reading. */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import * as RunningService from "#test/support/RunningService.ts"

@@ -1,4 +1,4 @@
-/** What tests of the audit surface need: an auditor, the service's signing key, a checkpoint that covers what was done. */
+/** Helpers for tests of the audit API: an auditor, the service's signing key, a checkpoint that covers the appended events. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -21,7 +21,7 @@ export const temporaryFolder = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-/** Settings of a service that signs, and remembers what it signed in a folder of its own. */
+/** Settings of a signing service, with its own folder for its record of checkpoints. */
 export const signing = (dataDir: string) => ({ NOTARY_KEY: Redacted.value(secretOf(logName)), DATA_DIR: dataDir })
 
 const auditors = AuditorTokens.layer.pipe(Layer.provide(EventStore.layer), Layer.provide(NodeCrypto.layer))

@@ -131,7 +131,7 @@ const make = Effect.gen(function* () {
         const spans = spansOf(service).filter((span) => span.traceId === traceId)
         return spans.some(({ name }) => name === rootName) && Arr.isArrayNonEmpty(spans) ? spans : undefined
       }),
-    /** All that was received, headers included, as text. */
+    /** All received data, including headers, as text. */
     everything: Effect.sync(() => received.join("\n"))
   }
 })
@@ -140,7 +140,7 @@ export class Collector extends Context.Service<Collector, Effect.Success<typeof 
   static readonly layer = Layer.effect(Collector, make)
 }
 
-/** What a service needs to send everything there soon. */
+/** Settings with which a service exports everything to the collector soon. */
 export const settingsFor = (url: string, service: string): Readonly<Record<string, string>> => ({
   OTEL_EXPORTER_OTLP_ENDPOINT: url,
   OTEL_SERVICE_NAME: service,

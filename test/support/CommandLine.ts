@@ -12,7 +12,7 @@ const run = Command.runWith(vatproof, { version: "0.0.0" })
 
 const linesOf = Effect.map(TestConsole.logLines, (lines) => lines.map(String).join("\n"))
 
-/** What a command wrote, and the sentence with which it failed, if it did. */
+/** The output of a command, and its error sentence if it failed. */
 export const command = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
   const { url } = yield* TestDatabase
   const config = yield* AppConfig.read({ DATABASE_URL: Redacted.value(url) })
@@ -23,7 +23,7 @@ export const command = Effect.fnUntraced(function* (...args: ReadonlyArray<strin
   }).pipe(Effect.provideService(AppConfig.AppConfig, config), Effect.provide(TestConsole.layer))
 })
 
-/** The JSON that a command writes when it is asked for. */
+/** The output of a command with --json. */
 export const commandJson = Effect.fnUntraced(function* <A, I>(schema: Schema.Codec<A, I>, ...args: ReadonlyArray<string>) {
   const { output } = yield* command(...args, "--json")
   return yield* Schema.decodeUnknownEffect(Schema.fromJsonString(schema))(output)

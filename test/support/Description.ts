@@ -1,9 +1,9 @@
-/** The OpenAPI document as tests read it: all that a generated client relies on has to be there. */
+/** The OpenAPI document as tests read it: it must contain all that a generated client relies on. */
 import { Schema } from "effect"
 import { OpenApi } from "effect/http-api"
 import { Api } from "#http/Api.ts"
 
-/** The interface as an OpenAPI 3.1 document, as the service makes it when it is asked for it. */
+/** The interface as an OpenAPI 3.1 document, as the service serves it. */
 export const openApi = OpenApi.fromApi(Api)
 
 const Part = Schema.Record(Schema.String, Schema.Json)

@@ -1,4 +1,4 @@
-/** Asks a running service for everything that it does for its callers, in each way that makes it run other statements. */
+/** Calls every endpoint of a running service, in each way that makes it run other statements. */
 import { assert } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -11,7 +11,7 @@ import * as People from "#test/support/People.ts"
 import type * as RunningService from "#test/support/RunningService.ts"
 import type { Ask, ServiceClient } from "#test/support/ServiceClient.ts"
 
-/** Limits that a run can reach. */
+/** Limits within reach of a run. */
 export const settings: RunningService.Settings = {
   PLAN_BUSINESS_PER_MONTH: "1000000",
   PLAN_BUSINESS_PER_MINUTE: "100000",
@@ -19,7 +19,7 @@ export const settings: RunningService.Settings = {
   PLAN_ENTERPRISE_PER_MINUTE: "2"
 }
 
-/** The API key with most events and receipts, and one of its receipts. */
+/** The API key with the most events and receipts, and one of its receipts. */
 export interface Busy {
   readonly key: string
   readonly keyId: string
@@ -59,7 +59,7 @@ export const makeBusy = Effect.fnUntraced(function* (service: ServiceClient) {
   return { key, keyId, accountId, receiptId } satisfies Busy
 })
 
-/** Asks, and expects the status: what fails on the way would run fewer statements. */
+/** Sends a request and expects the status: an unexpected error would run fewer statements. */
 const make = (service: ServiceClient, asked: Set<string>) =>
   Effect.fnUntraced(function* (status: number, operation: string, path: string, more: Ask = {}) {
     const [method = ""] = operation.split(" ")
@@ -123,7 +123,7 @@ const accounts = Effect.fnUntraced(function* (service: ServiceClient, expect: Ex
   const signup = { email, password: People.password }
   const asBrowser: Ask = { headers: { "user-agent": People.browser } }
   yield* expect(201, "POST /v1/auth/signup", "/v1/auth/signup", { ...asBrowser, body: signup })
-  // Again, which asks for another mail.
+  // Signs up again, which requests another mail.
   yield* service.post("/v1/auth/signup", signup, asBrowser)
   const [token = ""] = yield* MailedTokens.tokensFor(email, 1)
   const verify = "/v1/auth/verify-email"
@@ -206,7 +206,7 @@ const submitted = Effect.fnUntraced(function* (service: ServiceClient, expect: E
   }
 })
 
-/** What auditors ask for; each makes a statement of its own. */
+/** Requests of auditors; each makes its own statement. */
 const filters = ({ accountId, key, keyId, receiptId }: Busy): ReadonlyArray<Readonly<Record<string, string>>> => {
   const one: ReadonlyArray<Readonly<Record<string, string>>> = [
     {},
@@ -259,7 +259,7 @@ const tiles = Effect.fnUntraced(function* (expect: Expect, isFilled: boolean) {
   yield* expect(200, `${tile}.p/{width}`, "/v1/audit/tile/0/000.p/3")
 })
 
-/** All of it, once. Gives the names of the operations that were asked for. */
+/** Calls every endpoint once. Returns the names of the operations. */
 export const drive = Effect.fnUntraced(function* (service: ServiceClient, options: Drive) {
   const { busy, isFilled, run } = options
   const asked = new Set<string>()

@@ -14,7 +14,7 @@ export const carrying = (leaf: string) => `extra ${Buffer.from(leaf).toString("b
 
 const company = { company_name: 'Müller & "Söhne"; GmbH', company_city: "Köln", requester_vat_id: "DE123456789" }
 
-/** A folder to work in, and an export of the whole log in it. */
+/** A folder for the test, and an export of the whole log in it. */
 export class Exported extends Context.Service<
   Exported,
   { readonly folder: string; readonly directory: string; readonly apiKey: string }

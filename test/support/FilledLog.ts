@@ -1,6 +1,6 @@
 /**
- * A log that has grown: 200,000 events with what belongs to them, added to a database in which one API key has a receipt and a validation.
- * Everything that has rows in a running service gets some thousands; no statistics are taken.
+ * A large log: 200,000 events with their other rows, added to a database in which one API key has a receipt and a validation.
+ * Every table of a running service gets some thousands of rows; no statistics are collected.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -16,7 +16,7 @@ export const staleVatId = "HU10999301"
 const answeredAt = `to_char((now() - interval '30 hours') AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
 /**
- * What the event number i is about. Every 60th is a receipt of the busy key, every 10th a validation of the busy key; the rest are the
+ * The subject of event i. Every 60th is a receipt of the busy key, every 10th a validation of the busy key; the rest are the
  * registrations of the accounts and validations of their keys.
  */
 const events = `
@@ -56,7 +56,7 @@ const events = `
     SELECT 0, m.position, b.document, b.retain_until FROM made m, busy b WHERE m.kind = 'receipt';
   UPDATE vatproof.logs SET next_position = next_position + ${size}, last_recorded_at = now()`
 
-/** The streams, meters, lists, answers and places of these events, and tiles of a level that no tree reaches. */
+/** The streams, meters, lists, answers and slots of these events, and tiles of a level that no tree reaches. */
 const others = `
   INSERT INTO vatproof.streams AS s (log_id, stream_id, version, first_position, last_position)
     SELECT 0, m.stream_id, count(*), min(m.position), max(m.position) FROM made m GROUP BY m.stream_id
@@ -106,7 +106,7 @@ const people = `
     SELECT 'minute/key-' || md5(i::text)::uuid, 1, now() + interval '1 minute' FROM generate_series(1, 20000) AS i;
   INSERT INTO vatproof.rate_slots (bucket, taken_at, ends_at) SELECT 'login/' || id, ARRAY[now()], now() + interval '15 minutes' FROM person`
 
-/** Adds all of it, beside services that may run on the database. */
+/** Adds all rows. Services may run on the database meanwhile. */
 export const fill = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const statements = [

@@ -1,4 +1,4 @@
-/** The functions that this version gives to a database. */
+/** The SQL functions of this version. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
 import * as Migrations from "#infra/postgres/Migrations.ts"

@@ -1,4 +1,4 @@
-/** Go's own packages for transparency logs, as a program that a test asks (go-verify/main.go). They may not be installed. */
+/** Go's own packages for transparency logs, in a program that tests call (go-verify/main.go). They may not be installed. */
 import { spawnSync } from "node:child_process"
 import { existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 
-/** Where Debian's golang-golang-x-mod-dev puts its sources; Go calls such a place a GOPATH. */
+/** The folder of the sources in Debian's golang-golang-x-mod-dev; Go calls it a GOPATH. */
 const goPath = "/usr/share/gocode"
 const goEnvironment = { PATH: "/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin", GO111MODULE: "off", GOPATH: goPath }
 export const hasGo =
@@ -31,7 +31,7 @@ const Answer = Schema.Struct({
   proved: Schema.Array(Schema.Int)
 })
 
-/** Runs the Go program on a question; what it could not verify ends it with a message. */
+/** Runs the Go program on a question; it fails with a message if a verification fails. */
 export const askGo = Effect.fnUntraced(function* (question: object) {
   const cache = yield* temporaryFolder
   const ran = spawnSync("go", ["run", "main.go"], {

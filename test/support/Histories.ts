@@ -26,7 +26,7 @@ export const kinds = [
   "closed"
 ] as const
 
-/** Something that happened to account, key or auditor `who`, perhaps about the VAT ID `what`. */
+/** An event of account, key or auditor `who`, perhaps about the VAT ID `what`. */
 export const Happening = Schema.Struct({
   kind: Schema.Literals(kinds),
   who: one,
@@ -85,7 +85,7 @@ const claimOf = ({ what, who }: Happening): Fact => {
 
 const secretOf = ({ key_id }: { readonly key_id: string }) => key_id.replaceAll("-", "").repeat(2)
 
-/** `number` makes names that exist once; `owner` is the account of the key. */
+/** `number` makes unique names; `owner` is the account of the key. */
 const factOf = (happening: Happening, number: number, owner: number): Fact => {
   const { kind, what, who } = happening
   const [account_id, auditor_id] = [id("ac", owner), id("ad", who)]
@@ -171,7 +171,7 @@ const factOf = (happening: Happening, number: number, owner: number): Fact => {
 
 let number = 0
 
-/** What must have happened before, and what can happen once. */
+/** The preconditions of events, and the events that can occur once. */
 const isPossible = (happened: Set<string>, { kind, what, who }: Happening) => {
   const needs: Readonly<Record<string, string>> = {
     verified: `account ${who}`,
@@ -200,7 +200,7 @@ const commandOf = (stream: string, event: DomainEvent) => ({
   charge: null
 })
 
-/** Appends what can happen, one after the other. `happened` remembers it. */
+/** Appends the possible events, one after the other, and records them in `happened`. */
 export const append = Effect.fnUntraced(function* (happened: Set<string>, happenings: ReadonlyArray<Happening>) {
   const events = yield* EventStore
   for (const happening of happenings) {

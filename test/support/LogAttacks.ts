@@ -1,4 +1,6 @@
-/** A log of 605 events, of which 600 are signed, what only a superuser can do to it, and the finding of an audit that must name it. */
+/**
+ * A log of 605 events, of which 600 are signed, the possible changes of a superuser, and the finding that an audit must report.
+ */
 import { Effect } from "effect"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as SignedLog from "#test/support/SignedLog.ts"
@@ -15,7 +17,7 @@ export const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
 
 const tables = ["events", "tiles", "checkpoints", "logs", "streams", "meters", "personal_documents", "projections"]
 
-/** Makes the log. */
+/** Creates the log. */
 const make = Effect.gen(function* () {
   yield* SignedLog.appendAll(facts(250))
   yield* SignedLog.sign(250)
@@ -29,7 +31,7 @@ const remember = Effect.forEach(tables, (table) =>
 )
 export const made = Effect.andThen(make, remember)
 
-/** Back to the log as it was made. */
+/** Restores the original log. */
 export const restore = tamper(
   "DROP FUNCTION IF EXISTS vatproof.stranger()",
   ...tables.flatMap((table) => [`DELETE FROM vatproof.${table}`, `INSERT INTO vatproof.${table} TABLE public.kept_${table}`])
@@ -40,7 +42,10 @@ const moved = (table: string, columns: string, where: string) =>
 
 const stranger = "CREATE FUNCTION vatproof.stranger() RETURNS int LANGUAGE sql AS 'SELECT 1'"
 
-/** A change, and the finding it must cause. The whole sentence, because another check may find the same change by chance. */
+/**
+ * A change, and the finding it must cause. The test compares the whole sentence, because another check may find the same change
+ * by chance.
+ */
 export const attacks: ReadonlyArray<readonly [name: string, statements: ReadonlyArray<string>, finding: RegExp]> = [
   ...(
     [

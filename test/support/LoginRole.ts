@@ -1,4 +1,4 @@
-/** A role that can log in to the test's database, until the scope ends; it is a member of nothing. */
+/** A role that can log in to the test's database until the scope ends. It has no memberships. */
 import { Effect, Redacted } from "effect"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"

@@ -1,10 +1,10 @@
-/** A real SMTP server on a port of 127.0.0.1 that can be told to refuse, to hang up, to keep waiting, and to be away. */
+/** A real SMTP server on a port of 127.0.0.1 that can reject, disconnect, hang and be down. */
 import { Context, Deferred, Effect, FiberSet, Layer, MutableRef, Redacted } from "effect"
 import { simpleParser, type ParsedMail } from "mailparser"
 import { createServer, type AddressInfo } from "node:net"
 import { SMTPServer, type SMTPServerOptions, type SMTPServerSession } from "smtp-server"
 
-/** What the server does with one mail. `drop` closes the connection without an answer. */
+/** The server's behaviour for one mail. `drop` closes the connection without an answer. */
 export type Conduct =
   | { readonly at: "sender" | "recipient" | "end"; readonly reply: number }
   | { readonly at: "recipient" | "middle" | "end"; readonly drop: true }
@@ -12,7 +12,7 @@ export type Conduct =
   | { readonly at: "after"; readonly drop: true }
   | typeof accept
 
-/** `reached` is done when the server has come so far; it goes on when `go` is done. */
+/** `reached` completes when the server is at this point; the server continues when `go` completes. */
 export interface Hold {
   readonly reached: Deferred.Deferred<void>
   readonly go: Deferred.Deferred<void>
@@ -20,7 +20,7 @@ export interface Hold {
 
 export const hold = Effect.all({ reached: Deferred.make<void>(), go: Deferred.make<void>() })
 
-/** Takes the mail, which is what the server does when nothing else is asked of it. */
+/** Accepts the mail: the default. */
 export const accept = { at: "none" } as const
 
 /** A mail that the server answered with 250. */
@@ -34,7 +34,7 @@ export class MailServer extends Context.Service<
   MailServer,
   {
     readonly url: Redacted.Redacted
-    /** Lines up what to do with the coming mails, one after the other. */
+    /** Queues behaviours for the next mails, one per mail. */
     readonly next: (...conducts: ReadonlyArray<Conduct>) => Effect.Effect<void>
     readonly arrived: Effect.Effect<ReadonlyArray<Arrived>>
     readonly forget: Effect.Effect<void>

@@ -3,7 +3,7 @@ import { Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as MailServer from "#test/support/MailServer.ts"
 
-/** The tokens in the mails to an address, once there are so many: those to confirm it, or those of links to another path. */
+/** The tokens in the mails to an address, once there are this many: those of confirmation links, or of links to another path. */
 export const tokensFor = Effect.fnUntraced(function* (email: string, count: number, path = "verify-email") {
   const { arrived } = yield* MailServer.MailServer
   const tokens = Effect.map(arrived, (mails) =>
@@ -14,7 +14,7 @@ export const tokensFor = Effect.fnUntraced(function* (email: string, count: numb
   return yield* Effect.repeat(tokens, { schedule: Schedule.spaced("10 millis"), until: (found) => found.length >= count })
 })
 
-/** Waits until every mail that was asked for has been delivered. */
+/** Waits until every requested mail is delivered. */
 export const allDelivered = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const open = sql`SELECT mail_id FROM vatproof.outbox WHERE settled_at IS NULL`

@@ -1,11 +1,11 @@
-/** The way to the database, which a test can cut and block. */
+/** The network path to the database, which a test can cut and block. */
 import { Effect } from "effect"
 import { createServer, connect, type AddressInfo, type Socket } from "node:net"
 
 /**
- * A relay to the server of the URL. `cut` closes all connections and refuses new ones, as a server that is down does. `reset` takes new ones
- * and drops them; `attempts` counts those. `block` lets nothing through any more and says nothing about it, as a network that lost its route
- * does. `restore` undoes each.
+ * A relay to the server of the URL. `cut` closes all connections and refuses new ones, like a server that is down. `reset`
+ * accepts new ones and drops them; `attempts` counts those. `block` drops all data silently, like a network that lost its route.
+ * `restore` undoes each.
  */
 export const make = Effect.fnUntraced(function* (databaseUrl: string) {
   const target = new URL(databaseUrl)

@@ -1,4 +1,4 @@
-/** Accounts for tests of commands, made over HTTP, and what the commands say about them. */
+/** Accounts for tests of commands, created over HTTP, and their view in the commands. */
 import { Effect, Schema } from "effect"
 import { commandJson } from "#test/support/CommandLine.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -21,10 +21,10 @@ export const Usage = Schema.Struct({
   anonymous: Schema.optionalKey(Schema.Struct({ addresses: Schema.Int, used: Schema.Int }))
 })
 
-/** A service with the plans' own numbers that lets a test make many accounts. */
+/** A service with the plans' own limits on which a test can create many accounts. */
 export const settings = { ...RunningService.ownLimits, PLAN_FREE_PER_MINUTE: "1000", REGISTRATIONS_PER_DAY: "1000" }
 
-/** The flags that commands require which take something from a customer. */
+/** The flags that commands require if they take something from a customer. */
 export const why = ["--reason", "a test"] as const
 
 const decodeKey = Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))

@@ -1,4 +1,4 @@
-/** An outbox at work, as a replica of the service has it, and sign-ups that ask it for mails. */
+/** The outbox of a replica, and signups that request mails. */
 import { Effect, Layer, Redacted, References, Schedule, Schema, Scope } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -8,7 +8,7 @@ import * as SmtpMailer from "#infra/mail/SmtpMailer.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { MailServer } from "#test/support/MailServer.ts"
 
-/** Everything as in the service, only sooner. */
+/** Settings like the service's, with shorter intervals. */
 const soon: Outbox.Pace = {
   firstRetry: "20 millis",
   longestRetry: "100 millis",
@@ -25,7 +25,7 @@ export const letterhead = {
 
 const mailer = Layer.unwrap(Effect.map(MailServer, ({ url }) => SmtpMailer.layer({ ...letterhead, url, name: "vat.example" })))
 
-/** Starts one. It ends as a service does on SIGTERM: with `stop`, or with the scope. */
+/** Starts one. It ends like a service on SIGTERM: with `stop`, or with the scope. */
 export const make = Effect.fnUntraced(function* (pace: Outbox.Pace = soon) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const outbox = Outbox.layer(pace).pipe(Layer.provide(mailer))
@@ -34,7 +34,7 @@ export const make = Effect.fnUntraced(function* (pace: Outbox.Pace = soon) {
   )
   const stop = Effect.flatMap(Effect.exit(Effect.void), (exit) => Scope.close(scope, exit))
 
-  /** Makes an account for `<name>@example.com` and asks for its mail in one transaction, which `then` may undo. */
+  /** Creates an account for `<name>@example.com` and requests its mail in one transaction, which `then` may roll back. */
   const signUp = Effect.fnUntraced(function* (name: string, then: Effect.Effect<void, "undone"> = Effect.void) {
     const sql = yield* SqlClient.SqlClient
     const accountId = (yield* Crypto).uuidV7()
@@ -50,7 +50,7 @@ export const make = Effect.fnUntraced(function* (pace: Outbox.Pace = soon) {
     return accountId
   })
 
-  /** Asks for a mail, or for another one. */
+  /** Requests a mail, or another one. */
   const ask = (accountId: string, email: string) =>
     Effect.flatMap(EmailQueue, (mails) => mails.enqueue({ purpose: "verify_email", accountId, email, token })).pipe(
       Effect.provide(context)

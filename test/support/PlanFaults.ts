@@ -13,7 +13,7 @@ interface Exception {
   readonly readAtMost: number
 }
 
-/** Statements that have a reason to read more rows than they give. */
+/** Statements with a reason to read more rows than they return. */
 const exceptions: ReadonlyArray<Exception> = [
   {
     statement: /FROM vatproof\.tasks WHERE closed_by IS NULL ORDER BY expires_at LIMIT 100000/u,
@@ -45,7 +45,7 @@ const nodesOf = (node: PlanNode): ReadonlyArray<PlanNode> => [node, ...(node.Pla
 /** A call of a function has none: the statements in it are judged one by one. */
 const isOfTable = (node: PlanNode) => node["Relation Name"] !== undefined
 
-/** Rows that a statement gives, or changes without giving them: those below the node that changes them. */
+/** Rows that a statement returns, or changes without returning them: those below the node that changes them. */
 const givenBy = ([top, ...below]: ReadonlyArray<PlanNode>) => {
   const changed = [top, ...below].flatMap((node) =>
     node?.["Node Type"] === "ModifyTable" ? (node.Plans?.slice(0, 1) ?? []) : []

@@ -38,7 +38,7 @@ export const embeddedPrograms = Effect.gen(function* () {
   return dirname(postgres)
 })
 
-/** A server, by the folder of its programs, and all that services on its database need. */
+/** A server, by the folder of its programs, and the requirements of services on its database. */
 export const layer = <E, R>(programs: Effect.Effect<string, E, R>) =>
   Layer.unwrap(
     Effect.gen(function* () {

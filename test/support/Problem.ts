@@ -18,7 +18,10 @@ const isBody = Schema.is(
 const isFields = Schema.is(Schema.Array(FieldError))
 const isPlan = Schema.is(Schema.toEncoded(PlanDetails))
 
-/** Fails unless the reply is this error, well formed; gives back its message, and as `details` the wrong fields or as `plan` what it allows. */
+/**
+ * Fails unless the reply is this error, well formed. Returns its message, and as `details` the wrong fields or as `plan` the
+ * plan's limits.
+ */
 export const assertProblem = (reply: Reply, code: ErrorCode) => {
   const { body, headers, status, text } = reply
   assert.strictEqual(status, statusOf[code], text)

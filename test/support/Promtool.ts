@@ -2,7 +2,7 @@
 import { Console, Effect, Stream } from "effect"
 import { ChildProcess } from "effect/process"
 
-/** What `promtool check metrics` has to say: nothing, if all is well; null where there is no promtool, which it says. */
+/** The output of `promtool check metrics`: empty if the metrics are valid; null, with a message, if promtool is not installed. */
 export const checkMetrics = (text: string) =>
   Effect.scoped(
     Effect.gen(function* () {

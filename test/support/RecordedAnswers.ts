@@ -1,4 +1,4 @@
-/** Answers that the live sources gave, cut down to the fields that matter. */
+/** Recorded answers of the live sources, reduced to the fields that matter. */
 
 /** VIES, 2026-10-03, for CZ45274649. */
 export const viesAnswer = {

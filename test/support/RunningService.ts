@@ -75,13 +75,13 @@ export const ownLimits: Settings = Object.fromEntries(
 /** One replica in this process. */
 export interface Replica extends ServiceClient.ServiceClient {
   readonly port: number
-  /** Moves the replica's clock ahead. Nothing else notices: neither the database nor the sandbox. */
+  /** Moves the replica's clock ahead. The clocks of the database and the sandbox do not move. */
   readonly travel: (ahead: Duration.Input) => Effect.Effect<void>
   /** Stops it as SIGTERM does; otherwise it stops with its scope. */
   readonly stop: Effect.Effect<void>
 }
 
-/** Replicas that no test uses just now, by their settings; the longest idle one first. They stop with `scope`. */
+/** Idle replicas by their settings; the longest idle one first. They stop with `scope`. */
 class IdleReplicas extends Context.Service<
   IdleReplicas,
   { readonly scope: Scope.Scope; readonly idle: Array<Started & { readonly key: string }> }
@@ -94,7 +94,7 @@ const idleReplicas = Layer.effect(
 
 export class RunningService extends Context.Service<RunningService, Replica>()("vatproof/test/RunningService") {}
 
-/** A clock that is real except that it can be moved ahead, which also ends the sleeps whose time has come by that. */
+/** A real clock that can be moved ahead, which also ends the sleeps that are due by then. */
 const makeClock = (real: Clock.Clock) => {
   const ahead = MutableRef.make(0)
   const sleepers = new Set<{ readonly until: number; readonly wake: () => void }>()
@@ -153,7 +153,7 @@ const platform = Layer.mergeAll(NodeServices.layer, SecureRandom.layerWebCrypto)
 
 interface Started {
   readonly replica: Replica
-  /** Takes back what `travel` has done. False if the replica has stopped, or has seen a source fail and would still avoid it. */
+  /** Undoes `travel`. False if the replica has stopped, or has an open circuit of a source. */
   readonly restore: Effect.Effect<boolean>
 }
 
@@ -167,7 +167,7 @@ const launch = Effect.fnUntraced(function* (settings: Settings) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const config = Layer.effect(AppConfig.AppConfig, AppConfig.read(env))
   const service = App.service(yield* Sandbox.Sandbox).pipe(Layer.provide(config), Layer.provide(platform))
-  // A memo map of its own: two replicas share nothing but the database.
+  // A separate memo map: two replicas share nothing but the database.
   yield* Layer.buildWithMemoMap(service, Layer.makeMemoMapUnsafe(), scope).pipe(
     Effect.provideService(Clock.Clock, clock),
     Effect.provideService(References.MinimumLogLevel, "None")
@@ -183,7 +183,7 @@ const launch = Effect.fnUntraced(function* (settings: Settings) {
   return { replica, restore } satisfies Started
 })
 
-/** Starts a replica of its own in this process; it answers when this returns, and stops with the scope. */
+/** Starts a separate replica in this process; it is ready when this returns, and stops with the scope. */
 export const start = (settings: Settings = {}) => Effect.map(launch(settings), ({ replica }) => replica)
 
 /** Each of them holds connections to the database, and works in the background. */
@@ -219,17 +219,17 @@ const groundOn = (database: typeof TestDatabase.layerClient) =>
     )
   )
 
-/** What a service under test stands on: a database (and a pool as its administrator), sandbox, mail server, a client to ask with. */
+/** The surroundings of a service: a database (and a pool as its administrator), sandbox, mail server, HTTP client. */
 export const layerGround = groundOn(TestDatabase.layerClient)
 
 /** The same with an empty database. */
 export const layerEmptyGround = groundOn(TestDatabase.layerEmptyClient)
 
-/** A service with everything it stands on. */
+/** A service with its surroundings. */
 export const layer = (settings: Settings = {}) =>
   Layer.effect(RunningService, make(settings)).pipe(Layer.provideMerge(layerGround))
 
-/** The ground of all files of a worker that do not mind each other's events. It ends with the worker. */
+/** The surroundings shared by all files of a worker that tolerate each other's events. They end with the worker. */
 const worker = ManagedRuntime.make(layerGround)
 
 /** The service in its initial state: no validations, limits or addresses. */
@@ -243,7 +243,7 @@ export const layerSharedGround = Layer.effectDiscard(
   })
 ).pipe(Layer.provideMerge(Layer.effectContext(worker.contextEffect)))
 
-/** A service on the worker's ground. */
+/** A service on the worker's shared surroundings. */
 export const layerShared = (settings: Settings = {}) =>
   Layer.effect(RunningService, make(settings)).pipe(Layer.provideMerge(layerSharedGround))
 
@@ -261,7 +261,7 @@ export const setQuota = Effect.fnUntraced(function* (key: string, perMonth: numb
     WHERE account_id = (SELECT account_id FROM vatproof.api_keys WHERE key_sha256 = sha256(${key}::text::bytea))`
 })
 
-/** The log as text, for what must not be in it. */
+/** The log as text, to search for data that must be absent. */
 export const everythingLogged = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({
@@ -273,20 +273,20 @@ export const everythingLogged = Effect.gen(function* () {
   return (yield* find(undefined)).map(({ line }) => line).join("\n")
 })
 
-/** A service in a process of its own. */
+/** A service in its own process. */
 export interface ServiceProcess extends ServiceClient.ServiceClient {
   readonly port: number
   readonly pid: number
   readonly signal: (name: "SIGKILL" | "SIGTERM" | "SIGINT") => Effect.Effect<void>
   /** Its exit code; null if a signal ended it. */
   readonly ended: Effect.Effect<number | null>
-  /** What it has written so far. */
+  /** Its output so far. */
   readonly output: Effect.Effect<string>
 }
 
 const projectRoot = join(import.meta.dirname, "../..")
 
-/** Runs `vatproof serve <flags>` with the sandbox's sources. It answers when this returns, and is killed with the scope. */
+/** Runs `vatproof serve <flags>` with the sandbox's sources. It is ready when this returns, and is killed with the scope. */
 export const spawn = Effect.fnUntraced(function* (settings: Settings = {}, flags: ReadonlyArray<string> = []) {
   const { bzstBaseUrl, viesBaseUrl } = yield* Sandbox.Sandbox
   const { env, port } = yield* settingsFor(settings)

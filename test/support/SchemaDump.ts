@@ -5,7 +5,7 @@
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 
-/** One paragraph an object. The role that asks, which has migrated, is "administrator". */
+/** One paragraph per object. The current role, which has migrated, is shown as "administrator". */
 export const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({

@@ -1,4 +1,4 @@
-/** How a test talks to a running service: over a socket, as anybody would. */
+/** A test's client of a running service: over a socket, like any client. */
 import { Effect, Schema } from "effect"
 import { HttpClient, HttpClientRequest, type HttpMethod } from "effect/http"
 
@@ -9,13 +9,13 @@ export interface Ask {
   readonly headers?: Readonly<Record<string, string>>
   /** An API key, for the header X-Api-Key. */
   readonly key?: string | undefined
-  /** The client's address as a trusted proxy tells it; without it all callers are one. */
+  /** The client's address in a trusted proxy's header; without it all callers are one. */
   readonly from?: string | undefined
   /** Sent as JSON. */
   readonly body?: unknown
 }
 
-/** A response. `body` is what JSON it is, or the text; header names are in lower case. */
+/** A response. `body` is the parsed JSON, or the text; header names are in lower case. */
 export interface Reply {
   readonly status: number
   readonly headers: Readonly<Record<string, string | undefined>>

@@ -1,4 +1,4 @@
-/** A log in a fresh database, signed as a service signs it. */
+/** A log in a fresh database, signed like a service's. */
 import { Effect, Layer, Option, Result, Schedule, type Schema } from "effect"
 import { Integrity } from "#domain/audit/Integrity.ts"
 import { EventStore } from "#events/store/EventStore.ts"
@@ -10,7 +10,7 @@ import { log, signer } from "#test/support/Auditing.ts"
 import { keysOf } from "#test/support/log/Keys.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
-/** A log that no notary has begun. */
+/** A log without a notary so far. */
 export const ground = TreeStore.layer.pipe(
   Layer.provideMerge(MigratedDatabase.layer),
   Layer.provideMerge(Layer.mergeAll(NodeCrypto.layer, NodeCrypto.layer, Integrity.layer))
@@ -18,7 +18,7 @@ export const ground = TreeStore.layer.pipe(
 
 const notary = Notary.layer({ keys: keysOf(signer), loadSeen: Effect.succeed([]), saveSeen: () => Effect.void })
 
-/** A log that is signed as long as it is empty. */
+/** A log whose checkpoint signs its empty state. */
 export const layer = Layer.fresh(Layer.effectDiscard(Effect.scoped(Layer.build(notary)))).pipe(Layer.provideMerge(ground))
 
 export interface Fact {
@@ -31,7 +31,7 @@ export interface Fact {
   readonly meter?: string
 }
 
-/** Appends facts in their order as far as each stream is concerned. */
+/** Appends facts. Keeps their order within each stream. */
 export const appendAll = Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>) {
   const events = yield* EventStore
   yield* Effect.forEach(

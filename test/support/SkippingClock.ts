@@ -1,9 +1,9 @@
-/** A clock for what waits on purpose: a wait of less than a second is over at once and moves the clock on, a longer one never ends. */
+/** A clock for deliberate waits: one of less than a second ends at once and moves the clock ahead, a longer one never ends. */
 import { Clock, Duration, Effect } from "effect"
 
 const second = Duration.seconds(1)
 
-/** Runs an effect on such a clock, and tells what was waited for so far, in ms, other than what never ends. */
+/** Runs an effect on such a clock, and returns the sum of the ended waits in ms. */
 export const make = () => {
   const waits: Array<number> = []
   const millis = () => waits.reduce((before, wait) => before + wait, 0)

@@ -1,4 +1,4 @@
-/** The least that a source can have answered, and the event that holds an answer. */
+/** A minimal answer of a source, and the event that contains an answer. */
 import { DateTime, Schema } from "effect"
 import { type Answer, AnswerFacts } from "#domain/vat/Verdict.ts"
 import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
@@ -16,10 +16,10 @@ export const sourceAnswer: Answer = {
   evidence: { request: "GET /", response: "{}", response_sha256: "00", http_status: 200 }
 }
 
-/** What an event has of it, as JSON. */
+/** The part of it in an event, as JSON. */
 export const answerJson: Schema.JsonObject = Schema.encodeSync(AnswerFacts)(sourceAnswer)
 
-/** A source's answer about a VAT ID, just given. */
+/** A source's answer about a VAT ID, with the current time. */
 export const answered = (vatId: string, answer: Answer = sourceAnswer) =>
   VatIdVerified.make(
     {

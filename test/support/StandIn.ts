@@ -1,21 +1,21 @@
-/** A raw TCP server on a free port of 127.0.0.1 that knows HTTP only as far as a test scripts it, byte by byte. */
+/** A raw TCP server on a free port of 127.0.0.1 with scripted HTTP responses, byte by byte. */
 import { Context, Deferred, Effect, FiberSet, Layer, Queue } from "effect"
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net"
 
-/** One request that arrived, and the hands to answer it with. `write` is false once the client has hung up. */
+/** One received request, and functions to answer it. `write` is false once the client has disconnected. */
 export interface Call {
   readonly head: string
   readonly body: string
   readonly write: (bytes: string | Uint8Array) => Effect.Effect<boolean>
   readonly end: Effect.Effect<void>
   readonly reset: Effect.Effect<void>
-  /** Completes when the client has let go of the connection. */
+  /** Completes when the client has closed the connection. */
   readonly closed: Effect.Effect<void>
 }
 
 export type Script = (call: Call) => Effect.Effect<unknown>
 
-/** `next` lines up the answers to the coming requests; `calls` are the requests in the order they came. */
+/** `next` queues the answers to the next requests; `calls` are the requests in their order. */
 export class StandIn extends Context.Service<
   StandIn,
   {
@@ -35,7 +35,7 @@ export const raw =
   (call) =>
     call.write(bytes)
 
-/** A whole answer with a truthful length. `body` is sent as it is if it is bytes or text, and as JSON otherwise. */
+/** A complete response with a correct length. `body` is sent unchanged if it is bytes or text, and as JSON otherwise. */
 export const answer =
   (status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Script =>
   (call) => {

@@ -1,4 +1,4 @@
-/** What only a superuser can do: switch the protections of the log off, change it, and switch them on again as if nothing had happened. */
+/** Changes of a superuser: switches the protections of the log off, changes it, and switches them on again. */
 import { Effect } from "effect"
 import { execute } from "#test/support/MigratedDatabase.ts"
 

@@ -5,7 +5,7 @@ import { Context, Effect, Layer, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { inject } from "vitest"
 
-/** `url` is the database's, for a role that may do everything in it; `name` is the database's name. */
+/** `url` is the database's, for a role with all rights in it; `name` is the database's name. */
 export class TestDatabase extends Context.Service<TestDatabase, { readonly url: Redacted.Redacted; readonly name: string }>()(
   "vatproof/support/TestDatabase"
 ) {}

@@ -32,7 +32,7 @@ declare module "vitest" {
   interface ProvidedContext {
     /** The URL of a role that may create databases. The database it names stays as it is. */
     readonly administratorUrl: string
-    /** Names what the run creates on the server; the template is the database of this name. */
+    /** Prefix of the databases that the run creates on the server; the template has exactly this name. */
     readonly runName: string
   }
 }
@@ -58,7 +58,7 @@ class TestServer extends Context.Service<TestServer, Server>()("vatproof/support
 
 class NoContainer extends Data.TaggedError("NoContainer")<{ readonly message: string }> {}
 
-/** What a test stores need not survive the machine. */
+/** Test data need not survive a crash of the machine. */
 const settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300"]
 const flags = settings.flatMap((setting) => ["-c", setting])
 
@@ -116,7 +116,7 @@ const embedded = Effect.fnUntraced(function* (reason: string) {
   return { url, description: `the embedded Postgres: ${reason}` }
 })
 
-/** A run that was killed leaves a server behind: it is adopted in order to stop it. Not being able to is no reason not to test. */
+/** A killed run leaves a server behind: it is adopted in order to stop it. The tests run even if that fails. */
 const removeLeftovers = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -138,7 +138,7 @@ const server = Effect.gen(function* () {
 
 const runName = `vatproof_test_${process.pid}`
 
-/** The template; in the end it goes, with every database that a worker left behind. */
+/** The template; at the end it is dropped, with every database that a worker left behind. */
 const withTemplate = Effect.gen(function* () {
   const started = yield* server
   const template = new URL(Redacted.value(started.url))
@@ -151,7 +151,7 @@ const withTemplate = Effect.gen(function* () {
   return started
 })
 
-/** As every server sorts and compares it: another collation would give another order on another server. */
+/** The collation of every server: another one would give another order on another server. */
 const createTemplate = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql`CREATE DATABASE ${sql(runName)} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'`.unprepared

@@ -1,6 +1,6 @@
 /**
- * A client that takes and gives nothing back: each of its connections sends `<head>` and `<times>` times `<unit>`, and reads no answer. They stay
- * open until the process is ended.
+ * A client that sends and never reads: each of its connections sends `<head>` and `<times>` times `<unit>`, and reads no
+ * response. They stay open until the process is killed.
  *
  *     node Flood.ts <port> <connections> <times> <unit> <head>
  */
@@ -12,7 +12,7 @@ const bytes = Buffer.from(head + unit.repeat(Number(times)))
 for (let index = 0; index < Number(connections); index += 1) {
   const socket = connect({ port: Number(port), host: "127.0.0.1", noDelay: true })
   socket.pause()
-  // A server may end the connection at any time: that is its right.
+  // A server may close the connection at any time.
   socket.on("error", () => socket.destroy())
   socket.write(bytes)
 }

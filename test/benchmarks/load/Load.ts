@@ -1,4 +1,4 @@
-/** The load generator as the harness sees it: what it is told, what it measures, and how it is run. */
+/** The load generator's interface: its plan, its result, and how it is run. */
 import { Effect, Schema } from "effect"
 import * as RequestKinds from "#test/benchmarks/load/RequestKinds.ts"
 import * as Processes from "#test/benchmarks/Processes.ts"
@@ -23,7 +23,7 @@ export const LoadPlan = Schema.Struct({
   requests: Schema.NullOr(Schema.Int),
   /** Where VIES' interface is, if it is VIES itself that has the port: it is asked what the service would ask it. */
   viesPath: Schema.NullOr(Schema.String),
-  /** Processes by what they are called; their processor time during the run is measured, with that of their children. */
+  /** Processes by name; their processor time during the run is measured, with that of their children. */
   watched: Schema.Record(Schema.String, Schema.Int)
 })
 export type LoadPlan = typeof LoadPlan.Type
@@ -71,7 +71,7 @@ export const attempt = Effect.fnUntraced(function* (plan: LoadPlan) {
   )
 })
 
-/** The same where a request that fails makes the figure worthless: it fails the run. */
+/** The same if a failed request invalidates the figure: it fails the run. */
 export const run = (plan: LoadPlan) =>
   Effect.filterOrFail(
     attempt(plan),

@@ -19,7 +19,7 @@ const host = "127.0.0.1"
 
 interface Connection {
   socket: Socket
-  /** The number of the request under way, where it is from, and when it was due. */
+  /** The number of the request in flight, its supply, and when it was due. */
   request: number
   supply: RequestSupply.Supply
   dueAt: number
@@ -28,14 +28,14 @@ interface Connection {
 
 const now = () => performance.now()
 
-/** The supplies of all kinds, in the order in which they are asked. */
+/** The supplies of all kinds, in their order of requests. */
 const suppliesOf = (plan: LoadPlan) => {
   const authority = `${host}:${plan.port}`
   const supplies = new Map(plan.kinds.map((kind) => [kind, RequestSupply.make(plan, authority, kind)]))
   return RequestKinds.order(plan.kinds).flatMap((kind) => supplies.get(kind) ?? [])
 }
 
-/** Holds the run: which request is next, which connections are free, and what was measured. */
+/** The state of the run: the next request, the free connections, and the measurements. */
 const makeRun = (plan: LoadPlan, done: (result: LoadResult) => void) => {
   const supplies = suppliesOf(plan)
   const [firstSupply] = supplies
@@ -62,7 +62,7 @@ const makeRun = (plan: LoadPlan, done: (result: LoadResult) => void) => {
   const look = (at: number) => {
     if (begin === null && at >= startsAt + warmUpMs) begin = ProcessorTime.read(watched)
     const mayEnd = next >= last || (perSecond === null && at >= startsAt + warmUpMs + durationMs)
-    // In an open loop the answers of all that was due are waited for: a slow one must not fall out.
+    // In an open loop the run waits for the answers of all due requests: a slow one must not be lost.
     if (!isOver && mayEnd && (underWay === 0 || (perSecond === null && requests === null))) finish()
   }
 
@@ -109,7 +109,7 @@ const makeRun = (plan: LoadPlan, done: (result: LoadResult) => void) => {
     connection.socket.write(connection.supply.next())
   }
 
-  /** Whether the free connection got something to do. */
+  /** Whether the free connection got a request. */
   const employ = (connection: Connection, at: number) => {
     const dueAt = perSecond === null ? at : startsAt + next * interval
     if (isOver || next >= last || dueAt > at) return false
@@ -205,7 +205,7 @@ const pauseMs = 0.2
 const mapValues = (record: Readonly<Record<string, number>>, map: (value: number) => number) =>
   Object.fromEntries(Object.entries(record).map(([name, value]) => [name, map(value)]))
 
-/** All connections stand before the first request is sent. */
+/** All connections are open before the first request is sent. */
 const measure = (plan: LoadPlan) => {
   const run = makeRun(plan, (result) => console.log(JSON.stringify(result)))
   const sockets = Array.from({ length: plan.connections }, () => connect({ port: plan.port, host, noDelay: true }))

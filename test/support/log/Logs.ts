@@ -1,4 +1,4 @@
-/** Logs to test with: leaves that differ, their tree, and a store of its nodes that answers as a database would. */
+/** Logs for tests: distinct leaves, their tree, and a store of its nodes that answers like a database. */
 import { Effect } from "effect"
 import { append, empty, leafHash, type Node } from "#events/merkle/MerkleTree.ts"
 import type { ReadNodes } from "#events/merkle/TreeProofs.ts"
@@ -34,7 +34,7 @@ export const readFrom = (nodes: ReadonlyArray<Node>): ReadNodes => {
     )
 }
 
-/** A copy of `bytes` with one bit turned. */
+/** A copy of `bytes` with one bit flipped. */
 export const flipped = (bytes: Uint8Array, bit: number): Uint8Array => {
   const copy = Uint8Array.from(bytes)
   const at = Math.floor(bit / 8)

@@ -1,4 +1,6 @@
-/** RFC 6962, section 2.1, written down as it is defined, to hold the real tree against. Only hashes over the same leaves are kept. */
+/**
+ * RFC 6962, section 2.1, implemented as defined, as a reference for the real tree. Only hashes over the same leaves are cached.
+ */
 import { createHash } from "node:crypto"
 
 type Hashes = ReadonlyArray<Uint8Array>
