@@ -122,7 +122,7 @@ const testLayer = Layer.effect(RunningService.RunningService, measured).pipe(
 )
 
 layer(testLayer, { excludeTestServices: true })("metrics", (it) => {
-  it.effect("are exposed to Prometheus, cleanly and without anybody's data", () =>
+  it.effect("are exposed to Prometheus in a valid format and without personal data", () =>
     Effect.gen(function* () {
       const port = yield* AdminPort
       const service = yield* RunningService.RunningService
@@ -136,7 +136,7 @@ layer(testLayer, { excludeTestServices: true })("metrics", (it) => {
     })
   )
 
-  it.effect("are OpenMetrics with the newest sampled trace of a bucket for who accepts that", () =>
+  it.effect("include the newest sampled trace of a bucket for clients that accept OpenMetrics", () =>
     Effect.gen(function* () {
       const port = yield* AdminPort
       const service = yield* RunningService.RunningService
@@ -178,7 +178,7 @@ layer(testLayer, { excludeTestServices: true })("metrics", (it) => {
     })
   )
 
-  it.effect("have as many series as there are routes, whatever is asked", () =>
+  it.effect("have one series per route, for any path", () =>
     Effect.gen(function* () {
       const port = yield* AdminPort
       const service = yield* RunningService.RunningService
