@@ -9,8 +9,8 @@ import { maxRetryAfterS } from "#infra/sources/SourceHttp.ts"
  * has no probe.
  */
 const failuresToOpen = { source: 2, memberState: 3 }
-/** An open circuit lets a call through after 5 s at first and 20 s at most, so that traffic resumes soon after an outage. */
-const openDuration = Schedule.min([Schedule.exponential("5 seconds"), Schedule.spaced("20 seconds")])
+/** An open circuit lets a call through after 5 s at first and 10 s at most, so that traffic resumes soon after an outage. */
+const openDuration = Schedule.min([Schedule.exponential("5 seconds"), Schedule.spaced("10 seconds")])
 /** The longest pause that a source may ask for. */
 const maxOpenDuration = Duration.seconds(maxRetryAfterS)
 
