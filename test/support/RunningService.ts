@@ -9,6 +9,7 @@
  * A start costs more than most tests. So a replica that a test is done with waits for the next test that wants these settings
  * (`make`), and most files share the database and the replicas of their worker (`layerShared`).
  */
+import * as DatabaseBreaker from "#events/database/DatabaseBreaker.ts"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -170,6 +171,8 @@ const launch = Effect.fnUntraced(function* (settings: Settings) {
   // A separate memo map: two replicas share nothing but the database.
   yield* Layer.buildWithMemoMap(service, Layer.makeMemoMapUnsafe(), scope).pipe(
     Effect.provideService(Clock.Clock, clock),
+    // As in a process of its own: the breaker of another replica would be closed by its queries.
+    Effect.provideService(DatabaseBreaker.DatabaseBreaker, DatabaseBreaker.make()),
     Effect.provideService(References.MinimumLogLevel, "None")
   )
   const client = yield* ServiceClient.make(`http://127.0.0.1:${port}`)

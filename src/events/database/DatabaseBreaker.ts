@@ -41,7 +41,7 @@ export interface DatabaseBreaker {
   readonly failed: (started: number, why: unknown) => Effect.Effect<void>
 }
 
-const make = (): DatabaseBreaker => {
+export const make = (): DatabaseBreaker => {
   const state = MutableRef.make<BreakerState>({ answeredAt: 0, failingSince: null, away: false })
 
   const answered = Effect.gen(function* () {
