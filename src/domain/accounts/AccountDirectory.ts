@@ -22,7 +22,7 @@ export interface AccountRecord {
 }
 
 /**
- * `used` is the usage in the requested month, out of `perMonth`. `label` is the owner's name for the key, "" if there is none.
+ * `used` is the usage in the requested month, out of `perMonth`. `label` is the owner's name for the key, "" without a label.
  */
 export interface KeyRecord {
   readonly keyId: string
@@ -68,7 +68,7 @@ export class AccountDirectory extends Context.Service<
     readonly list: (query: AccountQuery) => Effect.Effect<ReadonlyArray<AccountRecord>, StoreUnavailable>
     /** Returns the keys of an account, newest first. */
     readonly keysOf: (accountId: string, period: BillingPeriod) => Effect.Effect<ReadonlyArray<KeyRecord>, StoreUnavailable>
-    /** Returns the key with an id; empty if there is none. */
+    /** Returns the key with an id; empty for an unknown id. */
     readonly keyById: (keyId: string, period: BillingPeriod) => Effect.Effect<ReadonlyArray<KeyRecord>, StoreUnavailable>
     /** Returns at most `limit` keys that were used in a month, the busiest first. */
     readonly busiest: (period: BillingPeriod, limit: number) => Effect.Effect<ReadonlyArray<KeyRecord>, StoreUnavailable>

@@ -7,7 +7,7 @@ import * as ApiKey from "#domain/accounts/ApiKey.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyDirectory } from "#domain/accounts/KeyDirectory.ts"
 
-/** A key with its secret, shown once. `prefix` is its id, `label` the owner's name for it, "" if there is none. */
+/** A key with its secret, shown once. `prefix` is its id, `label` the owner's name for it, "" without a label. */
 export interface NewKey {
   readonly key: Redacted.Redacted
   readonly prefix: string

@@ -6,7 +6,7 @@ import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 /** The owner's name for a key. */
 export const KeyLabel = plainText({ min: 0, max: 100 })
 
-/** `label` is the owner's name for the key, "" if there is none. */
+/** `label` is the owner's name for the key, "" without a label. */
 export interface ListedKey {
   readonly prefix: string
   readonly label: string

@@ -39,7 +39,7 @@ export const makeSeal = Effect.gen(function* () {
   }
 })
 
-/** The stored document: null once erased, undefined if there is none. */
+/** The stored document: null once erased, undefined for an event without one. */
 export type Stored = string | null | undefined
 
 /** The digest in the data of an event; none if the event has no personal document. */

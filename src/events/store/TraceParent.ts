@@ -12,7 +12,7 @@ export const current = Effect.withFiber((fiber) => {
   return Effect.succeed(span === undefined ? null : `00-${span.traceId}-${span.spanId}-${span.sampled ? "01" : "00"}`)
 })
 
-/** Returns a link to the span in the text; empty if there is none. */
+/** Returns a link to the span in the text; empty without a span. */
 export const linksTo = (text: string | null): ReadonlyArray<Tracer.SpanLink> => {
   const [, traceId, spanId, flags] = form.exec(text ?? "") ?? []
   if (traceId === undefined || spanId === undefined || flags === undefined) return []

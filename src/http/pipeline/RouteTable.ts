@@ -12,7 +12,7 @@ export interface Route {
 export class RouteTable extends Context.Service<
   RouteTable,
   {
-    /** Returns the route template of a request path; null if there is none. */
+    /** Returns the route template of a request path; null without a match. */
     readonly templateOf: (path: string) => string | null
     /** Returns the methods of a path; none if it does not exist. */
     readonly allowedMethods: (path: string) => ReadonlyArray<string>

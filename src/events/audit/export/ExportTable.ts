@@ -18,7 +18,7 @@ export interface KeyFacts {
 }
 
 /**
- * An event with its parsed data and its personal document. `personal` is null once erased, undefined if there is none. `key` is
+ * An event with its parsed data and its personal document. `personal` is null once erased, undefined without a document. `key` is
  * null for an event that concerns no key.
  */
 export interface ExportedEvent {
