@@ -18,7 +18,10 @@ export class ValidationNotFound extends Schema.TaggedError<ValidationNotFound>()
   }
 }
 
-/** `wait` is how long to wait for the answer before the validation is left pending; null: the client does not accept a pending one. */
+/**
+ * `wait` is how long to wait for the answer before the validation is left pending; null: the client does not accept a pending one. `matchFormat` is the
+ * form of the response to a GET; null for a POST. One Idempotency-Key is for one of them.
+ */
 export interface Submission {
   readonly caller: KeyCaller
   readonly key: Redacted.Redacted
@@ -26,6 +29,7 @@ export interface Submission {
   readonly expiresIn: Duration.Duration | null
   readonly idempotencyKey: string | null
   readonly wait: Duration.Duration | null
+  readonly matchFormat: "words" | "letters" | null
 }
 
 /** `isReplayed`: the same request with the same Idempotency-Key came before. */
@@ -147,7 +151,7 @@ const make = Effect.gen(function* () {
 })
 
 /** All that makes a request the same one. */
-const fingerprintOf = ({ expiresIn, request }: Submission) => {
+const fingerprintOf = ({ expiresIn, matchFormat, request }: Submission) => {
   const { company, forceLive, input, reference, requesterVatId } = request
   const { city, name, street, zip } = company ?? { city: null, name: null, street: null, zip: null }
   const wanted = [
@@ -159,7 +163,8 @@ const fingerprintOf = ({ expiresIn, request }: Submission) => {
     city,
     forceLive,
     reference,
-    expiresIn === null ? null : Duration.toMillis(expiresIn)
+    expiresIn === null ? null : Duration.toMillis(expiresIn),
+    matchFormat
   ]
   return JSON.stringify(wanted)
 }

@@ -9,9 +9,9 @@ export const CorsOrigins = Context.Reference<ReadonlyArray<string>>("vatproof/ht
 })
 
 const requestHeaders =
-  "Accept, Accept-Language, Authorization, Content-Type, Idempotency-Key, If-None-Match, X-Api-Key, X-Request-Id"
+  "Accept, Accept-Language, Authorization, Content-Type, Idempotency-Key, If-None-Match, Prefer, X-Api-Key, X-Request-Id"
 const responseHeaders =
-  "Content-Disposition, ETag, Link, RateLimit, RateLimit-Policy, Retry-After, Warning, X-Request-Id, X-Service-Upgrade, X-Service-Usage, X-Trace-Id"
+  "Content-Disposition, ETag, Idempotent-Replayed, Link, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, Warning, X-Request-Id, X-Service-Upgrade, X-Service-Usage, X-Trace-Id"
 /** How long a browser may cache a preflight response, in seconds. */
 const maxAge = "600"
 

@@ -1,5 +1,5 @@
 /** Data that a request collects for the headers of its response, whatever the response is. */
-import { Context, MutableRef } from "effect"
+import { Context, Effect, MutableRef } from "effect"
 import type { Standing } from "#domain/callers/Standing.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
@@ -22,3 +22,14 @@ export const makeResponseHints = (): CollectedHeaders => ({
 export const ResponseHints = Context.Reference<CollectedHeaders>("vatproof/http/pipeline/ResponseHints", {
   defaultValue: makeResponseHints
 })
+
+/** Runs work that counts the call of a caller whose usage is known already. Its standing is null until then. */
+export const counting = <A, E, R>(work: (standing: MutableRef.MutableRef<Standing | null>) => Effect.Effect<A, E, R>) =>
+  Effect.flatMap(ResponseHints, (hints) => {
+    const standing = MutableRef.make<Standing | null>(null)
+    const note = Effect.sync(() => {
+      const counted = MutableRef.get(standing)
+      if (counted !== null) MutableRef.set(hints.standing, counted)
+    })
+    return Effect.ensuring(work(standing), note)
+  })

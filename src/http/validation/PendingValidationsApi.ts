@@ -8,6 +8,7 @@ import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 import { bodyRefusals, errorBody } from "#http/pipeline/Problem.ts"
 import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
 import { ValidationResult } from "#http/validation/ValidationApi.ts"
+import * as IdempotencyKey from "#http/wire/IdempotencyKey.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
 /** Seconds that a client may wait in one request. */
@@ -130,14 +131,6 @@ export const listQuery = {
 const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
 const params = { validation_id: validationId }
 
-const idempotencyHeader = Schema.optionalKey(
-  Schema.String.annotate({
-    description:
-      "Makes the request safe to repeat (draft-ietf-httpapi-idempotency-key-header-07): 1 to 255 characters of ASCII that you never use for another request. The same request gets the same answer and is charged once",
-    examples: ["8e03978e-40d5-43dd-bc93-6894a57f9324"]
-  })
-)
-
 export class PendingValidationsApi extends HttpApiGroup.make("pendingValidations")
   .add(
     HttpApiEndpoint.post("submit", "/v1/validations", {
@@ -150,7 +143,7 @@ export class PendingValidationsApi extends HttpApiGroup.make("pendingValidations
             examples: ["respond-async, wait=10"]
           })
         ),
-        "idempotency-key": idempotencyHeader
+        "idempotency-key": IdempotencyKey.header
       },
       success: [FinalValidation, PendingValidation.pipe(HttpApiSchema.status(202))],
       error: [

@@ -1,7 +1,6 @@
-import { Clock, DateTime, Duration, Effect, MutableRef, Option, Redacted } from "effect"
+import { Clock, DateTime, Duration, Effect, Option, Redacted } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import type { Standing } from "#domain/callers/Standing.ts"
 import { companyData } from "#domain/receipts/Confirmation.ts"
 import { PendingValidations } from "#domain/pending/PendingValidations.ts"
 import type { ValidationRecord, ValidationSummary } from "#domain/pending/ValidationReader.ts"
@@ -10,7 +9,7 @@ import { DecodedApi } from "#http/Api.ts"
 import { CurrentKey } from "#http/pipeline/Authentication.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
-import { ResponseHints } from "#http/pipeline/ResponseHints.ts"
+import { counting } from "#http/pipeline/ResponseHints.ts"
 import { basePath, Site } from "#http/pipeline/SiteSettings.ts"
 import * as Cursor from "#http/wire/Cursor.ts"
 import * as IdempotencyKey from "#http/wire/IdempotencyKey.ts"
@@ -54,30 +53,25 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleAll({
       submit: Effect.fnUntraced(function* ({ headers, payload }) {
         const caller = yield* CurrentKey
-        const hints = yield* ResponseHints
         const { headers: sent } = yield* HttpServerRequest.HttpServerRequest
         const header = headers["idempotency-key"]
         const idempotencyKey = header === undefined ? Option.none() : IdempotencyKey.parse(header)
         if (header !== undefined && Option.isNone(idempotencyKey)) return yield* DecodeErrors.respond(IdempotencyKey.problem)
         const wait = Prefer.asyncWait(headers.prefer, maxWaitSeconds)
-        // The middleware has noted the usage; here the call is counted.
-        const standing = MutableRef.make<Standing | null>(null)
-        const submission = {
-          caller,
-          key: Redacted.make(sent["x-api-key"] ?? ""),
-          request: { standing, ...askedIn(payload) },
-          expiresIn: payload.expires_in === undefined ? null : Duration.seconds(payload.expires_in),
-          idempotencyKey: Option.getOrNull(idempotencyKey),
-          wait
-        }
-        const counted = Effect.sync(() => {
-          const current = MutableRef.get(standing)
-          if (current !== null) MutableRef.set(hints.standing, current)
-        })
-        const { isReplayed, record } = yield* Effect.ensuring(submit(submission), counted)
+        const { isReplayed, record } = yield* counting((standing) =>
+          submit({
+            caller,
+            key: Redacted.make(sent["x-api-key"] ?? ""),
+            request: { standing, ...askedIn(payload) },
+            expiresIn: payload.expires_in === undefined ? null : Duration.seconds(payload.expires_in),
+            idempotencyKey: Option.getOrNull(idempotencyKey),
+            wait,
+            matchFormat: null
+          })
+        )
         return yield* respond(record, record.state === "pending" ? 202 : 200, {
           ...(wait === null ? {} : { "preference-applied": Prefer.applied(wait) }),
-          ...(isReplayed ? { "idempotent-replayed": "true" } : {})
+          ...IdempotencyKey.replayed(isReplayed)
         })
       }, Errors.respond),
       get: Effect.fnUntraced(function* ({ params, query }) {

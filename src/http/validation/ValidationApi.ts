@@ -5,6 +5,7 @@ import { plainText } from "#domain/kernel/PlainText.ts"
 import { MatchLetter, MatchWord } from "#domain/receipts/Receipt.ts"
 import { KeyAllowed } from "#http/pipeline/Authentication.ts"
 import { errorBody } from "#http/pipeline/Problem.ts"
+import * as IdempotencyKey from "#http/wire/IdempotencyKey.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
 /** Real company data is not longer. */
@@ -103,12 +104,14 @@ const validate = HttpApiEndpoint.get("validate", validatePath, {
     })
   },
   query: ValidationQuery,
+  headers: { "idempotency-key": IdempotencyKey.header },
   success: HttpApiSchema.WithHeaders(ValidationResult, { warning: Schema.optionalKey(Schema.String) }),
   error: [
     errorBody(400, ["INVALID_VAT_ID", "INVALID_REQUESTER_VAT_ID", "QUALIFIED_CONFIRMATION_UNSUPPORTED", "VALIDATION_ERROR"]),
     errorBody(401, ["UNAUTHORIZED"]),
     errorBody(402, ["PAYMENT_REQUIRED"]),
-    errorBody(422, ["QUALIFIED_CONFIRMATION_REFUSED"]),
+    errorBody(409, ["IDEMPOTENCY_IN_PROGRESS"]),
+    errorBody(422, ["QUALIFIED_CONFIRMATION_REFUSED", "IDEMPOTENCY_KEY_REUSED"]),
     errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
     errorBody(503, ["SOURCE_UNAVAILABLE", "SERVICE_UNAVAILABLE"])
   ]
@@ -119,7 +122,8 @@ const validate = HttpApiEndpoint.get("validate", validatePath, {
     description:
       "Answers from a fresh cache entry, else from VIES, else (German VAT IDs, callers with a key) from the BZSt. Ten validations need no key. " +
       "With company data it is a qualified confirmation (§ 18e UStG) by the BZSt, for German VAT IDs and paid plans; `requester_vat_id` is required. " +
-      "The BZSt compares only if both `company_name` and `company_city` are sent. Otherwise every sent field is `not_provided`, a `Warning` reports it, and the answer is charged.",
+      "The BZSt compares only if both `company_name` and `company_city` are sent. Otherwise every sent field is `not_provided`, a `Warning` reports it, and the answer is charged. " +
+      "`Idempotency-Key` needs an API key. With it the answer is one of your validations too: `GET /v1/validations` lists it.",
     // The library has no optional scheme.
     override: { security: [{}, { apiKey: [] }] }
   })

@@ -1,17 +1,19 @@
 /** Serves GET /v1/validate/{vat_id} by a plain route: the library's generic decoding costs more than the validation. */
-import { Clock, Context, DateTime, Effect, MutableRef, Result, Schema } from "effect"
+import { Clock, Context, DateTime, Effect, MutableRef, Option, Result, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { companyData, type CompanyData } from "#domain/receipts/Confirmation.ts"
+import { ApiKeyRequired, companyData, type CompanyData } from "#domain/receipts/Confirmation.ts"
 import type { Credential } from "#domain/callers/Identity.ts"
 import { letterOf } from "#domain/receipts/Receipt.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
+import { PendingValidations } from "#domain/pending/PendingValidations.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
-import type { Confirmation, Validation } from "#domain/validation/ValidationQuestion.ts"
-import { makeCredentialOf } from "#http/pipeline/Authentication.ts"
+import type { Confirmation, Validation, ValidationRequest } from "#domain/validation/ValidationQuestion.ts"
+import { makeCredentialOf, makeKeyCallerOf } from "#http/pipeline/Authentication.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
 import * as Problem from "#http/pipeline/Problem.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
-import { ResponseHints } from "#http/pipeline/ResponseHints.ts"
+import { counting, ResponseHints } from "#http/pipeline/ResponseHints.ts"
+import * as IdempotencyKey from "#http/wire/IdempotencyKey.ts"
 import { validatePath, ValidationQuery, type ValidationResult } from "#http/validation/ValidationApi.ts"
 
 /** RFC 7234, 5.5.1: the answer is older than it should be, because no source can be asked. */
@@ -32,10 +34,50 @@ const queryOf = (search: HttpServerRequest.ParsedSearchParams["Service"]) => {
   return Result.mapError(decodeQuery(search), (error) => DecodeErrors.fieldErrors("query", error))
 }
 
+/**
+ * Gives a function that answers a request with an Idempotency-Key. Its validation has an id computed from that key, and each response is rendered from
+ * the events, so that all are equal (rule 86).
+ */
+const makeAnswerOnce = Effect.gen(function* () {
+  const keyCallerOf = yield* makeKeyCallerOf
+  const { refuse } = yield* ValidateVatId
+  const { submit } = yield* PendingValidations
+
+  return Effect.fnUntraced(function* (header: string, request: ValidationRequest, matchFormat: "words" | "letters") {
+    const { credential } = request
+    const idempotencyKey = IdempotencyKey.parse(header)
+    if (credential._tag !== "Key" || Option.isNone(idempotencyKey)) {
+      yield* refuse(request)
+      return Option.isNone(idempotencyKey)
+        ? yield* DecodeErrors.respond(IdempotencyKey.problem)
+        : yield* new ApiKeyRequired({ message: "Idempotency-Key needs an API key: get a free one from POST /v1/register" })
+    }
+    const caller = yield* keyCallerOf(yield* HttpServerRequest.HttpServerRequest)
+    const { isReplayed, record } = yield* counting((standing) =>
+      submit({
+        caller,
+        key: credential.key,
+        request: { ...request, standing },
+        expiresIn: null,
+        idempotencyKey: idempotencyKey.value,
+        wait: null,
+        matchFormat
+      })
+    )
+    const { acceptedAt, requestId, validation } = record
+    if (validation === null) return yield* Effect.die("An answered validation has no answer")
+    if (!isReplayed && validation.served === "live") MutableRef.set((yield* ResponseHints).isLive, true)
+    const body = bodyOf(validation, matchFormat, requestId, DateTime.formatIso(acceptedAt))
+    const headers = { ...warningOf(validation, request.company)?.headers, ...IdempotencyKey.replayed(isReplayed) }
+    return HttpServerResponse.jsonUnsafe(body, { headers })
+  }, Errors.respond)
+})
+
 export const layer = HttpRouter.use(
   Effect.fnUntraced(function* (router) {
     const { refuse, validate } = yield* ValidateVatId
     const credentialOf = yield* makeCredentialOf
+    const answerOnce = yield* makeAnswerOnce
     const clock = yield* Clock.Clock
 
     const answer = (context: Context.Context<HttpRouter.Provided>, credential: Credential) => {
@@ -59,6 +101,8 @@ export const layer = HttpRouter.use(
         company: companyOf(query.success),
         forceLive: force_live === "true" || force_live === "1"
       }
+      const idempotencyKey = Context.get(context, HttpServerRequest.HttpServerRequest).headers["idempotency-key"]
+      if (idempotencyKey !== undefined) return answerOnce(idempotencyKey, request, match_format)
       return Effect.matchEffect(validate(request), {
         onSuccess: (validation) => {
           if (validation.served === "live") MutableRef.set(isLive, true)

@@ -1,5 +1,5 @@
 /** The Idempotency-Key of a request (draft-ietf-httpapi-idempotency-key-header-07, read 2026-11). */
-import { Option } from "effect"
+import { Option, Schema } from "effect"
 
 const longest = 255
 
@@ -12,3 +12,15 @@ export const parse = (header: string): Option.Option<string> => {
 
 /** What is told of an unusable one. */
 export const problem = [{ field: "Idempotency-Key", message: `Expected 1 to ${longest} printable characters of ASCII` }] as const
+
+/** Marks the answer that the same request got before. */
+export const replayed = (isReplayed: boolean): Readonly<Record<string, string>> =>
+  isReplayed ? { "idempotent-replayed": "true" } : {}
+
+/** The header in the OpenAPI document. */
+export const header = Schema.optionalKey(
+  Schema.String.annotate({
+    description: `Makes the request safe to repeat (draft-ietf-httpapi-idempotency-key-header-07): 1 to ${longest} characters of ASCII that you never use for another request. The same request gets the same answer and is charged once`,
+    examples: ["8e03978e-40d5-43dd-bc93-6894a57f9324"]
+  })
+)

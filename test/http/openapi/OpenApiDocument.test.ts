@@ -92,7 +92,11 @@ it("the error body is a component with all codes, and the introduction explains 
 })
 
 /** Where the client has to wait without an error, or for its own other request. */
-const waits: Readonly<Record<string, ReadonlyArray<string>>> = { submitValidation: ["202", "409"], getValidation: ["200"] }
+const waits: Readonly<Record<string, ReadonlyArray<string>>> = {
+  validateVatId: ["409"],
+  submitValidation: ["202", "409"],
+  getValidation: ["200"]
+}
 
 it.each(operations)("$name declares Retry-After wherever it is sent, and only described headers", ({ operation }) => {
   const waiting = ["429", "503", ...(waits[operation.operationId] ?? [])]
