@@ -1,5 +1,4 @@
 /** A closed account keeps its events and receipts. */
-import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { formatVerifier } from "#events/merkle/NoteKeys.ts"
@@ -10,6 +9,7 @@ import { confirm, receiptIdOf, receiptsPath } from "#test/support/PaidKey.ts"
 import * as People from "#test/support/People.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const Closed = Schema.Struct({
   user_id: Schema.String,
@@ -37,83 +37,75 @@ const tablesAbout = Effect.fnUntraced(function* (accountId: string) {
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("vatproof account close", (it) => {
-  it.effect("revokes keys and logins on every replica, and erases the contact data", () =>
-    Effect.gen(function* () {
-      const { accountId, email, key, service, token } = yield* started
-      const sql = yield* SqlClient.SqlClient
-      const other = yield* RunningService.start(signing(yield* temporaryFolder))
-      yield* People.issueKey(service, token)
-      yield* service.post("/v1/auth/password-reset", { email })
-      assert.strictEqual((yield* other.validate("ATU12345678", { key })).status, 200)
-      assert.deepStrictEqual(yield* tablesAbout(accountId), ["api_key_labels", "contacts", "mail_tokens", "outbox"])
+  it.effect("revokes keys and logins on every replica, and erases the contact data", function* () {
+    const { accountId, email, key, service, token } = yield* started
+    const sql = yield* SqlClient.SqlClient
+    const other = yield* RunningService.start(signing(yield* temporaryFolder))
+    yield* People.issueKey(service, token)
+    yield* service.post("/v1/auth/password-reset", { email })
+    assert.strictEqual((yield* other.validate("ATU12345678", { key })).status, 200)
+    assert.deepStrictEqual(yield* tablesAbout(accountId), ["api_key_labels", "contacts", "mail_tokens", "outbox"])
 
-      assert.containSubset(yield* close(email), { user_id: accountId, revoked_keys: 2, changed: true })
+    assert.containSubset(yield* close(email), { user_id: accountId, revoked_keys: 2, changed: true })
 
-      for (const replica of [service, other]) {
-        assertProblem(yield* replica.validate("ATU12345678", { key }), "UNAUTHORIZED")
-        assertProblem(yield* replica.post("/v1/auth/api-keys", {}, People.bearing(token)), "UNAUTHORIZED")
-        assertProblem(yield* replica.get(receiptsPath, People.bearing(token)), "UNAUTHORIZED")
-      }
-      assertProblem(yield* People.logIn(service, email), "UNAUTHORIZED")
-      assert.deepStrictEqual(yield* tablesAbout(accountId), [])
-      assert.containSubset(yield* showAccount(accountId), { email: null, agent_id: null, active_keys: 0 })
+    for (const replica of [service, other]) {
+      assertProblem(yield* replica.validate("ATU12345678", { key }), "UNAUTHORIZED")
+      assertProblem(yield* replica.post("/v1/auth/api-keys", {}, People.bearing(token)), "UNAUTHORIZED")
+      assertProblem(yield* replica.get(receiptsPath, People.bearing(token)), "UNAUTHORIZED")
+    }
+    assertProblem(yield* People.logIn(service, email), "UNAUTHORIZED")
+    assert.deepStrictEqual(yield* tablesAbout(accountId), [])
+    assert.containSubset(yield* showAccount(accountId), { email: null, agent_id: null, active_keys: 0 })
 
-      const events =
-        yield* sql`SELECT type, metadata::json ->> 'actor' AS actor, metadata::json ->> 'reason' AS reason FROM vatproof.events
+    const events =
+      yield* sql`SELECT type, metadata::json ->> 'actor' AS actor, metadata::json ->> 'reason' AS reason FROM vatproof.events
         WHERE stream_id = ${`account-${accountId}`} ORDER BY version DESC LIMIT 3`
-      const who = { actor: "carol", reason: "a test" }
-      assert.deepStrictEqual(
-        events.map((event) => ({ ...event })),
-        [
-          { type: "AccountClosed", ...who },
-          { type: "ApiKeyRevoked", ...who },
-          { type: "ApiKeyRevoked", ...who }
-        ]
-      )
+    const who = { actor: "carol", reason: "a test" }
+    assert.deepStrictEqual(
+      events.map((event) => ({ ...event })),
+      [
+        { type: "AccountClosed", ...who },
+        { type: "ApiKeyRevoked", ...who },
+        { type: "ApiKeyRevoked", ...who }
+      ]
+    )
 
-      const again = yield* People.signUp(service, email)
-      assert.strictEqual(again.status, 201)
-      assert.notStrictEqual((yield* showAccount(email)).user_id, accountId)
-    })
-  )
+    const again = yield* People.signUp(service, email)
+    assert.strictEqual(again.status, 201)
+    assert.notStrictEqual((yield* showAccount(email)).user_id, accountId)
+  })
 
-  it.effect("keeps the receipts readable for auditors, and the log intact", () =>
-    Effect.gen(function* () {
-      const { email, key, service } = yield* started
-      const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", key))
-      yield* close(email)
-      const { headers } = yield* newAuditor()
-      const events = yield* service.get(`/v1/audit/events?receipt_id=${receiptId}`, { headers })
-      assert.containSubset(events.body, { data: [{ type: "ReceiptIssued", data: { receipt: { receipt_id: receiptId } } }] })
-      assert.notInclude(events.text, '"personal":null')
-      yield* checkpointOf(service, 8)
-      const audited = yield* command("audit", "verify", "--key", formatVerifier(signer))
-      assert.isNull(audited.failure, audited.output)
-    })
-  )
+  it.effect("keeps the receipts readable for auditors, and the log intact", function* () {
+    const { email, key, service } = yield* started
+    const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", key))
+    yield* close(email)
+    const { headers } = yield* newAuditor()
+    const events = yield* service.get(`/v1/audit/events?receipt_id=${receiptId}`, { headers })
+    assert.containSubset(events.body, { data: [{ type: "ReceiptIssued", data: { receipt: { receipt_id: receiptId } } }] })
+    assert.notInclude(events.text, '"personal":null')
+    yield* checkpointOf(service, 8)
+    const audited = yield* command("audit", "verify", "--key", formatVerifier(signer))
+    assert.isNull(audited.failure, audited.output)
+  })
 
-  it.effect("leaves no active key when keys are created concurrently", () =>
-    Effect.gen(function* () {
-      const { accountId, service, token } = yield* started
-      const issue = service.post("/v1/auth/api-keys", {}, People.bearing(token))
-      const [replies] = yield* Effect.all([Effect.replicateEffect(issue, 15, { concurrency: 15 }), close(accountId)], {
-        concurrency: "unbounded"
-      })
-      assert.isTrue(
-        replies.every(({ status }) => status === 201 || status === 401),
-        JSON.stringify(replies)
-      )
-      assert.strictEqual((yield* showAccount(accountId)).active_keys, 0)
+  it.effect("leaves no active key when keys are created concurrently", function* () {
+    const { accountId, service, token } = yield* started
+    const issue = service.post("/v1/auth/api-keys", {}, People.bearing(token))
+    const [replies] = yield* Effect.all([Effect.replicateEffect(issue, 15, { concurrency: 15 }), close(accountId)], {
+      concurrency: "unbounded"
     })
-  )
+    assert.isTrue(
+      replies.every(({ status }) => status === 201 || status === 401),
+      JSON.stringify(replies)
+    )
+    assert.strictEqual((yield* showAccount(accountId)).active_keys, 0)
+  })
 
-  it.effect("closes an account once, and later commands on it fail", () =>
-    Effect.gen(function* () {
-      const { accountId } = yield* started
-      const first = yield* close(accountId)
-      assert.deepStrictEqual(yield* close(accountId), { ...first, revoked_keys: 0, changed: false })
-      const { failure } = yield* command("account", "plan", accountId, "business", ...why)
-      assert.strictEqual(failure, `There is no open account ${accountId}`)
-    })
-  )
+  it.effect("closes an account once, and later commands on it fail", function* () {
+    const { accountId } = yield* started
+    const first = yield* close(accountId)
+    assert.deepStrictEqual(yield* close(accountId), { ...first, revoked_keys: 0, changed: false })
+    const { failure } = yield* command("account", "plan", accountId, "business", ...why)
+    assert.strictEqual(failure, `There is no open account ${accountId}`)
+  })
 })

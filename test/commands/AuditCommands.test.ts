@@ -1,186 +1,174 @@
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { assert, layer } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { command, commandJson } from "#test/support/CommandLine.ts"
 import { invalidities } from "#test/support/ContentModels.ts"
 import { carrying, edit, Exported, file, first, key, testLayer, verify } from "#test/support/ExportedLog.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { tamper } from "#test/support/Tampering.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
-  it.effect("exports files that verify, with the tables for the tax authorities' software", () =>
-    Effect.gen(function* () {
-      const { apiKey, directory } = yield* Exported
-      assert.deepStrictEqual(yield* verify(directory), { ok: true, findings: [] })
-      // It has company names and addresses: other users of the machine must not read it.
-      assert.strictEqual(statSync(directory).mode & 0o777, 0o700)
-      assert.sameMembers(readdirSync(directory), [
-        "README.txt",
-        "checkpoint",
-        "events.csv",
-        "events.ndjson",
-        "index.dtd",
-        "index.xml",
-        "keys",
-        "keys.csv",
-        "leaves.txt",
-        "manifest.json",
-        "personal",
-        "plans.csv",
-        "proofs",
-        "receipts",
-        "receipts.csv",
-        "verifications.csv"
-      ])
-      assert.deepStrictEqual(invalidities(file(directory, "index.xml").text, file(directory, "index.dtd").text), [])
-      const [header = ""] = file(directory, "receipts.csv").text.split("\r\n")
-      assert.match(header, /^"position";"recorded_on";"recorded_at";"receipt_id";/u)
-      assert.include(file(directory, "personal/personal.csv").text, '"Müller & ""Söhne""; GmbH"')
-      // Each of the receipts, and the key: what a row says of it is proven like the rest.
-      assert.lengthOf(readdirSync(join(directory, "proofs")), 6)
-      const prefix = `"${apiKey.slice(0, 12)}"`
-      const named = ["verifications.csv", "receipts.csv", "keys.csv"].map(
-        (name) => file(directory, name).text.split(prefix).length - 1
+  it.effect("exports files that verify, with the tables for the tax authorities' software", function* () {
+    const { apiKey, directory } = yield* Exported
+    assert.deepStrictEqual(yield* verify(directory), { ok: true, findings: [] })
+    // It has company names and addresses: other users of the machine must not read it.
+    assert.strictEqual(statSync(directory).mode & 0o777, 0o700)
+    assert.sameMembers(readdirSync(directory), [
+      "README.txt",
+      "checkpoint",
+      "events.csv",
+      "events.ndjson",
+      "index.dtd",
+      "index.xml",
+      "keys",
+      "keys.csv",
+      "leaves.txt",
+      "manifest.json",
+      "personal",
+      "plans.csv",
+      "proofs",
+      "receipts",
+      "receipts.csv",
+      "verifications.csv"
+    ])
+    assert.deepStrictEqual(invalidities(file(directory, "index.xml").text, file(directory, "index.dtd").text), [])
+    const [header = ""] = file(directory, "receipts.csv").text.split("\r\n")
+    assert.match(header, /^"position";"recorded_on";"recorded_at";"receipt_id";/u)
+    assert.include(file(directory, "personal/personal.csv").text, '"Müller & ""Söhne""; GmbH"')
+    // Each of the receipts, and the key: what a row says of it is proven like the rest.
+    assert.lengthOf(readdirSync(join(directory, "proofs")), 6)
+    const prefix = `"${apiKey.slice(0, 12)}"`
+    const named = ["verifications.csv", "receipts.csv", "keys.csv"].map(
+      (name) => file(directory, name).text.split(prefix).length - 1
+    )
+    assert.deepStrictEqual(named, [5, 5, 1])
+  })
+
+  it.effect("rejects an export whose checkpoint or range was changed", function* () {
+    const { directory, folder } = yield* Exported
+    const changes = [
+      ["checkpoint", (text: string) => text.replace("\n", "/1\n")],
+      ["manifest.json", (text: string) => text.replace('"from": 0', '"from": 1')],
+      ["manifest.json", (text: string) => text.replace('"format"', '"Format"')]
+    ] as const
+    for (const [name, change] of changes) {
+      const copy = join(folder, "refused")
+      rmSync(copy, { recursive: true, force: true })
+      cpSync(directory, copy, { recursive: true })
+      edit(name, change)(copy)
+      const { failure } = yield* command("audit", "verify", "--export", copy, "--key", key)
+      assert.match(failure ?? "", /cannot be used|does not have the hashes/u)
+    }
+  })
+
+  it.effect("exports a part of the log that verifies against the root of the whole log", function* () {
+    const { folder } = yield* Exported
+    const sql = yield* SqlClient.SqlClient
+    const rows = yield* SqlSchema.findAll({
+      Request: Schema.Void,
+      Result: Schema.Struct({ at: Schema.DateTimeUtcFromDate }),
+      execute: () =>
+        sql`SELECT date_trunc('milliseconds', recorded_at) AS at FROM vatproof.events WHERE position IN (5, 10) ORDER BY position`
+    })(undefined)
+    const [from = "", to = ""] = rows.map(({ at }) => JSON.stringify(at).replaceAll('"', ""))
+    const out = join(folder, "part")
+    const part = yield* commandJson(
+      Schema.Struct({ from: Schema.Int, to: Schema.Int, size: Schema.Int, left_out: Schema.Json }),
+      "audit",
+      "export",
+      "--from",
+      from,
+      "--to",
+      to,
+      "--out",
+      out
+    )
+    assert.isTrue(part.from > 0 && part.to > part.from && part.to < part.size, JSON.stringify(part))
+    assert.deepStrictEqual(part.left_out, { earlier: part.from, later: part.size - part.to })
+    assert.deepStrictEqual(yield* verify(out), { ok: true, findings: [] })
+    const { output } = yield* command("audit", "verify", "--export", out, "--key", key)
+    assert.include(output, `Of the signed events ${part.from} earlier and ${part.size - part.to} later ones are left out.`)
+    // A longer period than that of the events would hide what was left out of it.
+    for (const [bound, moment, position] of [
+      ["recorded_from", "2020-01-01T00:00:00.000Z", part.from - 1],
+      ["recorded_before", "2999-01-01T00:00:00.000Z", part.to]
+    ] as const) {
+      const longer = join(folder, `longer ${bound}`)
+      cpSync(out, longer, { recursive: true })
+      edit("manifest.json", (text) => text.replace(new RegExp(`"${bound}": "[^"]+"`, "u"), `"${bound}": "${moment}"`))(longer)
+      const { findings } = yield* verify(longer)
+      assert.isTrue(
+        findings.some((one) => one.position === position && one.message.startsWith("an event of the period was left out"))
       )
-      assert.deepStrictEqual(named, [5, 5, 1])
-    })
-  )
+    }
+    const [edge = ""] = readdirSync(join(out, "proofs")).filter((name) => name.startsWith("edge-"))
+    rmSync(join(out, "proofs", edge))
+    const [{ message } = { message: "" }] = (yield* verify(out)).findings
+    assert.match(message, /^proofs\/edge-\d+\.tlog-proof does not prove when/u)
+    edit("events.ndjson", (text) => text.replace('"version":', '"version":1'))(out)
+    assert.isFalse((yield* verify(out)).ok)
+  })
 
-  it.effect("rejects an export whose checkpoint or range was changed", () =>
-    Effect.gen(function* () {
-      const { directory, folder } = yield* Exported
-      const changes = [
-        ["checkpoint", (text: string) => text.replace("\n", "/1\n")],
-        ["manifest.json", (text: string) => text.replace('"from": 0', '"from": 1')],
-        ["manifest.json", (text: string) => text.replace('"format"', '"Format"')]
-      ] as const
-      for (const [name, change] of changes) {
-        const copy = join(folder, "refused")
-        rmSync(copy, { recursive: true, force: true })
-        cpSync(directory, copy, { recursive: true })
-        edit(name, change)(copy)
-        const { failure } = yield* command("audit", "verify", "--export", copy, "--key", key)
-        assert.match(failure ?? "", /cannot be used|does not have the hashes/u)
-      }
-    })
-  )
+  it.effect("proves one receipt from two files, or from the service's responses", function* () {
+    const { apiKey, directory, folder } = yield* Exported
+    const { get } = yield* RunningService.RunningService
+    const proof = join(directory, first(directory, "proofs"))
+    const event = join(directory, first(directory, "receipts"))
+    const good = yield* command("audit", "verify", "--proof", proof, "--event", event, "--key", key)
+    assert.deepStrictEqual([good.failure, good.output.includes("Proved")], [null, true])
+    const alone = yield* command("audit", "verify", "--proof", proof, "--key", key)
+    assert.match(alone.output, /Proved.*\n.*data_sha256/u)
 
-  it.effect("exports a part of the log that verifies against the root of the whole log", () =>
-    Effect.gen(function* () {
-      const { folder } = yield* Exported
-      const sql = yield* SqlClient.SqlClient
-      const rows = yield* SqlSchema.findAll({
-        Request: Schema.Void,
-        Result: Schema.Struct({ at: Schema.DateTimeUtcFromDate }),
-        execute: () =>
-          sql`SELECT date_trunc('milliseconds', recorded_at) AS at FROM vatproof.events WHERE position IN (5, 10) ORDER BY position`
-      })(undefined)
-      const [from = "", to = ""] = rows.map(({ at }) => JSON.stringify(at).replaceAll('"', ""))
-      const out = join(folder, "part")
-      const part = yield* commandJson(
-        Schema.Struct({ from: Schema.Int, to: Schema.Int, size: Schema.Int, left_out: Schema.Json }),
-        "audit",
-        "export",
-        "--from",
-        from,
-        "--to",
-        to,
-        "--out",
-        out
-      )
-      assert.isTrue(part.from > 0 && part.to > part.from && part.to < part.size, JSON.stringify(part))
-      assert.deepStrictEqual(part.left_out, { earlier: part.from, later: part.size - part.to })
-      assert.deepStrictEqual(yield* verify(out), { ok: true, findings: [] })
-      const { output } = yield* command("audit", "verify", "--export", out, "--key", key)
-      assert.include(output, `Of the signed events ${part.from} earlier and ${part.size - part.to} later ones are left out.`)
-      // A longer period than that of the events would hide what was left out of it.
-      for (const [bound, moment, position] of [
-        ["recorded_from", "2020-01-01T00:00:00.000Z", part.from - 1],
-        ["recorded_before", "2999-01-01T00:00:00.000Z", part.to]
-      ] as const) {
-        const longer = join(folder, `longer ${bound}`)
-        cpSync(out, longer, { recursive: true })
-        edit("manifest.json", (text) => text.replace(new RegExp(`"${bound}": "[^"]+"`, "u"), `"${bound}": "${moment}"`))(longer)
-        const { findings } = yield* verify(longer)
-        assert.isTrue(
-          findings.some((one) => one.position === position && one.message.startsWith("an event of the period was left out"))
-        )
-      }
-      const [edge = ""] = readdirSync(join(out, "proofs")).filter((name) => name.startsWith("edge-"))
-      rmSync(join(out, "proofs", edge))
-      const [{ message } = { message: "" }] = (yield* verify(out)).findings
-      assert.match(message, /^proofs\/edge-\d+\.tlog-proof does not prove when/u)
-      edit("events.ndjson", (text) => text.replace('"version":', '"version":1'))(out)
-      assert.isFalse((yield* verify(out)).ok)
-    })
-  )
+    const edited = join(folder, "edited.json")
+    writeFileSync(edited, readFileSync(event, "utf8").replace("DE123456789", "DE123456780"))
+    const bad = yield* command("audit", "verify", "--proof", proof, "--event", edited, "--key", key)
+    assert.match(bad.failure ?? "", /the event was altered/u)
 
-  it.effect("proves one receipt from two files, or from the service's responses", () =>
-    Effect.gen(function* () {
-      const { apiKey, directory, folder } = yield* Exported
-      const { get } = yield* RunningService.RunningService
-      const proof = join(directory, first(directory, "proofs"))
-      const event = join(directory, first(directory, "receipts"))
-      const good = yield* command("audit", "verify", "--proof", proof, "--event", event, "--key", key)
-      assert.deepStrictEqual([good.failure, good.output.includes("Proved")], [null, true])
-      const alone = yield* command("audit", "verify", "--proof", proof, "--key", key)
-      assert.match(alone.output, /Proved.*\n.*data_sha256/u)
+    const other = join(folder, "other.tlog-proof")
+    writeFileSync(other, readFileSync(proof, "utf8").replace(/^extra .*$/mu, carrying("another leaf")))
+    const wrong = yield* command("audit", "verify", "--proof", other, "--event", event, "--key", key)
+    assert.match(wrong.failure ?? "", /carries the leaf of another event/u)
 
-      const edited = join(folder, "edited.json")
-      writeFileSync(edited, readFileSync(event, "utf8").replace("DE123456789", "DE123456780"))
-      const bad = yield* command("audit", "verify", "--proof", proof, "--event", edited, "--key", key)
-      assert.match(bad.failure ?? "", /the event was altered/u)
+    const id = /(VP-QC-\S+)\.tlog-proof$/u.exec(proof)?.[1] ?? ""
+    const answer = yield* get(`/v1/audit/proofs/${id}`, { key: apiKey, headers: { accept: "application/json" } })
+    const bundle = join(folder, "bundle.json")
+    writeFileSync(bundle, JSON.stringify(answer.body, null, 2))
+    assert.isNull((yield* command("audit", "verify", "--proof", bundle, "--key", key)).failure)
+    assert.include((yield* command("audit", "verify", "--proof", bundle, "--key", key)).output, "Its personal document: proved")
+    writeFileSync(bundle, JSON.stringify(answer.body).replace("Köln", "Bonn"))
+    assert.isNotNull((yield* command("audit", "verify", "--proof", bundle, "--key", key)).failure)
+  })
 
-      const other = join(folder, "other.tlog-proof")
-      writeFileSync(other, readFileSync(proof, "utf8").replace(/^extra .*$/mu, carrying("another leaf")))
-      const wrong = yield* command("audit", "verify", "--proof", other, "--event", event, "--key", key)
-      assert.match(wrong.failure ?? "", /carries the leaf of another event/u)
-
-      const id = /(VP-QC-\S+)\.tlog-proof$/u.exec(proof)?.[1] ?? ""
-      const answer = yield* get(`/v1/audit/proofs/${id}`, { key: apiKey, headers: { accept: "application/json" } })
-      const bundle = join(folder, "bundle.json")
-      writeFileSync(bundle, JSON.stringify(answer.body, null, 2))
-      assert.isNull((yield* command("audit", "verify", "--proof", bundle, "--key", key)).failure)
-      assert.include((yield* command("audit", "verify", "--proof", bundle, "--key", key)).output, "Its personal document: proved")
-      writeFileSync(bundle, JSON.stringify(answer.body).replace("Köln", "Bonn"))
-      assert.isNotNull((yield* command("audit", "verify", "--proof", bundle, "--key", key)).failure)
-    })
-  )
-
-  it.effect("records each export and verification in the log, with its operator and reason", () =>
-    Effect.gen(function* () {
-      const { folder } = yield* Exported
-      const out = join(folder, "recorded")
-      yield* command("audit", "export", "--out", out, "--reason", "audit of 2026", "--by", "carol")
-      yield* command("audit", "verify", "--key", key, "--by", "dave")
-      const sql = yield* SqlClient.SqlClient
-      const recorded = yield* SqlSchema.findAll({
-        Request: Schema.Void,
-        Result: Schema.Struct({ type: Schema.String, actor: Schema.String, reason: Schema.NullOr(Schema.String) }),
-        execute: () => sql`SELECT type, metadata::json ->> 'actor' AS actor, metadata::json ->> 'reason' AS reason
+  it.effect("records each export and verification in the log, with its operator and reason", function* () {
+    const { folder } = yield* Exported
+    const out = join(folder, "recorded")
+    yield* command("audit", "export", "--out", out, "--reason", "audit of 2026", "--by", "carol")
+    yield* command("audit", "verify", "--key", key, "--by", "dave")
+    const sql = yield* SqlClient.SqlClient
+    const recorded = yield* SqlSchema.findAll({
+      Request: Schema.Void,
+      Result: Schema.Struct({ type: Schema.String, actor: Schema.String, reason: Schema.NullOr(Schema.String) }),
+      execute: () => sql`SELECT type, metadata::json ->> 'actor' AS actor, metadata::json ->> 'reason' AS reason
           FROM vatproof.events WHERE stream_id = 'log' ORDER BY position DESC LIMIT 2`
-      })(undefined)
-      assert.deepStrictEqual(recorded, [
-        { type: "LogVerified", actor: "dave", reason: null },
-        { type: "LogExported", actor: "carol", reason: "audit of 2026" }
-      ])
-    })
-  )
+    })(undefined)
+    assert.deepStrictEqual(recorded, [
+      { type: "LogVerified", actor: "dave", reason: null },
+      { type: "LogExported", actor: "carol", reason: "audit of 2026" }
+    ])
+  })
 
-  it.effect("verifies the database of a running service, and fails after a change", () =>
-    Effect.gen(function* () {
-      const { directory } = yield* Exported
-      const kept = join(directory, "checkpoint")
-      const good = yield* command("audit", "verify", "--key", key, "--checkpoint", kept)
-      assert.deepStrictEqual([good.failure, good.output.startsWith("The log is whole")], [null, true], good.output)
-      assert.match((yield* command("audit", "verify")).failure ?? "", /NOTARY_KEY is not set/u)
-      yield* tamper("UPDATE vatproof.events SET units = units + 1 WHERE position = 2")
-      const bad = yield* command("audit", "verify", "--key", key)
-      yield* tamper("UPDATE vatproof.events SET units = units - 1 WHERE position = 2")
-      assert.match(bad.output, /position 2: the event is not the one that was signed/u)
-      assert.match(bad.failure ?? "", /findings/u)
-    })
-  )
+  it.effect("verifies the database of a running service, and fails after a change", function* () {
+    const { directory } = yield* Exported
+    const kept = join(directory, "checkpoint")
+    const good = yield* command("audit", "verify", "--key", key, "--checkpoint", kept)
+    assert.deepStrictEqual([good.failure, good.output.startsWith("The log is whole")], [null, true], good.output)
+    assert.match((yield* command("audit", "verify")).failure ?? "", /NOTARY_KEY is not set/u)
+    yield* tamper("UPDATE vatproof.events SET units = units + 1 WHERE position = 2")
+    const bad = yield* command("audit", "verify", "--key", key)
+    yield* tamper("UPDATE vatproof.events SET units = units - 1 WHERE position = 2")
+    assert.match(bad.output, /position 2: the event is not the one that was signed/u)
+    assert.match(bad.failure ?? "", /findings/u)
+  })
 })

@@ -1,9 +1,8 @@
-import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
 import { appendFileSync, cpSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { command } from "#test/support/CommandLine.ts"
 import { carrying, edit, Exported, first, key, lines, testLayer, verify } from "#test/support/ExportedLog.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 /** An alteration of an export, and the finding it must cause. */
 const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => void, finding: RegExp]> = [
@@ -209,53 +208,47 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
 
 layer(testLayer, { excludeTestServices: true })("vatproof audit verify", (it) => {
   for (const [name, change, finding] of edits) {
-    it.effect(`detects in an altered export: ${name}`, () =>
-      Effect.gen(function* () {
-        const { directory, folder } = yield* Exported
-        const copy = join(folder, "copy")
-        rmSync(copy, { recursive: true, force: true })
-        cpSync(directory, copy, { recursive: true })
-        change(copy)
-        const report = yield* verify(copy)
-        const said = report.findings.map(({ message, position }) => `${position ?? "-"}: ${message}`)
-        assert.isFalse(report.ok)
-        assert.isTrue(
-          said.some((line) => finding.test(line)),
-          said.join("\n")
-        )
-        const { failure } = yield* command("audit", "verify", "--export", copy, "--key", key)
-        assert.match(failure ?? "", /findings/u)
-      })
-    )
+    it.effect(`detects in an altered export: ${name}`, function* () {
+      const { directory, folder } = yield* Exported
+      const copy = join(folder, "copy")
+      rmSync(copy, { recursive: true, force: true })
+      cpSync(directory, copy, { recursive: true })
+      change(copy)
+      const report = yield* verify(copy)
+      const said = report.findings.map(({ message, position }) => `${position ?? "-"}: ${message}`)
+      assert.isFalse(report.ok)
+      assert.isTrue(
+        said.some((line) => finding.test(line)),
+        said.join("\n")
+      )
+      const { failure } = yield* command("audit", "verify", "--export", copy, "--key", key)
+      assert.match(failure ?? "", /findings/u)
+    })
   }
 
-  it.effect("rejects an export that contains a symbolic link", () =>
-    Effect.gen(function* () {
-      const { directory, folder } = yield* Exported
-      const copy = join(folder, "linked")
-      cpSync(directory, copy, { recursive: true })
-      rmSync(join(copy, "receipts"), { recursive: true })
-      symlinkSync(join(directory, "receipts"), join(copy, "receipts"))
-      const { failure } = yield* command("audit", "verify", "--export", copy, "--key", key)
-      assert.match(failure ?? "", /^receipts is neither a file nor a folder \(SymbolicLink\)/u)
-    })
-  )
+  it.effect("rejects an export that contains a symbolic link", function* () {
+    const { directory, folder } = yield* Exported
+    const copy = join(folder, "linked")
+    cpSync(directory, copy, { recursive: true })
+    rmSync(join(copy, "receipts"), { recursive: true })
+    symlinkSync(join(directory, "receipts"), join(copy, "receipts"))
+    const { failure } = yield* command("audit", "verify", "--export", copy, "--key", key)
+    assert.match(failure ?? "", /^receipts is neither a file nor a folder \(SymbolicLink\)/u)
+  })
 
-  it.effect("prints no control characters of an altered export", () =>
-    Effect.gen(function* () {
-      const { directory, folder } = yield* Exported
-      const copy = join(folder, "steering")
-      cpSync(directory, copy, { recursive: true })
-      appendFileSync(join(copy, "receipts", "x\u001b[2J\u001b[HThe export is whole\r\n\u009d"), "{}")
-      appendFileSync(join(copy, "leaves.txt"), "\u001b]0;whole\u0007\n")
-      writeFileSync(join(copy, ".DS_Store"), "left by a system")
-      const { output } = yield* command("audit", "verify", "--export", copy, "--key", key)
-      assert.match(output, /2 findings in \d+ events/u)
-      assert.include(output, "receipts/x?[2J?[HThe export is whole")
-      assert.notMatch(output, /(?!\n)\p{Cc}/u)
-      const { output: json } = yield* command("audit", "verify", "--export", copy, "--key", key, "--json")
-      assert.notMatch(json, /(?!\n)\p{C}/u)
-      assert.include((yield* verify(copy)).findings[1]?.message ?? "", "The export is whole\r\n\u009d belongs to no event")
-    })
-  )
+  it.effect("prints no control characters of an altered export", function* () {
+    const { directory, folder } = yield* Exported
+    const copy = join(folder, "steering")
+    cpSync(directory, copy, { recursive: true })
+    appendFileSync(join(copy, "receipts", "x\u001b[2J\u001b[HThe export is whole\r\n\u009d"), "{}")
+    appendFileSync(join(copy, "leaves.txt"), "\u001b]0;whole\u0007\n")
+    writeFileSync(join(copy, ".DS_Store"), "left by a system")
+    const { output } = yield* command("audit", "verify", "--export", copy, "--key", key)
+    assert.match(output, /2 findings in \d+ events/u)
+    assert.include(output, "receipts/x?[2J?[HThe export is whole")
+    assert.notMatch(output, /(?!\n)\p{Cc}/u)
+    const { output: json } = yield* command("audit", "verify", "--export", copy, "--key", key, "--json")
+    assert.notMatch(json, /(?!\n)\p{C}/u)
+    assert.include((yield* verify(copy)).findings[1]?.message ?? "", "The export is whole\r\n\u009d belongs to no event")
+  })
 })

@@ -5,11 +5,12 @@
 import { spawnSync } from "node:child_process"
 import { cpSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { basename, join } from "node:path"
-import { assert, beforeEach, layer } from "@effect/vitest"
+import { beforeEach } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { formatVerifier } from "#events/merkle/NoteKeys.ts"
 import { command } from "#test/support/CommandLine.ts"
 import { edit, Exported, file, first, key, lines, testLayer } from "#test/support/ExportedLog.ts"
+import { assert, layer } from "#test/support/Test.ts"
 import { signerOf } from "#test/support/log/Keys.ts"
 
 const verifier = join(import.meta.dirname, "../../docs/audit/verify.py")
@@ -37,40 +38,36 @@ const decodeEvent = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct
 layer(testLayer, { excludeTestServices: true })("A verifier of 40 lines of Python", (it) => {
   beforeEach((context) => context.skip(isMissing, "left out: python3 or openssl is not installed"))
 
-  it.effect("verifies an export and its receipts, with and without the personal documents", () =>
-    Effect.gen(function* () {
-      const directory = yield* copy
-      const receipts = receiptsIn(directory)
-      assert.deepStrictEqual(verify(directory, { receipts }), {
-        status: 0,
-        said: "Right: 13 leaves, root, signature, 6 personal documents and the proofs of 5 receipts\n"
-      })
-      edit("personal/documents.txt", (text) => text.replace(/ .*/u, " erased"))(directory)
-      assert.strictEqual(verify(directory, { receipts }).status, 0)
-      rmSync(join(directory, "personal"), { recursive: true })
-      assert.deepStrictEqual(verify(directory, { receipts }), {
-        status: 0,
-        said: "Right: 13 leaves, root, signature, 0 personal documents and the proofs of 5 receipts\n"
-      })
+  it.effect("verifies an export and its receipts, with and without the personal documents", function* () {
+    const directory = yield* copy
+    const receipts = receiptsIn(directory)
+    assert.deepStrictEqual(verify(directory, { receipts }), {
+      status: 0,
+      said: "Right: 13 leaves, root, signature, 6 personal documents and the proofs of 5 receipts\n"
     })
-  )
+    edit("personal/documents.txt", (text) => text.replace(/ .*/u, " erased"))(directory)
+    assert.strictEqual(verify(directory, { receipts }).status, 0)
+    rmSync(join(directory, "personal"), { recursive: true })
+    assert.deepStrictEqual(verify(directory, { receipts }), {
+      status: 0,
+      said: "Right: 13 leaves, root, signature, 0 personal documents and the proofs of 5 receipts\n"
+    })
+  })
 
-  it.effect("verifies an export of a part of the log", () =>
-    Effect.gen(function* () {
-      const { directory, folder } = yield* Exported
-      const at = (position: number) => {
-        const line = file(directory, "events.ndjson").text.split("\n")[position] ?? ""
-        return decodeEvent(line).recorded_at.replace(/\d{3}Z$/u, "Z")
-      }
-      const part = join(folder, "part")
-      yield* command("audit", "export", "--from", at(5), "--to", at(10), "--out", part)
-      assert.match(verify(part, { receipts: receiptsIn(part) }).said, /^Right: [4-7] leaves/u)
-      edit("manifest.json", (text) =>
-        text.replace(/("before": \[\s*")(.)/u, (_, start, one) => start + (one === "A" ? "B" : "A"))
-      )(part)
-      assert.strictEqual(verify(part).status, 1)
-    })
-  )
+  it.effect("verifies an export of a part of the log", function* () {
+    const { directory, folder } = yield* Exported
+    const at = (position: number) => {
+      const line = file(directory, "events.ndjson").text.split("\n")[position] ?? ""
+      return decodeEvent(line).recorded_at.replace(/\d{3}Z$/u, "Z")
+    }
+    const part = join(folder, "part")
+    yield* command("audit", "export", "--from", at(5), "--to", at(10), "--out", part)
+    assert.match(verify(part, { receipts: receiptsIn(part) }).said, /^Right: [4-7] leaves/u)
+    edit("manifest.json", (text) => text.replace(/("before": \[\s*")(.)/u, (_, start, one) => start + (one === "A" ? "B" : "A")))(
+      part
+    )
+    assert.strictEqual(verify(part).status, 1)
+  })
 
   const receiptFile = (folder: string, change: (text: string) => string) => (directory: string) =>
     edit(first(directory, folder), change)(directory)
@@ -103,23 +100,19 @@ layer(testLayer, { excludeTestServices: true })("A verifier of 40 lines of Pytho
     ]
   ]
   for (const [what, alter] of alterations) {
-    it.effect(`rejects an export with ${what}`, () =>
-      Effect.gen(function* () {
-        const directory = yield* copy
-        const receipts = receiptsIn(directory).slice(0, 1)
-        alter(directory)
-        const { said, status } = verify(directory, { receipts })
-        assert.deepStrictEqual([status, said.startsWith("WRONG: ")], [1, true], said)
-      })
-    )
+    it.effect(`rejects an export with ${what}`, function* () {
+      const directory = yield* copy
+      const receipts = receiptsIn(directory).slice(0, 1)
+      alter(directory)
+      const { said, status } = verify(directory, { receipts })
+      assert.deepStrictEqual([status, said.startsWith("WRONG: ")], [1, true], said)
+    })
   }
 
-  it.effect("rejects another key with the same name", () =>
-    Effect.gen(function* () {
-      const { directory } = yield* Exported
-      const [name = ""] = key.split("+")
-      const refused = verify(directory, { by: formatVerifier({ ...signerOf("other.example/log"), name }) })
-      assert.deepStrictEqual(refused, { status: 1, said: "WRONG: signature\n" })
-    })
-  )
+  it.effect("rejects another key with the same name", function* () {
+    const { directory } = yield* Exported
+    const [name = ""] = key.split("+")
+    const refused = verify(directory, { by: formatVerifier({ ...signerOf("other.example/log"), name }) })
+    assert.deepStrictEqual(refused, { status: 1, said: "WRONG: signature\n" })
+  })
 })

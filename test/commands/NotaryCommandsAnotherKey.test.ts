@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted, Schedule } from "effect"
 import { formatVerifier } from "#events/merkle/NoteKeys.ts"
 import { checkpointOf, logName, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { command, spawned } from "#test/support/CommandLine.ts"
+import { assert, layer } from "#test/support/Test.ts"
 import { secretOf, signerOf } from "#test/support/log/Keys.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
@@ -27,54 +27,50 @@ const signed = Effect.gen(function* () {
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("vatproof audit of a log with a rotated key", (it) => {
-  it.effect("verifies with the former and the current keys, and reports events that none of them has signed", () =>
-    Effect.gen(function* () {
-      const folder = yield* signed
-      const { url } = yield* TestDatabase
-      const run = (keys: string, ...args: ReadonlyArray<string>) =>
-        spawned({ DATABASE_URL: Redacted.value(url), NOTARY_KEY: keys, DATA_DIR: folder }, ...args)
-      const both = `${nextSecret} ${key}`
+  it.effect("verifies with the former and the current keys, and reports events that none of them has signed", function* () {
+    const folder = yield* signed
+    const { url } = yield* TestDatabase
+    const run = (keys: string, ...args: ReadonlyArray<string>) =>
+      spawned({ DATABASE_URL: Redacted.value(url), NOTARY_KEY: keys, DATA_DIR: folder }, ...args)
+    const both = `${nextSecret} ${key}`
 
-      assert.deepStrictEqual((yield* run(both, "notary", "verifier")).stdout.trim().split("\n"), [formatVerifier(next), key])
-      assert.match((yield* command("notary", "verifier")).failure ?? "", /is signed by a key that this command does not know/u)
-      const whole = (yield* run(both, "audit", "verify")).stdout
-      assert.match(whole, /The log is whole: 1 events/u)
-      assert.include(whole, `\nThe newest checkpoint is signed with ${key}\n`)
-      const unknown = yield* run(nextSecret, "audit", "verify")
-      assert.strictEqual(unknown.code, 1)
-      assert.match(unknown.stdout, /No known key has signed the note/u)
+    assert.deepStrictEqual((yield* run(both, "notary", "verifier")).stdout.trim().split("\n"), [formatVerifier(next), key])
+    assert.match((yield* command("notary", "verifier")).failure ?? "", /is signed by a key that this command does not know/u)
+    const whole = (yield* run(both, "audit", "verify")).stdout
+    assert.match(whole, /The log is whole: 1 events/u)
+    assert.include(whole, `\nThe newest checkpoint is signed with ${key}\n`)
+    const unknown = yield* run(nextSecret, "audit", "verify")
+    assert.strictEqual(unknown.code, 1)
+    assert.match(unknown.stdout, /No known key has signed the note/u)
 
-      const directory = join(folder, "export")
-      assert.strictEqual((yield* run(both, "audit", "export", "--out", directory)).code, 0)
-      assert.strictEqual(readFileSync(join(directory, "verifier-key.txt"), "utf8"), `${formatVerifier(next)}\n${key}\n`)
-      assert.isNull((yield* command("audit", "verify", "--export", directory)).failure)
-      const given = `${formatVerifier(next)} ${key}`
-      assert.isNull((yield* command("audit", "verify", "--export", directory, "--key", given)).failure)
-    })
-  )
+    const directory = join(folder, "export")
+    assert.strictEqual((yield* run(both, "audit", "export", "--out", directory)).code, 0)
+    assert.strictEqual(readFileSync(join(directory, "verifier-key.txt"), "utf8"), `${formatVerifier(next)}\n${key}\n`)
+    assert.isNull((yield* command("audit", "verify", "--export", directory)).failure)
+    const given = `${formatVerifier(next)} ${key}`
+    assert.isNull((yield* command("audit", "verify", "--export", directory, "--key", given)).failure)
+  })
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service whose log key is rotated", (it) => {
-  it.effect("rotates from one key to both and then to the new one, without a gap", () =>
-    Effect.gen(function* () {
-      const folder = yield* temporaryFolder
-      const { NOTARY_KEY: secret } = signing(folder)
-      /** How many keys have signed the newest checkpoint after one more event. */
-      const signaturesWith = (keys: string, size: number) =>
-        Effect.scoped(
-          Effect.gen(function* () {
-            const service = yield* RunningService.start({ ...signing(folder), NOTARY_KEY: keys })
-            yield* service.validate("ATU12345678")
-            const { text } = yield* Effect.repeat(service.get("/v1/audit/checkpoint"), {
-              until: (checkpoint) => checkpoint.text.split("\n")[1] === String(size),
-              schedule: Schedule.spaced("50 millis")
-            }).pipe(Effect.timeout("15 seconds"))
-            return text.split("\n").filter((line) => line.startsWith("— ")).length
-          })
-        )
-      assert.strictEqual(yield* signaturesWith(secret, 1), 1)
-      assert.strictEqual(yield* signaturesWith(`${nextSecret} ${secret}`, 2), 2)
-      assert.strictEqual(yield* signaturesWith(`${nextSecret} ${key}`, 3), 1)
-    })
-  )
+  it.effect("rotates from one key to both and then to the new one, without a gap", function* () {
+    const folder = yield* temporaryFolder
+    const { NOTARY_KEY: secret } = signing(folder)
+    /** How many keys have signed the newest checkpoint after one more event. */
+    const signaturesWith = (keys: string, size: number) =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const service = yield* RunningService.start({ ...signing(folder), NOTARY_KEY: keys })
+          yield* service.validate("ATU12345678")
+          const { text } = yield* Effect.repeat(service.get("/v1/audit/checkpoint"), {
+            until: (checkpoint) => checkpoint.text.split("\n")[1] === String(size),
+            schedule: Schedule.spaced("50 millis")
+          }).pipe(Effect.timeout("15 seconds"))
+          return text.split("\n").filter((line) => line.startsWith("— ")).length
+        })
+      )
+    assert.strictEqual(yield* signaturesWith(secret, 1), 1)
+    assert.strictEqual(yield* signaturesWith(`${nextSecret} ${secret}`, 2), 2)
+    assert.strictEqual(yield* signaturesWith(`${nextSecret} ${key}`, 3), 1)
+  })
 })

@@ -1,87 +1,79 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { userInfo } from "node:os"
 import { command } from "#test/support/CommandLine.ts"
 import { register, settings, showAccount, why } from "#test/support/Operations.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 layer(RunningService.layerShared(settings), { excludeTestServices: true })("every operator command", (it) => {
-  it.effect("fails with one sentence for an unknown account", () =>
-    Effect.gen(function* () {
-      const asked = [
-        ["account", "show", "nobody@example.com"],
-        ["account", "plan", "nobody@example.com", "free", ...why],
-        ["usage", "show", "nobody@example.com"]
-      ]
-      for (const args of asked) {
-        const { failure } = yield* command(...args)
-        assert.strictEqual(failure, 'There is no account with the email address, user_id or agent id "nobody@example.com"')
-      }
-      const { failure } = yield* command("key", "revoke", "00000000-0000-7000-8000-000000000000", ...why)
-      assert.strictEqual(failure, 'There is no API key with the key_id "00000000-0000-7000-8000-000000000000"')
-    })
-  )
+  it.effect("fails with one sentence for an unknown account", function* () {
+    const asked = [
+      ["account", "show", "nobody@example.com"],
+      ["account", "plan", "nobody@example.com", "free", ...why],
+      ["usage", "show", "nobody@example.com"]
+    ]
+    for (const args of asked) {
+      const { failure } = yield* command(...args)
+      assert.strictEqual(failure, 'There is no account with the email address, user_id or agent id "nobody@example.com"')
+    }
+    const { failure } = yield* command("key", "revoke", "00000000-0000-7000-8000-000000000000", ...why)
+    assert.strictEqual(failure, 'There is no API key with the key_id "00000000-0000-7000-8000-000000000000"')
+  })
 
-  it.effect("is recorded with its operator and reason, distinct from requests and replicas", () =>
-    Effect.gen(function* () {
-      yield* register("who@example.com")
-      const { keys, user_id } = yield* showAccount("who@example.com")
-      yield* command("account", "plan", user_id, "starter", "--reason", "order 4711", "--by", "carol")
-      yield* command("key", "revoke", keys[0]?.key_id ?? "?", "--reason", "abuse")
-      yield* command("auditor", "add", "Finanzamt", "--account", user_id)
-      const api = { source: "api", actor: null, reason: null, by: null }
-      assert.deepStrictEqual(
-        (yield* originsOf(user_id)).map(({ type, ...origin }) => [type, origin]),
-        [
-          ["AccountRegistered", api],
-          ["ApiKeyIssued", api],
-          ["PlanChanged", { source: "cli", actor: "carol", reason: "order 4711", by: null }],
-          ["ApiKeyRevoked", { source: "cli", actor: userInfo().username, reason: "abuse", by: "operator" }],
-          ["AuditorAdded", { source: "cli", actor: userInfo().username, reason: null, by: null }]
-        ]
-      )
-    })
-  )
-
-  it.effect("requires a reason without an email address if it takes something from a customer", () =>
-    Effect.gen(function* () {
-      const { user_id } = yield* Effect.andThen(register("reason@example.com"), showAccount("reason@example.com"))
-      const refused = [
-        [],
-        ["--reason", " "],
-        ["--reason", "a\u0007"],
-        ["--reason", "x".repeat(201)],
-        ["--reason", "told by ada@example.com"],
-        ["--reason", "attack from 203.0.113.9"],
-        ["--reason", "fine", "--by", "ada@example.com"]
+  it.effect("is recorded with its operator and reason, distinct from requests and replicas", function* () {
+    yield* register("who@example.com")
+    const { keys, user_id } = yield* showAccount("who@example.com")
+    yield* command("account", "plan", user_id, "starter", "--reason", "order 4711", "--by", "carol")
+    yield* command("key", "revoke", keys[0]?.key_id ?? "?", "--reason", "abuse")
+    yield* command("auditor", "add", "Finanzamt", "--account", user_id)
+    const api = { source: "api", actor: null, reason: null, by: null }
+    assert.deepStrictEqual(
+      (yield* originsOf(user_id)).map(({ type, ...origin }) => [type, origin]),
+      [
+        ["AccountRegistered", api],
+        ["ApiKeyIssued", api],
+        ["PlanChanged", { source: "cli", actor: "carol", reason: "order 4711", by: null }],
+        ["ApiKeyRevoked", { source: "cli", actor: userInfo().username, reason: "abuse", by: "operator" }],
+        ["AuditorAdded", { source: "cli", actor: userInfo().username, reason: null, by: null }]
       ]
-      for (const args of refused) {
-        const { failure } = yield* command("account", "plan", user_id, "starter", ...args)
-        assert.isNotNull(failure, args.join(" "))
-      }
-      assert.strictEqual((yield* showAccount(user_id)).plan, "free")
-    })
-  )
+    )
+  })
 
-  it.effect("has a help text with examples", () =>
-    Effect.gen(function* () {
-      const commands = [
-        ["account", "list"],
-        ["account", "show"],
-        ["account", "plan"],
-        ["key", "revoke"],
-        ["usage", "show"],
-        ["usage", "check"]
-      ]
-      for (const args of commands) {
-        const { failure, output } = yield* command(...args, "--help")
-        assert.isNull(failure)
-        for (const heading of ["DESCRIPTION", "USAGE", "--json", "EXAMPLES", `vatproof ${args.join(" ")}`])
-          assert.include(output, heading)
-      }
-    })
-  )
+  it.effect("requires a reason without an email address if it takes something from a customer", function* () {
+    const { user_id } = yield* Effect.andThen(register("reason@example.com"), showAccount("reason@example.com"))
+    const refused = [
+      [],
+      ["--reason", " "],
+      ["--reason", "a\u0007"],
+      ["--reason", "x".repeat(201)],
+      ["--reason", "told by ada@example.com"],
+      ["--reason", "attack from 203.0.113.9"],
+      ["--reason", "fine", "--by", "ada@example.com"]
+    ]
+    for (const args of refused) {
+      const { failure } = yield* command("account", "plan", user_id, "starter", ...args)
+      assert.isNotNull(failure, args.join(" "))
+    }
+    assert.strictEqual((yield* showAccount(user_id)).plan, "free")
+  })
+
+  it.effect("has a help text with examples", function* () {
+    const commands = [
+      ["account", "list"],
+      ["account", "show"],
+      ["account", "plan"],
+      ["key", "revoke"],
+      ["usage", "show"],
+      ["usage", "check"]
+    ]
+    for (const args of commands) {
+      const { failure, output } = yield* command(...args, "--help")
+      assert.isNull(failure)
+      for (const heading of ["DESCRIPTION", "USAGE", "--json", "EXAMPLES", `vatproof ${args.join(" ")}`])
+        assert.include(output, heading)
+    }
+  })
 })
 
 const Origin = Schema.Struct({

@@ -1,4 +1,3 @@
-import { assert, layer } from "@effect/vitest"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Effect, FileSystem, Layer, Schedule, Schema } from "effect"
@@ -8,6 +7,7 @@ import { join } from "node:path"
 import { spawned } from "#test/support/CommandLine.ts"
 import { freePort } from "#test/support/RunningService.ts"
 import * as ServiceClient from "#test/support/ServiceClient.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const ground = Layer.mergeAll(NodeServices.layer, NodeHttpClient.layerUndici, SecureRandom.layerWebCrypto)
 
@@ -55,55 +55,45 @@ const Listed = Schema.fromJsonString(
 const service = Layer.effect(EmbeddedService, embeddedService).pipe(Layer.provideMerge(ground))
 
 layer(service, { excludeTestServices: true })("a command as a process", (it) => {
-  it.effect("works while a service runs on the embedded database", () =>
-    Effect.gen(function* () {
-      const { client, env } = yield* EmbeddedService
-      const key = yield* client.newKey
-      const list = yield* spawned(env, "account", "list", "--json")
-      const { accounts } = yield* Schema.decodeUnknownEffect(Listed)(list.stdout)
-      assert.deepStrictEqual([list.code, list.stderr, accounts], [0, "", [{ email: null, plan: "free" }]])
-      assert.strictEqual((yield* client.validate("ATU12345678", { key })).headers["x-service-usage"], "1/100")
-    })
-  )
+  it.effect("works while a service runs on the embedded database", function* () {
+    const { client, env } = yield* EmbeddedService
+    const key = yield* client.newKey
+    const list = yield* spawned(env, "account", "list", "--json")
+    const { accounts } = yield* Schema.decodeUnknownEffect(Listed)(list.stdout)
+    assert.deepStrictEqual([list.code, list.stderr, accounts], [0, "", [{ email: null, plan: "free" }]])
+    assert.strictEqual((yield* client.validate("ATU12345678", { key })).headers["x-service-usage"], "1/100")
+  })
 
-  it.effect("works after the service has stopped", () =>
-    Effect.gen(function* () {
-      const { env, stop } = yield* EmbeddedService
-      yield* stop
-      const { code, stderr, stdout } = yield* spawned(env, "usage", "check")
-      const words = "OK: on all 1 meters, used is the sum of the units of the events: 1 in "
-      assert.deepStrictEqual([code, stderr, stdout.startsWith(words)], [0, "", true])
-    })
-  )
+  it.effect("works after the service has stopped", function* () {
+    const { env, stop } = yield* EmbeddedService
+    yield* stop
+    const { code, stderr, stdout } = yield* spawned(env, "usage", "check")
+    const words = "OK: on all 1 meters, used is the sum of the units of the events: 1 in "
+    assert.deepStrictEqual([code, stderr, stdout.startsWith(words)], [0, "", true])
+  })
 
-  it.effect("exits with code 1 and one sentence if no database exists, and creates none", () =>
-    Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      const dataDir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-commands-" })
-      const { code, stderr, stdout } = yield* spawned(environment(dataDir), "usage", "check")
-      assert.deepStrictEqual([code, stdout], [1, ""])
-      assert.match(
-        stderr,
-        /^vatproof: There is no database in \S+: start the service first, or set DATA_DIR or DATABASE_URL .*\n$/u
-      )
-      assert.deepStrictEqual(yield* fs.readDirectory(dataDir), [])
-    })
-  )
+  it.effect("exits with code 1 and one sentence if no database exists, and creates none", function* () {
+    const fs = yield* FileSystem.FileSystem
+    const dataDir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-commands-" })
+    const { code, stderr, stdout } = yield* spawned(environment(dataDir), "usage", "check")
+    assert.deepStrictEqual([code, stdout], [1, ""])
+    assert.match(
+      stderr,
+      /^vatproof: There is no database in \S+: start the service first, or set DATA_DIR or DATABASE_URL .*\n$/u
+    )
+    assert.deepStrictEqual(yield* fs.readDirectory(dataDir), [])
+  })
 
-  it.effect("exits with code 1 if its output cannot be written, as for a key on a full disk", () =>
-    Effect.gen(function* () {
-      const line = `"${process.execPath}" src/main.ts notary key > /dev/full 2> /dev/null`
-      const { exitCode } = yield* ChildProcess.make("sh", ["-c", line], { stdin: "ignore" })
-      assert.strictEqual(Number(yield* exitCode), 1)
-    })
-  )
+  it.effect("exits with code 1 if its output cannot be written, as for a key on a full disk", function* () {
+    const line = `"${process.execPath}" src/main.ts notary key > /dev/full 2> /dev/null`
+    const { exitCode } = yield* ChildProcess.make("sh", ["-c", line], { stdin: "ignore" })
+    assert.strictEqual(Number(yield* exitCode), 1)
+  })
 
-  it.effect("exits with code 1 if its arguments are wrong", () =>
-    Effect.gen(function* () {
-      const { code, stderr } = yield* spawned({}, "account", "plan", "ada@example.com", "gold")
-      assert.strictEqual(code, 1)
-      assert.include(stderr, "gold")
-      assert.notInclude(stderr, "Help requested")
-    })
-  )
+  it.effect("exits with code 1 if its arguments are wrong", function* () {
+    const { code, stderr } = yield* spawned({}, "account", "plan", "ada@example.com", "gold")
+    assert.strictEqual(code, 1)
+    assert.include(stderr, "gold")
+    assert.notInclude(stderr, "Help requested")
+  })
 })

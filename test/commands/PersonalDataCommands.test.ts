@@ -1,5 +1,4 @@
 /** Erasure removes every copy of a name and an address, and keeps every proof. */
-import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { randomUUID } from "node:crypto"
@@ -14,6 +13,7 @@ import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { confirm, receiptIdOf, receiptsPath } from "#test/support/PaidKey.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { tamper } from "#test/support/Tampering.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const key = formatVerifier(signer)
 const vatId = "EL100440170"
@@ -83,173 +83,165 @@ const started = Effect.gen(function* () {
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("vatproof personal-data", (it) => {
-  it.effect("erases names and addresses completely, and all proofs still verify", () =>
-    Effect.gen(function* () {
-      const { answer, apiKey, folder, service, settings } = yield* started
-      // A process, whose output can be read: it says all that it can.
-      const other = yield* RunningService.spawn({
-        ...settings,
-        DATA_DIR: join(folder, "other"),
-        LOG_LEVEL: "trace",
-        ACCESS_LOG: "true"
-      })
-      assert.containSubset((yield* answer).body, { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", source: "vies" })
-      // Both replicas remember the answer.
-      const repeated = yield* other.validate(vatId, { key: apiKey, query: { reference: "INV-cached" } })
-      assert.containSubset(repeated.body, { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", source: "cache" })
-      const receiptId = yield* receiptIdOf(yield* confirm(service, vatId, apiKey, company))
-      const { size } = yield* checkpointOf(service, 6)
-      const proof = yield* service.get(`/v1/audit/proofs/${receiptId}`, {
-        key: apiKey,
-        headers: { accept: "application/json" }
-      })
-      const before = join(folder, "before")
-      yield* command("audit", "export", "--out", before, ...why)
-      assert.deepStrictEqual(occurrences(textIn(before)), traces)
-      assert.deepStrictEqual(occurrences(yield* dump), traces)
-
-      const { output } = yield* command("personal-data", "erase", vatId, ...why)
-      assert.match(output, /^3 personal documents are erased.*\n3 of them were still in their retention period/u)
-      assert.deepStrictEqual(occurrences(yield* dump), [])
-      yield* MigratedDatabase.execute("DELETE FROM vatproof.latest")
-      assert.isNull((yield* command("projections", "rebuild", "--all")).failure)
-      assert.deepStrictEqual(occurrences(yield* dump), [])
-
-      // What replicas remembered is out of date by the append of the erasure.
-      for (const replica of [service, other]) {
-        const { body } = yield* replica.validate(vatId, { key: apiKey })
-        assert.containSubset(body, { valid: true, company_name: null, company_address: null, source: "cache" })
-      }
-      const gone = yield* service.ask(`${receiptsPath}/${receiptId}`, { key: apiKey })
-      assert.strictEqual(gone.status, 410)
-      assert.containSubset(gone.body, { error: { code: "RECEIPT_ERASED" } })
-      assert.include(gone.text, "c2sp.org/tlog-proof@v1")
-      const list = yield* service.ask(receiptsPath, { key: apiKey })
-      assert.containSubset(list.body, { data: [{ receipt_id: receiptId, target_vat_id: vatId }] })
-      const auditor = yield* newAuditor()
-      const events = yield* service.get(`/v1/audit/events?receipt_id=${receiptId}`, auditor)
-      assert.containSubset(events.body, { data: [{ personal: null }] })
-      assert.deepStrictEqual(occurrences(events.text), [])
-
-      assert.include(yield* other.output, "/v1/validate/")
-      assert.deepStrictEqual(occurrences(yield* other.output), [])
-
-      yield* checkpointOf(service, size + 3)
-      const verified = yield* command("audit", "verify", "--key", key)
-      assert.include(verified.output, "3 erased")
-      assert.isNull((yield* command("audit", "verify", "--fast", "--key", key)).failure)
-      assert.isNull(verified.failure)
-      const after = join(folder, "after")
-      yield* command("audit", "export", "--out", after, ...why)
-      assert.deepStrictEqual(occurrences(textIn(after)), [])
-      for (const directory of [before, after]) {
-        assert.isNull((yield* command("audit", "verify", "--export", directory, "--key", key)).failure, directory)
-      }
-      // Who has an old export deletes its folder of personal data, and the rest stays verifiable.
-      rmSync(join(before, "personal"), { recursive: true })
-      assert.deepStrictEqual(occurrences(textIn(before)), [])
-      const without = yield* command("audit", "verify", "--export", before, "--key", key)
-      assert.deepStrictEqual([without.failure, without.output.startsWith("The export is whole")], [null, true])
-      const kept = join(folder, "proof.json")
-      writeFileSync(kept, proof.text)
-      assert.include((yield* command("audit", "verify", "--proof", kept, "--key", key)).output, "Its personal document: proved")
+  it.effect("erases names and addresses completely, and all proofs still verify", function* () {
+    const { answer, apiKey, folder, service, settings } = yield* started
+    // A process, whose output can be read: it says all that it can.
+    const other = yield* RunningService.spawn({
+      ...settings,
+      DATA_DIR: join(folder, "other"),
+      LOG_LEVEL: "trace",
+      ACCESS_LOG: "true"
     })
-  )
-
-  it.effect("skips documents on legal hold until they are released", () =>
-    Effect.gen(function* () {
-      const { apiKey, service } = yield* started
-      const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
-      assert.include(
-        (yield* command("personal-data", "hold", receiptId, ...why)).output,
-        "1 personal documents are now on legal hold"
-      )
-      assert.include((yield* command("personal-data", "erase", receiptId, ...why)).output, "0 personal documents are erased")
-      const [held] = yield* show(receiptId)
-      const reads = new RegExp(`PersonalDataShown .*"documents":1,"receipt_id":"${receiptId}",.*"actor":"`, "u")
-      assert.match(yield* RunningService.everythingLogged, reads)
-      assert.containSubset(held, { state: "held", document: { reference: "INV-confirmed" } })
-      const audited = yield* command("audit", "verify", "--key", key)
-      assert.isNull(audited.failure, audited.output)
-      yield* command("personal-data", "release", receiptId, ...why)
-      // A refused confirmation has nothing but the reference.
-      const refused = vatIdEnding("DE", "990004")
-      yield* confirm(service, refused, apiKey, company)
-      assert.containSubset(yield* show(refused), [{ state: "kept", document: { reference: "INV-confirmed" } }])
-      assert.include((yield* command("personal-data", "erase", receiptId, ...why)).output, "1 personal documents are erased")
+    assert.containSubset((yield* answer).body, { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", source: "vies" })
+    // Both replicas remember the answer.
+    const repeated = yield* other.validate(vatId, { key: apiKey, query: { reference: "INV-cached" } })
+    assert.containSubset(repeated.body, { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", source: "cache" })
+    const receiptId = yield* receiptIdOf(yield* confirm(service, vatId, apiKey, company))
+    const { size } = yield* checkpointOf(service, 6)
+    const proof = yield* service.get(`/v1/audit/proofs/${receiptId}`, {
+      key: apiKey,
+      headers: { accept: "application/json" }
     })
-  )
+    const before = join(folder, "before")
+    yield* command("audit", "export", "--out", before, ...why)
+    assert.deepStrictEqual(occurrences(textIn(before)), traces)
+    assert.deepStrictEqual(occurrences(yield* dump), traces)
 
-  it.effect("is the only way to erase: the database rejects every other change of a document, even by its owner", () =>
-    Effect.gen(function* () {
-      const { apiKey, service } = yield* started
-      const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
-      const [kept] = yield* show(receiptId)
-      const where = `WHERE position = ${kept?.position}`
-      yield* command("personal-data", "hold", receiptId, ...why)
-      yield* command("personal-data", "release", receiptId, ...why)
-      const other = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
-      yield* command("personal-data", "erase", other, ...why)
-      const newest = (type: string) => `(SELECT max(position) FROM vatproof.events WHERE type = '${type}')`
-      const statements = [
-        // An event about another document, and an event of before.
-        `UPDATE vatproof.personal_documents SET document = NULL, changed_by = ${newest("PersonalDataErased")} ${where}`,
-        `UPDATE vatproof.personal_documents SET is_held = true, changed_by = ${newest("PersonalDataHeld")} ${where}`,
-        `UPDATE vatproof.personal_documents SET document = NULL ${where}`,
-        `UPDATE vatproof.personal_documents SET document = NULL, changed_by = (SELECT next_position FROM vatproof.logs) ${where}`,
-        `UPDATE vatproof.personal_documents SET retain_until = now() ${where}`,
-        `UPDATE vatproof.personal_documents SET is_held = true ${where}`,
-        `DELETE FROM vatproof.personal_documents ${where}`,
-        "TRUNCATE vatproof.personal_documents",
-        "DROP TABLE vatproof.personal_documents CASCADE",
-        "ALTER TABLE vatproof.personal_documents DISABLE TRIGGER append_only"
-      ]
-      for (const statement of statements) {
-        const refused = yield* Effect.flip(MigratedDatabase.execute(statement))
-        assert.match(String(refused.reason.cause), /append-only/u, statement)
-      }
-      assert.containSubset(yield* show(receiptId), [{ state: "kept" }])
-    })
-  )
+    const { output } = yield* command("personal-data", "erase", vatId, ...why)
+    assert.match(output, /^3 personal documents are erased.*\n3 of them were still in their retention period/u)
+    assert.deepStrictEqual(occurrences(yield* dump), [])
+    yield* MigratedDatabase.execute("DELETE FROM vatproof.latest")
+    assert.isNull((yield* command("projections", "rebuild", "--all")).failure)
+    assert.deepStrictEqual(occurrences(yield* dump), [])
 
-  it.effect("audit verify detects documents that changed without an event", () =>
-    Effect.gen(function* () {
-      const { apiKey, service } = yield* started
-      const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
-      const [kept] = yield* show(receiptId)
-      yield* checkpointOf(service, Number(kept?.position) + 1)
-      const changes = [
-        ["document = NULL", /is erased, but no event says so/u],
-        ["is_held = true, changed_by = 1000000", /was changed by event 1000000, which does not exist/u],
-        ["is_held = true", /the legal hold .* contradicts the events/u],
-        ["retain_until = retain_until + interval '1 day'", /is kept until .*, its event says/u],
-        ["changed_by = position + 1", /last changed by another event/u]
-      ] as const
-      for (const [change, finding] of changes) {
-        yield* tamper(
-          `CREATE TABLE public.kept AS TABLE vatproof.personal_documents`,
-          `UPDATE vatproof.personal_documents SET ${change} WHERE position = ${kept?.position}`
-        )
-        const { failure, output } = yield* command("audit", "verify", "--key", key)
-        yield* tamper(
-          "DELETE FROM vatproof.personal_documents",
-          "INSERT INTO vatproof.personal_documents TABLE public.kept",
-          "DROP TABLE public.kept"
-        )
-        assert.match(output, finding)
-        assert.isNotNull(failure)
-      }
-      const audited = yield* command("audit", "verify", "--key", key)
-      assert.isNull(audited.failure, audited.output)
+    // What replicas remembered is out of date by the append of the erasure.
+    for (const replica of [service, other]) {
+      const { body } = yield* replica.validate(vatId, { key: apiKey })
+      assert.containSubset(body, { valid: true, company_name: null, company_address: null, source: "cache" })
+    }
+    const gone = yield* service.ask(`${receiptsPath}/${receiptId}`, { key: apiKey })
+    assert.strictEqual(gone.status, 410)
+    assert.containSubset(gone.body, { error: { code: "RECEIPT_ERASED" } })
+    assert.include(gone.text, "c2sp.org/tlog-proof@v1")
+    const list = yield* service.ask(receiptsPath, { key: apiKey })
+    assert.containSubset(list.body, { data: [{ receipt_id: receiptId, target_vat_id: vatId }] })
+    const auditor = yield* newAuditor()
+    const events = yield* service.get(`/v1/audit/events?receipt_id=${receiptId}`, auditor)
+    assert.containSubset(events.body, { data: [{ personal: null }] })
+    assert.deepStrictEqual(occurrences(events.text), [])
 
-      yield* tamper("CREATE TABLE public.kept AS TABLE vatproof.personal_documents")
-      yield* command("personal-data", "erase", receiptId, ...why)
+    assert.include(yield* other.output, "/v1/validate/")
+    assert.deepStrictEqual(occurrences(yield* other.output), [])
+
+    yield* checkpointOf(service, size + 3)
+    const verified = yield* command("audit", "verify", "--key", key)
+    assert.include(verified.output, "3 erased")
+    assert.isNull((yield* command("audit", "verify", "--fast", "--key", key)).failure)
+    assert.isNull(verified.failure)
+    const after = join(folder, "after")
+    yield* command("audit", "export", "--out", after, ...why)
+    assert.deepStrictEqual(occurrences(textIn(after)), [])
+    for (const directory of [before, after]) {
+      assert.isNull((yield* command("audit", "verify", "--export", directory, "--key", key)).failure, directory)
+    }
+    // Who has an old export deletes its folder of personal data, and the rest stays verifiable.
+    rmSync(join(before, "personal"), { recursive: true })
+    assert.deepStrictEqual(occurrences(textIn(before)), [])
+    const without = yield* command("audit", "verify", "--export", before, "--key", key)
+    assert.deepStrictEqual([without.failure, without.output.startsWith("The export is whole")], [null, true])
+    const kept = join(folder, "proof.json")
+    writeFileSync(kept, proof.text)
+    assert.include((yield* command("audit", "verify", "--proof", kept, "--key", key)).output, "Its personal document: proved")
+  })
+
+  it.effect("skips documents on legal hold until they are released", function* () {
+    const { apiKey, service } = yield* started
+    const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
+    assert.include(
+      (yield* command("personal-data", "hold", receiptId, ...why)).output,
+      "1 personal documents are now on legal hold"
+    )
+    assert.include((yield* command("personal-data", "erase", receiptId, ...why)).output, "0 personal documents are erased")
+    const [held] = yield* show(receiptId)
+    const reads = new RegExp(`PersonalDataShown .*"documents":1,"receipt_id":"${receiptId}",.*"actor":"`, "u")
+    assert.match(yield* RunningService.everythingLogged, reads)
+    assert.containSubset(held, { state: "held", document: { reference: "INV-confirmed" } })
+    const audited = yield* command("audit", "verify", "--key", key)
+    assert.isNull(audited.failure, audited.output)
+    yield* command("personal-data", "release", receiptId, ...why)
+    // A refused confirmation has nothing but the reference.
+    const refused = vatIdEnding("DE", "990004")
+    yield* confirm(service, refused, apiKey, company)
+    assert.containSubset(yield* show(refused), [{ state: "kept", document: { reference: "INV-confirmed" } }])
+    assert.include((yield* command("personal-data", "erase", receiptId, ...why)).output, "1 personal documents are erased")
+  })
+
+  it.effect("is the only way to erase: the database rejects every other change of a document, even by its owner", function* () {
+    const { apiKey, service } = yield* started
+    const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
+    const [kept] = yield* show(receiptId)
+    const where = `WHERE position = ${kept?.position}`
+    yield* command("personal-data", "hold", receiptId, ...why)
+    yield* command("personal-data", "release", receiptId, ...why)
+    const other = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
+    yield* command("personal-data", "erase", other, ...why)
+    const newest = (type: string) => `(SELECT max(position) FROM vatproof.events WHERE type = '${type}')`
+    const statements = [
+      // An event about another document, and an event of before.
+      `UPDATE vatproof.personal_documents SET document = NULL, changed_by = ${newest("PersonalDataErased")} ${where}`,
+      `UPDATE vatproof.personal_documents SET is_held = true, changed_by = ${newest("PersonalDataHeld")} ${where}`,
+      `UPDATE vatproof.personal_documents SET document = NULL ${where}`,
+      `UPDATE vatproof.personal_documents SET document = NULL, changed_by = (SELECT next_position FROM vatproof.logs) ${where}`,
+      `UPDATE vatproof.personal_documents SET retain_until = now() ${where}`,
+      `UPDATE vatproof.personal_documents SET is_held = true ${where}`,
+      `DELETE FROM vatproof.personal_documents ${where}`,
+      "TRUNCATE vatproof.personal_documents",
+      "DROP TABLE vatproof.personal_documents CASCADE",
+      "ALTER TABLE vatproof.personal_documents DISABLE TRIGGER append_only"
+    ]
+    for (const statement of statements) {
+      const refused = yield* Effect.flip(MigratedDatabase.execute(statement))
+      assert.match(String(refused.reason.cause), /append-only/u, statement)
+    }
+    assert.containSubset(yield* show(receiptId), [{ state: "kept" }])
+  })
+
+  it.effect("audit verify detects documents that changed without an event", function* () {
+    const { apiKey, service } = yield* started
+    const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
+    const [kept] = yield* show(receiptId)
+    yield* checkpointOf(service, Number(kept?.position) + 1)
+    const changes = [
+      ["document = NULL", /is erased, but no event says so/u],
+      ["is_held = true, changed_by = 1000000", /was changed by event 1000000, which does not exist/u],
+      ["is_held = true", /the legal hold .* contradicts the events/u],
+      ["retain_until = retain_until + interval '1 day'", /is kept until .*, its event says/u],
+      ["changed_by = position + 1", /last changed by another event/u]
+    ] as const
+    for (const [change, finding] of changes) {
       yield* tamper(
-        "UPDATE vatproof.personal_documents d SET document = k.document FROM public.kept k WHERE k.position = d.position AND d.document IS NULL"
+        `CREATE TABLE public.kept AS TABLE vatproof.personal_documents`,
+        `UPDATE vatproof.personal_documents SET ${change} WHERE position = ${kept?.position}`
       )
       const { failure, output } = yield* command("audit", "verify", "--key", key)
-      assert.match(output, /its personal document was erased by event \d+, but it is still there/u)
+      yield* tamper(
+        "DELETE FROM vatproof.personal_documents",
+        "INSERT INTO vatproof.personal_documents TABLE public.kept",
+        "DROP TABLE public.kept"
+      )
+      assert.match(output, finding)
       assert.isNotNull(failure)
-    })
-  )
+    }
+    const audited = yield* command("audit", "verify", "--key", key)
+    assert.isNull(audited.failure, audited.output)
+
+    yield* tamper("CREATE TABLE public.kept AS TABLE vatproof.personal_documents")
+    yield* command("personal-data", "erase", receiptId, ...why)
+    yield* tamper(
+      "UPDATE vatproof.personal_documents d SET document = k.document FROM public.kept k WHERE k.position = d.position AND d.document IS NULL"
+    )
+    const { failure, output } = yield* command("audit", "verify", "--key", key)
+    assert.match(output, /its personal document was erased by event \d+, but it is still there/u)
+    assert.isNotNull(failure)
+  })
 })

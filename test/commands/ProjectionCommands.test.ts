@@ -1,63 +1,54 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { command } from "#test/support/CommandLine.ts"
 import * as LoginRole from "#test/support/LoginRole.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { tamper } from "#test/support/Tampering.ts"
+import { assert, layer } from "#test/support/Test.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 layer(RunningService.layer(), { excludeTestServices: true })("vatproof projections", (it) => {
-  it.effect("lists read tables with their lag, and rebuilds them while the service runs", () =>
-    Effect.gen(function* () {
-      const { output } = yield* command("projections", "list")
-      assert.match(output, /event_index +asynchronous +1 +\d+ +\d+ +current/u)
-      assert.match(output, /accounts +inline +1 +\d+ +0 +current/u)
-      yield* command("auditor", "add", "tax office")
-      yield* MigratedDatabase.execute("DROP TABLE vatproof.event_index CASCADE")
-      yield* MigratedDatabase.execute("UPDATE vatproof.auditors SET expires_at = expires_at + interval '1 year'")
-      const rebuilt = (yield* command("projections", "rebuild", "--all")).output
-      assert.match(rebuilt, /^auditors is put right: 0 missing, 0 surplus, 1 different rows.$/mu)
-      assert.match(rebuilt, /^event_index is /mu)
-      yield* MigratedDatabase.execute("SELECT count(*) FROM audit.receipts")
-      assert.match(
-        (yield* command("projections", "rebuild", "auditors")).output,
-        /^auditors is as the events make it: nothing was changed.$/u
-      )
-      assert.match((yield* command("projections", "rebuild", "nothing")).failure ?? "", /known are: streams, .*event_index/u)
-      assert.match((yield* command("projections", "rebuild")).failure ?? "", /or --all/u)
-    })
-  )
+  it.effect("lists read tables with their lag, and rebuilds them while the service runs", function* () {
+    const { output } = yield* command("projections", "list")
+    assert.match(output, /event_index +asynchronous +1 +\d+ +\d+ +current/u)
+    assert.match(output, /accounts +inline +1 +\d+ +0 +current/u)
+    yield* command("auditor", "add", "tax office")
+    yield* MigratedDatabase.execute("DROP TABLE vatproof.event_index CASCADE")
+    yield* MigratedDatabase.execute("UPDATE vatproof.auditors SET expires_at = expires_at + interval '1 year'")
+    const rebuilt = (yield* command("projections", "rebuild", "--all")).output
+    assert.match(rebuilt, /^auditors is put right: 0 missing, 0 surplus, 1 different rows.$/mu)
+    assert.match(rebuilt, /^event_index is /mu)
+    yield* MigratedDatabase.execute("SELECT count(*) FROM audit.receipts")
+    assert.match(
+      (yield* command("projections", "rebuild", "auditors")).output,
+      /^auditors is as the events make it: nothing was changed.$/u
+    )
+    assert.match((yield* command("projections", "rebuild", "nothing")).failure ?? "", /known are: streams, .*event_index/u)
+    assert.match((yield* command("projections", "rebuild")).failure ?? "", /or --all/u)
+  })
 
-  it.effect("shows how long a stuck projection has not advanced", () =>
-    Effect.gen(function* () {
-      yield* command("auditor", "add", "tax office")
-      const set = (values: string) => MigratedDatabase.execute(`UPDATE vatproof.projections SET ${values}`)
-      // Of newer rules than the service's, which therefore leaves it alone.
-      yield* set("version = version + 1, position = 0, moved_at = now() - interval '1 hour' WHERE name = 'event_index'")
-      assert.match(
-        (yield* command("projections", "list")).output,
-        /event_index +asynchronous +2 +0 +\d+ +current/u,
-        "the event is younger"
-      )
-      yield* tamper("UPDATE vatproof.events SET recorded_at = now() - interval '1 hour'")
-      assert.match(
-        (yield* command("projections", "list")).output,
-        /event_index +asynchronous +2 +0 +\d+ +not moved for 36\d\d s/u
-      )
-      yield* set("version = version - 1 WHERE name = 'event_index'")
-    })
-  )
+  it.effect("shows how long a stuck projection has not advanced", function* () {
+    yield* command("auditor", "add", "tax office")
+    const set = (values: string) => MigratedDatabase.execute(`UPDATE vatproof.projections SET ${values}`)
+    // Of newer rules than the service's, which therefore leaves it alone.
+    yield* set("version = version + 1, position = 0, moved_at = now() - interval '1 hour' WHERE name = 'event_index'")
+    assert.match(
+      (yield* command("projections", "list")).output,
+      /event_index +asynchronous +2 +0 +\d+ +current/u,
+      "the event is younger"
+    )
+    yield* tamper("UPDATE vatproof.events SET recorded_at = now() - interval '1 hour'")
+    assert.match((yield* command("projections", "list")).output, /event_index +asynchronous +2 +0 +\d+ +not moved for 36\d\d s/u)
+    yield* set("version = version - 1 WHERE name = 'event_index'")
+  })
 
-  it.effect("reports the role that is needed for a rebuild if the service's role lacks the right", () =>
-    Effect.gen(function* () {
-      const { login, url } = yield* LoginRole.make
-      yield* MigratedDatabase.execute(`GRANT vatproof_service TO ${login}`)
-      const { name } = yield* TestDatabase
-      const { failure } = yield* command("projections", "rebuild", "event_index").pipe(
-        Effect.provideService(TestDatabase, { name, url })
-      )
-      assert.match(failure ?? "", /administrator.s DATABASE_URL/u)
-    }).pipe(Effect.scoped)
-  )
+  it.effect("reports the role that is needed for a rebuild if the service's role lacks the right", function* () {
+    const { login, url } = yield* LoginRole.make
+    yield* MigratedDatabase.execute(`GRANT vatproof_service TO ${login}`)
+    const { name } = yield* TestDatabase
+    const { failure } = yield* command("projections", "rebuild", "event_index").pipe(
+      Effect.provideService(TestDatabase, { name, url })
+    )
+    assert.match(failure ?? "", /administrator.s DATABASE_URL/u)
+  })
 })

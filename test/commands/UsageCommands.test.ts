@@ -1,52 +1,48 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { command, commandJson } from "#test/support/CommandLine.ts"
 import { register, settings, showAccount, Usage } from "#test/support/Operations.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const Check = Schema.Struct({ ok: Schema.Boolean, meters: Schema.Int, used: Schema.Int, units: Schema.Int })
 
 layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof usage", (it) => {
-  it.effect("usage show reports the usage of keys and anonymous callers", () =>
-    Effect.gen(function* () {
-      const { validate } = yield* RunningService.RunningService
-      const key = yield* register("busy@example.com")
-      yield* Effect.repeat(validate("ATU12345678", { key }), { times: 28 })
-      yield* validate("ATU12345678", { from: "192.0.2.77" })
-      const all = yield* commandJson(Usage, "usage", "show")
-      assert.deepStrictEqual(all.keys[0], { ...all.keys[0], prefix: key.slice(0, 12), used: 29, limit: 100 })
-      assert.deepStrictEqual(all.anonymous, { addresses: 1, used: 1 })
-      const one = yield* commandJson(Usage, "usage", "show", "busy@example.com", "--month", "2020-01")
-      assert.deepStrictEqual(
-        one.keys.map(({ used }) => used),
-        [0]
-      )
-      const { output } = yield* command("usage", "show", "busy@example.com")
-      assert.match(output, /busy@example\.com +free +29 +100 +29 %/u)
-    })
-  )
+  it.effect("usage show reports the usage of keys and anonymous callers", function* () {
+    const { validate } = yield* RunningService.RunningService
+    const key = yield* register("busy@example.com")
+    yield* Effect.repeat(validate("ATU12345678", { key }), { times: 28 })
+    yield* validate("ATU12345678", { from: "192.0.2.77" })
+    const all = yield* commandJson(Usage, "usage", "show")
+    assert.deepStrictEqual(all.keys[0], { ...all.keys[0], prefix: key.slice(0, 12), used: 29, limit: 100 })
+    assert.deepStrictEqual(all.anonymous, { addresses: 1, used: 1 })
+    const one = yield* commandJson(Usage, "usage", "show", "busy@example.com", "--month", "2020-01")
+    assert.deepStrictEqual(
+      one.keys.map(({ used }) => used),
+      [0]
+    )
+    const { output } = yield* command("usage", "show", "busy@example.com")
+    assert.match(output, /busy@example\.com +free +29 +100 +29 %/u)
+  })
 
-  it.effect("usage check compares the counters with the log, and reports differences", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { validate } = yield* RunningService.RunningService
-      const key = yield* register("check@example.com")
-      yield* validate("ATU12345678", { key })
-      const good = yield* commandJson(Check, "usage", "check")
-      assert.deepStrictEqual([good.ok, good.used], [true, good.units])
-      assert.isNull((yield* command("usage", "check")).failure)
+  it.effect("usage check compares the counters with the log, and reports differences", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const { validate } = yield* RunningService.RunningService
+    const key = yield* register("check@example.com")
+    yield* validate("ATU12345678", { key })
+    const good = yield* commandJson(Check, "usage", "check")
+    assert.deepStrictEqual([good.ok, good.used], [true, good.units])
+    assert.isNull((yield* command("usage", "check")).failure)
 
-      const { keys } = yield* showAccount("check@example.com")
-      const meter = `key-${keys[0]?.key_id}/%`
-      yield* sql`UPDATE vatproof.meters SET used = used + 2 WHERE meter_id LIKE ${meter}`
-      yield* sql`INSERT INTO vatproof.meters (log_id, meter_id, used) VALUES (0, 'key-of-nobody/2026-01', 7)`
-      const bad = yield* command("usage", "check")
-      assert.strictEqual(bad.failure?.replace(/\d+/gu, "n"), "n of n meters differ from the events, of which there are n")
-      assert.match(bad.failure ?? "", /^2 of /u)
-      assert.match(bad.output, /key-of-nobody\/2026-01 +7 +0 +7 +0 {2}-/u)
-      assert.match(bad.output, new RegExp(`key-${keys[0]?.key_id}/[-\\d]+ +3 +1 +2 +1 {2}(\\d+) to \\1`, "u"))
-      assert.isFalse((yield* commandJson(Check, "usage", "check")).ok)
-    })
-  )
+    const { keys } = yield* showAccount("check@example.com")
+    const meter = `key-${keys[0]?.key_id}/%`
+    yield* sql`UPDATE vatproof.meters SET used = used + 2 WHERE meter_id LIKE ${meter}`
+    yield* sql`INSERT INTO vatproof.meters (log_id, meter_id, used) VALUES (0, 'key-of-nobody/2026-01', 7)`
+    const bad = yield* command("usage", "check")
+    assert.strictEqual(bad.failure?.replace(/\d+/gu, "n"), "n of n meters differ from the events, of which there are n")
+    assert.match(bad.failure ?? "", /^2 of /u)
+    assert.match(bad.output, /key-of-nobody\/2026-01 +7 +0 +7 +0 {2}-/u)
+    assert.match(bad.output, new RegExp(`key-${keys[0]?.key_id}/[-\\d]+ +3 +1 +2 +1 {2}(\\d+) to \\1`, "u"))
+    assert.isFalse((yield* commandJson(Check, "usage", "check")).ok)
+  })
 })

@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Layer, Redacted, Result } from "effect"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
 import { cosign, witnessOf } from "#events/merkle/Cosignature.ts"
@@ -8,6 +7,7 @@ import { formatVerifier, formatWitness } from "#events/merkle/NoteKeys.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { checkpointOf, logName, newAuditor, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { command } from "#test/support/CommandLine.ts"
+import { assert, layer } from "#test/support/Test.ts"
 import { secretOf, signerOf } from "#test/support/log/Keys.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
@@ -51,60 +51,54 @@ const makeWitness = Effect.gen(function* () {
 })
 
 layer(testLayer, { excludeTestServices: true })("vatproof notary witness", (it) => {
-  it.effect("cosigns another growing log, and an audit reports since when its content is witnessed", () =>
-    Effect.gen(function* () {
-      const { out, run, service } = yield* makeWitness
-      for (const size of [1, 2, 3]) {
-        yield* service.validate("ATU12345678")
-        yield* checkpointOf(service, size)
-        const { failure, output } = yield* run
-        assert.isNull(failure)
-        assert.include(output, `is cosigned with ${size} events`)
-        assert.include(output, witnessKey)
-      }
-      assert.lengthOf(readFileSync(out, "utf8").trimEnd().split("\n— "), 3)
-      const verified = yield* command("audit", "verify", "--key", logKey, "--checkpoint", out, "--witness", witnessKey)
-      assert.match(verified.output, /witness\.example\/w1 saw the first 3 events on \d{4}-.*: none of them is younger/u)
-      assert.isNull(verified.failure)
-    })
-  )
+  it.effect("cosigns another growing log, and an audit reports since when its content is witnessed", function* () {
+    const { out, run, service } = yield* makeWitness
+    for (const size of [1, 2, 3]) {
+      yield* service.validate("ATU12345678")
+      yield* checkpointOf(service, size)
+      const { failure, output } = yield* run
+      assert.isNull(failure)
+      assert.include(output, `is cosigned with ${size} events`)
+      assert.include(output, witnessKey)
+    }
+    assert.lengthOf(readFileSync(out, "utf8").trimEnd().split("\n— "), 3)
+    const verified = yield* command("audit", "verify", "--key", logKey, "--checkpoint", out, "--witness", witnessKey)
+    assert.match(verified.output, /witness\.example\/w1 saw the first 3 events on \d{4}-.*: none of them is younger/u)
+    assert.isNull(verified.failure)
+  })
 
-  it.effect("refuses to cosign a log that is shorter than, or contradicts, the one seen before", () =>
-    Effect.gen(function* () {
-      const { remember, run } = yield* makeWitness
-      assert.isNull((yield* run).failure)
-      remember(2)
-      assert.match((yield* run).failure ?? "", /The log contradicts itself: its \d+ events do not extend the 2/u)
-      remember(1_000_000)
-      assert.match((yield* run).failure ?? "", /but 1000000 were cosigned: it shrank/u)
-    })
-  )
+  it.effect("refuses to cosign a log that is shorter than, or contradicts, the one seen before", function* () {
+    const { remember, run } = yield* makeWitness
+    assert.isNull((yield* run).failure)
+    remember(2)
+    assert.match((yield* run).failure ?? "", /The log contradicts itself: its \d+ events do not extend the 2/u)
+    remember(1_000_000)
+    assert.match((yield* run).failure ?? "", /but 1000000 were cosigned: it shrank/u)
+  })
 
-  it.effect("is verified in a proof and in an export; a forged cosignature is rejected", () =>
-    Effect.gen(function* () {
-      const { folder, service } = yield* makeWitness
-      const { headers } = yield* newAuditor()
-      const proof = (yield* service.get("/v1/audit/proofs/0", { headers })).text
-      const file = join(folder, "one.tlog-proof")
-      const verify = command("audit", "verify", "--proof", file, "--key", logKey, "--witness", witnessKey)
-      writeFileSync(file, proof)
-      assert.include((yield* verify).output, "None of these checkpoints has a cosignature")
-      const start = proof.indexOf("\n\n") + 2
-      writeFileSync(file, proof.slice(0, start) + cosign(proof.slice(start), witness, at))
-      assert.match((yield* verify).output, /on 2026-11-23T09:30:00\.000Z: none of them is younger/u)
+  it.effect("is verified in a proof and in an export; a forged cosignature is rejected", function* () {
+    const { folder, service } = yield* makeWitness
+    const { headers } = yield* newAuditor()
+    const proof = (yield* service.get("/v1/audit/proofs/0", { headers })).text
+    const file = join(folder, "one.tlog-proof")
+    const verify = command("audit", "verify", "--proof", file, "--key", logKey, "--witness", witnessKey)
+    writeFileSync(file, proof)
+    assert.include((yield* verify).output, "None of these checkpoints has a cosignature")
+    const start = proof.indexOf("\n\n") + 2
+    writeFileSync(file, proof.slice(0, start) + cosign(proof.slice(start), witness, at))
+    assert.match((yield* verify).output, /on 2026-11-23T09:30:00\.000Z: none of them is younger/u)
 
-      const directory = join(folder, "export")
-      yield* command("audit", "export", "--out", directory)
-      const note = readFileSync(join(directory, "checkpoint"), "utf8")
-      const kept = join(folder, "kept.txt")
-      writeFileSync(kept, cosign(note, witness, at))
-      const options = ["--export", directory, "--key", logKey, "--checkpoint", kept, "--witness", witnessKey]
-      const verifyExport = command("audit", "verify", ...options)
-      const whole = yield* verifyExport
-      assert.match(whole.output, /on 2026-11-23T09:30:00\.000Z: none of them is younger/u)
-      writeFileSync(kept, cosign(note, { ...witness, sign: signer.sign }, at))
-      const forged = yield* verifyExport
-      assert.match(forged.failure ?? "", /cosignature of witness\.example\/w1 is invalid/u)
-    })
-  )
+    const directory = join(folder, "export")
+    yield* command("audit", "export", "--out", directory)
+    const note = readFileSync(join(directory, "checkpoint"), "utf8")
+    const kept = join(folder, "kept.txt")
+    writeFileSync(kept, cosign(note, witness, at))
+    const options = ["--export", directory, "--key", logKey, "--checkpoint", kept, "--witness", witnessKey]
+    const verifyExport = command("audit", "verify", ...options)
+    const whole = yield* verifyExport
+    assert.match(whole.output, /on 2026-11-23T09:30:00\.000Z: none of them is younger/u)
+    writeFileSync(kept, cosign(note, { ...witness, sign: signer.sign }, at))
+    const forged = yield* verifyExport
+    assert.match(forged.failure ?? "", /cosignature of witness\.example\/w1 is invalid/u)
+  })
 })

@@ -1,11 +1,11 @@
 /** The log stays signed when the signing replica dies, and a service does not start on a log that differs from the signed one. */
-import { assert, layer } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import { HttpClient } from "effect/http"
 import { checkpointOf, newAuditor, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { tamper } from "#test/support/Tampering.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 /** The error of a service that does not start. */
 const refusalOf = Effect.fnUntraced(function* (settings: RunningService.Settings) {
@@ -28,50 +28,47 @@ const refusalOf = Effect.fnUntraced(function* (settings: RunningService.Settings
 layer(RunningService.layerGround, { excludeTestServices: true })("A notary", (it) => {
   it.effect(
     "is replaced by another replica after SIGKILL, and no replica starts on a log shorter than its signed checkpoint",
-    () =>
-      Effect.gen(function* () {
-        const settings = signing(yield* temporaryFolder)
-        const one = yield* RunningService.spawn(settings)
-        yield* one.validate("ATU12345678")
-        const signed = yield* checkpointOf(one, 1)
-        const other = yield* RunningService.spawn(settings)
-        assert.match(yield* one.output, /public key: vatproof\.example\/log\/0\+/u)
-        yield* one.signal("SIGKILL")
-        yield* other.validate("ATU12345678")
-        yield* other.validate("ATU12345678")
-        const { size } = yield* checkpointOf(other, signed.size + 2)
-        yield* other.signal("SIGTERM")
-        yield* other.ended
+    function* () {
+      const settings = signing(yield* temporaryFolder)
+      const one = yield* RunningService.spawn(settings)
+      yield* one.validate("ATU12345678")
+      const signed = yield* checkpointOf(one, 1)
+      const other = yield* RunningService.spawn(settings)
+      assert.match(yield* one.output, /public key: vatproof\.example\/log\/0\+/u)
+      yield* one.signal("SIGKILL")
+      yield* other.validate("ATU12345678")
+      yield* other.validate("ATU12345678")
+      const { size } = yield* checkpointOf(other, signed.size + 2)
+      yield* other.signal("SIGTERM")
+      yield* other.ended
 
-        yield* tamper(`DELETE FROM vatproof.events WHERE position = ${size - 1}`)
-        assert.match(yield* refusalOf(settings), new RegExp(`The log has ${size - 1} events, but ${size} were signed`, "u"))
+      yield* tamper(`DELETE FROM vatproof.events WHERE position = ${size - 1}`)
+      assert.match(yield* refusalOf(settings), new RegExp(`The log has ${size - 1} events, but ${size} were signed`, "u"))
 
-        yield* tamper(
-          `DELETE FROM vatproof.checkpoints WHERE size > ${signed.size}`,
-          `UPDATE vatproof.logs SET next_position = ${signed.size}`,
-          `DELETE FROM vatproof.events WHERE position >= ${signed.size}`
-        )
-        const refusal = yield* refusalOf(settings)
-        assert.match(refusal, new RegExp(`${size} events were signed before, but the database has only ${signed.size}`, "u"))
-        assert.match(refusal, /notary-[\da-f]{8}\.checkpoint/u)
-        assert.match(refusal, /vatproof notary adopt/u)
-      }),
+      yield* tamper(
+        `DELETE FROM vatproof.checkpoints WHERE size > ${signed.size}`,
+        `UPDATE vatproof.logs SET next_position = ${signed.size}`,
+        `DELETE FROM vatproof.events WHERE position >= ${signed.size}`
+      )
+      const refusal = yield* refusalOf(settings)
+      assert.match(refusal, new RegExp(`${size} events were signed before, but the database has only ${signed.size}`, "u"))
+      assert.match(refusal, /notary-[\da-f]{8}\.checkpoint/u)
+      assert.match(refusal, /vatproof notary adopt/u)
+    },
     60_000
   )
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("A notary without a key", (it) => {
-  it.effect("is reported on a database that requires one", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.spawn({ NOTARY_KEY: "" })
-      assert.match(yield* service.output, /The log is not signed.*NOTARY_KEY/u)
-      const { headers } = yield* newAuditor()
-      yield* service.validate("ATU12345678")
-      const events = yield* service.get("/v1/audit/events", { headers: { ...headers, accept: "application/x-ndjson" } })
-      const unsigned = events.text.trimEnd().split("\n").length - 1
-      const reply = yield* service.get(`/v1/audit/proofs/${unsigned}`, { headers })
-      assert.match(assertProblem(reply, "SERVICE_UNAVAILABLE").message, /No signed checkpoint covers/u)
-      assert.strictEqual(reply.headers["retry-after"], "2")
-    })
-  )
+  it.effect("is reported on a database that requires one", function* () {
+    const service = yield* RunningService.spawn({ NOTARY_KEY: "" })
+    assert.match(yield* service.output, /The log is not signed.*NOTARY_KEY/u)
+    const { headers } = yield* newAuditor()
+    yield* service.validate("ATU12345678")
+    const events = yield* service.get("/v1/audit/events", { headers: { ...headers, accept: "application/x-ndjson" } })
+    const unsigned = events.text.trimEnd().split("\n").length - 1
+    const reply = yield* service.get(`/v1/audit/proofs/${unsigned}`, { headers })
+    assert.match(assertProblem(reply, "SERVICE_UNAVAILABLE").message, /No signed checkpoint covers/u)
+    assert.strictEqual(reply.headers["retry-after"], "2")
+  })
 })

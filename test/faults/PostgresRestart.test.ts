@@ -2,7 +2,6 @@
  * A database outage under load: every response is true and is recorded exactly once. The sizes are small, so that the test is
  * fast; its checks do not depend on them.
  */
-import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Layer, Redacted, Ref, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { readFileSync } from "node:fs"
@@ -13,6 +12,7 @@ import * as Postgres from "#infra/postgres/Postgres.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 /** The test's own server, which it may kill; it is restarted like the service's embedded one. */
 const ownServer = Effect.gen(function* () {
@@ -55,57 +55,55 @@ layer(RunningService.layerGround, { excludeTestServices: true })("during a resta
   it.effect.each([
     ["restarts", "SIGINT"],
     ["crashes and recovers", "SIGKILL"]
-  ] as const)("and %s, no response is wrong, unrecorded or recorded twice", ([, signal]) =>
-    Effect.gen(function* () {
-      const server = yield* ownServer
-      const service = yield* RunningService.start({ DATABASE_URL: Redacted.value(server.url) })
-      const key = yield* service.newKey
-      const asked = yield* Ref.make<ReadonlyArray<Asked>>([])
-      const done = yield* Ref.make(false)
+  ] as const)("and %s, no response is wrong, unrecorded or recorded twice", function* ([, signal]) {
+    const server = yield* ownServer
+    const service = yield* RunningService.start({ DATABASE_URL: Redacted.value(server.url) })
+    const key = yield* service.newKey
+    const asked = yield* Ref.make<ReadonlyArray<Asked>>([])
+    const done = yield* Ref.make(false)
 
-      const ask = Effect.fnUntraced(function* (caller: number, turn: number) {
-        const id = `load-${caller}-${turn}`
-        const vatId = vatIds[(caller * 7 + turn) % vatIds.length] ?? ""
-        const query: Record<string, string> = turn % 5 === 0 ? { force_live: "1" } : {}
-        const reply = yield* service.validate(vatId, { key, query, headers: { "x-request-id": id } })
-        yield* Ref.update(asked, (before) => [...before, { id, vatId, reply }])
-      })
-      const caller = Effect.fnUntraced(function* (number: number) {
-        let turn = 0
-        while (!(yield* Ref.get(done))) yield* ask(number, (turn += 1))
-      })
-      const answered = (count: number) =>
-        Ref.get(asked).pipe(
-          Effect.map((all) => all.filter(({ reply }) => reply.status === 200).length),
-          Effect.repeat({ until: (ok) => ok >= count, schedule: Schedule.spaced("20 millis") })
-        )
-      const load = yield* Effect.forkChild(
-        Effect.forEach(
-          Array.from({ length: callers }, (_, index) => index),
-          caller,
-          { concurrency: "unbounded", discard: true }
-        )
-      )
-      const before = yield* answered(200)
-      yield* server.signal(signal)
-      yield* answered(before + 400)
-      yield* Ref.set(done, true)
-      yield* Fiber.join(load)
-
-      const replies = yield* Ref.get(asked)
-      for (const { reply, vatId } of replies) {
-        if (reply.status === 200) {
-          assert.containSubset(reply.body, { vat_id: vatId, valid: isValid(vatId) })
-        } else {
-          assertProblem(reply, "SERVICE_UNAVAILABLE")
-          assert.isDefined(reply.headers["retry-after"])
-        }
-      }
-      yield* checkLog(replies).pipe(
-        Effect.provide(Layer.fresh(Postgres.layerAdministrator({ url: server.url, maxConnections: 1 })))
-      )
+    const ask = Effect.fnUntraced(function* (caller: number, turn: number) {
+      const id = `load-${caller}-${turn}`
+      const vatId = vatIds[(caller * 7 + turn) % vatIds.length] ?? ""
+      const query: Record<string, string> = turn % 5 === 0 ? { force_live: "1" } : {}
+      const reply = yield* service.validate(vatId, { key, query, headers: { "x-request-id": id } })
+      yield* Ref.update(asked, (before) => [...before, { id, vatId, reply }])
     })
-  )
+    const caller = Effect.fnUntraced(function* (number: number) {
+      let turn = 0
+      while (!(yield* Ref.get(done))) yield* ask(number, (turn += 1))
+    })
+    const answered = (count: number) =>
+      Ref.get(asked).pipe(
+        Effect.map((all) => all.filter(({ reply }) => reply.status === 200).length),
+        Effect.repeat({ until: (ok) => ok >= count, schedule: Schedule.spaced("20 millis") })
+      )
+    const load = yield* Effect.forkChild(
+      Effect.forEach(
+        Array.from({ length: callers }, (_, index) => index),
+        caller,
+        { concurrency: "unbounded", discard: true }
+      )
+    )
+    const before = yield* answered(200)
+    yield* server.signal(signal)
+    yield* answered(before + 400)
+    yield* Ref.set(done, true)
+    yield* Fiber.join(load)
+
+    const replies = yield* Ref.get(asked)
+    for (const { reply, vatId } of replies) {
+      if (reply.status === 200) {
+        assert.containSubset(reply.body, { vat_id: vatId, valid: isValid(vatId) })
+      } else {
+        assertProblem(reply, "SERVICE_UNAVAILABLE")
+        assert.isDefined(reply.headers["retry-after"])
+      }
+    }
+    yield* checkLog(replies).pipe(
+      Effect.provide(Layer.fresh(Postgres.layerAdministrator({ url: server.url, maxConnections: 1 })))
+    )
+  })
 })
 
 const checkLog = Effect.fnUntraced(function* (replies: ReadonlyArray<Asked>) {

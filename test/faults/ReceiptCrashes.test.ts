@@ -2,7 +2,6 @@
  * A service that is killed during confirmations: every receipt that was answered with 200 exists afterwards, complete, charged
  * once, and provable. `RECEIPT_KILLS` is the number of kills, three by default.
  */
-import { assert, layer } from "@effect/vitest"
 import { Config, Duration, Effect, Fiber, Option, Queue, Random, Result, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Receipt } from "#domain/receipts/Receipt.ts"
@@ -12,6 +11,7 @@ import { checkpointOf, log, signing, temporaryFolder } from "#test/support/Audit
 import { confirm, newPaidKey, receiptIdOf } from "#test/support/PaidKey.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const killsOrThree = Config.Int("RECEIPT_KILLS").pipe(Config.withDefault(3))
 
@@ -68,61 +68,60 @@ const totals = Effect.gen(function* () {
 layer(RunningService.layerGround, { excludeTestServices: true })("a service that is killed during confirmations", (it) => {
   it.effect(
     "still has every issued receipt after its restart",
-    () =>
-      Effect.gen(function* () {
-        const kills = yield* killsOrThree
-        const settings = signing(yield* temporaryFolder)
-        const answered = yield* Queue.unbounded<Answered>()
-        const given: Array<Answered> = []
-        let key = ""
-        for (let kill = 0; kill < kills; kill += 1) {
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              const service = yield* RunningService.spawn(settings)
-              if (key === "") key = yield* newPaidKey(service)
-              const calls = yield* Effect.forEach(
-                Array.from({ length: callers }, (_, caller) => caller),
-                (caller) => Effect.forkChild(Effect.exit(confirmOn(service, key, caller, answered)))
-              )
-              const enough = yield* Random.nextIntBetween(1, answersMax).pipe(Random.withSeed(`kill ${kill}`))
-              given.push(...(yield* Queue.takeN(answered, enough)))
-              yield* service.signal("SIGKILL")
-              yield* service.ended
-              yield* Effect.forEach(calls, Fiber.join)
-              given.push(...(yield* Queue.takeBetween(answered, 0, Number.MAX_SAFE_INTEGER)))
-            })
-          )
-        }
-        assert.isAtLeast(given.length, kills)
-        assert.strictEqual(new Set(given.map(({ id }) => id)).size, given.length)
-
-        const service = yield* RunningService.spawn(settings)
-        yield* Effect.forEach(
-          given,
-          Effect.fnUntraced(function* ({ id, target }) {
-            const reply = yield* service.ask(`/v1/qualified-confirmations/${id}`, { key })
-            assert.strictEqual(reply.status, 200, `${id}: ${reply.text}`)
-            const receipt = yield* decodeReceipt(reply.body)
-            assert.deepStrictEqual([receipt.receipt_id, receipt.target_vat_id], [id, target])
-          }),
-          { concurrency: 8, discard: true }
+    function* () {
+      const kills = yield* killsOrThree
+      const settings = signing(yield* temporaryFolder)
+      const answered = yield* Queue.unbounded<Answered>()
+      const given: Array<Answered> = []
+      let key = ""
+      for (let kill = 0; kill < kills; kill += 1) {
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const service = yield* RunningService.spawn(settings)
+            if (key === "") key = yield* newPaidKey(service)
+            const calls = yield* Effect.forEach(
+              Array.from({ length: callers }, (_, caller) => caller),
+              (caller) => Effect.forkChild(Effect.exit(confirmOn(service, key, caller, answered)))
+            )
+            const enough = yield* Random.nextIntBetween(1, answersMax).pipe(Random.withSeed(`kill ${kill}`))
+            given.push(...(yield* Queue.takeN(answered, enough)))
+            yield* service.signal("SIGKILL")
+            yield* service.ended
+            yield* Effect.forEach(calls, Fiber.join)
+            given.push(...(yield* Queue.takeBetween(answered, 0, Number.MAX_SAFE_INTEGER)))
+          })
         )
-        const { events, listed, next_position, receipts, units, used } = yield* totals
-        // Each kill loses at most one answer per caller, and the charges equal the stored receipts. A receipt is in two lists.
-        assert.isAtMost(Number(receipts), given.length + kills * callers)
-        assert.deepStrictEqual([events, units, used, listed], [next_position, receipts, receipts, receipts * 2n])
+      }
+      assert.isAtLeast(given.length, kills)
+      assert.strictEqual(new Set(given.map(({ id }) => id)).size, given.length)
 
-        yield* checkpointOf(service, Number(next_position))
-        const sample = given.filter((_, index) => index % Math.ceil(given.length / 50) === 0)
-        for (const { id } of sample) {
-          const { status, text } = yield* service.ask(`/v1/audit/proofs/${id}`, { key })
-          assert.strictEqual(status, 200, text)
-          const { extra } = Result.getOrThrow(parseProof(text))
-          const leaf = Option.getOrThrow(extra)
-          assert.isTrue(Result.isSuccess(verifyProof(pureCrypto, text, { leaf, ...log })), id)
-          assert.include(new TextDecoder().decode(leaf), `"receipt-${id}"`)
-        }
-      }),
+      const service = yield* RunningService.spawn(settings)
+      yield* Effect.forEach(
+        given,
+        Effect.fnUntraced(function* ({ id, target }) {
+          const reply = yield* service.ask(`/v1/qualified-confirmations/${id}`, { key })
+          assert.strictEqual(reply.status, 200, `${id}: ${reply.text}`)
+          const receipt = yield* decodeReceipt(reply.body)
+          assert.deepStrictEqual([receipt.receipt_id, receipt.target_vat_id], [id, target])
+        }),
+        { concurrency: 8, discard: true }
+      )
+      const { events, listed, next_position, receipts, units, used } = yield* totals
+      // Each kill loses at most one answer per caller, and the charges equal the stored receipts. A receipt is in two lists.
+      assert.isAtMost(Number(receipts), given.length + kills * callers)
+      assert.deepStrictEqual([events, units, used, listed], [next_position, receipts, receipts, receipts * 2n])
+
+      yield* checkpointOf(service, Number(next_position))
+      const sample = given.filter((_, index) => index % Math.ceil(given.length / 50) === 0)
+      for (const { id } of sample) {
+        const { status, text } = yield* service.ask(`/v1/audit/proofs/${id}`, { key })
+        assert.strictEqual(status, 200, text)
+        const { extra } = Result.getOrThrow(parseProof(text))
+        const leaf = Option.getOrThrow(extra)
+        assert.isTrue(Result.isSuccess(verifyProof(pureCrypto, text, { leaf, ...log })), id)
+        assert.include(new TextDecoder().decode(leaf), `"receipt-${id}"`)
+      }
+    },
     // Enough for hundreds of kills.
     Duration.toMillis("1 hour")
   )

@@ -1,5 +1,4 @@
 /** The service as a process: how it stops on a signal, and how it recovers from a crash. */
-import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber, FileSystem, Result } from "effect"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
@@ -7,6 +6,7 @@ import * as EmbeddedPostgres from "#infra/embedded-postgres/EmbeddedPostgres.ts"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 /** The longest time that an operator who pressed Ctrl-C, or an orchestrator, waits. */
 const stopMsMax = 5_000
@@ -33,81 +33,73 @@ const dataDir = Effect.gen(function* () {
 const serverRuns = (dir: string) => existsSync(join(dir, "postgres/cluster/data/postmaster.pid"))
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service that receives SIGTERM", (it) => {
-  it.effect("completes the requests in flight, and exits within 5 s", () =>
-    Effect.gen(function* () {
-      const sandbox = yield* Sandbox
-      const service = yield* RunningService.spawn()
-      yield* sandbox.configure({ latency_ms: 1_000 })
-      const asked = [1, 2, 3].map((index) => service.validate(vatIdEnding("LV", `48000${index}`), { query: { force_live: "1" } }))
-      const replies = yield* Effect.forkChild(Effect.all(asked, { concurrency: "unbounded" }))
-      yield* sandbox.until(({ vies }) => vies.in_flight === 3)
-      const { code, tookMs } = yield* stop(service, "SIGTERM")
-      yield* sandbox.reset
-      for (const reply of yield* Fiber.join(replies)) assert.containSubset(reply, { status: 200, body: { valid: true } })
-      assert.strictEqual(code, 0)
-      assert.isBelow(tookMs, stopMsMax)
-      assert.isFalse(isAlive(service.pid))
-      assert.isTrue(Exit.isFailure(yield* Effect.exit(service.get("/health"))))
-    })
-  )
+  it.effect("completes the requests in flight, and exits within 5 s", function* () {
+    const sandbox = yield* Sandbox
+    const service = yield* RunningService.spawn()
+    yield* sandbox.configure({ latency_ms: 1_000 })
+    const asked = [1, 2, 3].map((index) => service.validate(vatIdEnding("LV", `48000${index}`), { query: { force_live: "1" } }))
+    const replies = yield* Effect.forkChild(Effect.all(asked, { concurrency: "unbounded" }))
+    yield* sandbox.until(({ vies }) => vies.in_flight === 3)
+    const { code, tookMs } = yield* stop(service, "SIGTERM")
+    yield* sandbox.reset
+    for (const reply of yield* Fiber.join(replies)) assert.containSubset(reply, { status: 200, body: { valid: true } })
+    assert.strictEqual(code, 0)
+    assert.isBelow(tookMs, stopMsMax)
+    assert.isFalse(isAlive(service.pid))
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(service.get("/health"))))
+  })
 
-  it.effect("exits within 5 s even while a source hangs", () =>
-    Effect.gen(function* () {
-      const sandbox = yield* Sandbox
-      const service = yield* RunningService.spawn()
-      yield* sandbox.script([{ kind: "hang", source: "vies", on: "checks" }])
-      const reply = yield* Effect.forkChild(Effect.exit(service.validate(vatIdEnding("LV", "480010"))))
-      yield* sandbox.until(({ vies }) => vies.in_flight === 1)
-      const { code, tookMs } = yield* stop(service, "SIGINT")
-      yield* sandbox.reset
-      assert.strictEqual(code, 0)
-      assert.isBelow(tookMs, stopMsMax)
-      // No source gave a verdict, so the response has none.
-      const ended = yield* Fiber.join(reply)
-      if (Exit.isSuccess(ended)) assert.strictEqual(ended.value.status, 503)
-    })
-  )
+  it.effect("exits within 5 s even while a source hangs", function* () {
+    const sandbox = yield* Sandbox
+    const service = yield* RunningService.spawn()
+    yield* sandbox.script([{ kind: "hang", source: "vies", on: "checks" }])
+    const reply = yield* Effect.forkChild(Effect.exit(service.validate(vatIdEnding("LV", "480010"))))
+    yield* sandbox.until(({ vies }) => vies.in_flight === 1)
+    const { code, tookMs } = yield* stop(service, "SIGINT")
+    yield* sandbox.reset
+    assert.strictEqual(code, 0)
+    assert.isBelow(tookMs, stopMsMax)
+    // No source gave a verdict, so the response has none.
+    const ended = yield* Fiber.join(reply)
+    if (Exit.isSuccess(ended)) assert.strictEqual(ended.value.status, 503)
+  })
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service with its own database", (it) => {
-  it.effect("recovers after SIGKILL on the same data, and stops all processes on SIGTERM", () =>
-    Effect.gen(function* () {
-      const dir = yield* dataDir
-      const settings = { DATABASE_URL: "", DATA_DIR: dir }
-      const vatId = vatIdEnding("SE", "481001")
-      const first = yield* RunningService.spawn(settings)
-      const key = yield* first.newKey
-      assert.containSubset(yield* first.validate(vatId, { key }), { status: 200, body: { valid: true, cache: false } })
-      yield* first.signal("SIGKILL")
-      yield* first.ended
-      assert.isTrue(serverRuns(dir))
+  it.effect("recovers after SIGKILL on the same data, and stops all processes on SIGTERM", function* () {
+    const dir = yield* dataDir
+    const settings = { DATABASE_URL: "", DATA_DIR: dir }
+    const vatId = vatIdEnding("SE", "481001")
+    const first = yield* RunningService.spawn(settings)
+    const key = yield* first.newKey
+    assert.containSubset(yield* first.validate(vatId, { key }), { status: 200, body: { valid: true, cache: false } })
+    yield* first.signal("SIGKILL")
+    yield* first.ended
+    assert.isTrue(serverRuns(dir))
 
-      const second = yield* RunningService.spawn(settings)
-      assert.containSubset(yield* second.validate(vatId, { key }), {
-        status: 200,
-        headers: { "x-service-usage": "2/100000" },
-        body: { valid: true, cache: true, source: "cache" }
-      })
-      assert.strictEqual(yield* (yield* Sandbox).checks({ vatId }), 1)
-      const { code, tookMs } = yield* stop(second, "SIGTERM")
-      assert.strictEqual(code, 0)
-      assert.isBelow(tookMs, stopMsMax)
-      assert.isFalse(serverRuns(dir))
+    const second = yield* RunningService.spawn(settings)
+    assert.containSubset(yield* second.validate(vatId, { key }), {
+      status: 200,
+      headers: { "x-service-usage": "2/100000" },
+      body: { valid: true, cache: true, source: "cache" }
     })
-  )
+    assert.strictEqual(yield* (yield* Sandbox).checks({ vatId }), 1)
+    const { code, tookMs } = yield* stop(second, "SIGTERM")
+    assert.strictEqual(code, 0)
+    assert.isBelow(tookMs, stopMsMax)
+    assert.isFalse(serverRuns(dir))
+  })
 })
 
 layer(RunningService.layerEmptyGround, { excludeTestServices: true })(
   "two services that start concurrently on an empty database",
   (it) => {
-    it.effect("both start, and share one database", () =>
-      Effect.gen(function* () {
-        const [first, second] = yield* Effect.all([RunningService.spawn(), RunningService.spawn()], { concurrency: "unbounded" })
-        const vatId = vatIdEnding("FI", "482001")
-        const key = yield* first.newKey
-        assert.containSubset(yield* second.validate(vatId, { key }), { status: 200, body: { cache: false } })
-        assert.containSubset(yield* first.validate(vatId, { key }), { status: 200, body: { cache: true } })
-      })
-    )
+    it.effect("both start, and share one database", function* () {
+      const [first, second] = yield* Effect.all([RunningService.spawn(), RunningService.spawn()], { concurrency: "unbounded" })
+      const vatId = vatIdEnding("FI", "482001")
+      const key = yield* first.newKey
+      assert.containSubset(yield* second.validate(vatId, { key }), { status: 200, body: { cache: false } })
+      assert.containSubset(yield* first.validate(vatId, { key }), { status: 200, body: { cache: true } })
+    })
   }
 )

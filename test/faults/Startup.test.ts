@@ -1,11 +1,11 @@
 /** A service that cannot start reports the reason in one line, reveals no secret, and does not hang. */
-import { assert, layer } from "@effect/vitest"
 import { Cause, Clock, Effect, Exit, Fiber, FileSystem, MutableRef, Redacted, Schema } from "effect"
 import { createServer, type Server } from "node:net"
 import * as EmbeddedPostgres from "#infra/embedded-postgres/EmbeddedPostgres.ts"
 import * as TcpProxy from "#test/faults/TcpProxy.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { assert, layer } from "#test/support/Test.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 /** The output of a service that did not start. */
@@ -38,74 +38,62 @@ const occupiedPort = Effect.gen(function* () {
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service that cannot start", (it) => {
-  it.effect("reports an invalid setting in one line", () =>
-    Effect.gen(function* () {
-      const [line, ...more] = yield* lastWords({ PORT: "eighty" })
-      assert.match(line ?? "", /^fatal: PORT: /u)
-      assert.deepStrictEqual(more, [])
-    })
-  )
+  it.effect("reports an invalid setting in one line", function* () {
+    const [line, ...more] = yield* lastWords({ PORT: "eighty" })
+    assert.match(line ?? "", /^fatal: PORT: /u)
+    assert.deepStrictEqual(more, [])
+  })
 
   it.effect.each([
     ["knows no such role", { username: "nobody-here", password: "tell-nobody" }, /cannot be used: .*nobody-here/u],
     ["has no such database", { pathname: "/nowhere" }, /cannot be used: .*"nowhere"/u]
-  ] as const)("reports at once that its server %s", ([, parts, expected]) =>
-    Effect.gen(function* () {
-      const { url } = yield* TestDatabase
-      const changed = Object.assign(new URL(Redacted.value(url)), parts)
-      // The test would time out if the service waited.
-      const reason = yield* reasonOf({ DATABASE_URL: changed.href, DATABASE_WAIT: "1h" })
-      assert.match(reason, expected)
-      assert.notInclude(reason, "tell-nobody")
-    })
-  )
+  ] as const)("reports at once that its server %s", function* ([, parts, expected]) {
+    const { url } = yield* TestDatabase
+    const changed = Object.assign(new URL(Redacted.value(url)), parts)
+    // The test would time out if the service waited.
+    const reason = yield* reasonOf({ DATABASE_URL: changed.href, DATABASE_WAIT: "1h" })
+    assert.match(reason, expected)
+    assert.notInclude(reason, "tell-nobody")
+  })
 
-  it.effect("waits for its database until the timeout, and reports both", () =>
-    Effect.gen(function* () {
-      const before = yield* Clock.currentTimeMillis
-      const [waiting, end, ...more] = yield* lastWords({
-        DATABASE_URL: "postgresql://vatproof:tell-nobody@127.0.0.1:9/vatproof",
-        DATABASE_WAIT: "1500ms"
-      })
-      assert.isAtLeast((yield* Clock.currentTimeMillis) - before, 1_500)
-      assert.match(waiting ?? "", /The database is not available yet; waiting for 1s 500ms: connect ECONNREFUSED 127.0.0.1:9/u)
-      assert.strictEqual(end, "fatal: The database cannot be used: connect ECONNREFUSED 127.0.0.1:9")
-      assert.deepStrictEqual(more, [])
-      assert.notInclude(`${waiting} ${end}`, "tell-nobody")
+  it.effect("waits for its database until the timeout, and reports both", function* () {
+    const before = yield* Clock.currentTimeMillis
+    const [waiting, end, ...more] = yield* lastWords({
+      DATABASE_URL: "postgresql://vatproof:tell-nobody@127.0.0.1:9/vatproof",
+      DATABASE_WAIT: "1500ms"
     })
-  )
+    assert.isAtLeast((yield* Clock.currentTimeMillis) - before, 1_500)
+    assert.match(waiting ?? "", /The database is not available yet; waiting for 1s 500ms: connect ECONNREFUSED 127.0.0.1:9/u)
+    assert.strictEqual(end, "fatal: The database cannot be used: connect ECONNREFUSED 127.0.0.1:9")
+    assert.deepStrictEqual(more, [])
+    assert.notInclude(`${waiting} ${end}`, "tell-nobody")
+  })
 
-  it.effect("does not wait for a database without TLS", () =>
-    Effect.gen(function* () {
-      const { url } = yield* TestDatabase
-      const withTls = new URL(Redacted.value(url))
-      withTls.searchParams.set("sslmode", "require")
-      const reason = yield* reasonOf({ DATABASE_URL: withTls.href, DATABASE_WAIT: "1h" })
-      assert.strictEqual(reason, "The database cannot be used: The server does not support TLS")
-    })
-  )
+  it.effect("does not wait for a database without TLS", function* () {
+    const { url } = yield* TestDatabase
+    const withTls = new URL(Redacted.value(url))
+    withTls.searchParams.set("sslmode", "require")
+    const reason = yield* reasonOf({ DATABASE_URL: withTls.href, DATABASE_WAIT: "1h" })
+    assert.strictEqual(reason, "The database cannot be used: The server does not support TLS")
+  })
 
-  it.effect("reports a port in use in one line", () =>
-    Effect.gen(function* () {
-      const port = yield* occupiedPort
-      const lines = yield* lastWords({ PORT: String(port) })
-      const complaints = lines.filter((line) => line.startsWith("fatal: "))
-      assert.lengthOf(complaints, 1, lines.join("\n"))
-      assert.include(complaints[0], String(port))
-    })
-  )
+  it.effect("reports a port in use in one line", function* () {
+    const port = yield* occupiedPort
+    const lines = yield* lastWords({ PORT: String(port) })
+    const complaints = lines.filter((line) => line.startsWith("fatal: "))
+    assert.lengthOf(complaints, 1, lines.join("\n"))
+    assert.include(complaints[0], String(port))
+  })
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service of an older version", (it) => {
-  it.effect("reports at once that a newer version has migrated its database", () =>
-    Effect.gen(function* () {
-      yield* MigratedDatabase.execute("INSERT INTO vatproof_migrations (name, sha256) VALUES ('9999_move_everything', '')")
-      assert.strictEqual(
-        yield* reasonOf({ DATABASE_WAIT: "1h" }),
-        "The database is newer than this version, which does not know 9999_move_everything: start a version that does"
-      )
-    })
-  )
+  it.effect("reports at once that a newer version has migrated its database", function* () {
+    yield* MigratedDatabase.execute("INSERT INTO vatproof_migrations (name, sha256) VALUES ('9999_move_everything', '')")
+    assert.strictEqual(
+      yield* reasonOf({ DATABASE_WAIT: "1h" }),
+      "The database is newer than this version, which does not know 9999_move_everything: start a version that does"
+    )
+  })
 })
 
 /** The address of a database whose server does not exist before `arrive`. */
@@ -121,15 +109,13 @@ const lateDatabase = Effect.gen(function* () {
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service that starts before its database", (it) => {
-  it.effect("is ready as soon as the database is", () =>
-    Effect.gen(function* () {
-      const { arrive, isAskedFor, url } = yield* lateDatabase
-      const starting = yield* Effect.forkScoped(RunningService.spawn({ DATABASE_URL: url }), { startImmediately: true })
-      yield* isAskedFor
-      yield* arrive
-      const service = yield* Fiber.join(starting)
-      assert.match(yield* service.output, /The database is not available yet; waiting for 30s/u)
-      assert.strictEqual((yield* service.validate("ATU12345678")).status, 200)
-    })
-  )
+  it.effect("is ready as soon as the database is", function* () {
+    const { arrive, isAskedFor, url } = yield* lateDatabase
+    const starting = yield* Effect.forkScoped(RunningService.spawn({ DATABASE_URL: url }), { startImmediately: true })
+    yield* isAskedFor
+    yield* arrive
+    const service = yield* Fiber.join(starting)
+    assert.match(yield* service.output, /The database is not available yet; waiting for 30s/u)
+    assert.strictEqual((yield* service.validate("ATU12345678")).status, 200)
+  })
 })

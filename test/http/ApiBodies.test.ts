@@ -1,5 +1,4 @@
 /** The bodies that handlers build by hand have the fields of their endpoints' schemas, and no others. */
-import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { Health, SourceStatusReport } from "#http/system/SystemApi.ts"
@@ -8,6 +7,7 @@ import { ValidationResult } from "#http/validation/ValidationApi.ts"
 import { confirm, muster, newPaidKey } from "#test/support/PaidKey.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const exactly = { onExcessProperty: "error" } as const
 const decodeValidation = Schema.decodeUnknownEffect(ValidationResult, exactly)
@@ -25,51 +25,43 @@ const validationOf = Effect.fnUntraced(function* (reply: Reply) {
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("the response body", (it) => {
-  it.effect("of a validation has the documented fields: live, cached, with a consultation number, not valid", () =>
-    Effect.gen(function* () {
-      const { newKey, validate } = yield* RunningService.RunningService
-      const key = yield* newKey
-      for (const source of ["vies", "cache"]) {
-        const { cache, source: answered } = yield* validationOf(yield* validate("ATU12345678", { key }))
-        assert.deepStrictEqual([answered, cache], [source, source === "cache"])
-      }
-      const query = { requester_vat_id: "DE811115368", force_live: "1" }
-      assert.isNotNull((yield* validationOf(yield* validate("ATU12345678", { key, query }))).consultation_number)
-      assert.isFalse((yield* validationOf(yield* validate("ATU99999999", { key }))).valid)
-    })
-  )
+  it.effect("of a validation has the documented fields: live, cached, with a consultation number, not valid", function* () {
+    const { newKey, validate } = yield* RunningService.RunningService
+    const key = yield* newKey
+    for (const source of ["vies", "cache"]) {
+      const { cache, source: answered } = yield* validationOf(yield* validate("ATU12345678", { key }))
+      assert.deepStrictEqual([answered, cache], [source, source === "cache"])
+    }
+    const query = { requester_vat_id: "DE811115368", force_live: "1" }
+    assert.isNotNull((yield* validationOf(yield* validate("ATU12345678", { key, query }))).consultation_number)
+    assert.isFalse((yield* validationOf(yield* validate("ATU99999999", { key }))).valid)
+  })
 
-  it.effect("of a stale validation has the documented fields", () =>
-    Effect.gen(function* () {
-      const { travel, validate } = yield* RunningService.make()
-      const sandbox = yield* Sandbox
-      yield* validate("ATU12345670")
-      yield* sandbox.configure({ vies_available: false })
-      yield* travel("25 hours")
-      const reply = yield* validate("ATU12345670")
-      yield* sandbox.reset
-      assert.isDefined(reply.headers["warning"])
-      assert.isTrue((yield* validationOf(reply)).cache)
-    })
-  )
+  it.effect("of a stale validation has the documented fields", function* () {
+    const { travel, validate } = yield* RunningService.make()
+    const sandbox = yield* Sandbox
+    yield* validate("ATU12345670")
+    yield* sandbox.configure({ vies_available: false })
+    yield* travel("25 hours")
+    const reply = yield* validate("ATU12345670")
+    yield* sandbox.reset
+    assert.isDefined(reply.headers["warning"])
+    assert.isTrue((yield* validationOf(reply)).cache)
+  })
 
-  it.effect("of a confirmation has the documented fields, in words and in letters", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.RunningService
-      const key = yield* newPaidKey(service)
-      const words = yield* validationOf(yield* confirm(service, "DE123456789", key))
-      assert.containSubset(words.qualified_confirmation, { name_match: "match" })
-      const letters = yield* confirm(service, "DE123456789", key, { ...muster, match_format: "letters" })
-      assert.containSubset((yield* validationOf(letters)).qualified_confirmation, { name_match: "A" })
-    })
-  )
+  it.effect("of a confirmation has the documented fields, in words and in letters", function* () {
+    const service = yield* RunningService.RunningService
+    const key = yield* newPaidKey(service)
+    const words = yield* validationOf(yield* confirm(service, "DE123456789", key))
+    assert.containSubset(words.qualified_confirmation, { name_match: "match" })
+    const letters = yield* confirm(service, "DE123456789", key, { ...muster, match_format: "letters" })
+    assert.containSubset((yield* validationOf(letters)).qualified_confirmation, { name_match: "A" })
+  })
 
-  it.effect("of the usage, the status and the health has the documented fields", () =>
-    Effect.gen(function* () {
-      const { get, newKey } = yield* RunningService.RunningService
-      yield* decodeUsage((yield* get("/v1/usage", { key: yield* newKey })).body)
-      yield* decodeStatus((yield* get("/v1/status")).body)
-      yield* decodeHealth((yield* get("/health")).body)
-    })
-  )
+  it.effect("of the usage, the status and the health has the documented fields", function* () {
+    const { get, newKey } = yield* RunningService.RunningService
+    yield* decodeUsage((yield* get("/v1/usage", { key: yield* newKey })).body)
+    yield* decodeStatus((yield* get("/v1/status")).body)
+    yield* decodeHealth((yield* get("/health")).body)
+  })
 })

@@ -47,8 +47,7 @@ export const checkpointOf = (service: ServiceClient, size: number) =>
   )
 
 /** A tile's hashes, by its path. */
-export const tileOf = (service: ServiceClient, path: string) =>
-  Effect.gen(function* () {
-    const response = yield* HttpClient.get(`${service.baseUrl}/v1/audit/tile/${path}`)
-    return new Uint8Array(yield* response.arrayBuffer)
-  })
+export const tileOf = Effect.fnUntraced(function* (service: ServiceClient, path: string) {
+  const response = yield* HttpClient.get(`${service.baseUrl}/v1/audit/tile/${path}`)
+  return new Uint8Array(yield* response.arrayBuffer)
+})

@@ -21,15 +21,14 @@ export const said = (method: string, url: string, body = "") => `<${method} ${ur
 export const hugeBody = "x".repeat(40_000_000)
 
 /** Adds each URL to `started`. `/slow` waits for `slow`, and `/unread` responds without reading the request body. */
-const makeApp = (slow: Effect.Effect<void>, started: Array<string>) =>
-  Effect.gen(function* () {
-    const request = yield* HttpServerRequest.HttpServerRequest
-    started.push(request.url)
-    if (request.url === "/slow") yield* slow
-    if (request.url === "/huge") return HttpServerResponse.text(hugeBody)
-    const body = request.url === "/unread" ? "" : yield* request.text
-    return HttpServerResponse.text(said(request.method, request.url, body))
-  })
+const makeApp = Effect.fnUntraced(function* (slow: Effect.Effect<void>, started: Array<string>) {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  started.push(request.url)
+  if (request.url === "/slow") yield* slow
+  if (request.url === "/huge") return HttpServerResponse.text(hugeBody)
+  const body = request.url === "/unread" ? "" : yield* request.text
+  return HttpServerResponse.text(said(request.method, request.url, body))
+})
 
 const portOf = (services: Context.Context<HttpServer.HttpServer>) => {
   const { address } = Context.get(services, HttpServer.HttpServer)

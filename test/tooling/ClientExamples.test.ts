@@ -1,5 +1,5 @@
 /** The examples of docs/examples, run as their readers would run them. */
-import { assert, beforeEach, describe, layer } from "@effect/vitest"
+import { beforeEach } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { ChildProcess } from "effect/process"
 import { spawnSync } from "node:child_process"
@@ -7,6 +7,7 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import * as RunningService from "#test/support/RunningService.ts"
+import { assert, describe, layer } from "#test/support/Test.ts"
 
 const folder = join(import.meta.dirname, "../../docs/examples")
 
@@ -60,26 +61,22 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the examples
     const isMissing = !isHere(language.needs)
     beforeEach((context) => context.skip(isMissing, `left out: ${language.needs} is not installed`))
 
-    it.effect("validate, and report errors", () =>
-      Effect.gen(function* () {
-        const { baseUrl, newKey } = yield* RunningService.RunningService
-        const env = { VATPROOF_URL: baseUrl, VATPROOF_KEY: yield* newKey }
-        const valid = yield* run(language, env, "ATU12345678")
-        assert.strictEqual(valid.code, 0, valid.output)
-        assert.match(valid.output, language.says)
-        const wrong = yield* run(language, env, "GB123456789")
-        assert.notStrictEqual(wrong.code, 0)
-        assert.include(wrong.output, "INVALID_VAT_ID")
-      })
-    )
+    it.effect("validate, and report errors", function* () {
+      const { baseUrl, newKey } = yield* RunningService.RunningService
+      const env = { VATPROOF_URL: baseUrl, VATPROOF_KEY: yield* newKey }
+      const valid = yield* run(language, env, "ATU12345678")
+      assert.strictEqual(valid.code, 0, valid.output)
+      assert.match(valid.output, language.says)
+      const wrong = yield* run(language, env, "GB123456789")
+      assert.notStrictEqual(wrong.code, 0)
+      assert.include(wrong.output, "INVALID_VAT_ID")
+    })
 
-    it.effect("ask again after the seconds of Retry-After", () =>
-      Effect.gen(function* () {
-        const { calls, url } = yield* overloadedOnce
-        const { code, output } = yield* run(language, { VATPROOF_URL: url, VATPROOF_KEY: "svc_live_x" }, "ATU12345678")
-        assert.strictEqual(code, 0, output)
-        assert.strictEqual(calls(), 2)
-      })
-    )
+    it.effect("ask again after the seconds of Retry-After", function* () {
+      const { calls, url } = yield* overloadedOnce
+      const { code, output } = yield* run(language, { VATPROOF_URL: url, VATPROOF_KEY: "svc_live_x" }, "ATU12345678")
+      assert.strictEqual(code, 0, output)
+      assert.strictEqual(calls(), 2)
+    })
   })
 })

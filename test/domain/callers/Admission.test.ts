@@ -1,10 +1,10 @@
-import { assert, it } from "@effect/vitest"
 import { Effect, Layer, MutableRef } from "effect"
 import * as Admission from "#domain/callers/Admission.ts"
 import type { AnonymousCaller, Caller } from "#domain/callers/Caller.ts"
 import { Identity } from "#domain/callers/Identity.ts"
 import { Metering, PreconditionFailed } from "#domain/callers/Metering.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
+import { assert, it } from "#test/support/Test.ts"
 
 const caller: AnonymousCaller = { _tag: "Anonymous", addressHash: "h", stream: "s", meter: "m", limit: 10, perMinute: 10 }
 
@@ -42,62 +42,52 @@ const outdated = (times: number) => {
   }
 }
 
-it.effect("repeats a call whose answer is out of date, after the answer was read again", () =>
-  Effect.gen(function* () {
-    const { withCaller } = yield* admissionAt(0)
-    const { attempts, use } = outdated(2)
-    let refreshed = 0
-    const refresh = Effect.sync(() => (refreshed += 1))
-    assert.strictEqual(yield* withCaller(newCall(), refresh, () => use("answer")), "answer")
-    assert.deepStrictEqual([attempts(), refreshed], [3, 2])
-  })
-)
+it.effect("repeats a call whose answer is out of date, after the answer was read again", function* () {
+  const { withCaller } = yield* admissionAt(0)
+  const { attempts, use } = outdated(2)
+  let refreshed = 0
+  const refresh = Effect.sync(() => (refreshed += 1))
+  assert.strictEqual(yield* withCaller(newCall(), refresh, () => use("answer")), "answer")
+  assert.deepStrictEqual([attempts(), refreshed], [3, 2])
+})
 
-it.effect("gives up after five repetitions", () =>
-  Effect.gen(function* () {
-    const { withCaller } = yield* admissionAt(0)
-    const { attempts, use } = outdated(Infinity)
-    const failure = yield* Effect.flip(withCaller(newCall(), Effect.void, () => use("answer")))
-    assert.strictEqual(failure._tag, "StoreUnavailable")
-    assert.strictEqual(attempts(), 6)
-  })
-)
+it.effect("gives up after five repetitions", function* () {
+  const { withCaller } = yield* admissionAt(0)
+  const { attempts, use } = outdated(Infinity)
+  const failure = yield* Effect.flip(withCaller(newCall(), Effect.void, () => use("answer")))
+  assert.strictEqual(failure._tag, "StoreUnavailable")
+  assert.strictEqual(attempts(), 6)
+})
 
-it.effect("counts a call once, however often it is repeated", () =>
-  Effect.gen(function* () {
-    const { count, countWork, counted, isCountedFirst, withCaller } = yield* admissionAt(0)
-    const call = newCall()
-    const { use } = outdated(3)
-    assert.isFalse(isCountedFirst(call, caller))
-    const standing = yield* withCaller(call, Effect.void, (current: Caller) => Effect.flatMap(countWork(call, current), use))
-    assert.strictEqual(counted(), 1)
-    assert.deepStrictEqual(MutableRef.get(call.standing), standing)
-    assert.isTrue(isCountedFirst(call, caller))
-    assert.deepStrictEqual(yield* count(call, caller), standing)
-    assert.strictEqual(counted(), 1)
-    assert.isFalse(isCountedFirst(newCall(), caller))
-  })
-)
+it.effect("counts a call once, however often it is repeated", function* () {
+  const { count, countWork, counted, isCountedFirst, withCaller } = yield* admissionAt(0)
+  const call = newCall()
+  const { use } = outdated(3)
+  assert.isFalse(isCountedFirst(call, caller))
+  const standing = yield* withCaller(call, Effect.void, (current: Caller) => Effect.flatMap(countWork(call, current), use))
+  assert.strictEqual(counted(), 1)
+  assert.deepStrictEqual(MutableRef.get(call.standing), standing)
+  assert.isTrue(isCountedFirst(call, caller))
+  assert.deepStrictEqual(yield* count(call, caller), standing)
+  assert.strictEqual(counted(), 1)
+  assert.isFalse(isCountedFirst(newCall(), caller))
+})
 
-it.effect("counts the next call of a refused caller before its append, until one is admitted", () =>
-  Effect.gen(function* () {
-    const { countWork, isCountedFirst, use, withCaller } = yield* admissionAt(10)
-    const ask = (call: Admission.Call) => withCaller(call, Effect.void, (current) => countWork(call, current))
-    yield* Effect.flip(ask(newCall()))
-    assert.isTrue(isCountedFirst(newCall(), caller))
-    use(9)
-    yield* ask(newCall())
-    assert.isFalse(isCountedFirst(newCall(), caller))
-  })
-)
+it.effect("counts the next call of a refused caller before its append, until one is admitted", function* () {
+  const { countWork, isCountedFirst, use, withCaller } = yield* admissionAt(10)
+  const ask = (call: Admission.Call) => withCaller(call, Effect.void, (current) => countWork(call, current))
+  yield* Effect.flip(ask(newCall()))
+  assert.isTrue(isCountedFirst(newCall(), caller))
+  use(9)
+  yield* ask(newCall())
+  assert.isFalse(isCountedFirst(newCall(), caller))
+})
 
-it.effect("refuses work when the quota is used up, and tells how the caller stands", () =>
-  Effect.gen(function* () {
-    const { count, countWork, counted } = yield* admissionAt(10)
-    const call = newCall()
-    assert.strictEqual((yield* Effect.flip(countWork(call, caller)))._tag, "QuotaExceeded")
-    assert.containSubset(MutableRef.get(call.standing), { usage: { used: 10 }, window: { remaining: 9 } })
-    yield* count(newCall(), caller)
-    assert.strictEqual(counted(), 2)
-  })
-)
+it.effect("refuses work when the quota is used up, and tells how the caller stands", function* () {
+  const { count, countWork, counted } = yield* admissionAt(10)
+  const call = newCall()
+  assert.strictEqual((yield* Effect.flip(countWork(call, caller)))._tag, "QuotaExceeded")
+  assert.containSubset(MutableRef.get(call.standing), { usage: { used: 10 }, window: { remaining: 9 } })
+  yield* count(newCall(), caller)
+  assert.strictEqual(counted(), 2)
+})

@@ -1,4 +1,3 @@
-import { assert, it } from "@effect/vitest"
 import { DateTime, Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
@@ -6,6 +5,7 @@ import { Identity, InvalidApiKey, layerCached } from "#domain/callers/Identity.t
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { billingPeriod } from "#domain/callers/Usage.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
+import { assert, it } from "#test/support/Test.ts"
 
 const callerAt = (used: number, now: DateTime.Utc): KeyCaller => ({
   _tag: "Key",
@@ -50,31 +50,28 @@ const cached = Effect.gen(function* () {
   return { identity, state, usedOf }
 })
 
-it.effect("reads a caller once, and again on refresh", () =>
-  Effect.gen(function* () {
-    const { identity, state, usedOf } = yield* cached
-    assert.deepStrictEqual([yield* usedOf("one"), yield* usedOf("one"), yield* usedOf("two")], [1, 1, 2])
-    assert.strictEqual((yield* identity.refresh(Redacted.make("one"))).used, 3)
-    assert.deepStrictEqual([yield* usedOf("one"), yield* usedOf("two")], [3, 2])
-    assert.strictEqual(state.reads, 3)
-  })
-)
+it.effect("reads a caller once, and again on refresh", function* () {
+  const { identity, state, usedOf } = yield* cached
+  assert.deepStrictEqual([yield* usedOf("one"), yield* usedOf("one"), yield* usedOf("two")], [1, 1, 2])
+  assert.strictEqual((yield* identity.refresh(Redacted.make("one"))).used, 3)
+  assert.deepStrictEqual([yield* usedOf("one"), yield* usedOf("two")], [3, 2])
+  assert.strictEqual(state.reads, 3)
+})
 
-it.effect("reads a caller again when the billing period is over, to the millisecond", () =>
-  Effect.gen(function* () {
-    const end = DateTime.toEpochMillis(DateTime.makeUnsafe("2026-12-01T00:00:00Z"))
-    yield* TestClock.setTime(end - 1_000)
-    const { usedOf } = yield* cached
-    assert.strictEqual(yield* usedOf("one"), 1)
-    yield* TestClock.setTime(end - 1)
-    assert.strictEqual(yield* usedOf("one"), 1)
-    yield* TestClock.setTime(end)
-    assert.deepStrictEqual([yield* usedOf("one"), yield* usedOf("one")], [2, 2])
-  })
-)
+it.effect("reads a caller again when the billing period is over, to the millisecond", function* () {
+  const end = DateTime.toEpochMillis(DateTime.makeUnsafe("2026-12-01T00:00:00Z"))
+  yield* TestClock.setTime(end - 1_000)
+  const { usedOf } = yield* cached
+  assert.strictEqual(yield* usedOf("one"), 1)
+  yield* TestClock.setTime(end - 1)
+  assert.strictEqual(yield* usedOf("one"), 1)
+  yield* TestClock.setTime(end)
+  assert.deepStrictEqual([yield* usedOf("one"), yield* usedOf("one")], [2, 2])
+})
 
-it.effect.each([new InvalidApiKey({}), new StoreUnavailable({})])("forgets a caller whose refresh fails: %s", (failure) =>
-  Effect.gen(function* () {
+it.effect.each([new InvalidApiKey({}), new StoreUnavailable({})])(
+  "forgets a caller whose refresh fails: %s",
+  function* (failure) {
     const { identity, state, usedOf } = yield* cached
     yield* usedOf("one")
     state.failure = failure
@@ -83,35 +80,29 @@ it.effect.each([new InvalidApiKey({}), new StoreUnavailable({})])("forgets a cal
     assert.strictEqual(yield* Effect.flip(usedOf("one")), failure)
     state.failure = null
     assert.strictEqual(yield* usedOf("one"), 4)
-  })
+  }
 )
 
-it.effect("keeps no failure", () =>
-  Effect.gen(function* () {
-    const { state, usedOf } = yield* cached
-    state.failure = new InvalidApiKey({})
-    yield* Effect.flip(usedOf("one"))
-    state.failure = null
-    assert.strictEqual(yield* usedOf("one"), 2)
-  })
-)
+it.effect("keeps no failure", function* () {
+  const { state, usedOf } = yield* cached
+  state.failure = new InvalidApiKey({})
+  yield* Effect.flip(usedOf("one"))
+  state.failure = null
+  assert.strictEqual(yield* usedOf("one"), 2)
+})
 
-it.effect("keeps 50,000 callers at most, and forgets the ones that were used longest ago", () =>
-  Effect.gen(function* () {
-    const { state, usedOf } = yield* cached
-    yield* Effect.forEach(Array.from({ length: 50_001 }), (_, index) => usedOf(`key ${index}`), { discard: true })
-    assert.strictEqual(state.reads, 50_001)
-    yield* usedOf("key 50000")
-    assert.strictEqual(state.reads, 50_001)
-    yield* usedOf("key 0")
-    assert.strictEqual(state.reads, 50_002)
-  })
-)
+it.effect("keeps 50,000 callers at most, and forgets the ones that were used longest ago", function* () {
+  const { state, usedOf } = yield* cached
+  yield* Effect.forEach(Array.from({ length: 50_001 }), (_, index) => usedOf(`key ${index}`), { discard: true })
+  assert.strictEqual(state.reads, 50_001)
+  yield* usedOf("key 50000")
+  assert.strictEqual(state.reads, 50_001)
+  yield* usedOf("key 0")
+  assert.strictEqual(state.reads, 50_002)
+})
 
-it.effect("reads nothing for an anonymous caller", () =>
-  Effect.gen(function* () {
-    const { identity, state } = yield* cached
-    assert.strictEqual(identity.byAddress("192.0.2.1").stream, "192.0.2.1")
-    assert.strictEqual(state.reads, 0)
-  })
-)
+it.effect("reads nothing for an anonymous caller", function* () {
+  const { identity, state } = yield* cached
+  assert.strictEqual(identity.byAddress("192.0.2.1").stream, "192.0.2.1")
+  assert.strictEqual(state.reads, 0)
+})

@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, MutableRef, Option, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { AccessTokens } from "#domain/accounts/AccessTokens.ts"
@@ -9,57 +8,57 @@ import { LogIn } from "#domain/login/LogIn.ts"
 import { Passwords } from "#domain/login/Passwords.ts"
 import { RateLimits } from "#domain/callers/RateLimits.ts"
 import { isBrowser } from "#domain/signup/SignUp.ts"
+import { assert, describe, it } from "#test/support/Test.ts"
 
 const accountId = "0192f0c0-0000-7000-8000-000000000001"
 
 /** What a login asks of its services, step by step; how long a password takes is the same with a hash and without one (Passwords.test.ts). */
-const stepsOf = (known: StoredLogin | null, password: string, full: ReadonlyArray<string> = []) =>
-  Effect.gen(function* () {
-    const steps = MutableRef.make<ReadonlyArray<string>>([])
-    const note = <A>(step: string, value: A) =>
-      Effect.sync(() => {
-        MutableRef.update(steps, (before) => [...before, step])
-        return value
-      })
-    const granted = { granted: true, retryAfterSeconds: 1 }
-    const services = Layer.mergeAll(
-      Layer.succeed(AccessTokens, {
-        issue: () => note("issue", Redacted.make("token")),
-        verify: () => Effect.succeed({ accountId, epoch: 0 })
-      }),
-      Layer.succeed(KeyedHash, { of: (purpose, text) => `${purpose}:${text}` }),
-      Layer.succeed(CredentialReader, {
-        byEmail: () => note("find", Option.fromNullishOr(known)),
-        byAccount: () => Effect.succeed(Option.none()),
-        setPassword: () => Effect.die("a login changes no password")
-      }),
-      Layer.succeed(LoginLog, {
-        succeeded: () => note("log", undefined),
-        refused: (_client, account) => note(`count ${account ?? "client"}`, undefined)
-      }),
-      Layer.succeed(Passwords, {
-        attempt: (_client, work) =>
-          work({
-            hash: () => Effect.succeed(Redacted.make("")),
-            matches: (given, hash) => note("derive", hash !== null && Redacted.value(given) === Redacted.value(hash))
-          })
-      }),
-      Layer.succeed(RateLimits, {
-        acquireSlot: (bucket, limit) => note(`take ${limit} of ${bucket}`, granted),
-        acquireLease: () => Effect.succeed(true),
-        releaseLease: () => Effect.void,
-        acquireSlots: () => Effect.die("each bound of a login has a limit of its own"),
-        checkSlots: ([bucket], limit) =>
-          Effect.suspend(() => {
-            const isFull = bucket !== undefined && full.includes(bucket)
-            return note(`look for ${limit} of ${bucket}`, { ...granted, granted: !isFull })
-          })
-      })
-    )
-    const { logIn } = yield* Effect.provide(LogIn, LogIn.layer(10).pipe(Layer.provide(services)))
-    const outcome = yield* Effect.result(logIn({ client: "client", email: "a@example.com", password: Redacted.make(password) }))
-    return { steps: steps.current, outcome: outcome._tag === "Success" ? "token" : outcome.failure._tag }
-  })
+const stepsOf = Effect.fnUntraced(function* (known: StoredLogin | null, password: string, full: ReadonlyArray<string> = []) {
+  const steps = MutableRef.make<ReadonlyArray<string>>([])
+  const note = <A>(step: string, value: A) =>
+    Effect.sync(() => {
+      MutableRef.update(steps, (before) => [...before, step])
+      return value
+    })
+  const granted = { granted: true, retryAfterSeconds: 1 }
+  const services = Layer.mergeAll(
+    Layer.succeed(AccessTokens, {
+      issue: () => note("issue", Redacted.make("token")),
+      verify: () => Effect.succeed({ accountId, epoch: 0 })
+    }),
+    Layer.succeed(KeyedHash, { of: (purpose, text) => `${purpose}:${text}` }),
+    Layer.succeed(CredentialReader, {
+      byEmail: () => note("find", Option.fromNullishOr(known)),
+      byAccount: () => Effect.succeed(Option.none()),
+      setPassword: () => Effect.die("a login changes no password")
+    }),
+    Layer.succeed(LoginLog, {
+      succeeded: () => note("log", undefined),
+      refused: (_client, account) => note(`count ${account ?? "client"}`, undefined)
+    }),
+    Layer.succeed(Passwords, {
+      attempt: (_client, work) =>
+        work({
+          hash: () => Effect.succeed(Redacted.make("")),
+          matches: (given, hash) => note("derive", hash !== null && Redacted.value(given) === Redacted.value(hash))
+        })
+    }),
+    Layer.succeed(RateLimits, {
+      acquireSlot: (bucket, limit) => note(`take ${limit} of ${bucket}`, granted),
+      acquireLease: () => Effect.succeed(true),
+      releaseLease: () => Effect.void,
+      acquireSlots: () => Effect.die("each bound of a login has a limit of its own"),
+      checkSlots: ([bucket], limit) =>
+        Effect.suspend(() => {
+          const isFull = bucket !== undefined && full.includes(bucket)
+          return note(`look for ${limit} of ${bucket}`, { ...granted, granted: !isFull })
+        })
+    })
+  )
+  const { logIn } = yield* Effect.provide(LogIn, LogIn.layer(10).pipe(Layer.provide(services)))
+  const outcome = yield* Effect.result(logIn({ client: "client", email: "a@example.com", password: Redacted.make(password) }))
+  return { steps: steps.current, outcome: outcome._tag === "Success" ? "token" : outcome.failure._tag }
+})
 
 const login = (more: Partial<StoredLogin> = {}): StoredLogin => ({
   accountId,
@@ -81,37 +80,32 @@ describe("a login that fails", () => {
     outcome: "WrongCredentials"
   })
 
-  it.effect("does the same work whether the address is known, has a password, is verified, or not", () =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(yield* stepsOf(login(), "wrong"), failing(accountId))
-      assert.deepStrictEqual(yield* stepsOf(null, "wrong"), failing("client"))
-      assert.deepStrictEqual(yield* stepsOf(login({ passwordHash: null }), "wrong"), failing(accountId))
-      assert.deepStrictEqual(yield* stepsOf(login({ verified: false }), "wrong"), failing(accountId))
-    })
-  )
+  it.effect("does the same work whether the address is known, has a password, is verified, or not", function* () {
+    assert.deepStrictEqual(yield* stepsOf(login(), "wrong"), failing(accountId))
+    assert.deepStrictEqual(yield* stepsOf(null, "wrong"), failing("client"))
+    assert.deepStrictEqual(yield* stepsOf(login({ passwordHash: null }), "wrong"), failing(accountId))
+    assert.deepStrictEqual(yield* stepsOf(login({ verified: false }), "wrong"), failing(accountId))
+  })
 
-  it.effect("for want of verification is no wrong guess and counts as none", () =>
-    Effect.gen(function* () {
-      const { outcome, steps } = yield* stepsOf(login({ verified: false }), "right")
-      assert.deepStrictEqual(
-        [outcome, steps],
-        ["EmailNotVerified", [looksAtEmail, ...looks, "find", "derive", ...looks, `count ${accountId}`]]
-      )
-    })
-  )
+  it.effect("for want of verification is no wrong guess and counts as none", function* () {
+    const { outcome, steps } = yield* stepsOf(login({ verified: false }), "right")
+    assert.deepStrictEqual(
+      [outcome, steps],
+      ["EmailNotVerified", [looksAtEmail, ...looks, "find", "derive", ...looks, `count ${accountId}`]]
+    )
+  })
 })
 
-it.effect("a login with the right password is in the log before it gives a token, and counts as no failure", () =>
-  Effect.gen(function* () {
-    assert.deepStrictEqual(yield* stepsOf(login(), "right"), {
-      steps: [looksAtEmail, ...looks, "find", "derive", ...looks, "log", "issue"],
-      outcome: "token"
-    })
+it.effect("a login with the right password is in the log before it gives a token, and counts as no failure", function* () {
+  assert.deepStrictEqual(yield* stepsOf(login(), "right"), {
+    steps: [looksAtEmail, ...looks, "find", "derive", ...looks, "log", "issue"],
+    outcome: "token"
   })
-)
+})
 
-it.effect("a login waits two seconds for an email address with too many failures from many clients, and may then succeed", () =>
-  Effect.gen(function* () {
+it.effect(
+  "a login waits two seconds for an email address with too many failures from many clients, and may then succeed",
+  function* () {
     const waiting = yield* Effect.forkChild(stepsOf(login(), "right", [ofEmail]), { startImmediately: true })
     yield* TestClock.adjust("1900 millis")
     assert.isUndefined(waiting.pollUnsafe())
@@ -119,18 +113,16 @@ it.effect("a login waits two seconds for an email address with too many failures
     const { outcome, steps } = yield* Fiber.join(waiting)
     assert.strictEqual(outcome, "token")
     assert.deepStrictEqual(steps, [looksAtEmail, ...looks, "find", "derive", ...looks, "log", "issue"])
-  })
+  }
 )
 
-it.effect("a login is refused to a client with too many failures, before a password is looked at", () =>
-  Effect.gen(function* () {
-    for (const bucket of [ofBoth, "login/client"]) {
-      const { outcome, steps } = yield* stepsOf(login(), "right", [bucket])
-      assert.strictEqual(outcome, "RateLimitExceeded")
-      assert.notInclude(steps, "derive")
-    }
-  })
-)
+it.effect("a login is refused to a client with too many failures, before a password is looked at", function* () {
+  for (const bucket of [ofBoth, "login/client"]) {
+    const { outcome, steps } = yield* stepsOf(login(), "right", [bucket])
+    assert.strictEqual(outcome, "RateLimitExceeded")
+    assert.notInclude(steps, "derive")
+  }
+})
 
 it("a browser is who says Mozilla/", () => {
   for (const agent of ["Mozilla/5.0 (X11)", "Opera/9.80 Mozilla/4.0"]) assert.isTrue(isBrowser(agent), agent)

@@ -1,4 +1,3 @@
-import { assert, it } from "@effect/vitest"
 import { DateTime, Effect, Layer, Redacted } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { PaidPlanRequired } from "#domain/receipts/Confirmation.ts"
@@ -7,6 +6,7 @@ import { type Charge, Metering, PreconditionFailed } from "#domain/callers/Meter
 import * as RecordCharge from "#domain/validation/RecordCharge.ts"
 import { billingPeriod } from "#domain/callers/Usage.ts"
 import { VatIdVerificationFailed } from "#domain/vat/ValidationEvents.ts"
+import { assert, it } from "#test/support/Test.ts"
 
 const callerAt = (epoch: number): KeyCaller => ({
   _tag: "Key",
@@ -54,41 +54,33 @@ const recordFrom = Effect.fnUntraced(function* (epoch: number, refresh: Effect.E
 
 const chargeFor = (caller: Charge["caller"]) => Effect.succeed<Charge>({ caller, event, units: 1, admitted: standing })
 
-it.effect("records a charge for the caller as it is by then", () =>
-  Effect.gen(function* () {
-    const { record, refused } = yield* recordFrom(2)
-    assert.deepStrictEqual(yield* record(credential, callerAt(0), chargeFor), { position: 7, standing })
-    assert.deepStrictEqual(
-      refused.map(({ caller }) => caller),
-      [callerAt(0), callerAt(1)]
-    )
-  })
-)
+it.effect("records a charge for the caller as it is by then", function* () {
+  const { record, refused } = yield* recordFrom(2)
+  assert.deepStrictEqual(yield* record(credential, callerAt(0), chargeFor), { position: 7, standing })
+  assert.deepStrictEqual(
+    refused.map(({ caller }) => caller),
+    [callerAt(0), callerAt(1)]
+  )
+})
 
-it.effect("gives up after ten attempts, because keys and plans keep changing", () =>
-  Effect.gen(function* () {
-    const { record, refused } = yield* recordFrom(Infinity)
-    assert.strictEqual((yield* Effect.flip(record(credential, callerAt(0), chargeFor)))._tag, "StoreUnavailable")
-    assert.lengthOf(refused, 10)
-  })
-)
+it.effect("gives up after ten attempts, because keys and plans keep changing", function* () {
+  const { record, refused } = yield* recordFrom(Infinity)
+  assert.strictEqual((yield* Effect.flip(record(credential, callerAt(0), chargeFor)))._tag, "StoreUnavailable")
+  assert.lengthOf(refused, 10)
+})
 
-it.effect("records nothing for a key that was revoked", () =>
-  Effect.gen(function* () {
-    const { record, refused } = yield* recordFrom(1, Effect.fail(new InvalidApiKey({})))
-    assert.strictEqual((yield* Effect.flip(record(credential, callerAt(0), chargeFor)))._tag, "InvalidApiKey")
-    assert.lengthOf(refused, 1)
-  })
-)
+it.effect("records nothing for a key that was revoked", function* () {
+  const { record, refused } = yield* recordFrom(1, Effect.fail(new InvalidApiKey({})))
+  assert.strictEqual((yield* Effect.flip(record(credential, callerAt(0), chargeFor)))._tag, "InvalidApiKey")
+  assert.lengthOf(refused, 1)
+})
 
-it.effect("asks again whether the caller may be charged", () =>
-  Effect.gen(function* () {
-    const { record, refused } = yield* recordFrom(1)
-    const onlyAtFirst = (caller: Charge["caller"]) =>
-      caller._tag === "Key" && caller.epoch === 0
-        ? chargeFor(caller)
-        : Effect.fail(new PaidPlanRequired({ plan: "free", limit: 100 }))
-    assert.strictEqual((yield* Effect.flip(record(credential, callerAt(0), onlyAtFirst)))._tag, "PaidPlanRequired")
-    assert.lengthOf(refused, 1)
-  })
-)
+it.effect("asks again whether the caller may be charged", function* () {
+  const { record, refused } = yield* recordFrom(1)
+  const onlyAtFirst = (caller: Charge["caller"]) =>
+    caller._tag === "Key" && caller.epoch === 0
+      ? chargeFor(caller)
+      : Effect.fail(new PaidPlanRequired({ plan: "free", limit: 100 }))
+  assert.strictEqual((yield* Effect.flip(record(credential, callerAt(0), onlyAtFirst)))._tag, "PaidPlanRequired")
+  assert.lengthOf(refused, 1)
+})

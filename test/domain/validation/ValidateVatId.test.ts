@@ -1,4 +1,3 @@
-import { assert, it } from "@effect/vitest"
 import { DateTime, Duration, Effect, Layer, MutableRef, Option, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { AnswerCache, type StoredAnswer } from "#domain/vat/AnswerCache.ts"
@@ -12,6 +11,7 @@ import { Sources, SourcesUnavailable } from "#domain/vat/Sources.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import { sourceAnswer } from "#test/support/SourceAnswer.ts"
+import { assert, it } from "#test/support/Test.ts"
 
 const caller: AnonymousCaller = { _tag: "Anonymous", addressHash: "h", stream: "s", meter: "m", limit: 10, perMinute: 10 }
 const standing: Standing = { usage: { used: 1, limit: 10 }, window: null }
@@ -78,24 +78,21 @@ const cases = {
 
 it.effect.each(Object.entries(cases))(
   "a reference stands in the document of a %s validation, and not in its event",
-  ([name, known]) =>
-    Effect.gen(function* () {
-      const validated = yield* recorded(known)
-      const event = yield* validated("INV-4711")
-      assert.containSubset(event?.personal, { retention: "answers", document: { reference: "INV-4711" } })
-      assert.notInclude(JSON.stringify(event?.data), "INV-4711")
-      const without = yield* validated(null)
-      if (name === "live") assert.notProperty(without?.personal?.document, "reference")
-      else assert.notProperty(without, "personal")
-      assert.deepStrictEqual(without?.data, event?.data)
-    })
+  function* ([name, known]) {
+    const validated = yield* recorded(known)
+    const event = yield* validated("INV-4711")
+    assert.containSubset(event?.personal, { retention: "answers", document: { reference: "INV-4711" } })
+    assert.notInclude(JSON.stringify(event?.data), "INV-4711")
+    const without = yield* validated(null)
+    if (name === "live") assert.notProperty(without?.personal?.document, "reference")
+    else assert.notProperty(without, "personal")
+    assert.deepStrictEqual(without?.data, event?.data)
+  }
 )
 
-it.effect("a repeated answer without a reference is the same event each time, whatever was asked in between", () =>
-  Effect.gen(function* () {
-    const validated = yield* recorded(cached)
-    const first = yield* validated(null)
-    assert.notStrictEqual(yield* validated("INV-4711"), first)
-    assert.strictEqual(yield* validated(null), first)
-  })
-)
+it.effect("a repeated answer without a reference is the same event each time, whatever was asked in between", function* () {
+  const validated = yield* recorded(cached)
+  const first = yield* validated(null)
+  assert.notStrictEqual(yield* validated("INV-4711"), first)
+  assert.strictEqual(yield* validated(null), first)
+})

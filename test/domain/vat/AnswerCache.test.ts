@@ -1,10 +1,10 @@
-import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Duration, Effect, Layer, Option, Result } from "effect"
 import { AnswerCache, isFresh, isServableStale, latestKey, layerCached, type StoredAnswer } from "#domain/vat/AnswerCache.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { parse } from "#domain/vat/VatId.ts"
 import type { Answer } from "#domain/vat/Verdict.ts"
 import { sourceAnswer } from "#test/support/SourceAnswer.ts"
+import { assert, describe, it } from "#test/support/Test.ts"
 
 const freshness = { valid: Duration.hours(24), invalid: Duration.hours(1), stale: Duration.days(30) }
 const now = DateTime.makeUnsafe("2026-11-20T12:00:00Z")
@@ -73,54 +73,46 @@ const vatId = Result.getOrThrow(parse("ATU12345678"))
 const storedAt = (position: number): StoredAnswer => ({ position, asOf: position, answer: answered(true, "1 hour") })
 
 describe("the answers that a process keeps", () => {
-  it.effect("are read once, and again on refresh", () =>
-    Effect.gen(function* () {
-      let position = 0
-      const { cache, reads } = yield* cachedOver(() => Effect.sync(() => Option.some(storedAt((position += 1)))))
-      const newest = Effect.suspend(() => Effect.map(cache.newest(vatId), (stored) => Option.getOrThrow(stored).position))
-      assert.deepStrictEqual([yield* newest, yield* newest], [1, 1])
-      assert.deepStrictEqual(yield* cache.refresh(vatId), Option.some(storedAt(2)))
-      assert.strictEqual(yield* newest, 2)
-      assert.lengthOf(reads, 2)
-    })
-  )
+  it.effect("are read once, and again on refresh", function* () {
+    let position = 0
+    const { cache, reads } = yield* cachedOver(() => Effect.sync(() => Option.some(storedAt((position += 1)))))
+    const newest = Effect.suspend(() => Effect.map(cache.newest(vatId), (stored) => Option.getOrThrow(stored).position))
+    assert.deepStrictEqual([yield* newest, yield* newest], [1, 1])
+    assert.deepStrictEqual(yield* cache.refresh(vatId), Option.some(storedAt(2)))
+    assert.strictEqual(yield* newest, 2)
+    assert.lengthOf(reads, 2)
+  })
 
-  it.effect("are evicted when a refresh finds none, and missing answers are not cached", () =>
-    Effect.gen(function* () {
-      let answer: Option.Option<StoredAnswer> = Option.some(storedAt(1))
-      const { cache, reads } = yield* cachedOver(() => Effect.sync(() => answer))
-      yield* cache.newest(vatId)
-      answer = Option.none()
-      assert.isTrue(Option.isNone(yield* cache.refresh(vatId)))
-      for (const _ of [1, 2]) assert.isTrue(Option.isNone(yield* cache.newest(vatId)))
-      assert.lengthOf(reads, 4)
-    })
-  )
+  it.effect("are evicted when a refresh finds none, and missing answers are not cached", function* () {
+    let answer: Option.Option<StoredAnswer> = Option.some(storedAt(1))
+    const { cache, reads } = yield* cachedOver(() => Effect.sync(() => answer))
+    yield* cache.newest(vatId)
+    answer = Option.none()
+    assert.isTrue(Option.isNone(yield* cache.refresh(vatId)))
+    for (const _ of [1, 2]) assert.isTrue(Option.isNone(yield* cache.newest(vatId)))
+    assert.lengthOf(reads, 4)
+  })
 
-  it.effect("are served while the database is away; others fail", () =>
-    Effect.gen(function* () {
-      let isAway = false
-      const { cache } = yield* cachedOver(() =>
-        Effect.suspend(() => (isAway ? Effect.fail(new StoreUnavailable({})) : Effect.succeed(Option.some(storedAt(1)))))
-      )
-      yield* cache.newest(vatId)
-      isAway = true
-      assert.isTrue(Option.isSome(yield* cache.newest(vatId)))
-      const other = Result.getOrThrow(parse("ATU12345679"))
-      assert.strictEqual((yield* Effect.flip(cache.newest(other)))._tag, "StoreUnavailable")
-    })
-  )
+  it.effect("are served while the database is away; others fail", function* () {
+    let isAway = false
+    const { cache } = yield* cachedOver(() =>
+      Effect.suspend(() => (isAway ? Effect.fail(new StoreUnavailable({})) : Effect.succeed(Option.some(storedAt(1)))))
+    )
+    yield* cache.newest(vatId)
+    isAway = true
+    assert.isTrue(Option.isSome(yield* cache.newest(vatId)))
+    const other = Result.getOrThrow(parse("ATU12345679"))
+    assert.strictEqual((yield* Effect.flip(cache.newest(other)))._tag, "StoreUnavailable")
+  })
 
-  it.effect("are 20,000 at most: the ones that were used longest ago are forgotten", () =>
-    Effect.gen(function* () {
-      const { cache, reads } = yield* cachedOver(() => Effect.succeed(Option.some(storedAt(1))))
-      const vatIds = Array.from({ length: 20_001 }, (_, index) => Result.getOrThrow(parse(`DE${100_000_000 + index}`)))
-      yield* Effect.forEach(vatIds, cache.newest, { discard: true })
-      const before = reads.length
-      yield* cache.newest(vatIds.at(-1) ?? vatId)
-      assert.lengthOf(reads, before)
-      yield* cache.newest(vatIds[0] ?? vatId)
-      assert.deepStrictEqual(reads.slice(before), ["DE100000000"])
-    })
-  )
+  it.effect("are 20,000 at most: the ones that were used longest ago are forgotten", function* () {
+    const { cache, reads } = yield* cachedOver(() => Effect.succeed(Option.some(storedAt(1))))
+    const vatIds = Array.from({ length: 20_001 }, (_, index) => Result.getOrThrow(parse(`DE${100_000_000 + index}`)))
+    yield* Effect.forEach(vatIds, cache.newest, { discard: true })
+    const before = reads.length
+    yield* cache.newest(vatIds.at(-1) ?? vatId)
+    assert.lengthOf(reads, before)
+    yield* cache.newest(vatIds[0] ?? vatId)
+    assert.deepStrictEqual(reads.slice(before), ["DE100000000"])
+  })
 })

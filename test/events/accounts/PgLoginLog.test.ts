@@ -1,9 +1,9 @@
-import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { LoginLog } from "#domain/login/LoginLog.ts"
 import * as Logins from "#events/accounts/PgLoginLog.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const replica = Effect.map(Layer.build(Layer.fresh(Logins.layer)), Context.get(LoginLog))
 
@@ -22,21 +22,19 @@ const recorded = Effect.gen(function* () {
 })
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("the log of logins", (it) => {
-  it.effect("limits the number of stored events, and still counts all further logins", () =>
-    Effect.gen(function* () {
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          const log = yield* replica
-          for (let i = 0; i < 70; i += 1) yield* log.succeeded(ada)
-          for (let i = 0; i < 3_000; i += 1) yield* log.refused(`anonymous-${i % 1_000}`, null)
-          yield* log.refused("anonymous-1", ada)
-        })
-      )
-      assert.deepStrictEqual(yield* recorded, [
-        { type: "LoggedIn", events: 60, refused: 0, succeeded: 0 },
-        // One for the account, 500 for clients, and one for all other clients.
-        { type: "LoginsCounted", events: 502, refused: 3_001, succeeded: 10 }
-      ])
-    })
-  )
+  it.effect("limits the number of stored events, and still counts all further logins", function* () {
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        const log = yield* replica
+        for (let i = 0; i < 70; i += 1) yield* log.succeeded(ada)
+        for (let i = 0; i < 3_000; i += 1) yield* log.refused(`anonymous-${i % 1_000}`, null)
+        yield* log.refused("anonymous-1", ada)
+      })
+    )
+    assert.deepStrictEqual(yield* recorded, [
+      { type: "LoggedIn", events: 60, refused: 0, succeeded: 0 },
+      // One for the account, 500 for clients, and one for all other clients.
+      { type: "LoginsCounted", events: 502, refused: 3_001, succeeded: 10 }
+    ])
+  })
 })

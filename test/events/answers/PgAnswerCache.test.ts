@@ -1,4 +1,3 @@
-import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Exit, Layer, Option, Result } from "effect"
 import { AnswerCache } from "#domain/vat/AnswerCache.ts"
 import { Integrity } from "#domain/audit/Integrity.ts"
@@ -9,6 +8,7 @@ import * as PgAnswerCache from "#events/answers/PgAnswerCache.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { answered, sourceAnswer } from "#test/support/SourceAnswer.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const vatIdOf = (text: string) => Result.getOrThrow(parse(text))
 
@@ -37,102 +37,86 @@ const testLayer = PgAnswerCache.layer.pipe(
 )
 
 layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT ID", (it) => {
-  it.effect("is the newest one by its source's clock, even if an older one arrives later", () =>
-    Effect.gen(function* () {
-      const position = yield* store("ATU12345678", answerOf(false, "2026-11-01T12:00:02.000Z"))
-      yield* store("ATU12345678", answerOf(true, "2026-11-01T12:00:01.999Z"))
-      assert.containSubset(yield* newest("ATU12345678"), { position, answer: { valid: false } })
-    })
-  )
+  it.effect("is the newest one by its source's clock, even if an older one arrives later", function* () {
+    const position = yield* store("ATU12345678", answerOf(false, "2026-11-01T12:00:02.000Z"))
+    yield* store("ATU12345678", answerOf(true, "2026-11-01T12:00:01.999Z"))
+    assert.containSubset(yield* newest("ATU12345678"), { position, answer: { valid: false } })
+  })
 
-  it.effect("is the newest one by its source's clock, even if both are stored concurrently", () =>
-    Effect.gen(function* () {
-      const times = ["02", "05", "01", "04", "03"]
-      yield* Effect.forEach(
-        times,
-        (seconds) => store("ATU12345679", answerOf(seconds === "05", `2026-11-01T12:00:${seconds}.000Z`)),
-        { concurrency: "unbounded" }
-      )
-      assert.containSubset(yield* newest("ATU12345679"), { answer: { valid: true } })
-    })
-  )
+  it.effect("is the newest one by its source's clock, even if both are stored concurrently", function* () {
+    const times = ["02", "05", "01", "04", "03"]
+    yield* Effect.forEach(
+      times,
+      (seconds) => store("ATU12345679", answerOf(seconds === "05", `2026-11-01T12:00:${seconds}.000Z`)),
+      { concurrency: "unbounded" }
+    )
+    assert.containSubset(yield* newest("ATU12345679"), { answer: { valid: true } })
+  })
 
-  it.effect("is the one stored last if both have the same time", () =>
-    Effect.gen(function* () {
-      yield* store("ATU12345680", answerOf(true, "2026-11-01T12:00:01.000Z"))
-      const position = yield* store("ATU12345680", answerOf(false, "2026-11-01T12:00:01.000Z"))
-      assert.containSubset(yield* newest("ATU12345680"), { position, answer: { valid: false } })
-    })
-  )
+  it.effect("is the one stored last if both have the same time", function* () {
+    yield* store("ATU12345680", answerOf(true, "2026-11-01T12:00:01.000Z"))
+    const position = yield* store("ATU12345680", answerOf(false, "2026-11-01T12:00:01.000Z"))
+    assert.containSubset(yield* newest("ATU12345680"), { position, answer: { valid: false } })
+  })
 
-  it.effect("is rejected if a superuser changed its row", () =>
-    Effect.gen(function* () {
-      yield* store("ATU12345683", answerOf(true, "2026-11-01T12:00:01.000Z"))
-      const change = (columns: string) =>
-        MigratedDatabase.execute(`UPDATE vatproof.latest SET ${columns} WHERE key = 'answer-ATU12345683'`)
-      const changes = [
-        ["answer = replace(answer, 'true', 'false')", "answer = replace(answer, 'false', 'true')"],
-        ["answered_at = answered_at + interval '1 day'", "answered_at = answered_at - interval '1 day'"],
-        ["as_of = as_of + 1", "as_of = as_of - 1"]
-      ] as const
-      for (const [made, undone] of changes) {
-        yield* change(made)
-        assert.isTrue(Exit.hasDies(yield* Effect.exit(newest("ATU12345683"))), made)
-        yield* change(undone)
-      }
-      assert.containSubset(yield* newest("ATU12345683"), { answer: { valid: true } })
-    })
-  )
+  it.effect("is rejected if a superuser changed its row", function* () {
+    yield* store("ATU12345683", answerOf(true, "2026-11-01T12:00:01.000Z"))
+    const change = (columns: string) =>
+      MigratedDatabase.execute(`UPDATE vatproof.latest SET ${columns} WHERE key = 'answer-ATU12345683'`)
+    const changes = [
+      ["answer = replace(answer, 'true', 'false')", "answer = replace(answer, 'false', 'true')"],
+      ["answered_at = answered_at + interval '1 day'", "answered_at = answered_at - interval '1 day'"],
+      ["as_of = as_of + 1", "as_of = as_of - 1"]
+    ] as const
+    for (const [made, undone] of changes) {
+      yield* change(made)
+      assert.isTrue(Exit.hasDies(yield* Effect.exit(newest("ATU12345683"))), made)
+      yield* change(undone)
+    }
+    assert.containSubset(yield* newest("ATU12345683"), { answer: { valid: true } })
+  })
 
-  it.effect("is replaced by the next one even if its source's clock was far ahead", () =>
-    Effect.gen(function* () {
-      yield* store("ATU12345681", answerOf(true, "2099-01-01T00:00:00.000Z"))
-      const later = DateTime.formatIso(DateTime.add(yield* DateTime.now, { minutes: 1 }))
-      const position = yield* store("ATU12345681", answerOf(false, later))
-      assert.containSubset(yield* newest("ATU12345681"), { position, answer: { valid: false } })
-    })
-  )
+  it.effect("is replaced by the next one even if its source's clock was far ahead", function* () {
+    yield* store("ATU12345681", answerOf(true, "2099-01-01T00:00:00.000Z"))
+    const later = DateTime.formatIso(DateTime.add(yield* DateTime.now, { minutes: 1 }))
+    const position = yield* store("ATU12345681", answerOf(false, later))
+    assert.containSubset(yield* newest("ATU12345681"), { position, answer: { valid: false } })
+  })
 
-  it.effect("has the fields that a response shows, and the position of its event", () =>
-    Effect.gen(function* () {
-      const { refresh } = yield* AnswerCache
-      const answer = {
-        ...answerOf(true, "2026-11-01T12:00:01.000Z"),
-        company_name: 'Ä & \\u0000 "Söhne"',
-        company_address: "1\n2"
-      }
-      const position = yield* store("ATU12345682", answer)
-      const { answered_at, company_address, company_name, source, valid } = answer
-      const expected = { position, asOf: position, answer: { source, valid, answered_at, company_name, company_address } }
-      assert.deepStrictEqual(yield* newest("ATU12345682"), expected)
-      assert.deepStrictEqual(Option.getOrThrow(yield* refresh(vatIdOf("ATU12345682"))), expected)
-    })
-  )
+  it.effect("has the fields that a response shows, and the position of its event", function* () {
+    const { refresh } = yield* AnswerCache
+    const answer = {
+      ...answerOf(true, "2026-11-01T12:00:01.000Z"),
+      company_name: 'Ä & \\u0000 "Söhne"',
+      company_address: "1\n2"
+    }
+    const position = yield* store("ATU12345682", answer)
+    const { answered_at, company_address, company_name, source, valid } = answer
+    const expected = { position, asOf: position, answer: { source, valid, answered_at, company_name, company_address } }
+    assert.deepStrictEqual(yield* newest("ATU12345682"), expected)
+    assert.deepStrictEqual(Option.getOrThrow(yield* refresh(vatIdOf("ATU12345682"))), expected)
+  })
 
-  it.effect("is not served for another VAT ID", () =>
-    Effect.gen(function* () {
-      yield* store("ATU12345685", answerOf(true, "2026-11-01T12:00:01.000Z"))
-      const position = yield* store("PL1234567890", answerOf(true, "2026-11-01T12:00:01.000Z"))
-      yield* MigratedDatabase.execute(`UPDATE vatproof.latest AS l SET position = o.position, answer = o.answer
+  it.effect("is not served for another VAT ID", function* () {
+    yield* store("ATU12345685", answerOf(true, "2026-11-01T12:00:01.000Z"))
+    const position = yield* store("PL1234567890", answerOf(true, "2026-11-01T12:00:01.000Z"))
+    yield* MigratedDatabase.execute(`UPDATE vatproof.latest AS l SET position = o.position, answer = o.answer
         FROM vatproof.latest o WHERE l.key = 'answer-ATU12345685' AND o.key = 'answer-PL1234567890'`)
-      const exit = yield* Effect.exit(newest("ATU12345685"))
-      assert.include(String(exit), `differs from its event at position ${position}`)
-      assert.containSubset(yield* newest("PL1234567890"), { position })
-    })
-  )
+    const exit = yield* Effect.exit(newest("ATU12345685"))
+    assert.include(String(exit), `differs from its event at position ${position}`)
+    assert.containSubset(yield* newest("PL1234567890"), { position })
+  })
 
-  it.effect("is found for each of several concurrent VAT IDs, and missing for unknown ones", () =>
-    Effect.gen(function* () {
-      const cache = yield* AnswerCache
-      const known = ["ATU12345683", "ATU12345684"]
-      const positions = yield* Effect.forEach(known, (text) => store(text, answerOf(true, "2026-11-01T12:00:01.000Z")))
-      const asked = ["ATU12345684", "ATU12345699", "ATU12345683", "ATU12345684"]
-      const found = yield* Effect.forEach(asked, (text) => cache.newest(vatIdOf(text)), { concurrency: "unbounded" })
-      assert.deepStrictEqual(
-        found.map((stored) => Option.getOrUndefined(stored)?.position),
-        [positions[1], undefined, positions[0], positions[1]]
-      )
-      yield* cache.ping
-    })
-  )
+  it.effect("is found for each of several concurrent VAT IDs, and missing for unknown ones", function* () {
+    const cache = yield* AnswerCache
+    const known = ["ATU12345683", "ATU12345684"]
+    const positions = yield* Effect.forEach(known, (text) => store(text, answerOf(true, "2026-11-01T12:00:01.000Z")))
+    const asked = ["ATU12345684", "ATU12345699", "ATU12345683", "ATU12345684"]
+    const found = yield* Effect.forEach(asked, (text) => cache.newest(vatIdOf(text)), { concurrency: "unbounded" })
+    assert.deepStrictEqual(
+      found.map((stored) => Option.getOrUndefined(stored)?.position),
+      [positions[1], undefined, positions[0], positions[1]]
+    )
+    yield* cache.ping
+  })
 })

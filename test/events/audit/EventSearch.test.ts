@@ -1,5 +1,4 @@
 /** Every combination of filters finds what looking at each event would find, page by page. */
-import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Layer, type Schema } from "effect"
 import type { AuditFilter } from "#domain/audit/AuditTrail.ts"
 import { EventStore } from "#events/store/EventStore.ts"
@@ -9,6 +8,7 @@ import { Projections } from "#events/projections/Projections.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 import { answerJson } from "#test/support/SourceAnswer.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const id = (end: string) => `019371c0-5f00-7000-8000-0000000000${end}`
 const [one, two] = [id("a1"), id("a2")]
@@ -142,48 +142,44 @@ const readAll = Effect.fnUntraced(function* (search: EventSearch.EventSearch, fi
 const testLayer = Layer.fresh(Projections.layer([EventIndex.definition])).pipe(Layer.provideMerge(MigratedDatabase.layer))
 
 layer(testLayer, { excludeTestServices: true })("EventSearch", (it) => {
-  it.effect("finds events by every combination of filters, in pages and in time ranges", () =>
-    Effect.gen(function* () {
-      const stored = yield* store
-      const search = yield* EventSearch.make
-      const recorded = yield* (yield* EventStore).read(0, stored.length)
-      const from = DateTime.makeUnsafe(recorded[9]?.recorded_at ?? "")
-      const to = DateTime.makeUnsafe(recorded[50]?.recorded_at ?? "")
-      // Times of the filter have milliseconds, those of the log microseconds.
-      const isIn = (position: number) => {
-        const at = DateTime.makeUnsafe(recorded[position]?.recorded_at ?? "").epochMilliseconds
-        return at >= from.epochMilliseconds && at < to.epochMilliseconds
-      }
-      for (const filter of filters) {
-        const expected = stored.filter(passes(filter)).map(({ position }) => position)
-        const positionsOf = (found: ReadonlyArray<StoredEvent>) => found.map(({ position }) => position)
-        assert.deepStrictEqual(positionsOf(yield* readAll(search, filter, 5)), expected, JSON.stringify(filter))
-        const inTime = positionsOf(yield* readAll(search, { ...filter, from, to }, 50))
-        assert.deepStrictEqual(inTime, expected.filter(isIn), JSON.stringify(filter))
-      }
-    })
-  )
+  it.effect("finds events by every combination of filters, in pages and in time ranges", function* () {
+    const stored = yield* store
+    const search = yield* EventSearch.make
+    const recorded = yield* (yield* EventStore).read(0, stored.length)
+    const from = DateTime.makeUnsafe(recorded[9]?.recorded_at ?? "")
+    const to = DateTime.makeUnsafe(recorded[50]?.recorded_at ?? "")
+    // Times of the filter have milliseconds, those of the log microseconds.
+    const isIn = (position: number) => {
+      const at = DateTime.makeUnsafe(recorded[position]?.recorded_at ?? "").epochMilliseconds
+      return at >= from.epochMilliseconds && at < to.epochMilliseconds
+    }
+    for (const filter of filters) {
+      const expected = stored.filter(passes(filter)).map(({ position }) => position)
+      const positionsOf = (found: ReadonlyArray<StoredEvent>) => found.map(({ position }) => position)
+      assert.deepStrictEqual(positionsOf(yield* readAll(search, filter, 5)), expected, JSON.stringify(filter))
+      const inTime = positionsOf(yield* readAll(search, { ...filter, from, to }, 50))
+      assert.deepStrictEqual(inTime, expected.filter(isIn), JSON.stringify(filter))
+    }
+  })
 })
 
 layer(testLayer, { excludeTestServices: true })("EventSearch at the boundary of two VAT ID segments", (it) => {
-  it.effect("finds the events on both sides", () =>
-    Effect.gen(function* () {
-      const before = 2 ** 18 - 20
-      yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET next_position = ${before}`)
-      yield* MigratedDatabase.execute(`UPDATE vatproof.projections SET position = ${before}`)
-      const stored = yield* store
-      // Without statistics of so few rows all indexes cost the same.
-      yield* MigratedDatabase.execute("ANALYZE vatproof.events")
-      const search = yield* EventSearch.make
-      for (const filter of filters) {
-        const expected = stored.filter(passes(filter)).map(({ position }) => position)
-        const found = yield* readAll(search, filter, 3)
-        assert.deepStrictEqual(
-          found.map(({ position }) => position),
-          expected,
-          JSON.stringify(filter)
-        )
-      }
-    })
-  )
+  it.effect("finds the events on both sides", function* () {
+    const before = 2 ** 18 - 20
+    yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET next_position = ${before}`)
+    yield* MigratedDatabase.execute(`UPDATE vatproof.projections SET position = ${before}`)
+    const stored = yield* store
+    // Without statistics of so few rows all indexes cost the same.
+    yield* MigratedDatabase.execute("ANALYZE vatproof.events")
+    const search = yield* EventSearch.make
+    for (const filter of filters) {
+      const expected = stored.filter(passes(filter)).map(({ position }) => position)
+      const found = yield* readAll(search, filter, 3)
+      assert.deepStrictEqual(
+        found.map(({ position }) => position),
+        expected,
+        JSON.stringify(filter)
+      )
+    }
+  })
 })

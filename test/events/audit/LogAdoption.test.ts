@@ -1,4 +1,3 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Option, Ref, Result } from "effect"
 import { Hex } from "effect/encoding"
 import { logStream } from "#domain/audit/LogReadEvents.ts"
@@ -11,6 +10,7 @@ import * as Notary from "#events/notary/Notary.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { signer } from "#test/support/Auditing.ts"
+import { assert, layer } from "#test/support/Test.ts"
 import { keysOf, signerOf } from "#test/support/log/Keys.ts"
 import * as Functions from "#test/support/Functions.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
@@ -72,54 +72,51 @@ const repairable: ReadonlyArray<readonly [name: string, statements: ReadonlyArra
 ]
 
 layer(SignedLog.layer, { excludeTestServices: true })("Adopting a log", (it) => {
-  it.effect("rebuilds the tree of an unknown log from its events, and the notary continues", () =>
-    Effect.gen(function* () {
-      yield* signedLog
-      let size = 700
-      let adoptions = 0
-      for (const [name, statements] of repairable) {
-        yield* tamper(...statements)
-        const { adoption, notary } = yield* machine(Option.none())
-        assert.strictEqual((yield* notary)._tag, "Failure", name)
-        assert.isTrue(Option.isSome(yield* adoption.refusal), name)
-        assert.deepStrictEqual(yield* adoption.current, yield* historyOf(size))
-        const { position } = yield* adoption.adopt(yield* historyOf(size))
-        size = position + 1
-        assert.isTrue(Option.isNone(yield* adoption.refusal), name)
-        assert.strictEqual((yield* notary)._tag, "Success", name)
-        adoptions += 1
-        assert.deepStrictEqual(yield* audited, { adopted: adoptions, findings: [] }, name)
-      }
-      const adopted = yield* (yield* EventStore).readStream(logStream, 0, 10)
-      assert.deepStrictEqual(
-        adopted.map(({ type }) => type),
-        ["LogAdopted", "LogAdopted", "LogAdopted"]
-      )
-    })
-  )
+  it.effect("rebuilds the tree of an unknown log from its events, and the notary continues", function* () {
+    yield* signedLog
+    let size = 700
+    let adoptions = 0
+    for (const [name, statements] of repairable) {
+      yield* tamper(...statements)
+      const { adoption, notary } = yield* machine(Option.none())
+      assert.strictEqual((yield* notary)._tag, "Failure", name)
+      assert.isTrue(Option.isSome(yield* adoption.refusal), name)
+      assert.deepStrictEqual(yield* adoption.current, yield* historyOf(size))
+      const { position } = yield* adoption.adopt(yield* historyOf(size))
+      size = position + 1
+      assert.isTrue(Option.isNone(yield* adoption.refusal), name)
+      assert.strictEqual((yield* notary)._tag, "Success", name)
+      adoptions += 1
+      assert.deepStrictEqual(yield* audited, { adopted: adoptions, findings: [] }, name)
+    }
+    const adopted = yield* (yield* EventStore).readStream(logStream, 0, 10)
+    assert.deepStrictEqual(
+      adopted.map(({ type }) => type),
+      ["LogAdopted", "LogAdopted", "LogAdopted"]
+    )
+  })
 
-  it.effect("adopts an older copy than this machine has seen, and archives the newer checkpoint", () =>
-    Effect.gen(function* () {
-      const { events } = yield* (yield* machine(Option.none())).adoption.current
-      yield* SignedLog.appendAll(facts(5))
-      const { note } = yield* SignedLog.sign(events + 5)
-      yield* tamper(
-        `DELETE FROM vatproof.events WHERE position >= ${events}`,
-        `UPDATE vatproof.logs SET next_position = ${events}`,
-        `DELETE FROM vatproof.checkpoints WHERE size > ${events}`,
-        `UPDATE vatproof.tiles SET hashes = substr(hashes, 1, ${(events % 256) * 32}) WHERE level = 0 AND index = ${Math.floor(events / 256)}`
-      )
-      const { adoption, notary } = yield* machine(Option.some(note))
-      assert.match(Option.getOrThrow(yield* adoption.refusal), /events were signed before, but the database has only/u)
-      yield* adoption.adopt(yield* adoption.current)
-      assert.strictEqual((yield* notary)._tag, "Success")
-      const [last] = (yield* (yield* EventStore).readStream(logStream, 0, 10)).toReversed()
-      assert.match(last?.data ?? "", new RegExp(`"remembered":\\[\\{"events":${events + 5},`, "u"))
-    })
-  )
+  it.effect("adopts an older copy than this machine has seen, and archives the newer checkpoint", function* () {
+    const { events } = yield* (yield* machine(Option.none())).adoption.current
+    yield* SignedLog.appendAll(facts(5))
+    const { note } = yield* SignedLog.sign(events + 5)
+    yield* tamper(
+      `DELETE FROM vatproof.events WHERE position >= ${events}`,
+      `UPDATE vatproof.logs SET next_position = ${events}`,
+      `DELETE FROM vatproof.checkpoints WHERE size > ${events}`,
+      `UPDATE vatproof.tiles SET hashes = substr(hashes, 1, ${(events % 256) * 32}) WHERE level = 0 AND index = ${Math.floor(events / 256)}`
+    )
+    const { adoption, notary } = yield* machine(Option.some(note))
+    assert.match(Option.getOrThrow(yield* adoption.refusal), /events were signed before, but the database has only/u)
+    yield* adoption.adopt(yield* adoption.current)
+    assert.strictEqual((yield* notary)._tag, "Success")
+    const [last] = (yield* (yield* EventStore).readStream(logStream, 0, 10)).toReversed()
+    assert.match(last?.data ?? "", new RegExp(`"remembered":\\[\\{"events":${events + 5},`, "u"))
+  })
 
-  it.effect("requires the log that the operator verified, without contradiction to the signed history in the database", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "requires the log that the operator verified, without contradiction to the signed history in the database",
+    function* () {
       const { adoption } = yield* machine(Option.none())
       const current = yield* adoption.current
       const other = yield* Effect.flip(adoption.adopt({ ...current, root: "00".repeat(32) }))
@@ -136,6 +133,6 @@ layer(SignedLog.layer, { excludeTestServices: true })("Adopting a log", (it) => 
       yield* tamper("DELETE FROM vatproof.checkpoints")
       const changed = yield* Effect.flip(adoption.adopt(yield* adoption.current))
       assert.match(changed.message, /contradicts the events in tile 0\/0/u)
-    })
+    }
   )
 })

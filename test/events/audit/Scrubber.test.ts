@@ -1,10 +1,10 @@
-import { assert, layer } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { Integrity } from "#domain/audit/Integrity.ts"
 import * as Scrubber from "#events/audit/Scrubber.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as SignedLog from "#test/support/SignedLog.ts"
 import { tamper } from "#test/support/Tampering.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
   Array.from({ length: count }, (_, index) => ({ stream: `key-${index % 13}`, type: "SourceRecovered", data: { index } }))
@@ -58,27 +58,23 @@ const attacks: ReadonlyArray<readonly [name: string, change: string, undo: strin
 ]
 
 layer(SignedLog.layer, { excludeTestServices: true })("The scrubber", (it) => {
-  it.effect("verifies the whole log on one replica, and reports nothing for an intact log", () =>
-    Effect.gen(function* () {
-      yield* SignedLog.appendAll(facts(600))
-      yield* SignedLog.sign(600)
-      yield* SignedLog.appendAll(facts(3))
-      yield* MigratedDatabase.execute("CREATE TABLE public.kept_tiles AS TABLE vatproof.tiles")
-      assert.strictEqual(yield* scrub, 0)
-      assert.isNull(yield* yield* Scrubber.makePass(pace))
-    })
-  )
+  it.effect("verifies the whole log on one replica, and reports nothing for an intact log", function* () {
+    yield* SignedLog.appendAll(facts(600))
+    yield* SignedLog.sign(600)
+    yield* SignedLog.appendAll(facts(3))
+    yield* MigratedDatabase.execute("CREATE TABLE public.kept_tiles AS TABLE vatproof.tiles")
+    assert.strictEqual(yield* scrub, 0)
+    assert.isNull(yield* yield* Scrubber.makePass(pace))
+  })
 
   for (const [name, change, undo, found] of attacks) {
-    it.effect(`detects ${name}, and alerts operators`, () =>
-      Effect.gen(function* () {
-        yield* tamper(change)
-        const count = yield* scrub
-        yield* tamper(undo)
-        const { altered } = yield* (yield* Integrity).report
-        assert.isAtLeast(count ?? 0, 1)
-        assert.include(altered, found)
-      })
-    )
+    it.effect(`detects ${name}, and alerts operators`, function* () {
+      yield* tamper(change)
+      const count = yield* scrub
+      yield* tamper(undo)
+      const { altered } = yield* (yield* Integrity).report
+      assert.isAtLeast(count ?? 0, 1)
+      assert.include(altered, found)
+    })
   }
 })

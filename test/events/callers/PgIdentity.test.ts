@@ -1,4 +1,3 @@
-import { assert, layer } from "@effect/vitest"
 import { Context, DateTime, Effect, Layer, Redacted } from "effect"
 import * as ApiKey from "#domain/accounts/ApiKey.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -9,6 +8,7 @@ import * as PgKeyedHash from "#events/callers/PgKeyedHash.ts"
 import * as PgIdentity from "#events/callers/PgIdentity.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const perMinute = 30
 const limits = { perMonth: 1_000, perMinute }
@@ -45,99 +45,89 @@ const times = <A>(count: number, make: (index: number) => A) => Array.from({ len
 const execute = MigratedDatabase.execute
 
 layer(testLayer, { excludeTestServices: true })("the caller of a key", (it) => {
-  it.effect("has the account's plan, its limits, and the usage of this period", () =>
-    Effect.gen(function* () {
-      const { byKey, refresh } = yield* Identity
-      const { accountId, key, keyId } = yield* issued
-      const period = billingPeriod(yield* DateTime.now)
-      yield* charged(keyMeter(keyId, period), 7)
-      const caller = yield* byKey(key)
-      assert.deepStrictEqual(caller, {
-        _tag: "Key",
-        keyId,
-        accountId,
-        plan: "free",
-        period,
-        validUntil: period.end,
-        epoch: caller.epoch,
-        stream: `key-${keyId}`,
-        meter: keyMeter(keyId, period),
-        used: 7,
-        limit: 1_000,
-        perMinute
-      })
-      assert.deepStrictEqual(yield* refresh(key), caller)
+  it.effect("has the account's plan, its limits, and the usage of this period", function* () {
+    const { byKey, refresh } = yield* Identity
+    const { accountId, key, keyId } = yield* issued
+    const period = billingPeriod(yield* DateTime.now)
+    yield* charged(keyMeter(keyId, period), 7)
+    const caller = yield* byKey(key)
+    assert.deepStrictEqual(caller, {
+      _tag: "Key",
+      keyId,
+      accountId,
+      plan: "free",
+      period,
+      validUntil: period.end,
+      epoch: caller.epoch,
+      stream: `key-${keyId}`,
+      meter: keyMeter(keyId, period),
+      used: 7,
+      limit: 1_000,
+      perMinute
     })
-  )
+    assert.deepStrictEqual(yield* refresh(key), caller)
+  })
 
-  it.effect("has the account's own monthly limit if one is set", () =>
-    Effect.gen(function* () {
-      const { byKey } = yield* Identity
-      const { accountId, key } = yield* issued
-      yield* execute(`UPDATE vatproof.accounts SET plan = 'business', per_month = 7 WHERE account_id = '${accountId}'`)
-      assert.containSubset(yield* byKey(key), { plan: "business", limit: 7, perMinute })
-    })
-  )
+  it.effect("has the account's own monthly limit if one is set", function* () {
+    const { byKey } = yield* Identity
+    const { accountId, key } = yield* issued
+    yield* execute(`UPDATE vatproof.accounts SET plan = 'business', per_month = 7 WHERE account_id = '${accountId}'`)
+    assert.containSubset(yield* byKey(key), { plan: "business", limit: 7, perMinute })
+  })
 
-  it.effect("has a new epoch after every revocation and plan change of any account", () =>
-    Effect.gen(function* () {
-      const { byKey } = yield* Identity
-      const [own, other] = [yield* issued, yield* issued]
-      const epoch = Effect.map(byKey(own.key), (caller) => caller.epoch)
-      const before = yield* epoch
-      yield* execute(`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_id = '${other.keyId}'`)
-      assert.strictEqual(yield* epoch, before + 1)
-      yield* execute(`UPDATE vatproof.accounts SET plan = 'starter' WHERE account_id = '${own.accountId}'`)
-      assert.strictEqual(yield* epoch, before + 2)
-      yield* issued
-      assert.strictEqual(yield* epoch, before + 2)
-    })
-  )
+  it.effect("has a new epoch after every revocation and plan change of any account", function* () {
+    const { byKey } = yield* Identity
+    const [own, other] = [yield* issued, yield* issued]
+    const epoch = Effect.map(byKey(own.key), (caller) => caller.epoch)
+    const before = yield* epoch
+    yield* execute(`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_id = '${other.keyId}'`)
+    assert.strictEqual(yield* epoch, before + 1)
+    yield* execute(`UPDATE vatproof.accounts SET plan = 'starter' WHERE account_id = '${own.accountId}'`)
+    assert.strictEqual(yield* epoch, before + 2)
+    yield* issued
+    assert.strictEqual(yield* epoch, before + 2)
+  })
 
-  it.effect("is found beside unknown, revoked and malformed keys in one concurrent batch", () =>
-    Effect.gen(function* () {
-      const { byKey } = yield* Identity
-      const [first, second, revoked] = [yield* issued, yield* issued, yield* issued]
-      yield* execute(`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_id = '${revoked.keyId}'`)
-      const unknown = Redacted.make(yield* ApiKey.generate(yield* Crypto))
-      const keys = [first.key, unknown, second.key, revoked.key, Redacted.make("svc_live_x"), first.key]
-      const found = yield* Effect.forEach(
-        times(60, (index) => keys[index % keys.length] ?? unknown),
-        (key) =>
-          Effect.match(byKey(key), {
-            onSuccess: ({ keyId }) => keyId,
-            onFailure: ({ _tag }) => _tag
-          }),
-        { concurrency: "unbounded" }
-      )
-      const refused = "InvalidApiKey"
-      const expected = [first.keyId, refused, second.keyId, refused, refused, first.keyId]
-      assert.deepStrictEqual(
-        found,
-        times(60, (index) => expected[index % expected.length] ?? "")
-      )
-    })
-  )
+  it.effect("is found beside unknown, revoked and malformed keys in one concurrent batch", function* () {
+    const { byKey } = yield* Identity
+    const [first, second, revoked] = [yield* issued, yield* issued, yield* issued]
+    yield* execute(`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_id = '${revoked.keyId}'`)
+    const unknown = Redacted.make(yield* ApiKey.generate(yield* Crypto))
+    const keys = [first.key, unknown, second.key, revoked.key, Redacted.make("svc_live_x"), first.key]
+    const found = yield* Effect.forEach(
+      times(60, (index) => keys[index % keys.length] ?? unknown),
+      (key) =>
+        Effect.match(byKey(key), {
+          onSuccess: ({ keyId }) => keyId,
+          onFailure: ({ _tag }) => _tag
+        }),
+      { concurrency: "unbounded" }
+    )
+    const refused = "InvalidApiKey"
+    const expected = [first.keyId, refused, second.keyId, refused, refused, first.keyId]
+    assert.deepStrictEqual(
+      found,
+      times(60, (index) => expected[index % expected.length] ?? "")
+    )
+  })
 })
 
 layer(testLayer, { excludeTestServices: true })("an anonymous caller", (it) => {
-  it.effect("is identified by a keyed hash of the address, equal on every replica", () =>
-    Effect.gen(function* () {
-      const { byAddress } = yield* Identity
-      const other = yield* Effect.map(Layer.build(Layer.fresh(PgIdentity.layer)), Context.get(Identity))
-      const caller = byAddress("192.0.2.1")
-      const { addressHash } = caller
-      assert.deepStrictEqual(caller, {
-        _tag: "Anonymous",
-        addressHash,
-        stream: `anonymous-${addressHash}`,
-        meter: anonymousMeter(addressHash),
-        limit: 10,
-        perMinute: 2
-      })
-      assert.notInclude(JSON.stringify(caller), "192.0.2.1")
-      assert.deepStrictEqual(other.byAddress("192.0.2.1"), caller)
-      assert.notStrictEqual(byAddress("192.0.2.2").addressHash, addressHash)
+  it.effect("is identified by a keyed hash of the address, equal on every replica", function* () {
+    const { byAddress } = yield* Identity
+    const other = yield* Effect.map(Layer.build(Layer.fresh(PgIdentity.layer)), Context.get(Identity))
+    const caller = byAddress("192.0.2.1")
+    const { addressHash } = caller
+    assert.deepStrictEqual(caller, {
+      _tag: "Anonymous",
+      addressHash,
+      stream: `anonymous-${addressHash}`,
+      meter: anonymousMeter(addressHash),
+      limit: 10,
+      perMinute: 2
     })
-  )
+    assert.notInclude(JSON.stringify(caller), "192.0.2.1")
+    assert.deepStrictEqual(other.byAddress("192.0.2.1"), caller)
+    assert.notStrictEqual(byAddress("192.0.2.2").addressHash, addressHash)
+  })
 })

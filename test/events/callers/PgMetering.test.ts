@@ -1,4 +1,3 @@
-import { assert, layer } from "@effect/vitest"
 import { Arbitrary, DateTime, Effect, Layer, Result, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -10,6 +9,7 @@ import { EventStore } from "#events/store/EventStore.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { answered } from "#test/support/SourceAnswer.ts"
 import { anonymous, countedOf, currentEpoch, identified, moveEpoch, period, replica } from "#test/support/MeteredCallers.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const testLayer = SecureRandom.layerWebCrypto.pipe(Layer.provideMerge(MigratedDatabase.layer))
 
@@ -88,140 +88,120 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     { arbitrary: { runs: 25 } }
   )
 
-  it.effect("serves exactly 100 of 160 concurrent calls with a quota of 100", () =>
-    Effect.gen(function* () {
-      const replicas = [yield* replica, yield* replica] as const
-      const now = yield* DateTime.now
-      const run = `exact ${DateTime.formatIso(now)}`
-      const caller = anonymous(run, 100, 1_000)
-      const outcomes = yield* Effect.forEach(
-        Array.from({ length: 160 }, (_, index) => replicas[index % 2 === 0 ? 0 : 1]),
-        ({ record }) => Effect.result(record(chargeFor(caller))),
-        { concurrency: "unbounded" }
-      )
-      assert.lengthOf(outcomes.filter(Result.isSuccess), 100)
-      assert.deepStrictEqual(yield* sums(run), [{ meter_id: run, used: 100n, units: 100n }])
-    })
-  )
+  it.effect("serves exactly 100 of 160 concurrent calls with a quota of 100", function* () {
+    const replicas = [yield* replica, yield* replica] as const
+    const now = yield* DateTime.now
+    const run = `exact ${DateTime.formatIso(now)}`
+    const caller = anonymous(run, 100, 1_000)
+    const outcomes = yield* Effect.forEach(
+      Array.from({ length: 160 }, (_, index) => replicas[index % 2 === 0 ? 0 : 1]),
+      ({ record }) => Effect.result(record(chargeFor(caller))),
+      { concurrency: "unbounded" }
+    )
+    assert.lengthOf(outcomes.filter(Result.isSuccess), 100)
+    assert.deepStrictEqual(yield* sums(run), [{ meter_id: run, used: 100n, units: 100n }])
+  })
 
-  it.effect("counts a call in the caller's minute and stores its event in one step", () =>
-    Effect.gen(function* () {
-      const { record } = yield* replica
-      const caller = yield* identified("b1", { limit: 2 })
-      assert.containSubset(yield* record(chargeFor(caller)), {
-        standing: { usage: { used: 1, limit: 2 }, window: { limit: 300, remaining: 299 } }
-      })
-      yield* record(chargeFor(caller))
-      assert.containSubset(yield* Effect.flip(record(chargeFor(caller))), {
-        _tag: "QuotaExceeded",
-        plan: "business",
-        periodEnd: period.end,
-        standing: { usage: { used: 2, limit: 2 }, window: { limit: 300, remaining: 297 } }
-      })
-      assert.strictEqual(yield* countedOf(caller), 3)
+  it.effect("counts a call in the caller's minute and stores its event in one step", function* () {
+    const { record } = yield* replica
+    const caller = yield* identified("b1", { limit: 2 })
+    assert.containSubset(yield* record(chargeFor(caller)), {
+      standing: { usage: { used: 1, limit: 2 }, window: { limit: 300, remaining: 299 } }
     })
-  )
+    yield* record(chargeFor(caller))
+    assert.containSubset(yield* Effect.flip(record(chargeFor(caller))), {
+      _tag: "QuotaExceeded",
+      plan: "business",
+      periodEnd: period.end,
+      standing: { usage: { used: 2, limit: 2 }, window: { limit: 300, remaining: 297 } }
+    })
+    assert.strictEqual(yield* countedOf(caller), 3)
+  })
 
-  it.effect("rejects a call in a full minute, and charges nothing for it", () =>
-    Effect.gen(function* () {
-      const { record } = yield* replica
-      const caller = yield* identified("b2", { perMinute: 1 })
-      yield* record(chargeFor(caller))
-      const refused = yield* Effect.flip(record(chargeFor(caller)))
-      assert.containSubset(refused, {
-        _tag: "RateLimitExceeded",
-        standing: { usage: { used: 1, limit: 10_000 }, window: { limit: 1, remaining: -1 } }
-      })
-      assert.isTrue(refused._tag === "RateLimitExceeded" && refused.retryAfterSeconds > 0 && refused.retryAfterSeconds <= 60)
-      assert.deepStrictEqual(yield* sums(caller.meter), [{ meter_id: caller.meter, used: 1n, units: 1n }])
+  it.effect("rejects a call in a full minute, and charges nothing for it", function* () {
+    const { record } = yield* replica
+    const caller = yield* identified("b2", { perMinute: 1 })
+    yield* record(chargeFor(caller))
+    const refused = yield* Effect.flip(record(chargeFor(caller)))
+    assert.containSubset(refused, {
+      _tag: "RateLimitExceeded",
+      standing: { usage: { used: 1, limit: 10_000 }, window: { limit: 1, remaining: -1 } }
     })
-  )
+    assert.isTrue(refused._tag === "RateLimitExceeded" && refused.retryAfterSeconds > 0 && refused.retryAfterSeconds <= 60)
+    assert.deepStrictEqual(yield* sums(caller.meter), [{ meter_id: caller.meter, used: 1n, units: 1n }])
+  })
 
-  it.effect("reports a used-up lifetime quota to an anonymous caller even if the minute is full", () =>
-    Effect.gen(function* () {
-      const { admit, record } = yield* replica
-      const caller = anonymous("b3", 1, 1)
-      yield* record(chargeFor(caller))
-      for (const call of [Effect.asVoid(record(chargeFor(caller))), Effect.asVoid(admit(caller))]) {
-        assert.containSubset(yield* Effect.flip(call), { _tag: "QuotaExceeded", plan: "anonymous", periodEnd: null })
-      }
-    })
-  )
+  it.effect("reports a used-up lifetime quota to an anonymous caller even if the minute is full", function* () {
+    const { admit, record } = yield* replica
+    const caller = anonymous("b3", 1, 1)
+    yield* record(chargeFor(caller))
+    for (const call of [Effect.asVoid(record(chargeFor(caller))), Effect.asVoid(admit(caller))]) {
+      assert.containSubset(yield* Effect.flip(call), { _tag: "QuotaExceeded", plan: "anonymous", periodEnd: null })
+    }
+  })
 
-  it.effect("counts a call of a key without a quota check, and rejects it in a full minute", () =>
-    Effect.gen(function* () {
-      const { admit } = yield* replica
-      const caller = yield* identified("b4", { limit: 0, perMinute: 1 })
-      assert.containSubset(yield* admit(caller), { usage: { used: 0, limit: 0 }, window: { remaining: 0 } })
-      assert.strictEqual((yield* Effect.flip(admit(caller)))._tag, "RateLimitExceeded")
-    })
-  )
+  it.effect("counts a call of a key without a quota check, and rejects it in a full minute", function* () {
+    const { admit } = yield* replica
+    const caller = yield* identified("b4", { limit: 0, perMinute: 1 })
+    assert.containSubset(yield* admit(caller), { usage: { used: 0, limit: 0 }, window: { remaining: 0 } })
+    assert.strictEqual((yield* Effect.flip(admit(caller)))._tag, "RateLimitExceeded")
+  })
 
-  it.effect("does not count an admitted call twice", () =>
-    Effect.gen(function* () {
-      const { admit, record } = yield* replica
-      const caller = yield* identified("b5")
-      const admitted = yield* admit(caller)
-      const { standing } = yield* record(chargeFor(caller, { admitted }))
-      assert.deepStrictEqual(standing, { usage: { used: 1, limit: 10_000 }, window: admitted.window })
-      assert.strictEqual(yield* countedOf(caller), 1)
-    })
-  )
+  it.effect("does not count an admitted call twice", function* () {
+    const { admit, record } = yield* replica
+    const caller = yield* identified("b5")
+    const admitted = yield* admit(caller)
+    const { standing } = yield* record(chargeFor(caller, { admitted }))
+    assert.deepStrictEqual(standing, { usage: { used: 1, limit: 10_000 }, window: admitted.window })
+    assert.strictEqual(yield* countedOf(caller), 1)
+  })
 
-  it.effect("stores and counts nothing if the identity epoch has changed", () =>
-    Effect.gen(function* () {
-      const { admit, record } = yield* replica
-      const caller = yield* identified("b6")
-      const admitted = yield* admit(caller)
-      yield* moveEpoch
-      const charges = [chargeFor(caller), chargeFor(caller, { admitted })]
-      for (const call of [Effect.asVoid(admit(caller)), ...charges.map((charge) => Effect.asVoid(record(charge)))]) {
-        assert.containSubset(yield* Effect.flip(call), { _tag: "PreconditionFailed", outdated: "identity" })
-      }
-      assert.strictEqual(yield* countedOf(caller), 1)
-      assert.deepStrictEqual(
-        (yield* sums(caller.meter)).filter(({ used }) => used > 0n),
-        []
-      )
-      yield* record(chargeFor({ ...caller, epoch: yield* currentEpoch }))
-    })
-  )
+  it.effect("stores and counts nothing if the identity epoch has changed", function* () {
+    const { admit, record } = yield* replica
+    const caller = yield* identified("b6")
+    const admitted = yield* admit(caller)
+    yield* moveEpoch
+    const charges = [chargeFor(caller), chargeFor(caller, { admitted })]
+    for (const call of [Effect.asVoid(admit(caller)), ...charges.map((charge) => Effect.asVoid(record(charge)))]) {
+      assert.containSubset(yield* Effect.flip(call), { _tag: "PreconditionFailed", outdated: "identity" })
+    }
+    assert.strictEqual(yield* countedOf(caller), 1)
+    assert.deepStrictEqual(
+      (yield* sums(caller.meter)).filter(({ used }) => used > 0n),
+      []
+    )
+    yield* record(chargeFor({ ...caller, epoch: yield* currentEpoch }))
+  })
 
-  it.effect("needs no identity epoch for anonymous callers", () =>
-    Effect.gen(function* () {
-      const { admit, record } = yield* replica
-      const caller = anonymous("b7", 5, 5)
-      yield* moveEpoch
-      yield* admit(caller)
-      yield* record(chargeFor(caller))
-      assert.strictEqual(yield* countedOf(caller), 2)
-    })
-  )
+  it.effect("needs no identity epoch for anonymous callers", function* () {
+    const { admit, record } = yield* replica
+    const caller = anonymous("b7", 5, 5)
+    yield* moveEpoch
+    yield* admit(caller)
+    yield* record(chargeFor(caller))
+    assert.strictEqual(yield* countedOf(caller), 2)
+  })
 
-  it.effect("stores and counts nothing if a newer answer than the repeated one exists", () =>
-    Effect.gen(function* () {
-      const { record } = yield* replica
-      const { append } = yield* EventStore
-      const caller = yield* identified("b8")
-      const answer = append({ stream: "b8", expectedVersion: null, events: [answered(vatId.value)], charge: null })
-      const { position: asOf } = yield* answer
-      const repeat = record(chargeFor(caller, { repeats: { vatId, asOf } }))
-      yield* repeat
-      yield* answer
-      assert.containSubset(yield* Effect.flip(repeat), { _tag: "PreconditionFailed", outdated: "answer" })
-      assert.strictEqual(yield* countedOf(caller), 1)
-      assert.deepStrictEqual(yield* sums(caller.meter), [{ meter_id: caller.meter, used: 1n, units: 1n }])
-    })
-  )
+  it.effect("stores and counts nothing if a newer answer than the repeated one exists", function* () {
+    const { record } = yield* replica
+    const { append } = yield* EventStore
+    const caller = yield* identified("b8")
+    const answer = append({ stream: "b8", expectedVersion: null, events: [answered(vatId.value)], charge: null })
+    const { position: asOf } = yield* answer
+    const repeat = record(chargeFor(caller, { repeats: { vatId, asOf } }))
+    yield* repeat
+    yield* answer
+    assert.containSubset(yield* Effect.flip(repeat), { _tag: "PreconditionFailed", outdated: "answer" })
+    assert.strictEqual(yield* countedOf(caller), 1)
+    assert.deepStrictEqual(yield* sums(caller.meter), [{ meter_id: caller.meter, used: 1n, units: 1n }])
+  })
 
-  it.effect("begins a stream with an event, and rejects one that exists", () =>
-    Effect.gen(function* () {
-      const { record } = yield* replica
-      const caller = yield* identified("b9")
-      const charge = chargeFor(caller, { newStream: "receipt-b9" })
-      yield* record(charge)
-      assert.containSubset(yield* Effect.flip(record(charge)), { _tag: "StreamExists", stream: "receipt-b9" })
-      assert.deepStrictEqual(yield* sums(caller.meter), [{ meter_id: caller.meter, used: 1n, units: 1n }])
-    })
-  )
+  it.effect("begins a stream with an event, and rejects one that exists", function* () {
+    const { record } = yield* replica
+    const caller = yield* identified("b9")
+    const charge = chargeFor(caller, { newStream: "receipt-b9" })
+    yield* record(charge)
+    assert.containSubset(yield* Effect.flip(record(charge)), { _tag: "StreamExists", stream: "receipt-b9" })
+    assert.deepStrictEqual(yield* sums(caller.meter), [{ meter_id: caller.meter, used: 1n, units: 1n }])
+  })
 })

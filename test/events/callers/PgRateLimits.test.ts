@@ -1,9 +1,9 @@
-import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { RateLimits } from "#domain/callers/RateLimits.ts"
 import * as Limits from "#events/callers/PgRateLimits.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const testLayer = Limits.layer.pipe(Layer.provideMerge(MigratedDatabase.layer))
 
@@ -16,139 +16,118 @@ const replicas = Effect.gen(function* () {
 const times = <A>(count: number, make: (index: number) => A) => Array.from({ length: count }, (_, index) => make(index))
 
 layer(testLayer, { excludeTestServices: true })("slots in a sliding window", (it) => {
-  it.effect("are acquired up to the limit over all replicas", () =>
-    Effect.gen(function* () {
-      const both = yield* replicas
-      const asked = times(40, (index) => both[index % 2 === 0 ? 0 : 1].acquireSlot("scarce", 3, "24 hours"))
-      const grants = yield* Effect.all(asked, { concurrency: "unbounded" })
-      assert.lengthOf(
-        grants.filter(({ granted }) => granted),
-        3
-      )
-      for (const { granted, retryAfterSeconds } of grants) {
-        if (!granted) assert.isTrue(retryAfterSeconds > 86_000 && retryAfterSeconds <= 86_400, String(retryAfterSeconds))
-      }
-    })
-  )
+  it.effect("are acquired up to the limit over all replicas", function* () {
+    const both = yield* replicas
+    const asked = times(40, (index) => both[index % 2 === 0 ? 0 : 1].acquireSlot("scarce", 3, "24 hours"))
+    const grants = yield* Effect.all(asked, { concurrency: "unbounded" })
+    assert.lengthOf(
+      grants.filter(({ granted }) => granted),
+      3
+    )
+    for (const { granted, retryAfterSeconds } of grants) {
+      if (!granted) assert.isTrue(retryAfterSeconds > 86_000 && retryAfterSeconds <= 86_400, String(retryAfterSeconds))
+    }
+  })
 
-  it.effect("become free one by one as each one expires", () =>
-    Effect.gen(function* () {
-      const { acquireSlot } = yield* RateLimits
-      const take = acquireSlot("rolling", 2, "1 hour")
-      const age = (minutes: string) =>
-        MigratedDatabase.execute(`UPDATE vatproof.rate_slots SET taken_at =
+  it.effect("become free one by one as each one expires", function* () {
+    const { acquireSlot } = yield* RateLimits
+    const take = acquireSlot("rolling", 2, "1 hour")
+    const age = (minutes: string) =>
+      MigratedDatabase.execute(`UPDATE vatproof.rate_slots SET taken_at =
           ARRAY(SELECT t - interval '${minutes} minutes' FROM unnest(taken_at) AS t) WHERE bucket = 'rolling'`)
-      assert.isTrue((yield* take).granted)
-      yield* age("40")
-      assert.isTrue((yield* take).granted)
-      const full = yield* take
-      assert.isFalse(full.granted)
-      assert.isTrue(full.retryAfterSeconds > 1_190 && full.retryAfterSeconds <= 1_200, String(full.retryAfterSeconds))
-      yield* age("21")
-      assert.isTrue((yield* take).granted)
-      assert.isFalse((yield* take).granted)
-    })
-  )
+    assert.isTrue((yield* take).granted)
+    yield* age("40")
+    assert.isTrue((yield* take).granted)
+    const full = yield* take
+    assert.isFalse(full.granted)
+    assert.isTrue(full.retryAfterSeconds > 1_190 && full.retryAfterSeconds <= 1_200, String(full.retryAfterSeconds))
+    yield* age("21")
+    assert.isTrue((yield* take).granted)
+    assert.isFalse((yield* take).granted)
+  })
 
-  it.effect("are free again when the clock is set back to before they were acquired", () =>
-    Effect.gen(function* () {
-      const { checkSlots, acquireSlot, acquireSlots } = yield* RateLimits
-      const setBack = MigratedDatabase.execute(`UPDATE vatproof.rate_slots SET ends_at = ends_at + interval '1 day',
+  it.effect("are free again when the clock is set back to before they were acquired", function* () {
+    const { checkSlots, acquireSlot, acquireSlots } = yield* RateLimits
+    const setBack = MigratedDatabase.execute(`UPDATE vatproof.rate_slots SET ends_at = ends_at + interval '1 day',
         taken_at = ARRAY(SELECT t + interval '1 day' FROM unnest(taken_at) AS t) WHERE bucket LIKE 'back-%'`)
-      const asked = [acquireSlot("back-a", 1, "1 hour"), acquireSlots(["back-b"], 1, "1 hour")]
-      for (const ask of asked) assert.isTrue((yield* ask).granted)
-      for (const ask of asked) assert.isFalse((yield* ask).granted)
-      yield* setBack
-      assert.isTrue((yield* checkSlots(["back-b"], 1, "1 hour")).granted)
-      for (const ask of asked) assert.isTrue((yield* ask).granted)
-      for (const ask of asked) assert.isFalse((yield* ask).granted)
-    })
-  )
+    const asked = [acquireSlot("back-a", 1, "1 hour"), acquireSlots(["back-b"], 1, "1 hour")]
+    for (const ask of asked) assert.isTrue((yield* ask).granted)
+    for (const ask of asked) assert.isFalse((yield* ask).granted)
+    yield* setBack
+    assert.isTrue((yield* checkSlots(["back-b"], 1, "1 hour")).granted)
+    for (const ask of asked) assert.isTrue((yield* ask).granted)
+    for (const ask of asked) assert.isFalse((yield* ask).granted)
+  })
 
-  it.effect("are never acquired with a limit of zero", () =>
-    Effect.gen(function* () {
-      const { acquireSlot } = yield* RateLimits
-      assert.deepStrictEqual(yield* acquireSlot("none", 0, "1 minute"), { granted: false, retryAfterSeconds: 60 })
-    })
-  )
+  it.effect("are never acquired with a limit of zero", function* () {
+    const { acquireSlot } = yield* RateLimits
+    assert.deepStrictEqual(yield* acquireSlot("none", 0, "1 minute"), { granted: false, retryAfterSeconds: 60 })
+  })
 })
 
 layer(testLayer, { excludeTestServices: true })("slots in several buckets", (it) => {
   const statusOf = (grants: ReadonlyArray<{ readonly granted: boolean }>) => grants.filter(({ granted }) => granted).length
 
-  it.effect("are acquired in all buckets or in none", () =>
-    Effect.gen(function* () {
-      const { checkSlots, acquireSlots } = yield* RateLimits
-      for (const _ of [1, 2]) assert.isTrue((yield* acquireSlots(["all-a"], 2, "1 hour")).granted)
-      const refused = yield* acquireSlots(["all-a", "all-b"], 2, "1 hour")
-      assert.isFalse(refused.granted)
-      assert.isTrue(refused.retryAfterSeconds > 3_500 && refused.retryAfterSeconds <= 3_600, String(refused.retryAfterSeconds))
-      for (const _ of [1, 2]) assert.isTrue((yield* acquireSlots(["all-b"], 2, "1 hour")).granted)
-      assert.isFalse((yield* checkSlots(["all-b"], 2, "1 hour")).granted)
-    })
-  )
+  it.effect("are acquired in all buckets or in none", function* () {
+    const { checkSlots, acquireSlots } = yield* RateLimits
+    for (const _ of [1, 2]) assert.isTrue((yield* acquireSlots(["all-a"], 2, "1 hour")).granted)
+    const refused = yield* acquireSlots(["all-a", "all-b"], 2, "1 hour")
+    assert.isFalse(refused.granted)
+    assert.isTrue(refused.retryAfterSeconds > 3_500 && refused.retryAfterSeconds <= 3_600, String(refused.retryAfterSeconds))
+    for (const _ of [1, 2]) assert.isTrue((yield* acquireSlots(["all-b"], 2, "1 hour")).granted)
+    assert.isFalse((yield* checkSlots(["all-b"], 2, "1 hour")).granted)
+  })
 
-  it.effect("are not acquired by a look-up", () =>
-    Effect.gen(function* () {
-      const { checkSlots, acquireSlots } = yield* RateLimits
-      for (const _ of [1, 2, 3]) assert.isTrue((yield* checkSlots(["look-a", "look-b"], 1, "1 hour")).granted)
-      assert.isTrue((yield* acquireSlots(["look-b", "look-a"], 1, "1 hour")).granted)
-      assert.isFalse((yield* checkSlots(["look-a"], 1, "1 hour")).granted)
-    })
-  )
+  it.effect("are not acquired by a look-up", function* () {
+    const { checkSlots, acquireSlots } = yield* RateLimits
+    for (const _ of [1, 2, 3]) assert.isTrue((yield* checkSlots(["look-a", "look-b"], 1, "1 hour")).granted)
+    assert.isTrue((yield* acquireSlots(["look-b", "look-a"], 1, "1 hour")).granted)
+    assert.isFalse((yield* checkSlots(["look-a"], 1, "1 hour")).granted)
+  })
 
-  it.effect("never exceed the limit under concurrent calls", () =>
-    Effect.gen(function* () {
-      const both = yield* replicas
-      const pairs = [
-        ["cross-a", "cross-b"],
-        ["cross-b", "cross-a"],
-        ["cross-b", "cross-c"],
-        ["cross-c", "cross-a"]
-      ] as const
-      const asked = times(60, (index) => both[index % 2 === 0 ? 0 : 1].acquireSlots(pairs[index % 4] ?? pairs[0], 6, "1 hour"))
-      const granted = statusOf(yield* Effect.all(asked, { concurrency: "unbounded" }))
-      // Each takes two of eighteen places; the order of arrival decides whether all of them find a pair.
-      assert.isTrue(granted >= 6 && granted <= 9, String(granted))
-      for (const bucket of ["cross-a", "cross-b", "cross-c"]) {
-        const left = yield* Effect.forEach(
-          times(7, () => bucket),
-          (name) => both[0].acquireSlots([name], 6, "1 hour")
-        )
-        assert.isFalse(left.at(-1)?.granted)
-      }
-    })
-  )
-
-  it.effect("are released when the transaction that acquired them fails", () =>
-    Effect.gen(function* () {
-      const { acquireSlots } = yield* RateLimits
-      const sql = yield* SqlClient.SqlClient
-      const undone = Effect.andThen(acquireSlots(["undone"], 1, "1 hour"), Effect.fail("no")).pipe(
-        sql.withTransaction,
-        Effect.exit
+  it.effect("never exceed the limit under concurrent calls", function* () {
+    const both = yield* replicas
+    const pairs = [
+      ["cross-a", "cross-b"],
+      ["cross-b", "cross-a"],
+      ["cross-b", "cross-c"],
+      ["cross-c", "cross-a"]
+    ] as const
+    const asked = times(60, (index) => both[index % 2 === 0 ? 0 : 1].acquireSlots(pairs[index % 4] ?? pairs[0], 6, "1 hour"))
+    const granted = statusOf(yield* Effect.all(asked, { concurrency: "unbounded" }))
+    // Each takes two of eighteen places; the order of arrival decides whether all of them find a pair.
+    assert.isTrue(granted >= 6 && granted <= 9, String(granted))
+    for (const bucket of ["cross-a", "cross-b", "cross-c"]) {
+      const left = yield* Effect.forEach(
+        times(7, () => bucket),
+        (name) => both[0].acquireSlots([name], 6, "1 hour")
       )
-      for (const _ of [1, 2]) assert.strictEqual((yield* undone)._tag, "Failure")
-      assert.isTrue((yield* acquireSlots(["undone"], 1, "1 hour")).granted)
-      assert.isFalse((yield* acquireSlots(["undone"], 1, "1 hour")).granted)
-    })
-  )
+      assert.isFalse(left.at(-1)?.granted)
+    }
+  })
 
-  it.effect("become free one by one", () =>
-    Effect.gen(function* () {
-      const { acquireSlots } = yield* RateLimits
-      const take = acquireSlots(["aging-a", "aging-b"], 2, "1 hour")
-      const age = (minutes: number) =>
-        MigratedDatabase.execute(`UPDATE vatproof.rate_slots SET taken_at =
+  it.effect("are released when the transaction that acquired them fails", function* () {
+    const { acquireSlots } = yield* RateLimits
+    const sql = yield* SqlClient.SqlClient
+    const undone = Effect.andThen(acquireSlots(["undone"], 1, "1 hour"), Effect.fail("no")).pipe(sql.withTransaction, Effect.exit)
+    for (const _ of [1, 2]) assert.strictEqual((yield* undone)._tag, "Failure")
+    assert.isTrue((yield* acquireSlots(["undone"], 1, "1 hour")).granted)
+    assert.isFalse((yield* acquireSlots(["undone"], 1, "1 hour")).granted)
+  })
+
+  it.effect("become free one by one", function* () {
+    const { acquireSlots } = yield* RateLimits
+    const take = acquireSlots(["aging-a", "aging-b"], 2, "1 hour")
+    const age = (minutes: number) =>
+      MigratedDatabase.execute(`UPDATE vatproof.rate_slots SET taken_at =
           ARRAY(SELECT t - interval '${minutes} minutes' FROM unnest(taken_at) AS t) WHERE bucket LIKE 'aging-%'`)
-      assert.isTrue((yield* take).granted)
-      yield* age(40)
-      assert.isTrue((yield* take).granted)
-      const { granted, retryAfterSeconds } = yield* take
-      assert.isTrue(!granted && retryAfterSeconds > 1_190 && retryAfterSeconds <= 1_200, String(retryAfterSeconds))
-      yield* age(20)
-      assert.isTrue((yield* take).granted)
-      assert.isFalse((yield* take).granted)
-    })
-  )
+    assert.isTrue((yield* take).granted)
+    yield* age(40)
+    assert.isTrue((yield* take).granted)
+    const { granted, retryAfterSeconds } = yield* take
+    assert.isTrue(!granted && retryAfterSeconds > 1_190 && retryAfterSeconds <= 1_200, String(retryAfterSeconds))
+    yield* age(20)
+    assert.isTrue((yield* take).granted)
+    assert.isFalse((yield* take).granted)
+  })
 })

@@ -1,10 +1,10 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option, Result } from "effect"
 import { sign } from "#events/merkle/Checkpoint.ts"
 import { root } from "#events/merkle/MerkleTree.ts"
 import { format, parse, ProofRefused, verify, type Proof } from "#events/merkle/Proof.ts"
 import { proveInclusion } from "#events/merkle/TreeProofs.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
+import { assert, describe, it } from "#test/support/Test.ts"
 import { refusalOf, signerOf } from "#test/support/log/Keys.ts"
 import { flipped, leavesOf, logOf, readFrom, sha256, upTo } from "#test/support/log/Logs.ts"
 
@@ -24,27 +24,23 @@ const proofOf = Effect.fnUntraced(function* (index: number, extra: Option.Option
 })
 
 describe("a self-contained proof", () => {
-  it.effect("has the layout of tlog-proof", () =>
-    Effect.gen(function* () {
-      const proof = yield* proofOf(0, Option.some(new TextEncoder().encode("extra")))
-      const lines = format(proof).split("\n")
-      assert.deepStrictEqual(lines.slice(0, 3), ["c2sp.org/tlog-proof@v1", "extra ZXh0cmE=", "index 0"])
-      const hashes = proof.hashes.map((hash) => Buffer.from(hash).toString("base64"))
-      assert.deepStrictEqual(lines.slice(3), [...hashes, "", ...note.split("\n")])
-    })
-  )
+  it.effect("has the layout of tlog-proof", function* () {
+    const proof = yield* proofOf(0, Option.some(new TextEncoder().encode("extra")))
+    const lines = format(proof).split("\n")
+    assert.deepStrictEqual(lines.slice(0, 3), ["c2sp.org/tlog-proof@v1", "extra ZXh0cmE=", "index 0"])
+    const hashes = proof.hashes.map((hash) => Buffer.from(hash).toString("base64"))
+    assert.deepStrictEqual(lines.slice(3), [...hashes, "", ...note.split("\n")])
+  })
 
-  it.effect("verifies for each entry, with its position and checkpoint", () =>
-    Effect.gen(function* () {
-      for (const index of upTo(73)) {
-        const extra = index % 2 === 0 ? Option.none() : Option.some(Uint8Array.of(index))
-        const proof = yield* proofOf(index, extra)
-        assert.deepStrictEqual(Result.getOrThrow(parse(format(proof))), proof)
-        const verified = Result.getOrThrow(verify(pureCrypto, format(proof), claimFor(index)))
-        assert.deepStrictEqual(verified, { index, checkpoint })
-      }
-    })
-  )
+  it.effect("verifies for each entry, with its position and checkpoint", function* () {
+    for (const index of upTo(73)) {
+      const extra = index % 2 === 0 ? Option.none() : Option.some(Uint8Array.of(index))
+      const proof = yield* proofOf(index, extra)
+      assert.deepStrictEqual(Result.getOrThrow(parse(format(proof))), proof)
+      const verified = Result.getOrThrow(verify(pureCrypto, format(proof), claimFor(index)))
+      assert.deepStrictEqual(verified, { index, checkpoint })
+    }
+  })
 
   it("of the only entry has no hashes", () => {
     const only = logOf([leafAt(5)])
@@ -54,64 +50,58 @@ describe("a self-contained proof", () => {
     assert.isTrue(Result.isSuccess(verify(pureCrypto, text, claimFor(5))))
   })
 
-  it.effect("is rejected for another entry, another log and an unknown key", () =>
-    Effect.gen(function* () {
-      const text = format(yield* proofOf(10))
-      const wrong = refusalOf(verify(pureCrypto, text, claimFor(11)))
-      assert.instanceOf(wrong, ProofRefused)
-      assert.strictEqual(wrong.reason, "not_included")
-      assert.strictEqual(refusalOf(verify(pureCrypto, text, { ...claimFor(10), origin: "other" })).reason, "other_origin")
-      const stranger = { ...claimFor(10), verifiers: [signerOf(origin, "another")] }
-      assert.strictEqual(refusalOf(verify(pureCrypto, text, stranger)).reason, "unsigned")
-    })
-  )
+  it.effect("is rejected for another entry, another log and an unknown key", function* () {
+    const text = format(yield* proofOf(10))
+    const wrong = refusalOf(verify(pureCrypto, text, claimFor(11)))
+    assert.instanceOf(wrong, ProofRefused)
+    assert.strictEqual(wrong.reason, "not_included")
+    assert.strictEqual(refusalOf(verify(pureCrypto, text, { ...claimFor(10), origin: "other" })).reason, "other_origin")
+    const stranger = { ...claimFor(10), verifiers: [signerOf(origin, "another")] }
+    assert.strictEqual(refusalOf(verify(pureCrypto, text, stranger)).reason, "unsigned")
+  })
 
-  it.effect("fails after a change of any bit of proof, checkpoint or entry", () =>
-    Effect.gen(function* () {
-      const bytes = Buffer.from(format(yield* proofOf(40)))
-      const survivors = upTo(bytes.length * 8).filter((bit) =>
-        Result.isSuccess(verify(pureCrypto, new TextDecoder().decode(flipped(bytes, bit)), claimFor(40)))
-      )
-      assert.deepStrictEqual(survivors, [])
-      const leaf = leafAt(40)
-      assert.isAbove(leaf.length, 0)
-      const lies = upTo(leaf.length * 8).map((bit) => ({ ...claimFor(40), leaf: flipped(leaf, bit) }))
-      assert.isFalse(lies.some((lie) => Result.isSuccess(verify(pureCrypto, bytes.toString(), lie))))
-    })
-  )
+  it.effect("fails after a change of any bit of proof, checkpoint or entry", function* () {
+    const bytes = Buffer.from(format(yield* proofOf(40)))
+    const survivors = upTo(bytes.length * 8).filter((bit) =>
+      Result.isSuccess(verify(pureCrypto, new TextDecoder().decode(flipped(bytes, bit)), claimFor(40)))
+    )
+    assert.deepStrictEqual(survivors, [])
+    const leaf = leafAt(40)
+    assert.isAbove(leaf.length, 0)
+    const lies = upTo(leaf.length * 8).map((bit) => ({ ...claimFor(40), leaf: flipped(leaf, bit) }))
+    assert.isFalse(lies.some((lie) => Result.isSuccess(verify(pureCrypto, bytes.toString(), lie))))
+  })
 
-  it.effect("is malformed in any other form", () =>
-    Effect.gen(function* () {
-      const text = format(yield* proofOf(72))
-      const hash = text.split("\n")[2] ?? ""
-      const others = [
-        "",
-        text.replace("@v1", "@v2"),
-        ` ${text}`,
-        `\ufeff${text}`,
-        text.replaceAll("\n", "\r\n"),
-        text.replace("index 72\n", ""),
-        text.replace("index 72", "index 072"),
-        text.replace("index 72", "index +72"),
-        text.replace("index 72", "index  72"),
-        text.replace("index 72", "index 72 "),
-        text.replace("index 72", "Index 72"),
-        text.replace("index 72", "index 9007199254740992"),
-        text.replace("index 72", "extra \nindex 72"),
-        text.replace("index 72", "extra YQ\nindex 72"),
-        text.replace("index 72", "extra YR==\nindex 72"),
-        text.replace("index 72", "extra YQ==\nextra YQ==\nindex 72"),
-        text.replace("index 72", "index 72\nextra YQ=="),
-        text.replace(hash, `${hash}=`),
-        text.replace(hash, hash.slice(4)),
-        text.replace(hash, Array.from({ length: 54 }, () => hash).join("\n")),
-        text.slice(0, text.indexOf("\n\n"))
-      ]
-      for (const other of others) {
-        const refusal = refusalOf(parse(other))
-        assert.strictEqual(refusal.reason, "malformed", JSON.stringify(other))
-      }
-      assert.isTrue(Result.isSuccess(parse(text)))
-    })
-  )
+  it.effect("is malformed in any other form", function* () {
+    const text = format(yield* proofOf(72))
+    const hash = text.split("\n")[2] ?? ""
+    const others = [
+      "",
+      text.replace("@v1", "@v2"),
+      ` ${text}`,
+      `\ufeff${text}`,
+      text.replaceAll("\n", "\r\n"),
+      text.replace("index 72\n", ""),
+      text.replace("index 72", "index 072"),
+      text.replace("index 72", "index +72"),
+      text.replace("index 72", "index  72"),
+      text.replace("index 72", "index 72 "),
+      text.replace("index 72", "Index 72"),
+      text.replace("index 72", "index 9007199254740992"),
+      text.replace("index 72", "extra \nindex 72"),
+      text.replace("index 72", "extra YQ\nindex 72"),
+      text.replace("index 72", "extra YR==\nindex 72"),
+      text.replace("index 72", "extra YQ==\nextra YQ==\nindex 72"),
+      text.replace("index 72", "index 72\nextra YQ=="),
+      text.replace(hash, `${hash}=`),
+      text.replace(hash, hash.slice(4)),
+      text.replace(hash, Array.from({ length: 54 }, () => hash).join("\n")),
+      text.slice(0, text.indexOf("\n\n"))
+    ]
+    for (const other of others) {
+      const refusal = refusalOf(parse(other))
+      assert.strictEqual(refusal.reason, "malformed", JSON.stringify(other))
+    }
+    assert.isTrue(Result.isSuccess(parse(text)))
+  })
 })

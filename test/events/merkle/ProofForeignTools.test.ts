@@ -3,7 +3,7 @@
  * tests are left out, and say so.
  */
 import { generateKeyPairSync } from "node:crypto"
-import { assert, beforeEach, describe, it } from "@effect/vitest"
+import { beforeEach } from "@effect/vitest"
 import { DateTime, Effect, Option, Redacted, Result } from "effect"
 import { sign } from "#events/merkle/Checkpoint.ts"
 import { cosign, witnessOf } from "#events/merkle/Cosignature.ts"
@@ -14,6 +14,7 @@ import { parse, sign as signNote } from "#events/merkle/SignedNote.ts"
 import { growths, path, widthAt } from "#events/merkle/Tiles.ts"
 import { proveConsistency, proveInclusion } from "#events/merkle/TreeProofs.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
+import { assert, describe, it } from "#test/support/Test.ts"
 import { secretOf, signerOf } from "#test/support/log/Keys.ts"
 import { askGo, base64, hasGo } from "#test/support/GoTools.ts"
 import { hasOpenssl, opensslVerifies } from "#test/support/OpenSsl.ts"
@@ -48,54 +49,53 @@ describe("Go's sumdb", () => {
 
   it.effect(
     "makes the same notes, roots, proofs and tiles, and verifies ours",
-    () =>
-      Effect.gen(function* () {
-        const sizes = [1, 2, 3, 7, 8, 33, 100]
-        const notes = [checkpointAt(0), checkpointAt(logSize), Result.getOrThrow(signNote("a\n\nb € 😀\n", [signer]))]
-        const cosigned = cosign(checkpointAt(logSize), witness, cosignedAt)
-        const tiles = new Map(
-          growths(log.nodes).map((tile) => {
-            const width = widthAt(logSize, tile.level, tile.index)
-            return [path({ ...tile, width }), base64(tile.hashes)]
-          })
-        )
-        const asked = [0, 1, 255, 256, 511, 512, 598, 599]
-        const answer = yield* askGo({
-          secret: Redacted.value(secretOf(origin)),
-          verifier: formatVerifier(signer),
-          notes: [...notes, cosigned],
-          leaves: leaves.map(base64),
-          sizes,
-          tiles: Object.fromEntries(tiles),
-          proofs: [
-            ...(yield* Effect.forEach(asked, (index) => proofAt(index, logSize))),
-            yield* proofAt(7, logSize).pipe(Effect.map(({ leaf, text }) => ({ leaf, text: cosign(text, witness, cosignedAt) })))
-          ],
-          origin
+    function* () {
+      const sizes = [1, 2, 3, 7, 8, 33, 100]
+      const notes = [checkpointAt(0), checkpointAt(logSize), Result.getOrThrow(signNote("a\n\nb € 😀\n", [signer]))]
+      const cosigned = cosign(checkpointAt(logSize), witness, cosignedAt)
+      const tiles = new Map(
+        growths(log.nodes).map((tile) => {
+          const width = widthAt(logSize, tile.level, tile.index)
+          return [path({ ...tile, width }), base64(tile.hashes)]
         })
-        assert.deepStrictEqual(
-          answer.opened,
-          [...notes, cosigned].map((note) => Result.getOrThrow(parse(note)).text)
-        )
-        assert.deepStrictEqual(answer.signed, [...notes, checkpointAt(logSize)])
-        assert.deepStrictEqual(
-          answer.roots,
-          upTo(logSize).map((i) => base64(root(sha256, logOf(leaves.slice(0, i + 1)).tree)))
-        )
-        for (const size of sizes) {
-          for (const index of upTo(size)) {
-            const inclusion = yield* proveInclusion(sha256, readNodes, { index, size })
-            assert.deepStrictEqual(answer.inclusion[`${index} in ${size}`], inclusion.map(base64))
-            const consistency = yield* proveConsistency(sha256, readNodes, { oldSize: index + 1, newSize: size })
-            assert.deepStrictEqual(answer.consistency[`${index + 1} to ${size}`], consistency.map(base64))
-          }
+      )
+      const asked = [0, 1, 255, 256, 511, 512, 598, 599]
+      const answer = yield* askGo({
+        secret: Redacted.value(secretOf(origin)),
+        verifier: formatVerifier(signer),
+        notes: [...notes, cosigned],
+        leaves: leaves.map(base64),
+        sizes,
+        tiles: Object.fromEntries(tiles),
+        proofs: [
+          ...(yield* Effect.forEach(asked, (index) => proofAt(index, logSize))),
+          yield* proofAt(7, logSize).pipe(Effect.map(({ leaf, text }) => ({ leaf, text: cosign(text, witness, cosignedAt) })))
+        ],
+        origin
+      })
+      assert.deepStrictEqual(
+        answer.opened,
+        [...notes, cosigned].map((note) => Result.getOrThrow(parse(note)).text)
+      )
+      assert.deepStrictEqual(answer.signed, [...notes, checkpointAt(logSize)])
+      assert.deepStrictEqual(
+        answer.roots,
+        upTo(logSize).map((i) => base64(root(sha256, logOf(leaves.slice(0, i + 1)).tree)))
+      )
+      for (const size of sizes) {
+        for (const index of upTo(size)) {
+          const inclusion = yield* proveInclusion(sha256, readNodes, { index, size })
+          assert.deepStrictEqual(answer.inclusion[`${index} in ${size}`], inclusion.map(base64))
+          const consistency = yield* proveConsistency(sha256, readNodes, { oldSize: index + 1, newSize: size })
+          assert.deepStrictEqual(answer.consistency[`${index + 1} to ${size}`], consistency.map(base64))
         }
-        // Go also lists every width that a partial tile had while the log grew.
-        const differing = Array.from(tiles.keys()).filter((path) => answer.tiles[path] !== tiles.get(path))
-        assert.deepStrictEqual({ tiles: tiles.size, differing }, { tiles: 4, differing: [] })
-        assert.strictEqual(answer.read, logSize)
-        assert.deepStrictEqual(answer.proved, [...asked, 7])
-      }),
+      }
+      // Go also lists every width that a partial tile had while the log grew.
+      const differing = Array.from(tiles.keys()).filter((path) => answer.tiles[path] !== tiles.get(path))
+      assert.deepStrictEqual({ tiles: tiles.size, differing }, { tiles: 4, differing: [] })
+      assert.strictEqual(answer.read, logSize)
+      assert.deepStrictEqual(answer.proved, [...asked, 7])
+    },
     120_000
   )
 })

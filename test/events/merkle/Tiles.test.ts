@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect, Option, Result, Schema } from "effect"
 import { append, empty, type Node, type Tree } from "#events/merkle/MerkleTree.ts"
 import {
@@ -19,6 +18,7 @@ import {
   type Tile
 } from "#events/merkle/Tiles.ts"
 import { proveConsistency, proveInclusion } from "#events/merkle/TreeProofs.ts"
+import { assert, describe, it } from "#test/support/Test.ts"
 import { hex, hexes, leavesOf, logOf, readFrom, sha256, upTo } from "#test/support/log/Logs.ts"
 
 /** Tiles as a table would hold them: appended to, never rewritten. */
@@ -142,71 +142,65 @@ describe("tiles", () => {
     assert.strictEqual(widthAt(2 ** 52, 63, 0), 0)
   })
 
-  it.effect("written in batches contain the tree, and every proof can be read from them", () =>
-    Effect.gen(function* () {
-      const { tiles, nodes, tree } = bigLog()
-      assert.strictEqual(tiles.size, 273 + 1 + 2 + 1)
-      for (const [key, content] of tiles) {
-        const [level, index] = key.split("/").map(Number)
-        assert.strictEqual(content.length / 32, widthAt(tree.size, level ?? 0, index ?? 0))
+  it.effect("written in batches contain the tree, and every proof can be read from them", function* () {
+    const { tiles, nodes, tree } = bigLog()
+    assert.strictEqual(tiles.size, 273 + 1 + 2 + 1)
+    for (const [key, content] of tiles) {
+      const [level, index] = key.split("/").map(Number)
+      assert.strictEqual(content.length / 32, widthAt(tree.size, level ?? 0, index ?? 0))
+    }
+    assert.deepStrictEqual(
+      hexes(hashesIn(tiles.get("2/0") ?? new Uint8Array())),
+      nodes.filter(({ level }) => level === 16).map(({ hash }) => hex(hash))
+    )
+    const stored = readFrom(nodes)
+    for (const size of [1, 2, 255, 256, 257, 65_535, 65_536, 65_537, 69_999, tree.size]) {
+      const tiled = readNodes(sha256, size, tilesFrom(tiles))
+      for (const index of new Set([0, Math.floor(size / 3), Math.floor(size / 2), size - 1])) {
+        const inclusion = { index, size }
+        assert.deepStrictEqual(
+          hexes(yield* proveInclusion(sha256, tiled, inclusion)),
+          hexes(yield* proveInclusion(sha256, stored, inclusion))
+        )
+        const consistency = { oldSize: index + 1, newSize: size }
+        assert.deepStrictEqual(
+          hexes(yield* proveConsistency(sha256, tiled, consistency)),
+          hexes(yield* proveConsistency(sha256, stored, consistency))
+        )
       }
-      assert.deepStrictEqual(
-        hexes(hashesIn(tiles.get("2/0") ?? new Uint8Array())),
-        nodes.filter(({ level }) => level === 16).map(({ hash }) => hex(hash))
-      )
-      const stored = readFrom(nodes)
-      for (const size of [1, 2, 255, 256, 257, 65_535, 65_536, 65_537, 69_999, tree.size]) {
-        const tiled = readNodes(sha256, size, tilesFrom(tiles))
-        for (const index of new Set([0, Math.floor(size / 3), Math.floor(size / 2), size - 1])) {
-          const inclusion = { index, size }
-          assert.deepStrictEqual(
-            hexes(yield* proveInclusion(sha256, tiled, inclusion)),
-            hexes(yield* proveInclusion(sha256, stored, inclusion))
-          )
-          const consistency = { oldSize: index + 1, newSize: size }
-          assert.deepStrictEqual(
-            hexes(yield* proveConsistency(sha256, tiled, consistency)),
-            hexes(yield* proveConsistency(sha256, stored, consistency))
-          )
-        }
-      }
-    })
-  )
+    }
+  })
 
-  it.effect("are requested once each, at their width in a tree of that size", () =>
-    Effect.gen(function* () {
-      const leaves = leavesOf(600)
-      const log = logOf(leaves)
-      const tiles = new Map<string, Uint8Array>()
-      storeTiles(tiles, growths(log.nodes))
-      const asked: Array<ReadonlyArray<HashTile>> = []
-      const reader = readNodes(sha256, 520, (question) => {
-        asked.push(question)
-        return tilesFrom(tiles)(question)
-      })
-      yield* proveInclusion(sha256, reader, { index: 3, size: 520 })
-      assert.deepStrictEqual(asked, [
-        [
-          { level: 0, index: 0, width: 256 },
-          { level: 1, index: 0, width: 2 },
-          { level: 0, index: 2, width: 8 }
-        ]
-      ])
+  it.effect("are requested once each, at their width in a tree of that size", function* () {
+    const leaves = leavesOf(600)
+    const log = logOf(leaves)
+    const tiles = new Map<string, Uint8Array>()
+    storeTiles(tiles, growths(log.nodes))
+    const asked: Array<ReadonlyArray<HashTile>> = []
+    const reader = readNodes(sha256, 520, (question) => {
+      asked.push(question)
+      return tilesFrom(tiles)(question)
     })
-  )
+    yield* proveInclusion(sha256, reader, { index: 3, size: 520 })
+    assert.deepStrictEqual(asked, [
+      [
+        { level: 0, index: 0, width: 256 },
+        { level: 1, index: 0, width: 2 },
+        { level: 0, index: 2, width: 8 }
+      ]
+    ])
+  })
 
-  it.effect("with missing hashes are detected", () =>
-    Effect.gen(function* () {
-      const log = logOf(leavesOf(10))
-      const tiles = new Map<string, Uint8Array>()
-      storeTiles(tiles, growths(log.nodes))
-      tiles.set("0/0", tiles.get("0/0")?.subarray(0, 9 * 32) ?? new Uint8Array())
-      const reader = readNodes(sha256, 10, tilesFrom(tiles))
-      const failure = yield* Effect.flip(proveInclusion(sha256, reader, { index: 0, size: 10 }))
-      assert.instanceOf(failure, IncompleteTile)
-      assert.strictEqual(failure.message, "Tile 0/0 is incomplete for a log of 10 entries")
-    })
-  )
+  it.effect("with missing hashes are detected", function* () {
+    const log = logOf(leavesOf(10))
+    const tiles = new Map<string, Uint8Array>()
+    storeTiles(tiles, growths(log.nodes))
+    tiles.set("0/0", tiles.get("0/0")?.subarray(0, 9 * 32) ?? new Uint8Array())
+    const reader = readNodes(sha256, 10, tilesFrom(tiles))
+    const failure = yield* Effect.flip(proveInclusion(sha256, reader, { index: 0, size: 10 }))
+    assert.instanceOf(failure, IncompleteTile)
+    assert.strictEqual(failure.message, "Tile 0/0 is incomplete for a log of 10 entries")
+  })
 })
 
 describe("entry bundles", () => {

@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Result, Schema } from "effect"
 import { leafHash, root } from "#events/merkle/MerkleTree.ts"
 import {
@@ -10,6 +9,7 @@ import {
   verifyConsistency,
   verifyInclusion
 } from "#events/merkle/TreeProofs.ts"
+import { assert, describe, it } from "#test/support/Test.ts"
 import { flipped, hex, hexes, leavesOf, logOf, readFrom, sha256, upTo } from "#test/support/log/Logs.ts"
 import { naiveTree } from "#test/support/log/NaiveTree.ts"
 
@@ -31,68 +31,58 @@ const neighbours = (number: number) =>
   upTo(53).map((bit) => number + (Math.floor(number / 2 ** bit) % 2 === 0 ? 2 ** bit : -(2 ** bit)))
 
 describe("proofs", () => {
-  it.effect("of inclusion equal those of RFC 6962 and verify, at every size up to 130", () =>
-    Effect.gen(function* () {
-      for (const size of upTo(maxSize + 1)) {
-        for (const index of upTo(size)) {
-          const proof = yield* proveInclusion(sha256, readNodes, { index, size })
-          assert.deepStrictEqual(hexes(proof), hexes(naive.inclusion(index, size)))
-          const claim = { index, size, root: rootAt(size), leafHash: hashAt(index), proof }
-          assert.isTrue(verifyInclusion(sha256, claim))
-          assert.isFalse(verifyInclusion(sha256, { ...claim, leafHash: hashAt((index + 1) % maxSize) }))
-          assert.isFalse(verifyInclusion(sha256, { ...claim, index: index + 1 }))
-          assert.isFalse(verifyInclusion(sha256, { ...claim, proof: [...proof, hashAt(0)] }))
-          if (proof.length > 0) assert.isFalse(verifyInclusion(sha256, { ...claim, proof: proof.slice(1) }))
-        }
+  it.effect("of inclusion equal those of RFC 6962 and verify, at every size up to 130", function* () {
+    for (const size of upTo(maxSize + 1)) {
+      for (const index of upTo(size)) {
+        const proof = yield* proveInclusion(sha256, readNodes, { index, size })
+        assert.deepStrictEqual(hexes(proof), hexes(naive.inclusion(index, size)))
+        const claim = { index, size, root: rootAt(size), leafHash: hashAt(index), proof }
+        assert.isTrue(verifyInclusion(sha256, claim))
+        assert.isFalse(verifyInclusion(sha256, { ...claim, leafHash: hashAt((index + 1) % maxSize) }))
+        assert.isFalse(verifyInclusion(sha256, { ...claim, index: index + 1 }))
+        assert.isFalse(verifyInclusion(sha256, { ...claim, proof: [...proof, hashAt(0)] }))
+        if (proof.length > 0) assert.isFalse(verifyInclusion(sha256, { ...claim, proof: proof.slice(1) }))
       }
-    })
-  )
+    }
+  })
 
-  it.effect("of consistency equal those of RFC 6962 and verify, between all sizes up to 130", () =>
-    Effect.gen(function* () {
-      for (const newSize of upTo(maxSize + 1)) {
-        for (const oldSize of upTo(newSize + 1)) {
-          const proof = yield* proveConsistency(sha256, readNodes, { oldSize, newSize })
-          const expected = oldSize === 0 ? [] : naive.consistency(oldSize, newSize)
-          assert.deepStrictEqual(hexes(proof), hexes(expected))
-          const claim = { oldSize, oldRoot: rootAt(oldSize), newSize, newRoot: rootAt(newSize), proof }
-          assert.isTrue(verifyConsistency(sha256, claim))
-          assert.isFalse(verifyConsistency(sha256, { ...claim, oldRoot: hashAt(0).toReversed() }))
-          assert.isFalse(verifyConsistency(sha256, { ...claim, proof: [...proof, hashAt(0)] }))
-          if (proof.length > 0) assert.isFalse(verifyConsistency(sha256, { ...claim, proof: proof.slice(1) }))
-        }
+  it.effect("of consistency equal those of RFC 6962 and verify, between all sizes up to 130", function* () {
+    for (const newSize of upTo(maxSize + 1)) {
+      for (const oldSize of upTo(newSize + 1)) {
+        const proof = yield* proveConsistency(sha256, readNodes, { oldSize, newSize })
+        const expected = oldSize === 0 ? [] : naive.consistency(oldSize, newSize)
+        assert.deepStrictEqual(hexes(proof), hexes(expected))
+        const claim = { oldSize, oldRoot: rootAt(oldSize), newSize, newRoot: rootAt(newSize), proof }
+        assert.isTrue(verifyConsistency(sha256, claim))
+        assert.isFalse(verifyConsistency(sha256, { ...claim, oldRoot: hashAt(0).toReversed() }))
+        assert.isFalse(verifyConsistency(sha256, { ...claim, proof: [...proof, hashAt(0)] }))
+        if (proof.length > 0) assert.isFalse(verifyConsistency(sha256, { ...claim, proof: proof.slice(1) }))
       }
-    })
-  )
+    }
+  })
 
-  it.effect("read all nodes of a question in one call", () =>
-    Effect.gen(function* () {
-      let calls = 0
-      const counting: typeof readNodes = (asked) => {
-        calls += 1
-        return readNodes(asked)
-      }
-      yield* proveInclusion(sha256, counting, { index: 77, size: 129 })
-      yield* proveConsistency(sha256, counting, { oldSize: 77, newSize: 129 })
-      assert.strictEqual(calls, 2)
-    })
-  )
+  it.effect("read all nodes of a question in one call", function* () {
+    let calls = 0
+    const counting: typeof readNodes = (asked) => {
+      calls += 1
+      return readNodes(asked)
+    }
+    yield* proveInclusion(sha256, counting, { index: 77, size: 129 })
+    yield* proveConsistency(sha256, counting, { oldSize: 77, newSize: 129 })
+    assert.strictEqual(calls, 2)
+  })
 
-  it.effect("are not made from a store with missing nodes", () =>
-    Effect.gen(function* () {
-      const lossy = readFrom(nodes.slice(1))
-      assert.isTrue(Exit.hasDies(yield* Effect.exit(proveInclusion(sha256, lossy, { index: 1, size: 2 }))))
-    })
-  )
+  it.effect("are not made from a store with missing nodes", function* () {
+    const lossy = readFrom(nodes.slice(1))
+    assert.isTrue(Exit.hasDies(yield* Effect.exit(proveInclusion(sha256, lossy, { index: 1, size: 2 }))))
+  })
 
-  it.effect("are rejected outside the tree", () =>
-    Effect.gen(function* () {
-      const missing = yield* Effect.flip(proveInclusion(sha256, readNodes, { index: 130, size: 130 }))
-      assert.instanceOf(missing, OutsideTree)
-      assert.strictEqual(missing.message, "A log of 130 entries has no position 130")
-      assert.instanceOf(yield* Effect.flip(proveConsistency(sha256, readNodes, { oldSize: 8, newSize: 7 })), OutsideTree)
-    })
-  )
+  it.effect("are rejected outside the tree", function* () {
+    const missing = yield* Effect.flip(proveInclusion(sha256, readNodes, { index: 130, size: 130 }))
+    assert.instanceOf(missing, OutsideTree)
+    assert.strictEqual(missing.message, "A log of 130 entries has no position 130")
+    assert.instanceOf(yield* Effect.flip(proveConsistency(sha256, readNodes, { oldSize: 8, newSize: 7 })), OutsideTree)
+  })
 
   it("are rejected for numbers that are not sizes", () => {
     for (const odd of [-1, 0.5, Number.NaN, Infinity, 2 ** 53]) {
@@ -127,14 +117,12 @@ const size = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 300 }))
 const seed = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 }))
 
 describe("in random logs", () => {
-  it.effect("two equal neighbours can be swapped", () =>
-    Effect.gen(function* () {
-      const log = logOf([new Uint8Array(), new Uint8Array()])
-      const proof = yield* proveInclusion(sha256, readFrom(log.nodes), { index: 0, size: 2 })
-      const claim = { size: 2, root: root(sha256, log.tree), leafHash: leafHash(sha256, new Uint8Array()), proof }
-      assert.isTrue(verifyInclusion(sha256, { ...claim, index: 0 }) && verifyInclusion(sha256, { ...claim, index: 1 }))
-    })
-  )
+  it.effect("two equal neighbours can be swapped", function* () {
+    const log = logOf([new Uint8Array(), new Uint8Array()])
+    const proof = yield* proveInclusion(sha256, readFrom(log.nodes), { index: 0, size: 2 })
+    const claim = { size: 2, root: root(sha256, log.tree), leafHash: leafHash(sha256, new Uint8Array()), proof }
+    assert.isTrue(verifyInclusion(sha256, { ...claim, index: 0 }) && verifyInclusion(sha256, { ...claim, index: 1 }))
+  })
 
   it.effect.prop(
     "an inclusion proof fails after a change of any bit of leaf, proof, root or index",

@@ -1,4 +1,3 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Result, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { EventStore } from "#events/store/EventStore.ts"
@@ -7,6 +6,7 @@ import { leafHashes } from "#events/notary/StoredLeaf.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { tamper } from "#test/support/Tampering.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const testLayer = MigratedDatabase.layer.pipe(Layer.provideMerge(NodeCrypto.layer))
 
@@ -47,49 +47,43 @@ const bothWays = Effect.fnUntraced(function* (from: number, to: number) {
 })
 
 layer(testLayer, { excludeTestServices: true })("The leaf hashes of the database", (it) => {
-  it.effect("equal those that a verifier computes from the events", () =>
-    Effect.gen(function* () {
-      const escaped = Array.from({ length: 0x80 }, (_, code) => String.fromCharCode(code))
-        .slice(1)
-        .join("")
-      const times = [
-        "2026-11-21T09:30:00Z",
-        "2026-12-31T23:59:59.999999Z",
-        "2026-03-29T01:30:00.000001+02:00",
-        "0001-01-01T00:00:00Z"
-      ]
-      yield* store(0, [
-        plain,
-        ...times.map((at) => ({ ...plain, at, odd: true })),
-        { ...plain, stream: escaped, type: `"\\/€😀\u2028\u007f\u0080\uFFFF`, meter: escaped, data: `{"a":"ü€😀"}` },
-        { ...plain, stream: "", meter: "" },
-        { ...plain, stream: "x".repeat(2048), type: "\u0001".repeat(2048), meter: "\\".repeat(2048) }
-      ])
-      const { computed, found } = yield* bothWays(0, 8)
-      assert.deepStrictEqual(found.map(hex), computed.map(hex))
-      assert.deepStrictEqual((yield* bothWays(3, 5)).found.map(hex), computed.slice(3, 5).map(hex))
-    })
-  )
+  it.effect("equal those that a verifier computes from the events", function* () {
+    const escaped = Array.from({ length: 0x80 }, (_, code) => String.fromCharCode(code))
+      .slice(1)
+      .join("")
+    const times = [
+      "2026-11-21T09:30:00Z",
+      "2026-12-31T23:59:59.999999Z",
+      "2026-03-29T01:30:00.000001+02:00",
+      "0001-01-01T00:00:00Z"
+    ]
+    yield* store(0, [
+      plain,
+      ...times.map((at) => ({ ...plain, at, odd: true })),
+      { ...plain, stream: escaped, type: `"\\/€😀\u2028\u007f\u0080\uFFFF`, meter: escaped, data: `{"a":"ü€😀"}` },
+      { ...plain, stream: "", meter: "" },
+      { ...plain, stream: "x".repeat(2048), type: "\u0001".repeat(2048), meter: "\\".repeat(2048) }
+    ])
+    const { computed, found } = yield* bothWays(0, 8)
+    assert.deepStrictEqual(found.map(hex), computed.map(hex))
+    assert.deepStrictEqual((yield* bothWays(3, 5)).found.map(hex), computed.slice(3, 5).map(hex))
+  })
 
-  it.effect("exist for texts that look too long only to the database", () =>
-    Effect.gen(function* () {
-      yield* store(20, [{ ...plain, stream: "€".repeat(2048) }])
-      const { computed, found } = yield* bothWays(20, 21)
-      assert.deepStrictEqual(found.map(hex), computed.map(hex))
-    })
-  )
+  it.effect("exist for texts that look too long only to the database", function* () {
+    yield* store(20, [{ ...plain, stream: "€".repeat(2048) }])
+    const { computed, found } = yield* bothWays(20, 21)
+    assert.deepStrictEqual(found.map(hex), computed.map(hex))
+  })
 
-  it.effect("are refused, with the reason, for a missing event or an envelope of unknown form", () =>
-    Effect.gen(function* () {
-      const find = yield* LeafHashes.make
-      yield* store(40, [plain, plain, { ...plain, stream: "x".repeat(2049) }, plain, plain])
-      const malformed = yield* Effect.flip(find({ from: 40, to: 45 }))
-      assert.strictEqual(malformed.message, "The event at position 42 has a malformed stream_id")
-      yield* tamper("DELETE FROM vatproof.events WHERE position = 41")
-      assert.strictEqual((yield* Effect.flip(find({ from: 40, to: 42 }))).message, "The event at position 41 is missing")
-      assert.strictEqual((yield* Effect.flip(find({ from: 43, to: 46 }))).message, "The event at position 45 is missing")
-    })
-  )
+  it.effect("are refused, with the reason, for a missing event or an envelope of unknown form", function* () {
+    const find = yield* LeafHashes.make
+    yield* store(40, [plain, plain, { ...plain, stream: "x".repeat(2049) }, plain, plain])
+    const malformed = yield* Effect.flip(find({ from: 40, to: 45 }))
+    assert.strictEqual(malformed.message, "The event at position 42 has a malformed stream_id")
+    yield* tamper("DELETE FROM vatproof.events WHERE position = 41")
+    assert.strictEqual((yield* Effect.flip(find({ from: 40, to: 42 }))).message, "The event at position 41 is missing")
+    assert.strictEqual((yield* Effect.flip(find({ from: 43, to: 46 }))).message, "The event at position 45 is missing")
+  })
 
   let next = 100
   const texts = Schema.Array(Schema.String.check(Schema.isMaxLength(40))).check(Schema.isMaxLength(5))

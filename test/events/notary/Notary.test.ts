@@ -21,18 +21,17 @@ const other = signerOf(signer.name, "other")
 const testLayer = SignedLog.layer
 
 /** A notary of its own, as a replica has one, until the scope closes. */
-const startNotary = (seen: Option.Option<string> = Option.none(), keys = keysOf(signer)) =>
-  Effect.gen(function* () {
-    const lastSeen = yield* Ref.make(seen)
-    yield* Layer.build(
-      Notary.layer({
-        keys,
-        loadSeen: Effect.succeed(Option.toArray(seen).map((note) => ({ note, at: "a file" }))),
-        saveSeen: (note) => Ref.set(lastSeen, Option.some(note))
-      })
-    ).pipe(Effect.provide(Layer.empty, { local: true }))
-    return lastSeen
-  })
+const startNotary = Effect.fnUntraced(function* (seen: Option.Option<string> = Option.none(), keys = keysOf(signer)) {
+  const lastSeen = yield* Ref.make(seen)
+  yield* Layer.build(
+    Notary.layer({
+      keys,
+      loadSeen: Effect.succeed(Option.toArray(seen).map((note) => ({ note, at: "a file" }))),
+      saveSeen: (note) => Ref.set(lastSeen, Option.some(note))
+    })
+  ).pipe(Effect.provide(Layer.empty, { local: true }))
+  return lastSeen
+})
 
 const appendMany = Effect.fnUntraced(function* (count: number) {
   const events = yield* EventStore

@@ -1,4 +1,3 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { HttpClient } from "effect/http"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -7,6 +6,7 @@ import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as PaidKey from "#test/support/PaidKey.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { tamper } from "#test/support/Tampering.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 /** A service that signs, with a receipt that is signed, and what reads it in every way. */
 const receiptWithReaders = Effect.gen(function* () {
@@ -73,46 +73,42 @@ const attacks: ReadonlyArray<
 ]
 
 layer(RunningService.layerGround, { excludeTestServices: true })("Altered evidence", (it) => {
-  it.effect("is not served in any form, and operators are alerted", () =>
-    Effect.gen(function* () {
-      const { admin, position, readAll } = yield* receiptWithReaders
-      for (const [name, statuses, change, undo] of attacks) {
-        assert.deepStrictEqual(
-          (yield* readAll).map(({ status }) => status),
-          [200, 200, 200, 200, 200, 200],
-          name
-        )
-        yield* tamper(change(position))
-        const replies = yield* readAll
-        assert.deepStrictEqual(
-          replies.map(({ status }) => status),
-          statuses,
-          name
-        )
-        for (const { body } of replies.filter(({ status }) => status === 500))
-          assert.containSubset(body, { error: { code: "EVIDENCE_ALTERED" } }, name)
-        yield* tamper(undo(position))
-      }
-      const ready = yield* admin("/readyz")
-      assert.strictEqual(ready.status, 200)
-      assert.containSubset(yield* ready.json, {
-        altered: [`The event at position ${position} is not the one that was signed`]
-      })
-      assert.match(yield* (yield* admin("/metrics")).text, /^vatproof_evidence_altered_total\{vatproof_evidence="event"\} 17$/mu)
+  it.effect("is not served in any form, and operators are alerted", function* () {
+    const { admin, position, readAll } = yield* receiptWithReaders
+    for (const [name, statuses, change, undo] of attacks) {
+      assert.deepStrictEqual(
+        (yield* readAll).map(({ status }) => status),
+        [200, 200, 200, 200, 200, 200],
+        name
+      )
+      yield* tamper(change(position))
+      const replies = yield* readAll
+      assert.deepStrictEqual(
+        replies.map(({ status }) => status),
+        statuses,
+        name
+      )
+      for (const { body } of replies.filter(({ status }) => status === 500))
+        assert.containSubset(body, { error: { code: "EVIDENCE_ALTERED" } }, name)
+      yield* tamper(undo(position))
+    }
+    const ready = yield* admin("/readyz")
+    assert.strictEqual(ready.status, 200)
+    assert.containSubset(yield* ready.json, {
+      altered: [`The event at position ${position} is not the one that was signed`]
     })
-  )
+    assert.match(yield* (yield* admin("/metrics")).text, /^vatproof_evidence_altered_total\{vatproof_evidence="event"\} 17$/mu)
+  })
 
-  it.effect("includes a cached answer of another VAT ID", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.start()
-      const { status } = yield* service.validate("ATU12345685")
-      yield* service.validate("PL1234567890")
-      yield* MigratedDatabase.execute(`UPDATE vatproof.latest AS l SET position = o.position, answer = o.answer
+  it.effect("includes a cached answer of another VAT ID", function* () {
+    const service = yield* RunningService.start()
+    const { status } = yield* service.validate("ATU12345685")
+    yield* service.validate("PL1234567890")
+    yield* MigratedDatabase.execute(`UPDATE vatproof.latest AS l SET position = o.position, answer = o.answer
         FROM vatproof.latest o WHERE l.key = 'answer-ATU12345685' AND o.key = 'answer-PL1234567890'`)
-      const altered = yield* service.validate("ATU12345685")
-      assert.deepStrictEqual([status, altered.status], [200, 500])
-      assert.containSubset(altered.body, { error: { code: "EVIDENCE_ALTERED" } })
-      assert.strictEqual((yield* service.validate("PL1234567890")).status, 200)
-    })
-  )
+    const altered = yield* service.validate("ATU12345685")
+    assert.deepStrictEqual([status, altered.status], [200, 500])
+    assert.containSubset(altered.body, { error: { code: "EVIDENCE_ALTERED" } })
+    assert.strictEqual((yield* service.validate("PL1234567890")).status, 200)
+  })
 })

@@ -1,10 +1,10 @@
-import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as MailServer from "#test/support/MailServer.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as OutboxReplica from "#test/support/OutboxReplica.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const ground = Layer.mergeAll(MigratedDatabase.layer, MailServer.layer(), NodeCrypto.layer)
 
@@ -17,31 +17,27 @@ const arrivedFor = Effect.fnUntraced(function* (name: string) {
 })
 
 layer(ground, { excludeTestServices: true })("Outbox", (it) => {
-  it.effect("delivers a committed mail once, and deletes the address and the token", () =>
-    Effect.gen(function* () {
-      const { signUp } = yield* OutboxReplica.make()
-      const row = yield* OutboxReplica.until(yield* signUp("plain"), "sent")
-      assert.deepStrictEqual([row.email, row.token, row.reply, row.attempts], [null, null, "250", 1])
-      const [mail, ...more] = yield* arrivedFor("plain")
-      assert.deepStrictEqual(more, [])
-      assert.strictEqual(mail?.parsed.messageId, `<${row.mail_id}@vat.example>`)
-      assert.include(
-        mail?.parsed.text ?? "",
-        `https://vat.example/v1/auth/verify-email?token=${Redacted.value(OutboxReplica.token)}`
-      )
-    })
-  )
+  it.effect("delivers a committed mail once, and deletes the address and the token", function* () {
+    const { signUp } = yield* OutboxReplica.make()
+    const row = yield* OutboxReplica.until(yield* signUp("plain"), "sent")
+    assert.deepStrictEqual([row.email, row.token, row.reply, row.attempts], [null, null, "250", 1])
+    const [mail, ...more] = yield* arrivedFor("plain")
+    assert.deepStrictEqual(more, [])
+    assert.strictEqual(mail?.parsed.messageId, `<${row.mail_id}@vat.example>`)
+    assert.include(
+      mail?.parsed.text ?? "",
+      `https://vat.example/v1/auth/verify-email?token=${Redacted.value(OutboxReplica.token)}`
+    )
+  })
 
-  it.effect("delivers nothing from a rolled-back transaction", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { signUp } = yield* OutboxReplica.make()
-      assert.strictEqual(yield* Effect.flip(signUp("undone", Effect.fail("undone"))), "undone")
-      yield* OutboxReplica.until(yield* signUp("after"), "sent")
-      assert.strictEqual((yield* sql`SELECT 1 AS one FROM vatproof.outbox WHERE email = 'undone@example.com'`).length, 0)
-      assert.deepStrictEqual(yield* arrivedFor("undone"), [])
-    })
-  )
+  it.effect("delivers nothing from a rolled-back transaction", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const { signUp } = yield* OutboxReplica.make()
+    assert.strictEqual(yield* Effect.flip(signUp("undone", Effect.fail("undone"))), "undone")
+    yield* OutboxReplica.until(yield* signUp("after"), "sent")
+    assert.strictEqual((yield* sql`SELECT 1 AS one FROM vatproof.outbox WHERE email = 'undone@example.com'`).length, 0)
+    assert.deepStrictEqual(yield* arrivedFor("undone"), [])
+  })
 
   const passing: ReadonlyArray<readonly [string, ReadonlyArray<MailServer.Conduct>]> = [
     ["the server defers the recipient", [{ at: "recipient", reply: 451 }]],
@@ -63,20 +59,18 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     ]
   ]
   for (const [name, conducts] of passing) {
-    it.effect(`delivers one mail although ${name}`, () =>
-      Effect.gen(function* () {
-        const { next } = yield* MailServer.MailServer
-        const { signUp } = yield* OutboxReplica.make()
-        const account = `passing-${passing.findIndex(([other]) => other === name)}`
-        yield* next(...conducts)
-        const row = yield* OutboxReplica.until(yield* signUp(account), "sent", "refused")
-        assert.strictEqual(row.state, "sent")
-        assert.strictEqual((yield* arrivedFor(account)).length, 1)
-        const again = yield* signUp(`${account}-next`)
-        yield* OutboxReplica.until(again, "sent")
-        assert.strictEqual((yield* arrivedFor(account)).length, 1)
-      })
-    )
+    it.effect(`delivers one mail although ${name}`, function* () {
+      const { next } = yield* MailServer.MailServer
+      const { signUp } = yield* OutboxReplica.make()
+      const account = `passing-${passing.findIndex(([other]) => other === name)}`
+      yield* next(...conducts)
+      const row = yield* OutboxReplica.until(yield* signUp(account), "sent", "refused")
+      assert.strictEqual(row.state, "sent")
+      assert.strictEqual((yield* arrivedFor(account)).length, 1)
+      const again = yield* signUp(`${account}-next`)
+      yield* OutboxReplica.until(again, "sent")
+      assert.strictEqual((yield* arrivedFor(account)).length, 1)
+    })
   }
 
   const final: ReadonlyArray<readonly [string, MailServer.Conduct, string]> = [
@@ -84,77 +78,67 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     ["the mail", { at: "end", reply: 554 }, "554"]
   ]
   for (const [what, conduct, reply] of final) {
-    it.effect(`does not retry after a 5xx to ${what}, and delivers the next mail`, () =>
-      Effect.gen(function* () {
-        const { next } = yield* MailServer.MailServer
-        const { signUp } = yield* OutboxReplica.make()
-        yield* next(conduct)
-        const refused = yield* signUp(`refused-${reply}`)
-        const row = yield* OutboxReplica.until(refused, "refused")
-        assert.deepStrictEqual([row.email, row.token, row.reply, row.attempts], [null, null, reply, 1])
-        yield* OutboxReplica.until(yield* signUp(`accepted-${reply}`), "sent")
-        assert.deepStrictEqual(yield* arrivedFor(`refused-${reply}`), [])
-      })
-    )
+    it.effect(`does not retry after a 5xx to ${what}, and delivers the next mail`, function* () {
+      const { next } = yield* MailServer.MailServer
+      const { signUp } = yield* OutboxReplica.make()
+      yield* next(conduct)
+      const refused = yield* signUp(`refused-${reply}`)
+      const row = yield* OutboxReplica.until(refused, "refused")
+      assert.deepStrictEqual([row.email, row.token, row.reply, row.attempts], [null, null, reply, 1])
+      yield* OutboxReplica.until(yield* signUp(`accepted-${reply}`), "sent")
+      assert.deepStrictEqual(yield* arrivedFor(`refused-${reply}`), [])
+    })
   }
 
-  it.effect("waits for an unavailable server", () =>
-    Effect.gen(function* () {
-      const { down, up } = yield* MailServer.MailServer
-      const { signUp } = yield* OutboxReplica.make()
-      yield* down
-      const accountId = yield* signUp("away")
-      yield* Effect.repeat(OutboxReplica.mailsOf(accountId), { until: ([mail]) => (mail?.attempts ?? 0) >= 3 })
-      yield* up
-      yield* OutboxReplica.until(accountId, "sent")
-      assert.strictEqual((yield* arrivedFor("away")).length, 1)
-    })
-  )
+  it.effect("waits for an unavailable server", function* () {
+    const { down, up } = yield* MailServer.MailServer
+    const { signUp } = yield* OutboxReplica.make()
+    yield* down
+    const accountId = yield* signUp("away")
+    yield* Effect.repeat(OutboxReplica.mailsOf(accountId), { until: ([mail]) => (mail?.attempts ?? 0) >= 3 })
+    yield* up
+    yield* OutboxReplica.until(accountId, "sent")
+    assert.strictEqual((yield* arrivedFor("away")).length, 1)
+  })
 
-  it.effect("delivers every mail once from two replicas", () =>
-    Effect.gen(function* () {
-      const [one, other] = [yield* OutboxReplica.make(), yield* OutboxReplica.make()]
-      const names = Array.from({ length: 40 }, (_, index) => `crowd-${index}`)
-      const accounts = yield* Effect.forEach(names, (name, index) => (index % 2 === 0 ? one : other).signUp(name), {
-        concurrency: 8
-      })
-      yield* Effect.forEach(accounts, (accountId) => OutboxReplica.until(accountId, "sent"), { concurrency: 4 })
-      for (const name of names) assert.strictEqual((yield* arrivedFor(name)).length, 1, name)
+  it.effect("delivers every mail once from two replicas", function* () {
+    const [one, other] = [yield* OutboxReplica.make(), yield* OutboxReplica.make()]
+    const names = Array.from({ length: 40 }, (_, index) => `crowd-${index}`)
+    const accounts = yield* Effect.forEach(names, (name, index) => (index % 2 === 0 ? one : other).signUp(name), {
+      concurrency: 8
     })
-  )
+    yield* Effect.forEach(accounts, (accountId) => OutboxReplica.until(accountId, "sent"), { concurrency: 4 })
+    for (const name of names) assert.strictEqual((yield* arrivedFor(name)).length, 1, name)
+  })
 
-  it.effect("releases a mail that the server does not answer when the replica stops", () =>
-    Effect.gen(function* () {
-      const { next } = yield* MailServer.MailServer
-      const first = yield* OutboxReplica.make()
-      const hold = yield* MailServer.hold
-      yield* next({ at: "recipient", hold })
-      const accountId = yield* first.signUp("given-back")
-      yield* Deferred.await(hold.reached)
-      yield* first.stop
-      const [row] = yield* OutboxReplica.mailsOf(accountId)
-      assert.deepStrictEqual([row?.state, row?.reply], ["waiting", "interrupted"])
-      assert.isAtMost(row?.due_in_ms ?? 1, 0)
-      yield* OutboxReplica.make()
-      yield* OutboxReplica.until(accountId, "sent")
-      assert.strictEqual((yield* arrivedFor("given-back")).length, 1)
-    })
-  )
+  it.effect("releases a mail that the server does not answer when the replica stops", function* () {
+    const { next } = yield* MailServer.MailServer
+    const first = yield* OutboxReplica.make()
+    const hold = yield* MailServer.hold
+    yield* next({ at: "recipient", hold })
+    const accountId = yield* first.signUp("given-back")
+    yield* Deferred.await(hold.reached)
+    yield* first.stop
+    const [row] = yield* OutboxReplica.mailsOf(accountId)
+    assert.deepStrictEqual([row?.state, row?.reply], ["waiting", "interrupted"])
+    assert.isAtMost(row?.due_in_ms ?? 1, 0)
+    yield* OutboxReplica.make()
+    yield* OutboxReplica.until(accountId, "sent")
+    assert.strictEqual((yield* arrivedFor("given-back")).length, 1)
+  })
 
-  it.effect("waits for the response to a mail in flight when the replica stops", () =>
-    Effect.gen(function* () {
-      const { next } = yield* MailServer.MailServer
-      const first = yield* OutboxReplica.make()
-      const hold = yield* MailServer.hold
-      yield* next({ at: "end", hold })
-      const accountId = yield* first.signUp("awaited")
-      yield* Deferred.await(hold.reached)
-      const stopped = yield* Effect.forkScoped(first.stop, { startImmediately: true })
-      yield* Deferred.succeed(hold.go, undefined)
-      yield* Fiber.join(stopped)
-      assert.strictEqual((yield* OutboxReplica.mailsOf(accountId))[0]?.state, "sent")
-    })
-  )
+  it.effect("waits for the response to a mail in flight when the replica stops", function* () {
+    const { next } = yield* MailServer.MailServer
+    const first = yield* OutboxReplica.make()
+    const hold = yield* MailServer.hold
+    yield* next({ at: "end", hold })
+    const accountId = yield* first.signUp("awaited")
+    yield* Deferred.await(hold.reached)
+    const stopped = yield* Effect.forkScoped(first.stop, { startImmediately: true })
+    yield* Deferred.succeed(hold.go, undefined)
+    yield* Fiber.join(stopped)
+    assert.strictEqual((yield* OutboxReplica.mailsOf(accountId))[0]?.state, "sent")
+  })
 
   const takeStock = Effect.fnUntraced(function* (accountId: string) {
     return (yield* OutboxReplica.mailsOf(accountId)).map(({ email, state, token }) => [state, email, token])
@@ -166,26 +150,24 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
       (sql) => sql`UPDATE vatproof.outbox SET due_at = now() + interval '10 minutes' WHERE account_id = ${accountId}`
     )
 
-  it.effect("replaces a queued mail by a newer one", () =>
-    Effect.gen(function* () {
-      const { down, up } = yield* MailServer.MailServer
-      const { ask, signUp } = yield* OutboxReplica.make()
-      yield* down
-      const accountId = yield* signUp("twice")
-      yield* Effect.repeat(OutboxReplica.mailsOf(accountId), {
-        until: ([mail]) => mail?.attempts === 2 && mail.state === "waiting"
-      })
-      yield* waitLong(accountId)
-      yield* up
-      yield* ask(accountId, "twice@example.com")
-      yield* OutboxReplica.until(accountId, "sent")
-      assert.deepStrictEqual(yield* takeStock(accountId), [
-        ["superseded", null, null],
-        ["sent", null, null]
-      ])
-      assert.strictEqual((yield* arrivedFor("twice")).length, 1)
+  it.effect("replaces a queued mail by a newer one", function* () {
+    const { down, up } = yield* MailServer.MailServer
+    const { ask, signUp } = yield* OutboxReplica.make()
+    yield* down
+    const accountId = yield* signUp("twice")
+    yield* Effect.repeat(OutboxReplica.mailsOf(accountId), {
+      until: ([mail]) => mail?.attempts === 2 && mail.state === "waiting"
     })
-  )
+    yield* waitLong(accountId)
+    yield* up
+    yield* ask(accountId, "twice@example.com")
+    yield* OutboxReplica.until(accountId, "sent")
+    assert.deepStrictEqual(yield* takeStock(accountId), [
+      ["superseded", null, null],
+      ["sent", null, null]
+    ])
+    assert.strictEqual((yield* arrivedFor("twice")).length, 1)
+  })
 
   const pointless: ReadonlyArray<readonly [string, (accountId: string) => string, string]> = [
     [
@@ -200,31 +182,27 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     ]
   ]
   for (const [reason, come, state] of pointless) {
-    it.effect(`gives up on a mail when ${reason}`, () =>
-      Effect.gen(function* () {
-        const { down, up } = yield* MailServer.MailServer
-        const { signUp } = yield* OutboxReplica.make()
-        yield* down
-        const accountId = yield* signUp(`pointless-${state}`)
-        yield* MigratedDatabase.execute(come(accountId))
-        yield* OutboxReplica.until(accountId, state)
-        yield* up
-        assert.deepStrictEqual(yield* takeStock(accountId), [[state, null, null]])
-        assert.deepStrictEqual(yield* arrivedFor(`pointless-${state}`), [])
-      })
-    )
-  }
-
-  it.effect("deletes queued mails when the contact is erased", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
+    it.effect(`gives up on a mail when ${reason}`, function* () {
       const { down, up } = yield* MailServer.MailServer
       const { signUp } = yield* OutboxReplica.make()
       yield* down
-      const accountId = yield* signUp("erased")
-      yield* sql`DELETE FROM vatproof.contacts WHERE account_id = ${accountId}`
+      const accountId = yield* signUp(`pointless-${state}`)
+      yield* MigratedDatabase.execute(come(accountId))
+      yield* OutboxReplica.until(accountId, state)
       yield* up
-      assert.deepStrictEqual(yield* OutboxReplica.mailsOf(accountId), [])
+      assert.deepStrictEqual(yield* takeStock(accountId), [[state, null, null]])
+      assert.deepStrictEqual(yield* arrivedFor(`pointless-${state}`), [])
     })
-  )
+  }
+
+  it.effect("deletes queued mails when the contact is erased", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const { down, up } = yield* MailServer.MailServer
+    const { signUp } = yield* OutboxReplica.make()
+    yield* down
+    const accountId = yield* signUp("erased")
+    yield* sql`DELETE FROM vatproof.contacts WHERE account_id = ${accountId}`
+    yield* up
+    assert.deepStrictEqual(yield* OutboxReplica.mailsOf(accountId), [])
+  })
 })

@@ -1,4 +1,3 @@
-import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -6,6 +5,7 @@ import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as MailServer from "#test/support/MailServer.ts"
 import * as OutboxReplica from "#test/support/OutboxReplica.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const ground = Layer.mergeAll(RunningService.layerGround, MailServer.layer(), NodeCrypto.layer)
 
@@ -42,40 +42,36 @@ const countFor = (name: string) =>
   )
 
 layer(ground, { excludeTestServices: true })("Outbox of a process that is killed", (it) => {
-  it.effect("delivers one mail if the server could not have accepted it yet", () =>
-    Effect.gen(function* () {
-      const { next } = yield* MailServer.MailServer
-      const hold = yield* MailServer.hold
-      const { ended, output, signal } = yield* victim
-      yield* next({ at: "recipient", hold })
-      const accountId = yield* signUp("early")
-      yield* Deferred.await(hold.reached)
-      yield* signal("SIGKILL")
-      yield* ended
-      yield* OutboxReplica.make()
-      yield* leaseEnds(accountId)
-      yield* OutboxReplica.until(accountId, "sent")
-      assert.strictEqual(yield* countFor("early"), 1)
-      assert.notInclude(yield* output, "example.com")
-    })
-  )
+  it.effect("delivers one mail if the server could not have accepted it yet", function* () {
+    const { next } = yield* MailServer.MailServer
+    const hold = yield* MailServer.hold
+    const { ended, output, signal } = yield* victim
+    yield* next({ at: "recipient", hold })
+    const accountId = yield* signUp("early")
+    yield* Deferred.await(hold.reached)
+    yield* signal("SIGKILL")
+    yield* ended
+    yield* OutboxReplica.make()
+    yield* leaseEnds(accountId)
+    yield* OutboxReplica.until(accountId, "sent")
+    assert.strictEqual(yield* countFor("early"), 1)
+    assert.notInclude(yield* output, "example.com")
+  })
 
-  it.effect("sends a mail again if the response to the first attempt was lost with the process", () =>
-    Effect.gen(function* () {
-      const { next } = yield* MailServer.MailServer
-      const hold = yield* MailServer.hold
-      const { ended, output, signal } = yield* victim
-      yield* next({ at: "end", hold })
-      const accountId = yield* signUp("late")
-      yield* Deferred.await(hold.reached)
-      yield* signal("SIGKILL")
-      yield* ended
-      yield* Deferred.succeed(hold.go, undefined)
-      yield* OutboxReplica.make()
-      yield* leaseEnds(accountId)
-      yield* OutboxReplica.until(accountId, "sent")
-      assert.strictEqual(yield* countFor("late"), 2)
-      assert.notInclude(yield* output, "example.com")
-    })
-  )
+  it.effect("sends a mail again if the response to the first attempt was lost with the process", function* () {
+    const { next } = yield* MailServer.MailServer
+    const hold = yield* MailServer.hold
+    const { ended, output, signal } = yield* victim
+    yield* next({ at: "end", hold })
+    const accountId = yield* signUp("late")
+    yield* Deferred.await(hold.reached)
+    yield* signal("SIGKILL")
+    yield* ended
+    yield* Deferred.succeed(hold.go, undefined)
+    yield* OutboxReplica.make()
+    yield* leaseEnds(accountId)
+    yield* OutboxReplica.until(accountId, "sent")
+    assert.strictEqual(yield* countFor("late"), 2)
+    assert.notInclude(yield* output, "example.com")
+  })
 })

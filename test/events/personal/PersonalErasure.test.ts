@@ -1,4 +1,3 @@
-import { assert, describe, it, layer } from "@effect/vitest"
 import { DateTime, Effect, Exit, Layer } from "effect"
 import { AccountClosed, accountStream, AccountRegistered } from "#domain/accounts/AccountEvents.ts"
 import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased } from "#domain/accounts/ApiKey.ts"
@@ -10,6 +9,7 @@ import { PersonalErasure } from "#events/personal/PersonalErasure.ts"
 import { texts } from "#test/support/Batches.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { answered, answerJson } from "#test/support/SourceAnswer.ts"
+import { assert, describe, it, layer } from "#test/support/Test.ts"
 
 describe("the retention period", () => {
   it("ends with a German calendar year, or a number of days after the answer", () => {
@@ -51,50 +51,46 @@ const kept = texts("SELECT position::text AS text FROM vatproof.personal_documen
 layer(PersonalErasure.layer.pipe(Layer.provideMerge(MigratedDatabase.layer), Layer.provide(over)), { excludeTestServices: true })(
   "personal documents",
   (it) => {
-    it.effect("expire after their period, except on legal hold, and receipts only after their account is closed", () =>
-      Effect.gen(function* () {
-        const { eraseExpired } = yield* PersonalErasure
-        const registered = { plan: "free", with_email: false, agent_id_hash: null } as const
-        yield* append(accountStream(open), AccountRegistered.make({ account_id: open, ...registered }))
-        yield* append(accountStream(closed), AccountRegistered.make({ account_id: closed, ...registered }))
-        yield* append(accountStream(open), ApiKeyIssued.make({ account_id: open, ...openKey }))
-        for (const key of [closedKey, claimedKey]) {
-          yield* append(accountStream(closed), ApiKeyIssued.make({ account_id: closed, ...key }))
-        }
-        const { key_sha256: _, ...name } = claimedKey
-        yield* append(accountStream(closed), ApiKeyReleased.make({ account_id: closed, to_account_id: open, ...name }))
-        const issued_at = DateTime.makeUnsafe("2026-11-21T10:00:00Z")
-        const claimed = { account_id: open, from_account_id: closed, issued_at, ...claimedKey }
-        yield* append(accountStream(open), ApiKeyClaimed.make(claimed))
-        yield* append(accountStream(closed), AccountClosed.make({ account_id: closed }))
-        const held = yield* append("key-1", answered("ATU12345678"))
-        yield* append(personalDataStream, PersonalDataHeld.make({ positions: [held] }))
-        const ofOpen = yield* append("receipt-1", receiptOf(open))
-        yield* append("receipt-2", receiptOf(closed, closedKey))
-        const ofClaimed = yield* append("receipt-3", receiptOf(closed, claimedKey))
-        // More than one page.
-        yield* Effect.repeat(append("key-2", answered("ATU12345679")), { times: 249 })
-        assert.strictEqual(yield* eraseExpired, 251)
-        assert.deepStrictEqual(yield* kept, [held, ofOpen, ofClaimed].map(String))
-        assert.strictEqual(yield* eraseExpired, 0)
-        const erasures = yield* texts("SELECT count(*)::text AS text FROM vatproof.events WHERE type = 'PersonalDataErased'")
-        assert.deepStrictEqual(erasures, ["3"])
-      })
-    )
+    it.effect("expire after their period, except on legal hold, and receipts only after their account is closed", function* () {
+      const { eraseExpired } = yield* PersonalErasure
+      const registered = { plan: "free", with_email: false, agent_id_hash: null } as const
+      yield* append(accountStream(open), AccountRegistered.make({ account_id: open, ...registered }))
+      yield* append(accountStream(closed), AccountRegistered.make({ account_id: closed, ...registered }))
+      yield* append(accountStream(open), ApiKeyIssued.make({ account_id: open, ...openKey }))
+      for (const key of [closedKey, claimedKey]) {
+        yield* append(accountStream(closed), ApiKeyIssued.make({ account_id: closed, ...key }))
+      }
+      const { key_sha256: _, ...name } = claimedKey
+      yield* append(accountStream(closed), ApiKeyReleased.make({ account_id: closed, to_account_id: open, ...name }))
+      const issued_at = DateTime.makeUnsafe("2026-11-21T10:00:00Z")
+      const claimed = { account_id: open, from_account_id: closed, issued_at, ...claimedKey }
+      yield* append(accountStream(open), ApiKeyClaimed.make(claimed))
+      yield* append(accountStream(closed), AccountClosed.make({ account_id: closed }))
+      const held = yield* append("key-1", answered("ATU12345678"))
+      yield* append(personalDataStream, PersonalDataHeld.make({ positions: [held] }))
+      const ofOpen = yield* append("receipt-1", receiptOf(open))
+      yield* append("receipt-2", receiptOf(closed, closedKey))
+      const ofClaimed = yield* append("receipt-3", receiptOf(closed, claimedKey))
+      // More than one page.
+      yield* Effect.repeat(append("key-2", answered("ATU12345679")), { times: 249 })
+      assert.strictEqual(yield* eraseExpired, 251)
+      assert.deepStrictEqual(yield* kept, [held, ofOpen, ofClaimed].map(String))
+      assert.strictEqual(yield* eraseExpired, 0)
+      const erasures = yield* texts("SELECT count(*)::text AS text FROM vatproof.events WHERE type = 'PersonalDataErased'")
+      assert.deepStrictEqual(erasures, ["3"])
+    })
 
-    it.effect("are erased together with the append of the event, or not at all", () =>
-      Effect.gen(function* () {
-        const [one, held] = [yield* append("key-3", answered("ATU12345670")), yield* append("key-3", answered("ATU12345671"))]
-        yield* append(personalDataStream, PersonalDataHeld.make({ positions: [held] }))
-        const before = yield* kept
-        const refused = yield* Effect.exit(
-          append(personalDataStream, PersonalDataErased.make({ positions: [one, held], cause: "request" }))
-        )
-        assert.isTrue(Exit.isFailure(refused))
-        assert.deepStrictEqual(yield* kept, before)
-        const events = texts(`SELECT position::text AS text FROM vatproof.events WHERE data LIKE '%"positions":[${one},%'`)
-        assert.deepStrictEqual(yield* events, [])
-      })
-    )
+    it.effect("are erased together with the append of the event, or not at all", function* () {
+      const [one, held] = [yield* append("key-3", answered("ATU12345670")), yield* append("key-3", answered("ATU12345671"))]
+      yield* append(personalDataStream, PersonalDataHeld.make({ positions: [held] }))
+      const before = yield* kept
+      const refused = yield* Effect.exit(
+        append(personalDataStream, PersonalDataErased.make({ positions: [one, held], cause: "request" }))
+      )
+      assert.isTrue(Exit.isFailure(refused))
+      assert.deepStrictEqual(yield* kept, before)
+      const events = texts(`SELECT position::text AS text FROM vatproof.events WHERE data LIKE '%"positions":[${one},%'`)
+      assert.deepStrictEqual(yield* events, [])
+    })
   }
 )

@@ -1,11 +1,11 @@
 /** The auditors' role: five views and nothing else. */
-import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { command } from "#test/support/CommandLine.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { confirm, newPaidKey, receiptIdOf } from "#test/support/PaidKey.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const views = ["events", "key_revocations", "personal_documents", "receipts", "verifications"]
 
@@ -18,95 +18,86 @@ const asAuditor = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     })
   )
 
-const texts = (statement: string) =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const find = SqlSchema.findAll({
-      Request: Schema.Void,
-      Result: Schema.Struct({ text: Schema.NullOr(Schema.String) }),
-      execute: () => sql.unsafe(statement)
-    })
-    return (yield* find(undefined)).map(({ text }) => text)
+const texts = Effect.fnUntraced(function* (statement: string) {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Schema.Struct({ text: Schema.NullOr(Schema.String) }),
+    execute: () => sql.unsafe(statement)
   })
+  return (yield* find(undefined)).map(({ text }) => text)
+})
 
 const service = Layer.effect(RunningService.RunningService, RunningService.make()).pipe(
   Layer.provideMerge(RunningService.layerGround)
 )
 
 layer(service, { excludeTestServices: true })("The auditors' role", (it) => {
-  it.effect("reads events, receipts, verifications and key revocations", () =>
-    Effect.gen(function* () {
-      const running = yield* RunningService.RunningService
-      const key = yield* newPaidKey(running)
-      const reply = yield* confirm(running, "DE123456789", key)
-      yield* running.validate("ATU12345678", { key })
-      const read = (statement: string) => asAuditor(texts(statement))
-      yield* Effect.repeat(read("SELECT vat_id AS text FROM audit.verifications"), { until: (rows) => rows.length > 0 })
-      assert.deepStrictEqual(yield* read("SELECT receipt_id AS text FROM audit.receipts"), [yield* receiptIdOf(reply)])
-      assert.deepStrictEqual(yield* read("SELECT target_vat_id AS text FROM audit.receipts"), ["DE123456789"])
-      const [count] = yield* read("SELECT count(*)::text AS text FROM audit.events")
-      assert.isAtLeast(Number(count), 4)
-      const [keyId] = yield* read("SELECT data::jsonb ->> 'key_id' AS text FROM audit.events WHERE type = 'ApiKeyIssued'")
-      yield* command("key", "revoke", keyId ?? "", "--reason", "abuse", "--by", "carol")
-      const revoked = read("SELECT concat_ws(' ', key_id, revoked_by, actor, reason) AS text FROM audit.key_revocations")
-      assert.deepStrictEqual(yield* Effect.repeat(revoked, { until: (rows) => rows.length > 0 }), [
-        `${keyId} operator carol abuse`
-      ])
-      for (const view of views) yield* asAuditor(MigratedDatabase.execute(`SELECT count(*) FROM audit.${view}`))
-    })
-  )
+  it.effect("reads events, receipts, verifications and key revocations", function* () {
+    const running = yield* RunningService.RunningService
+    const key = yield* newPaidKey(running)
+    const reply = yield* confirm(running, "DE123456789", key)
+    yield* running.validate("ATU12345678", { key })
+    const read = (statement: string) => asAuditor(texts(statement))
+    yield* Effect.repeat(read("SELECT vat_id AS text FROM audit.verifications"), { until: (rows) => rows.length > 0 })
+    assert.deepStrictEqual(yield* read("SELECT receipt_id AS text FROM audit.receipts"), [yield* receiptIdOf(reply)])
+    assert.deepStrictEqual(yield* read("SELECT target_vat_id AS text FROM audit.receipts"), ["DE123456789"])
+    const [count] = yield* read("SELECT count(*)::text AS text FROM audit.events")
+    assert.isAtLeast(Number(count), 4)
+    const [keyId] = yield* read("SELECT data::jsonb ->> 'key_id' AS text FROM audit.events WHERE type = 'ApiKeyIssued'")
+    yield* command("key", "revoke", keyId ?? "", "--reason", "abuse", "--by", "carol")
+    const revoked = read("SELECT concat_ws(' ', key_id, revoked_by, actor, reason) AS text FROM audit.key_revocations")
+    assert.deepStrictEqual(yield* Effect.repeat(revoked, { until: (rows) => rows.length > 0 }), [`${keyId} operator carol abuse`])
+    for (const view of views) yield* asAuditor(MigratedDatabase.execute(`SELECT count(*) FROM audit.${view}`))
+  })
 
-  it.effect("has a comment on every view and every column", () =>
-    Effect.gen(function* () {
-      const names = yield* texts(
-        "SELECT relname AS text FROM pg_class WHERE relnamespace = 'audit'::regnamespace AND relkind = 'v' ORDER BY 1"
-      )
-      assert.deepStrictEqual(names, views)
-      const unexplained =
-        yield* texts(`SELECT a.attrelid::regclass || '.' || a.attname AS text FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+  it.effect("has a comment on every view and every column", function* () {
+    const names = yield* texts(
+      "SELECT relname AS text FROM pg_class WHERE relnamespace = 'audit'::regnamespace AND relkind = 'v' ORDER BY 1"
+    )
+    assert.deepStrictEqual(names, views)
+    const unexplained =
+      yield* texts(`SELECT a.attrelid::regclass || '.' || a.attname AS text FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
         WHERE c.relnamespace = 'audit'::regnamespace AND a.attnum > 0
           AND (col_description(c.oid, a.attnum) IS NULL OR obj_description(c.oid) IS NULL)`)
-      assert.deepStrictEqual(unexplained, [])
-    })
-  )
+    assert.deepStrictEqual(unexplained, [])
+  })
 
-  it.effect("has no other rights", () =>
-    Effect.gen(function* () {
-      const tables = yield* texts(
-        `SELECT oid::regclass::text AS text FROM pg_class WHERE relnamespace IN ('vatproof'::regnamespace, 'public'::regnamespace) AND relkind IN ('r', 'p', 'v', 'S')`
+  it.effect("has no other rights", function* () {
+    const tables = yield* texts(
+      `SELECT oid::regclass::text AS text FROM pg_class WHERE relnamespace IN ('vatproof'::regnamespace, 'public'::regnamespace) AND relkind IN ('r', 'p', 'v', 'S')`
+    )
+    assert.isAtLeast(tables.length, 10)
+    const refused = [
+      ...tables.flatMap((table) => [`SELECT count(*) FROM ${table}`, `DELETE FROM ${table}`]),
+      ...views.flatMap((view) => [
+        `DELETE FROM audit.${view}`,
+        `UPDATE audit.${view} SET position = position`,
+        `DROP VIEW audit.${view}`,
+        `CREATE OR REPLACE VIEW audit.${view} AS SELECT 1 AS one`
+      ]),
+      "CREATE TABLE audit.mine (one int)",
+      "CREATE TABLE public.mine (one int)",
+      "SELECT vatproof.ensure_partitions(0::smallint)",
+      "SELECT vatproof.position_at(0::smallint, now())",
+      "SELECT vatproof.claim_notary(0::smallint, gen_random_uuid(), 1000)",
+      "SELECT vatproof.project(0::smallint, 0, 1)",
+      "SET ROLE vatproof_owner",
+      "SELECT pg_read_file('/etc/passwd')"
+    ]
+    const allowed: Array<string> = []
+    for (const statement of refused) {
+      const sql = MigratedDatabase.asAdministrator(
+        Effect.gen(function* () {
+          const client = yield* SqlClient.SqlClient
+          yield* client.withTransaction(
+            // Session authorization, because SET ROLE would leave the way back open.
+            Effect.andThen(client`SET LOCAL SESSION AUTHORIZATION vatproof_auditor`, client.unsafe(statement).unprepared)
+          )
+        })
       )
-      assert.isAtLeast(tables.length, 10)
-      const refused = [
-        ...tables.flatMap((table) => [`SELECT count(*) FROM ${table}`, `DELETE FROM ${table}`]),
-        ...views.flatMap((view) => [
-          `DELETE FROM audit.${view}`,
-          `UPDATE audit.${view} SET position = position`,
-          `DROP VIEW audit.${view}`,
-          `CREATE OR REPLACE VIEW audit.${view} AS SELECT 1 AS one`
-        ]),
-        "CREATE TABLE audit.mine (one int)",
-        "CREATE TABLE public.mine (one int)",
-        "SELECT vatproof.ensure_partitions(0::smallint)",
-        "SELECT vatproof.position_at(0::smallint, now())",
-        "SELECT vatproof.claim_notary(0::smallint, gen_random_uuid(), 1000)",
-        "SELECT vatproof.project(0::smallint, 0, 1)",
-        "SET ROLE vatproof_owner",
-        "SELECT pg_read_file('/etc/passwd')"
-      ]
-      const allowed: Array<string> = []
-      for (const statement of refused) {
-        const sql = MigratedDatabase.asAdministrator(
-          Effect.gen(function* () {
-            const client = yield* SqlClient.SqlClient
-            yield* client.withTransaction(
-              // Session authorization, because SET ROLE would leave the way back open.
-              Effect.andThen(client`SET LOCAL SESSION AUTHORIZATION vatproof_auditor`, client.unsafe(statement).unprepared)
-            )
-          })
-        )
-        if (Exit.isSuccess(yield* Effect.exit(sql))) allowed.push(statement)
-      }
-      assert.deepStrictEqual(allowed, [])
-    })
-  )
+      if (Exit.isSuccess(yield* Effect.exit(sql))) allowed.push(statement)
+    }
+    assert.deepStrictEqual(allowed, [])
+  })
 })

@@ -1,6 +1,5 @@
 /** Each read table, however it was damaged, becomes what it was, from the events alone. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { assert, layer } from "@effect/vitest"
 import { Arbitrary, type Array as Arr, Deferred, Effect, Fiber, Layer } from "effect"
 import * as ProjectionRebuild from "#events/projections/ProjectionRebuild.ts"
 import { Projections } from "#events/projections/Projections.ts"
@@ -11,6 +10,7 @@ import { texts } from "#test/support/Batches.ts"
 import * as Histories from "#test/support/Histories.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { tamper } from "#test/support/Tampering.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const names = tableProjections.map(({ name }) => name)
 const definitions = [EventIndex.definition]
@@ -45,11 +45,10 @@ const testLayer = Projections.layer(definitions).pipe(Layer.provideMerge(Migrate
 layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
   let run = 0
   const happened = new Set<string>()
-  const happen = (happenings: ReadonlyArray<Histories.Happening>) =>
-    Effect.gen(function* () {
-      yield* Histories.append(happened, happenings)
-      yield* (yield* Projections).upToDate(EventIndex.eventIndex)
-    })
+  const happen = Effect.fnUntraced(function* (happenings: ReadonlyArray<Histories.Happening>) {
+    yield* Histories.append(happened, happenings)
+    yield* (yield* Projections).upToDate(EventIndex.eventIndex)
+  })
 
   it.effect.prop(
     "restores each table after it was dropped or emptied",
@@ -70,70 +69,62 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
     { arbitrary: { runs: 4 }, timeout: 90_000 }
   )
 
-  it.effect("finds missing, surplus and different rows, and corrects the log's own row", () =>
-    Effect.gen(function* () {
-      const before = yield* contents
-      yield* MigratedDatabase.execute("UPDATE vatproof.logs SET next_position = next_position + 5, last_recorded_at = now()")
-      yield* MigratedDatabase.execute("UPDATE vatproof.meters SET used = used + 1")
-      yield* MigratedDatabase.execute("INSERT INTO vatproof.meters VALUES (0, 'made up', 1), (1, 'of another log', 1)")
-      yield* MigratedDatabase.execute("DELETE FROM vatproof.event_index WHERE position = 0")
-      yield* MigratedDatabase.execute(
-        "INSERT INTO vatproof.event_index (log_id, position, type) VALUES (0, 1000000, 'X'), (1, 0, 'X')"
-      )
-      const meters = before.filter((row) => row.startsWith("meters ")).length
-      const rebuilt = yield* rebuild(names)
-      assert.deepStrictEqual(
-        rebuilt.filter((one) => sumOf([one]) > 0),
-        [
-          { name: "meters", missing: 0, surplus: 2, different: meters },
-          { name: "event_index", missing: 1, surplus: 2, different: 0 }
-        ]
-      )
-      assert.deepStrictEqual(yield* contents, before)
-      assert.strictEqual(sumOf(yield* rebuild(names)), 0)
-    })
-  )
+  it.effect("finds missing, surplus and different rows, and corrects the log's own row", function* () {
+    const before = yield* contents
+    yield* MigratedDatabase.execute("UPDATE vatproof.logs SET next_position = next_position + 5, last_recorded_at = now()")
+    yield* MigratedDatabase.execute("UPDATE vatproof.meters SET used = used + 1")
+    yield* MigratedDatabase.execute("INSERT INTO vatproof.meters VALUES (0, 'made up', 1), (1, 'of another log', 1)")
+    yield* MigratedDatabase.execute("DELETE FROM vatproof.event_index WHERE position = 0")
+    yield* MigratedDatabase.execute(
+      "INSERT INTO vatproof.event_index (log_id, position, type) VALUES (0, 1000000, 'X'), (1, 0, 'X')"
+    )
+    const meters = before.filter((row) => row.startsWith("meters ")).length
+    const rebuilt = yield* rebuild(names)
+    assert.deepStrictEqual(
+      rebuilt.filter((one) => sumOf([one]) > 0),
+      [
+        { name: "meters", missing: 0, surplus: 2, different: meters },
+        { name: "event_index", missing: 1, surplus: 2, different: 0 }
+      ]
+    )
+    assert.deepStrictEqual(yield* contents, before)
+    assert.strictEqual(sumOf(yield* rebuild(names)), 0)
+  })
 
-  it.effect("gives the same result when two run concurrently, beside a running service", () =>
-    Effect.gen(function* () {
-      const before = yield* contents
-      for (const name of ["streams", "latest", "event_index"]) yield* MigratedDatabase.execute(`DELETE FROM vatproof.${name}`)
-      const both = yield* Effect.all([rebuild(names), rebuild(names)], { concurrency: "unbounded" })
-      assert.deepStrictEqual(yield* contents, before)
-      const rows = before.filter((row) => /^(?:streams|latest|event_index) /u.test(row)).length
-      assert.strictEqual(sumOf(both.flat()), rows)
-      const busy = Effect.forever(
-        happen([
-          { kind: "repeated", who: 1, what: 1 },
-          { kind: "live", who: 2, what: 2 }
-        ])
-      )
-      assert.strictEqual(sumOf(yield* Effect.raceFirst(rebuild(names), busy)), 0)
-    })
-  )
+  it.effect("gives the same result when two run concurrently, beside a running service", function* () {
+    const before = yield* contents
+    for (const name of ["streams", "latest", "event_index"]) yield* MigratedDatabase.execute(`DELETE FROM vatproof.${name}`)
+    const both = yield* Effect.all([rebuild(names), rebuild(names)], { concurrency: "unbounded" })
+    assert.deepStrictEqual(yield* contents, before)
+    const rows = before.filter((row) => /^(?:streams|latest|event_index) /u.test(row)).length
+    assert.strictEqual(sumOf(both.flat()), rows)
+    const busy = Effect.forever(
+      happen([
+        { kind: "repeated", who: 1, what: 1 },
+        { kind: "live", who: 2, what: 2 }
+      ])
+    )
+    assert.strictEqual(sumOf(yield* Effect.raceFirst(rebuild(names), busy)), 0)
+  })
 
-  it.effect("leaves synchronous tables unchanged when it is killed, and can be repeated", () =>
-    Effect.gen(function* () {
-      yield* happen([])
-      const before = yield* contents
-      const isInline = (row: string) => !row.startsWith("event_index ")
-      for (const name of names) yield* MigratedDatabase.execute(`DELETE FROM vatproof.${name}`)
-      const damaged = (yield* contents).filter(isInline)
-      const reached = yield* Deferred.make<void>()
-      const halfWay = () => Effect.andThen(Deferred.succeed(reached, undefined), Effect.never)
-      const fiber = yield* Effect.forkScoped(rebuild(names, halfWay))
-      yield* Deferred.await(reached)
-      yield* Fiber.interrupt(fiber)
-      assert.deepStrictEqual((yield* contents).filter(isInline), damaged)
-      yield* rebuild(names)
-      assert.deepStrictEqual(yield* contents, before)
-    }).pipe(Effect.scoped)
-  )
+  it.effect("leaves synchronous tables unchanged when it is killed, and can be repeated", function* () {
+    yield* happen([])
+    const before = yield* contents
+    const isInline = (row: string) => !row.startsWith("event_index ")
+    for (const name of names) yield* MigratedDatabase.execute(`DELETE FROM vatproof.${name}`)
+    const damaged = (yield* contents).filter(isInline)
+    const reached = yield* Deferred.make<void>()
+    const halfWay = () => Effect.andThen(Deferred.succeed(reached, undefined), Effect.never)
+    const fiber = yield* Effect.forkScoped(rebuild(names, halfWay))
+    yield* Deferred.await(reached)
+    yield* Fiber.interrupt(fiber)
+    assert.deepStrictEqual((yield* contents).filter(isInline), damaged)
+    yield* rebuild(names)
+    assert.deepStrictEqual(yield* contents, before)
+  })
 
-  it.effect("fails on a log with a gap", () =>
-    Effect.gen(function* () {
-      yield* tamper("DELETE FROM vatproof.events WHERE position = 3")
-      assert.containSubset(yield* Effect.flip(rebuild(["streams"])), { _tag: "LogGap", from: 0 })
-    })
-  )
+  it.effect("fails on a log with a gap", function* () {
+    yield* tamper("DELETE FROM vatproof.events WHERE position = 3")
+    assert.containSubset(yield* Effect.flip(rebuild(["streams"])), { _tag: "LogGap", from: 0 })
+  })
 })

@@ -1,4 +1,3 @@
-import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Result, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { PersonalData } from "#domain/kernel/PersonalData.ts"
@@ -10,6 +9,7 @@ import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { answerJson } from "#test/support/SourceAnswer.ts"
 import * as SkippingClock from "#test/support/SkippingClock.ts"
 import { tamper } from "#test/support/Tampering.ts"
+import { assert, describe, it, layer } from "#test/support/Test.ts"
 
 const accountId = "019371c0-5f00-7000-8000-0000000000ac"
 const keyId = "019371c0-5f00-7000-8000-0000000000a1"
@@ -70,81 +70,73 @@ const projectionsLayer = Projections.layer([EventIndex.definition])
 const testLayer = projectionsLayer.pipe(Layer.provideMerge(MigratedDatabase.layer))
 
 layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
-  it.effect("shows every event that was appended before the query", () =>
-    Effect.gen(function* () {
-      const projections = yield* Projections
-      const issued = { account_id: accountId, key_id: keyId, key_sha256: "00".repeat(32), prefix: "svc_live_abc" }
-      yield* append(`account-${accountId}`, "ApiKeyIssued", issued)
-      yield* append(`key-${keyId}`, "VatIdVerified", { vat_id: "DE123456789" })
-      yield* append(`receipt-${receiptId}`, "ReceiptIssued", {
-        account_id: accountId,
-        answer: answerJson,
-        key_id: keyId,
-        receipt: { receipt_id: receiptId, target_vat_id: "DE999999999" }
-      })
-      yield* append("anonymous-0f", "VatIdVerified", { vat_id: "ATU12345678" })
-      yield* append("source-vies", "SourceRecovered", {})
-      yield* projections.upToDate(EventIndex.eventIndex)
-      assert.deepStrictEqual(yield* readPlaces, [
-        { position: 0n, type: "ApiKeyIssued", account_id: accountId, vat_id: null, receipt_id: null },
-        { position: 1n, type: "VatIdVerified", account_id: null, vat_id: "DE123456789", receipt_id: null },
-        { position: 2n, type: "ReceiptIssued", account_id: accountId, vat_id: "DE999999999", receipt_id: receiptId },
-        { position: 3n, type: "VatIdVerified", account_id: null, vat_id: "ATU12345678", receipt_id: null },
-        { position: 4n, type: "SourceRecovered", account_id: null, vat_id: null, receipt_id: null }
-      ])
-      const state = { version: 1, position: 5, lag: 0, stalled_ms: 0, outdated: false }
-      assert.deepStrictEqual(
-        yield* projections.list,
-        tableProjections.map(({ kind, name }) => ({ name, kind, ...state }))
-      )
+  it.effect("shows every event that was appended before the query", function* () {
+    const projections = yield* Projections
+    const issued = { account_id: accountId, key_id: keyId, key_sha256: "00".repeat(32), prefix: "svc_live_abc" }
+    yield* append(`account-${accountId}`, "ApiKeyIssued", issued)
+    yield* append(`key-${keyId}`, "VatIdVerified", { vat_id: "DE123456789" })
+    yield* append(`receipt-${receiptId}`, "ReceiptIssued", {
+      account_id: accountId,
+      answer: answerJson,
+      key_id: keyId,
+      receipt: { receipt_id: receiptId, target_vat_id: "DE999999999" }
     })
-  )
+    yield* append("anonymous-0f", "VatIdVerified", { vat_id: "ATU12345678" })
+    yield* append("source-vies", "SourceRecovered", {})
+    yield* projections.upToDate(EventIndex.eventIndex)
+    assert.deepStrictEqual(yield* readPlaces, [
+      { position: 0n, type: "ApiKeyIssued", account_id: accountId, vat_id: null, receipt_id: null },
+      { position: 1n, type: "VatIdVerified", account_id: null, vat_id: "DE123456789", receipt_id: null },
+      { position: 2n, type: "ReceiptIssued", account_id: accountId, vat_id: "DE999999999", receipt_id: receiptId },
+      { position: 3n, type: "VatIdVerified", account_id: null, vat_id: "ATU12345678", receipt_id: null },
+      { position: 4n, type: "SourceRecovered", account_id: null, vat_id: null, receipt_id: null }
+    ])
+    const state = { version: 1, position: 5, lag: 0, stalled_ms: 0, outdated: false }
+    assert.deepStrictEqual(
+      yield* projections.list,
+      tableProjections.map(({ kind, name }) => ({ name, kind, ...state }))
+    )
+  })
 
-  it.effect("is not reported as stalled after an hour without events", () =>
-    Effect.gen(function* () {
-      const projections = yield* Projections
-      yield* followRules(2)
-      yield* MigratedDatabase.execute("UPDATE vatproof.projections SET moved_at = now() - interval '1 hour'")
-      yield* append("source-vies", "SourceRecovered", {})
-      const state = (yield* projections.list).find(({ name }) => name === EventIndex.eventIndex)
-      assert.isAtLeast(state?.lag ?? 0, 1)
-      assert.isBelow(state?.stalled_ms ?? Infinity, 60_000)
-      yield* followRules(1)
-      yield* projections.upToDate(EventIndex.eventIndex)
-    })
-  )
+  it.effect("is not reported as stalled after an hour without events", function* () {
+    const projections = yield* Projections
+    yield* followRules(2)
+    yield* MigratedDatabase.execute("UPDATE vatproof.projections SET moved_at = now() - interval '1 hour'")
+    yield* append("source-vies", "SourceRecovered", {})
+    const state = (yield* projections.list).find(({ name }) => name === EventIndex.eventIndex)
+    assert.isAtLeast(state?.lag ?? 0, 1)
+    assert.isBelow(state?.stalled_ms ?? Infinity, 60_000)
+    yield* followRules(1)
+    yield* projections.upToDate(EventIndex.eventIndex)
+  })
 
-  it.effect("leaves a table of newer rules to newer replicas, and does not retry repeatedly", () =>
-    Effect.gen(function* () {
-      const projections = yield* Projections
-      yield* followRules(2)
-      yield* append("source-vies", "SourceRecovered", {})
-      const before = yield* transactions
-      // It is waited for until patience is over.
-      yield* Effect.flip(projections.upToDate(EventIndex.eventIndex))
-      assert.isBelow((yield* transactions) - before, 1000)
-      yield* followRules(1)
-      yield* projections.upToDate(EventIndex.eventIndex)
-    })
-  )
+  it.effect("leaves a table of newer rules to newer replicas, and does not retry repeatedly", function* () {
+    const projections = yield* Projections
+    yield* followRules(2)
+    yield* append("source-vies", "SourceRecovered", {})
+    const before = yield* transactions
+    // It is waited for until patience is over.
+    yield* Effect.flip(projections.upToDate(EventIndex.eventIndex))
+    assert.isBelow((yield* transactions) - before, 1000)
+    yield* followRules(1)
+    yield* projections.upToDate(EventIndex.eventIndex)
+  })
 
-  it.effect("stops at a gap in the log, and reports its position", () =>
-    Effect.gen(function* () {
-      const projections = yield* Projections
-      const { position } = yield* append("source-vies", "SourceRecovered", {})
-      yield* projections.upToDate(EventIndex.eventIndex)
-      // It must not advance before the gap exists.
-      yield* followRules(2)
-      yield* append("source-vies", "SourceRecovered", {})
-      yield* tamper(`DELETE FROM vatproof.events_p0 WHERE position = ${position + 1}`)
-      yield* followRules(1)
-      const refused = yield* Effect.result(projections.upToDate(EventIndex.eventIndex))
-      assert.match(
-        String(Result.getOrThrow(Result.flip(refused)).cause),
-        new RegExp(`found 0 of the [0-9]+ events from position ${position + 1} on`, "u")
-      )
-    })
-  )
+  it.effect("stops at a gap in the log, and reports its position", function* () {
+    const projections = yield* Projections
+    const { position } = yield* append("source-vies", "SourceRecovered", {})
+    yield* projections.upToDate(EventIndex.eventIndex)
+    // It must not advance before the gap exists.
+    yield* followRules(2)
+    yield* append("source-vies", "SourceRecovered", {})
+    yield* tamper(`DELETE FROM vatproof.events_p0 WHERE position = ${position + 1}`)
+    yield* followRules(1)
+    const refused = yield* Effect.result(projections.upToDate(EventIndex.eventIndex))
+    assert.match(
+      String(Result.getOrThrow(Result.flip(refused)).cause),
+      new RegExp(`found 0 of the [0-9]+ events from position ${position + 1} on`, "u")
+    )
+  })
 })
 
 describe("Projections in the background", () => {

@@ -1,11 +1,11 @@
 /** vatproof.append: a batch against its commands one by one, and each refusal within a batch. */
-import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Exit, Metric, Schema } from "effect"
 import * as Append from "#events/store/Append.ts"
 import type { AppendError, Appended } from "#events/store/AppendCommand.ts"
 import * as StoreMetrics from "#events/database/StoreMetrics.ts"
 import { outcomeOf, plain, prepare, type Step, texts, undone, written } from "#test/support/Batches.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 const seconds = Schema.Literals(["2026-01-01T00:00:01.000Z", "2026-01-01T00:00:02.000Z", "2026-01-01T00:00:03.000Z"])
@@ -86,18 +86,17 @@ const bothWays = Effect.fnUntraced(function* (before: ReadonlyArray<Step>, steps
   }
 })
 
-const compareWays = (before: ReadonlyArray<Step>, steps: ReadonlyArray<Known>) =>
-  Effect.gen(function* () {
-    const { each, whole } = yield* bothWays(
-      before.map((step) => ({ ...step, newest: null, events: 1 })),
-      steps
-    )
-    assert.deepStrictEqual(whole.outcomes, each.outcomes)
-    assert.deepStrictEqual(whole.rows, each.rows)
-    for (const { endsInMs } of whole.exits.flatMap((exit) => minuteOf(exit) ?? [])) {
-      assert.isTrue(endsInMs > 0 && endsInMs <= 60_000)
-    }
-  })
+const compareWays = Effect.fnUntraced(function* (before: ReadonlyArray<Step>, steps: ReadonlyArray<Known>) {
+  const { each, whole } = yield* bothWays(
+    before.map((step) => ({ ...step, newest: null, events: 1 })),
+    steps
+  )
+  assert.deepStrictEqual(whole.outcomes, each.outcomes)
+  assert.deepStrictEqual(whole.rows, each.rows)
+  for (const { endsInMs } of whole.exits.flatMap((exit) => minuteOf(exit) ?? [])) {
+    assert.isTrue(endsInMs > 0 && endsInMs <= 60_000)
+  }
+})
 
 const counts = Effect.all({
   whole: Effect.map(Metric.value(StoreMetrics.wholeBatches), ({ count }) => Number(count)),
@@ -288,23 +287,21 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     )
   )
 
-  it.effect("that is sent again is also found in the previous partition", () =>
-    Effect.gen(function* () {
-      const last = 2 ** 26 - 1
-      yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET next_position = ${last}`)
-      const outcomes = yield* undone(
-        Effect.gen(function* () {
-          const append = yield* Append.make
-          const [known, fresh] = [prepare(plain), prepare({ ...plain, stream: "b" })]
-          yield* append([known], false)
-          return yield* Effect.forEach(yield* append([fresh, known], true), outcomeOf)
-        })
-      )
-      yield* MigratedDatabase.execute("UPDATE vatproof.logs SET next_position = 0")
-      assert.deepStrictEqual(outcomes, [
-        { position: last + 1, used: 0, taken: null },
-        { position: last, used: 0, taken: null }
-      ])
-    })
-  )
+  it.effect("that is sent again is also found in the previous partition", function* () {
+    const last = 2 ** 26 - 1
+    yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET next_position = ${last}`)
+    const outcomes = yield* undone(
+      Effect.gen(function* () {
+        const append = yield* Append.make
+        const [known, fresh] = [prepare(plain), prepare({ ...plain, stream: "b" })]
+        yield* append([known], false)
+        return yield* Effect.forEach(yield* append([fresh, known], true), outcomeOf)
+      })
+    )
+    yield* MigratedDatabase.execute("UPDATE vatproof.logs SET next_position = 0")
+    assert.deepStrictEqual(outcomes, [
+      { position: last + 1, used: 0, taken: null },
+      { position: last, used: 0, taken: null }
+    ])
+  })
 })

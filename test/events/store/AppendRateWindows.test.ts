@@ -1,11 +1,11 @@
 /** How vatproof.append counts calls in rate windows, beside vatproof.count_calls and other callers. */
-import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Schedule, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Append from "#events/store/Append.ts"
 import * as CallCounter from "#events/store/CallCounter.ts"
 import { plain, prepare, type Step, texts, undone } from "#test/support/Batches.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 /** A batch that is stored as a whole, and one that is stored command by command. */
 const batchesFor = (bucket: string, limit = 9) => {
@@ -44,28 +44,26 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows o
     ["begin anew when they have ended by a clock that was set back", "10 minutes", "-1 second", [1, 2], 60_000],
     ["continue while they have not ended by a clock that was set back", "10 minutes", "30 seconds", [8, 9], 30_000],
     ["begin anew when they would end later than a new window could", "10 minutes", "10 minutes", [1, 2], 60_000]
-  ] as const)("%s", ([_, ahead, ends, taken, endsInMs]) =>
-    Effect.gen(function* () {
-      const append = yield* Append.make
-      yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET last_recorded_at = clock_timestamp() + interval '${ahead}'`)
-      yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows VALUES ('known', 7, now() + interval '${ends}')`)
-      const { decided, whole } = batchesFor("known")
-      for (const batch of [whole, decided]) {
-        const exits = yield* undone(append(batch, false))
-        const minutes = exits.flatMap((exit) => (Exit.isSuccess(exit) && exit.value.minute !== null ? [exit.value.minute] : []))
-        assert.deepStrictEqual(
-          minutes.map((minute) => minute.taken),
-          [...taken]
-        )
-        for (const minute of minutes) {
-          assert.isAtMost(minute.endsInMs, endsInMs)
-          assert.isAbove(minute.endsInMs, endsInMs - 20_000)
-        }
+  ] as const)("%s", function* ([_, ahead, ends, taken, endsInMs]) {
+    const append = yield* Append.make
+    yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET last_recorded_at = clock_timestamp() + interval '${ahead}'`)
+    yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows VALUES ('known', 7, now() + interval '${ends}')`)
+    const { decided, whole } = batchesFor("known")
+    for (const batch of [whole, decided]) {
+      const exits = yield* undone(append(batch, false))
+      const minutes = exits.flatMap((exit) => (Exit.isSuccess(exit) && exit.value.minute !== null ? [exit.value.minute] : []))
+      assert.deepStrictEqual(
+        minutes.map((minute) => minute.taken),
+        [...taken]
+      )
+      for (const minute of minutes) {
+        assert.isAtMost(minute.endsInMs, endsInMs)
+        assert.isAbove(minute.endsInMs, endsInMs - 20_000)
       }
-      yield* clear
-      yield* MigratedDatabase.execute("UPDATE vatproof.logs SET last_recorded_at = '-infinity'")
-    })
-  )
+    }
+    yield* clear
+    yield* MigratedDatabase.execute("UPDATE vatproof.logs SET last_recorded_at = '-infinity'")
+  })
 
   it.effect("count each call, including rejected ones", () =>
     undone(
@@ -79,8 +77,9 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows o
     )
   )
 
-  it.effect.each(["vatproof.append", "vatproof.count_calls"])("are locked by %s in the order of their names", (lockedBy) =>
-    Effect.gen(function* () {
+  it.effect.each(["vatproof.append", "vatproof.count_calls"])(
+    "are locked by %s in the order of their names",
+    function* (lockedBy) {
       yield* MigratedDatabase.execute(
         `INSERT INTO vatproof.rate_windows SELECT '${minute}' || b, 0, now() + interval '1 minute' FROM unnest('{a,m,z}'::text[]) AS b`
       )
@@ -117,32 +116,30 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows o
       yield* Fiber.join(holder)
       assert.lengthOf(yield* Fiber.join(counting), 3)
       yield* clear
-    })
+    }
   )
 
-  it.effect("are read without those of other callers", () =>
-    Effect.gen(function* () {
-      const others = "SELECT 'other' || n, 1, now() + interval '1 minute' FROM generate_series(1, 5000) AS n"
-      yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows ${others}`)
-      yield* MigratedDatabase.execute("ANALYZE vatproof.rate_windows")
-      const append = yield* Append.make
-      const reads = Effect.map(
-        texts("SELECT (idx_tup_fetch + seq_tup_read)::text AS text FROM pg_stat_xact_user_tables WHERE relname = 'rate_windows'"),
-        ([count]) => Number(count ?? 0)
+  it.effect("are read without those of other callers", function* () {
+    const others = "SELECT 'other' || n, 1, now() + interval '1 minute' FROM generate_series(1, 5000) AS n"
+    yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows ${others}`)
+    yield* MigratedDatabase.execute("ANALYZE vatproof.rate_windows")
+    const append = yield* Append.make
+    const reads = Effect.map(
+      texts("SELECT (idx_tup_fetch + seq_tup_read)::text AS text FROM pg_stat_xact_user_tables WHERE relname = 'rate_windows'"),
+      ([count]) => Number(count ?? 0)
+    )
+    const { decided, whole } = batchesFor("mine")
+    const ways = [append(whole, false), append(decided, false), countCalls(["mine", "other7"])]
+    for (const way of ways) {
+      const [before, after] = yield* undone(
+        Effect.gen(function* () {
+          const first = yield* reads
+          yield* way
+          return [first, yield* reads] as const
+        })
       )
-      const { decided, whole } = batchesFor("mine")
-      const ways = [append(whole, false), append(decided, false), countCalls(["mine", "other7"])]
-      for (const way of ways) {
-        const [before, after] = yield* undone(
-          Effect.gen(function* () {
-            const first = yield* reads
-            yield* way
-            return [first, yield* reads] as const
-          })
-        )
-        assert.isBelow(after - before, 20)
-      }
-      yield* clear
-    })
-  )
+      assert.isBelow(after - before, 20)
+    }
+    yield* clear
+  })
 })

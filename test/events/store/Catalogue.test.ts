@@ -2,12 +2,12 @@
  * Stored events stay readable permanently. `fixtures/<Type>.<version>.json` holds data as that version was stored: such a file is added with
  * a new type or version, and never changed or removed.
  */
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result, Schema } from "effect"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Catalogue from "#events/store/Catalogue.ts"
 import * as CanonicalJson from "#events/merkle/CanonicalJson.ts"
+import { assert, describe, it } from "#test/support/Test.ts"
 
 const folder = join(import.meta.dirname, "fixtures")
 const fixtures = readdirSync(folder)
@@ -34,14 +34,12 @@ describe("the catalogue of events", () => {
     const name = nameOf(eventType)
     if (!fixtures.includes(name)) continue
 
-    it.effect(`decodes ${name} as it was stored, and encodes it unchanged`, () =>
-      Effect.gen(function* () {
-        for (const example of examplesOf(name)) {
-          const stored = canonical(example)
-          assert.strictEqual(canonical(yield* storedAgain(eventType.schema, stored)), stored)
-        }
-      })
-    )
+    it.effect(`decodes ${name} as it was stored, and encodes it unchanged`, function* () {
+      for (const example of examplesOf(name)) {
+        const stored = canonical(example)
+        assert.strictEqual(canonical(yield* storedAgain(eventType.schema, stored)), stored)
+      }
+    })
   }
 })
 

@@ -1,5 +1,4 @@
 /** The log against a model of it that fits on a page. */
-import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Context, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
@@ -8,6 +7,7 @@ import { EventStore } from "#events/store/EventStore.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import { answered } from "#test/support/SourceAnswer.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const small = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
@@ -190,98 +190,90 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the event store", 
 
   it.effect("is consistent after all tests above", () => assertSound)
 
-  it.effect("keeps positions dense and meters within their caps over several replicas", () =>
-    Effect.gen(function* () {
-      const replica = Effect.map(
-        Layer.build(Layer.fresh(EventStore.layer).pipe(Layer.provide(NodeCrypto.layer))),
-        Context.get(EventStore)
-      )
-      const replicas = yield* Effect.all([replica, replica, replica])
-      const before = yield* headOf
-      const command = (index: number): AppendCommand => ({
-        stream: `replicas-${index % 7}`,
-        expectedVersion: null,
-        events: [eventOf(index)],
-        charge: { meter: "replicas", units: 1, cap: 100 }
-      })
-      const asked = Array.from({ length: 300 }, (_, index) =>
-        Effect.exit((replicas[index % 3] ?? replicas[0]).append(command(index)))
-      )
-      const exits = yield* Effect.all(asked, { concurrency: "unbounded" })
-      const positions = exits.flatMap((exit) => (Exit.isSuccess(exit) ? [exit.value.position] : []))
-      assert.lengthOf(positions, 100)
-      assert.deepStrictEqual(
-        positions.toSorted((a, b) => a - b),
-        Array.from({ length: 100 }, (_, index) => before + index)
-      )
-      for (const exit of exits) if (Exit.isFailure(exit)) assert.match(String(exit.cause), /QuotaReached/u)
-      yield* assertSound
+  it.effect("keeps positions dense and meters within their caps over several replicas", function* () {
+    const replica = Effect.map(
+      Layer.build(Layer.fresh(EventStore.layer).pipe(Layer.provide(NodeCrypto.layer))),
+      Context.get(EventStore)
+    )
+    const replicas = yield* Effect.all([replica, replica, replica])
+    const before = yield* headOf
+    const command = (index: number): AppendCommand => ({
+      stream: `replicas-${index % 7}`,
+      expectedVersion: null,
+      events: [eventOf(index)],
+      charge: { meter: "replicas", units: 1, cap: 100 }
     })
-  )
+    const asked = Array.from({ length: 300 }, (_, index) =>
+      Effect.exit((replicas[index % 3] ?? replicas[0]).append(command(index)))
+    )
+    const exits = yield* Effect.all(asked, { concurrency: "unbounded" })
+    const positions = exits.flatMap((exit) => (Exit.isSuccess(exit) ? [exit.value.position] : []))
+    assert.lengthOf(positions, 100)
+    assert.deepStrictEqual(
+      positions.toSorted((a, b) => a - b),
+      Array.from({ length: 100 }, (_, index) => before + index)
+    )
+    for (const exit of exits) if (Exit.isFailure(exit)) assert.match(String(exit.cause), /QuotaReached/u)
+    yield* assertSound
+  })
 
-  it.effect("accepts one of many commands with the same expected version", () =>
-    Effect.gen(function* () {
-      const command: AppendCommand = { stream: "race", expectedVersion: 0, events: [eventOf(0)], charge: null }
-      const outcomes = yield* Effect.forEach(Array.from({ length: 50 }), () => outcomeOf(command), { concurrency: "unbounded" })
-      assert.lengthOf(
-        outcomes.filter((outcome) => outcome !== "VersionConflict"),
-        1
-      )
-    })
-  )
+  it.effect("accepts one of many commands with the same expected version", function* () {
+    const command: AppendCommand = { stream: "race", expectedVersion: 0, events: [eventOf(0)], charge: null }
+    const outcomes = yield* Effect.forEach(Array.from({ length: 50 }), () => outcomeOf(command), { concurrency: "unbounded" })
+    assert.lengthOf(
+      outcomes.filter((outcome) => outcome !== "VersionConflict"),
+      1
+    )
+  })
 
-  it.effect("stores all commands of a batch but the one that the database rejects", () =>
-    Effect.gen(function* () {
-      const command = (stream: string): AppendCommand => ({
-        stream,
-        expectedVersion: null,
-        events: [eventOf(0)],
-        charge: { meter: "poison", units: 1, cap: 1_000 }
-      })
-      // PostgreSQL has no text with a NUL in it.
-      const streams = Array.from({ length: 40 }, (_, index) => (index % 10 === 3 ? `poison-\u0000-${index}` : `poison-${index}`))
-      const exits = yield* Effect.forEach(streams, (stream) => Effect.exit(outcomeOf(command(stream))), {
-        concurrency: "unbounded"
-      })
-      assert.deepStrictEqual(
-        exits.map(Exit.isSuccess),
-        streams.map((stream) => !stream.includes("\u0000"))
-      )
-      assert.strictEqual(
-        (yield* numbers("SELECT 'x' AS key, used AS value FROM vatproof.meters WHERE meter_id = 'poison'")).get("x"),
-        36
-      )
-      yield* assertSound
+  it.effect("stores all commands of a batch but the one that the database rejects", function* () {
+    const command = (stream: string): AppendCommand => ({
+      stream,
+      expectedVersion: null,
+      events: [eventOf(0)],
+      charge: { meter: "poison", units: 1, cap: 1_000 }
     })
-  )
+    // PostgreSQL has no text with a NUL in it.
+    const streams = Array.from({ length: 40 }, (_, index) => (index % 10 === 3 ? `poison-\u0000-${index}` : `poison-${index}`))
+    const exits = yield* Effect.forEach(streams, (stream) => Effect.exit(outcomeOf(command(stream))), {
+      concurrency: "unbounded"
+    })
+    assert.deepStrictEqual(
+      exits.map(Exit.isSuccess),
+      streams.map((stream) => !stream.includes("\u0000"))
+    )
+    assert.strictEqual(
+      (yield* numbers("SELECT 'x' AS key, used AS value FROM vatproof.meters WHERE meter_id = 'poison'")).get("x"),
+      36
+    )
+    yield* assertSound
+  })
 
-  it.effect("returns events as written, by position and by stream", () =>
-    Effect.gen(function* () {
-      const events = yield* EventStore
-      const data = { text: 'Bestätigung € 😀 \u0000 \\ "', nested: [null, true, 1.5, { b: 1, a: 2 }] }
-      const command: AppendCommand = {
-        stream: "reading",
-        expectedVersion: 0,
-        events: [{ type: "Tested", schemaVersion: 3, data }, eventOf(1), eventOf(2)],
-        charge: { meter: "reading", units: 1, cap: 1 }
-      }
-      const { position, used } = yield* events.append(command)
-      assert.strictEqual(used, 1)
-      const byPosition = yield* events.read(position, 10)
-      const byStream = yield* events.readStream("reading", 0, 10)
-      assert.deepStrictEqual(byPosition, byStream)
-      assert.deepStrictEqual(
-        byStream.map((event) => [event.position - position, event.version, event.schema_version, event.units, event.meter_id]),
-        [
-          [0, 1, 3, 1, "reading"],
-          [1, 2, 1, 0, "reading"],
-          [2, 3, 1, 0, "reading"]
-        ]
-      )
-      assert.strictEqual(byStream[0]?.data, '{"nested":[null,true,1.5,{"a":2,"b":1}],"text":"Bestätigung € 😀 \\u0000 \\\\ \\""}')
-      assert.lengthOf(yield* events.readStream("reading", 1, 1), 1)
-      assert.lengthOf(yield* events.readStream("reading", 3, 10), 0)
-      assert.lengthOf(yield* events.read(yield* headOf, 10), 0)
-    })
-  )
+  it.effect("returns events as written, by position and by stream", function* () {
+    const events = yield* EventStore
+    const data = { text: 'Bestätigung € 😀 \u0000 \\ "', nested: [null, true, 1.5, { b: 1, a: 2 }] }
+    const command: AppendCommand = {
+      stream: "reading",
+      expectedVersion: 0,
+      events: [{ type: "Tested", schemaVersion: 3, data }, eventOf(1), eventOf(2)],
+      charge: { meter: "reading", units: 1, cap: 1 }
+    }
+    const { position, used } = yield* events.append(command)
+    assert.strictEqual(used, 1)
+    const byPosition = yield* events.read(position, 10)
+    const byStream = yield* events.readStream("reading", 0, 10)
+    assert.deepStrictEqual(byPosition, byStream)
+    assert.deepStrictEqual(
+      byStream.map((event) => [event.position - position, event.version, event.schema_version, event.units, event.meter_id]),
+      [
+        [0, 1, 3, 1, "reading"],
+        [1, 2, 1, 0, "reading"],
+        [2, 3, 1, 0, "reading"]
+      ]
+    )
+    assert.strictEqual(byStream[0]?.data, '{"nested":[null,true,1.5,{"a":2,"b":1}],"text":"Bestätigung € 😀 \\u0000 \\\\ \\""}')
+    assert.lengthOf(yield* events.readStream("reading", 1, 1), 1)
+    assert.lengthOf(yield* events.readStream("reading", 3, 10), 0)
+    assert.lengthOf(yield* events.read(yield* headOf, 10), 0)
+  })
 })

@@ -1,11 +1,11 @@
 /** The database's own protections: rights restrict the service's role, triggers a superuser. */
-import { assert, layer } from "@effect/vitest"
 import { Effect, Predicate, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import { EventStore } from "#events/store/EventStore.ts"
 import { answered } from "#test/support/SourceAnswer.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const append = Effect.gen(function* () {
   const events = yield* EventStore
@@ -78,8 +78,9 @@ const ofTheOwner = [
 const asReplica = (statement: string) => `DO $$ BEGIN SET LOCAL session_replication_role = replica; ${statement}; END $$`
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("a stored event", (it) => {
-  it.effect.each([...ofTheOwner, ...ofTheOwner.slice(0, 8).map(asReplica)])("is protected from a superuser's %s", (statement) =>
-    Effect.gen(function* () {
+  it.effect.each([...ofTheOwner, ...ofTheOwner.slice(0, 8).map(asReplica)])(
+    "is protected from a superuser's %s",
+    function* (statement) {
       yield* append
       const before = yield* fingerprint
       // DROP OWNED looks at what belongs to the whole server, where other tests drop their databases meanwhile.
@@ -89,7 +90,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a stored event", (
       // Where views depend on a table or column, the server refuses by itself, before any trigger is asked.
       assert.match(messageOf(refusal), /append-only|other objects depend on|used by a view/u)
       assert.deepStrictEqual(yield* fingerprint, before)
-    })
+    }
   )
 
   it.effect.each([
@@ -110,47 +111,41 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a stored event", (
     "SELECT vatproof_guard.refuse_drop()",
     "ALTER EVENT TRIGGER vatproof_refuse_drop DISABLE",
     "ALTER ROLE vatproof_service SUPERUSER"
-  ])("is protected from the service's %s", (statement) =>
-    Effect.gen(function* () {
-      yield* append
-      const before = yield* fingerprint
-      const sql = yield* SqlClient.SqlClient
-      const refusal = yield* Effect.flip(sql.unsafe(statement).unprepared)
-      assert.match(
-        messageOf(refusal),
-        /permission denied|must be owner|must be superuser|append-only|must be able to|does not exist|only roles? with/iu
-      )
-      assert.deepStrictEqual(yield* fingerprint, before)
-    })
-  )
+  ])("is protected from the service's %s", function* (statement) {
+    yield* append
+    const before = yield* fingerprint
+    const sql = yield* SqlClient.SqlClient
+    const refusal = yield* Effect.flip(sql.unsafe(statement).unprepared)
+    assert.match(
+      messageOf(refusal),
+      /permission denied|must be owner|must be superuser|append-only|must be able to|does not exist|only roles? with/iu
+    )
+    assert.deepStrictEqual(yield* fingerprint, before)
+  })
 
-  it.effect("belongs to a role without login, as do all related objects", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const find = SqlSchema.findAll({
-        Request: Schema.Void,
-        Result: Schema.Struct({ name: Schema.String, owner: Schema.String }),
-        execute: () => sql`SELECT c.relname AS name, c.relowner::regrole::text AS owner FROM pg_class c
+  it.effect("belongs to a role without login, as do all related objects", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const find = SqlSchema.findAll({
+      Request: Schema.Void,
+      Result: Schema.Struct({ name: Schema.String, owner: Schema.String }),
+      execute: () => sql`SELECT c.relname AS name, c.relowner::regrole::text AS owner FROM pg_class c
             WHERE c.relnamespace = 'vatproof'::regnamespace AND c.relkind IN ('r', 'p') AND c.relowner::regrole::text <> 'vatproof_owner'
           UNION ALL SELECT p.proname, p.proowner::regrole::text FROM pg_proc p
             WHERE p.pronamespace = 'vatproof'::regnamespace AND p.proowner::regrole::text <> 'vatproof_owner'
           UNION ALL SELECT rolname, 'may log in' FROM pg_roles WHERE rolname LIKE 'vatproof\\_%' AND rolcanlogin`
-      })
-      assert.deepStrictEqual(yield* find(undefined), [])
     })
-  )
+    assert.deepStrictEqual(yield* find(undefined), [])
+  })
 
-  it.effect("is followed by further appends of the service's own role", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const who = SqlSchema.findOne({
-        Request: Schema.Void,
-        Result: Schema.Struct({ name: Schema.String }),
-        execute: () => sql`SELECT current_user AS name`
-      })
-      assert.strictEqual((yield* who(undefined)).name, "vatproof_service")
-      const first = yield* append
-      assert.strictEqual((yield* append).position, first.position + 1)
+  it.effect("is followed by further appends of the service's own role", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const who = SqlSchema.findOne({
+      Request: Schema.Void,
+      Result: Schema.Struct({ name: Schema.String }),
+      execute: () => sql`SELECT current_user AS name`
     })
-  )
+    assert.strictEqual((yield* who(undefined)).name, "vatproof_service")
+    const first = yield* append
+    assert.strictEqual((yield* append).position, first.position + 1)
+  })
 })

@@ -1,5 +1,4 @@
 /** What the event store sends again: a batch whose answer was lost, and one that holds an event that is stored already. */
-import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
@@ -10,6 +9,7 @@ import { EventStore } from "#events/store/EventStore.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { texts } from "#test/support/Batches.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const lost = new SqlError({
   reason: new ConnectionError({ cause: new Error("reset"), message: "reset", operation: "query" })
@@ -56,56 +56,50 @@ const stored = (streams: string) =>
 layer(Layer.merge(MigratedDatabase.layer, SecureRandom.layerWebCrypto), { excludeTestServices: true })(
   "the event store",
   (it) => {
-    it.effect("stores and charges a batch once if the response to its commit is lost", () =>
-      Effect.gen(function* () {
-        const { calls, store } = yield* makeStore(2, [])
-        const appended = yield* store.append(commandFor("lost"))
-        assert.deepStrictEqual(appended, { position: 0, used: 1, minute: null, isDuplicate: true })
-        assert.strictEqual(yield* calls, 3)
-        assert.deepStrictEqual(yield* stored("lost"), ["lost 1 1", "meter lost 1", "minute lost 1"])
-      })
-    )
+    it.effect("stores and charges a batch once if the response to its commit is lost", function* () {
+      const { calls, store } = yield* makeStore(2, [])
+      const appended = yield* store.append(commandFor("lost"))
+      assert.deepStrictEqual(appended, { position: 0, used: 1, minute: null, isDuplicate: true })
+      assert.strictEqual(yield* calls, 3)
+      assert.deepStrictEqual(yield* stored("lost"), ["lost 1 1", "meter lost 1", "minute lost 1"])
+    })
 
-    it.effect("resends a batch once without the event that is already stored", () =>
-      Effect.gen(function* () {
-        const id = SecureRandom.uuidV7Unsafe()
-        const { calls, store } = yield* makeStore(0, [id, id])
-        const first = yield* store.append(commandFor("again-1"))
-        assert.strictEqual(yield* calls, 1)
-        const appended = yield* Effect.forEach(["again-2", "again-3"], (stream) => store.append(commandFor(stream)), {
-          concurrency: "unbounded"
-        })
-        assert.strictEqual(yield* calls, 3)
-        // The event id alone tells that the command is the one that was stored.
-        assert.deepStrictEqual(appended, [
-          { position: first.position, used: 0, minute: null, isDuplicate: true },
-          { position: first.position + 1, used: 1, minute: appended[1]?.minute ?? null, isDuplicate: false }
-        ])
-        assert.deepStrictEqual(yield* stored("again-%"), [
-          "again-1 1 1",
-          "again-3 1 1",
-          "meter again-1 1",
-          "meter again-3 1",
-          "minute again-1 1",
-          "minute again-3 1"
-        ])
+    it.effect("resends a batch once without the event that is already stored", function* () {
+      const id = SecureRandom.uuidV7Unsafe()
+      const { calls, store } = yield* makeStore(0, [id, id])
+      const first = yield* store.append(commandFor("again-1"))
+      assert.strictEqual(yield* calls, 1)
+      const appended = yield* Effect.forEach(["again-2", "again-3"], (stream) => store.append(commandFor(stream)), {
+        concurrency: "unbounded"
       })
-    )
+      assert.strictEqual(yield* calls, 3)
+      // The event id alone tells that the command is the one that was stored.
+      assert.deepStrictEqual(appended, [
+        { position: first.position, used: 0, minute: null, isDuplicate: true },
+        { position: first.position + 1, used: 1, minute: appended[1]?.minute ?? null, isDuplicate: false }
+      ])
+      assert.deepStrictEqual(yield* stored("again-%"), [
+        "again-1 1 1",
+        "again-3 1 1",
+        "meter again-1 1",
+        "meter again-3 1",
+        "minute again-1 1",
+        "minute again-3 1"
+      ])
+    })
 
-    it.effect("treats the second of two commands with one event id in a batch as a duplicate", () =>
-      Effect.gen(function* () {
-        const id = SecureRandom.uuidV7Unsafe()
-        const { store } = yield* makeStore(0, [id, id])
-        const streams = ["twice-1", "twice-2", "twice-3"]
-        const appended = yield* Effect.forEach(streams, (stream) => store.append(commandFor(stream)), {
-          concurrency: "unbounded"
-        })
-        assert.strictEqual(appended[0]?.position, appended[1]?.position)
-        assert.deepStrictEqual(
-          (yield* stored("twice-%")).filter((row) => row.startsWith("twice")),
-          ["twice-1 1 1", "twice-3 1 1"]
-        )
+    it.effect("treats the second of two commands with one event id in a batch as a duplicate", function* () {
+      const id = SecureRandom.uuidV7Unsafe()
+      const { store } = yield* makeStore(0, [id, id])
+      const streams = ["twice-1", "twice-2", "twice-3"]
+      const appended = yield* Effect.forEach(streams, (stream) => store.append(commandFor(stream)), {
+        concurrency: "unbounded"
       })
-    )
+      assert.strictEqual(appended[0]?.position, appended[1]?.position)
+      assert.deepStrictEqual(
+        (yield* stored("twice-%")).filter((row) => row.startsWith("twice")),
+        ["twice-1 1 1", "twice-3 1 1"]
+      )
+    })
   }
 )

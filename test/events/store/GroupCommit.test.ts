@@ -1,7 +1,7 @@
-import { assert, it } from "@effect/vitest"
 import { Clock, Deferred, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import * as GroupCommit from "#events/store/GroupCommit.ts"
+import { assert, it } from "#test/support/Test.ts"
 
 /** A batcher whose first batch waits until it is let go. */
 const held = Effect.gen(function* () {
@@ -25,49 +25,41 @@ const held = Effect.gen(function* () {
   return { ask, batches, first, go: Deferred.succeed(go, undefined) }
 })
 
-it.effect("puts all waiting calls into the next batch, and gives each its own result", () =>
-  Effect.gen(function* () {
-    const { ask, batches, first, go } = yield* held
-    const others = [yield* ask(2), yield* ask(3)]
-    yield* go
-    assert.deepStrictEqual(yield* Effect.forEach([first, ...others], Fiber.join), [2, 4, 6])
-    assert.deepStrictEqual(batches, [[1], [2, 3]])
-  })
-)
+it.effect("puts all waiting calls into the next batch, and gives each its own result", function* () {
+  const { ask, batches, first, go } = yield* held
+  const others = [yield* ask(2), yield* ask(3)]
+  yield* go
+  assert.deepStrictEqual(yield* Effect.forEach([first, ...others], Fiber.join), [2, 4, 6])
+  assert.deepStrictEqual(batches, [[1], [2, 3]])
+})
 
-it.effect("rejects callers beyond the limit", () =>
-  Effect.gen(function* () {
-    const { ask, go } = yield* held
-    const waiting = [yield* ask(2), yield* ask(3), yield* ask(4)]
-    assert.deepStrictEqual(yield* Fiber.await(yield* ask(5)), Exit.fail("full" as const))
-    yield* go
-    assert.deepStrictEqual(yield* Effect.forEach(waiting, Fiber.join), [4, 6, 8])
-  })
-)
+it.effect("rejects callers beyond the limit", function* () {
+  const { ask, go } = yield* held
+  const waiting = [yield* ask(2), yield* ask(3), yield* ask(4)]
+  assert.deepStrictEqual(yield* Fiber.await(yield* ask(5)), Exit.fail("full" as const))
+  yield* go
+  assert.deepStrictEqual(yield* Effect.forEach(waiting, Fiber.join), [4, 6, 8])
+})
 
-it.effect("rejects callers that have waited 3 s when a batch begins, without running their input", () =>
-  Effect.gen(function* () {
-    const { ask, batches, first, go } = yield* held
-    const early = yield* ask(2)
-    yield* TestClock.adjust("2 seconds")
-    const late = yield* ask(3)
-    yield* TestClock.adjust("1100 millis")
-    yield* go
-    assert.strictEqual(yield* Fiber.join(first), 2, "what has begun is finished")
-    assert.deepStrictEqual(yield* Fiber.await(early), Exit.fail("full" as const))
-    assert.strictEqual(yield* Fiber.join(late), 6)
-    assert.deepStrictEqual(batches, [[1], [3]])
-    assert.strictEqual(yield* Clock.currentTimeMillis, 3_100)
-  })
-)
+it.effect("rejects callers that have waited 3 s when a batch begins, without running their input", function* () {
+  const { ask, batches, first, go } = yield* held
+  const early = yield* ask(2)
+  yield* TestClock.adjust("2 seconds")
+  const late = yield* ask(3)
+  yield* TestClock.adjust("1100 millis")
+  yield* go
+  assert.strictEqual(yield* Fiber.join(first), 2, "what has begun is finished")
+  assert.deepStrictEqual(yield* Fiber.await(early), Exit.fail("full" as const))
+  assert.strictEqual(yield* Fiber.join(late), 6)
+  assert.deepStrictEqual(batches, [[1], [3]])
+  assert.strictEqual(yield* Clock.currentTimeMillis, 3_100)
+})
 
-it.effect("serves all other and later callers when one callback throws", () =>
-  Effect.gen(function* () {
-    const { ask, first, go } = yield* held
-    first.addObserver(() => assert.fail("this caller throws"))
-    const beside = yield* ask(2)
-    yield* go
-    assert.strictEqual(yield* Fiber.join(beside), 4)
-    assert.strictEqual(yield* Effect.flatMap(ask(3), Fiber.join), 6)
-  })
-)
+it.effect("serves all other and later callers when one callback throws", function* () {
+  const { ask, first, go } = yield* held
+  first.addObserver(() => assert.fail("this caller throws"))
+  const beside = yield* ask(2)
+  yield* go
+  assert.strictEqual(yield* Fiber.join(beside), 4)
+  assert.strictEqual(yield* Effect.flatMap(ask(3), Fiber.join), 6)
+})

@@ -1,9 +1,9 @@
-import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as Maintenance from "#events/store/Maintenance.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const partitionSize = 2 ** 26
 
@@ -61,133 +61,117 @@ const untilSwept = <A, R>(condition: Effect.Effect<boolean, A, R>) =>
   condition.pipe(Effect.repeat({ until: (isTrue) => isTrue, schedule: Schedule.spaced("10 millis") }))
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it) => {
-  it.effect("keeps two partitions ahead of the head, protected like the first", () =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(yield* partitions, ["events_p0", "events_p1", "events_p2"])
-      yield* setHead(partitionSize)
-      yield* Effect.scoped(
-        Effect.andThen(
-          Layer.build(Layer.fresh(Maintenance.layer)),
-          untilSwept(Effect.map(partitions, ({ length }) => length === 4))
-        )
+  it.effect("keeps two partitions ahead of the head, protected like the first", function* () {
+    assert.deepStrictEqual(yield* partitions, ["events_p0", "events_p1", "events_p2"])
+    yield* setHead(partitionSize)
+    yield* Effect.scoped(
+      Effect.andThen(
+        Layer.build(Layer.fresh(Maintenance.layer)),
+        untilSwept(Effect.map(partitions, ({ length }) => length === 4))
       )
-      const unprotected =
-        yield* names(`SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = 'vatproof.events'::regclass
+    )
+    const unprotected =
+      yield* names(`SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = 'vatproof.events'::regclass
         AND (SELECT count(*) FROM pg_trigger WHERE tgrelid = inhrelid AND tgname IN ('append_only', 'append_only_truncate') AND tgenabled = 'A') <> 2`)
-      assert.deepStrictEqual(unprotected, [])
-      yield* setHead(0)
-    })
-  )
+    assert.deepStrictEqual(unprotected, [])
+    yield* setHead(0)
+  })
 
-  it.effect("is safe on several replicas at once", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      yield* setHead(3 * partitionSize)
-      const turns = Array.from({ length: 6 }, () => sql`SELECT vatproof.ensure_partitions(0::smallint)`)
-      yield* Effect.all(turns, { concurrency: "unbounded" })
-      assert.lengthOf(yield* partitions, 6)
-      yield* setHead(0)
-    })
-  )
+  it.effect("is safe on several replicas at once", function* () {
+    const sql = yield* SqlClient.SqlClient
+    yield* setHead(3 * partitionSize)
+    const turns = Array.from({ length: 6 }, () => sql`SELECT vatproof.ensure_partitions(0::smallint)`)
+    yield* Effect.all(turns, { concurrency: "unbounded" })
+    assert.lengthOf(yield* partitions, 6)
+    yield* setHead(0)
+  })
 
-  it.effect("lets an append span two partitions", () =>
-    Effect.gen(function* () {
-      yield* setHead(partitionSize - 2)
-      assert.strictEqual((yield* append(4)).position, partitionSize - 2)
-      const events = yield* EventStore
-      assert.deepStrictEqual(
-        (yield* events.readStream("partitions", 0, 10)).map(({ position }) => position - partitionSize),
-        [-2, -1, 0, 1]
-      )
-      assert.deepStrictEqual(yield* names("SELECT tableoid::regclass::text AS name FROM vatproof.events ORDER BY position"), [
-        "vatproof.events_p0",
-        "vatproof.events_p0",
-        "vatproof.events_p1",
-        "vatproof.events_p1"
-      ])
-    })
-  )
+  it.effect("lets an append span two partitions", function* () {
+    yield* setHead(partitionSize - 2)
+    assert.strictEqual((yield* append(4)).position, partitionSize - 2)
+    const events = yield* EventStore
+    assert.deepStrictEqual(
+      (yield* events.readStream("partitions", 0, 10)).map(({ position }) => position - partitionSize),
+      [-2, -1, 0, 1]
+    )
+    assert.deepStrictEqual(yield* names("SELECT tableoid::regclass::text AS name FROM vatproof.events ORDER BY position"), [
+      "vatproof.events_p0",
+      "vatproof.events_p0",
+      "vatproof.events_p1",
+      "vatproof.events_p1"
+    ])
+  })
 
-  it.effect("deletes expired windows only", () =>
-    Effect.gen(function* () {
-      yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows (bucket, taken, ends_at)
+  it.effect("deletes expired windows only", function* () {
+    yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows (bucket, taken, ends_at)
         SELECT 'window ' || h, 1, now() + h * interval '1 hour' FROM unnest(ARRAY[-2, -1, 1]) AS h`)
-      yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_slots (bucket, taken_at, ends_at)
+    yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_slots (bucket, taken_at, ends_at)
         SELECT 'place ' || h, '{}', now() + h * interval '1 hour' FROM unnest(ARRAY[-2, -1, 1]) AS h`)
-      const left = names(
-        "SELECT bucket AS name FROM vatproof.rate_windows UNION ALL SELECT bucket FROM vatproof.rate_slots ORDER BY 1"
-      )
-      yield* Effect.scoped(
-        Effect.andThen(Layer.build(Layer.fresh(Maintenance.layer)), untilSwept(Effect.map(left, ({ length }) => length === 2)))
-      )
-      assert.deepStrictEqual(yield* left, ["place 1", "window 1"])
-    })
-  )
+    const left = names(
+      "SELECT bucket AS name FROM vatproof.rate_windows UNION ALL SELECT bucket FROM vatproof.rate_slots ORDER BY 1"
+    )
+    yield* Effect.scoped(
+      Effect.andThen(Layer.build(Layer.fresh(Maintenance.layer)), untilSwept(Effect.map(left, ({ length }) => length === 2)))
+    )
+    assert.deepStrictEqual(yield* left, ["place 1", "window 1"])
+  })
 
-  it.effect("skips a window that begins again meanwhile, without blocking its caller", () =>
-    Effect.gen(function* () {
-      yield* MigratedDatabase.execute(
-        "INSERT INTO vatproof.rate_windows SELECT w, 7, now() - interval '1 hour' FROM unnest(ARRAY['renewed', 'over']) AS w"
-      )
-      const left = names("SELECT bucket AS name FROM vatproof.rate_windows WHERE bucket IN ('renewed', 'over')")
-      yield* beside(
-        "UPDATE vatproof.rate_windows SET taken = 1, ends_at = now() + interval '1 minute' WHERE bucket = 'renewed'",
-        Effect.gen(function* () {
-          yield* Layer.build(Layer.fresh(Maintenance.layer))
-          yield* untilSwept(Effect.map(left, ({ length }) => length === 1))
-        })
-      )
-      assert.deepStrictEqual(yield* left, ["renewed"])
-    })
-  )
+  it.effect("skips a window that begins again meanwhile, without blocking its caller", function* () {
+    yield* MigratedDatabase.execute(
+      "INSERT INTO vatproof.rate_windows SELECT w, 7, now() - interval '1 hour' FROM unnest(ARRAY['renewed', 'over']) AS w"
+    )
+    const left = names("SELECT bucket AS name FROM vatproof.rate_windows WHERE bucket IN ('renewed', 'over')")
+    yield* beside(
+      "UPDATE vatproof.rate_windows SET taken = 1, ends_at = now() + interval '1 minute' WHERE bucket = 'renewed'",
+      Effect.gen(function* () {
+        yield* Layer.build(Layer.fresh(Maintenance.layer))
+        yield* untilSwept(Effect.map(left, ({ length }) => length === 1))
+      })
+    )
+    assert.deepStrictEqual(yield* left, ["renewed"])
+  })
 
-  it.effect("deletes all expired windows, regardless of their number", () =>
-    Effect.gen(function* () {
-      yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows
+  it.effect("deletes all expired windows, regardless of their number", function* () {
+    yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows
         SELECT 'many ' || n, 1, now() - interval '1 hour' FROM generate_series(1, 12000) AS n`)
-      const left = names("SELECT bucket AS name FROM vatproof.rate_windows WHERE bucket LIKE 'many %'")
-      yield* Effect.scoped(
-        Effect.andThen(Layer.build(Layer.fresh(Maintenance.layer)), untilSwept(Effect.map(left, ({ length }) => length === 0)))
-      )
-    })
-  )
+    const left = names("SELECT bucket AS name FROM vatproof.rate_windows WHERE bucket LIKE 'many %'")
+    yield* Effect.scoped(
+      Effect.andThen(Layer.build(Layer.fresh(Maintenance.layer)), untilSwept(Effect.map(left, ({ length }) => length === 0)))
+    )
+  })
 
-  it.effect("does not block appends while a reader delays a new partition, and completes its other work", () =>
-    Effect.gen(function* () {
-      yield* MigratedDatabase.execute("INSERT INTO vatproof.rate_windows VALUES ('beside', 7, now() - interval '1 hour')")
-      const before = (yield* partitions).length
-      const head = partitionSize * (before - 2)
-      yield* setHead(head)
-      yield* beside(
-        "SELECT count(*) FROM vatproof.events",
-        Effect.gen(function* () {
-          yield* Layer.build(Layer.fresh(Maintenance.layer))
-          const left = names("SELECT bucket AS name FROM vatproof.rate_windows WHERE bucket = 'beside'")
-          const appended = append(1).pipe(
-            Effect.repeat({ while: () => Effect.map(left, ({ length }) => length === 1), schedule: Schedule.spaced("10 millis") })
-          )
-          assert.isAtLeast((yield* appended).position, head)
-          assert.lengthOf(yield* partitions, before)
-        })
-      )
-      yield* setHead(0)
-    })
-  )
+  it.effect("does not block appends while a reader delays a new partition, and completes its other work", function* () {
+    yield* MigratedDatabase.execute("INSERT INTO vatproof.rate_windows VALUES ('beside', 7, now() - interval '1 hour')")
+    const before = (yield* partitions).length
+    const head = partitionSize * (before - 2)
+    yield* setHead(head)
+    yield* beside(
+      "SELECT count(*) FROM vatproof.events",
+      Effect.gen(function* () {
+        yield* Layer.build(Layer.fresh(Maintenance.layer))
+        const left = names("SELECT bucket AS name FROM vatproof.rate_windows WHERE bucket = 'beside'")
+        const appended = append(1).pipe(
+          Effect.repeat({ while: () => Effect.map(left, ({ length }) => length === 1), schedule: Schedule.spaced("10 millis") })
+        )
+        assert.isAtLeast((yield* appended).position, head)
+        assert.lengthOf(yield* partitions, before)
+      })
+    )
+    yield* setHead(0)
+  })
 
-  it.effect("deletes expired verification tokens after a delay", () =>
-    Effect.gen(function* () {
-      const account = "0192f0c0-0000-7000-8000-000000000001"
-      yield* MigratedDatabase.execute(
-        `INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES ('${account}', 'free', now())`
-      )
-      yield* MigratedDatabase.execute(`INSERT INTO vatproof.contacts (account_id) VALUES ('${account}')`)
-      yield* MigratedDatabase.execute(`INSERT INTO vatproof.mail_tokens (token_sha256, account_id, purpose, issued_at)
+  it.effect("deletes expired verification tokens after a delay", function* () {
+    const account = "0192f0c0-0000-7000-8000-000000000001"
+    yield* MigratedDatabase.execute(
+      `INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES ('${account}', 'free', now())`
+    )
+    yield* MigratedDatabase.execute(`INSERT INTO vatproof.contacts (account_id) VALUES ('${account}')`)
+    yield* MigratedDatabase.execute(`INSERT INTO vatproof.mail_tokens (token_sha256, account_id, purpose, issued_at)
         SELECT sha256(days::text::bytea), '${account}', 'verify_email', now() - days * interval '1 day' FROM unnest(ARRAY[0, 2, 89, 91]) AS days`)
-      const left = names("SELECT (now()::date - issued_at::date)::text AS name FROM vatproof.mail_tokens ORDER BY issued_at DESC")
-      yield* Effect.scoped(
-        Effect.andThen(Layer.build(Layer.fresh(Maintenance.layer)), untilSwept(Effect.map(left, ({ length }) => length === 3)))
-      )
-      assert.deepStrictEqual(yield* left, ["0", "2", "89"])
-    })
-  )
+    const left = names("SELECT (now()::date - issued_at::date)::text AS name FROM vatproof.mail_tokens ORDER BY issued_at DESC")
+    yield* Effect.scoped(
+      Effect.andThen(Layer.build(Layer.fresh(Maintenance.layer)), untilSwept(Effect.map(left, ({ length }) => length === 3)))
+    )
+    assert.deepStrictEqual(yield* left, ["0", "2", "89"])
+  })
 })

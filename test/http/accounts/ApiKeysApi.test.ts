@@ -1,4 +1,3 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
@@ -6,6 +5,7 @@ import * as People from "#test/support/People.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const path = "/v1/auth/api-keys"
 
@@ -36,174 +36,156 @@ const count = (replies: ReadonlyArray<{ readonly status: number }>, status: numb
   replies.filter((reply) => reply.status === status).length
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("an API key of an account", (it) => {
-  it.effect("is shown in full once, and authenticates", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.RunningService
-      const { token } = yield* People.newUser(service)
-      const reply = yield* create(service, token, { name: "Billing, nightly 🌙" })
-      assert.strictEqual(reply.status, 201)
-      assert.hasAllKeys(reply.body, ["id", "key", "prefix", "name", "created_at"])
-      const { created_at, id, key } = yield* People.issueKey(service, token)
-      assert.match(key, /^svc_live_[0-9A-Za-z]{38}$/u)
-      assert.strictEqual(id, key.slice(0, 12))
-      assert.match(created_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/u)
-      assert.containSubset(yield* service.validate("ATU12345678", { key }), {
-        status: 200,
-        headers: { "x-service-usage": "1/100000" }
-      })
-      const listed = yield* service.get(path, People.bearing(token))
-      assert.notInclude(listed.text, key)
-      assert.containSubset(listed.body, {
-        api_keys: [
-          { id, prefix: id, name: "", created_at, revoked: false },
-          { name: "Billing, nightly 🌙", revoked: false }
-        ]
-      })
+  it.effect("is shown in full once, and authenticates", function* () {
+    const service = yield* RunningService.RunningService
+    const { token } = yield* People.newUser(service)
+    const reply = yield* create(service, token, { name: "Billing, nightly 🌙" })
+    assert.strictEqual(reply.status, 201)
+    assert.hasAllKeys(reply.body, ["id", "key", "prefix", "name", "created_at"])
+    const { created_at, id, key } = yield* People.issueKey(service, token)
+    assert.match(key, /^svc_live_[0-9A-Za-z]{38}$/u)
+    assert.strictEqual(id, key.slice(0, 12))
+    assert.match(created_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/u)
+    assert.containSubset(yield* service.validate("ATU12345678", { key }), {
+      status: 200,
+      headers: { "x-service-usage": "1/100000" }
     })
-  )
-
-  it.effect("needs no name and no body", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.RunningService
-      const { token } = yield* People.newUser(service)
-      const empty = yield* service.ask(path, { ...People.bearing(token), method: "POST" })
-      assert.containSubset(empty, { status: 201, body: { name: "" } })
-      assert.containSubset(yield* create(service, token, { name: "" }), { status: 201, body: { name: "" } })
-      assert.containSubset(yield* create(service, token, { name: "🌙".repeat(100) }), { status: 201 })
-      for (const name of ["x".repeat(101), "🌙".repeat(101), "a\u0000b", "a\nb", 7, null, ["x"]]) {
-        assertProblem(yield* create(service, token, { name }), "VALIDATION_ERROR")
-      }
-      for (const body of [[], "x", 7]) assertProblem(yield* create(service, token, body), "VALIDATION_ERROR")
-      assert.lengthOf(yield* list(service, token), 3)
+    const listed = yield* service.get(path, People.bearing(token))
+    assert.notInclude(listed.text, key)
+    assert.containSubset(listed.body, {
+      api_keys: [
+        { id, prefix: id, name: "", created_at, revoked: false },
+        { name: "Billing, nightly 🌙", revoked: false }
+      ]
     })
-  )
+  })
 
-  it.effect("is refused without a login, before any other check", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.RunningService
-      const key = yield* service.newKey
-      for (const more of [{}, { key }]) {
-        assertProblem(yield* service.post(path, { name: 7 }, more), "UNAUTHORIZED")
-        assertProblem(yield* service.get(path, more), "UNAUTHORIZED")
-        assertProblem(yield* service.ask(`${path}/${key.slice(0, 12)}`, { ...more, method: "DELETE" }), "UNAUTHORIZED")
-      }
-    })
-  )
+  it.effect("needs no name and no body", function* () {
+    const service = yield* RunningService.RunningService
+    const { token } = yield* People.newUser(service)
+    const empty = yield* service.ask(path, { ...People.bearing(token), method: "POST" })
+    assert.containSubset(empty, { status: 201, body: { name: "" } })
+    assert.containSubset(yield* create(service, token, { name: "" }), { status: 201, body: { name: "" } })
+    assert.containSubset(yield* create(service, token, { name: "🌙".repeat(100) }), { status: 201 })
+    for (const name of ["x".repeat(101), "🌙".repeat(101), "a\u0000b", "a\nb", 7, null, ["x"]]) {
+      assertProblem(yield* create(service, token, { name }), "VALIDATION_ERROR")
+    }
+    for (const body of [[], "x", 7]) assertProblem(yield* create(service, token, body), "VALIDATION_ERROR")
+    assert.lengthOf(yield* list(service, token), 3)
+  })
 
-  it.effect("is rejected on every replica after its revocation, and stays listed", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.RunningService
-      const other = yield* RunningService.make()
-      const { token } = yield* People.newUser(service)
-      const { id, key } = yield* People.issueKey(service, token, { name: "kept" })
-      const { key: second } = yield* People.issueKey(other, token)
-      for (const one of [service, other]) assert.strictEqual((yield* one.validate("ATU12345678", { key })).status, 200)
-      const revoked = yield* revoke(service, token, id)
-      assert.deepStrictEqual([revoked.status, revoked.body], [200, { message: `The API key ${id} is revoked` }])
-      for (const one of [service, other]) {
-        assertProblem(yield* one.validate("ATU12345678", { key }), "UNAUTHORIZED")
-        assertProblem(yield* one.get("/v1/usage", { key }), "UNAUTHORIZED")
-        assert.strictEqual((yield* one.get("/v1/usage", { key: second })).status, 200)
-      }
-      const [, first] = yield* list(other, token)
-      assert.containSubset(first, { id, name: "kept", revoked: true })
-    })
-  )
+  it.effect("is refused without a login, before any other check", function* () {
+    const service = yield* RunningService.RunningService
+    const key = yield* service.newKey
+    for (const more of [{}, { key }]) {
+      assertProblem(yield* service.post(path, { name: 7 }, more), "UNAUTHORIZED")
+      assertProblem(yield* service.get(path, more), "UNAUTHORIZED")
+      assertProblem(yield* service.ask(`${path}/${key.slice(0, 12)}`, { ...more, method: "DELETE" }), "UNAUTHORIZED")
+    }
+  })
 
-  it.effect("that is revoked during a source call gets no answer, and nothing is recorded", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.RunningService
-      const other = yield* RunningService.make()
-      const sandbox = yield* Sandbox
-      const sql = yield* SqlClient.SqlClient
-      const { token } = yield* People.newUser(service)
-      const { id, key } = yield* People.issueKey(service, token)
-      const { key: kept } = yield* People.issueKey(service, token)
-      yield* sandbox.script([{ kind: "slow", latency_ms: 1_500 }])
-      const asked = yield* Effect.forkChild(service.validate("ATU10000017", { key }))
-      const alsoAsked = yield* Effect.forkChild(service.validate("ATU10000018", { key: kept }))
-      yield* sandbox.until(({ vies }) => vies.in_flight === 2)
-      assert.strictEqual((yield* revoke(other, token, id)).status, 200)
-      assertProblem(yield* Fiber.join(asked), "UNAUTHORIZED")
-      assert.containSubset(yield* Fiber.join(alsoAsked), { status: 200, headers: { "x-service-usage": "1/100000" } })
-      yield* sandbox.script([])
-      const stored =
-        yield* sql`SELECT count(*) AS events FROM vatproof.events e JOIN vatproof.api_keys k ON e.stream_id = 'key-' || k.key_id
+  it.effect("is rejected on every replica after its revocation, and stays listed", function* () {
+    const service = yield* RunningService.RunningService
+    const other = yield* RunningService.make()
+    const { token } = yield* People.newUser(service)
+    const { id, key } = yield* People.issueKey(service, token, { name: "kept" })
+    const { key: second } = yield* People.issueKey(other, token)
+    for (const one of [service, other]) assert.strictEqual((yield* one.validate("ATU12345678", { key })).status, 200)
+    const revoked = yield* revoke(service, token, id)
+    assert.deepStrictEqual([revoked.status, revoked.body], [200, { message: `The API key ${id} is revoked` }])
+    for (const one of [service, other]) {
+      assertProblem(yield* one.validate("ATU12345678", { key }), "UNAUTHORIZED")
+      assertProblem(yield* one.get("/v1/usage", { key }), "UNAUTHORIZED")
+      assert.strictEqual((yield* one.get("/v1/usage", { key: second })).status, 200)
+    }
+    const [, first] = yield* list(other, token)
+    assert.containSubset(first, { id, name: "kept", revoked: true })
+  })
+
+  it.effect("that is revoked during a source call gets no answer, and nothing is recorded", function* () {
+    const service = yield* RunningService.RunningService
+    const other = yield* RunningService.make()
+    const sandbox = yield* Sandbox
+    const sql = yield* SqlClient.SqlClient
+    const { token } = yield* People.newUser(service)
+    const { id, key } = yield* People.issueKey(service, token)
+    const { key: kept } = yield* People.issueKey(service, token)
+    yield* sandbox.script([{ kind: "slow", latency_ms: 1_500 }])
+    const asked = yield* Effect.forkChild(service.validate("ATU10000017", { key }))
+    const alsoAsked = yield* Effect.forkChild(service.validate("ATU10000018", { key: kept }))
+    yield* sandbox.until(({ vies }) => vies.in_flight === 2)
+    assert.strictEqual((yield* revoke(other, token, id)).status, 200)
+    assertProblem(yield* Fiber.join(asked), "UNAUTHORIZED")
+    assert.containSubset(yield* Fiber.join(alsoAsked), { status: 200, headers: { "x-service-usage": "1/100000" } })
+    yield* sandbox.script([])
+    const stored =
+      yield* sql`SELECT count(*) AS events FROM vatproof.events e JOIN vatproof.api_keys k ON e.stream_id = 'key-' || k.key_id
         WHERE k.key_sha256 = sha256(${key}::text::bytea)`
-      assert.deepStrictEqual(stored, [{ events: 0n }])
-    })
-  )
+    assert.deepStrictEqual(stored, [{ events: 0n }])
+  })
 
-  it.effect("can be revoked repeatedly and concurrently, without further effect", () =>
-    Effect.gen(function* () {
-      const both = [yield* RunningService.RunningService, yield* RunningService.make()] as const
-      const sql = yield* SqlClient.SqlClient
-      const { accountId, token } = yield* People.newUser(both[0])
-      const { id } = yield* People.issueKey(both[0], token)
-      const asked = Array.from({ length: 10 }, (_, index) => revoke(both[index % 2 === 0 ? 0 : 1], token, id))
-      assert.strictEqual(count(yield* Effect.all(asked, { concurrency: "unbounded" }), 200), 10)
-      const facts = yield* sql`SELECT type FROM vatproof.events WHERE stream_id = ${`account-${accountId}`} ORDER BY version`
-      assert.deepStrictEqual(
-        facts.map(({ type }) => type),
-        ["AccountSignedUp", "EmailVerified", "ApiKeyIssued", "ApiKeyRevoked"]
-      )
-    })
-  )
+  it.effect("can be revoked repeatedly and concurrently, without further effect", function* () {
+    const both = [yield* RunningService.RunningService, yield* RunningService.make()] as const
+    const sql = yield* SqlClient.SqlClient
+    const { accountId, token } = yield* People.newUser(both[0])
+    const { id } = yield* People.issueKey(both[0], token)
+    const asked = Array.from({ length: 10 }, (_, index) => revoke(both[index % 2 === 0 ? 0 : 1], token, id))
+    assert.strictEqual(count(yield* Effect.all(asked, { concurrency: "unbounded" }), 200), 10)
+    const facts = yield* sql`SELECT type FROM vatproof.events WHERE stream_id = ${`account-${accountId}`} ORDER BY version`
+    assert.deepStrictEqual(
+      facts.map(({ type }) => type),
+      ["AccountSignedUp", "EmailVerified", "ApiKeyIssued", "ApiKeyRevoked"]
+    )
+  })
 
-  it.effect("of another user is not found", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.RunningService
-      const owner = yield* People.newUser(service)
-      const other = yield* People.newUser(service)
-      const { id, key } = yield* People.issueKey(service, owner.token)
-      assertProblem(yield* revoke(service, other.token, id), "NOT_FOUND")
-      assert.deepStrictEqual(yield* list(service, other.token), [])
-      for (const none of ["svc_live_zzz", key, "x", "\u0000", "ü", "..%2f", "%", "' OR 1=1"]) {
-        assertProblem(yield* revoke(service, owner.token, none), "NOT_FOUND")
-      }
-      assert.strictEqual((yield* service.get("/v1/usage", { key })).status, 200)
-    })
-  )
+  it.effect("of another user is not found", function* () {
+    const service = yield* RunningService.RunningService
+    const owner = yield* People.newUser(service)
+    const other = yield* People.newUser(service)
+    const { id, key } = yield* People.issueKey(service, owner.token)
+    assertProblem(yield* revoke(service, other.token, id), "NOT_FOUND")
+    assert.deepStrictEqual(yield* list(service, other.token), [])
+    for (const none of ["svc_live_zzz", key, "x", "\u0000", "ü", "..%2f", "%", "' OR 1=1"]) {
+      assertProblem(yield* revoke(service, owner.token, none), "NOT_FOUND")
+    }
+    assert.strictEqual((yield* service.get("/v1/usage", { key })).status, 200)
+  })
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("the keys of an account", (it) => {
-  it.effect("are limited to 25 active ones, under concurrent calls to several replicas", () =>
-    Effect.gen(function* () {
-      const both = [yield* RunningService.RunningService, yield* RunningService.make()] as const
-      const { token } = yield* People.newUser(both[0])
-      const asked = Array.from({ length: 40 }, (_, index) => create(both[index % 2 === 0 ? 0 : 1], token))
-      const replies = yield* Effect.all(asked, { concurrency: "unbounded" })
-      assert.deepStrictEqual([count(replies, 201), count(replies, 429)], [25, 15])
-      const refused = yield* create(both[0], token)
-      assert.include(assertProblem(refused, "RATE_LIMIT_EXCEEDED").message, "25")
-      assert.isDefined(refused.headers["retry-after"])
-      const keys = yield* list(both[1], token)
-      assert.strictEqual(new Set(keys.map(({ id }) => id)).size, 25)
-      yield* revoke(both[1], token, keys[3]?.id ?? "")
-      assert.strictEqual((yield* create(both[0], token)).status, 201)
-    })
-  )
+  it.effect("are limited to 25 active ones, under concurrent calls to several replicas", function* () {
+    const both = [yield* RunningService.RunningService, yield* RunningService.make()] as const
+    const { token } = yield* People.newUser(both[0])
+    const asked = Array.from({ length: 40 }, (_, index) => create(both[index % 2 === 0 ? 0 : 1], token))
+    const replies = yield* Effect.all(asked, { concurrency: "unbounded" })
+    assert.deepStrictEqual([count(replies, 201), count(replies, 429)], [25, 15])
+    const refused = yield* create(both[0], token)
+    assert.include(assertProblem(refused, "RATE_LIMIT_EXCEEDED").message, "25")
+    assert.isDefined(refused.headers["retry-after"])
+    const keys = yield* list(both[1], token)
+    assert.strictEqual(new Set(keys.map(({ id }) => id)).size, 25)
+    yield* revoke(both[1], token, keys[3]?.id ?? "")
+    assert.strictEqual((yield* create(both[0], token)).status, 201)
+  })
 
-  it.effect("are limited to 50 in a calendar month, including revoked ones", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      const { email, token } = yield* People.newUser(service)
-      const pair = Effect.gen(function* () {
-        const replies = yield* Effect.all([create(service, token), create(service, token)], { concurrency: "unbounded" })
-        const keys = yield* list(service, token)
-        for (const { id } of keys.filter(({ revoked }) => !revoked)) yield* revoke(service, token, id)
-        return count(replies, 201)
-      })
-      let issued = 0
-      for (let round = 0; round < 25; round += 1) issued += yield* pair
-      assert.strictEqual(issued, 50)
-      const refused = yield* create(service, token)
-      assert.include(assertProblem(refused, "RATE_LIMIT_EXCEEDED").message, "50")
-      const seconds = Number(refused.headers["retry-after"])
-      assert.isTrue(seconds > 0 && seconds <= 31 * 86_400, refused.headers["retry-after"])
-      yield* service.travel({ seconds: seconds + 1 })
-      const later = yield* Effect.flatMap(People.logIn(service, email), People.tokenIn)
-      assert.strictEqual((yield* create(service, later)).status, 201)
+  it.effect("are limited to 50 in a calendar month, including revoked ones", function* () {
+    const service = yield* RunningService.make()
+    const { email, token } = yield* People.newUser(service)
+    const pair = Effect.gen(function* () {
+      const replies = yield* Effect.all([create(service, token), create(service, token)], { concurrency: "unbounded" })
+      const keys = yield* list(service, token)
+      for (const { id } of keys.filter(({ revoked }) => !revoked)) yield* revoke(service, token, id)
+      return count(replies, 201)
     })
-  )
+    let issued = 0
+    for (let round = 0; round < 25; round += 1) issued += yield* pair
+    assert.strictEqual(issued, 50)
+    const refused = yield* create(service, token)
+    assert.include(assertProblem(refused, "RATE_LIMIT_EXCEEDED").message, "50")
+    const seconds = Number(refused.headers["retry-after"])
+    assert.isTrue(seconds > 0 && seconds <= 31 * 86_400, refused.headers["retry-after"])
+    yield* service.travel({ seconds: seconds + 1 })
+    const later = yield* Effect.flatMap(People.logIn(service, email), People.tokenIn)
+    assert.strictEqual((yield* create(service, later)).status, 201)
+  })
 })

@@ -1,11 +1,11 @@
 /** What a client may do with the key that it has. */
-import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { confirm, newPaidKey, receiptIdOf } from "#test/support/PaidKey.ts"
 import * as People from "#test/support/People.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const decodeRotated = Schema.decodeUnknownEffect(
   Schema.Struct({
@@ -26,70 +26,62 @@ const statusOf = (service: ServiceClient, key: string) =>
   Effect.map(service.validate("ATU12345678", { key }), ({ status }) => status)
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("an API key", (it) => {
-  it.effect("is rotated to a new one with the same usage and receipts, and stays valid for 24 hours", () =>
-    Effect.gen(function* () {
-      const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
-      const key = yield* newPaidKey(one)
-      const receiptId = yield* receiptIdOf(yield* confirm(one, "DE100999120", key))
-      assert.strictEqual(yield* statusOf(other, key), 200)
-      const rotated = yield* rotate(one, key)
-      assert.strictEqual(rotated.id, rotated.key.slice(0, 12))
-      for (const replica of [one, other]) {
-        for (const secret of [key, rotated.key]) assert.strictEqual(yield* statusOf(replica, secret), 200)
-      }
-      const usage = yield* other.get("/v1/usage", { key: rotated.key })
-      assert.containSubset(usage.body, { requests: { used: 6 } })
-      const receipt = yield* other.get(`/v1/qualified-confirmations/${receiptId}`, { key: rotated.key })
-      assert.strictEqual(receipt.status, 200)
-      yield* other.travel("24 hours")
-      assert.strictEqual(yield* statusOf(other, key), 401)
-      assert.strictEqual(yield* statusOf(other, rotated.key), 200)
-    })
-  )
+  it.effect("is rotated to a new one with the same usage and receipts, and stays valid for 24 hours", function* () {
+    const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
+    const key = yield* newPaidKey(one)
+    const receiptId = yield* receiptIdOf(yield* confirm(one, "DE100999120", key))
+    assert.strictEqual(yield* statusOf(other, key), 200)
+    const rotated = yield* rotate(one, key)
+    assert.strictEqual(rotated.id, rotated.key.slice(0, 12))
+    for (const replica of [one, other]) {
+      for (const secret of [key, rotated.key]) assert.strictEqual(yield* statusOf(replica, secret), 200)
+    }
+    const usage = yield* other.get("/v1/usage", { key: rotated.key })
+    assert.containSubset(usage.body, { requests: { used: 6 } })
+    const receipt = yield* other.get(`/v1/qualified-confirmations/${receiptId}`, { key: rotated.key })
+    assert.strictEqual(receipt.status, 200)
+    yield* other.travel("24 hours")
+    assert.strictEqual(yield* statusOf(other, key), 401)
+    assert.strictEqual(yield* statusOf(other, rotated.key), 200)
+  })
 
-  it.effect("that leaked ends at its rotation, also in caches, and so do earlier secrets", () =>
-    Effect.gen(function* () {
-      const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
-      const first = yield* one.newKey
-      const { key: second } = yield* rotate(one, first)
-      for (const secret of [first, second]) assert.strictEqual(yield* statusOf(other, secret), 200)
-      const { key: third, old_key_valid_until } = yield* rotate(one, second, { revoke_old: true })
-      assert.isNull(old_key_valid_until)
-      for (const replica of [one, other]) {
-        for (const secret of [first, second]) assert.strictEqual(yield* statusOf(replica, secret), 401)
-        assert.strictEqual(yield* statusOf(replica, third), 200)
-      }
-    })
-  )
+  it.effect("that leaked ends at its rotation, also in caches, and so do earlier secrets", function* () {
+    const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
+    const first = yield* one.newKey
+    const { key: second } = yield* rotate(one, first)
+    for (const secret of [first, second]) assert.strictEqual(yield* statusOf(other, secret), 200)
+    const { key: third, old_key_valid_until } = yield* rotate(one, second, { revoke_old: true })
+    assert.isNull(old_key_valid_until)
+    for (const replica of [one, other]) {
+      for (const secret of [first, second]) assert.strictEqual(yield* statusOf(replica, secret), 401)
+      assert.strictEqual(yield* statusOf(replica, third), 200)
+    }
+  })
 
-  it.effect("of an account is listed and revoked by its new prefix", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      const { token } = yield* People.newUser(service)
-      const { key } = yield* People.issueKey(service, token)
-      const rotated = yield* rotate(service, key)
-      const listed = yield* service.get("/v1/auth/api-keys", People.bearing(token))
-      assert.containSubset(listed.body, { api_keys: [{ id: rotated.id, revoked: false }] })
-      const path = `/v1/auth/api-keys/${rotated.id}`
-      assert.strictEqual((yield* service.ask(path, { ...People.bearing(token), method: "DELETE" })).status, 200)
-      for (const secret of [key, rotated.key]) assert.strictEqual(yield* statusOf(service, secret), 401)
-    })
-  )
+  it.effect("of an account is listed and revoked by its new prefix", function* () {
+    const service = yield* RunningService.make()
+    const { token } = yield* People.newUser(service)
+    const { key } = yield* People.issueKey(service, token)
+    const rotated = yield* rotate(service, key)
+    const listed = yield* service.get("/v1/auth/api-keys", People.bearing(token))
+    assert.containSubset(listed.body, { api_keys: [{ id: rotated.id, revoked: false }] })
+    const path = `/v1/auth/api-keys/${rotated.id}`
+    assert.strictEqual((yield* service.ask(path, { ...People.bearing(token), method: "DELETE" })).status, 200)
+    for (const secret of [key, rotated.key]) assert.strictEqual(yield* statusOf(service, secret), 401)
+  })
 
-  it.effect("revokes itself on every replica, and rejects a missing key and a malformed body", () =>
-    Effect.gen(function* () {
-      const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
-      const key = yield* one.newKey
-      assert.strictEqual(yield* statusOf(other, key), 200)
-      for (const body of [{ revoke_old: "yes" }, [], 7]) {
-        assertProblem(yield* one.post("/v1/keys/rotate", body, { key }), "VALIDATION_ERROR")
-      }
-      assertProblem(yield* one.post("/v1/keys/rotate", {}), "UNAUTHORIZED")
-      assertProblem(yield* one.ask("/v1/keys/self", { method: "DELETE" }), "UNAUTHORIZED")
-      assert.strictEqual((yield* one.ask("/v1/keys/self", { method: "DELETE", key })).status, 200)
-      for (const replica of [one, other]) assert.strictEqual(yield* statusOf(replica, key), 401)
-      assertProblem(yield* one.ask("/v1/keys/self", { method: "DELETE", key }), "UNAUTHORIZED")
-      assert.include(yield* RunningService.everythingLogged, '"by":"key"')
-    })
-  )
+  it.effect("revokes itself on every replica, and rejects a missing key and a malformed body", function* () {
+    const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
+    const key = yield* one.newKey
+    assert.strictEqual(yield* statusOf(other, key), 200)
+    for (const body of [{ revoke_old: "yes" }, [], 7]) {
+      assertProblem(yield* one.post("/v1/keys/rotate", body, { key }), "VALIDATION_ERROR")
+    }
+    assertProblem(yield* one.post("/v1/keys/rotate", {}), "UNAUTHORIZED")
+    assertProblem(yield* one.ask("/v1/keys/self", { method: "DELETE" }), "UNAUTHORIZED")
+    assert.strictEqual((yield* one.ask("/v1/keys/self", { method: "DELETE", key })).status, 200)
+    for (const replica of [one, other]) assert.strictEqual(yield* statusOf(replica, key), 401)
+    assertProblem(yield* one.ask("/v1/keys/self", { method: "DELETE", key }), "UNAUTHORIZED")
+    assert.include(yield* RunningService.everythingLogged, '"by":"key"')
+  })
 })

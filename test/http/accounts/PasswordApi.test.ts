@@ -1,4 +1,3 @@
-import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as MailedTokens from "#test/support/MailedTokens.ts"
@@ -6,6 +5,7 @@ import * as People from "#test/support/People.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Ask, ServiceClient } from "#test/support/ServiceClient.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const path = "/v1/auth/password-reset"
 const password = "a new password"
@@ -17,83 +17,76 @@ const listKeys = (service: ServiceClient, token: string) => service.get("/v1/aut
 const tokensFor = (email: string, count: number) => MailedTokens.tokensFor(email, count, "password-reset")
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a password reset", (it) => {
-  it.effect("sets a password once, and ends all logins", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      const other = yield* RunningService.make()
-      const { email, token: session } = yield* People.newUser(service)
-      assert.strictEqual((yield* ask(service, email.toUpperCase())).status, 202)
-      const [token = ""] = yield* tokensFor(email.toUpperCase(), 1)
-      assert.strictEqual((yield* listKeys(service, session)).status, 200)
-      const uses = Array.from({ length: 6 }, (_, index) => confirm(index % 2 === 0 ? service : other, token.toUpperCase()))
-      const replies = yield* Effect.all(uses, { concurrency: "unbounded" })
-      assert.lengthOf(
-        replies.filter(({ status }) => status === 200),
-        1
-      )
-      for (const reply of replies.filter(({ status }) => status !== 200)) assertProblem(reply, "INVALID_TOKEN")
-      for (const one of [service, other]) assertProblem(yield* listKeys(one, session), "UNAUTHORIZED")
-      assertProblem(yield* People.logIn(service, email), "UNAUTHORIZED")
-      const fresh = yield* Effect.flatMap(People.logIn(service, email, { password }), People.tokenIn)
-      assert.strictEqual((yield* listKeys(other, fresh)).status, 200)
-    })
-  )
+  it.effect("sets a password once, and ends all logins", function* () {
+    const service = yield* RunningService.make()
+    const other = yield* RunningService.make()
+    const { email, token: session } = yield* People.newUser(service)
+    assert.strictEqual((yield* ask(service, email.toUpperCase())).status, 202)
+    const [token = ""] = yield* tokensFor(email.toUpperCase(), 1)
+    assert.strictEqual((yield* listKeys(service, session)).status, 200)
+    const uses = Array.from({ length: 6 }, (_, index) => confirm(index % 2 === 0 ? service : other, token.toUpperCase()))
+    const replies = yield* Effect.all(uses, { concurrency: "unbounded" })
+    assert.lengthOf(
+      replies.filter(({ status }) => status === 200),
+      1
+    )
+    for (const reply of replies.filter(({ status }) => status !== 200)) assertProblem(reply, "INVALID_TOKEN")
+    for (const one of [service, other]) assertProblem(yield* listKeys(one, session), "UNAUTHORIZED")
+    assertProblem(yield* People.logIn(service, email), "UNAUTHORIZED")
+    const fresh = yield* Effect.flatMap(People.logIn(service, email, { password }), People.tokenIn)
+    assert.strictEqual((yield* listKeys(other, fresh)).status, 200)
+  })
 
-  it.effect("confirms an unconfirmed address, and ends earlier sign-up links", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      const email = "unconfirmed@example.com"
-      yield* People.signUpByBrowser(service, email)
-      const [verification = ""] = yield* MailedTokens.tokensFor(email, 1)
-      yield* ask(service, email)
-      const [token = ""] = yield* tokensFor(email, 1)
-      assert.strictEqual((yield* confirm(service, token)).status, 200)
-      assert.strictEqual((yield* People.logIn(service, email, { password })).status, 200)
-      assertProblem(yield* service.get("/v1/auth/verify-email", { query: { token: verification } }), "INVALID_TOKEN")
-    })
-  )
+  it.effect("confirms an unconfirmed address, and ends earlier sign-up links", function* () {
+    const service = yield* RunningService.make()
+    const email = "unconfirmed@example.com"
+    yield* People.signUpByBrowser(service, email)
+    const [verification = ""] = yield* MailedTokens.tokensFor(email, 1)
+    yield* ask(service, email)
+    const [token = ""] = yield* tokensFor(email, 1)
+    assert.strictEqual((yield* confirm(service, token)).status, 200)
+    assert.strictEqual((yield* People.logIn(service, email, { password })).status, 200)
+    assertProblem(yield* service.get("/v1/auth/verify-email", { query: { token: verification } }), "INVALID_TOKEN")
+  })
 
-  it.effect("is valid for one hour, with its own token, and rejects a common password", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      const email = "slow@example.com"
-      yield* People.signUpByBrowser(service, email)
-      const [verification = ""] = yield* MailedTokens.tokensFor(email, 1)
-      yield* ask(service, email)
-      const [token = ""] = yield* tokensFor(email, 1)
-      assertProblem(yield* confirm(service, verification), "INVALID_TOKEN")
-      assertProblem(yield* service.get("/v1/auth/verify-email", { query: { token } }), "INVALID_TOKEN")
-      assertProblem(yield* confirm(service, token, { password: "Password1" }), "VALIDATION_ERROR")
-      assertProblem(yield* confirm(service, token, { password: "short" }), "VALIDATION_ERROR")
-      for (const wrong of ["", "x", "0".repeat(64)]) assertProblem(yield* confirm(service, wrong), "INVALID_TOKEN")
-      yield* service.travel({ hours: 1, seconds: 1 })
-      assertProblem(yield* confirm(service, token), "TOKEN_EXPIRED")
-    })
-  )
+  it.effect("is valid for one hour, with its own token, and rejects a common password", function* () {
+    const service = yield* RunningService.make()
+    const email = "slow@example.com"
+    yield* People.signUpByBrowser(service, email)
+    const [verification = ""] = yield* MailedTokens.tokensFor(email, 1)
+    yield* ask(service, email)
+    const [token = ""] = yield* tokensFor(email, 1)
+    assertProblem(yield* confirm(service, verification), "INVALID_TOKEN")
+    assertProblem(yield* service.get("/v1/auth/verify-email", { query: { token } }), "INVALID_TOKEN")
+    assertProblem(yield* confirm(service, token, { password: "Password1" }), "VALIDATION_ERROR")
+    assertProblem(yield* confirm(service, token, { password: "short" }), "VALIDATION_ERROR")
+    for (const wrong of ["", "x", "0".repeat(64)]) assertProblem(yield* confirm(service, wrong), "INVALID_TOKEN")
+    yield* service.travel({ hours: 1, seconds: 1 })
+    assertProblem(yield* confirm(service, token), "TOKEN_EXPIRED")
+  })
 
-  it.effect("does not reveal known addresses, and mails only those with a login", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      const { email } = yield* People.newUser(service)
-      yield* service.post("/v1/register", { email: "registered@example.com" })
-      const replies = yield* Effect.forEach(
-        [email, email, "nobody@example.com", "registered@example.com", "no address", ""],
-        Effect.fnUntraced(function* (one) {
-          const startedMs = yield* Clock.currentTimeMillis
-          const { body, status } = yield* ask(service, one)
-          assert.isAtLeast((yield* Clock.currentTimeMillis) - startedMs, 495)
-          return JSON.stringify([status, body])
-        })
-      )
-      assert.strictEqual(new Set(replies).size, 1, replies.join("\n"))
-      yield* MailedTokens.allDelivered
-      assert.lengthOf(yield* tokensFor(email, 1), 1)
-      assert.lengthOf(yield* tokensFor("registered@example.com", 0), 0)
-    })
-  )
+  it.effect("does not reveal known addresses, and mails only those with a login", function* () {
+    const service = yield* RunningService.make()
+    const { email } = yield* People.newUser(service)
+    yield* service.post("/v1/register", { email: "registered@example.com" })
+    const replies = yield* Effect.forEach(
+      [email, email, "nobody@example.com", "registered@example.com", "no address", ""],
+      Effect.fnUntraced(function* (one) {
+        const startedMs = yield* Clock.currentTimeMillis
+        const { body, status } = yield* ask(service, one)
+        assert.isAtLeast((yield* Clock.currentTimeMillis) - startedMs, 495)
+        return JSON.stringify([status, body])
+      })
+    )
+    assert.strictEqual(new Set(replies).size, 1, replies.join("\n"))
+    yield* MailedTokens.allDelivered
+    assert.lengthOf(yield* tokensFor(email, 1), 1)
+    assert.lengthOf(yield* tokensFor("registered@example.com", 0), 0)
+  })
 
-  it.effect("sends a mail every ten minutes at most and five times a day, and accepts twenty requests a day per client", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "sends a mail every ten minutes at most and five times a day, and accepts twenty requests a day per client",
+    function* () {
       const service = yield* RunningService.make()
       const sql = yield* SqlClient.SqlClient
       const { accountId, email } = yield* People.newUser(service)
@@ -110,44 +103,40 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
         WHERE bucket LIKE 'reset/%' AND cardinality(taken_at) = 6`
       assert.strictEqual((yield* ask(service, "nobody@example.com", { from: "198.51.100.9" })).status, 202)
       assertProblem(yield* ask(service, "nobody@example.com", { from: "198.51.100.9" }), "RATE_LIMIT_EXCEEDED")
-    })
+    }
   )
 
-  it.effect("has an HTML page with a form, and opening it changes nothing", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      const { email } = yield* People.newUser(service)
-      yield* ask(service, email)
-      const [token = ""] = yield* tokensFor(email, 1)
-      const page = yield* service.get(path, { query: { token } })
-      assert.strictEqual(page.headers["content-type"], "text/html; charset=utf-8")
-      assert.include(page.headers["content-security-policy"] ?? "", "form-action 'self'")
-      assert.include(page.text, `<input type="hidden" name="token" value="${token}">`)
-      const injected = yield* service.get(path, { query: { token: '"><script>' } })
-      assert.notInclude(injected.text, "<script>")
-      const send = (password: string) =>
-        service.sendForm(`${path}/confirm`, { token, password }, { accept: "text/html", "accept-language": "de" })
-      assert.include((yield* send("password123")).text, "Bitte wählen Sie ein anderes Passwort")
-      const done = yield* send(password)
-      assert.strictEqual(done.status, 200)
-      assert.include(done.text, "Ihr Passwort ist gesetzt")
-      assert.include((yield* send(password)).text, "Dieser Link gilt nicht mehr")
-      assert.strictEqual((yield* People.logIn(service, email, { password })).status, 200)
-    })
-  )
+  it.effect("has an HTML page with a form, and opening it changes nothing", function* () {
+    const service = yield* RunningService.make()
+    const { email } = yield* People.newUser(service)
+    yield* ask(service, email)
+    const [token = ""] = yield* tokensFor(email, 1)
+    const page = yield* service.get(path, { query: { token } })
+    assert.strictEqual(page.headers["content-type"], "text/html; charset=utf-8")
+    assert.include(page.headers["content-security-policy"] ?? "", "form-action 'self'")
+    assert.include(page.text, `<input type="hidden" name="token" value="${token}">`)
+    const injected = yield* service.get(path, { query: { token: '"><script>' } })
+    assert.notInclude(injected.text, "<script>")
+    const send = (password: string) =>
+      service.sendForm(`${path}/confirm`, { token, password }, { accept: "text/html", "accept-language": "de" })
+    assert.include((yield* send("password123")).text, "Bitte wählen Sie ein anderes Passwort")
+    const done = yield* send(password)
+    assert.strictEqual(done.status, 200)
+    assert.include(done.text, "Ihr Passwort ist gesetzt")
+    assert.include((yield* send(password)).text, "Dieser Link gilt nicht mehr")
+    assert.strictEqual((yield* People.logIn(service, email, { password })).status, 200)
+  })
 
-  it.effect("writes no personal data and no secret to the log", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      const { email } = yield* People.newUser(service)
-      yield* ask(service, email)
-      const [token = ""] = yield* tokensFor(email, 1)
-      yield* confirm(service, token)
-      const log = yield* RunningService.everythingLogged
-      for (const fact of ["PasswordResetRequested", "PasswordChanged"]) assert.include(log, fact)
-      for (const secret of [token, password, email, "argon2"]) assert.notInclude(log, secret)
-    })
-  )
+  it.effect("writes no personal data and no secret to the log", function* () {
+    const service = yield* RunningService.make()
+    const { email } = yield* People.newUser(service)
+    yield* ask(service, email)
+    const [token = ""] = yield* tokensFor(email, 1)
+    yield* confirm(service, token)
+    const log = yield* RunningService.everythingLogged
+    for (const fact of ["PasswordResetRequested", "PasswordChanged"]) assert.include(log, fact)
+    for (const secret of [token, password, email, "argon2"]) assert.notInclude(log, secret)
+  })
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("a change of the password", (it) => {
@@ -158,47 +147,41 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a change of 
       People.bearing(token)
     )
 
-  it.effect("requires the old one, ends all logins and returns a new token", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.RunningService
-      const { email, token } = yield* People.newUser(service)
-      const second = yield* Effect.flatMap(People.logIn(service, email), People.tokenIn)
+  it.effect("requires the old one, ends all logins and returns a new token", function* () {
+    const service = yield* RunningService.RunningService
+    const { email, token } = yield* People.newUser(service)
+    const second = yield* Effect.flatMap(People.logIn(service, email), People.tokenIn)
+    assertProblem(yield* change(service, token, { current_password: "wrong horse" }), "UNAUTHORIZED")
+    const { details } = assertProblem(yield* change(service, token, { new_password: "iloveyou1" }), "VALIDATION_ERROR")
+    assert.strictEqual(JSON.stringify(details).includes('"field":"new_password"'), true)
+    assertProblem(yield* change(service, "none"), "UNAUTHORIZED")
+    const reply = yield* change(service, token)
+    assert.containSubset(reply, { status: 200, body: { expires_in: 86_400 } })
+    const fresh = yield* People.tokenIn(reply)
+    for (const old of [token, second]) assertProblem(yield* listKeys(service, old), "UNAUTHORIZED")
+    assert.strictEqual((yield* listKeys(service, fresh)).status, 200)
+    assertProblem(yield* People.logIn(service, email), "UNAUTHORIZED")
+    assert.strictEqual((yield* People.logIn(service, email, { password })).status, 200)
+  })
+
+  it.effect("succeeds for one of many concurrent attempts", function* () {
+    const service = yield* RunningService.RunningService
+    const { token } = yield* People.newUser(service)
+    const replies = yield* Effect.all(
+      Array.from({ length: 6 }, () => change(service, token)),
+      { concurrency: "unbounded" }
+    )
+    assert.lengthOf(
+      replies.filter(({ status }) => status === 200),
+      1
+    )
+  })
+
+  it.effect("is rejected after ten wrong guesses", function* () {
+    const service = yield* RunningService.RunningService
+    const { token } = yield* People.newUser(service)
+    for (let index = 0; index < 10; index += 1)
       assertProblem(yield* change(service, token, { current_password: "wrong horse" }), "UNAUTHORIZED")
-      const { details } = assertProblem(yield* change(service, token, { new_password: "iloveyou1" }), "VALIDATION_ERROR")
-      assert.strictEqual(JSON.stringify(details).includes('"field":"new_password"'), true)
-      assertProblem(yield* change(service, "none"), "UNAUTHORIZED")
-      const reply = yield* change(service, token)
-      assert.containSubset(reply, { status: 200, body: { expires_in: 86_400 } })
-      const fresh = yield* People.tokenIn(reply)
-      for (const old of [token, second]) assertProblem(yield* listKeys(service, old), "UNAUTHORIZED")
-      assert.strictEqual((yield* listKeys(service, fresh)).status, 200)
-      assertProblem(yield* People.logIn(service, email), "UNAUTHORIZED")
-      assert.strictEqual((yield* People.logIn(service, email, { password })).status, 200)
-    })
-  )
-
-  it.effect("succeeds for one of many concurrent attempts", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.RunningService
-      const { token } = yield* People.newUser(service)
-      const replies = yield* Effect.all(
-        Array.from({ length: 6 }, () => change(service, token)),
-        { concurrency: "unbounded" }
-      )
-      assert.lengthOf(
-        replies.filter(({ status }) => status === 200),
-        1
-      )
-    })
-  )
-
-  it.effect("is rejected after ten wrong guesses", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.RunningService
-      const { token } = yield* People.newUser(service)
-      for (let index = 0; index < 10; index += 1)
-        assertProblem(yield* change(service, token, { current_password: "wrong horse" }), "UNAUTHORIZED")
-      assertProblem(yield* change(service, token), "RATE_LIMIT_EXCEEDED")
-    })
-  )
+    assertProblem(yield* change(service, token), "RATE_LIMIT_EXCEEDED")
+  })
 })

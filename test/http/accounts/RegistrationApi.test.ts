@@ -1,7 +1,7 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const path = "/v1/register"
 
@@ -28,117 +28,98 @@ const refused: ReadonlyArray<readonly [unknown, string]> = [
 layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/register", (it) => {
   it.effect.each([{ email: "Someone@Example.org" }, { agent_id: "agent 7" }, { email: "both@example.org", agent_id: "x" }])(
     "creates a free key for %o",
-    (body) =>
-      Effect.gen(function* () {
-        const { post, validate } = yield* RunningService.RunningService
-        const reply = yield* post(path, body)
-        assert.strictEqual(reply.status, 201)
-        assert.match(reply.text, /^\{"api_key":"svc_live_[0-9A-Za-z]{38}","tier":"free","quota":100000\}$/u)
-        const key = /svc_live_\w+/u.exec(reply.text)?.[0]
-        assert.containSubset(yield* validate("ATU12345678", { key }), { status: 200, headers: { "x-service-usage": "1/100000" } })
-      })
+    function* (body) {
+      const { post, validate } = yield* RunningService.RunningService
+      const reply = yield* post(path, body)
+      assert.strictEqual(reply.status, 201)
+      assert.match(reply.text, /^\{"api_key":"svc_live_[0-9A-Za-z]{38}","tier":"free","quota":100000\}$/u)
+      const key = /svc_live_\w+/u.exec(reply.text)?.[0]
+      assert.containSubset(yield* validate("ATU12345678", { key }), { status: 200, headers: { "x-service-usage": "1/100000" } })
+    }
   )
 
-  it.effect("returns the quota of the plan", () =>
-    Effect.gen(function* () {
-      const { post } = yield* RunningService.make(RunningService.ownLimits)
-      const reply = yield* post(path, { agent_id: "x" }, { from: "203.0.113.70" })
-      assert.containSubset(reply, { status: 201, body: { tier: "free", quota: 100 } })
-    })
-  )
+  it.effect("returns the quota of the plan", function* () {
+    const { post } = yield* RunningService.make(RunningService.ownLimits)
+    const reply = yield* post(path, { agent_id: "x" }, { from: "203.0.113.70" })
+    assert.containSubset(reply, { status: 201, body: { tier: "free", quota: 100 } })
+  })
 
-  it.effect("creates a key for each of two callers with the same agent_id", () =>
-    Effect.gen(function* () {
-      const { post } = yield* RunningService.RunningService
-      const replies = [yield* post(path, { agent_id: "same" }), yield* post(path, { agent_id: "same" })]
-      assert.deepStrictEqual(
-        replies.map(({ status }) => status),
-        [201, 201]
-      )
-      assert.strictEqual(new Set(replies.map(({ text }) => text)).size, 2)
-    })
-  )
+  it.effect("creates a key for each of two callers with the same agent_id", function* () {
+    const { post } = yield* RunningService.RunningService
+    const replies = [yield* post(path, { agent_id: "same" }), yield* post(path, { agent_id: "same" })]
+    assert.deepStrictEqual(
+      replies.map(({ status }) => status),
+      [201, 201]
+    )
+    assert.strictEqual(new Set(replies.map(({ text }) => text)).size, 2)
+  })
 
-  it.effect.each(refused)("refuses %j, naming %s", ([body, field]) =>
-    Effect.gen(function* () {
-      const { post } = yield* RunningService.RunningService
-      const { details } = assertProblem(yield* post(path, body), "VALIDATION_ERROR")
-      const fields = details?.map((detail) => detail.field) ?? []
-      assert.include(fields, field)
-    })
-  )
+  it.effect.each(refused)("refuses %j, naming %s", function* ([body, field]) {
+    const { post } = yield* RunningService.RunningService
+    const { details } = assertProblem(yield* post(path, body), "VALIDATION_ERROR")
+    const fields = details?.map((detail) => detail.field) ?? []
+    assert.include(fields, field)
+  })
 
-  it.effect("rejects disposable addresses, including subdomains", () =>
-    Effect.gen(function* () {
-      const { post } = yield* RunningService.RunningService
-      for (const email of ["a@mailinator.com", "a@MAILINATOR.com", "a@deep.sub.mailinator.com", "a@yopmail.com"]) {
-        assertProblem(yield* post(path, { email }), "DISPOSABLE_EMAIL")
-      }
-    })
-  )
+  it.effect("rejects disposable addresses, including subdomains", function* () {
+    const { post } = yield* RunningService.RunningService
+    for (const email of ["a@mailinator.com", "a@MAILINATOR.com", "a@deep.sub.mailinator.com", "a@yopmail.com"]) {
+      assertProblem(yield* post(path, { email }), "DISPOSABLE_EMAIL")
+    }
+  })
 
-  it.effect("rejects a taken address, in any case", () =>
-    Effect.gen(function* () {
-      const { post } = yield* RunningService.RunningService
-      assert.strictEqual((yield* post(path, { email: "taken@example.org" })).status, 201)
-      assertProblem(yield* post(path, { email: "taken@example.org" }), "CONFLICT")
-      assertProblem(yield* post(path, { email: "TAKEN@Example.ORG", agent_id: "x" }), "CONFLICT")
-    })
-  )
+  it.effect("rejects a taken address, in any case", function* () {
+    const { post } = yield* RunningService.RunningService
+    assert.strictEqual((yield* post(path, { email: "taken@example.org" })).status, 201)
+    assertProblem(yield* post(path, { email: "taken@example.org" }), "CONFLICT")
+    assertProblem(yield* post(path, { email: "TAKEN@Example.ORG", agent_id: "x" }), "CONFLICT")
+  })
 
-  it.effect("creates a key for one of many concurrent claims of an address", () =>
-    Effect.gen(function* () {
-      const first = yield* RunningService.RunningService
-      const second = yield* RunningService.make()
-      const asked = Array.from({ length: 12 }, (_, index) =>
-        (index % 2 === 0 ? first : second).post(path, { email: index % 3 === 0 ? "race@example.org" : "RACE@example.org" })
-      )
-      const statuses = (yield* Effect.all(asked, { concurrency: "unbounded" })).map(({ status }) => status).toSorted()
-      assert.deepStrictEqual(statuses, [201, ...Array.from({ length: 11 }, () => 409)])
-    })
-  )
+  it.effect("creates a key for one of many concurrent claims of an address", function* () {
+    const first = yield* RunningService.RunningService
+    const second = yield* RunningService.make()
+    const asked = Array.from({ length: 12 }, (_, index) =>
+      (index % 2 === 0 ? first : second).post(path, { email: index % 3 === 0 ? "race@example.org" : "RACE@example.org" })
+    )
+    const statuses = (yield* Effect.all(asked, { concurrency: "unbounded" })).map(({ status }) => status).toSorted()
+    assert.deepStrictEqual(statuses, [201, ...Array.from({ length: 11 }, () => 409)])
+  })
 
-  it.effect("is limited to three a day per address, over all replicas", () =>
-    Effect.gen(function* () {
-      const first = yield* RunningService.make(RunningService.ownLimits)
-      const second = yield* RunningService.make(RunningService.ownLimits)
-      const from = "203.0.113.77"
-      const asked = Array.from({ length: 8 }, (_, index) =>
-        (index % 2 === 0 ? first : second).post(path, { agent_id: `agent ${index}` }, { from })
-      )
-      const replies = yield* Effect.all(asked, { concurrency: "unbounded" })
-      assert.lengthOf(
-        replies.filter(({ status }) => status === 201),
-        3
-      )
-      for (const reply of replies.filter(({ status }) => status !== 201)) {
-        assertProblem(reply, "RATE_LIMIT_EXCEEDED")
-        const seconds = Number(reply.headers["retry-after"])
-        assert.isTrue(seconds > 86_000 && seconds <= 86_400, reply.headers["retry-after"])
-      }
-      assert.strictEqual((yield* first.post(path, { agent_id: "x" }, { from: "203.0.113.78" })).status, 201)
-    })
-  )
+  it.effect("is limited to three a day per address, over all replicas", function* () {
+    const first = yield* RunningService.make(RunningService.ownLimits)
+    const second = yield* RunningService.make(RunningService.ownLimits)
+    const from = "203.0.113.77"
+    const asked = Array.from({ length: 8 }, (_, index) =>
+      (index % 2 === 0 ? first : second).post(path, { agent_id: `agent ${index}` }, { from })
+    )
+    const replies = yield* Effect.all(asked, { concurrency: "unbounded" })
+    assert.lengthOf(
+      replies.filter(({ status }) => status === 201),
+      3
+    )
+    for (const reply of replies.filter(({ status }) => status !== 201)) {
+      assertProblem(reply, "RATE_LIMIT_EXCEEDED")
+      const seconds = Number(reply.headers["retry-after"])
+      assert.isTrue(seconds > 86_000 && seconds <= 86_400, reply.headers["retry-after"])
+    }
+    assert.strictEqual((yield* first.post(path, { agent_id: "x" }, { from: "203.0.113.78" })).status, 201)
+  })
 
-  it.effect("counts created accounts, not attempts", () =>
-    Effect.gen(function* () {
-      const { post } = yield* RunningService.make(RunningService.ownLimits)
-      const from = "203.0.113.79"
-      assert.strictEqual((yield* post(path, { email: "first@example.org" }, { from })).status, 201)
-      for (const _ of [1, 2, 3, 4]) assertProblem(yield* post(path, { email: "first@example.org" }, { from }), "CONFLICT")
-      for (const agent_id of ["second", "third"]) assert.strictEqual((yield* post(path, { agent_id }, { from })).status, 201)
-      assertProblem(yield* post(path, { agent_id: "fourth" }, { from }), "RATE_LIMIT_EXCEEDED")
-    })
-  )
+  it.effect("counts created accounts, not attempts", function* () {
+    const { post } = yield* RunningService.make(RunningService.ownLimits)
+    const from = "203.0.113.79"
+    assert.strictEqual((yield* post(path, { email: "first@example.org" }, { from })).status, 201)
+    for (const _ of [1, 2, 3, 4]) assertProblem(yield* post(path, { email: "first@example.org" }, { from }), "CONFLICT")
+    for (const agent_id of ["second", "third"]) assert.strictEqual((yield* post(path, { agent_id }, { from })).status, 201)
+    assertProblem(yield* post(path, { agent_id: "fourth" }, { from }), "RATE_LIMIT_EXCEEDED")
+  })
 
-  it.effect("writes neither address nor key to the log", () =>
-    Effect.gen(function* () {
-      const { post } = yield* RunningService.RunningService
-      const reply = yield* post(path, { email: "private@example.org", agent_id: "private agent" }, { from: "198.51.100.200" })
-      const key = /svc_live_\w+/u.exec(reply.text)?.[0] ?? "?"
-      const stored = yield* RunningService.everythingLogged
-      assert.isAbove(stored.length, 1_000)
-      for (const secret of ["private", "example.org", "198.51.100.200", key, key.slice(9)]) assert.notInclude(stored, secret)
-    })
-  )
+  it.effect("writes neither address nor key to the log", function* () {
+    const { post } = yield* RunningService.RunningService
+    const reply = yield* post(path, { email: "private@example.org", agent_id: "private agent" }, { from: "198.51.100.200" })
+    const key = /svc_live_\w+/u.exec(reply.text)?.[0] ?? "?"
+    const stored = yield* RunningService.everythingLogged
+    assert.isAbove(stored.length, 1_000)
+    for (const secret of ["private", "example.org", "198.51.100.200", key, key.slice(9)]) assert.notInclude(stored, secret)
+  })
 })

@@ -1,4 +1,3 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as MailedTokens from "#test/support/MailedTokens.ts"
@@ -6,6 +5,7 @@ import * as People from "#test/support/People.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const get = (service: ServiceClient, token: string, accept?: string) =>
   service.get("/v1/auth/verify-email", { query: { token }, headers: accept === undefined ? {} : { accept } })
@@ -14,125 +14,113 @@ const count = (replies: ReadonlyArray<{ readonly status: number }>, status: numb
   replies.filter((reply) => reply.status === status).length
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing up with a browser", (it) => {
-  it.effect("makes an account that works after the mailed link is opened", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      const email = "ann@example.com"
-      const reply = yield* People.signUpByBrowser(service, email)
-      assert.strictEqual(reply.status, 201)
-      assert.hasAllKeys(reply.body, ["message", "user_id"])
-      const before = yield* People.logIn(service, email)
-      assert.include(assertProblem(before, "UNAUTHORIZED").message, "Confirm your email address")
-      const [token = ""] = yield* MailedTokens.tokensFor(email, 1)
-      const verified = yield* get(service, token)
-      assert.containSubset(verified, { status: 200, headers: { "content-type": "application/json" } })
-      assert.hasAllKeys(verified.body, ["message"])
-      const access = yield* Effect.flatMap(People.logIn(service, email), People.tokenIn)
-      assert.strictEqual((yield* service.post("/v1/auth/api-keys", {}, People.bearing(access))).status, 201)
-    })
-  )
+  it.effect("makes an account that works after the mailed link is opened", function* () {
+    const service = yield* RunningService.make()
+    const email = "ann@example.com"
+    const reply = yield* People.signUpByBrowser(service, email)
+    assert.strictEqual(reply.status, 201)
+    assert.hasAllKeys(reply.body, ["message", "user_id"])
+    const before = yield* People.logIn(service, email)
+    assert.include(assertProblem(before, "UNAUTHORIZED").message, "Confirm your email address")
+    const [token = ""] = yield* MailedTokens.tokensFor(email, 1)
+    const verified = yield* get(service, token)
+    assert.containSubset(verified, { status: 200, headers: { "content-type": "application/json" } })
+    assert.hasAllKeys(verified.body, ["message"])
+    const access = yield* Effect.flatMap(People.logIn(service, email), People.tokenIn)
+    assert.strictEqual((yield* service.post("/v1/auth/api-keys", {}, People.bearing(access))).status, 201)
+  })
 
-  it.effect("sends a token that is valid once, by GET or by POST, and stores only its hash", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      const sql = yield* SqlClient.SqlClient
-      yield* People.signUpByBrowser(service, "once@example.com")
-      yield* People.signUpByBrowser(service, "twice@example.com")
-      const [first = ""] = yield* MailedTokens.tokensFor("once@example.com", 1)
-      const [second = ""] = yield* MailedTokens.tokensFor("twice@example.com", 1)
-      yield* MailedTokens.allDelivered
-      const kept =
-        yield* sql`SELECT (SELECT count(*) FROM vatproof.mail_tokens WHERE token_sha256 = sha256(${first}::text::bytea)) AS hashed,
+  it.effect("sends a token that is valid once, by GET or by POST, and stores only its hash", function* () {
+    const service = yield* RunningService.make()
+    const sql = yield* SqlClient.SqlClient
+    yield* People.signUpByBrowser(service, "once@example.com")
+    yield* People.signUpByBrowser(service, "twice@example.com")
+    const [first = ""] = yield* MailedTokens.tokensFor("once@example.com", 1)
+    const [second = ""] = yield* MailedTokens.tokensFor("twice@example.com", 1)
+    yield* MailedTokens.allDelivered
+    const kept =
+      yield* sql`SELECT (SELECT count(*) FROM vatproof.mail_tokens WHERE token_sha256 = sha256(${first}::text::bytea)) AS hashed,
         (SELECT count(*) FROM vatproof.outbox WHERE token IS NOT NULL) AS plain`
-      assert.deepStrictEqual(kept, [{ hashed: 1n, plain: 0n }])
-      assert.strictEqual((yield* get(service, first)).status, 200)
-      assertProblem(yield* get(service, first), "INVALID_TOKEN")
-      assertProblem(yield* service.post("/v1/auth/verify-email", { token: first }), "INVALID_TOKEN")
-      const posted = yield* service.post("/v1/auth/verify-email", { token: second.toUpperCase() })
-      assert.containSubset(posted, { status: 200, body: { message: "Your email address is confirmed. You can log in now" } })
-      assertProblem(yield* get(service, second), "INVALID_TOKEN")
-    })
-  )
+    assert.deepStrictEqual(kept, [{ hashed: 1n, plain: 0n }])
+    assert.strictEqual((yield* get(service, first)).status, 200)
+    assertProblem(yield* get(service, first), "INVALID_TOKEN")
+    assertProblem(yield* service.post("/v1/auth/verify-email", { token: first }), "INVALID_TOKEN")
+    const posted = yield* service.post("/v1/auth/verify-email", { token: second.toUpperCase() })
+    assert.containSubset(posted, { status: 200, body: { message: "Your email address is confirmed. You can log in now" } })
+    assertProblem(yield* get(service, second), "INVALID_TOKEN")
+  })
 
-  it.effect("sends a token that succeeds for one of many concurrent uses", () =>
-    Effect.gen(function* () {
-      const both = [yield* RunningService.make(), yield* RunningService.make()] as const
-      yield* People.signUpByBrowser(both[0], "race@example.com")
-      const [token = ""] = yield* MailedTokens.tokensFor("race@example.com", 1)
-      const uses = Array.from({ length: 12 }, (_, index) => get(both[index % 2 === 0 ? 0 : 1], token))
-      const replies = yield* Effect.all(uses, { concurrency: "unbounded" })
-      assert.deepStrictEqual([count(replies, 200), count(replies, 400)], [1, 11])
-    })
-  )
+  it.effect("sends a token that succeeds for one of many concurrent uses", function* () {
+    const both = [yield* RunningService.make(), yield* RunningService.make()] as const
+    yield* People.signUpByBrowser(both[0], "race@example.com")
+    const [token = ""] = yield* MailedTokens.tokensFor("race@example.com", 1)
+    const uses = Array.from({ length: 12 }, (_, index) => get(both[index % 2 === 0 ? 0 : 1], token))
+    const replies = yield* Effect.all(uses, { concurrency: "unbounded" })
+    assert.deepStrictEqual([count(replies, 200), count(replies, 400)], [1, 11])
+  })
 
-  it.effect("sends a token that expires after 24 hours; a new mail contains a new one", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      const email = "late@example.com"
-      yield* People.signUpByBrowser(service, email)
-      const [old = ""] = yield* MailedTokens.tokensFor(email, 1)
-      yield* MailedTokens.allDelivered
-      yield* service.travel({ hours: 24, seconds: 1 })
-      assertProblem(yield* get(service, old), "TOKEN_EXPIRED")
-      assertProblem(yield* service.post("/v1/auth/verify-email", { token: old }), "TOKEN_EXPIRED")
-      assertProblem(yield* People.signUpByBrowser(service, email), "CONFLICT")
-      const fresh = (yield* MailedTokens.tokensFor(email, 2)).find((token) => token !== old)
-      assert.strictEqual((yield* get(service, fresh ?? "")).status, 200)
-      assertProblem(yield* get(service, old), "INVALID_TOKEN")
-      assert.strictEqual((yield* People.logIn(service, email)).status, 200)
-    })
-  )
+  it.effect("sends a token that expires after 24 hours; a new mail contains a new one", function* () {
+    const service = yield* RunningService.make()
+    const email = "late@example.com"
+    yield* People.signUpByBrowser(service, email)
+    const [old = ""] = yield* MailedTokens.tokensFor(email, 1)
+    yield* MailedTokens.allDelivered
+    yield* service.travel({ hours: 24, seconds: 1 })
+    assertProblem(yield* get(service, old), "TOKEN_EXPIRED")
+    assertProblem(yield* service.post("/v1/auth/verify-email", { token: old }), "TOKEN_EXPIRED")
+    assertProblem(yield* People.signUpByBrowser(service, email), "CONFLICT")
+    const fresh = (yield* MailedTokens.tokensFor(email, 2)).find((token) => token !== old)
+    assert.strictEqual((yield* get(service, fresh ?? "")).status, 200)
+    assertProblem(yield* get(service, old), "INVALID_TOKEN")
+    assert.strictEqual((yield* People.logIn(service, email)).status, 200)
+  })
 
-  it.effect("repeatedly for other people is limited to the signups of one client", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make(RunningService.ownLimits)
-      const emails = ["one", "two", "three", "four", "five"].map((name) => `reminded-${name}@example.com`)
-      for (const [index, email] of emails.entries())
-        yield* People.signUpByBrowser(service, email, { from: `198.51.100.${30 + index}` })
-      // A mail that is still being sent would be superseded by the next one.
-      yield* MailedTokens.allDelivered
-      yield* service.travel("10 minutes")
-      const from = "198.51.100.40"
-      for (const email of emails) {
-        const { message } = assertProblem(yield* People.signUpByBrowser(service, email, { from }), "CONFLICT")
-        assert.include(message, "a new mail is sent, at most every 10 minutes and a few a day")
-      }
-      yield* MailedTokens.allDelivered
-      const mails = yield* Effect.forEach(emails, (email) => MailedTokens.tokensFor(email, 1))
-      assert.deepStrictEqual(
-        mails.map(({ length }) => length),
-        [2, 2, 2, 1, 1]
-      )
-      assert.strictEqual((yield* People.signUpByBrowser(service, "own@example.com", { from })).status, 201)
-    })
-  )
+  it.effect("repeatedly for other people is limited to the signups of one client", function* () {
+    const service = yield* RunningService.make(RunningService.ownLimits)
+    const emails = ["one", "two", "three", "four", "five"].map((name) => `reminded-${name}@example.com`)
+    for (const [index, email] of emails.entries())
+      yield* People.signUpByBrowser(service, email, { from: `198.51.100.${30 + index}` })
+    // A mail that is still being sent would be superseded by the next one.
+    yield* MailedTokens.allDelivered
+    yield* service.travel("10 minutes")
+    const from = "198.51.100.40"
+    for (const email of emails) {
+      const { message } = assertProblem(yield* People.signUpByBrowser(service, email, { from }), "CONFLICT")
+      assert.include(message, "a new mail is sent, at most every 10 minutes and a few a day")
+    }
+    yield* MailedTokens.allDelivered
+    const mails = yield* Effect.forEach(emails, (email) => MailedTokens.tokensFor(email, 1))
+    assert.deepStrictEqual(
+      mails.map(({ length }) => length),
+      [2, 2, 2, 1, 1]
+    )
+    assert.strictEqual((yield* People.signUpByBrowser(service, "own@example.com", { from })).status, 201)
+  })
 
-  it.effect("again sends at most one further mail, after ten minutes", () =>
-    Effect.gen(function* () {
-      const both = [yield* RunningService.make(), yield* RunningService.make()] as const
-      const email = "again@example.com"
-      const again = Effect.all(
-        Array.from({ length: 6 }, (_, index) => People.signUpByBrowser(both[index % 2 === 0 ? 0 : 1], email.toUpperCase())),
-        { concurrency: "unbounded" }
-      )
-      const first = yield* again
-      assert.deepStrictEqual([count(first, 201), count(first, 409)], [1, 5])
-      assert.strictEqual(count(yield* again, 409), 6)
-      yield* MailedTokens.allDelivered
-      assert.lengthOf(yield* MailedTokens.tokensFor(email.toUpperCase(), 1), 1)
-      for (const one of both) yield* one.travel("10 minutes")
-      assert.strictEqual(count(yield* again, 409), 6)
-      yield* MailedTokens.allDelivered
-      const tokens = yield* MailedTokens.tokensFor(email.toUpperCase(), 2)
-      assert.lengthOf(tokens, 2)
-      assertProblem(yield* get(both[1], tokens[0] ?? ""), "INVALID_TOKEN")
-      assert.strictEqual((yield* get(both[1], tokens[1] ?? "")).status, 200)
-      for (const one of both) yield* one.travel("1 hour")
-      assert.strictEqual(count(yield* again, 409), 6)
-      yield* MailedTokens.allDelivered
-      assert.lengthOf(yield* MailedTokens.tokensFor(email.toUpperCase(), 2), 2)
-    })
-  )
+  it.effect("again sends at most one further mail, after ten minutes", function* () {
+    const both = [yield* RunningService.make(), yield* RunningService.make()] as const
+    const email = "again@example.com"
+    const again = Effect.all(
+      Array.from({ length: 6 }, (_, index) => People.signUpByBrowser(both[index % 2 === 0 ? 0 : 1], email.toUpperCase())),
+      { concurrency: "unbounded" }
+    )
+    const first = yield* again
+    assert.deepStrictEqual([count(first, 201), count(first, 409)], [1, 5])
+    assert.strictEqual(count(yield* again, 409), 6)
+    yield* MailedTokens.allDelivered
+    assert.lengthOf(yield* MailedTokens.tokensFor(email.toUpperCase(), 1), 1)
+    for (const one of both) yield* one.travel("10 minutes")
+    assert.strictEqual(count(yield* again, 409), 6)
+    yield* MailedTokens.allDelivered
+    const tokens = yield* MailedTokens.tokensFor(email.toUpperCase(), 2)
+    assert.lengthOf(tokens, 2)
+    assertProblem(yield* get(both[1], tokens[0] ?? ""), "INVALID_TOKEN")
+    assert.strictEqual((yield* get(both[1], tokens[1] ?? "")).status, 200)
+    for (const one of both) yield* one.travel("1 hour")
+    assert.strictEqual(count(yield* again, 409), 6)
+    yield* MailedTokens.allDelivered
+    assert.lengthOf(yield* MailedTokens.tokensFor(email.toUpperCase(), 2), 2)
+  })
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing up an unconfirmed address", (it) => {
@@ -143,166 +131,146 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
   const outcomes = (service: ServiceClient, email: string) =>
     Effect.forEach([first, second], (password) => Effect.map(People.logIn(service, email, { password }), ({ status }) => status))
 
-  it.effect("again sets the newest password, and ends older links", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      const email = "prehijacked@example.com"
-      yield* signUpWith(service, email, first)
-      const [older = ""] = yield* MailedTokens.tokensFor(email, 1)
-      yield* service.travel("10 minutes")
-      assertProblem(yield* signUpWith(service, email, second), "CONFLICT")
-      const newer = (yield* MailedTokens.tokensFor(email, 2)).find((token) => token !== older) ?? ""
-      assertProblem(yield* get(service, older), "INVALID_TOKEN")
-      assert.deepStrictEqual(yield* outcomes(service, email), [401, 401])
-      assert.strictEqual((yield* get(service, newer)).status, 200)
-      assert.deepStrictEqual(yield* outcomes(service, email), [401, 200])
-    })
-  )
+  it.effect("again sets the newest password, and ends older links", function* () {
+    const service = yield* RunningService.make()
+    const email = "prehijacked@example.com"
+    yield* signUpWith(service, email, first)
+    const [older = ""] = yield* MailedTokens.tokensFor(email, 1)
+    yield* service.travel("10 minutes")
+    assertProblem(yield* signUpWith(service, email, second), "CONFLICT")
+    const newer = (yield* MailedTokens.tokensFor(email, 2)).find((token) => token !== older) ?? ""
+    assertProblem(yield* get(service, older), "INVALID_TOKEN")
+    assert.deepStrictEqual(yield* outcomes(service, email), [401, 401])
+    assert.strictEqual((yield* get(service, newer)).status, 200)
+    assert.deepStrictEqual(yield* outcomes(service, email), [401, 200])
+  })
 
-  it.effect("again before the next mail is allowed sets neither of two passwords", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      const email = "contested@example.com"
-      yield* signUpWith(service, email, first)
-      assertProblem(yield* signUpWith(service, email, second), "CONFLICT")
-      const [token = ""] = yield* MailedTokens.tokensFor(email, 1)
-      const reply = yield* get(service, token)
-      assert.strictEqual(reply.status, 200)
-      assert.include(reply.text, "POST /v1/auth/password-reset")
-      assert.deepStrictEqual(yield* outcomes(service, email), [401, 401])
-    })
-  )
+  it.effect("again before the next mail is allowed sets neither of two passwords", function* () {
+    const service = yield* RunningService.make()
+    const email = "contested@example.com"
+    yield* signUpWith(service, email, first)
+    assertProblem(yield* signUpWith(service, email, second), "CONFLICT")
+    const [token = ""] = yield* MailedTokens.tokensFor(email, 1)
+    const reply = yield* get(service, token)
+    assert.strictEqual(reply.status, 200)
+    assert.include(reply.text, "POST /v1/auth/password-reset")
+    assert.deepStrictEqual(yield* outcomes(service, email), [401, 401])
+  })
 
-  it.effect("again with the same password changes nothing before the next mail is allowed, nor after confirmation", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      const email = "impatient@example.com"
-      for (const status of [201, 409]) assert.strictEqual((yield* signUpWith(service, email, first)).status, status)
-      const [token = ""] = yield* MailedTokens.tokensFor(email, 1)
-      assert.include((yield* get(service, token)).text, "You can log in now")
-      yield* service.travel("10 minutes")
-      assertProblem(yield* signUpWith(service, email, second), "CONFLICT")
-      assert.deepStrictEqual(yield* outcomes(service, email), [200, 401])
-    })
-  )
+  it.effect("again with the same password changes nothing before the next mail is allowed, nor after confirmation", function* () {
+    const service = yield* RunningService.make()
+    const email = "impatient@example.com"
+    for (const status of [201, 409]) assert.strictEqual((yield* signUpWith(service, email, first)).status, status)
+    const [token = ""] = yield* MailedTokens.tokensFor(email, 1)
+    assert.include((yield* get(service, token)).text, "You can log in now")
+    yield* service.travel("10 minutes")
+    assertProblem(yield* signUpWith(service, email, second), "CONFLICT")
+    assert.deepStrictEqual(yield* outcomes(service, email), [200, 401])
+  })
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("opening the link of a mail", (it) => {
   const accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
-  it.effect("shows a self-contained HTML page", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      yield* People.signUpByBrowser(service, "reader@example.com")
-      const [token = ""] = yield* MailedTokens.tokensFor("reader@example.com", 1)
-      const page = yield* get(service, token, accept)
-      assert.strictEqual(page.status, 200)
-      assert.strictEqual(page.headers["content-type"], "text/html; charset=utf-8")
-      assert.strictEqual(page.headers["referrer-policy"], "no-referrer")
-      assert.include(page.headers["content-security-policy"] ?? "", "default-src 'none'")
-      assert.isDefined(page.headers["x-request-id"])
-      assert.match(
-        page.text,
-        /^<!DOCTYPE html>\n<html lang="en">[\s\S]*<title>.+<\/title>[\s\S]*<h1>Your address is confirmed<\/h1>/u
-      )
-      assert.notMatch(page.text, /<script|src=|href=|url\(|https?:/u)
-      assert.notInclude(page.text, token)
-      const again = yield* get(service, token, accept)
-      assert.strictEqual(again.status, 400)
-      assert.strictEqual(again.headers["content-type"], "text/html; charset=utf-8")
-      assert.include(again.text, "<h1>This link is no longer valid</h1>")
-      assert.include(again.text, "just log in")
-      assert.notInclude(again.text, "not confirmed")
-      assert.include(again.text, again.headers["x-request-id"] ?? "?")
-      assert.notInclude(again.text, "gray")
-    })
-  )
+  it.effect("shows a self-contained HTML page", function* () {
+    const service = yield* RunningService.make()
+    yield* People.signUpByBrowser(service, "reader@example.com")
+    const [token = ""] = yield* MailedTokens.tokensFor("reader@example.com", 1)
+    const page = yield* get(service, token, accept)
+    assert.strictEqual(page.status, 200)
+    assert.strictEqual(page.headers["content-type"], "text/html; charset=utf-8")
+    assert.strictEqual(page.headers["referrer-policy"], "no-referrer")
+    assert.include(page.headers["content-security-policy"] ?? "", "default-src 'none'")
+    assert.isDefined(page.headers["x-request-id"])
+    assert.match(
+      page.text,
+      /^<!DOCTYPE html>\n<html lang="en">[\s\S]*<title>.+<\/title>[\s\S]*<h1>Your address is confirmed<\/h1>/u
+    )
+    assert.notMatch(page.text, /<script|src=|href=|url\(|https?:/u)
+    assert.notInclude(page.text, token)
+    const again = yield* get(service, token, accept)
+    assert.strictEqual(again.status, 400)
+    assert.strictEqual(again.headers["content-type"], "text/html; charset=utf-8")
+    assert.include(again.text, "<h1>This link is no longer valid</h1>")
+    assert.include(again.text, "just log in")
+    assert.notInclude(again.text, "not confirmed")
+    assert.include(again.text, again.headers["x-request-id"] ?? "?")
+    assert.notInclude(again.text, "gray")
+  })
 
-  it.effect("asks people to retry during a database outage", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      const sql = yield* SqlClient.SqlClient
-      const page = yield* sql.withTransaction(
-        Effect.andThen(sql`LOCK TABLE vatproof.mail_tokens`, get(service, "0".repeat(64), accept))
-      )
-      assert.strictEqual(page.status, 503)
-      assert.strictEqual(page.headers["retry-after"], "2")
-      assert.include(page.text, "<h1>Please open the link again</h1>")
-    })
-  )
+  it.effect("asks people to retry during a database outage", function* () {
+    const service = yield* RunningService.make()
+    const sql = yield* SqlClient.SqlClient
+    const page = yield* sql.withTransaction(
+      Effect.andThen(sql`LOCK TABLE vatproof.mail_tokens`, get(service, "0".repeat(64), accept))
+    )
+    assert.strictEqual(page.status, 503)
+    assert.strictEqual(page.headers["retry-after"], "2")
+    assert.include(page.text, "<h1>Please open the link again</h1>")
+  })
 
-  it.effect("explains to people with an expired link how to get another one", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      yield* People.signUpByBrowser(service, "slow@example.com")
-      const [token = ""] = yield* MailedTokens.tokensFor("slow@example.com", 1)
-      yield* service.travel({ hours: 24, seconds: 1 })
-      const page = yield* get(service, token, accept)
-      assert.strictEqual(page.status, 400)
-      assert.include(page.text, "<h1>This link is no longer valid</h1>")
-      assert.include(page.text, "older than 24 hours. To confirm your address, sign up again with the same address")
-    })
-  )
+  it.effect("explains to people with an expired link how to get another one", function* () {
+    const service = yield* RunningService.make()
+    yield* People.signUpByBrowser(service, "slow@example.com")
+    const [token = ""] = yield* MailedTokens.tokensFor("slow@example.com", 1)
+    yield* service.travel({ hours: 24, seconds: 1 })
+    const page = yield* get(service, token, accept)
+    assert.strictEqual(page.status, 400)
+    assert.include(page.text, "<h1>This link is no longer valid</h1>")
+    assert.include(page.text, "older than 24 hours. To confirm your address, sign up again with the same address")
+  })
 
-  it.effect("shows German to people who prefer it", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      yield* People.signUpByBrowser(service, "leser@example.com")
-      const [token = ""] = yield* MailedTokens.tokensFor("leser@example.com", 1)
-      const german = service.get("/v1/auth/verify-email", {
-        query: { token },
-        headers: { accept, "accept-language": "de-AT,de;q=0.9,en;q=0.5" }
-      })
-      const page = yield* german
-      assert.containSubset(page.headers, { "content-language": "de", vary: "Accept, Accept-Language, Accept-Encoding" })
-      assert.match(page.text, /^<!DOCTYPE html>\n<html lang="de">[\s\S]*<h1>Ihre Adresse ist bestätigt<\/h1>/u)
-      assert.include((yield* german).text, "<h1>Dieser Link gilt nicht mehr</h1>")
+  it.effect("shows German to people who prefer it", function* () {
+    const service = yield* RunningService.make()
+    yield* People.signUpByBrowser(service, "leser@example.com")
+    const [token = ""] = yield* MailedTokens.tokensFor("leser@example.com", 1)
+    const german = service.get("/v1/auth/verify-email", {
+      query: { token },
+      headers: { accept, "accept-language": "de-AT,de;q=0.9,en;q=0.5" }
     })
-  )
+    const page = yield* german
+    assert.containSubset(page.headers, { "content-language": "de", vary: "Accept, Accept-Language, Accept-Encoding" })
+    assert.match(page.text, /^<!DOCTYPE html>\n<html lang="de">[\s\S]*<h1>Ihre Adresse ist bestätigt<\/h1>/u)
+    assert.include((yield* german).text, "<h1>Dieser Link gilt nicht mehr</h1>")
+  })
 
-  it.effect("answers programs with JSON, which is the default", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      const header = ["*/*", "application/json", "application/json, text/html;q=0.9", "text/html;q=0.5, */*", "text/plain", ""]
-      for (const one of header) assertProblem(yield* get(service, "f".repeat(64), one), "INVALID_TOKEN")
-      assertProblem(yield* service.get("/v1/auth/verify-email", { headers: { accept } }), "VALIDATION_ERROR")
-    })
-  )
+  it.effect("answers programs with JSON, which is the default", function* () {
+    const service = yield* RunningService.make()
+    const header = ["*/*", "application/json", "application/json, text/html;q=0.9", "text/html;q=0.5, */*", "text/plain", ""]
+    for (const one of header) assertProblem(yield* get(service, "f".repeat(64), one), "INVALID_TOKEN")
+    assertProblem(yield* service.get("/v1/auth/verify-email", { headers: { accept } }), "VALIDATION_ERROR")
+  })
 
-  it.effect("with HEAD, like mail scanners, changes nothing", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      yield* People.signUpByBrowser(service, "scanned@example.com")
-      const [token = ""] = yield* MailedTokens.tokensFor("scanned@example.com", 1)
-      const head = service.ask("/v1/auth/verify-email", { method: "HEAD", query: { token } })
-      assert.strictEqual((yield* head).status, 200)
-      assertProblem(yield* People.logIn(service, "scanned@example.com"), "UNAUTHORIZED")
-      assert.strictEqual((yield* get(service, token)).status, 200)
-      assert.strictEqual((yield* head).status, 400)
-    })
-  )
+  it.effect("with HEAD, like mail scanners, changes nothing", function* () {
+    const service = yield* RunningService.make()
+    yield* People.signUpByBrowser(service, "scanned@example.com")
+    const [token = ""] = yield* MailedTokens.tokensFor("scanned@example.com", 1)
+    const head = service.ask("/v1/auth/verify-email", { method: "HEAD", query: { token } })
+    assert.strictEqual((yield* head).status, 200)
+    assertProblem(yield* People.logIn(service, "scanned@example.com"), "UNAUTHORIZED")
+    assert.strictEqual((yield* get(service, token)).status, 200)
+    assert.strictEqual((yield* head).status, 400)
+  })
 
-  it.effect("with an unknown token of any content is rejected", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.make()
-      const wrong = [
-        "",
-        "abc",
-        "0".repeat(64),
-        "g".repeat(64),
-        "0".repeat(65),
-        "\u0000",
-        "' OR 1=1 --",
-        "ü".repeat(64),
-        "0".repeat(9_000)
-      ]
-      for (const token of wrong) {
-        assertProblem(yield* get(service, token), "INVALID_TOKEN")
-        assertProblem(yield* service.post("/v1/auth/verify-email", { token }), "INVALID_TOKEN")
-      }
-      for (const body of [{}, [], { token: 7 }, { token: null }, null]) {
-        assertProblem(yield* service.post("/v1/auth/verify-email", body), "VALIDATION_ERROR")
-      }
-    })
-  )
+  it.effect("with an unknown token of any content is rejected", function* () {
+    const service = yield* RunningService.make()
+    const wrong = [
+      "",
+      "abc",
+      "0".repeat(64),
+      "g".repeat(64),
+      "0".repeat(65),
+      "\u0000",
+      "' OR 1=1 --",
+      "ü".repeat(64),
+      "0".repeat(9_000)
+    ]
+    for (const token of wrong) {
+      assertProblem(yield* get(service, token), "INVALID_TOKEN")
+      assertProblem(yield* service.post("/v1/auth/verify-email", { token }), "INVALID_TOKEN")
+    }
+    for (const body of [{}, [], { token: 7 }, { token: null }, null]) {
+      assertProblem(yield* service.post("/v1/auth/verify-email", body), "VALIDATION_ERROR")
+    }
+  })
 })

@@ -1,5 +1,5 @@
 /** The examples of the OpenAPI document: every one is what the service has answered, with the sandbox's sources. */
-import { assert, expect, it, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect, Fiber, Redacted, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -15,6 +15,7 @@ import * as People from "#test/support/People.ts"
 import { send } from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Ask, Reply } from "#test/support/ServiceClient.ts"
+import { assert, it, layer } from "#test/support/Test.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 const file = join(import.meta.dirname, "../../../src/http/openapi/examples.json")
@@ -79,17 +80,16 @@ const shapeOf = (value: unknown): string =>
 layer(RunningService.layerGround, { excludeTestServices: true })("the examples of openapi.json", (it) => {
   it.effect(
     "equal the service's responses (to record them: npm run test:only -- test/http/openapi/OpenApiExamples.test.ts -u)",
-    () =>
-      Effect.gen(function* () {
-        const fresh = yield* record
-        const before = kept()
-        // A recorded example stays until an answer looks otherwise.
-        for (const [place, value] of before) {
-          if (fresh.has(place) && shapeOf(fresh.get(place)) === shapeOf(value)) fresh.set(place, value)
-        }
-        // oxlint-disable-next-line vitest/no-standalone-expect -- the rule does not see that this is in a test
-        yield* Effect.promise(() => expect(written(fresh)).toMatchFileSnapshot(file))
-      }),
+    function* () {
+      const fresh = yield* record
+      const before = kept()
+      // A recorded example stays until an answer looks otherwise.
+      for (const [place, value] of before) {
+        if (fresh.has(place) && shapeOf(fresh.get(place)) === shapeOf(value)) fresh.set(place, value)
+      }
+      // oxlint-disable-next-line vitest/no-standalone-expect -- the rule does not see that this is in a test
+      yield* Effect.promise(() => expect(written(fresh)).toMatchFileSnapshot(file))
+    },
     60_000
   )
 })

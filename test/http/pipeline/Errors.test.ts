@@ -1,4 +1,3 @@
-import { assert, describe, it, layer } from "@effect/vitest"
 import { DateTime, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { SqlClient } from "effect/sql"
@@ -9,6 +8,7 @@ import { assertProblem } from "#test/support/Problem.ts"
 import { exchange, readReply, send } from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
+import { assert, describe, it, layer } from "#test/support/Test.ts"
 
 const json = "content-type: application/json"
 
@@ -42,12 +42,10 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     "/%ff",
     "/%",
     "/none?x=%ff"
-  ])("says 404 at %s", (path) =>
-    Effect.gen(function* () {
-      const { port } = yield* RunningService.RunningService
-      assertProblem(yield* send(port, `GET ${path} HTTP/1.1`), "NOT_FOUND")
-    })
-  )
+  ])("says 404 at %s", function* (path) {
+    const { port } = yield* RunningService.RunningService
+    assertProblem(yield* send(port, `GET ${path} HTTP/1.1`), "NOT_FOUND")
+  })
 
   it.effect.each([
     ["POST", "/v1/validate/DE123456789", "GET"],
@@ -66,28 +64,24 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     ["PUT", "/docs", "GET, HEAD"],
     ["PROPFIND", "/health", "GET, HEAD"],
     ["POST", "/%68ealth", "GET, HEAD"]
-  ] as const)("has status 405 for %s %s, with Allow", ([method, path, allow]) =>
-    Effect.gen(function* () {
-      const { port } = yield* RunningService.RunningService
-      const reply = yield* send(port, `${method} ${path} HTTP/1.1`)
-      assert.strictEqual(reply.headers["allow"], allow)
-      if (method === "HEAD") return assert.deepStrictEqual([reply.status, reply.text], [405, ""])
-      assertProblem(reply, "METHOD_NOT_ALLOWED")
-    })
-  )
+  ] as const)("has status 405 for %s %s, with Allow", function* ([method, path, allow]) {
+    const { port } = yield* RunningService.RunningService
+    const reply = yield* send(port, `${method} ${path} HTTP/1.1`)
+    assert.strictEqual(reply.headers["allow"], allow)
+    if (method === "HEAD") return assert.deepStrictEqual([reply.status, reply.text], [405, ""])
+    assertProblem(reply, "METHOD_NOT_ALLOWED")
+  })
 
-  it.effect("is empty for HEAD, with the headers of GET", () =>
-    Effect.gen(function* () {
-      const { port } = yield* RunningService.RunningService
-      for (const path of ["/health", "/v1/status", "/docs"]) {
-        const { status, text } = yield* send(port, `HEAD ${path} HTTP/1.1`)
-        assert.deepStrictEqual([status, text], [200, ""])
-      }
-      const { headers, status, text } = yield* send(port, "HEAD /v1/usage HTTP/1.1")
-      assert.deepStrictEqual([status, text], [401, ""])
-      assert.isDefined(headers["x-request-id"])
-    })
-  )
+  it.effect("is empty for HEAD, with the headers of GET", function* () {
+    const { port } = yield* RunningService.RunningService
+    for (const path of ["/health", "/v1/status", "/docs"]) {
+      const { status, text } = yield* send(port, `HEAD ${path} HTTP/1.1`)
+      assert.deepStrictEqual([status, text], [200, ""])
+    }
+    const { headers, status, text } = yield* send(port, "HEAD /v1/usage HTTP/1.1")
+    assert.deepStrictEqual([status, text], [401, ""])
+    assert.isDefined(headers["x-request-id"])
+  })
 
   const register = (headers: ReadonlyArray<string>, body: string) =>
     Effect.flatMap(RunningService.RunningService, ({ port }) =>
@@ -106,87 +100,73 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     ["a thousand brackets", [json], "[".repeat(1_000), "VALIDATION_ERROR"],
     ["a body of 17 KiB", [json], JSON.stringify({ agent_id: "x".repeat(17 * 1024) }), "PAYLOAD_TOO_LARGE"],
     ["a body of 2 MiB", [json], JSON.stringify({ agent_id: "x".repeat(2 * 1024 * 1024) }), "PAYLOAD_TOO_LARGE"]
-  ] as const)("refuses %s", ([, headers, body, code]) =>
-    Effect.gen(function* () {
-      assertProblem(yield* register(headers, body), code)
-    })
-  )
+  ] as const)("refuses %s", function* ([, headers, body, code]) {
+    assertProblem(yield* register(headers, body), code)
+  })
 
-  it.effect("rejects a request without its required body", () =>
-    Effect.gen(function* () {
-      const { port } = yield* RunningService.RunningService
-      for (const headers of [[json], []]) {
-        assertProblem(yield* send(port, "POST /v1/register HTTP/1.1", headers), "VALIDATION_ERROR")
-      }
-    })
-  )
+  it.effect("rejects a request without its required body", function* () {
+    const { port } = yield* RunningService.RunningService
+    for (const headers of [[json], []]) {
+      assertProblem(yield* send(port, "POST /v1/register HTTP/1.1", headers), "VALIDATION_ERROR")
+    }
+  })
 
-  it.effect("accepts a body of 16 KiB, with a charset, and without a content type", () =>
-    Effect.gen(function* () {
-      const padded = `${" ".repeat(16 * 1024 - 16)}{"agent_id":"x"}`
-      assert.strictEqual((yield* register([json], padded)).status, 201)
-      for (const headers of [["content-type: application/json; charset=utf-8"], []]) {
-        assert.strictEqual((yield* register(headers, '{"agent_id":"x"}')).status, 201)
-      }
-    })
-  )
+  it.effect("accepts a body of 16 KiB, with a charset, and without a content type", function* () {
+    const padded = `${" ".repeat(16 * 1024 - 16)}{"agent_id":"x"}`
+    assert.strictEqual((yield* register([json], padded)).status, 201)
+    for (const headers of [["content-type: application/json; charset=utf-8"], []]) {
+      assert.strictEqual((yield* register(headers, '{"agent_id":"x"}')).status, 201)
+    }
+  })
 
-  it.effect("rejects a chunked body that grows too large", () =>
-    Effect.gen(function* () {
-      const { port } = yield* RunningService.RunningService
-      const chunk = `1000\r\n${"x".repeat(4096)}\r\n`
-      const reply = yield* send(
-        port,
-        "POST /v1/register HTTP/1.1",
-        [json, "transfer-encoding: chunked"],
-        `${chunk.repeat(6)}0\r\n\r\n`
-      )
-      assertProblem(reply, "PAYLOAD_TOO_LARGE")
-    })
-  )
+  it.effect("rejects a chunked body that grows too large", function* () {
+    const { port } = yield* RunningService.RunningService
+    const chunk = `1000\r\n${"x".repeat(4096)}\r\n`
+    const reply = yield* send(
+      port,
+      "POST /v1/register HTTP/1.1",
+      [json, "transfer-encoding: chunked"],
+      `${chunk.repeat(6)}0\r\n\r\n`
+    )
+    assertProblem(reply, "PAYLOAD_TOO_LARGE")
+  })
 
   it.effect.each(["%", "%2", "%zz", "%ff", "%c3%28", "%ed%a0%80", "DE%", "DE%e2%82", "%00", "%u0031", "%25"])(
     "rejects the VAT ID %s as malformed",
-    (text) =>
-      Effect.gen(function* () {
-        const { port } = yield* RunningService.RunningService
-        assertProblem(yield* send(port, `GET /v1/validate/${text} HTTP/1.1`), "INVALID_VAT_ID")
-      })
+    function* (text) {
+      const { port } = yield* RunningService.RunningService
+      assertProblem(yield* send(port, `GET /v1/validate/${text} HTTP/1.1`), "INVALID_VAT_ID")
+    }
   )
 
   it.effect.each(["?force_live=%ff", "?force_live=%", "?company_name=%c3%28&force_live=2", "?%ff=%ff&force_live=x"])(
     "rejects the query %s without an internal error",
-    (query) =>
-      Effect.gen(function* () {
-        const { port } = yield* RunningService.RunningService
-        assertProblem(yield* send(port, `GET /v1/validate/ATU12345678${query} HTTP/1.1`), "VALIDATION_ERROR")
-      })
+    function* (query) {
+      const { port } = yield* RunningService.RunningService
+      assertProblem(yield* send(port, `GET /v1/validate/ATU12345678${query} HTTP/1.1`), "VALIDATION_ERROR")
+    }
   )
 
-  it.effect("answers raw bytes in the path", () =>
-    Effect.gen(function* () {
-      const { port } = yield* RunningService.RunningService
-      for (const bytes of [[0xff, 0xfe], [0xc3, 0xa4], [0x7f], [0xe2, 0x82, 0xac], [0x22, 0x3c, 0x3e], [0x5c], [0x01], [0x00]]) {
-        const line = Buffer.concat([Buffer.from("GET /v1/validate/DE"), Buffer.from(bytes), Buffer.from("123456789 HTTP/1.1")])
-        const reply = yield* send(port, line)
-        assert.strictEqual(reply.status, 400, bytes.join())
-        const code: ErrorCode = /"INVALID_VAT_ID"/u.test(reply.text) ? "INVALID_VAT_ID" : "VALIDATION_ERROR"
-        assertProblem(reply, code)
-      }
-    })
-  )
+  it.effect("answers raw bytes in the path", function* () {
+    const { port } = yield* RunningService.RunningService
+    for (const bytes of [[0xff, 0xfe], [0xc3, 0xa4], [0x7f], [0xe2, 0x82, 0xac], [0x22, 0x3c, 0x3e], [0x5c], [0x01], [0x00]]) {
+      const line = Buffer.concat([Buffer.from("GET /v1/validate/DE"), Buffer.from(bytes), Buffer.from("123456789 HTTP/1.1")])
+      const reply = yield* send(port, line)
+      assert.strictEqual(reply.status, 400, bytes.join())
+      const code: ErrorCode = /"INVALID_VAT_ID"/u.test(reply.text) ? "INVALID_VAT_ID" : "VALIDATION_ERROR"
+      assertProblem(reply, code)
+    }
+  })
 
   it.effect.each([
     ["8 KiB of path", 8, "INVALID_VAT_ID"],
     ["33 KiB of path", 33, "REQUEST_HEADER_FIELDS_TOO_LARGE"],
     ["2 MiB of path", 2048, "REQUEST_HEADER_FIELDS_TOO_LARGE"]
-  ] as const)("answers %s", ([, kib, code]) =>
-    Effect.gen(function* () {
-      const { port } = yield* RunningService.RunningService
-      assertProblem(yield* send(port, `GET /v1/validate/${"D".repeat(kib * 1024)} HTTP/1.1`), code)
-      assertProblem(yield* send(port, `GET /v1/validate/DE1?x=${"D".repeat(kib * 1024)} HTTP/1.1`), code)
-    })
-  )
+  ] as const)("answers %s", function* ([, kib, code]) {
+    const { port } = yield* RunningService.RunningService
+    assertProblem(yield* send(port, `GET /v1/validate/${"D".repeat(kib * 1024)} HTTP/1.1`), code)
+    assertProblem(yield* send(port, `GET /v1/validate/DE1?x=${"D".repeat(kib * 1024)} HTTP/1.1`), code)
+  })
 
   it.effect.each([
     "GET",
@@ -194,73 +174,60 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     "\u0016\u0003\u0001\u0002\u0000\u0001",
     "x".repeat(100),
     "GET /health HTTP/1.1\r\n: x"
-  ])("answers the malformed request %j", (bytes) =>
-    Effect.gen(function* () {
-      const { port } = yield* RunningService.RunningService
-      assertProblem(readReply(yield* exchange(port, `${bytes}\r\n\r\n`)), "VALIDATION_ERROR")
-    })
-  )
+  ])("answers the malformed request %j", function* (bytes) {
+    const { port } = yield* RunningService.RunningService
+    assertProblem(readReply(yield* exchange(port, `${bytes}\r\n\r\n`)), "VALIDATION_ERROR")
+  })
 
-  it.effect.each(["CONNECT example.org:443", "CONNECT /health"])("says 405 to %s", (line) =>
-    Effect.gen(function* () {
-      const { port } = yield* RunningService.RunningService
-      const reply = yield* send(port, `${line} HTTP/1.1`)
-      assertProblem(reply, "METHOD_NOT_ALLOWED")
-      assert.isDefined(reply.headers["allow"])
-    })
-  )
+  it.effect.each(["CONNECT example.org:443", "CONNECT /health"])("says 405 to %s", function* (line) {
+    const { port } = yield* RunningService.RunningService
+    const reply = yield* send(port, `${line} HTTP/1.1`)
+    assertProblem(reply, "METHOD_NOT_ALLOWED")
+    assert.isDefined(reply.headers["allow"])
+  })
 
   it.effect.each(["expect: the impossible", "upgrade: websocket\r\nconnection: upgrade", "te: gzip"])(
     "is not thrown by %j, which requests an unavailable type",
-    (header) =>
-      Effect.gen(function* () {
-        const { port } = yield* RunningService.RunningService
-        assert.strictEqual((yield* send(port, "GET /health HTTP/1.1", [header])).status, 200)
-      })
-  )
-
-  it.effect("describes the error of every field", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.RunningService
-      const fieldsOf = (reply: Reply) => assertProblem(reply, "VALIDATION_ERROR").details?.map(({ field }) => field)
-      const signup = { email: 5, password: null }
-      assert.deepStrictEqual(fieldsOf(yield* service.post("/v1/auth/signup", signup)), ["email", "password"])
-      assert.deepStrictEqual(fieldsOf(yield* service.post("/v1/auth/login", signup)), ["email", "password"])
-      assert.deepStrictEqual(fieldsOf(yield* service.post("/v1/register", { email: 5, agent_id: 6 })), ["email", "agent_id"])
-      const query = { force_live: "maybe", match_format: "both" }
-      assert.sameMembers([...(fieldsOf(yield* service.get("/v1/validate/DE123456789", { query })) ?? [])], Object.keys(query))
-    })
-  )
-
-  it.effect("answers a request without Host", () =>
-    Effect.gen(function* () {
+    function* (header) {
       const { port } = yield* RunningService.RunningService
-      assert.strictEqual(readReply(yield* exchange(port, "GET /health HTTP/1.1\r\nconnection: close\r\n\r\n")).status, 200)
-    })
+      assert.strictEqual((yield* send(port, "GET /health HTTP/1.1", [header])).status, 200)
+    }
   )
 
-  it.effect("rejects a request with two lengths", () =>
-    Effect.gen(function* () {
-      const { port } = yield* RunningService.RunningService
-      const lines = [json, "content-length: 16", "transfer-encoding: chunked"]
-      assertProblem(yield* send(port, "POST /v1/register HTTP/1.1", lines, '{"agent_id":"x"}'), "VALIDATION_ERROR")
-    })
-  )
+  it.effect("describes the error of every field", function* () {
+    const service = yield* RunningService.RunningService
+    const fieldsOf = (reply: Reply) => assertProblem(reply, "VALIDATION_ERROR").details?.map(({ field }) => field)
+    const signup = { email: 5, password: null }
+    assert.deepStrictEqual(fieldsOf(yield* service.post("/v1/auth/signup", signup)), ["email", "password"])
+    assert.deepStrictEqual(fieldsOf(yield* service.post("/v1/auth/login", signup)), ["email", "password"])
+    assert.deepStrictEqual(fieldsOf(yield* service.post("/v1/register", { email: 5, agent_id: 6 })), ["email", "agent_id"])
+    const query = { force_live: "maybe", match_format: "both" }
+    assert.sameMembers([...(fieldsOf(yield* service.get("/v1/validate/DE123456789", { query })) ?? [])], Object.keys(query))
+  })
 
-  it.effect("reveals nothing of a defect", () =>
-    Effect.gen(function* () {
-      const { newKey, validate } = yield* RunningService.make()
-      const sql = yield* SqlClient.SqlClient
-      const key = yield* newKey
-      yield* sql`ALTER TABLE vatproof.meters RENAME TO meters_away`
-      const reply = yield* validate("ATU12345678", { key })
-      yield* sql`ALTER TABLE vatproof.meters_away RENAME TO meters`
-      const { message } = assertProblem(reply, "INTERNAL_ERROR")
-      assert.strictEqual(message, "Something went wrong on our side")
-      assert.notMatch(reply.text, /meters|relation|sql/iu)
-      assert.containSubset(yield* validate("ATU12345678", { key }), { status: 200 })
-    })
-  )
+  it.effect("answers a request without Host", function* () {
+    const { port } = yield* RunningService.RunningService
+    assert.strictEqual(readReply(yield* exchange(port, "GET /health HTTP/1.1\r\nconnection: close\r\n\r\n")).status, 200)
+  })
+
+  it.effect("rejects a request with two lengths", function* () {
+    const { port } = yield* RunningService.RunningService
+    const lines = [json, "content-length: 16", "transfer-encoding: chunked"]
+    assertProblem(yield* send(port, "POST /v1/register HTTP/1.1", lines, '{"agent_id":"x"}'), "VALIDATION_ERROR")
+  })
+
+  it.effect("reveals nothing of a defect", function* () {
+    const { newKey, validate } = yield* RunningService.make()
+    const sql = yield* SqlClient.SqlClient
+    const key = yield* newKey
+    yield* sql`ALTER TABLE vatproof.meters RENAME TO meters_away`
+    const reply = yield* validate("ATU12345678", { key })
+    yield* sql`ALTER TABLE vatproof.meters_away RENAME TO meters`
+    const { message } = assertProblem(reply, "INTERNAL_ERROR")
+    assert.strictEqual(message, "Something went wrong on our side")
+    assert.notMatch(reply.text, /meters|relation|sql/iu)
+    assert.containSubset(yield* validate("ATU12345678", { key }), { status: 200 })
+  })
 })
 
 describe("the Retry-After of a used-up month", () => {
@@ -277,10 +244,8 @@ describe("the Retry-After of a used-up month", () => {
   it.effect.each([
     ["when the next one begins", "2026-04-01T00:00:00.000Z", 31 * 86_400 - 1],
     ["at once if the call began in the month before", "2026-03-01T00:00:00.000Z", 1]
-  ] as const)("ends %s", ([_, end, seconds]) =>
-    Effect.gen(function* () {
-      yield* TestClock.setTime(DateTime.toEpochMillis(now))
-      assert.strictEqual(yield* retryAfter(end), seconds)
-    })
-  )
+  ] as const)("ends %s", function* ([_, end, seconds]) {
+    yield* TestClock.setTime(DateTime.toEpochMillis(now))
+    assert.strictEqual(yield* retryAfter(end), seconds)
+  })
 })

@@ -1,86 +1,80 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import * as RequestLog from "#http/pipeline/RequestLog.ts"
+import { assert, describe, it } from "#test/support/Test.ts"
 
 const line: RequestLog.ServedLine = { method: "GET", route: "/v1/x/{id}", status: 200, durationMs: 3, refusal: null }
 
 /** The lines that come of requests, each at a time in ms; all of them if `access`. */
-const linesOf = (requests: ReadonlyArray<readonly [number, Partial<RequestLog.ServedLine>]>, access = false) =>
-  Effect.gen(function* () {
-    const lines: Array<{
-      readonly level: string
-      readonly message: unknown
-      readonly annotations: Readonly<Record<string, unknown>>
-    }> = []
-    const log = yield* Effect.provideService(RequestLog.make, RequestLog.AccessLog, access)
-    const keep = Logger.map(Logger.formatStructured, (one) => void lines.push(one))
-    for (const [now, more] of requests)
-      yield* (log({ ...line, ...more }, now) ?? Effect.void).pipe(Effect.provide(Logger.layer([keep])))
-    return lines
-  })
+const linesOf = Effect.fnUntraced(function* (
+  requests: ReadonlyArray<readonly [number, Partial<RequestLog.ServedLine>]>,
+  access = false
+) {
+  const lines: Array<{
+    readonly level: string
+    readonly message: unknown
+    readonly annotations: Readonly<Record<string, unknown>>
+  }> = []
+  const log = yield* Effect.provideService(RequestLog.make, RequestLog.AccessLog, access)
+  const keep = Logger.map(Logger.formatStructured, (one) => void lines.push(one))
+  for (const [now, more] of requests)
+    yield* (log({ ...line, ...more }, now) ?? Effect.void).pipe(Effect.provide(Logger.layer([keep])))
+  return lines
+})
 
 describe("RequestLog", () => {
-  it.effect("writes nothing for ordinary requests", () =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(
-        yield* linesOf([
-          [0, {}],
-          [1, { status: 304 }],
-          [2, { durationMs: 999 }]
-        ]),
-        []
-      )
-    })
-  )
+  it.effect("writes nothing for ordinary requests", function* () {
+    assert.deepStrictEqual(
+      yield* linesOf([
+        [0, {}],
+        [1, { status: 304 }],
+        [2, { durationMs: 999 }]
+      ]),
+      []
+    )
+  })
 
-  it.effect("writes slow, rejected and failed requests with their route", () =>
-    Effect.gen(function* () {
-      const lines = yield* linesOf([
-        [0, { durationMs: 1_500 }],
-        [1, { status: 404, route: null }],
-        [2, { status: 503, refusal: new StoreUnavailable({}) }]
-      ])
-      assert.deepStrictEqual(
-        lines.map(({ level, message }) => [level, message]),
-        [
-          ["INFO", "GET /v1/x/{id} was slow"],
-          ["INFO", "GET unknown route was refused with 404"],
-          ["WARN", "GET /v1/x/{id} failed with 503"]
-        ]
-      )
-    })
-  )
+  it.effect("writes slow, rejected and failed requests with their route", function* () {
+    const lines = yield* linesOf([
+      [0, { durationMs: 1_500 }],
+      [1, { status: 404, route: null }],
+      [2, { status: 503, refusal: new StoreUnavailable({}) }]
+    ])
+    assert.deepStrictEqual(
+      lines.map(({ level, message }) => [level, message]),
+      [
+        ["INFO", "GET /v1/x/{id} was slow"],
+        ["INFO", "GET unknown route was refused with 404"],
+        ["WARN", "GET /v1/x/{id} failed with 503"]
+      ]
+    )
+  })
 
-  it.effect("writes one line of a kind in ten seconds, and the next one counts the suppressed ones", () =>
-    Effect.gen(function* () {
-      const storm = Array.from({ length: 1_000 }, (_, index) => [index, { status: 429 }] as const)
-      const lines = yield* linesOf([...storm, [9_999, { status: 429 }], [10_000, { status: 429 }], [10_001, { status: 401 }]])
-      assert.deepStrictEqual(
-        lines.map(({ annotations }) => [annotations["status"], annotations["suppressed"] ?? 0]),
-        [
-          [429, 0],
-          [429, 1_000],
-          [401, 0]
-        ]
-      )
-    })
-  )
+  it.effect("writes one line of a kind in ten seconds, and the next one counts the suppressed ones", function* () {
+    const storm = Array.from({ length: 1_000 }, (_, index) => [index, { status: 429 }] as const)
+    const lines = yield* linesOf([...storm, [9_999, { status: 429 }], [10_000, { status: 429 }], [10_001, { status: 401 }]])
+    assert.deepStrictEqual(
+      lines.map(({ annotations }) => [annotations["status"], annotations["suppressed"] ?? 0]),
+      [
+        [429, 0],
+        [429, 1_000],
+        [401, 0]
+      ]
+    )
+  })
 
-  it.effect("writes every request if so configured", () =>
-    Effect.gen(function* () {
-      const lines = yield* linesOf(
-        [
-          [0, {}],
-          [0, {}],
-          [0, { status: null }],
-          [0, { status: 429 }],
-          [0, { status: 429 }]
-        ],
-        true
-      )
-      assert.strictEqual(lines.length, 5)
-      assert.containSubset(lines[0]?.annotations, { method: "GET", route: "/v1/x/{id}", status: 200, duration_ms: 3 })
-    })
-  )
+  it.effect("writes every request if so configured", function* () {
+    const lines = yield* linesOf(
+      [
+        [0, {}],
+        [0, {}],
+        [0, { status: null }],
+        [0, { status: 429 }],
+        [0, { status: 429 }]
+      ],
+      true
+    )
+    assert.strictEqual(lines.length, 5)
+    assert.containSubset(lines[0]?.annotations, { method: "GET", route: "/v1/x/{id}", status: 200, duration_ms: 3 })
+  })
 })

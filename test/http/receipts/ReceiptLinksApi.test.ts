@@ -1,4 +1,3 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { command } from "#test/support/CommandLine.ts"
 import { why } from "#test/support/Operations.ts"
@@ -7,6 +6,7 @@ import * as People from "#test/support/People.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Ask, ServiceClient } from "#test/support/ServiceClient.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const publicUrl = "https://vat.example/proof"
 
@@ -44,182 +44,166 @@ const started = Effect.gen(function* () {
 const service = RunningService.layerShared({ PUBLIC_URL: publicUrl })
 
 layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
-  it.effect("opens its page and its PDF in a browser, and keeps out of caches, referrers and search engines", () =>
-    Effect.gen(function* () {
-      const { client, key, open, receiptId } = yield* started
-      const { path } = yield* share(client, receiptId, { key })
-      const page = yield* open(path)
-      assert.strictEqual(page.status, 200, page.text)
-      assert.include(page.text, receiptId)
-      assert.include(page.text, 'lang="de"')
-      const pdfUrl = /<a href="(\?[^"]+)">PDF<\/a>/u.exec(page.text)?.[1]
-      const pdf = yield* open(path + (pdfUrl ?? ""))
-      assert.match(pdf.text, /^%PDF-/u)
-      for (const { headers } of [page, pdf]) {
-        assert.containSubset(headers, { "x-robots-tag": "noindex", "referrer-policy": "no-referrer" })
-        assert.strictEqual(headers["cache-control"], "private, no-cache")
-        assert.isUndefined(headers["x-service-usage"])
-      }
-      const again = yield* open(path, { headers: { ...browser, "if-none-match": page.headers["etag"] ?? "" } })
-      assert.strictEqual(again.status, 304)
-      // The receipt's own page has no such address.
-      const own = yield* client.get(`${receiptsPath}/${receiptId}`, { key, headers: browser })
-      assert.notInclude(own.text, "?format=pdf")
-    })
-  )
+  it.effect("opens its page and its PDF in a browser, and keeps out of caches, referrers and search engines", function* () {
+    const { client, key, open, receiptId } = yield* started
+    const { path } = yield* share(client, receiptId, { key })
+    const page = yield* open(path)
+    assert.strictEqual(page.status, 200, page.text)
+    assert.include(page.text, receiptId)
+    assert.include(page.text, 'lang="de"')
+    const pdfUrl = /<a href="(\?[^"]+)">PDF<\/a>/u.exec(page.text)?.[1]
+    const pdf = yield* open(path + (pdfUrl ?? ""))
+    assert.match(pdf.text, /^%PDF-/u)
+    for (const { headers } of [page, pdf]) {
+      assert.containSubset(headers, { "x-robots-tag": "noindex", "referrer-policy": "no-referrer" })
+      assert.strictEqual(headers["cache-control"], "private, no-cache")
+      assert.isUndefined(headers["x-service-usage"])
+    }
+    const again = yield* open(path, { headers: { ...browser, "if-none-match": page.headers["etag"] ?? "" } })
+    assert.strictEqual(again.status, 304)
+    // The receipt's own page has no such address.
+    const own = yield* client.get(`${receiptsPath}/${receiptId}`, { key, headers: browser })
+    assert.notInclude(own.text, "?format=pdf")
+  })
 
-  it.effect("can be created only by the receipt's key or its account", () =>
-    Effect.gen(function* () {
-      const { access, client, key, keyId, open, receiptId } = yield* started
-      const { token: stranger } = yield* People.newUser(client)
-      const other = yield* newPaidKey(client)
-      const links = `${receiptsPath}/${receiptId}/links`
-      assertProblem(yield* client.post(links, {}), "UNAUTHORIZED")
-      for (const reader of [{ key: other }, People.bearing(stranger)]) {
-        assertProblem(yield* client.post(links, {}, reader), "NOT_FOUND")
-        assertProblem(yield* client.get(links, reader), "NOT_FOUND")
-      }
-      const byKey = yield* share(client, receiptId, { key })
-      for (const reader of [{ key: other }, People.bearing(stranger)]) {
-        const path = `${links}/${byKey.linkId}`
-        assertProblem(yield* client.ask(path, { ...reader, method: "DELETE" }), "NOT_FOUND")
-      }
-      yield* client.ask(`/v1/auth/api-keys/${keyId}`, { ...access, method: "DELETE" })
-      const byAccount = yield* share(client, receiptId, access)
-      for (const { path } of [byKey, byAccount]) assert.strictEqual((yield* open(path)).status, 200)
-      const listed = yield* client.get(links, access)
-      assert.containSubset(listed.body, {
-        data: [
-          { link_id: byAccount.linkId, created_by: "account", revoked: false },
-          { link_id: byKey.linkId, created_by: "key", revoked: false }
-        ]
-      })
-      assert.notInclude(listed.text, byKey.path.split(".").at(-1) ?? "")
-    })
-  )
-
-  it.effect("opens nothing else: neither after a change nor with the id of another receipt", () =>
-    Effect.gen(function* () {
-      const { client, key, open, receiptId } = yield* started
-      const { path } = yield* share(client, receiptId, { key })
-      const another = yield* issue(client, key)
-      const { path: others } = yield* share(client, another, { key })
-      const token = path.split("/").at(-1) ?? ""
-      const [, link = "", expiry = "", signature = ""] = token.split(".")
-      const otherSignature = others.split(".").at(-1) ?? ""
-      const flipped = signature.replace(/^./u, (digit) => (digit === "0" ? "1" : "0"))
-      const tokens = [
-        `${another}.${link}.${expiry}.${signature}`,
-        `${receiptId}.${link}.${expiry}.${flipped}`,
-        `${receiptId}.${link}.${expiry}.${otherSignature}`,
-        `${receiptId}.${link}.zzzzzz.${signature}`,
-        `${receiptId}.${link}.${expiry}.${signature.toUpperCase()}x`,
-        `${receiptId}.${link}.${expiry}.`,
-        `${receiptId}.${link}.${expiry}`,
-        token.toLowerCase(),
-        "x".repeat(2_000),
-        "%00"
+  it.effect("can be created only by the receipt's key or its account", function* () {
+    const { access, client, key, keyId, open, receiptId } = yield* started
+    const { token: stranger } = yield* People.newUser(client)
+    const other = yield* newPaidKey(client)
+    const links = `${receiptsPath}/${receiptId}/links`
+    assertProblem(yield* client.post(links, {}), "UNAUTHORIZED")
+    for (const reader of [{ key: other }, People.bearing(stranger)]) {
+      assertProblem(yield* client.post(links, {}, reader), "NOT_FOUND")
+      assertProblem(yield* client.get(links, reader), "NOT_FOUND")
+    }
+    const byKey = yield* share(client, receiptId, { key })
+    for (const reader of [{ key: other }, People.bearing(stranger)]) {
+      const path = `${links}/${byKey.linkId}`
+      assertProblem(yield* client.ask(path, { ...reader, method: "DELETE" }), "NOT_FOUND")
+    }
+    yield* client.ask(`/v1/auth/api-keys/${keyId}`, { ...access, method: "DELETE" })
+    const byAccount = yield* share(client, receiptId, access)
+    for (const { path } of [byKey, byAccount]) assert.strictEqual((yield* open(path)).status, 200)
+    const listed = yield* client.get(links, access)
+    assert.containSubset(listed.body, {
+      data: [
+        { link_id: byAccount.linkId, created_by: "account", revoked: false },
+        { link_id: byKey.linkId, created_by: "key", revoked: false }
       ]
-      for (const one of tokens) {
-        assertProblem(yield* client.get(`/v1/receipt-links/${one}`), "NOT_FOUND")
-        const page = yield* open(`/v1/receipt-links/${one}`)
-        assert.strictEqual(page.status, 404)
-        assert.include(page.text, "Dieser Link gilt nicht")
-        assert.strictEqual(page.headers["x-robots-tag"], "noindex")
-      }
-      for (const url of [receiptsPath, `${receiptsPath}/${receiptId}`, `/v1/audit/proofs/${receiptId}`]) {
-        assertProblem(yield* client.get(url, { headers: { authorization: `Bearer ${token}` } }), "UNAUTHORIZED")
-      }
-      assertProblem(yield* client.get(path, { query: { format: "xml" } }), "VALIDATION_ERROR")
     })
-  )
+    assert.notInclude(listed.text, byKey.path.split(".").at(-1) ?? "")
+  })
 
-  it.effect("ends at its revocation, which can be repeated", () =>
-    Effect.gen(function* () {
-      const { access, client, key, open, receiptId } = yield* started
-      const { linkId, path } = yield* share(client, receiptId, { key })
-      const kept = yield* share(client, receiptId, { key })
-      const links = `${receiptsPath}/${receiptId}/links`
-      for (const reader of [{ key }, access]) {
-        assert.strictEqual((yield* client.ask(`${links}/${linkId}`, { ...reader, method: "DELETE" })).status, 200)
-        assertProblem(yield* client.get(path), "NOT_FOUND")
-      }
-      assertProblem(yield* client.ask(`${links}/x`, { key, method: "DELETE" }), "NOT_FOUND")
-      const listed = yield* client.get(links, { key })
-      assert.containSubset(listed.body, { data: [{ revoked: false }, { link_id: linkId, revoked: true }] })
-      assert.strictEqual((yield* open(kept.path)).status, 200)
-      const logged = yield* RunningService.everythingLogged
-      assert.strictEqual([...logged.matchAll(/ReceiptLinkRevoked/gu)].length, 1)
-      assert.include(logged, linkId)
-      assert.notInclude(logged, path.split(".").at(-1) ?? "")
-    })
-  )
+  it.effect("opens nothing else: neither after a change nor with the id of another receipt", function* () {
+    const { client, key, open, receiptId } = yield* started
+    const { path } = yield* share(client, receiptId, { key })
+    const another = yield* issue(client, key)
+    const { path: others } = yield* share(client, another, { key })
+    const token = path.split("/").at(-1) ?? ""
+    const [, link = "", expiry = "", signature = ""] = token.split(".")
+    const otherSignature = others.split(".").at(-1) ?? ""
+    const flipped = signature.replace(/^./u, (digit) => (digit === "0" ? "1" : "0"))
+    const tokens = [
+      `${another}.${link}.${expiry}.${signature}`,
+      `${receiptId}.${link}.${expiry}.${flipped}`,
+      `${receiptId}.${link}.${expiry}.${otherSignature}`,
+      `${receiptId}.${link}.zzzzzz.${signature}`,
+      `${receiptId}.${link}.${expiry}.${signature.toUpperCase()}x`,
+      `${receiptId}.${link}.${expiry}.`,
+      `${receiptId}.${link}.${expiry}`,
+      token.toLowerCase(),
+      "x".repeat(2_000),
+      "%00"
+    ]
+    for (const one of tokens) {
+      assertProblem(yield* client.get(`/v1/receipt-links/${one}`), "NOT_FOUND")
+      const page = yield* open(`/v1/receipt-links/${one}`)
+      assert.strictEqual(page.status, 404)
+      assert.include(page.text, "Dieser Link gilt nicht")
+      assert.strictEqual(page.headers["x-robots-tag"], "noindex")
+    }
+    for (const url of [receiptsPath, `${receiptsPath}/${receiptId}`, `/v1/audit/proofs/${receiptId}`]) {
+      assertProblem(yield* client.get(url, { headers: { authorization: `Bearer ${token}` } }), "UNAUTHORIZED")
+    }
+    assertProblem(yield* client.get(path, { query: { format: "xml" } }), "VALIDATION_ERROR")
+  })
 
-  it.effect("ends when its account is closed", () =>
-    Effect.gen(function* () {
-      const { client, email, key, open, receiptId } = yield* started
-      const { path } = yield* share(client, receiptId, { key })
-      assert.strictEqual((yield* open(path)).status, 200)
-      yield* command("account", "close", email, ...why)
+  it.effect("ends at its revocation, which can be repeated", function* () {
+    const { access, client, key, open, receiptId } = yield* started
+    const { linkId, path } = yield* share(client, receiptId, { key })
+    const kept = yield* share(client, receiptId, { key })
+    const links = `${receiptsPath}/${receiptId}/links`
+    for (const reader of [{ key }, access]) {
+      assert.strictEqual((yield* client.ask(`${links}/${linkId}`, { ...reader, method: "DELETE" })).status, 200)
       assertProblem(yield* client.get(path), "NOT_FOUND")
-    })
-  )
+    }
+    assertProblem(yield* client.ask(`${links}/x`, { key, method: "DELETE" }), "NOT_FOUND")
+    const listed = yield* client.get(links, { key })
+    assert.containSubset(listed.body, { data: [{ revoked: false }, { link_id: linkId, revoked: true }] })
+    assert.strictEqual((yield* open(kept.path)).status, 200)
+    const logged = yield* RunningService.everythingLogged
+    assert.strictEqual([...logged.matchAll(/ReceiptLinkRevoked/gu)].length, 1)
+    assert.include(logged, linkId)
+    assert.notInclude(logged, path.split(".").at(-1) ?? "")
+  })
 
-  it.effect("is valid for the requested number of days, 30 by default", () =>
-    Effect.gen(function* () {
-      const { key, receiptId } = yield* started
-      const replica = yield* RunningService.make({ PUBLIC_URL: publicUrl })
-      const links = `${receiptsPath}/${receiptId}/links`
-      for (const expires_in_days of [0, -1, 366, 1.5, "7", null]) {
-        assertProblem(yield* replica.post(links, { expires_in_days }, { key }), "VALIDATION_ERROR")
-      }
-      const short = yield* share(replica, receiptId, { key }, { expires_in_days: 1 })
-      const usual = yield* share(replica, receiptId, { key })
-      yield* replica.travel("23 hours")
-      assert.strictEqual((yield* replica.get(short.path)).status, 200)
-      yield* replica.travel("1 hour")
-      assertProblem(yield* replica.get(short.path), "NOT_FOUND")
-      yield* replica.travel("28 days")
-      assert.strictEqual((yield* replica.get(usual.path)).status, 200)
-      yield* replica.travel("1 day")
-      assertProblem(yield* replica.get(usual.path), "NOT_FOUND")
-    })
-  )
+  it.effect("ends when its account is closed", function* () {
+    const { client, email, key, open, receiptId } = yield* started
+    const { path } = yield* share(client, receiptId, { key })
+    assert.strictEqual((yield* open(path)).status, 200)
+    yield* command("account", "close", email, ...why)
+    assertProblem(yield* client.get(path), "NOT_FOUND")
+  })
 
-  it.effect("is one of at most 20 valid ones of its receipt, even under concurrent requests", () =>
-    Effect.gen(function* () {
-      const { client, key, receiptId } = yield* started
-      for (let made = 0; made < 18; made += 1) yield* share(client, receiptId, { key })
-      const links = `${receiptsPath}/${receiptId}/links`
-      const replies = yield* Effect.all(
-        Array.from({ length: 4 }, () => client.post(links, {}, { key })),
-        { concurrency: "unbounded" }
-      )
-      assert.deepStrictEqual(replies.map(({ status }) => status).toSorted(), [201, 201, 429, 429])
-      const { body } = replies.find(({ status }) => status === 201) ?? assert.fail("no link was made")
-      const { link_id } = yield* decodeLink(body)
-      yield* client.ask(`${links}/${link_id}`, { key, method: "DELETE" })
-      yield* share(client, receiptId, { key })
-    })
-  )
+  it.effect("is valid for the requested number of days, 30 by default", function* () {
+    const { key, receiptId } = yield* started
+    const replica = yield* RunningService.make({ PUBLIC_URL: publicUrl })
+    const links = `${receiptsPath}/${receiptId}/links`
+    for (const expires_in_days of [0, -1, 366, 1.5, "7", null]) {
+      assertProblem(yield* replica.post(links, { expires_in_days }, { key }), "VALIDATION_ERROR")
+    }
+    const short = yield* share(replica, receiptId, { key }, { expires_in_days: 1 })
+    const usual = yield* share(replica, receiptId, { key })
+    yield* replica.travel("23 hours")
+    assert.strictEqual((yield* replica.get(short.path)).status, 200)
+    yield* replica.travel("1 hour")
+    assertProblem(yield* replica.get(short.path), "NOT_FOUND")
+    yield* replica.travel("28 days")
+    assert.strictEqual((yield* replica.get(usual.path)).status, 200)
+    yield* replica.travel("1 day")
+    assertProblem(yield* replica.get(usual.path), "NOT_FOUND")
+  })
 
-  it.effect("shows only that its receipt was erased, until it is revoked", () =>
-    Effect.gen(function* () {
-      const { client, key, open, receiptId } = yield* started
-      const { linkId, path } = yield* share(client, receiptId, { key })
-      yield* command("personal-data", "erase", receiptId, ...why)
-      const json = yield* client.get(path)
-      assert.strictEqual(json.status, 410)
-      assert.containSubset(json.body, { error: { code: "RECEIPT_ERASED" } })
-      const page = yield* open(path)
-      assert.strictEqual(page.status, 410)
-      assert.include(page.text, "Dieser Beleg wurde gelöscht")
-      assert.notInclude(page.text, "Muster")
-      const links = `${receiptsPath}/${receiptId}/links`
-      assert.strictEqual((yield* client.post(links, {}, { key })).status, 410)
-      assert.containSubset(yield* client.get(links, { key }), { status: 200, body: { data: [{ link_id: linkId }] } })
-      assert.strictEqual((yield* client.ask(`${links}/${linkId}`, { key, method: "DELETE" })).status, 200)
-      assertProblem(yield* client.get(path), "NOT_FOUND")
-    })
-  )
+  it.effect("is one of at most 20 valid ones of its receipt, even under concurrent requests", function* () {
+    const { client, key, receiptId } = yield* started
+    for (let made = 0; made < 18; made += 1) yield* share(client, receiptId, { key })
+    const links = `${receiptsPath}/${receiptId}/links`
+    const replies = yield* Effect.all(
+      Array.from({ length: 4 }, () => client.post(links, {}, { key })),
+      { concurrency: "unbounded" }
+    )
+    assert.deepStrictEqual(replies.map(({ status }) => status).toSorted(), [201, 201, 429, 429])
+    const { body } = replies.find(({ status }) => status === 201) ?? assert.fail("no link was made")
+    const { link_id } = yield* decodeLink(body)
+    yield* client.ask(`${links}/${link_id}`, { key, method: "DELETE" })
+    yield* share(client, receiptId, { key })
+  })
+
+  it.effect("shows only that its receipt was erased, until it is revoked", function* () {
+    const { client, key, open, receiptId } = yield* started
+    const { linkId, path } = yield* share(client, receiptId, { key })
+    yield* command("personal-data", "erase", receiptId, ...why)
+    const json = yield* client.get(path)
+    assert.strictEqual(json.status, 410)
+    assert.containSubset(json.body, { error: { code: "RECEIPT_ERASED" } })
+    const page = yield* open(path)
+    assert.strictEqual(page.status, 410)
+    assert.include(page.text, "Dieser Beleg wurde gelöscht")
+    assert.notInclude(page.text, "Muster")
+    const links = `${receiptsPath}/${receiptId}/links`
+    assert.strictEqual((yield* client.post(links, {}, { key })).status, 410)
+    assert.containSubset(yield* client.get(links, { key }), { status: 200, body: { data: [{ link_id: linkId }] } })
+    assert.strictEqual((yield* client.ask(`${links}/${linkId}`, { key, method: "DELETE" })).status, 200)
+    assertProblem(yield* client.get(path), "NOT_FOUND")
+  })
 })

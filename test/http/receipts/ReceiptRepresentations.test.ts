@@ -1,9 +1,9 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { confirm, newPaidKey } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
@@ -18,109 +18,97 @@ const start = Effect.gen(function* () {
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("a receipt", (it) => {
-  it.effect("is JSON by default", () =>
-    Effect.gen(function* () {
-      const { ask } = yield* start
-      const plain = yield* ask({})
-      for (const accept of [
-        "*/*",
-        "application/json",
-        "application/*",
-        "image/png",
-        "text/html;q=0.5, application/json",
-        "nonsense"
-      ]) {
-        const reply = yield* ask({ accept, "accept-language": "de" })
-        assert.strictEqual(reply.status, 200)
-        assert.strictEqual(reply.headers["content-type"], "application/json")
-        assert.strictEqual(reply.text, plain.text)
-      }
-      assert.containSubset(plain.headers, { vary: "Accept, Accept-Language", "cache-control": "private, no-cache" })
-    })
-  )
+  it.effect("is JSON by default", function* () {
+    const { ask } = yield* start
+    const plain = yield* ask({})
+    for (const accept of [
+      "*/*",
+      "application/json",
+      "application/*",
+      "image/png",
+      "text/html;q=0.5, application/json",
+      "nonsense"
+    ]) {
+      const reply = yield* ask({ accept, "accept-language": "de" })
+      assert.strictEqual(reply.status, 200)
+      assert.strictEqual(reply.headers["content-type"], "application/json")
+      assert.strictEqual(reply.text, plain.text)
+    }
+    assert.containSubset(plain.headers, { vary: "Accept, Accept-Language", "cache-control": "private, no-cache" })
+  })
 
-  it.effect("is an HTML page in the reader's language for a browser", () =>
-    Effect.gen(function* () {
-      const { ask } = yield* start
-      const german = yield* ask({ accept: browser, "accept-language": "de-AT,de;q=0.9,en;q=0.5" })
-      assert.strictEqual(german.status, 200)
-      assert.containSubset(german.headers, {
-        "content-type": "text/html; charset=utf-8",
-        "content-language": "de",
-        vary: "Accept, Accept-Language, Accept-Encoding",
-        "cache-control": "private, no-cache",
-        "x-content-type-options": "nosniff",
-        "referrer-policy": "no-referrer"
-      })
-      assert.match(german.headers["content-security-policy"] ?? "", /^default-src 'none'; style-src 'sha256-/u)
-      assert.isDefined(german.headers["x-request-id"])
-      assert.include(german.text, '<html lang="de">')
-      assert.include(german.text, "DE100999120 war gültig")
-      for (const headers of [{ accept: "text/html" }, { accept: "text/html", "accept-language": "fr" }]) {
-        const english = yield* ask(headers)
-        assert.strictEqual(english.headers["content-language"], "en")
-        assert.include(english.text, "DE100999120 was valid")
-      }
+  it.effect("is an HTML page in the reader's language for a browser", function* () {
+    const { ask } = yield* start
+    const german = yield* ask({ accept: browser, "accept-language": "de-AT,de;q=0.9,en;q=0.5" })
+    assert.strictEqual(german.status, 200)
+    assert.containSubset(german.headers, {
+      "content-type": "text/html; charset=utf-8",
+      "content-language": "de",
+      vary: "Accept, Accept-Language, Accept-Encoding",
+      "cache-control": "private, no-cache",
+      "x-content-type-options": "nosniff",
+      "referrer-policy": "no-referrer"
     })
-  )
+    assert.match(german.headers["content-security-policy"] ?? "", /^default-src 'none'; style-src 'sha256-/u)
+    assert.isDefined(german.headers["x-request-id"])
+    assert.include(german.text, '<html lang="de">')
+    assert.include(german.text, "DE100999120 war gültig")
+    for (const headers of [{ accept: "text/html" }, { accept: "text/html", "accept-language": "fr" }]) {
+      const english = yield* ask(headers)
+      assert.strictEqual(english.headers["content-language"], "en")
+      assert.include(english.text, "DE100999120 was valid")
+    }
+  })
 
-  it.effect("is a PDF with the same bytes each time, on every replica", () =>
-    Effect.gen(function* () {
-      const { ask, client, key, path } = yield* start
-      const http = yield* HttpClient.HttpClient
-      const bytes = Effect.fnUntraced(function* (baseUrl: string) {
-        const headers = { "x-api-key": key, accept: "application/pdf", "accept-language": "de" }
-        const response = yield* http.execute(HttpClientRequest.get(`${baseUrl}${path}`, { headers }))
-        return { headers: response.headers, body: new Uint8Array(yield* response.arrayBuffer) }
-      })
-      const first = yield* bytes(client.baseUrl)
-      assert.strictEqual(new TextDecoder().decode(first.body.slice(0, 8)), "%PDF-1.7")
-      assert.containSubset(first.headers, {
-        "content-type": "application/pdf",
-        "content-language": "de",
-        "content-disposition": `inline; filename="${path.split("/").at(-1)}.pdf"`,
-        vary: "Accept, Accept-Language"
-      })
-      const other = yield* RunningService.make()
-      assert.deepStrictEqual((yield* bytes(other.baseUrl)).body, first.body)
-      assert.strictEqual((yield* ask({ accept: "application/pdf, text/html;q=0.9" })).headers["content-type"], "application/pdf")
+  it.effect("is a PDF with the same bytes each time, on every replica", function* () {
+    const { ask, client, key, path } = yield* start
+    const http = yield* HttpClient.HttpClient
+    const bytes = Effect.fnUntraced(function* (baseUrl: string) {
+      const headers = { "x-api-key": key, accept: "application/pdf", "accept-language": "de" }
+      const response = yield* http.execute(HttpClientRequest.get(`${baseUrl}${path}`, { headers }))
+      return { headers: response.headers, body: new Uint8Array(yield* response.arrayBuffer) }
     })
-  )
-
-  it.effect("is rendered as a PDF three times at once per key, and beyond that refused with 429", () =>
-    Effect.gen(function* () {
-      const { ask } = yield* start
-      const asked = Array.from({ length: 5 }, () => ask({ accept: "application/pdf" }))
-      const replies = yield* Effect.all(asked, { concurrency: "unbounded" })
-      assert.deepStrictEqual(replies.map(({ status }) => status).toSorted(), [200, 200, 200, 429, 429])
-      for (const reply of replies.filter(({ status }) => status === 429)) {
-        assertProblem(reply, "RATE_LIMIT_EXCEEDED")
-        assert.strictEqual(reply.headers["retry-after"], "5")
-      }
+    const first = yield* bytes(client.baseUrl)
+    assert.strictEqual(new TextDecoder().decode(first.body.slice(0, 8)), "%PDF-1.7")
+    assert.containSubset(first.headers, {
+      "content-type": "application/pdf",
+      "content-language": "de",
+      "content-disposition": `inline; filename="${path.split("/").at(-1)}.pdf"`,
+      vary: "Accept, Accept-Language"
     })
-  )
+    const other = yield* RunningService.make()
+    assert.deepStrictEqual((yield* bytes(other.baseUrl)).body, first.body)
+    assert.strictEqual((yield* ask({ accept: "application/pdf, text/html;q=0.9" })).headers["content-type"], "application/pdf")
+  })
 
-  it.effect("of another key is an error in JSON for any Accept header", () =>
-    Effect.gen(function* () {
-      const { client, path } = yield* start
-      const other = yield* newPaidKey(client)
-      for (const accept of [browser, "application/pdf"]) {
-        assertProblem(yield* client.ask(path, { key: other, headers: { accept } }), "NOT_FOUND")
-        assertProblem(yield* client.ask(path, { headers: { accept } }), "UNAUTHORIZED")
-      }
-    })
-  )
+  it.effect("is rendered as a PDF three times at once per key, and beyond that refused with 429", function* () {
+    const { ask } = yield* start
+    const asked = Array.from({ length: 5 }, () => ask({ accept: "application/pdf" }))
+    const replies = yield* Effect.all(asked, { concurrency: "unbounded" })
+    assert.deepStrictEqual(replies.map(({ status }) => status).toSorted(), [200, 200, 200, 429, 429])
+    for (const reply of replies.filter(({ status }) => status === 429)) {
+      assertProblem(reply, "RATE_LIMIT_EXCEEDED")
+      assert.strictEqual(reply.headers["retry-after"], "5")
+    }
+  })
 
-  it.effect("is described in the interface in all its forms", () =>
-    Effect.gen(function* () {
-      const { client } = yield* start
-      assert.containSubset((yield* client.ask("/openapi.json")).body, {
-        paths: {
-          "/v1/qualified-confirmations/{receipt_id}": {
-            get: { responses: { "200": { content: { "application/json": {}, "text/html": {}, "application/pdf": {} } } } }
-          }
+  it.effect("of another key is an error in JSON for any Accept header", function* () {
+    const { client, path } = yield* start
+    const other = yield* newPaidKey(client)
+    for (const accept of [browser, "application/pdf"]) {
+      assertProblem(yield* client.ask(path, { key: other, headers: { accept } }), "NOT_FOUND")
+      assertProblem(yield* client.ask(path, { headers: { accept } }), "UNAUTHORIZED")
+    }
+  })
+
+  it.effect("is described in the interface in all its forms", function* () {
+    const { client } = yield* start
+    assert.containSubset((yield* client.ask("/openapi.json")).body, {
+      paths: {
+        "/v1/qualified-confirmations/{receipt_id}": {
+          get: { responses: { "200": { content: { "application/json": {}, "text/html": {}, "application/pdf": {} } } } }
         }
-      })
+      }
     })
-  )
+  })
 })

@@ -1,4 +1,3 @@
-import { assert, layer } from "@effect/vitest"
 import { Array as Arr, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Receipt, ReceiptSummary } from "#domain/receipts/Receipt.ts"
@@ -6,6 +5,7 @@ import { confirm, decodeConfirmed, muster, newPaidKey, receiptIdOf, receiptsPath
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const Page = Schema.Struct({ data: Schema.Array(ReceiptSummary), next_cursor: Schema.NullOr(Schema.String) })
 const decodePage = Schema.decodeUnknownEffect(Page, { onExcessProperty: "error" })
@@ -53,217 +53,195 @@ const started = Effect.gen(function* () {
 })
 
 layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{receipt_id}", (it) => {
-  it.effect("returns the answer, with exactly the documented fields", () =>
-    Effect.gen(function* () {
-      const { client, key } = yield* started
-      const answered = yield* confirm(client, "DE100440201", key, { ...muster, company_street: "" })
-      const { qualified_confirmation: shown } = yield* decodeConfirmed(answered.body)
-      const reply = yield* client.ask(`${list}/${shown.receipt_id}`, { key })
-      assert.strictEqual(reply.status, 200)
-      yield* decodeReceipt(reply.body)
-      assert.deepStrictEqual(Object.keys(Object(reply.body)), Object.keys(Receipt.fields))
-      assert.containSubset(reply.body, {
-        receipt_id: shown.receipt_id,
-        target_vat_id: "DE100440201",
-        requester_vat_id: "DE811115368",
-        input: { ...muster, company_street: "" },
-        result: {
-          valid: true,
-          name_match: "match",
-          street_match: "not_queried",
-          zip_match: "match",
-          city_match: "match",
-          official_name: "",
-          official_address: ""
-        },
-        issued_at: shown.issued_at,
-        source: "vatproof-issued"
-      })
-      assert.match(reply.text, /"bzst_request_id":"[0-9a-f]{16}"/u)
-      assert.strictEqual(reply.headers["x-service-usage"], answered.headers["x-service-usage"])
+  it.effect("returns the answer, with exactly the documented fields", function* () {
+    const { client, key } = yield* started
+    const answered = yield* confirm(client, "DE100440201", key, { ...muster, company_street: "" })
+    const { qualified_confirmation: shown } = yield* decodeConfirmed(answered.body)
+    const reply = yield* client.ask(`${list}/${shown.receipt_id}`, { key })
+    assert.strictEqual(reply.status, 200)
+    yield* decodeReceipt(reply.body)
+    assert.deepStrictEqual(Object.keys(Object(reply.body)), Object.keys(Receipt.fields))
+    assert.containSubset(reply.body, {
+      receipt_id: shown.receipt_id,
+      target_vat_id: "DE100440201",
+      requester_vat_id: "DE811115368",
+      input: { ...muster, company_street: "" },
+      result: {
+        valid: true,
+        name_match: "match",
+        street_match: "not_queried",
+        zip_match: "match",
+        city_match: "match",
+        official_name: "",
+        official_address: ""
+      },
+      issued_at: shown.issued_at,
+      source: "vatproof-issued"
     })
-  )
+    assert.match(reply.text, /"bzst_request_id":"[0-9a-f]{16}"/u)
+    assert.strictEqual(reply.headers["x-service-usage"], answered.headers["x-service-usage"])
+  })
 
-  it.effect("is readable at once, on every replica", () =>
-    Effect.gen(function* () {
-      const { client, key } = yield* started
-      const replicas = [yield* RunningService.make(), yield* RunningService.make()]
-      for (const vatId of vatIds(10)) {
-        const id = yield* Effect.flatMap(confirm(client, vatId, key), receiptIdOf)
-        const replies = yield* Effect.all(
-          replicas.map((replica) => replica.ask(`${list}/${id}`, { key })),
-          { concurrency: "unbounded" }
-        )
-        assert.deepStrictEqual(
-          replies.map(({ status }) => status),
-          [200, 200]
-        )
-        for (const replica of replicas) assert.strictEqual((yield* pageOf(replica, key)).ids[0], id)
-      }
-    })
-  )
-
-  it.effect("is visible only to its own key: others get 404", () =>
-    Effect.gen(function* () {
-      const { client, key } = yield* started
-      const [id = ""] = yield* issue(client, key, ["DE100440202"])
-      const other = yield* newPaidKey(client)
-      const refused = assertProblem(yield* client.ask(`${list}/${id}`, { key: other }), "NOT_FOUND")
-      const unknown = assertProblem(yield* client.ask(`${list}/VP-QC-20260101-AAAAAAAAAA`, { key: other }), "NOT_FOUND")
-      assert.strictEqual(refused.message.replace(id, ""), unknown.message.replace("VP-QC-20260101-AAAAAAAAAA", ""))
-      assert.deepStrictEqual((yield* pageOf(client, other)).ids, [])
-      assert.deepStrictEqual((yield* pageOf(client, other, { target_vat_id: "DE100440202" })).ids, [])
-      for (const path of [list, `${list}/${id}`]) {
-        assertProblem(yield* client.ask(path), "UNAUTHORIZED")
-        assertProblem(yield* client.ask(path, { key: "svc_live_wrong" }), "UNAUTHORIZED")
-      }
-    })
-  )
-
-  it.effect("is not readable with a revoked key, and still exists", () =>
-    Effect.gen(function* () {
-      const { client, key } = yield* started
-      const [id = ""] = yield* issue(client, key, ["DE100440203"])
-      const sql = yield* SqlClient.SqlClient
-      yield* sql`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_sha256 = sha256(${key}::text::bytea)`
-      assertProblem(yield* client.ask(`${list}/${id}`, { key }), "UNAUTHORIZED")
-      assertProblem(yield* client.ask(list, { key }), "UNAUTHORIZED")
-      const kept = yield* SqlSchema.findAll({
-        Request: Schema.String,
-        Result: Schema.Struct({ type: Schema.String }),
-        execute: (stream) => sql`SELECT type FROM vatproof.events WHERE stream_id = ${stream}`
-      })(`receipt-${id}`)
-      assert.deepStrictEqual(kept, [{ type: "ReceiptIssued" }])
-    })
-  )
-
-  it.effect("stores any supplied text, however odd", () =>
-    Effect.gen(function* () {
-      const { client, key } = yield* started
-      const company_name = "\uFFFF \u202E <b> ' \\ 日本 😀"
-      const [id = ""] = yield* Effect.map(
-        Effect.flatMap(confirm(client, "DE100440204", key, { ...muster, company_name }), receiptIdOf),
-        Arr.of
+  it.effect("is readable at once, on every replica", function* () {
+    const { client, key } = yield* started
+    const replicas = [yield* RunningService.make(), yield* RunningService.make()]
+    for (const vatId of vatIds(10)) {
+      const id = yield* Effect.flatMap(confirm(client, vatId, key), receiptIdOf)
+      const replies = yield* Effect.all(
+        replicas.map((replica) => replica.ask(`${list}/${id}`, { key })),
+        { concurrency: "unbounded" }
       )
-      assert.containSubset((yield* client.ask(`${list}/${id}`, { key })).body, { input: { company_name } })
-      for (const accept of ["text/html", "application/pdf"]) {
-        assert.strictEqual((yield* client.ask(`${list}/${id}`, { key, headers: { accept } })).status, 200)
-      }
-    })
-  )
+      assert.deepStrictEqual(
+        replies.map(({ status }) => status),
+        [200, 200]
+      )
+      for (const replica of replicas) assert.strictEqual((yield* pageOf(replica, key)).ids[0], id)
+    }
+  })
 
-  it.effect("answers any id, however odd, with 404", () =>
-    Effect.gen(function* () {
-      const { client, key } = yield* started
-      for (const id of [
-        "x",
-        "VP-QC-20260101-aaaaaaaaaa",
-        "%00",
-        "%F0%9F%98%80",
-        "..%2F..%2Fetc",
-        "'; DROP TABLE--",
-        "x".repeat(3_000)
-      ]) {
-        assertProblem(yield* client.ask(`${list}/${id}`, { key }), "NOT_FOUND")
-      }
-    })
-  )
+  it.effect("is visible only to its own key: others get 404", function* () {
+    const { client, key } = yield* started
+    const [id = ""] = yield* issue(client, key, ["DE100440202"])
+    const other = yield* newPaidKey(client)
+    const refused = assertProblem(yield* client.ask(`${list}/${id}`, { key: other }), "NOT_FOUND")
+    const unknown = assertProblem(yield* client.ask(`${list}/VP-QC-20260101-AAAAAAAAAA`, { key: other }), "NOT_FOUND")
+    assert.strictEqual(refused.message.replace(id, ""), unknown.message.replace("VP-QC-20260101-AAAAAAAAAA", ""))
+    assert.deepStrictEqual((yield* pageOf(client, other)).ids, [])
+    assert.deepStrictEqual((yield* pageOf(client, other, { target_vat_id: "DE100440202" })).ids, [])
+    for (const path of [list, `${list}/${id}`]) {
+      assertProblem(yield* client.ask(path), "UNAUTHORIZED")
+      assertProblem(yield* client.ask(path, { key: "svc_live_wrong" }), "UNAUTHORIZED")
+    }
+  })
+
+  it.effect("is not readable with a revoked key, and still exists", function* () {
+    const { client, key } = yield* started
+    const [id = ""] = yield* issue(client, key, ["DE100440203"])
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_sha256 = sha256(${key}::text::bytea)`
+    assertProblem(yield* client.ask(`${list}/${id}`, { key }), "UNAUTHORIZED")
+    assertProblem(yield* client.ask(list, { key }), "UNAUTHORIZED")
+    const kept = yield* SqlSchema.findAll({
+      Request: Schema.String,
+      Result: Schema.Struct({ type: Schema.String }),
+      execute: (stream) => sql`SELECT type FROM vatproof.events WHERE stream_id = ${stream}`
+    })(`receipt-${id}`)
+    assert.deepStrictEqual(kept, [{ type: "ReceiptIssued" }])
+  })
+
+  it.effect("stores any supplied text, however odd", function* () {
+    const { client, key } = yield* started
+    const company_name = "\uFFFF \u202E <b> ' \\ 日本 😀"
+    const [id = ""] = yield* Effect.map(
+      Effect.flatMap(confirm(client, "DE100440204", key, { ...muster, company_name }), receiptIdOf),
+      Arr.of
+    )
+    assert.containSubset((yield* client.ask(`${list}/${id}`, { key })).body, { input: { company_name } })
+    for (const accept of ["text/html", "application/pdf"]) {
+      assert.strictEqual((yield* client.ask(`${list}/${id}`, { key, headers: { accept } })).status, 200)
+    }
+  })
+
+  it.effect("answers any id, however odd, with 404", function* () {
+    const { client, key } = yield* started
+    for (const id of [
+      "x",
+      "VP-QC-20260101-aaaaaaaaaa",
+      "%00",
+      "%F0%9F%98%80",
+      "..%2F..%2Fetc",
+      "'; DROP TABLE--",
+      "x".repeat(3_000)
+    ]) {
+      assertProblem(yield* client.ask(`${list}/${id}`, { key }), "NOT_FOUND")
+    }
+  })
 })
 
 layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations", (it) => {
-  it.effect("lists the newest first, 20 per page by default", () =>
-    Effect.gen(function* () {
-      const { client, key } = yield* started
-      assert.deepStrictEqual(yield* pageOf(client, key), { ids: [], data: [], next: null })
-      const issued = (yield* issue(client, key, vatIds(23))).toReversed()
-      const pages = yield* allPages(client, key, {})
-      assert.deepStrictEqual(
-        pages.map(({ length }) => length),
-        [20, 3]
-      )
-      assert.deepStrictEqual(pages.flat(), issued)
-      for (const limit of [1, 7, 22, 23, 24, 100]) {
-        const some = yield* allPages(client, key, { limit: String(limit) })
-        assert.deepStrictEqual(some.flat(), issued)
-        assert.strictEqual(some.length, Math.ceil(23 / limit))
-      }
-      const { data } = yield* pageOf(client, key, { limit: "1" })
-      assert.containSubset(data, [
-        { receipt_id: issued[0], target_vat_id: "DE100440222", name_match: "match", street_match: "match" }
-      ])
-    })
-  )
+  it.effect("lists the newest first, 20 per page by default", function* () {
+    const { client, key } = yield* started
+    assert.deepStrictEqual(yield* pageOf(client, key), { ids: [], data: [], next: null })
+    const issued = (yield* issue(client, key, vatIds(23))).toReversed()
+    const pages = yield* allPages(client, key, {})
+    assert.deepStrictEqual(
+      pages.map(({ length }) => length),
+      [20, 3]
+    )
+    assert.deepStrictEqual(pages.flat(), issued)
+    for (const limit of [1, 7, 22, 23, 24, 100]) {
+      const some = yield* allPages(client, key, { limit: String(limit) })
+      assert.deepStrictEqual(some.flat(), issued)
+      assert.strictEqual(some.length, Math.ceil(23 / limit))
+    }
+    const { data } = yield* pageOf(client, key, { limit: "1" })
+    assert.containSubset(data, [
+      { receipt_id: issued[0], target_vat_id: "DE100440222", name_match: "match", street_match: "match" }
+    ])
+  })
 
-  it.effect("lists the receipts about one VAT ID in any spelling", () =>
-    Effect.gen(function* () {
-      const { client, key } = yield* started
-      const [first = "", , third = ""] = yield* issue(client, key, ["DE100440230", "DE100440231", "100440230"])
-      for (const target_vat_id of ["DE100440230", "de 100-440.230", "100440230"]) {
-        const page = yield* pageOf(client, key, { target_vat_id })
-        assert.deepStrictEqual([page.ids, page.next], [[third, first], null])
-      }
-      assert.deepStrictEqual((yield* allPages(client, key, { target_vat_id: "DE100440230", limit: "1" })).flat(), [third, first])
-      assert.deepStrictEqual((yield* pageOf(client, key, { target_vat_id: "DE999999999" })).ids, [])
-      assertProblem(yield* client.ask(list, { key, query: { target_vat_id: "XX1" } }), "INVALID_VAT_ID")
-    })
-  )
+  it.effect("lists the receipts about one VAT ID in any spelling", function* () {
+    const { client, key } = yield* started
+    const [first = "", , third = ""] = yield* issue(client, key, ["DE100440230", "DE100440231", "100440230"])
+    for (const target_vat_id of ["DE100440230", "de 100-440.230", "100440230"]) {
+      const page = yield* pageOf(client, key, { target_vat_id })
+      assert.deepStrictEqual([page.ids, page.next], [[third, first], null])
+    }
+    assert.deepStrictEqual((yield* allPages(client, key, { target_vat_id: "DE100440230", limit: "1" })).flat(), [third, first])
+    assert.deepStrictEqual((yield* pageOf(client, key, { target_vat_id: "DE999999999" })).ids, [])
+    assertProblem(yield* client.ask(list, { key, query: { target_vat_id: "XX1" } }), "INVALID_VAT_ID")
+  })
 
-  it.effect("rejects a malformed limit", () =>
-    Effect.gen(function* () {
-      const { client, key } = yield* started
-      for (const limit of ["0", "-1", "101", "1.5", "1.0", "ten", "1e1", "1e999", "+1", "01", "0x1", " 1", ""]) {
-        const { details } = assertProblem(yield* client.ask(list, { key, query: { limit } }), "VALIDATION_ERROR")
-        assert.strictEqual(details?.[0]?.field, "limit")
-      }
-    })
-  )
+  it.effect("rejects a malformed limit", function* () {
+    const { client, key } = yield* started
+    for (const limit of ["0", "-1", "101", "1.5", "1.0", "ten", "1e1", "1e999", "+1", "01", "0x1", " 1", ""]) {
+      const { details } = assertProblem(yield* client.ask(list, { key, query: { limit } }), "VALIDATION_ERROR")
+      assert.strictEqual(details?.[0]?.field, "limit")
+    }
+  })
 
-  it.effect("accepts a cursor unchanged, for the same key and the same filter only", () =>
-    Effect.gen(function* () {
-      const { client, key } = yield* started
-      const other = yield* newPaidKey(client)
-      yield* issue(client, key, ["DE100440240", "DE100440240", "DE100440241"])
-      yield* issue(client, other, ["DE100440240", "DE100440240"])
-      const { next } = yield* pageOf(client, key, { limit: "1" })
-      const cursor = next ?? ""
-      const filtered = (yield* pageOf(client, key, { limit: "1", target_vat_id: "DE100440240" })).next ?? ""
-      const [position = "", signature = ""] = cursor.split(".")
-      const flipped = signature.replace(/^./u, (digit) => (digit === "0" ? "1" : "0"))
-      for (const [as, query] of [
-        [key, { cursor: `${position}0.${signature}` }],
-        [key, { cursor: `${position}.${flipped}` }],
-        [key, { cursor: `${position}.${signature.toUpperCase()}x` }],
-        [key, { cursor: position }],
-        [key, { cursor: "" }],
-        [key, { cursor: "x".repeat(2_000) }],
-        [key, { cursor: "\u0000" }],
-        [key, { cursor, target_vat_id: "DE100440240" }],
-        [key, { cursor: filtered }],
-        [key, { cursor: filtered, target_vat_id: "DE100440241" }],
-        [other, { cursor }],
-        [other, { cursor: filtered, target_vat_id: "DE100440240" }]
-      ] as const) {
-        assert.include(assertProblem(yield* client.ask(list, { key: as, query }), "VALIDATION_ERROR").message, "cursor")
-      }
-      // The limit may change on the way, and another replica takes it too.
-      const replica = yield* RunningService.make()
-      assert.strictEqual((yield* pageOf(replica, key, { cursor, limit: "50" })).ids.length, 2)
-    })
-  )
+  it.effect("accepts a cursor unchanged, for the same key and the same filter only", function* () {
+    const { client, key } = yield* started
+    const other = yield* newPaidKey(client)
+    yield* issue(client, key, ["DE100440240", "DE100440240", "DE100440241"])
+    yield* issue(client, other, ["DE100440240", "DE100440240"])
+    const { next } = yield* pageOf(client, key, { limit: "1" })
+    const cursor = next ?? ""
+    const filtered = (yield* pageOf(client, key, { limit: "1", target_vat_id: "DE100440240" })).next ?? ""
+    const [position = "", signature = ""] = cursor.split(".")
+    const flipped = signature.replace(/^./u, (digit) => (digit === "0" ? "1" : "0"))
+    for (const [as, query] of [
+      [key, { cursor: `${position}0.${signature}` }],
+      [key, { cursor: `${position}.${flipped}` }],
+      [key, { cursor: `${position}.${signature.toUpperCase()}x` }],
+      [key, { cursor: position }],
+      [key, { cursor: "" }],
+      [key, { cursor: "x".repeat(2_000) }],
+      [key, { cursor: "\u0000" }],
+      [key, { cursor, target_vat_id: "DE100440240" }],
+      [key, { cursor: filtered }],
+      [key, { cursor: filtered, target_vat_id: "DE100440241" }],
+      [other, { cursor }],
+      [other, { cursor: filtered, target_vat_id: "DE100440240" }]
+    ] as const) {
+      assert.include(assertProblem(yield* client.ask(list, { key: as, query }), "VALIDATION_ERROR").message, "cursor")
+    }
+    // The limit may change on the way, and another replica takes it too.
+    const replica = yield* RunningService.make()
+    assert.strictEqual((yield* pageOf(replica, key, { cursor, limit: "50" })).ids.length, 2)
+  })
 
-  it.effect("does not repeat or skip a receipt while others are being issued", () =>
-    Effect.gen(function* () {
-      const { client, key } = yield* started
-      const before = (yield* issue(client, key, vatIds(17, 100_440_300))).toReversed()
-      const more = Effect.all(
-        vatIds(3, 100_440_400).map((vatId) => confirm(client, vatId, key)),
-        { concurrency: "unbounded" }
-      )
-      const pages = yield* allPages(client, key, { limit: "4" }, more)
-      assert.deepStrictEqual(pages.flat(), before)
-      const afterwards = (yield* allPages(client, key, { limit: "100" })).flat()
-      assert.strictEqual(new Set(afterwards).size, 17 + 3 * pages.length)
-      assert.deepStrictEqual(afterwards.slice(-17), before)
-    })
-  )
+  it.effect("does not repeat or skip a receipt while others are being issued", function* () {
+    const { client, key } = yield* started
+    const before = (yield* issue(client, key, vatIds(17, 100_440_300))).toReversed()
+    const more = Effect.all(
+      vatIds(3, 100_440_400).map((vatId) => confirm(client, vatId, key)),
+      { concurrency: "unbounded" }
+    )
+    const pages = yield* allPages(client, key, { limit: "4" }, more)
+    assert.deepStrictEqual(pages.flat(), before)
+    const afterwards = (yield* allPages(client, key, { limit: "100" })).flat()
+    assert.strictEqual(new Set(afterwards).size, 17 + 3 * pages.length)
+    assert.deepStrictEqual(afterwards.slice(-17), before)
+  })
 })

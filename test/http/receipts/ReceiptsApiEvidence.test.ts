@@ -1,4 +1,3 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect, MutableRef, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { createHash } from "node:crypto"
@@ -6,6 +5,7 @@ import { confirm, newPaidKey, receiptIdOf, receiptsPath as list } from "#test/su
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import * as StandIn from "#test/support/StandIn.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 /** A BZSt that a test scripts byte by byte; background probes are answered on the side. */
 const answering =
@@ -69,16 +69,14 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a receip
     }).pipe(Effect.provide(StandIn.layer))
   )
 
-  it.effect("is not issued if it cannot be stored, and nothing counts", () =>
-    Effect.gen(function* () {
-      const client = yield* RunningService.start()
-      const key = yield* newPaidKey(client)
-      const sql = yield* SqlClient.SqlClient
-      yield* sql`ALTER FUNCTION vatproof.append RENAME TO append_away`.unprepared
-      assertProblem(yield* confirm(client, "DE100440500", key), "INTERNAL_ERROR")
-      yield* sql`ALTER FUNCTION vatproof.append_away RENAME TO append`.unprepared
-      assert.containSubset((yield* client.ask(list, { key })).body, { data: [], next_cursor: null })
-      assert.containSubset((yield* client.ask("/v1/usage", { key })).body, { requests: { used: 0 } })
-    })
-  )
+  it.effect("is not issued if it cannot be stored, and nothing counts", function* () {
+    const client = yield* RunningService.start()
+    const key = yield* newPaidKey(client)
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`ALTER FUNCTION vatproof.append RENAME TO append_away`.unprepared
+    assertProblem(yield* confirm(client, "DE100440500", key), "INTERNAL_ERROR")
+    yield* sql`ALTER FUNCTION vatproof.append_away RENAME TO append`.unprepared
+    assert.containSubset((yield* client.ask(list, { key })).body, { data: [], next_cursor: null })
+    assert.containSubset((yield* client.ask("/v1/usage", { key })).body, { requests: { used: 0 } })
+  })
 })

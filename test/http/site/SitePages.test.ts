@@ -1,8 +1,8 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const settings = { CONTACT: "help@vat.example", PUBLIC_URL: "https://vat.example/proof", ANONYMOUS_LIFETIME: "2" }
 
@@ -20,85 +20,73 @@ const submit = Effect.fnUntraced(function* (vatId: string, from: string) {
 })
 
 layer(RunningService.layerShared(settings), { excludeTestServices: true })("the HTML pages", (it) => {
-  it.effect.each(pages)("%s loads no external resources, runs no script, and links to the others", (path) =>
-    Effect.gen(function* () {
-      const { get } = yield* RunningService.RunningService
-      const { headers, status, text } = yield* get(path)
-      assert.strictEqual(status, 200)
-      assert.strictEqual(headers["content-type"], "text/html; charset=utf-8")
-      assert.match(headers["content-security-policy"] ?? "", /^default-src 'none'; style-src 'sha256-/u)
-      assert.notMatch(text, /<script|<iframe|@import|url\(|\sstyle=|\son\w+=/u)
-      for (const link of ["/proof/", "/proof/docs", "/proof/status", "/proof/plans"]) assert.include(text, `href="${link}"`)
-      const targets = [...text.matchAll(/(?:src|href|action)="([^"]+)"/gu)].map(([, target = ""]) => target)
-      for (const target of targets) assert.match(target, /^(?:\/proof\/|mailto:help@vat\.example$)/u)
-    })
-  )
+  it.effect.each(pages)("%s loads no external resources, runs no script, and links to the others", function* (path) {
+    const { get } = yield* RunningService.RunningService
+    const { headers, status, text } = yield* get(path)
+    assert.strictEqual(status, 200)
+    assert.strictEqual(headers["content-type"], "text/html; charset=utf-8")
+    assert.match(headers["content-security-policy"] ?? "", /^default-src 'none'; style-src 'sha256-/u)
+    assert.notMatch(text, /<script|<iframe|@import|url\(|\sstyle=|\son\w+=/u)
+    for (const link of ["/proof/", "/proof/docs", "/proof/status", "/proof/plans"]) assert.include(text, `href="${link}"`)
+    const targets = [...text.matchAll(/(?:src|href|action)="([^"]+)"/gu)].map(([, target = ""]) => target)
+    for (const target of targets) assert.match(target, /^(?:\/proof\/|mailto:help@vat\.example$)/u)
+  })
 
-  it.effect("/ validates a VAT ID without a key, counts it, and reports the end of the quota", () =>
-    Effect.gen(function* () {
-      const first = yield* submit(" at u12345678", "203.0.113.1")
-      assert.strictEqual(first.status, 200)
-      assert.strictEqual(first.headers["x-service-usage"], "1/2")
-      assert.strictEqual(first.headers["cache-control"], "no-store")
-      assert.include(first.text, "ATU12345678 is valid")
-      assert.include(first.text, "Musterhaus GmbH &amp; Co KG")
-      const invalid = yield* submit(vatIdEnding("DE", "999200"), "203.0.113.1")
-      assert.include(invalid.text, "is not valid")
-      const third = yield* submit("ATU12345678", "203.0.113.1")
-      assert.strictEqual(third.status, 401)
-      assert.include(third.text, "POST /v1/register")
-    })
-  )
+  it.effect("/ validates a VAT ID without a key, counts it, and reports the end of the quota", function* () {
+    const first = yield* submit(" at u12345678", "203.0.113.1")
+    assert.strictEqual(first.status, 200)
+    assert.strictEqual(first.headers["x-service-usage"], "1/2")
+    assert.strictEqual(first.headers["cache-control"], "no-store")
+    assert.include(first.text, "ATU12345678 is valid")
+    assert.include(first.text, "Musterhaus GmbH &amp; Co KG")
+    const invalid = yield* submit(vatIdEnding("DE", "999200"), "203.0.113.1")
+    assert.include(invalid.text, "is not valid")
+    const third = yield* submit("ATU12345678", "203.0.113.1")
+    assert.strictEqual(third.status, 401)
+    assert.include(third.text, "POST /v1/register")
+  })
 
-  it.effect("/ shows why a VAT ID is malformed, and an outage never as invalid", () =>
-    Effect.gen(function* () {
-      const wrong = yield* submit("<b>1", "203.0.113.2")
-      assert.strictEqual(wrong.status, 400)
-      assert.include(wrong.text, "&lt;b&gt;1 was not checked")
-      const outage = yield* submit(vatIdEnding("DE", "999301"), "203.0.113.3")
-      assert.strictEqual(outage.status, 503)
-      assert.isDefined(outage.headers["retry-after"])
-      assert.include(outage.text, "This says nothing about the VAT ID")
-      assert.notInclude(outage.text, "not valid")
-    })
-  )
+  it.effect("/ shows why a VAT ID is malformed, and an outage never as invalid", function* () {
+    const wrong = yield* submit("<b>1", "203.0.113.2")
+    assert.strictEqual(wrong.status, 400)
+    assert.include(wrong.text, "&lt;b&gt;1 was not checked")
+    const outage = yield* submit(vatIdEnding("DE", "999301"), "203.0.113.3")
+    assert.strictEqual(outage.status, 503)
+    assert.isDefined(outage.headers["retry-after"])
+    assert.include(outage.text, "This says nothing about the VAT ID")
+    assert.notInclude(outage.text, "not valid")
+  })
 
-  it.effect("/plans lists every plan and the operator's contact", () =>
-    Effect.gen(function* () {
-      const { get } = yield* RunningService.RunningService
-      const { text } = yield* get("/plans")
-      for (const plan of ["free", "starter", "business", "enterprise"]) assert.include(text, `<th scope="row">${plan}</th>`)
-      assert.include(text, `<a href="mailto:help@vat.example">help@vat.example</a>`)
-      const unknown = yield* RunningService.make()
-      assert.include((yield* unknown.get("/plans")).text, "has published no address")
-    })
-  )
+  it.effect("/plans lists every plan and the operator's contact", function* () {
+    const { get } = yield* RunningService.RunningService
+    const { text } = yield* get("/plans")
+    for (const plan of ["free", "starter", "business", "enterprise"]) assert.include(text, `<th scope="row">${plan}</th>`)
+    assert.include(text, `<a href="mailto:help@vat.example">help@vat.example</a>`)
+    const unknown = yield* RunningService.make()
+    assert.include((yield* unknown.get("/plans")).text, "has published no address")
+  })
 
-  it.effect("/status shows the state of the sources", () =>
-    Effect.gen(function* () {
-      const { get } = yield* RunningService.RunningService
-      const { headers, text } = yield* get("/status")
-      assert.strictEqual(headers["cache-control"], "no-store")
-      assert.include(text, `<th scope="row">VIES</th>`)
-      assert.include(text, `<td class="good">operational</td>`)
-    })
-  )
+  it.effect("/status shows the state of the sources", function* () {
+    const { get } = yield* RunningService.RunningService
+    const { headers, text } = yield* get("/status")
+    assert.strictEqual(headers["cache-control"], "no-store")
+    assert.include(text, `<th scope="row">VIES</th>`)
+    assert.include(text, `<td class="good">operational</td>`)
+  })
 
-  it.effect("serve an icon for browsers, rules for crawlers, and the operator's contact for researchers", () =>
-    Effect.gen(function* () {
-      const { get } = yield* RunningService.RunningService
-      for (const path of ["/favicon.svg", "/favicon.ico"]) {
-        assert.strictEqual((yield* get(path)).headers["content-type"], "image/svg+xml")
-      }
-      assert.match((yield* get("/robots.txt")).text, /^User-agent: \*\nDisallow: \/v1\/$/mu)
-      const { headers, text } = yield* get("/.well-known/security.txt")
-      assert.match(headers["content-type"] ?? "", /^text\/plain/u)
-      assert.match(text, /^Contact: mailto:help@vat\.example$/mu)
-      const [, expires = ""] = /^Expires: (.+)$/mu.exec(text) ?? []
-      const days = (Date.parse(expires) - Date.now()) / 86_400_000
-      assert.isTrue(days > 30 && days < 365, expires)
-      const unknown = yield* RunningService.make()
-      assert.strictEqual((yield* unknown.get("/.well-known/security.txt")).status, 404)
-    })
-  )
+  it.effect("serve an icon for browsers, rules for crawlers, and the operator's contact for researchers", function* () {
+    const { get } = yield* RunningService.RunningService
+    for (const path of ["/favicon.svg", "/favicon.ico"]) {
+      assert.strictEqual((yield* get(path)).headers["content-type"], "image/svg+xml")
+    }
+    assert.match((yield* get("/robots.txt")).text, /^User-agent: \*\nDisallow: \/v1\/$/mu)
+    const { headers, text } = yield* get("/.well-known/security.txt")
+    assert.match(headers["content-type"] ?? "", /^text\/plain/u)
+    assert.match(text, /^Contact: mailto:help@vat\.example$/mu)
+    const [, expires = ""] = /^Expires: (.+)$/mu.exec(text) ?? []
+    const days = (Date.parse(expires) - Date.now()) / 86_400_000
+    assert.isTrue(days > 30 && days < 365, expires)
+    const unknown = yield* RunningService.make()
+    assert.strictEqual((yield* unknown.get("/.well-known/security.txt")).status, 404)
+  })
 })

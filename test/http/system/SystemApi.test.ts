@@ -1,9 +1,9 @@
-import { assert, layer } from "@effect/vitest"
 import { DateTime, Duration, Effect, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/u
 
@@ -54,133 +54,117 @@ const sourceEvents = Effect.gen(function* () {
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("GET /health", (it) => {
-  it.effect("reports that the service is up, and its interface version", () =>
-    Effect.gen(function* () {
-      const { get } = yield* RunningService.RunningService
-      const reply = yield* get("/health")
-      assert.containSubset(reply, { status: 200, body: { status: "ok", version: "0.1.0" } })
-      assert.match(reply.text, /"timestamp":"\d{4}-\d\d-\d\dT[\d:.]+Z"/u)
-    })
-  )
+  it.effect("reports that the service is up, and its interface version", function* () {
+    const { get } = yield* RunningService.RunningService
+    const reply = yield* get("/health")
+    assert.containSubset(reply, { status: 200, body: { status: "ok", version: "0.1.0" } })
+    assert.match(reply.text, /"timestamp":"\d{4}-\d\d-\d\dT[\d:.]+Z"/u)
+  })
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("GET /v1/status", (it) => {
-  it.effect("reports operational while all sources are up", () =>
-    Effect.gen(function* () {
-      const { status, statusWhen } = yield* start
-      const { active_source, failover_active, sources, status: simple } = yield* status
-      assert.deepStrictEqual([simple, active_source, failover_active], ["operational", "vies", false])
-      assert.deepStrictEqual(
-        [sources.vies.status, sources.bzst.status, sources.cache.status],
-        ["operational", "operational", "operational"]
-      )
-      // The first probe says how long an answer takes.
-      yield* statusWhen((report) => report.sources.vies.latency_ms !== null && report.sources.bzst.latency_ms !== null)
-    })
-  )
+  it.effect("reports operational while all sources are up", function* () {
+    const { status, statusWhen } = yield* start
+    const { active_source, failover_active, sources, status: simple } = yield* status
+    assert.deepStrictEqual([simple, active_source, failover_active], ["operational", "vies", false])
+    assert.deepStrictEqual(
+      [sources.vies.status, sources.bzst.status, sources.cache.status],
+      ["operational", "operational", "operational"]
+    )
+    // The first probe says how long an answer takes.
+    yield* statusWhen((report) => report.sources.vies.latency_ms !== null && report.sources.bzst.latency_ms !== null)
+  })
 
-  it.effect("reports degraded for a minute after a failure", () =>
-    Effect.gen(function* () {
-      const { key, sandbox, status, statusWhen, travel, validate } = yield* start
-      yield* sandbox.script([{ kind: "http", http_status: 502, source: "vies", count: 1 }])
-      assert.containSubset(yield* validate(vatIdEnding("DE", "470010"), { key }), { status: 200, body: { source: "vies" } })
-      const { active_source, failover_active, sources, status: simple } = yield* status
-      assert.deepStrictEqual(
-        [simple, sources.vies.status, active_source, failover_active],
-        ["operational", "degraded", "vies", false]
-      )
-      yield* travel("2 minutes")
-      yield* statusWhen((report) => report.sources.vies.status === "operational")
-    })
-  )
+  it.effect("reports degraded for a minute after a failure", function* () {
+    const { key, sandbox, status, statusWhen, travel, validate } = yield* start
+    yield* sandbox.script([{ kind: "http", http_status: 502, source: "vies", count: 1 }])
+    assert.containSubset(yield* validate(vatIdEnding("DE", "470010"), { key }), { status: 200, body: { source: "vies" } })
+    const { active_source, failover_active, sources, status: simple } = yield* status
+    assert.deepStrictEqual(
+      [simple, sources.vies.status, active_source, failover_active],
+      ["operational", "degraded", "vies", false]
+    )
+    yield* travel("2 minutes")
+    yield* statusWhen((report) => report.sources.vies.status === "operational")
+  })
 
-  it.effect("reports unavailable and failover while VIES is down, and recovers with it within 30 s", () =>
-    Effect.gen(function* () {
-      const { askAll, key, sandbox, status, statusWhen, travel, validate } = yield* start
-      yield* sandbox.configure({ vies_available: false })
-      for (const reply of yield* askAll) assert.containSubset(reply, { status: 200, body: { source: "bzst" } })
-      const down = yield* status
-      assert.deepStrictEqual([down.status, down.active_source, down.failover_active], ["operational", "bzst", true])
-      assert.deepStrictEqual([down.sources.vies.status, down.sources.vies.latency_ms], ["unavailable", null])
-      assert.strictEqual(down.sources.bzst.status, "operational")
-      const asked = yield* sandbox.checks({ source: "vies" })
-      yield* askAll
-      assert.strictEqual(yield* sandbox.checks({ source: "vies" }), asked)
+  it.effect("reports unavailable and failover while VIES is down, and recovers with it within 30 s", function* () {
+    const { askAll, key, sandbox, status, statusWhen, travel, validate } = yield* start
+    yield* sandbox.configure({ vies_available: false })
+    for (const reply of yield* askAll) assert.containSubset(reply, { status: 200, body: { source: "bzst" } })
+    const down = yield* status
+    assert.deepStrictEqual([down.status, down.active_source, down.failover_active], ["operational", "bzst", true])
+    assert.deepStrictEqual([down.sources.vies.status, down.sources.vies.latency_ms], ["unavailable", null])
+    assert.strictEqual(down.sources.bzst.status, "operational")
+    const asked = yield* sandbox.checks({ source: "vies" })
+    yield* askAll
+    assert.strictEqual(yield* sandbox.checks({ source: "vies" }), asked)
 
-      yield* sandbox.configure({ vies_available: true })
-      yield* Effect.forEach(Array.from({ length: 29 }), () => Effect.andThen(travel("1 second"), status), { discard: true })
-      const back = yield* statusWhen((report) => report.active_source === "vies")
-      assert.isFalse(back.failover_active)
-      assert.containSubset(yield* validate(vatIdEnding("DE", "470020"), { key }), { body: { source: "vies" } })
-    })
-  )
+    yield* sandbox.configure({ vies_available: true })
+    yield* Effect.forEach(Array.from({ length: 29 }), () => Effect.andThen(travel("1 second"), status), { discard: true })
+    const back = yield* statusWhen((report) => report.active_source === "vies")
+    assert.isFalse(back.failover_active)
+    assert.containSubset(yield* validate(vatIdEnding("DE", "470020"), { key }), { body: { source: "vies" } })
+  })
 
-  it.effect("reports degraded as a whole only while both sources are down", () =>
-    Effect.gen(function* () {
-      const { askAll, sandbox, status } = yield* start
-      yield* sandbox.configure({ vies_available: false, bzst_available: false })
-      for (const reply of yield* askAll) assert.strictEqual(reply.status, 503)
-      const down = yield* status
-      assert.deepStrictEqual([down.status, down.failover_active], ["degraded", false])
-      assert.deepStrictEqual([down.sources.vies.status, down.sources.bzst.status], ["unavailable", "unavailable"])
-      assert.strictEqual(down.sources.cache.status, "operational")
-    })
-  )
+  it.effect("reports degraded as a whole only while both sources are down", function* () {
+    const { askAll, sandbox, status } = yield* start
+    yield* sandbox.configure({ vies_available: false, bzst_available: false })
+    for (const reply of yield* askAll) assert.strictEqual(reply.status, 503)
+    const down = yield* status
+    assert.deepStrictEqual([down.status, down.failover_active], ["degraded", false])
+    assert.deepStrictEqual([down.sources.vies.status, down.sources.bzst.status], ["unavailable", "unavailable"])
+    assert.strictEqual(down.sources.cache.status, "operational")
+  })
 
   it.effect.each([
     ["a call", true],
     ["a probe", false]
-  ] as const)("reports degraded within 15 s of %s that fails while both sources are down", ([_, isAsked]) =>
-    Effect.gen(function* () {
-      const { sandbox, status, statusWhen, travel, validate } = yield* start
-      yield* statusWhen(({ sources }) => sources.vies.latency_ms !== null && sources.bzst.latency_ms !== null)
-      yield* sandbox.configure({ vies_available: false, bzst_available: false })
-      if (isAsked) yield* validate("FR40100999703")
-      else yield* travel("31 seconds")
-      const failed = yield* statusWhen(({ sources }) => sources.vies.status !== "operational")
-      yield* Effect.forEach(Array.from({ length: 12 }), () => Effect.andThen(travel("1 second"), status), { discard: true })
-      const down = yield* statusWhen((report) => report.status === "degraded")
-      const elapsed = DateTime.distance(DateTime.makeUnsafe(failed.timestamp), DateTime.makeUnsafe(down.timestamp))
-      assert.isBelow(Duration.toSeconds(elapsed), 15)
-    })
-  )
+  ] as const)("reports degraded within 15 s of %s that fails while both sources are down", function* ([_, isAsked]) {
+    const { sandbox, status, statusWhen, travel, validate } = yield* start
+    yield* statusWhen(({ sources }) => sources.vies.latency_ms !== null && sources.bzst.latency_ms !== null)
+    yield* sandbox.configure({ vies_available: false, bzst_available: false })
+    if (isAsked) yield* validate("FR40100999703")
+    else yield* travel("31 seconds")
+    const failed = yield* statusWhen(({ sources }) => sources.vies.status !== "operational")
+    yield* Effect.forEach(Array.from({ length: 12 }), () => Effect.andThen(travel("1 second"), status), { discard: true })
+    const down = yield* statusWhen((report) => report.status === "degraded")
+    const elapsed = DateTime.distance(DateTime.makeUnsafe(failed.timestamp), DateTime.makeUnsafe(down.timestamp))
+    assert.isBelow(Duration.toSeconds(elapsed), 15)
+  })
 
-  it.effect("reports per member state since when its VAT IDs cannot be validated", () =>
-    Effect.gen(function* () {
-      const { key, sandbox, status, validate } = yield* start
-      const before = yield* status
-      assert.deepStrictEqual(Object.keys(before.member_states).length, 28)
-      assert.isTrue(Object.values(before.member_states).every((one) => one.status === "operational"))
-      yield* sandbox.configure({ vies_unavailable_member_states: ["FR", "DE"] })
-      for (const index of [1, 2, 3]) {
-        yield* validate("FR40100999703", { query: { force_live: "1" } })
-        yield* validate(vatIdEnding("DE", `47100${index}`), { key, query: { force_live: "1" } })
-      }
-      const { member_states: states, status: whole } = yield* status
-      assert.strictEqual(whole, "operational")
-      assert.deepStrictEqual(
-        [states["FR"]?.status, states["DE"]?.status, states["AT"]?.status],
-        ["unavailable", "degraded", "operational"]
-      )
-      for (const prefix of ["FR", "DE"]) assert.isTrue((states[prefix]?.since ?? "") > before.timestamp)
-      assert.deepStrictEqual(states["AT"], before.member_states["AT"])
-    })
-  )
+  it.effect("reports per member state since when its VAT IDs cannot be validated", function* () {
+    const { key, sandbox, status, validate } = yield* start
+    const before = yield* status
+    assert.deepStrictEqual(Object.keys(before.member_states).length, 28)
+    assert.isTrue(Object.values(before.member_states).every((one) => one.status === "operational"))
+    yield* sandbox.configure({ vies_unavailable_member_states: ["FR", "DE"] })
+    for (const index of [1, 2, 3]) {
+      yield* validate("FR40100999703", { query: { force_live: "1" } })
+      yield* validate(vatIdEnding("DE", `47100${index}`), { key, query: { force_live: "1" } })
+    }
+    const { member_states: states, status: whole } = yield* status
+    assert.strictEqual(whole, "operational")
+    assert.deepStrictEqual(
+      [states["FR"]?.status, states["DE"]?.status, states["AT"]?.status],
+      ["unavailable", "degraded", "operational"]
+    )
+    for (const prefix of ["FR", "DE"]) assert.isTrue((states[prefix]?.since ?? "") > before.timestamp)
+    assert.deepStrictEqual(states["AT"], before.member_states["AT"])
+  })
 
-  it.effect("records its changes in the log", () =>
-    Effect.gen(function* () {
-      const { askAll, sandbox, statusWhen, travel } = yield* start
-      const untilLast = (type: string) =>
-        sourceEvents.pipe(Effect.repeat({ until: (events) => events.at(-1) === type, schedule: Schedule.spaced("10 millis") }))
-      yield* sandbox.configure({ vies_available: false })
-      yield* askAll
-      yield* travel("5 seconds")
-      yield* untilLast("SourceUnavailable")
-      yield* sandbox.configure({ vies_available: true })
-      yield* travel("30 seconds")
-      yield* statusWhen((report) => report.sources.vies.status !== "unavailable")
-      yield* travel("2 minutes")
-      yield* untilLast("SourceRecovered")
-    })
-  )
+  it.effect("records its changes in the log", function* () {
+    const { askAll, sandbox, statusWhen, travel } = yield* start
+    const untilLast = (type: string) =>
+      sourceEvents.pipe(Effect.repeat({ until: (events) => events.at(-1) === type, schedule: Schedule.spaced("10 millis") }))
+    yield* sandbox.configure({ vies_available: false })
+    yield* askAll
+    yield* travel("5 seconds")
+    yield* untilLast("SourceUnavailable")
+    yield* sandbox.configure({ vies_available: true })
+    yield* travel("30 seconds")
+    yield* statusWhen((report) => report.sources.vies.status !== "unavailable")
+    yield* travel("2 minutes")
+    yield* untilLast("SourceRecovered")
+  })
 })

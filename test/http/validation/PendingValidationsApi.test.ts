@@ -1,4 +1,3 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
@@ -7,6 +6,7 @@ import { newPaidKey } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const path = "/v1/validations"
 const later = { prefer: "respond-async" }
@@ -34,131 +34,119 @@ const until = <E, R>(ask: Effect.Effect<Reply, E, R>, status: string) =>
   })
 
 layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validations", (it) => {
-  it.effect("answers at once where it can, with an id under which the answer stays", () =>
-    Effect.gen(function* () {
-      const { get, newKey, post } = yield* RunningService.RunningService
-      const key = yield* newKey
-      const reply = yield* post(path, { vat_id: "ATU10550001", reference: "INV-1" }, { key })
-      assert.containSubset(reply, {
-        status: 200,
-        body: { status: "final", valid: true, vat_id: "ATU10550001", source: "vies", cache: false }
-      })
-      const id = yield* idOf(reply)
-      const again = yield* get(`${path}/${id}`, { key })
-      assert.deepStrictEqual([again.status, again.body], [200, reply.body])
-      assert.deepStrictEqual(yield* eventsOf(id), [
-        ["ValidationAccepted", 0],
-        ["VatIdVerified", 1]
-      ])
-      const hit = yield* post(path, { vat_id: "ATU10550001" }, { key, headers: later })
-      assert.containSubset(hit, {
-        status: 200,
-        body: { status: "final", source: "cache" },
-        headers: { "preference-applied": "respond-async" }
-      })
-      assert.strictEqual(hit.headers["x-service-usage"], "2/100000")
-      assertProblem(yield* get(`${path}/${id}`, { key: yield* newKey }), "NOT_FOUND")
+  it.effect("answers at once where it can, with an id under which the answer stays", function* () {
+    const { get, newKey, post } = yield* RunningService.RunningService
+    const key = yield* newKey
+    const reply = yield* post(path, { vat_id: "ATU10550001", reference: "INV-1" }, { key })
+    assert.containSubset(reply, {
+      status: 200,
+      body: { status: "final", valid: true, vat_id: "ATU10550001", source: "vies", cache: false }
     })
-  )
+    const id = yield* idOf(reply)
+    const again = yield* get(`${path}/${id}`, { key })
+    assert.deepStrictEqual([again.status, again.body], [200, reply.body])
+    assert.deepStrictEqual(yield* eventsOf(id), [
+      ["ValidationAccepted", 0],
+      ["VatIdVerified", 1]
+    ])
+    const hit = yield* post(path, { vat_id: "ATU10550001" }, { key, headers: later })
+    assert.containSubset(hit, {
+      status: 200,
+      body: { status: "final", source: "cache" },
+      headers: { "preference-applied": "respond-async" }
+    })
+    assert.strictEqual(hit.headers["x-service-usage"], "2/100000")
+    assertProblem(yield* get(`${path}/${id}`, { key: yield* newKey }), "NOT_FOUND")
+  })
 
-  it.effect("accepts what no source can answer now, and answers it by itself when the register is back", () =>
-    Effect.gen(function* () {
-      const { get, newKey, post } = yield* RunningService.RunningService
-      const sandbox = yield* Sandbox
-      const key = yield* newKey
-      yield* sandbox.configure({ vies_unavailable_member_states: ["SE"] })
-      // Three failures open the register's breaker: what waits for it is answered when it closes.
-      for (const number of ["2", "3"])
-        yield* post(path, { vat_id: `SE55600000000${number}` }, { key: yield* newKey, headers: later })
-      const reply = yield* post(path, { vat_id: "SE556000000001" }, { key, headers: later })
-      assert.strictEqual(reply.status, 202, reply.text)
-      assert.notProperty(reply.body, "valid")
-      const id = yield* idOf(reply)
-      assert.strictEqual(reply.headers["location"], `${path}/${id}`)
-      assert.match(reply.headers["retry-after"] ?? "", /^[1-9]\d*$/u)
-      const tried = yield* Effect.repeat(get(`${path}/${id}`, { key }), {
-        schedule: Schedule.spaced("100 millis"),
-        until: ({ text }) => text.includes("MS_UNAVAILABLE")
-      })
-      assert.containSubset(tried.body, { status: "pending", last_failure: { source: "vies", code: "MS_UNAVAILABLE" } })
-      assert.notProperty(tried.body, "valid")
-      assert.deepStrictEqual(yield* eventsOf(id), [["ValidationAccepted", 0]])
-      yield* sandbox.configure({ vies_unavailable_member_states: [] })
-      const final = yield* until(get(`${path}/${id}`, { key, query: { wait: "30" } }), "final")
-      assert.containSubset(final.body, { status: "final", valid: true, validation_id: id })
-      assert.strictEqual((yield* get(`${path}/${id}`, { key })).headers["x-service-usage"], "1/100000")
-      assert.deepStrictEqual(yield* eventsOf(id), [
-        ["ValidationAccepted", 0],
-        ["VatIdVerified", 1]
-      ])
+  it.effect("accepts what no source can answer now, and answers it by itself when the register is back", function* () {
+    const { get, newKey, post } = yield* RunningService.RunningService
+    const sandbox = yield* Sandbox
+    const key = yield* newKey
+    yield* sandbox.configure({ vies_unavailable_member_states: ["SE"] })
+    // Three failures open the register's breaker: what waits for it is answered when it closes.
+    for (const number of ["2", "3"])
+      yield* post(path, { vat_id: `SE55600000000${number}` }, { key: yield* newKey, headers: later })
+    const reply = yield* post(path, { vat_id: "SE556000000001" }, { key, headers: later })
+    assert.strictEqual(reply.status, 202, reply.text)
+    assert.notProperty(reply.body, "valid")
+    const id = yield* idOf(reply)
+    assert.strictEqual(reply.headers["location"], `${path}/${id}`)
+    assert.match(reply.headers["retry-after"] ?? "", /^[1-9]\d*$/u)
+    const tried = yield* Effect.repeat(get(`${path}/${id}`, { key }), {
+      schedule: Schedule.spaced("100 millis"),
+      until: ({ text }) => text.includes("MS_UNAVAILABLE")
     })
-  )
+    assert.containSubset(tried.body, { status: "pending", last_failure: { source: "vies", code: "MS_UNAVAILABLE" } })
+    assert.notProperty(tried.body, "valid")
+    assert.deepStrictEqual(yield* eventsOf(id), [["ValidationAccepted", 0]])
+    yield* sandbox.configure({ vies_unavailable_member_states: [] })
+    const final = yield* until(get(`${path}/${id}`, { key, query: { wait: "30" } }), "final")
+    assert.containSubset(final.body, { status: "final", valid: true, validation_id: id })
+    assert.strictEqual((yield* get(`${path}/${id}`, { key })).headers["x-service-usage"], "1/100000")
+    assert.deepStrictEqual(yield* eventsOf(id), [
+      ["ValidationAccepted", 0],
+      ["VatIdVerified", 1]
+    ])
+  })
 
-  it.effect("makes a qualified confirmation of company data", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.RunningService
-      const key = yield* newPaidKey(service)
-      const company = { name: "Muster GmbH", city: "Berlin" }
-      const asked = { vat_id: "DE100550002", requester_vat_id: "DE811115368", company }
-      for (const headers of [{}, soon]) {
-        const reply = yield* service.post(path, asked, { key, headers })
-        assert.containSubset(reply, { status: 200, body: { status: "final", qualified_confirmation: { name_match: "match" } } })
-        const again = yield* service.get(`${path}/${yield* idOf(reply)}`, { key })
-        assert.deepStrictEqual(again.body, reply.body)
-      }
-      assertProblem(yield* service.post(path, asked, { key: yield* service.newKey, headers: later }), "PAYMENT_REQUIRED")
-    })
-  )
+  it.effect("makes a qualified confirmation of company data", function* () {
+    const service = yield* RunningService.RunningService
+    const key = yield* newPaidKey(service)
+    const company = { name: "Muster GmbH", city: "Berlin" }
+    const asked = { vat_id: "DE100550002", requester_vat_id: "DE811115368", company }
+    for (const headers of [{}, soon]) {
+      const reply = yield* service.post(path, asked, { key, headers })
+      assert.containSubset(reply, { status: 200, body: { status: "final", qualified_confirmation: { name_match: "match" } } })
+      const again = yield* service.get(`${path}/${yield* idOf(reply)}`, { key })
+      assert.deepStrictEqual(again.body, reply.body)
+    }
+    assertProblem(yield* service.post(path, asked, { key: yield* service.newKey, headers: later }), "PAYMENT_REQUIRED")
+  })
 
-  it.effect("refuses with 503 what cannot be answered now, unless the client accepts a later answer", () =>
-    Effect.gen(function* () {
-      const { newKey, post } = yield* RunningService.RunningService
-      const key = yield* newKey
-      assertProblem(yield* post(path, { vat_id: vatIdEnding("FI", "999301") }, { key }), "SOURCE_UNAVAILABLE")
-      assertProblem(yield* post(path, { vat_id: "XX1" }, { key, headers: later }), "INVALID_VAT_ID")
-      assertProblem(yield* post(path, { vat_id: "ATU10550001", compny: {} }, { key }), "VALIDATION_ERROR")
-      assertProblem(yield* post(path, { vat_id: "ATU10550001" }), "UNAUTHORIZED")
-    })
-  )
+  it.effect("refuses with 503 what cannot be answered now, unless the client accepts a later answer", function* () {
+    const { newKey, post } = yield* RunningService.RunningService
+    const key = yield* newKey
+    assertProblem(yield* post(path, { vat_id: vatIdEnding("FI", "999301") }, { key }), "SOURCE_UNAVAILABLE")
+    assertProblem(yield* post(path, { vat_id: "XX1" }, { key, headers: later }), "INVALID_VAT_ID")
+    assertProblem(yield* post(path, { vat_id: "ATU10550001", compny: {} }, { key }), "VALIDATION_ERROR")
+    assertProblem(yield* post(path, { vat_id: "ATU10550001" }), "UNAUTHORIZED")
+  })
 
-  it.effect("cancels a pending validation, and leaves a final one as it is", () =>
-    Effect.gen(function* () {
-      const { ask, get, newKey, post } = yield* RunningService.RunningService
-      const key = yield* newKey
-      const pending = yield* idOf(yield* post(path, { vat_id: vatIdEnding("MT", "999301") }, { key, headers: later }))
-      const cancelled = yield* ask(`${path}/${pending}`, { method: "DELETE", key })
-      assert.containSubset(cancelled, { status: 200, body: { status: "cancelled", reason: "requested" } })
-      assert.deepStrictEqual((yield* get(`${path}/${pending}`, { key })).body, cancelled.body)
-      const final = yield* post(path, { vat_id: "ATU10550003" }, { key })
-      const kept = yield* ask(`${path}/${yield* idOf(final)}`, { method: "DELETE", key })
-      assert.deepStrictEqual(kept.body, final.body)
-      const list = yield* get(path, { key, query: { status: "cancelled" } })
-      assert.containSubset(list.body, { data: [{ validation_id: pending, status: "cancelled" }], next_cursor: null })
-    })
-  )
+  it.effect("cancels a pending validation, and leaves a final one as it is", function* () {
+    const { ask, get, newKey, post } = yield* RunningService.RunningService
+    const key = yield* newKey
+    const pending = yield* idOf(yield* post(path, { vat_id: vatIdEnding("MT", "999301") }, { key, headers: later }))
+    const cancelled = yield* ask(`${path}/${pending}`, { method: "DELETE", key })
+    assert.containSubset(cancelled, { status: 200, body: { status: "cancelled", reason: "requested" } })
+    assert.deepStrictEqual((yield* get(`${path}/${pending}`, { key })).body, cancelled.body)
+    const final = yield* post(path, { vat_id: "ATU10550003" }, { key })
+    const kept = yield* ask(`${path}/${yield* idOf(final)}`, { method: "DELETE", key })
+    assert.deepStrictEqual(kept.body, final.body)
+    const list = yield* get(path, { key, query: { status: "cancelled" } })
+    assert.containSubset(list.body, { data: [{ validation_id: pending, status: "cancelled" }], next_cursor: null })
+  })
 
-  it.effect("lists the key's own by state, VAT ID and reference, page by page", () =>
-    Effect.gen(function* () {
-      const { get, newKey, post } = yield* RunningService.RunningService
-      const key = yield* newKey
-      const ids: Array<string> = []
-      for (const reference of ["A", "B", "A"]) {
-        ids.unshift(yield* idOf(yield* post(path, { vat_id: "ATU10550004", reference }, { key })))
-      }
-      const listed = Effect.fnUntraced(function* (query: Readonly<Record<string, string>>) {
-        const { body } = yield* get(path, { key, query })
-        const decoded = yield* decodeList(body)
-        return { ids: decoded.data.map(({ validation_id }) => validation_id), next: decoded.next_cursor }
-      })
-      assert.deepStrictEqual((yield* listed({})).ids, ids)
-      assert.deepStrictEqual((yield* listed({ reference: "A" })).ids, [ids[0], ids[2]])
-      assert.deepStrictEqual((yield* listed({ vat_id: "ATU10550004", status: "final", reference: "B" })).ids, [ids[1]])
-      assert.deepStrictEqual((yield* listed({ vat_id: "ATU99999999" })).ids, [])
-      const first = yield* listed({ limit: "2" })
-      const second = yield* listed({ limit: "2", cursor: first.next ?? "" })
-      assert.deepStrictEqual([...first.ids, ...second.ids, second.next], [...ids, null])
+  it.effect("lists the key's own by state, VAT ID and reference, page by page", function* () {
+    const { get, newKey, post } = yield* RunningService.RunningService
+    const key = yield* newKey
+    const ids: Array<string> = []
+    for (const reference of ["A", "B", "A"]) {
+      ids.unshift(yield* idOf(yield* post(path, { vat_id: "ATU10550004", reference }, { key })))
+    }
+    const listed = Effect.fnUntraced(function* (query: Readonly<Record<string, string>>) {
+      const { body } = yield* get(path, { key, query })
+      const decoded = yield* decodeList(body)
+      return { ids: decoded.data.map(({ validation_id }) => validation_id), next: decoded.next_cursor }
     })
-  )
+    assert.deepStrictEqual((yield* listed({})).ids, ids)
+    assert.deepStrictEqual((yield* listed({ reference: "A" })).ids, [ids[0], ids[2]])
+    assert.deepStrictEqual((yield* listed({ vat_id: "ATU10550004", status: "final", reference: "B" })).ids, [ids[1]])
+    assert.deepStrictEqual((yield* listed({ vat_id: "ATU99999999" })).ids, [])
+    const first = yield* listed({ limit: "2" })
+    const second = yield* listed({ limit: "2", cursor: first.next ?? "" })
+    assert.deepStrictEqual([...first.ids, ...second.ids, second.next], [...ids, null])
+  })
 })
 
 const decodeList = Schema.decodeUnknownEffect(

@@ -1,9 +1,9 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Predicate, Schema } from "effect"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/u
 
@@ -12,41 +12,37 @@ const decodeResult = Schema.decodeUnknownEffect(
 )
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/validate/{vat_id}", (it) => {
-  it.effect("returns VIES' verdict and the data it discloses", () =>
-    Effect.gen(function* () {
-      const { validate } = yield* RunningService.RunningService
-      const reply = yield* validate("ATU12345678")
-      const { request_id, requested_at, source_timestamp } = yield* decodeResult(reply.body)
-      assert.strictEqual(reply.status, 200)
-      assert.deepStrictEqual(reply.body, {
-        valid: true,
-        vat_id: "ATU12345678",
-        country_code: "AT",
-        vat_number: "U12345678",
-        company_name: "Musterhaus GmbH & Co KG",
-        company_address: "Musterstrasse 22\n12345 musterort",
-        source: "vies",
-        source_timestamp,
-        cache: false,
-        qualified_confirmation: null,
-        consultation_number: null,
-        request_id,
-        requested_at
-      })
-      assert.match(source_timestamp, instant)
-      assert.match(requested_at, instant)
-      assert.strictEqual(reply.headers["x-request-id"], request_id)
-      assert.strictEqual(reply.headers["content-type"], "application/json")
-      assert.isUndefined(reply.headers["warning"])
+  it.effect("returns VIES' verdict and the data it discloses", function* () {
+    const { validate } = yield* RunningService.RunningService
+    const reply = yield* validate("ATU12345678")
+    const { request_id, requested_at, source_timestamp } = yield* decodeResult(reply.body)
+    assert.strictEqual(reply.status, 200)
+    assert.deepStrictEqual(reply.body, {
+      valid: true,
+      vat_id: "ATU12345678",
+      country_code: "AT",
+      vat_number: "U12345678",
+      company_name: "Musterhaus GmbH & Co KG",
+      company_address: "Musterstrasse 22\n12345 musterort",
+      source: "vies",
+      source_timestamp,
+      cache: false,
+      qualified_confirmation: null,
+      consultation_number: null,
+      request_id,
+      requested_at
     })
-  )
+    assert.match(source_timestamp, instant)
+    assert.match(requested_at, instant)
+    assert.strictEqual(reply.headers["x-request-id"], request_id)
+    assert.strictEqual(reply.headers["content-type"], "application/json")
+    assert.isUndefined(reply.headers["warning"])
+  })
 
-  it.effect("distinguishes an unregistered ID from an outage: 200 and valid false", () =>
-    Effect.gen(function* () {
-      const { validate } = yield* RunningService.RunningService
-      assert.containSubset(yield* validate(vatIdEnding("FR", "999200")), { status: 200, body: { valid: false, source: "vies" } })
-    })
-  )
+  it.effect("distinguishes an unregistered ID from an outage: 200 and valid false", function* () {
+    const { validate } = yield* RunningService.RunningService
+    assert.containSubset(yield* validate(vatIdEnding("FR", "999200")), { status: 200, body: { valid: false, source: "vies" } })
+  })
 
   it.effect.each([
     ["gr 094.259-216", { vat_id: "EL094259216", country_code: "GR", vat_number: "094259216" }],
@@ -55,12 +51,10 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     ["IE9*12345A", { vat_id: "IE9*12345A" }],
     ["xi 110 305 878", { vat_id: "XI110305878", country_code: "XI", vat_number: "110305878", source: "vies" }],
     ["de-123.456-781", { vat_id: "DE123456781" }]
-  ] as const)("normalises %s", ([input, body]) =>
-    Effect.gen(function* () {
-      const { validate } = yield* RunningService.RunningService
-      assert.containSubset(yield* validate(input), { status: 200, body })
-    })
-  )
+  ] as const)("normalises %s", function* ([input, body]) {
+    const { validate } = yield* RunningService.RunningService
+    assert.containSubset(yield* validate(input), { status: 200, body })
+  })
 
   it.effect.each([
     "/v1/validate/DE%20123%2E456%2D782",
@@ -69,27 +63,23 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     "/v1/validate/DE123456782?unknown=1&x=%ff&vat_id=ATU12345678",
     "/v1/validate/DE123456782?company_name=&company_city=%20&requester_vat_id=",
     "/v1/validate/DE123456782?force_live=false"
-  ])("reads %s", (path) =>
-    Effect.gen(function* () {
-      const { get } = yield* RunningService.RunningService
-      assert.containSubset(yield* get(path), { status: 200, body: { vat_id: "DE123456782" } })
-    })
-  )
+  ])("reads %s", function* (path) {
+    const { get } = yield* RunningService.RunningService
+    assert.containSubset(yield* get(path), { status: 200, body: { vat_id: "DE123456782" } })
+  })
 
-  it.effect("rejects a malformed VAT ID without asking a source", () =>
-    Effect.gen(function* () {
-      const { get, validate } = yield* RunningService.RunningService
-      const sandbox = yield* Sandbox
-      const before = yield* sandbox.checks()
-      for (const input of ["DE12345678", "GB123456789", "CHE123456789", "x", "DE１２３４５６７８９", "DE123\u200b456789", " "]) {
-        assertProblem(yield* validate(input), "INVALID_VAT_ID")
-      }
-      assertProblem(yield* get("/v1/validate/DE%00123456789"), "INVALID_VAT_ID")
-      assertProblem(yield* get("/v1/validate/DE%2F123456789"), "INVALID_VAT_ID")
-      assertProblem(yield* validate("D".repeat(5_000)), "INVALID_VAT_ID")
-      assert.strictEqual(yield* sandbox.checks(), before)
-    })
-  )
+  it.effect("rejects a malformed VAT ID without asking a source", function* () {
+    const { get, validate } = yield* RunningService.RunningService
+    const sandbox = yield* Sandbox
+    const before = yield* sandbox.checks()
+    for (const input of ["DE12345678", "GB123456789", "CHE123456789", "x", "DE１２３４５６７８９", "DE123\u200b456789", " "]) {
+      assertProblem(yield* validate(input), "INVALID_VAT_ID")
+    }
+    assertProblem(yield* get("/v1/validate/DE%00123456789"), "INVALID_VAT_ID")
+    assertProblem(yield* get("/v1/validate/DE%2F123456789"), "INVALID_VAT_ID")
+    assertProblem(yield* validate("D".repeat(5_000)), "INVALID_VAT_ID")
+    assert.strictEqual(yield* sandbox.checks(), before)
+  })
 
   it.effect.each([
     ["force_live=yes", "force_live"],
@@ -99,16 +89,14 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     [`company_name=${"x".repeat(301)}`, "company_name"],
     ["company_zip=1&company_zip=2", "company_zip"],
     ["requester_vat_id=DE123456789&requester_vat_id=DE123456789", "requester_vat_id"]
-  ])("refuses ?%.30s, naming %s", ([query, field]) =>
-    Effect.gen(function* () {
-      const { get } = yield* RunningService.RunningService
-      const { details } = assertProblem(yield* get(`/v1/validate/ATU12345678?${query}`), "VALIDATION_ERROR")
-      assert.deepStrictEqual(
-        details?.map((detail) => detail.field),
-        [field]
-      )
-    })
-  )
+  ])("refuses ?%.30s, naming %s", function* ([query, field]) {
+    const { get } = yield* RunningService.RunningService
+    const { details } = assertProblem(yield* get(`/v1/validate/ATU12345678?${query}`), "VALIDATION_ERROR")
+    assert.deepStrictEqual(
+      details?.map((detail) => detail.field),
+      [field]
+    )
+  })
 
   it.effect.each([
     ["forcelive=1", "forcelive", "force_live"],
@@ -116,109 +104,93 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     ["companyname=x", "companyname", "company_name"],
     ["requester_vatid=DE811115368", "requester_vatid", "requester_vat_id"],
     ["match_formats=letters", "match_formats", "match_format"]
-  ] as const)("rejects the misspelled parameter of ?%s", ([query, field, likely]) =>
-    Effect.gen(function* () {
-      const { get } = yield* RunningService.RunningService
-      const sandbox = yield* Sandbox
-      const before = yield* sandbox.checks()
-      const reply = yield* get(`/v1/validate/ATU12345678?${query}`)
-      const { details, message } = assertProblem(reply, "VALIDATION_ERROR")
-      assert.deepStrictEqual(details, [{ field, message: `Unknown parameter; did you mean ${likely}?` }])
-      assert.include(message, field)
-      assert.strictEqual(yield* sandbox.checks(), before)
-    })
-  )
+  ] as const)("rejects the misspelled parameter of ?%s", function* ([query, field, likely]) {
+    const { get } = yield* RunningService.RunningService
+    const sandbox = yield* Sandbox
+    const before = yield* sandbox.checks()
+    const reply = yield* get(`/v1/validate/ATU12345678?${query}`)
+    const { details, message } = assertProblem(reply, "VALIDATION_ERROR")
+    assert.deepStrictEqual(details, [{ field, message: `Unknown parameter; did you mean ${likely}?` }])
+    assert.include(message, field)
+    assert.strictEqual(yield* sandbox.checks(), before)
+  })
 
-  it.effect("passes a requester to VIES and returns the consultation number, live only", () =>
-    Effect.gen(function* () {
-      const { newKey, validate } = yield* RunningService.RunningService
-      const key = yield* newKey
-      const vatId = vatIdEnding("AT", "411001")
-      const query = { requester_vat_id: "811 115 368" }
-      const live = yield* validate(vatId, { key, query })
-      assert.containSubset(live, { status: 200, body: { cache: false } })
-      assert.match(live.text, /"consultation_number":"\w{8,}"/u)
-      assert.containSubset(yield* validate(vatId, { key, query }), { body: { cache: true, consultation_number: null } })
-      const journal = yield* (yield* Sandbox).journal({ vatId })
-      assert.deepStrictEqual(
-        journal.entries.map(({ requester }) => requester),
-        ["DE811115368"]
-      )
-    })
-  )
+  it.effect("passes a requester to VIES and returns the consultation number, live only", function* () {
+    const { newKey, validate } = yield* RunningService.RunningService
+    const key = yield* newKey
+    const vatId = vatIdEnding("AT", "411001")
+    const query = { requester_vat_id: "811 115 368" }
+    const live = yield* validate(vatId, { key, query })
+    assert.containSubset(live, { status: 200, body: { cache: false } })
+    assert.match(live.text, /"consultation_number":"\w{8,}"/u)
+    assert.containSubset(yield* validate(vatId, { key, query }), { body: { cache: true, consultation_number: null } })
+    const journal = yield* (yield* Sandbox).journal({ vatId })
+    assert.deepStrictEqual(
+      journal.entries.map(({ requester }) => requester),
+      ["DE811115368"]
+    )
+  })
 
-  it.effect("retries once without the requester if VIES rejects it", () =>
-    Effect.gen(function* () {
-      const { newKey, validate } = yield* RunningService.RunningService
-      const reply = yield* validate(vatIdEnding("AT", "999202"), {
-        key: yield* newKey,
-        query: { requester_vat_id: "DE811115368" }
-      })
-      assert.containSubset(reply, { status: 200, body: { valid: true, consultation_number: null } })
+  it.effect("retries once without the requester if VIES rejects it", function* () {
+    const { newKey, validate } = yield* RunningService.RunningService
+    const reply = yield* validate(vatIdEnding("AT", "999202"), {
+      key: yield* newKey,
+      query: { requester_vat_id: "DE811115368" }
     })
-  )
+    assert.containSubset(reply, { status: 200, body: { valid: true, consultation_number: null } })
+  })
 
-  it.effect("rejects a requester that is not German, or of a caller without a key", () =>
-    Effect.gen(function* () {
-      const { newKey, validate } = yield* RunningService.RunningService
-      const key = yield* newKey
-      for (const requester_vat_id of ["ATU12345678", "DE1", "x", "DE１２３４５６７８９"]) {
-        assertProblem(yield* validate("ATU12345678", { key, query: { requester_vat_id } }), "INVALID_REQUESTER_VAT_ID")
-      }
-      assertProblem(yield* validate("ATU12345678", { query: { requester_vat_id: "DE811115368" } }), "UNAUTHORIZED")
-    })
-  )
+  it.effect("rejects a requester that is not German, or of a caller without a key", function* () {
+    const { newKey, validate } = yield* RunningService.RunningService
+    const key = yield* newKey
+    for (const requester_vat_id of ["ATU12345678", "DE1", "x", "DE１２３４５６７８９"]) {
+      assertProblem(yield* validate("ATU12345678", { key, query: { requester_vat_id } }), "INVALID_REQUESTER_VAT_ID")
+    }
+    assertProblem(yield* validate("ATU12345678", { query: { requester_vat_id: "DE811115368" } }), "UNAUTHORIZED")
+  })
 
-  it.effect("makes one upstream call for 20 concurrent ones, and charges each caller", () =>
-    Effect.gen(function* () {
-      const { newKey, validate } = yield* RunningService.RunningService
-      const sandbox = yield* Sandbox
-      const key = yield* newKey
-      const vatId = vatIdEnding("PL", "420020")
-      yield* sandbox.configure({ latency_ms: 300 })
-      const asked = Array.from({ length: 20 }, () => validate(vatId, { key, query: { force_live: "1" } }))
-      const replies = yield* Effect.all(asked, { concurrency: "unbounded" })
-      yield* sandbox.reset
-      for (const reply of replies) assert.containSubset(reply, { status: 200, body: { valid: true, cache: false } })
-      const used = replies
-        .map(({ headers }) => headers["x-service-usage"]?.split("/")[0])
-        .toSorted((a, b) => Number(a) - Number(b))
-      assert.deepStrictEqual(
-        used,
-        replies.map((_, index) => String(index + 1))
-      )
-    })
-  )
+  it.effect("makes one upstream call for 20 concurrent ones, and charges each caller", function* () {
+    const { newKey, validate } = yield* RunningService.RunningService
+    const sandbox = yield* Sandbox
+    const key = yield* newKey
+    const vatId = vatIdEnding("PL", "420020")
+    yield* sandbox.configure({ latency_ms: 300 })
+    const asked = Array.from({ length: 20 }, () => validate(vatId, { key, query: { force_live: "1" } }))
+    const replies = yield* Effect.all(asked, { concurrency: "unbounded" })
+    yield* sandbox.reset
+    for (const reply of replies) assert.containSubset(reply, { status: 200, body: { valid: true, cache: false } })
+    const used = replies.map(({ headers }) => headers["x-service-usage"]?.split("/")[0]).toSorted((a, b) => Number(a) - Number(b))
+    assert.deepStrictEqual(
+      used,
+      replies.map((_, index) => String(index + 1))
+    )
+  })
 
-  it.effect("returns a consultation number to each concurrent caller with the same requester", () =>
-    Effect.gen(function* () {
-      const { newKey, validate } = yield* RunningService.RunningService
-      const sandbox = yield* Sandbox
-      const vatId = vatIdEnding("PL", "420021")
-      const keys = [yield* newKey, yield* newKey]
-      yield* sandbox.configure({ latency_ms: 300 })
-      const asked = keys.map((key) => validate(vatId, { key, query: { requester_vat_id: "DE811115368" } }))
-      const replies = yield* Effect.all(asked, { concurrency: "unbounded" })
-      yield* sandbox.reset
-      const numbers = replies.map(({ text }) => /"consultation_number":"(\w{8,})"/u.exec(text)?.[1])
-      assert.lengthOf(new Set(numbers.filter(Predicate.isNotUndefined)), 2, numbers.join())
-    })
-  )
+  it.effect("returns a consultation number to each concurrent caller with the same requester", function* () {
+    const { newKey, validate } = yield* RunningService.RunningService
+    const sandbox = yield* Sandbox
+    const vatId = vatIdEnding("PL", "420021")
+    const keys = [yield* newKey, yield* newKey]
+    yield* sandbox.configure({ latency_ms: 300 })
+    const asked = keys.map((key) => validate(vatId, { key, query: { requester_vat_id: "DE811115368" } }))
+    const replies = yield* Effect.all(asked, { concurrency: "unbounded" })
+    yield* sandbox.reset
+    const numbers = replies.map(({ text }) => /"consultation_number":"(\w{8,})"/u.exec(text)?.[1])
+    assert.lengthOf(new Set(numbers.filter(Predicate.isNotUndefined)), 2, numbers.join())
+  })
 
-  it.effect("continues a shared call after its first caller has disconnected", () =>
-    Effect.gen(function* () {
-      const { newKey, validate } = yield* RunningService.RunningService
-      const sandbox = yield* Sandbox
-      const key = yield* newKey
-      const vatId = vatIdEnding("PL", "420030")
-      yield* sandbox.configure({ latency_ms: 500 })
-      const gone = yield* Effect.forkChild(validate(vatId, { key }))
-      yield* sandbox.until(({ vies }) => vies.in_flight === 1)
-      const others = yield* Effect.forkChild(Effect.all([validate(vatId), validate(vatId)], { concurrency: "unbounded" }))
-      yield* validate("nonsense")
-      yield* Fiber.interrupt(gone)
-      for (const reply of yield* Fiber.join(others)) assert.containSubset(reply, { status: 200, body: { valid: true } })
-      yield* sandbox.reset
-    })
-  )
+  it.effect("continues a shared call after its first caller has disconnected", function* () {
+    const { newKey, validate } = yield* RunningService.RunningService
+    const sandbox = yield* Sandbox
+    const key = yield* newKey
+    const vatId = vatIdEnding("PL", "420030")
+    yield* sandbox.configure({ latency_ms: 500 })
+    const gone = yield* Effect.forkChild(validate(vatId, { key }))
+    yield* sandbox.until(({ vies }) => vies.in_flight === 1)
+    const others = yield* Effect.forkChild(Effect.all([validate(vatId), validate(vatId)], { concurrency: "unbounded" }))
+    yield* validate("nonsense")
+    yield* Fiber.interrupt(gone)
+    for (const reply of yield* Fiber.join(others)) assert.containSubset(reply, { status: 200, body: { valid: true } })
+    yield* sandbox.reset
+  })
 })

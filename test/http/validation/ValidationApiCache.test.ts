@@ -1,8 +1,7 @@
-import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const justUnderAnHour = "59 minutes"
 const justUnderADay = "1439 minutes"
@@ -11,86 +10,74 @@ const live = { status: 200, body: { cache: false, source: "vies" } }
 const cached = { status: 200, body: { cache: true, source: "cache" } }
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("the answer cache", (it) => {
-  it.effect("returns the same verdict, with the time of the source, for every spelling of the ID", () =>
-    Effect.gen(function* () {
-      const { validate } = yield* RunningService.RunningService
-      const first = yield* validate("EL100431001")
-      assert.containSubset(first, live)
-      const again = yield* validate("gr 100-431.001")
-      assert.containSubset(again, cached)
-      const timestampOf = (text: string) => /"source_timestamp":"[^"]+"/u.exec(text)?.[0]
-      assert.isDefined(timestampOf(first.text))
-      assert.strictEqual(timestampOf(again.text), timestampOf(first.text))
-      assert.containSubset(again, { body: { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε." } })
-    })
-  )
+  it.effect("returns the same verdict, with the time of the source, for every spelling of the ID", function* () {
+    const { validate } = yield* RunningService.RunningService
+    const first = yield* validate("EL100431001")
+    assert.containSubset(first, live)
+    const again = yield* validate("gr 100-431.001")
+    assert.containSubset(again, cached)
+    const timestampOf = (text: string) => /"source_timestamp":"[^"]+"/u.exec(text)?.[0]
+    assert.isDefined(timestampOf(first.text))
+    assert.strictEqual(timestampOf(again.text), timestampOf(first.text))
+    assert.containSubset(again, { body: { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε." } })
+  })
 
-  it.effect("is shared by callers with and without a key", () =>
-    Effect.gen(function* () {
-      const { newKey, validate } = yield* RunningService.RunningService
-      const vatId = vatIdEnding("IT", "431002")
-      assert.containSubset(yield* validate(vatId, { key: yield* newKey }), live)
-      assert.containSubset(yield* validate(vatId), cached)
-    })
-  )
+  it.effect("is shared by callers with and without a key", function* () {
+    const { newKey, validate } = yield* RunningService.RunningService
+    const vatId = vatIdEnding("IT", "431002")
+    assert.containSubset(yield* validate(vatId, { key: yield* newKey }), live)
+    assert.containSubset(yield* validate(vatId), cached)
+  })
 
-  it.effect("is bypassed and refreshed by force_live", () =>
-    Effect.gen(function* () {
-      const { validate } = yield* RunningService.RunningService
-      const sandbox = yield* Sandbox
-      const vatId = vatIdEnding("LU", "431003")
-      for (const force_live of ["true", "1", "1"]) assert.containSubset(yield* validate(vatId, { query: { force_live } }), live)
-      assert.strictEqual(yield* sandbox.checks({ vatId }), 3)
-      yield* sandbox.script([{ kind: "code", code: "INVALID", vat_id: vatId }])
-      for (const force_live of ["false", "0"]) {
-        assert.containSubset(yield* validate(vatId, { query: { force_live } }), { ...cached, body: { valid: true } })
-      }
-      assert.containSubset(yield* validate(vatId, { query: { force_live: "1" } }), { ...live, body: { valid: false } })
-      assert.containSubset(yield* validate(vatId), { ...cached, body: { valid: false } })
-    })
-  )
+  it.effect("is bypassed and refreshed by force_live", function* () {
+    const { validate } = yield* RunningService.RunningService
+    const sandbox = yield* Sandbox
+    const vatId = vatIdEnding("LU", "431003")
+    for (const force_live of ["true", "1", "1"]) assert.containSubset(yield* validate(vatId, { query: { force_live } }), live)
+    assert.strictEqual(yield* sandbox.checks({ vatId }), 3)
+    yield* sandbox.script([{ kind: "code", code: "INVALID", vat_id: vatId }])
+    for (const force_live of ["false", "0"]) {
+      assert.containSubset(yield* validate(vatId, { query: { force_live } }), { ...cached, body: { valid: true } })
+    }
+    assert.containSubset(yield* validate(vatId, { query: { force_live: "1" } }), { ...live, body: { valid: false } })
+    assert.containSubset(yield* validate(vatId), { ...cached, body: { valid: false } })
+  })
 
-  it.effect("keeps valid for a day and not valid for an hour, counted from the source's answer", () =>
-    Effect.gen(function* () {
-      const { travel, validate } = yield* RunningService.make()
-      const valid = vatIdEnding("HU", "431004")
-      const invalid = vatIdEnding("HU", "999200")
-      assert.containSubset(yield* validate(valid), { ...live, body: { valid: true } })
-      assert.containSubset(yield* validate(invalid), { ...live, body: { valid: false } })
-      yield* travel(justUnderAnHour)
-      assert.containSubset(yield* validate(invalid), { ...cached, body: { valid: false } })
-      yield* travel("2 minutes")
-      assert.containSubset(yield* validate(invalid), { ...live, body: { valid: false } })
-      assert.containSubset(yield* validate(valid), { ...cached, body: { valid: true } })
-      yield* travel(justUnderADay)
-      assert.containSubset(yield* validate(valid), { ...live, body: { valid: true } })
-    })
-  )
+  it.effect("keeps valid for a day and not valid for an hour, counted from the source's answer", function* () {
+    const { travel, validate } = yield* RunningService.make()
+    const valid = vatIdEnding("HU", "431004")
+    const invalid = vatIdEnding("HU", "999200")
+    assert.containSubset(yield* validate(valid), { ...live, body: { valid: true } })
+    assert.containSubset(yield* validate(invalid), { ...live, body: { valid: false } })
+    yield* travel(justUnderAnHour)
+    assert.containSubset(yield* validate(invalid), { ...cached, body: { valid: false } })
+    yield* travel("2 minutes")
+    assert.containSubset(yield* validate(invalid), { ...live, body: { valid: false } })
+    assert.containSubset(yield* validate(valid), { ...cached, body: { valid: true } })
+    yield* travel(justUnderADay)
+    assert.containSubset(yield* validate(valid), { ...live, body: { valid: true } })
+  })
 
-  it.effect("keeps not valid for the time of CACHE_TTL_INVALID", () =>
-    Effect.gen(function* () {
-      const { travel, validate } = yield* RunningService.make({ CACHE_TTL_INVALID: "3h" })
-      const vatId = vatIdEnding("SI", "999200")
-      assert.containSubset(yield* validate(vatId), live)
-      yield* travel("2 hours")
-      assert.containSubset(yield* validate(vatId), cached)
-      yield* travel("2 hours")
-      assert.containSubset(yield* validate(vatId), live)
-    })
-  )
+  it.effect("keeps not valid for the time of CACHE_TTL_INVALID", function* () {
+    const { travel, validate } = yield* RunningService.make({ CACHE_TTL_INVALID: "3h" })
+    const vatId = vatIdEnding("SI", "999200")
+    assert.containSubset(yield* validate(vatId), live)
+    yield* travel("2 hours")
+    assert.containSubset(yield* validate(vatId), cached)
+    yield* travel("2 hours")
+    assert.containSubset(yield* validate(vatId), live)
+  })
 
-  it.effect("is shared by all replicas and survives a restart", () =>
-    Effect.gen(function* () {
-      const vatId = vatIdEnding("MT", "431005")
-      const first = yield* RunningService.make()
-      assert.containSubset(yield* first.validate(vatId), live)
-      const second = yield* RunningService.make()
-      assert.containSubset(yield* second.validate(vatId), cached)
-      yield* first.stop
-      yield* second.stop
-      const restarted = yield* RunningService.make()
-      assert.containSubset(yield* restarted.validate(vatId), cached)
-      assert.strictEqual(yield* (yield* Sandbox).checks({ vatId }), 1)
-    })
-  )
+  it.effect("is shared by all replicas and survives a restart", function* () {
+    const vatId = vatIdEnding("MT", "431005")
+    const first = yield* RunningService.make()
+    assert.containSubset(yield* first.validate(vatId), live)
+    const second = yield* RunningService.make()
+    assert.containSubset(yield* second.validate(vatId), cached)
+    yield* first.stop
+    yield* second.stop
+    const restarted = yield* RunningService.make()
+    assert.containSubset(yield* restarted.validate(vatId), cached)
+    assert.strictEqual(yield* (yield* Sandbox).checks({ vatId }), 1)
+  })
 })

@@ -1,5 +1,4 @@
 /** Keys and plans that change while a source is asked. */
-import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
@@ -8,6 +7,7 @@ import { confirm } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const revoke = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
@@ -50,63 +50,53 @@ const start = Effect.fnUntraced(function* (settings: RunningService.Settings = {
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("during a call to a source", (it) => {
-  it.effect("a revoked key gets no answer, and nothing is charged", () =>
-    Effect.gen(function* () {
-      const { key, validate } = yield* start()
-      for (const vatId of [vatIdEnding("AT", "413001"), vatIdEnding("AT", "999300")]) {
-        const other = yield* start()
-        const reply = yield* during("vies", other.validate(vatId, { key: other.key }), revoke(other.key))
-        assertProblem(reply, "UNAUTHORIZED")
-        assert.deepStrictEqual(yield* recorded(other.key), { events: 0, units: 0, calls: 1 })
-      }
-      // What was not recorded is no answer for others.
-      assert.containSubset(yield* validate(vatIdEnding("AT", "413001"), { key }), { status: 200, body: { source: "vies" } })
-    })
-  )
+  it.effect("a revoked key gets no answer, and nothing is charged", function* () {
+    const { key, validate } = yield* start()
+    for (const vatId of [vatIdEnding("AT", "413001"), vatIdEnding("AT", "999300")]) {
+      const other = yield* start()
+      const reply = yield* during("vies", other.validate(vatId, { key: other.key }), revoke(other.key))
+      assertProblem(reply, "UNAUTHORIZED")
+      assert.deepStrictEqual(yield* recorded(other.key), { events: 0, units: 0, calls: 1 })
+    }
+    // What was not recorded is no answer for others.
+    assert.containSubset(yield* validate(vatIdEnding("AT", "413001"), { key }), { status: 200, body: { source: "vies" } })
+  })
 
-  it.effect("a larger plan counts at once", () =>
-    Effect.gen(function* () {
-      const { key, validate } = yield* start({ PLAN_FREE_PER_MONTH: "1" })
-      const change = RunningService.setPlan(key, "enterprise")
-      const reply = yield* during("vies", validate(vatIdEnding("AT", "413002"), { key }), change)
-      assert.deepStrictEqual([reply.status, reply.headers["x-service-usage"]], [200, "1/100000"])
-      assert.deepStrictEqual(yield* recorded(key), { events: 1, units: 1, calls: 1 })
-      assert.strictEqual((yield* validate("ATU12345678", { key })).headers["x-service-usage"], "2/100000")
-    })
-  )
+  it.effect("a larger plan counts at once", function* () {
+    const { key, validate } = yield* start({ PLAN_FREE_PER_MONTH: "1" })
+    const change = RunningService.setPlan(key, "enterprise")
+    const reply = yield* during("vies", validate(vatIdEnding("AT", "413002"), { key }), change)
+    assert.deepStrictEqual([reply.status, reply.headers["x-service-usage"]], [200, "1/100000"])
+    assert.deepStrictEqual(yield* recorded(key), { events: 1, units: 1, calls: 1 })
+    assert.strictEqual((yield* validate("ATU12345678", { key })).headers["x-service-usage"], "2/100000")
+  })
 
-  it.effect("a smaller plan that is used up refuses the answer, and nothing is charged", () =>
-    Effect.gen(function* () {
-      const { key, validate } = yield* start()
-      yield* validate("ATU12345678", { key })
-      const change = RunningService.setPlan(key, "starter")
-      const reply = yield* during("vies", validate(vatIdEnding("AT", "413003"), { key }), change)
-      assertProblem(reply, "RATE_LIMIT_EXCEEDED")
-      assert.strictEqual(reply.headers["x-service-usage"], "1/1")
-      assert.deepStrictEqual(yield* recorded(key), { events: 1, units: 1, calls: 2 })
-    })
-  )
+  it.effect("a smaller plan that is used up refuses the answer, and nothing is charged", function* () {
+    const { key, validate } = yield* start()
+    yield* validate("ATU12345678", { key })
+    const change = RunningService.setPlan(key, "starter")
+    const reply = yield* during("vies", validate(vatIdEnding("AT", "413003"), { key }), change)
+    assertProblem(reply, "RATE_LIMIT_EXCEEDED")
+    assert.strictEqual(reply.headers["x-service-usage"], "1/1")
+    assert.deepStrictEqual(yield* recorded(key), { events: 1, units: 1, calls: 2 })
+  })
 
-  it.effect("a key or plan of another account changes nothing", () =>
-    Effect.gen(function* () {
-      const { key, newKey, validate } = yield* start()
-      const other = yield* newKey
-      const change = Effect.andThen(RunningService.setPlan(other, "business"), revoke(other))
-      const reply = yield* during("vies", validate(vatIdEnding("AT", "413004"), { key }), change)
-      assert.deepStrictEqual([reply.status, reply.headers["x-service-usage"]], [200, "1/100000"])
-      assert.deepStrictEqual(yield* recorded(key), { events: 1, units: 1, calls: 1 })
-    })
-  )
+  it.effect("a key or plan of another account changes nothing", function* () {
+    const { key, newKey, validate } = yield* start()
+    const other = yield* newKey
+    const change = Effect.andThen(RunningService.setPlan(other, "business"), revoke(other))
+    const reply = yield* during("vies", validate(vatIdEnding("AT", "413004"), { key }), change)
+    assert.deepStrictEqual([reply.status, reply.headers["x-service-usage"]], [200, "1/100000"])
+    assert.deepStrictEqual(yield* recorded(key), { events: 1, units: 1, calls: 1 })
+  })
 
-  it.effect("a confirmation is refused if the new plan excludes them, without a receipt", () =>
-    Effect.gen(function* () {
-      const { key, service } = yield* start()
-      yield* RunningService.setPlan(key, "business")
-      const change = RunningService.setPlan(key, "free")
-      assertProblem(yield* during("bzst", confirm(service, "DE100413005", key), change), "PAYMENT_REQUIRED")
-      assert.deepStrictEqual(yield* recorded(key), { events: 0, units: 0, calls: 1 })
-      yield* RunningService.setPlan(key, "business")
-      assert.containSubset(yield* service.get("/v1/qualified-confirmations", { key }), { status: 200, body: { data: [] } })
-    })
-  )
+  it.effect("a confirmation is refused if the new plan excludes them, without a receipt", function* () {
+    const { key, service } = yield* start()
+    yield* RunningService.setPlan(key, "business")
+    const change = RunningService.setPlan(key, "free")
+    assertProblem(yield* during("bzst", confirm(service, "DE100413005", key), change), "PAYMENT_REQUIRED")
+    assert.deepStrictEqual(yield* recorded(key), { events: 0, units: 0, calls: 1 })
+    yield* RunningService.setPlan(key, "business")
+    assert.containSubset(yield* service.get("/v1/qualified-confirmations", { key }), { status: 200, body: { data: [] } })
+  })
 })

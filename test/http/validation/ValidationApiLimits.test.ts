@@ -1,7 +1,6 @@
 /**
  * Validations of callers in a full minute or with a used-up quota, and how calls are counted on a replica with an outdated cache.
  */
-import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
@@ -9,6 +8,7 @@ import { newPaidKey } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Ask } from "#test/support/ServiceClient.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 /** The number of calls in the minute of a key. */
 const countedOf = Effect.fnUntraced(function* (key: string) {
@@ -48,120 +48,106 @@ const endMinute = Effect.flatMap(
 const misspelled = { forcelive: "1" }
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller in a full minute", (it) => {
-  it.effect("is refused with the same response to any question, and each call is counted once", () =>
-    Effect.gen(function* () {
-      const { key, refused, replica } = yield* refusedCaller
-      const without = ({ headers, text }: typeof refused) => ({
-        text: text.replace(/"request_id":"[^"]*"/u, ""),
-        names: Object.keys(headers).toSorted(),
-        ...Object.fromEntries(["content-type", "ratelimit-policy", "x-service-usage"].map((name) => [name, headers[name]]))
-      })
-      const questions: ReadonlyArray<readonly [string, Ask]> = [
-        ["ATU12345678", {}],
-        ["ATU12345678", { query: { force_live: "1" } }],
-        ["ATU12345679", {}],
-        ["nonsense", {}],
-        ["ATU12345678", { query: { force_live: "maybe" } }],
-        ["ATU12345678", { query: misspelled }],
-        ["ATU12345678", { query: { requester_vat_id: "x" } }],
-        ["ATU12345678", { query: { company_name: "x" } }]
-      ]
-      for (const [index, [vatId, more]] of questions.entries()) {
-        const reply = yield* replica.validate(vatId, { key, ...more })
-        assertProblem(reply, "RATE_LIMIT_EXCEEDED")
-        assert.deepStrictEqual(without(reply), without(refused))
-        assert.strictEqual(yield* countedOf(key), 4 + index)
+  it.effect("is refused with the same response to any question, and each call is counted once", function* () {
+    const { key, refused, replica } = yield* refusedCaller
+    const without = ({ headers, text }: typeof refused) => ({
+      text: text.replace(/"request_id":"[^"]*"/u, ""),
+      names: Object.keys(headers).toSorted(),
+      ...Object.fromEntries(["content-type", "ratelimit-policy", "x-service-usage"].map((name) => [name, headers[name]]))
+    })
+    const questions: ReadonlyArray<readonly [string, Ask]> = [
+      ["ATU12345678", {}],
+      ["ATU12345678", { query: { force_live: "1" } }],
+      ["ATU12345679", {}],
+      ["nonsense", {}],
+      ["ATU12345678", { query: { force_live: "maybe" } }],
+      ["ATU12345678", { query: misspelled }],
+      ["ATU12345678", { query: { requester_vat_id: "x" } }],
+      ["ATU12345678", { query: { company_name: "x" } }]
+    ]
+    for (const [index, [vatId, more]] of questions.entries()) {
+      const reply = yield* replica.validate(vatId, { key, ...more })
+      assertProblem(reply, "RATE_LIMIT_EXCEEDED")
+      assert.deepStrictEqual(without(reply), without(refused))
+      assert.strictEqual(yield* countedOf(key), 4 + index)
+    }
+    assert.strictEqual(refused.headers["content-length"], String(refused.text.length))
+    assert.strictEqual(refused.headers["retry-after"], /t=(\d+)/u.exec(refused.headers["ratelimit"] ?? "")?.[1])
+  })
+
+  it.effect("is served at once after an upgrade", function* () {
+    const { key, replica } = yield* refusedCaller
+    yield* RunningService.setPlan(key, "business")
+    assert.strictEqual((yield* replica.validate("ATU12345678", { key })).status, 200)
+    assert.strictEqual(yield* countedOf(key), 4)
+  })
+
+  it.effect("is served in the next minute, and counted once, even if a newer answer was stored meanwhile", function* () {
+    const { key, replica } = yield* refusedCaller
+    const other = yield* RunningService.make()
+    yield* other.validate("ATU12345678", { query: { force_live: "1" } })
+    yield* endMinute
+    const reply = yield* replica.validate("ATU12345678", { key })
+    assert.deepStrictEqual([reply.status, remainingOf(reply)], [200, "1"])
+    assert.strictEqual(yield* countedOf(key), 1)
+  })
+
+  it.effect("is served in the next minute, and counted once, even if other keys were revoked meanwhile", function* () {
+    const { key, replica } = yield* refusedCaller
+    yield* RunningService.setPlan(yield* replica.newKey, "business")
+    yield* endMinute
+    const reply = yield* replica.validate("ATU12345678", { key })
+    assert.deepStrictEqual([reply.status, remainingOf(reply), reply.headers["x-service-usage"]], [200, "1", "3/100000"])
+    assert.strictEqual(yield* countedOf(key), 1)
+  })
+
+  it.effect("without a key gets the error of the lifetime quota, in later minutes too", function* () {
+    const { validate } = yield* RunningService.make({ ANONYMOUS_LIFETIME: "2", ANONYMOUS_PER_MINUTE: "2" })
+    for (const from of ["203.0.113.40", "203.0.113.41"]) {
+      for (const _ of [1, 2]) assert.strictEqual((yield* validate("ATU12345678", { from })).status, 200)
+      for (const vatId of ["ATU12345678", "nonsense", vatIdEnding("AT", "412001")]) {
+        const reply = yield* validate(vatId, { from })
+        assert.include(assertProblem(reply, "UNAUTHORIZED").message, "POST /v1/register")
+        assert.strictEqual(reply.headers["x-service-usage"], "2/2")
       }
-      assert.strictEqual(refused.headers["content-length"], String(refused.text.length))
-      assert.strictEqual(refused.headers["retry-after"], /t=(\d+)/u.exec(refused.headers["ratelimit"] ?? "")?.[1])
-    })
-  )
-
-  it.effect("is served at once after an upgrade", () =>
-    Effect.gen(function* () {
-      const { key, replica } = yield* refusedCaller
-      yield* RunningService.setPlan(key, "business")
-      assert.strictEqual((yield* replica.validate("ATU12345678", { key })).status, 200)
-      assert.strictEqual(yield* countedOf(key), 4)
-    })
-  )
-
-  it.effect("is served in the next minute, and counted once, even if a newer answer was stored meanwhile", () =>
-    Effect.gen(function* () {
-      const { key, replica } = yield* refusedCaller
-      const other = yield* RunningService.make()
-      yield* other.validate("ATU12345678", { query: { force_live: "1" } })
-      yield* endMinute
-      const reply = yield* replica.validate("ATU12345678", { key })
-      assert.deepStrictEqual([reply.status, remainingOf(reply)], [200, "1"])
-      assert.strictEqual(yield* countedOf(key), 1)
-    })
-  )
-
-  it.effect("is served in the next minute, and counted once, even if other keys were revoked meanwhile", () =>
-    Effect.gen(function* () {
-      const { key, replica } = yield* refusedCaller
-      yield* RunningService.setPlan(yield* replica.newKey, "business")
-      yield* endMinute
-      const reply = yield* replica.validate("ATU12345678", { key })
-      assert.deepStrictEqual([reply.status, remainingOf(reply), reply.headers["x-service-usage"]], [200, "1", "3/100000"])
-      assert.strictEqual(yield* countedOf(key), 1)
-    })
-  )
-
-  it.effect("without a key gets the error of the lifetime quota, in later minutes too", () =>
-    Effect.gen(function* () {
-      const { validate } = yield* RunningService.make({ ANONYMOUS_LIFETIME: "2", ANONYMOUS_PER_MINUTE: "2" })
-      for (const from of ["203.0.113.40", "203.0.113.41"]) {
-        for (const _ of [1, 2]) assert.strictEqual((yield* validate("ATU12345678", { from })).status, 200)
-        for (const vatId of ["ATU12345678", "nonsense", vatIdEnding("AT", "412001")]) {
-          const reply = yield* validate(vatId, { from })
-          assert.include(assertProblem(reply, "UNAUTHORIZED").message, "POST /v1/register")
-          assert.strictEqual(reply.headers["x-service-usage"], "2/2")
-        }
-      }
-    })
-  )
+    }
+  })
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller with a used-up quota", (it) => {
-  it.effect("on another replica is refused, and served at once after an upgrade", () =>
-    Effect.gen(function* () {
-      const quota = { PLAN_FREE_PER_MONTH: "3" }
-      const [one, other] = [yield* RunningService.make(quota), yield* RunningService.make(quota)]
-      const key = yield* one.newKey
-      for (const replica of [one, other, other]) {
-        assert.strictEqual((yield* replica.validate("ATU12345678", { key })).status, 200)
-      }
-      for (const replica of [one, one, other]) {
-        const refused = yield* replica.validate("ATU12345678", { key })
-        assertProblem(refused, "PAYMENT_REQUIRED")
-        assert.strictEqual(refused.headers["x-service-usage"], "3/3")
-      }
-      assert.strictEqual(yield* countedOf(key), 6)
-      yield* RunningService.setPlan(key, "business")
-      for (const [index, replica] of [one, other, one].entries()) {
-        const reply = yield* replica.validate("ATU12345678", { key })
-        assert.deepStrictEqual([reply.status, reply.headers["x-service-usage"]], [200, `${4 + index}/1000000`])
-      }
-      assert.strictEqual(yield* countedOf(key), 9)
-    })
-  )
+  it.effect("on another replica is refused, and served at once after an upgrade", function* () {
+    const quota = { PLAN_FREE_PER_MONTH: "3" }
+    const [one, other] = [yield* RunningService.make(quota), yield* RunningService.make(quota)]
+    const key = yield* one.newKey
+    for (const replica of [one, other, other]) {
+      assert.strictEqual((yield* replica.validate("ATU12345678", { key })).status, 200)
+    }
+    for (const replica of [one, one, other]) {
+      const refused = yield* replica.validate("ATU12345678", { key })
+      assertProblem(refused, "PAYMENT_REQUIRED")
+      assert.strictEqual(refused.headers["x-service-usage"], "3/3")
+    }
+    assert.strictEqual(yield* countedOf(key), 6)
+    yield* RunningService.setPlan(key, "business")
+    for (const [index, replica] of [one, other, one].entries()) {
+      const reply = yield* replica.validate("ATU12345678", { key })
+      assert.deepStrictEqual([reply.status, reply.headers["x-service-usage"]], [200, `${4 + index}/1000000`])
+    }
+    assert.strictEqual(yield* countedOf(key), 9)
+  })
 
-  it.effect("has each refused call counted once in its minute, without a call to a source", () =>
-    Effect.gen(function* () {
-      const { newKey, validate } = yield* RunningService.make()
-      const [key, other] = [yield* newKey, yield* newKey]
-      yield* RunningService.setQuota(key, 1)
-      yield* validate("ATU12345678", { key })
-      for (const vatId of ["ATU12345678", vatIdEnding("AT", "412002"), "ATU12345678"]) {
-        yield* RunningService.setPlan(other, "business")
-        const before = yield* countedOf(key)
-        assertProblem(yield* validate(vatId, { key }), "PAYMENT_REQUIRED")
-        assert.strictEqual(yield* countedOf(key), before + 1)
-      }
-    })
-  )
+  it.effect("has each refused call counted once in its minute, without a call to a source", function* () {
+    const { newKey, validate } = yield* RunningService.make()
+    const [key, other] = [yield* newKey, yield* newKey]
+    yield* RunningService.setQuota(key, 1)
+    yield* validate("ATU12345678", { key })
+    for (const vatId of ["ATU12345678", vatIdEnding("AT", "412002"), "ATU12345678"]) {
+      yield* RunningService.setPlan(other, "business")
+      const before = yield* countedOf(key)
+      assertProblem(yield* validate(vatId, { key }), "PAYMENT_REQUIRED")
+      assert.strictEqual(yield* countedOf(key), before + 1)
+    }
+  })
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("a replica with outdated data of a caller", (it) => {
@@ -173,17 +159,15 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a replica wi
     ["a malformed parameter", "ATU12345678", { query: { force_live: "maybe" } }, 400],
     ["a misspelled parameter", "ATU12345678", { query: misspelled }, 400],
     ["a confirmation that needs a paid plan", "DE123456789", { query: { company_name: "x" } }, 402]
-  ] as const)("counts %s once", ([_, vatId, more, status]) =>
-    Effect.gen(function* () {
-      const { newKey, validate } = yield* RunningService.RunningService
-      const [key, other] = [yield* newKey, yield* newKey]
-      yield* validate("ATU12345678", { key })
-      for (const plan of ["business", "free"] as const) {
-        yield* RunningService.setPlan(other, plan)
-        const before = yield* countedOf(key)
-        assert.strictEqual((yield* validate(vatId, { key, ...more })).status, status)
-        assert.strictEqual(yield* countedOf(key), before + 1)
-      }
-    })
-  )
+  ] as const)("counts %s once", function* ([_, vatId, more, status]) {
+    const { newKey, validate } = yield* RunningService.RunningService
+    const [key, other] = [yield* newKey, yield* newKey]
+    yield* validate("ATU12345678", { key })
+    for (const plan of ["business", "free"] as const) {
+      yield* RunningService.setPlan(other, plan)
+      const before = yield* countedOf(key)
+      assert.strictEqual((yield* validate(vatId, { key, ...more })).status, status)
+      assert.strictEqual(yield* countedOf(key), before + 1)
+    }
+  })
 })

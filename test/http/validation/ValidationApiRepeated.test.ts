@@ -1,196 +1,174 @@
-import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Metric, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as HttpMetrics from "#http/pipeline/HttpMetrics.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RawHttp from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const withoutTheRequest = (text: string) => text.replace(/,"request_id":.*$/u, "")
 const fromCache = /"source":"cache".*"cache":true/u
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated validation", (it) => {
-  it.effect("has the same body and headers, for any query and spelling", () =>
-    Effect.gen(function* () {
-      const { newKey, validate } = yield* RunningService.RunningService
-      const key = yield* newKey
-      yield* validate("ATU12345678", { key })
-      const second = yield* validate("ATU12345678", { key, query: { force_live: "false" } })
-      const third = yield* validate("at-u12345678", { key })
-      assert.match(second.text, fromCache)
-      assert.strictEqual(withoutTheRequest(third.text), withoutTheRequest(second.text))
-      assert.deepStrictEqual(Object.keys(third.headers).toSorted(), Object.keys(second.headers).toSorted())
-      assert.strictEqual(third.headers["content-type"], second.headers["content-type"])
-      assert.strictEqual(third.headers["content-length"], String(Buffer.byteLength(third.text)))
-      assert.strictEqual(third.headers["x-service-usage"], "3/100000")
-    })
-  )
+  it.effect("has the same body and headers, for any query and spelling", function* () {
+    const { newKey, validate } = yield* RunningService.RunningService
+    const key = yield* newKey
+    yield* validate("ATU12345678", { key })
+    const second = yield* validate("ATU12345678", { key, query: { force_live: "false" } })
+    const third = yield* validate("at-u12345678", { key })
+    assert.match(second.text, fromCache)
+    assert.strictEqual(withoutTheRequest(third.text), withoutTheRequest(second.text))
+    assert.deepStrictEqual(Object.keys(third.headers).toSorted(), Object.keys(second.headers).toSorted())
+    assert.strictEqual(third.headers["content-type"], second.headers["content-type"])
+    assert.strictEqual(third.headers["content-length"], String(Buffer.byteLength(third.text)))
+    assert.strictEqual(third.headers["x-service-usage"], "3/100000")
+  })
 
-  it.effect("returns its arrival time, even if the database is slow", () =>
-    Effect.gen(function* () {
-      const { newKey, port, validate } = yield* RunningService.RunningService
-      const sql = yield* SqlClient.SqlClient
-      const key = yield* newKey
-      for (const _ of [1, 2]) yield* validate("ATU12345678", { key })
-      const client = yield* RawHttp.open(port)
-      const waiting = yield* sql.withTransaction(
-        Effect.gen(function* () {
-          yield* sql`SELECT FROM vatproof.logs FOR UPDATE`
-          yield* client.send(`GET /v1/validate/ATU12345678 HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${key}\r\n\r\n`)
-          yield* sql`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`.pipe(
-            Effect.repeat({ until: (rows) => rows.length > 0, schedule: Schedule.spaced("2 millis") }),
-            Effect.timeout("10 seconds")
-          )
-          return yield* Clock.currentTimeMillis
-        })
-      )
-      const reply = RawHttp.readReply(yield* client.until((text) => text.endsWith("}")))
-      const requestedAt = /"requested_at":"([^"]+)"/u.exec(reply.text)?.[1] ?? ""
-      assert.isAtMost(Date.parse(requestedAt), waiting)
-    })
-  )
-
-  it.effect("ends when its client disconnects, even if its key was revoked meanwhile", () =>
-    Effect.gen(function* () {
-      const { newKey, port, validate } = yield* RunningService.RunningService
-      const sql = yield* SqlClient.SqlClient
-      const key = yield* newKey
-      for (const _ of [1, 2]) yield* validate("ATU12345678", { key })
-      const underWay = Metric.value(HttpMetrics.activeRequests({ "http.request.method": "GET", "url.scheme": "http" }))
-      const untilUnderWay = (count: number) =>
-        underWay.pipe(
-          Effect.repeat({ until: (state) => Number(state.count) === count, schedule: Schedule.spaced("2 millis") }),
+  it.effect("returns its arrival time, even if the database is slow", function* () {
+    const { newKey, port, validate } = yield* RunningService.RunningService
+    const sql = yield* SqlClient.SqlClient
+    const key = yield* newKey
+    for (const _ of [1, 2]) yield* validate("ATU12345678", { key })
+    const client = yield* RawHttp.open(port)
+    const waiting = yield* sql.withTransaction(
+      Effect.gen(function* () {
+        yield* sql`SELECT FROM vatproof.logs FOR UPDATE`
+        yield* client.send(`GET /v1/validate/ATU12345678 HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${key}\r\n\r\n`)
+        yield* sql`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`.pipe(
+          Effect.repeat({ until: (rows) => rows.length > 0, schedule: Schedule.spaced("2 millis") }),
           Effect.timeout("10 seconds")
         )
-      yield* untilUnderWay(0)
-      const client = yield* RawHttp.open(port)
-      // Nothing is decided as long as the log is locked.
-      yield* sql.withTransaction(
-        Effect.gen(function* () {
-          yield* sql`SELECT FROM vatproof.logs FOR UPDATE`
-          yield* client.send(`GET /v1/validate/ATU12345678 HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${key}\r\n\r\n`)
-          yield* untilUnderWay(1)
-          yield* client.leave
-          yield* sql`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_sha256 = sha256(${key}::text::bytea)`
-        })
-      )
-      yield* untilUnderWay(0)
-    })
-  )
-
-  it.effect("is rejected at once after the key was revoked on another replica", () =>
-    Effect.gen(function* () {
-      const { newKey, validate } = yield* RunningService.RunningService
-      const key = yield* newKey
-      const sql = yield* SqlClient.SqlClient
-      yield* validate("ATU12345678", { key })
-      assert.strictEqual((yield* validate("ATU12345678", { key })).status, 200)
-      yield* sql`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_sha256 = sha256(${key}::text::bytea)`
-      assertProblem(yield* validate("ATU12345678", { key }), "UNAUTHORIZED")
-    })
-  )
-
-  it.effect("returns the newer answer that another replica has stored meanwhile", () =>
-    Effect.gen(function* () {
-      const { newKey, validate } = yield* RunningService.RunningService
-      const other = yield* RunningService.make()
-      const key = yield* newKey
-      yield* validate("BE0123456789", { key })
-      const before = yield* validate("BE0123456789", { key })
-      yield* other.validate("BE0123456789", { key, query: { force_live: "true" } })
-      const after = yield* validate("BE0123456789", { key })
-      assert.match(after.text, fromCache)
-      assert.notStrictEqual(withoutTheRequest(after.text), withoutTheRequest(before.text))
-    })
-  )
-
-  it.effect("is charged once after keys or plans of other accounts changed", () =>
-    Effect.gen(function* () {
-      const { newKey, validate } = yield* RunningService.RunningService
-      const sql = yield* SqlClient.SqlClient
-      const [key, other] = [yield* newKey, yield* newKey]
-      const remaining = Effect.map(validate("ATU12345678", { key }), ({ headers, status }) => {
-        const [left] = /r=\d+/u.exec(headers["ratelimit"] ?? "") ?? []
-        return [status, headers["x-service-usage"], left]
+        return yield* Clock.currentTimeMillis
       })
-      assert.deepStrictEqual(yield* remaining, [200, "1/100000", "r=99999"])
-      yield* RunningService.setPlan(other, "business")
-      assert.deepStrictEqual(yield* remaining, [200, "2/100000", "r=99998"])
-      yield* sql`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_sha256 = sha256(${other}::text::bytea)`
-      assert.deepStrictEqual(yield* remaining, [200, "3/100000", "r=99997"])
-      assert.deepStrictEqual(yield* remaining, [200, "4/100000", "r=99996"])
-    })
-  )
+    )
+    const reply = RawHttp.readReply(yield* client.until((text) => text.endsWith("}")))
+    const requestedAt = /"requested_at":"([^"]+)"/u.exec(reply.text)?.[1] ?? ""
+    assert.isAtMost(Date.parse(requestedAt), waiting)
+  })
 
-  it.effect("is charged once each, on all replicas, while keys and plans keep changing", () =>
-    Effect.gen(function* () {
-      const replicas = [yield* RunningService.make(), yield* RunningService.make()] as const
-      const [key, other] = [yield* replicas[0].newKey, yield* replicas[0].newKey]
-      yield* Effect.forEach(replicas, ({ validate }) => validate("ATU12345678", { key }))
-      const calls = Array.from({ length: 40 }, (_, index) => replicas[index % 2 === 0 ? 0 : 1].validate("ATU12345678", { key }))
-      const changes = Effect.forEach(["business", "starter", "business", "free"] as const, (plan) =>
-        RunningService.setPlan(other, plan)
+  it.effect("ends when its client disconnects, even if its key was revoked meanwhile", function* () {
+    const { newKey, port, validate } = yield* RunningService.RunningService
+    const sql = yield* SqlClient.SqlClient
+    const key = yield* newKey
+    for (const _ of [1, 2]) yield* validate("ATU12345678", { key })
+    const underWay = Metric.value(HttpMetrics.activeRequests({ "http.request.method": "GET", "url.scheme": "http" }))
+    const untilUnderWay = (count: number) =>
+      underWay.pipe(
+        Effect.repeat({ until: (state) => Number(state.count) === count, schedule: Schedule.spaced("2 millis") }),
+        Effect.timeout("10 seconds")
       )
-      const [replies] = yield* Effect.all([Effect.all(calls, { concurrency: 4 }), changes], { concurrency: "unbounded" })
-      assert.deepStrictEqual([...new Set(replies.map(({ status }) => status))], [200])
-      const used = replies.map(({ headers }) => Number(headers["x-service-usage"]?.split("/")[0]))
-      assert.deepStrictEqual(
-        used.toSorted((a, b) => a - b),
-        replies.map((_, index) => index + 3)
-      )
-    })
-  )
+    yield* untilUnderWay(0)
+    const client = yield* RawHttp.open(port)
+    // Nothing is decided as long as the log is locked.
+    yield* sql.withTransaction(
+      Effect.gen(function* () {
+        yield* sql`SELECT FROM vatproof.logs FOR UPDATE`
+        yield* client.send(`GET /v1/validate/ATU12345678 HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${key}\r\n\r\n`)
+        yield* untilUnderWay(1)
+        yield* client.leave
+        yield* sql`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_sha256 = sha256(${key}::text::bytea)`
+      })
+    )
+    yield* untilUnderWay(0)
+  })
 
-  it.effect("uses a new plan at once", () =>
-    Effect.gen(function* () {
-      const { newKey, validate } = yield* RunningService.RunningService
-      const key = yield* newKey
-      for (const used of [1, 2, 3]) {
-        assert.strictEqual((yield* validate("ATU12345678", { key })).headers["x-service-usage"], `${used}/100000`)
-      }
-      yield* RunningService.setPlan(key, "starter")
-      assertProblem(yield* validate("ATU12345678", { key }), "RATE_LIMIT_EXCEEDED")
-      yield* RunningService.setPlan(key, "business")
-      assert.strictEqual((yield* validate("ATU12345678", { key })).headers["x-service-usage"], "4/1000000")
-    })
-  )
+  it.effect("is rejected at once after the key was revoked on another replica", function* () {
+    const { newKey, validate } = yield* RunningService.RunningService
+    const key = yield* newKey
+    const sql = yield* SqlClient.SqlClient
+    yield* validate("ATU12345678", { key })
+    assert.strictEqual((yield* validate("ATU12345678", { key })).status, 200)
+    yield* sql`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_sha256 = sha256(${key}::text::bytea)`
+    assertProblem(yield* validate("ATU12345678", { key }), "UNAUTHORIZED")
+  })
 
-  it.effect("queries the source again when the answer is a day old", () =>
-    Effect.gen(function* () {
-      const { newKey, travel, validate } = yield* RunningService.make()
-      const key = yield* newKey
-      yield* validate("CZ12345678", { key })
-      assert.match((yield* validate("CZ12345678", { key })).text, fromCache)
-      yield* travel("25 hours")
-      assert.match((yield* validate("CZ12345678", { key })).text, /"source":"vies"/u)
-    })
-  )
+  it.effect("returns the newer answer that another replica has stored meanwhile", function* () {
+    const { newKey, validate } = yield* RunningService.RunningService
+    const other = yield* RunningService.make()
+    const key = yield* newKey
+    yield* validate("BE0123456789", { key })
+    const before = yield* validate("BE0123456789", { key })
+    yield* other.validate("BE0123456789", { key, query: { force_live: "true" } })
+    const after = yield* validate("BE0123456789", { key })
+    assert.match(after.text, fromCache)
+    assert.notStrictEqual(withoutTheRequest(after.text), withoutTheRequest(before.text))
+  })
 
-  it.effect("keeps a usable request id, and creates one otherwise", () =>
-    Effect.gen(function* () {
-      const { newKey, validate } = yield* RunningService.RunningService
-      const key = yield* newKey
-      yield* validate("ATU12345678", { key })
-      const kept = yield* validate("ATU12345678", { key, headers: { "x-request-id": "mine.1" } })
-      assert.strictEqual(kept.headers["x-request-id"], "mine.1")
-      assert.include(kept.text, '"request_id":"mine.1"')
-      const made = yield* validate("ATU12345678", { key, headers: { "x-request-id": '"}' } })
-      assert.match(made.headers["x-request-id"] ?? "", /^[0-9a-f-]{36}$/u)
+  it.effect("is charged once after keys or plans of other accounts changed", function* () {
+    const { newKey, validate } = yield* RunningService.RunningService
+    const sql = yield* SqlClient.SqlClient
+    const [key, other] = [yield* newKey, yield* newKey]
+    const remaining = Effect.map(validate("ATU12345678", { key }), ({ headers, status }) => {
+      const [left] = /r=\d+/u.exec(headers["ratelimit"] ?? "") ?? []
+      return [status, headers["x-service-usage"], left]
     })
-  )
+    assert.deepStrictEqual(yield* remaining, [200, "1/100000", "r=99999"])
+    yield* RunningService.setPlan(other, "business")
+    assert.deepStrictEqual(yield* remaining, [200, "2/100000", "r=99998"])
+    yield* sql`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_sha256 = sha256(${other}::text::bytea)`
+    assert.deepStrictEqual(yield* remaining, [200, "3/100000", "r=99997"])
+    assert.deepStrictEqual(yield* remaining, [200, "4/100000", "r=99996"])
+  })
 
-  it.effect("has one access line", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.spawn({ LOG_FORMAT: "json", ACCESS_LOG: "true" })
-      const key = yield* service.newKey
-      yield* service.validate("ATU12345678", { key })
-      const { headers } = yield* service.validate("ATU12345678", { key, headers: { "x-request-id": "the-second-one" } })
-      yield* service.signal("SIGTERM")
-      yield* service.ended
-      const lines = (yield* service.output).split("\n").filter((line) => line.includes("the-second-one"))
-      assert.lengthOf(lines, 1)
-      assert.include(lines[0], "GET /v1/validate/{vat_id} was answered with 200")
-      assert.include(lines[0], `"trace_id":"${headers["x-trace-id"]}"`)
-    })
-  )
+  it.effect("is charged once each, on all replicas, while keys and plans keep changing", function* () {
+    const replicas = [yield* RunningService.make(), yield* RunningService.make()] as const
+    const [key, other] = [yield* replicas[0].newKey, yield* replicas[0].newKey]
+    yield* Effect.forEach(replicas, ({ validate }) => validate("ATU12345678", { key }))
+    const calls = Array.from({ length: 40 }, (_, index) => replicas[index % 2 === 0 ? 0 : 1].validate("ATU12345678", { key }))
+    const changes = Effect.forEach(["business", "starter", "business", "free"] as const, (plan) =>
+      RunningService.setPlan(other, plan)
+    )
+    const [replies] = yield* Effect.all([Effect.all(calls, { concurrency: 4 }), changes], { concurrency: "unbounded" })
+    assert.deepStrictEqual([...new Set(replies.map(({ status }) => status))], [200])
+    const used = replies.map(({ headers }) => Number(headers["x-service-usage"]?.split("/")[0]))
+    assert.deepStrictEqual(
+      used.toSorted((a, b) => a - b),
+      replies.map((_, index) => index + 3)
+    )
+  })
+
+  it.effect("uses a new plan at once", function* () {
+    const { newKey, validate } = yield* RunningService.RunningService
+    const key = yield* newKey
+    for (const used of [1, 2, 3]) {
+      assert.strictEqual((yield* validate("ATU12345678", { key })).headers["x-service-usage"], `${used}/100000`)
+    }
+    yield* RunningService.setPlan(key, "starter")
+    assertProblem(yield* validate("ATU12345678", { key }), "RATE_LIMIT_EXCEEDED")
+    yield* RunningService.setPlan(key, "business")
+    assert.strictEqual((yield* validate("ATU12345678", { key })).headers["x-service-usage"], "4/1000000")
+  })
+
+  it.effect("queries the source again when the answer is a day old", function* () {
+    const { newKey, travel, validate } = yield* RunningService.make()
+    const key = yield* newKey
+    yield* validate("CZ12345678", { key })
+    assert.match((yield* validate("CZ12345678", { key })).text, fromCache)
+    yield* travel("25 hours")
+    assert.match((yield* validate("CZ12345678", { key })).text, /"source":"vies"/u)
+  })
+
+  it.effect("keeps a usable request id, and creates one otherwise", function* () {
+    const { newKey, validate } = yield* RunningService.RunningService
+    const key = yield* newKey
+    yield* validate("ATU12345678", { key })
+    const kept = yield* validate("ATU12345678", { key, headers: { "x-request-id": "mine.1" } })
+    assert.strictEqual(kept.headers["x-request-id"], "mine.1")
+    assert.include(kept.text, '"request_id":"mine.1"')
+    const made = yield* validate("ATU12345678", { key, headers: { "x-request-id": '"}' } })
+    assert.match(made.headers["x-request-id"] ?? "", /^[0-9a-f-]{36}$/u)
+  })
+
+  it.effect("has one access line", function* () {
+    const service = yield* RunningService.spawn({ LOG_FORMAT: "json", ACCESS_LOG: "true" })
+    const key = yield* service.newKey
+    yield* service.validate("ATU12345678", { key })
+    const { headers } = yield* service.validate("ATU12345678", { key, headers: { "x-request-id": "the-second-one" } })
+    yield* service.signal("SIGTERM")
+    yield* service.ended
+    const lines = (yield* service.output).split("\n").filter((line) => line.includes("the-second-one"))
+    assert.lengthOf(lines, 1)
+    assert.include(lines[0], "GET /v1/validate/{vat_id} was answered with 200")
+    assert.include(lines[0], `"trace_id":"${headers["x-trace-id"]}"`)
+  })
 })

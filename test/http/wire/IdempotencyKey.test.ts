@@ -1,4 +1,3 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
@@ -6,6 +5,7 @@ import { confirm, muster, newPaidKey, receiptsPath } from "#test/support/PaidKey
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const path = "/v1/validations"
 
@@ -32,94 +32,84 @@ const assertOneAnswer = (replies: ReadonlyArray<Reply>, last: Reply) => {
 layer(RunningService.layer(), { excludeTestServices: true })("An Idempotency-Key", (it) => {
   it.effect(
     "makes 200 concurrent requests on two replicas one validation and one charge",
-    () =>
-      Effect.gen(function* () {
-        const first = yield* RunningService.RunningService
-        const second = yield* RunningService.make()
-        const key = yield* newPaidKey(first)
-        const query = { requester_vat_id: "DE811115368", ...muster }
-        for (const [vatId, ask] of [
-          ["ATU10660001", ({ post }, headers) => post(path, { vat_id: "ATU10660001" }, { key, headers })],
-          [
-            "ATU10660002",
-            ({ post }, headers) =>
-              post(path, { vat_id: "ATU10660002" }, { key, headers: { ...headers, prefer: "respond-async, wait=20" } })
-          ],
-          ["ATU10660003", ({ validate }, headers) => validate("ATU10660003", { key, headers })],
-          ["DE100660001", ({ validate }, headers) => validate("DE100660001", { key, headers, query })]
-        ] as const satisfies ReadonlyArray<
-          readonly [string, (service: typeof first, headers: Record<string, string>) => ReturnType<typeof first.get>]
-        >) {
-          const asked = { "idempotency-key": vatId }
-          const replies = yield* Effect.forEach(
-            Array.from({ length: 200 }, (_, index) => (index % 2 === 0 ? first : second)),
-            (service) => ask(service, asked),
-            { concurrency: 200 }
-          )
-          assertOneAnswer(replies, yield* ask(first, asked))
-          assert.deepStrictEqual(yield* countEvents(vatId), { events: 2, units: 1 })
-        }
-      }),
+    function* () {
+      const first = yield* RunningService.RunningService
+      const second = yield* RunningService.make()
+      const key = yield* newPaidKey(first)
+      const query = { requester_vat_id: "DE811115368", ...muster }
+      for (const [vatId, ask] of [
+        ["ATU10660001", ({ post }, headers) => post(path, { vat_id: "ATU10660001" }, { key, headers })],
+        [
+          "ATU10660002",
+          ({ post }, headers) =>
+            post(path, { vat_id: "ATU10660002" }, { key, headers: { ...headers, prefer: "respond-async, wait=20" } })
+        ],
+        ["ATU10660003", ({ validate }, headers) => validate("ATU10660003", { key, headers })],
+        ["DE100660001", ({ validate }, headers) => validate("DE100660001", { key, headers, query })]
+      ] as const satisfies ReadonlyArray<
+        readonly [string, (service: typeof first, headers: Record<string, string>) => ReturnType<typeof first.get>]
+      >) {
+        const asked = { "idempotency-key": vatId }
+        const replies = yield* Effect.forEach(
+          Array.from({ length: 200 }, (_, index) => (index % 2 === 0 ? first : second)),
+          (service) => ask(service, asked),
+          { concurrency: 200 }
+        )
+        assertOneAnswer(replies, yield* ask(first, asked))
+        assert.deepStrictEqual(yield* countEvents(vatId), { events: 2, units: 1 })
+      }
+    },
     60_000
   )
 
-  it.effect("is refused for another request, and takes no key with a 5xx", () =>
-    Effect.gen(function* () {
-      const { newKey, post, validate } = yield* RunningService.RunningService
-      const sandbox = yield* Sandbox
-      const key = yield* newKey
-      const asked = { key, headers: { "idempotency-key": "failed" } }
-      yield* sandbox.configure({ vies_unavailable_member_states: ["EE"] })
-      assertProblem(yield* post(path, { vat_id: "EE106600031" }, asked), "SOURCE_UNAVAILABLE")
-      assertProblem(yield* validate("EE106600031", asked), "SOURCE_UNAVAILABLE")
-      yield* sandbox.configure({ vies_unavailable_member_states: [] })
-      const reply = yield* post(path, { vat_id: "EE106600031" }, asked)
-      assert.strictEqual(reply.status, 200, reply.text)
-      assert.isUndefined(reply.headers["idempotent-replayed"])
-      assertProblem(yield* post(path, { vat_id: "EE106600031", force_live: true }, asked), "IDEMPOTENCY_KEY_REUSED")
-      assertProblem(yield* validate("EE106600031", asked), "IDEMPOTENCY_KEY_REUSED")
-      // Another key is another client.
-      const other = yield* post(path, { vat_id: "ATU10660004" }, { ...asked, key: yield* newKey })
-      assert.containSubset(other, { status: 200, body: { vat_id: "ATU10660004" } })
-    })
-  )
+  it.effect("is refused for another request, and takes no key with a 5xx", function* () {
+    const { newKey, post, validate } = yield* RunningService.RunningService
+    const sandbox = yield* Sandbox
+    const key = yield* newKey
+    const asked = { key, headers: { "idempotency-key": "failed" } }
+    yield* sandbox.configure({ vies_unavailable_member_states: ["EE"] })
+    assertProblem(yield* post(path, { vat_id: "EE106600031" }, asked), "SOURCE_UNAVAILABLE")
+    assertProblem(yield* validate("EE106600031", asked), "SOURCE_UNAVAILABLE")
+    yield* sandbox.configure({ vies_unavailable_member_states: [] })
+    const reply = yield* post(path, { vat_id: "EE106600031" }, asked)
+    assert.strictEqual(reply.status, 200, reply.text)
+    assert.isUndefined(reply.headers["idempotent-replayed"])
+    assertProblem(yield* post(path, { vat_id: "EE106600031", force_live: true }, asked), "IDEMPOTENCY_KEY_REUSED")
+    assertProblem(yield* validate("EE106600031", asked), "IDEMPOTENCY_KEY_REUSED")
+    // Another key is another client.
+    const other = yield* post(path, { vat_id: "ATU10660004" }, { ...asked, key: yield* newKey })
+    assert.containSubset(other, { status: 200, body: { vat_id: "ATU10660004" } })
+  })
 
-  it.effect("of a GET repeats its answer with the form, the warning and the usage of the first", () =>
-    Effect.gen(function* () {
-      const service = yield* RunningService.RunningService
-      const key = yield* newPaidKey(service)
-      const query = { requester_vat_id: "DE811115368", company_name: "Muster GmbH", match_format: "letters" }
-      const ask = service.validate("DE100660002", { key, query, headers: { "idempotency-key": '"a confirmation"' } })
-      const [first, second] = [yield* ask, yield* ask]
-      assert.containSubset(first, { status: 200, body: { valid: true, qualified_confirmation: { name_match: "D" } } })
-      assert.strictEqual(first.headers["x-request-id"], /"request_id":"([^"]+)"/u.exec(first.text)?.[1])
-      assert.deepStrictEqual([second.status, second.text], [200, first.text])
-      for (const name of ["warning", "x-service-usage"]) assert.strictEqual(second.headers[name], first.headers[name])
-      assert.containSubset((yield* service.get(receiptsPath, { key })).body, { data: [{ target_vat_id: "DE100660002" }] })
-      const other = { ...query, match_format: "words" }
-      const headers = { "idempotency-key": "a confirmation" }
-      assertProblem(yield* service.validate("DE100660002", { key, query: other, headers }), "IDEMPOTENCY_KEY_REUSED")
-      // Without the header each is a confirmation of its own.
-      assert.notStrictEqual(
-        (yield* confirm(service, "DE100660002", key)).text,
-        (yield* confirm(service, "DE100660002", key)).text
-      )
-    })
-  )
+  it.effect("of a GET repeats its answer with the form, the warning and the usage of the first", function* () {
+    const service = yield* RunningService.RunningService
+    const key = yield* newPaidKey(service)
+    const query = { requester_vat_id: "DE811115368", company_name: "Muster GmbH", match_format: "letters" }
+    const ask = service.validate("DE100660002", { key, query, headers: { "idempotency-key": '"a confirmation"' } })
+    const [first, second] = [yield* ask, yield* ask]
+    assert.containSubset(first, { status: 200, body: { valid: true, qualified_confirmation: { name_match: "D" } } })
+    assert.strictEqual(first.headers["x-request-id"], /"request_id":"([^"]+)"/u.exec(first.text)?.[1])
+    assert.deepStrictEqual([second.status, second.text], [200, first.text])
+    for (const name of ["warning", "x-service-usage"]) assert.strictEqual(second.headers[name], first.headers[name])
+    assert.containSubset((yield* service.get(receiptsPath, { key })).body, { data: [{ target_vat_id: "DE100660002" }] })
+    const other = { ...query, match_format: "words" }
+    const headers = { "idempotency-key": "a confirmation" }
+    assertProblem(yield* service.validate("DE100660002", { key, query: other, headers }), "IDEMPOTENCY_KEY_REUSED")
+    // Without the header each is a confirmation of its own.
+    assert.notStrictEqual((yield* confirm(service, "DE100660002", key)).text, (yield* confirm(service, "DE100660002", key)).text)
+  })
 
-  it.effect("of a GET needs an API key, and printable characters", () =>
-    Effect.gen(function* () {
-      const { newKey, validate } = yield* RunningService.RunningService
-      const key = yield* newKey
-      assertProblem(yield* validate("ATU10660005", { headers: { "idempotency-key": "x" } }), "UNAUTHORIZED")
-      const { details } = assertProblem(
-        yield* validate("ATU10660005", { key, headers: { "idempotency-key": "x".repeat(256) } }),
-        "VALIDATION_ERROR"
-      )
-      assert.deepStrictEqual(
-        details?.map(({ field }) => field),
-        ["Idempotency-Key"]
-      )
-    })
-  )
+  it.effect("of a GET needs an API key, and printable characters", function* () {
+    const { newKey, validate } = yield* RunningService.RunningService
+    const key = yield* newKey
+    assertProblem(yield* validate("ATU10660005", { headers: { "idempotency-key": "x" } }), "UNAUTHORIZED")
+    const { details } = assertProblem(
+      yield* validate("ATU10660005", { key, headers: { "idempotency-key": "x".repeat(256) } }),
+      "VALIDATION_ERROR"
+    )
+    assert.deepStrictEqual(
+      details?.map(({ field }) => field),
+      ["Idempotency-Key"]
+    )
+  })
 })

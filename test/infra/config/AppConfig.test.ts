@@ -1,36 +1,34 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Option } from "effect"
 import { read } from "#infra/config/AppConfig.ts"
+import { assert, describe, it } from "#test/support/Test.ts"
 
 describe("the settings", () => {
-  it.effect("have the documented defaults if they are unset or blank", () =>
-    Effect.gen(function* () {
-      const settings = yield* read({ PORT: "", HOST: " ", VIES_BASE_URL: undefined })
-      assert.containSubset(settings, {
-        host: "127.0.0.1",
-        port: 8080,
-        dataDir: ".data",
-        trustedProxies: 0,
-        serviceName: "vatproof",
-        receiptPrefix: "VP",
-        anonymousLifetime: 10,
-        anonymousPerMinute: 10,
-        registrationsPerDay: 3,
-        signupsPerDay: 3,
-        plans: {
-          free: { perMonth: 100, perMinute: 10 },
-          starter: { perMonth: 1_000, perMinute: 60 },
-          business: { perMonth: 10_000, perMinute: 300 },
-          enterprise: { perMonth: 100_000, perMinute: 1_000 }
-        }
-      })
-      assert.deepStrictEqual(
-        [settings.viesBaseUrl, settings.publicUrl, settings.bzstRequester],
-        [Option.none(), Option.none(), Option.none()]
-      )
-      assert.deepStrictEqual([settings.cacheTtlInvalid, settings.staleMaxAge], [Duration.hours(1), Duration.days(30)])
+  it.effect("have the documented defaults if they are unset or blank", function* () {
+    const settings = yield* read({ PORT: "", HOST: " ", VIES_BASE_URL: undefined })
+    assert.containSubset(settings, {
+      host: "127.0.0.1",
+      port: 8080,
+      dataDir: ".data",
+      trustedProxies: 0,
+      serviceName: "vatproof",
+      receiptPrefix: "VP",
+      anonymousLifetime: 10,
+      anonymousPerMinute: 10,
+      registrationsPerDay: 3,
+      signupsPerDay: 3,
+      plans: {
+        free: { perMonth: 100, perMinute: 10 },
+        starter: { perMonth: 1_000, perMinute: 60 },
+        business: { perMonth: 10_000, perMinute: 300 },
+        enterprise: { perMonth: 100_000, perMinute: 1_000 }
+      }
     })
-  )
+    assert.deepStrictEqual(
+      [settings.viesBaseUrl, settings.publicUrl, settings.bzstRequester],
+      [Option.none(), Option.none(), Option.none()]
+    )
+    assert.deepStrictEqual([settings.cacheTtlInvalid, settings.staleMaxAge], [Duration.hours(1), Duration.days(30)])
+  })
 
   it.effect.each([
     ["90", Duration.seconds(90)],
@@ -70,33 +68,24 @@ describe("the settings", () => {
     })
   )
 
-  it.effect("accept origins in the form that browsers send, and nothing else", () =>
-    Effect.gen(function* () {
-      const { corsOrigins } = yield* read({ CORS_ORIGINS: "https://app.example.com , http://localhost:3000" })
-      assert.deepStrictEqual(corsOrigins, ["https://app.example.com", "http://localhost:3000"])
-      for (const text of [
-        "app.example.com",
-        "https://app.example.com/",
-        "https://app.example.com:443",
-        "https://*.example.com,"
-      ]) {
-        assert.include((yield* Effect.flip(read({ CORS_ORIGINS: text }))).message, "CORS_ORIGINS: Expected origins")
-      }
-    })
-  )
+  it.effect("accept origins in the form that browsers send, and nothing else", function* () {
+    const { corsOrigins } = yield* read({ CORS_ORIGINS: "https://app.example.com , http://localhost:3000" })
+    assert.deepStrictEqual(corsOrigins, ["https://app.example.com", "http://localhost:3000"])
+    for (const text of ["app.example.com", "https://app.example.com/", "https://app.example.com:443", "https://*.example.com,"]) {
+      assert.include((yield* Effect.flip(read({ CORS_ORIGINS: text }))).message, "CORS_ORIGINS: Expected origins")
+    }
+  })
 
-  it.effect("accept base addresses with and without a trailing slash", () =>
-    Effect.gen(function* () {
-      const { publicUrl, viesBaseUrl } = yield* read({
-        PUBLIC_URL: "https://vat.example.org/",
-        VIES_BASE_URL: "http://127.0.0.1:1/rest"
-      })
-      assert.deepStrictEqual(
-        [publicUrl, viesBaseUrl],
-        [Option.some("https://vat.example.org"), Option.some("http://127.0.0.1:1/rest")]
-      )
+  it.effect("accept base addresses with and without a trailing slash", function* () {
+    const { publicUrl, viesBaseUrl } = yield* read({
+      PUBLIC_URL: "https://vat.example.org/",
+      VIES_BASE_URL: "http://127.0.0.1:1/rest"
     })
-  )
+    assert.deepStrictEqual(
+      [publicUrl, viesBaseUrl],
+      [Option.some("https://vat.example.org"), Option.some("http://127.0.0.1:1/rest")]
+    )
+  })
 
   it.effect.each([
     ["HOST", "my host"],
@@ -140,13 +129,11 @@ describe("the settings", () => {
     ["UPGRADE_URL", "javascript:alert(1)"],
     ["CONTACT", "javascript:alert(1)"],
     ["CONTACT", "the operator"]
-  ] as const)("reject %s=%s in one line that names the setting but not the value", ([name, value]) =>
-    Effect.gen(function* () {
-      const { message } = yield* Effect.flip(read({ [name]: value }))
-      assert.isTrue(message.startsWith(`${name}: `), message)
-      assert.notInclude(message, "\n")
-      assert.notMatch(message, /Duration/u)
-      assert.notInclude(message, "tell-nobody")
-    })
-  )
+  ] as const)("reject %s=%s in one line that names the setting but not the value", function* ([name, value]) {
+    const { message } = yield* Effect.flip(read({ [name]: value }))
+    assert.isTrue(message.startsWith(`${name}: `), message)
+    assert.notInclude(message, "\n")
+    assert.notMatch(message, /Duration/u)
+    assert.notInclude(message, "tell-nobody")
+  })
 })

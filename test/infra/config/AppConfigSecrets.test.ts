@@ -1,71 +1,64 @@
-import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, FileSystem, Option, Path, Redacted } from "effect"
 import { createHmac } from "node:crypto"
 import { read } from "#infra/config/AppConfig.ts"
 import * as People from "#test/support/People.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { assert, describe, it, layer } from "#test/support/Test.ts"
 
 const long = (text: string) => text.padEnd(32, "-")
 
 describe("JWT_SECRET", () => {
   it.effect.each([{ secrets: [long("one")] }, { secrets: [long("one"), long("two"), long("three")] }])(
     "may be the list %o",
-    ({ secrets }) =>
-      Effect.gen(function* () {
-        const { jwtSecrets } = yield* read({ JWT_SECRET: ` ${secrets.join(" , ")} ` })
-        assert.deepStrictEqual(
-          Option.map(jwtSecrets, (list) => list.map(Redacted.value)),
-          Option.some(secrets)
-        )
-        assert.notInclude(`${JSON.stringify(jwtSecrets)} ${String(jwtSecrets)}`, "one")
-      })
+    function* ({ secrets }) {
+      const { jwtSecrets } = yield* read({ JWT_SECRET: ` ${secrets.join(" , ")} ` })
+      assert.deepStrictEqual(
+        Option.map(jwtSecrets, (list) => list.map(Redacted.value)),
+        Option.some(secrets)
+      )
+      assert.notInclude(`${JSON.stringify(jwtSecrets)} ${String(jwtSecrets)}`, "one")
+    }
   )
 
   it.effect.each(["short secret", `${long("one")},short secret`, `${long("one")},`, ",", "fifteen letters"])(
     "may not be %s, and the error does not repeat it",
-    (text) =>
-      Effect.gen(function* () {
-        const { message } = yield* Effect.flip(read({ JWT_SECRET: text }))
-        assert.strictEqual(message, "JWT_SECRET: Expected secrets of at least 16 characters each, separated by commas")
-      })
+    function* (text) {
+      const { message } = yield* Effect.flip(read({ JWT_SECRET: text }))
+      assert.strictEqual(message, "JWT_SECRET: Expected secrets of at least 16 characters each, separated by commas")
+    }
   )
 })
 
 describe("LOGIN_FAILURES_PER_15_MIN", () => {
-  it.effect("is 10 by default, and at least 1", () =>
-    Effect.gen(function* () {
-      assert.strictEqual((yield* read({})).loginFailuresPer15Min, 10)
-      assert.strictEqual((yield* read({ LOGIN_FAILURES_PER_15_MIN: "3" })).loginFailuresPer15Min, 3)
-      assert.include((yield* Effect.flip(read({ LOGIN_FAILURES_PER_15_MIN: "0" }))).message, "LOGIN_FAILURES_PER_15_MIN")
-    })
-  )
+  it.effect("is 10 by default, and at least 1", function* () {
+    assert.strictEqual((yield* read({})).loginFailuresPer15Min, 10)
+    assert.strictEqual((yield* read({ LOGIN_FAILURES_PER_15_MIN: "3" })).loginFailuresPer15Min, 3)
+    assert.include((yield* Effect.flip(read({ LOGIN_FAILURES_PER_15_MIN: "0" }))).message, "LOGIN_FAILURES_PER_15_MIN")
+  })
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service with an external database", (it) => {
-  it.effect("requires JWT_SECRET, and reports a missing one", () =>
-    Effect.gen(function* () {
-      const error = yield* Effect.flip(RunningService.start({ JWT_SECRET: "" }))
-      const sentence = "JWT_SECRET is needed with DATABASE_URL: every replica signs with the same one, of 32 characters or more"
-      assert.strictEqual(error.message, sentence)
-    })
-  )
+  it.effect("requires JWT_SECRET, and reports a missing one", function* () {
+    const error = yield* Effect.flip(RunningService.start({ JWT_SECRET: "" }))
+    const sentence = "JWT_SECRET is needed with DATABASE_URL: every replica signs with the same one, of 32 characters or more"
+    assert.strictEqual(error.message, sentence)
+  })
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service on its embedded database", (it) => {
   it.effect(
     "generates a secret and keeps it",
-    () =>
-      Effect.gen(function* () {
-        const fs = yield* FileSystem.FileSystem
-        const path = yield* Path.Path
-        const directory = yield* fs.makeTempDirectoryScoped()
-        const service = yield* RunningService.start({ JWT_SECRET: "", DATABASE_URL: "", DATA_DIR: directory })
-        const { token } = yield* People.newUser(service)
-        const signed = token.split(".").slice(0, 2).join(".")
-        const secret = (yield* fs.readFileString(path.join(directory, "jwt-secret"))).trim()
-        assert.strictEqual(token, `${signed}.${createHmac("sha256", secret).update(signed).digest("base64url")}`)
-        yield* service.stop
-      }),
+    function* () {
+      const fs = yield* FileSystem.FileSystem
+      const path = yield* Path.Path
+      const directory = yield* fs.makeTempDirectoryScoped()
+      const service = yield* RunningService.start({ JWT_SECRET: "", DATABASE_URL: "", DATA_DIR: directory })
+      const { token } = yield* People.newUser(service)
+      const signed = token.split(".").slice(0, 2).join(".")
+      const secret = (yield* fs.readFileString(path.join(directory, "jwt-secret"))).trim()
+      assert.strictEqual(token, `${signed}.${createHmac("sha256", secret).update(signed).digest("base64url")}`)
+      yield* service.stop
+    },
     60_000 // initdb on a busy machine
   )
 })

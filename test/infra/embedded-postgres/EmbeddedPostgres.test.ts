@@ -1,4 +1,3 @@
-import { assert, layer } from "@effect/vitest"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { PgConnection } from "@effect/sql-pg"
@@ -6,6 +5,7 @@ import { Context, Effect, Exit, FileSystem, Layer, Path, Redacted, References, S
 import { ChildProcess } from "effect/process"
 import { createServer } from "node:net"
 import * as EmbeddedPostgres from "#infra/embedded-postgres/EmbeddedPostgres.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 /** Durability is Postgres's own responsibility and would only make these tests slow. */
 const flags = ["-c", "fsync=off"]
@@ -88,241 +88,205 @@ const shutProject = Effect.gen(function* () {
 })
 
 layer(services, { excludeTestServices: true })("a new embedded Postgres", (it) => {
-  it.effect("starts from an empty folder and keeps its data", () =>
-    Effect.gen(function* () {
-      const { dir } = yield* Folder.make
-      const first = yield* use({ dir })
-      assert.isFalse(first.adopted)
-      yield* query(first.url, "CREATE TABLE kept AS SELECT 42 AS answer")
-      const settings = yield* query(
-        first.url,
-        "SELECT current_database() AS database, current_setting('server_encoding') AS encoding, current_setting('listen_addresses') AS addresses"
-      )
-      assert.deepStrictEqual(settings.rows, [{ database: "vatproof", encoding: "UTF8", addresses: "127.0.0.1" }])
-      yield* first.leave
-      assert.isFalse(yield* isServed(first.url))
-      const second = yield* use({ dir })
-      assert.isFalse(second.adopted)
-      assert.deepStrictEqual((yield* query(second.url, "SELECT answer FROM kept")).rows, [{ answer: 42 }])
-    })
-  )
+  it.effect("starts from an empty folder and keeps its data", function* () {
+    const { dir } = yield* Folder.make
+    const first = yield* use({ dir })
+    assert.isFalse(first.adopted)
+    yield* query(first.url, "CREATE TABLE kept AS SELECT 42 AS answer")
+    const settings = yield* query(
+      first.url,
+      "SELECT current_database() AS database, current_setting('server_encoding') AS encoding, current_setting('listen_addresses') AS addresses"
+    )
+    assert.deepStrictEqual(settings.rows, [{ database: "vatproof", encoding: "UTF8", addresses: "127.0.0.1" }])
+    yield* first.leave
+    assert.isFalse(yield* isServed(first.url))
+    const second = yield* use({ dir })
+    assert.isFalse(second.adopted)
+    assert.deepStrictEqual((yield* query(second.url, "SELECT answer FROM kept")).rows, [{ answer: 42 }])
+  })
 
-  it.effect("is created by one of two concurrent processes, and used by both", () =>
-    Effect.gen(function* () {
-      const { dir } = yield* Folder.make
-      const both = yield* Effect.all([use({ dir, mode: "attach" }), use({ dir, mode: "attach" })], { concurrency: 2 })
-      assert.deepStrictEqual(new Set(both.map(({ port }) => port)).size, 1)
-      assert.isTrue(yield* isServed(both[0].url))
-    })
-  )
+  it.effect("is created by one of two concurrent processes, and used by both", function* () {
+    const { dir } = yield* Folder.make
+    const both = yield* Effect.all([use({ dir, mode: "attach" }), use({ dir, mode: "attach" })], { concurrency: 2 })
+    assert.deepStrictEqual(new Set(both.map(({ port }) => port)).size, 1)
+    assert.isTrue(yield* isServed(both[0].url))
+  })
 
-  it.effect("is created again if its first creation was killed", () =>
-    Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      const { dir } = yield* Folder.make
-      const drafts = Effect.map(fs.readDirectory(dir), (entries) => entries.filter((entry) => entry.startsWith("cluster.new-")))
-      const maker = yield* spawn(dir, "own")
-      yield* untilTrue(Effect.map(drafts, (entries) => entries.length > 0))
-      yield* maker.kill({ killSignal: "SIGKILL" })
-      const [abandoned = "none"] = yield* drafts
-      yield* fs.utimes(`${dir}/${abandoned}`, 0, 0)
-      const { url } = yield* use({ dir })
-      assert.isTrue(yield* isServed(url))
-      assert.deepStrictEqual(yield* drafts, [])
-    })
-  )
+  it.effect("is created again if its first creation was killed", function* () {
+    const fs = yield* FileSystem.FileSystem
+    const { dir } = yield* Folder.make
+    const drafts = Effect.map(fs.readDirectory(dir), (entries) => entries.filter((entry) => entry.startsWith("cluster.new-")))
+    const maker = yield* spawn(dir, "own")
+    yield* untilTrue(Effect.map(drafts, (entries) => entries.length > 0))
+    yield* maker.kill({ killSignal: "SIGKILL" })
+    const [abandoned = "none"] = yield* drafts
+    yield* fs.utimes(`${dir}/${abandoned}`, 0, 0)
+    const { url } = yield* use({ dir })
+    assert.isTrue(yield* isServed(url))
+    assert.deepStrictEqual(yield* drafts, [])
+  })
 
-  it.effect("works in folders that other users cannot enter", () =>
-    Effect.gen(function* () {
-      const project = yield* shutProject
-      const child = yield* spawn(`${project}/.data/postgres`, "own", project)
-      const { url, adopted } = yield* reportOf(child)
-      assert.isFalse(adopted)
-      assert.isTrue(yield* isServed(url))
-    })
-  )
+  it.effect("works in folders that other users cannot enter", function* () {
+    const project = yield* shutProject
+    const child = yield* spawn(`${project}/.data/postgres`, "own", project)
+    const { url, adopted } = yield* reportOf(child)
+    assert.isFalse(adopted)
+    assert.isTrue(yield* isServed(url))
+  })
 
-  it.effect("reports an occupied data folder", () =>
-    Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      const { dir } = yield* Folder.make
-      yield* fs.makeDirectory(`${dir}/cluster/photos`, { recursive: true })
-      const error = yield* Effect.flip(use({ dir }))
-      assert.strictEqual(error.reason, "not_a_cluster")
-      assert.include(error.message, "choose another DATA_DIR")
-      assert.deepStrictEqual(yield* fs.readDirectory(dir), ["cluster"])
-    })
-  )
+  it.effect("reports an occupied data folder", function* () {
+    const fs = yield* FileSystem.FileSystem
+    const { dir } = yield* Folder.make
+    yield* fs.makeDirectory(`${dir}/cluster/photos`, { recursive: true })
+    const error = yield* Effect.flip(use({ dir }))
+    assert.strictEqual(error.reason, "not_a_cluster")
+    assert.include(error.message, "choose another DATA_DIR")
+    assert.deepStrictEqual(yield* fs.readDirectory(dir), ["cluster"])
+  })
 })
 
 layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
-  it.effect("requires the password, which only its owner can read", () =>
-    Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      const { dir } = yield* Folder
-      const { url } = yield* use({ dir })
-      const guess = new URL(Redacted.value(url))
-      guess.password = "guess"
-      assert.isFalse(yield* isServed(Redacted.make(guess.href)))
-      assert.strictEqual((yield* fs.stat(`${dir}/cluster/password`)).mode & 0o777, 0o600)
-    })
-  )
+  it.effect("requires the password, which only its owner can read", function* () {
+    const fs = yield* FileSystem.FileSystem
+    const { dir } = yield* Folder
+    const { url } = yield* use({ dir })
+    const guess = new URL(Redacted.value(url))
+    guess.password = "guess"
+    assert.isFalse(yield* isServed(Redacted.make(guess.href)))
+    assert.strictEqual((yield* fs.stat(`${dir}/cluster/password`)).mode & 0o777, 0o600)
+  })
 
-  it.effect("serves a command while the service runs, and stays up when the command ends", () =>
-    Effect.gen(function* () {
-      const { dir } = yield* Folder
-      const service = yield* use({ dir })
-      const command = yield* spawn(dir, "attach")
-      const { url, adopted } = yield* reportOf(command)
-      assert.isTrue(adopted)
-      assert.strictEqual(Redacted.value(url), Redacted.value(service.url))
-      yield* command.kill({ killSignal: "SIGTERM" })
-      assert.isTrue(yield* isServed(service.url))
-    })
-  )
+  it.effect("serves a command while the service runs, and stays up when the command ends", function* () {
+    const { dir } = yield* Folder
+    const service = yield* use({ dir })
+    const command = yield* spawn(dir, "attach")
+    const { url, adopted } = yield* reportOf(command)
+    assert.isTrue(adopted)
+    assert.strictEqual(Redacted.value(url), Redacted.value(service.url))
+    yield* command.kill({ killSignal: "SIGTERM" })
+    assert.isTrue(yield* isServed(service.url))
+  })
 
-  it.effect("is stopped by the last of several commands if no service runs", () =>
-    Effect.gen(function* () {
-      const { dir } = yield* Folder
-      const first = yield* use({ dir, mode: "attach" })
-      const last = yield* use({ dir, mode: "attach" })
-      assert.isTrue(last.adopted)
-      yield* first.leave
-      assert.isTrue(yield* isServed(last.url))
-      yield* last.leave
-      assert.isFalse(yield* isServed(last.url))
-    })
-  )
+  it.effect("is stopped by the last of several commands if no service runs", function* () {
+    const { dir } = yield* Folder
+    const first = yield* use({ dir, mode: "attach" })
+    const last = yield* use({ dir, mode: "attach" })
+    assert.isTrue(last.adopted)
+    yield* first.leave
+    assert.isTrue(yield* isServed(last.url))
+    yield* last.leave
+    assert.isFalse(yield* isServed(last.url))
+  })
 
-  it.effect("is stopped once when several commands end at the same time", () =>
-    Effect.gen(function* () {
-      const { dir } = yield* Folder
-      const first = yield* use({ dir, mode: "attach" })
-      const others = yield* Effect.replicateEffect(use({ dir, mode: "attach" }), 7)
-      yield* Effect.forEach([first, ...others], ({ leave }) => leave, { concurrency: "unbounded", discard: true })
-      assert.isFalse(yield* isServed(first.url))
-    })
-  )
+  it.effect("is stopped once when several commands end at the same time", function* () {
+    const { dir } = yield* Folder
+    const first = yield* use({ dir, mode: "attach" })
+    const others = yield* Effect.replicateEffect(use({ dir, mode: "attach" }), 7)
+    yield* Effect.forEach([first, ...others], ({ leave }) => leave, { concurrency: "unbounded", discard: true })
+    assert.isFalse(yield* isServed(first.url))
+  })
 
-  it.effect("is kept for a service that started while a command was using it", () =>
-    Effect.gen(function* () {
-      const { dir } = yield* Folder
-      const command = yield* use({ dir, mode: "attach" })
-      const service = yield* use({ dir })
-      assert.isTrue(service.adopted)
-      yield* command.leave
-      assert.isTrue(yield* isServed(service.url))
-    })
-  )
+  it.effect("is kept for a service that started while a command was using it", function* () {
+    const { dir } = yield* Folder
+    const command = yield* use({ dir, mode: "attach" })
+    const service = yield* use({ dir })
+    assert.isTrue(service.adopted)
+    yield* command.leave
+    assert.isTrue(yield* isServed(service.url))
+  })
 
-  it.effect("rejects a second service and names the first", () =>
-    Effect.gen(function* () {
-      const { dir } = yield* Folder
-      const first = yield* use({ dir })
-      const error = yield* Effect.flip(use({ dir }))
-      assert.strictEqual(error.reason, "owned")
-      assert.include(error.message, `process ${process.pid}`)
-      assert.isTrue(yield* isServed(first.url))
-    })
-  )
+  it.effect("rejects a second service and names the first", function* () {
+    const { dir } = yield* Folder
+    const first = yield* use({ dir })
+    const error = yield* Effect.flip(use({ dir }))
+    assert.strictEqual(error.reason, "owned")
+    assert.include(error.message, `process ${process.pid}`)
+    assert.isTrue(yield* isServed(first.url))
+  })
 
-  it.effect("survives a service that is killed, and is adopted and stopped by the next", () =>
-    Effect.gen(function* () {
-      const { dir } = yield* Folder
-      const killed = yield* spawn(dir, "own")
-      const { url } = yield* reportOf(killed)
-      yield* query(url, "CREATE TABLE witnessed AS SELECT 1 AS seen")
-      yield* killed.kill({ killSignal: "SIGKILL" })
-      assert.isTrue(yield* isServed(url))
-      const next = yield* use({ dir })
-      assert.isTrue(next.adopted)
-      assert.strictEqual(Redacted.value(next.url), Redacted.value(url))
-      assert.lengthOf((yield* query(url, "SELECT seen FROM witnessed")).rows, 1)
-      yield* next.leave
-      assert.isFalse(yield* isServed(url))
-    })
-  )
+  it.effect("survives a service that is killed, and is adopted and stopped by the next", function* () {
+    const { dir } = yield* Folder
+    const killed = yield* spawn(dir, "own")
+    const { url } = yield* reportOf(killed)
+    yield* query(url, "CREATE TABLE witnessed AS SELECT 1 AS seen")
+    yield* killed.kill({ killSignal: "SIGKILL" })
+    assert.isTrue(yield* isServed(url))
+    const next = yield* use({ dir })
+    assert.isTrue(next.adopted)
+    assert.strictEqual(Redacted.value(next.url), Redacted.value(url))
+    assert.lengthOf((yield* query(url, "SELECT seen FROM witnessed")).rows, 1)
+    yield* next.leave
+    assert.isFalse(yield* isServed(url))
+  })
 
-  it.effect("stops after the service when Ctrl-C reaches both", () =>
-    Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      const { dir } = yield* Folder
-      const service = yield* spawn(dir, "own")
-      const { url } = yield* reportOf(service)
-      // Signals the whole process group, as a terminal does.
-      yield* service.kill({ killSignal: "SIGINT" })
-      assert.isFalse(yield* isServed(url))
-      assert.isFalse(yield* fs.exists(`${dir}/cluster/data/postmaster.pid`))
-    })
-  )
+  it.effect("stops after the service when Ctrl-C reaches both", function* () {
+    const fs = yield* FileSystem.FileSystem
+    const { dir } = yield* Folder
+    const service = yield* spawn(dir, "own")
+    const { url } = yield* reportOf(service)
+    // Signals the whole process group, as a terminal does.
+    yield* service.kill({ killSignal: "SIGINT" })
+    assert.isFalse(yield* isServed(url))
+    assert.isFalse(yield* fs.exists(`${dir}/cluster/data/postmaster.pid`))
+  })
 
-  it.effect("restarts on the same port when the server process is killed", () =>
-    Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      const { dir } = yield* Folder
-      const { url } = yield* use({ dir })
-      const pidFile = fs.readFileString(`${dir}/cluster/data/postmaster.pid`)
-      const before = Number.parseInt(yield* pidFile, 10)
-      yield* Effect.sync(() => process.kill(before, "SIGKILL"))
-      yield* untilTrue(
-        Effect.map(pidFile, (text) => Number.parseInt(text, 10) !== before).pipe(
-          Effect.catchTag("PlatformError", () => Effect.succeed(false))
-        )
+  it.effect("restarts on the same port when the server process is killed", function* () {
+    const fs = yield* FileSystem.FileSystem
+    const { dir } = yield* Folder
+    const { url } = yield* use({ dir })
+    const pidFile = fs.readFileString(`${dir}/cluster/data/postmaster.pid`)
+    const before = Number.parseInt(yield* pidFile, 10)
+    yield* Effect.sync(() => process.kill(before, "SIGKILL"))
+    yield* untilTrue(
+      Effect.map(pidFile, (text) => Number.parseInt(text, 10) !== before).pipe(
+        Effect.catchTag("PlatformError", () => Effect.succeed(false))
       )
-      yield* untilTrue(isServed(url))
-    })
-  )
+    )
+    yield* untilTrue(isServed(url))
+  })
 
-  it.effect("detects a process id that is reused by another program, or by none", () =>
-    Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      const { dir } = yield* Folder
-      const gone = yield* Effect.scoped(Effect.map(ChildProcess.make("true"), ({ pid }) => pid))
-      for (const pid of [process.pid, gone]) {
-        const stale = [pid, `${dir}/cluster/data`, 1_700_000_000, 5432, "", "127.0.0.1", "  123456        0", "ready   ", ""]
-        yield* fs.writeFileString(`${dir}/cluster/data/postmaster.pid`, stale.join("\n"))
-        const { url, adopted, leave } = yield* use({ dir })
-        assert.isFalse(adopted)
-        assert.isTrue(yield* isServed(url))
-        yield* leave
-      }
-    })
-  )
+  it.effect("detects a process id that is reused by another program, or by none", function* () {
+    const fs = yield* FileSystem.FileSystem
+    const { dir } = yield* Folder
+    const gone = yield* Effect.scoped(Effect.map(ChildProcess.make("true"), ({ pid }) => pid))
+    for (const pid of [process.pid, gone]) {
+      const stale = [pid, `${dir}/cluster/data`, 1_700_000_000, 5432, "", "127.0.0.1", "  123456        0", "ready   ", ""]
+      yield* fs.writeFileString(`${dir}/cluster/data/postmaster.pid`, stale.join("\n"))
+      const { url, adopted, leave } = yield* use({ dir })
+      assert.isFalse(adopted)
+      assert.isTrue(yield* isServed(url))
+      yield* leave
+    }
+  })
 
-  it.effect("reports a port in use", () =>
-    Effect.gen(function* () {
-      const { dir } = yield* Folder
-      const port = yield* takenPort
-      const error = yield* Effect.flip(use({ dir, port }))
-      assert.strictEqual(error.reason, "port_in_use")
-      assert.include(error.message, "Another program uses that port")
-    })
-  )
+  it.effect("reports a port in use", function* () {
+    const { dir } = yield* Folder
+    const port = yield* takenPort
+    const error = yield* Effect.flip(use({ dir, port }))
+    assert.strictEqual(error.reason, "port_in_use")
+    assert.include(error.message, "Another program uses that port")
+  })
 
-  it.effect("reports data of another major version", () =>
-    Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      const { dir } = yield* Folder
-      const version = `${dir}/cluster/data/PG_VERSION`
-      const made = yield* fs.readFileString(version)
-      yield* fs.writeFileString(version, "12\n")
-      const error = yield* Effect.flip(use({ dir }))
-      yield* fs.writeFileString(version, made)
-      assert.strictEqual(error.reason, "other_version")
-      assert.include(error.message, "was created by Postgres 12")
-    })
-  )
+  it.effect("reports data of another major version", function* () {
+    const fs = yield* FileSystem.FileSystem
+    const { dir } = yield* Folder
+    const version = `${dir}/cluster/data/PG_VERSION`
+    const made = yield* fs.readFileString(version)
+    yield* fs.writeFileString(version, "12\n")
+    const error = yield* Effect.flip(use({ dir }))
+    yield* fs.writeFileString(version, made)
+    assert.strictEqual(error.reason, "other_version")
+    assert.include(error.message, "was created by Postgres 12")
+  })
 
-  it.effect("limits its log", () =>
-    Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      const { dir } = yield* Folder
-      yield* fs.writeFile(`${dir}/log`, new Uint8Array(9 * 1024 * 1024))
-      yield* use({ dir })
-      yield* untilTrue(Effect.map(fs.stat(`${dir}/log`), ({ size }) => size < 8n * 1024n * 1024n))
-      assert.isTrue(yield* fs.exists(`${dir}/log.1`))
-    })
-  )
+  it.effect("limits its log", function* () {
+    const fs = yield* FileSystem.FileSystem
+    const { dir } = yield* Folder
+    yield* fs.writeFile(`${dir}/log`, new Uint8Array(9 * 1024 * 1024))
+    yield* use({ dir })
+    yield* untilTrue(Effect.map(fs.stat(`${dir}/log`), ({ size }) => size < 8n * 1024n * 1024n))
+    assert.isTrue(yield* fs.exists(`${dir}/log.1`))
+  })
 })
 
 /** A port of 127.0.0.1 on which this process listens while the test runs. */

@@ -1,10 +1,10 @@
-import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { DateTime, Effect, FileSystem, Logger, MutableRef, Redacted } from "effect"
 import { simpleParser } from "mailparser"
 import { Mailer, type OutgoingMail } from "#domain/email/Mailer.ts"
 import * as FileMailer from "#infra/mail/FileMailer.ts"
 import * as MailMessage from "#infra/mail/MailMessage.ts"
+import { assert, describe, it } from "#test/support/Test.ts"
 
 const token = "5e".repeat(32)
 const mail: OutgoingMail = {
@@ -23,63 +23,53 @@ const letterhead = {
 const link = `https://vat.example/proof/v1/auth/verify-email?token=${token}`
 
 describe("MailMessage", () => {
-  it.effect("names its sender and recipient, and is marked as automatic", () =>
-    Effect.gen(function* () {
-      const { bytes, envelope } = yield* MailMessage.make(letterhead, mail)
-      const parsed = yield* Effect.promise(() => simpleParser(bytes))
-      assert.deepStrictEqual(envelope, { from: "no-reply@vat.example", to: mail.email })
-      assert.strictEqual(parsed.from?.text, '"Völlig Sicher" <no-reply@vat.example>')
-      assert.strictEqual([parsed.to].flat()[0]?.text, mail.email)
-      assert.strictEqual(parsed.subject, "Confirm your email address for Vatproof")
-      assert.strictEqual(parsed.messageId, `<${mail.mailId}@vat.example>`)
-      assert.strictEqual(parsed.date?.toISOString(), "2026-11-21T13:05:09.000Z")
-      assert.strictEqual(parsed.headers.get("auto-submitted"), "auto-generated")
-      assert.strictEqual(parsed.headers.get("x-auto-response-suppress"), "All")
-    })
-  )
+  it.effect("names its sender and recipient, and is marked as automatic", function* () {
+    const { bytes, envelope } = yield* MailMessage.make(letterhead, mail)
+    const parsed = yield* Effect.promise(() => simpleParser(bytes))
+    assert.deepStrictEqual(envelope, { from: "no-reply@vat.example", to: mail.email })
+    assert.strictEqual(parsed.from?.text, '"Völlig Sicher" <no-reply@vat.example>')
+    assert.strictEqual([parsed.to].flat()[0]?.text, mail.email)
+    assert.strictEqual(parsed.subject, "Confirm your email address for Vatproof")
+    assert.strictEqual(parsed.messageId, `<${mail.mailId}@vat.example>`)
+    assert.strictEqual(parsed.date?.toISOString(), "2026-11-21T13:05:09.000Z")
+    assert.strictEqual(parsed.headers.get("auto-submitted"), "auto-generated")
+    assert.strictEqual(parsed.headers.get("x-auto-response-suppress"), "All")
+  })
 
-  it.effect("has the same words, and the link, as text and as HTML", () =>
-    Effect.gen(function* () {
-      const { bytes } = yield* MailMessage.make(letterhead, mail)
-      const { html, text } = yield* Effect.promise(() => simpleParser(bytes))
-      for (const part of [text ?? "", html === false ? "" : html]) {
-        for (const words of [
-          link,
-          "vat.example",
-          "21 November 2026, 13:05 UTC",
-          "22 November 2026, 13:05 UTC",
-          "24 hours",
-          "not you"
-        ]) {
-          assert.include(part, words)
-        }
+  it.effect("has the same words, and the link, as text and as HTML", function* () {
+    const { bytes } = yield* MailMessage.make(letterhead, mail)
+    const { html, text } = yield* Effect.promise(() => simpleParser(bytes))
+    for (const part of [text ?? "", html === false ? "" : html]) {
+      for (const words of [
+        link,
+        "vat.example",
+        "21 November 2026, 13:05 UTC",
+        "22 November 2026, 13:05 UTC",
+        "24 hours",
+        "not you"
+      ]) {
+        assert.include(part, words)
       }
-    })
-  )
+    }
+  })
 
-  it.effect("loads no external resources", () =>
-    Effect.gen(function* () {
-      const { bytes } = yield* MailMessage.make(letterhead, mail)
-      const { html } = yield* Effect.promise(() => simpleParser(bytes))
-      assert.notMatch(html === false ? "" : html, /<img|<script|<link|url\(|src=|@import/iu)
-    })
-  )
+  it.effect("loads no external resources", function* () {
+    const { bytes } = yield* MailMessage.make(letterhead, mail)
+    const { html } = yield* Effect.promise(() => simpleParser(bytes))
+    assert.notMatch(html === false ? "" : html, /<img|<script|<link|url\(|src=|@import/iu)
+  })
 
-  it.effect("is plain ASCII with short lines, so that the link can be copied from the source", () =>
-    Effect.gen(function* () {
-      const { bytes } = yield* MailMessage.make(letterhead, mail)
-      const lines = bytes.toString("latin1").split("\r\n")
-      assert.isTrue(lines.every((line) => /^[\t\x20-\x7e]{0,998}$/u.test(line)))
-      assert.include(lines, link)
-    })
-  )
+  it.effect("is plain ASCII with short lines, so that the link can be copied from the source", function* () {
+    const { bytes } = yield* MailMessage.make(letterhead, mail)
+    const lines = bytes.toString("latin1").split("\r\n")
+    assert.isTrue(lines.every((line) => /^[\t\x20-\x7e]{0,998}$/u.test(line)))
+    assert.include(lines, link)
+  })
 
-  it.effect("is identical in every attempt", () =>
-    Effect.gen(function* () {
-      const [one, other] = [yield* MailMessage.make(letterhead, mail), yield* MailMessage.make(letterhead, mail)]
-      assert.isTrue(one.bytes.equals(other.bytes))
-    })
-  )
+  it.effect("is identical in every attempt", function* () {
+    const [one, other] = [yield* MailMessage.make(letterhead, mail), yield* MailMessage.make(letterhead, mail)]
+    assert.isTrue(one.bytes.equals(other.bytes))
+  })
 })
 
 describe("FileMailer", () => {

@@ -1,4 +1,3 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Exit, Layer, Schema, Scope } from "effect"
 import { getDocumentProxy } from "unpdf"
 import { type ReceiptDocument, receiptDocument } from "#domain/receipts/document/ReceiptDocument.ts"
@@ -6,6 +5,7 @@ import { ReceiptPdf } from "#domain/receipts/document/ReceiptPdf.ts"
 import { receiptLanguages } from "#domain/receipts/document/ReceiptText.ts"
 import * as Pdf from "#infra/pdf/PdfRenderer.ts"
 import { type Differences, receiptRecord } from "#test/support/ReceiptRecords.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const documentOf = (differences: Differences = {}, language: "en" | "de" = "de") =>
   receiptDocument(receiptRecord(differences), language)
@@ -71,8 +71,9 @@ const textsOf = ({ compared, headline, lead, law, sections, title }: ReceiptDocu
 const closeLetters = (text: string) => text.replace(/\s/gu, "")
 
 layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => {
-  it.effect.each(receiptLanguages)("contains all text of the document, with umlauts, Greek and Cyrillic (%s)", (language) =>
-    Effect.gen(function* () {
+  it.effect.each(receiptLanguages)(
+    "contains all text of the document, with umlauts, Greek and Cyrillic (%s)",
+    function* (language) {
       const document = documentOf(
         {
           input: { company_city: "гр. СОФИЯ, Łódź, Ķekava, Ñ, ő, ș, Ελλάδα ΐΰ ᾧ" },
@@ -82,11 +83,12 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
       )
       const { text } = yield* read(yield* render(document))
       for (const expected of textsOf(document)) assert.include(text, closeLetters(expected))
-    })
+    }
   )
 
-  it.effect.each(receiptLanguages)("never breaks a line within a command, for any length of the receipt's id (%s)", (language) =>
-    Effect.gen(function* () {
+  it.effect.each(receiptLanguages)(
+    "never breaks a line within a command, for any length of the receipt's id (%s)",
+    function* (language) {
       const document = documentOf({ receiptId: "ABCDEFGHIJ-QC-20261121-A7K2M9P4R3" }, language)
       const { lines } = yield* read(yield* render(document))
       const commands = document.sections.flatMap(({ blocks }) =>
@@ -99,115 +101,99 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
           line.trim()
         )
       }
-    })
+    }
   )
 
-  it.effect("has the same bytes every time", () =>
-    Effect.gen(function* () {
-      const first = yield* render(documentOf())
-      assert.deepStrictEqual(yield* render(documentOf()), first)
-      assert.notDeepEqual(yield* render(documentOf({}, "en")), first)
-      // Another thread renders the same bytes.
-      const other = yield* Scope.make()
-      const context = yield* Layer.buildWithScope(Layer.fresh(Pdf.layer), other)
-      assert.deepStrictEqual(yield* Effect.provide(render(documentOf()), context), first)
-      yield* Scope.close(other, Exit.void)
-    })
-  )
+  it.effect("has the same bytes every time", function* () {
+    const first = yield* render(documentOf())
+    assert.deepStrictEqual(yield* render(documentOf()), first)
+    assert.notDeepEqual(yield* render(documentOf({}, "en")), first)
+    // Another thread renders the same bytes.
+    const other = yield* Scope.make()
+    const context = yield* Layer.buildWithScope(Layer.fresh(Pdf.layer), other)
+    assert.deepStrictEqual(yield* Effect.provide(render(documentOf()), context), first)
+    yield* Scope.close(other, Exit.void)
+  })
 
-  it.effect("does not depend on receipts rendered before, and its text is searchable", () =>
-    Effect.gen(function* () {
-      const names = ["García Hnos", "Yıldız Bau", "Άλφα Όμικρον", "ΑΘΗΝΑ ΟΕ", "µ μ Ω Ω"]
-      const documents = names.map((company_name) =>
-        documentOf({ input: { company_name }, result: { official_name: company_name } })
-      )
-      const afterOthers = yield* Effect.forEach(documents, (document) => render(document))
-      for (const [index, bytes] of afterOthers.entries()) {
-        assert.include((yield* read(bytes)).text.normalize("NFKC"), closeLetters(names[index] ?? "").normalize("NFKC"))
-      }
-      const alone = yield* Effect.provide(
-        Effect.forEach(documents.slice(1, 2), (document) => render(document)),
-        Layer.fresh(Pdf.layer)
-      )
-      assert.deepStrictEqual(alone, afterOthers.slice(1, 2))
-    })
-  )
+  it.effect("does not depend on receipts rendered before, and its text is searchable", function* () {
+    const names = ["García Hnos", "Yıldız Bau", "Άλφα Όμικρον", "ΑΘΗΝΑ ΟΕ", "µ μ Ω Ω"]
+    const documents = names.map((company_name) =>
+      documentOf({ input: { company_name }, result: { official_name: company_name } })
+    )
+    const afterOthers = yield* Effect.forEach(documents, (document) => render(document))
+    for (const [index, bytes] of afterOthers.entries()) {
+      assert.include((yield* read(bytes)).text.normalize("NFKC"), closeLetters(names[index] ?? "").normalize("NFKC"))
+    }
+    const alone = yield* Effect.provide(
+      Effect.forEach(documents.slice(1, 2), (document) => render(document)),
+      Layer.fresh(Pdf.layer)
+    )
+    assert.deepStrictEqual(alone, afterOthers.slice(1, 2))
+  })
 
-  it.effect("has title, language, dates of the receipt, and the exact exchange attached", () =>
-    Effect.gen(function* () {
-      const document = documentOf({ request: '{"firmenname":"Ümläut ΑΒΓ ПРИМЕР 😀 \u202E"}' })
-      const { attached, info } = yield* read(yield* render(document))
-      assert.containSubset(info, {
-        PDFFormatVersion: "1.7",
-        Language: "de",
-        Title: "Beleg über eine qualifizierte Bestätigungsanfrage: VP-QC-20261121-A7K2M9P4R3",
-        Author: "vatproof-issued",
-        CreationDate: "D:20261121013304Z",
-        ModDate: "D:20261121013304Z"
-      })
-      assert.deepStrictEqual(attached, new Map(document.attachments.map(({ name, text }) => [name, text])))
+  it.effect("has title, language, dates of the receipt, and the exact exchange attached", function* () {
+    const document = documentOf({ request: '{"firmenname":"Ümläut ΑΒΓ ПРИМЕР 😀 \u202E"}' })
+    const { attached, info } = yield* read(yield* render(document))
+    assert.containSubset(info, {
+      PDFFormatVersion: "1.7",
+      Language: "de",
+      Title: "Beleg über eine qualifizierte Bestätigungsanfrage: VP-QC-20261121-A7K2M9P4R3",
+      Author: "vatproof-issued",
+      CreationDate: "D:20261121013304Z",
+      ModDate: "D:20261121013304Z"
     })
-  )
+    assert.deepStrictEqual(attached, new Map(document.attachments.map(({ name, text }) => [name, text])))
+  })
 
-  it.effect("wraps long text, even without spaces, over as many pages as needed", () =>
-    Effect.gen(function* () {
-      const company_name = "Außergewöhnlich".repeat(20)
-      const { pages, text } = yield* read(
-        yield* render(documentOf({ input: { company_name }, response: `{"x":"${"y".repeat(11_000)}"}` }))
-      )
-      assert.isAbove(pages.length, 3)
-      assert.include(text, company_name)
-      pages.forEach((page, index) => assert.include(page, `Seite${index + 1}von${pages.length}`))
-    })
-  )
+  it.effect("wraps long text, even without spaces, over as many pages as needed", function* () {
+    const company_name = "Außergewöhnlich".repeat(20)
+    const { pages, text } = yield* read(
+      yield* render(documentOf({ input: { company_name }, response: `{"x":"${"y".repeat(11_000)}"}` }))
+    )
+    assert.isAbove(pages.length, 3)
+    assert.include(text, company_name)
+    pages.forEach((page, index) => assert.include(page, `Seite${index + 1}von${pages.length}`))
+  })
 
-  it.effect("escapes characters that its fonts lack", () =>
-    Effect.gen(function* () {
-      const { text } = yield* read(yield* render(documentOf({ input: { company_name: "日本 😀 GmbH" } })))
-      assert.include(text, "[U+65E5][U+672C][U+1F600]GmbH")
-    })
-  )
+  it.effect("escapes characters that its fonts lack", function* () {
+    const { text } = yield* read(yield* render(documentOf({ input: { company_name: "日本 😀 GmbH" } })))
+    assert.include(text, "[U+65E5][U+672C][U+1F600]GmbH")
+  })
 
-  it.effect("renders any text", () =>
-    Effect.gen(function* () {
-      for (const [company_name, company_street, company_zip, company_city] of [
-        ["\n\n\n", "\t", " ", "ﬁﬂ ffi"],
-        ["e\u0301\u0301\u0301", "ـا لعربية עברית", "\uFFFD\uFFFF", "-".repeat(300)],
-        ["\u00A0".repeat(300), "()\\%", "<<>>", "/Name"]
-      ] as const) {
-        const bytes = yield* render(documentOf({ input: { company_name, company_street, company_zip, company_city } }))
-        assert.strictEqual(new TextDecoder().decode(bytes.slice(0, 5)), "%PDF-", company_name)
-      }
-    })
-  )
+  it.effect("renders any text", function* () {
+    for (const [company_name, company_street, company_zip, company_city] of [
+      ["\n\n\n", "\t", " ", "ﬁﬂ ffi"],
+      ["e\u0301\u0301\u0301", "ـا لعربية עברית", "\uFFFD\uFFFF", "-".repeat(300)],
+      ["\u00A0".repeat(300), "()\\%", "<<>>", "/Name"]
+    ] as const) {
+      const bytes = yield* render(documentOf({ input: { company_name, company_street, company_zip, company_city } }))
+      assert.strictEqual(new TextDecoder().decode(bytes.slice(0, 5)), "%PDF-", company_name)
+    }
+  })
 
-  it.effect("is limited in total and per key, with a Retry-After beyond the limit", () =>
-    Effect.gen(function* () {
-      const keys = ["a", "a", "a", "a", "b", "b", "b", "c", "c", "c", "d", "e"]
-      const results = yield* Effect.forEach(keys, (key) => Effect.result(render(documentOf(), key)), { concurrency: "unbounded" })
-      const refused = results.map((result) => (result._tag === "Failure" ? result.failure : null))
-      const made = [undefined, undefined, undefined]
-      assert.deepStrictEqual(
-        refused.map((failure) => failure?._tag),
-        [...made, "RateLimitExceeded", ...made, ...made, undefined, "PdfUnavailable"]
-      )
-      assert.deepStrictEqual(
-        refused.flatMap((failure) => failure?.retryAfterSeconds ?? []),
-        [5, 5]
-      )
-      assert.isAbove((yield* render(documentOf())).byteLength, 10_000)
-    })
-  )
+  it.effect("is limited in total and per key, with a Retry-After beyond the limit", function* () {
+    const keys = ["a", "a", "a", "a", "b", "b", "b", "c", "c", "c", "d", "e"]
+    const results = yield* Effect.forEach(keys, (key) => Effect.result(render(documentOf(), key)), { concurrency: "unbounded" })
+    const refused = results.map((result) => (result._tag === "Failure" ? result.failure : null))
+    const made = [undefined, undefined, undefined]
+    assert.deepStrictEqual(
+      refused.map((failure) => failure?._tag),
+      [...made, "RateLimitExceeded", ...made, ...made, undefined, "PdfUnavailable"]
+    )
+    assert.deepStrictEqual(
+      refused.flatMap((failure) => failure?.retryAfterSeconds ?? []),
+      [5, 5]
+    )
+    assert.isAbove((yield* render(documentOf())).byteLength, 10_000)
+  })
 
-  it.effect("is not affected by an earlier caller that disconnected", () =>
-    Effect.gen(function* () {
-      const impatient = yield* Effect.forEach([1, 2, 3], () =>
-        Effect.forkChild(render(documentOf(), "impatient"), { startImmediately: true })
-      )
-      const other = yield* Effect.forkChild(render(documentOf(), "other"), { startImmediately: true })
-      yield* Effect.forEach(impatient, Fiber.interrupt)
-      assert.isAbove((yield* Fiber.join(other)).byteLength, 10_000)
-      assert.isAbove((yield* render(documentOf(), "impatient")).byteLength, 10_000)
-    })
-  )
+  it.effect("is not affected by an earlier caller that disconnected", function* () {
+    const impatient = yield* Effect.forEach([1, 2, 3], () =>
+      Effect.forkChild(render(documentOf(), "impatient"), { startImmediately: true })
+    )
+    const other = yield* Effect.forkChild(render(documentOf(), "other"), { startImmediately: true })
+    yield* Effect.forEach(impatient, Fiber.interrupt)
+    assert.isAbove((yield* Fiber.join(other)).byteLength, 10_000)
+    assert.isAbove((yield* render(documentOf(), "impatient")).byteLength, 10_000)
+  })
 })

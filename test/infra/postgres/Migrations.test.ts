@@ -1,5 +1,4 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { assert, describe, it, layer } from "@effect/vitest"
 import { Deferred, Effect, Logger, MutableRef, type Redacted, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { hash } from "node:crypto"
@@ -9,6 +8,7 @@ import * as Migrations from "#infra/postgres/Migrations.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as LoginRole from "#test/support/LoginRole.ts"
 import { asAdministrator, execute } from "#test/support/MigratedDatabase.ts"
+import { assert, describe, it, layer } from "#test/support/Test.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
 
 const folder = join(import.meta.dirname, "../../../migrations")
@@ -58,60 +58,54 @@ const replaceCountCalls =
   LANGUAGE sql AS $$SELECT 0::bigint, '{}'::bigint[], '{}'::bigint[], '{}'::bigint[]$$`)
 
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })("the migrations", (it) => {
-  it.effect("are applied once to an empty database by several concurrent replicas", () =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(yield* schemas, [])
-      const applied = yield* Effect.all([migrate, migrate, migrate, migrate], { concurrency: "unbounded" })
-      assert.deepStrictEqual(applied.flat(), files)
-      assert.lengthOf(
-        applied.filter((names) => names.length > 0),
-        1
-      )
-      assert.deepStrictEqual(yield* migrate, [])
-      assert.deepStrictEqual(
-        yield* keptDigests,
-        files.toSorted().map((name) => `${name} ${digestOf(name)}`)
-      )
-    })
-  )
+  it.effect("are applied once to an empty database by several concurrent replicas", function* () {
+    assert.deepStrictEqual(yield* schemas, [])
+    const applied = yield* Effect.all([migrate, migrate, migrate, migrate], { concurrency: "unbounded" })
+    assert.deepStrictEqual(applied.flat(), files)
+    assert.lengthOf(
+      applied.filter((names) => names.length > 0),
+      1
+    )
+    assert.deepStrictEqual(yield* migrate, [])
+    assert.deepStrictEqual(
+      yield* keptDigests,
+      files.toSorted().map((name) => `${name} ${digestOf(name)}`)
+    )
+  })
 })
 
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })("the migrations of two databases on one server", (it) => {
-  it.effect("do not conflict over their shared roles", () =>
-    Effect.gen(function* () {
-      const elsewhere = Effect.scoped(migrate.pipe(Effect.provide(TestDatabase.layerEmpty, { local: true })))
-      const applied = yield* Effect.all([migrate, elsewhere, elsewhere], { concurrency: "unbounded" })
-      for (const names of applied) assert.deepStrictEqual(names, files)
-    })
-  )
+  it.effect("do not conflict over their shared roles", function* () {
+    const elsewhere = Effect.scoped(migrate.pipe(Effect.provide(TestDatabase.layerEmpty, { local: true })))
+    const applied = yield* Effect.all([migrate, elsewhere, elsewhere], { concurrency: "unbounded" })
+    for (const names of applied) assert.deepStrictEqual(names, files)
+  })
 })
 
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })("migrations of tables in use", (it) => {
-  it.effect("give up a lock soon, log it, and retry until they succeed", () =>
-    Effect.gen(function* () {
-      const said = MutableRef.make("")
-      const keep = Logger.map(Logger.formatLogFmt, (line) => void MutableRef.update(said, (before) => before + line))
-      const isSaid = Effect.sync(() => said.current.includes("Other sessions lock the tables that 0001_roles, "))
-      const untilSaid = Effect.repeat(isSaid, { until: (found) => found, schedule: Schedule.spaced("10 millis") })
-      const [isHeld, applied] = [yield* Deferred.make<void>(), yield* Deferred.make<ReadonlyArray<string>>()]
-      const other = Effect.flatMap(SqlClient.SqlClient, (sql) =>
-        sql`CREATE SCHEMA vatproof`.unprepared.pipe(
-          Effect.andThen(Deferred.succeed(isHeld, undefined)),
-          Effect.andThen(untilSaid),
-          Effect.andThen(Effect.fail("undone")),
-          sql.withTransaction,
-          Effect.ignore
-        )
+  it.effect("give up a lock soon, log it, and retry until they succeed", function* () {
+    const said = MutableRef.make("")
+    const keep = Logger.map(Logger.formatLogFmt, (line) => void MutableRef.update(said, (before) => before + line))
+    const isSaid = Effect.sync(() => said.current.includes("Other sessions lock the tables that 0001_roles, "))
+    const untilSaid = Effect.repeat(isSaid, { until: (found) => found, schedule: Schedule.spaced("10 millis") })
+    const [isHeld, applied] = [yield* Deferred.make<void>(), yield* Deferred.make<ReadonlyArray<string>>()]
+    const other = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+      sql`CREATE SCHEMA vatproof`.unprepared.pipe(
+        Effect.andThen(Deferred.succeed(isHeld, undefined)),
+        Effect.andThen(untilSaid),
+        Effect.andThen(Effect.fail("undone")),
+        sql.withTransaction,
+        Effect.ignore
       )
-      const migration = Deferred.await(isHeld).pipe(
-        Effect.andThen(migrate),
-        Effect.flatMap((names) => Deferred.succeed(applied, names)),
-        Effect.provide(Logger.layer([keep]))
-      )
-      yield* Effect.all([asAdministrator(other), migration], { concurrency: "unbounded" })
-      assert.deepStrictEqual(yield* Deferred.await(applied), files)
-    })
-  )
+    )
+    const migration = Deferred.await(isHeld).pipe(
+      Effect.andThen(migrate),
+      Effect.flatMap((names) => Deferred.succeed(applied, names)),
+      Effect.provide(Logger.layer([keep]))
+    )
+    yield* Effect.all([asAdministrator(other), migration], { concurrency: "unbounded" })
+    assert.deepStrictEqual(yield* Deferred.await(applied), files)
+  })
 })
 
 /** Starts one replica, as the given role. */
@@ -123,19 +117,17 @@ const startAs = (url: Redacted.Redacted) =>
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })(
   "a login role that is a plain member of the service's role",
   (it) => {
-    it.effect("detects whether everything is applied, and reports what to do otherwise", () =>
-      Effect.gen(function* () {
-        const { login, url } = yield* LoginRole.make
-        const start = startAs(url)
+    it.effect("detects whether everything is applied, and reports what to do otherwise", function* () {
+      const { login, url } = yield* LoginRole.make
+      const start = startAs(url)
 
-        const refused = yield* Effect.flip(start)
-        assert.strictEqual(refused._tag, "MigrationRefused")
-        assert.match(refused.message, /^This role may not apply 0001_roles, .*: run "vatproof migrate" as the database's admin/u)
-        yield* migrate
-        yield* execute(`GRANT vatproof_service TO ${login}`)
-        assert.deepStrictEqual(yield* start, [])
-      })
-    )
+      const refused = yield* Effect.flip(start)
+      assert.strictEqual(refused._tag, "MigrationRefused")
+      assert.match(refused.message, /^This role may not apply 0001_roles, .*: run "vatproof migrate" as the database's admin/u)
+      yield* migrate
+      yield* execute(`GRANT vatproof_service TO ${login}`)
+      assert.deepStrictEqual(yield* start, [])
+    })
   }
 )
 
@@ -174,66 +166,58 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a database that w
     }).pipe(Effect.provide(TestDatabase.layerEmpty, { local: true }))
   )
 
-  it.effect("keeps the functions of a newer version, with which older versions work", () =>
-    Effect.gen(function* () {
-      yield* migrate
-      yield* replaceCountCalls
-      yield* applyAnother("functions/count_calls")
-      yield* applyAnother("9999_expand_accounts")
-      const newer = [yield* keptDigests, yield* bodyOfCountCalls]
-      assert.deepStrictEqual(yield* migrate, [])
-      assert.deepStrictEqual([yield* keptDigests, yield* bodyOfCountCalls], newer)
-    })
-  )
+  it.effect("keeps the functions of a newer version, with which older versions work", function* () {
+    yield* migrate
+    yield* replaceCountCalls
+    yield* applyAnother("functions/count_calls")
+    yield* applyAnother("9999_expand_accounts")
+    const newer = [yield* keptDigests, yield* bodyOfCountCalls]
+    assert.deepStrictEqual(yield* migrate, [])
+    assert.deepStrictEqual([yield* keptDigests, yield* bodyOfCountCalls], newer)
+  })
 })
 
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a function that differs from its file", (it) => {
-  it.effect("is replaced and gets the same owner and rights, as does a missing one", () =>
-    Effect.gen(function* () {
-      yield* migrate
-      const [body, rights, digests] = [yield* bodyOfCountCalls, yield* rightsOf("count_calls"), yield* keptDigests]
-      assert.deepStrictEqual(yield* rightsOf("acquire_slot"), rights)
-      assert.match(rights.join(), /^vatproof_owner \{vatproof_owner=X\/vatproof_owner,vatproof_service=X\/vatproof_owner\}$/u)
+  it.effect("is replaced and gets the same owner and rights, as does a missing one", function* () {
+    yield* migrate
+    const [body, rights, digests] = [yield* bodyOfCountCalls, yield* rightsOf("count_calls"), yield* keptDigests]
+    assert.deepStrictEqual(yield* rightsOf("acquire_slot"), rights)
+    assert.match(rights.join(), /^vatproof_owner \{vatproof_owner=X\/vatproof_owner,vatproof_service=X\/vatproof_owner\}$/u)
 
-      yield* replaceCountCalls
-      yield* execute("DROP FUNCTION vatproof.acquire_slot")
-      yield* applyAnother("functions/count_calls")
-      yield* applyAnother("functions/acquire_slot")
-      assert.deepStrictEqual(yield* migrate, ["functions/acquire_slot", "functions/count_calls", "protection"])
-      assert.deepStrictEqual(yield* bodyOfCountCalls, body)
-      assert.deepStrictEqual([yield* rightsOf("count_calls"), yield* rightsOf("acquire_slot")], [rights, rights])
-      assert.deepStrictEqual(yield* keptDigests, digests)
-    })
-  )
+    yield* replaceCountCalls
+    yield* execute("DROP FUNCTION vatproof.acquire_slot")
+    yield* applyAnother("functions/count_calls")
+    yield* applyAnother("functions/acquire_slot")
+    assert.deepStrictEqual(yield* migrate, ["functions/acquire_slot", "functions/count_calls", "protection"])
+    assert.deepStrictEqual(yield* bodyOfCountCalls, body)
+    assert.deepStrictEqual([yield* rightsOf("count_calls"), yield* rightsOf("acquire_slot")], [rights, rights])
+    assert.deepStrictEqual(yield* keptDigests, digests)
+  })
 })
 
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a database of a development version", (it) => {
-  it.effect("is rejected by the service and by commands", () =>
-    Effect.gen(function* () {
-      yield* execute("CREATE TABLE vatproof_migrations (migration_id integer PRIMARY KEY, created_at timestamptz, name text)")
-      for (const attempt of [Migrations.run(), Migrations.requireAll()]) {
-        const error = yield* Effect.flip(asAdministrator(Effect.provide(attempt, NodeServices.layer)))
-        assert.strictEqual(error._tag, "MigrationRefused")
-        assert.strictEqual(error.message, "This database was created by a development version before 0.1.0: create a new one")
-      }
-    })
-  )
+  it.effect("is rejected by the service and by commands", function* () {
+    yield* execute("CREATE TABLE vatproof_migrations (migration_id integer PRIMARY KEY, created_at timestamptz, name text)")
+    for (const attempt of [Migrations.run(), Migrations.requireAll()]) {
+      const error = yield* Effect.flip(asAdministrator(Effect.provide(attempt, NodeServices.layer)))
+      assert.strictEqual(error._tag, "MigrationRefused")
+      assert.strictEqual(error.message, "This database was created by a development version before 0.1.0: create a new one")
+    }
+  })
 })
 
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a migration that fails", (it) => {
-  it.effect("changes nothing, and reports its name and the reason", () =>
-    Effect.gen(function* () {
-      yield* execute("CREATE SCHEMA vatproof CREATE TABLE contacts ()")
-      const refused = yield* Effect.flip(migrate)
-      assert.strictEqual(refused._tag, "MigrationRefused")
-      assert.match(
-        refused.message,
-        /rejected its migrations \(0001_roles, .*\), and nothing was changed: relation "contacts" already exists/u
-      )
-      yield* execute("DROP SCHEMA vatproof CASCADE")
-      assert.deepStrictEqual(yield* migrate, files)
-    })
-  )
+  it.effect("changes nothing, and reports its name and the reason", function* () {
+    yield* execute("CREATE SCHEMA vatproof CREATE TABLE contacts ()")
+    const refused = yield* Effect.flip(migrate)
+    assert.strictEqual(refused._tag, "MigrationRefused")
+    assert.match(
+      refused.message,
+      /rejected its migrations \(0001_roles, .*\), and nothing was changed: relation "contacts" already exists/u
+    )
+    yield* execute("DROP SCHEMA vatproof CASCADE")
+    assert.deepStrictEqual(yield* migrate, files)
+  })
 })
 
 describe("a migration", () => {

@@ -1,19 +1,18 @@
 /** The schema after all migrations: each change shows as a difference of migrations/schema.txt. */
-import { layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { fileURLToPath } from "node:url"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as SchemaDump from "#test/support/SchemaDump.ts"
+import { layer } from "#test/support/Test.ts"
 
 const file = fileURLToPath(new URL("../../../migrations/schema.txt", import.meta.url))
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("a database with all migrations", (it) => {
   it.effect(
     "equals schema.txt (to write it: npm run test:only -- test/infra/postgres/MigrationsSchema.test.ts -u)",
-    ({ expect }) =>
-      Effect.gen(function* () {
-        const schema = yield* MigratedDatabase.asAdministrator(SchemaDump.make)
-        yield* Effect.promise(() => expect(schema).toMatchFileSnapshot(file))
-      })
+    function* ({ expect }) {
+      const schema = yield* MigratedDatabase.asAdministrator(SchemaDump.make)
+      yield* Effect.promise(() => expect(schema).toMatchFileSnapshot(file))
+    }
   )
 })

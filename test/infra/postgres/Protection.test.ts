@@ -1,6 +1,5 @@
 /** On a managed database without superuser the service runs and reports missing protections. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { readFileSync } from "node:fs"
@@ -10,6 +9,7 @@ import * as Migrations from "#infra/postgres/Migrations.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as Protection from "#infra/postgres/Protection.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
+import { assert, layer } from "#test/support/Test.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
 
 const warnings = Effect.fnUntraced(function* (url: Redacted.Redacted) {
@@ -90,43 +90,39 @@ const append = Effect.flatMap(EventStore, ({ append }) =>
 )
 
 layer(TestDatabase.layerEmptyClient, { excludeTestServices: true })("the start on a database owned by a superuser", (it) => {
-  it.effect("logs no warning", () =>
-    Effect.gen(function* () {
-      const { url } = yield* TestDatabase.TestDatabase
-      yield* migrate(url)
-      assert.deepStrictEqual(yield* warnings(url), [])
-    })
-  )
+  it.effect("logs no warning", function* () {
+    const { url } = yield* TestDatabase.TestDatabase
+    yield* migrate(url)
+    assert.deepStrictEqual(yield* warnings(url), [])
+  })
 })
 
 layer(TestDatabase.layerEmptyClient, { excludeTestServices: true })("the start on a database owned by an ordinary role", (it) => {
-  it.effect("succeeds, and reports how to enable each missing protection", () =>
-    Effect.gen(function* () {
-      const url = yield* ordinaryOwner
-      yield* migrate(url)
-      const gaps = yield* warnings(url)
-      assert.lengthOf(gaps, 3, gaps.join("\n"))
-      for (const gap of gaps) assert.include(gap, "docs/operations/postgres/protect.sql")
+  it.effect("succeeds, and reports how to enable each missing protection", function* () {
+    const url = yield* ordinaryOwner
+    yield* migrate(url)
+    const gaps = yield* warnings(url)
+    assert.lengthOf(gaps, 3, gaps.join("\n"))
+    for (const gap of gaps) assert.include(gap, "docs/operations/postgres/protect.sql")
 
-      const service = EventStore.layer.pipe(
-        Layer.fresh,
-        Layer.provide(NodeCrypto.layer),
-        Layer.provideMerge(Postgres.layer({ url, maxConnections: 2 }))
-      )
-      yield* Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        assert.strictEqual((yield* append).position, 0)
-        // The owner of the tables is no superuser, but has the rights: a row trigger still rejects the change.
-        for (const statement of [
-          "UPDATE vatproof.events SET data = '2'",
-          "DELETE FROM vatproof.events",
-          "TRUNCATE vatproof.events"
-        ]) {
-          assert.strictEqual((yield* Effect.exit(sql.unsafe(statement).unprepared))._tag, "Failure")
-        }
-      }).pipe(Effect.provide(service, { local: true }))
-    })
-  )
+    const service = EventStore.layer.pipe(
+      Layer.fresh,
+      Layer.provide(NodeCrypto.layer),
+      Layer.provideMerge(Postgres.layer({ url, maxConnections: 2 }))
+    )
+    yield* Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      assert.strictEqual((yield* append).position, 0)
+      // The owner of the tables is no superuser, but has the rights: a row trigger still rejects the change.
+      for (const statement of [
+        "UPDATE vatproof.events SET data = '2'",
+        "DELETE FROM vatproof.events",
+        "TRUNCATE vatproof.events"
+      ]) {
+        assert.strictEqual((yield* Effect.exit(sql.unsafe(statement).unprepared))._tag, "Failure")
+      }
+    }).pipe(Effect.provide(service, { local: true }))
+  })
 
   it.effect("has full protection after an administrator has run protect.sql once or more, and the service continues", () =>
     Effect.gen(function* () {

@@ -1,11 +1,11 @@
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
-import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { memberStates } from "#domain/vat/MemberStates.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import { httpStatusOf, statusMessages } from "#infra/sandbox/StatusMessages.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const Body = Schema.Record(Schema.String, Schema.Unknown)
 type Fields = Readonly<Record<string, string>>
@@ -30,48 +30,40 @@ const letters = (body: Readonly<Record<string, unknown>>) =>
 const services = Layer.mergeAll(Sandbox.layer({ host: "127.0.0.1", port: 0 }), NodeHttpClient.layerUndici)
 
 layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
-  it.effect("answers the published test pair, plain and qualified", () =>
-    Effect.gen(function* () {
-      const plain = yield* ask("ATU12345678")
-      assert.strictEqual(plain.status, 200)
-      assert.deepStrictEqual(Object.keys(plain.body), ["id", "anfrageZeitpunkt", "status"])
-      assert.strictEqual(plain.body["status"], "evatr-0000")
-      const qualified = yield* ask("ATU12345678", testPair)
-      assert.strictEqual(qualified.status, 200)
-      assert.strictEqual(qualified.body["status"], "evatr-0000")
-      assert.strictEqual(letters(qualified.body), "AAAA")
-    })
-  )
+  it.effect("answers the published test pair, plain and qualified", function* () {
+    const plain = yield* ask("ATU12345678")
+    assert.strictEqual(plain.status, 200)
+    assert.deepStrictEqual(Object.keys(plain.body), ["id", "anfrageZeitpunkt", "status"])
+    assert.strictEqual(plain.body["status"], "evatr-0000")
+    const qualified = yield* ask("ATU12345678", testPair)
+    assert.strictEqual(qualified.status, 200)
+    assert.strictEqual(qualified.body["status"], "evatr-0000")
+    assert.strictEqual(letters(qualified.body), "AAAA")
+  })
 
-  it.effect("stamps an answer with 16 hexadecimal digits and German time in nanoseconds", () =>
-    Effect.gen(function* () {
-      const first = yield* ask("ATU12345678")
-      const second = yield* ask("ATU12345678")
-      assert.match(String(first.body["id"]), /^[0-9a-f]{16}$/u)
-      assert.notStrictEqual(first.body["id"], second.body["id"])
-      assert.match(String(first.body["anfrageZeitpunkt"]), /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{9}\+0[12]:00$/u)
-    })
-  )
+  it.effect("stamps an answer with 16 hexadecimal digits and German time in nanoseconds", function* () {
+    const first = yield* ask("ATU12345678")
+    const second = yield* ask("ATU12345678")
+    assert.match(String(first.body["id"]), /^[0-9a-f]{16}$/u)
+    assert.notStrictEqual(first.body["id"], second.body["id"])
+    assert.match(String(first.body["anfrageZeitpunkt"]), /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{9}\+0[12]:00$/u)
+  })
 
-  it.effect("compares each field: A for equal, B for different, C for not queried", () =>
-    Effect.gen(function* () {
-      const wrong = { firmenname: "Andere AG", strasse: "Nebenweg 9", plz: "99999", ort: "Hamburg" }
-      assert.strictEqual(letters((yield* ask("DE100123456", german)).body), "AAAA")
-      assert.strictEqual(letters((yield* ask("DE100123456", wrong)).body), "BBBB")
-      assert.strictEqual(letters((yield* ask("DE100123456", { firmenname: "MUSTER GMBH", ort: "berlin" })).body), "ACCA")
-      assert.strictEqual(letters((yield* ask("DE100123456", { ...german, strasse: "Musterstrasse 1", ort: "" })).body), "----")
-      assert.strictEqual(letters((yield* ask("DE100123456", { ...german, strasse: "Musterstrasse 1", plz: "" })).body), "AACA")
-    })
-  )
+  it.effect("compares each field: A for equal, B for different, C for not queried", function* () {
+    const wrong = { firmenname: "Andere AG", strasse: "Nebenweg 9", plz: "99999", ort: "Hamburg" }
+    assert.strictEqual(letters((yield* ask("DE100123456", german)).body), "AAAA")
+    assert.strictEqual(letters((yield* ask("DE100123456", wrong)).body), "BBBB")
+    assert.strictEqual(letters((yield* ask("DE100123456", { firmenname: "MUSTER GMBH", ort: "berlin" })).body), "ACCA")
+    assert.strictEqual(letters((yield* ask("DE100123456", { ...german, strasse: "Musterstrasse 1", ort: "" })).body), "----")
+    assert.strictEqual(letters((yield* ask("DE100123456", { ...german, strasse: "Musterstrasse 1", plz: "" })).body), "AACA")
+  })
 
-  it.effect("returns D for a field that the member state does not disclose", () =>
-    Effect.gen(function* () {
-      assert.strictEqual(letters((yield* ask(vatIdEnding("FR", "999110"), german)).body), "DDDD")
-      assert.strictEqual(letters((yield* ask(vatIdEnding("FR", "999110"), { ...german, plz: "" })).body), "DDCD")
-      const french = { ...german, firmenname: "Sarl Exemple" }
-      assert.strictEqual(letters((yield* ask(vatIdEnding("FR", "999111"), french)).body), "ADDD")
-    })
-  )
+  it.effect("returns D for a field that the member state does not disclose", function* () {
+    assert.strictEqual(letters((yield* ask(vatIdEnding("FR", "999110"), german)).body), "DDDD")
+    assert.strictEqual(letters((yield* ask(vatIdEnding("FR", "999110"), { ...german, plz: "" })).body), "DDCD")
+    const french = { ...german, firmenname: "Sarl Exemple" }
+    assert.strictEqual(letters((yield* ask(vatIdEnding("FR", "999111"), french)).body), "ADDD")
+  })
 
   it.effect("answers the plain query with evatr-0003 and HTTP 400 if name or city is missing", () =>
     Effect.forEach(
@@ -101,16 +93,14 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     )
   )
 
-  it.effect("writes dates as YYYY-MM-DD, or as DD.MM.YYYY when the first digit is odd", () =>
-    Effect.gen(function* () {
-      const even = yield* ask("DE200992006")
-      assert.deepStrictEqual([even.body["gueltigAb"], even.body["gueltigBis"]], ["2010-01-01", "2020-12-31"])
-      const odd = yield* ask("DE100992006")
-      assert.deepStrictEqual([odd.body["gueltigAb"], odd.body["gueltigBis"]], ["01.01.2010", "31.12.2020"])
-      assert.strictEqual((yield* ask("DE200992002")).body["gueltigAb"], "2099-01-01")
-      assert.strictEqual((yield* ask("DE100992002")).body["gueltigAb"], "01.01.2099")
-    })
-  )
+  it.effect("writes dates as YYYY-MM-DD, or as DD.MM.YYYY when the first digit is odd", function* () {
+    const even = yield* ask("DE200992006")
+    assert.deepStrictEqual([even.body["gueltigAb"], even.body["gueltigBis"]], ["2010-01-01", "2020-12-31"])
+    const odd = yield* ask("DE100992006")
+    assert.deepStrictEqual([odd.body["gueltigAb"], odd.body["gueltigBis"]], ["01.01.2010", "31.12.2020"])
+    assert.strictEqual((yield* ask("DE200992002")).body["gueltigAb"], "2099-01-01")
+    assert.strictEqual((yield* ask("DE100992002")).body["gueltigAb"], "01.01.2099")
+  })
 
   it.effect("rejects malformed queries", () =>
     Effect.forEach(
@@ -140,61 +130,53 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     )
   )
 
-  it.effect("answers invalid JSON with evatr-0007", () =>
-    Effect.gen(function* () {
-      const { bzstBaseUrl } = yield* Sandbox.Sandbox
-      const client = yield* HttpClient.HttpClient
-      const response = yield* client.execute(HttpClientRequest.bodyText(HttpClientRequest.post(`${bzstBaseUrl}/v1/abfrage`), "["))
-      assert.strictEqual(response.status, 403)
-      assert.include(yield* response.text, '"status":"evatr-0007"')
-    })
-  )
+  it.effect("answers invalid JSON with evatr-0007", function* () {
+    const { bzstBaseUrl } = yield* Sandbox.Sandbox
+    const client = yield* HttpClient.HttpClient
+    const response = yield* client.execute(HttpClientRequest.bodyText(HttpClientRequest.post(`${bzstBaseUrl}/v1/abfrage`), "["))
+    assert.strictEqual(response.status, 403)
+    assert.include(yield* response.text, '"status":"evatr-0007"')
+  })
 
-  it.effect("refuses German targets if the requester is not admitted, and no others", () =>
-    Effect.gen(function* () {
-      const sandbox = yield* Sandbox.Sandbox
-      yield* sandbox.configure({ german_targets_admitted: false })
-      const refused = yield* ask("DE100123456", german)
-      assert.deepStrictEqual([refused.body["status"], refused.status], ["evatr-0006", 403])
-      assert.strictEqual((yield* ask("ATU12345678")).body["status"], "evatr-0000")
-      yield* sandbox.reset
-      assert.strictEqual((yield* ask("DE100123456")).body["status"], "evatr-0000")
-    })
-  )
+  it.effect("refuses German targets if the requester is not admitted, and no others", function* () {
+    const sandbox = yield* Sandbox.Sandbox
+    yield* sandbox.configure({ german_targets_admitted: false })
+    const refused = yield* ask("DE100123456", german)
+    assert.deepStrictEqual([refused.body["status"], refused.status], ["evatr-0006", 403])
+    assert.strictEqual((yield* ask("ATU12345678")).body["status"], "evatr-0000")
+    yield* sandbox.reset
+    assert.strictEqual((yield* ask("DE100123456")).body["status"], "evatr-0000")
+  })
 
-  it.effect("ends a session of qualified queries with evatr-0008 until a plain one starts the next", () =>
-    Effect.gen(function* () {
-      const sandbox = yield* Sandbox.Sandbox
-      yield* sandbox.reset
-      yield* sandbox.configure({ bzst_qualified_max: 2 })
-      const statusOf = (fields: Fields) => Effect.map(ask("ATU12345678", fields), ({ body }) => body["status"])
-      assert.strictEqual(yield* statusOf(testPair), "evatr-0000")
-      assert.strictEqual(yield* statusOf(testPair), "evatr-0000")
-      assert.strictEqual(yield* statusOf(testPair), "evatr-0008")
-      assert.strictEqual(yield* statusOf({}), "evatr-0000")
-      assert.strictEqual(yield* statusOf(testPair), "evatr-0000")
-      yield* sandbox.reset
-    })
-  )
+  it.effect("ends a session of qualified queries with evatr-0008 until a plain one starts the next", function* () {
+    const sandbox = yield* Sandbox.Sandbox
+    yield* sandbox.reset
+    yield* sandbox.configure({ bzst_qualified_max: 2 })
+    const statusOf = (fields: Fields) => Effect.map(ask("ATU12345678", fields), ({ body }) => body["status"])
+    assert.strictEqual(yield* statusOf(testPair), "evatr-0000")
+    assert.strictEqual(yield* statusOf(testPair), "evatr-0000")
+    assert.strictEqual(yield* statusOf(testPair), "evatr-0008")
+    assert.strictEqual(yield* statusOf({}), "evatr-0000")
+    assert.strictEqual(yield* statusOf(testPair), "evatr-0000")
+    yield* sandbox.reset
+  })
 
-  it.effect("lists the member states and the 26 messages", () =>
-    Effect.gen(function* () {
-      const { bzstBaseUrl } = yield* Sandbox.Sandbox
-      const client = yield* HttpClient.HttpClient
-      const State = Schema.Struct({ alpha2: Schema.String, name: Schema.String, verfuegbar: Schema.Literal(true) })
-      const states = yield* (yield* client.get(`${bzstBaseUrl}/v1/info/eu_mitgliedstaaten`)).json
-      const decoded = yield* Schema.decodeUnknownEffect(Schema.Array(State))(states)
-      assert.deepStrictEqual(
-        decoded.map(({ alpha2 }) => alpha2),
-        [...memberStates.keys()].filter((prefix) => prefix !== "XI")
-      )
-      assert.include(
-        decoded.map(({ name }) => name),
-        "Österreich"
-      )
-      const messages = yield* (yield* client.get(`${bzstBaseUrl}/v1/info/statusmeldungen`)).json
-      assert.deepStrictEqual(messages, statusMessages)
-      assert.strictEqual(statusMessages.length, 26)
-    })
-  )
+  it.effect("lists the member states and the 26 messages", function* () {
+    const { bzstBaseUrl } = yield* Sandbox.Sandbox
+    const client = yield* HttpClient.HttpClient
+    const State = Schema.Struct({ alpha2: Schema.String, name: Schema.String, verfuegbar: Schema.Literal(true) })
+    const states = yield* (yield* client.get(`${bzstBaseUrl}/v1/info/eu_mitgliedstaaten`)).json
+    const decoded = yield* Schema.decodeUnknownEffect(Schema.Array(State))(states)
+    assert.deepStrictEqual(
+      decoded.map(({ alpha2 }) => alpha2),
+      [...memberStates.keys()].filter((prefix) => prefix !== "XI")
+    )
+    assert.include(
+      decoded.map(({ name }) => name),
+      "Österreich"
+    )
+    const messages = yield* (yield* client.get(`${bzstBaseUrl}/v1/info/statusmeldungen`)).json
+    assert.deepStrictEqual(messages, statusMessages)
+    assert.strictEqual(statusMessages.length, 26)
+  })
 })

@@ -1,10 +1,10 @@
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
-import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer, Schema } from "effect"
 import { HttpClient, HttpClientRequest, type HttpMethod } from "effect/http"
 import { JournalView } from "#infra/sandbox/Journal.ts"
 import { magicNumbers } from "#infra/sandbox/MagicNumbers.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const control = Effect.fnUntraced(function* (method: HttpMethod.HttpMethod, path: string, body = "") {
   const { controlBaseUrl } = yield* Sandbox.Sandbox
@@ -53,100 +53,88 @@ const probes = Effect.gen(function* () {
 const services = Layer.mergeAll(Sandbox.layer({ host: "127.0.0.1", port: 0 }), NodeHttpClient.layerUndici)
 
 layer(services, { excludeTestServices: true })("the sandbox's controls", (it) => {
-  it.effect("set a code globally, per source, per member state and per VAT ID", () =>
-    Effect.gen(function* () {
-      yield* put([{ kind: "code", code: "TIMEOUT" }])
-      assert.deepStrictEqual([yield* vies("FR40123456789"), yield* bzst("FR40123456789")], ["TIMEOUT", "evatr-0000"])
-      yield* put([{ kind: "code", code: "MS_UNAVAILABLE", member_state: "FR" }])
-      assert.deepStrictEqual([yield* vies("FR40123456789"), yield* vies("IT12345678901")], ["MS_UNAVAILABLE", yes])
-      yield* put([{ kind: "code", code: "evatr-2007", vat_id: "gr 123 456 789" }])
-      assert.deepStrictEqual([yield* bzst("EL123456789"), yield* bzst("EL123456780")], ["evatr-2007", "evatr-0000"])
-      yield* put([{ kind: "http", http_status: 503 }])
-      assert.deepStrictEqual([yield* vies("FR40123456789"), yield* bzst("FR40123456789")], ["HTTP 503", "HTTP 503"])
-      yield* put([{ kind: "code", code: "INVALID", vat_id: "FR40123456789" }])
-      assert.deepStrictEqual([yield* vies("FR40123456789"), yield* bzst("FR40123456789")], ['"valid":false', "evatr-0000"])
-      yield* control("DELETE", "/faults")
-      assert.deepStrictEqual([yield* vies("FR40123456789"), yield* bzst("FR40123456789")], [yes, "evatr-0000"])
-    })
-  )
+  it.effect("set a code globally, per source, per member state and per VAT ID", function* () {
+    yield* put([{ kind: "code", code: "TIMEOUT" }])
+    assert.deepStrictEqual([yield* vies("FR40123456789"), yield* bzst("FR40123456789")], ["TIMEOUT", "evatr-0000"])
+    yield* put([{ kind: "code", code: "MS_UNAVAILABLE", member_state: "FR" }])
+    assert.deepStrictEqual([yield* vies("FR40123456789"), yield* vies("IT12345678901")], ["MS_UNAVAILABLE", yes])
+    yield* put([{ kind: "code", code: "evatr-2007", vat_id: "gr 123 456 789" }])
+    assert.deepStrictEqual([yield* bzst("EL123456789"), yield* bzst("EL123456780")], ["evatr-2007", "evatr-0000"])
+    yield* put([{ kind: "http", http_status: 503 }])
+    assert.deepStrictEqual([yield* vies("FR40123456789"), yield* bzst("FR40123456789")], ["HTTP 503", "HTTP 503"])
+    yield* put([{ kind: "code", code: "INVALID", vat_id: "FR40123456789" }])
+    assert.deepStrictEqual([yield* vies("FR40123456789"), yield* bzst("FR40123456789")], ['"valid":false', "evatr-0000"])
+    yield* control("DELETE", "/faults")
+    assert.deepStrictEqual([yield* vies("FR40123456789"), yield* bzst("FR40123456789")], [yes, "evatr-0000"])
+  })
 
-  it.effect("override a magic number, and the first matching fault wins", () =>
-    Effect.gen(function* () {
-      yield* put([
-        { kind: "code", code: "VALID", vat_id: "DE100999300" },
-        { kind: "code", code: "VAT_BLOCKED", member_state: "DE" }
-      ])
-      assert.deepStrictEqual([yield* vies("DE100999300"), yield* vies("DE123456789")], [yes, "VAT_BLOCKED"])
-      yield* control("POST", "/reset")
-    })
-  )
+  it.effect("override a magic number, and the first matching fault wins", function* () {
+    yield* put([
+      { kind: "code", code: "VALID", vat_id: "DE100999300" },
+      { kind: "code", code: "VAT_BLOCKED", member_state: "DE" }
+    ])
+    assert.deepStrictEqual([yield* vies("DE100999300"), yield* vies("DE123456789")], [yes, "VAT_BLOCKED"])
+    yield* control("POST", "/reset")
+  })
 
-  it.effect("end a fault after its count, and report its number of matches", () =>
-    Effect.gen(function* () {
-      yield* put([{ kind: "code", code: "TIMEOUT", count: 2 }])
-      const words = yield* Effect.all([vies("DE123456789"), probes, vies("DE123456789"), vies("DE123456789")])
-      assert.deepStrictEqual([words[0], words[2], words[3]], ["TIMEOUT", "TIMEOUT", yes])
-      const { text } = yield* control("GET", "/faults")
-      assert.strictEqual(text, '{"faults":[{"kind":"code","code":"TIMEOUT","count":2,"met":2}]}')
-      yield* control("POST", "/reset")
-    })
-  )
+  it.effect("end a fault after its count, and report its number of matches", function* () {
+    yield* put([{ kind: "code", code: "TIMEOUT", count: 2 }])
+    const words = yield* Effect.all([vies("DE123456789"), probes, vies("DE123456789"), vies("DE123456789")])
+    assert.deepStrictEqual([words[0], words[2], words[3]], ["TIMEOUT", "TIMEOUT", yes])
+    const { text } = yield* control("GET", "/faults")
+    assert.strictEqual(text, '{"faults":[{"kind":"code","code":"TIMEOUT","count":2,"met":2}]}')
+    yield* control("POST", "/reset")
+  })
 
-  it.effect("draw a probability from a seed, so that it repeats", () =>
-    Effect.gen(function* () {
-      const draws = Effect.fnUntraced(function* (seed: number) {
-        yield* put([{ kind: "code", code: "TIMEOUT", probability: 0.5 }], seed)
-        return (yield* Effect.replicateEffect(vies("DE123456789"), 40)).join(" ")
-      })
-      const first = yield* draws(7)
-      assert.strictEqual(yield* draws(7), first)
-      assert.notStrictEqual(yield* draws(8), first)
-      const failures = first.split("TIMEOUT").length - 1
-      assert.isTrue(failures > 8 && failures < 32, `${failures} of 40`)
-      yield* put([{ kind: "code", code: "TIMEOUT", probability: 0 }])
-      assert.strictEqual(yield* vies("DE123456789"), yes)
-      yield* control("POST", "/reset")
+  it.effect("draw a probability from a seed, so that it repeats", function* () {
+    const draws = Effect.fnUntraced(function* (seed: number) {
+      yield* put([{ kind: "code", code: "TIMEOUT", probability: 0.5 }], seed)
+      return (yield* Effect.replicateEffect(vies("DE123456789"), 40)).join(" ")
     })
-  )
+    const first = yield* draws(7)
+    assert.strictEqual(yield* draws(7), first)
+    assert.notStrictEqual(yield* draws(8), first)
+    const failures = first.split("TIMEOUT").length - 1
+    assert.isTrue(failures > 8 && failures < 32, `${failures} of 40`)
+    yield* put([{ kind: "code", code: "TIMEOUT", probability: 0 }])
+    assert.strictEqual(yield* vies("DE123456789"), yes)
+    yield* control("POST", "/reset")
+  })
 
-  it.effect("delay answers and faults by latency_ms", () =>
-    Effect.gen(function* () {
-      const timed = Effect.fnUntraced(function* (fault: object) {
-        yield* put([fault])
-        const begun = yield* Clock.currentTimeMillis
-        const word = yield* vies("DE123456789")
-        return { word, ms: (yield* Clock.currentTimeMillis) - begun }
-      })
-      const slow = yield* timed({ kind: "slow", latency_ms: 120 })
-      assert.strictEqual(slow.word, yes)
-      assert.isAtLeast(slow.ms, 119)
-      const slowError = yield* timed({ kind: "code", code: "TIMEOUT", latency_ms: 120 })
-      assert.strictEqual(slowError.word, "TIMEOUT")
-      assert.isAtLeast(slowError.ms, 119)
-      yield* control("POST", "/reset")
+  it.effect("delay answers and faults by latency_ms", function* () {
+    const timed = Effect.fnUntraced(function* (fault: object) {
+      yield* put([fault])
+      const begun = yield* Clock.currentTimeMillis
+      const word = yield* vies("DE123456789")
+      return { word, ms: (yield* Clock.currentTimeMillis) - begun }
     })
-  )
+    const slow = yield* timed({ kind: "slow", latency_ms: 120 })
+    assert.strictEqual(slow.word, yes)
+    assert.isAtLeast(slow.ms, 119)
+    const slowError = yield* timed({ kind: "code", code: "TIMEOUT", latency_ms: 120 })
+    assert.strictEqual(slowError.word, "TIMEOUT")
+    assert.isAtLeast(slowError.ms, 119)
+    yield* control("POST", "/reset")
+  })
 
-  it.effect("apply an outage without selector to probes, and one with a count or a selector to checks only", () =>
-    Effect.gen(function* () {
-      yield* put([
-        { kind: "code", code: "SERVICE_UNAVAILABLE" },
-        { kind: "code", code: "evatr-0011" }
-      ])
-      const outage = yield* probes
-      assert.include(outage.vies.text, '"error":"SERVICE_UNAVAILABLE"')
-      assert.deepStrictEqual([outage.bzst.http, outage.bzst.text.includes("evatr-0011")], [503, true])
-      yield* put([
-        { kind: "http", http_status: 500, member_state: "DE" },
-        { kind: "http", http_status: 500, count: 1 }
-      ])
-      const partial = yield* probes
-      assert.deepStrictEqual([partial.vies.http, partial.bzst.http], [200, 200])
-      yield* put([{ kind: "http", http_status: 500, on: "probes" }])
-      assert.deepStrictEqual([(yield* probes).vies.http, yield* vies("DE123456789")], [500, yes])
-      yield* control("POST", "/reset")
-    })
-  )
+  it.effect("apply an outage without selector to probes, and one with a count or a selector to checks only", function* () {
+    yield* put([
+      { kind: "code", code: "SERVICE_UNAVAILABLE" },
+      { kind: "code", code: "evatr-0011" }
+    ])
+    const outage = yield* probes
+    assert.include(outage.vies.text, '"error":"SERVICE_UNAVAILABLE"')
+    assert.deepStrictEqual([outage.bzst.http, outage.bzst.text.includes("evatr-0011")], [503, true])
+    yield* put([
+      { kind: "http", http_status: 500, member_state: "DE" },
+      { kind: "http", http_status: 500, count: 1 }
+    ])
+    const partial = yield* probes
+    assert.deepStrictEqual([partial.vies.http, partial.bzst.http], [200, 200])
+    yield* put([{ kind: "http", http_status: 500, on: "probes" }])
+    assert.deepStrictEqual([(yield* probes).vies.http, yield* vies("DE123456789")], [500, yes])
+    yield* control("POST", "/reset")
+  })
 
   it.effect("reject bad input with 400 and the reason", () =>
     Effect.forEach(
@@ -191,111 +179,99 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
     )
   )
 
-  it.effect("change nothing when they reject a request", () =>
-    Effect.gen(function* () {
-      yield* put([{ kind: "code", code: "TIMEOUT" }])
-      yield* control("PUT", "/faults", '{"faults":[{"kind":"hang"},{"kind":"explode"}]}')
-      assert.strictEqual(yield* vies("DE123456789"), "TIMEOUT")
-      yield* control("POST", "/reset")
-    })
-  )
+  it.effect("change nothing when they reject a request", function* () {
+    yield* put([{ kind: "code", code: "TIMEOUT" }])
+    yield* control("PUT", "/faults", '{"faults":[{"kind":"hang"},{"kind":"explode"}]}')
+    assert.strictEqual(yield* vies("DE123456789"), "TIMEOUT")
+    yield* control("POST", "/reset")
+  })
 
-  it.effect("answer 404 and 405 with the available paths and methods", () =>
-    Effect.gen(function* () {
-      const missing = yield* control("GET", "/nothing")
-      assert.deepStrictEqual([missing.status, missing.text.includes("GET /sandbox")], [404, true])
-      const method = yield* control("PATCH", "/faults")
-      assert.deepStrictEqual([method.status, method.allow], [405, "GET, PUT, DELETE"])
-      const index = yield* control("GET", "")
-      assert.include(index.text, '"POST /taxation_customs/vies/rest-api/check-vat-number"')
-      assert.include(index.text, '"PUT /sandbox/faults"')
-      const magic = yield* control("GET", "/magic-numbers")
-      assert.strictEqual(magic.text.split('"ending"').length - 1, magicNumbers.size)
-    })
-  )
+  it.effect("answer 404 and 405 with the available paths and methods", function* () {
+    const missing = yield* control("GET", "/nothing")
+    assert.deepStrictEqual([missing.status, missing.text.includes("GET /sandbox")], [404, true])
+    const method = yield* control("PATCH", "/faults")
+    assert.deepStrictEqual([method.status, method.allow], [405, "GET, PUT, DELETE"])
+    const index = yield* control("GET", "")
+    assert.include(index.text, '"POST /taxation_customs/vies/rest-api/check-vat-number"')
+    assert.include(index.text, '"PUT /sandbox/faults"')
+    const magic = yield* control("GET", "/magic-numbers")
+    assert.strictEqual(magic.text.split('"ending"').length - 1, magicNumbers.size)
+  })
 
-  it.effect("make VIES or a member state unavailable, in checks and in the status", () =>
-    Effect.gen(function* () {
-      yield* control("PATCH", "/settings", '{"vies_unavailable_member_states":["DE"],"vies_unmonitored_member_states":["FR"]}')
-      yield* control("PATCH", "/settings", '{"bzst_unavailable_member_states":["DE"]}')
-      assert.deepStrictEqual([yield* vies("DE123456789"), yield* bzst("DE123456789")], ["MS_UNAVAILABLE", "evatr-0011"])
-      assert.deepStrictEqual([yield* vies("FR40123456789"), yield* bzst("FR40123456789")], [yes, "evatr-0000"])
-      const partial = yield* probes
-      assert.include(partial.vies.text, '{"countryCode":"DE","availability":"Unavailable"}')
-      assert.include(partial.vies.text, '{"countryCode":"FR","availability":"Monitoring Disabled"}')
-      assert.include(partial.bzst.text, '{"alpha2":"DE","name":"Deutschland","verfuegbar":false}')
-      yield* control("PATCH", "/settings", '{"vies_available":false,"bzst_available":false}')
-      assert.deepStrictEqual([yield* vies("FR40123456789"), yield* bzst("FR40123456789")], ["SERVICE_UNAVAILABLE", "evatr-0011"])
-      const outage = yield* probes
-      assert.include(outage.vies.text, '"vow":{"available":false}')
-      assert.strictEqual(outage.bzst.http, 503)
-      yield* control("POST", "/reset")
-      assert.strictEqual(yield* vies("DE123456789"), yes)
-    })
-  )
+  it.effect("make VIES or a member state unavailable, in checks and in the status", function* () {
+    yield* control("PATCH", "/settings", '{"vies_unavailable_member_states":["DE"],"vies_unmonitored_member_states":["FR"]}')
+    yield* control("PATCH", "/settings", '{"bzst_unavailable_member_states":["DE"]}')
+    assert.deepStrictEqual([yield* vies("DE123456789"), yield* bzst("DE123456789")], ["MS_UNAVAILABLE", "evatr-0011"])
+    assert.deepStrictEqual([yield* vies("FR40123456789"), yield* bzst("FR40123456789")], [yes, "evatr-0000"])
+    const partial = yield* probes
+    assert.include(partial.vies.text, '{"countryCode":"DE","availability":"Unavailable"}')
+    assert.include(partial.vies.text, '{"countryCode":"FR","availability":"Monitoring Disabled"}')
+    assert.include(partial.bzst.text, '{"alpha2":"DE","name":"Deutschland","verfuegbar":false}')
+    yield* control("PATCH", "/settings", '{"vies_available":false,"bzst_available":false}')
+    assert.deepStrictEqual([yield* vies("FR40123456789"), yield* bzst("FR40123456789")], ["SERVICE_UNAVAILABLE", "evatr-0011"])
+    const outage = yield* probes
+    assert.include(outage.vies.text, '"vow":{"available":false}')
+    assert.strictEqual(outage.bzst.http, 503)
+    yield* control("POST", "/reset")
+    assert.strictEqual(yield* vies("DE123456789"), yes)
+  })
 
-  it.effect("limit the checks in flight at VIES, in total and per member state", () =>
-    Effect.gen(function* () {
-      const sandbox = yield* Sandbox.Sandbox
-      yield* sandbox.configure({ vies_concurrent_max: 2, vies_member_state_concurrent_max: 1 })
-      yield* Effect.forkScoped(vies("DE100999703"))
-      yield* sandbox.until((journal) => journal.vies.in_flight === 1)
-      assert.strictEqual(yield* vies("DE123456789"), "MS_MAX_CONCURRENT_REQ")
-      yield* Effect.forkScoped(vies("FR40100999703"))
-      yield* sandbox.until((journal) => journal.vies.in_flight === 2)
-      assert.strictEqual(yield* vies("IT12345678901"), "GLOBAL_MAX_CONCURRENT_REQ")
-      assert.strictEqual(yield* bzst("IT12345678901"), "evatr-0000")
-      yield* sandbox.reset
-    })
-  )
+  it.effect("limit the checks in flight at VIES, in total and per member state", function* () {
+    const sandbox = yield* Sandbox.Sandbox
+    yield* sandbox.configure({ vies_concurrent_max: 2, vies_member_state_concurrent_max: 1 })
+    yield* Effect.forkScoped(vies("DE100999703"))
+    yield* sandbox.until((journal) => journal.vies.in_flight === 1)
+    assert.strictEqual(yield* vies("DE123456789"), "MS_MAX_CONCURRENT_REQ")
+    yield* Effect.forkScoped(vies("FR40100999703"))
+    yield* sandbox.until((journal) => journal.vies.in_flight === 2)
+    assert.strictEqual(yield* vies("IT12345678901"), "GLOBAL_MAX_CONCURRENT_REQ")
+    assert.strictEqual(yield* bzst("IT12345678901"), "evatr-0000")
+    yield* sandbox.reset
+  })
 
-  it.effect("keep a journal of checks and probes, which can be filtered and cleared", () =>
-    Effect.gen(function* () {
-      const sandbox = yield* Sandbox.Sandbox
-      yield* sandbox.reset
-      yield* vies("DE100992001")
-      yield* bzst("DE100992001")
-      yield* bzst("DE123456789")
-      yield* probes
-      const { text } = yield* control("GET", "/journal?source=bzst&vat_id=DE100992001")
-      const narrowed = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(JournalView))(text)
-      assert.strictEqual(narrowed.entries.length, 1)
-      assert.deepInclude(narrowed.entries[0], {
-        number: 2,
-        source: "bzst",
-        endpoint: "POST abfrage",
-        vat_id: "DE100992001",
-        requester: "DE123456789",
-        decided_by: "magic number",
-        outcome: "evatr-2001",
-        http_status: 404,
-        abandoned: false
-      })
-      assert.deepStrictEqual(narrowed.checks_by_vat_id, { DE100992001: { vies: 1, bzst: 1 } })
-      assert.deepStrictEqual(narrowed.bzst, { checks: 2, probes: 1, in_flight: 0, concurrent_max: 1 })
-      const counts = yield* Effect.all([
-        sandbox.checks(),
-        sandbox.checks({ source: "vies" }),
-        sandbox.checks({ vatId: "DE100992001" }),
-        sandbox.checks({ vatId: "DE123456789", source: "vies" })
-      ])
-      assert.deepStrictEqual(counts, [3, 1, 2, 0])
-      yield* control("DELETE", "/journal")
-      assert.strictEqual(yield* sandbox.checks(), 0)
+  it.effect("keep a journal of checks and probes, which can be filtered and cleared", function* () {
+    const sandbox = yield* Sandbox.Sandbox
+    yield* sandbox.reset
+    yield* vies("DE100992001")
+    yield* bzst("DE100992001")
+    yield* bzst("DE123456789")
+    yield* probes
+    const { text } = yield* control("GET", "/journal?source=bzst&vat_id=DE100992001")
+    const narrowed = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(JournalView))(text)
+    assert.strictEqual(narrowed.entries.length, 1)
+    assert.deepInclude(narrowed.entries[0], {
+      number: 2,
+      source: "bzst",
+      endpoint: "POST abfrage",
+      vat_id: "DE100992001",
+      requester: "DE123456789",
+      decided_by: "magic number",
+      outcome: "evatr-2001",
+      http_status: 404,
+      abandoned: false
     })
-  )
+    assert.deepStrictEqual(narrowed.checks_by_vat_id, { DE100992001: { vies: 1, bzst: 1 } })
+    assert.deepStrictEqual(narrowed.bzst, { checks: 2, probes: 1, in_flight: 0, concurrent_max: 1 })
+    const counts = yield* Effect.all([
+      sandbox.checks(),
+      sandbox.checks({ source: "vies" }),
+      sandbox.checks({ vatId: "DE100992001" }),
+      sandbox.checks({ vatId: "DE123456789", source: "vies" })
+    ])
+    assert.deepStrictEqual(counts, [3, 1, 2, 0])
+    yield* control("DELETE", "/journal")
+    assert.strictEqual(yield* sandbox.checks(), 0)
+  })
 
-  it.effect("keep the newest 1000 entries and count the rest", () =>
-    Effect.gen(function* () {
-      const sandbox = yield* Sandbox.Sandbox
-      yield* sandbox.reset
-      yield* Effect.replicateEffect(vies("DE123456789"), 1_005, { concurrency: 8, discard: true })
-      const journal = yield* sandbox.journal()
-      assert.deepStrictEqual([journal.entries.length, journal.dropped, journal.vies.checks], [1_000, 5, 1_005])
-      assert.deepStrictEqual([journal.entries[0]?.number, journal.entries.at(-1)?.number], [6, 1_005])
-      assert.isAtMost(journal.vies.concurrent_max, 8)
-    })
-  )
+  it.effect("keep the newest 1000 entries and count the rest", function* () {
+    const sandbox = yield* Sandbox.Sandbox
+    yield* sandbox.reset
+    yield* Effect.replicateEffect(vies("DE123456789"), 1_005, { concurrency: 8, discard: true })
+    const journal = yield* sandbox.journal()
+    assert.deepStrictEqual([journal.entries.length, journal.dropped, journal.vies.checks], [1_000, 5, 1_005])
+    assert.deepStrictEqual([journal.entries[0]?.number, journal.entries.at(-1)?.number], [6, 1_005])
+    assert.isAtMost(journal.vies.concurrent_max, 8)
+  })
 })
 
 const ErrorBody = Schema.fromJsonString(Schema.Struct({ error: Schema.Struct({ code: Schema.String, message: Schema.String }) }))

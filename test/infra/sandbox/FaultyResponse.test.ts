@@ -1,9 +1,9 @@
 import { connect } from "node:net"
-import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Result, Schema } from "effect"
 import { magicNumbers, vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import { hugeBytes } from "#infra/sandbox/FaultyResponse.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 /** All data from the wire: the bytes, of which the first few thousand are kept, and how the connection ended. */
 interface Received {
@@ -114,49 +114,41 @@ layer(services, { excludeTestServices: true })("on the wire, a source", (it) => 
     )
   )
 
-  it.effect("sends JSON whose values have other types", () =>
-    Effect.gen(function* () {
-      const vies = bodyOf(yield* raw(ask("vies", "999709")))
-      assert.match(vies, /^\{"countryCode":2,"vatNumber":9,"requestDate":24,"valid":"true",/u)
-      const bzst = bodyOf(yield* raw(ask("bzst", "999809")))
-      assert.match(bzst, /^\{"id":16,"anfrageZeitpunkt":\d+,"status":10/u)
-    })
-  )
+  it.effect("sends JSON whose values have other types", function* () {
+    const vies = bodyOf(yield* raw(ask("vies", "999709")))
+    assert.match(vies, /^\{"countryCode":2,"vatNumber":9,"requestDate":24,"valid":"true",/u)
+    const bzst = bodyOf(yield* raw(ask("bzst", "999809")))
+    assert.match(bzst, /^\{"id":16,"anfrageZeitpunkt":\d+,"status":10/u)
+  })
 
-  it.effect("sends 100 MB of JSON to a client that reads them", () =>
-    Effect.gen(function* () {
-      const received = yield* raw(ask("vies", "999710"))
-      assert.strictEqual(received.error, null)
-      assert.strictEqual(promised(received), hugeBytes)
-      assert.isAtLeast(hugeBytes, 100_000_000)
-      assert.strictEqual(received.bytes - Buffer.byteLength(headOf(received)) - 4, hugeBytes)
-      assert.match(bodyOf(received), /^\{"padding":"xxx/u)
-    })
-  )
+  it.effect("sends 100 MB of JSON to a client that reads them", function* () {
+    const received = yield* raw(ask("vies", "999710"))
+    assert.strictEqual(received.error, null)
+    assert.strictEqual(promised(received), hugeBytes)
+    assert.isAtLeast(hugeBytes, 100_000_000)
+    assert.strictEqual(received.bytes - Buffer.byteLength(headOf(received)) - 4, hugeBytes)
+    assert.match(bodyOf(received), /^\{"padding":"xxx/u)
+  })
 
-  it.effect("stops sending 100 MB when the client disconnects", () =>
-    Effect.gen(function* () {
-      const sandbox = yield* Sandbox.Sandbox
-      yield* sandbox.reset
-      const received = yield* raw(ask("bzst", "999810"), 300_000)
-      assert.isBelow(received.bytes, 10_000_000)
-      yield* sandbox.until(({ bzst, entries }) => bzst.in_flight === 0 && entries.at(-1)?.abandoned === true)
-    })
-  )
+  it.effect("stops sending 100 MB when the client disconnects", function* () {
+    const sandbox = yield* Sandbox.Sandbox
+    yield* sandbox.reset
+    const received = yield* raw(ask("bzst", "999810"), 300_000)
+    assert.isBelow(received.bytes, 10_000_000)
+    yield* sandbox.until(({ bzst, entries }) => bzst.in_flight === 0 && entries.at(-1)?.abandoned === true)
+  })
 
-  it.effect("sends its response byte by byte", () =>
-    Effect.gen(function* () {
-      const sandbox = yield* Sandbox.Sandbox
-      yield* sandbox.reset
-      const head = yield* raw(ask("vies", "999711"), 1)
-      const begun = yield* Clock.currentTimeMillis
-      const received = yield* raw(ask("vies", "999711"), Buffer.byteLength(headOf(head)) + 4 + 3)
-      // A busy machine may deliver a few bytes together.
-      assert.match(bodyOf(received), /^\{"c.{0,20}$/u)
-      assert.isAtLeast((yield* Clock.currentTimeMillis) - begun, 590)
-      yield* sandbox.until(({ vies }) => vies.in_flight === 0)
-    })
-  )
+  it.effect("sends its response byte by byte", function* () {
+    const sandbox = yield* Sandbox.Sandbox
+    yield* sandbox.reset
+    const head = yield* raw(ask("vies", "999711"), 1)
+    const begun = yield* Clock.currentTimeMillis
+    const received = yield* raw(ask("vies", "999711"), Buffer.byteLength(headOf(head)) + 4 + 3)
+    // A busy machine may deliver a few bytes together.
+    assert.match(bodyOf(received), /^\{"c.{0,20}$/u)
+    assert.isAtLeast((yield* Clock.currentTimeMillis) - begun, 590)
+    yield* sandbox.until(({ vies }) => vies.in_flight === 0)
+  })
 
   it.effect("hangs until the client disconnects", () =>
     Effect.forEach(both, (source) =>
@@ -186,21 +178,19 @@ layer(services, { excludeTestServices: true })("on the wire, a source", (it) => 
     )
   )
 
-  it.effect("fails the first n calls of a flaky number, per source, and then answers", () =>
-    Effect.gen(function* () {
-      const sandbox = yield* Sandbox.Sandbox
-      const viesSays = Effect.map(raw(ask("vies", "999932")), (received) => bodyOf(received).includes('"valid":true'))
-      const bzstSays = Effect.map(raw(ask("bzst", "999932")), (received) => bodyOf(received).includes('"evatr-0000"'))
-      yield* sandbox.reset
-      assert.deepStrictEqual(yield* Effect.all([viesSays, viesSays, viesSays, viesSays]), [false, false, true, true])
-      assert.deepStrictEqual(yield* Effect.all([bzstSays, bzstSays, bzstSays]), [false, false, true])
-      yield* sandbox.reset
-      assert.isFalse(yield* viesSays)
-      const reset = yield* raw(ask("vies", "999734"))
-      assert.strictEqual(reset.error, "ECONNRESET")
-      assert.include(bodyOf(yield* raw(ask("vies", "999734"))), '"valid":true')
-    })
-  )
+  it.effect("fails the first n calls of a flaky number, per source, and then answers", function* () {
+    const sandbox = yield* Sandbox.Sandbox
+    const viesSays = Effect.map(raw(ask("vies", "999932")), (received) => bodyOf(received).includes('"valid":true'))
+    const bzstSays = Effect.map(raw(ask("bzst", "999932")), (received) => bodyOf(received).includes('"evatr-0000"'))
+    yield* sandbox.reset
+    assert.deepStrictEqual(yield* Effect.all([viesSays, viesSays, viesSays, viesSays]), [false, false, true, true])
+    assert.deepStrictEqual(yield* Effect.all([bzstSays, bzstSays, bzstSays]), [false, false, true])
+    yield* sandbox.reset
+    assert.isFalse(yield* viesSays)
+    const reset = yield* raw(ask("vies", "999734"))
+    assert.strictEqual(reset.error, "ECONNRESET")
+    assert.include(bodyOf(yield* raw(ask("vies", "999734"))), '"valid":true')
+  })
 
   it.effect("leaves the other source unaffected by a number that concerns one source", () =>
     Effect.forEach(
@@ -214,14 +204,12 @@ layer(services, { excludeTestServices: true })("on the wire, a source", (it) => 
     )
   )
 
-  it.effect("rejects an oversized body, and a malformed HTTP request", () =>
-    Effect.gen(function* () {
-      const tooLarge = yield* raw(post("/app/v1/abfrage", "x".repeat(300_000)))
-      assert.match(tooLarge.text, /^HTTP\/1\.1 413 /u)
-      const noHttp = yield* raw("HELLO\r\n\r\n")
-      assert.match(noHttp.text, /^HTTP\/1\.1 400 /u)
-      const oddPath = yield* raw("GET // HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-      assert.match(oddPath.text, /^HTTP\/1\.1 404 /u)
-    })
-  )
+  it.effect("rejects an oversized body, and a malformed HTTP request", function* () {
+    const tooLarge = yield* raw(post("/app/v1/abfrage", "x".repeat(300_000)))
+    assert.match(tooLarge.text, /^HTTP\/1\.1 413 /u)
+    const noHttp = yield* raw("HELLO\r\n\r\n")
+    assert.match(noHttp.text, /^HTTP\/1\.1 400 /u)
+    const oddPath = yield* raw("GET // HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert.match(oddPath.text, /^HTTP\/1\.1 404 /u)
+  })
 })

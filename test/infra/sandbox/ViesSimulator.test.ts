@@ -1,10 +1,10 @@
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
-import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { memberStates } from "#domain/vat/MemberStates.ts"
 import { vatIdEnding, viesTestNumbers } from "#infra/sandbox/MagicNumbers.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const Body = Schema.Record(Schema.String, Schema.Unknown)
 type Fields = Readonly<Record<string, string>>
@@ -54,89 +54,77 @@ const cez = {
 const services = Layer.mergeAll(Sandbox.layer({ host: "127.0.0.1", port: 0 }), NodeHttpClient.layerUndici)
 
 layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
-  it.effect("answers as recorded for Czechia", () =>
-    Effect.gen(function* () {
-      const { status, body } = yield* check("CZ", "45274649")
-      assert.strictEqual(status, 200)
-      assert.deepStrictEqual(lasting(body), cez)
-      assert.match(String(body["requestDate"]), /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/u)
-      assert.strictEqual(body["requestIdentifier"], "")
-      const keys = "countryCode vatNumber requestDate valid requestIdentifier name address".split(" ")
-      assert.deepStrictEqual(Object.keys(body), [...keys, ...Object.keys(noTrader)])
-    })
-  )
+  it.effect("answers as recorded for Czechia", function* () {
+    const { status, body } = yield* check("CZ", "45274649")
+    assert.strictEqual(status, 200)
+    assert.deepStrictEqual(lasting(body), cez)
+    assert.match(String(body["requestDate"]), /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/u)
+    assert.strictEqual(body["requestIdentifier"], "")
+    const keys = "countryCode vatNumber requestDate valid requestIdentifier name address".split(" ")
+    assert.deepStrictEqual(Object.keys(body), [...keys, ...Object.keys(noTrader)])
+  })
 
-  it.effect("returns a consultation number for a valid requester and a valid target only", () =>
-    Effect.gen(function* () {
-      const good = yield* check("CZ", "45274649", requester)
-      assert.match(String(good.body["requestIdentifier"]), /^WAPI[A-Za-z0-9]{12}$/u)
-      assert.deepStrictEqual(lasting(good.body), cez)
-      const again = yield* check("CZ", "45274649", requester)
-      assert.notStrictEqual(again.body["requestIdentifier"], good.body["requestIdentifier"])
-      const invalid = yield* check("CZ", "11111111", requester)
-      assert.strictEqual(invalid.body["requestIdentifier"], "")
-    })
-  )
+  it.effect("returns a consultation number for a valid requester and a valid target only", function* () {
+    const good = yield* check("CZ", "45274649", requester)
+    assert.match(String(good.body["requestIdentifier"]), /^WAPI[A-Za-z0-9]{12}$/u)
+    assert.deepStrictEqual(lasting(good.body), cez)
+    const again = yield* check("CZ", "45274649", requester)
+    assert.notStrictEqual(again.body["requestIdentifier"], good.body["requestIdentifier"])
+    const invalid = yield* check("CZ", "11111111", requester)
+    assert.strictEqual(invalid.body["requestIdentifier"], "")
+  })
 
-  it.effect("answers as recorded for an invalid number", () =>
-    Effect.gen(function* () {
-      const { status, body } = yield* check("CZ", "11111111")
-      assert.strictEqual(status, 200)
-      const expected = { countryCode: "CZ", vatNumber: "11111111", valid: false, name: "---", address: "---", ...noTrader }
-      assert.deepStrictEqual(lasting(body), expected)
-    })
-  )
+  it.effect("answers as recorded for an invalid number", function* () {
+    const { status, body } = yield* check("CZ", "11111111")
+    assert.strictEqual(status, 200)
+    const expected = { countryCode: "CZ", vatNumber: "11111111", valid: false, name: "---", address: "---", ...noTrader }
+    assert.deepStrictEqual(lasting(body), expected)
+  })
 
-  it.effect("answers as recorded for Germany: no names and only the keys of the name", () =>
-    Effect.gen(function* () {
-      const { body } = yield* check("DE", "811115368")
-      assert.deepStrictEqual(lasting(body), {
-        countryCode: "DE",
-        vatNumber: "811115368",
-        valid: true,
-        name: "---",
-        address: "---",
-        traderName: "---",
-        traderNameMatch: "NOT_PROCESSED"
-      })
+  it.effect("answers as recorded for Germany: no names and only the keys of the name", function* () {
+    const { body } = yield* check("DE", "811115368")
+    assert.deepStrictEqual(lasting(body), {
+      countryCode: "DE",
+      vatNumber: "811115368",
+      valid: true,
+      name: "---",
+      address: "---",
+      traderName: "---",
+      traderNameMatch: "NOT_PROCESSED"
     })
-  )
+  })
 
-  it.effect("answers as recorded for Spain: the sent fields, compared", () =>
-    Effect.gen(function* () {
-      const recorded = {
-        countryCode: "ES",
-        vatNumber: "A15075062",
-        valid: true,
-        name: "---",
-        address: "---",
-        traderStreetMatch: "NOT_PROCESSED",
-        traderPostalCodeMatch: "NOT_PROCESSED",
-        traderCompanyTypeMatch: "NOT_PROCESSED"
-      }
-      const right = { traderName: "INDUSTRIA DE DISEÑO TEXTIL, S.A.", traderCity: "ARTEIXO" }
-      const match = yield* check("ES", "A15075062", right)
-      assert.deepStrictEqual(lasting(match.body), { ...recorded, ...right, traderNameMatch: "VALID", traderCityMatch: "VALID" })
-      const wrong = { traderName: "EXAMPLE TRADING, S.L.", traderCity: "MADRID" }
-      const mismatch = yield* check("ES", "A15075062", wrong)
-      assert.deepStrictEqual(lasting(mismatch.body), {
-        ...recorded,
-        ...wrong,
-        traderNameMatch: "INVALID",
-        traderCityMatch: "INVALID"
-      })
+  it.effect("answers as recorded for Spain: the sent fields, compared", function* () {
+    const recorded = {
+      countryCode: "ES",
+      vatNumber: "A15075062",
+      valid: true,
+      name: "---",
+      address: "---",
+      traderStreetMatch: "NOT_PROCESSED",
+      traderPostalCodeMatch: "NOT_PROCESSED",
+      traderCompanyTypeMatch: "NOT_PROCESSED"
+    }
+    const right = { traderName: "INDUSTRIA DE DISEÑO TEXTIL, S.A.", traderCity: "ARTEIXO" }
+    const match = yield* check("ES", "A15075062", right)
+    assert.deepStrictEqual(lasting(match.body), { ...recorded, ...right, traderNameMatch: "VALID", traderCityMatch: "VALID" })
+    const wrong = { traderName: "EXAMPLE TRADING, S.L.", traderCity: "MADRID" }
+    const mismatch = yield* check("ES", "A15075062", wrong)
+    assert.deepStrictEqual(lasting(mismatch.body), {
+      ...recorded,
+      ...wrong,
+      traderNameMatch: "INVALID",
+      traderCityMatch: "INVALID"
     })
-  )
+  })
 
-  it.effect("compares trader data in other member states, too", () =>
-    Effect.gen(function* () {
-      const { body } = yield* check("FR", "40123456789", { traderName: "Sarl Exemple", traderPostalCode: "13001" })
-      assert.strictEqual(body["traderNameMatch"], "VALID")
-      assert.strictEqual(body["traderPostalCodeMatch"], "INVALID")
-      assert.strictEqual(body["traderStreetMatch"], "NOT_PROCESSED")
-      assert.strictEqual(body["traderStreet"], "---")
-    })
-  )
+  it.effect("compares trader data in other member states, too", function* () {
+    const { body } = yield* check("FR", "40123456789", { traderName: "Sarl Exemple", traderPostalCode: "13001" })
+    assert.strictEqual(body["traderNameMatch"], "VALID")
+    assert.strictEqual(body["traderPostalCodeMatch"], "INVALID")
+    assert.strictEqual(body["traderStreetMatch"], "NOT_PROCESSED")
+    assert.strictEqual(body["traderStreet"], "---")
+  })
 
   it.effect("discloses a name and an address with a line break in 25 member states, none in Germany and Spain", () =>
     Effect.forEach(memberStates.keys(), (prefix) =>
@@ -201,16 +189,14 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     )
   )
 
-  it.effect("answers invalid JSON with HTTP 500 and VOW-ERR-1", () =>
-    Effect.gen(function* () {
-      const { viesBaseUrl } = yield* Sandbox.Sandbox
-      const client = yield* HttpClient.HttpClient
-      const request = HttpClientRequest.bodyText(HttpClientRequest.post(`${viesBaseUrl}/check-vat-number`), "{")
-      const response = yield* client.execute(request)
-      assert.strictEqual(response.status, 500)
-      assert.include(yield* response.text, '"error":"VOW-ERR-1"')
-    })
-  )
+  it.effect("answers invalid JSON with HTTP 500 and VOW-ERR-1", function* () {
+    const { viesBaseUrl } = yield* Sandbox.Sandbox
+    const client = yield* HttpClient.HttpClient
+    const request = HttpClientRequest.bodyText(HttpClientRequest.post(`${viesBaseUrl}/check-vat-number`), "{")
+    const response = yield* client.execute(request)
+    assert.strictEqual(response.status, 500)
+    assert.include(yield* response.text, '"error":"VOW-ERR-1"')
+  })
 
   it.effect("answers the 13 test numbers, in the test service and at the end of a VAT ID", () =>
     Effect.forEach(viesTestNumbers, ([number, code]) =>
@@ -228,48 +214,38 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     )
   )
 
-  it.effect("rejects other numbers in the test service", () =>
-    Effect.gen(function* () {
-      const { body } = yield* post("/check-vat-test-service", { countryCode: "DE", vatNumber: "999" })
-      assert.deepStrictEqual(body, error("INVALID_INPUT"))
-    })
-  )
+  it.effect("rejects other numbers in the test service", function* () {
+    const { body } = yield* post("/check-vat-test-service", { countryCode: "DE", vatNumber: "999" })
+    assert.deepStrictEqual(body, error("INVALID_INPUT"))
+  })
 
-  it.effect("rejects the requester of 999202, but answers a retry without one", () =>
-    Effect.gen(function* () {
-      const vatId = vatIdEnding("AT", "999202")
-      assert.deepStrictEqual((yield* checkId(vatId, requester)).body, error("INVALID_REQUESTER_INFO"))
-      assert.strictEqual((yield* checkId(vatId)).body["valid"], true)
-    })
-  )
+  it.effect("rejects the requester of 999202, but answers a retry without one", function* () {
+    const vatId = vatIdEnding("AT", "999202")
+    assert.deepStrictEqual((yield* checkId(vatId, requester)).body, error("INVALID_REQUESTER_INFO"))
+    assert.strictEqual((yield* checkId(vatId)).body["valid"], true)
+  })
 
-  it.effect("discloses the data of the magic numbers 999110 and 999111", () =>
-    Effect.gen(function* () {
-      const nothing = yield* checkId(vatIdEnding("AT", "999110"))
-      assert.strictEqual(nothing.body["valid"], true)
-      assert.deepStrictEqual([nothing.body["name"], nothing.body["address"]], ["---", "---"])
-      const name = yield* checkId(vatIdEnding("AT", "999111"))
-      assert.deepStrictEqual([name.body["name"], name.body["address"]], ["Donau Muster GmbH", "---"])
-    })
-  )
+  it.effect("discloses the data of the magic numbers 999110 and 999111", function* () {
+    const nothing = yield* checkId(vatIdEnding("AT", "999110"))
+    assert.strictEqual(nothing.body["valid"], true)
+    assert.deepStrictEqual([nothing.body["name"], nothing.body["address"]], ["---", "---"])
+    const name = yield* checkId(vatIdEnding("AT", "999111"))
+    assert.deepStrictEqual([name.body["name"], name.body["address"]], ["Donau Muster GmbH", "---"])
+  })
 
-  it.effect("has company names that test documents", () =>
-    Effect.gen(function* () {
-      const nameOf = (ending: string) => Effect.map(checkId(vatIdEnding("AT", ending)), ({ body }) => String(body["name"]))
-      assert.match(yield* nameOf("999120"), /Süddeutsche .*Überwachungsgerätebau/u)
-      assert.match(yield* nameOf("999121"), /^\p{Script=Greek}/u)
-      assert.isAbove((yield* nameOf("999122")).length, 290)
-      assert.match(yield* nameOf("999123"), /^=.*<b>"Test"<\/b>; 'GmbH'/u)
-    })
-  )
+  it.effect("has company names that test documents", function* () {
+    const nameOf = (ending: string) => Effect.map(checkId(vatIdEnding("AT", ending)), ({ body }) => String(body["name"]))
+    assert.match(yield* nameOf("999120"), /Süddeutsche .*Überwachungsgerätebau/u)
+    assert.match(yield* nameOf("999121"), /^\p{Script=Greek}/u)
+    assert.isAbove((yield* nameOf("999122")).length, 290)
+    assert.match(yield* nameOf("999123"), /^=.*<b>"Test"<\/b>; 'GmbH'/u)
+  })
 
-  it.effect("reports its status: itself, the 27 member states and Northern Ireland", () =>
-    Effect.gen(function* () {
-      const sandbox = yield* Sandbox.Sandbox
-      const client = yield* HttpClient.HttpClient
-      const response = yield* client.get(`${sandbox.viesBaseUrl}/check-status`)
-      const countries = [...memberStates.keys()].map((countryCode) => ({ countryCode, availability: "Available" }))
-      assert.deepStrictEqual(yield* response.json, { vow: { available: true }, countries })
-    })
-  )
+  it.effect("reports its status: itself, the 27 member states and Northern Ireland", function* () {
+    const sandbox = yield* Sandbox.Sandbox
+    const client = yield* HttpClient.HttpClient
+    const response = yield* client.get(`${sandbox.viesBaseUrl}/check-status`)
+    const countries = [...memberStates.keys()].map((countryCode) => ({ countryCode, availability: "Available" }))
+    assert.deepStrictEqual(yield* response.json, { vow: { available: true }, countries })
+  })
 })

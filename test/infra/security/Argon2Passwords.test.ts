@@ -1,11 +1,11 @@
 import * as PlatformCrypto from "@effect/platform-node/NodeCrypto"
-import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, MutableRef, Redacted } from "effect"
 import { Kdf } from "effect/crypto"
 import { Passwords, PasswordsBusy } from "#domain/login/Passwords.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
 import * as Argon2 from "#infra/security/Argon2Passwords.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
+import { assert, describe, it } from "#test/support/Test.ts"
 
 const layer = Argon2.layer.pipe(Layer.provide([PlatformCrypto.layerKdf, NodeCrypto.layer]))
 
@@ -85,27 +85,26 @@ describe("a password", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("takes the same time to reject with a hash and without one", () =>
-    Effect.gen(function* () {
-      const { passwords, takeNotes } = yield* watched
-      const stored = yield* passwords.hash(text("correct horse"))
-      yield* takeNotes
-      assert.isTrue(yield* passwords.matches(text("correct horse"), stored))
-      const right = yield* takeNotes
-      assert.isFalse(yield* passwords.matches(text("a wrong one"), stored))
-      const wrong = yield* takeNotes
-      assert.isFalse(yield* passwords.matches(text("a wrong one"), null))
-      const unknown = yield* takeNotes
-      assert.lengthOf(right, 1)
-      assert.deepStrictEqual(wrong, right)
-      assert.deepStrictEqual(unknown, right)
-    })
-  )
+  it.effect("takes the same time to reject with a hash and without one", function* () {
+    const { passwords, takeNotes } = yield* watched
+    const stored = yield* passwords.hash(text("correct horse"))
+    yield* takeNotes
+    assert.isTrue(yield* passwords.matches(text("correct horse"), stored))
+    const right = yield* takeNotes
+    assert.isFalse(yield* passwords.matches(text("a wrong one"), stored))
+    const wrong = yield* takeNotes
+    assert.isFalse(yield* passwords.matches(text("a wrong one"), null))
+    const unknown = yield* takeNotes
+    assert.lengthOf(right, 1)
+    assert.deepStrictEqual(wrong, right)
+    assert.deepStrictEqual(unknown, right)
+  })
 })
 
 describe("hashing", () => {
-  it.effect("is hashed two at a time with 98 queued, rejects the 17th attempt of one client, and serves clients in turn", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "is hashed two at a time with 98 queued, rejects the 17th attempt of one client, and serves clients in turn",
+    function* () {
       const mayGo = yield* Deferred.make<void>()
       const running = MutableRef.make(0)
       const most = MutableRef.make(0)
@@ -148,14 +147,12 @@ describe("hashing", () => {
       assert.strictEqual(most.current, 2)
       assert.isBelow(done.indexOf("g"), 2 * clients.length)
       yield* Effect.flatMap(ask("a"), Fiber.join)
-    })
+    }
   )
 
-  it.effect("reports a Node without Argon2id", () =>
-    Effect.gen(function* () {
-      const built = Effect.provide(Passwords, Argon2.layer.pipe(Layer.provide([Kdf.layerWebCrypto, NodeCrypto.layer])))
-      const error = yield* Effect.flip(Effect.asVoid(built))
-      assert.strictEqual(error.message, "Passwords are hashed with Argon2id, which needs Node 24.7 or later")
-    })
-  )
+  it.effect("reports a Node without Argon2id", function* () {
+    const built = Effect.provide(Passwords, Argon2.layer.pipe(Layer.provide([Kdf.layerWebCrypto, NodeCrypto.layer])))
+    const error = yield* Effect.flip(Effect.asVoid(built))
+    assert.strictEqual(error.message, "Passwords are hashed with Argon2id, which needs Node 24.7 or later")
+  })
 })

@@ -3,12 +3,12 @@ import { createServer } from "node:http"
 import { join } from "node:path"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import * as AppConfig from "#infra/config/AppConfig.ts"
 import * as CheckpointMirror from "#infra/security/CheckpointMirror.ts"
 import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 import { temporaryFolder } from "#test/support/Auditing.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const configured = (place: string) => Effect.flatMap(AppConfig.read({ CHECKPOINT_MIRROR: place }), Effect.succeed)
 
@@ -39,38 +39,32 @@ const server = Effect.acquireRelease(
 )
 
 layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTestServices: true })("A mirror", (it) => {
-  it.effect("in a folder has the newest and a daily checkpoint, and restores a machine's lost record", () =>
-    Effect.gen(function* () {
-      const folder = join(yield* temporaryFolder, "mirror")
-      const config = yield* configured(folder)
-      const offer = yield* Effect.provideService(CheckpointMirror.make, AppConfig.AppConfig, config)
-      yield* offer("one")
-      yield* until(() => existsSync(join(folder, "checkpoint")))
-      assert.strictEqual(readFileSync(join(folder, "checkpoint"), "utf8"), "one")
-      assert.isTrue(readdirSync(folder).some((name) => /^checkpoint-\d{4}-\d\d-\d\d$/u.test(name)))
-      const { loadSeen } = yield* Effect.provideService(
-        NotaryKeys.memory({ signers: [], verifiers: [{ id: 1 }] }),
-        AppConfig.AppConfig,
-        config
-      )
-      assert.deepStrictEqual(yield* loadSeen, [{ note: "one", at: join(folder, "checkpoint") }])
-    })
-  )
+  it.effect("in a folder has the newest and a daily checkpoint, and restores a machine's lost record", function* () {
+    const folder = join(yield* temporaryFolder, "mirror")
+    const config = yield* configured(folder)
+    const offer = yield* Effect.provideService(CheckpointMirror.make, AppConfig.AppConfig, config)
+    yield* offer("one")
+    yield* until(() => existsSync(join(folder, "checkpoint")))
+    assert.strictEqual(readFileSync(join(folder, "checkpoint"), "utf8"), "one")
+    assert.isTrue(readdirSync(folder).some((name) => /^checkpoint-\d{4}-\d\d-\d\d$/u.test(name)))
+    const { loadSeen } = yield* Effect.provideService(
+      NotaryKeys.memory({ signers: [], verifiers: [{ id: 1 }] }),
+      AppConfig.AppConfig,
+      config
+    )
+    assert.deepStrictEqual(yield* loadSeen, [{ note: "one", at: join(folder, "checkpoint") }])
+  })
 
-  it.effect("behind a URL gets the newest checkpoint, even after it rejected one", () =>
-    Effect.gen(function* () {
-      const { taken, url } = yield* server
-      const offer = yield* Effect.provideService(CheckpointMirror.make, AppConfig.AppConfig, yield* configured(url))
-      yield* offer("two")
-      yield* until(() => taken.length > 0)
-      assert.deepStrictEqual(taken, [`PUT Basic ${Buffer.from("user:secret").toString("base64")} two`])
-    })
-  )
+  it.effect("behind a URL gets the newest checkpoint, even after it rejected one", function* () {
+    const { taken, url } = yield* server
+    const offer = yield* Effect.provideService(CheckpointMirror.make, AppConfig.AppConfig, yield* configured(url))
+    yield* offer("two")
+    yield* until(() => taken.length > 0)
+    assert.deepStrictEqual(taken, [`PUT Basic ${Buffer.from("user:secret").toString("base64")} two`])
+  })
 
-  it.effect("is not sent over plain HTTP", () =>
-    Effect.gen(function* () {
-      const { message } = yield* Effect.flip(configured("http://mirror.example/log"))
-      assert.match(message, /CHECKPOINT_MIRROR: Expected a folder, or a URL that starts with https/u)
-    })
-  )
+  it.effect("is not sent over plain HTTP", function* () {
+    const { message } = yield* Effect.flip(configured("http://mirror.example/log"))
+    assert.match(message, /CHECKPOINT_MIRROR: Expected a folder, or a URL that starts with https/u)
+  })
 })

@@ -1,60 +1,52 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Path, Redacted } from "effect"
 import * as GeneratedSecret from "#infra/security/GeneratedSecret.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const folder = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectoryScoped())
 
 layer(Layer.merge(NodeServices.layer, NodeCrypto.layer))("a generated secret", (it) => {
-  it.effect("is generated once, with 256 bits, readable by its owner only", () =>
-    Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      const path = yield* Path.Path
-      const directory = path.join(yield* folder, "deep", "down")
-      const first = Redacted.value(yield* GeneratedSecret.make(directory, "jwt-secret"))
-      assert.match(first, /^[\w-]{43}$/u)
-      assert.strictEqual(Redacted.value(yield* GeneratedSecret.make(directory, "jwt-secret")), first)
-      assert.notStrictEqual(Redacted.value(yield* GeneratedSecret.make(directory, "another")), first)
-      const { mode } = yield* fs.stat(path.join(directory, "jwt-secret"))
-      assert.strictEqual((mode & 0o777).toString(8), "600")
-      assert.deepStrictEqual((yield* fs.readDirectory(directory)).toSorted(), ["another", "jwt-secret"])
-    })
-  )
+  it.effect("is generated once, with 256 bits, readable by its owner only", function* () {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const directory = path.join(yield* folder, "deep", "down")
+    const first = Redacted.value(yield* GeneratedSecret.make(directory, "jwt-secret"))
+    assert.match(first, /^[\w-]{43}$/u)
+    assert.strictEqual(Redacted.value(yield* GeneratedSecret.make(directory, "jwt-secret")), first)
+    assert.notStrictEqual(Redacted.value(yield* GeneratedSecret.make(directory, "another")), first)
+    const { mode } = yield* fs.stat(path.join(directory, "jwt-secret"))
+    assert.strictEqual((mode & 0o777).toString(8), "600")
+    assert.deepStrictEqual((yield* fs.readDirectory(directory)).toSorted(), ["another", "jwt-secret"])
+  })
 
-  it.effect("is the same for all processes that start concurrently", () =>
-    Effect.gen(function* () {
-      const directory = yield* folder
-      const made = yield* Effect.forEach(Array.from({ length: 20 }), () => GeneratedSecret.make(directory, "jwt-secret"), {
-        concurrency: "unbounded"
-      })
-      assert.strictEqual(new Set(made.map(Redacted.value)).size, 1)
+  it.effect("is the same for all processes that start concurrently", function* () {
+    const directory = yield* folder
+    const made = yield* Effect.forEach(Array.from({ length: 20 }), () => GeneratedSecret.make(directory, "jwt-secret"), {
+      concurrency: "unbounded"
     })
-  )
+    assert.strictEqual(new Set(made.map(Redacted.value)).size, 1)
+  })
 
-  it.effect("does not overwrite a file with other content", () =>
-    Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      const path = yield* Path.Path
-      const directory = yield* folder
-      const file = path.join(directory, "jwt-secret")
-      yield* fs.writeFileString(file, "")
-      const error = yield* Effect.flip(GeneratedSecret.make(directory, "jwt-secret"))
-      assert.strictEqual(
-        error.message,
-        `${file} does not hold the secret it was made for: restore it, or remove it to make another`
-      )
-    })
-  )
+  it.effect("does not overwrite a file with other content", function* () {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const directory = yield* folder
+    const file = path.join(directory, "jwt-secret")
+    yield* fs.writeFileString(file, "")
+    const error = yield* Effect.flip(GeneratedSecret.make(directory, "jwt-secret"))
+    assert.strictEqual(
+      error.message,
+      `${file} does not hold the secret it was made for: restore it, or remove it to make another`
+    )
+  })
 
-  it.effect("reports an unwritable location", () =>
-    Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      const path = yield* Path.Path
-      const file = path.join(yield* folder, "a file")
-      yield* fs.writeFileString(file, "")
-      const error = yield* Effect.flip(GeneratedSecret.make(file, "jwt-secret"))
-      assert.include(error.message, `The secret jwt-secret cannot be kept in ${file}`)
-    })
-  )
+  it.effect("reports an unwritable location", function* () {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const file = path.join(yield* folder, "a file")
+    yield* fs.writeFileString(file, "")
+    const error = yield* Effect.flip(GeneratedSecret.make(file, "jwt-secret"))
+    assert.include(error.message, `The secret jwt-secret cannot be kept in ${file}`)
+  })
 })

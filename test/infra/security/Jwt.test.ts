@@ -1,9 +1,9 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Clock, DateTime, Effect, Redacted, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { createHmac, generateKeyPairSync, sign } from "node:crypto"
 import { AccessTokens as Tokens } from "#domain/accounts/AccessTokens.ts"
 import * as Jwt from "#infra/security/Jwt.ts"
+import { assert, describe, it } from "#test/support/Test.ts"
 
 const accountId = "0192f0c0-0000-7000-8000-000000000001"
 const secret = "first secret, which signs: 0123456789"
@@ -42,115 +42,100 @@ const claimsNow = Effect.map(Clock.currentTimeMillis, (millis) => {
 const header = { alg: "HS256", typ: "JWT" }
 
 describe("an access token", () => {
-  it.effect("contains its issuer, account, epoch and times, and nothing else", () =>
-    Effect.gen(function* () {
-      yield* TestClock.setTime(DateTime.toEpochMillis(DateTime.makeUnsafe("2026-11-20T12:00:00.900Z")))
-      const token = yield* issueWith(ours)
-      assert.deepStrictEqual(yield* part(token, 0), { alg: "HS256", typ: "JWT" })
-      const iat = DateTime.toEpochMillis(DateTime.makeUnsafe("2026-11-20T12:00:00Z")) / 1000
-      assert.deepStrictEqual(yield* part(token, 1), { iss: "vatproof", sub: accountId, epoch: 3, iat, exp: iat + 86_400 })
-      assert.deepStrictEqual(yield* verifyWith(ours, token), session)
-    })
-  )
+  it.effect("contains its issuer, account, epoch and times, and nothing else", function* () {
+    yield* TestClock.setTime(DateTime.toEpochMillis(DateTime.makeUnsafe("2026-11-20T12:00:00.900Z")))
+    const token = yield* issueWith(ours)
+    assert.deepStrictEqual(yield* part(token, 0), { alg: "HS256", typ: "JWT" })
+    const iat = DateTime.toEpochMillis(DateTime.makeUnsafe("2026-11-20T12:00:00Z")) / 1000
+    assert.deepStrictEqual(yield* part(token, 1), { iss: "vatproof", sub: accountId, epoch: 3, iat, exp: iat + 86_400 })
+    assert.deepStrictEqual(yield* verifyWith(ours, token), session)
+  })
 
-  it.effect("is valid for 24 hours", () =>
-    Effect.gen(function* () {
-      const token = yield* issueWith(ours)
-      yield* TestClock.adjust("86399 seconds")
-      assert.isFalse(yield* isRefused(token))
-      yield* TestClock.adjust("1 second")
-      assert.isTrue(yield* isRefused(token))
-    })
-  )
+  it.effect("is valid for 24 hours", function* () {
+    const token = yield* issueWith(ours)
+    yield* TestClock.adjust("86399 seconds")
+    assert.isFalse(yield* isRefused(token))
+    yield* TestClock.adjust("1 second")
+    assert.isTrue(yield* isRefused(token))
+  })
 
-  it.effect("is signed with the first secret and verified with each of them", () =>
-    Effect.gen(function* () {
-      const rotated = layerOf("a newer secret: 0123456789 0123456789", secret)
-      const before = yield* issueWith(layerOf(secret))
-      assert.deepStrictEqual(yield* verifyWith(rotated, before), session)
-      const after = yield* issueWith(rotated)
-      assert.strictEqual((yield* Effect.exit(verifyWith(layerOf(secret), after)))._tag, "Failure")
-      assert.deepStrictEqual(yield* verifyWith(ours, forge(header, yield* claimsNow, oldSecret)), session)
-    })
-  )
+  it.effect("is signed with the first secret and verified with each of them", function* () {
+    const rotated = layerOf("a newer secret: 0123456789 0123456789", secret)
+    const before = yield* issueWith(layerOf(secret))
+    assert.deepStrictEqual(yield* verifyWith(rotated, before), session)
+    const after = yield* issueWith(rotated)
+    assert.strictEqual((yield* Effect.exit(verifyWith(layerOf(secret), after)))._tag, "Failure")
+    assert.deepStrictEqual(yield* verifyWith(ours, forge(header, yield* claimsNow, oldSecret)), session)
+  })
 })
 
 describe("a forged token is rejected", () => {
-  it.effect("while one forged with the right secret is accepted, so that the other tests fail for their own reason", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "while one forged with the right secret is accepted, so that the other tests fail for their own reason",
+    function* () {
       assert.isFalse(yield* isRefused(forge(header, yield* claimsNow)))
-    })
+    }
   )
 
-  it.effect("without a signature", () =>
-    Effect.gen(function* () {
-      const claims = yield* claimsNow
-      for (const alg of ["none", "None", "NONE", "nOnE", ""]) {
-        const unsigned = `${encode({ alg, typ: "JWT" })}.${encode(claims)}`
-        assert.isTrue(yield* isRefused(`${unsigned}.`), alg)
-        assert.isTrue(yield* isRefused(unsigned), alg)
-        assert.isTrue(yield* isRefused(forge({ alg, typ: "JWT" }, claims)), alg)
-      }
-      assert.isTrue(yield* isRefused(`${encode(header)}.${encode(claims)}.`))
-    })
-  )
+  it.effect("without a signature", function* () {
+    const claims = yield* claimsNow
+    for (const alg of ["none", "None", "NONE", "nOnE", ""]) {
+      const unsigned = `${encode({ alg, typ: "JWT" })}.${encode(claims)}`
+      assert.isTrue(yield* isRefused(`${unsigned}.`), alg)
+      assert.isTrue(yield* isRefused(unsigned), alg)
+      assert.isTrue(yield* isRefused(forge({ alg, typ: "JWT" }, claims)), alg)
+    }
+    assert.isTrue(yield* isRefused(`${encode(header)}.${encode(claims)}.`))
+  })
 
-  it.effect("with another algorithm, even under the right secret", () =>
-    Effect.gen(function* () {
-      const claims = yield* claimsNow
-      assert.isTrue(yield* isRefused(forge({ ...header, alg: "HS384" }, claims, secret, "sha384")))
-      assert.isTrue(yield* isRefused(forge({ ...header, alg: "HS512" }, claims, secret, "sha512")))
-      const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 })
-      const signed = `${encode({ ...header, alg: "RS256" })}.${encode(claims)}`
-      assert.isTrue(yield* isRefused(`${signed}.${sign("sha256", Buffer.from(signed), privateKey).toString("base64url")}`))
-      const pem = publicKey.export({ format: "pem", type: "spki" }).toString()
-      assert.isTrue(yield* isRefused(forge(header, claims, pem)))
-    })
-  )
+  it.effect("with another algorithm, even under the right secret", function* () {
+    const claims = yield* claimsNow
+    assert.isTrue(yield* isRefused(forge({ ...header, alg: "HS384" }, claims, secret, "sha384")))
+    assert.isTrue(yield* isRefused(forge({ ...header, alg: "HS512" }, claims, secret, "sha512")))
+    const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 })
+    const signed = `${encode({ ...header, alg: "RS256" })}.${encode(claims)}`
+    assert.isTrue(yield* isRefused(`${signed}.${sign("sha256", Buffer.from(signed), privateKey).toString("base64url")}`))
+    const pem = publicKey.export({ format: "pem", type: "spki" }).toString()
+    assert.isTrue(yield* isRefused(forge(header, claims, pem)))
+  })
 
-  it.effect("under another secret, or with the key in its header", () =>
-    Effect.gen(function* () {
-      const claims = yield* claimsNow
-      const other = "a secret that we do not have: 0123456789"
-      assert.isTrue(yield* isRefused(forge(header, claims, other)))
-      assert.isTrue(yield* isRefused(forge(header, claims, "")))
-      const jwk = { kty: "oct", k: Buffer.from(other).toString("base64url") }
-      assert.isTrue(yield* isRefused(forge({ ...header, jwk }, claims, other)))
-      assert.isTrue(yield* isRefused(forge({ ...header, kid: "../../dev/null" }, claims, "")))
-      assert.isTrue(yield* isRefused(forge({ ...header, crit: ["b64"], b64: false }, claims)))
-    })
-  )
+  it.effect("under another secret, or with the key in its header", function* () {
+    const claims = yield* claimsNow
+    const other = "a secret that we do not have: 0123456789"
+    assert.isTrue(yield* isRefused(forge(header, claims, other)))
+    assert.isTrue(yield* isRefused(forge(header, claims, "")))
+    const jwk = { kty: "oct", k: Buffer.from(other).toString("base64url") }
+    assert.isTrue(yield* isRefused(forge({ ...header, jwk }, claims, other)))
+    assert.isTrue(yield* isRefused(forge({ ...header, kid: "../../dev/null" }, claims, "")))
+    assert.isTrue(yield* isRefused(forge({ ...header, crit: ["b64"], b64: false }, claims)))
+  })
 
-  it.effect("with changed, missing or foreign claims", () =>
-    Effect.gen(function* () {
-      const claims = yield* claimsNow
-      const [first, , signature] = (yield* issueWith(ours)).split(".")
-      const changed = { ...claims, sub: "0192f0c0-0000-7000-8000-000000000002" }
-      assert.isTrue(yield* isRefused(`${first}.${encode(changed)}.${signature}`))
-      const wrong: ReadonlyArray<object> = [
-        { ...claims, iss: "somebody" },
-        { ...claims, iss: [issuer] },
-        { ...claims, aud: "somebody" },
-        { ...claims, exp: claims.iat },
-        { ...claims, exp: String(claims.exp) },
-        { ...claims, exp: undefined },
-        { ...claims, iat: undefined },
-        { ...claims, iss: undefined },
-        { ...claims, sub: undefined },
-        { ...claims, sub: "' OR 1 = 1" },
-        { ...claims, sub: [accountId] },
-        { ...claims, nbf: claims.iat + 60 },
-        []
-      ]
-      for (const one of wrong) assert.isTrue(yield* isRefused(forge(header, one)), JSON.stringify(one))
-    })
-  )
+  it.effect("with changed, missing or foreign claims", function* () {
+    const claims = yield* claimsNow
+    const [first, , signature] = (yield* issueWith(ours)).split(".")
+    const changed = { ...claims, sub: "0192f0c0-0000-7000-8000-000000000002" }
+    assert.isTrue(yield* isRefused(`${first}.${encode(changed)}.${signature}`))
+    const wrong: ReadonlyArray<object> = [
+      { ...claims, iss: "somebody" },
+      { ...claims, iss: [issuer] },
+      { ...claims, aud: "somebody" },
+      { ...claims, exp: claims.iat },
+      { ...claims, exp: String(claims.exp) },
+      { ...claims, exp: undefined },
+      { ...claims, iat: undefined },
+      { ...claims, iss: undefined },
+      { ...claims, sub: undefined },
+      { ...claims, sub: "' OR 1 = 1" },
+      { ...claims, sub: [accountId] },
+      { ...claims, nbf: claims.iat + 60 },
+      []
+    ]
+    for (const one of wrong) assert.isTrue(yield* isRefused(forge(header, one)), JSON.stringify(one))
+  })
 
-  it.effect("if it is not a token at all", () =>
-    Effect.gen(function* () {
-      const token = yield* issueWith(ours)
-      const wrong = ["", ".", "..", "...", "a.b.c", token.slice(0, -1), `${token}.${token}`, ` ${token}`, "\u0000", "ü.ü.ü"]
-      for (const one of wrong) assert.isTrue(yield* isRefused(one), one)
-    })
-  )
+  it.effect("if it is not a token at all", function* () {
+    const token = yield* issueWith(ours)
+    const wrong = ["", ".", "..", "...", "a.b.c", token.slice(0, -1), `${token}.${token}`, ` ${token}`, "\u0000", "ü.ü.ü"]
+    for (const one of wrong) assert.isTrue(yield* isRefused(one), one)
+  })
 })

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import * as AppConfig from "#infra/config/AppConfig.ts"
 import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 import { temporaryFolder } from "#test/support/Auditing.ts"
+import { assert, describe, it, layer } from "#test/support/Test.ts"
 
 /** In a folder of its own. */
 const makeMemory = Effect.gen(function* () {
@@ -22,57 +22,51 @@ const makeMemory = Effect.gen(function* () {
 })
 
 layer(NodeServices.layer)("the notary's local record of checkpoints", (it) => {
-  it.effect("is stored per signing key, and found by that key", () =>
-    Effect.gen(function* () {
-      const { dataDir, memory } = yield* makeMemory
-      const { loadSeen, saveSeen } = yield* memory([0xab])
-      assert.deepStrictEqual(yield* loadSeen, [])
-      yield* saveSeen("one")
-      const later = yield* memory([0xcd], [0xab])
-      assert.deepStrictEqual(yield* later.loadSeen, [{ note: "one", at: join(dataDir, "notary-000000ab.checkpoint") }])
-      yield* later.saveSeen("two")
-      assert.deepStrictEqual(readdirSync(dataDir).toSorted(), ["notary-000000ab.checkpoint", "notary-000000cd.checkpoint"])
-      assert.strictEqual(readFileSync(join(dataDir, "notary-000000ab.checkpoint"), "utf8"), "one")
+  it.effect("is stored per signing key, and found by that key", function* () {
+    const { dataDir, memory } = yield* makeMemory
+    const { loadSeen, saveSeen } = yield* memory([0xab])
+    assert.deepStrictEqual(yield* loadSeen, [])
+    yield* saveSeen("one")
+    const later = yield* memory([0xcd], [0xab])
+    assert.deepStrictEqual(yield* later.loadSeen, [{ note: "one", at: join(dataDir, "notary-000000ab.checkpoint") }])
+    yield* later.saveSeen("two")
+    assert.deepStrictEqual(readdirSync(dataDir).toSorted(), ["notary-000000ab.checkpoint", "notary-000000cd.checkpoint"])
+    assert.strictEqual(readFileSync(join(dataDir, "notary-000000ab.checkpoint"), "utf8"), "one")
+    assert.deepStrictEqual(
+      (yield* (yield* memory([0xcd, 0xab])).loadSeen).map(({ note }) => note),
+      ["two", "one"]
+    )
+  })
+
+  it.effect("is complete for concurrent writers and readers", function* () {
+    const { dataDir, memory } = yield* makeMemory
+    const note = (replica: number) => `${replica}`.repeat(20_000)
+    const replicas = yield* Effect.forEach([1, 2, 3, 4], (replica) =>
+      Effect.map(memory([0xab]), ({ saveSeen }) => saveSeen(note(replica)))
+    )
+    yield* (yield* memory([0xab])).saveSeen(note(1))
+    const write = Effect.forEach(replicas, (saveSeen) => Effect.repeat(saveSeen, { times: 40 }), { concurrency: "unbounded" })
+    const read = Effect.repeat(
+      Effect.map(
+        Effect.flatMap(memory([0xab]), ({ loadSeen }) => loadSeen),
+        ([seen]) => assert.include([1, 2, 3, 4].map(note), seen?.note)
+      ),
+      { times: 200 }
+    )
+    yield* Effect.all([write, read], { concurrency: "unbounded" })
+    assert.deepStrictEqual(readdirSync(dataDir), ["notary-000000ab.checkpoint"])
+  })
+
+  it.effect("is stored for each signing key, so that a return to an earlier key loses nothing", function* () {
+    const { memory } = yield* makeMemory
+    yield* (yield* memory([0xcd, 0xab])).saveSeen("three")
+    for (const id of [0xab, 0xcd]) {
       assert.deepStrictEqual(
-        (yield* (yield* memory([0xcd, 0xab])).loadSeen).map(({ note }) => note),
-        ["two", "one"]
+        (yield* (yield* memory([id])).loadSeen).map(({ note }) => note),
+        ["three"]
       )
-    })
-  )
-
-  it.effect("is complete for concurrent writers and readers", () =>
-    Effect.gen(function* () {
-      const { dataDir, memory } = yield* makeMemory
-      const note = (replica: number) => `${replica}`.repeat(20_000)
-      const replicas = yield* Effect.forEach([1, 2, 3, 4], (replica) =>
-        Effect.map(memory([0xab]), ({ saveSeen }) => saveSeen(note(replica)))
-      )
-      yield* (yield* memory([0xab])).saveSeen(note(1))
-      const write = Effect.forEach(replicas, (saveSeen) => Effect.repeat(saveSeen, { times: 40 }), { concurrency: "unbounded" })
-      const read = Effect.repeat(
-        Effect.map(
-          Effect.flatMap(memory([0xab]), ({ loadSeen }) => loadSeen),
-          ([seen]) => assert.include([1, 2, 3, 4].map(note), seen?.note)
-        ),
-        { times: 200 }
-      )
-      yield* Effect.all([write, read], { concurrency: "unbounded" })
-      assert.deepStrictEqual(readdirSync(dataDir), ["notary-000000ab.checkpoint"])
-    })
-  )
-
-  it.effect("is stored for each signing key, so that a return to an earlier key loses nothing", () =>
-    Effect.gen(function* () {
-      const { memory } = yield* makeMemory
-      yield* (yield* memory([0xcd, 0xab])).saveSeen("three")
-      for (const id of [0xab, 0xcd]) {
-        assert.deepStrictEqual(
-          (yield* (yield* memory([id])).loadSeen).map(({ note }) => note),
-          ["three"]
-        )
-      }
-    })
-  )
+    }
+  })
 })
 
 describe("the text of the notary's keys", () => {

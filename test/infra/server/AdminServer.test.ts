@@ -1,7 +1,7 @@
-import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { HttpClient } from "effect/http"
 import * as RunningService from "#test/support/RunningService.ts"
+import { assert, layer } from "#test/support/Test.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 import * as Network from "#test/support/Network.ts"
 
@@ -39,65 +39,54 @@ const administered = Effect.gen(function* () {
 const testLayer = Layer.effect(Administered, administered).pipe(Layer.provideMerge(RunningService.layerSharedGround))
 
 layer(testLayer, { excludeTestServices: true })("the admin port", (it) => {
-  it.effect("is live, and ready as soon as the service listens, regardless of the sources", () =>
-    Effect.gen(function* () {
-      const { port } = yield* Administered
-      assert.deepStrictEqual(yield* look(port, "/livez"), { status: 200, body: { status: "ok" } })
-      const ready = { status: "ok", service: "serving", database: "ok" }
-      assert.deepStrictEqual(yield* look(port, "/readyz"), { status: 200, body: ready })
-    })
-  )
+  it.effect("is live, and ready as soon as the service listens, regardless of the sources", function* () {
+    const { port } = yield* Administered
+    assert.deepStrictEqual(yield* look(port, "/livez"), { status: 200, body: { status: "ok" } })
+    const ready = { status: "ok", service: "serving", database: "ok" }
+    assert.deepStrictEqual(yield* look(port, "/readyz"), { status: 200, body: ready })
+  })
 
-  it.effect("is separate from the service's port: neither serves the other's pages", () =>
-    Effect.gen(function* () {
-      const { port, service } = yield* Administered
-      const http = yield* HttpClient.HttpClient
-      const statusOf = (path: string) => Effect.map(http.get(`http://127.0.0.1:${port}${path}`), ({ status }) => status)
-      for (const path of ["/metrics", "/livez", "/readyz"]) {
-        assert.strictEqual((yield* service.get(path)).status, 404, path)
-        assert.strictEqual(yield* statusOf(path), 200, path)
-        assert.strictEqual((yield* http.post(`http://127.0.0.1:${port}${path}`)).status, 405, path)
-      }
-      for (const path of ["/v1/status", "/health", "/docs", "/", "/metrics/x"])
-        assert.strictEqual(yield* statusOf(path), 404, path)
-    })
-  )
+  it.effect("is separate from the service's port: neither serves the other's pages", function* () {
+    const { port, service } = yield* Administered
+    const http = yield* HttpClient.HttpClient
+    const statusOf = (path: string) => Effect.map(http.get(`http://127.0.0.1:${port}${path}`), ({ status }) => status)
+    for (const path of ["/metrics", "/livez", "/readyz"]) {
+      assert.strictEqual((yield* service.get(path)).status, 404, path)
+      assert.strictEqual(yield* statusOf(path), 200, path)
+      assert.strictEqual((yield* http.post(`http://127.0.0.1:${port}${path}`)).status, 405, path)
+    }
+    for (const path of ["/v1/status", "/health", "/docs", "/", "/metrics/x"]) assert.strictEqual(yield* statusOf(path), 404, path)
+  })
 
-  it.effect("is named when another program uses it", () =>
-    Effect.gen(function* () {
-      const { port } = yield* Administered
-      const refused = yield* Effect.flip(RunningService.start({ ADMIN_PORT: String(port) }))
-      assert.include(String(refused), `Cannot listen on 127.0.0.1:${port}: `)
-    })
-  )
+  it.effect("is named when another program uses it", function* () {
+    const { port } = yield* Administered
+    const refused = yield* Effect.flip(RunningService.start({ ADMIN_PORT: String(port) }))
+    assert.include(String(refused), `Cannot listen on 127.0.0.1:${port}: `)
+  })
 
-  it.effect("is not ready during a database outage, and ready again afterwards; it stays live", () =>
-    Effect.gen(function* () {
-      const { network, port } = yield* Administered
-      yield* network.cut
-      const away = { status: "unavailable", service: "serving", database: "away" }
-      assert.deepStrictEqual(yield* look(port, "/readyz"), { status: 503, body: away })
-      assert.strictEqual((yield* look(port, "/livez")).status, 200)
-      yield* network.restore
-      yield* Effect.repeat(look(port, "/readyz"), {
-        schedule: Schedule.spaced("50 millis"),
-        until: ({ status }) => status === 200
-      })
+  it.effect("is not ready during a database outage, and ready again afterwards; it stays live", function* () {
+    const { network, port } = yield* Administered
+    yield* network.cut
+    const away = { status: "unavailable", service: "serving", database: "away" }
+    assert.deepStrictEqual(yield* look(port, "/readyz"), { status: 503, body: away })
+    assert.strictEqual((yield* look(port, "/livez")).status, 200)
+    yield* network.restore
+    yield* Effect.repeat(look(port, "/readyz"), {
+      schedule: Schedule.spaced("50 millis"),
+      until: ({ status }) => status === 200
     })
-  )
+  })
 
-  it.effect("is not ready after SIGTERM, while the service still answers", () =>
-    Effect.gen(function* () {
-      const { port, service } = yield* Administered
-      const stopping = yield* Effect.forkScoped(service.stop)
-      yield* Effect.repeat(look(port, "/readyz"), {
-        schedule: Schedule.spaced("20 millis"),
-        until: ({ status }) => status === 503
-      })
-      assert.containSubset((yield* look(port, "/readyz")).body, { service: "stopping", database: "ok" })
-      assert.strictEqual((yield* service.get("/health")).status, 200)
-      assert.strictEqual((yield* look(port, "/livez")).status, 200)
-      yield* Fiber.join(stopping)
+  it.effect("is not ready after SIGTERM, while the service still answers", function* () {
+    const { port, service } = yield* Administered
+    const stopping = yield* Effect.forkScoped(service.stop)
+    yield* Effect.repeat(look(port, "/readyz"), {
+      schedule: Schedule.spaced("20 millis"),
+      until: ({ status }) => status === 503
     })
-  )
+    assert.containSubset((yield* look(port, "/readyz")).body, { service: "stopping", database: "ok" })
+    assert.strictEqual((yield* service.get("/health")).status, 200)
+    assert.strictEqual((yield* look(port, "/livez")).status, 200)
+    yield* Fiber.join(stopping)
+  })
 })

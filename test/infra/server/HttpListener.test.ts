@@ -1,67 +1,59 @@
-import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Layer, Logger } from "effect"
 import { get, has, hugeBody, listen, listenWith, post, said, served } from "#test/support/ListeningServer.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
-  it.effect("serves one request after the other and stays open", () =>
-    Effect.gen(function* () {
-      const { connect } = yield* listen
-      const client = yield* connect
-      for (const count of [1, 2, 3]) {
-        yield* client.send(get("/quick"))
-        const text = yield* client.until((all) => all.split(said("GET", "/quick")).length === count + 1)
-        assert.notMatch(text, /connection: close/iu)
-      }
-    }).pipe(Effect.scoped)
-  )
-
-  it.effect("does not parse a body as another request", () =>
-    Effect.gen(function* () {
-      const { connect } = yield* listen
-      const client = yield* connect
-      const body = get("/quick")
+  it.effect("serves one request after the other and stays open", function* () {
+    const { connect } = yield* listen
+    const client = yield* connect
+    for (const count of [1, 2, 3]) {
       yield* client.send(get("/quick"))
-      yield* client.until(has(said("GET", "/quick")))
-      yield* client.send(post("/upload", body).slice(0, -body.length))
-      yield* served(yield* connect)
-      yield* client.send(body)
-      const text = yield* client.until(has(said("POST", "/upload", body)))
-      assert.lengthOf(text.split("HTTP/1.1 200 OK"), 3)
-    }).pipe(Effect.scoped)
-  )
+      const text = yield* client.until((all) => all.split(said("GET", "/quick")).length === count + 1)
+      assert.notMatch(text, /connection: close/iu)
+    }
+  })
 
-  it.effect("gets its response although the client has sent FIN", () =>
-    Effect.gen(function* () {
-      const { connect, letGo, untilStarted } = yield* listen
-      const client = yield* connect
-      yield* client.send(get("/slow"))
-      yield* client.end
-      yield* untilStarted(1)
-      yield* served(yield* connect)
-      yield* letGo
-      assert.include(yield* client.closed, said("GET", "/slow"))
-    }).pipe(Effect.scoped)
-  )
+  it.effect("does not parse a body as another request", function* () {
+    const { connect } = yield* listen
+    const client = yield* connect
+    const body = get("/quick")
+    yield* client.send(get("/quick"))
+    yield* client.until(has(said("GET", "/quick")))
+    yield* client.send(post("/upload", body).slice(0, -body.length))
+    yield* served(yield* connect)
+    yield* client.send(body)
+    const text = yield* client.until(has(said("POST", "/upload", body)))
+    assert.lengthOf(text.split("HTTP/1.1 200 OK"), 3)
+  })
 
-  it.effect("is closed if its response is not read, or not sent, within the timeout", () =>
-    Effect.gen(function* () {
-      const { connect, letGo } = yield* listenWith({ stalled: Duration.millis(300) })
-      const reader = yield* connect
-      yield* reader.send(get("/huge"))
-      yield* reader.until((text) => text.length > 1_000)
-      yield* reader.pause
-      // Node checks twice whether anything was read. Each of these connections lasts as long as one check.
-      for (const _ of [1, 2, 3]) {
-        const waiter = yield* connect
-        yield* waiter.send(get("/slow"))
-        yield* waiter.closed
-      }
-      yield* reader.resume
-      yield* reader.closed
-      yield* reader.until((text) => text.length < hugeBody.length)
-      yield* letGo
-    }).pipe(Effect.scoped)
-  )
+  it.effect("gets its response although the client has sent FIN", function* () {
+    const { connect, letGo, untilStarted } = yield* listen
+    const client = yield* connect
+    yield* client.send(get("/slow"))
+    yield* client.end
+    yield* untilStarted(1)
+    yield* served(yield* connect)
+    yield* letGo
+    assert.include(yield* client.closed, said("GET", "/slow"))
+  })
+
+  it.effect("is closed if its response is not read, or not sent, within the timeout", function* () {
+    const { connect, letGo } = yield* listenWith({ stalled: Duration.millis(300) })
+    const reader = yield* connect
+    yield* reader.send(get("/huge"))
+    yield* reader.until((text) => text.length > 1_000)
+    yield* reader.pause
+    // Node checks twice whether anything was read. Each of these connections lasts as long as one check.
+    for (const _ of [1, 2, 3]) {
+      const waiter = yield* connect
+      yield* waiter.send(get("/slow"))
+      yield* waiter.closed
+    }
+    yield* reader.resume
+    yield* reader.closed
+    yield* reader.until((text) => text.length < hugeBody.length)
+    yield* letGo
+  })
 
   it.effect("is refused beyond the limit, with one warning for all, until another one ends", () => {
     const lines: Array<unknown> = []
@@ -81,100 +73,86 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
 })
 
 layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
-  it.effect("rewrites request targets for the router", () =>
-    Effect.gen(function* () {
-      const { connect } = yield* listen
-      const client = yield* connect
-      for (const headers of [[], ["Expect: 100-continue"], ["Expect: nothing"]]) {
-        yield* client.send(get("/a;b/%FF?c#d", ...headers))
-        yield* client.until(has(said("GET", "/a%3Bb/%EF%BF%BD?c%23d")))
-      }
-    }).pipe(Effect.scoped)
-  )
+  it.effect("rewrites request targets for the router", function* () {
+    const { connect } = yield* listen
+    const client = yield* connect
+    for (const headers of [[], ["Expect: 100-continue"], ["Expect: nothing"]]) {
+      yield* client.send(get("/a;b/%FF?c#d", ...headers))
+      yield* client.until(has(said("GET", "/a%3Bb/%EF%BF%BD?c%23d")))
+    }
+  })
 
-  it.effect("that expects 100-continue gets it when its body is read", () =>
-    Effect.gen(function* () {
-      const { connect } = yield* listen
-      const client = yield* connect
-      yield* client.send(post("/upload", "body", "Expect: 100-continue").slice(0, -4))
-      assert.strictEqual(yield* client.until(has("\r\n\r\n")), "HTTP/1.1 100 Continue\r\n\r\n")
-      yield* client.send("body")
-      yield* client.until(has("HTTP/1.1 200 OK", said("POST", "/upload", "body")))
-    }).pipe(Effect.scoped)
-  )
+  it.effect("that expects 100-continue gets it when its body is read", function* () {
+    const { connect } = yield* listen
+    const client = yield* connect
+    yield* client.send(post("/upload", "body", "Expect: 100-continue").slice(0, -4))
+    assert.strictEqual(yield* client.until(has("\r\n\r\n")), "HTTP/1.1 100 Continue\r\n\r\n")
+    yield* client.send("body")
+    yield* client.until(has("HTTP/1.1 200 OK", said("POST", "/upload", "body")))
+  })
 
-  it.effect("that expects 100-continue keeps its body if the response does not need it", () =>
-    Effect.gen(function* () {
-      const { connect } = yield* listen
-      const client = yield* connect
-      yield* client.send(post("/unread", "body", "Expect: 100-continue").slice(0, -4))
-      const text = yield* client.closed
-      assert.match(text, /^HTTP\/1.1 200 OK[^]*connection: close/iu)
-      assert.notInclude(text, "100 Continue")
-    }).pipe(Effect.scoped)
-  )
+  it.effect("that expects 100-continue keeps its body if the response does not need it", function* () {
+    const { connect } = yield* listen
+    const client = yield* connect
+    yield* client.send(post("/unread", "body", "Expect: 100-continue").slice(0, -4))
+    const text = yield* client.closed
+    assert.match(text, /^HTTP\/1.1 200 OK[^]*connection: close/iu)
+    assert.notInclude(text, "100 Continue")
+  })
 
-  it.effect("for another protocol is served as HTTP, and ends its connection", () =>
-    Effect.gen(function* () {
-      const { connect, started } = yield* listen
-      for (const protocol of ["websocket", "h2c"]) {
-        const client = yield* connect
-        yield* client.send(get(`/${protocol}`, "Connection: upgrade", `Upgrade: ${protocol}`) + get("/second"))
-        yield* client.send(get("/third"))
-        assert.match(yield* client.closed, /connection: close[^]*<GET [^ ]+ >$/iu)
-      }
-      assert.deepStrictEqual(started, ["/websocket", "/h2c"])
-    }).pipe(Effect.scoped)
-  )
+  it.effect("for another protocol is served as HTTP, and ends its connection", function* () {
+    const { connect, started } = yield* listen
+    for (const protocol of ["websocket", "h2c"]) {
+      const client = yield* connect
+      yield* client.send(get(`/${protocol}`, "Connection: upgrade", `Upgrade: ${protocol}`) + get("/second"))
+      yield* client.send(get("/third"))
+      assert.match(yield* client.closed, /connection: close[^]*<GET [^ ]+ >$/iu)
+    }
+    assert.deepStrictEqual(started, ["/websocket", "/h2c"])
+  })
 })
 
 layer(Layer.empty, { excludeTestServices: true })("a refusal", (it) => {
   const tunnel = "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n"
 
-  it.effect("of a tunnel survives a client that has left", () =>
-    Effect.gen(function* () {
-      const { connect } = yield* listen
-      const client = yield* connect
-      yield* client.send(tunnel)
-      assert.match(yield* client.closed, /^HTTP\/1.1 405 [^]*"request_id":"[0-9a-f]{8}-[0-9a-f]{4}-7/u)
-      for (let times = 0; times < 20; times += 1) {
-        const gone = yield* connect
-        yield* gone.send(tunnel)
-        yield* gone.leave
-      }
-      yield* served(yield* connect)
-    }).pipe(Effect.scoped)
-  )
+  it.effect("of a tunnel survives a client that has left", function* () {
+    const { connect } = yield* listen
+    const client = yield* connect
+    yield* client.send(tunnel)
+    assert.match(yield* client.closed, /^HTTP\/1.1 405 [^]*"request_id":"[0-9a-f]{8}-[0-9a-f]{4}-7/u)
+    for (let times = 0; times < 20; times += 1) {
+      const gone = yield* connect
+      yield* gone.send(tunnel)
+      yield* gone.leave
+    }
+    yield* served(yield* connect)
+  })
 
   it.effect.each([
     [400, "nonsense\r\n\r\n"],
     [405, tunnel],
     [431, get("/quick", `A: ${"a".repeat(33_000)}`)]
-  ] as const)("with %d comes after the responses to earlier requests", ([status, bytes]) =>
-    Effect.gen(function* () {
-      const { connect, letGo, untilStarted } = yield* listen
-      const client = yield* connect
-      yield* client.send(get("/slow"))
-      yield* client.send(get("/quick") + bytes)
-      yield* untilStarted(1)
-      // Node reports the error once more.
-      yield* client.send("more")
-      yield* served(yield* connect)
-      yield* letGo
-      const text = yield* client.closed
-      assert.isTrue(has(said("GET", "/slow"), said("GET", "/quick"), `HTTP/1.1 ${status} `)(text), text)
-      assert.lengthOf(text.split("HTTP/1.1 "), 4)
-    }).pipe(Effect.scoped)
-  )
+  ] as const)("with %d comes after the responses to earlier requests", function* ([status, bytes]) {
+    const { connect, letGo, untilStarted } = yield* listen
+    const client = yield* connect
+    yield* client.send(get("/slow"))
+    yield* client.send(get("/quick") + bytes)
+    yield* untilStarted(1)
+    // Node reports the error once more.
+    yield* client.send("more")
+    yield* served(yield* connect)
+    yield* letGo
+    const text = yield* client.closed
+    assert.isTrue(has(said("GET", "/slow"), said("GET", "/quick"), `HTTP/1.1 ${status} `)(text), text)
+    assert.lengthOf(text.split("HTTP/1.1 "), 4)
+  })
 
-  it.effect("of a body that cannot be read does not wait for the rest of it", () =>
-    Effect.gen(function* () {
-      const { connect, untilStarted } = yield* listen
-      const client = yield* connect
-      yield* client.send("POST /upload HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
-      yield* untilStarted(1)
-      yield* client.send("nonsense\r\n")
-      assert.match(yield* client.closed, /^HTTP\/1.1 400 /u)
-    }).pipe(Effect.scoped)
-  )
+  it.effect("of a body that cannot be read does not wait for the rest of it", function* () {
+    const { connect, untilStarted } = yield* listen
+    const client = yield* connect
+    yield* client.send("POST /upload HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+    yield* untilStarted(1)
+    yield* client.send("nonsense\r\n")
+    assert.match(yield* client.closed, /^HTTP\/1.1 400 /u)
+  })
 })

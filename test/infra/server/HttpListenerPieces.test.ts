@@ -1,7 +1,7 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { get, listen, listenAlone, post, served } from "#test/support/ListeningServer.ts"
 import type * as RawHttp from "#test/support/RawHttp.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 /** Requests with and without bodies, some with a request inside the body. */
 const requests = [
@@ -81,21 +81,19 @@ layer(Layer.empty, { excludeTestServices: true })("a client's bytes", (it) => {
     { arbitrary: { runs: 200 } }
   )
 
-  it.effect("end their connection as with Node's server alone, for any truncation", () =>
-    Effect.gen(function* () {
-      const { connect } = yield* listen
-      const connectAlone = yield* listenAlone
-      for (const last of lastRequests) {
-        const theirs = yield* connectAlone
-        yield* theirs.send(last)
-        const expected = outcomesOf(yield* theirs.closed)
-        assert.lengthOf(expected, 1, last)
-        for (let cut = 0; cut < last.length; cut += 1) {
-          const ours = yield* connect
-          yield* sendPieces(connect, ours, last, [cut])
-          assert.deepStrictEqual(outcomesOf(yield* ours.closed), expected, `${last} cut at ${cut}`)
-        }
+  it.effect("end their connection as with Node's server alone, for any truncation", function* () {
+    const { connect } = yield* listen
+    const connectAlone = yield* listenAlone
+    for (const last of lastRequests) {
+      const theirs = yield* connectAlone
+      yield* theirs.send(last)
+      const expected = outcomesOf(yield* theirs.closed)
+      assert.lengthOf(expected, 1, last)
+      for (let cut = 0; cut < last.length; cut += 1) {
+        const ours = yield* connect
+        yield* sendPieces(connect, ours, last, [cut])
+        assert.deepStrictEqual(outcomesOf(yield* ours.closed), expected, `${last} cut at ${cut}`)
       }
-    }).pipe(Effect.scoped)
-  )
+    }
+  })
 })

@@ -1,116 +1,100 @@
-import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Layer } from "effect"
 import { get, has, listen, post, said, served } from "#test/support/ListeningServer.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 layer(Layer.empty, { excludeTestServices: true })("a pipeline", (it) => {
-  it.effect("gets its responses in the order of its requests", () =>
-    Effect.gen(function* () {
-      const { connect, letGo } = yield* listen
-      const client = yield* connect
-      yield* client.send(get("/slow") + get("/quick") + post("/upload", "body"))
-      yield* client.send(get("/last"))
-      yield* served(yield* connect)
-      yield* letGo
-      yield* client.until(has(said("GET", "/slow"), said("GET", "/quick"), said("POST", "/upload", "body"), said("GET", "/last")))
-    }).pipe(Effect.scoped)
-  )
+  it.effect("gets its responses in the order of its requests", function* () {
+    const { connect, letGo } = yield* listen
+    const client = yield* connect
+    yield* client.send(get("/slow") + get("/quick") + post("/upload", "body"))
+    yield* client.send(get("/last"))
+    yield* served(yield* connect)
+    yield* letGo
+    yield* client.until(has(said("GET", "/slow"), said("GET", "/quick"), said("POST", "/upload", "body"), said("GET", "/last")))
+  })
 
-  it.effect("has one request in flight, and holds up no other connection", () =>
-    Effect.gen(function* () {
-      const { connect, letGo, started, untilStarted } = yield* listen
-      const client = yield* connect
-      yield* client.send(get("/slow") + get("/second") + get("/third"))
-      yield* untilStarted(1)
-      yield* served(yield* connect)
-      assert.deepStrictEqual(started, ["/slow", "/quick"])
-      yield* letGo
-      yield* client.until(has(said("GET", "/third")))
-      assert.deepStrictEqual(started, ["/slow", "/quick", "/second", "/third"])
-    }).pipe(Effect.scoped)
-  )
+  it.effect("has one request in flight, and holds up no other connection", function* () {
+    const { connect, letGo, started, untilStarted } = yield* listen
+    const client = yield* connect
+    yield* client.send(get("/slow") + get("/second") + get("/third"))
+    yield* untilStarted(1)
+    yield* served(yield* connect)
+    assert.deepStrictEqual(started, ["/slow", "/quick"])
+    yield* letGo
+    yield* client.until(has(said("GET", "/third")))
+    assert.deepStrictEqual(started, ["/slow", "/quick", "/second", "/third"])
+  })
 
-  it.effect("of 2,000 requests is answered in full to a client that reads afterwards", () =>
-    Effect.gen(function* () {
-      const { connect, untilStarted } = yield* listen
-      const client = yield* connect
-      yield* client.pause
-      const urls = Array.from({ length: 2_000 }, (_, index) => `/${index}`)
-      yield* client.send(urls.map((url) => get(url)).join(""))
-      yield* served(yield* connect)
-      yield* untilStarted(urls.length / 2)
-      yield* client.resume
-      const text = yield* client.until(has(said("GET", "/1999")))
-      assert.deepStrictEqual(
-        Array.from(text.matchAll(/<GET (\S+) >/gu), ([, url]) => url),
-        urls
-      )
-      assert.notMatch(text, /connection: close/iu)
-    }).pipe(Effect.scoped)
-  )
+  it.effect("of 2,000 requests is answered in full to a client that reads afterwards", function* () {
+    const { connect, untilStarted } = yield* listen
+    const client = yield* connect
+    yield* client.pause
+    const urls = Array.from({ length: 2_000 }, (_, index) => `/${index}`)
+    yield* client.send(urls.map((url) => get(url)).join(""))
+    yield* served(yield* connect)
+    yield* untilStarted(urls.length / 2)
+    yield* client.resume
+    const text = yield* client.until(has(said("GET", "/1999")))
+    assert.deepStrictEqual(
+      Array.from(text.matchAll(/<GET (\S+) >/gu), ([, url]) => url),
+      urls
+    )
+    assert.notMatch(text, /connection: close/iu)
+  })
 
-  it.effect("is not read while its requests wait, and is read afterwards", () =>
-    Effect.gen(function* () {
-      const { connect, letGo, untilStarted } = yield* listen
-      const client = yield* connect
-      const body = "x".repeat(20_000_000)
-      yield* client.send(get("/slow") + get("/quick") + post("/unread", body))
-      yield* untilStarted(1)
-      for (const _ of [1, 2, 3]) yield* served(yield* connect)
-      assert.isAbove(yield* client.unsent, body.length / 4)
-      yield* letGo
-      yield* client.until(has(said("GET", "/slow"), said("GET", "/quick"), said("POST", "/unread")))
-    }).pipe(Effect.scoped)
-  )
+  it.effect("is not read while its requests wait, and is read afterwards", function* () {
+    const { connect, letGo, untilStarted } = yield* listen
+    const client = yield* connect
+    const body = "x".repeat(20_000_000)
+    yield* client.send(get("/slow") + get("/quick") + post("/unread", body))
+    yield* untilStarted(1)
+    for (const _ of [1, 2, 3]) yield* served(yield* connect)
+    assert.isAbove(yield* client.unsent, body.length / 4)
+    yield* letGo
+    yield* client.until(has(said("GET", "/slow"), said("GET", "/quick"), said("POST", "/unread")))
+  })
 
-  it.effect("reads the body of a request that has waited", () =>
-    Effect.gen(function* () {
-      const { connect, letGo, untilStarted } = yield* listen
-      const client = yield* connect
-      yield* client.send(get("/slow") + post("/upload", "first half, second half").slice(0, -11))
-      yield* untilStarted(1)
-      yield* served(yield* connect)
-      yield* letGo
-      yield* client.until(has(said("GET", "/slow")))
-      yield* client.send("second half")
-      yield* client.until(has(said("POST", "/upload", "first half, second half")))
-    }).pipe(Effect.scoped)
-  )
+  it.effect("reads the body of a request that has waited", function* () {
+    const { connect, letGo, untilStarted } = yield* listen
+    const client = yield* connect
+    yield* client.send(get("/slow") + post("/upload", "first half, second half").slice(0, -11))
+    yield* untilStarted(1)
+    yield* served(yield* connect)
+    yield* letGo
+    yield* client.until(has(said("GET", "/slow")))
+    yield* client.send("second half")
+    yield* client.until(has(said("POST", "/upload", "first half, second half")))
+  })
 
-  it.effect("is answered in full although the client has sent FIN", () =>
-    Effect.gen(function* () {
-      const { connect, letGo, untilStarted } = yield* listen
-      const client = yield* connect
-      yield* client.send(get("/slow") + get("/quick") + post("/upload", "body"))
-      yield* client.end
-      yield* untilStarted(1)
-      yield* served(yield* connect)
-      yield* letGo
-      assert.isTrue(has(said("GET", "/slow"), said("GET", "/quick"), said("POST", "/upload", "body"))(yield* client.closed))
-    }).pipe(Effect.scoped)
-  )
+  it.effect("is answered in full although the client has sent FIN", function* () {
+    const { connect, letGo, untilStarted } = yield* listen
+    const client = yield* connect
+    yield* client.send(get("/slow") + get("/quick") + post("/upload", "body"))
+    yield* client.end
+    yield* untilStarted(1)
+    yield* served(yield* connect)
+    yield* letGo
+    assert.isTrue(has(said("GET", "/slow"), said("GET", "/quick"), said("POST", "/upload", "body"))(yield* client.closed))
+  })
 
-  it.effect("ends with the response after which its client wants to close", () =>
-    Effect.gen(function* () {
-      const { connect, started } = yield* listen
-      const client = yield* connect
-      yield* client.send(get("/quick") + get("/last", "Connection: close") + get("/later"))
-      const text = yield* client.closed
-      assert.isTrue(has(said("GET", "/quick"), said("GET", "/last"))(text))
-      assert.deepStrictEqual(started, ["/quick", "/last"])
-    }).pipe(Effect.scoped)
-  )
+  it.effect("ends with the response after which its client wants to close", function* () {
+    const { connect, started } = yield* listen
+    const client = yield* connect
+    yield* client.send(get("/quick") + get("/last", "Connection: close") + get("/later"))
+    const text = yield* client.closed
+    assert.isTrue(has(said("GET", "/quick"), said("GET", "/last"))(text))
+    assert.deepStrictEqual(started, ["/quick", "/last"])
+  })
 
-  it.effect("is not continued when its client has left", () =>
-    Effect.gen(function* () {
-      const { connect, letGo, started, untilStarted } = yield* listen
-      const client = yield* connect
-      yield* client.send(get("/huge") + get("/second") + get("/third"))
-      yield* client.until((text) => text.length > 1_000)
-      yield* client.leave
-      yield* letGo
-      for (const _ of [1, 2, 3]) yield* served(yield* connect)
-      yield* untilStarted(4)
-      assert.deepStrictEqual(started, ["/huge", "/quick", "/quick", "/quick"])
-    }).pipe(Effect.scoped)
-  )
+  it.effect("is not continued when its client has left", function* () {
+    const { connect, letGo, started, untilStarted } = yield* listen
+    const client = yield* connect
+    yield* client.send(get("/huge") + get("/second") + get("/third"))
+    yield* client.until((text) => text.length > 1_000)
+    yield* client.leave
+    yield* letGo
+    for (const _ of [1, 2, 3]) yield* served(yield* connect)
+    yield* untilStarted(4)
+    assert.deepStrictEqual(started, ["/huge", "/quick", "/quick", "/quick"])
+  })
 })

@@ -1,10 +1,10 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { createServer, type ServerResponse } from "node:http"
 import { HttpRequest } from "#infra/server/HttpMessages.ts"
 import { PipelineQueue } from "#infra/server/PipelineQueue.ts"
 import { get } from "#test/support/ListeningServer.ts"
 import * as RawHttp from "#test/support/RawHttp.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 /** A queue with room for three waiting requests. The test runs what it schedules, and responds to what it hands over. */
 const listen = Effect.gen(function* () {
@@ -46,48 +46,44 @@ const listen = Effect.gen(function* () {
 })
 
 layer(Layer.empty, { excludeTestServices: true })("a queue of pipelined requests", (it) => {
-  it.effect("dispatches the first request at once and each other one in its own task", () =>
-    Effect.gen(function* () {
-      const { connect, inFlight, respond, scheduled, until } = yield* listen
-      const client = yield* connect
-      yield* client.send(get("/1") + get("/2") + get("/3"))
-      for (const url of ["/1", "/2", "/3"]) {
-        yield* until(() => inFlight.length === 1)
-        assert.strictEqual(inFlight[0]?.req.url, url)
-        assert.lengthOf(scheduled, 0)
-        yield* respond
-        if (url === "/3") break
-        yield* until(() => scheduled.length === 1)
-        assert.lengthOf(inFlight, 0)
-        scheduled.pop()?.()
-      }
-      yield* client.until((text) => text.endsWith("/3"))
-    }).pipe(Effect.scoped)
-  )
-
-  it.effect("closes a connection whose requests exceed the capacity, until others are served or disconnected", () =>
-    Effect.gen(function* () {
-      const { connect, inFlight, respond, scheduled, seen, until } = yield* listen
-      const [first, leaving] = [yield* connect, yield* connect]
-      yield* first.send(get("/1") + get("/2"))
-      yield* leaving.send(get("/1") + get("/2") + get("/3"))
-      yield* until(() => seen.received === 5)
-      const tooMany = yield* connect
-      yield* tooMany.send(get("/1") + get("/2") + get("/3"))
-      assert.strictEqual(yield* tooMany.closed, "")
-      assert.strictEqual(seen.rejected, 1)
-      assert.strictEqual(seen.received, 7, "the request after the rejected one is not parsed")
-      yield* leaving.leave
+  it.effect("dispatches the first request at once and each other one in its own task", function* () {
+    const { connect, inFlight, respond, scheduled, until } = yield* listen
+    const client = yield* connect
+    yield* client.send(get("/1") + get("/2") + get("/3"))
+    for (const url of ["/1", "/2", "/3"]) {
+      yield* until(() => inFlight.length === 1)
+      assert.strictEqual(inFlight[0]?.req.url, url)
+      assert.lengthOf(scheduled, 0)
       yield* respond
+      if (url === "/3") break
       yield* until(() => scheduled.length === 1)
-      for (const task of scheduled.splice(0)) task()
-      yield* respond
-      yield* first.until((text) => text.endsWith("/2"))
-      const next = yield* connect
-      yield* next.send(get("/1") + get("/2") + get("/3") + get("/4"))
-      yield* until(() => seen.received === 11)
-      assert.lengthOf(inFlight, 1)
-      assert.strictEqual(seen.rejected, 1)
-    }).pipe(Effect.scoped)
-  )
+      assert.lengthOf(inFlight, 0)
+      scheduled.pop()?.()
+    }
+    yield* client.until((text) => text.endsWith("/3"))
+  })
+
+  it.effect("closes a connection whose requests exceed the capacity, until others are served or disconnected", function* () {
+    const { connect, inFlight, respond, scheduled, seen, until } = yield* listen
+    const [first, leaving] = [yield* connect, yield* connect]
+    yield* first.send(get("/1") + get("/2"))
+    yield* leaving.send(get("/1") + get("/2") + get("/3"))
+    yield* until(() => seen.received === 5)
+    const tooMany = yield* connect
+    yield* tooMany.send(get("/1") + get("/2") + get("/3"))
+    assert.strictEqual(yield* tooMany.closed, "")
+    assert.strictEqual(seen.rejected, 1)
+    assert.strictEqual(seen.received, 7, "the request after the rejected one is not parsed")
+    yield* leaving.leave
+    yield* respond
+    yield* until(() => scheduled.length === 1)
+    for (const task of scheduled.splice(0)) task()
+    yield* respond
+    yield* first.until((text) => text.endsWith("/2"))
+    const next = yield* connect
+    yield* next.send(get("/1") + get("/2") + get("/3") + get("/4"))
+    yield* until(() => seen.received === 11)
+    assert.lengthOf(inFlight, 1)
+    assert.strictEqual(seen.rejected, 1)
+  })
 })

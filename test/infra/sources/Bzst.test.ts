@@ -1,4 +1,3 @@
-import { assert, describe, it, layer } from "@effect/vitest"
 import { DateTime, Effect, Fiber, Layer, Queue, Result, Schema, Tracer } from "effect"
 import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
@@ -9,6 +8,7 @@ import * as SourceTelemetry from "#infra/sources/SourceTelemetry.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import { bzstAnswer, bzstStatus } from "#test/support/RecordedAnswers.ts"
 import * as StandIn from "#test/support/StandIn.ts"
+import { assert, describe, it, layer } from "#test/support/Test.ts"
 
 const parts = Layer.unwrap(Effect.map(StandIn.StandIn, ({ baseUrl }) => Bzst.layer({ baseUrl }))).pipe(
   Layer.provideMerge(StandIn.layer),
@@ -19,13 +19,12 @@ const id = (text: string): VatId => Result.getOrThrow(parse(text))
 const plain = { vatId: id("ATU12345678"), requester: id("DE123456789"), company: null }
 const company = { name: "Musterhaus GmbH & Co KG", street: "Musterstrasse 22", zip: "12345", city: "musterort" }
 
-const askAgainst = (question: Bzst.Question, script: StandIn.Script) =>
-  Effect.gen(function* () {
-    const standIn = yield* StandIn.StandIn
-    const bzst = yield* Bzst.Bzst
-    yield* standIn.next(script)
-    return yield* bzst.ask(question)
-  })
+const askAgainst = Effect.fnUntraced(function* (question: Bzst.Question, script: StandIn.Script) {
+  const standIn = yield* StandIn.StandIn
+  const bzst = yield* Bzst.Bzst
+  yield* standIn.next(script)
+  return yield* bzst.ask(question)
+})
 
 describe("a query", () => {
   it.effect("has both prefixes and all company data, and the answer keeps its evidence", () =>
@@ -152,48 +151,40 @@ layer(parts)("a status", (it) => {
   // Any HTTP status: the BZSt's documents disagree about it, and proxies may change it.
   const https = (http: number | null) => new Set([http ?? 200, 200, 400, 403, 404, 500])
   for (const [status, { http, outcome }] of evatrStatuses) {
-    it.effect(`is answered by the status alone: ${status}`, () =>
-      Effect.gen(function* () {
-        for (const httpStatus of https(http)) {
-          const result = yield* Effect.result(askAgainst(plain, StandIn.answer(httpStatus, bzstStatus(status))))
-          if (typeof outcome === "string") {
-            const answer = yield* Effect.fromResult(result)
-            assert.deepStrictEqual([answer.valid, answer.status, answer.code], [outcome === "valid", status, status])
-            assert.strictEqual(answer.evidence.http_status, httpStatus)
-          } else {
-            assert.containSubset(yield* Effect.flip(Effect.fromResult(result)), { source: "bzst", code: status, ...outcome })
-          }
+    it.effect(`is answered by the status alone: ${status}`, function* () {
+      for (const httpStatus of https(http)) {
+        const result = yield* Effect.result(askAgainst(plain, StandIn.answer(httpStatus, bzstStatus(status))))
+        if (typeof outcome === "string") {
+          const answer = yield* Effect.fromResult(result)
+          assert.deepStrictEqual([answer.valid, answer.status, answer.code], [outcome === "valid", status, status])
+          assert.strictEqual(answer.evidence.http_status, httpStatus)
+        } else {
+          assert.containSubset(yield* Effect.flip(Effect.fromResult(result)), { source: "bzst", code: status, ...outcome })
         }
-      })
-    )
-  }
-
-  it.effect("with an unknown status is a failure", () =>
-    Effect.gen(function* () {
-      for (const status of ["evatr-9999", "evatr-0009"]) {
-        assert.containSubset(yield* Effect.flip(askAgainst(plain, StandIn.answer(200, bzstStatus(status)))), {
-          reason: "unavailable",
-          code: status,
-          scope: "source",
-          retry: "later"
-        })
       }
     })
-  )
+  }
 
-  it.effect("with a failure status needs no time and no id", () =>
-    Effect.gen(function* () {
-      const failure = yield* Effect.flip(askAgainst(plain, StandIn.answer(403, { status: "evatr-0006" })))
-      assert.strictEqual(failure.reason, "refused")
-    })
-  )
+  it.effect("with an unknown status is a failure", function* () {
+    for (const status of ["evatr-9999", "evatr-0009"]) {
+      assert.containSubset(yield* Effect.flip(askAgainst(plain, StandIn.answer(200, bzstStatus(status)))), {
+        reason: "unavailable",
+        code: status,
+        scope: "source",
+        retry: "later"
+      })
+    }
+  })
 
-  it.effect("returns the pause that the BZSt asks for", () =>
-    Effect.gen(function* () {
-      const script = StandIn.answer(503, bzstStatus("evatr-0011"), { "retry-after": "300" })
-      assert.strictEqual((yield* Effect.flip(askAgainst(plain, script))).retry_after_s, 300)
-    })
-  )
+  it.effect("with a failure status needs no time and no id", function* () {
+    const failure = yield* Effect.flip(askAgainst(plain, StandIn.answer(403, { status: "evatr-0006" })))
+    assert.strictEqual(failure.reason, "refused")
+  })
+
+  it.effect("returns the pause that the BZSt asks for", function* () {
+    const script = StandIn.answer(503, bzstStatus("evatr-0011"), { "retry-after": "300" })
+    assert.strictEqual((yield* Effect.flip(askAgainst(plain, script))).retry_after_s, 300)
+  })
 
   const dates: ReadonlyArray<readonly [object, string | null, string | null]> = [
     [{ gueltigAb: "2099-01-31" }, "2099-01-31", null],
@@ -203,12 +194,10 @@ layer(parts)("a status", (it) => {
     [{}, null, null]
   ]
   for (const [fields, from, until] of dates) {
-    it.effect(`has its validity dates parsed: ${JSON.stringify(fields)}`, () =>
-      Effect.gen(function* () {
-        const answer = yield* askAgainst(plain, StandIn.answer(200, bzstStatus("evatr-2006", fields)))
-        assert.deepStrictEqual([answer.valid, answer.valid_from, answer.valid_until], [false, from, until])
-      })
-    )
+    it.effect(`has its validity dates parsed: ${JSON.stringify(fields)}`, function* () {
+      const answer = yield* askAgainst(plain, StandIn.answer(200, bzstStatus("evatr-2006", fields)))
+      assert.deepStrictEqual([answer.valid, answer.valid_from, answer.valid_until], [false, from, until])
+    })
   }
 
   const letters: ReadonlyArray<readonly [object, ReadonlyArray<string | null>]> = [
@@ -216,68 +205,60 @@ layer(parts)("a status", (it) => {
     [{ ergFirmenname: "B", ergStrasse: "", ergPlz: null }, ["B", null, null, null]]
   ]
   for (const [fields, expected] of letters) {
-    it.effect(`has its letters parsed: ${JSON.stringify(fields)}`, () =>
-      Effect.gen(function* () {
-        const answer = yield* askAgainst({ ...plain, company }, StandIn.answer(200, bzstStatus("evatr-0000", fields)))
-        assert.deepStrictEqual([answer.name_match, answer.street_match, answer.zip_match, answer.city_match], expected)
-      })
-    )
+    it.effect(`has its letters parsed: ${JSON.stringify(fields)}`, function* () {
+      const answer = yield* askAgainst({ ...plain, company }, StandIn.answer(200, bzstStatus("evatr-0000", fields)))
+      assert.deepStrictEqual([answer.name_match, answer.street_match, answer.zip_match, answer.city_match], expected)
+    })
   }
 
-  it.effect.each(["evatr-0003", "evatr-2001", "evatr-2002", "evatr-2006", "evatr-2008"])("compares nothing with %s", (status) =>
-    Effect.gen(function* () {
+  it.effect.each(["evatr-0003", "evatr-2001", "evatr-2002", "evatr-2006", "evatr-2008"])(
+    "compares nothing with %s",
+    function* (status) {
       const fields = { ergFirmenname: "A", ergStrasse: "C", ergPlz: "B", ergOrt: "A" }
       const answer = yield* askAgainst({ ...plain, company }, StandIn.answer(200, bzstStatus(status, fields)))
       assert.deepStrictEqual(
         [answer.name_match, answer.street_match, answer.zip_match, answer.city_match],
         [null, null, null, null]
       )
-    })
+    }
   )
 
-  it.effect("may be answered without an id", () =>
-    Effect.gen(function* () {
-      for (const none of ["", null, undefined]) {
-        assert.isNull((yield* askAgainst(plain, StandIn.answer(200, bzstStatus("evatr-0000", { id: none })))).request_id)
-      }
-    })
-  )
+  it.effect("may be answered without an id", function* () {
+    for (const none of ["", null, undefined]) {
+      assert.isNull((yield* askAgainst(plain, StandIn.answer(200, bzstStatus("evatr-0000", { id: none })))).request_id)
+    }
+  })
 })
 
 layer(parts)("the list of member states", (it) => {
-  const infoOf = (status: number, body: unknown) =>
-    Effect.gen(function* () {
-      const standIn = yield* StandIn.StandIn
-      yield* standIn.next(StandIn.answer(status, body))
-      return yield* (yield* Bzst.Bzst).info
-    })
+  const infoOf = Effect.fnUntraced(function* (status: number, body: unknown) {
+    const standIn = yield* StandIn.StandIn
+    yield* standIn.next(StandIn.answer(status, body))
+    return yield* (yield* Bzst.Bzst).info
+  })
 
-  it.effect("reports the reachable member states", () =>
-    Effect.gen(function* () {
-      const states = yield* infoOf(200, [
-        { alpha2: "AT", name: "Österreich", verfuegbar: true },
-        { alpha2: "FR", name: "Frankreich", verfuegbar: false }
-      ])
-      assert.deepStrictEqual(states, [
-        { alpha2: "AT", name: "Österreich", available: true },
-        { alpha2: "FR", name: "Frankreich", available: false }
-      ])
-      const { head } = yield* Queue.take((yield* StandIn.StandIn).calls)
-      assert.match(head, /^GET \/v1\/info\/eu_mitgliedstaaten HTTP/u)
-    })
-  )
+  it.effect("reports the reachable member states", function* () {
+    const states = yield* infoOf(200, [
+      { alpha2: "AT", name: "Österreich", verfuegbar: true },
+      { alpha2: "FR", name: "Frankreich", verfuegbar: false }
+    ])
+    assert.deepStrictEqual(states, [
+      { alpha2: "AT", name: "Österreich", available: true },
+      { alpha2: "FR", name: "Frankreich", available: false }
+    ])
+    const { head } = yield* Queue.take((yield* StandIn.StandIn).calls)
+    assert.match(head, /^GET \/v1\/info\/eu_mitgliedstaaten HTTP/u)
+  })
 
-  it.effect("is a failure if the BZSt sends something else", () =>
-    Effect.gen(function* () {
-      const bodies: ReadonlyArray<readonly [number, unknown, string]> = [
-        [503, "", "unavailable"],
-        [200, {}, "malformed"],
-        [200, [{ alpha2: "AT", name: "Österreich", verfuegbar: "ja" }], "malformed"],
-        [404, [], "malformed"]
-      ]
-      for (const [status, body, reason] of bodies) {
-        assert.strictEqual((yield* Effect.flip(infoOf(status, body))).reason, reason)
-      }
-    })
-  )
+  it.effect("is a failure if the BZSt sends something else", function* () {
+    const bodies: ReadonlyArray<readonly [number, unknown, string]> = [
+      [503, "", "unavailable"],
+      [200, {}, "malformed"],
+      [200, [{ alpha2: "AT", name: "Österreich", verfuegbar: "ja" }], "malformed"],
+      [404, [], "malformed"]
+    ]
+    for (const [status, body, reason] of bodies) {
+      assert.strictEqual((yield* Effect.flip(infoOf(status, body))).reason, reason)
+    }
+  })
 })

@@ -31,12 +31,11 @@ const question = {
 
 const confirm = Effect.flatMap(ConfirmationSource, (source) => source.confirm(question))
 
-const confirmAgainst = (...scripts: ReadonlyArray<StandIn.Script>) =>
-  Effect.gen(function* () {
-    const standIn = yield* StandIn.StandIn
-    yield* standIn.next(...scripts)
-    return yield* confirm
-  })
+const confirmAgainst = Effect.fnUntraced(function* (...scripts: ReadonlyArray<StandIn.Script>) {
+  const standIn = yield* StandIn.StandIn
+  yield* standIn.next(...scripts)
+  return yield* confirm
+})
 
 const noLetters = { name: null, street: null, zip: null, city: null }
 

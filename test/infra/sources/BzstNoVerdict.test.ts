@@ -1,10 +1,10 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Result, Schema } from "effect"
 import { parse, type VatId } from "#domain/vat/VatId.ts"
 import * as Bzst from "#infra/sources/Bzst.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import { bzstAnswer, bzstStatus } from "#test/support/RecordedAnswers.ts"
 import * as StandIn from "#test/support/StandIn.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const parts = Layer.unwrap(Effect.map(StandIn.StandIn, ({ baseUrl }) => Bzst.layer({ baseUrl }))).pipe(
   Layer.provideMerge(StandIn.layer),
@@ -14,13 +14,12 @@ const parts = Layer.unwrap(Effect.map(StandIn.StandIn, ({ baseUrl }) => Bzst.lay
 const id = (text: string): VatId => Result.getOrThrow(parse(text))
 const plain = { vatId: id("ATU12345678"), requester: id("DE123456789"), company: null }
 
-const askAgainst = (question: Bzst.Question, script: StandIn.Script) =>
-  Effect.gen(function* () {
-    const standIn = yield* StandIn.StandIn
-    const bzst = yield* Bzst.Bzst
-    yield* standIn.next(script)
-    return yield* bzst.ask(question)
-  })
+const askAgainst = Effect.fnUntraced(function* (question: Bzst.Question, script: StandIn.Script) {
+  const standIn = yield* StandIn.StandIn
+  const bzst = yield* Bzst.Bzst
+  yield* standIn.next(script)
+  return yield* bzst.ask(question)
+})
 
 const malformed = { source: "bzst", reason: "malformed", scope: "source", retry: "soon" }
 
@@ -55,12 +54,10 @@ const noVerdicts: ReadonlyArray<readonly [string, number, unknown, object]> = [
 
 layer(parts)("a body without a verdict", (it) => {
   for (const [name, http, body, expected] of noVerdicts) {
-    it.effect(`is a failure: ${name}`, () =>
-      Effect.gen(function* () {
-        const script = http === 204 ? StandIn.raw("HTTP/1.1 204 x\r\n\r\n") : StandIn.answer(http, body)
-        assert.containSubset(yield* Effect.flip(askAgainst(plain, script)), expected)
-      })
-    )
+    it.effect(`is a failure: ${name}`, function* () {
+      const script = http === 204 ? StandIn.raw("HTTP/1.1 204 x\r\n\r\n") : StandIn.answer(http, body)
+      assert.containSubset(yield* Effect.flip(askAgainst(plain, script)), expected)
+    })
   }
 
   it.effect.prop("arbitrary JSON never is a verdict", [Schema.Json], ([json]) =>

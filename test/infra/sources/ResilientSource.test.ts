@@ -1,10 +1,10 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, MutableRef, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { parse } from "#domain/vat/VatId.ts"
 import { type Answer, SourceFailure } from "#domain/vat/Verdict.ts"
 import * as ResilientSource from "#infra/sources/ResilientSource.ts"
 import { sourceAnswer } from "#test/support/SourceAnswer.ts"
+import { assert, describe, it } from "#test/support/Test.ts"
 
 const vatIdOf = (text: string) => Result.getOrThrow(parse(text))
 const french = vatIdOf("FR40100999703")
@@ -44,117 +44,101 @@ const make = Effect.gen(function* () {
 const reasonOf = (result: Result.Result<Answer, SourceFailure>) => (Result.isSuccess(result) ? "answered" : result.failure.reason)
 
 describe("a guarded source", () => {
-  it.effect("answers for other member states while one register hangs, even after repeated queries", () =>
-    Effect.gen(function* () {
-      const { ask, conduct, guarded } = yield* make
-      MutableRef.set(conduct, Effect.never)
-      for (const _ of [1, 2, 3]) {
-        const fiber = yield* Effect.forkChild(ask(french))
-        yield* TestClock.adjust("20 seconds")
-        assert.strictEqual(reasonOf(yield* Fiber.join(fiber)), "timeout")
-      }
-      MutableRef.set(conduct, Effect.succeed(sourceAnswer))
-      assert.strictEqual(reasonOf(yield* ask(french)), "circuit_open")
-      assert.strictEqual(reasonOf(yield* ask(austrian)), "answered")
-      assert.strictEqual((yield* guarded.status).state, "degraded")
-    })
-  )
-
-  it.effect("is queried although its status page hangs", () =>
-    Effect.gen(function* () {
-      const { ask, guarded, page, probe } = yield* make
-      MutableRef.set(page, Effect.never)
-      for (const _ of [1, 2, 3]) yield* probe()
-      assert.strictEqual(reasonOf(yield* ask()), "answered")
-      assert.strictEqual((yield* guarded.status).state, "degraded")
-    })
-  )
-
-  it.effect("that answers nothing at all is not queried", () =>
-    Effect.gen(function* () {
-      const { ask, conduct, guarded, page, probe } = yield* make
-      MutableRef.set(conduct, Effect.never)
-      MutableRef.set(page, Effect.never)
+  it.effect("answers for other member states while one register hangs, even after repeated queries", function* () {
+    const { ask, conduct, guarded } = yield* make
+    MutableRef.set(conduct, Effect.never)
+    for (const _ of [1, 2, 3]) {
       const fiber = yield* Effect.forkChild(ask(french))
       yield* TestClock.adjust("20 seconds")
-      yield* Fiber.join(fiber)
-      for (const _ of [1, 2]) yield* probe()
-      assert.strictEqual((yield* guarded.status).state, "unavailable")
-      // The trial call of its half-open circuit hangs, too.
-      yield* TestClock.adjust("20 seconds")
-      const again = yield* Effect.forkChild(ask())
-      yield* TestClock.adjust("20 seconds")
-      assert.strictEqual(reasonOf(yield* Fiber.join(again)), "timeout")
-      assert.strictEqual((yield* guarded.status).state, "unavailable")
-    })
-  )
+      assert.strictEqual(reasonOf(yield* Fiber.join(fiber)), "timeout")
+    }
+    MutableRef.set(conduct, Effect.succeed(sourceAnswer))
+    assert.strictEqual(reasonOf(yield* ask(french)), "circuit_open")
+    assert.strictEqual(reasonOf(yield* ask(austrian)), "answered")
+    assert.strictEqual((yield* guarded.status).state, "degraded")
+  })
 
-  it.effect("opens its circuit when all callers disconnect shortly before the timeout", () =>
-    Effect.gen(function* () {
-      const { ask, askFor, conduct } = yield* make
-      MutableRef.set(conduct, Effect.never)
-      for (const _ of [1, 2, 3]) yield* askFor(12)
-      assert.strictEqual(reasonOf(yield* ask()), "circuit_open")
-    })
-  )
+  it.effect("is queried although its status page hangs", function* () {
+    const { ask, guarded, page, probe } = yield* make
+    MutableRef.set(page, Effect.never)
+    for (const _ of [1, 2, 3]) yield* probe()
+    assert.strictEqual(reasonOf(yield* ask()), "answered")
+    assert.strictEqual((yield* guarded.status).state, "degraded")
+  })
 
-  it.effect("keeps its circuit closed when callers disconnect early", () =>
-    Effect.gen(function* () {
-      const { ask, askFor, conduct } = yield* make
-      MutableRef.set(conduct, Effect.never)
-      for (const _ of [1, 2, 3, 4]) yield* askFor(9)
-      MutableRef.set(conduct, Effect.succeed(sourceAnswer))
-      assert.strictEqual(reasonOf(yield* ask()), "answered")
-    })
-  )
+  it.effect("that answers nothing at all is not queried", function* () {
+    const { ask, conduct, guarded, page, probe } = yield* make
+    MutableRef.set(conduct, Effect.never)
+    MutableRef.set(page, Effect.never)
+    const fiber = yield* Effect.forkChild(ask(french))
+    yield* TestClock.adjust("20 seconds")
+    yield* Fiber.join(fiber)
+    for (const _ of [1, 2]) yield* probe()
+    assert.strictEqual((yield* guarded.status).state, "unavailable")
+    // The trial call of its half-open circuit hangs, too.
+    yield* TestClock.adjust("20 seconds")
+    const again = yield* Effect.forkChild(ask())
+    yield* TestClock.adjust("20 seconds")
+    assert.strictEqual(reasonOf(yield* Fiber.join(again)), "timeout")
+    assert.strictEqual((yield* guarded.status).state, "unavailable")
+  })
+
+  it.effect("opens its circuit when all callers disconnect shortly before the timeout", function* () {
+    const { ask, askFor, conduct } = yield* make
+    MutableRef.set(conduct, Effect.never)
+    for (const _ of [1, 2, 3]) yield* askFor(12)
+    assert.strictEqual(reasonOf(yield* ask()), "circuit_open")
+  })
+
+  it.effect("keeps its circuit closed when callers disconnect early", function* () {
+    const { ask, askFor, conduct } = yield* make
+    MutableRef.set(conduct, Effect.never)
+    for (const _ of [1, 2, 3, 4]) yield* askFor(9)
+    MutableRef.set(conduct, Effect.succeed(sourceAnswer))
+    assert.strictEqual(reasonOf(yield* ask()), "answered")
+  })
 
   it.effect.each([
     ["that blocks our address", { reason: "blocked", code: "IP_BLOCKED" }, 600],
     ["that asks for a pause", { retry_after_s: 300 }, 300],
     ["that asks for a pause of a day", { retry_after_s: 86_400 }, 600]
-  ] as const)("%s is neither queried nor probed during the pause, and reports its end", ([_, parts, seconds]) =>
-    Effect.gen(function* () {
-      const { ask, conduct, counts, guarded, probe } = yield* make
-      MutableRef.set(conduct, Effect.fail(failureOf(parts)))
-      yield* ask()
-      MutableRef.set(conduct, Effect.succeed(sourceAnswer))
-      assert.strictEqual(yield* guarded.opensInSeconds, seconds)
-      yield* probe()
-      assert.strictEqual(reasonOf(yield* ask()), "circuit_open")
-      assert.deepStrictEqual(counts, { asked: 1, probed: 0 })
-      yield* TestClock.adjust(`${seconds - 30} seconds`)
-      assert.strictEqual(reasonOf(yield* ask()), "answered")
-    })
-  )
+  ] as const)("%s is neither queried nor probed during the pause, and reports its end", function* ([_, parts, seconds]) {
+    const { ask, conduct, counts, guarded, probe } = yield* make
+    MutableRef.set(conduct, Effect.fail(failureOf(parts)))
+    yield* ask()
+    MutableRef.set(conduct, Effect.succeed(sourceAnswer))
+    assert.strictEqual(yield* guarded.opensInSeconds, seconds)
+    yield* probe()
+    assert.strictEqual(reasonOf(yield* ask()), "circuit_open")
+    assert.deepStrictEqual(counts, { asked: 1, probed: 0 })
+    yield* TestClock.adjust(`${seconds - 30} seconds`)
+    assert.strictEqual(reasonOf(yield* ask()), "answered")
+  })
 
   it.effect.each([
     ["makes one call for equal queries of several callers", true, 1],
     ["makes one call per caller if each answer belongs to its caller", false, 3]
-  ] as const)("%s", ([_, isShared, calls]) =>
-    Effect.gen(function* () {
-      const { conduct, counts, guarded } = yield* make
-      MutableRef.set(conduct, Effect.delay(Effect.succeed(sourceAnswer), "1 seconds"))
-      const question = { vatId: austrian, requester: german, isShared }
-      const fibers = yield* Effect.forEach([1, 2, 3], () => Effect.forkChild(guarded.ask(question)))
-      yield* TestClock.adjust("1 seconds")
-      yield* Effect.forEach(fibers, Fiber.join)
-      assert.strictEqual(counts.asked, calls)
-    })
-  )
+  ] as const)("%s", function* ([_, isShared, calls]) {
+    const { conduct, counts, guarded } = yield* make
+    MutableRef.set(conduct, Effect.delay(Effect.succeed(sourceAnswer), "1 seconds"))
+    const question = { vatId: austrian, requester: german, isShared }
+    const fibers = yield* Effect.forEach([1, 2, 3], () => Effect.forkChild(guarded.ask(question)))
+    yield* TestClock.adjust("1 seconds")
+    yield* Effect.forEach(fibers, Fiber.join)
+    assert.strictEqual(counts.asked, calls)
+  })
 
-  it.effect("ends a shared call when its last caller disconnects", () =>
-    Effect.gen(function* () {
-      const { conduct, counts, guarded } = yield* make
-      const ended = MutableRef.make(0)
-      const call = Effect.onInterrupt(Effect.never, () => Effect.sync(() => MutableRef.increment(ended)))
-      MutableRef.set(conduct, call)
-      const question = { vatId: austrian, requester: null, isShared: true }
-      const first = yield* Effect.forkChild(guarded.ask(question), { startImmediately: true })
-      const second = yield* Effect.forkChild(guarded.ask(question), { startImmediately: true })
-      yield* Fiber.interrupt(first)
-      assert.deepStrictEqual([counts.asked, ended.current], [1, 0])
-      yield* Fiber.interrupt(second)
-      assert.deepStrictEqual([counts.asked, ended.current], [1, 1])
-    })
-  )
+  it.effect("ends a shared call when its last caller disconnects", function* () {
+    const { conduct, counts, guarded } = yield* make
+    const ended = MutableRef.make(0)
+    const call = Effect.onInterrupt(Effect.never, () => Effect.sync(() => MutableRef.increment(ended)))
+    MutableRef.set(conduct, call)
+    const question = { vatId: austrian, requester: null, isShared: true }
+    const first = yield* Effect.forkChild(guarded.ask(question), { startImmediately: true })
+    const second = yield* Effect.forkChild(guarded.ask(question), { startImmediately: true })
+    yield* Fiber.interrupt(first)
+    assert.deepStrictEqual([counts.asked, ended.current], [1, 0])
+    yield* Fiber.interrupt(second)
+    assert.deepStrictEqual([counts.asked, ended.current], [1, 1])
+  })
 })

@@ -1,8 +1,8 @@
-import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { SourceFailure } from "#domain/vat/Verdict.ts"
 import * as SourceBreaker from "#infra/sources/SourceBreaker.ts"
+import { assert, it } from "#test/support/Test.ts"
 
 const failureOf = (parts: Pick<SourceFailure, "reason" | "code"> & Partial<Pick<SourceFailure, "retry_after_s">>) =>
   new SourceFailure({ source: "vies", scope: "source", retry: "later", ...parts })
@@ -18,45 +18,39 @@ it.effect.each([
   ["whose status page is missing", { reason: "malformed", code: "HTTP 404" }, true, false],
   ["whose status page is broken", { reason: "unavailable", code: "HTTP 500" }, true, false],
   ["that throttles requests", { reason: "throttled", code: "HTTP 429" }, true, false]
-] as const)("a source %s has its circuit for validations opened or left closed", ([_, parts, isFailing, opens]) =>
-  Effect.gen(function* () {
-    const breaker = yield* SourceBreaker.make("vies")
-    yield* twice(breaker.probe(Effect.fail(failureOf(parts)), isFailing))
-    assert.strictEqual(yield* breaker.isSourceOpen, opens)
-    const asked = yield* Effect.result(breaker.source(Effect.succeed("answer")))
-    assert.strictEqual(asked._tag, opens ? "Failure" : "Success")
-  })
-)
+] as const)("a source %s has its circuit for validations opened or left closed", function* ([_, parts, isFailing, opens]) {
+  const breaker = yield* SourceBreaker.make("vies")
+  yield* twice(breaker.probe(Effect.fail(failureOf(parts)), isFailing))
+  assert.strictEqual(yield* breaker.isSourceOpen, opens)
+  const asked = yield* Effect.result(breaker.source(Effect.succeed("answer")))
+  assert.strictEqual(asked._tag, opens ? "Failure" : "Success")
+})
 
 it.effect.each([
   [undefined, 5],
   [60, 60],
   [86_400, 600]
-] as const)("a source that asks for a pause of %s s is paused for %s s", ([retry_after_s, seconds]) =>
-  Effect.gen(function* () {
-    const breaker = yield* SourceBreaker.make("vies")
-    const failure = failureOf({
-      reason: "throttled",
-      code: "HTTP 429",
-      ...(retry_after_s === undefined ? {} : { retry_after_s })
-    })
-    yield* twice(breaker.source(Effect.fail(failure)))
-    assert.strictEqual(yield* breaker.opensInSeconds, seconds)
-    yield* TestClock.adjust(`${seconds} seconds`)
-    assert.strictEqual(yield* breaker.source(Effect.succeed("answer")), "answer")
+] as const)("a source that asks for a pause of %s s is paused for %s s", function* ([retry_after_s, seconds]) {
+  const breaker = yield* SourceBreaker.make("vies")
+  const failure = failureOf({
+    reason: "throttled",
+    code: "HTTP 429",
+    ...(retry_after_s === undefined ? {} : { retry_after_s })
   })
-)
+  yield* twice(breaker.source(Effect.fail(failure)))
+  assert.strictEqual(yield* breaker.opensInSeconds, seconds)
+  yield* TestClock.adjust(`${seconds} seconds`)
+  assert.strictEqual(yield* breaker.source(Effect.succeed("answer")), "answer")
+})
 
 it.effect.each([
   ["a register's timeout that the source reports", "TIMEOUT", false],
   ["a missing answer", null, true]
-] as const)("%s: the trial call of a half-open circuit closes it or leaves it open", ([_, code, isOpen]) =>
-  Effect.gen(function* () {
-    const breaker = yield* SourceBreaker.make("vies")
-    yield* twice(breaker.source(Effect.fail(failureOf({ reason: "unreachable", code: "ECONNREFUSED" }))))
-    yield* TestClock.adjust("5 seconds")
-    const failure = new SourceFailure({ source: "vies", reason: "timeout", code, scope: "member_state", retry: "later" })
-    yield* Effect.flip(breaker.source(Effect.fail(failure)))
-    assert.strictEqual(yield* breaker.isSourceOpen, isOpen)
-  })
-)
+] as const)("%s: the trial call of a half-open circuit closes it or leaves it open", function* ([_, code, isOpen]) {
+  const breaker = yield* SourceBreaker.make("vies")
+  yield* twice(breaker.source(Effect.fail(failureOf({ reason: "unreachable", code: "ECONNREFUSED" }))))
+  yield* TestClock.adjust("5 seconds")
+  const failure = new SourceFailure({ source: "vies", reason: "timeout", code, scope: "member_state", retry: "later" })
+  yield* Effect.flip(breaker.source(Effect.fail(failure)))
+  assert.strictEqual(yield* breaker.isSourceOpen, isOpen)
+})

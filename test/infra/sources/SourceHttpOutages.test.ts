@@ -1,12 +1,12 @@
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { MockAgent } from "@effect/platform-node/Undici"
-import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Fiber, Layer, Queue } from "effect"
 import { TestClock } from "effect/testing"
 import { gzipSync } from "node:zlib"
 import type { SourceFailure } from "#domain/vat/Verdict.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import * as StandIn from "#test/support/StandIn.ts"
+import { assert, describe, it } from "#test/support/Test.ts"
 
 const parts = Layer.mergeAll(StandIn.layer, SourceHttp.layerClient)
 
@@ -65,11 +65,9 @@ describe("an outage", () => {
     ["latin-1 with a 503", StandIn.answer(503, Buffer.from([0xfc])), { ...malformed, reason: "unavailable", retry: "later" }]
   ]
   for (const [name, script, expected] of shapes) {
-    it.effect(`${name} is a failure`, () =>
-      Effect.gen(function* () {
-        assert.deepStrictEqual(yield* failureOf(script), expected)
-      })
-    )
+    it.effect(`${name} is a failure`, function* () {
+      assert.deepStrictEqual(yield* failureOf(script), expected)
+    })
   }
 
   it.effect("a refused connection is a failure with its cause", () =>
@@ -163,18 +161,16 @@ describe("an outage", () => {
     }).pipe(Effect.provide(parts))
   )
 
-  it.effect("a connection that takes too long is a timeout", () =>
-    Effect.gen(function* () {
-      for (const code of ["UND_ERR_CONNECT_TIMEOUT", "ETIMEDOUT"]) {
-        const dispatcher = new MockAgent()
-        dispatcher.disableNetConnect()
-        const error = Object.assign(new Error("No connection"), { code })
-        dispatcher.get("http://192.0.2.1").intercept({ path: "/" }).replyWithError(error)
-        const http = yield* SourceHttp.make("vies", { baseUrl: "http://192.0.2.1", timeout: "20 seconds" }).pipe(
-          Effect.provideService(NodeHttpClient.Dispatcher, dispatcher)
-        )
-        assert.deepStrictEqual(plain(yield* Effect.flip(http.get("/"))), noConnection)
-      }
-    })
-  )
+  it.effect("a connection that takes too long is a timeout", function* () {
+    for (const code of ["UND_ERR_CONNECT_TIMEOUT", "ETIMEDOUT"]) {
+      const dispatcher = new MockAgent()
+      dispatcher.disableNetConnect()
+      const error = Object.assign(new Error("No connection"), { code })
+      dispatcher.get("http://192.0.2.1").intercept({ path: "/" }).replyWithError(error)
+      const http = yield* SourceHttp.make("vies", { baseUrl: "http://192.0.2.1", timeout: "20 seconds" }).pipe(
+        Effect.provideService(NodeHttpClient.Dispatcher, dispatcher)
+      )
+      assert.deepStrictEqual(plain(yield* Effect.flip(http.get("/"))), noConnection)
+    }
+  })
 })

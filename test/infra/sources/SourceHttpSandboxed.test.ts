@@ -1,5 +1,4 @@
 /** The live clients against the sandbox: each magic number must have the outcome of the clients' code tables. */
-import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Result } from "effect"
 import { parse, type VatId } from "#domain/vat/VatId.ts"
 import type { Answer, SourceFailure } from "#domain/vat/Verdict.ts"
@@ -11,6 +10,7 @@ import type { Conduct } from "#infra/sandbox/Fault.ts"
 import { magicNumbers, vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 /** Clients with a short timeout, for the magic numbers that hang. */
 class Hasty extends Context.Service<Hasty, { readonly vies: Vies.Vies["Service"]; readonly bzst: Bzst.Bzst["Service"] }>()(
@@ -84,67 +84,59 @@ const bzstCode = (code: string) => {
 
 layer(parts, { excludeTestServices: true })("the clients and the sandbox agree on", (it) => {
   for (const [ending, magic] of magicNumbers) {
-    it.effect(`${ending}: ${magic.meaning}`, () =>
-      Effect.gen(function* () {
-        const hasty = yield* Hasty
-        const vies = waits(magic.vies) ? hasty.vies : yield* Vies.Vies
-        const bzst = waits(magic.bzst) ? hasty.bzst : yield* Bzst.Bzst
-        const sandbox = yield* Sandbox.Sandbox
-        for (const prefix of waits(magic.vies) || waits(magic.bzst) ? ["DE"] : ["DE", "AT"]) {
-          const vatId = id(vatIdEnding(prefix, ending))
-          yield* sandbox.reset
-          const company = { name: "Muster GmbH", street: null, zip: null, city: "Berlin" }
-          assert.strictEqual(
-            outcome(yield* Effect.result(vies.check({ vatId, requester }))),
-            expected(magic.vies, { ok: "valid", code: viesCode })
-          )
-          assert.strictEqual(
-            outcome(yield* Effect.result(bzst.ask({ vatId, requester, company }))),
-            expected(magic.bzst, { ok: "valid", code: bzstCode })
-          )
-        }
-      })
-    )
-  }
-
-  it.effect("names, consultation numbers and letters", () =>
-    Effect.gen(function* () {
-      const vies = yield* Vies.Vies
-      const bzst = yield* Bzst.Bzst
-      const vatId = id(vatIdEnding("AT", "999120"))
-      const answer = yield* vies.check({ vatId, requester })
-      assert.isNotNull(answer.consultation_number)
-      assert.match(answer.company_name ?? "", /[äöüß]/iu)
-      assert.isNull((yield* vies.check({ vatId: id(vatIdEnding("DE", "999120")), requester })).company_name)
-      assert.isNull((yield* vies.check({ vatId, requester: null })).consultation_number)
-      const name = answer.company_name
-      const confirmed = yield* bzst.ask({ vatId, requester, company: { name, street: null, zip: null, city: "Nowhere" } })
-      assert.deepStrictEqual(
-        [confirmed.name_match, confirmed.street_match, confirmed.zip_match, confirmed.city_match],
-        ["A", "C", "C", "B"]
-      )
-      assert.match(confirmed.request_id ?? "", /^[0-9a-f]{16}$/u)
-      const partial = yield* bzst.ask({ vatId, requester, company: { name, street: null, zip: null, city: null } })
-      assert.deepStrictEqual([partial.status, partial.evidence.http_status, partial.name_match], ["evatr-0003", 400, null])
-    })
-  )
-
-  it.effect("validity dates, in both formats", () =>
-    Effect.gen(function* () {
-      const bzst = yield* Bzst.Bzst
-      for (const prefix of ["AT", "RO", "PT", "SK"]) {
-        const answer = yield* bzst.ask({ vatId: id(vatIdEnding(prefix, "992006")), requester, company: null })
-        assert.deepStrictEqual([answer.valid, answer.valid_from, answer.valid_until], [false, "2010-01-01", "2020-12-31"])
+    it.effect(`${ending}: ${magic.meaning}`, function* () {
+      const hasty = yield* Hasty
+      const vies = waits(magic.vies) ? hasty.vies : yield* Vies.Vies
+      const bzst = waits(magic.bzst) ? hasty.bzst : yield* Bzst.Bzst
+      const sandbox = yield* Sandbox.Sandbox
+      for (const prefix of waits(magic.vies) || waits(magic.bzst) ? ["DE"] : ["DE", "AT"]) {
+        const vatId = id(vatIdEnding(prefix, ending))
+        yield* sandbox.reset
+        const company = { name: "Muster GmbH", street: null, zip: null, city: "Berlin" }
+        assert.strictEqual(
+          outcome(yield* Effect.result(vies.check({ vatId, requester }))),
+          expected(magic.vies, { ok: "valid", code: viesCode })
+        )
+        assert.strictEqual(
+          outcome(yield* Effect.result(bzst.ask({ vatId, requester, company }))),
+          expected(magic.bzst, { ok: "valid", code: bzstCode })
+        )
       }
     })
-  )
+  }
 
-  it.effect("availability", () =>
-    Effect.gen(function* () {
-      const vies = yield* (yield* Vies.Vies).status
-      assert.isTrue(vies.available)
-      assert.strictEqual(vies.memberStates.size, 28)
-      assert.lengthOf(yield* (yield* Bzst.Bzst).info, 27)
-    })
-  )
+  it.effect("names, consultation numbers and letters", function* () {
+    const vies = yield* Vies.Vies
+    const bzst = yield* Bzst.Bzst
+    const vatId = id(vatIdEnding("AT", "999120"))
+    const answer = yield* vies.check({ vatId, requester })
+    assert.isNotNull(answer.consultation_number)
+    assert.match(answer.company_name ?? "", /[äöüß]/iu)
+    assert.isNull((yield* vies.check({ vatId: id(vatIdEnding("DE", "999120")), requester })).company_name)
+    assert.isNull((yield* vies.check({ vatId, requester: null })).consultation_number)
+    const name = answer.company_name
+    const confirmed = yield* bzst.ask({ vatId, requester, company: { name, street: null, zip: null, city: "Nowhere" } })
+    assert.deepStrictEqual(
+      [confirmed.name_match, confirmed.street_match, confirmed.zip_match, confirmed.city_match],
+      ["A", "C", "C", "B"]
+    )
+    assert.match(confirmed.request_id ?? "", /^[0-9a-f]{16}$/u)
+    const partial = yield* bzst.ask({ vatId, requester, company: { name, street: null, zip: null, city: null } })
+    assert.deepStrictEqual([partial.status, partial.evidence.http_status, partial.name_match], ["evatr-0003", 400, null])
+  })
+
+  it.effect("validity dates, in both formats", function* () {
+    const bzst = yield* Bzst.Bzst
+    for (const prefix of ["AT", "RO", "PT", "SK"]) {
+      const answer = yield* bzst.ask({ vatId: id(vatIdEnding(prefix, "992006")), requester, company: null })
+      assert.deepStrictEqual([answer.valid, answer.valid_from, answer.valid_until], [false, "2010-01-01", "2020-12-31"])
+    }
+  })
+
+  it.effect("availability", function* () {
+    const vies = yield* (yield* Vies.Vies).status
+    assert.isTrue(vies.available)
+    assert.strictEqual(vies.memberStates.size, 28)
+    assert.lengthOf(yield* (yield* Bzst.Bzst).info, 27)
+  })
 })

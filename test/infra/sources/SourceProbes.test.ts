@@ -1,4 +1,3 @@
-import { assert, it } from "@effect/vitest"
 import { DateTime, Effect, Fiber, Layer, Logger, Ref, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { SourceLog, type SourceState } from "#domain/vat/Sources.ts"
@@ -6,6 +5,7 @@ import { parse } from "#domain/vat/VatId.ts"
 import type { SourceName } from "#domain/vat/Verdict.ts"
 import * as ResilientSource from "#infra/sources/ResilientSource.ts"
 import * as SourceProbes from "#infra/sources/SourceProbes.ts"
+import { assert, it } from "#test/support/Test.ts"
 
 const german = Result.getOrThrow(parse("DE123456789"))
 
@@ -17,65 +17,59 @@ const degraded = {
   answers: true
 } as const
 
-it.effect("the probes of a source continue after a failed record of a change, and record it in the next iteration", () =>
-  Effect.gen(function* () {
-    const asked = yield* Ref.make(0)
-    const recorded = yield* Ref.make<ReadonlyArray<string>>([])
-    const log = Layer.mock(SourceLog, {
-      record: (source) =>
-        Effect.flatMap(
-          Ref.updateAndGet(asked, (times) => times + 1),
-          (times) => (times === 1 ? Effect.die("stumbled") : Ref.update(recorded, (before) => [...before, source]))
-        )
-    })
-    const source = { source: "vies", probe: Effect.void, trouble: Effect.never, status: Effect.succeed(degraded) } as const
-    yield* Effect.provide(SourceProbes.run([source], "here"), log)
-    yield* TestClock.adjust("30 seconds")
-    assert.deepStrictEqual(yield* Ref.get(recorded), ["vies"])
+it.effect("the probes of a source continue after a failed record of a change, and record it in the next iteration", function* () {
+  const asked = yield* Ref.make(0)
+  const recorded = yield* Ref.make<ReadonlyArray<string>>([])
+  const log = Layer.mock(SourceLog, {
+    record: (source) =>
+      Effect.flatMap(
+        Ref.updateAndGet(asked, (times) => times + 1),
+        (times) => (times === 1 ? Effect.die("stumbled") : Ref.update(recorded, (before) => [...before, source]))
+      )
   })
-)
+  const source = { source: "vies", probe: Effect.void, trouble: Effect.never, status: Effect.succeed(degraded) } as const
+  yield* Effect.provide(SourceProbes.run([source], "here"), log)
+  yield* TestClock.adjust("30 seconds")
+  assert.deepStrictEqual(yield* Ref.get(recorded), ["vies"])
+})
 
-it.effect("a source that becomes unavailable is logged as a warning, and its other states are not", () =>
-  Effect.gen(function* () {
-    const lines: Array<string> = []
-    const keep = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${String(message)}`))
-    const state = yield* Ref.make<SourceState>("degraded")
-    const status = Effect.map(Ref.get(state), (now) => ({ ...degraded, state: now }))
-    const source = { source: "vies", probe: Effect.void, trouble: Effect.never, status } as const
-    yield* SourceProbes.run([source], "here").pipe(
-      Effect.provide(Layer.merge(Layer.mock(SourceLog, { record: () => Effect.void }), Logger.layer([keep])))
-    )
-    for (const next of ["unavailable", "operational"] as const) {
-      yield* TestClock.adjust("6 seconds")
-      yield* Ref.set(state, next)
-    }
+it.effect("a source that becomes unavailable is logged as a warning, and its other states are not", function* () {
+  const lines: Array<string> = []
+  const keep = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${String(message)}`))
+  const state = yield* Ref.make<SourceState>("degraded")
+  const status = Effect.map(Ref.get(state), (now) => ({ ...degraded, state: now }))
+  const source = { source: "vies", probe: Effect.void, trouble: Effect.never, status } as const
+  yield* SourceProbes.run([source], "here").pipe(
+    Effect.provide(Layer.merge(Layer.mock(SourceLog, { record: () => Effect.void }), Logger.layer([keep])))
+  )
+  for (const next of ["unavailable", "operational"] as const) {
     yield* TestClock.adjust("6 seconds")
-    assert.deepStrictEqual(lines, ["Info vies is degraded", "Warn vies is unavailable", "Info vies is operational"])
-  })
-)
+    yield* Ref.set(state, next)
+  }
+  yield* TestClock.adjust("6 seconds")
+  assert.deepStrictEqual(lines, ["Info vies is degraded", "Warn vies is unavailable", "Info vies is operational"])
+})
 
-it.effect("two hanging sources are reported as unavailable 15 s after the first timeout", () =>
-  Effect.gen(function* () {
-    const hanging = (source: SourceName) =>
-      ResilientSource.make({
-        source,
-        ask: () => Effect.never,
-        probe: Effect.never,
-        concurrentPerMemberState: 1,
-        timeout: () => "20 seconds"
-      })
-    const [vies, bzst] = [yield* hanging("vies"), yield* hanging("bzst")]
-    const answers = Effect.map(Effect.all([vies.status, bzst.status]), (states) => states.map((one) => one.answers))
-    const live = (source: typeof vies) => source.through(german, Effect.void)
-    yield* live(vies)
-    yield* Effect.provide(SourceProbes.run([vies, bzst], "here"), Layer.mock(SourceLog, { record: () => Effect.void }))
-    const question = { vatId: german, requester: null, isShared: true }
-    const call = yield* Effect.forkChild(Effect.exit(vies.ask(question)))
-    yield* TestClock.adjust("20 seconds")
-    yield* Fiber.join(call)
-    yield* live(bzst)
-    assert.deepStrictEqual(yield* answers, [true, true])
-    yield* TestClock.adjust("15 seconds")
-    assert.deepStrictEqual(yield* answers, [false, false])
-  })
-)
+it.effect("two hanging sources are reported as unavailable 15 s after the first timeout", function* () {
+  const hanging = (source: SourceName) =>
+    ResilientSource.make({
+      source,
+      ask: () => Effect.never,
+      probe: Effect.never,
+      concurrentPerMemberState: 1,
+      timeout: () => "20 seconds"
+    })
+  const [vies, bzst] = [yield* hanging("vies"), yield* hanging("bzst")]
+  const answers = Effect.map(Effect.all([vies.status, bzst.status]), (states) => states.map((one) => one.answers))
+  const live = (source: typeof vies) => source.through(german, Effect.void)
+  yield* live(vies)
+  yield* Effect.provide(SourceProbes.run([vies, bzst], "here"), Layer.mock(SourceLog, { record: () => Effect.void }))
+  const question = { vatId: german, requester: null, isShared: true }
+  const call = yield* Effect.forkChild(Effect.exit(vies.ask(question)))
+  yield* TestClock.adjust("20 seconds")
+  yield* Fiber.join(call)
+  yield* live(bzst)
+  assert.deepStrictEqual(yield* answers, [true, true])
+  yield* TestClock.adjust("15 seconds")
+  assert.deepStrictEqual(yield* answers, [false, false])
+})

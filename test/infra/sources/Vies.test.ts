@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Effect, Exit, Fiber, Layer, Queue, Result, Schema, Tracer } from "effect"
 import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
@@ -10,6 +9,7 @@ import * as SourceTelemetry from "#infra/sources/SourceTelemetry.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import { viesAnswer, viesError } from "#test/support/RecordedAnswers.ts"
 import * as StandIn from "#test/support/StandIn.ts"
+import { assert, describe, it } from "#test/support/Test.ts"
 
 const parts = Layer.unwrap(Effect.map(StandIn.StandIn, ({ baseUrl }) => Vies.layer({ baseUrl }))).pipe(
   Layer.provideMerge(StandIn.layer),
@@ -22,13 +22,12 @@ const asRequester = { ...czech, requester: id("DE811115368") }
 
 const { name: _name, address: _address, requestIdentifier: _identifier, ...bare } = viesAnswer
 
-const checkAgainst = (question: Vies.Question, ...scripts: ReadonlyArray<StandIn.Script>) =>
-  Effect.gen(function* () {
-    const standIn = yield* StandIn.StandIn
-    const vies = yield* Vies.Vies
-    yield* standIn.next(...scripts)
-    return yield* vies.check(question)
-  })
+const checkAgainst = Effect.fnUntraced(function* (question: Vies.Question, ...scripts: ReadonlyArray<StandIn.Script>) {
+  const standIn = yield* StandIn.StandIn
+  const vies = yield* Vies.Vies
+  yield* standIn.next(...scripts)
+  return yield* vies.check(question)
+})
 
 /** What was sent, oldest first. */
 const sent = Effect.gen(function* () {
@@ -240,37 +239,33 @@ describe("the status", () => {
 
   const country = (countryCode: string, availability: string) => ({ countryCode, availability })
 
-  it.effect("reports availability, and null for unmonitored registers", () =>
-    Effect.gen(function* () {
-      const status = yield* statusOf(200, {
-        vow: { available: true },
-        countries: [
-          country("DE", "Available"),
-          country("EL", "Unavailable"),
-          country("FR", "Monitoring Disabled"),
-          country("IT", "Elsewhere"),
-          country("XI", "Available")
-        ]
-      })
-      assert.isTrue(status.available)
-      assert.deepStrictEqual(
-        [...status.memberStates],
-        [
-          ["DE", true],
-          ["EL", false],
-          ["FR", null],
-          ["IT", null],
-          ["XI", true]
-        ]
-      )
+  it.effect("reports availability, and null for unmonitored registers", function* () {
+    const status = yield* statusOf(200, {
+      vow: { available: true },
+      countries: [
+        country("DE", "Available"),
+        country("EL", "Unavailable"),
+        country("FR", "Monitoring Disabled"),
+        country("IT", "Elsewhere"),
+        country("XI", "Available")
+      ]
     })
-  )
+    assert.isTrue(status.available)
+    assert.deepStrictEqual(
+      [...status.memberStates],
+      [
+        ["DE", true],
+        ["EL", false],
+        ["FR", null],
+        ["IT", null],
+        ["XI", true]
+      ]
+    )
+  })
 
-  it.effect("is a failure if VIES sends something else", () =>
-    Effect.gen(function* () {
-      assert.strictEqual((yield* Effect.flip(statusOf(200, viesError("SERVICE_UNAVAILABLE")))).code, "SERVICE_UNAVAILABLE")
-      assert.strictEqual((yield* Effect.flip(statusOf(500, "<html>"))).reason, "unavailable")
-      assert.strictEqual((yield* Effect.flip(statusOf(200, { vow: { available: "yes" }, countries: [] }))).reason, "malformed")
-    })
-  )
+  it.effect("is a failure if VIES sends something else", function* () {
+    assert.strictEqual((yield* Effect.flip(statusOf(200, viesError("SERVICE_UNAVAILABLE")))).code, "SERVICE_UNAVAILABLE")
+    assert.strictEqual((yield* Effect.flip(statusOf(500, "<html>"))).reason, "unavailable")
+    assert.strictEqual((yield* Effect.flip(statusOf(200, { vow: { available: "yes" }, countries: [] }))).reason, "malformed")
+  })
 })

@@ -1,10 +1,10 @@
-import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Result, Schema } from "effect"
 import { parse, type VatId } from "#domain/vat/VatId.ts"
 import * as Vies from "#infra/sources/Vies.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import { viesAnswer, viesError } from "#test/support/RecordedAnswers.ts"
 import * as StandIn from "#test/support/StandIn.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const parts = Layer.unwrap(Effect.map(StandIn.StandIn, ({ baseUrl }) => Vies.layer({ baseUrl }))).pipe(
   Layer.provideMerge(StandIn.layer),
@@ -14,13 +14,12 @@ const parts = Layer.unwrap(Effect.map(StandIn.StandIn, ({ baseUrl }) => Vies.lay
 const id = (text: string): VatId => Result.getOrThrow(parse(text))
 const czech = { vatId: id("CZ45274649"), requester: null }
 
-const checkAgainst = (question: Vies.Question, ...scripts: ReadonlyArray<StandIn.Script>) =>
-  Effect.gen(function* () {
-    const standIn = yield* StandIn.StandIn
-    const vies = yield* Vies.Vies
-    yield* standIn.next(...scripts)
-    return yield* vies.check(question)
-  })
+const checkAgainst = Effect.fnUntraced(function* (question: Vies.Question, ...scripts: ReadonlyArray<StandIn.Script>) {
+  const standIn = yield* StandIn.StandIn
+  const vies = yield* Vies.Vies
+  yield* standIn.next(...scripts)
+  return yield* vies.check(question)
+})
 
 const malformed = { source: "vies", reason: "malformed", code: null, scope: "source", retry: "soon" }
 const unavailable = { source: "vies", reason: "unavailable", scope: "source", retry: "later" }
@@ -83,20 +82,16 @@ const noVerdicts: ReadonlyArray<readonly [string, unknown, object]> = [
 
 layer(parts)("a body without a verdict", (it) => {
   for (const [name, body, expected] of noVerdicts) {
-    it.effect(`is a failure: ${name}`, () =>
-      Effect.gen(function* () {
-        assert.containSubset(yield* Effect.flip(checkAgainst(czech, StandIn.answer(200, body))), expected)
-      })
-    )
+    it.effect(`is a failure: ${name}`, function* () {
+      assert.containSubset(yield* Effect.flip(checkAgainst(czech, StandIn.answer(200, body))), expected)
+    })
   }
 
   for (const status of [201, 302, 400, 404, 500, 503]) {
-    it.effect(`is a failure: a verdict with HTTP ${status}, which the API does not document`, () =>
-      Effect.gen(function* () {
-        const failure = yield* Effect.flip(checkAgainst(czech, StandIn.answer(status, viesAnswer)))
-        assert.strictEqual(failure.code, `HTTP ${status}`)
-      })
-    )
+    it.effect(`is a failure: a verdict with HTTP ${status}, which the API does not document`, function* () {
+      const failure = yield* Effect.flip(checkAgainst(czech, StandIn.answer(status, viesAnswer)))
+      assert.strictEqual(failure.code, `HTTP ${status}`)
+    })
   }
 
   it.effect.prop("arbitrary JSON never is a verdict", [Schema.Json], ([json]) =>

@@ -1,9 +1,9 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Schema } from "effect"
 import { HttpClientError, HttpClientRequest } from "effect/http"
 import { ConnectionError, SqlError, UniqueViolation, UnknownError } from "effect/sql/SqlError"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import * as FailureReport from "#infra/telemetry/FailureReport.ts"
+import { assert, describe, it } from "#test/support/Test.ts"
 
 const postgresError = (code: string, message: string, more: object = {}) => Object.assign(new Error(message), { code, ...more })
 
@@ -46,12 +46,10 @@ describe("FailureReport", () => {
     assert.notInclude(JSON.stringify(FailureReport.make(Cause.die(new SqlError({ reason: raised })))), "Muster")
   })
 
-  it.effect("reports the path of a decoding failure, not the value", () =>
-    Effect.gen(function* () {
-      const error = yield* Effect.flip(Schema.decodeUnknownEffect(Schema.Struct({ name: Schema.Int }))({ name: "Max Muster" }))
-      assert.strictEqual(reportOf(error)?.message, "Does not decode: name")
-    })
-  )
+  it.effect("reports the path of a decoding failure, not the value", function* () {
+    const error = yield* Effect.flip(Schema.decodeUnknownEffect(Schema.Struct({ name: Schema.Int }))({ name: "Max Muster" }))
+    assert.strictEqual(reportOf(error)?.message, "Does not decode: name")
+  })
 
   it("shows the method of a foreign request but not its address", () => {
     const request = HttpClientRequest.get("https://ec.europa.eu/vies/ms/DE/vat/123456789")

@@ -1,47 +1,44 @@
 import type { ReadableSpan } from "@opentelemetry/sdk-trace-base"
 import { resourceFromAttributes } from "@opentelemetry/resources"
 import { SpanStatusCode } from "@opentelemetry/api"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Tracer } from "effect"
 import { SqlError, UniqueViolation } from "effect/sql/SqlError"
 import * as ExportedSpan from "#infra/telemetry/ExportedSpan.ts"
 import * as Redaction from "#infra/telemetry/Redaction.ts"
 import * as SpanTracer from "#infra/telemetry/SpanTracer.ts"
 import type { SamplerSettings } from "#infra/telemetry/TelemetrySettings.ts"
+import { assert, describe, it } from "#test/support/Test.ts"
 
 const always: SamplerSettings = { name: "always_on", ratio: 1 }
 const onlyFailures: SamplerSettings = { name: "traceidratio", ratio: 0 }
 
 /** Runs an effect under the tracer and returns what it exported, one group per export. */
-const exportedBy = <A, E>(effect: Effect.Effect<A, E>, sampler = onlyFailures) =>
-  Effect.gen(function* () {
-    const groups: Array<ReadonlyArray<ReadableSpan>> = []
-    const exported = ExportedSpan.make(Redaction.make([]))
-    const tracer = yield* SpanTracer.make({
-      sampler,
-      resource: resourceFromAttributes({}),
-      emit: (spans) => groups.push(spans.map(exported))
-    })
-    yield* Effect.exit(Effect.provideService(effect, Tracer.Tracer, tracer))
-    return groups
+const exportedBy = Effect.fnUntraced(function* <A, E>(effect: Effect.Effect<A, E>, sampler = onlyFailures) {
+  const groups: Array<ReadonlyArray<ReadableSpan>> = []
+  const exported = ExportedSpan.make(Redaction.make([]))
+  const tracer = yield* SpanTracer.make({
+    sampler,
+    resource: resourceFromAttributes({}),
+    emit: (spans) => groups.push(spans.map(exported))
   })
+  yield* Effect.exit(Effect.provideService(effect, Tracer.Tracer, tracer))
+  return groups
+})
 
 const server = { kind: "server", root: true } as const
 const served = (status: number) => Effect.annotateCurrentSpan("http.response.status_code", status)
 const namesOf = (groups: ReadonlyArray<ReadonlyArray<ReadableSpan>>) => groups.map((spans) => spans.map(({ name }) => name))
 
 describe("SpanTracer", () => {
-  it.effect("exports a sampled trace as a whole at its end, children before parents", () =>
-    Effect.gen(function* () {
-      const inner = Effect.withSpan(Effect.void, "inner")
-      const groups = yield* exportedBy(Effect.withSpan(Effect.andThen(inner, served(200)), "request", server), always)
-      assert.deepStrictEqual(namesOf(groups), [["inner", "request"]])
-      const [child, root] = groups[0] ?? []
-      assert.strictEqual(child?.parentSpanContext?.spanId, root?.spanContext().spanId)
-      assert.strictEqual(child?.spanContext().traceId, root?.spanContext().traceId)
-      assert.match(root?.spanContext().traceId ?? "", /^[0-9a-f]{32}$/u)
-    })
-  )
+  it.effect("exports a sampled trace as a whole at its end, children before parents", function* () {
+    const inner = Effect.withSpan(Effect.void, "inner")
+    const groups = yield* exportedBy(Effect.withSpan(Effect.andThen(inner, served(200)), "request", server), always)
+    assert.deepStrictEqual(namesOf(groups), [["inner", "request"]])
+    const [child, root] = groups[0] ?? []
+    assert.strictEqual(child?.parentSpanContext?.spanId, root?.spanContext().spanId)
+    assert.strictEqual(child?.spanContext().traceId, root?.spanContext().traceId)
+    assert.match(root?.spanContext().traceId ?? "", /^[0-9a-f]{32}$/u)
+  })
 
   it.effect.each([
     ["a status of 500 and above", served(503), true],
@@ -56,20 +53,16 @@ describe("SpanTracer", () => {
     ],
     ["a failover", Effect.annotateCurrentSpan("vatproof.failover", true), true],
     ["a caller that disconnected", Effect.interrupt, false]
-  ] as const)("decides with a sampling ratio of zero whether to keep a trace with %s", ([, within, kept]) =>
-    Effect.gen(function* () {
-      const groups = yield* exportedBy(Effect.withSpan(within, "request", server))
-      assert.strictEqual(groups.length, kept ? 1 : 0)
-    })
-  )
+  ] as const)("decides with a sampling ratio of zero whether to keep a trace with %s", function* ([, within, kept]) {
+    const groups = yield* exportedBy(Effect.withSpan(within, "request", server))
+    assert.strictEqual(groups.length, kept ? 1 : 0)
+  })
 
-  it.effect("keeps a bounded number of failed traces a second, and none with always_off", () =>
-    Effect.gen(function* () {
-      const many = Effect.replicateEffect(Effect.withSpan(served(503), "request", server), 500)
-      assert.strictEqual((yield* exportedBy(many)).length, 50)
-      assert.strictEqual((yield* exportedBy(many, { name: "always_off", ratio: 0 })).length, 0)
-    })
-  )
+  it.effect("keeps a bounded number of failed traces a second, and none with always_off", function* () {
+    const many = Effect.replicateEffect(Effect.withSpan(served(503), "request", server), 500)
+    assert.strictEqual((yield* exportedBy(many)).length, 50)
+    assert.strictEqual((yield* exportedBy(many, { name: "always_off", ratio: 0 })).length, 0)
+  })
 
   it.effect.each([
     ["parentbased_always_off", true, 1],
@@ -77,8 +70,9 @@ describe("SpanTracer", () => {
     ["parentbased_traceidratio", true, 1],
     ["traceidratio", true, 0],
     ["always_on", false, 1]
-  ] as const)("%s continues the trace of a remote parent whose sampled flag is %s: exports %d", ([name, sampled, count]) =>
-    Effect.gen(function* () {
+  ] as const)(
+    "%s continues the trace of a remote parent whose sampled flag is %s: exports %d",
+    function* ([name, sampled, count]) {
       const parent = Tracer.externalSpan({ traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7", sampled })
       const request = Effect.withSpan(served(200), "request", { kind: "server", parent })
       const groups = yield* exportedBy(request, { name, ratio: 0 })
@@ -87,75 +81,63 @@ describe("SpanTracer", () => {
         assert.strictEqual(span?.spanContext().traceId, parent.traceId)
         assert.strictEqual(span?.parentSpanContext?.spanId, parent.spanId)
       }
-    })
+    }
   )
 
-  it.effect("records nothing outside of requests and jobs", () =>
-    Effect.gen(function* () {
-      const outside = Effect.withSpan(Effect.withSpan(Effect.void, "query", { kind: "client" }), "poll")
-      assert.deepStrictEqual(yield* exportedBy(outside, always), [])
-    })
-  )
+  it.effect("records nothing outside of requests and jobs", function* () {
+    const outside = Effect.withSpan(Effect.withSpan(Effect.void, "query", { kind: "client" }), "poll")
+    assert.deepStrictEqual(yield* exportedBy(outside, always), [])
+  })
 
-  it.effect("keeps a job that is linked to a kept trace", () =>
-    Effect.gen(function* () {
-      const link = (sampled: boolean) => ({
-        span: Tracer.externalSpan({ traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7", sampled }),
-        attributes: {}
-      })
-      const job = (sampled: boolean) =>
-        Effect.withSpan(Effect.void, "job", { kind: "consumer", root: true, links: [link(sampled)] })
-      assert.strictEqual((yield* exportedBy(job(true))).length, 1)
-      assert.strictEqual((yield* exportedBy(job(false))).length, 0)
+  it.effect("keeps a job that is linked to a kept trace", function* () {
+    const link = (sampled: boolean) => ({
+      span: Tracer.externalSpan({ traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7", sampled }),
+      attributes: {}
     })
-  )
+    const job = (sampled: boolean) =>
+      Effect.withSpan(Effect.void, "job", { kind: "consumer", root: true, links: [link(sampled)] })
+    assert.strictEqual((yield* exportedBy(job(true))).length, 1)
+    assert.strictEqual((yield* exportedBy(job(false))).length, 0)
+  })
 
-  it.effect("records the listed attributes, truncated, and no others", () =>
-    Effect.gen(function* () {
-      const attributes = {
-        "http.route": "/v1/x",
-        "url.path": "/v1/validate/DE123456789",
-        "client.address": "203.0.113.7",
-        "user_agent.original": "me",
-        "db.query.text": "SELECT name FROM vatproof.accounts WHERE email = 'x@example.com'",
-        "vatproof.outcome": "x".repeat(5_000)
-      }
-      const groups = yield* exportedBy(Effect.withSpan(Effect.void, "request", { ...server, attributes }), always)
-      const recorded = groups[0]?.[0]?.attributes
-      assert.deepStrictEqual(Object.keys(recorded ?? {}), [
-        "http.route",
-        "vatproof.outcome",
-        "db.operation.name",
-        "db.collection.name"
-      ])
-      assert.strictEqual(String(recorded?.["vatproof.outcome"]).length, 200)
-    })
-  )
+  it.effect("records the listed attributes, truncated, and no others", function* () {
+    const attributes = {
+      "http.route": "/v1/x",
+      "url.path": "/v1/validate/DE123456789",
+      "client.address": "203.0.113.7",
+      "user_agent.original": "me",
+      "db.query.text": "SELECT name FROM vatproof.accounts WHERE email = 'x@example.com'",
+      "vatproof.outcome": "x".repeat(5_000)
+    }
+    const groups = yield* exportedBy(Effect.withSpan(Effect.void, "request", { ...server, attributes }), always)
+    const recorded = groups[0]?.[0]?.attributes
+    assert.deepStrictEqual(Object.keys(recorded ?? {}), [
+      "http.route",
+      "vatproof.outcome",
+      "db.operation.name",
+      "db.collection.name"
+    ])
+    assert.strictEqual(String(recorded?.["vatproof.outcome"]).length, 200)
+  })
 
-  it.effect("labels a database error with PostgreSQL's code", () =>
-    Effect.gen(function* () {
-      const reason = new UniqueViolation({ cause: { code: "23505" }, constraint: "accounts_email" })
-      const failing = Effect.withSpan(Effect.fail(new SqlError({ reason })), "accounts", { kind: "client" })
-      const groups = yield* exportedBy(Effect.withSpan(Effect.ignore(failing), "request", server))
-      assert.strictEqual(groups[0]?.[0]?.attributes["error.type"], "23505")
-    })
-  )
+  it.effect("labels a database error with PostgreSQL's code", function* () {
+    const reason = new UniqueViolation({ cause: { code: "23505" }, constraint: "accounts_email" })
+    const failing = Effect.withSpan(Effect.fail(new SqlError({ reason })), "accounts", { kind: "client" })
+    const groups = yield* exportedBy(Effect.withSpan(Effect.ignore(failing), "request", server))
+    assert.strictEqual(groups[0]?.[0]?.attributes["error.type"], "23505")
+  })
 
-  it.effect("labels a failure with its type and never quotes it", () =>
-    Effect.gen(function* () {
-      const groups = yield* exportedBy(Effect.withSpan(Effect.die(new TypeError("of DE123456789")), "request", server))
-      assert.strictEqual(groups[0]?.[0]?.attributes["error.type"], "TypeError")
-      assert.strictEqual(groups[0]?.[0]?.status.code, SpanStatusCode.ERROR)
-      assert.notInclude(JSON.stringify(groups), "DE123456789")
-    })
-  )
+  it.effect("labels a failure with its type and never quotes it", function* () {
+    const groups = yield* exportedBy(Effect.withSpan(Effect.die(new TypeError("of DE123456789")), "request", server))
+    assert.strictEqual(groups[0]?.[0]?.attributes["error.type"], "TypeError")
+    assert.strictEqual(groups[0]?.[0]?.status.code, SpanStatusCode.ERROR)
+    assert.notInclude(JSON.stringify(groups), "DE123456789")
+  })
 
-  it.effect("limits the spans of a trace, and always keeps the root span", () =>
-    Effect.gen(function* () {
-      const many = Effect.replicateEffect(Effect.withSpan(Effect.void, "inner"), 1_000)
-      const groups = yield* exportedBy(Effect.withSpan(many, "request", server), always)
-      assert.strictEqual(groups[0]?.length, 201)
-      assert.strictEqual(groups[0]?.at(-1)?.name, "request")
-    })
-  )
+  it.effect("limits the spans of a trace, and always keeps the root span", function* () {
+    const many = Effect.replicateEffect(Effect.withSpan(Effect.void, "inner"), 1_000)
+    const groups = yield* exportedBy(Effect.withSpan(many, "request", server), always)
+    assert.strictEqual(groups[0]?.length, 201)
+    assert.strictEqual(groups[0]?.at(-1)?.name, "request")
+  })
 })

@@ -1,10 +1,10 @@
 /** An outage of the collector: the service answers as fast as without one, its memory stays small, and it stops in time. */
-import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer, Schedule } from "effect"
 import { HttpClient } from "effect/http"
 import { settingsFor } from "#test/support/Collector.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import * as StandIn from "#test/support/StandIn.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 /**
  * The number of lost trace exports and of all accepted exports, from the service's own metrics. Replicas here share the counters.
@@ -33,35 +33,33 @@ const outages = [
 layer(Layer.merge(RunningService.layerSharedGround, StandIn.layer), { excludeTestServices: true })(
   "while the collector",
   (it) => {
-    it.effect.each(outages)("%s, requests are answered and the service stops in time", ([, script]) =>
-      Effect.gen(function* () {
-        const { baseUrl, next } = yield* StandIn.StandIn
-        if (script !== null) yield* next(...Array.from({ length: enough }, () => script))
-        const url = script === null ? `http://127.0.0.1:${yield* RunningService.freePort}` : baseUrl
-        const port = yield* RunningService.freePort
-        const service = yield* RunningService.start({
-          ...settingsFor(url, "alone"),
-          OTEL_TRACES_SAMPLER: "always_on",
-          OTEL_EXPORTER_OTLP_TIMEOUT: "1000",
-          ADMIN_PORT: String(port),
-          OTEL_METRIC_EXPORT_INTERVAL: "50"
-        })
-        const before = yield* exportsOf(port)
-        const key = yield* service.newKey
-        const slowest = { ms: 0 }
-        for (const index of Array.from({ length: requests }).keys()) {
-          const started = yield* Clock.currentTimeMillis
-          const { status } = yield* service.validate(index % 2 === 0 ? "LU12345678" : "nonsense", { key })
-          slowest.ms = Math.max(slowest.ms, (yield* Clock.currentTimeMillis) - started)
-          assert.strictEqual(status, index % 2 === 0 ? 200 : 400)
-        }
-        assert.isBelow(slowest.ms, 2_000)
-        yield* Effect.repeat(exportsOf(port), { schedule: Schedule.spaced("50 millis"), until: ({ lost }) => lost > before.lost })
-        assert.strictEqual((yield* exportsOf(port)).taken, before.taken)
-        const stopped = yield* Clock.currentTimeMillis
-        yield* service.stop
-        assert.isBelow((yield* Clock.currentTimeMillis) - stopped, 2_000)
+    it.effect.each(outages)("%s, requests are answered and the service stops in time", function* ([, script]) {
+      const { baseUrl, next } = yield* StandIn.StandIn
+      if (script !== null) yield* next(...Array.from({ length: enough }, () => script))
+      const url = script === null ? `http://127.0.0.1:${yield* RunningService.freePort}` : baseUrl
+      const port = yield* RunningService.freePort
+      const service = yield* RunningService.start({
+        ...settingsFor(url, "alone"),
+        OTEL_TRACES_SAMPLER: "always_on",
+        OTEL_EXPORTER_OTLP_TIMEOUT: "1000",
+        ADMIN_PORT: String(port),
+        OTEL_METRIC_EXPORT_INTERVAL: "50"
       })
-    )
+      const before = yield* exportsOf(port)
+      const key = yield* service.newKey
+      const slowest = { ms: 0 }
+      for (const index of Array.from({ length: requests }).keys()) {
+        const started = yield* Clock.currentTimeMillis
+        const { status } = yield* service.validate(index % 2 === 0 ? "LU12345678" : "nonsense", { key })
+        slowest.ms = Math.max(slowest.ms, (yield* Clock.currentTimeMillis) - started)
+        assert.strictEqual(status, index % 2 === 0 ? 200 : 400)
+      }
+      assert.isBelow(slowest.ms, 2_000)
+      yield* Effect.repeat(exportsOf(port), { schedule: Schedule.spaced("50 millis"), until: ({ lost }) => lost > before.lost })
+      assert.strictEqual((yield* exportsOf(port)).taken, before.taken)
+      const stopped = yield* Clock.currentTimeMillis
+      yield* service.stop
+      assert.isBelow((yield* Clock.currentTimeMillis) - stopped, 2_000)
+    })
   }
 )

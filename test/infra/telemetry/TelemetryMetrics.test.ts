@@ -1,11 +1,11 @@
 /** Metrics at Prometheus and at a collector: conventional names and units, few series, no personal data. */
-import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { HttpClient } from "effect/http"
 import { Collector, settingsFor } from "#test/support/Collector.ts"
 import { merged } from "#infra/workers/WorkersAdmin.ts"
 import * as Promtool from "#test/support/Promtool.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const readMetrics = Effect.fnUntraced(function* (
   port: number,
@@ -122,77 +122,69 @@ const testLayer = Layer.effect(RunningService.RunningService, measured).pipe(
 )
 
 layer(testLayer, { excludeTestServices: true })("metrics", (it) => {
-  it.effect("are exposed to Prometheus in a valid format and without personal data", () =>
-    Effect.gen(function* () {
-      const port = yield* AdminPort
-      const service = yield* RunningService.RunningService
-      yield* trafficOf(service)
-      const text = yield* readMetrics(port)
-      for (const [name, labels, atLeast] of expectedSeries) assert.isAtLeast(valueOf(text, name, labels), atLeast, name)
-      for (const name of gauges) assert.match(text, new RegExp(`^# TYPE ${name} gauge$`, "mu"))
-      assert.notMatch(text, /ATU12345678|DE100982001|svc_live|nonsense|unit=/u)
-      const verdict = yield* Promtool.checkMetrics(text)
-      if (verdict !== null) assert.strictEqual(verdict, "")
-    })
-  )
+  it.effect("are exposed to Prometheus in a valid format and without personal data", function* () {
+    const port = yield* AdminPort
+    const service = yield* RunningService.RunningService
+    yield* trafficOf(service)
+    const text = yield* readMetrics(port)
+    for (const [name, labels, atLeast] of expectedSeries) assert.isAtLeast(valueOf(text, name, labels), atLeast, name)
+    for (const name of gauges) assert.match(text, new RegExp(`^# TYPE ${name} gauge$`, "mu"))
+    assert.notMatch(text, /ATU12345678|DE100982001|svc_live|nonsense|unit=/u)
+    const verdict = yield* Promtool.checkMetrics(text)
+    if (verdict !== null) assert.strictEqual(verdict, "")
+  })
 
-  it.effect("include the newest sampled trace of a bucket for clients that accept OpenMetrics", () =>
-    Effect.gen(function* () {
-      const port = yield* AdminPort
-      const service = yield* RunningService.RunningService
-      const { headers } = yield* service.validate("ATU12345678")
-      const accept = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3"
-      const text = yield* readMetrics(port, accept, /^application\/openmetrics-text; version=1\.0\.0/u)
-      const exemplar = new RegExp(
-        `http_server_request_duration_seconds_bucket.* # \\{trace_id="${headers["x-trace-id"]}"\\} [\\d.e-]+ \\d+`,
-        "u"
-      )
-      assert.match(text, exemplar)
-      assert.match(text, /^# TYPE vatproof_cache_lookups counter$/mu)
-      assert.match(text, /^vatproof_cache_lookups_total\{/mu)
-      assert.match(text, /\n# EOF\n$/u)
-      const ofWorkers = merged([
-        ["1", text],
-        ["2", text]
-      ])
-      assert.match(ofWorkers, /^http_server_request_duration_seconds_bucket\{worker="2",.*\} \d+ # \{trace_id=/mu)
-      assert.lengthOf([...ofWorkers.matchAll(/^# TYPE target info$/gmu)], 1)
-      assert.notInclude(ofWorkers, "# EOF")
-      assert.notInclude(yield* readMetrics(port), "trace_id")
-    })
-  )
+  it.effect("include the newest sampled trace of a bucket for clients that accept OpenMetrics", function* () {
+    const port = yield* AdminPort
+    const service = yield* RunningService.RunningService
+    const { headers } = yield* service.validate("ATU12345678")
+    const accept = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3"
+    const text = yield* readMetrics(port, accept, /^application\/openmetrics-text; version=1\.0\.0/u)
+    const exemplar = new RegExp(
+      `http_server_request_duration_seconds_bucket.* # \\{trace_id="${headers["x-trace-id"]}"\\} [\\d.e-]+ \\d+`,
+      "u"
+    )
+    assert.match(text, exemplar)
+    assert.match(text, /^# TYPE vatproof_cache_lookups counter$/mu)
+    assert.match(text, /^vatproof_cache_lookups_total\{/mu)
+    assert.match(text, /\n# EOF\n$/u)
+    const ofWorkers = merged([
+      ["1", text],
+      ["2", text]
+    ])
+    assert.match(ofWorkers, /^http_server_request_duration_seconds_bucket\{worker="2",.*\} \d+ # \{trace_id=/mu)
+    assert.lengthOf([...ofWorkers.matchAll(/^# TYPE target info$/gmu)], 1)
+    assert.notInclude(ofWorkers, "# EOF")
+    assert.notInclude(yield* readMetrics(port), "trace_id")
+  })
 
-  it.effect("arrive at a collector with their units", () =>
-    Effect.gen(function* () {
-      const collector = yield* Collector
-      const service = yield* RunningService.RunningService
-      yield* trafficOf(service)
-      for (const [name, unit] of Object.entries(units)) {
-        const metric = yield* collector.until(() => collector.metricsOf("measured").find((found) => found.name === name))
-        assert.strictEqual(metric.unit, unit, name)
-        assert.isString(metric.description, name)
-        const points = [metric.sum, metric.gauge, metric.histogram].flatMap((kind) => kind?.dataPoints ?? [])
-        assert.isNotEmpty(points, name)
-        for (const { attributes } of points) assert.notProperty(attributes ?? {}, "unit")
-      }
-    })
-  )
+  it.effect("arrive at a collector with their units", function* () {
+    const collector = yield* Collector
+    const service = yield* RunningService.RunningService
+    yield* trafficOf(service)
+    for (const [name, unit] of Object.entries(units)) {
+      const metric = yield* collector.until(() => collector.metricsOf("measured").find((found) => found.name === name))
+      assert.strictEqual(metric.unit, unit, name)
+      assert.isString(metric.description, name)
+      const points = [metric.sum, metric.gauge, metric.histogram].flatMap((kind) => kind?.dataPoints ?? [])
+      assert.isNotEmpty(points, name)
+      for (const { attributes } of points) assert.notProperty(attributes ?? {}, "unit")
+    }
+  })
 
-  it.effect("have one series per route, for any path", () =>
-    Effect.gen(function* () {
-      const port = yield* AdminPort
-      const service = yield* RunningService.RunningService
-      const linesOf = (text: string) =>
-        text.split("\n").filter((line) => line.startsWith("http_server_request_duration_seconds_count"))
-      yield* service.get("/nowhere")
-      const before = linesOf(yield* readMetrics(port)).length
-      for (const index of Array.from({ length: 30 }).keys()) {
-        yield* service.get(`/nowhere/${index}`)
-        yield* service.validate(`XX${index}`)
-        yield* service.ask("/health", { method: "DELETE" })
-      }
-      const lines = linesOf(yield* readMetrics(port))
-      assert.isAtMost(lines.length - before, 3, lines.join("\n"))
-    })
-  )
+  it.effect("have one series per route, for any path", function* () {
+    const port = yield* AdminPort
+    const service = yield* RunningService.RunningService
+    const linesOf = (text: string) =>
+      text.split("\n").filter((line) => line.startsWith("http_server_request_duration_seconds_count"))
+    yield* service.get("/nowhere")
+    const before = linesOf(yield* readMetrics(port)).length
+    for (const index of Array.from({ length: 30 }).keys()) {
+      yield* service.get(`/nowhere/${index}`)
+      yield* service.validate(`XX${index}`)
+      yield* service.ask("/health", { method: "DELETE" })
+    }
+    const lines = linesOf(yield* readMetrics(port))
+    assert.isAtMost(lines.length - before, 3, lines.join("\n"))
+  })
 })

@@ -1,5 +1,4 @@
 /** Telemetry contains no secrets and personal data: traces, metrics, logs and standard output. */
-import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { HttpClient } from "effect/http"
 import { Collector, settingsFor } from "#test/support/Collector.ts"
@@ -7,6 +6,7 @@ import * as MailedTokens from "#test/support/MailedTokens.ts"
 import * as MailServer from "#test/support/MailServer.ts"
 import * as People from "#test/support/People.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const address = "203.0.113.77"
 const email = "somebody.private@example.com"
@@ -83,55 +83,51 @@ const personal = [
 layer(Layer.merge(RunningService.layerGround, Collector.layer), { excludeTestServices: true })(
   "telemetry at the level Trace",
   (it) => {
-    it.effect("contains neither secrets nor personal data nor VAT IDs", () =>
-      Effect.gen(function* () {
-        const collector = yield* Collector
-        const mail = yield* MailServer.MailServer
-        const port = yield* RunningService.freePort
-        const service = yield* RunningService.spawn({
-          ...settingsFor(collector.url, name),
-          OTEL_EXPORTER_OTLP_HEADERS: `authorization=Bearer ${collectorSecret}`,
-          OTEL_TRACES_SAMPLER: "always_on",
-          LOG_LEVEL: "Trace",
-          LOG_FORMAT: "json",
-          ACCESS_LOG: "true",
-          ADMIN_PORT: String(port),
-          JWT_SECRET: jwtSecret,
-          SMTP_URL: Redacted.value(mail.url),
-          MAIL_FROM: "no-reply@vat.example"
-        })
-        const secrets = yield* traffic(service)
-        yield* MailedTokens.allDelivered
-        yield* collector.until(() => collector.spansOf(name).find((span) => span.name === "GET /v1/usage"))
-        yield* collector.until(() => collector.metricsOf(name)[0])
-        const http = yield* HttpClient.HttpClient
-        const metrics = yield* Effect.flatMap(http.get(`http://127.0.0.1:${port}/metrics`), (response) => response.text)
-        yield* service.signal("SIGTERM")
-        assert.strictEqual(yield* service.ended, 0)
-        const output = yield* service.output
-        const exported = (yield* collector.everything).replaceAll(`Bearer ${collectorSecret}`, "")
-        assert.include(output, '"level":"info"')
-        assert.include(output, '"route":"/v1/validate/{vat_id}"')
-        assert.isAbove(collector.spansOf(name).length, 100)
-        assert.isAbove(collector.logsOf(name).length, 20)
-        for (const [where, text] of Object.entries({ output, exported, metrics })) {
-          for (const secret of [...secrets, ...personal])
-            assert.isFalse(text.toLowerCase().includes(secret.toLowerCase()), `${where}: ${secret}`)
-        }
+    it.effect("contains neither secrets nor personal data nor VAT IDs", function* () {
+      const collector = yield* Collector
+      const mail = yield* MailServer.MailServer
+      const port = yield* RunningService.freePort
+      const service = yield* RunningService.spawn({
+        ...settingsFor(collector.url, name),
+        OTEL_EXPORTER_OTLP_HEADERS: `authorization=Bearer ${collectorSecret}`,
+        OTEL_TRACES_SAMPLER: "always_on",
+        LOG_LEVEL: "Trace",
+        LOG_FORMAT: "json",
+        ACCESS_LOG: "true",
+        ADMIN_PORT: String(port),
+        JWT_SECRET: jwtSecret,
+        SMTP_URL: Redacted.value(mail.url),
+        MAIL_FROM: "no-reply@vat.example"
       })
-    )
+      const secrets = yield* traffic(service)
+      yield* MailedTokens.allDelivered
+      yield* collector.until(() => collector.spansOf(name).find((span) => span.name === "GET /v1/usage"))
+      yield* collector.until(() => collector.metricsOf(name)[0])
+      const http = yield* HttpClient.HttpClient
+      const metrics = yield* Effect.flatMap(http.get(`http://127.0.0.1:${port}/metrics`), (response) => response.text)
+      yield* service.signal("SIGTERM")
+      assert.strictEqual(yield* service.ended, 0)
+      const output = yield* service.output
+      const exported = (yield* collector.everything).replaceAll(`Bearer ${collectorSecret}`, "")
+      assert.include(output, '"level":"info"')
+      assert.include(output, '"route":"/v1/validate/{vat_id}"')
+      assert.isAbove(collector.spansOf(name).length, 100)
+      assert.isAbove(collector.logsOf(name).length, 20)
+      for (const [where, text] of Object.entries({ output, exported, metrics })) {
+        for (const secret of [...secrets, ...personal])
+          assert.isFalse(text.toLowerCase().includes(secret.toLowerCase()), `${where}: ${secret}`)
+      }
+    })
 
-    it.effect("has the request id and the trace id on every line", () =>
-      Effect.gen(function* () {
-        const service = yield* RunningService.spawn({ LOG_FORMAT: "json", ACCESS_LOG: "true" })
-        const { headers } = yield* service.validate("ATU12345678", { headers: { "x-request-id": "my-own-id" } })
-        yield* service.signal("SIGTERM")
-        yield* service.ended
-        const lines = (yield* service.output).split("\n").filter((line) => line.includes("my-own-id"))
-        assert.strictEqual(lines.length, 1)
-        assert.include(lines[0], `"trace_id":"${headers["x-trace-id"]}"`)
-        assert.match(lines[0] ?? "", /"span_id":"[0-9a-f]{16}"/u)
-      })
-    )
+    it.effect("has the request id and the trace id on every line", function* () {
+      const service = yield* RunningService.spawn({ LOG_FORMAT: "json", ACCESS_LOG: "true" })
+      const { headers } = yield* service.validate("ATU12345678", { headers: { "x-request-id": "my-own-id" } })
+      yield* service.signal("SIGTERM")
+      yield* service.ended
+      const lines = (yield* service.output).split("\n").filter((line) => line.includes("my-own-id"))
+      assert.strictEqual(lines.length, 1)
+      assert.include(lines[0], `"trace_id":"${headers["x-trace-id"]}"`)
+      assert.match(lines[0] ?? "", /"span_id":"[0-9a-f]{16}"/u)
+    })
   }
 )

@@ -1,75 +1,65 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Option, Redacted } from "effect"
 import * as AppConfig from "#infra/config/AppConfig.ts"
 import * as KnownSecrets from "#infra/security/KnownSecrets.ts"
 import * as Telemetry from "#infra/telemetry/Telemetry.ts"
+import { assert, describe, it } from "#test/support/Test.ts"
 
 const read = (env: Readonly<Record<string, string>>) => Effect.map(AppConfig.read(env), ({ telemetry }) => telemetry)
 
 describe("the OTEL_* variables", () => {
-  it.effect("are optional: without them nothing is exported, and the sampling ratio is 5 %", () =>
-    Effect.gen(function* () {
-      const settings = yield* read({})
-      assert.isFalse(Telemetry.isOn(settings))
-      assert.deepStrictEqual(settings.sampler, { name: "parentbased_traceidratio", ratio: 0.05 })
-    })
-  )
+  it.effect("are optional: without them nothing is exported, and the sampling ratio is 5 %", function* () {
+    const settings = yield* read({})
+    assert.isFalse(Telemetry.isOn(settings))
+    assert.deepStrictEqual(settings.sampler, { name: "parentbased_traceidratio", ratio: 0.05 })
+  })
 
-  it.effect("one endpoint sets that of all signals", () =>
-    Effect.gen(function* () {
-      const { logs, metrics, traces } = yield* read({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318/" })
-      const urls = [traces, metrics, logs].map((target) => Option.map(target, ({ url }) => url))
-      assert.deepStrictEqual(urls, [
-        Option.some("http://collector:4318/v1/traces"),
-        Option.some("http://collector:4318/v1/metrics"),
-        Option.some("http://collector:4318/v1/logs")
-      ])
-      assert.deepStrictEqual(
-        Option.map(traces, ({ compression, protocol, timeout }) => [protocol, compression, Duration.toMillis(timeout)]),
-        Option.some(["http/protobuf", "none", 10_000])
-      )
-    })
-  )
+  it.effect("one endpoint sets that of all signals", function* () {
+    const { logs, metrics, traces } = yield* read({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318/" })
+    const urls = [traces, metrics, logs].map((target) => Option.map(target, ({ url }) => url))
+    assert.deepStrictEqual(urls, [
+      Option.some("http://collector:4318/v1/traces"),
+      Option.some("http://collector:4318/v1/metrics"),
+      Option.some("http://collector:4318/v1/logs")
+    ])
+    assert.deepStrictEqual(
+      Option.map(traces, ({ compression, protocol, timeout }) => [protocol, compression, Duration.toMillis(timeout)]),
+      Option.some(["http/protobuf", "none", 10_000])
+    )
+  })
 
-  it.effect("a signal's own variable overrides the common one, and its endpoint is used unchanged", () =>
-    Effect.gen(function* () {
-      const settings = yield* read({
-        OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
-        OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "https://traces.example/in",
-        OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
-        OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: "http/protobuf",
-        OTEL_EXPORTER_OTLP_HEADERS: "api-key=s%3Decret,x-team=a",
-        OTEL_EXPORTER_OTLP_TRACES_HEADERS: "api-key=other",
-        OTEL_LOGS_EXPORTER: "none",
-        OTEL_SERVICE_NAME: "mine",
-        OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test,service.namespace=tax"
-      })
-      const traces = Option.getOrThrow(settings.traces)
-      const metrics = Option.getOrThrow(settings.metrics)
-      assert.strictEqual(traces.url, "https://traces.example/in")
-      assert.deepStrictEqual([traces.protocol, metrics.protocol], ["http/json", "http/protobuf"])
-      assert.deepStrictEqual(Object.values(traces.headers).map(Redacted.value), ["other"])
-      assert.deepStrictEqual(Object.values(metrics.headers).map(Redacted.value), ["s=ecret", "a"])
-      assert.isTrue(Option.isNone(settings.logs))
-      assert.deepStrictEqual(settings.resource, { "deployment.environment.name": "test", "service.namespace": "tax" })
+  it.effect("a signal's own variable overrides the common one, and its endpoint is used unchanged", function* () {
+    const settings = yield* read({
+      OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "https://traces.example/in",
+      OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+      OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: "http/protobuf",
+      OTEL_EXPORTER_OTLP_HEADERS: "api-key=s%3Decret,x-team=a",
+      OTEL_EXPORTER_OTLP_TRACES_HEADERS: "api-key=other",
+      OTEL_LOGS_EXPORTER: "none",
+      OTEL_SERVICE_NAME: "mine",
+      OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test,service.namespace=tax"
     })
-  )
+    const traces = Option.getOrThrow(settings.traces)
+    const metrics = Option.getOrThrow(settings.metrics)
+    assert.strictEqual(traces.url, "https://traces.example/in")
+    assert.deepStrictEqual([traces.protocol, metrics.protocol], ["http/json", "http/protobuf"])
+    assert.deepStrictEqual(Object.values(traces.headers).map(Redacted.value), ["other"])
+    assert.deepStrictEqual(Object.values(metrics.headers).map(Redacted.value), ["s=ecret", "a"])
+    assert.isTrue(Option.isNone(settings.logs))
+    assert.deepStrictEqual(settings.resource, { "deployment.environment.name": "test", "service.namespace": "tax" })
+  })
 
-  it.effect("OTEL_SDK_DISABLED turns everything off", () =>
-    Effect.gen(function* () {
-      assert.isFalse(Telemetry.isOn(yield* read({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318", OTEL_SDK_DISABLED: "true" })))
-    })
-  )
+  it.effect("OTEL_SDK_DISABLED turns everything off", function* () {
+    assert.isFalse(Telemetry.isOn(yield* read({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318", OTEL_SDK_DISABLED: "true" })))
+  })
 
-  it.effect("a named sampler keeps every trace unless a ratio is set, too", () =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual((yield* read({ OTEL_TRACES_SAMPLER: "traceidratio" })).sampler, { name: "traceidratio", ratio: 1 })
-      assert.deepStrictEqual((yield* read({ OTEL_TRACES_SAMPLER_ARG: "0.5" })).sampler, {
-        name: "parentbased_traceidratio",
-        ratio: 0.5
-      })
+  it.effect("a named sampler keeps every trace unless a ratio is set, too", function* () {
+    assert.deepStrictEqual((yield* read({ OTEL_TRACES_SAMPLER: "traceidratio" })).sampler, { name: "traceidratio", ratio: 1 })
+    assert.deepStrictEqual((yield* read({ OTEL_TRACES_SAMPLER_ARG: "0.5" })).sampler, {
+      name: "parentbased_traceidratio",
+      ratio: 0.5
     })
-  )
+  })
 
   it.effect.each([
     ["OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318"],
@@ -80,35 +70,31 @@ describe("the OTEL_* variables", () => {
     ["LOG_LEVEL", "loud"],
     ["LOG_FORMAT", "xml"],
     ["ADMIN_PORT", "70000"]
-  ] as const)("%s=%s is rejected by its name, without its value", ([name, value]) =>
-    Effect.gen(function* () {
-      const { message } = yield* Effect.flip(read({ [name]: value }))
-      assert.include(message, name)
-      assert.notInclude(message, value)
-    })
-  )
+  ] as const)("%s=%s is rejected by its name, without its value", function* ([name, value]) {
+    const { message } = yield* Effect.flip(read({ [name]: value }))
+    assert.include(message, name)
+    assert.notInclude(message, value)
+  })
 
-  it.effect("every secret of the settings is known to the redaction", () =>
-    Effect.gen(function* () {
-      const config = yield* AppConfig.read({
-        DATABASE_URL: "postgresql://u:database%2Fsecret@db/v",
-        SMTP_URL: "smtp://u:smtp-secret@mail",
-        JWT_SECRET: "a".repeat(32),
-        NOTARY_KEY: "PRIVATE+KEY+x+1+y",
-        OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318",
-        OTEL_EXPORTER_OTLP_HEADERS: "authorization=collector-secret"
-      })
-      const known = KnownSecrets.make(config).map(Redacted.value)
-      for (const secret of [
-        "database%2Fsecret",
-        "database/secret",
-        "smtp-secret",
-        "a".repeat(32),
-        "PRIVATE+KEY+x+1+y",
-        "collector-secret"
-      ]) {
-        assert.include(known, secret)
-      }
+  it.effect("every secret of the settings is known to the redaction", function* () {
+    const config = yield* AppConfig.read({
+      DATABASE_URL: "postgresql://u:database%2Fsecret@db/v",
+      SMTP_URL: "smtp://u:smtp-secret@mail",
+      JWT_SECRET: "a".repeat(32),
+      NOTARY_KEY: "PRIVATE+KEY+x+1+y",
+      OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318",
+      OTEL_EXPORTER_OTLP_HEADERS: "authorization=collector-secret"
     })
-  )
+    const known = KnownSecrets.make(config).map(Redacted.value)
+    for (const secret of [
+      "database%2Fsecret",
+      "database/secret",
+      "smtp-secret",
+      "a".repeat(32),
+      "PRIVATE+KEY+x+1+y",
+      "collector-secret"
+    ]) {
+      assert.include(known, secret)
+    }
+  })
 })

@@ -1,10 +1,10 @@
-import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Schedule, Schema } from "effect"
 import { HttpClient } from "effect/http"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Agent, get } from "node:http"
 import * as RawHttp from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const quota = 60
 
@@ -69,127 +69,119 @@ const testLayer = Layer.effect(RunningWorkers, runningWorkers).pipe(Layer.provid
 layer(testLayer, { excludeTestServices: true })("several workers on one port", (it) => {
   it.effect(
     "enforce a quota exactly, together with another replica on the same database",
-    () =>
-      Effect.gen(function* () {
-        const { adminPort, workers } = yield* RunningWorkers
-        const replica = yield* RunningService.make(limits)
+    function* () {
+      const { adminPort, workers } = yield* RunningWorkers
+      const replica = yield* RunningService.make(limits)
 
-        const key = yield* workers.newKey
-        const replies = yield* Effect.forEach(
-          Array.from({ length: 4 * quota }, (_, index) => (index % 2 === 0 ? workers : replica)),
-          (service, index) => service.validate(`ATU1234${5000 + (index % 7)}`, { key }),
-          { concurrency: 32 }
-        )
-        const served = replies.filter(({ status }) => status === 200)
-        assert.lengthOf(served, quota)
-        assert.lengthOf(
-          replies.filter(({ status }) => status === 402),
-          3 * quota
-        )
-        const usages = served.map(({ headers }) => headers["x-service-usage"])
-        assert.strictEqual(new Set(usages).size, quota, "each of them is another one of the quota")
+      const key = yield* workers.newKey
+      const replies = yield* Effect.forEach(
+        Array.from({ length: 4 * quota }, (_, index) => (index % 2 === 0 ? workers : replica)),
+        (service, index) => service.validate(`ATU1234${5000 + (index % 7)}`, { key }),
+        { concurrency: 32 }
+      )
+      const served = replies.filter(({ status }) => status === 200)
+      assert.lengthOf(served, quota)
+      assert.lengthOf(
+        replies.filter(({ status }) => status === 402),
+        3 * quota
+      )
+      const usages = served.map(({ headers }) => headers["x-service-usage"])
+      assert.strictEqual(new Set(usages).size, quota, "each of them is another one of the quota")
 
-        const sql = yield* SqlClient.SqlClient
-        const find = SqlSchema.findOne({
-          Request: Schema.Void,
-          Result: Schema.Struct({ events: Schema.Int, charged: Schema.Int, used: Schema.Int }),
-          execute: () => sql`SELECT count(*)::int AS events, sum(units)::int AS charged,
+      const sql = yield* SqlClient.SqlClient
+      const find = SqlSchema.findOne({
+        Request: Schema.Void,
+        Result: Schema.Struct({ events: Schema.Int, charged: Schema.Int, used: Schema.Int }),
+        execute: () => sql`SELECT count(*)::int AS events, sum(units)::int AS charged,
             (SELECT max(used) FROM vatproof.meters)::int AS used FROM vatproof.events WHERE units > 0`
-        })
-        assert.deepStrictEqual(yield* find(undefined), { events: quota, charged: quota, used: quota })
+      })
+      assert.deepStrictEqual(yield* find(undefined), { events: quota, charged: quota, used: quota })
 
-        const { text } = yield* read(adminPort, "/metrics")
-        assert.strictEqual(workersThatServed(text).size, 2, "both have served")
-        const types = [...text.matchAll(/^# TYPE (\S+)/gmu)].map(([, name]) => name)
-        assert.strictEqual(new Set(types).size, types.length, "a metric is declared once")
-      }),
+      const { text } = yield* read(adminPort, "/metrics")
+      assert.strictEqual(workersThatServed(text).size, 2, "both have served")
+      const types = [...text.matchAll(/^# TYPE (\S+)/gmu)].map(([, name]) => name)
+      assert.strictEqual(new Set(types).size, types.length, "a metric is declared once")
+    },
     60_000
   )
 
   it.effect(
     "are replaced when they are killed, and the service continues",
-    () =>
-      Effect.gen(function* () {
-        const { adminPort, workers } = yield* RunningWorkers
-        const [, child] = /Worker 1 is process (\d+)/u.exec(yield* workers.output) ?? []
-        process.kill(Number(child), "SIGKILL")
-        yield* Effect.repeat(readyWorkers(adminPort), {
-          schedule: Schedule.spaced("20 millis"),
-          until: (ready) => ready.length === 1
-        })
-        yield* bothReady(adminPort)
-        for (const _ of [1, 2, 3, 4]) assert.strictEqual((yield* workers.get("/health")).status, 200)
-        const output = yield* workers.output
-        assert.match(output, /Worker 1 ended \(SIGKILL\); starting another one in 100 ms/u)
-        const listens = [...output.matchAll(/"Vatproof listens on .*"replica":"[^"]+:(\d+)","worker":(\d)/gu)]
-        assert.sameMembers(
-          listens.map(([, port, worker]) => [Number(port), worker].join(" ")),
-          [1, 2, 1].map((worker) => `${workers.port} ${worker}`)
-        )
-      }),
+    function* () {
+      const { adminPort, workers } = yield* RunningWorkers
+      const [, child] = /Worker 1 is process (\d+)/u.exec(yield* workers.output) ?? []
+      process.kill(Number(child), "SIGKILL")
+      yield* Effect.repeat(readyWorkers(adminPort), {
+        schedule: Schedule.spaced("20 millis"),
+        until: (ready) => ready.length === 1
+      })
+      yield* bothReady(adminPort)
+      for (const _ of [1, 2, 3, 4]) assert.strictEqual((yield* workers.get("/health")).status, 200)
+      const output = yield* workers.output
+      assert.match(output, /Worker 1 ended \(SIGKILL\); starting another one in 100 ms/u)
+      const listens = [...output.matchAll(/"Vatproof listens on .*"replica":"[^"]+:(\d+)","worker":(\d)/gu)]
+      assert.sameMembers(
+        listens.map(([, port, worker]) => [Number(port), worker].join(" ")),
+        [1, 2, 1].map((worker) => `${workers.port} ${worker}`)
+      )
+    },
     60_000
   )
 
   it.effect(
     "are replaced on SIGUSR2 without a failed request on busy or idle connections, and stay if a successor cannot start",
-    () =>
-      Effect.gen(function* () {
-        const fs = yield* FileSystem.FileSystem
-        const { adminPort, secretFile, workers } = yield* RunningWorkers
-        const started = Effect.map(workers.output, (output) => [...output.matchAll(/Worker \d is process (\d+)/gu)].length)
-        const before = yield* started
-        const until = (line: RegExp) =>
-          Effect.repeat(workers.output, { schedule: Schedule.spaced("20 millis"), until: (output) => line.test(output) })
+    function* () {
+      const fs = yield* FileSystem.FileSystem
+      const { adminPort, secretFile, workers } = yield* RunningWorkers
+      const started = Effect.map(workers.output, (output) => [...output.matchAll(/Worker \d is process (\d+)/gu)].length)
+      const before = yield* started
+      const until = (line: RegExp) =>
+        Effect.repeat(workers.output, { schedule: Schedule.spaced("20 millis"), until: (output) => line.test(output) })
 
-        const asking = yield* Effect.forkScoped(askAlways(workers.port))
-        const idle = yield* RawHttp.open(workers.port)
-        yield* idle.send(health)
-        yield* idle.until((text) => text.includes("200 OK"))
-        process.kill(workers.pid, "SIGUSR2")
-        yield* until(/(?:was replaced; process \d+ ends after its last connection[^]*){2}/u)
-        assert.strictEqual(yield* started, before + 2)
-        yield* idle.send(health)
-        assert.match(yield* idle.closed, /200 OK[^]*200 OK[^]*connection: close/iu)
-        assert.isUndefined(asking.pollUnsafe())
+      const asking = yield* Effect.forkScoped(askAlways(workers.port))
+      const idle = yield* RawHttp.open(workers.port)
+      yield* idle.send(health)
+      yield* idle.until((text) => text.includes("200 OK"))
+      process.kill(workers.pid, "SIGUSR2")
+      yield* until(/(?:was replaced; process \d+ ends after its last connection[^]*){2}/u)
+      assert.strictEqual(yield* started, before + 2)
+      yield* idle.send(health)
+      assert.match(yield* idle.closed, /200 OK[^]*200 OK[^]*connection: close/iu)
+      assert.isUndefined(asking.pollUnsafe())
 
-        yield* fs.writeFileString(secretFile, "")
-        process.kill(workers.pid, "SIGUSR2")
-        yield* until(/The successor of worker 1 failed \(code 1\); the former worker continues/u)
-        assert.strictEqual(yield* started, before + 3)
-        yield* bothReady(adminPort)
-      }),
+      yield* fs.writeFileString(secretFile, "")
+      process.kill(workers.pid, "SIGUSR2")
+      yield* until(/The successor of worker 1 failed \(code 1\); the former worker continues/u)
+      assert.strictEqual(yield* started, before + 3)
+      yield* bothReady(adminPort)
+    },
     120_000
   )
 
   it.effect(
     "stop in order on SIGTERM",
-    () =>
-      Effect.gen(function* () {
-        const { workers } = yield* RunningWorkers
-        const stops = Effect.map(workers.output, (output) => output.match(/Stopping: no longer ready/gu)?.length ?? 0)
-        // The two replaced workers.
-        yield* Effect.repeat(stops, { until: (count) => count === 2, schedule: Schedule.spaced("20 millis") })
-        yield* workers.signal("SIGTERM")
-        assert.strictEqual(yield* workers.ended, 0)
-        assert.strictEqual(yield* stops, 4)
-        const gone = yield* Effect.flip(workers.get("/health"))
-        assert.strictEqual(gone._tag, "HttpClientError")
-      }),
+    function* () {
+      const { workers } = yield* RunningWorkers
+      const stops = Effect.map(workers.output, (output) => output.match(/Stopping: no longer ready/gu)?.length ?? 0)
+      // The two replaced workers.
+      yield* Effect.repeat(stops, { until: (count) => count === 2, schedule: Schedule.spaced("20 millis") })
+      yield* workers.signal("SIGTERM")
+      assert.strictEqual(yield* workers.ended, 0)
+      assert.strictEqual(yield* stops, 4)
+      const gone = yield* Effect.flip(workers.get("/health"))
+      assert.strictEqual(gone._tag, "HttpClientError")
+    },
     60_000
   )
 
   it.effect(
     "exit with the reason if none of them can start",
-    () =>
-      Effect.gen(function* () {
-        const defect = yield* Effect.sandbox(
-          RunningService.spawn({ DATABASE_URL: "postgresql://nobody@127.0.0.1:1/nothing", DATABASE_WAIT: "0" }, [
-            "--workers",
-            "2"
-          ])
-        ).pipe(Effect.flip)
-        assert.match(String(defect), /before the service was up/u)
-      }),
+    function* () {
+      const defect = yield* Effect.sandbox(
+        RunningService.spawn({ DATABASE_URL: "postgresql://nobody@127.0.0.1:1/nothing", DATABASE_WAIT: "0" }, ["--workers", "2"])
+      ).pipe(Effect.flip)
+      assert.match(String(defect), /before the service was up/u)
+    },
     60_000
   )
 })

@@ -1,6 +1,5 @@
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Result, Schema } from "effect"
 import * as DatabaseAudit from "#events/audit/verify/DatabaseAudit.ts"
 import { EventStore } from "#events/store/EventStore.ts"
@@ -11,6 +10,7 @@ import { leafHashes } from "#events/notary/StoredLeaf.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { signer } from "#test/support/Auditing.ts"
+import { assert, layer } from "#test/support/Test.ts"
 import { signerOf } from "#test/support/log/Keys.ts"
 import { command } from "#test/support/CommandLine.ts"
 import * as Functions from "#test/support/Functions.ts"
@@ -44,97 +44,85 @@ const said = ({ findings }: Pick<DatabaseAudit.AuditReport, "findings">) =>
 const ground = Layer.mergeAll(SignedLog.layer, NodeServices.layer, NodeCrypto.layerSecureRandom)
 
 layer(ground, { excludeTestServices: true })("The audit of a database", (it) => {
-  it.effect("reports nothing for an intact log", () =>
-    Effect.gen(function* () {
-      yield* made
-      const report = yield* audit()
-      const signedBy = [formatVerifier(signer)]
-      const documents = { kept: 61, erased: 0 }
-      assert.deepStrictEqual(
-        report,
-        { events: 605, signed: 600, checkpoints: 3, signedBy, documents, adopted: [], findings: [], count: 0 },
-        said(report)
-      )
-    })
-  )
+  it.effect("reports nothing for an intact log", function* () {
+    yield* made
+    const report = yield* audit()
+    const signedBy = [formatVerifier(signer)]
+    const documents = { kept: 61, erased: 0 }
+    assert.deepStrictEqual(
+      report,
+      { events: 605, signed: 600, checkpoints: 3, signedBy, documents, adopted: [], findings: [], count: 0 },
+      said(report)
+    )
+  })
 
   // Each kind of finding ends the command itself with an error, too.
   const kinds = new Set<string>()
   const kindOf = (finding: RegExp) => finding.source.replaceAll(/\d+/gu, "")
   for (const [name, statements, finding] of attacks) {
-    it.effect(`detects ${name}, and reports its position`, () =>
-      Effect.gen(function* () {
-        yield* tamper(...statements)
-        const isNew = !kinds.has(kindOf(finding))
-        kinds.add(kindOf(finding))
-        const told = isNew ? yield* command("audit", "verify", "--key", formatVerifier(signer), "--json") : null
-        const full = told === null ? yield* audit() : decodeReport(told.output)
-        const fast = yield* audit([], [signer], true)
-        yield* restore
-        for (const report of [full, fast]) {
-          assert.match(said(report), finding)
-          assert.isAtMost(report.count, 40, said(report))
-        }
-        if (told !== null) assert.strictEqual(told.failure, `${full.count} findings`)
-      })
-    )
+    it.effect(`detects ${name}, and reports its position`, function* () {
+      yield* tamper(...statements)
+      const isNew = !kinds.has(kindOf(finding))
+      kinds.add(kindOf(finding))
+      const told = isNew ? yield* command("audit", "verify", "--key", formatVerifier(signer), "--json") : null
+      const full = told === null ? yield* audit() : decodeReport(told.output)
+      const fast = yield* audit([], [signer], true)
+      yield* restore
+      for (const report of [full, fast]) {
+        assert.match(said(report), finding)
+        assert.isAtMost(report.count, 40, said(report))
+      }
+      if (told !== null) assert.strictEqual(told.failure, `${full.count} findings`)
+    })
   }
 
-  it.effect("detects a truncation with an externally kept checkpoint", () =>
-    Effect.gen(function* () {
-      const { note } = yield* SignedLog.untilSigned(600)
-      yield* tamper(
-        "DELETE FROM vatproof.events WHERE position >= 300",
-        "UPDATE vatproof.logs SET next_position = 300",
-        "DELETE FROM vatproof.checkpoints WHERE size > 300"
-      )
-      const report = yield* audit([note])
-      yield* restore
-      assert.match(said(report), /^599: 600 events were signed \(a file\), but the database has only 250$/mu)
-      assert.match(said(report), /^300: the events up to position 599 are missing$/mu)
-    })
-  )
+  it.effect("detects a truncation with an externally kept checkpoint", function* () {
+    const { note } = yield* SignedLog.untilSigned(600)
+    yield* tamper(
+      "DELETE FROM vatproof.events WHERE position >= 300",
+      "UPDATE vatproof.logs SET next_position = 300",
+      "DELETE FROM vatproof.checkpoints WHERE size > 300"
+    )
+    const report = yield* audit([note])
+    yield* restore
+    assert.match(said(report), /^599: 600 events were signed \(a file\), but the database has only 250$/mu)
+    assert.match(said(report), /^300: the events up to position 599 are missing$/mu)
+  })
 
-  it.effect("locates a change with an external copy, regardless of the signatures in the database", () =>
-    Effect.gen(function* () {
-      const tree = yield* TreeStore
-      const kept = (yield* tree.checkpointsFrom(1, 2)).map(({ note }) => note)
-      yield* tamper("UPDATE vatproof.events SET units = 0 WHERE position = 321", "DELETE FROM vatproof.checkpoints")
-      const deleted = yield* audit(kept)
-      const events = yield* (yield* EventStore).read(0, 400)
-      const leaves = Result.getOrThrow(leafHashes(pureCrypto, events, { from: 0, to: 400 }))
-      const root400 = root(pureCrypto.sha256, append(pureCrypto.sha256, empty, leaves).tree)
-      const forged = { origin: signer.name, size: 400, root: root400, extensions: [] }
-      const note = Result.getOrThrow(Checkpoint.sign(forged, [signer]))
-      yield* tamper(
-        "DELETE FROM vatproof.tiles",
-        `INSERT INTO vatproof.checkpoints (log_id, size, note) VALUES (0, 400, '${note}')`
-      )
-      const resigned = yield* audit(kept)
-      yield* restore
-      assert.match(said(deleted), /^599: 600 events were signed \(a file\), but the database has only 0$/mu)
-      assert.match(said(deleted), /^321: the event is not the one that was signed$/mu)
-      assert.match(
-        said(resigned),
-        /^599: .* signed with 600 events \(a file\): something was changed from position 250 to 599; from position 400 to 599, if/mu
-      )
-    })
-  )
+  it.effect("locates a change with an external copy, regardless of the signatures in the database", function* () {
+    const tree = yield* TreeStore
+    const kept = (yield* tree.checkpointsFrom(1, 2)).map(({ note }) => note)
+    yield* tamper("UPDATE vatproof.events SET units = 0 WHERE position = 321", "DELETE FROM vatproof.checkpoints")
+    const deleted = yield* audit(kept)
+    const events = yield* (yield* EventStore).read(0, 400)
+    const leaves = Result.getOrThrow(leafHashes(pureCrypto, events, { from: 0, to: 400 }))
+    const root400 = root(pureCrypto.sha256, append(pureCrypto.sha256, empty, leaves).tree)
+    const forged = { origin: signer.name, size: 400, root: root400, extensions: [] }
+    const note = Result.getOrThrow(Checkpoint.sign(forged, [signer]))
+    yield* tamper(
+      "DELETE FROM vatproof.tiles",
+      `INSERT INTO vatproof.checkpoints (log_id, size, note) VALUES (0, 400, '${note}')`
+    )
+    const resigned = yield* audit(kept)
+    yield* restore
+    assert.match(said(deleted), /^599: 600 events were signed \(a file\), but the database has only 0$/mu)
+    assert.match(said(deleted), /^321: the event is not the one that was signed$/mu)
+    assert.match(
+      said(resigned),
+      /^599: .* signed with 600 events \(a file\): something was changed from position 250 to 599; from position 400 to 599, if/mu
+    )
+  })
 
-  it.effect("detects a history that was rewritten and signed with another key", () =>
-    Effect.gen(function* () {
-      const report = yield* audit([], [signerOf(signer.name, "forger")])
-      assert.match(said(report), /the checkpoint of 600 events is not valid: No known key has signed the note/u)
-      assert.match(said(yield* audit(["no note"])), /^-: the checkpoint in a file is not valid: /mu)
-    })
-  )
+  it.effect("detects a history that was rewritten and signed with another key", function* () {
+    const report = yield* audit([], [signerOf(signer.name, "forger")])
+    assert.match(said(report), /the checkpoint of 600 events is not valid: No known key has signed the note/u)
+    assert.match(said(yield* audit(["no note"])), /^-: the checkpoint in a file is not valid: /mu)
+  })
 
-  it.effect("succeeds while a service appends", () =>
-    Effect.gen(function* () {
-      yield* restore
-      const busy = Effect.forever(SignedLog.appendAll(facts(50)))
-      const report = yield* Effect.raceFirst(Effect.repeat(audit(), { times: 5 }), busy)
-      assert.deepStrictEqual(report.findings, [], said(report))
-    })
-  )
+  it.effect("succeeds while a service appends", function* () {
+    yield* restore
+    const busy = Effect.forever(SignedLog.appendAll(facts(50)))
+    const report = yield* Effect.raceFirst(Effect.repeat(audit(), { times: 5 }), busy)
+    assert.deepStrictEqual(report.findings, [], said(report))
+  })
 })

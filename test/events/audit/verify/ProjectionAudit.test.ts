@@ -1,7 +1,6 @@
 /** One change of any column of any read table, made by a superuser, is found: the table, the key of the row, and the position it concerns. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Findings from "#events/audit/verify/Findings.ts"
 import * as ProjectionAudit from "#events/audit/verify/ProjectionAudit.ts"
@@ -12,6 +11,7 @@ import { texts } from "#test/support/Batches.ts"
 import * as Functions from "#test/support/Functions.ts"
 import * as Histories from "#test/support/Histories.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const schema = readFileSync(join(import.meta.dirname, "../../../../migrations/schema.txt"), "utf8")
 const names = tableProjections.map(({ name }) => name)
@@ -105,77 +105,65 @@ const history = [0, 1, 2, 3].flatMap((who) =>
 layer(MigratedDatabase.layer, { excludeTestServices: true })("The comparison of the read tables with the events", (it) => {
   const happened = new Set<string>()
 
-  it.effect("reports nothing for unchanged tables", () =>
-    Effect.gen(function* () {
-      yield* Histories.append(happened, history)
-      yield* followLog
-      assert.deepStrictEqual(yield* audit, [])
-      yield* remember
-    })
-  )
+  it.effect("reports nothing for unchanged tables", function* () {
+    yield* Histories.append(happened, history)
+    yield* followLog
+    assert.deepStrictEqual(yield* audit, [])
+    yield* remember
+  })
 
   for (const [table, name, statement] of [...changes, ...further]) {
-    it.effect(`detects ${name}`, () =>
-      Effect.gen(function* () {
-        yield* MigratedDatabase.execute(statement)
-        const found = yield* audit
-        yield* Effect.forEach(new Set([table, "projections"]), restore)
-        assert.isNotEmpty(found)
-        const [first] = found.filter((finding) => finding.table === table)
-        assert.isTrue(first?.key !== "" && (first?.position !== null || table === "projections"), JSON.stringify(found))
-        assert.isTrue(
-          found.every((finding) => finding.table === table || table === "projections"),
-          JSON.stringify(found)
-        )
-      })
-    )
+    it.effect(`detects ${name}`, function* () {
+      yield* MigratedDatabase.execute(statement)
+      const found = yield* audit
+      yield* Effect.forEach(new Set([table, "projections"]), restore)
+      assert.isNotEmpty(found)
+      const [first] = found.filter((finding) => finding.table === table)
+      assert.isTrue(first?.key !== "" && (first?.position !== null || table === "projections"), JSON.stringify(found))
+      assert.isTrue(
+        found.every((finding) => finding.table === table || table === "projections"),
+        JSON.stringify(found)
+      )
+    })
   }
 
-  it.effect("detects replaced functions, which could hide a wrong row", () =>
-    Effect.gen(function* () {
-      const [original = ""] = yield* texts("SELECT pg_get_functiondef('vatproof.meters_rows'::regproc) AS text")
-      yield* MigratedDatabase.execute("UPDATE vatproof.meters SET used = 0")
-      yield* MigratedDatabase.execute(`CREATE OR REPLACE FUNCTION vatproof.meters_rows(p_log smallint, p_from bigint, p_to bigint)
+  it.effect("detects replaced functions, which could hide a wrong row", function* () {
+    const [original = ""] = yield* texts("SELECT pg_get_functiondef('vatproof.meters_rows'::regproc) AS text")
+    yield* MigratedDatabase.execute("UPDATE vatproof.meters SET used = 0")
+    yield* MigratedDatabase.execute(`CREATE OR REPLACE FUNCTION vatproof.meters_rows(p_log smallint, p_from bigint, p_to bigint)
         RETURNS TABLE (log_id smallint, meter_id text, used bigint) LANGUAGE sql STABLE AS 'SELECT log_id, meter_id, used FROM vatproof.meters'`)
-      yield* MigratedDatabase.execute("ALTER FUNCTION vatproof.version_at RENAME TO other")
-      const found = yield* audit
-      yield* MigratedDatabase.execute(original)
-      yield* MigratedDatabase.execute("ALTER FUNCTION vatproof.other RENAME TO version_at")
-      yield* restore("meters")
-      assert.deepStrictEqual(
-        found.map(({ key, table }) => [table, key]),
-        [
-          ["pg_proc", "vatproof.meters_rows"],
-          ["pg_proc", "vatproof.other"],
-          ["pg_proc", "vatproof.version_at"]
-        ]
-      )
-      assert.deepStrictEqual(yield* audit, [])
-    })
-  )
+    yield* MigratedDatabase.execute("ALTER FUNCTION vatproof.version_at RENAME TO other")
+    const found = yield* audit
+    yield* MigratedDatabase.execute(original)
+    yield* MigratedDatabase.execute("ALTER FUNCTION vatproof.other RENAME TO version_at")
+    yield* restore("meters")
+    assert.deepStrictEqual(
+      found.map(({ key, table }) => [table, key]),
+      [
+        ["pg_proc", "vatproof.meters_rows"],
+        ["pg_proc", "vatproof.other"],
+        ["pg_proc", "vatproof.version_at"]
+      ]
+    )
+    assert.deepStrictEqual(yield* audit, [])
+  })
 
-  it.effect("counts the wrong rows beyond those it lists", () =>
-    Effect.gen(function* () {
-      yield* MigratedDatabase.execute("INSERT INTO vatproof.listed SELECT 0, 'receipts-x', i FROM generate_series(1, 250) i")
-      const found = yield* audit
-      yield* restore("listed")
-      assert.strictEqual(found.at(-1)?.message, "listed: 50 more rows are wrong")
-    })
-  )
+  it.effect("counts the wrong rows beyond those it lists", function* () {
+    yield* MigratedDatabase.execute("INSERT INTO vatproof.listed SELECT 0, 'receipts-x', i FROM generate_series(1, 250) i")
+    const found = yield* audit
+    yield* restore("listed")
+    assert.strictEqual(found.at(-1)?.message, "listed: 50 more rows are wrong")
+  })
 
-  it.effect("succeeds while a service appends", () =>
-    Effect.gen(function* () {
-      const busy = Effect.forever(Histories.append(happened, [{ kind: "repeated", who: 1, what: 1 }]))
-      assert.deepStrictEqual(yield* Effect.raceFirst(audit, busy), [])
-    })
-  )
+  it.effect("succeeds while a service appends", function* () {
+    const busy = Effect.forever(Histories.append(happened, [{ kind: "repeated", who: 1, what: 1 }]))
+    assert.deepStrictEqual(yield* Effect.raceFirst(audit, busy), [])
+  })
 
-  it.effect("reports a missing table, and compares the others", () =>
-    Effect.gen(function* () {
-      yield* MigratedDatabase.execute("DROP TABLE vatproof.listed")
-      yield* MigratedDatabase.execute("DELETE FROM vatproof.auditors")
-      const found = new Set((yield* audit).map(({ table }) => table))
-      assert.deepStrictEqual([...found], ["listed", "auditors"])
-    })
-  )
+  it.effect("reports a missing table, and compares the others", function* () {
+    yield* MigratedDatabase.execute("DROP TABLE vatproof.listed")
+    yield* MigratedDatabase.execute("DELETE FROM vatproof.auditors")
+    const found = new Set((yield* audit).map(({ table }) => table))
+    assert.deepStrictEqual([...found], ["listed", "auditors"])
+  })
 })

@@ -1,0 +1,57 @@
+/**
+ * `it` and `layer` of @effect/vitest, whose bodies may be generators:
+ *
+ *     it.effect("revokes a key", function* () { … })
+ *
+ * A body that is an effect, as of `Effect.map`, stays a function that returns it.
+ */
+import * as Vitest from "@effect/vitest"
+import { Effect, type Layer, type Scope } from "effect"
+
+type Body<Args extends ReadonlyArray<unknown>, R> = (
+  ...args: Args
+) => Effect.Effect<unknown, unknown, R> | Generator<Effect.Effect<unknown, unknown, R>, unknown, never>
+
+interface Tester<R> extends Pick<Vitest.Vitest.Tester<R>, "prop"> {
+  (name: string, body: Body<[Vitest.TestContext], R>, timeoutMs?: number): void
+  readonly each: <T>(cases: ReadonlyArray<T>) => (name: string, body: Body<[T], R>, timeoutMs?: number) => void
+}
+
+type It<R> = Vitest.API & Record<"effect" | "live", Tester<R | Scope.Scope>> & Pick<Vitest.Vitest.Methods, "prop">
+
+const run =
+  <Args extends ReadonlyArray<unknown>, R>(body: Body<Args, R>) =>
+  (...args: Args): Effect.Effect<unknown, unknown, R> => {
+    const made = body(...args)
+    return Effect.isEffect(made) ? made : Effect.gen(() => made)
+  }
+
+const testerOf = <R>(tester: Vitest.Vitest.Tester<R>): Tester<R> =>
+  Object.assign((name: string, body: Body<[Vitest.TestContext], R>, timeoutMs?: number) => tester(name, run(body), timeoutMs), {
+    each:
+      <T>(cases: ReadonlyArray<T>) =>
+      (name: string, body: Body<[T], R>, timeoutMs?: number) =>
+        tester.each(cases)(name, (one) => run(body)(one), timeoutMs),
+    prop: tester.prop
+  })
+
+/** Vitest's functions expect themselves as `this`, so all others are left to a proxy. */
+function withGenerators<R>(methods: Vitest.Vitest.MethodsNonLive<R>): It<R>
+function withGenerators<R>(methods: Vitest.Vitest.MethodsNonLive<R>): object {
+  const effect = testerOf(methods.effect)
+  const live = testerOf(Vitest.live)
+  return new Proxy(methods, {
+    get: (target, name, receiver) => (name === "effect" ? effect : name === "live" ? live : Reflect.get(target, name, receiver))
+  })
+}
+
+export const it = withGenerators(Vitest.it)
+
+/** Shares a layer among the tests of a suite. */
+export const layer =
+  <R, E>(shared: Layer.Layer<R, E>, options?: Parameters<typeof Vitest.layer>[1]) =>
+  (name: string, suite: (it: It<R>) => void) =>
+    Vitest.layer(shared, options)(name, (it) => suite(withGenerators(it)))
+
+export const assert: typeof Vitest.assert = Vitest.assert
+export const describe: typeof Vitest.describe = Vitest.describe
