@@ -46,6 +46,10 @@ export class AccountStore extends Context.Service<
       events: Arr.NonEmptyReadonlyArray<DomainEvent>,
       inSameTransaction?: InSameTransaction<E>
     ) => Effect.Effect<void, E | EmailTaken | StoreUnavailable>
+    /** The API key that an account began with (SHA-256 in hex), and when; null if no such account registered itself. */
+    readonly findRegistration: (
+      accountId: string
+    ) => Effect.Effect<{ readonly keySha256: string; readonly at: DateTime.Utc } | null, StoreUnavailable>
     /**
      * Decides on the newest state of an account and stores the result with the time that `decide` receives. Decisions about one
      * account are serialised across all replicas. `decide` runs inside the transaction, so it makes no network call. Closed

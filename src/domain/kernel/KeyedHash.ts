@@ -6,7 +6,7 @@ export class KeyedHash extends Context.Service<
   {
     /** Returns the HMAC-SHA-256 as 64 hex digits, the same on every replica. The hashes of different purposes are unrelated. */
     readonly of: (
-      purpose: "address" | "agent" | "cursor" | "email" | "idempotency" | "receipt-link" | "reference",
+      purpose: "address" | "agent" | "cursor" | "email" | "idempotency" | "receipt-link" | "reference" | "registration",
       text: string
     ) => string
   }

@@ -1,39 +1,40 @@
-/** Passwordless registration: an email address or agent id gets an API key at once (rule 43). */
-import { Context, Duration, Effect, Layer, Redacted } from "effect"
+/** Passwordless registration: an email address or agent id gets an API key at once (rules 43, 87). */
+import { Context, DateTime, Duration, Effect, Layer, Redacted } from "effect"
 import { AccountRegistered } from "#domain/accounts/AccountEvents.ts"
 import { AccountStore, type Contact } from "#domain/accounts/AccountStore.ts"
 import * as ApiKeys from "#domain/accounts/ApiKey.ts"
+import { IdempotencyKeyReused, makeOnce } from "#domain/callers/Idempotency.ts"
 import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/email/EmailAddress.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { Plans } from "#domain/callers/Plan.ts"
 import { orTooMany, RateLimits } from "#domain/callers/RateLimits.ts"
+import { computedId } from "#domain/validation/PendingValidation.ts"
 
 const window = Duration.hours(24)
 
-/** `client` is a keyed hash of the client's address, for the limit. */
+/**
+ * A repeated registration gets its API key for this long. Then its Idempotency-Key, which many programs log, is worth nothing any more.
+ */
+const repeatableFor = Duration.hours(24)
+
+/** `client` is a keyed hash of the client's address, for the limit. `idempotencyKey` cannot be guessed; null without one. */
 export interface Registration extends Contact {
   readonly client: string
+  readonly idempotencyKey: string | null
 }
 
-const make = Effect.fnUntraced(function* (perDay: number) {
+/** Gives a function that creates an account with a key. Only its hash is stored, and only a created account takes a slot of the limit. */
+const makeCreate = Effect.fnUntraced(function* (perDay: number) {
   const accounts = yield* AccountStore
-  const disposable = yield* DisposableDomains
   const crypto = yield* Crypto
   const keyedHash = yield* KeyedHash
-  const plans = yield* Plans
   const rateLimits = yield* RateLimits
-
   const refuse = orTooMany(`At most ${perDay} registrations in 24 hours from one address`)
 
-  /** Returns the key once; only its hash is stored. Only a created account takes a slot of the limit, not a refused attempt. */
-  const register = Effect.fn("RegisterAgent.register")(function* ({ agentId, client, email }: Registration) {
-    if (email !== null && domainsOf(email).some(disposable.has)) return yield* new DisposableEmail({})
+  return Effect.fnUntraced(function* ({ agentId, client, email }: Registration, accountId: string, apiKey: string) {
     const buckets = [`register/${client}`]
     yield* Effect.flatMap(rateLimits.checkSlots(buckets, perDay, window), refuse)
-    const accountId = crypto.uuidV7()
-    const keyId = crypto.uuidV7()
-    const key = yield* ApiKeys.generate(crypto)
     const facts = [
       AccountRegistered.make({
         account_id: accountId,
@@ -43,14 +44,64 @@ const make = Effect.fnUntraced(function* (perDay: number) {
       }),
       ApiKeys.ApiKeyIssued.make({
         account_id: accountId,
-        key_id: keyId,
-        prefix: ApiKeys.prefixOf(key),
-        key_sha256: crypto.sha256Hex(key)
+        key_id: crypto.uuidV7(),
+        prefix: ApiKeys.prefixOf(apiKey),
+        key_sha256: crypto.sha256Hex(apiKey)
       })
     ] as const
     const inSameTransaction = () => Effect.flatMap(rateLimits.acquireSlots(buckets, perDay, window), refuse)
     yield* accounts.create(accountId, { email, agentId }, facts, inSameTransaction)
-    return { apiKey: Redacted.make(key), plan: "free" as const, quota: plans.byName.free.perMonth }
+  })
+})
+
+const make = Effect.fnUntraced(function* (perDay: number) {
+  const accounts = yield* AccountStore
+  const create = yield* makeCreate(perDay)
+  const crypto = yield* Crypto
+  const disposable = yield* DisposableDomains
+  const keyedHash = yield* KeyedHash
+  const once = yield* makeOnce
+  const plans = yield* Plans
+
+  /** An API key that only this installation can compute: the same for the same registration, another for any other. */
+  const computedKey = ({ agentId, client, email, idempotencyKey }: Registration) => {
+    const text = JSON.stringify([client, idempotencyKey, email, agentId])
+    const hex = keyedHash.of("registration", `1${text}`) + keyedHash.of("registration", `2${text}`)
+    const key = ApiKeys.fromEntropy(Uint8Array.from(hex.match(/../gu) ?? [], (byte) => Number.parseInt(byte, 16)))
+    return key === null ? Effect.die("No API key could be computed") : Effect.succeed(key)
+  }
+
+  /** Whether this registration was made before. */
+  const isRepeated = Effect.fnUntraced(function* (accountId: string, apiKey: string) {
+    const before = yield* accounts.findRegistration(accountId)
+    if (before === null) return false
+    const isOver = DateTime.isLessThan(DateTime.addDuration(before.at, repeatableFor), yield* DateTime.now)
+    if (isOver || before.keySha256 !== crypto.sha256Hex(apiKey)) return yield* new IdempotencyKeyReused({})
+    return true
+  })
+
+  const createOnce = Effect.fnUntraced(function* (registration: Registration, accountId: string, apiKey: string) {
+    const isReplayed = isRepeated(accountId, apiKey)
+    if (yield* isReplayed) return true
+    return yield* once(
+      accountId,
+      Effect.flatMap(isReplayed, (found) =>
+        found ? Effect.succeed(true) : Effect.as(create(registration, accountId, apiKey), false)
+      )
+    )
+  })
+
+  /** Returns a new key, or with an Idempotency-Key that of the same registration before (`isReplayed`). */
+  const register = Effect.fn("RegisterAgent.register")(function* (registration: Registration) {
+    const { client, email, idempotencyKey } = registration
+    if (email !== null && domainsOf(email).some(disposable.has)) return yield* new DisposableEmail({})
+    const isOnce = idempotencyKey !== null
+    const accountId = isOnce ? computedId(crypto, "account", client, idempotencyKey) : crypto.uuidV7()
+    const key = isOnce ? yield* computedKey(registration) : yield* ApiKeys.generate(crypto)
+    const isReplayed = yield* isOnce
+      ? createOnce(registration, accountId, key)
+      : Effect.as(create(registration, accountId, key), false)
+    return { apiKey: Redacted.make(key), plan: "free" as const, quota: plans.byName.free.perMonth, isReplayed }
   })
 
   return { register }

@@ -6,6 +6,7 @@ import { Array as Arr, DateTime, Effect, Layer, Redacted, Schema, Semaphore } fr
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { type AccountState, evolve, noAccount } from "#domain/accounts/Account.ts"
+import { ApiKeyIssued } from "#domain/accounts/ApiKey.ts"
 import { accountStream } from "#domain/accounts/AccountEvents.ts"
 import {
   AccountStore,
@@ -43,6 +44,7 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const events = yield* EventStore
   const open = yield* makeOpen
+  const findRegistration = yield* makeFindRegistration
   const semaphore = yield* Semaphore.make(maxChanges)
 
   /** Without commands, only `inSameTransaction` runs. */
@@ -114,7 +116,7 @@ const make = Effect.gen(function* () {
       Effect.catchTag("SqlError", QueryPolicy.refused)
     )
 
-  return AccountStore.of({ create, change, changeBoth, eraseContact })
+  return AccountStore.of({ create, findRegistration, change, changeBoth, eraseContact })
 })
 
 /** Compares the class, because callers' own errors, unknown here, may have the same tag. */
@@ -144,6 +146,15 @@ const makeOpen = Effect.gen(function* () {
     return loaded.state.closed ? yield* new NoSuchAccount({ accountId }) : loaded
   })
 })
+
+const makeFindRegistration = Effect.map(EventStore, (events) =>
+  Effect.fnUntraced(function* (accountId: string) {
+    const issued = (yield* events.readStream(accountStream(accountId), 0, 2)).find(({ type }) => type === ApiKeyIssued.type)
+    if (issued === undefined) return null
+    const { data, occurred_at: at } = yield* decodeFact(issued)
+    return { keySha256: ApiKeyIssued.read({ type: issued.type, schemaVersion: issued.schema_version, data }).key_sha256, at }
+  })
+)
 
 /** Returns the state of an account and the version of its stream. */
 const makeLoad = Effect.gen(function* () {

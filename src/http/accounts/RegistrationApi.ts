@@ -1,4 +1,4 @@
-/** POST /v1/register (rule 43). */
+/** POST /v1/register (rules 43, 87). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { EmailAddress } from "#domain/email/EmailAddress.ts"
@@ -35,15 +35,27 @@ const Registered = Schema.Struct({
   quota: Schema.Int.annotate({ description: "Validations per month", examples: [100] })
 }).annotate({ identifier: "Registered", description: "A key of the free plan" })
 
+/** As hard to guess as an API key: the same registration with the same Idempotency-Key gets its API key again. */
+export const idempotencyKeyLength = 32
+
+const idempotencyHeader = Schema.optionalKey(
+  Schema.String.annotate({
+    description: `Makes the registration safe to repeat: a random value of at least ${idempotencyKeyLength} characters of ASCII, such as a UUID. The same body with it, from the same address within 24 hours, gets the same API key again: keep it as secret as that`,
+    examples: ["8e03978e-40d5-43dd-bc93-6894a57f9324"]
+  })
+)
+
 export class RegistrationApi extends HttpApiGroup.make("registration")
   .add(
     HttpApiEndpoint.post("register", "/v1/register", {
       payload: Registration,
+      headers: { "idempotency-key": idempotencyHeader },
       success: Registered.pipe(HttpApiSchema.status(201)),
       error: [
         errorBody(400, ["VALIDATION_ERROR", "DISPOSABLE_EMAIL"]),
         ...bodyRefusals,
-        errorBody(409, ["CONFLICT"]),
+        errorBody(409, ["CONFLICT", "IDEMPOTENCY_IN_PROGRESS"]),
+        errorBody(422, ["IDEMPOTENCY_KEY_REUSED"]),
         errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
         errorBody(503, ["SERVICE_UNAVAILABLE"])
       ]

@@ -1,11 +1,14 @@
-import { Effect, Redacted } from "effect"
-import { HttpServerRequest } from "effect/http"
+import { Effect, Option, Redacted } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Identity } from "#domain/callers/Identity.ts"
 import { RegisterAgent } from "#domain/signup/RegisterAgent.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
+import { idempotencyKeyLength } from "#http/accounts/RegistrationApi.ts"
+import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
+import * as IdempotencyKey from "#http/wire/IdempotencyKey.ts"
 
 export const layer = HttpApiBuilder.group(
   DecodedApi,
@@ -17,15 +20,22 @@ export const layer = HttpApiBuilder.group(
 
     return handlers.handle(
       "register",
-      Effect.fnUntraced(function* ({ payload }) {
+      Effect.fnUntraced(function* ({ headers, payload }) {
+        const header = headers["idempotency-key"]
+        const idempotencyKey = header === undefined ? null : Option.getOrNull(IdempotencyKey.parse(header, idempotencyKeyLength))
+        if (header !== undefined && idempotencyKey === null) {
+          return yield* DecodeErrors.respond(IdempotencyKey.problem(idempotencyKeyLength))
+        }
         const request = yield* HttpServerRequest.HttpServerRequest
         const client = identity.byAddress(clientNetwork(request, proxies.count)).stream
-        const { apiKey, plan, quota } = yield* register({
+        const { apiKey, isReplayed, plan, quota } = yield* register({
           client,
+          idempotencyKey,
           email: payload.email ?? null,
           agentId: payload.agent_id ?? null
         })
-        return { api_key: Redacted.value(apiKey), tier: plan, quota }
+        const body = { api_key: Redacted.value(apiKey), tier: plan, quota }
+        return HttpServerResponse.jsonUnsafe(body, { status: 201, headers: IdempotencyKey.replayed(isReplayed) })
       }, Errors.respond)
     )
   })

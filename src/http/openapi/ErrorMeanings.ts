@@ -29,7 +29,8 @@ const meanings = {
   UNSUPPORTED_MEDIA_TYPE: "The body is not `application/json`.",
   QUALIFIED_CONFIRMATION_REFUSED:
     "The BZSt refuses to confirm this VAT ID to this requester; the message has its code. The request is not charged.",
-  IDEMPOTENCY_KEY_REUSED: "Another request was sent with the same `Idempotency-Key` before; take a new key for a new request.",
+  IDEMPOTENCY_KEY_REUSED:
+    "Another request was sent with the same `Idempotency-Key` before, or a registration more than 24 hours ago; take a new key for a new request.",
   RATE_LIMIT_EXCEEDED:
     "A limit is reached: calls per minute, a paid plan's month, or registrations, signups, failed logins or keys; retry after `Retry-After` seconds.",
   REQUEST_HEADER_FIELDS_TOO_LARGE: "Path and headers together exceed 32 KiB.",

@@ -109,6 +109,7 @@ const linked: Names = [...page, "X-Robots-Tag"]
 /** Headers of single operations, by status, beyond the rules below. */
 const ofOperations: Readonly<Record<string, Readonly<Record<string, Names>>>> = {
   validateVatId: { 200: ["Warning", "Idempotent-Replayed"], 409: ["Retry-After"] },
+  registerAgent: { 201: ["Idempotent-Replayed"], 409: ["Retry-After"] },
   submitValidation: {
     200: ["Warning", "Preference-Applied", "Idempotent-Replayed"],
     202: ["Location", "Retry-After", "Preference-Applied", "Idempotent-Replayed"],

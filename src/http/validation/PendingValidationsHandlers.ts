@@ -56,7 +56,7 @@ export const layer = HttpApiBuilder.group(
         const { headers: sent } = yield* HttpServerRequest.HttpServerRequest
         const header = headers["idempotency-key"]
         const idempotencyKey = header === undefined ? Option.none() : IdempotencyKey.parse(header)
-        if (header !== undefined && Option.isNone(idempotencyKey)) return yield* DecodeErrors.respond(IdempotencyKey.problem)
+        if (header !== undefined && Option.isNone(idempotencyKey)) return yield* DecodeErrors.respond(IdempotencyKey.problem())
         const wait = Prefer.asyncWait(headers.prefer, maxWaitSeconds)
         const { isReplayed, record } = yield* counting((standing) =>
           submit({

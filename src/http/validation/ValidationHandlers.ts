@@ -49,7 +49,7 @@ const makeAnswerOnce = Effect.gen(function* () {
     if (credential._tag !== "Key" || Option.isNone(idempotencyKey)) {
       yield* refuse(request)
       return Option.isNone(idempotencyKey)
-        ? yield* DecodeErrors.respond(IdempotencyKey.problem)
+        ? yield* DecodeErrors.respond(IdempotencyKey.problem())
         : yield* new ApiKeyRequired({ message: "Idempotency-Key needs an API key: get a free one from POST /v1/register" })
     }
     const caller = yield* keyCallerOf(yield* HttpServerRequest.HttpServerRequest)

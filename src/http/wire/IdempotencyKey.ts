@@ -3,15 +3,22 @@ import { Option, Schema } from "effect"
 
 const longest = 255
 
-/** The key: a string of structured fields in quotation marks, or the same without them, as most clients send it. None if it is unusable. */
-export const parse = (header: string): Option.Option<string> => {
+/**
+ * The key: a string of structured fields in quotation marks, or the same without them, as most clients send it. None if it is unusable, or has fewer
+ * characters than `shortest`.
+ */
+export const parse = (header: string, shortest = 1): Option.Option<string> => {
   const quoted = /^"((?:[ !#-[\]-~]|\\["\\])*)"$/u.exec(header)?.[1]?.replace(/\\(.)/gu, "$1")
   const key = quoted ?? header
-  return /^[!-~](?:[ -~]*[!-~])?$/u.test(key) && key.length <= longest ? Option.some(key) : Option.none()
+  return /^[!-~](?:[ -~]*[!-~])?$/u.test(key) && key.length >= shortest && key.length <= longest
+    ? Option.some(key)
+    : Option.none()
 }
 
 /** What is told of an unusable one. */
-export const problem = [{ field: "Idempotency-Key", message: `Expected 1 to ${longest} printable characters of ASCII` }] as const
+export const problem = (shortest = 1) => [
+  { field: "Idempotency-Key", message: `Expected ${shortest} to ${longest} printable characters of ASCII` }
+]
 
 /** Marks the answer that the same request got before. */
 export const replayed = (isReplayed: boolean): Readonly<Record<string, string>> =>

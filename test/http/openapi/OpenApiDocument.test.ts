@@ -93,6 +93,7 @@ it("the error body is a component with all codes, and the introduction explains 
 
 /** Where the client has to wait without an error, or for its own other request. */
 const waits: Readonly<Record<string, ReadonlyArray<string>>> = {
+  registerAgent: ["409"],
   validateVatId: ["409"],
   submitValidation: ["202", "409"],
   getValidation: ["200"]
