@@ -1,13 +1,12 @@
 import { readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { Effect, Fiber, Redacted, Schedule } from "effect"
+import { Effect, Fiber, Schedule } from "effect"
 import { HttpClient } from "effect/http"
 import { formatVerifier } from "#events/merkle/NoteKeys.ts"
 import { signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
-import { command, spawned } from "#test/support/CommandLine.ts"
+import { command, commandWith } from "#test/support/CommandLine.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
-import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 layer(RunningService.layer(), { excludeTestServices: true })("vatproof notary", (it) => {
   it.effect("generates keys that can sign", function* () {
@@ -23,10 +22,8 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof notary", 
   })
 
   it.effect("prints the public key of the configured service", function* () {
-    const { url } = yield* TestDatabase
-    const env = { DATABASE_URL: Redacted.value(url), ...signing(yield* temporaryFolder) }
-    const { code, stdout } = yield* spawned(env, "notary", "verifier")
-    assert.deepStrictEqual([code, stdout.trim()], [0, formatVerifier(signer)])
+    const signed = yield* commandWith(signing(yield* temporaryFolder), "notary", "verifier")
+    assert.strictEqual(signed.output, formatVerifier(signer))
     const none = yield* command("notary", "verifier")
     assert.match(none.output, /is not signed/u)
   })
@@ -36,10 +33,8 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof notary", 
     function* () {
       const { newKey } = yield* RunningService.RunningService
       yield* newKey
-      const { url } = yield* TestDatabase
       const settings = signing(yield* temporaryFolder)
-      const adopt = (...flags: ReadonlyArray<string>) =>
-        spawned({ DATABASE_URL: Redacted.value(url), ...settings }, "notary", "adopt", ...flags)
+      const adopt = (...flags: ReadonlyArray<string>) => commandWith(settings, "notary", "adopt", ...flags)
 
       const adminPort = yield* RunningService.freePort
       const http = yield* HttpClient.HttpClient
@@ -50,18 +45,18 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof notary", 
       const waiting = yield* Effect.forkScoped(RunningService.start({ ...settings, ADMIN_PORT: String(adminPort) }))
       assert.match(yield* Effect.retry(told, Schedule.spaced("50 millis")), /"notary":"There are \d+ events and no checkpoint/u)
 
-      const { stdout } = yield* adopt()
-      const [, history = ""] = /--i-have-verified (\S+) /u.exec(stdout) ?? []
-      assert.match((yield* adopt("--i-have-verified", history)).stderr, /Add --reason/u)
+      const { output } = yield* adopt()
+      const [, history = ""] = /--i-have-verified (\S+) /u.exec(output) ?? []
+      assert.match((yield* adopt("--i-have-verified", history)).failure ?? "", /Add --reason/u)
       const adopted = yield* adopt("--i-have-verified", history, "--by", "ops", "--reason", "The key came late")
-      assert.strictEqual(adopted.code, 0, adopted.stderr)
+      assert.isNull(adopted.failure)
 
-      const verified = yield* spawned({ DATABASE_URL: Redacted.value(url), ...settings }, "audit", "verify")
-      assert.match(verified.stderr, /Event \d+ adopted the log: only checkpoints kept elsewhere prove/u)
+      const verified = yield* commandWith(settings, "audit", "verify")
+      assert.match(verified.remarks, /Event \d+ adopted the log: only checkpoints kept elsewhere prove/u)
 
       const service = yield* Fiber.join(waiting)
       assert.strictEqual((yield* service.get("/health")).status, 200)
-      assert.match((yield* adopt()).stdout, /nothing to adopt/u)
+      assert.match((yield* adopt()).output, /nothing to adopt/u)
       assert.match(yield* RunningService.everythingLogged, /LogAdopted .*"actor":"ops","reason":"The key came late"/u)
     },
     60_000

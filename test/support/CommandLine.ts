@@ -1,5 +1,5 @@
 /** Runs commands of vatproof: in this process on the test's database, or as a real process. */
-import { Effect, Exit, Redacted, Schema, Stream } from "effect"
+import { Effect, Exit, Option, Redacted, Schema, Stream } from "effect"
 import { Command } from "effect/cli"
 import { ChildProcess } from "effect/process"
 import { TestConsole } from "effect/testing"
@@ -10,18 +10,26 @@ import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 const run = Command.runWith(vatproof, { version: "0.0.0" })
 
-const linesOf = Effect.map(TestConsole.logLines, (lines) => lines.map(String).join("\n"))
+const textOf = Effect.map((lines: ReadonlyArray<unknown>) => lines.map(String).join("\n"))
 
-/** The output of a command, and its error sentence if it failed. */
-export const command = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
+/** The output of a command with more settings than the database, its remarks on stderr, and its error sentence if it failed. */
+export const commandWith = Effect.fnUntraced(function* (
+  settings: Readonly<Record<string, string>>,
+  ...args: ReadonlyArray<string>
+) {
   const { url } = yield* TestDatabase
-  const config = yield* AppConfig.read({ DATABASE_URL: Redacted.value(url) })
+  const config = yield* AppConfig.read({ DATABASE_URL: Redacted.value(url), ...settings })
   return yield* Effect.gen(function* () {
-    const exit = yield* Effect.exit(run(args))
-    const failure = Exit.isSuccess(exit) ? null : yield* Effect.flip(exit)
-    return { output: yield* linesOf, failure: failure === null ? null : failure.message }
+    const failure = Exit.findErrorOption(yield* Effect.exit(run(args)))
+    return {
+      output: yield* textOf(TestConsole.logLines),
+      remarks: yield* textOf(TestConsole.errorLines),
+      failure: Option.getOrNull(Option.map(failure, ({ message }) => message))
+    }
   }).pipe(Effect.provideService(AppConfig.AppConfig, config), Effect.provide(TestConsole.layer))
 })
+
+export const command = (...args: ReadonlyArray<string>) => commandWith({}, ...args)
 
 /** The output of a command with --json. */
 export const commandJson = Effect.fnUntraced(function* <A, I>(schema: Schema.Codec<A, I>, ...args: ReadonlyArray<string>) {
