@@ -73,6 +73,18 @@ export const ownLimits: Settings = Object.fromEntries(
     .map((name) => [name, ""])
 )
 
+/** Settings that differ from the defaults, for tests of what an operator may set. */
+export const ownSettings = {
+  CACHE_TTL_INVALID: "3h",
+  STALE_MAX_AGE: "2d",
+  BZST_REQUESTER_VAT_ID: "",
+  QUALIFIED_CONFIRMATION_COUNTRIES: "EU",
+  SERVICE_NAME: "acme-vat",
+  RECEIPT_PREFIX: "ACME",
+  UPGRADE_URL: "https://vat.example/upgrade",
+  CONTACT: "help@vat.example"
+} satisfies Settings
+
 /** One replica in this process. */
 export interface Replica extends ServiceClient.ServiceClient {
   readonly port: number

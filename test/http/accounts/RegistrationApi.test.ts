@@ -68,23 +68,6 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     }
   })
 
-  it.effect("rejects a taken address, in any case", function* () {
-    const { post } = yield* RunningService.RunningService
-    assert.strictEqual((yield* post(path, { email: "taken@example.org" })).status, 201)
-    assertProblem(yield* post(path, { email: "taken@example.org" }), "CONFLICT")
-    assertProblem(yield* post(path, { email: "TAKEN@Example.ORG", agent_id: "x" }), "CONFLICT")
-  })
-
-  it.effect("creates a key for one of many concurrent claims of an address", function* () {
-    const first = yield* RunningService.RunningService
-    const second = yield* RunningService.make()
-    const asked = Array.from({ length: 12 }, (_, index) =>
-      (index % 2 === 0 ? first : second).post(path, { email: index % 3 === 0 ? "race@example.org" : "RACE@example.org" })
-    )
-    const statuses = (yield* Effect.all(asked, { concurrency: "unbounded" })).map(({ status }) => status).toSorted()
-    assert.deepStrictEqual(statuses, [201, ...Array.from({ length: 11 }, () => 409)])
-  })
-
   it.effect("is limited to three a day per address, over all replicas", function* () {
     const first = yield* RunningService.make(RunningService.ownLimits)
     const second = yield* RunningService.make(RunningService.ownLimits)

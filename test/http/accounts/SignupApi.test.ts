@@ -114,13 +114,6 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     }
   })
 
-  it.effect("with an address of a disposable provider, including subdomains", function* () {
-    const service = yield* RunningService.make()
-    for (const email of ["x@mailinator.com", "x@MAILINATOR.com", "x@deep.down.mailinator.com"]) {
-      assertProblem(yield* People.signUp(service, email), "DISPOSABLE_EMAIL")
-    }
-  })
-
   it.effect("with a taken address, in any case, by both endpoints", function* () {
     const service = yield* RunningService.make()
     assert.strictEqual((yield* service.post("/v1/register", { email: "Agent@Example.com" })).status, 201)

@@ -5,9 +5,9 @@ import { clientNetwork } from "#http/pipeline/ClientAddress.ts"
 
 const proxy = "10.0.0.1"
 
-const networkOf = (forwarded: string) => {
+const networkOf = (forwarded: string, trustedProxies = 1) => {
   const request = HttpServerRequest.fromWeb(new Request("http://x/", { headers: { "x-forwarded-for": forwarded } }))
-  return clientNetwork(request.modify({ remoteAddress: Option.some(proxy) }), 1)
+  return clientNetwork(request.modify({ remoteAddress: Option.some(proxy) }), trustedProxies)
 }
 
 it.each([
@@ -38,3 +38,11 @@ it.each([
   "_hidden",
   ""
 ])("counts malformed addresses for the proxy that sent them: %s", (written) => assert.strictEqual(networkOf(written), proxy))
+
+it("the address of a client is what the last of the trusted proxies reports", () => {
+  const chain = "192.0.2.1, 198.51.100.2, 203.0.113.3"
+  assert.deepStrictEqual(
+    [0, 1, 2, 3].map((trusted) => networkOf(chain, trusted)),
+    [proxy, "203.0.113.3", "198.51.100.2", "192.0.2.1"]
+  )
+})

@@ -6,113 +6,96 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/u
 
-layer(RunningService.layerShared({ UPGRADE_URL: "https://example.org/upgrade" }), { excludeTestServices: true })(
-  "every response",
-  (it) => {
-    const paths = [
-      "/health",
-      "/v1/status",
-      "/v1/validate/ATU12345678",
-      "/v1/validate/x",
-      "/v1/register",
-      "/nothing",
-      "/openapi.json",
-      "/docs"
-    ]
+layer(RunningService.layerShared(RunningService.ownSettings), { excludeTestServices: true })("every response", (it) => {
+  const paths = [
+    "/health",
+    "/v1/status",
+    "/v1/validate/ATU12345678",
+    "/v1/validate/x",
+    "/v1/register",
+    "/nothing",
+    "/openapi.json",
+    "/docs"
+  ]
 
-    it.effect.each(paths)("of %s keeps a usable X-Request-Id and creates one otherwise", function* (path) {
-      const { port } = yield* RunningService.RunningService
-      const idFor = (...headers: ReadonlyArray<string>) =>
-        Effect.map(send(port, `GET ${path} HTTP/1.1`, headers), (reply) => {
-          // The examples of the OpenAPI document have ids of their own.
-          const inBody = path === "/openapi.json" ? undefined : /"request_id":"([^"]*)"/u.exec(reply.text)?.[1]
-          assert.strictEqual(inBody ?? reply.headers["x-request-id"], reply.headers["x-request-id"])
-          return reply.headers["x-request-id"] ?? ""
-        })
-      for (const usable of ["a", "A-b_c.9", "0aF9".repeat(16), "x".repeat(128)])
-        assert.strictEqual(yield* idFor(`x-request-id: ${usable}`), usable)
-      const secrets = ["svc_live_abcdef", "an-svc_audit_abcdef", "eyJhbGciOiJI.eyJzdWIi.c2ln"]
-      for (const unusable of ["", "x".repeat(129), "a b", "a,b", "é", "a/b", "<b>", "a:b", ...secrets]) {
-        assert.match(yield* idFor(`x-request-id: ${unusable}`), uuidV7)
-      }
-      assert.match(yield* idFor("x-request-id: a", "x-request-id: b"), uuidV7)
-      const made = [yield* idFor(), yield* idFor()]
-      for (const id of made) assert.match(id, uuidV7)
-      assert.strictEqual(new Set(made).size, 2)
-    })
+  it.effect.each(paths)("of %s keeps a usable X-Request-Id and creates one otherwise", function* (path) {
+    const { port } = yield* RunningService.RunningService
+    const idFor = (...headers: ReadonlyArray<string>) =>
+      Effect.map(send(port, `GET ${path} HTTP/1.1`, headers), (reply) => {
+        // The examples of the OpenAPI document have ids of their own.
+        const inBody = path === "/openapi.json" ? undefined : /"request_id":"([^"]*)"/u.exec(reply.text)?.[1]
+        assert.strictEqual(inBody ?? reply.headers["x-request-id"], reply.headers["x-request-id"])
+        return reply.headers["x-request-id"] ?? ""
+      })
+    for (const usable of ["a", "A-b_c.9", "0aF9".repeat(16), "x".repeat(128)])
+      assert.strictEqual(yield* idFor(`x-request-id: ${usable}`), usable)
+    const secrets = ["svc_live_abcdef", "an-svc_audit_abcdef", "eyJhbGciOiJI.eyJzdWIi.c2ln"]
+    for (const unusable of ["", "x".repeat(129), "a b", "a,b", "é", "a/b", "<b>", "a:b", ...secrets]) {
+      assert.match(yield* idFor(`x-request-id: ${unusable}`), uuidV7)
+    }
+    assert.match(yield* idFor("x-request-id: a", "x-request-id: b"), uuidV7)
+    const made = [yield* idFor(), yield* idFor()]
+    for (const id of made) assert.match(id, uuidV7)
+    assert.strictEqual(new Set(made).size, 2)
+  })
 
-    it.effect("to a caller with a known plan shows the usage, including refusals", function* () {
-      const { newKey, validate } = yield* RunningService.RunningService
-      const key = yield* newKey
-      yield* RunningService.setQuota(key, 10)
-      const usage = (reply: { readonly headers: Readonly<Record<string, string | undefined>> }) =>
-        reply.headers["x-service-usage"]
-      assert.strictEqual(usage(yield* validate("ATU12345678", { key })), "1/10")
-      assert.strictEqual(usage(yield* validate("ATU12345678", { key })), "2/10")
-      assert.strictEqual(usage(yield* validate("nonsense", { key })), "2/10")
-      assert.strictEqual(usage(yield* validate("ATU12345678", { key, query: { force_live: "x" } })), "2/10")
-      assert.strictEqual(usage(yield* validate("ATU12345678", { key, query: { company_name: "x" } })), "2/10")
-      assert.isUndefined(usage(yield* validate("ATU12345678", { key: `${key}x` })))
-    })
+  it.effect("above 80 % of the limit links to the upgrade", function* () {
+    const { newKey, validate } = yield* RunningService.RunningService
+    const key = yield* newKey
+    yield* RunningService.setQuota(key, 10)
+    const replies = yield* Effect.forEach(Array.from({ length: 11 }), () => validate("ATU12345678", { key }))
+    assert.deepStrictEqual(
+      replies.map(({ headers }) => headers["x-service-upgrade"] ?? ""),
+      replies.map((_, index) => (index < 8 ? "" : RunningService.ownSettings.UPGRADE_URL))
+    )
+  })
 
-    it.effect("above 80 % of the limit links to the upgrade", function* () {
-      const { newKey, validate } = yield* RunningService.RunningService
-      const key = yield* newKey
-      yield* RunningService.setQuota(key, 10)
-      const replies = yield* Effect.forEach(Array.from({ length: 11 }), () => validate("ATU12345678", { key }))
-      assert.deepStrictEqual(
-        replies.map(({ headers }) => headers["x-service-upgrade"] ?? ""),
-        replies.map((_, index) => (index < 8 ? "" : "https://example.org/upgrade"))
-      )
-    })
+  it.effect.each([
+    ["GET", "/health", 200],
+    ["GET", "/v1/status", 200],
+    ["GET", "/docs", 200],
+    ["GET", "/openapi.json", 200],
+    ["GET", "/nothing", 404],
+    ["GET", "/v1/validate", 404],
+    ["DELETE", "/health", 405],
+    ["HEAD", "/v1/validate/ATU12345678", 405],
+    ["POST", "/v1/register", 400],
+    ["POST", "/v1/auth/login", 400],
+    ["GET", "/v1/auth/api-keys", 401],
+    ["GET", "/v1/audit/events", 401]
+  ] as const)("to %s %s with a valid key shows its usage, and counts nothing", function* ([method, path, status]) {
+    const { ask, get, newKey, validate } = yield* RunningService.RunningService
+    const key = yield* newKey
+    yield* RunningService.setQuota(key, 1)
+    yield* validate("ATU12345678", { key })
+    const reply = yield* ask(path, { method, key })
+    assert.containSubset(reply, { status, headers: { "x-service-usage": "1/1" } })
+    assert.isDefined(reply.headers["x-service-upgrade"])
+    assert.isUndefined(reply.headers["ratelimit"])
+    assert.strictEqual((yield* get("/v1/usage", { key })).headers["x-service-usage"], "1/1")
+    for (const wrong of [`${key}x`, "", "svc_live_x"]) {
+      assert.isUndefined((yield* ask(path, { method, key: wrong })).headers["x-service-usage"])
+    }
+  })
 
-    it.effect.each([
-      ["GET", "/health", 200],
-      ["GET", "/v1/status", 200],
-      ["GET", "/docs", 200],
-      ["GET", "/openapi.json", 200],
-      ["GET", "/nothing", 404],
-      ["GET", "/v1/validate", 404],
-      ["DELETE", "/health", 405],
-      ["HEAD", "/v1/validate/ATU12345678", 405],
-      ["POST", "/v1/register", 400],
-      ["POST", "/v1/auth/login", 400],
-      ["GET", "/v1/auth/api-keys", 401],
-      ["GET", "/v1/audit/events", 401]
-    ] as const)("to %s %s with a valid key shows its usage, and counts nothing", function* ([method, path, status]) {
-      const { ask, get, newKey, validate } = yield* RunningService.RunningService
-      const key = yield* newKey
-      yield* RunningService.setQuota(key, 1)
-      yield* validate("ATU12345678", { key })
-      const reply = yield* ask(path, { method, key })
-      assert.containSubset(reply, { status, headers: { "x-service-usage": "1/1" } })
-      assert.isDefined(reply.headers["x-service-upgrade"])
-      assert.isUndefined(reply.headers["ratelimit"])
-      assert.strictEqual((yield* get("/v1/usage", { key })).headers["x-service-usage"], "1/1")
-      for (const wrong of [`${key}x`, "", "svc_live_x"]) {
-        assert.isUndefined((yield* ask(path, { method, key: wrong })).headers["x-service-usage"])
-      }
-    })
+  it.effect("omits the usage during a database outage, without delay", function* () {
+    const { get, newKey, validate } = yield* RunningService.RunningService
+    const sql = yield* SqlClient.SqlClient
+    const key = yield* newKey
+    yield* validate("ATU12345678", { key })
+    const reply = yield* sql.withTransaction(
+      Effect.andThen(sql`LOCK TABLE vatproof.api_keys IN ACCESS EXCLUSIVE MODE`, get("/health", { key }))
+    )
+    assert.strictEqual(reply.status, 200)
+    assert.isUndefined(reply.headers["x-service-usage"])
+    assert.isDefined((yield* get("/health", { key })).headers["x-service-usage"])
+  })
 
-    it.effect("omits the usage during a database outage, without delay", function* () {
-      const { get, newKey, validate } = yield* RunningService.RunningService
-      const sql = yield* SqlClient.SqlClient
-      const key = yield* newKey
-      yield* validate("ATU12345678", { key })
-      const reply = yield* sql.withTransaction(
-        Effect.andThen(sql`LOCK TABLE vatproof.api_keys IN ACCESS EXCLUSIVE MODE`, get("/health", { key }))
-      )
-      assert.strictEqual(reply.status, 200)
-      assert.isUndefined(reply.headers["x-service-usage"])
-      assert.isDefined((yield* get("/health", { key })).headers["x-service-usage"])
-    })
-
-    it.effect("of an endpoint without a caller shows no usage", function* () {
-      const { get } = yield* RunningService.RunningService
-      for (const path of ["/health", "/v1/status", "/nothing"]) {
-        const { headers } = yield* get(path)
-        for (const name of ["x-service-usage", "x-service-upgrade", "ratelimit"]) assert.isUndefined(headers[name])
-      }
-    })
-  }
-)
+  it.effect("of an endpoint without a caller shows no usage", function* () {
+    const { get } = yield* RunningService.RunningService
+    for (const path of ["/health", "/v1/status", "/nothing"]) {
+      const { headers } = yield* get(path)
+      for (const name of ["x-service-usage", "x-service-upgrade", "ratelimit"]) assert.isUndefined(headers[name])
+    }
+  })
+})

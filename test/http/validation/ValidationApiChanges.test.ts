@@ -81,15 +81,6 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("during a
     assert.deepStrictEqual(yield* recorded(key), { events: 1, units: 1, calls: 2 })
   })
 
-  it.effect("a key or plan of another account changes nothing", function* () {
-    const { key, newKey, validate } = yield* start()
-    const other = yield* newKey
-    const change = Effect.andThen(RunningService.setPlan(other, "business"), revoke(other))
-    const reply = yield* during("vies", validate(vatIdEnding("AT", "413004"), { key }), change)
-    assert.deepStrictEqual([reply.status, reply.headers["x-service-usage"]], [200, "1/100000"])
-    assert.deepStrictEqual(yield* recorded(key), { events: 1, units: 1, calls: 1 })
-  })
-
   it.effect("a confirmation is refused if the new plan excludes them, without a receipt", function* () {
     const { key, service } = yield* start()
     yield* RunningService.setPlan(key, "business")

@@ -259,11 +259,11 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
   })
 
   it.effect("is available for all member states if so configured, with the names that VIES discloses", function* () {
-    const { key, service } = yield* start({ QUALIFIED_CONFIRMATION_COUNTRIES: "EU" })
+    const { key, service } = yield* start(RunningService.ownSettings)
     const company = { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", company_city: "ΑΘΗΝΑ" }
     const official = Effect.fnUntraced(function* () {
       const { text } = yield* confirm(service, "GR100440170", key, company)
-      const receipt = yield* service.ask(`/v1/qualified-confirmations/${/VP-QC-[\dA-Z-]+/u.exec(text)?.[0]}`, { key })
+      const receipt = yield* service.ask(`/v1/qualified-confirmations/${/ACME-QC-[\dA-Z-]+/u.exec(text)?.[0]}`, { key })
       return receipt.body
     })
     const unknown = { target_vat_id: "EL100440170", result: { name_match: "match", official_name: "", official_address: "" } }
@@ -280,7 +280,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
   })
 
   it.effect("shows the operator's name for the service", function* () {
-    const { key, service } = yield* start({ SERVICE_NAME: "acme-vat", RECEIPT_PREFIX: "ACME" })
+    const { key, service } = yield* start(RunningService.ownSettings)
     const { text } = yield* confirm(service, "DE100440180", key)
     assert.match(text, /"receipt_id":"ACME-QC-\d{8}-[A-Z0-9]{10}".*"source":"acme-vat-issued"/u)
   })

@@ -102,7 +102,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
   })
 
   it.effect("without a key gets the error of the lifetime quota, in later minutes too", function* () {
-    const { validate } = yield* RunningService.make({ ANONYMOUS_LIFETIME: "2", ANONYMOUS_PER_MINUTE: "2" })
+    const { travel, validate } = yield* RunningService.make({ ANONYMOUS_LIFETIME: "2", ANONYMOUS_PER_MINUTE: "2" })
     for (const from of ["203.0.113.40", "203.0.113.41"]) {
       for (const _ of [1, 2]) assert.strictEqual((yield* validate("ATU12345678", { from })).status, 200)
       for (const vatId of ["ATU12345678", "nonsense", vatIdEnding("AT", "412001")]) {
@@ -110,6 +110,8 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
         assert.include(assertProblem(reply, "UNAUTHORIZED").message, "POST /v1/register")
         assert.strictEqual(reply.headers["x-service-usage"], "2/2")
       }
+      yield* travel("400 days")
+      assertProblem(yield* validate("ATU12345678", { from }), "UNAUTHORIZED")
     }
   })
 })

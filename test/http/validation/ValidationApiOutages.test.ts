@@ -85,7 +85,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("while VIES is 
   })
 
   it.effect("without any requester the BZSt is not queried, and the message explains it", function* () {
-    const { key, sandbox, validate } = yield* startWith("vies", { BZST_REQUESTER_VAT_ID: "" })
+    const { key, sandbox, validate } = yield* startWith("vies", RunningService.ownSettings)
     const { message } = assertProblem(yield* validate("DE100440004", { key }), "SOURCE_UNAVAILABLE")
     assert.include(message, "requester_vat_id")
     assert.strictEqual(yield* sandbox.checks({ source: "bzst" }), 0)
@@ -94,7 +94,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("while VIES is 
   })
 
   it.effect("an answer older than STALE_MAX_AGE is not served", function* () {
-    const { key, sandbox, travel, validate } = yield* startWith("vies", { STALE_MAX_AGE: "2d" })
+    const { key, sandbox, travel, validate } = yield* startWith("vies", RunningService.ownSettings)
     yield* sandbox.configure({ vies_available: true })
     yield* validate("ATU10440008", { key })
     yield* sandbox.configure({ vies_available: false })

@@ -1,7 +1,6 @@
 import { Clock, Effect, Metric, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as HttpMetrics from "#http/pipeline/HttpMetrics.ts"
-import { assertProblem } from "#test/support/Problem.ts"
 import * as RawHttp from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
@@ -72,16 +71,6 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
     yield* untilUnderWay(0)
   })
 
-  it.effect("is rejected at once after the key was revoked on another replica", function* () {
-    const { newKey, validate } = yield* RunningService.RunningService
-    const key = yield* newKey
-    const sql = yield* SqlClient.SqlClient
-    yield* validate("ATU12345678", { key })
-    assert.strictEqual((yield* validate("ATU12345678", { key })).status, 200)
-    yield* sql`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_sha256 = sha256(${key}::text::bytea)`
-    assertProblem(yield* validate("ATU12345678", { key }), "UNAUTHORIZED")
-  })
-
   it.effect("returns the newer answer that another replica has stored meanwhile", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const other = yield* RunningService.make()
@@ -92,22 +81,6 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
     const after = yield* validate("BE0123456789", { key })
     assert.match(after.text, fromCache)
     assert.notStrictEqual(withoutTheRequest(after.text), withoutTheRequest(before.text))
-  })
-
-  it.effect("is charged once after keys or plans of other accounts changed", function* () {
-    const { newKey, validate } = yield* RunningService.RunningService
-    const sql = yield* SqlClient.SqlClient
-    const [key, other] = [yield* newKey, yield* newKey]
-    const remaining = Effect.map(validate("ATU12345678", { key }), ({ headers, status }) => {
-      const [left] = /r=\d+/u.exec(headers["ratelimit"] ?? "") ?? []
-      return [status, headers["x-service-usage"], left]
-    })
-    assert.deepStrictEqual(yield* remaining, [200, "1/100000", "r=99999"])
-    yield* RunningService.setPlan(other, "business")
-    assert.deepStrictEqual(yield* remaining, [200, "2/100000", "r=99998"])
-    yield* sql`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_sha256 = sha256(${other}::text::bytea)`
-    assert.deepStrictEqual(yield* remaining, [200, "3/100000", "r=99997"])
-    assert.deepStrictEqual(yield* remaining, [200, "4/100000", "r=99996"])
   })
 
   it.effect("is charged once each, on all replicas, while keys and plans keep changing", function* () {
@@ -125,50 +98,5 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
       used.toSorted((a, b) => a - b),
       replies.map((_, index) => index + 3)
     )
-  })
-
-  it.effect("uses a new plan at once", function* () {
-    const { newKey, validate } = yield* RunningService.RunningService
-    const key = yield* newKey
-    for (const used of [1, 2, 3]) {
-      assert.strictEqual((yield* validate("ATU12345678", { key })).headers["x-service-usage"], `${used}/100000`)
-    }
-    yield* RunningService.setPlan(key, "starter")
-    assertProblem(yield* validate("ATU12345678", { key }), "RATE_LIMIT_EXCEEDED")
-    yield* RunningService.setPlan(key, "business")
-    assert.strictEqual((yield* validate("ATU12345678", { key })).headers["x-service-usage"], "4/1000000")
-  })
-
-  it.effect("queries the source again when the answer is a day old", function* () {
-    const { newKey, travel, validate } = yield* RunningService.make()
-    const key = yield* newKey
-    yield* validate("CZ12345678", { key })
-    assert.match((yield* validate("CZ12345678", { key })).text, fromCache)
-    yield* travel("25 hours")
-    assert.match((yield* validate("CZ12345678", { key })).text, /"source":"vies"/u)
-  })
-
-  it.effect("keeps a usable request id, and creates one otherwise", function* () {
-    const { newKey, validate } = yield* RunningService.RunningService
-    const key = yield* newKey
-    yield* validate("ATU12345678", { key })
-    const kept = yield* validate("ATU12345678", { key, headers: { "x-request-id": "mine.1" } })
-    assert.strictEqual(kept.headers["x-request-id"], "mine.1")
-    assert.include(kept.text, '"request_id":"mine.1"')
-    const made = yield* validate("ATU12345678", { key, headers: { "x-request-id": '"}' } })
-    assert.match(made.headers["x-request-id"] ?? "", /^[0-9a-f-]{36}$/u)
-  })
-
-  it.effect("has one access line", function* () {
-    const service = yield* RunningService.spawn({ LOG_FORMAT: "json", ACCESS_LOG: "true" })
-    const key = yield* service.newKey
-    yield* service.validate("ATU12345678", { key })
-    const { headers } = yield* service.validate("ATU12345678", { key, headers: { "x-request-id": "the-second-one" } })
-    yield* service.signal("SIGTERM")
-    yield* service.ended
-    const lines = (yield* service.output).split("\n").filter((line) => line.includes("the-second-one"))
-    assert.lengthOf(lines, 1)
-    assert.include(lines[0], "GET /v1/validate/{vat_id} was answered with 200")
-    assert.include(lines[0], `"trace_id":"${headers["x-trace-id"]}"`)
   })
 })
