@@ -8,6 +8,7 @@ import * as ResilientSources from "#infra/sources/ResilientSources.ts"
 import * as SourceFailover from "#infra/sources/SourceFailover.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import * as Vies from "#infra/sources/Vies.ts"
+import * as ViesBudget from "#infra/sources/ViesBudget.ts"
 
 /** The authorities' own addresses (read 2026-11). */
 export const liveSources = {
@@ -28,7 +29,13 @@ export const sources = (defaults: DefaultSources) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const config = yield* AppConfig
-      const vies = Vies.layer({ baseUrl: Option.getOrElse(config.viesBaseUrl, () => defaults.viesBaseUrl) })
+      const viesBaseUrl = Option.getOrElse(config.viesBaseUrl, () => defaults.viesBaseUrl)
+      const vies = Layer.unwrap(
+        Option.match(config.viesPerDay, {
+          onNone: () => Effect.succeed(Vies.layer({ baseUrl: viesBaseUrl })),
+          onSome: (perDay) => Effect.map(ViesBudget.make(perDay), (spend) => Vies.layer({ baseUrl: viesBaseUrl, spend }))
+        })
+      )
       const bzst = Bzst.layer({ baseUrl: Option.getOrElse(config.bzstBaseUrl, () => defaults.bzstBaseUrl) })
       const failover = SourceFailover.layer({ requester: requesterOf(config), replica: replicaOf(config) })
       return Layer.merge(failover, BzstConfirmations.layer).pipe(

@@ -16,7 +16,8 @@ export const settings: RunningService.Settings = {
   PLAN_BUSINESS_PER_MONTH: "1000000",
   PLAN_BUSINESS_PER_MINUTE: "100000",
   PLAN_STARTER_PER_MONTH: "1",
-  PLAN_ENTERPRISE_PER_MINUTE: "2"
+  PLAN_ENTERPRISE_PER_MINUTE: "2",
+  VIES_PER_DAY: "1000000"
 }
 
 /** The API key with the most events and receipts, and one of its receipts. */

@@ -39,6 +39,13 @@ export const orTooMany =
   ({ granted, retryAfterSeconds }: Grant): Effect.Effect<void, RateLimitExceeded> =>
     granted ? Effect.void : Effect.fail(new RateLimitExceeded({ message, retryAfterSeconds }))
 
+/** What was spent of a budget of the day (UTC), also by others, and when the day ends. */
+export interface Spending {
+  readonly granted: boolean
+  readonly spent: number
+  readonly endsIn: Duration.Duration
+}
+
 type Buckets = ReadonlyArray<string>
 
 export class RateLimits extends Context.Service<
@@ -53,5 +60,7 @@ export class RateLimits extends Context.Service<
     /** Takes a lease, which ends by itself; false if another holder has it. */
     readonly acquireLease: (bucket: string, length: Duration.Input) => Effect.Effect<boolean, StoreUnavailable>
     readonly releaseLease: (bucket: string) => Effect.Effect<void, StoreUnavailable>
+    /** Spends calls of a budget of the day, if no more than `limit` are spent with them. 0 calls only look. */
+    readonly spendBudget: (budget: string, calls: number, limit: number) => Effect.Effect<Spending, StoreUnavailable>
   }
 >()("vatproof/domain/callers/RateLimits") {}

@@ -12,8 +12,8 @@ import * as BzstPacing from "#domain/pending/BzstPacing.ts"
 import * as TaskPacing from "#domain/pending/TaskPacing.ts"
 import { type AcceptedTask, type ClaimedTask, TaskQueue } from "#domain/pending/TaskQueue.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
-import { Sources } from "#domain/vat/Sources.ts"
-import type { Attempt } from "#domain/vat/Verdict.ts"
+import { Sources, type SourcesUnavailable } from "#domain/vat/Sources.ts"
+import { type Attempt, overBudget } from "#domain/vat/Verdict.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
 import { ValidateVatId, type ValidationFailure } from "#domain/validation/ValidateVatId.ts"
 
@@ -78,7 +78,8 @@ const makeAttempt = Effect.gen(function* () {
       Effect.catchTags({
         AlreadyRecorded: () => Effect.succeed(closed),
         ConfirmationRefusal: () => Effect.succeed(closed),
-        SourcesUnavailable: ({ attempts }) => waitsFor(task, failureOf(attempts)),
+        SourcesUnavailable: (failure) =>
+          failure.attempts.at(-1)?.code === overBudget ? untilNextBudget(failure) : waitsFor(task, failureOf(failure.attempts)),
         QuotaExceeded: ({ periodEnd }) =>
           Effect.zipWith(waitsFor(task, quotaFailure), DateTime.now, (waits, now) => untilPeriod(waits, now, periodEnd)),
         RateLimitExceeded: () => waitsFor(task, "RATE"),
@@ -100,6 +101,15 @@ const failureOf = (attempts: ReadonlyArray<Attempt>) => {
   const last = attempts.at(-1)
   return last === undefined ? "UNAVAILABLE" : `${last.source}:${last.code ?? last.outcome.toUpperCase()}`
 }
+
+/** Tasks that wait for the next day's budget come back over this time, so that others are not behind all of them. */
+const budgetSpread = Duration.minutes(10)
+
+const untilNextBudget = ({ attempts, retryAfterSeconds }: SourcesUnavailable) =>
+  Effect.map(Random.next, (random): Outcome => {
+    const wait = Duration.sum(Duration.seconds(retryAfterSeconds), Duration.times(budgetSpread, random))
+    return { _tag: "Waits", failure: failureOf(attempts), wait }
+  })
 
 /** A new month has a new quota. */
 const untilPeriod = (outcome: Outcome, now: DateTime.Utc, periodEnd: DateTime.Utc | null): Outcome =>

@@ -59,7 +59,8 @@ const makeNow = Effect.fnUntraced(function* ({ freshness }: ValidationRules, { c
   const lookUp = Effect.fnUntraced(function* (question: Question, stored: Option.Option<StoredAnswer>, admitted: Standing) {
     const { caller, requester, vatId } = question
     const mayFallBack = caller._tag === "Key" && question.request.mayAskBzst !== false
-    const lookup = yield* Effect.result(sources.lookUp({ vatId, requester, mayFallBack }))
+    const isBackground = question.request.task?.opening === null
+    const lookup = yield* Effect.result(sources.lookUp({ vatId, requester, mayFallBack, isBackground }))
     if (Result.isSuccess(lookup)) return yield* records.live(question, lookup.success.answer, lookup.success.attempts, admitted)
     if (Option.isSome(stored) && isServableStale(stored.value.answer, freshness, clock.currentTimeMillisUnsafe())) {
       return yield* records.stale(question, stored.value, lookup.failure.attempts, admitted)

@@ -10,6 +10,8 @@ export interface LookUp {
   readonly vatId: VatId
   readonly requester: VatId | null
   readonly mayFallBack: boolean
+  /** No client waits for the answer. */
+  readonly isBackground?: boolean
 }
 
 /** No eligible source gave a verdict. `message` says which sources were tried or skipped, and why. */

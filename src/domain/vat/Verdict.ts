@@ -54,7 +54,8 @@ export const FailureReason = Schema.Literals([
   "requester_rejected",
   "input_rejected",
   "circuit_open", // not asked: too many recent failures
-  "saturated" // not asked: too many calls in flight
+  "saturated", // not asked: too many calls in flight
+  "over_budget" // not asked: the operator's budget of the day is spent
 ])
 export type FailureReason = typeof FailureReason.Type
 
@@ -78,6 +79,9 @@ export class SourceFailure extends Schema.TaggedError<SourceFailure>()("SourceFa
     return `${this.source} gave no verdict: ${this.reason}${this.code === null ? "" : ` (${this.code})`}`
   }
 }
+
+/** The code of a question that was not asked because the budget of the day is spent. */
+export const overBudget = "BUDGET"
 
 /** One call to a source, as stored in the log: `outcome` is `answered` or the reason for the failure. */
 export const Attempt = Schema.Struct({

@@ -56,7 +56,25 @@ const make = Effect.gen(function* () {
   const releaseLease = (bucket: string) =>
     sql`DELETE FROM vatproof.rate_windows WHERE bucket = ${bucket}`.pipe(QueryPolicy.withRetry(retryFor), Effect.asVoid)
 
-  return RateLimits.of({ acquireSlot, acquireSlots: slots(false), checkSlots: slots(true), acquireLease, releaseLease })
+  const findSpending = SqlSchema.findOne({
+    Request: Schema.Struct({ budget: Schema.String, calls: Schema.Int, limit: Schema.Int }),
+    Result: Schema.Struct({ granted: Schema.Boolean, spent: Schema.BigInt, ends_in_ms: Schema.BigInt }),
+    execute: ({ budget, calls, limit }) =>
+      sql`SELECT granted, spent, ends_in_ms FROM vatproof.spend_budget(${budget}, ${calls}, ${BigInt(limit)})`
+  })
+  const spendBudget = Effect.fnUntraced(function* (budget: string, calls: number, limit: number) {
+    const { ends_in_ms, granted, spent } = yield* findSpending({ budget, calls, limit }).pipe(QueryPolicy.withRetry(retryFor))
+    return { granted, spent: Number(spent), endsIn: Duration.millis(Number(ends_in_ms)) }
+  })
+
+  return RateLimits.of({
+    acquireSlot,
+    acquireSlots: slots(false),
+    checkSlots: slots(true),
+    acquireLease,
+    releaseLease,
+    spendBudget
+  })
 })
 
 /** Rounded up and at least 1, so that a client that waits this long is not too early. */

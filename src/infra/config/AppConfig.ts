@@ -200,6 +200,7 @@ const settings = Config.all({
   dataDir: Config.NonEmptyString("DATA_DIR").pipe(Config.withDefault(".data")),
   viesBaseUrl: baseUrl("VIES_BASE_URL").pipe(Config.option),
   bzstBaseUrl: baseUrl("BZST_BASE_URL").pipe(Config.option),
+  viesPerDay: Config.schema(Positive, "VIES_PER_DAY").pipe(Config.option),
   bzstRequester: Config.schema(GermanVatId, "BZST_REQUESTER_VAT_ID").pipe(Config.option),
   publicUrl: baseUrl("PUBLIC_URL").pipe(Config.option),
   trustedProxies: Config.schema(Count.check(Schema.isBetween({ minimum: 0, maximum: 10 })), "TRUST_PROXY").pipe(

@@ -15,6 +15,8 @@ export interface SourceQuestion {
   readonly requester: VatId | null
   /** Whether concurrent callers may share the answer: one that carries a consultation number belongs to the caller who asked. */
   readonly isShared: boolean
+  /** No client waits for the answer. */
+  readonly isBackground?: boolean
 }
 
 export interface ResilientSourceOptions<A extends Answer> {
@@ -51,8 +53,10 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Resi
   let isFailing = false
 
   const observe = (ended: SourceHealth.Ended) => {
-    health.observeCall(ended)
     const { endedMs, failure } = ended
+    // The source was not asked.
+    if (failure?.reason === "over_budget") return Effect.void
+    health.observeCall(ended)
     // A failure of the question alone says nothing about the source.
     isFailing = failure !== null && failure.scope !== "question"
     if (isFailing) lastLiveFailureMs = endedMs
@@ -204,7 +208,8 @@ class Flight implements Equal.Equal {
   private readonly key: string
   constructor(question: SourceQuestion) {
     this.question = question
-    this.key = `${question.vatId.value}/${question.requester?.value ?? ""}`
+    // A question in the background may find less of a budget.
+    this.key = `${question.vatId.value}/${question.requester?.value ?? ""}/${question.isBackground === true ? "background" : ""}`
   }
   [Equal.symbol](that: Equal.Equal): boolean {
     return that instanceof Flight && that.key === this.key

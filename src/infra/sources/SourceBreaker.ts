@@ -108,7 +108,7 @@ const failureOf = ({ retry_after_s }: SourceFailure) =>
 
 /** A call that was not made, or got no answer (no code), says nothing about the other scope. */
 const saysNothing = ({ code, reason }: SourceFailure) =>
-  reason === "saturated" || reason === "circuit_open" || (reason === "timeout" && code === null)
+  reason === "saturated" || reason === "circuit_open" || reason === "over_budget" || (reason === "timeout" && code === null)
 
 const ofScope = (scope: SourceFailure["scope"], otherwise: CircuitBreaker.Outcome) => (failure: SourceFailure | null) => {
   if (failure === null) return CircuitBreaker.success

@@ -32,13 +32,15 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
   const requesterAtBzst = (lookUp: LookUp) => lookUp.requester ?? options.requester
 
   const lookUp = Effect.fnUntraced(function* (question: LookUp) {
-    const { mayFallBack, requester, vatId } = question
+    const { isBackground = false, mayFallBack, requester, vatId } = question
     const attempts: Array<Attempt> = []
     const record = (attempt: Attempt) => attempts.push(attempt)
     // The answer to a requester belongs to one caller: VIES puts a consultation number into it.
     const isShared = requester === null
     const bzstRequester = requesterAtBzst(question)
-    const asksVies = retried(SourceTelemetry.traced("vies", vatId, guarded.vies.ask({ vatId, requester, isShared }), record))
+    const asksVies = retried(
+      SourceTelemetry.traced("vies", vatId, guarded.vies.ask({ vatId, requester, isShared, isBackground }), record)
+    )
     const asksBzst = Effect.suspend(() => {
       const asks = guarded.bzst.ask({ vatId, requester: bzstRequester, isShared })
       return SourceTelemetry.traced("bzst", vatId, Effect.andThen(SourceTelemetry.failedOver, asks), record)

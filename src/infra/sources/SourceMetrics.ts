@@ -31,6 +31,18 @@ const breakerOpen = Metrics.gauge("vatproof.source.breaker.open", {
   description: "1 while the circuit of a source is open and it is not asked"
 })
 
+/** By `vatproof.source`. */
+export const budget = Metrics.gauge("vatproof.source.budget", {
+  unit: "{question}",
+  description: "Questions that a source may be asked a day (UTC), by all replicas; absent without a budget"
+})
+
+/** By `vatproof.source`. */
+export const budgetLeft = Metrics.gauge("vatproof.source.budget.left", {
+  unit: "{question}",
+  description: "Questions that are left of the day's budget; absent without one"
+})
+
 export const failovers = Metrics.counter("vatproof.failovers", {
   unit: "{lookup}",
   description: "Look-ups that asked the BZSt because VIES had no verdict"

@@ -17,6 +17,8 @@ import { unknownCode, viesCodes } from "#infra/sources/ViesCodes.ts"
 export interface Question {
   readonly vatId: VatId
   readonly requester: VatId | null
+  /** No client waits for the answer. */
+  readonly isBackground?: boolean
 }
 
 /** VIES' own status, as a whole and by VAT prefix. Null: the register is not monitored. */
@@ -37,18 +39,25 @@ export class Vies extends Context.Service<
   }
 >()("vatproof/infra/sources/Vies") {}
 
-/** `timeout` bounds a whole `check` or `status`; some registers take 16 seconds to answer, and calls that hang take 30. */
+/**
+ * `timeout` bounds a whole `check` or `status`; some registers take 16 seconds to answer, and calls that hang take 30. `spend` counts each question
+ * before it is asked, or refuses it.
+ */
 export interface Options {
   readonly baseUrl: string
+  readonly spend?: (isBackground: boolean) => Effect.Effect<void, SourceFailure>
   readonly timeout?: Duration.Input
 }
 
 export const make = Effect.fnUntraced(function* (options: Options) {
   const http = yield* SourceHttp.make("vies", { baseUrl: options.baseUrl, timeout: options.timeout ?? "20 seconds" })
 
+  const { spend = () => Effect.void } = options
+
   const ask = (question: Question) =>
-    Effect.flatMap(http.post(SourceMetrics.checkPaths.vies, requestBody(question)), (exchange) =>
-      Effect.fromResult(readAnswer(question, exchange))
+    spend(question.isBackground === true).pipe(
+      Effect.andThen(http.post(SourceMetrics.checkPaths.vies, requestBody(question))),
+      Effect.flatMap((exchange) => Effect.fromResult(readAnswer(question, exchange)))
     )
 
   const check = (question: Question) => {

@@ -47,6 +47,7 @@ const stepsOf = Effect.fnUntraced(function* (known: StoredLogin | null, password
       acquireSlot: (bucket, limit) => note(`take ${limit} of ${bucket}`, granted),
       acquireLease: () => Effect.succeed(true),
       releaseLease: () => Effect.void,
+      spendBudget: () => Effect.die("a login asks no source"),
       acquireSlots: () => Effect.die("each bound of a login has a limit of its own"),
       checkSlots: ([bucket], limit) =>
         Effect.suspend(() => {

@@ -1,0 +1,49 @@
+/**
+ * The operator's daily budget of questions to VIES, for all replicas (rule 88). Questions that no client waits for leave a fifth of it to those that
+ * one waits for.
+ */
+import { Duration, Effect, Metric, Schedule } from "effect"
+import { RateLimits, type Spending } from "#domain/callers/RateLimits.ts"
+import { overBudget, SourceFailure } from "#domain/vat/Verdict.ts"
+import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
+
+const source = "vies"
+const backgroundShare = 0.8
+/** Other replicas spend as well. */
+const lookEvery = "10 seconds"
+
+/** Gives a function that spends one question, or fails. Measures what is left until its scope closes. */
+export const make = Effect.fnUntraced(function* (perDay: number) {
+  const { spendBudget } = yield* RateLimits
+  const ofSource = { "vatproof.source": source }
+
+  const measure = ({ spent }: Spending) =>
+    Effect.andThen(
+      Metric.update(SourceMetrics.budgetLeft(ofSource), Math.max(0, perDay - spent)),
+      Metric.update(SourceMetrics.budget(ofSource), perDay)
+    )
+
+  yield* Effect.flatMap(spendBudget(source, 0, perDay), measure).pipe(
+    Effect.ignoreCause,
+    Effect.repeat(Schedule.spaced(lookEvery)),
+    Effect.forkScoped
+  )
+
+  return Effect.fnUntraced(function* (isBackground: boolean) {
+    const limit = isBackground ? Math.floor(perDay * backgroundShare) : perDay
+    // Without the database no answer could be recorded either.
+    const spending = yield* Effect.mapError(spendBudget(source, 1, limit), () => notAsked(null))
+    yield* measure(spending)
+    if (!spending.granted) return yield* notAsked(overBudget, spending.endsIn)
+  })
+})
+
+const notAsked = (code: string | null, wait: Duration.Duration = Duration.zero) =>
+  new SourceFailure({
+    source,
+    reason: "over_budget",
+    code,
+    scope: "question",
+    retry: "never",
+    retry_after_s: Math.ceil(Duration.toSeconds(wait))
+  })
