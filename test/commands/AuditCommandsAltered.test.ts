@@ -4,26 +4,26 @@ import { command } from "#test/support/CommandLine.ts"
 import { carrying, edit, Exported, first, key, lines, testLayer, verify } from "#test/support/ExportedLog.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
+const withoutLine = (name: string, index: number) =>
+  edit(
+    name,
+    lines((all) => all.toSpliced(index, 1))
+  )
+const replace = (name: string, from: string, to: string) => edit(name, (text) => text.replace(from, to))
+const replaceFirst = (folder: string, from: string | RegExp, to: string) => (directory: string) =>
+  edit(first(directory, folder), (text) => text.replace(from, to))(directory)
+const removeFirst = (folder: string) => (directory: string) => rmSync(join(directory, first(directory, folder)))
+const add = (name: string, text: string) => (directory: string) => appendFileSync(join(directory, name), text)
+
 /** An alteration of an export, and the finding it must cause. */
 const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => void, finding: RegExp]> = [
-  [
-    "the data of an event",
-    edit("events.ndjson", (text) => text.replace('"valid":true', '"valid":false')),
-    /^2: the event is not the one/u
-  ],
+  ["the data of an event", replace("events.ndjson", '"valid":true', '"valid":false'), /^2: the event is not the one/u],
   [
     "an event's white space",
-    edit("events.ndjson", (text) => text.replace('"valid":true', '"valid": true')),
+    replace("events.ndjson", '"valid":true', '"valid": true'),
     /^2: events.ndjson: This is not an event/u
   ],
-  [
-    "a removed event",
-    edit(
-      "events.ndjson",
-      lines((all) => all.toSpliced(4, 1))
-    ),
-    /^4: the event is missing/u
-  ],
+  ["a removed event", withoutLine("events.ndjson", 4), /^4: the event is missing/u],
   [
     "two swapped events",
     edit(
@@ -53,19 +53,8 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     ),
     /^3: the stored tree does not have the leaf/u
   ],
-  [
-    "a changed receipt in the table",
-    edit("receipts.csv", (text) => text.replace("mismatch", "match")),
-    /^\d+: receipts.csv has a different row/u
-  ],
-  [
-    "a removed row of the table",
-    edit(
-      "verifications.csv",
-      lines((all) => all.toSpliced(2, 1))
-    ),
-    /^4: verifications.csv has no row/u
-  ],
+  ["a changed receipt in the table", replace("receipts.csv", "mismatch", "match"), /^\d+: receipts.csv has a different row/u],
+  ["a removed row of the table", withoutLine("verifications.csv", 2), /^4: verifications.csv has no row/u],
   [
     "a forged row",
     edit("receipts.csv", (text) => `${text}999;2026-11-21\r\n`),
@@ -73,42 +62,23 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   ],
   [
     "a receipt's file",
-    (directory) => edit(first(directory, "receipts"), (text) => text.replace("DE123456789", "DE123456780"))(directory),
+    replaceFirst("receipts", "DE123456789", "DE123456780"),
     /^\d+: the file of the receipt VP-QC-\S+ is not its event/u
   ],
-  [
-    "a removed file of a receipt",
-    (directory) => rmSync(join(directory, first(directory, "receipts"))),
-    /^\d+: the receipt VP-QC-\S+ has no file/u
-  ],
-  [
-    "a proof",
-    (directory) => edit(first(directory, "proofs"), (text) => text.replace(/^index \d+$/mu, "index 1"))(directory),
-    /^\d+: the proof of the receipt VP-QC-\S+ does not hold/u
-  ],
+  ["a removed file of a receipt", removeFirst("receipts"), /^\d+: the receipt VP-QC-\S+ has no file/u],
+  ["a proof", replaceFirst("proofs", /^index \d+$/mu, "index 1"), /^\d+: the proof of the receipt VP-QC-\S+ does not hold/u],
   [
     "a changed leaf in a proof",
-    (directory) => edit(first(directory, "proofs"), (text) => text.replace(/^extra .*$/mu, carrying("another leaf")))(directory),
+    replaceFirst("proofs", /^extra .*$/mu, carrying("another leaf")),
     /^\d+: the proof of the receipt VP-QC-\S+ does not hold: it carries another leaf/u
   ],
-  [
-    "a forged receipt",
-    (directory) => appendFileSync(join(directory, "receipts", "VP-QC-1.json"), "{}"),
-    /receipts\/VP-QC-1.json belongs to no event/u
-  ],
+  ["a forged receipt", add("receipts/VP-QC-1.json", "{}"), /receipts\/VP-QC-1.json belongs to no event/u],
   [
     "a changed personal document",
-    edit("personal/documents.txt", (text) => text.replace("Köln", "Bonn")),
+    replace("personal/documents.txt", "Köln", "Bonn"),
     /^\d+: its personal document is not the one that was signed/u
   ],
-  [
-    "a removed personal document",
-    edit(
-      "personal/documents.txt",
-      lines((all) => all.toSpliced(1, 1))
-    ),
-    /^\d+: its personal document is missing/u
-  ],
+  ["a removed personal document", withoutLine("personal/documents.txt", 1), /^\d+: its personal document is missing/u],
   [
     "an additional leaf",
     edit("leaves.txt", (text) => `${text}999 ${"0".repeat(64)}\n`),
@@ -116,14 +86,10 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   ],
   [
     "a personal document among the events",
-    edit("events.ndjson", (text) => text.replace(',"position":2,', ',"personal":{"name":"x"},"position":2,')),
+    replace("events.ndjson", ',"position":2,', ',"personal":{"name":"x"},"position":2,'),
     /^2: events.ndjson has a personal document in it/u
   ],
-  [
-    "a removed proof",
-    (directory) => rmSync(join(directory, first(directory, "proofs"))),
-    /^\d+: the receipt VP-QC-\S+ has no proof/u
-  ],
+  ["a removed proof", removeFirst("proofs"), /^\d+: the receipt VP-QC-\S+ has no proof/u],
   [
     "a key's file with the content of another event",
     (directory) => cpSync(join(directory, first(directory, "receipts")), join(directory, first(directory, "keys"))),
@@ -136,22 +102,14 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   ],
   [
     "a changed name in the table of personal data",
-    edit("personal/personal.csv", (text) => text.replace("Köln", "Bonn")),
+    replace("personal/personal.csv", "Köln", "Bonn"),
     /^\d+: personal\/personal.csv has a different row/u
   ],
-  [
-    "a changed description of the tables",
-    edit("index.xml", (text) => text.replace("Belegnummer", "Nummer")),
-    /index.xml was changed/u
-  ],
-  [
-    "a foreign table",
-    (directory) => appendFileSync(join(directory, "receipts_corrected.csv"), "x"),
-    /^-: receipts_corrected.csv is not a file of the export/u
-  ],
+  ["a changed description of the tables", replace("index.xml", "Belegnummer", "Nummer"), /index.xml was changed/u],
+  ["a foreign table", add("receipts_corrected.csv", "x"), /^-: receipts_corrected.csv is not a file of the export/u],
   [
     "another key beside the export",
-    (directory) => writeFileSync(join(directory, "verifier-key.txt"), "log+00000000+AAAA\n"),
+    add("verifier-key.txt", "log+00000000+AAAA\n"),
     /^-: verifier-key.txt lacks the key that signed the checkpoint/u
   ],
   [
@@ -164,11 +122,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     edit("events.ndjson", (text) => text.replaceAll("\n", "\r\n")),
     /^0: events.ndjson: This is not an event in canonical form|^0: events.ndjson: This is not an event/u
   ],
-  [
-    "changed line ends of the leaves",
-    edit("leaves.txt", (text) => text.replace("\n", "\r\n")),
-    /^0: leaves.txt does not have its leaf/u
-  ],
+  ["changed line ends of the leaves", replace("leaves.txt", "\n", "\r\n"), /^0: leaves.txt does not have its leaf/u],
   ["a removed last line end", edit("leaves.txt", (text) => text.trimEnd()), /: leaves.txt does not have its leaf/u],
   ["a byte order mark", edit("plans.csv", (text) => `\ufeff${text}`), /^-: plans.csv does not begin with the names/u],
   [
@@ -181,29 +135,17 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     (directory) => appendFileSync(join(directory, "events.csv"), Buffer.from([0xff])),
     /events.csv has a row that no event produces: the rest is not UTF-8/u
   ],
-  [
-    "a changed key of a row",
-    edit("verifications.csv", (text) => text.replace("svc_live_", "svc_dead_")),
-    /verifications.csv has a different row/u
-  ],
-  [
-    "a key's file",
-    (directory) => edit(first(directory, "keys"), (text) => text.replace("svc_live_", "svc_dead_"))(directory),
-    /^\d+: the proof of the key \S+ does not hold/u
-  ],
-  ["a removed file of a key", (directory) => rmSync(join(directory, first(directory, "keys"))), /^\d+: the key \S+ has no file/u],
-  [
-    "a forged key",
-    (directory) => appendFileSync(join(directory, "keys", "x.json"), "{}"),
-    /^-: keys\/x.json belongs to no event of the export/u
-  ],
+  ["a changed key of a row", replace("verifications.csv", "svc_live_", "svc_dead_"), /verifications.csv has a different row/u],
+  ["a key's file", replaceFirst("keys", "svc_live_", "svc_dead_"), /^\d+: the proof of the key \S+ does not hold/u],
+  ["a removed file of a key", removeFirst("keys"), /^\d+: the key \S+ has no file/u],
+  ["a forged key", add("keys/x.json", "{}"), /^-: keys\/x.json belongs to no event of the export/u],
   [
     "the period",
-    edit("manifest.json", (text) => text.replace('"recorded_before": null', '"recorded_before": "2020-01-01T00:00:00.000Z"')),
+    replace("manifest.json", '"recorded_before": null', '"recorded_before": "2020-01-01T00:00:00.000Z"'),
     /^0: it was recorded at \S+, outside of the period in manifest.json/u
   ],
   ["a byte order mark before the README", edit("README.txt", (text) => `\ufeff${text}`), /README.txt was changed/u],
-  ["the README", edit("README.txt", (text) => text.replace("PRÜFEN", "GLAUBEN")), /README.txt was changed/u]
+  ["the README", replace("README.txt", "PRÜFEN", "GLAUBEN"), /README.txt was changed/u]
 ]
 
 layer(testLayer, { excludeTestServices: true })("vatproof audit verify", (it) => {

@@ -5,11 +5,6 @@ import { MatchLetter, MatchWord } from "#domain/receipts/Receipt.ts"
 import { statusOf } from "#http/pipeline/Problem.ts"
 import { described, json, operations } from "#test/support/Description.ts"
 
-const parametersOf = (wanted: string) => {
-  const found = operations.find(({ name }) => name === wanted)?.operation.parameters ?? []
-  return Object.fromEntries(found.map(({ name, ...parameter }) => [name, parameter]))
-}
-
 /** All objects of the document, with where they are. */
 const partsOf = (value: unknown, place = "#"): ReadonlyArray<{ readonly place: string; readonly part: object }> => {
   if (Array.isArray(value)) return value.flatMap((item, index) => partsOf(item, `${place}/${index}`))
@@ -19,22 +14,6 @@ const partsOf = (value: unknown, place = "#"): ReadonlyArray<{ readonly place: s
 const parts = partsOf(json)
 const placesOf = (isMeant: (part: { readonly [key: string]: unknown }) => boolean) =>
   parts.filter(({ part }) => isMeant({ ...part })).map(({ place }) => place)
-
-it("numbers and times in a query are described by their types", () => {
-  assert.containSubset(parametersOf("GET /v1/qualified-confirmations")["limit"], {
-    required: false,
-    schema: { type: "integer", minimum: 1, maximum: 100, default: 20 }
-  })
-  const { from, limit, to } = parametersOf("GET /v1/audit/events")
-  assert.containSubset(limit, { required: false, schema: { type: "integer", minimum: 1, maximum: 1000, default: 100 } })
-  for (const bound of [from, to]) {
-    // A date alone will do, so it has not the format of a time.
-    assert.deepStrictEqual(bound?.schema, { type: "string" })
-    assert.match(bound?.description ?? "", /A date alone/u)
-  }
-  const { position } = parametersOf("GET /v1/audit/events/{position}")
-  assert.containSubset(position, { in: "path", required: true, schema: { type: "integer", minimum: 0 } })
-})
 
 it.each(operations)("$name describes itself and each of its parameters", ({ operation }) => {
   const { description = "", parameters, summary = "", tags } = operation
@@ -57,14 +36,6 @@ it.each(operations)("$name declares exactly the parameters of its path", ({ oper
   )
   for (const { name, required } of inPath) assert.isTrue(required, name)
   assert.notMatch(path, /[*:]/u)
-})
-
-it("the key of a validation is optional, and all other keys are required", () => {
-  const optional = operations.filter(({ operation }) => operation.security.some((one) => Object.keys(one).length === 0))
-  assert.deepStrictEqual(
-    optional.map(({ name, operation }) => [name, operation.security]),
-    [["GET /v1/validate/{vat_id}", [{}, { apiKey: [] }]]]
-  )
 })
 
 it.each(operations)("$name refers to the one error body, and explains its error codes", ({ operation }) => {
@@ -159,37 +130,6 @@ it("fields named as times have the format date-time", () => {
   for (const { part, place } of times) assert.include(JSON.stringify(part), '"format":"date-time"', place)
 })
 
-it("request bodies are required only where they must be sent", () => {
-  const bodyOf = (wanted: string) => operations.find(({ name }) => name === wanted)?.operation.requestBody
-  assert.containSubset(bodyOf("POST /v1/auth/api-keys"), {
-    required: false,
-    content: { "application/json": { schema: { type: "object", title: "NewApiKey" } } }
-  })
-  const registration = { minProperties: 1, properties: { email: { type: "string", format: "email" } } }
-  assert.containSubset(bodyOf("POST /v1/register"), {
-    required: true,
-    content: { "application/json": { schema: { title: "Registration", ...registration } } }
-  })
-})
-
-it("verification pages have the same statuses as the JSON responses", () => {
-  for (const name of ["GET /v1/auth/verify-email", "POST /v1/auth/verify-email"]) {
-    const responses = operations.find((one) => one.name === name)?.operation.responses ?? {}
-    for (const status of ["200", "400", "503"]) {
-      assert.deepStrictEqual(Object.keys(responses[status]?.content ?? {}).toSorted(), ["application/json", "text/html"])
-    }
-  }
-})
-
-it("security schemes, tags and the server are described", () => {
-  assert.deepStrictEqual(
-    described.servers.map(({ url }) => url),
-    ["/"]
-  )
-  assert.deepStrictEqual(Object.keys(described.components.securitySchemes).toSorted(), ["apiKey", "auditorToken", "bearer"])
-  for (const { name } of described.tags) assert.match(name, /^[A-Z]/u)
-})
-
 it("operations have ids that suit the methods of a generated client", () => {
   const ids = operations.map(({ operation }) => operation.operationId)
   for (const id of ids) assert.match(id, /^[a-z]+(?:[A-Z][a-z]+)+$/u)
@@ -212,15 +152,3 @@ it("extensible values are open: only the words and letters of a comparison are c
 it.each(operations)("$name declares its error responses", ({ operation }) =>
   assert.isTrue(Object.keys(operation.responses).some((status) => status.startsWith("4")))
 )
-
-it("describes how removals are announced, and that nothing is deprecated", () => {
-  for (const header of ["Deprecation", "Sunset"]) assert.include(described.info.description, `\`${header}\``)
-  assert.isEmpty(placesOf(({ deprecated }) => deprecated === true))
-})
-
-it("states the contact and the terms of the interface", () => {
-  assert.containSubset(described.info, {
-    contact: { name: "The operator of this service" },
-    license: { identifier: "Apache-2.0" }
-  })
-})
