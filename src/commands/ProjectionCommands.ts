@@ -1,12 +1,14 @@
 /** `vatproof projections …`: lists and rebuilds the read tables. */
-import { Effect, Option, Schema } from "effect"
+import { Duration, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { isSqlError } from "effect/sql/SqlError"
 import * as Operator from "#app/layers/Operator.ts"
 import * as Storage from "#app/layers/Storage.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import * as ProjectionRebuild from "#events/projections/ProjectionRebuild.ts"
 import * as Projections from "#events/projections/Projections.ts"
 import { tableProjections } from "#events/projections/ProjectionCatalogue.ts"
+import * as TaskCounts from "#events/store/TaskCounts.ts"
 import * as Migrations from "#infra/postgres/Migrations.ts"
 import { json, print, quietly } from "#app/commands/Operation.ts"
 import * as Progress from "#app/commands/Progress.ts"
@@ -20,6 +22,7 @@ class NotAdministrator extends Schema.TaggedError<NotAdministrator>()("NotAdmini
 
 class NoSuchProjection extends Schema.TaggedError<NoSuchProjection>()("NoSuchProjection", { message: Schema.String }) {}
 
+const retryFor = "3 seconds"
 /** A running service advances each table once a second. */
 const stalledAfterMs = 10_000
 
@@ -27,6 +30,12 @@ const stateOf = ({ outdated, stalled_ms }: Projections.ProjectionState) => {
   if (outdated) return "rebuild it: its rules have changed"
   if (stalled_ms < stalledAfterMs) return "current"
   return `not moved for ${Math.floor(stalled_ms / 1_000)} s: no service runs, or its log says why`
+}
+
+const wordsOf = ({ oldestMs, quota, running, waiting }: TaskCounts.TaskCounts) => {
+  const oldest =
+    waiting + running + quota === 0 ? "" : `; the oldest is ${Duration.format(Duration.seconds(Math.floor(oldestMs / 1000)))} old`
+  return `Accepted validations: ${waiting} waiting, ${running} running, ${quota} paused for a quota${oldest}.`
 }
 
 const list = Command.make(
@@ -46,12 +55,17 @@ const list = Command.make(
         ],
         states
       )
-      yield* print(flags.json, { projections: states.map((state) => ({ ...state })) }, words)
+      const tasks = yield* Effect.flatMap(TaskCounts.makeRead, QueryPolicy.withRetry(retryFor))
+      yield* print(
+        flags.json,
+        { projections: states.map((state) => ({ ...state })), tasks: { ...tasks } },
+        `${words}\n\n${wordsOf(tasks)}`
+      )
     },
     Effect.provide(Operator.owner),
     quietly
   )
-).pipe(Command.withDescription("List the read tables with their lag in events"))
+).pipe(Command.withDescription("List the read tables with their lag in events, and the accepted validations that wait"))
 
 /** The selected names: one, or all. */
 const namesOf = Effect.fnUntraced(function* (name: Option.Option<string>, all: boolean) {

@@ -12,6 +12,8 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof projectio
     const { output } = yield* command("projections", "list")
     assert.match(output, /event_index +asynchronous +1 +\d+ +\d+ +current/u)
     assert.match(output, /accounts +inline +1 +\d+ +0 +current/u)
+    assert.match(output, /tasks +inline +1 +\d+ +0 +current/u)
+    assert.match(output, /^Accepted validations: 0 waiting, 0 running, 0 paused for a quota\.$/mu)
     yield* command("auditor", "add", "tax office")
     yield* MigratedDatabase.execute("DROP TABLE vatproof.event_index CASCADE")
     yield* MigratedDatabase.execute("UPDATE vatproof.auditors SET expires_at = expires_at + interval '1 year'")

@@ -73,10 +73,11 @@ export const outboxWaiting = Metrics.gauge("vatproof.outbox.waiting", {
   description: "Mails that are not delivered"
 })()
 
+/** By `vatproof.task.state`: `waiting` for the next attempt, `running`, or paused for the `quota` of its key. */
 export const tasksOpen = Metrics.gauge("vatproof.tasks.open", {
   unit: "{task}",
   description: "Accepted validations that wait for their answer"
-})()
+})
 
 export const tasksAge = Metrics.gauge("vatproof.tasks.age", {
   unit: "s",

@@ -8,6 +8,7 @@ import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import * as StoreMetrics from "#events/database/StoreMetrics.ts"
+import * as TaskCounts from "#events/store/TaskCounts.ts"
 
 const readEvery = "10 seconds"
 
@@ -21,7 +22,9 @@ const Row = Schema.Struct({
 
 const Behind = Schema.Struct({ name: Schema.String, lag: Schema.BigInt })
 
-const makeRead = Effect.map(SqlClient.SqlClient, (sql) => {
+const makeRead = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const readTasks = yield* TaskCounts.makeRead
   const find = SqlSchema.findOne({
     Request: Schema.Void,
     Result: Row,
@@ -42,14 +45,6 @@ const makeRead = Effect.map(SqlClient.SqlClient, (sql) => {
       FROM vatproof.projections p JOIN vatproof.logs l ON l.log_id = p.log_id WHERE p.log_id = ${logId} AND p.position IS NOT NULL`
   })
 
-  const findTasks = SqlSchema.findOne({
-    Request: Schema.Void,
-    Result: Schema.Struct({ open: Schema.BigInt, oldest_ms: Schema.BigInt }),
-    execute:
-      () => sql`SELECT count(*) AS open, coalesce(extract(epoch FROM clock_timestamp() - min(accepted_at)) * 1000, 0)::bigint AS oldest_ms
-      FROM (SELECT accepted_at FROM vatproof.tasks WHERE closed_by IS NULL ORDER BY expires_at LIMIT 100000) t`
-  })
-
   return Effect.gen(function* () {
     const row = yield* find(undefined)
     yield* Metric.update(StoreMetrics.logSize, Number(row.head))
@@ -57,9 +52,11 @@ const makeRead = Effect.map(SqlClient.SqlClient, (sql) => {
     yield* Metric.update(StoreMetrics.notaryAge, Number(row.signed_ago_ms) / 1000)
     yield* Metric.update(StoreMetrics.outboxWaiting, Number(row.mails))
     yield* Metric.update(StoreMetrics.outboxAge, Number(row.oldest_mail_ms) / 1000)
-    const tasks = yield* findTasks(undefined)
-    yield* Metric.update(StoreMetrics.tasksOpen, Number(tasks.open))
-    yield* Metric.update(StoreMetrics.tasksAge, Number(tasks.oldest_ms) / 1000)
+    const { oldestMs, ...states } = yield* readTasks
+    yield* Metric.update(StoreMetrics.tasksAge, oldestMs / 1000)
+    for (const [state, count] of Object.entries(states)) {
+      yield* Metric.update(StoreMetrics.tasksOpen({ "vatproof.task.state": state }), count)
+    }
     for (const { lag, name } of yield* findBehind(undefined)) {
       yield* Metric.update(StoreMetrics.projectionLag({ "vatproof.projection": name }), Number(lag))
     }

@@ -2,6 +2,7 @@ import { Effect, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import { command } from "#test/support/CommandLine.ts"
 import { newPaidKey } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -32,6 +33,23 @@ const until = <E, R>(ask: Effect.Effect<Reply, E, R>, status: string) =>
     schedule: Schedule.spaced("100 millis"),
     until: ({ body }) => JSON.stringify(body).includes(`"status":"${status}"`)
   })
+
+/** A validation of a member state whose register is down, after its first attempt. */
+const submitPending = Effect.fnUntraced(function* ({ get, post }: RunningService.Replica, key: string, vatId: string, more = {}) {
+  const sandbox = yield* Sandbox
+  yield* sandbox.configure({ vies_unavailable_member_states: [vatId.slice(0, 2)] })
+  const id = yield* idOf(yield* post(path, { vat_id: vatId, ...more }, { key, headers: later }))
+  yield* Effect.repeat(get(`${path}/${id}`, { key }), {
+    schedule: Schedule.spaced("50 millis"),
+    until: ({ text }) => text.includes("MS_UNAVAILABLE")
+  })
+  yield* sandbox.configure({ vies_unavailable_member_states: [] })
+  return id
+})
+
+/** Lets time pass for a task. */
+const change = (id: string, set: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql`UPDATE vatproof.tasks SET ${sql.literal(set)} WHERE task_id = ${id}::uuid`)
 
 layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validations", (it) => {
   it.effect("answers at once where it can, with an id under which the answer stays", function* () {
@@ -125,6 +143,58 @@ layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validatio
     assert.deepStrictEqual(kept.body, final.body)
     const list = yield* get(path, { key, query: { status: "cancelled" } })
     assert.containSubset(list.body, { data: [{ validation_id: pending, status: "cancelled" }], next_cursor: null })
+  })
+
+  it.effect("pauses while the month is used up, and goes on with a larger quota", function* () {
+    const service = yield* RunningService.RunningService
+    const key = yield* service.newKey
+    const id = yield* submitPending(service, key, "FI10550001")
+    yield* RunningService.setQuota(key, 1)
+    assert.strictEqual((yield* service.validate("ATU10550005", { key })).headers["x-service-usage"], "1/1")
+    yield* change(id, "due_at = now()")
+    const paused = yield* Effect.repeat(service.get(`${path}/${id}`, { key }), {
+      schedule: Schedule.spaced("100 millis"),
+      until: ({ text }) => text.includes("QUOTA")
+    })
+    assert.containSubset(paused.body, { status: "pending", attempts: 2, last_failure: { source: null, code: "QUOTA" } })
+    assert.notProperty(paused.body, "valid")
+    assert.match((yield* command("projections", "list")).output, /^Accepted validations: .* 1 paused for a quota; the oldest /mu)
+    yield* RunningService.setQuota(key, 2)
+    yield* change(id, "due_at = now()")
+    const final = yield* until(service.get(`${path}/${id}`, { key, query: { wait: "20" } }), "final")
+    assert.containSubset(final.body, { status: "final", valid: true })
+    assert.strictEqual((yield* service.get(`${path}/${id}`, { key })).headers["x-service-usage"], "2/2")
+  })
+
+  it.effect("expires without an answer and without a charge", function* () {
+    const service = yield* RunningService.RunningService
+    const key = yield* service.newKey
+    const id = yield* submitPending(service, key, "FI10550002", { expires_in: 60 })
+    yield* change(id, "expires_at = now()")
+    const expired = yield* until(service.get(`${path}/${id}`, { key, query: { wait: "20" } }), "expired")
+    assert.containSubset(expired.body, { status: "expired", reason: null })
+    assert.notProperty(expired.body, "valid")
+    assert.strictEqual((yield* service.get(`${path}/${id}`, { key })).headers["x-service-usage"], "0/100000")
+    assert.deepStrictEqual(yield* eventsOf(id), [
+      ["ValidationAccepted", 0],
+      ["ValidationExpired", 0]
+    ])
+  })
+
+  it.effect("is cancelled without a charge when its key was revoked meanwhile", function* () {
+    const service = yield* RunningService.RunningService
+    const key = yield* service.newKey
+    const id = yield* submitPending(service, key, "FI10550003")
+    assert.strictEqual((yield* service.ask("/v1/keys/self", { method: "DELETE", key })).status, 200)
+    yield* change(id, "due_at = now()")
+    const events = yield* Effect.repeat(eventsOf(id), {
+      schedule: Schedule.spaced("100 millis"),
+      until: (found) => found.length > 1
+    })
+    assert.deepStrictEqual(events, [
+      ["ValidationAccepted", 0],
+      ["ValidationCancelled", 0]
+    ])
   })
 
   it.effect("lists the key's own by state, VAT ID and reference, page by page", function* () {

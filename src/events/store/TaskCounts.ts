@@ -1,0 +1,32 @@
+/** Accepted validations that wait for their answer, by what they wait for. */
+import { Effect, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+
+/**
+ * `waiting` for their next attempt, `running` on a replica, paused for the `quota` of their key. `oldestMs` is the age of the oldest; 0 without one.
+ */
+export interface TaskCounts {
+  readonly waiting: number
+  readonly running: number
+  readonly quota: number
+  readonly oldestMs: number
+}
+
+/** Counts up to 100,000 of them. */
+export const makeRead = Effect.map(SqlClient.SqlClient, (sql) => {
+  const find = SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: Schema.Struct({ open: Schema.BigInt, running: Schema.BigInt, quota: Schema.BigInt, oldest_ms: Schema.BigInt }),
+    execute: () => sql`SELECT count(*) AS open, count(*) FILTER (WHERE t.is_running) AS running,
+        count(*) FILTER (WHERE t.failure = 'QUOTA' AND NOT t.is_running) AS quota,
+        coalesce(extract(epoch FROM clock_timestamp() - min(t.accepted_at)) * 1000, 0)::bigint AS oldest_ms
+      FROM (SELECT accepted_at, failure, claim IS NOT NULL AND due_at > clock_timestamp() AS is_running
+        FROM vatproof.tasks WHERE closed_by IS NULL ORDER BY expires_at LIMIT 100000) t`
+  })
+  return Effect.map(find(undefined), ({ oldest_ms, open, quota, running }): TaskCounts => ({
+    waiting: Number(open - running - quota),
+    running: Number(running),
+    quota: Number(quota),
+    oldestMs: Number(oldest_ms)
+  }))
+})
