@@ -1,4 +1,6 @@
 /** Parses the command and runs it. SIGINT and SIGTERM end it in order: in-flight requests first. */
+// oxlint-disable-next-line import/no-unassigned-import -- it must run before the other imports allocate
+import "#infra/server/HeapPolicy.ts"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Console, Effect, Exit, Layer, Logger, MutableRef, Option, Predicate, type Runtime } from "effect"
