@@ -28,37 +28,33 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof notary", 
     assert.match(none.output, /is not signed/u)
   })
 
-  it.effect(
-    "adopts an unsigned log after an operator has verified it",
-    function* () {
-      const { newKey } = yield* RunningService.RunningService
-      yield* newKey
-      const settings = signing(yield* temporaryFolder)
-      const adopt = (...flags: ReadonlyArray<string>) => commandWith(settings, "notary", "adopt", ...flags)
+  it.effect("adopts an unsigned log after an operator has verified it", function* () {
+    const { newKey } = yield* RunningService.RunningService
+    yield* newKey
+    const settings = signing(yield* temporaryFolder)
+    const adopt = (...flags: ReadonlyArray<string>) => commandWith(settings, "notary", "adopt", ...flags)
 
-      const adminPort = yield* RunningService.freePort
-      const http = yield* HttpClient.HttpClient
-      const told = http.get(`http://127.0.0.1:${adminPort}/readyz`).pipe(
-        Effect.flatMap(({ text }) => text),
-        Effect.repeat({ until: (text) => text.includes("no checkpoint"), schedule: Schedule.spaced("50 millis") })
-      )
-      const waiting = yield* Effect.forkScoped(RunningService.start({ ...settings, ADMIN_PORT: String(adminPort) }))
-      assert.match(yield* Effect.retry(told, Schedule.spaced("50 millis")), /"notary":"There are \d+ events and no checkpoint/u)
+    const adminPort = yield* RunningService.freePort
+    const http = yield* HttpClient.HttpClient
+    const told = http.get(`http://127.0.0.1:${adminPort}/readyz`).pipe(
+      Effect.flatMap(({ text }) => text),
+      Effect.repeat({ until: (text) => text.includes("no checkpoint"), schedule: Schedule.spaced("50 millis") })
+    )
+    const waiting = yield* Effect.forkScoped(RunningService.start({ ...settings, ADMIN_PORT: String(adminPort) }))
+    assert.match(yield* Effect.retry(told, Schedule.spaced("50 millis")), /"notary":"There are \d+ events and no checkpoint/u)
 
-      const { output } = yield* adopt()
-      const [, history = ""] = /--i-have-verified (\S+) /u.exec(output) ?? []
-      assert.match((yield* adopt("--i-have-verified", history)).failure ?? "", /Add --reason/u)
-      const adopted = yield* adopt("--i-have-verified", history, "--by", "ops", "--reason", "The key came late")
-      assert.isNull(adopted.failure)
+    const { output } = yield* adopt()
+    const [, history = ""] = /--i-have-verified (\S+) /u.exec(output) ?? []
+    assert.match((yield* adopt("--i-have-verified", history)).failure ?? "", /Add --reason/u)
+    const adopted = yield* adopt("--i-have-verified", history, "--by", "ops", "--reason", "The key came late")
+    assert.isNull(adopted.failure)
 
-      const verified = yield* commandWith(settings, "audit", "verify")
-      assert.match(verified.remarks, /Event \d+ adopted the log: only checkpoints kept elsewhere prove/u)
+    const verified = yield* commandWith(settings, "audit", "verify")
+    assert.match(verified.remarks, /Event \d+ adopted the log: only checkpoints kept elsewhere prove/u)
 
-      const service = yield* Fiber.join(waiting)
-      assert.strictEqual((yield* service.get("/health")).status, 200)
-      assert.match((yield* adopt()).output, /nothing to adopt/u)
-      assert.match(yield* RunningService.everythingLogged, /LogAdopted .*"actor":"ops","reason":"The key came late"/u)
-    },
-    60_000
-  )
+    const service = yield* Fiber.join(waiting)
+    assert.strictEqual((yield* service.get("/health")).status, 200)
+    assert.match((yield* adopt()).output, /nothing to adopt/u)
+    assert.match(yield* RunningService.everythingLogged, /LogAdopted .*"actor":"ops","reason":"The key came late"/u)
+  })
 })

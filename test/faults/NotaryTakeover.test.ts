@@ -54,8 +54,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("A notary", (it
       assert.match(refusal, new RegExp(`${size} events were signed before, but the database has only ${signed.size}`, "u"))
       assert.match(refusal, /notary-[\da-f]{8}\.checkpoint/u)
       assert.match(refusal, /vatproof notary adopt/u)
-    },
-    60_000
+    }
   )
 })
 

@@ -89,8 +89,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the examples o
       }
       // oxlint-disable-next-line vitest/no-standalone-expect -- the rule does not see that this is in a test
       yield* Effect.promise(() => expect(written(fresh)).toMatchFileSnapshot(file))
-    },
-    60_000
+    }
   )
 })
 

@@ -70,12 +70,9 @@ describe("an access token", () => {
 })
 
 describe("a forged token is rejected", () => {
-  it.effect(
-    "while one forged with the right secret is accepted, so that the other tests fail for their own reason",
-    function* () {
-      assert.isFalse(yield* isRefused(forge(header, yield* claimsNow)))
-    }
-  )
+  it.effect("while one forged with the right secret is accepted", function* () {
+    assert.isFalse(yield* isRefused(forge(header, yield* claimsNow)))
+  })
 
   it.effect("without a signature", function* () {
     const claims = yield* claimsNow

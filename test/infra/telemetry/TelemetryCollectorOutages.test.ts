@@ -25,9 +25,7 @@ const requests = 60
 const outages = [
   ["is away", null],
   ["hangs", StandIn.silence],
-  ["refuses", StandIn.answer(401, "who are you")],
-  ["is overloaded", StandIn.answer(503, "", { "retry-after": "1" })],
-  ["talks nonsense", StandIn.raw("SSH-2.0-OpenSSH_9.2\r\n")]
+  ["is overloaded", StandIn.answer(503, "", { "retry-after": "1" })]
 ] as const
 
 layer(Layer.merge(RunningService.layerSharedGround, StandIn.layer), { excludeTestServices: true })(

@@ -42,15 +42,17 @@ const findTraceIds = Effect.gen(function* () {
 const parentTraceId = "4bf92f3577b34da6a3ce929d0e0e4736"
 const parentSpanId = "00f067aa0ba902b7"
 
-layer(Layer.mergeAll(RunningService.layerGround, Collector.layer, StandIn.layer), { excludeTestServices: true })(
+layer(Layer.mergeAll(RunningService.layerSharedGround, Collector.layer, StandIn.layer), { excludeTestServices: true })(
   "the trace of a request",
   (it) => {
-    it.effect.each([["http/protobuf"], ["http/json"]] as const)(
+    it.effect.each([
+      ["http/protobuf", "traced", {}],
+      ["http/json", "traced-json", { OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" }]
+    ] as const)(
       "arrives over %s: server, look-up, source, append, each under its parent, and the append's batch beside them",
-      function* ([protocol]) {
-        const name = `traced-${protocol.slice(5)}`
+      function* ([_, name, settings]) {
         const collector = yield* Collector
-        const service = yield* serviceSending(name, { OTEL_EXPORTER_OTLP_PROTOCOL: protocol })
+        const service = yield* serviceSending(name, settings)
         const { headers, status } = yield* plainly(
           service.validate("ATU12345678", { from: "203.0.113.7", query: { force_live: "true" } })
         )
@@ -171,31 +173,28 @@ layer(Layer.mergeAll(RunningService.layerGround, Collector.layer, StandIn.layer)
       }
     )
 
-    it.effect(
-      "has both attempts of a failover, with the sources' own codes, and is kept although its parent is not sampled",
-      function* () {
-        const collector = yield* Collector
-        const service = yield* serviceSending("failover", { OTEL_TRACES_SAMPLER: "parentbased_always_off" })
-        const key = yield* service.newKey
-        const traceparent = `00-${parentTraceId.replace("4", "5")}-${parentSpanId}-00`
-        const { headers, status } = yield* plainly(service.validate("DE100982001", { key, headers: { traceparent } }))
-        assert.strictEqual(status, 200)
-        const spans = yield* collector.trace("failover", traceIdOf(headers), route)
-        const asked = spans.filter(({ kind, name }) => kind === "SPAN_KIND_CLIENT" && name.startsWith("POST /"))
-        assert.deepStrictEqual(
-          asked.map(({ attributes, name, status: spanStatus }) => [
-            name,
-            attributes?.["vatproof.outcome"],
-            attributes?.["vatproof.source.code"],
-            spanStatus?.code
-          ]),
-          [
-            ["POST /check-vat-number", "unavailable", "SERVICE_UNAVAILABLE", "STATUS_CODE_ERROR"],
-            ["POST /v1/abfrage", "answered", "evatr-2001", "STATUS_CODE_UNSET"]
-          ]
-        )
-      }
-    )
+    it.effect("has both attempts of a failover with the sources' codes, and is kept if its parent is not sampled", function* () {
+      const collector = yield* Collector
+      const service = yield* serviceSending("failover", { OTEL_TRACES_SAMPLER: "parentbased_always_off" })
+      const key = yield* service.newKey
+      const traceparent = `00-${parentTraceId.replace("4", "5")}-${parentSpanId}-00`
+      const { headers, status } = yield* plainly(service.validate("DE100982001", { key, headers: { traceparent } }))
+      assert.strictEqual(status, 200)
+      const spans = yield* collector.trace("failover", traceIdOf(headers), route)
+      const asked = spans.filter(({ kind, name }) => kind === "SPAN_KIND_CLIENT" && name.startsWith("POST /"))
+      assert.deepStrictEqual(
+        asked.map(({ attributes, name, status: spanStatus }) => [
+          name,
+          attributes?.["vatproof.outcome"],
+          attributes?.["vatproof.source.code"],
+          spanStatus?.code
+        ]),
+        [
+          ["POST /check-vat-number", "unavailable", "SERVICE_UNAVAILABLE", "STATUS_CODE_ERROR"],
+          ["POST /v1/abfrage", "answered", "evatr-2001", "STATUS_CODE_UNSET"]
+        ]
+      )
+    })
 
     it.effect("of a failure is kept and marked as failed, and of a rejection neither", function* () {
       const collector = yield* Collector

@@ -67,66 +67,58 @@ const runningWorkers = Effect.gen(function* () {
 const testLayer = Layer.effect(RunningWorkers, runningWorkers).pipe(Layer.provideMerge(RunningService.layerGround))
 
 layer(testLayer, { excludeTestServices: true })("several workers on one port", (it) => {
-  it.effect(
-    "enforce a quota exactly, together with another replica on the same database",
-    function* () {
-      const { adminPort, workers } = yield* RunningWorkers
-      const replica = yield* RunningService.make(limits)
+  it.effect("enforce a quota exactly, together with another replica on the same database", function* () {
+    const { adminPort, workers } = yield* RunningWorkers
+    const replica = yield* RunningService.make(limits)
 
-      const key = yield* workers.newKey
-      const replies = yield* Effect.forEach(
-        Array.from({ length: 4 * quota }, (_, index) => (index % 2 === 0 ? workers : replica)),
-        (service, index) => service.validate(`ATU1234${5000 + (index % 7)}`, { key }),
-        { concurrency: 32 }
-      )
-      const served = replies.filter(({ status }) => status === 200)
-      assert.lengthOf(served, quota)
-      assert.lengthOf(
-        replies.filter(({ status }) => status === 402),
-        3 * quota
-      )
-      const usages = served.map(({ headers }) => headers["x-service-usage"])
-      assert.strictEqual(new Set(usages).size, quota, "each of them is another one of the quota")
+    const key = yield* workers.newKey
+    const replies = yield* Effect.forEach(
+      Array.from({ length: 4 * quota }, (_, index) => (index % 2 === 0 ? workers : replica)),
+      (service, index) => service.validate(`ATU1234${5000 + (index % 7)}`, { key }),
+      { concurrency: 32 }
+    )
+    const served = replies.filter(({ status }) => status === 200)
+    assert.lengthOf(served, quota)
+    assert.lengthOf(
+      replies.filter(({ status }) => status === 402),
+      3 * quota
+    )
+    const usages = served.map(({ headers }) => headers["x-service-usage"])
+    assert.strictEqual(new Set(usages).size, quota, "each of them is another one of the quota")
 
-      const sql = yield* SqlClient.SqlClient
-      const find = SqlSchema.findOne({
-        Request: Schema.Void,
-        Result: Schema.Struct({ events: Schema.Int, charged: Schema.Int, used: Schema.Int }),
-        execute: () => sql`SELECT count(*)::int AS events, sum(units)::int AS charged,
+    const sql = yield* SqlClient.SqlClient
+    const find = SqlSchema.findOne({
+      Request: Schema.Void,
+      Result: Schema.Struct({ events: Schema.Int, charged: Schema.Int, used: Schema.Int }),
+      execute: () => sql`SELECT count(*)::int AS events, sum(units)::int AS charged,
             (SELECT max(used) FROM vatproof.meters)::int AS used FROM vatproof.events WHERE units > 0`
-      })
-      assert.deepStrictEqual(yield* find(undefined), { events: quota, charged: quota, used: quota })
+    })
+    assert.deepStrictEqual(yield* find(undefined), { events: quota, charged: quota, used: quota })
 
-      const { text } = yield* read(adminPort, "/metrics")
-      assert.strictEqual(workersThatServed(text).size, 2, "both have served")
-      const types = [...text.matchAll(/^# TYPE (\S+)/gmu)].map(([, name]) => name)
-      assert.strictEqual(new Set(types).size, types.length, "a metric is declared once")
-    },
-    60_000
-  )
+    const { text } = yield* read(adminPort, "/metrics")
+    assert.strictEqual(workersThatServed(text).size, 2, "both have served")
+    const types = [...text.matchAll(/^# TYPE (\S+)/gmu)].map(([, name]) => name)
+    assert.strictEqual(new Set(types).size, types.length, "a metric is declared once")
+  })
 
-  it.effect(
-    "are replaced when they are killed, and the service continues",
-    function* () {
-      const { adminPort, workers } = yield* RunningWorkers
-      const [, child] = /Worker 1 is process (\d+)/u.exec(yield* workers.output) ?? []
-      process.kill(Number(child), "SIGKILL")
-      yield* Effect.repeat(readyWorkers(adminPort), {
-        schedule: Schedule.spaced("20 millis"),
-        until: (ready) => ready.length === 1
-      })
-      yield* bothReady(adminPort)
-      for (const _ of [1, 2, 3, 4]) assert.strictEqual((yield* workers.get("/health")).status, 200)
-      const output = yield* workers.output
-      assert.match(output, /Worker 1 ended \(SIGKILL\); starting another one in 100 ms/u)
-      const listens = [...output.matchAll(/"Vatproof listens on .*"replica":"[^"]+:(\d+)","worker":(\d)/gu)]
-      assert.sameMembers(
-        listens.map(([, port, worker]) => [Number(port), worker].join(" ")),
-        [1, 2, 1].map((worker) => `${workers.port} ${worker}`)
-      )
-    },
-    60_000
-  )
+  it.effect("are replaced when they are killed, and the service continues", function* () {
+    const { adminPort, workers } = yield* RunningWorkers
+    const [, child] = /Worker 1 is process (\d+)/u.exec(yield* workers.output) ?? []
+    process.kill(Number(child), "SIGKILL")
+    yield* Effect.repeat(readyWorkers(adminPort), {
+      schedule: Schedule.spaced("20 millis"),
+      until: (ready) => ready.length === 1
+    })
+    yield* bothReady(adminPort)
+    for (const _ of [1, 2, 3, 4]) assert.strictEqual((yield* workers.get("/health")).status, 200)
+    const output = yield* workers.output
+    assert.match(output, /Worker 1 ended \(SIGKILL\); starting another one in 100 ms/u)
+    const listens = [...output.matchAll(/"Vatproof listens on .*"replica":"[^"]+:(\d+)","worker":(\d)/gu)]
+    assert.sameMembers(
+      listens.map(([, port, worker]) => [Number(port), worker].join(" ")),
+      [1, 2, 1].map((worker) => `${workers.port} ${worker}`)
+    )
+  })
 
   it.effect(
     "are replaced on SIGUSR2 without a failed request on busy or idle connections, and stay if a successor cannot start",
@@ -158,28 +150,20 @@ layer(testLayer, { excludeTestServices: true })("several workers on one port", (
     120_000
   )
 
-  it.effect(
-    "stop in order on SIGTERM",
-    function* () {
-      const { workers } = yield* RunningWorkers
-      const stops = Effect.map(workers.output, (output) => output.match(/Stopping: no longer ready/gu)?.length ?? 0)
-      yield* workers.signal("SIGTERM")
-      assert.strictEqual(yield* workers.ended, 0)
-      assert.strictEqual(yield* stops, 4, "two workers, and the two that they replaced")
-      const gone = yield* Effect.flip(workers.get("/health"))
-      assert.strictEqual(gone._tag, "HttpClientError")
-    },
-    60_000
-  )
+  it.effect("stop in order on SIGTERM", function* () {
+    const { workers } = yield* RunningWorkers
+    const stops = Effect.map(workers.output, (output) => output.match(/Stopping: no longer ready/gu)?.length ?? 0)
+    yield* workers.signal("SIGTERM")
+    assert.strictEqual(yield* workers.ended, 0)
+    assert.strictEqual(yield* stops, 4, "two workers, and the two that they replaced")
+    const gone = yield* Effect.flip(workers.get("/health"))
+    assert.strictEqual(gone._tag, "HttpClientError")
+  })
 
-  it.effect(
-    "exit with the reason if none of them can start",
-    function* () {
-      const defect = yield* Effect.sandbox(
-        RunningService.spawn({ DATABASE_URL: "postgresql://nobody@127.0.0.1:1/nothing", DATABASE_WAIT: "0" }, ["--workers", "2"])
-      ).pipe(Effect.flip)
-      assert.match(String(defect), /before the service was up/u)
-    },
-    60_000
-  )
+  it.effect("exit with the reason if none of them can start", function* () {
+    const defect = yield* Effect.sandbox(
+      RunningService.spawn({ DATABASE_URL: "postgresql://nobody@127.0.0.1:1/nothing", DATABASE_WAIT: "0" }, ["--workers", "2"])
+    ).pipe(Effect.flip)
+    assert.match(String(defect), /before the service was up/u)
+  })
 })
