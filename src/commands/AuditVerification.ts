@@ -1,0 +1,255 @@
+/** `vatproof audit verify`: verifies the database, an export or one proof. */
+import { Effect, FileSystem, Option, Path, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import * as Operator from "#app/layers/Operator.ts"
+import * as DatabaseAudit from "#events/audit/verify/DatabaseAudit.ts"
+import * as ExportAudit from "#events/audit/export/ExportAudit.ts"
+import { exportFiles } from "#events/audit/export/ExportReadme.ts"
+import * as ReceiptAudit from "#events/audit/verify/ReceiptAudit.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
+import { LogSigner } from "#events/notary/LogSigner.ts"
+import { logStream, LogVerified } from "#domain/audit/LogReadEvents.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
+import * as Migrations from "#infra/postgres/Migrations.ts"
+import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
+import { asOperator, by, json, optionalReason, print, quietly, remark } from "#app/commands/Operation.ts"
+import * as Progress from "#app/commands/Progress.ts"
+import { proofFiles } from "#app/commands/ProofFiles.ts"
+import * as VerifierKeys from "#app/commands/VerifierKeys.ts"
+import * as Witnesses from "#app/commands/Witnesses.ts"
+import { type Extent, leftOut, leftOutIn } from "#app/commands/Extent.ts"
+
+/** The log was altered: the command ends with exit code 1. */
+class LogAltered extends Schema.TaggedError<LogAltered>()("LogAltered", { message: Schema.String }) {}
+
+/** Maximum findings in text output; --json has the first thousand. */
+const maxShown = 50
+
+const documentsIn = (documents: DatabaseAudit.AuditReport["documents"]) =>
+  documents === null
+    ? "Its personal documents were removed."
+    : `Personal documents: ${documents.kept} intact, ${documents.erased} erased.`
+
+interface Said {
+  readonly asJson: boolean
+  readonly what: string
+  readonly report: DatabaseAudit.AuditReport
+  readonly key: VerifierKeys.UsedKeys
+  readonly sightings: ReadonlyArray<Witnesses.Sighting>
+  readonly witnesses: number
+  readonly extent: Extent | null
+}
+
+const say = Effect.fnUntraced(function* ({ asJson, key, report, sightings, extent, what, witnesses }: Said) {
+  const { adopted, checkpoints, count, documents, events, findings, signed, signedBy } = report
+  const list = findings
+    .map(({ message, position }) => `  ${position === null ? "" : `position ${position}: `}${message}`)
+    .join("\n")
+  const others = extent === null ? "" : ` Of the signed events ${leftOutIn(extent)}.`
+  const unsigned = events > signed ? ` ${events - signed} newer ones are not signed yet.` : ""
+  const good = `${what} is whole: ${signed} events are as they were signed, under ${checkpoints} ${checkpoints === 1 ? "checkpoint" : "checkpoints"} of ${key.verifiers[0].name}.${unsigned}${others}
+${documentsIn(documents)}
+The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}${Witnesses.wordsOf(sightings, witnesses)}`
+  const bad = `${what} is not what was signed: ${count} ${count === 1 ? "finding" : "findings"} in ${events} events.\n${list}${count > maxShown ? "\n  …" : ""}`
+  const data = {
+    ok: count === 0,
+    events,
+    signed,
+    checkpoints,
+    signed_by: signedBy,
+    adopted,
+    personal_documents: documents === null ? null : { ...documents },
+    witnessed: count === 0 ? sightings.map((sighting) => ({ ...sighting })) : [],
+    findings: findings.map((finding) => ({ ...finding })),
+    count,
+    ...(extent === null ? {} : leftOut(extent))
+  }
+  yield* print(asJson, data, count === 0 ? good : bad)
+  if (key.note !== null) yield* remark(key.note)
+  for (const position of adopted)
+    yield* remark(`Event ${position} adopted the log: only checkpoints kept elsewhere prove what it held before.`)
+  if (count > 0) return yield* new LogAltered({ message: `${count} findings` })
+})
+
+/** An altered or read-only database may reject the event; the findings still count. */
+const record = Effect.fnUntraced(
+  function* ({ count, events, signed }: DatabaseAudit.AuditReport) {
+    const { appendFact } = yield* EventStore
+    yield* appendFact(logStream, LogVerified.make({ events, signed, findings: count }))
+  },
+  Effect.catchCause(() => remark("This verification could not be recorded in the log."))
+)
+
+/** The flags for keys and checkpoints to verify with. */
+interface VerifyFlags {
+  readonly json: boolean
+  readonly fast: boolean
+  readonly key: Option.Option<string>
+  readonly checkpoint: ReadonlyArray<string>
+  readonly witness: ReadonlyArray<string>
+}
+
+/** The checkpoints in the given files, and those that this machine has seen. */
+const keptCheckpoints = Effect.fnUntraced(function* (files: ReadonlyArray<string>, { verifiers }: VerifierKeys.UsedKeys) {
+  const fs = yield* FileSystem.FileSystem
+  const given = yield* Effect.forEach(files, (at) => Effect.map(fs.readFileString(at), (note) => ({ note, at })))
+  const { loadSeen } = yield* NotaryKeys.memory({ signers: [], verifiers })
+  return [...given, ...(yield* loadSeen)]
+})
+
+const verifyDatabase = Effect.fnUntraced(
+  function* ({ checkpoint, fast, json: asJson, key, witness }: VerifyFlags) {
+    const { keys } = yield* LogSigner
+    const used = yield* VerifierKeys.forDatabase(key, keys)
+    const witnesses = yield* Witnesses.witnessesOf(witness)
+    const kept = yield* keptCheckpoints(checkpoint, used)
+    const progress = yield* Progress.make("events verified")
+    const report = yield* DatabaseAudit.run({
+      verifiers: used.verifiers,
+      kept,
+      functions: yield* Migrations.functionBodies,
+      isFast: fast,
+      progress
+    })
+    yield* record(report)
+    const sightings =
+      report.count > 0
+        ? []
+        : yield* Witnesses.sightingsIn(
+            kept.map(({ note }) => note),
+            witnesses
+          )
+    yield* say({ asJson, what: "The log", report, key: used, sightings, witnesses: witnesses.length, extent: null })
+  },
+  Effect.provide(Operator.auditing),
+  quietly
+)
+
+const verifyExport = Effect.fnUntraced(
+  function* ({ checkpoint, json: asJson, key, witness }: VerifyFlags, directory: string) {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const used = yield* VerifierKeys.forExport(key, directory)
+    const witnesses = yield* Witnesses.witnessesOf(witness)
+    const kept = yield* keptCheckpoints(checkpoint, used)
+    const progress = yield* Progress.make("events verified")
+    const report = yield* ExportAudit.run({ directory, verifiers: used.verifiers, kept, progress })
+    const own = yield* fs.readFileString(path.join(directory, exportFiles.checkpoint))
+    const notes = [own, ...kept.filter(({ at }) => !report.uncompared.includes(at)).map(({ note }) => note)]
+    const sightings = report.count > 0 ? [] : yield* Witnesses.sightingsIn(notes, witnesses)
+    yield* say({ asJson, what: "The export", report, key: used, sightings, witnesses: witnesses.length, extent: report.extent })
+    for (const at of report.uncompared) yield* remark(`The checkpoint in ${at} ends outside of the export and was not compared.`)
+  },
+  Effect.provideService(Crypto, pureCrypto)
+)
+
+const verifyProof = Effect.fnUntraced(function* (
+  { json: asJson, key, witness }: VerifyFlags,
+  file: string,
+  eventFile: Option.Option<string>
+) {
+  const given = yield* proofFiles(file, eventFile)
+  const used = yield* VerifierKeys.forProof(key, given.proof)
+  const witnesses = yield* Witnesses.witnessesOf(witness)
+  const { checkpoint, event, index, leaf, note, personal } = yield* Effect.fromResult(
+    ReceiptAudit.run(pureCrypto, { ...given, verifiers: used.verifiers })
+  )
+  const sightings = yield* Witnesses.sightingsIn([note], witnesses)
+  const document = personal === null ? "" : `\nIts personal document: ${personal}.`
+  const words = `Proved: the event at position ${index} is in the log ${checkpoint.origin} as it was signed with ${checkpoint.size} events.${document}
+${event ?? `${leaf}\n(without the event itself: give it with --event to have its data verified as well)`}${Witnesses.wordsOf(sightings, witnesses.length)}`
+  const witnessed = sightings.map((sighting) => ({ ...sighting }))
+  const { origin: log, size } = checkpoint
+  yield* print(asJson, { ok: true, position: index, log, size, leaf, with_event: event !== null, personal, witnessed }, words)
+  if (used.note !== null) yield* remark(used.note)
+})
+
+/** Rejects unused options, so that a success never seems to cover more than was verified. */
+class GoesElsewhere extends Schema.TaggedError<GoesElsewhere>()("GoesElsewhere", { message: Schema.String }) {}
+
+interface Sources {
+  readonly export: Option.Option<string>
+  readonly proof: Option.Option<string>
+  readonly event: Option.Option<string>
+  readonly checkpoint: ReadonlyArray<string>
+  readonly by: Option.Option<string>
+  readonly reason: Option.Option<string>
+  readonly fast: boolean
+}
+
+const refuseUnused = ({ by: actor, checkpoint, event, fast, export: directory, proof, reason }: Sources) => {
+  const [hasProof, hasExport] = [Option.isSome(proof), Option.isSome(directory)]
+  if (hasProof && hasExport) return Effect.fail(new GoesElsewhere({ message: "Give --proof or --export, not both" }))
+  if (Option.isSome(event) && !hasProof) return Effect.fail(new GoesElsewhere({ message: "--event needs --proof" }))
+  if (checkpoint.length > 0 && hasProof) {
+    return Effect.fail(
+      new GoesElsewhere({ message: "--checkpoint works with the database or --export. A proof has its own checkpoint" })
+    )
+  }
+  if (fast && (hasProof || hasExport)) return Effect.fail(new GoesElsewhere({ message: "--fast works only with the database" }))
+  if ((Option.isSome(actor) || Option.isSome(reason)) && (hasProof || hasExport)) {
+    return Effect.fail(new GoesElsewhere({ message: "--by and --reason work only with the database, whose log records them" }))
+  }
+  return Effect.void
+}
+
+export const verify = Command.make(
+  "verify",
+  {
+    export: Flag.String("export").pipe(Flag.optional, Flag.withDescription("The folder of an export, instead of the database")),
+    proof: Flag.String("proof").pipe(
+      Flag.optional,
+      Flag.withDescription("The proof of one event (a .tlog-proof, or the JSON of GET /v1/audit/proofs), instead of the database")
+    ),
+    event: Flag.String("event").pipe(
+      Flag.optional,
+      Flag.withDescription("With --proof: the event, as in a file of receipts/ of an export")
+    ),
+    key: Flag.String("key").pipe(
+      Flag.optional,
+      Flag.withDescription("The log's public key, or several with spaces, or a file with them. Default: the service's own")
+    ),
+    checkpoint: Flag.String("checkpoint").pipe(
+      Flag.between(0, 100),
+      Flag.withDescription(
+        "With the database or an export: a file with a checkpoint that you kept; repeatable. Checkpoints in DATA_DIR are always used"
+      )
+    ),
+    fast: Flag.Boolean("fast").pipe(
+      Flag.withDefault(false),
+      Flag.withDescription(
+        "With the database, for daily use: the database computes the leaves, and only differing sections are read in full"
+      )
+    ),
+    witness: Witnesses.witness,
+    reason: optionalReason,
+    by,
+    json
+  },
+  Effect.fnUntraced(function* (flags) {
+    yield* refuseUnused(flags)
+    if (Option.isSome(flags.proof)) return yield* verifyProof(flags, flags.proof.value, flags.event)
+    if (Option.isSome(flags.export)) return yield* verifyExport(flags, flags.export.value)
+    return yield* verifyDatabase(flags)
+  }, asOperator)
+).pipe(
+  Command.withDescription(
+    "Prove that nothing was changed: recomputes leaves, tree and signatures, and compares personal documents and every read table with the " +
+      "events. Prints the position of each thing that is wrong, and then ends with exit code 1. The service may run meanwhile"
+  ),
+  Command.withShortDescription("Prove that nothing was changed"),
+  Command.withExamples([
+    { command: "vatproof audit verify", description: "The database of this service" },
+    { command: "vatproof audit verify --fast", description: "The same, as a daily check" },
+    {
+      command: "vatproof audit verify --checkpoint kept-in-june.txt",
+      description: "Also that the log continues the checkpoint of June"
+    },
+    { command: "vatproof audit verify --export audit-2026 --key public-key.txt", description: "An export, without any database" },
+    {
+      command: "vatproof audit verify --proof VP-QC-20261120-A7K2M9P4R3.tlog-proof --event VP-QC-20261120-A7K2M9P4R3.json",
+      description: "One receipt"
+    }
+  ])
+)

@@ -1,0 +1,9 @@
+/** Which of the signed events an export has. */
+export interface Extent {
+  readonly from: number
+  readonly to: number
+  readonly size: number
+}
+
+export const leftOut = ({ from, size, to }: Extent) => ({ left_out: { earlier: from, later: size - to } })
+export const leftOutIn = ({ from, size, to }: Extent) => `${from} earlier and ${size - to} later ones are left out`

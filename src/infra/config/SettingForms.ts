@@ -1,0 +1,160 @@
+/** The forms of setting values: what the text of a setting may be, and how it is read. Messages never show the value. */
+import { Array as Arr, Config, type Duration, Option, Result, Schema, SchemaTransformation, String as Str } from "effect"
+import type { RetentionPeriod } from "#domain/kernel/Retention.ts"
+import { parseGerman } from "#domain/vat/VatId.ts"
+
+export const Count = Schema.FiniteFromString.check(
+  Schema.isInt(),
+  Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+)
+/** For rate limits whose column in the database is a 32-bit integer. */
+export const Positive = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 2_147_483_647 }))
+/** The URL is also sent in a header, which is limited to ASCII. */
+export const HttpUrl = Schema.String.check(
+  Schema.makeFilter(
+    (text: string) =>
+      (/^https?:\/\/[!-.0-~][!-~]*$/u.test(text) && URL.canParse(text)) ||
+      "Expected a URL such as https://host or http://host:8080, in ASCII: an international name as xn--…"
+  )
+)
+/** Paths are appended to it. */
+const BaseUrl = HttpUrl.check(Schema.isPattern(/^[^?#]*$/u, { message: "Expected a URL without ? and #" }))
+/** Rejects passwords with unescaped special characters, which would fail later, during the start. */
+const hasReadablePassword = (text: string) =>
+  URL.canParse(text) && Result.isSuccess(Result.try(() => decodeURIComponent(new URL(text).username + new URL(text).password)))
+const hasPortAndTls = (text: string) => {
+  const { port, searchParams } = new URL(text)
+  return (
+    port !== "0" &&
+    ["disable", "allow", "prefer", "require", "verify-ca", "verify-full", null].includes(searchParams.get("sslmode"))
+  )
+}
+export const PostgresUrl = Schema.String.check(
+  Schema.makeFilter(
+    (text: string) =>
+      (/^postgres(?:ql)?:\/\/\S+$/u.test(text) && hasReadablePassword(text) && hasPortAndTls(text)) ||
+      "Expected a URL that starts with postgresql://, special characters of its password percent-encoded, and a port and an sslmode that exist"
+  )
+)
+/** In a URL IPv6 addresses are in brackets. */
+export const urlOf = (host: string, port: number) => `http://${host.includes(":") ? `[${host}]` : host}:${port}`
+export const Host = Schema.String.check(
+  Schema.makeFilter(
+    (text: string) => (/^[^\s/?#@]+$/u.test(text) && URL.canParse(urlOf(text, 80))) || "Expected an IP address or a host's name"
+  )
+)
+export const SmtpUrl = Schema.String.check(
+  Schema.makeFilter(
+    (text: string) =>
+      (/^smtps?:\/\/[^\s/?#]+\/?$/u.test(text) && hasReadablePassword(text)) ||
+      "Expected smtp://user:password@host:587 or smtps://host, special characters of the password percent-encoded"
+  )
+)
+/** Hosts to which unencrypted connections are allowed. */
+const thisMachine: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"])
+const isMirrorUrl = (text: string) => {
+  if (!URL.canParse(text) || !hasReadablePassword(text)) return false
+  const { hostname, protocol } = new URL(text)
+  return protocol === "https:" || (protocol === "http:" && thisMachine.has(hostname))
+}
+export const MirrorPlace = Schema.String.check(
+  Schema.makeFilter(
+    (text: string) => !text.includes("://") || isMirrorUrl(text) || "Expected a folder, or a URL that starts with https://"
+  )
+)
+export const MailFrom = Schema.String.check(
+  Schema.isPattern(/^(?:[^\r\n<>@"]+<[^\s<>@]+@[^\s<>@]+>|[^\s<>@]+@[^\s<>@]+)$/u, {
+    message: "Expected an address, or Name <address>"
+  })
+)
+export const Contact = Schema.String.check(
+  Schema.isPattern(/^(?:mailto:)?[^\s<>@:/?#]+@[^\s<>@:/?#]+$|^https:\/\/[!-~]+$/u, {
+    message: "Expected an email address or an https URL"
+  })
+)
+export const uriOfContact = (text: string) => (/^(?:https|mailto):/u.test(text) ? text : `mailto:${text}`)
+/**
+ * 16 random characters cannot be guessed. RFC 7518, 3.2 (read 2026-11) requires a key as long as the hash: the start logs a
+ * warning below 32.
+ */
+export const Secrets = Schema.String.check(
+  Schema.makeFilter(
+    (text: string) =>
+      partsOf(text).every((secret) => secret.length >= 16) ||
+      "Expected secrets of at least 16 characters each, separated by commas"
+  )
+)
+export const partsOf = (text: string) => Arr.map(Str.split(text, ","), (part) => part.trim())
+/** In a browser's form: no path, no default port. */
+export const Origins = Schema.String.check(
+  Schema.makeFilter(
+    (text: string) =>
+      partsOf(text).every((origin) => origin === "*" || (URL.canParse(origin) && new URL(origin).origin === origin)) ||
+      "Expected origins such as https://app.example.com, separated by commas, or *"
+  )
+)
+export const Name = Schema.String.check(
+  Schema.isPattern(/^[a-z][a-z0-9-]{0,39}$/u, { message: "Expected 1 to 40 of a-z, 0-9 and -" })
+)
+export const Prefix = Schema.String.check(Schema.isPattern(/^[A-Z0-9]{1,10}$/u, { message: "Expected 1 to 10 of A-Z and 0-9" }))
+
+const withoutSlash = (url: string) => url.replace(/\/+$/u, "")
+
+export const count = (name: string, value: number) => Config.schema(Count, name).pipe(Config.withDefault(value))
+export const positive = (name: string, value: number) => Config.schema(Positive, name).pipe(Config.withDefault(value))
+export const baseUrl = (name: string) => Config.schema(BaseUrl, name).pipe(Config.map(withoutSlash))
+
+/** `90` (seconds), `90s`, `15m`, `1h`, `30d`, or words as in `90 minutes`. */
+const DurationText = Schema.String.check(
+  Schema.makeFilter(
+    (text: string) =>
+      Option.isSome(Schema.decodeOption(Schema.DurationFromString)(inWords(text))) ||
+      "Expected a length of time, for example 500ms, 90s, 15m, 1h or 30d"
+  )
+).pipe(
+  Schema.decodeTo(Schema.DurationFromString, SchemaTransformation.transform({ decode: inWords, encode: (text: string) => text }))
+)
+function inWords(text: string) {
+  return text.replace(/^(\d+)\s*(ms|s|m|h|d|)$/u, (_, number, unit) => `${number} ${unitNames.get(unit)}`)
+}
+const unitNames = new Map([
+  ["ms", "millis"],
+  ["", "seconds"],
+  ["s", "seconds"],
+  ["m", "minutes"],
+  ["h", "hours"],
+  ["d", "days"]
+])
+
+export const duration = (name: string, value: Duration.Duration) =>
+  Config.schema(DurationText, name).pipe(Config.withDefault(value))
+
+/** `10y` or `10 years` from the end of the calendar year, `90d` or `90 days` from the answer. */
+export const Retention = Schema.String.check(
+  Schema.makeFilter((text: string) => retentionIn(text) !== null || "Expected a retention period, for example 10y or 90d")
+)
+function retentionIn(text: string): RetentionPeriod | null {
+  const [, number = "", unit] = /^([1-9]\d{0,4})\s*(y|years?|d|days?)$/u.exec(text.trim()) ?? []
+  const count = Number(number)
+  if (unit === undefined || count > (unit.startsWith("y") ? maxRetentionYears : 365 * maxRetentionYears)) return null
+  return unit.startsWith("y") ? { years: count } : { days: count }
+}
+const maxRetentionYears = 100
+
+export const retention = (name: string, schema: typeof Retention) =>
+  Config.schema(schema, name).pipe(
+    Config.map((text): RetentionPeriod => retentionIn(text) ?? tenYears),
+    Config.withDefault(tenYears)
+  )
+const tenYears = { years: 10 }
+/** A receipt is evidence in tax matters for ten years (§ 147 AO). */
+export const LongRetention = Retention.check(
+  Schema.makeFilter((text: string) => {
+    const period = retentionIn(text)
+    return (period !== null && "years" in period && period.years >= tenYears.years) || "Expected 10 years or more"
+  })
+)
+
+export const GermanVatId = Schema.String.check(
+  Schema.makeFilter((text: string) => Option.isSome(parseGerman(text)) || "Expected a German VAT ID: DE and 9 digits")
+).pipe(Schema.decodeTo(Schema.String, SchemaTransformation.passthrough()))
