@@ -1,6 +1,6 @@
 /**
  * A service that is killed during confirmations: every receipt that was answered with 200 exists afterwards, complete, charged
- * once, and provable. `RECEIPT_KILLS` is the number of kills, three by default.
+ * once, and provable. `RECEIPT_KILLS` is the number of kills, two by default.
  */
 import { Config, Duration, Effect, Fiber, Option, Queue, Random, Result, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -13,7 +13,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-const killsOrThree = Config.Int("RECEIPT_KILLS").pipe(Config.withDefault(3))
+const killsOrTwo = Config.Int("RECEIPT_KILLS").pipe(Config.withDefault(2))
 
 /** Concurrent callers. */
 const callers = 12
@@ -69,7 +69,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
   it.effect(
     "still has every issued receipt after its restart",
     function* () {
-      const kills = yield* killsOrThree
+      const kills = yield* killsOrTwo
       const settings = signing(yield* temporaryFolder)
       const answered = yield* Queue.unbounded<Answered>()
       const given: Array<Answered> = []

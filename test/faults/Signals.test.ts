@@ -95,7 +95,7 @@ layer(RunningService.layerEmptyGround, { excludeTestServices: true })(
   "two services that start concurrently on an empty database",
   (it) => {
     it.effect("both start, and share one database", function* () {
-      const [first, second] = yield* Effect.all([RunningService.spawn(), RunningService.spawn()], { concurrency: "unbounded" })
+      const [first, second] = yield* Effect.all([RunningService.start(), RunningService.start()], { concurrency: "unbounded" })
       const vatId = vatIdEnding("FI", "482001")
       const key = yield* first.newKey
       assert.containSubset(yield* second.validate(vatId, { key }), { status: 200, body: { cache: false } })

@@ -27,35 +27,33 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a servic
     assert.isTrue(Exit.isFailure(yield* Effect.exit(service.get("/health"))))
   })
 
-  it.effect("responds to the requests that it interrupts after its grace", function* () {
-    const sandbox = yield* Sandbox
-    const service = yield* RunningService.start({ SHUTDOWN_GRACE: "300ms" })
-    const key = yield* service.newKey
-    yield* sandbox.configure({ latency_ms: 8_000 })
-    const slow = yield* Effect.forkScoped(service.validate(vatIdEnding("LV", "480017"), { key }), { startImmediately: true })
-    yield* sandbox.until(({ vies }) => vies.in_flight > 0)
-    yield* service.stop
-    const { body, headers, status } = yield* Fiber.join(slow)
-    assert.strictEqual(status, 503)
-    assert.deepInclude(body, {
-      error: {
-        code: "SERVICE_UNAVAILABLE",
-        message: "The service is stopping; retry after 2 seconds",
-        request_id: headers["x-request-id"]
-      }
-    })
-    assert.strictEqual(headers["retry-after"], "2")
-    assert.strictEqual(headers["x-service-usage"], "0/100000")
-    assert.strictEqual(headers["connection"], "close")
-  })
-
-  it.effect("stops despite a client that never completes its request", function* () {
-    const service = yield* RunningService.start({ SHUTDOWN_GRACE: "300ms" })
-    const socket = connect(service.port, "127.0.0.1")
-    yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
-    socket.on("error", () => undefined)
-    socket.write("GET /health HTTP/1.1\r\nhost: x\r\n")
-    yield* service.get("/health")
-    yield* Effect.timeout(service.stop, "5 seconds")
-  })
+  it.effect(
+    "responds to the requests that it interrupts after its grace, despite a client that never completes its own",
+    function* () {
+      const sandbox = yield* Sandbox
+      const service = yield* RunningService.start({ SHUTDOWN_GRACE: "300ms" })
+      const key = yield* service.newKey
+      yield* sandbox.configure({ latency_ms: 8_000 })
+      const slow = yield* Effect.forkScoped(service.validate(vatIdEnding("LV", "480017"), { key }), { startImmediately: true })
+      yield* sandbox.until(({ vies }) => vies.in_flight > 0)
+      const socket = connect(service.port, "127.0.0.1")
+      yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
+      socket.on("error", () => undefined)
+      socket.write("GET /health HTTP/1.1\r\nhost: x\r\n")
+      yield* service.get("/health")
+      yield* Effect.timeout(service.stop, "5 seconds")
+      const { body, headers, status } = yield* Fiber.join(slow)
+      assert.strictEqual(status, 503)
+      assert.deepInclude(body, {
+        error: {
+          code: "SERVICE_UNAVAILABLE",
+          message: "The service is stopping; retry after 2 seconds",
+          request_id: headers["x-request-id"]
+        }
+      })
+      assert.strictEqual(headers["retry-after"], "2")
+      assert.strictEqual(headers["x-service-usage"], "0/100000")
+      assert.strictEqual(headers["connection"], "close")
+    }
+  )
 })
