@@ -9,13 +9,13 @@ import { assert, layer } from "#test/support/Test.ts"
 layer(RunningService.layerShared(settings), { excludeTestServices: true })("every operator command", (it) => {
   it.effect("fails with one sentence for an unknown account", function* () {
     const asked = [
-      ["account", "show", "nobody@example.com"],
-      ["account", "plan", "nobody@example.com", "free", ...why],
-      ["usage", "show", "nobody@example.com"]
+      ["account", "show", "unknown@example.com"],
+      ["account", "plan", "unknown@example.com", "free", ...why],
+      ["usage", "show", "unknown@example.com"]
     ]
     for (const args of asked) {
       const { failure } = yield* command(...args)
-      assert.strictEqual(failure, 'There is no account with the email address, user_id or agent id "nobody@example.com"')
+      assert.strictEqual(failure, 'There is no account with the email address, user_id or agent id "unknown@example.com"')
     }
     const { failure } = yield* command("key", "revoke", "00000000-0000-7000-8000-000000000000", ...why)
     assert.strictEqual(failure, 'There is no API key with the key_id "00000000-0000-7000-8000-000000000000"')

@@ -37,11 +37,11 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof u
     const { keys } = yield* showAccount("check@example.com")
     const meter = `key-${keys[0]?.key_id}/%`
     yield* sql`UPDATE vatproof.meters SET used = used + 2 WHERE meter_id LIKE ${meter}`
-    yield* sql`INSERT INTO vatproof.meters (log_id, meter_id, used) VALUES (0, 'key-of-nobody/2026-01', 7)`
+    yield* sql`INSERT INTO vatproof.meters (log_id, meter_id, used) VALUES (0, 'key-of-stranger/2026-01', 7)`
     const bad = yield* command("usage", "check")
     assert.strictEqual(bad.failure?.replace(/\d+/gu, "n"), "n of n meters differ from the events, of which there are n")
     assert.match(bad.failure ?? "", /^2 of /u)
-    assert.match(bad.output, /key-of-nobody\/2026-01 +7 +0 +7 +0 {2}-/u)
+    assert.match(bad.output, /key-of-stranger\/2026-01 +7 +0 +7 +0 {2}-/u)
     assert.match(bad.output, new RegExp(`key-${keys[0]?.key_id}/[-\\d]+ +3 +1 +2 +1 {2}(\\d+) to \\1`, "u"))
     assert.isFalse((yield* commandJson(Check, "usage", "check")).ok)
   })

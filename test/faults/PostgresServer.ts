@@ -5,8 +5,8 @@ import { LeftOut } from "#test/faults/Needs.ts"
 import { freePort } from "#test/support/RunningService.ts"
 
 /** initdb and the server refuse root. */
-const nobody: SystemUser = { uid: 65_534, gid: 65_534 }
-const user = Option.liftPredicate(nobody, () => process.getuid?.() === 0)
+const unprivileged: SystemUser = { uid: 65_534, gid: 65_534 }
+const user = Option.liftPredicate(unprivileged, () => process.getuid?.() === 0)
 
 export interface PostgresServer {
   readonly folder: string

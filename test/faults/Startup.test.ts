@@ -44,7 +44,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
   })
 
   it.effect.each([
-    ["knows no such role", { username: "nobody-here", password: "tell-nobody" }, /cannot be used: .*nobody-here/u],
+    ["knows no such role", { username: "absent-role", password: "keep-secret" }, /cannot be used: .*absent-role/u],
     ["has no such database", { pathname: "/nowhere" }, /cannot be used: .*"nowhere"/u]
   ] as const)("reports at once that its server %s", function* ([, parts, expected]) {
     const { url } = yield* TestDatabase
@@ -52,20 +52,20 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
     // The test would time out if the service waited.
     const reason = yield* reasonOf({ DATABASE_URL: changed.href, DATABASE_WAIT: "1h" })
     assert.match(reason, expected)
-    assert.notInclude(reason, "tell-nobody")
+    assert.notInclude(reason, "keep-secret")
   })
 
   it.effect("waits for its database until the timeout, and reports both", function* () {
     const before = yield* Clock.currentTimeMillis
     const [waiting, end, ...more] = yield* lastWords({
-      DATABASE_URL: "postgresql://vatproof:tell-nobody@127.0.0.1:9/vatproof",
+      DATABASE_URL: "postgresql://vatproof:keep-secret@127.0.0.1:9/vatproof",
       DATABASE_WAIT: "1500ms"
     })
     assert.isAtLeast((yield* Clock.currentTimeMillis) - before, 1_500)
     assert.match(waiting ?? "", /The database is not available yet; waiting for 1s 500ms: connect ECONNREFUSED 127.0.0.1:9/u)
     assert.strictEqual(end, "fatal: The database cannot be used: connect ECONNREFUSED 127.0.0.1:9")
     assert.deepStrictEqual(more, [])
-    assert.notInclude(`${waiting} ${end}`, "tell-nobody")
+    assert.notInclude(`${waiting} ${end}`, "keep-secret")
   })
 
   it.effect("does not wait for a database without TLS", function* () {

@@ -132,7 +132,7 @@ const accounts = Effect.fnUntraced(function* (service: ServiceClient, expect: Ex
   yield* expect(200, `POST ${verify}`, verify, { body: { token } })
   yield* expect(401, "POST /v1/auth/login", "/v1/auth/login", { body: { email, password: "wrong horse" } })
   yield* expect(401, "POST /v1/auth/login", "/v1/auth/login", {
-    body: { email: `nobody${run}@example.com`, password: "x".repeat(12) }
+    body: { email: `unknown${run}@example.com`, password: "x".repeat(12) }
   })
   const login = yield* expect(200, "POST /v1/auth/login", "/v1/auth/login", { body: signup })
   const change = { current_password: People.password, new_password: "another password" }

@@ -9,7 +9,7 @@ import { command, commandJson } from "#test/support/CommandLine.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
 export const key = formatVerifier(signer)
-/** A line of a proof, with a leaf beside what is proved. */
+/** A line of a proof, with a leaf beside the proved one. */
 export const carrying = (leaf: string) => `extra ${Buffer.from(leaf).toString("base64")}`
 
 const company = { company_name: 'Müller & "Söhne"; GmbH', company_city: "Köln", requester_vat_id: "DE123456789" }

@@ -73,7 +73,7 @@ export const ownLimits: Settings = Object.fromEntries(
     .map((name) => [name, ""])
 )
 
-/** Settings that differ from the defaults, for tests of what an operator may set. */
+/** Settings that differ from the defaults, for tests of the operator's settings. */
 export const ownSettings = {
   CACHE_TTL_INVALID: "3h",
   STALE_MAX_AGE: "2d",

@@ -41,7 +41,7 @@ export type ValidationFailure =
 
 type Answering<A> = Effect.Effect<A, ValidationFailure | PreconditionFailed>
 
-/** What is done about a question that the cache does not answer. */
+/** How a cache miss is answered: by a confirmation or a lookup. */
 interface Asking<A> {
   readonly confirm: (question: Question, confirmation: AdmittedConfirmation) => Answering<A>
   readonly lookUp: (question: Question, stored: Option.Option<StoredAnswer>) => Answering<A>

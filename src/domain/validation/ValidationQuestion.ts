@@ -1,4 +1,4 @@
-/** What is asked of a validation, the rules that allow it, and the facts that it becomes (rules 12, 26). */
+/** The question of a validation, the rules that allow it, and its events (rules 12, 26). */
 import { Result } from "effect"
 import type * as Admission from "#domain/callers/Admission.ts"
 import type { CachedAnswer } from "#domain/vat/AnswerCache.ts"

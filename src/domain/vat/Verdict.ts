@@ -62,7 +62,7 @@ export type FailureReason = typeof FailureReason.Type
 /**
  * One attempt without a verdict.
  *
- * `scope` is what is unhealthy: the whole source, the member state's register behind it, or only this question. `retry`: `soon`
+ * `scope` names the unhealthy part: the whole source, the member state's register behind it, or only this question. `retry`: `soon`
  * may be retried within the request, `later` is transient but must not be retried at once, `never` is final. `code` is the
  * source's own code, otherwise the HTTP status (`HTTP 502`) or the network error (`ECONNREFUSED`), if any. `retry_after_s` is the
  * pause that the source requested, if any.

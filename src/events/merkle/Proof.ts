@@ -63,7 +63,7 @@ export const parse = (text: string): Result.Result<Proof, ProofRefused> => {
   const index = indexLine.startsWith("index ") ? parseCount(indexLine.slice("index ".length)) : Option.none()
   if (Option.isNone(index)) return malformed("A proof needs a line with the entry's index below 2^53, without leading zeros")
   const extra = hasExtra ? Option.map(decodeExtra(lines[0] ?? ""), Option.some) : Option.some(Option.none())
-  if (Option.isNone(extra)) return malformed("The extra data must be base64; omit the line if there is none")
+  if (Option.isNone(extra)) return malformed("The extra data must be base64; omit the line without extra data")
   const hashes = hashLines.length > maxHashes ? Option.none() : Option.all(hashLines.map(parseHash))
   if (Option.isNone(hashes)) return malformed(`The inclusion proof has up to ${maxHashes} lines of 32 bytes in base64`)
   return Result.succeed({ index: index.value, hashes: hashes.value, extra: extra.value, checkpoint: text.slice(end + 2) })

@@ -66,7 +66,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, saveSeen }
     const tree = before.size === size ? before : (yield* log.follow(before)).tree
     const grown = yield* grow(tree, Math.min(head, tree.size + maxEventsPerCheckpoint), pace)
     const next = yield* checkpointOf(grown.tree)
-    // An interruption between the two would lose this machine's record of what it has signed.
+    // An interruption between the two would lose this machine's record of its signatures.
     const stored = yield* lease.notarize({ ...next, from: tree.size, growths: grown.growths }).pipe(
       Effect.tap((isStored) => (isStored ? saveSeen(next.note) : Effect.void)),
       Effect.uninterruptible

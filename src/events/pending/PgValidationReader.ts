@@ -119,7 +119,7 @@ const makeAnswers = Effect.gen(function* () {
     return validation
   })
 
-  /** What became of a validation: its answer, or why there is none. */
+  /** The outcome of a validation: its answer, or the reason why it has no answer. */
   const outcomeAt = Effect.fnUntraced(function* (position: number) {
     const event = yield* at(position)
     switch (event.type) {

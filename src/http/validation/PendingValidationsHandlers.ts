@@ -33,7 +33,7 @@ const makeRespond = Effect.map(Site, (site) => {
   })
 })
 
-/** What is asked; an empty field counts as not supplied. */
+/** The request to validate; an empty field counts as not supplied. */
 const askedIn = ({ company, force_live, reference = "", requester_vat_id = "", vat_id }: typeof Submission.Type) => ({
   input: vat_id,
   requesterVatId: requester_vat_id === "" ? null : requester_vat_id,

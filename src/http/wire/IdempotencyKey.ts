@@ -15,7 +15,7 @@ export const parse = (header: string, shortest = 1): Option.Option<string> => {
     : Option.none()
 }
 
-/** What is told of an unusable one. */
+/** The error for an unusable key. */
 export const problem = (shortest = 1) => [
   { field: "Idempotency-Key", message: `Expected ${shortest} to ${longest} printable characters of ASCII` }
 ]

@@ -25,7 +25,7 @@ export interface EmbeddedPostgresCluster {
 /** The name of the database and of the only role that may log in. */
 export const name = "vatproof"
 
-/** Linux's user `nobody`; a service that is not root runs the server as its own user. */
+/** Linux's user without rights. A service that is not root runs the server as its own user. */
 const unprivilegedUser: SystemUser = { uid: 65_534, gid: 65_534 }
 
 /** Finds the database in `directory`, or creates one. If two processes create it concurrently, one of the databases remains. */
@@ -51,7 +51,7 @@ export const prepare = Effect.fn("Cluster.prepare")(function* (directory: string
 })
 
 /**
- * initdb and postgres refuse to run as root: then they run as the owner of the first existing folder of these, or as `nobody`.
+ * initdb and postgres refuse to run as root: then they run as the owner of the first existing folder of these, or as the unprivileged user.
  */
 const serverUser = Effect.fnUntraced(function* (folders: ReadonlyArray<string>) {
   if (process.getuid?.() !== 0) return Option.none<SystemUser>()

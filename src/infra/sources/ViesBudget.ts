@@ -12,7 +12,7 @@ const backgroundShare = 0.8
 /** Other replicas spend as well. */
 const lookEvery = "10 seconds"
 
-/** Gives a function that spends one question, or fails. Measures what is left until its scope closes. */
+/** Returns a function that spends one question, or fails. Measures the rest of the budget until its scope closes. */
 export const make = Effect.fnUntraced(function* (perDay: number) {
   const { spendBudget } = yield* RateLimits
   const ofSource = { "vatproof.source": source }

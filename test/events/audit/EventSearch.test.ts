@@ -59,7 +59,7 @@ const facts = (round: number): ReadonlyArray<Fact> => {
       vatId
     },
     { ...none, stream: "anonymous-0f", type: "VatIdVerified", data: { valid: false, vat_id: vatId }, vatId },
-    { ...none, stream: "key-of-nobody", type: "VatIdVerified", data: { valid: false, vat_id: 'A"\\' }, vatId: 'A"\\' },
+    { ...none, stream: "key-of-stranger", type: "VatIdVerified", data: { valid: false, vat_id: 'A"\\' }, vatId: 'A"\\' },
     {
       stream: `receipt-${receipt}`,
       type: "ReceiptIssued",

@@ -47,7 +47,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("logging in",
       People.logIn(service, email, { password: `${People.password} ` }),
       People.logIn(service, email, { password: "" }),
       People.logIn(service, email, { password: "x".repeat(10_000) }),
-      People.logIn(service, "nobody@example.com"),
+      People.logIn(service, "unknown@example.com"),
       People.logIn(service, "agent@example.com"),
       People.logIn(service, "agent@example.com", { password: "" }),
       People.logIn(service, "no address"),
@@ -70,7 +70,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("logging in",
     const from = "203.0.113.77"
     yield* People.logIn(service, email)
     for (const _ of [1, 2, 3]) yield* People.logIn(service, email, { ...wrong, from })
-    for (const _ of [1, 2]) yield* People.logIn(service, "nobody@example.com", { ...wrong, from })
+    for (const _ of [1, 2]) yield* People.logIn(service, "unknown@example.com", { ...wrong, from })
     yield* service.travel("61 minutes")
     const sql = yield* SqlClient.SqlClient
     const find = sql`SELECT type, data::json ->> 'account_id' AS account, data::json ->> 'refused' AS refused
@@ -87,7 +87,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("logging in",
       { type: "LoginsCounted", account: accountId, refused: "3" }
     ])
     const log = yield* RunningService.everythingLogged
-    for (const personal of [email, from, "nobody@example.com"]) assert.notInclude(log, personal)
+    for (const personal of [email, from, "unknown@example.com"]) assert.notInclude(log, personal)
   })
 
   it.effect("requires an address and a password", function* () {
@@ -143,7 +143,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("failed l
     const { email } = yield* People.newUser(service)
     const from = "2001:db8:1:1::1"
     for (const index of [1, 2, 3, 4, 5]) {
-      assertProblem(yield* People.logIn(service, `nobody${index}@example.com`, { ...wrong, from }), "UNAUTHORIZED")
+      assertProblem(yield* People.logIn(service, `unknown${index}@example.com`, { ...wrong, from }), "UNAUTHORIZED")
     }
     assertProblem(yield* People.logIn(service, email, { from: "2001:db8:1:1:ffff::2" }), "RATE_LIMIT_EXCEEDED")
     assert.strictEqual((yield* People.logIn(service, email, { from: "2001:db8:1:2::1" })).status, 200)
@@ -226,11 +226,11 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a token", (i
       `${head}.${body}.AAAA`,
       forge({ ...header, alg: "HS512" }, claims),
       forge(header, claims, "another secret, which is long enough too"),
-      forge(header, { ...claims, iss: "somebody" }),
-      forge(header, { ...claims, aud: "somebody" }),
+      forge(header, { ...claims, iss: "stranger" }),
+      forge(header, { ...claims, aud: "stranger" }),
       forge(header, { ...claims, exp: iat + 1 }),
       forge(header, { ...claims, sub: "0192f0c0-0000-7000-8000-000000000001" }),
-      forge(header, { ...claims, sub: "nobody" }),
+      forge(header, { ...claims, sub: "stranger" }),
       forge(header, { ...claims, epoch: 1 }),
       forge(header, { ...claims, epoch: undefined })
     ]

@@ -70,7 +70,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
     const { email } = yield* People.newUser(service)
     yield* service.post("/v1/register", { email: "registered@example.com" })
     const replies = yield* Effect.forEach(
-      [email, email, "nobody@example.com", "registered@example.com", "no address", ""],
+      [email, email, "unknown@example.com", "registered@example.com", "no address", ""],
       Effect.fnUntraced(function* (one) {
         const startedMs = yield* Clock.currentTimeMillis
         const { body, status } = yield* ask(service, one)
@@ -99,8 +99,8 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
     assert.lengthOf(events, 5)
     yield* sql`UPDATE vatproof.rate_slots SET taken_at = taken_at || array_fill(now(), ARRAY[13])
         WHERE bucket LIKE 'reset/%' AND cardinality(taken_at) = 6`
-    assert.strictEqual((yield* ask(service, "nobody@example.com", { from: "198.51.100.9" })).status, 202)
-    assertProblem(yield* ask(service, "nobody@example.com", { from: "198.51.100.9" }), "RATE_LIMIT_EXCEEDED")
+    assert.strictEqual((yield* ask(service, "unknown@example.com", { from: "198.51.100.9" })).status, 202)
+    assertProblem(yield* ask(service, "unknown@example.com", { from: "198.51.100.9" }), "RATE_LIMIT_EXCEEDED")
   })
 
   it.effect("has an HTML page with a form, and opening it changes nothing", function* () {

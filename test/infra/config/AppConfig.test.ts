@@ -48,7 +48,7 @@ describe("the settings", () => {
     ["JWT_SECRET_FIEL", "JWT_SECRET_FILE"],
     ["OTEL_EXPORTER_OTLP_ENDPIONT", "OTEL_EXPORTER_OTLP_ENDPOINT"]
   ] as const)("reject %s, which was meant to be %s", ([name, meant]) =>
-    Effect.map(Effect.flip(read({ [name]: "tell nobody" })), ({ message }) =>
+    Effect.map(Effect.flip(read({ [name]: "keep secret" })), ({ message }) =>
       assert.strictEqual(message, `${name}: There is no such setting; did you mean ${meant}?`)
     )
   )
@@ -103,13 +103,13 @@ describe("the settings", () => {
     ["BZST_BASE_URL", "ftp://example.org"],
     ["BZST_REQUESTER_VAT_ID", "ATU12345678"],
     ["BZST_REQUESTER_VAT_ID", "DE12345678"],
-    ["DATABASE_URL", "mysql://vatproof:tell-nobody@127.0.0.1/vatproof"],
-    ["DATABASE_URL", "postgresql://vatproof:tell-nobody%zz@127.0.0.1/vatproof"],
-    ["DATABASE_URL", "postgresql://vatproof:tell-nobody#x@127.0.0.1/vatproof"],
-    ["DATABASE_URL", "postgresql://vatproof:tell-nobody@127.0.0.1:99999/vatproof"],
-    ["DATABASE_URL", "postgresql://vatproof:tell-nobody@127.0.0.1:0/vatproof"],
-    ["DATABASE_URL", "postgresql://vatproof:tell-nobody@127.0.0.1/vatproof?sslmode=on"],
-    ["SMTP_URL", "smtp://vatproof:tell-nobody%zz@mail.example.com"],
+    ["DATABASE_URL", "mysql://vatproof:keep-secret@127.0.0.1/vatproof"],
+    ["DATABASE_URL", "postgresql://vatproof:keep-secret%zz@127.0.0.1/vatproof"],
+    ["DATABASE_URL", "postgresql://vatproof:keep-secret#x@127.0.0.1/vatproof"],
+    ["DATABASE_URL", "postgresql://vatproof:keep-secret@127.0.0.1:99999/vatproof"],
+    ["DATABASE_URL", "postgresql://vatproof:keep-secret@127.0.0.1:0/vatproof"],
+    ["DATABASE_URL", "postgresql://vatproof:keep-secret@127.0.0.1/vatproof?sslmode=on"],
+    ["SMTP_URL", "smtp://vatproof:keep-secret%zz@mail.example.com"],
     ["PUBLIC_URL", "http://[bad"],
     ["PUBLIC_URL", "https://vat.example/?q=1"],
     ["PUBLIC_URL", "https://łódź.example"],
@@ -134,6 +134,6 @@ describe("the settings", () => {
     assert.isTrue(message.startsWith(`${name}: `), message)
     assert.notInclude(message, "\n")
     assert.notMatch(message, /Duration/u)
-    assert.notInclude(message, "tell-nobody")
+    assert.notInclude(message, "keep-secret")
   })
 })

@@ -33,7 +33,7 @@ describe("the settings of mail", () => {
     }
   )
 
-  it.effect.each(["nobody", "a@b@c", "<a@b.example", "A <a@b.example> <c@d.example>", 'A" <a@b.example>'])(
+  it.effect.each(["no-address", "a@b@c", "<a@b.example", "A <a@b.example> <c@d.example>", 'A" <a@b.example>'])(
     "MAIL_FROM may not be %s",
     function* (from) {
       assert.match((yield* Effect.flip(read({ MAIL_FROM: from }))).message, /^MAIL_FROM: /u)

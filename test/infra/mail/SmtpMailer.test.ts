@@ -35,7 +35,7 @@ const onlyArrived = Effect.flatMap(MailServer.MailServer, ({ arrived }) =>
 )
 
 /** An unused port of this machine. */
-const nobody = Redacted.make("smtp://127.0.0.1:9")
+const unreachable = Redacted.make("smtp://127.0.0.1:9")
 
 describe("SmtpMailer", () => {
   it.effect("encrypts if possible, even if the certificate is not trusted", () =>
@@ -83,7 +83,7 @@ describe("SmtpMailer", () => {
     Effect.gen(function* () {
       const error = yield* Effect.flip(deliver())
       assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "ECONNREFUSED"])
-    }).pipe(Effect.provide(SmtpMailer.layer({ ...letterhead, url: nobody, name: undefined })))
+    }).pipe(Effect.provide(SmtpMailer.layer({ ...letterhead, url: unreachable, name: undefined })))
   )
 
   it.effect("reuses a session for the next mail, and opens a new one if the server closed it", () =>

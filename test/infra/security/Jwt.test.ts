@@ -113,9 +113,9 @@ describe("a forged token is rejected", () => {
     const changed = { ...claims, sub: "0192f0c0-0000-7000-8000-000000000002" }
     assert.isTrue(yield* isRefused(`${first}.${encode(changed)}.${signature}`))
     const wrong: ReadonlyArray<object> = [
-      { ...claims, iss: "somebody" },
+      { ...claims, iss: "stranger" },
       { ...claims, iss: [issuer] },
-      { ...claims, aud: "somebody" },
+      { ...claims, aud: "stranger" },
       { ...claims, exp: claims.iat },
       { ...claims, exp: String(claims.exp) },
       { ...claims, exp: undefined },

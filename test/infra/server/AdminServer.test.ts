@@ -23,13 +23,13 @@ class Administered extends Context.Service<
 
 const administered = Effect.gen(function* () {
   const port = yield* RunningService.freePort
-  const nobody = `http://127.0.0.1:${yield* RunningService.freePort}`
+  const unreachable = `http://127.0.0.1:${yield* RunningService.freePort}`
   const { url } = yield* TestDatabase
   const network = yield* Network.make(Redacted.value(url))
   const service = yield* RunningService.start({
     ADMIN_PORT: String(port),
-    VIES_BASE_URL: nobody,
-    BZST_BASE_URL: nobody,
+    VIES_BASE_URL: unreachable,
+    BZST_BASE_URL: unreachable,
     DATABASE_URL: network.url,
     SHUTDOWN_DELAY: "2s"
   })

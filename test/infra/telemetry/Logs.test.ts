@@ -8,7 +8,7 @@ import { assert, describe, it } from "#test/support/Test.ts"
 
 const redaction = Redaction.make([Redacted.make("hidden-secret")])
 
-/** What is written while an effect runs. */
+/** The log output of an effect. */
 const written = Effect.fnUntraced(function* <A, E>(
   effect: Effect.Effect<A, E>,
   settings: Partial<Logs.LogSettings> = {},

@@ -9,7 +9,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 const address = "203.0.113.77"
-const email = "somebody.private@example.com"
+const email = "harriet.private@example.com"
 const company = "Geheime Firma GmbH"
 const reference = "Geheimrechnung-4711"
 const collectorSecret = "collector-password-1234"

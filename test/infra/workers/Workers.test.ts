@@ -162,7 +162,7 @@ layer(testLayer, { excludeTestServices: true })("several workers on one port", (
 
   it.effect("exit with the reason if none of them can start", function* () {
     const defect = yield* Effect.sandbox(
-      RunningService.spawn({ DATABASE_URL: "postgresql://nobody@127.0.0.1:1/nothing", DATABASE_WAIT: "0" }, ["--workers", "2"])
+      RunningService.spawn({ DATABASE_URL: "postgresql://absent@127.0.0.1:1/nothing", DATABASE_WAIT: "0" }, ["--workers", "2"])
     ).pipe(Effect.flip)
     assert.match(String(defect), /before the service was up/u)
   })
