@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS vatproof.listed (
   position bigint NOT NULL,
   PRIMARY KEY (log_id, list, position)
 );
-COMMENT ON TABLE vatproof.listed IS 'Positions of the events of a list, e.g. receipts-<key>: the receipts of a key, in the order of their issue.';
+COMMENT ON TABLE vatproof.listed IS 'Positions of the events of a list, e.g. receipts-<key>: the receipts of a key, in the order of their issue; batch-<batch>: the items of a batch, in their order.';
 
 CREATE TABLE IF NOT EXISTS vatproof.accounts (
   account_id uuid PRIMARY KEY,
@@ -89,6 +89,8 @@ CREATE TABLE IF NOT EXISTS vatproof.tasks (
   member_state text COLLATE "C" NOT NULL,
   vat_id text COLLATE "C" NOT NULL,
   reference_hash text COLLATE "C",
+  batch_id uuid,
+  item int,
   accepted_at timestamptz NOT NULL,
   expires_at timestamptz NOT NULL,
   state text COLLATE "C" NOT NULL CHECK (state IN ('pending', 'final', 'expired', 'cancelled')),
@@ -103,18 +105,42 @@ CREATE TABLE IF NOT EXISTS vatproof.tasks (
   CHECK ((state = 'pending') = (closed_by IS NULL))
 ) WITH (fillfactor = 80);
 -- None but the primary key begins with log_id: where tables are small, the planner takes any index that does.
-CREATE INDEX IF NOT EXISTS tasks_open ON vatproof.tasks (member_state, account_id, due_at) WHERE closed_by IS NULL;
+-- The third column is the batch, or zeros for a task without one.
+CREATE INDEX IF NOT EXISTS tasks_open ON vatproof.tasks (member_state, account_id, coalesce(batch_id, '00000000-0000-0000-0000-000000000000'::uuid), due_at)
+  WHERE closed_by IS NULL;
 CREATE INDEX IF NOT EXISTS tasks_expiry ON vatproof.tasks (expires_at) WHERE closed_by IS NULL;
-CREATE INDEX IF NOT EXISTS tasks_of_key ON vatproof.tasks (key_id, state, position);
-CREATE INDEX IF NOT EXISTS tasks_of_vat_id ON vatproof.tasks (key_id, vat_id, state, position);
+CREATE INDEX IF NOT EXISTS tasks_of_key ON vatproof.tasks (key_id, state, position) WHERE batch_id IS NULL;
+CREATE INDEX IF NOT EXISTS tasks_of_vat_id ON vatproof.tasks (key_id, vat_id, state, position) WHERE batch_id IS NULL;
+CREATE INDEX IF NOT EXISTS tasks_of_batch ON vatproof.tasks (batch_id, item) WHERE batch_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS tasks_open_of_batch ON vatproof.tasks (batch_id, item) WHERE batch_id IS NOT NULL AND closed_by IS NULL;
 CREATE INDEX IF NOT EXISTS tasks_of_reference ON vatproof.tasks (key_id, reference_hash, state, position) WHERE reference_hash IS NOT NULL;
 COMMENT ON TABLE vatproof.tasks IS 'Accepted validations and what became of them. due_at, claim, attempts, attempted_at and failure schedule the attempts: no facts of the log, so a rebuilt task is due at once.';
 COMMENT ON COLUMN vatproof.tasks.position IS 'Position of the event that accepted the task.';
 COMMENT ON COLUMN vatproof.tasks.reference_hash IS 'Keyed hash of the caller''s reference, to find it by; the reference itself is in the personal document.';
+COMMENT ON COLUMN vatproof.tasks.item IS 'Number of the item in its batch, from 0.';
 COMMENT ON COLUMN vatproof.tasks.closed_by IS 'Position of the event that closed the task.';
 COMMENT ON COLUMN vatproof.tasks.due_at IS 'When the next attempt may start; while a worker has the task, when it is taken to be dead.';
 COMMENT ON COLUMN vatproof.tasks.claim IS 'The attempt that has the task: an attempt that lost it can change nothing any more.';
 COMMENT ON COLUMN vatproof.tasks.failure IS 'Why the last attempt brought no answer: the source and its code (vies:MS_UNAVAILABLE), or QUOTA.';
+
+CREATE TABLE IF NOT EXISTS vatproof.batches (
+  batch_id uuid PRIMARY KEY,
+  position bigint NOT NULL,
+  account_id uuid NOT NULL,
+  key_id uuid NOT NULL,
+  items int NOT NULL,
+  malformed int NOT NULL,
+  duplicates int NOT NULL,
+  request_hash text COLLATE "C",
+  accepted_at timestamptz NOT NULL,
+  expires_at timestamptz NOT NULL,
+  cancelled_by bigint
+);
+CREATE INDEX IF NOT EXISTS batches_of_key ON vatproof.batches (key_id, position);
+CREATE INDEX IF NOT EXISTS batches_cancelled ON vatproof.batches (cancelled_by) WHERE cancelled_by IS NOT NULL;
+COMMENT ON TABLE vatproof.batches IS 'Accepted batches. What became of their items is in vatproof.tasks.';
+COMMENT ON COLUMN vatproof.batches.request_hash IS 'Keyed hash of the items, if they came with an Idempotency-Key.';
+COMMENT ON COLUMN vatproof.batches.cancelled_by IS 'Position of the event that cancelled the batch.';
 
 CREATE TABLE IF NOT EXISTS vatproof.event_index (
   log_id smallint NOT NULL,

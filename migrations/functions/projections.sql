@@ -7,6 +7,12 @@
 -- They are simple SQL, so that the planner puts them in the place of their calls. ORDER BY leaves it one index that is cheapest, whatever it
 -- believes of the tables. OFFSET 0 keeps it from computing an expression several times.
 
+-- The task of an item of a batch, as computedId in src/domain/validation/PendingValidation.ts computes it: a UUIDv8 of the SHA-256 of its parts.
+CREATE OR REPLACE FUNCTION vatproof.item_id(p_batch text, p_item text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT overlay(overlay(h.hex PLACING '8' FROM 13 FOR 1) PLACING substr('89ab89ab89ab89ab', ('x' || substr(h.hex, 17, 1))::bit(4)::int + 1, 1) FROM 17 FOR 1)::uuid
+  FROM (SELECT substr(encode(sha256('item'::bytea || '\x00'::bytea || convert_to(p_batch, 'UTF8') || '\x00'::bytea || convert_to(p_item, 'UTF8')), 'hex'), 1, 32) AS hex) h
+$$;
+
 CREATE OR REPLACE FUNCTION vatproof.streams_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, stream_id text, version bigint, first_position bigint, last_position bigint) LANGUAGE sql STABLE AS $$
   SELECT p_log, e.stream_id, max(e.version), min(e.position), max(e.position)
@@ -57,6 +63,14 @@ RETURNS TABLE (log_id smallint, list text, "position" bigint) LANGUAGE sql STABL
       SELECT e.position, vatproof.json_of(e.data) AS data
       FROM (SELECT position, type, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
       WHERE e.type = 'ReceiptIssued' OFFSET 0) d OFFSET 0) r
+  UNION ALL
+  SELECT p_log, 'batch-' || b.batch_id, b.position
+  FROM (
+    SELECT d.position, d.data ->> 'batch_id' AS batch_id
+    FROM (
+      SELECT e.position, vatproof.json_of(e.data) AS data
+      FROM (SELECT position, type, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
+      WHERE e.type = 'BatchItemsAccepted' OFFSET 0) d OFFSET 0) b
 $$;
 
 CREATE OR REPLACE FUNCTION vatproof.accounts_rows(p_log smallint, p_from bigint, p_to bigint)
@@ -122,23 +136,61 @@ LANGUAGE sql STABLE AS $$
         AND e.type IN ('AuditorAdded', 'AuditorRevoked') ORDER BY e.version OFFSET 0) d) a
 $$;
 
--- A task begins with the event whose id it has, and ends with the event that it caused. Over the whole log these are whole rows. A range may have
--- the end of a task that began before it: such a row has the end alone.
+-- A task begins with the event whose id it has, or with that of the items of its batch, and ends with the event that it caused, or that cancels these
+-- items. Over the whole log these are whole rows. A range may have the end of a task that began before it: such a row has the end alone; items
+-- that were cancelled have none then.
 CREATE OR REPLACE FUNCTION vatproof.tasks_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, task_id uuid, "position" bigint, account_id uuid, key_id uuid, member_state text, vat_id text, reference_hash text,
-  accepted_at timestamptz, expires_at timestamptz, state text, closed_by bigint, closed_at timestamptz) LANGUAGE sql STABLE AS $$
-  SELECT p_log, coalesce(a.event_id, c.causation_id), a.position, (a.data ->> 'account_id')::uuid, (a.data ->> 'key_id')::uuid,
-    left(a.data ->> 'vat_id', 2), a.data ->> 'vat_id', a.data ->> 'reference_hash', a.occurred_at, (a.data ->> 'expires_at')::timestamptz,
-    CASE WHEN c.position IS NULL THEN 'pending' WHEN c.type IN ('VatIdVerified', 'ReceiptIssued') THEN 'final'
-      WHEN c.type = 'ValidationExpired' THEN 'expired' ELSE 'cancelled' END, c.position, c.occurred_at
+  batch_id uuid, item int, accepted_at timestamptz, expires_at timestamptz, state text, closed_by bigint, closed_at timestamptz) LANGUAGE sql STABLE AS $$
+  SELECT p_log, coalesce(a.task_id, c.causation_id), a.position, (a.data ->> 'account_id')::uuid, (a.data ->> 'key_id')::uuid,
+    left(a.vat_id, 2), a.vat_id, a.data ->> 'reference_hash', (a.data ->> 'batch_id')::uuid, a.item, a.occurred_at, (a.data ->> 'expires_at')::timestamptz,
+    CASE WHEN c.type IN ('VatIdVerified', 'ReceiptIssued') THEN 'final' WHEN c.type = 'ValidationExpired' THEN 'expired'
+      WHEN c.position IS NOT NULL OR x.position IS NOT NULL THEN 'cancelled' ELSE 'pending' END,
+    coalesce(c.position, x.position), coalesce(c.occurred_at, x.occurred_at)
   FROM (
-    SELECT e.position, e.event_id, e.occurred_at, vatproof.json_of(e.data) AS data
-    FROM (SELECT position, event_id, type, occurred_at, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
-    WHERE e.type = 'ValidationAccepted' OFFSET 0) a
+    SELECT d.position, d.event_id AS task_id, d.occurred_at, d.data, d.data ->> 'vat_id' AS vat_id, NULL::int AS item
+    FROM (
+      SELECT e.position, e.event_id, e.occurred_at, vatproof.json_of(e.data) AS data
+      FROM (SELECT position, event_id, type, occurred_at, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
+      WHERE e.type = 'ValidationAccepted' OFFSET 0) d
+    UNION ALL
+    SELECT i.position, vatproof.item_id(i.data ->> 'batch_id', i.item::text), i.occurred_at, i.data, i.vat_id, i.item
+    FROM (
+      SELECT d.position, d.occurred_at, d.data, v.vat_id, (d.data ->> 'first')::int + v.nth::int - 1 AS item, d.duplicate_of
+      FROM (
+        SELECT l.position, l.occurred_at, l.data -> 'vat_ids' AS vat_ids, l.data -> 'duplicate_of' AS duplicate_of, l.data - '{vat_ids,duplicate_of}'::text[] AS data
+        FROM (
+          SELECT e.position, e.occurred_at, vatproof.json_of(e.data) AS data
+          FROM (SELECT position, type, occurred_at, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
+          WHERE e.type = 'BatchItemsAccepted' OFFSET 0) l OFFSET 0) d
+      CROSS JOIN LATERAL jsonb_array_elements_text(d.vat_ids) WITH ORDINALITY AS v(vat_id, nth) OFFSET 0) i
+    WHERE i.vat_id IS NOT NULL AND NOT i.duplicate_of ? i.item::text) a
   FULL JOIN (
     SELECT e.position, e.causation_id, e.type, e.occurred_at
     FROM (SELECT position, causation_id, type, occurred_at FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
-    WHERE e.causation_id IS NOT NULL OFFSET 0) c ON c.causation_id = a.event_id
+    WHERE e.causation_id IS NOT NULL OFFSET 0) c ON c.causation_id = a.task_id
+  LEFT JOIN (
+    SELECT d.position, d.occurred_at, d.data ->> 'batch_id' AS batch_id, d.data ->> 'first' AS first
+    FROM (
+      SELECT e.position, e.occurred_at, vatproof.json_of(e.data) AS data
+      FROM (SELECT position, type, occurred_at, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
+      WHERE e.type = 'BatchItemsCancelled' OFFSET 0) d OFFSET 0) x ON x.batch_id = a.data ->> 'batch_id' AND x.first = a.data ->> 'first'
+$$;
+
+-- A range may have the cancellation of a batch that was accepted before it: such a row has the cancellation alone.
+CREATE OR REPLACE FUNCTION vatproof.batches_rows(p_log smallint, p_from bigint, p_to bigint)
+RETURNS TABLE (batch_id uuid, "position" bigint, account_id uuid, key_id uuid, items int, malformed int, duplicates int, request_hash text,
+  accepted_at timestamptz, expires_at timestamptz, cancelled_by bigint) LANGUAGE sql STABLE AS $$
+  SELECT (b.data ->> 'batch_id')::uuid, max(b.position) FILTER (WHERE b.type = 'BatchAccepted'),
+    max(b.data ->> 'account_id') FILTER (WHERE b.type = 'BatchAccepted')::uuid, max(b.data ->> 'key_id') FILTER (WHERE b.type = 'BatchAccepted')::uuid,
+    max(b.data ->> 'items')::int, max(b.data ->> 'malformed')::int, max(b.data ->> 'duplicates')::int, max(b.data ->> 'request_hash'),
+    max(b.occurred_at) FILTER (WHERE b.type = 'BatchAccepted'), max(b.data ->> 'expires_at')::timestamptz,
+    min(b.position) FILTER (WHERE b.type = 'BatchCancelled')
+  FROM (
+    SELECT e.position, e.type, e.occurred_at, vatproof.json_of(e.data) AS data
+    FROM (SELECT position, type, occurred_at, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
+    WHERE e.type IN ('BatchAccepted', 'BatchCancelled') OFFSET 0) b
+  GROUP BY 1
 $$;
 
 -- Where to look for each event. Nearly all are VatIdVerified, so those are not parsed: vat_id is the last key of their canonical JSON, hence what
@@ -165,20 +217,25 @@ $$;
 -- With stale statistics the planner takes a bitmap of another index for the range of positions, and reads the whole partition.
 CREATE OR REPLACE FUNCTION vatproof.project(p_log smallint, p_from bigint, p_to bigint) RETURNS void LANGUAGE plpgsql SET enable_bitmapscan = off AS $$
 DECLARE
-  has_receipts boolean;
+  has_lists boolean;
   has_answers boolean;
   has_erasures boolean;
   has_accounts boolean;
   has_keys boolean;
   has_auditors boolean;
   has_tasks boolean;
+  has_closings boolean;
+  has_batches boolean;
+  has_cancelled boolean;
   ended record;
+  open_task uuid;
 BEGIN
-  SELECT bool_or(e.type = 'ReceiptIssued'), bool_or(e.type = 'ReceiptIssued' OR e.type = 'VatIdVerified' AND starts_with(e.data, '{"answer":{')),
+  SELECT bool_or(e.type IN ('ReceiptIssued', 'BatchItemsAccepted')), bool_or(e.type = 'ReceiptIssued' OR e.type = 'VatIdVerified' AND starts_with(e.data, '{"answer":{')),
     bool_or(e.type = 'PersonalDataErased'), bool_or(e.type IN ('AccountClosed', 'AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged')),
     bool_or(e.type IN ('ApiKeyClaimed', 'ApiKeyIssued', 'ApiKeyReleased', 'ApiKeyRevoked', 'ApiKeyRotated')), bool_or(e.type IN ('AuditorAdded', 'AuditorRevoked')),
-    bool_or(e.type = 'ValidationAccepted' OR e.causation_id IS NOT NULL)
-    INTO has_receipts, has_answers, has_erasures, has_accounts, has_keys, has_auditors, has_tasks
+    bool_or(e.type IN ('ValidationAccepted', 'BatchItemsAccepted')), bool_or(e.causation_id IS NOT NULL), bool_or(e.type IN ('BatchAccepted', 'BatchCancelled')),
+    bool_or(e.type = 'BatchItemsCancelled')
+    INTO has_lists, has_answers, has_erasures, has_accounts, has_keys, has_auditors, has_tasks, has_closings, has_batches, has_cancelled
     FROM (SELECT type, causation_id, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e;
 
   INSERT INTO streams AS s (log_id, stream_id, version, first_position, last_position)
@@ -203,7 +260,7 @@ BEGIN
       ORDER BY r.key, r.answered_at DESC, r.position DESC
       ON CONFLICT (log_id, key) DO UPDATE SET as_of = excluded.as_of, answer = excluded.answer WHERE l.position = excluded.position;
   END IF;
-  IF has_receipts THEN
+  IF has_lists THEN
     INSERT INTO listed (log_id, list, position) SELECT r.log_id, r.list, r.position FROM vatproof.listed_rows(p_log, p_from, p_to) r;
   END IF;
   IF has_accounts THEN
@@ -229,14 +286,41 @@ BEGIN
         added_at = excluded.added_at, expires_at = excluded.expires_at, revoked_at = excluded.revoked_at;
   END IF;
   IF has_tasks THEN
-    INSERT INTO tasks (log_id, task_id, position, account_id, key_id, member_state, vat_id, reference_hash, accepted_at, expires_at, state, closed_by, closed_at)
-      SELECT r.log_id, r.task_id, r.position, r.account_id, r.key_id, r.member_state, r.vat_id, r.reference_hash, r.accepted_at, r.expires_at,
-        r.state, r.closed_by, r.closed_at
+    -- The replica that opens the items of a batch tells the cached ones, then says that the others are due (release_items).
+    INSERT INTO tasks (log_id, task_id, position, account_id, key_id, member_state, vat_id, reference_hash, batch_id, item, accepted_at, expires_at, state, closed_by, closed_at, due_at)
+      SELECT r.log_id, r.task_id, r.position, r.account_id, r.key_id, r.member_state, r.vat_id, r.reference_hash, r.batch_id, r.item, r.accepted_at, r.expires_at,
+        r.state, r.closed_by, r.closed_at, CASE WHEN r.batch_id IS NULL THEN now() ELSE now() + interval '30 seconds' END
       FROM vatproof.tasks_rows(p_log, p_from, p_to) r WHERE r.position IS NOT NULL;
+  END IF;
+  IF has_closings THEN
     -- Row by row: the plan of one UPDATE for all of them may read the whole table.
     FOR ended IN SELECT r.task_id, r.state, r.closed_by, r.closed_at FROM vatproof.tasks_rows(p_log, p_from, p_to) r WHERE r.position IS NULL LOOP
       UPDATE tasks t SET state = ended.state, closed_by = ended.closed_by, closed_at = ended.closed_at, claim = NULL
         WHERE t.log_id = p_log AND t.task_id = ended.task_id;
+    END LOOP;
+  END IF;
+  IF has_cancelled THEN
+    FOR ended IN
+      SELECT d.position, d.occurred_at, (d.data ->> 'batch_id')::uuid AS batch_id, (d.data ->> 'first')::int AS first, (d.data ->> 'count')::int AS count
+      FROM (
+        SELECT e.position, e.occurred_at, vatproof.json_of(e.data) AS data
+        FROM (SELECT position, type, occurred_at, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
+        WHERE e.type = 'BatchItemsCancelled' OFFSET 0) d ORDER BY d.position
+    LOOP
+      FOR open_task IN SELECT o.task_id FROM tasks o WHERE o.batch_id = ended.batch_id AND o.item >= ended.first AND o.item < ended.first + ended.count
+        AND o.closed_by IS NULL ORDER BY o.item LIMIT ended.count
+      LOOP
+        UPDATE tasks t SET state = 'cancelled', closed_by = ended.position, closed_at = ended.occurred_at, claim = NULL
+          WHERE t.log_id = p_log AND t.task_id = open_task;
+      END LOOP;
+    END LOOP;
+  END IF;
+  IF has_batches THEN
+    INSERT INTO batches (batch_id, position, account_id, key_id, items, malformed, duplicates, request_hash, accepted_at, expires_at, cancelled_by)
+      SELECT r.batch_id, r.position, r.account_id, r.key_id, r.items, r.malformed, r.duplicates, r.request_hash, r.accepted_at, r.expires_at, r.cancelled_by
+      FROM vatproof.batches_rows(p_log, p_from, p_to) r WHERE r.position IS NOT NULL;
+    FOR ended IN SELECT r.batch_id, r.cancelled_by FROM vatproof.batches_rows(p_log, p_from, p_to) r WHERE r.position IS NULL LOOP
+      UPDATE batches b SET cancelled_by = ended.cancelled_by WHERE b.batch_id = ended.batch_id;
     END LOOP;
   END IF;
 END $$;

@@ -1,10 +1,52 @@
 -- The scheduling of accepted validations: the columns of vatproof.tasks that are no facts of the log. Any number of workers may call these.
 
+-- A due task of an account for claim_tasks, whose settings it has. A task of no batch comes first, then those of up to 20 of its batches in turn,
+-- beginning with a random one. p_wake_ms: see claim_tasks.
+CREATE OR REPLACE FUNCTION vatproof.due_task(p_member_state text, p_account uuid, p_moment timestamptz, p_wake_ms bigint) RETURNS uuid LANGUAGE plpgsql AS $$
+DECLARE
+  max_batches CONSTANT int := 20;
+  batches uuid[] := '{}';
+  batch uuid := '00000000-0000-0000-0000-000000000000';
+  first int;
+  candidate uuid;
+BEGIN
+  FOR i IN 0 .. max_batches LOOP
+    IF i = 1 THEN
+      WHILE cardinality(batches) < max_batches LOOP
+        SELECT coalesce(n.batch_id, '00000000-0000-0000-0000-000000000000'::uuid) INTO batch FROM tasks n
+          WHERE n.member_state = p_member_state AND n.account_id = p_account AND n.closed_by IS NULL
+            AND coalesce(n.batch_id, '00000000-0000-0000-0000-000000000000'::uuid) > batch
+          ORDER BY coalesce(n.batch_id, '00000000-0000-0000-0000-000000000000'::uuid) LIMIT 1;
+        EXIT WHEN NOT FOUND;
+        batches := batches || batch;
+      END LOOP;
+      first := floor(random() * cardinality(batches));
+    END IF;
+    EXIT WHEN i > cardinality(batches);
+    IF i > 0 THEN batch := batches[1 + (first + i) % cardinality(batches)]; END IF;
+    IF p_wake_ms IS NOT NULL THEN
+      SELECT d.task_id INTO candidate FROM tasks d
+        WHERE d.member_state = p_member_state AND d.account_id = p_account AND d.closed_by IS NULL
+          AND coalesce(d.batch_id, '00000000-0000-0000-0000-000000000000'::uuid) = batch
+          AND (d.due_at <= p_moment OR d.claim IS NULL AND d.failure <> 'QUOTA'
+            AND d.attempted_at < p_moment - p_wake_ms * interval '1 millisecond')
+        ORDER BY d.due_at LIMIT 1 FOR UPDATE SKIP LOCKED;
+    ELSE
+      SELECT d.task_id INTO candidate FROM tasks d
+        WHERE d.member_state = p_member_state AND d.account_id = p_account AND d.closed_by IS NULL
+          AND coalesce(d.batch_id, '00000000-0000-0000-0000-000000000000'::uuid) = batch AND d.due_at <= p_moment
+        ORDER BY d.due_at LIMIT 1 FOR UPDATE SKIP LOCKED;
+    END IF;
+    EXIT WHEN FOUND;
+  END LOOP;
+  RETURN candidate;
+END $$;
+
 -- Claims tasks: up to 100 that have expired, and of each member state in p_states up to p_places due ones. The accounts of a member state take
--- turns, beginning at a random one. p_wake_ms: the register may answer again, so
+-- turns, beginning at a random one. is_cancelled: of a batch that was cancelled (null: of no batch). p_wake_ms: the register may answer again, so
 -- tasks that wait for a source are due as well if their last attempt is older than this.
 CREATE OR REPLACE FUNCTION vatproof.claim_tasks(p_log smallint, p_claim uuid, p_lease_ms bigint, p_states text[], p_places int[], p_wake_ms bigint[])
-RETURNS TABLE (task_id uuid, "position" bigint, member_state text, attempts int, is_expired boolean)
+RETURNS TABLE (task_id uuid, "position" bigint, account_id uuid, key_id uuid, batch_id uuid, vat_id text, member_state text, attempts int, is_expired boolean, is_cancelled boolean)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
 AS $$
@@ -27,7 +69,9 @@ BEGIN
   LOOP
     UPDATE tasks AS t SET claim = p_claim, due_at = lease_end
       WHERE t.log_id = p_log AND t.task_id = candidate
-      RETURNING t.task_id, t.position, t.member_state, t.attempts, true INTO task_id, position, member_state, attempts, is_expired;
+      RETURNING t.task_id, t.position, t.account_id, t.key_id, t.batch_id, t.vat_id, t.member_state, t.attempts, true,
+        (SELECT b.cancelled_by IS NOT NULL FROM batches b WHERE b.batch_id = t.batch_id)
+      INTO task_id, position, account_id, key_id, batch_id, vat_id, member_state, attempts, is_expired, is_cancelled;
     RETURN NEXT;
   END LOOP;
 
@@ -49,21 +93,13 @@ BEGIN
           account := '00000000-0000-0000-0000-000000000000';
           CONTINUE;
         END IF;
-        IF p_wake_ms[s] IS NOT NULL THEN
-          SELECT d.task_id INTO candidate FROM tasks d
-            WHERE d.member_state = p_states[s] AND d.account_id = account AND d.closed_by IS NULL
-              AND (d.due_at <= moment OR d.claim IS NULL AND d.failure <> 'QUOTA'
-                AND d.attempted_at < moment - p_wake_ms[s] * interval '1 millisecond')
-            ORDER BY d.due_at LIMIT 1 FOR UPDATE SKIP LOCKED;
-        ELSE
-          SELECT d.task_id INTO candidate FROM tasks d
-            WHERE d.member_state = p_states[s] AND d.account_id = account AND d.closed_by IS NULL AND d.due_at <= moment
-            ORDER BY d.due_at LIMIT 1 FOR UPDATE SKIP LOCKED;
-        END IF;
-        CONTINUE WHEN NOT FOUND;
+        candidate := due_task(p_states[s], account, moment, p_wake_ms[s]);
+        CONTINUE WHEN candidate IS NULL;
         UPDATE tasks AS t SET claim = p_claim, due_at = lease_end, attempts = t.attempts + 1, attempted_at = moment
           WHERE t.log_id = p_log AND t.task_id = candidate
-          RETURNING t.task_id, t.position, t.member_state, t.attempts, false INTO task_id, position, member_state, attempts, is_expired;
+          RETURNING t.task_id, t.position, t.account_id, t.key_id, t.batch_id, t.vat_id, t.member_state, t.attempts, false,
+            (SELECT b.cancelled_by IS NOT NULL FROM batches b WHERE b.batch_id = t.batch_id)
+          INTO task_id, position, account_id, key_id, batch_id, vat_id, member_state, attempts, is_expired, is_cancelled;
         RETURN NEXT;
         places := places - 1;
         found_in_round := found_in_round + 1;
@@ -97,7 +133,23 @@ BEGIN
     WHERE t.log_id = p_log AND t.task_id = p_task AND t.claim = p_claim;
 END $$;
 
--- Tasks by their ids; unknown ones are left out. LIMIT 1 keeps the planner from any other order.
+-- Says when the items of a batch that were never tried are due: the replica that opened them is done with them. p_failure: why it told no more.
+CREATE OR REPLACE FUNCTION vatproof.release_items(p_batch uuid, p_first int, p_count int, p_wait_ms bigint, p_failure text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
+AS $$
+DECLARE open record;
+BEGIN
+  -- One by one, in their order: the planner may find all of them by another index.
+  FOR open IN SELECT o.log_id, o.task_id FROM tasks o WHERE o.batch_id = p_batch AND o.item >= p_first AND o.item < p_first + p_count AND o.closed_by IS NULL
+    ORDER BY o.item LIMIT p_count
+  LOOP
+    UPDATE tasks t SET failure = p_failure, due_at = least(t.expires_at, clock_timestamp() + p_wait_ms * interval '1 millisecond')
+      WHERE t.log_id = open.log_id AND t.task_id = open.task_id AND t.claim IS NULL AND t.attempts = 0;
+  END LOOP;
+END $$;
+
+-- Tasks by their ids; unknown ones and items of batches are left out. LIMIT 1 keeps the planner from any other order.
 CREATE OR REPLACE FUNCTION vatproof.find_tasks(p_log smallint, p_tasks uuid[])
 RETURNS TABLE (task_id uuid, "position" bigint, key_id uuid, vat_id text, accepted_at timestamptz, expires_at timestamptz, state text, closed_by bigint,
   due_at timestamptz, attempts int, failure text) LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -106,5 +158,6 @@ AS $$
 BEGIN
   RETURN QUERY SELECT t.task_id, t.position, t.key_id, t.vat_id, t.accepted_at, t.expires_at, t.state, t.closed_by, t.due_at, t.attempts, t.failure
     FROM unnest(p_tasks) AS u(task_id)
-    CROSS JOIN LATERAL (SELECT f.* FROM tasks f WHERE f.log_id = p_log AND f.task_id = u.task_id LIMIT 1) AS t;
+    CROSS JOIN LATERAL (SELECT f.* FROM tasks f WHERE f.log_id = p_log AND f.task_id = u.task_id LIMIT 1) AS t
+    WHERE t.batch_id IS NULL;
 END $$;

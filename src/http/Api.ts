@@ -2,6 +2,7 @@
 import { HttpApi, OpenApi } from "effect/http-api"
 import { ApiKeysApi } from "#http/accounts/ApiKeysApi.ts"
 import { AuditApi } from "#http/audit/AuditApi.ts"
+import { BatchesApi } from "#http/validation/BatchesApi.ts"
 import { ErrorBody } from "#http/openapi/ErrorMeanings.ts"
 import { KeysApi } from "#http/accounts/KeysApi.ts"
 import { LoginApi } from "#http/accounts/LoginApi.ts"
@@ -29,6 +30,7 @@ export const serversAt = (url: string) => [{ url, description: "The service that
 /** The endpoints that `HttpApiBuilder` serves. The busiest ones have plain routes instead. */
 export class DecodedApi extends HttpApi.make("vatproof")
   .add(PendingValidationsApi)
+  .add(BatchesApi)
   .add(ReceiptsApi)
   .add(ReceiptLinksApi)
   .add(RegistrationApi)
@@ -45,6 +47,7 @@ export class DecodedApi extends HttpApi.make("vatproof")
 export class Api extends HttpApi.make("vatproof")
   .add(ValidationApi)
   .add(PendingValidationsApi)
+  .add(BatchesApi)
   .add(ReceiptsApi)
   .add(ReceiptLinksApi)
   .add(RegistrationApi)

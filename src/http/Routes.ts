@@ -6,6 +6,7 @@ import * as ApiKeysHandlers from "#http/accounts/ApiKeysHandlers.ts"
 import * as AuditAuthentication from "#http/audit/AuditAuthentication.ts"
 import * as AuditHandlers from "#http/audit/AuditHandlers.ts"
 import * as Authentication from "#http/pipeline/Authentication.ts"
+import * as BatchesHandlers from "#http/validation/BatchesHandlers.ts"
 import * as Documents from "#http/site/Documents.ts"
 import * as KeysHandlers from "#http/accounts/KeysHandlers.ts"
 import * as LoginHandlers from "#http/accounts/LoginHandlers.ts"
@@ -29,6 +30,7 @@ const decodedEndpoints = HttpApiBuilder.layer(DecodedApi).pipe(
   Layer.provide([
     ApiKeysHandlers.layer,
     AuditHandlers.layer,
+    BatchesHandlers.layer,
     KeysHandlers.layer,
     LoginHandlers.layer,
     PasswordHandlers.layer,

@@ -21,6 +21,8 @@ import * as PgKeyedHash from "#events/callers/PgKeyedHash.ts"
 import * as PgMetering from "#events/callers/PgMetering.ts"
 import * as PgRateLimits from "#events/callers/PgRateLimits.ts"
 import * as Outbox from "#events/outbox/Outbox.ts"
+import * as PgBatchSpool from "#events/pending/PgBatchSpool.ts"
+import * as PgBatchStore from "#events/pending/PgBatchStore.ts"
 import * as PgTaskQueue from "#events/pending/PgTaskQueue.ts"
 import * as PgValidationReader from "#events/pending/PgValidationReader.ts"
 import { PersonalErasure } from "#events/personal/PersonalErasure.ts"
@@ -68,7 +70,7 @@ export const stores = Layer.mergeAll(
   PgEmailTokens.layer,
   PgReceiptLinks.layer.pipe(Layer.provideMerge(PgReceipts.layer)),
   PgRateLimits.layer,
-  Layer.mergeAll(PgTaskQueue.layer, PgValidationReader.layer, TaskSignals.layer)
+  Layer.mergeAll(PgBatchSpool.layer, PgBatchStore.layer, PgTaskQueue.layer, PgValidationReader.layer, TaskSignals.layer)
 ).pipe(
   Layer.provideMerge(Layer.merge(EventStore.layer, PgKeyedHash.layer)),
   Layer.provideMerge(Layer.mergeAll(plans, retention, DisposableDomains.layer, NodeCrypto.layer))

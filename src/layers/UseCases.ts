@@ -6,6 +6,8 @@ import { EmailLinks } from "#domain/email/EmailLinks.ts"
 import { ChangePassword } from "#domain/login/ChangePassword.ts"
 import { LogIn } from "#domain/login/LogIn.ts"
 import { ResetPassword } from "#domain/login/ResetPassword.ts"
+import { Batches } from "#domain/pending/Batches.ts"
+import * as BatchOpening from "#domain/pending/BatchOpening.ts"
 import { PendingValidations } from "#domain/pending/PendingValidations.ts"
 import * as TaskEngine from "#domain/pending/TaskEngine.ts"
 import { RegisterAgent } from "#domain/signup/RegisterAgent.ts"
@@ -23,7 +25,7 @@ export const useCases = Layer.unwrap(
     const names = { prefix: config.receiptPrefix, source: `${config.serviceName}-issued` }
     const validation = ValidateVatId.layer({ freshness, countries: config.confirmationCountries })
     return Layer.mergeAll(
-      Layer.merge(PendingValidations.layer, TaskEngine.layer).pipe(
+      Layer.mergeAll(Batches.layer, BatchOpening.layer, PendingValidations.layer, TaskEngine.layer).pipe(
         Layer.provideMerge(validation.pipe(Layer.provide(ConfirmVatId.layer(names))))
       ),
       RegisterAgent.layer(config.registrationsPerDay),

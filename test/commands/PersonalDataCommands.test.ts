@@ -69,6 +69,7 @@ const Shown = Schema.Struct({
   )
 })
 const decodeKey = Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))
+const decodeBatch = Schema.decodeUnknownEffect(Schema.Struct({ batch_id: Schema.String }))
 const show = (subject: string) => Effect.map(commandJson(Shown, "personal-data", "show", subject), ({ documents }) => documents)
 
 const started = Effect.gen(function* () {
@@ -79,7 +80,7 @@ const started = Effect.gen(function* () {
   const { api_key: apiKey } = yield* decodeKey((yield* service.post("/v1/register", { email })).body)
   yield* command("account", "plan", email, "business", ...why)
   const answer = service.validate(vatId, { key: apiKey, query: { reference: "INV-live" } })
-  return { folder, settings, service, apiKey, answer }
+  return { folder, settings, service, apiKey, answer, email }
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("vatproof personal-data", (it) => {
@@ -152,6 +153,32 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
     const kept = join(folder, "proof.json")
     writeFileSync(kept, proof.text)
     assert.include((yield* command("audit", "verify", "--proof", kept, "--key", key)).output, "Its personal document: proved")
+  })
+
+  it.effect("erases what batches have of a VAT ID or an account, in the log and on its way there", function* () {
+    const { apiKey, email, service } = yield* started
+    const items = [
+      { custom_id: "Quuxweg 77", vat_id: "EL100440180" },
+      { custom_id: "INV-live", vat_id: "Zephyrine Quux" },
+      { custom_id: "INV-cached", vat_id: "EL100440180" }
+    ]
+    const submit = service.post("/v1/batches", { items }, { key: apiKey, headers: { prefer: "wait=20" } })
+    const { batch_id } = yield* decodeBatch((yield* submit).body)
+    yield* MigratedDatabase.execute(`INSERT INTO vatproof.uploads (upload_id, chunk, account_id, items, document)
+        SELECT u.id::uuid, 0, b.account_id, u.items, 'INV-confirmed' FROM vatproof.batches b, (VALUES
+          ('${randomUUID()}', '{"vat_ids":["EL100440180"]}'), ('${randomUUID()}', '{"vat_ids":["EL100440190"]}')) AS u(id, items)`)
+    yield* command("personal-data", "erase", "EL100440180", ...why)
+    assert.deepStrictEqual(occurrences(yield* dump), ["INV-confirmed"])
+    const results = yield* service.get(`/v1/batches/${batch_id}/results`, { key: apiKey })
+    assert.containSubset(results.body, {
+      data: [
+        { custom_id: null, vat_id: "EL100440180", status: "final", company_name: null },
+        { custom_id: null, vat_id: null, status: "invalid_format" },
+        { custom_id: null, vat_id: "EL100440180", status: "final" }
+      ]
+    })
+    yield* command("personal-data", "erase", email, ...why)
+    assert.deepStrictEqual(occurrences(yield* dump), [])
   })
 
   it.effect("skips documents on legal hold until they are released", function* () {

@@ -207,6 +207,24 @@ const submitted = Effect.fnUntraced(function* (service: ServiceClient, expect: E
   }
 })
 
+const batches = Effect.fnUntraced(function* (service: ServiceClient, expect: Expect, run: number) {
+  const key = yield* newPaidKey(service)
+  const path = "/v1/batches"
+  const items = [1, 2].map((number) => ({ custom_id: `${run}`, vat_id: `ATU1${String(run).padStart(3, "0")}570${number}` }))
+  const reply = yield* expect(202, `POST ${path}`, path, { key, headers: { prefer: "wait=10" }, body: { items } })
+  const { batch_id } = yield* decodeBatch(reply.body)
+  const one = `${path}/${batch_id}`
+  yield* expect(200, `GET ${path}/{batch_id}`, one, { key })
+  yield* expect(200, `GET ${path}/{batch_id}/results`, `${one}/results`, { key })
+  const pending = [{ custom_id: "pending", vat_id: "MT10999301" }]
+  const open = yield* expect(202, `POST ${path}`, path, { key, body: { items: pending } })
+  const { batch_id: cancelled } = yield* decodeBatch(open.body)
+  yield* expect(200, `POST ${path}/{batch_id}/cancel`, `${path}/${cancelled}/cancel`, { key, method: "POST" })
+  yield* expect(200, `GET ${path}`, path, { key, query: { limit: "1" } })
+})
+
+const decodeBatch = Schema.decodeUnknownEffect(Schema.Struct({ batch_id: Schema.String }))
+
 /** Requests of auditors; each makes its own statement. */
 const filters = ({ accountId, key, keyId, receiptId }: Busy): ReadonlyArray<Readonly<Record<string, string>>> => {
   const one: ReadonlyArray<Readonly<Record<string, string>>> = [
@@ -270,6 +288,7 @@ export const drive = Effect.fnUntraced(function* (service: ServiceClient, option
   yield* accounts(service, expect, run)
   yield* validations(service, expect, options)
   yield* submitted(service, expect, run)
+  yield* batches(service, expect, run)
   yield* receipts(service, expect, busy)
   yield* audit(expect, busy)
   yield* tiles(expect, isFilled)

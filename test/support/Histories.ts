@@ -4,7 +4,9 @@ import { AccountRegistered, AccountSignedUp, accountStream, EmailVerified, PlanC
 import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased, ApiKeyRevoked } from "#domain/accounts/ApiKey.ts"
 import { AuditorAdded, AuditorRevoked, auditorStream } from "#domain/audit/Auditor.ts"
 import type { DomainEvent, EventIdentity } from "#domain/kernel/DomainEvent.ts"
-import { ValidationAccepted, ValidationCancelled, ValidationExpired } from "#domain/validation/PendingValidation.ts"
+import { BatchAccepted, BatchCancelled, BatchItemsAccepted, BatchItemsCancelled } from "#domain/pending/Batch.ts"
+import { computedId, ValidationAccepted, ValidationCancelled, ValidationExpired } from "#domain/validation/PendingValidation.ts"
+import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import { answered, answerJson, sourceAnswer } from "#test/support/SourceAnswer.ts"
 
@@ -23,7 +25,11 @@ export const kinds = [
   "auditor",
   "auditorRevoked",
   "accepted",
-  "closed"
+  "closed",
+  "batch",
+  "itemClosed",
+  "batchCancelled",
+  "itemsCancelled"
 ] as const
 
 /** An event of account, key or auditor `who`, perhaps about the VAT ID `what`. */
@@ -81,6 +87,19 @@ const claimOf = ({ what, who }: Happening): Fact => {
     event: released,
     also: { stream: accountStream(account_id), event: claimed }
   }
+}
+
+/** A batch of an item for three VAT IDs, a malformed one, and a duplicate. */
+const batchOf = (
+  stream: string,
+  facts: { readonly batch_id: string; readonly account_id: string; readonly key_id: string }
+): Fact => {
+  const expires_at = DateTime.makeUnsafe(1_900_000_000_000)
+  const [first = "", ...others] = vatIds.slice(0, 3)
+  const vat_ids = [first, ...others, null, first]
+  const items = BatchItemsAccepted.make({ ...facts, first: 0, expires_at, vat_ids, duplicate_of: { 4: 0 } })
+  const accepted = BatchAccepted.make({ ...facts, items: 5, malformed: 1, duplicates: 1, expires_at, request_hash: null })
+  return { stream, event: accepted, also: { stream, event: items } }
 }
 
 const secretOf = ({ key_id }: { readonly key_id: string }) => key_id.replaceAll("-", "").repeat(2)
@@ -164,6 +183,16 @@ const factOf = (happening: Happening, number: number, owner: number): Fact => {
       ][what]
       return { stream, event: event ?? repeated(vatId), identity: { eventId: id("ce", who * 10 + what), causationId: task_id } }
     }
+    case "batch":
+      return batchOf(stream, { batch_id: id("ba", who), account_id, key_id })
+    case "itemClosed": {
+      const item = computedId(pureCrypto, "item", id("ba", who), String(what))
+      return { stream, event: repeated(vatId), identity: { eventId: id("be", who * 10 + what), causationId: item } }
+    }
+    case "batchCancelled":
+      return { stream, event: BatchCancelled.make({ batch_id: id("ba", who), account_id, key_id }) }
+    case "itemsCancelled":
+      return { stream, event: BatchItemsCancelled.make({ batch_id: id("ba", who), account_id, key_id, first: 0, count: 5 }) }
     case "auditorRevoked":
       return { stream: auditorStream(auditor_id), event: AuditorRevoked.make({ auditor_id, account_id: null }) }
   }
@@ -180,15 +209,34 @@ const isPossible = (happened: Set<string>, { kind, what, who }: Happening) => {
     revoked: `key ${who} ${what}`,
     claimed: `key ${who} ${what}`,
     auditorRevoked: `auditor ${who}`,
-    closed: `accepted ${who} ${what}`
+    closed: `accepted ${who} ${what}`,
+    itemClosed: `batch ${who}`,
+    batchCancelled: `batch ${who}`,
+    itemsCancelled: `batchCancelled ${who}`
   }
   const needed = needs[kind]
-  const once = ["key", "claimed", "accepted", "closed"].includes(kind) ? `${kind} ${who} ${what}` : `${kind} ${who}`
+  const once = ["key", "claimed", "accepted", "closed", "itemClosed"].includes(kind) ? `${kind} ${who} ${what}` : `${kind} ${who}`
   if (needed !== undefined && !happened.has(needed)) return false
-  if (["account", "key", "claimed", "auditor", "accepted", "closed"].includes(kind) && happened.has(once)) return false
+  if (
+    [
+      "account",
+      "key",
+      "claimed",
+      "auditor",
+      "accepted",
+      "closed",
+      "batch",
+      "itemClosed",
+      "batchCancelled",
+      "itemsCancelled"
+    ].includes(kind) &&
+    happened.has(once)
+  )
+    return false
   if (kind === "claimed" && (who === claimer || !happened.has(`account ${claimer}`))) return false
   // Some tasks stay open.
-  if (kind === "closed" && what === 3) return false
+  if ((kind === "closed" || kind === "itemClosed") && what === 3) return false
+  if (kind === "itemClosed" && happened.has(`itemsCancelled ${who}`)) return false
   happened.add(once)
   return true
 }

@@ -31,8 +31,10 @@ export class Identity extends Context.Service<
     readonly byKey: (key: Redacted.Redacted) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
     /** Same, bypassing the cache. */
     readonly refresh: (key: Redacted.Redacted) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
-    /** The caller behind the id of a key, read now. */
+    /** The caller behind the id of a key, as byKey. */
     readonly byKeyId: (keyId: string) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
+    /** Same, bypassing the cache. */
+    readonly refreshKeyId: (keyId: string) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
     readonly byAddress: (address: string) => AnonymousCaller
   }
 >()("vatproof/domain/callers/Identity") {}
@@ -41,8 +43,16 @@ export class Identity extends Context.Service<
 export const identify = (
   identity: Identity["Service"],
   credential: Credential
-): Effect.Effect<Caller, InvalidApiKey | StoreUnavailable> =>
-  credential._tag === "Key" ? identity.byKey(credential.key) : refresh(identity, credential)
+): Effect.Effect<Caller, InvalidApiKey | StoreUnavailable> => {
+  switch (credential._tag) {
+    case "Key":
+      return identity.byKey(credential.key)
+    case "KeyId":
+      return identity.byKeyId(credential.keyId)
+    case "Address":
+      return Effect.succeed(identity.byAddress(credential.address))
+  }
+}
 
 /** Returns the caller, bypassing the cache. */
 export const refresh = (
@@ -53,7 +63,7 @@ export const refresh = (
     case "Key":
       return identity.refresh(credential.key)
     case "KeyId":
-      return identity.byKeyId(credential.keyId)
+      return identity.refreshKeyId(credential.keyId)
     case "Address":
       return Effect.succeed(identity.byAddress(credential.address))
   }
@@ -62,7 +72,7 @@ export const refresh = (
 /** Entries per cache of a process, about 500 bytes each. */
 const maxCallers = 50_000
 
-/** Caches the callers of the underlying Identity by the SHA-256 of their key or by address. */
+/** Caches the callers of the underlying Identity by the SHA-256 or the id of their key, or by address. */
 export const layerCached = Layer.effect(
   Identity,
   Effect.gen(function* () {
@@ -72,24 +82,26 @@ export const layerCached = Layer.effect(
     const callers = makeLruCache<KeyCaller>(maxCallers)
     const anonymous = makeLruCache<AnonymousCaller>(maxCallers)
 
-    const read = (key: Redacted.Redacted, hash: string) =>
+    /** `name` is the hash of a key, or its id. */
+    const read = (name: string, caller: Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>) =>
       Effect.tapCause(
-        Effect.map(source.refresh(key), (caller) => {
-          callers.set(hash, caller)
-          return caller
+        Effect.map(caller, (current) => {
+          callers.set(name, current)
+          return current
         }),
-        () => Effect.sync(() => callers.delete(hash))
+        () => Effect.sync(() => callers.delete(name))
       )
+    const cachedOr = (name: string, caller: Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>) => {
+      const cached = callers.get(name)
+      const isValid = cached !== undefined && clock.currentTimeMillisUnsafe() < DateTime.toEpochMillis(cached.validUntil)
+      return isValid ? Effect.succeed(cached) : read(name, caller)
+    }
 
     return Identity.of({
-      byKey: (key) => {
-        const hash = sha256Hex(Redacted.value(key))
-        const cached = callers.get(hash)
-        const isValid = cached !== undefined && clock.currentTimeMillisUnsafe() < DateTime.toEpochMillis(cached.validUntil)
-        return isValid ? Effect.succeed(cached) : read(key, hash)
-      },
-      refresh: (key) => read(key, sha256Hex(Redacted.value(key))),
-      byKeyId: source.byKeyId,
+      byKey: (key) => cachedOr(sha256Hex(Redacted.value(key)), source.refresh(key)),
+      refresh: (key) => read(sha256Hex(Redacted.value(key)), source.refresh(key)),
+      byKeyId: (keyId) => cachedOr(keyId, source.refreshKeyId(keyId)),
+      refreshKeyId: (keyId) => read(keyId, source.refreshKeyId(keyId)),
       byAddress: (address) => {
         const cached = anonymous.get(address)
         if (cached !== undefined) return cached

@@ -7,7 +7,7 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 import { Identity } from "#domain/callers/Identity.ts"
 import * as Metrics from "#domain/kernel/Metrics.ts"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
-import { closingId, retryDelay } from "#domain/validation/PendingValidation.ts"
+import { closingId, quotaDelay, quotaFailure, retryDelay } from "#domain/validation/PendingValidation.ts"
 import * as BzstPacing from "#domain/pending/BzstPacing.ts"
 import * as TaskPacing from "#domain/pending/TaskPacing.ts"
 import { type AcceptedTask, type ClaimedTask, TaskQueue } from "#domain/pending/TaskQueue.ts"
@@ -51,7 +51,7 @@ const makeAttempt = Effect.gen(function* () {
   ): Effect.fn.Return<Outcome, ValidationFailure> {
     const { keyId, request, vatId } = accepted
     if (request === null) return yield* Effect.as(queue.close(task.taskId, accepted, "erased"), closed)
-    const { limit, used } = yield* identity.byKeyId(keyId)
+    const { limit, used } = yield* identity.refreshKeyId(keyId)
     const isForBzst = request.company !== null || vatId.startsWith("DE")
     const question = `${vatId}/${request.requesterVatId ?? ""}`
     const bzstWait = isForBzst ? yield* bzstPacing(question, task.attempts) : Duration.zero
@@ -71,9 +71,11 @@ const makeAttempt = Effect.gen(function* () {
   })
 
   return Effect.fnUntraced(function* (task: ClaimedTask) {
-    const accepted = yield* queue.accepted(task.position)
+    const accepted = yield* queue.accepted(task)
     if (task.isExpired) return yield* Effect.as(queue.close(task.taskId, accepted, "expired"), closed)
-    const end = (reason: "key_revoked" | "not_allowed") => Effect.as(queue.close(task.taskId, accepted, reason), closed)
+    const end = (reason: "key_revoked" | "not_allowed" | "requested") =>
+      Effect.as(queue.close(task.taskId, accepted, reason), closed)
+    if (task.isCancelled) return yield* end("requested")
     return yield* ask(task, accepted).pipe(
       Effect.catchTags({
         AlreadyRecorded: () => Effect.succeed(closed),
@@ -81,7 +83,10 @@ const makeAttempt = Effect.gen(function* () {
         SourcesUnavailable: (failure) =>
           failure.attempts.at(-1)?.code === overBudget ? untilNextBudget(failure) : waitsFor(task, failureOf(failure.attempts)),
         QuotaExceeded: ({ periodEnd }) =>
-          Effect.zipWith(waitsFor(task, quotaFailure), DateTime.now, (waits, now) => untilPeriod(waits, now, periodEnd)),
+          Effect.zipWith(Random.next, DateTime.now, (random, now): Outcome => {
+            const wait = quotaDelay(task.attempts, random, now, periodEnd)
+            return { _tag: "Waits", failure: quotaFailure, wait }
+          }),
         RateLimitExceeded: () => waitsFor(task, "RATE"),
         InvalidApiKey: () => end("key_revoked"),
         ApiKeyRequired: () => end("not_allowed"),
@@ -93,9 +98,6 @@ const makeAttempt = Effect.gen(function* () {
     )
   })
 })
-
-/** The failure of a task whose key has used up its month. */
-const quotaFailure = "QUOTA"
 
 const failureOf = (attempts: ReadonlyArray<Attempt>) => {
   const last = attempts.at(-1)
@@ -110,12 +112,6 @@ const untilNextBudget = ({ attempts, retryAfterSeconds }: SourcesUnavailable) =>
     const wait = Duration.sum(Duration.seconds(retryAfterSeconds), Duration.times(budgetSpread, random))
     return { _tag: "Waits", failure: failureOf(attempts), wait }
   })
-
-/** A new month has a new quota. */
-const untilPeriod = (outcome: Outcome, now: DateTime.Utc, periodEnd: DateTime.Utc | null): Outcome =>
-  outcome._tag === "Closed" || periodEnd === null
-    ? outcome
-    : { ...outcome, wait: Duration.min(outcome.wait, DateTime.distance(now, periodEnd)) }
 
 const make = Effect.gen(function* () {
   const queue = yield* TaskQueue

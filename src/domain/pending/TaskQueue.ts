@@ -19,9 +19,16 @@ export interface ClaimedTask {
   readonly taskId: string
   readonly claim: string
   readonly position: number
+  readonly accountId: string
+  readonly keyId: string
+  /** Null if it is no item of a batch. */
+  readonly batchId: string | null
+  readonly vatId: string
   readonly memberState: string
   readonly attempts: number
   readonly isExpired: boolean
+  /** Of a batch that was cancelled. */
+  readonly isCancelled: boolean
 }
 
 /** What was accepted. `request` is null once its personal data was erased. */
@@ -49,7 +56,7 @@ export class TaskQueue extends Context.Service<
     readonly keep: (tasks: ReadonlyArray<ClaimedTask>) => Effect.Effect<void, StoreUnavailable>
     /** Gives a task back; it is due after `wait`. `failure` is why (`vies:MS_UNAVAILABLE`); null leaves the last one. */
     readonly defer: (task: ClaimedTask, wait: Duration.Duration, failure: string | null) => Effect.Effect<void, StoreUnavailable>
-    readonly accepted: (position: number) => Effect.Effect<AcceptedTask, StoreUnavailable>
+    readonly accepted: (task: ClaimedTask) => Effect.Effect<AcceptedTask, StoreUnavailable>
     /** Ends a task without an answer, unless it has ended. */
     readonly close: (taskId: string, task: AcceptedTask, end: TaskEnd) => Effect.Effect<void, StoreUnavailable>
   }

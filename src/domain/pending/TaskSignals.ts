@@ -1,14 +1,22 @@
-/** Tells the fibers of this process about tasks: the engine that there is work, clients that wait that a task was closed. */
+/** Tells the fibers of this process about tasks: the engine and the opening of batches that there is work, clients that wait that a task was closed. */
 import { Context, Deferred, type Duration, Effect, Layer, Queue } from "effect"
 
+const makeBell = Effect.map(Queue.sliding<void>(1), (rung) => ({
+  ring: Effect.asVoid(Queue.offer(rung, undefined)),
+  /** Ends when there may be work, and after `patience` in any case. */
+  heard: (patience: Duration.Input) => Effect.asVoid(Effect.timeoutOption(Queue.take(rung), patience))
+}))
+
 const make = Effect.gen(function* () {
-  const work = yield* Queue.sliding<void>(1)
+  const work = yield* makeBell
+  const opening = yield* makeBell
   const waiting = new Map<string, Set<Deferred.Deferred<void>>>()
 
   return {
-    wake: Effect.asVoid(Queue.offer(work, undefined)),
-    /** Ends when there may be work, and after `patience` in any case. */
-    awaitWork: (patience: Duration.Input) => Effect.asVoid(Effect.timeoutOption(Queue.take(work), patience)),
+    wake: work.ring,
+    awaitWork: work.heard,
+    wakeOpening: opening.ring,
+    awaitOpening: opening.heard,
     closed: (taskId: string) =>
       Effect.sync(() => {
         for (const one of waiting.get(taskId) ?? []) Deferred.doneUnsafe(one, Effect.void)

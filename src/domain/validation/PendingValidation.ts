@@ -1,5 +1,5 @@
 /** Validations that may be answered later: their facts, their ids, and when they are tried again. */
-import { type DateTime, Duration, Schema } from "effect"
+import { DateTime, Duration, Schema } from "effect"
 import type { CompanyData } from "#domain/receipts/Confirmation.ts"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import type { PureCrypto } from "#domain/kernel/Crypto.ts"
@@ -108,3 +108,17 @@ const longestWait = Duration.minutes(30)
 /** The wait after the `attempts`-th attempt; `random` (0 to 1) varies it by a fifth either way, so that tasks do not come back in step. */
 export const retryDelay = (attempts: number, random: number): Duration.Duration =>
   Duration.times(waits[attempts - 1] ?? longestWait, 0.8 + 0.4 * random)
+
+/** The failure of a task whose key has used up its month. */
+export const quotaFailure = "QUOTA"
+
+/** The same wait for a task without quota: a new month has a new quota. */
+export const quotaDelay = (
+  attempts: number,
+  random: number,
+  now: DateTime.Utc,
+  periodEnd: DateTime.Utc | null
+): Duration.Duration => {
+  const delay = retryDelay(attempts, random)
+  return periodEnd === null ? delay : Duration.min(delay, DateTime.distance(now, periodEnd))
+}

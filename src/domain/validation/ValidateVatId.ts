@@ -105,6 +105,9 @@ const makeLater = Effect.fnUntraced(function* ({ countWork }: Counting) {
   })
 })
 
+/** Asks nobody. */
+const never: Asking<null> = { confirm: () => Effect.succeed(null), lookUp: () => Effect.succeed(null) }
+
 const make = Effect.fnUntraced(function* (rules: ValidationRules) {
   const { countries, freshness } = rules
   const admission = yield* Admission.make
@@ -152,7 +155,9 @@ const make = Effect.fnUntraced(function* (rules: ValidationRules) {
     validate: (request: ValidationRequest) => answerWith(request, now).pipe(validationMetrics(request)),
     /** Answers from the cache, or accepts the task and answers null. */
     accept: (request: ValidationRequest, task: ValidationTask) => answerWith({ ...request, task }, later(task)),
-    /** Counts a call that is rejected because its request is malformed. */
+    /** Answers from the cache; null, and nothing is recorded, if there is no fresh answer. */
+    answerFromCache: (request: ValidationRequest) => answerWith(request, never),
+    /** Counts a call that is rejected because its request is malformed, or that asks nothing at once. */
     refuse: (call: Admission.Call) => withCaller(call, Effect.void, (caller) => count(call, caller))
   }
 })

@@ -66,6 +66,7 @@ const make = Effect.gen(function* () {
     byKey,
     refresh: byKey,
     byKeyId,
+    refreshKeyId: byKeyId,
     byAddress: (address) => anonymousCallerOf(plans, keyedHash.of("address", address))
   })
 })

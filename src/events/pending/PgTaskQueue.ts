@@ -21,9 +21,14 @@ const decodeDocument = Catalogue.documentDecoder(ValidationAccepted)
 const Claimed = Schema.Struct({
   task_id: Schema.String,
   position: Schema.BigInt,
+  account_id: Schema.String,
+  key_id: Schema.String,
+  batch_id: Schema.NullOr(Schema.String),
+  vat_id: Schema.String,
   member_state: Schema.String,
   attempts: Schema.Int,
-  is_expired: Schema.Boolean
+  is_expired: Schema.Boolean,
+  is_cancelled: Schema.NullOr(Schema.Boolean)
 })
 
 /** Statements that schedule tasks. A claim is not repeated blindly: a worker that does not hear of it loses it with the lease. */
@@ -39,7 +44,7 @@ const makeSchedule = Effect.gen(function* () {
       wake: Schema.Array(Schema.NullOr(Schema.Int))
     }),
     Result: Claimed,
-    execute: ({ claim, places, states, wake }) => sql`SELECT task_id, position, member_state, attempts, is_expired
+    execute: ({ claim, places, states, wake }) => sql`SELECT ${sql.literal(Object.keys(Claimed.fields).join(", "))}
       FROM vatproof.claim_tasks(${logId}::smallint, ${claim}::uuid, ${leaseMs}, ${sqlArray(states, elementType.text)},
         ${sqlArray(places, elementType.int4)}, ${sqlArray(
           wake.map((ms) => (ms === null ? null : BigInt(ms))),
@@ -56,9 +61,14 @@ const makeSchedule = Effect.gen(function* () {
       taskId: row.task_id,
       claim,
       position: Number(row.position),
+      accountId: row.account_id,
+      keyId: row.key_id,
+      batchId: row.batch_id,
+      vatId: row.vat_id,
       memberState: row.member_state,
       attempts: row.attempts,
-      isExpired: row.is_expired
+      isExpired: row.is_expired,
+      isCancelled: row.is_cancelled ?? false
     }))
   })
 
@@ -90,7 +100,9 @@ const make = Effect.gen(function* () {
   const documentsOf = yield* PersonalDocument.makeVerified
   const schedule = yield* makeSchedule
 
-  const accepted = Effect.fnUntraced(function* (position: number) {
+  const accepted = Effect.fnUntraced(function* ({ accountId, batchId, keyId, position, vatId }: ClaimedTask) {
+    const nothingElse = { forceLive: false, requesterVatId: null, company: null, reference: null }
+    if (batchId !== null) return { accountId, keyId, vatId, request: nothingElse } satisfies AcceptedTask
     const [event] = yield* events.read(position, 1)
     if (event === undefined) return yield* Effect.die(`There is no event at position ${position}`)
     const { account_id, force_live, key_id, personal_sha256, vat_id } = yield* decodeAccepted(event.data)

@@ -180,7 +180,7 @@ const makeQueries = Effect.gen(function* () {
       ]
       return sql`SELECT ${sql.literal(columnsOf("t"))} FROM unnest(${sqlArray(states, elementType.text)}) AS s(state) CROSS JOIN LATERAL (
           SELECT ${sql.literal(columns)} FROM vatproof.tasks t
-          WHERE ${sql.and([sql`t.key_id = ${keyId}::uuid`, sql`t.state = s.state COLLATE "C"`, sql`t.position < ${BigInt(before)}`, ...filter])}
+          WHERE ${sql.and([sql`t.key_id = ${keyId}::uuid AND t.batch_id IS NULL`, sql`t.state = s.state COLLATE "C"`, sql`t.position < ${BigInt(before)}`, ...filter])}
           ORDER BY t.position DESC LIMIT ${limit}) AS t
         ORDER BY t.position DESC LIMIT ${limit}`
     }
@@ -188,7 +188,8 @@ const makeQueries = Effect.gen(function* () {
   return { find, findPage }
 })
 
-const failureOf = (failure: string | null): LastFailure | null => {
+/** What the column `failure` says. */
+export const failureOf = (failure: string | null): LastFailure | null => {
   if (failure === null) return null
   const [source = "", code] = failure.split(/:(.*)/su)
   return code === undefined ? { source: null, code: source } : { source, code }

@@ -3,7 +3,7 @@
  * stores the event. A document and its event therefore change together or not at all.
  */
 import { Array as Arr, Context, DateTime, Effect, Layer, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient, SqlSchema, type Statement } from "effect/sql"
 import {
   maxPositions,
   PersonalDataErased,
@@ -55,6 +55,7 @@ const make = Effect.gen(function* () {
   const { appendFact } = yield* EventStore
   const find = yield* makeFind
   const change = yield* makeChange
+  const eraseUploads = yield* makeEraseUploads
 
   /** Changes those documents of a subject for which `isMeant` is true, and returns their positions. */
   const changeAll = Effect.fnUntraced(function* (
@@ -92,11 +93,15 @@ const make = Effect.gen(function* () {
      * whole and can be repeated.
      */
     erase: (subject: PersonalSubject) =>
-      again(
-        changeAll(
-          subject,
-          (row) => isKept(row) && !row.is_held,
-          (positions) => PersonalDataErased.make({ positions, cause: "request" })
+      // First what is on its way into the log: a chunk of a batch is either still there, or found below.
+      Effect.andThen(
+        eraseUploads(subject),
+        again(
+          changeAll(
+            subject,
+            (row) => isKept(row) && !row.is_held,
+            (positions) => PersonalDataErased.make({ positions, cause: "request" })
+          )
         )
       ),
     hold: (subject: PersonalSubject) =>
@@ -130,7 +135,8 @@ const makeFind = Effect.map(SqlClient.SqlClient, (sql) => {
   const among = (subject: PersonalSubject) => {
     switch (subject._tag) {
       case "VatId":
-        return sql`coalesce(e.data ->> 'vat_id', e.data ->> 'target_vat_id', e.data #>> '{receipt,target_vat_id}') = ${subject.vatId}`
+        return sql`(coalesce(e.data ->> 'vat_id', e.data ->> 'target_vat_id', e.data #>> '{receipt,target_vat_id}') = ${subject.vatId}
+          OR jsonb_exists(e.data -> 'vat_ids', ${subject.vatId}))`
       case "Receipt":
         return sql`e.stream_id = ${receiptStream(subject.receiptId)}`
       case "Account":
@@ -160,6 +166,20 @@ const makeFind = Effect.map(SqlClient.SqlClient, (sql) => {
     }
     return documents
   })
+})
+
+/** Erases the documents of items that are not in the log yet. */
+const makeEraseUploads = Effect.map(SqlClient.SqlClient, (sql) => (subject: PersonalSubject) => {
+  const eraseWhere = (which: Statement.Fragment) =>
+    sql`UPDATE vatproof.uploads SET document = NULL WHERE ${which}`.pipe(QueryPolicy.withRetry(retryFor), Effect.asVoid)
+  switch (subject._tag) {
+    case "Account":
+      return eraseWhere(sql`account_id = ${subject.accountId}::uuid`)
+    case "VatId":
+      return eraseWhere(sql`jsonb_exists(items::jsonb -> 'vat_ids', ${subject.vatId})`)
+    case "Receipt":
+      return Effect.void
+  }
 })
 
 /** Appends the event. The append refuses it if one of its documents changed meanwhile. */

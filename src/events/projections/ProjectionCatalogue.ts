@@ -83,11 +83,32 @@ export const tableProjections: ReadonlyArray<TableProjection> = [
       "member_state",
       "vat_id",
       "reference_hash",
+      "batch_id",
+      "item",
       "accepted_at",
       "expires_at",
       "state",
       "closed_by",
       "closed_at"
+    ],
+    position: either("position")
+  },
+  {
+    name: "batches",
+    kind: "inline",
+    version: 1,
+    key: ["batch_id"],
+    columns: [
+      "position",
+      "account_id",
+      "key_id",
+      "items",
+      "malformed",
+      "duplicates",
+      "request_hash",
+      "accepted_at",
+      "expires_at",
+      "cancelled_by"
     ],
     position: either("position")
   },
@@ -113,6 +134,7 @@ const texts: ReadonlySet<string> = new Set([
   "prefix",
   "receipt_id",
   "reference_hash",
+  "request_hash",
   "state",
   "stream_id",
   "type",

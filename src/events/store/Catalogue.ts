@@ -17,6 +17,7 @@ import { LoggedIn, LoginsCounted } from "#domain/login/LoginLog.ts"
 import { LogAdopted } from "#domain/audit/LogAdopted.ts"
 import { LogExported, LogVerified } from "#domain/audit/LogReadEvents.ts"
 import { PersonalDataErased, PersonalDataHeld, PersonalDataReleased, PersonalDataShown } from "#domain/kernel/PersonalData.ts"
+import { BatchAccepted, BatchCancelled, BatchItemsAccepted, BatchItemsCancelled } from "#domain/pending/Batch.ts"
 import { ConfirmationRefused, ReceiptIssued } from "#domain/receipts/Receipt.ts"
 import { ReceiptLinkCreated, ReceiptLinkRevoked } from "#domain/receipts/ReceiptLink.ts"
 import { SourceDegraded, SourceRecovered, SourceUnavailable } from "#domain/vat/Sources.ts"
@@ -36,6 +37,10 @@ export const eventTypes = [
   AuditLogRead,
   AuditorAdded,
   AuditorRevoked,
+  BatchAccepted,
+  BatchCancelled,
+  BatchItemsAccepted,
+  BatchItemsCancelled,
   ConfirmationRefused,
   EmailVerificationRequested,
   EmailVerified,

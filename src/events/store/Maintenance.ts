@@ -1,5 +1,6 @@
 /**
- * Housekeeping of the database on every replica: creates partitions ahead of the head, deletes old rate windows and tokens.
+ * Housekeeping of the database on every replica: creates partitions ahead of the head, deletes old rate windows and tokens,
+ * and what uploads left behind.
  * Idempotent.
  */
 import { Effect, Layer, Schedule, Schema } from "effect"
@@ -28,10 +29,15 @@ const makeTurn = Effect.map(SqlClient.SqlClient, (sql) => {
   const deleteTokens = sql`DELETE FROM vatproof.mail_tokens WHERE token_sha256 = ANY (ARRAY(
     SELECT token_sha256 FROM vatproof.mail_tokens WHERE issued_at < now() - interval '90 days' ORDER BY issued_at LIMIT ${sweepMax}))`
 
+  // No upload takes an hour.
+  const deleteUploads = sql`DELETE FROM vatproof.uploads WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM vatproof.uploads WHERE batch_id IS NULL AND spooled_at < now() - interval '1 hour' ORDER BY spooled_at LIMIT ${sweepMax}))`
+
   const parts: ReadonlyArray<Effect.Effect<unknown, SqlError>> = [
     sql`SELECT vatproof.ensure_partitions(${logId}::smallint)`,
     sweep,
-    deleteTokens
+    deleteTokens,
+    deleteUploads
   ]
   const warn = (error: SqlError) => Effect.logWarning("Housekeeping failed; retrying in a minute", error)
   // A failed part does not stop the others.

@@ -25,8 +25,8 @@ const meanings = {
     "A request with the same `Idempotency-Key` is being answered; repeat it after `Retry-After` to get the same answer.",
   RECEIPT_ERASED:
     "The personal data of the receipt was erased, after its retention period or on request; `details` has its proof, which stays valid.",
-  PAYLOAD_TOO_LARGE: "The body exceeds 16 KiB.",
-  UNSUPPORTED_MEDIA_TYPE: "The body is not `application/json`.",
+  PAYLOAD_TOO_LARGE: "The body exceeds 16 KiB, or that of a batch 20 MiB.",
+  UNSUPPORTED_MEDIA_TYPE: "The body is not `application/json`, nor another type that the endpoint takes.",
   QUALIFIED_CONFIRMATION_REFUSED:
     "The BZSt refuses to confirm this VAT ID to this requester; the message has its code. The request is not charged.",
   IDEMPOTENCY_KEY_REUSED:

@@ -79,10 +79,9 @@ const finishedBody = (operationId: string, { content }: OpenApi.OpenAPISpecReque
   const alternatives: ReadonlyArray<Part> = Array.isArray(schema?.anyOf) ? schema.anyOf : []
   const [only] = alternatives.filter(({ type }) => type !== "null")
   const isOptional = alternatives.some(({ type }) => type === "null")
-  const examples = requestExamples(operationId)
   const shown = Rec.map(content, ({ schema }, mediaType) => ({
     schema: isOptional && mediaType === "application/json" ? only : schema,
-    ...examples
+    ...requestExamples(operationId, mediaType)
   }))
   return { content: shown, required: !isOptional }
 }

@@ -25,7 +25,13 @@ export const errorExamples = Rec.map(errors, (value) => ({ value }))
 const shown = (named: typeof Named.Type | undefined) =>
   named === undefined ? {} : { examples: Rec.map(named, (value) => ({ value })) }
 
-export const requestExamples = (operationId: string) => shown(requests[operationId])
+/** Bodies that are text are examples of other media types than JSON: those of the type whose name has the example's. */
+export const requestExamples = (operationId: string, mediaType: string) =>
+  shown(
+    Rec.filter(requests[operationId] ?? {}, (value, name) =>
+      typeof value === "string" ? mediaType.endsWith(name) : mediaType === "application/json"
+    )
+  )
 
 export const responseExamples = (operationId: string, status: number, mediaType: string) =>
   shown(responses[operationId]?.[String(status)]?.[mediaType])

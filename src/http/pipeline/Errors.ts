@@ -21,6 +21,7 @@ import type { AlreadyRecorded, QuotaExceeded } from "#domain/callers/Metering.ts
 import type { CommonPassword, PasswordsBusy } from "#domain/login/Passwords.ts"
 import type { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
 import type { IdempotencyInProgress, IdempotencyKeyReused } from "#domain/callers/Idempotency.ts"
+import type { BatchNotFound } from "#domain/pending/Batches.ts"
 import type { ValidationNotFound } from "#domain/pending/PendingValidations.ts"
 import type { PdfUnavailable } from "#domain/receipts/document/ReceiptPdf.ts"
 import type { ReceiptLinkNotFound } from "#domain/receipts/ReceiptLinks.ts"
@@ -39,6 +40,7 @@ export type Failure =
   | AlreadyRecorded
   | ApiKeyNotFound
   | ApiKeyRequired
+  | BatchNotFound
   | CommonPassword
   | ConfirmationRefusal
   | ConfirmationUnsupported
@@ -77,6 +79,7 @@ const codeOf = {
   AlreadyRecorded: "IDEMPOTENCY_IN_PROGRESS",
   ApiKeyNotFound: "NOT_FOUND",
   ApiKeyRequired: "UNAUTHORIZED",
+  BatchNotFound: "NOT_FOUND",
   CommonPassword: "VALIDATION_ERROR",
   ConfirmationRefusal: "QUALIFIED_CONFIRMATION_REFUSED",
   ConfirmationUnsupported: "QUALIFIED_CONFIRMATION_UNSUPPORTED",

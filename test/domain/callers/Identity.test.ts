@@ -36,6 +36,7 @@ const cached = Effect.gen(function* () {
     byKey: read,
     refresh: read,
     byKeyId: read,
+    refreshKeyId: read,
     byAddress: (address) => ({
       _tag: "Anonymous",
       addressHash: address,

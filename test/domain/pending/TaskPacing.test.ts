@@ -5,11 +5,16 @@ const status = (state: "operational" | "degraded" | "unavailable") => [{ prefix:
 const claimed = (count: number) =>
   Array.from({ length: count }, (_, index) => ({
     taskId: `${index}`,
+    accountId: "",
+    keyId: "",
+    batchId: null,
+    vatId: "",
     claim: "",
     position: 0,
     memberState: "SE",
     attempts: 1,
-    isExpired: false
+    isExpired: false,
+    isCancelled: false
   }))
 
 /** The places of a member state, and whether what waits for its register is woken. */

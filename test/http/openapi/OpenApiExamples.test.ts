@@ -158,6 +158,25 @@ const record = Effect.gen(function* () {
   keep("getValidation", "pending", pending)
   yield* get("listValidations", "pending", submissions, { key, query: { status: "pending" } })
   keep("cancelValidation", "cancelled", yield* service.ask(`${submissions}/${validation_id}`, { key, method: "DELETE" }))
+  const batches = "/v1/batches"
+  const items = [
+    { custom_id: "customer-1", vat_id: "ATU12345678" },
+    { custom_id: "customer-2", vat_id: "nonsense" }
+  ]
+  examples.set(["requests", "submitBatch", "ndjson"].join(separator), items.map((item) => `${JSON.stringify(item)}\n`).join(""))
+  examples.set(
+    ["requests", "submitBatch", "csv"].join(separator),
+    `custom_id,vat_id\n${items.map(({ custom_id, vat_id }) => `${custom_id},${vat_id}`).join("\n")}\n`
+  )
+  const batch = yield* post("submitBatch", "answered while it waits", batches, { items }, { key, headers: { prefer: "wait=20" } })
+  const { batch_id } = yield* decodeBatch(batch.body)
+  yield* get("getBatch", "finished", `${batches}/${batch_id}`, { key })
+  yield* get("listBatches", "one batch", batches, { key })
+  for (const accept of ["application/json", "application/x-ndjson", "text/csv"])
+    yield* get("listBatchResults", "finished", `${batches}/${batch_id}/results`, { key, headers: { accept } })
+  const open = yield* service.post(batches, { items: [{ custom_id: "customer-3", vat_id: "MT10999301" }] }, { key })
+  const { batch_id: openId } = yield* decodeBatch(open.body)
+  keep("cancelBatch", "cancelled", yield* service.post(`${batches}/${openId}/cancel`, undefined, { key }))
   const receiptId = yield* receiptIdOf(confirmed)
   yield* get("getQualifiedConfirmation", "receipt", `${receiptsPath}/${receiptId}`, { key: paid })
   yield* get("listQualifiedConfirmations", "page", receiptsPath, { key: paid, query: { limit: "1" } })
@@ -282,6 +301,7 @@ const record = Effect.gen(function* () {
 })
 
 const decodeRegistered = Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))
+const decodeBatch = Schema.decodeUnknownEffect(Schema.Struct({ batch_id: Schema.String }))
 const decodeSubmitted = Schema.decodeUnknownEffect(Schema.Struct({ validation_id: Schema.String }))
 const decodeShared = Schema.decodeUnknownEffect(Schema.Struct({ link_id: Schema.String }))
 const decodeCreated = Schema.decodeUnknownEffect(Schema.Struct({ id: Schema.String }))

@@ -5,6 +5,7 @@
  */
 import { Option, Predicate, Schema } from "effect"
 import { idForm } from "#domain/accounts/AccountDirectory.ts"
+import { quoted } from "#domain/kernel/CsvText.ts"
 import { ApiKeyClaimed, ApiKeyIssued } from "#domain/accounts/ApiKey.ts"
 import * as EventLine from "#events/store/EventLine.ts"
 import type * as PersonalDocument from "#events/store/PersonalDocument.ts"
@@ -46,7 +47,6 @@ export interface ExportTable {
 }
 
 export const delimiter = ";"
-export const encapsulator = '"'
 export const lineEnd = "\r\n"
 
 /** The header line with the column names. */
@@ -63,18 +63,6 @@ export const rowOf = ({ columns, isRow }: ExportTable, row: ExportedEvent, by = 
           return kind === "text" ? quoted(String(value)) : String(value)
         })
         .join(by)
-
-/** Text that spreadsheets interpret as a formula, leading white space included (OWASP, "CSV Injection"; read 2026-11). */
-const formula = /^(?:[\t\r]|[\s\p{Cc}]*[=+\-@＝＋－＠])/u
-
-/**
- * Prefixes formulas with an apostrophe and replaces control characters by spaces: a line break would end the row in some
- * programs.
- */
-const quoted = (text: string) => {
-  const escaped = (formula.test(text) ? `'${text}` : text).replace(/\p{Cc}+/gu, " ")
-  return encapsulator + escaped.replaceAll(encapsulator, encapsulator + encapsulator) + encapsulator
-}
 
 /** Returns the value at a path as text; null if it is missing. */
 const textAt = (value: unknown, path: ReadonlyArray<string>): string | null => {

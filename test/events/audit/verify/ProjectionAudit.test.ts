@@ -39,7 +39,7 @@ const others: Readonly<Record<string, string>> = {
 }
 const byType = (column: string): string =>
   `CASE pg_typeof(${column})::text WHEN 'text' THEN coalesce(${column}::text, '') || 'x' WHEN 'bytea' THEN '\\x' || repeat('ee', 32)
-    WHEN 'uuid' THEN '019371c0-5f00-7000-8000-ffffffffffff' WHEN 'bigint' THEN (coalesce(${column}::text, '0')::numeric + 1000)::text
+    WHEN 'uuid' THEN '019371c0-5f00-7000-8000-ffffffffffff' WHEN 'bigint' THEN (coalesce(${column}::text, '0')::numeric + 1000)::text WHEN 'integer' THEN (coalesce(${column}::text, '0')::int + 1000)::text
     ELSE '2031-01-01T00:00:00Z' END`
 
 /** Changes a column of the third row. */

@@ -1,0 +1,134 @@
+/** Results of batches, read straight from the events and personal documents. */
+import { Effect, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { batchItems, BatchItemsAccepted, type BatchResult } from "#domain/pending/Batch.ts"
+import { ValidationState } from "#domain/validation/PendingValidation.ts"
+import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
+import { elementType, sqlArray } from "#events/database/SqlArray.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
+import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
+import { failureOf } from "#events/pending/PgValidationReader.ts"
+import { logId } from "#events/store/AppendCommand.ts"
+import * as Catalogue from "#events/store/Catalogue.ts"
+import * as PersonalDocument from "#events/store/PersonalDocument.ts"
+import { StoredEvent } from "#events/store/StoredEvent.ts"
+
+const retryFor = "3 seconds"
+
+const decodeItems = Catalogue.decoder(BatchItemsAccepted)
+const decodeItemsDocument = Catalogue.documentDecoder(BatchItemsAccepted)
+const decodeVerified = Catalogue.decoder(VatIdVerified)
+const decodeVerifiedDocument = Catalogue.documentDecoder(VatIdVerified)
+
+const Task = Schema.Struct({
+  item: Schema.Int,
+  state: ValidationState,
+  closed_by: Schema.NullOr(Schema.BigInt),
+  failure: Schema.NullOr(Schema.String)
+})
+
+const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
+  // LIMIT 1 keeps the planner from a join that reads the whole log.
+  const at = sql`CROSS JOIN LATERAL (SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events WHERE log_id = ${logId} AND position = l.position LIMIT 1) AS e`
+  const columns = sql.literal(StoredEvent.columnsOf("e"))
+  return {
+    findAt: SqlSchema.findAll({
+      Request: Schema.Array(Schema.Int),
+      Result: StoredEvent,
+      execute: (positions) =>
+        sql`SELECT ${columns} FROM unnest(${sqlArray(positions.map(BigInt), elementType.int8)}) AS l(position) ${at}`
+    }),
+    /** The n-th chunks of a batch: they are stored in their order. */
+    findChunks: SqlSchema.findAll({
+      Request: Schema.Struct({ batchId: Schema.String, first: Schema.Int, count: Schema.Int }),
+      Result: StoredEvent,
+      execute: ({ batchId, count, first }) => sql`SELECT ${columns} FROM (SELECT position FROM vatproof.listed
+          WHERE log_id = ${logId} AND list = ${`batch-${batchId}`} ORDER BY position OFFSET ${first} LIMIT ${count}) AS l ${at}
+        ORDER BY e.position`
+    }),
+    findTasks: SqlSchema.findAll({
+      Request: Schema.Struct({ batchId: Schema.String, items: Schema.Array(Schema.Int) }),
+      Result: Task,
+      execute: ({ batchId, items }) => sql`SELECT t.item, t.state, t.closed_by, t.failure
+        FROM unnest(${sqlArray(items, elementType.int4)}) AS u(item) CROSS JOIN LATERAL (
+          SELECT item, state, closed_by, failure FROM vatproof.tasks WHERE batch_id = ${batchId}::uuid AND item = u.item LIMIT 1) AS t`
+    })
+  }
+})
+
+/** Reads the answers in closing events, many at a time. */
+const makeAnswers = Effect.gen(function* () {
+  const { findAt } = yield* makeQueries
+  const { verified } = yield* SignedLeaves.make
+  const documentsOf = yield* PersonalDocument.makeVerified
+  const eventsAt = (positions: ReadonlyArray<number>) =>
+    Effect.flatMap(findAt([...new Set(positions)]).pipe(QueryPolicy.withRetry(retryFor)), verified)
+
+  return Effect.fnUntraced(function* (positions: ReadonlyArray<number>) {
+    const closings = yield* Effect.forEach(yield* eventsAt(positions), (event) =>
+      Effect.map(decodeVerified(event.data), (data) => ({ event, data }))
+    )
+    const holders = yield* eventsAt(closings.map(({ data, event }) => data.answer_position ?? event.position))
+    const documents = yield* documentsOf(holders)
+    return new Map(
+      yield* Effect.forEach(closings, ({ data, event }) => {
+        const document = documents.get(data.answer_position ?? event.position) ?? null
+        const names = document === null ? Effect.succeed(noNames) : decodeVerifiedDocument(document)
+        return Effect.map(names, ({ company_address = null, company_name = null }) => {
+          const { answered_at, served, source, valid } = data
+          return [event.position, { answer: { source, valid, answered_at, company_name, company_address }, served }] as const
+        })
+      })
+    )
+  })
+})
+
+const noNames = { company_name: null, company_address: null }
+
+/** The items of a chunk as they were sent, and the item whose task answers them. */
+const chunkItems = Effect.fnUntraced(function* (event: StoredEvent, document: string | null) {
+  const { duplicate_of, first, vat_ids } = yield* decodeItems(event.data)
+  const sent = document === null ? null : yield* decodeItemsDocument(document)
+  return vat_ids.map((vatId, index) => ({
+    item: first + index,
+    task: duplicate_of[first + index] ?? first + index,
+    vatId,
+    customId: sent?.custom_ids[index] ?? null,
+    input: sent?.malformed[index] ?? null
+  }))
+})
+
+export const make = Effect.gen(function* () {
+  const queries = yield* makeQueries
+  const answersAt = yield* makeAnswers
+  const { verified } = yield* SignedLeaves.make
+  const documentsOf = yield* PersonalDocument.makeVerified
+  const chunkOf = (item: number) => Math.floor(item / batchItems.chunk)
+
+  /** Items of a batch, and what became of their tasks. */
+  return Effect.fn("PgBatchResults.results")(function* (batchId: string, first: number, limit: number) {
+    const end = first + limit
+    const wanted = { batchId, first: chunkOf(first), count: chunkOf(end - 1) - chunkOf(first) + 1 }
+    const chunks = yield* verified(yield* queries.findChunks(wanted).pipe(QueryPolicy.withRetry(retryFor)))
+    const documents = yield* documentsOf(chunks)
+    const all = yield* Effect.forEach(chunks, (event) => chunkItems(event, documents.get(event.position) ?? null))
+    const sent = all.flat().filter(({ item }) => item >= first && item < end)
+    const items = [...new Set(sent.flatMap(({ task, vatId }) => (vatId === null ? [] : [task])))]
+    const tasks = yield* queries.findTasks({ batchId, items }).pipe(QueryPolicy.withRetry(retryFor))
+    const byItem = new Map(tasks.map((task) => [task.item, task]))
+    const answers = yield* answersAt(
+      tasks.flatMap(({ closed_by, state }) => (state === "final" && closed_by !== null ? [Number(closed_by)] : []))
+    )
+    return sent.map(({ customId, input, task: item, vatId }): BatchResult => {
+      if (vatId === null) return { ...noResult, customId, vatId: input, status: "invalid_format" }
+      const task = byItem.get(item)
+      if (task === undefined) return { ...noResult, customId, vatId, status: "pending" }
+      const told = task.closed_by === null ? undefined : answers.get(Number(task.closed_by))
+      const lastFailure = task.state === "pending" ? failureOf(task.failure) : null
+      const isCached = told !== undefined && told.served !== "live"
+      return { customId, vatId, status: task.state, answer: told?.answer ?? null, isCached, lastFailure }
+    })
+  })
+})
+
+const noResult = { answer: null, isCached: false, lastFailure: null }

@@ -1,0 +1,242 @@
+/** Items on their way into the log, in vatproof.uploads. A transaction that stores a chunk deletes its row, so it is stored once. */
+import { Duration, Effect, Layer, Option, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import {
+  BatchAccepted,
+  batchItems,
+  BatchItemsAccepted,
+  BatchItemsCancelled,
+  BatchItemsDocument,
+  BatchQuestions
+} from "#domain/pending/Batch.ts"
+import { type BatchChunk, BatchSpool, type NewBatch, type OpenedChunk } from "#domain/pending/BatchSpool.ts"
+import { Crypto, type PureCrypto } from "#domain/kernel/Crypto.ts"
+import { computedId } from "#domain/validation/PendingValidation.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
+import type { AppendCommand } from "#events/store/AppendCommand.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+
+const retryFor = "3 seconds"
+/** Attempts to open a chunk while other replicas are faster. */
+const maxAttempts = 4
+
+const encodeQuestions = Schema.encodeSync(Schema.fromJsonString(BatchQuestions))
+const encodeDocument = Schema.encodeSync(Schema.fromJsonString(BatchItemsDocument))
+
+const Spooled = Schema.Struct({
+  batch_id: Schema.String,
+  chunk: Schema.Int,
+  account_id: Schema.String,
+  key_id: Schema.String,
+  expires_at: Schema.DateTimeUtcFromDate,
+  is_cancelled: Schema.Boolean,
+  items: Schema.fromJsonString(BatchQuestions),
+  document: Schema.NullOr(Schema.fromJsonString(BatchItemsDocument))
+})
+
+type Spooled = typeof Spooled.Type
+
+/** The first cancelled batch after a position; `item` is its first pending one, null if all that are in the log have ended. */
+const Cancelled = Schema.Struct({
+  batch_id: Schema.String,
+  account_id: Schema.String,
+  key_id: Schema.String,
+  cancelled_by: Schema.BigInt,
+  item: Schema.NullOr(Schema.Int),
+  is_spooled: Schema.Boolean
+})
+
+/** Another replica stored the chunk, or it was erased since it was read. */
+class ChunkTaken extends Schema.TaggedError<ChunkTaken>()("ChunkTaken", {}) {}
+
+const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
+  keep: (uploadId: string, accountId: string, chunk: number, { document, questions }: BatchChunk) =>
+    sql`INSERT INTO vatproof.uploads (upload_id, chunk, account_id, items, document)
+      VALUES (${uploadId}, ${chunk}, ${accountId}, ${encodeQuestions(questions)}, ${encodeDocument(document)})
+      ON CONFLICT DO NOTHING`,
+  discard: (uploadId: string) => sql`DELETE FROM vatproof.uploads WHERE upload_id = ${uploadId}::uuid AND batch_id IS NULL`,
+  take: SqlSchema.findAll({
+    Request: Schema.Struct({ uploadId: Schema.String, batchId: Schema.String }),
+    Result: Schema.Struct({ chunk: Schema.Int }),
+    execute: ({ batchId, uploadId }) =>
+      sql`UPDATE vatproof.uploads SET batch_id = ${batchId}::uuid WHERE upload_id = ${uploadId}::uuid RETURNING chunk`
+  }),
+  // The batch after the last one; else the first of all.
+  next: SqlSchema.findOneOption({
+    Request: Schema.String,
+    Result: Spooled,
+    execute: (
+      after
+    ) => sql`SELECT n.batch_id, n.chunk, n.items, n.document, b.account_id, b.key_id, b.expires_at, b.cancelled_by IS NOT NULL AS is_cancelled FROM (
+        (SELECT 0 AS turn, batch_id, chunk, items, document FROM vatproof.uploads WHERE batch_id > ${after}::uuid ORDER BY batch_id, chunk LIMIT 1)
+        UNION ALL (SELECT 1, batch_id, chunk, items, document FROM vatproof.uploads WHERE batch_id IS NOT NULL ORDER BY batch_id, chunk LIMIT 1)
+      ) AS n CROSS JOIN LATERAL (SELECT account_id, key_id, expires_at, cancelled_by FROM vatproof.batches WHERE batch_id = n.batch_id LIMIT 1) AS b
+      ORDER BY n.turn LIMIT 1`
+  }),
+  // What was erased since it was read is read again.
+  remove: SqlSchema.findAll({
+    Request: Schema.Struct({ batchId: Schema.String, chunk: Schema.Int, isErased: Schema.Boolean }),
+    Result: Schema.Struct({ chunk: Schema.Int }),
+    execute: ({ batchId, chunk, isErased }) => sql`DELETE FROM vatproof.uploads
+      WHERE batch_id = ${batchId}::uuid AND chunk = ${chunk} AND (document IS NULL) = ${isErased} RETURNING chunk`
+  }),
+  release: (batchId: string, first: number, count: number, waitMs: bigint, failure: string | null) =>
+    sql`SELECT vatproof.release_items(${batchId}::uuid, ${first}::int, ${count}::int, ${waitMs}, ${failure})`,
+  // One snapshot: a chunk is either still spooled or its items can be seen. LIMIT keeps the planner from reading all of them.
+  nextCancelled: SqlSchema.findOneOption({
+    Request: Schema.BigInt,
+    Result: Cancelled,
+    execute: (after) => sql`SELECT b.batch_id, b.account_id, b.key_id, b.cancelled_by, (
+        SELECT t.item FROM vatproof.tasks t WHERE t.batch_id = b.batch_id AND t.closed_by IS NULL ORDER BY t.item LIMIT 1) AS item,
+        (SELECT u.chunk FROM vatproof.uploads u WHERE u.batch_id = b.batch_id ORDER BY u.chunk LIMIT 1) IS NOT NULL AS is_spooled
+      FROM (SELECT batch_id, account_id, key_id, cancelled_by FROM vatproof.batches WHERE cancelled_by > ${after} ORDER BY cancelled_by LIMIT 1) AS b`
+  })
+}))
+
+/** Accepts an upload. */
+const makeAccept = Effect.gen(function* () {
+  const events = yield* EventStore
+  const queries = yield* makeQueries
+
+  return Effect.fn("PgBatchSpool.accept")(function* (batch: NewBatch) {
+    const { batchId, caller, chunks, uploadId } = batch
+    const event = BatchAccepted.make({
+      batch_id: batchId,
+      account_id: caller.accountId,
+      key_id: caller.keyId,
+      items: batch.items,
+      malformed: batch.malformed,
+      duplicates: batch.duplicates,
+      expires_at: batch.expiresAt,
+      request_hash: batch.requestHash
+    })
+    const command = {
+      stream: caller.stream,
+      expectedVersion: null,
+      events: [event] as const,
+      identities: [{ eventId: batchId, causationId: null }],
+      charge: null
+    }
+    const takeAll = Effect.gen(function* () {
+      const taken = yield* queries.take({ uploadId, batchId })
+      if (taken.length !== chunks)
+        return yield* new StoreUnavailable({ cause: "The upload took so long that parts of it were deleted" })
+    }).pipe(Effect.catchTag("SchemaError", Effect.die))
+    return yield* events
+      .appendWith([command], () => takeAll)
+      .pipe(
+        Effect.as(true),
+        Effect.catchTag("VersionConflict", Effect.die),
+        Effect.catchTag("SqlError", (error) =>
+          error.reason._tag === "UniqueViolation" ? Effect.succeed(false) : QueryPolicy.refused(error)
+        )
+      )
+  })
+})
+
+/** Stores chunks. */
+const makeOpenNext = Effect.gen(function* () {
+  const crypto = yield* Crypto
+  const events = yield* EventStore
+  const queries = yield* makeQueries
+
+  /** Items of a batch that was cancelled end at once. */
+  const commandOf = (row: Spooled): AppendCommand => {
+    const { account_id, batch_id, chunk, document, expires_at, is_cancelled, items, key_id } = row
+    const first = chunk * batchItems.chunk
+    const facts = { batch_id, account_id, key_id, first }
+    const accepted = BatchItemsAccepted.make({ ...facts, expires_at, ...items }, document ?? undefined)
+    const identity = { eventId: computedId(crypto, "items", batch_id, String(first)), causationId: null }
+    const ending = endingOf(crypto, facts, items.vat_ids.length)
+    return {
+      stream: `key-${key_id}`,
+      expectedVersion: null,
+      events: is_cancelled ? [accepted, ending.event] : [accepted],
+      identities: is_cancelled ? [identity, ending.identity] : [identity],
+      charge: null
+    }
+  }
+
+  const open = Effect.fnUntraced(function* (row: Spooled): Effect.fn.Return<OpenedChunk, ChunkTaken | StoreUnavailable> {
+    const { batch_id, chunk, document, is_cancelled, items, key_id } = row
+    const remove = Effect.gen(function* () {
+      const removed = yield* queries.remove({ batchId: batch_id, chunk, isErased: document === null })
+      if (removed.length === 0) return yield* new ChunkTaken({})
+    }).pipe(Effect.catchTag("SchemaError", Effect.die))
+    yield* events
+      .appendWith([commandOf(row)], () => remove)
+      .pipe(Effect.catchTag("VersionConflict", Effect.die), Effect.catchTag("SqlError", QueryPolicy.refused))
+    return { batchId: batch_id, keyId: key_id, first: chunk * batchItems.chunk, isCancelled: is_cancelled, questions: items }
+  })
+
+  return Effect.fn("PgBatchSpool.openNext")((after: string) =>
+    queries.next(after).pipe(
+      QueryPolicy.withRetry(retryFor),
+      Effect.flatMap((row) => (Option.isSome(row) ? open(row.value) : Effect.succeed(null))),
+      Effect.retry({ times: maxAttempts - 1, while: ({ _tag }) => _tag === "ChunkTaken" }),
+      Effect.catchTag("ChunkTaken", () => Effect.succeed(null))
+    )
+  )
+})
+
+/** Ends the items of cancelled batches. */
+const makeEndNext = Effect.gen(function* () {
+  const crypto = yield* Crypto
+  const events = yield* EventStore
+  const queries = yield* makeQueries
+
+  return Effect.fn("PgBatchSpool.endNext")(function* (after: number) {
+    const found = yield* queries.nextCancelled(BigInt(after)).pipe(QueryPolicy.withRetry(retryFor))
+    if (Option.isNone(found)) return null
+    const { account_id, batch_id, cancelled_by, is_spooled, item, key_id } = found.value
+    // The chunks that are spooled end when they are opened.
+    if (item === null) return is_spooled ? null : Number(cancelled_by)
+    const first = item - (item % batchItems.chunk)
+    const { event, identity } = endingOf(crypto, { batch_id, account_id, key_id, first }, batchItems.chunk)
+    const stream = `key-${key_id}`
+    const command = {
+      stream,
+      expectedVersion: null,
+      events: [event],
+      identities: [identity],
+      mayBeStored: true,
+      charge: null
+    } as const
+    yield* Effect.catchTag(events.append(command), refusals, Effect.die)
+    return after
+  })
+})
+
+/** The event that ends a chunk of items. Its id is computed: replicas that do the same store one. */
+const endingOf = (
+  crypto: Pick<PureCrypto, "sha256Hex">,
+  facts: { readonly batch_id: string; readonly account_id: string; readonly key_id: string; readonly first: number },
+  count: number
+) => ({
+  event: BatchItemsCancelled.make({ ...facts, count }),
+  identity: { eventId: computedId(crypto, "items cancelled", facts.batch_id, String(facts.first)), causationId: null }
+})
+
+/** Impossible for a command without charge, precondition and expected version. */
+const refusals = ["QuotaReached", "RateLimitReached", "PreconditionFailed", "VersionConflict"] as const
+
+const make = Effect.gen(function* () {
+  const queries = yield* makeQueries
+  return BatchSpool.of({
+    keep: (uploadId, accountId, chunk, items) =>
+      Effect.asVoid(queries.keep(uploadId, accountId, chunk, items).pipe(QueryPolicy.withRetry(retryFor))),
+    discard: (uploadId) => Effect.asVoid(queries.discard(uploadId).pipe(QueryPolicy.withRetry(retryFor))),
+    accept: yield* makeAccept,
+    openNext: yield* makeOpenNext,
+    release: ({ batchId, first, questions }, wait, failure) =>
+      Effect.asVoid(
+        queries
+          .release(batchId, first, questions.vat_ids.length, BigInt(Math.round(Duration.toMillis(wait))), failure)
+          .pipe(QueryPolicy.withRetry(retryFor))
+      ),
+    endNext: yield* makeEndNext
+  })
+})
+
+export const layer = Layer.effect(BatchSpool, make)

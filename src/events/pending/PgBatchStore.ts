@@ -1,0 +1,136 @@
+/** Accepted batches from vatproof.batches, and what became of their items from vatproof.tasks. */
+import { Effect, Layer, Option, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { Crypto } from "#domain/kernel/Crypto.ts"
+import { BatchCancelled, type BatchFacts, type TaskCounts } from "#domain/pending/Batch.ts"
+import { BatchStore } from "#domain/pending/BatchStore.ts"
+import { computedId, ValidationState } from "#domain/validation/PendingValidation.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
+import * as PgBatchResults from "#events/pending/PgBatchResults.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+
+const retryFor = "3 seconds"
+
+const uuid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/u
+
+const Row = Schema.Struct({
+  batch_id: Schema.String,
+  position: Schema.BigInt,
+  account_id: Schema.String,
+  key_id: Schema.String,
+  items: Schema.Int,
+  malformed: Schema.Int,
+  duplicates: Schema.Int,
+  request_hash: Schema.NullOr(Schema.String),
+  accepted_at: Schema.DateTimeUtcFromDate,
+  expires_at: Schema.DateTimeUtcFromDate,
+  cancelled_by: Schema.NullOr(Schema.BigInt)
+})
+
+const Count = Schema.Struct({
+  state: ValidationState,
+  member_state: Schema.String,
+  waits: Schema.Boolean,
+  count: Schema.BigInt
+})
+
+const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
+  const columns = sql.literal(Object.keys(Row.fields).join(", "))
+  return {
+    find: SqlSchema.findOneOption({
+      Request: Schema.String,
+      Result: Row,
+      execute: (batchId) => sql`SELECT ${columns} FROM vatproof.batches WHERE batch_id = ${batchId}::uuid`
+    }),
+    findPage: SqlSchema.findAll({
+      Request: Schema.Struct({ keyId: Schema.String, before: Schema.Int, limit: Schema.Int }),
+      Result: Row,
+      execute: ({ before, keyId, limit }) => sql`SELECT ${columns} FROM vatproof.batches
+        WHERE key_id = ${keyId}::uuid AND position < ${BigInt(before)} ORDER BY position DESC LIMIT ${limit}`
+    }),
+    count: SqlSchema.findAll({
+      Request: Schema.String,
+      Result: Count,
+      execute: (batchId) => sql`SELECT state, member_state, coalesce(failure = 'QUOTA', false) AS waits, count(*) AS count
+        FROM vatproof.tasks WHERE batch_id = ${batchId}::uuid GROUP BY 1, 2, 3`
+    }),
+    isOpen: SqlSchema.findOne({
+      Request: Schema.String,
+      Result: Schema.Struct({ is_open: Schema.Boolean }),
+      execute: (batchId) => sql`SELECT EXISTS (SELECT FROM vatproof.tasks WHERE batch_id = ${batchId}::uuid AND closed_by IS NULL)
+        OR EXISTS (SELECT FROM vatproof.uploads WHERE batch_id = ${batchId}::uuid) AS is_open`
+    })
+  }
+})
+
+const factsOf = (row: typeof Row.Type): BatchFacts => ({
+  batchId: row.batch_id,
+  keyId: row.key_id,
+  accountId: row.account_id,
+  position: Number(row.position),
+  items: row.items,
+  malformed: row.malformed,
+  duplicates: row.duplicates,
+  requestHash: row.request_hash,
+  acceptedAt: row.accepted_at,
+  expiresAt: row.expires_at,
+  isCancelled: row.cancelled_by !== null
+})
+
+const countsOf = (rows: ReadonlyArray<typeof Count.Type>): TaskCounts => {
+  const sum = (which: (row: typeof Count.Type) => boolean) =>
+    rows.filter(which).reduce((total, { count }) => total + Number(count), 0)
+  const queues = rows.map(({ member_state }) => sum((row) => row.state === "pending" && row.member_state === member_state))
+  return {
+    final: sum(({ state }) => state === "final"),
+    expired: sum(({ state }) => state === "expired"),
+    cancelled: sum(({ state }) => state === "cancelled"),
+    waitForQuota: sum(({ state, waits }) => state === "pending" && waits),
+    longestQueue: Math.max(0, ...queues)
+  }
+}
+
+const make = Effect.gen(function* () {
+  const crypto = yield* Crypto
+  const events = yield* EventStore
+  const queries = yield* makeQueries
+
+  const find = Effect.fn("PgBatchStore.find")(function* (keyId: string, batchId: string) {
+    if (!uuid.test(batchId)) return null
+    const row = yield* queries.find(batchId).pipe(QueryPolicy.withRetry(retryFor))
+    return Option.isSome(row) && row.value.key_id === keyId ? factsOf(row.value) : null
+  })
+
+  const cancel = Effect.fn("PgBatchStore.cancel")(function* ({ accountId, batchId, keyId }: BatchFacts) {
+    const command = {
+      stream: `key-${keyId}`,
+      expectedVersion: null,
+      events: [BatchCancelled.make({ batch_id: batchId, account_id: accountId, key_id: keyId })] as const,
+      identities: [{ eventId: computedId(crypto, "cancelled", batchId), causationId: null }],
+      mayBeStored: true,
+      charge: null
+    }
+    yield* Effect.catchTag(events.append(command), refusals, Effect.die)
+  })
+
+  return BatchStore.of({
+    find,
+    page: (keyId, before, limit) =>
+      Effect.map(queries.findPage({ keyId, before, limit }).pipe(QueryPolicy.withRetry(retryFor)), (rows) => rows.map(factsOf)),
+    count: (batchId) => Effect.map(queries.count(batchId).pipe(QueryPolicy.withRetry(retryFor)), countsOf),
+    isOpen: (batchId) =>
+      Effect.map(
+        uuid.test(batchId) ? queries.isOpen(batchId).pipe(QueryPolicy.withRetry(retryFor)) : noBatch,
+        ({ is_open }) => is_open
+      ),
+    results: yield* PgBatchResults.make,
+    cancel
+  })
+})
+
+const noBatch = Effect.succeed({ is_open: false })
+
+/** Impossible for a command without charge, precondition and expected version. */
+const refusals = ["QuotaReached", "RateLimitReached", "PreconditionFailed", "VersionConflict"] as const
+
+export const layer = Layer.effect(BatchStore, make)

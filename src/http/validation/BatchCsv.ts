@@ -1,0 +1,43 @@
+/** Batches as CSV (RFC 4180). A cell has no line break, so that each line is a row and an error names the line. */
+import { Result } from "effect"
+import { done, type MakeReader } from "#http/validation/BatchItems.ts"
+
+/** The cells of a line, or what is wrong with it. */
+const cellsOf = (text: string, delimiter: string): Result.Result<ReadonlyArray<string>, string> => {
+  const cells: Array<string> = []
+  let rest = text
+  while (true) {
+    const quoted = /^"((?:[^"]|"")*)"/u.exec(rest)
+    if (quoted === null && rest.startsWith('"')) return Result.fail("A quoted cell does not end in its line")
+    const plain = rest.split(delimiter, 1)[0] ?? ""
+    if (quoted === null && plain.includes('"')) return Result.fail("A cell with quotation marks must be quoted")
+    cells.push(quoted === null ? plain : (quoted[1] ?? "").replaceAll('""', '"'))
+    rest = rest.slice(quoted === null ? plain.length : quoted[0].length)
+    if (rest === "") return Result.succeed(cells)
+    if (!rest.startsWith(delimiter)) return Result.fail("A quoted cell goes on after its quotation mark")
+    rest = rest.slice(delimiter.length)
+  }
+}
+
+export const csvReader: MakeReader = (add) => {
+  let delimiter = ","
+  let header: ReadonlyArray<string> | null = null
+  return {
+    line: (text) => {
+      if (text.trim() === "") return done
+      if (header === null && !text.includes(",") && text.includes(";")) delimiter = ";"
+      const cells = cellsOf(text, delimiter)
+      if (Result.isFailure(cells)) return Result.fail(cells.failure)
+      if (header === null) {
+        header = cells.success.map((name) => name.trim().toLowerCase())
+        return header.toSorted().join() === "custom_id,vat_id"
+          ? done
+          : Result.fail("The first line must name the columns custom_id and vat_id, and no others")
+      }
+      if (cells.success.length !== header.length)
+        return Result.fail(`The line has ${cells.success.length} cells, not ${header.length}`)
+      return add(Object.fromEntries(header.map((name, index) => [name, cells.success[index]])))
+    },
+    end: () => done
+  }
+}

@@ -1,0 +1,186 @@
+/** POST /v1/batches and what belongs to it: many validations in one request (rules 81-84). */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { KeyRequired } from "#http/pipeline/Authentication.ts"
+import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
+import { bodyRefusals, errorBody } from "#http/pipeline/Problem.ts"
+import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
+import { Item } from "#http/validation/BatchItems.ts"
+import { maxWaitSeconds } from "#http/validation/PendingValidationsApi.ts"
+import * as IdempotencyKey from "#http/wire/IdempotencyKey.ts"
+import { Timestamp } from "#http/wire/Timestamp.ts"
+
+export const json = "application/json"
+export const ndjson = "application/x-ndjson"
+export const csv = "text/csv"
+
+export const defaultBatches = 20
+export const defaultResults = 100
+
+const Batch = Schema.Struct({
+  batch_id: Schema.String.annotate({ description: "The batch's id", examples: ["01a20419-04ae-76a0-8ca8-7e1e53bc6219"] }),
+  status: Schema.Literals(["running", "paused", "finished", "cancelling", "cancelled"]).annotate({
+    description: "paused: the month's validations are used up, and it goes on by itself"
+  }),
+  reason: Schema.NullOr(Schema.Literal("QUOTA")).annotate({ description: "Why it is paused; else null" }),
+  resets_at: Schema.NullOr(Timestamp).annotate({ description: "When a paused batch has a new quota; else null" }),
+  counts: Schema.Struct({
+    total: Schema.Int,
+    pending: Schema.Int,
+    final: Schema.Int.annotate({ description: "Answered, and charged one each" }),
+    invalid_format: Schema.Int.annotate({ description: "No VAT ID: no source was asked" }),
+    duplicates: Schema.Int.annotate({ description: "The same VAT ID as an earlier item: told as that one, not charged" }),
+    expired: Schema.Int,
+    cancelled: Schema.Int
+  }),
+  accepted_at: Timestamp,
+  expires_at: Timestamp.annotate({ description: "When pending items end without an answer" }),
+  estimated_end: Schema.NullOr(Timestamp).annotate({
+    description: "If the sources answer in a second and nobody else asks them; null once nothing is pending"
+  })
+}).annotate({ identifier: "Batch" })
+
+const BatchResult = Schema.Struct({
+  custom_id: Schema.NullOr(Schema.String).annotate({ description: "null once erased" }),
+  vat_id: Schema.NullOr(Schema.String).annotate({ description: "Normalised; as it was sent if its form is wrong" }),
+  status: Schema.Literals(["pending", "final", "invalid_format", "expired", "cancelled"]),
+  valid: Schema.optionalKey(Schema.Boolean.annotate({ description: "The verdict; only with the status final" })),
+  company_name: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  company_address: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  source: Schema.optionalKey(Schema.Literals(["vies", "bzst", "cache"])),
+  source_timestamp: Schema.optionalKey(Timestamp),
+  last_failure: Schema.optionalKey(
+    Schema.NullOr(Schema.Struct({ source: Schema.NullOr(Schema.String), code: Schema.String })).annotate({
+      description: "Why the last attempt brought no answer; only while pending"
+    })
+  )
+}).annotate({ identifier: "BatchResult" })
+export type BatchResultBody = typeof BatchResult.Encoded
+
+const NextCursor = Schema.NullOr(Schema.String).annotate({ description: "Opaque; null on the last page" })
+const BatchList = Schema.Struct({ data: Schema.Array(Batch), next_cursor: NextCursor }).annotate({ identifier: "BatchList" })
+const BatchResults = Schema.Struct({ data: Schema.Array(BatchResult), next_cursor: NextCursor }).annotate({
+  identifier: "BatchResults",
+  description: "Results in the order of the items"
+})
+
+const Wait = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxWaitSeconds })).annotate({
+  description: "Seconds to wait for the end of the batch (long poll)",
+  default: 0
+})
+const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 20 })).annotate({
+  description: "Batches of a page",
+  default: defaultBatches
+})
+const ResultLimit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 500 })).annotate({
+  description: "Results of a page; NDJSON and CSV have no pages",
+  default: defaultResults
+})
+const cursor = Schema.optionalKey(Schema.String.annotate({ description: "next_cursor of the previous page" }))
+
+const text = (contentType: string, description: string) =>
+  Schema.String.annotate({ description }).pipe(HttpApiSchema.asText({ contentType }))
+
+const params = { batch_id: Schema.String.annotate({ description: "The batch's id" }) }
+const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(404, ["NOT_FOUND"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
+
+const submit = HttpApiEndpoint.post("submit", "/v1/batches", {
+  payload: [
+    Schema.Struct({ items: Schema.Array(Item) }).annotate({ title: "BatchSubmission" }),
+    text(ndjson, "One item per line"),
+    text(csv, "The first line names the columns custom_id and vat_id; comma or semicolon; UTF-8")
+  ],
+  headers: {
+    prefer: Schema.optionalKey(
+      Schema.String.annotate({ description: "`wait=n`: wait up to n seconds for the end, at most 30", examples: ["wait=10"] })
+    ),
+    "idempotency-key": IdempotencyKey.header
+  },
+  success: Batch.pipe(HttpApiSchema.status(202)),
+  error: [
+    errorBody(400, ["VALIDATION_ERROR"]),
+    errorBody(401, ["UNAUTHORIZED"]),
+    ...bodyRefusals,
+    errorBody(409, ["IDEMPOTENCY_IN_PROGRESS"]),
+    errorBody(422, ["IDEMPOTENCY_KEY_REUSED"]),
+    errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
+    errorBody(503, ["SERVICE_UNAVAILABLE"])
+  ]
+}).annotateMerge(
+  OpenApi.annotations({
+    identifier: "submitBatch",
+    summary: "Validate many VAT IDs",
+    description:
+      "1 to 50,000 items, at most 20 MiB and 1 KiB a line. The batch is accepted as a whole or, with the line and what is wrong with it, not at all. A VAT ID of " +
+      "wrong form is no error: its item gets the result `invalid_format`. A VAT ID that is in the batch several times is asked and charged once. The batch counts one " +
+      "in the minute; each answered item is charged one. An item waits for its answer up to 35 days, so that a batch goes on by itself after a used-up quota or an outage."
+  })
+)
+
+const get = HttpApiEndpoint.get("get", "/v1/batches/:batch_id", {
+  params,
+  query: { wait: Schema.optionalKey(fromDigits(Wait)) },
+  success: Batch,
+  error: [errorBody(400, ["VALIDATION_ERROR"]), ...errors]
+}).annotateMerge(
+  OpenApi.annotations({
+    identifier: "getBatch",
+    summary: "A batch and how far it is",
+    description: "Readable by the API key that submitted it; others get 404.",
+    transform: numberParameters({ wait: Wait })
+  })
+)
+
+const list = HttpApiEndpoint.get("list", "/v1/batches", {
+  query: { limit: Schema.optionalKey(fromDigits(Limit)), cursor },
+  success: BatchList,
+  error: [errorBody(400, ["VALIDATION_ERROR"]), errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
+}).annotateMerge(
+  OpenApi.annotations({
+    identifier: "listBatches",
+    summary: "Your batches",
+    description: "Those of the API key, newest first.",
+    transform: numberParameters({ limit: Limit })
+  })
+)
+
+const results = HttpApiEndpoint.get("results", "/v1/batches/:batch_id/results", {
+  params,
+  query: { limit: Schema.optionalKey(fromDigits(ResultLimit)), cursor },
+  headers: { accept: Schema.optionalKey(Schema.String) },
+  success: [
+    BatchResults,
+    text(ndjson, "One result per line, then a line with `end`"),
+    text(csv, "The same as a table (RFC 4180); the last row has the custom_id #end")
+  ],
+  error: [errorBody(400, ["VALIDATION_ERROR"]), ...errors]
+}).annotateMerge(
+  OpenApi.annotations({
+    identifier: "listBatchResults",
+    summary: "The results of a batch",
+    description:
+      `In the order of the items, whatever they have come to so far. For a few seconds after the upload the last ones may still be missing. Accept selects pages (${json}, the default), or all results as lines (${ndjson}) or as a table ` +
+      `(${csv}, in which an apostrophe before text prevents spreadsheets from reading it as a formula). The last line says whether the results are \`complete\`, ` +
+      "that is, none is pending or missing; without that line the transfer was cut off.",
+    transform: numberParameters({ limit: ResultLimit })
+  })
+)
+
+const cancel = HttpApiEndpoint.post("cancel", "/v1/batches/:batch_id/cancel", {
+  params,
+  success: Batch,
+  error: errors
+}).annotateMerge(
+  OpenApi.annotations({
+    identifier: "cancelBatch",
+    summary: "Cancel what is pending of a batch",
+    description:
+      "Charges nothing. Items that were answered stay what they are. The status is `cancelling` until all others have ended; the response waits up to 5 seconds for it."
+  })
+)
+
+export class BatchesApi extends HttpApiGroup.make("batches")
+  .add(submit, get, list, results, cancel)
+  .middleware(DecodeErrors)
+  .middleware(KeyRequired)
+  .annotateMerge(OpenApi.annotations({ title: "Batches", description: "Many validations in one request." })) {}

@@ -1,0 +1,256 @@
+import { Clock, DateTime, Duration, Effect, MutableRef, Option, Redacted, Stream } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import type { KeyCaller } from "#domain/callers/Caller.ts"
+import type { Standing } from "#domain/callers/Standing.ts"
+import { quoted } from "#domain/kernel/CsvText.ts"
+import { type BatchFacts, batchItems, type BatchRecord, type BatchResult } from "#domain/pending/Batch.ts"
+import { Batches } from "#domain/pending/Batches.ts"
+import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
+import { DecodedApi } from "#http/Api.ts"
+import { CurrentKey } from "#http/pipeline/Authentication.ts"
+import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
+import * as Errors from "#http/pipeline/Errors.ts"
+import * as Problem from "#http/pipeline/Problem.ts"
+import { ResponseHints } from "#http/pipeline/ResponseHints.ts"
+import { basePath, Site } from "#http/pipeline/SiteSettings.ts"
+import { type BatchResultBody, csv, defaultBatches, defaultResults, json, ndjson } from "#http/validation/BatchesApi.ts"
+import { itemsOf, type InvalidUpload } from "#http/validation/BatchUpload.ts"
+import { maxWaitSeconds } from "#http/validation/PendingValidationsApi.ts"
+import * as Cursor from "#http/wire/Cursor.ts"
+import * as IdempotencyKey from "#http/wire/IdempotencyKey.ts"
+import { mediaType } from "#http/wire/Negotiation.ts"
+import * as Prefer from "#http/wire/Prefer.ts"
+
+const formOf = (contentType: string | undefined) => {
+  const type = (contentType ?? json).split(";", 1)[0]?.trim().toLowerCase()
+  return type === json ? "json" : type === ndjson ? "ndjson" : type === csv ? "csv" : null
+}
+
+const unsupported = Problem.toResponse({
+  code: "UNSUPPORTED_MEDIA_TYPE",
+  message: `Send the body as ${json}, ${ndjson} or ${csv}`
+})
+const tooLarge = Problem.toResponse({ code: "PAYLOAD_TOO_LARGE", message: "A batch has at most 20 MiB" })
+const refused = ({ line, problem }: InvalidUpload) =>
+  DecodeErrors.respond([{ field: line === null ? "body" : `line ${line}`, message: problem }])
+
+const negotiated = { vary: "Accept" }
+
+/** Reads the body and submits it. */
+const makeSubmit = Effect.gen(function* () {
+  const { submit } = yield* Batches
+  const { refuse } = yield* ValidateVatId
+  const publicPath = basePath(yield* Site)
+
+  return Effect.fnUntraced(function* (prefer: string | undefined, keyHeader: string | undefined) {
+    const caller = yield* CurrentKey
+    const hints = yield* ResponseHints
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const idempotencyKey = keyHeader === undefined ? Option.none() : IdempotencyKey.parse(keyHeader)
+    if (keyHeader !== undefined && Option.isNone(idempotencyKey)) return yield* DecodeErrors.respond(IdempotencyKey.problem())
+    const form = formOf(request.headers["content-type"])
+    if (form === null) return yield* unsupported
+    const key = Redacted.make(request.headers["x-api-key"] ?? "")
+    const standing = MutableRef.make<Standing | null>(null)
+    yield* refuse({ credential: { _tag: "Key", key }, standing })
+    MutableRef.set(hints.standing, MutableRef.get(standing))
+    const items = itemsOf(form, request.stream)
+    const wait = Prefer.asyncWait(`respond-async,${prefer ?? ""}`, maxWaitSeconds) ?? Duration.zero
+    const idempotency = Option.getOrNull(idempotencyKey)
+    const { batch, isReplayed } = yield* submit({ caller, items, idempotencyKey: idempotency, wait })
+    const headers = {
+      location: `${publicPath}/v1/batches/${batch.batchId}`,
+      ...(prefer === undefined ? {} : { "preference-applied": Prefer.applied(wait) }),
+      ...IdempotencyKey.replayed(isReplayed)
+    }
+    return HttpServerResponse.jsonUnsafe(yield* shown(caller, batch), { status: 202, headers })
+  })
+})
+
+/** The lines of a response. */
+interface LineForms {
+  readonly first: string
+  readonly line: (result: BatchResult) => string
+  readonly last: (items: number, isComplete: boolean) => string
+}
+
+/** Gives functions that show results: a page, or all of them as lines or as a table. */
+const makeResults = Effect.gen(function* () {
+  const { results } = yield* Batches
+  const cursors = yield* Cursor.make
+
+  /** Results up to the first item that is not in the log yet; each page is read when the client has taken the one before. */
+  const allOf = ({ batchId, items }: BatchFacts) =>
+    Stream.paginate(0, (first) =>
+      Effect.map(results(batchId, first, batchItems.chunk), (page) => {
+        const next = first + page.length
+        const more = page.length > 0 && next < items ? Option.some(next) : Option.none()
+        return [page, more] as const
+      })
+    )
+
+  const page = Effect.fnUntraced(function* ({ batchId, items }: BatchFacts, cursor: string | undefined, limit: number) {
+    const list = `results/${batchId}`
+    const first = cursor === undefined ? 0 : yield* cursors.decode(list, cursor)
+    const data = (yield* results(batchId, first, limit)).map(bodyOf)
+    const next = first + data.length
+    const next_cursor = next < items ? cursors.encode(list, next) : null
+    return HttpServerResponse.jsonUnsafe({ data, next_cursor }, { headers: negotiated })
+  })
+
+  /** The last line tells what was read: the results are complete if none was pending. */
+  const respondWith = (contentType: string, batch: BatchFacts, forms: LineForms) =>
+    Effect.sync(() => {
+      let [told, pending] = [0, 0]
+      const textOf = (result: BatchResult) => {
+        told += 1
+        if (result.status === "pending") pending += 1
+        return forms.line(result)
+      }
+      const last = Stream.suspend(() => Stream.make(forms.last(told, told === batch.items && pending === 0)))
+      const lines = Stream.map(Stream.chunks(allOf(batch)), (page) => page.map(textOf).join(""))
+      const body = Stream.make(forms.first).pipe(Stream.concat(lines), Stream.concat(last))
+      return HttpServerResponse.stream(Stream.encodeText(body), { contentType, headers: negotiated })
+    })
+
+  const lines = (batch: BatchFacts) =>
+    respondWith(ndjson, batch, {
+      first: "",
+      line: (result) => `${JSON.stringify(bodyOf(result))}\n`,
+      last: (items, complete) => `${JSON.stringify({ end: true, complete, items })}\n`
+    })
+
+  const table = (batch: BatchFacts) =>
+    respondWith(`${csv}; charset=utf-8; header=present`, batch, {
+      first: `${columns.join(",")}\r\n`,
+      line: rowOf,
+      last: (_, complete) => `#end,,${complete ? "complete" : "incomplete"}${",".repeat(columns.length - 3)}\r\n`
+    })
+
+  return { page, lines, table }
+})
+
+export const layer = HttpApiBuilder.group(
+  DecodedApi,
+  "batches",
+  Effect.fnUntraced(function* (handlers) {
+    const { cancel, find, get, page } = yield* Batches
+    const cursors = yield* Cursor.make
+    const submit = yield* makeSubmit
+    const results = yield* makeResults
+
+    return handlers
+      .handleRaw("submit", ({ request: { headers } }) =>
+        submit(headers["prefer"], headers["idempotency-key"]).pipe(
+          Effect.catchTags({
+            InvalidUpload: refused,
+            UploadTooLarge: () => tooLarge,
+            HttpServerError: () => DecodeErrors.respond([{ field: "body", message: "The upload ended before its end" }])
+          }),
+          Errors.respond
+        )
+      )
+      .handle(
+        "get",
+        Effect.fnUntraced(function* ({ params, query }) {
+          const caller = yield* CurrentKey
+          const batch = yield* get(caller.keyId, params.batch_id, Duration.seconds(query.wait ?? 0))
+          return HttpServerResponse.jsonUnsafe(yield* shown(caller, batch))
+        }, Errors.respond)
+      )
+      .handle(
+        "list",
+        Effect.fnUntraced(function* ({ query: { cursor, limit = defaultBatches } }) {
+          const caller = yield* CurrentKey
+          const list = `batches/${caller.keyId}`
+          const before = cursor === undefined ? Number.MAX_SAFE_INTEGER : yield* cursors.decode(list, cursor)
+          const found = yield* page(caller.keyId, before, limit + 1)
+          const data = yield* Effect.forEach(found.slice(0, limit), (batch) => shown(caller, batch))
+          const last = found.length > limit ? found[limit - 1] : undefined
+          const next_cursor = last === undefined ? null : cursors.encode(list, last.position)
+          return HttpServerResponse.jsonUnsafe({ data, next_cursor })
+        }, Errors.respond)
+      )
+      .handle(
+        "results",
+        Effect.fnUntraced(function* ({ headers, params, query: { cursor, limit = defaultResults } }) {
+          const { keyId } = yield* CurrentKey
+          const batch = yield* find(keyId, params.batch_id)
+          const form = Option.getOrElse(mediaType(headers.accept, [json, ndjson, csv]), () => json)
+          if (form === json) return yield* results.page(batch, cursor, limit)
+          return yield* form === csv ? results.table(batch) : results.lines(batch)
+        }, Errors.respond)
+      )
+      .handle(
+        "cancel",
+        Effect.fnUntraced(function* ({ params }) {
+          const caller = yield* CurrentKey
+          return HttpServerResponse.jsonUnsafe(yield* shown(caller, yield* cancel(caller.keyId, params.batch_id)))
+        }, Errors.respond)
+      )
+  })
+)
+
+/** What a source is asked at once, and how long it takes. */
+const assumed = { places: 10, call: Duration.seconds(1) }
+
+const shown = (caller: KeyCaller, batch: BatchRecord) =>
+  Effect.map(Clock.currentTimeMillis, (nowMs) => {
+    const { acceptedAt, batchId, counts, duplicates, expiresAt, isCancelled, items, malformed } = batch
+    const { cancelled, expired, final, longestQueue, pending, waitForQuota } = counts
+    const isPaused = waitForQuota > 0 && !isCancelled
+    const resets = DateTime.formatIso(caller.period.end)
+    const leftMs = Math.ceil(longestQueue / assumed.places) * Duration.toMillis(assumed.call)
+    const end = isPaused ? resets : DateTime.formatIso(DateTime.makeUnsafe(nowMs + leftMs))
+    return {
+      batch_id: batchId,
+      status: statusOf(pending > 0, isPaused, isCancelled),
+      reason: isPaused ? "QUOTA" : null,
+      resets_at: isPaused ? resets : null,
+      counts: { total: items, pending, final, invalid_format: malformed, duplicates, expired, cancelled },
+      accepted_at: DateTime.formatIso(acceptedAt),
+      expires_at: DateTime.formatIso(expiresAt),
+      estimated_end: pending === 0 ? null : end
+    }
+  })
+
+const statusOf = (isOpen: boolean, isPaused: boolean, isCancelled: boolean) => {
+  if (isCancelled) return isOpen ? "cancelling" : "cancelled"
+  return isPaused ? "paused" : isOpen ? "running" : "finished"
+}
+
+const bodyOf = ({ answer, customId, isCached, lastFailure, status, vatId }: BatchResult): BatchResultBody => ({
+  custom_id: customId,
+  vat_id: vatId,
+  status,
+  ...(answer === null
+    ? {}
+    : {
+        valid: answer.valid,
+        company_name: answer.company_name,
+        company_address: answer.company_address,
+        source: isCached ? ("cache" as const) : answer.source,
+        source_timestamp: DateTime.formatIso(answer.answered_at)
+      }),
+  ...(status === "pending" ? { last_failure: lastFailure } : {})
+})
+
+const columns = [
+  "custom_id",
+  "vat_id",
+  "status",
+  "valid",
+  "company_name",
+  "company_address",
+  "source",
+  "source_timestamp",
+  "last_failure"
+] as const
+
+const rowOf = (result: BatchResult): string => {
+  const body = { ...bodyOf(result), last_failure: result.lastFailure?.code ?? null }
+  return `${columns.map((column) => cellOf(body[column] ?? "")).join(",")}\r\n`
+}
+
+const cellOf = (value: string | boolean) => (typeof value === "string" && value !== "" ? quoted(value) : String(value))

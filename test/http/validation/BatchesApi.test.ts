@@ -1,0 +1,222 @@
+import { assert, layer } from "#test/support/Test.ts"
+import { Effect, Schedule, Schema } from "effect"
+import { HttpClient, HttpClientRequest } from "effect/http"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { Sandbox } from "#infra/sandbox/Sandbox.ts"
+import * as RawHttp from "#test/support/RawHttp.ts"
+import { assertProblem } from "#test/support/Problem.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+import type { Reply } from "#test/support/ServiceClient.ts"
+
+const path = "/v1/batches"
+
+const decodeBatch = Schema.decodeUnknownEffect(Schema.Struct({ batch_id: Schema.String }))
+const idOf = ({ body }: Reply) => Effect.map(decodeBatch(body), ({ batch_id }) => batch_id)
+
+/** Sends a body as it is. */
+const upload = Effect.fnUntraced(function* (key: string, contentType: string, body: string | Uint8Array) {
+  const { baseUrl } = yield* RunningService.RunningService
+  const http = yield* HttpClient.HttpClient
+  const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body
+  const request = HttpClientRequest.post(baseUrl + path).pipe(
+    HttpClientRequest.setHeaders({ "x-api-key": key }),
+    HttpClientRequest.bodyUint8Array(bytes, contentType)
+  )
+  const response = yield* http.execute(request)
+  const text = yield* response.text
+  const reply: Reply = { status: response.status, headers: response.headers, text, body: JSON.parse(text) }
+  return reply
+})
+
+const countOf = Effect.fnUntraced(function* (what: "events" | "uploads") {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: Schema.Struct({ count: Schema.BigInt }),
+    execute: () =>
+      what === "uploads"
+        ? sql`SELECT count(*) AS count FROM vatproof.uploads`
+        : sql`SELECT count(*) AS count FROM vatproof.events WHERE type LIKE 'Batch%'`
+  })
+  return Number((yield* find()).count)
+})
+
+const finished = Effect.fnUntraced(function* (key: string, id: string) {
+  const { get } = yield* RunningService.RunningService
+  return yield* Effect.repeat(get(`${path}/${id}`, { key, query: { wait: "20" } }), {
+    schedule: Schedule.spaced("100 millis"),
+    until: ({ text }) => text.includes('"pending":0')
+  })
+})
+
+layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "100000" }), { excludeTestServices: true })("POST /v1/batches", (it) => {
+  it.effect("tells every item its fate in input order, and asks nothing about wrong syntax", function* () {
+    const { get, newKey } = yield* RunningService.RunningService
+    const key = yield* newKey
+    const lines = ["custom_id;vat_id", '"=one";ATU10550001', "two;NO123", "three;ATU 10550001", "four;ATU10550002"]
+    const reply = yield* upload(key, "text/csv", `\u{feff}${lines.join("\r\n")}`)
+    assert.strictEqual(reply.status, 202, reply.text)
+    const id = yield* idOf(reply)
+    assert.strictEqual(reply.headers["location"], `${path}/${id}`)
+    assert.containSubset((yield* finished(key, id)).body, {
+      status: "finished",
+      counts: { total: 4, pending: 0, final: 2, invalid_format: 1, duplicates: 1, expired: 0, cancelled: 0 },
+      estimated_end: null
+    })
+    const first = yield* get(`${path}/${id}/results`, { key, query: { limit: "3" } })
+    assert.containSubset(first.body, {
+      data: [
+        { custom_id: "=one", vat_id: "ATU10550001", status: "final", valid: true },
+        { custom_id: "two", vat_id: "NO123", status: "invalid_format" },
+        { custom_id: "three", vat_id: "ATU10550001", status: "final", valid: true }
+      ]
+    })
+    const { next_cursor } = yield* Schema.decodeUnknownEffect(Schema.Struct({ next_cursor: Schema.String }))(first.body)
+    const rest = yield* get(`${path}/${id}/results`, { key, query: { cursor: next_cursor } })
+    assert.containSubset(rest.body, { data: [{ custom_id: "four", status: "final" }], next_cursor: null })
+    const lined = yield* get(`${path}/${id}/results`, { key, headers: { accept: "application/x-ndjson" } })
+    assert.deepStrictEqual(lined.text.trimEnd().split("\n").length, 5)
+    assert.match(lined.text, /\{"end":true,"complete":true,"items":4\}\n$/u)
+    const table = yield* get(`${path}/${id}/results`, { key, headers: { accept: "text/csv" } })
+    assert.match(table.text, /^custom_id,vat_id,status,[^\n]*\r\n"'=one","ATU10550001","final",true,/u)
+    assert.match(table.text, /\r\n#end,,complete,{6}\r\n$/u)
+    const usage = yield* get("/v1/usage", { key })
+    assert.strictEqual(usage.headers["x-service-usage"], "2/100000")
+    assert.containSubset((yield* get(path, { key })).body, { data: [{ batch_id: id }], next_cursor: null })
+    assertProblem(yield* get(`${path}/${id}`, { key: yield* newKey }), "NOT_FOUND")
+    assert.containSubset((yield* get("/v1/validations", { key })).body, { data: [], next_cursor: null })
+  })
+
+  it.effect("refuses a wrong upload with the line, and accepts nothing of it", function* () {
+    const { newKey } = yield* RunningService.RunningService
+    const key = yield* newKey
+    const before = yield* countOf("events")
+    const good = '{"custom_id":"a","vat_id":"ATU10550001"}'
+    const many = (count: number) => Array.from({ length: count }, () => good)
+    const ndjson = "application/x-ndjson"
+    const uploads = [
+      [ndjson, many(50_000).with(39_999, "{").join("\n"), "line 40000"],
+      [ndjson, many(50_001).join("\n"), "line 50001"],
+      ["text/csv", 'custom_id,vat_id\na,"ATU', "line 2"],
+      ["text/csv", Uint8Array.of(0xff, 0xfe, 0x61, 0), "line 1"],
+      ["application/json", `{"items":[${good},${good}`, "line 1"]
+    ] as const
+    for (const [type, body, where] of uploads) {
+      const reply = yield* upload(key, type, body)
+      assertProblem(reply, "VALIDATION_ERROR")
+      assert.include(reply.text, where)
+    }
+    assertProblem(yield* upload(key, "text/plain", good), "UNSUPPORTED_MEDIA_TYPE")
+    assertProblem(yield* upload(key, ndjson, "\n".repeat(21 * 1024 * 1024)), "PAYLOAD_TOO_LARGE")
+    assert.deepStrictEqual([yield* countOf("events"), yield* countOf("uploads")], [before, 0])
+  })
+
+  it.effect("is one batch for one Idempotency-Key, and cancels what is pending", function* () {
+    const { get, newKey, post } = yield* RunningService.RunningService
+    const sandbox = yield* Sandbox
+    const key = yield* newKey
+    yield* sandbox.configure({ vies_unavailable_member_states: ["SE"] })
+    const headers = { "idempotency-key": "list of November" }
+    const items = [
+      { custom_id: "a", vat_id: "SE556000000001" },
+      { custom_id: "b", vat_id: "nonsense" }
+    ]
+    const reply = yield* post(path, { items }, { key, headers })
+    const id = yield* idOf(reply)
+    const again = yield* post(path, { items }, { key, headers })
+    assert.deepStrictEqual([again.status, yield* idOf(again), again.headers["idempotent-replayed"]], [202, id, "true"])
+    assertProblem(yield* post(path, { items: items.slice(1) }, { key, headers }), "IDEMPOTENCY_KEY_REUSED")
+    const tried = yield* Effect.repeat(get(`${path}/${id}/results`, { key }), {
+      schedule: Schedule.spaced("100 millis"),
+      until: ({ text }) => text.includes("MS_UNAVAILABLE")
+    })
+    assert.containSubset(tried.body, {
+      data: [{ status: "pending", last_failure: { source: "vies", code: "MS_UNAVAILABLE" } }]
+    })
+    const cancelled = yield* post(`${path}/${id}/cancel`, undefined, { key })
+    assert.containSubset(cancelled.body, { status: "cancelled", counts: { pending: 0, cancelled: 1, invalid_format: 1 } })
+    assert.deepStrictEqual((yield* post(`${path}/${id}/cancel`, undefined, { key })).body, cancelled.body)
+    yield* sandbox.configure({ vies_unavailable_member_states: [] })
+  })
+
+  it.effect("tells and cancels items across the chunks in which they are stored", function* () {
+    const { get, newKey, post } = yield* RunningService.RunningService
+    const sandbox = yield* Sandbox
+    const key = yield* newKey
+    yield* sandbox.configure({ vies_unavailable_member_states: ["SE"] })
+    const vatIdOf = (item: number) => (item === 1_100 ? "ATU10550001" : `SE${556_000_000_000 + (item % 1_098)}01`.slice(0, 14))
+    const lines = Array.from({ length: 1_101 }, (_, item) => JSON.stringify({ custom_id: `${item}`, vat_id: vatIdOf(item) }))
+    const id = yield* idOf(yield* upload(key, "application/x-ndjson", lines.join("\n")))
+    const told = yield* Effect.repeat(get(`${path}/${id}/results`, { key, query: { limit: "500" } }), {
+      schedule: Schedule.spaced("100 millis"),
+      until: ({ text }) => text.includes("MS_UNAVAILABLE")
+    })
+    const { next_cursor } = yield* Schema.decodeUnknownEffect(Schema.Struct({ next_cursor: Schema.String }))(told.body)
+    assert.containSubset((yield* get(`${path}/${id}/results`, { key, query: { cursor: next_cursor, limit: "1" } })).body, {
+      data: [{ custom_id: "500" }]
+    })
+    yield* Effect.repeat(get(`${path}/${id}`, { key }), {
+      schedule: Schedule.spaced("100 millis"),
+      until: ({ text }) => text.includes('"final":1')
+    })
+    yield* post(`${path}/${id}/cancel`, undefined, { key })
+    assert.containSubset((yield* finished(key, id)).body, {
+      status: "cancelled",
+      counts: { total: 1_101, final: 1, duplicates: 2, cancelled: 1_098 }
+    })
+    const all = yield* get(`${path}/${id}/results`, { key, headers: { accept: "text/csv" } })
+    const rows = all.text.trimEnd().split("\r\n").slice(1)
+    assert.deepStrictEqual(
+      rows.slice(-4).map((row) => row.split(",", 4).join()),
+      [
+        `"1098","${vatIdOf(0)}","cancelled",`,
+        `"1099","${vatIdOf(1)}","cancelled",`,
+        '"1100","ATU10550001","final",true',
+        "#end,,complete,"
+      ]
+    )
+    yield* sandbox.configure({ vies_unavailable_member_states: [] })
+  })
+
+  it.effect("answers the key of a running upload with a conflict, and forgets an upload that is cut off", function* () {
+    const { baseUrl, newKey, post } = yield* RunningService.RunningService
+    const key = yield* newKey
+    const items = [{ custom_id: "a", vat_id: "ATU10550001" }]
+    const line = `${JSON.stringify(items[0])}\n`
+    const headers = { "idempotency-key": "cut off" }
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        const connection = yield* RawHttp.open(Number(new URL(baseUrl).port))
+        const head = [`POST ${path} HTTP/1.1`, "host: x", `x-api-key: ${key}`, "idempotency-key: cut off"]
+        const length = ["content-type: application/x-ndjson", "content-length: 100000"]
+        yield* connection.send(`${[...head, ...length].join("\r\n")}\r\n\r\n${line.repeat(600)}`)
+        yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 1 })
+        assertProblem(yield* post(path, { items }, { key, headers }), "IDEMPOTENCY_IN_PROGRESS")
+      })
+    )
+    yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 0 })
+    const again = yield* Effect.repeat(post(path, { items }, { key, headers }), {
+      schedule: Schedule.spaced("20 millis"),
+      until: ({ status }) => status !== 409
+    })
+    assert.deepStrictEqual([again.status, again.headers["idempotent-replayed"]], [202, undefined])
+  })
+})
+
+layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "2" }), { excludeTestServices: true })("a full quota", (it) => {
+  it.effect("pauses the batch, which goes on by itself in the next month", function* () {
+    const { get, newKey, post, travel } = yield* RunningService.RunningService
+    const key = yield* newKey
+    const items = [1, 2, 3].map((number) => ({ custom_id: `${number}`, vat_id: `ATU1055000${number}` }))
+    const id = yield* idOf(yield* post(path, { items }, { key }))
+    const paused = yield* Effect.repeat(get(`${path}/${id}`, { key }), {
+      schedule: Schedule.spaced("100 millis"),
+      until: ({ text }) => text.includes('"paused"')
+    })
+    assert.containSubset(paused.body, { reason: "QUOTA", counts: { final: 2, pending: 1 } })
+    yield* travel("32 days")
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`UPDATE vatproof.tasks SET due_at = now() WHERE closed_by IS NULL`
+    assert.containSubset((yield* finished(key, id)).body, { status: "finished", counts: { final: 3 } })
+  })
+})
