@@ -4,12 +4,13 @@ import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { IdempotencyKeyReused, makeOnce } from "#domain/callers/Idempotency.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
+import { RequestContext } from "#domain/kernel/RequestContext.ts"
 import { closingId, computedId, expiry } from "#domain/validation/PendingValidation.ts"
 import { TaskQueue } from "#domain/pending/TaskQueue.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import { ValidationReader, type ValidationRecord } from "#domain/pending/ValidationReader.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
-import type { ValidationRequest } from "#domain/validation/ValidationQuestion.ts"
+import type { Validation, ValidationRequest } from "#domain/validation/ValidationQuestion.ts"
 
 /** No such validation, or not the key's: a client is not told which. */
 export class ValidationNotFound extends Schema.TaggedError<ValidationNotFound>()("ValidationNotFound", {}) {
@@ -38,6 +39,15 @@ export interface Submitted {
   readonly isReplayed: boolean
 }
 
+/** What was stored: a task, and its answer unless it is pending. */
+interface Stored {
+  readonly keyId: string
+  readonly taskId: string
+  readonly requestHash: string | null
+  readonly answer: Validation | null
+  readonly wait: Duration.Duration
+}
+
 /** How often a client that waits looks for what another replica has closed. */
 const lookEvery = Duration.millis(500)
 /** Clients of a replica that may wait; further ones are answered at once. */
@@ -53,7 +63,9 @@ const makeAwaitClosed = Effect.gen(function* () {
     const until = (yield* Clock.currentTimeMillis) + Duration.toMillis(wait)
     while (true) {
       const leftMs = until - (yield* Clock.currentTimeMillis)
-      if (leftMs <= 0 || (yield* reader.stateOf(keyId, validationId)) !== "pending") return
+      if (leftMs <= 0) return
+      const found = yield* reader.summary(keyId, validationId)
+      if (Option.isNone(found) || found.value.state !== "pending") return
       yield* signals.awaitClosed(validationId, Duration.min(Duration.millis(leftMs), lookEvery))
     }
   })
@@ -101,6 +113,14 @@ const make = Effect.gen(function* () {
     return found
   })
 
+  /** What was stored just now is at hand: a record of it reads no event, and is what is read later. */
+  const recordOf = Effect.fnUntraced(function* ({ answer, keyId, requestHash, taskId, wait }: Stored) {
+    const summary = answer === null && Duration.isPositive(wait) ? Option.none() : yield* reader.summary(keyId, taskId)
+    if (Option.isNone(summary) || (answer === null && summary.value.state !== "pending")) return yield* get(keyId, taskId, wait)
+    const { requestId } = yield* RequestContext
+    return { ...summary.value, requestId, requestHash, validation: answer, reason: null } satisfies ValidationRecord
+  })
+
   const submitTask = Effect.fnUntraced(function* (submission: Submission, taskId: string, requestHash: string | null) {
     const { caller, expiresIn, key, request, wait } = submission
     const expiresAt = DateTime.addDuration(yield* DateTime.now, expiresIn ?? expiry.usual)
@@ -108,8 +128,9 @@ const make = Effect.gen(function* () {
     const opening = { expiresAt, requestHash, referenceHash }
     const task = { taskId, closingId: closingId(crypto, taskId), opening }
     const asked: ValidationRequest = { ...request, credential: { _tag: "Key", key } }
-    if (wait === null) yield* validate({ ...asked, task })
-    else if ((yield* accept(asked, task)) === null) yield* signals.wake
+    const answer = yield* wait === null ? validate({ ...asked, task }) : accept(asked, task)
+    if (answer === null) yield* signals.wake
+    return yield* recordOf({ keyId: caller.keyId, taskId, requestHash, answer, wait: wait ?? Duration.zero })
   })
 
   const referenceHashOf = (keyId: string, reference: string) => keyedHash.of("reference", `${keyId}\0${reference}`)
@@ -117,23 +138,21 @@ const make = Effect.gen(function* () {
   const submit = Effect.fn("PendingValidations.submit")(function* (submission: Submission) {
     const { caller, idempotencyKey, wait } = submission
     const { keyId } = caller
-    const patience = wait ?? Duration.zero
     if (idempotencyKey === null) {
       const taskId = crypto.uuidV7()
-      yield* submitTask(submission, taskId, null)
-      return { record: yield* get(keyId, taskId, patience), isReplayed: false } satisfies Submitted
+      return { record: yield* submitTask(submission, taskId, null), isReplayed: false } satisfies Submitted
     }
     const taskId = computedId(crypto, "validation", keyId, idempotencyKey)
     const requestHash = keyedHash.of("idempotency", fingerprintOf(submission))
     const before = yield* replay(keyId, taskId, requestHash)
     const work = submitTask(submission, taskId, requestHash)
+    const repeated = Effect.map(get(keyId, taskId, wait ?? Duration.zero), (record): Submitted => ({ record, isReplayed: true }))
+    if (Option.isSome(before)) return yield* repeated
     // Stored at once: no caller waits for the result.
-    const isReplayed = Option.isSome(before)
-      ? true
-      : yield* Effect.as(wait === null ? once(taskId, work) : work, false).pipe(
-          Effect.catchTag("AlreadyRecorded", () => Effect.as(replay(keyId, taskId, requestHash), true))
-        )
-    return { record: yield* get(keyId, taskId, patience), isReplayed } satisfies Submitted
+    return yield* (wait === null ? once(taskId, work) : work).pipe(
+      Effect.map((record): Submitted => ({ record, isReplayed: false })),
+      Effect.catchTag("AlreadyRecorded", () => Effect.andThen(replay(keyId, taskId, requestHash), repeated))
+    )
   })
 
   /** A validation that has ended stays what it is. */

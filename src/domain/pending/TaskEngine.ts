@@ -19,6 +19,8 @@ import { ValidateVatId, type ValidationFailure } from "#domain/validation/Valida
 
 /** A replica looks for tasks of others, and for those that have become due, this often. */
 const poll = Duration.seconds(1)
+/** Between two claims of a replica, however many acceptances wake it: a claim looks at all member states. */
+const betweenClaims = Duration.millis(50)
 /** A third of the lease (PgTaskQueue). */
 const heartbeat = Duration.seconds(10)
 
@@ -165,7 +167,7 @@ const make = Effect.gen(function* () {
   yield* turn.pipe(
     Effect.catchTag("StoreUnavailable", () => Effect.succeed(false)),
     logDefects("The task engine failed; it retries in 1 s", poll),
-    Effect.flatMap((busy) => (busy === true ? Effect.void : signals.awaitWork(poll))),
+    Effect.flatMap((busy) => Effect.andThen(Effect.sleep(betweenClaims), busy === true ? Effect.void : signals.awaitWork(poll))),
     Effect.forever,
     Effect.forkScoped
   )

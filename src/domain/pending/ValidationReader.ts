@@ -49,8 +49,8 @@ export class ValidationReader extends Context.Service<
   ValidationReader,
   {
     readonly find: (keyId: string, validationId: string) => Effect.Effect<Option.Option<ValidationRecord>, StoreUnavailable>
-    /** Null if the key has no such validation. */
-    readonly stateOf: (keyId: string, validationId: string) => Effect.Effect<ValidationState | null, StoreUnavailable>
+    /** The same without its answer: reads no event. */
+    readonly summary: (keyId: string, validationId: string) => Effect.Effect<Option.Option<ValidationSummary>, StoreUnavailable>
     readonly page: (request: ValidationPageRequest) => Effect.Effect<ValidationPage, StoreUnavailable>
   }
 >()("vatproof/domain/pending/ValidationReader") {}

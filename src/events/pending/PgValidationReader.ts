@@ -232,7 +232,8 @@ const make = Effect.gen(function* () {
     return Option.some(record)
   })
 
-  const stateOf = (keyId: string, validationId: string) => Effect.map(rowOf(keyId, validationId), (row) => row?.state ?? null)
+  const summary = (keyId: string, validationId: string) =>
+    Effect.map(rowOf(keyId, validationId), (row) => Option.map(Option.fromUndefinedOr(row), summaryOf))
 
   const page = Effect.fn("PgValidationReader.page")(function* ({ before, limit, ...filter }: ValidationPageRequest) {
     // One more than asked for tells whether there is another page.
@@ -244,7 +245,7 @@ const make = Effect.gen(function* () {
     return { validations: shown.map(summaryOf), next }
   })
 
-  return ValidationReader.of({ find, stateOf, page })
+  return ValidationReader.of({ find, summary, page })
 })
 
 export const layer = Layer.effect(ValidationReader, make)
