@@ -1,5 +1,5 @@
 /** A database outage or hang: requests fail within the timeout, then at once, and the service detects the recovery. */
-import { Clock, Effect, Fiber, Redacted, Schedule } from "effect"
+import { Clock, Context, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { asAdministrator, execute } from "#test/support/MigratedDatabase.ts"
 import * as Network from "#test/support/Network.ts"
@@ -14,6 +14,9 @@ const timed = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, 
   return { value, ms: (yield* Clock.currentTimeMillis) - started }
 })
 
+/** A service, and the network between it and its database. */
+class Behind extends Context.Service<Behind, Effect.Success<typeof startBehind>>()("vatproof/test/Behind") {}
+
 const startBehind = Effect.gen(function* () {
   const { url } = yield* TestDatabase
   const network = yield* Network.make(Redacted.value(url))
@@ -21,11 +24,13 @@ const startBehind = Effect.gen(function* () {
   return { network, service, key: yield* service.newKey }
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("a service without its database", (it) => {
+const testLayer = Layer.effect(Behind, startBehind).pipe(Layer.provideMerge(RunningService.layerGround))
+
+layer(testLayer, { excludeTestServices: true })("a service without its database", (it) => {
   it.effect.each([["cut"], ["block"]] as const)(
     "(%s) fails within the timeout, then at once, and recovers by itself",
     function* ([outage]) {
-      const { key, network, service } = yield* startBehind
+      const { key, network, service } = yield* Behind
       assert.strictEqual((yield* service.validate("SK1234567890", { key })).status, 200)
       yield* network[outage]
       const many = Effect.all(
@@ -53,7 +58,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service with
   )
 
   it.effect("rejects writes while the database is read-only, like a standby, and recovers by itself", function* () {
-    const { key, service } = yield* startBehind
+    const { key, service } = yield* Behind
     const { name } = yield* TestDatabase
     const readWrite = (statement: string) =>
       asAdministrator(
@@ -80,7 +85,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service with
   })
 
   it.effect("waits for a database that is unavailable for a moment", function* () {
-    const { key, network, service } = yield* startBehind
+    const { key, network, service } = yield* Behind
     yield* network.reset
     const asked = yield* Effect.forkScoped(service.validate("SI12345678", { key }))
     yield* Effect.repeat(network.attempts, { schedule: Schedule.spaced("10 millis"), until: (count) => count >= 2 })
