@@ -1,6 +1,6 @@
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { command, commandJson } from "#test/support/CommandLine.ts"
 import { invalidities } from "#test/support/ContentModels.ts"
@@ -171,4 +171,17 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     assert.match(bad.output, /position 2: the event is not the one that was signed/u)
     assert.match(bad.failure ?? "", /findings/u)
   })
+
+  it.effect.each([
+    [
+      ["--proof", "one", "--checkpoint", "kept"],
+      "--checkpoint works with the database or --export. A proof has its own checkpoint"
+    ],
+    [["--event", "one"], "--event needs --proof"],
+    [["--export", "out", "--event", "one"], "--event needs --proof"],
+    [["--export", "out", "--by", "carol"], "--by and --reason work only with the database, whose log records them"],
+    [["--export", "out", "--proof", "one"], "Give --proof or --export, not both"]
+  ] as const)("rejects arguments that it would not use: %j", ([given, message]) =>
+    Effect.map(command("audit", "verify", ...given), ({ failure }) => assert.strictEqual(failure, message))
+  )
 })

@@ -26,7 +26,7 @@ const decodeEvents = Schema.decodeUnknownEffect(
 )
 const Report = Schema.Struct({ ok: Schema.Boolean, findings: Schema.Array(Schema.Json) })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("the key of an agent", (it) => {
+layer(RunningService.layerGround, { excludeTestServices: true })("a claimed key", (it) => {
   it.effect("gets plan, list and receipts of the account that claims it, on every replica, and keeps its usage", function* () {
     const folder = yield* temporaryFolder
     const settings = { ...signing(folder), PLAN_FREE_PER_MONTH: "50", PLAN_BUSINESS_PER_MONTH: "70" }
@@ -79,7 +79,9 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the key of an 
     const validations = readFileSync(join(directory, "verifications.csv"), "utf8").trim().split("\r\n").slice(1)
     assert.isTrue(validations.length > 0 && validations.every((row) => row.includes(accountId)))
   })
+})
 
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("the key of an agent", (it) => {
   it.effect("is given to one of two accounts that claim it concurrently, and its rotated secrets stop working", function* () {
     const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
     const former = yield* one.newKey
