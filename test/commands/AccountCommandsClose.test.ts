@@ -1,8 +1,8 @@
 /** A closed account keeps its events and receipts. */
-import { Effect, Layer, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { formatVerifier } from "#events/merkle/NoteKeys.ts"
-import { checkpointOf, newAuditor, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { checkpointOf, layerSigned, newAuditor, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { command, commandJson } from "#test/support/CommandLine.ts"
 import { showAccount, why } from "#test/support/Operations.ts"
 import { confirm, receiptIdOf, receiptsPath } from "#test/support/PaidKey.ts"
@@ -18,11 +18,6 @@ const Closed = Schema.Struct({
   changed: Schema.Boolean
 })
 const close = (who: string) => commandJson(Closed, "account", "close", who, ...why, "--by", "carol")
-
-const testLayer = Layer.effect(
-  RunningService.RunningService,
-  Effect.flatMap(temporaryFolder, (folder) => RunningService.start(signing(folder)))
-).pipe(Layer.provideMerge(RunningService.layerGround))
 
 const started = Effect.gen(function* () {
   const service = yield* RunningService.RunningService
@@ -41,7 +36,7 @@ const tablesAbout = Effect.fnUntraced(function* (accountId: string) {
   )
 })
 
-layer(testLayer, { excludeTestServices: true })("vatproof account close", (it) => {
+layer(layerSigned(), { excludeTestServices: true })("vatproof account close", (it) => {
   it.effect("revokes keys and logins on every replica, and erases the contact data", function* () {
     const { accountId, email, key, service, token } = yield* started
     const sql = yield* SqlClient.SqlClient

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { DateTime, Effect, Layer, Redacted, Result } from "effect"
+import { DateTime, Effect, Redacted, Result } from "effect"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
 import { cosign, witnessOf } from "#events/merkle/Cosignature.ts"
 import { formatVerifier, formatWitness } from "#events/merkle/NoteKeys.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
-import { checkpointOf, logName, newAuditor, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { checkpointOf, layerSigned, logName, newAuditor, signer, temporaryFolder } from "#test/support/Auditing.ts"
 import { command } from "#test/support/CommandLine.ts"
 import { assert, layer } from "#test/support/Test.ts"
 import { secretOf, signerOf } from "#test/support/log/Keys.ts"
@@ -15,11 +15,6 @@ const witness = witnessOf(pureCrypto, signerOf("witness.example/w1"))
 const witnessKey = formatWitness(witness)
 const logKey = formatVerifier(signer)
 const at = DateTime.makeUnsafe("2026-11-23T09:30:00Z")
-
-const testLayer = Layer.effect(
-  RunningService.RunningService,
-  Effect.flatMap(temporaryFolder, (folder) => RunningService.start(signing(folder)))
-).pipe(Layer.provideMerge(RunningService.layerGround))
 
 /** A witness with a folder of its own. */
 const makeWitness = Effect.gen(function* () {
@@ -50,7 +45,7 @@ const makeWitness = Effect.gen(function* () {
   return { service, folder, out, run, remember }
 })
 
-layer(testLayer, { excludeTestServices: true })("vatproof notary witness", (it) => {
+layer(layerSigned(), { excludeTestServices: true })("vatproof notary witness", (it) => {
   it.effect("cosigns another growing log, and an audit reports since when its content is witnessed", function* () {
     const { out, run, service } = yield* makeWitness
     for (const size of [1, 2, 3]) {

@@ -10,6 +10,7 @@ import * as Checkpoint from "#events/merkle/Checkpoint.ts"
 import * as AuditorTokens from "#events/audit/PgAuditors.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import { secretOf, signerOf } from "#test/support/log/Keys.ts"
+import * as RunningService from "#test/support/RunningService.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
 
 export const logName = "vatproof.example/log/0"
@@ -23,6 +24,13 @@ export const temporaryFolder = Effect.acquireRelease(
 
 /** Settings of a signing service, with its own folder for its record of checkpoints. */
 export const signing = (dataDir: string) => ({ NOTARY_KEY: Redacted.value(secretOf(logName)), DATA_DIR: dataDir })
+
+/** A service that signs its log, with its surroundings. */
+export const layerSigned = (settings: RunningService.Settings = {}) =>
+  Layer.effect(
+    RunningService.RunningService,
+    Effect.flatMap(temporaryFolder, (folder) => RunningService.start({ ...signing(folder), ...settings }))
+  ).pipe(Layer.provideMerge(RunningService.layerGround))
 
 const auditors = AuditorTokens.layer.pipe(Layer.provide(EventStore.layer), Layer.provide(NodeCrypto.layer))
 

@@ -4,7 +4,7 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { formatVerifier } from "#events/merkle/NoteKeys.ts"
-import { checkpointOf, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { checkpointOf, layerSigned, signer, temporaryFolder } from "#test/support/Auditing.ts"
 import { command, commandJson } from "#test/support/CommandLine.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
@@ -39,15 +39,7 @@ const exported = Effect.gen(function* () {
   return Exported.of({ folder, directory, apiKey })
 })
 
-export const testLayer = Layer.effect(Exported, exported).pipe(
-  Layer.provideMerge(
-    Layer.effect(
-      RunningService.RunningService,
-      Effect.flatMap(temporaryFolder, (folder) => RunningService.start(signing(folder)))
-    )
-  ),
-  Layer.provideMerge(RunningService.layerGround)
-)
+export const testLayer = Layer.provideMerge(Layer.effect(Exported, exported), layerSigned())
 
 const Report = Schema.Struct({
   ok: Schema.Boolean,

@@ -1,4 +1,4 @@
-import { Effect, Layer, Option, Redacted, Result, Schema } from "effect"
+import { Effect, Option, Redacted, Result, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
 import * as EventLine from "#events/store/EventLine.ts"
@@ -8,19 +8,24 @@ import { parse as parseProof, verify as verifyProof } from "#events/merkle/Proof
 import { leafOf } from "#events/notary/StoredLeaf.ts"
 import { hashesIn } from "#events/merkle/Tiles.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
-import { checkpointOf, log, logName, newAuditor, signer, signing, temporaryFolder, tileOf } from "#test/support/Auditing.ts"
+import {
+  checkpointOf,
+  layerSigned,
+  log,
+  logName,
+  newAuditor,
+  signer,
+  signing,
+  temporaryFolder,
+  tileOf
+} from "#test/support/Auditing.ts"
 import { assert, layer } from "#test/support/Test.ts"
 import { secretOf } from "#test/support/log/Keys.ts"
 import { businessCaller, type Events, eventsIn, typesOf } from "#test/support/AuditedCaller.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
-const testLayer = Layer.effect(
-  RunningService.RunningService,
-  Effect.flatMap(temporaryFolder, (folder) => RunningService.start(signing(folder)))
-).pipe(Layer.provideMerge(RunningService.layerGround))
-
-layer(testLayer, { excludeTestServices: true })("The audit API", (it) => {
+layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
   it.effect("shows the events to an auditor, page by page", function* () {
     const { get } = yield* RunningService.RunningService
     const one = yield* businessCaller

@@ -9,7 +9,7 @@ import { leafOf } from "#events/notary/StoredLeaf.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import { assert, layer } from "#test/support/Test.ts"
 import { secretOf } from "#test/support/log/Keys.ts"
-import { checkpointOf, logName, newAuditor, signer, signing, temporaryFolder, tileOf } from "#test/support/Auditing.ts"
+import { checkpointOf, layerSigned, logName, newAuditor, signer, tileOf } from "#test/support/Auditing.ts"
 import { command } from "#test/support/CommandLine.ts"
 import { askGo, base64, hasGo } from "#test/support/GoTools.ts"
 import { hasOpenssl, opensslVerifies } from "#test/support/OpenSsl.ts"
@@ -20,10 +20,7 @@ import * as SignedLog from "#test/support/SignedLog.ts"
 /** The position whose personal document is erased. */
 const erased = 17
 
-const service = Layer.effect(
-  RunningService.RunningService,
-  Effect.flatMap(temporaryFolder, (folder) => RunningService.start(signing(folder)))
-).pipe(Layer.provideMerge(EventStore.layer.pipe(Layer.provide(NodeCrypto.layer))), Layer.provideMerge(RunningService.layerGround))
+const service = Layer.provideMerge(Layer.provide(EventStore.layer, NodeCrypto.layer), layerSigned())
 
 layer(service, { excludeTestServices: true })("The served log", (it) => {
   beforeEach((context) => context.skip(!hasGo, "left out: Go or Debian's golang-golang-x-mod-dev is not installed"))

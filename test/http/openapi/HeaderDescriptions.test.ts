@@ -1,6 +1,6 @@
-import { DateTime, Effect, Layer, Schema } from "effect"
+import { DateTime, Effect, Schema } from "effect"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
-import { newAuditor, checkpointOf, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { checkpointOf, layerSigned, newAuditor } from "#test/support/Auditing.ts"
 import { described, operations } from "#test/support/Description.ts"
 import { confirm, newPaidKey, receiptIdOf } from "#test/support/PaidKey.ts"
 import { bearing, newUser, password } from "#test/support/People.ts"
@@ -54,12 +54,7 @@ const decodeUrl = (body: unknown) =>
 
 const perMinute = 6
 
-const testLayer = Layer.effect(
-  RunningService.RunningService,
-  Effect.flatMap(temporaryFolder, (folder) =>
-    RunningService.start({ ...signing(folder), PLAN_FREE_PER_MINUTE: String(perMinute), PLAN_FREE_PER_MONTH: "4" })
-  )
-).pipe(Layer.provideMerge(RunningService.layerGround))
+const testLayer = layerSigned({ PLAN_FREE_PER_MINUTE: String(perMinute), PLAN_FREE_PER_MONTH: "4" })
 
 const html = { accept: "text/html" }
 
