@@ -230,19 +230,6 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     )
   )
 
-  it.effect("accepts one of several commands with the same expected version", () =>
-    undone(
-      Effect.gen(function* () {
-        const append = yield* Append.make
-        const exits = yield* append(
-          [1, 2, 3].map(() => prepare({ ...plain, expected: 0, events: 2 })),
-          false
-        )
-        assert.deepStrictEqual(exits.map(Exit.isSuccess), [true, false, false])
-      })
-    )
-  )
-
   it.effect("compares repeated answers with those stored before", () =>
     undone(
       Effect.gen(function* () {

@@ -1,24 +1,15 @@
-import { Deferred, Effect, Fiber, Layer, Schedule, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { Deferred, Effect, Fiber, Layer, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as Maintenance from "#events/store/Maintenance.ts"
+import { texts } from "#test/support/Batches.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 const partitionSize = 2 ** 26
 
-const names = Effect.fnUntraced(function* (statement: string) {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: Schema.Struct({ name: Schema.String }),
-    execute: () => sql.unsafe(statement)
-  })
-  return (yield* find(undefined)).map(({ name }) => name)
-})
-
-const partitions = names(
-  "SELECT relname AS name FROM pg_class JOIN pg_inherits ON inhrelid = oid WHERE inhparent = 'vatproof.events'::regclass ORDER BY 1"
+const partitions = texts(
+  "SELECT relname AS text FROM pg_class JOIN pg_inherits ON inhrelid = oid WHERE inhparent = 'vatproof.events'::regclass ORDER BY 1"
 )
 
 const append = (count: number) =>
@@ -71,7 +62,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
       )
     )
     const unprotected =
-      yield* names(`SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = 'vatproof.events'::regclass
+      yield* texts(`SELECT inhrelid::regclass::text AS text FROM pg_inherits WHERE inhparent = 'vatproof.events'::regclass
         AND (SELECT count(*) FROM pg_trigger WHERE tgrelid = inhrelid AND tgname IN ('append_only', 'append_only_truncate') AND tgenabled = 'A') <> 2`)
     assert.deepStrictEqual(unprotected, [])
     yield* setHead(0)
@@ -94,7 +85,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
       (yield* events.readStream("partitions", 0, 10)).map(({ position }) => position - partitionSize),
       [-2, -1, 0, 1]
     )
-    assert.deepStrictEqual(yield* names("SELECT tableoid::regclass::text AS name FROM vatproof.events ORDER BY position"), [
+    assert.deepStrictEqual(yield* texts("SELECT tableoid::regclass::text AS text FROM vatproof.events ORDER BY position"), [
       "vatproof.events_p0",
       "vatproof.events_p0",
       "vatproof.events_p1",
@@ -107,8 +98,8 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
         SELECT 'window ' || h, 1, now() + h * interval '1 hour' FROM unnest(ARRAY[-2, -1, 1]) AS h`)
     yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_slots (bucket, taken_at, ends_at)
         SELECT 'place ' || h, '{}', now() + h * interval '1 hour' FROM unnest(ARRAY[-2, -1, 1]) AS h`)
-    const left = names(
-      "SELECT bucket AS name FROM vatproof.rate_windows UNION ALL SELECT bucket FROM vatproof.rate_slots ORDER BY 1"
+    const left = texts(
+      "SELECT bucket AS text FROM vatproof.rate_windows UNION ALL SELECT bucket FROM vatproof.rate_slots ORDER BY 1"
     )
     yield* Effect.scoped(
       Effect.andThen(Layer.build(Layer.fresh(Maintenance.layer)), untilSwept(Effect.map(left, ({ length }) => length === 2)))
@@ -120,7 +111,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     yield* MigratedDatabase.execute(
       "INSERT INTO vatproof.rate_windows SELECT w, 7, now() - interval '1 hour' FROM unnest(ARRAY['renewed', 'over']) AS w"
     )
-    const left = names("SELECT bucket AS name FROM vatproof.rate_windows WHERE bucket IN ('renewed', 'over')")
+    const left = texts("SELECT bucket AS text FROM vatproof.rate_windows WHERE bucket IN ('renewed', 'over')")
     yield* beside(
       "UPDATE vatproof.rate_windows SET taken = 1, ends_at = now() + interval '1 minute' WHERE bucket = 'renewed'",
       Effect.gen(function* () {
@@ -134,7 +125,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
   it.effect("deletes all expired windows, regardless of their number", function* () {
     yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows
         SELECT 'many ' || n, 1, now() - interval '1 hour' FROM generate_series(1, 12000) AS n`)
-    const left = names("SELECT bucket AS name FROM vatproof.rate_windows WHERE bucket LIKE 'many %'")
+    const left = texts("SELECT bucket AS text FROM vatproof.rate_windows WHERE bucket LIKE 'many %'")
     yield* Effect.scoped(
       Effect.andThen(Layer.build(Layer.fresh(Maintenance.layer)), untilSwept(Effect.map(left, ({ length }) => length === 0)))
     )
@@ -149,7 +140,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
       "SELECT count(*) FROM vatproof.events",
       Effect.gen(function* () {
         yield* Layer.build(Layer.fresh(Maintenance.layer))
-        const left = names("SELECT bucket AS name FROM vatproof.rate_windows WHERE bucket = 'beside'")
+        const left = texts("SELECT bucket AS text FROM vatproof.rate_windows WHERE bucket = 'beside'")
         const appended = append(1).pipe(
           Effect.repeat({ while: () => Effect.map(left, ({ length }) => length === 1), schedule: Schedule.spaced("10 millis") })
         )
@@ -168,7 +159,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     yield* MigratedDatabase.execute(`INSERT INTO vatproof.contacts (account_id) VALUES ('${account}')`)
     yield* MigratedDatabase.execute(`INSERT INTO vatproof.mail_tokens (token_sha256, account_id, purpose, issued_at)
         SELECT sha256(days::text::bytea), '${account}', 'verify_email', now() - days * interval '1 day' FROM unnest(ARRAY[0, 2, 89, 91]) AS days`)
-    const left = names("SELECT (now()::date - issued_at::date)::text AS name FROM vatproof.mail_tokens ORDER BY issued_at DESC")
+    const left = texts("SELECT (now()::date - issued_at::date)::text AS text FROM vatproof.mail_tokens ORDER BY issued_at DESC")
     yield* Effect.scoped(
       Effect.andThen(Layer.build(Layer.fresh(Maintenance.layer)), untilSwept(Effect.map(left, ({ length }) => length === 3)))
     )
