@@ -1,11 +1,11 @@
 /**
- * Measures what was promised, as a whole and on this machine:
+ * Measures the performance targets on this machine:
  *
- *     npm run bench                                   everything that is quick: about twelve minutes
- *     npm run bench -- --full                         on a large database as well
- *     npm run bench -- --only throughput --rounds 3   one part
+ *     npm run bench                                   the short sections: about twenty minutes
+ *     npm run bench -- --full                         all sections, on a large database too
+ *     npm run bench -- --only throughput --rounds 3   one section
  *
- * BENCHMARKS.md has the figures of the last full run, and says how they came about.
+ * BENCHMARKS.md describes the method and lists the figures of the last full run.
  */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
@@ -67,13 +67,13 @@ const sections = {
 const names = Record.keys(sections)
 type Name = (typeof names)[number]
 
-/** They take long, so they are run when they are asked for, by name or with everything. */
-const long: ReadonlySet<Name> = new Set(["flat", "audit", "receipts"])
+/** Slow sections. They run only with `--full` or if `--only` names them. */
+const slow: ReadonlySet<Name> = new Set(["flat", "audit", "receipts"])
 
-const chosenOf = (text: string): Option.Option<ReadonlyArray<Name>> => {
-  const asked = text.split(",").map((name) => name.trim())
-  const chosen = names.filter((name) => asked.includes(name))
-  return chosen.length === asked.length ? Option.some(chosen) : Option.none()
+const parseNames = (text: string): Option.Option<ReadonlyArray<Name>> => {
+  const parts = text.split(",").map((name) => name.trim())
+  const chosen = names.filter((name) => parts.includes(name))
+  return chosen.length === parts.length ? Option.some(chosen) : Option.none()
 }
 
 class LimitsMissed extends Schema.TaggedError<LimitsMissed>()("LimitsMissed", { message: Schema.String }) {}
@@ -88,37 +88,34 @@ const positive = (flag: Flag.Flag<number>, meaning: string) =>
     Flag.withDescription(meaning)
   )
 
-/** Where the figures of the last full run are for people, below a heading. */
+/** `--write` replaces everything below this heading of the page. */
 const page = "BENCHMARKS.md"
 const heading = "## The last run\n"
 
 const flags = {
   full: Flag.Boolean("full").pipe(
     Flag.withDefault(false),
-    Flag.withDescription("Everything, on a large database and for as long as the promises say: about an hour")
+    Flag.withDescription("All sections, with a large database and longer runs: about an hour")
   ),
   only: Flag.String("only").pipe(
-    Flag.filterMap(chosenOf, (text) => `Expected some of ${names.join(",")}, got ${text}`),
+    Flag.filterMap(parseNames, (text) => `Expected some of ${names.join(",")}, got ${text}`),
     Flag.optional,
     Flag.withDescription(`Sections, separated by commas: ${names.join(", ")}`)
   ),
-  rounds: positive(Flag.Int("rounds"), "Runs of which a figure is the median: 5"),
-  seconds: positive(Flag.Finite("seconds"), "How long one run measures: 1, with --full 10"),
-  connections: positive(Flag.Int("connections"), "Connections of the load: 512, of the mix 128"),
-  freshSeconds: positive(Flag.Int("fresh-seconds"), "How long a new database is under load: 20"),
-  events: positive(
-    Flag.Int("events"),
-    "Events of the logs that are followed, signed and filled: 250 thousand, with --full 10 million"
-  ),
-  minutes: positive(Flag.Finite("minutes"), "How long memory is watched: 5"),
+  rounds: positive(Flag.Int("rounds"), "Runs per figure, which is their median: 5"),
+  seconds: positive(Flag.Finite("seconds"), "Seconds that one run measures: 1, with --full 10"),
+  connections: positive(Flag.Int("connections"), "Connections of the load generator: 512, for the mix 128"),
+  freshSeconds: positive(Flag.Int("fresh-seconds"), "Seconds that a new database is under load: 20"),
+  events: positive(Flag.Int("events"), "Events in each generated log: 250 thousand, with --full 10 million"),
+  minutes: positive(Flag.Finite("minutes"), "Minutes that memory is sampled: 5"),
   serviceRoot: Flag.Directory("service-root").pipe(
     Flag.optional,
-    Flag.withDescription("Another checkout of the service, which throughput, mix and latency measure beside this one")
+    Flag.withDescription("Another checkout of the service, which throughput, mix and latency compare with this one")
   ),
   nodeFlags: Flag.String("node-flags").pipe(
     Flag.optional,
     Flag.withDescription(
-      'Flags of Node for that other service, which may be of this checkout too: --node-flags="--max-semi-space-size=8"'
+      'Node flags of the compared service; without --service-root it is this checkout: --node-flags="--max-semi-space-size=8"'
     )
   ),
   databaseUrl: Flag.Redacted("database-url").pipe(
@@ -127,13 +124,13 @@ const flags = {
   ),
   write: Flag.Boolean("write").pipe(
     Flag.withDefault(false),
-    Flag.withDescription(`Put the figures into ${page} as well, in the place of those of the last run`)
+    Flag.withDescription(`Replace the figures of the last run in ${page}`)
   ),
-  json: Flag.Path("json").pipe(Flag.withDefault("bench.json"), Flag.withDescription("Where the figures go as JSON"))
+  json: Flag.Path("json").pipe(Flag.withDefault("bench.json"), Flag.withDescription("File for the figures as JSON"))
 }
 
-/** The service that is measured beside the present one; none unless something of it is another. */
-const otherOf = (root: Option.Option<string>, nodeFlags: Option.Option<string>): Checkout.Checkout | null =>
+/** The build to compare this one with, or null without `--service-root` and `--node-flags`. */
+const otherBuildOf = (root: Option.Option<string>, nodeFlags: Option.Option<string>): Checkout.Checkout | null =>
   Option.isNone(root) && Option.isNone(nodeFlags)
     ? null
     : {
@@ -143,13 +140,13 @@ const otherOf = (root: Option.Option<string>, nodeFlags: Option.Option<string>):
           .filter((flag) => flag !== "")
       }
 
-const given = Config.option(Config.Redacted("TEST_DATABASE_URL"))
+const databaseUrlFromEnv = Config.option(Config.Redacted("TEST_DATABASE_URL"))
 
 const bench = Command.make(
   "bench",
   flags,
   Effect.fnUntraced(function* ({ full, ...chosen }) {
-    const set = (value: Option.Option<number>, usual: number) => Option.getOrElse(value, () => usual)
+    const set = (value: Option.Option<number>, standard: number) => Option.getOrElse(value, () => standard)
     const settings = {
       full,
       rounds: set(chosen.rounds, 5),
@@ -159,16 +156,16 @@ const bench = Command.make(
       freshSeconds: set(chosen.freshSeconds, 20),
       events: set(chosen.events, full ? 10_000_000 : 250_000),
       minutes: set(chosen.minutes, 5),
-      other: otherOf(chosen.serviceRoot, chosen.nodeFlags)
+      other: otherBuildOf(chosen.serviceRoot, chosen.nodeFlags)
     }
-    const wanted = Option.getOrElse(chosen.only, () => names.filter((name) => full || !long.has(name)))
-    const ground = PostgresServer.layer(Option.firstSomeOf([chosen.databaseUrl, yield* given])).pipe(
+    const wanted = Option.getOrElse(chosen.only, () => names.filter((name) => full || !slow.has(name)))
+    const environment = PostgresServer.layer(Option.firstSomeOf([chosen.databaseUrl, yield* databaseUrlFromEnv])).pipe(
       Layer.merge(Layer.succeed(BenchOptions, settings))
     )
     const fs = yield* FileSystem.FileSystem
-    // After each section: what was measured is not lost with what comes after it.
-    const keep = (soFar: Report.Report) => fs.writeFileString(chosen.json, `${JSON.stringify({ ...soFar, settings }, null, 2)}\n`)
-    const report = yield* Effect.provide(measure(wanted, keep), ground)
+    // Called after each section, so that a later failure does not lose its figures.
+    const save = (soFar: Report.Report) => fs.writeFileString(chosen.json, `${JSON.stringify({ ...soFar, settings }, null, 2)}\n`)
+    const report = yield* Effect.provide(measure(wanted, save), environment)
     yield* Console.log(`The figures are in ${chosen.json}.`)
     if (chosen.write) {
       const [before = ""] = (yield* fs.readFileString(page)).split(heading, 1)
@@ -181,7 +178,7 @@ const bench = Command.make(
 
 const measure = Effect.fnUntraced(function* <E, R>(
   wanted: ReadonlyArray<Name>,
-  keep: (soFar: Report.Report) => Effect.Effect<void, E, R>
+  save: (soFar: Report.Report) => Effect.Effect<void, E, R>
 ) {
   const machine = yield* Machine.describe
   const at = DateTime.formatIso(yield* DateTime.now)
@@ -191,7 +188,7 @@ const measure = Effect.fnUntraced(function* <E, R>(
     const report = yield* sections[name]
     yield* Console.log(`${Report.sectionText(report)}\n`)
     reports.push(report)
-    yield* keep({ at, machine, sections: reports })
+    yield* save({ at, machine, sections: reports })
   }
   return { at, machine, sections: reports } satisfies Report.Report
 })
@@ -210,7 +207,7 @@ const program = Command.run(bench, { version: "1" }).pipe(
   Effect.provideService(References.MinimumLogLevel, "Warn")
 )
 
-/** A limit that was missed is a result, and a sentence; anything else that ends a run early comes with its trace. */
+/** Prints the message of an expected error, and the trace of a defect. */
 const report = (cause: Cause.Cause<unknown>) =>
   Option.match(Option.filter(Cause.findErrorOption(cause), Predicate.isError), {
     onNone: () => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("The benchmark failed", cause)),

@@ -1,23 +1,23 @@
-/** The extent of a run: the same for all sections. */
+/** Options of a run, shared by all sections. */
 import { Context } from "effect"
 import type { Checkout } from "#test/benchmarks/Checkout.ts"
 
 export interface Settings {
-  /** The owner's figures need a large database and long runs; without it everything is small. */
+  /** Runs the slow sections too, with a large database and longer runs. */
   readonly full: boolean
-  /** Number of runs of which every figure is the median. */
+  /** Runs per figure, which is their median. */
   readonly rounds: number
+  /** Duration of one run. */
   readonly seconds: number
-  /** Duration of plain loads. */
   readonly connections: number
   readonly mixConnections: number
-  /** How long a new database is watched. */
+  /** Duration of the load on a new database. */
   readonly freshSeconds: number
-  /** Number of events of the logs that are followed, signed and filled. */
+  /** Events in each generated log. */
   readonly events: number
-  /** How long memory is watched. */
+  /** Duration of the memory sampling. */
   readonly minutes: number
-  /** Another service that is measured beside the present one. */
+  /** Another build of the service to compare this one with. */
   readonly other: Checkout | null
 }
 

@@ -1,12 +1,11 @@
-/** A checkout of the service, and how Node runs it. */
+/** A checkout of the service, and the Node flags it runs with. */
 import { Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 
 export interface Checkout {
-  /** Its folder. */
   readonly root: string
-  /** Node's flags beside those of its `npm start`. */
+  /** Node flags in addition to those of its `npm start`. */
   readonly nodeFlags: ReadonlyArray<string>
 }
 
@@ -15,7 +14,7 @@ export const present: Checkout = { root: join(import.meta.dirname, "../.."), nod
 const Package = Schema.fromJsonString(Schema.Struct({ scripts: Schema.Struct({ start: Schema.String }) }))
 const decodePackage = Schema.decodeUnknownSync(Package)
 
-/** The flags stand between `node` and the program; there may be none. */
+/** The flags between `node` and the program. */
 const nodeFlagsOf = (script: string) => script.slice(0, script.indexOf(program)).match(/(?<=\s)--\S+/gu) ?? []
 
 const program = "src/main.ts"

@@ -1,4 +1,4 @@
-/** The machine of a run, to compare its figures with others. */
+/** Describes the machine, so that readers can compare figures of different machines. */
 import { Effect } from "effect"
 import { readFileSync } from "node:fs"
 import { cpus, loadavg, platform, release, totalmem } from "node:os"

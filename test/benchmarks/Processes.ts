@@ -1,15 +1,15 @@
-/** The processes of a run. They start with a scope and end with it, also when the run is interrupted. */
+/** Child processes of a run. Each ends with its scope, also if the run is interrupted. */
 import { Effect, MutableRef, Stream } from "effect"
 import { ChildProcess } from "effect/process"
 import { join } from "node:path"
 import * as Checkout from "#test/benchmarks/Checkout.ts"
 
 export interface ProcessOptions {
-  /** Its name in messages. */
+  /** Name in error messages. */
   readonly name: string
-  /** The working directory. */
+  /** Working directory. */
   readonly root: string
-  /** Node's arguments: its flags, the program, and the program's arguments. */
+  /** Arguments of Node: flags, the program, and the program's arguments. */
   readonly args: ReadonlyArray<string>
   readonly env: Readonly<Record<string, string>>
 }
@@ -22,7 +22,7 @@ export const service = (env: ProcessOptions["env"], checkout: Checkout.Checkout 
   env
 })
 
-/** A program of this folder. */
+/** A program in test/benchmarks. */
 export const program = (path: string, args: ReadonlyArray<string>, env: ProcessOptions["env"] = {}): ProcessOptions => ({
   name: path,
   root: Checkout.present.root,
@@ -42,28 +42,27 @@ const command = ({ args, env, root }: ProcessOptions) =>
 
 export interface Running {
   readonly pid: number
-  /** Its exit, with its last output. */
+  /** Completes when the process exits, with the end of its output. */
   readonly ended: Effect.Effect<string>
 }
 
-/** Starts a process. */
 export const start = Effect.fnUntraced(function* (options: ProcessOptions) {
   const handle = yield* command(options)
-  const written = MutableRef.make("")
+  const lastOutput = MutableRef.make("")
   yield* handle.all.pipe(
     Stream.decodeText(),
-    Stream.runForEach((text) => Effect.sync(() => MutableRef.update(written, (before) => (before + text).slice(-outputMax)))),
+    Stream.runForEach((text) => Effect.sync(() => MutableRef.update(lastOutput, (before) => (before + text).slice(-outputMax)))),
     Effect.ignore,
     Effect.forkScoped
   )
-  const ended = Effect.map(Effect.ignore(handle.exitCode), () => written.current)
+  const ended = Effect.map(Effect.ignore(handle.exitCode), () => lastOutput.current)
   const running: Running = { pid: handle.pid, ended }
   return running
 })
 
-/** The end of a process's output, which contains the reason of a failure. */
+/** Characters to keep from the end of the output, where the reason of a failure is. */
 const outputMax = 4_000
 
-/** Runs a program of this folder and returns its output. */
+/** Runs a program in test/benchmarks and returns its output. */
 export const output = (path: string, ...args: ReadonlyArray<string>) =>
   Effect.scoped(Effect.flatMap(command(program(path, args)), (handle) => Stream.mkString(Stream.decodeText(handle.all))))

@@ -1,10 +1,10 @@
-/** Processor time of processes and of the machine, from /proc; zero on systems other than Linux. */
-// By themselves, because the load generator needs no more of the library, and starts some forty times in a run.
+/** CPU time of processes and of the machine, from /proc. Zero on systems other than Linux. */
+// Imports single modules: the load generator uses this file and starts often, so it must load fast.
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import { readdirSync, readFileSync } from "node:fs"
 
-/** Linux counts in hundredths of a second. */
+/** Linux counts CPU time in ticks of 10 ms. */
 const microsPerTick = 10_000
 
 const readText = (path: string) => Option.getOrElse(Result.getSuccess(Result.try(() => readFileSync(path, "utf8"))), () => "")
@@ -12,9 +12,10 @@ const readText = (path: string) => Option.getOrElse(Result.getSuccess(Result.try
 interface Process {
   readonly pid: number
   readonly parent: number
-  /** In ticks: its own, and that of its children that have ended. */
+  /** CPU time of the process itself, in ticks. */
   readonly ticks: number
-  readonly ticksOfEnded: number
+  /** CPU time of its exited children, in ticks. */
+  readonly childTicks: number
 }
 
 const processOf = (pid: number): Process => {
@@ -26,7 +27,7 @@ const processOf = (pid: number): Process => {
     .map(Number)
   const [, parent = 0] = fields
   const [user = 0, system = 0, endedUser = 0, endedSystem = 0] = fields.slice(11, 15)
-  return { pid, parent, ticks: user + system, ticksOfEnded: endedUser + endedSystem }
+  return { pid, parent, ticks: user + system, childTicks: endedUser + endedSystem }
 }
 
 const namesIn = (path: string) =>
@@ -37,13 +38,13 @@ const all = (): ReadonlyArray<Process> =>
     .filter((name) => /^\d+$/u.test(name))
     .map((name) => processOf(Number(name)))
 
-/** Of a process with its children, those that have ended as well. */
+/** Sums a process, its running children and its exited children. */
 const ticksOf = (pid: number, processes: ReadonlyArray<Process>) =>
   processes
     .filter((one) => one.pid === pid || one.parent === pid)
-    .reduce((sum, one) => sum + one.ticks + (one.pid === pid ? one.ticksOfEnded : 0), 0)
+    .reduce((sum, one) => sum + one.ticks + (one.pid === pid ? one.childTicks : 0), 0)
 
-/** What the whole machine was busy with: everything but idle and waiting for disks. */
+/** CPU time of the whole machine, without idle time and waits for disks. */
 const busyTicks = () => {
   const [user = 0, nice = 0, system = 0, , , interrupts = 0, softInterrupts = 0] = readText("/proc/stat")
     .split("\n", 1)
@@ -54,8 +55,8 @@ const busyTicks = () => {
   return user + nice + system + interrupts + softInterrupts
 }
 
-/** Where a table has the rest of the machine. */
-export const elsewhere = "everything else"
+/** Label of the CPU time of all other processes. */
+export const otherProcesses = "everything else"
 
 export interface Reading {
   readonly at: number
@@ -71,26 +72,26 @@ export const read = (pids: Readonly<Record<string, number>>): Reading => {
   return { at: performance.now(), own: process.cpuUsage(), busy: busyTicks(), pids, ticks }
 }
 
-/** In microseconds since a reading: this process, those that are watched, and the rest of the machine. */
+/** CPU time since a reading, in microseconds: this process, the watched processes, and all others. */
 export const since = (before: Reading) => {
   const { at, busy, own, ticks } = read(before.pids)
   const ownMicros = own.user + own.system - before.own.user - before.own.system
   const watched = Object.fromEntries(
     Object.entries(ticks).map(([name, now]) => [name, (now - (before.ticks[name] ?? 0)) * microsPerTick])
   )
-  const known = Object.values(watched).reduce((sum, micros) => sum + micros, ownMicros)
-  const others = Math.max(0, (busy - before.busy) * microsPerTick - known)
+  const accounted = Object.values(watched).reduce((sum, micros) => sum + micros, ownMicros)
+  const others = Math.max(0, (busy - before.busy) * microsPerTick - accounted)
   return { seconds: (at - before.at) / 1_000, own: ownMicros, watched, others }
 }
 
-/** Memory in MB that a process has (`VmRSS`), or had at most (`VmHWM`). */
+/** Memory of a process in MB: current (`VmRSS`) or maximum (`VmHWM`). */
 export const memoryMb = (pid: number, field: "VmRSS" | "VmHWM") =>
   Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, "mu").exec(readText(`/proc/${pid}/status`))?.[1] ?? 0) / 1_000
 
-/** The process that started this one: a server's backend belongs to its postmaster. */
+/** The parent process. That of a Postgres backend is the postmaster. */
 export const parentOf = (pid: number) => processOf(pid).parent
 
 export const programOf = (pid: number) => readText(`/proc/${pid}/comm`).trim()
 
-/** How many files and connections a process has open. */
+/** Open files and connections of a process. */
 export const openFiles = (pid: number) => namesIn(`/proc/${pid}/fd`).length

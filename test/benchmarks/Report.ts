@@ -1,24 +1,24 @@
-/** The results of a run: figures, with a limit where one is documented, and the tables behind them. */
+/** The report of a run: figures with their limits, and the tables behind them. */
 import { Array as Arr } from "effect"
 import { table } from "#app/commands/Table.ts"
 
-/** A promise: at least, or at most. */
+/** Lower or upper limit of a figure. */
 export type Limit = { readonly atLeast: number } | { readonly atMost: number }
 
 export interface Figure {
   readonly name: string
   readonly value: number
   readonly unit: string
-  /** Missing if there is no documented limit. */
+  /** Null if no limit is documented. */
   readonly limit: Limit | null
 }
 
 export interface SectionReport {
   readonly section: string
-  /** How it was measured, in a sentence or two. */
+  /** Describes the measurement in one or two sentences. */
   readonly how: string
   readonly figures: ReadonlyArray<Figure>
-  /** The measurements behind the figures, as lines for people. */
+  /** The measurements behind the figures, as lines of text. */
   readonly details: ReadonlyArray<string>
 }
 
@@ -48,7 +48,7 @@ export const plain = (name: string, value: number, unit: string): Figure => ({ n
 export const isMet = ({ limit, value }: Figure) =>
   limit === null || ("atLeast" in limit ? value >= limit.atLeast : value <= limit.atMost)
 
-/** Three significant digits. */
+/** Formats a number with about three significant digits. */
 export const digits = (value: number) => {
   if (value >= 1_000) return Math.round(value).toLocaleString("en-US")
   return Number.isInteger(value) ? String(value) : value.toFixed(value >= 100 ? 0 : value >= 10 ? 1 : 2)
@@ -60,18 +60,18 @@ const limitOf = ({ limit, unit }: Figure) =>
 const verdictOf = (figure: Figure) => (figure.limit === null ? "" : isMet(figure) ? "met" : "missed")
 
 const figuresOf = ({ figures }: SectionReport) =>
-  linesUp([
+  aligned([
     ["figure", "measured", "limit", ""],
     ...figures.map((figure) => [figure.name, `${digits(figure.value)} ${figure.unit}`, limitOf(figure), verdictOf(figure)])
   ])
 
 const linesOf = (report: SectionReport) => [...figuresOf(report), "", ...report.details.flatMap((text) => text.split("\n"))]
 
-/** The figures of a section, followed by their explanation. */
+/** A section for the terminal. */
 export const sectionText = (report: SectionReport) =>
   [`${report.section}: ${report.how}`, ...indented(linesOf(report))].join("\n")
 
-/** The same for a page of documentation. */
+/** A report for BENCHMARKS.md. */
 export const markdown = ({ at, machine, sections }: Report) =>
   [
     `${at.slice(0, 10)}, on ${machine[0]};`,
@@ -81,7 +81,7 @@ export const markdown = ({ at, machine, sections }: Report) =>
 
 const indented = (lines: ReadonlyArray<string>) => lines.map((line) => (line === "" ? "" : `  ${line}`))
 
-const linesUp = (rows: ReadonlyArray<ReadonlyArray<string>>) => {
+const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>) => {
   const widths = (rows[0] ?? []).map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)))
   return rows.map((row) =>
     row
@@ -91,7 +91,7 @@ const linesUp = (rows: ReadonlyArray<ReadonlyArray<string>>) => {
   )
 }
 
-/** Measurements as a table, with one row per compared case. */
+/** Formats measurements as a table. */
 export const details = <A>(rows: ReadonlyArray<A>, columns: Readonly<Record<string, (row: A) => string | number>>) =>
   table(
     Object.entries(columns).map(([heading, cell]) => ({
@@ -114,7 +114,7 @@ export const median = (values: ReadonlyArray<number>) => {
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2
 }
 
-/** The median of the ratios of each round: a disturbance of the machine affects both sides of a ratio. */
+/** The median of each round's ratio. A disturbance of the machine affects both sides of a ratio. */
 export const medianRatio = <A>(ones: ReadonlyArray<A>, others: ReadonlyArray<A>, of: (measured: A) => number) =>
   median(ratios(ones, others, of))
 

@@ -1,6 +1,6 @@
 /**
- * A client that sends and never reads: each of its connections sends `<head>` and `<times>` times `<unit>`, and reads no
- * response. They stay open until the process is killed.
+ * A client that never reads: each connection sends `<head>` and `<times>` times `<unit>`, and stays open
+ * until the process is killed.
  *
  *     node Flood.ts <port> <connections> <times> <unit> <head>
  */
@@ -17,5 +17,5 @@ for (let index = 0; index < Number(connections); index += 1) {
   socket.write(bytes)
 }
 
-// Sockets that neither read nor write would not keep the process alive.
+// Paused sockets do not keep the process alive; a listening server does.
 createServer().listen(0, "127.0.0.1")

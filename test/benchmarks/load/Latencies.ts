@@ -1,6 +1,6 @@
 /**
- * Durations counted in steps of 10 µs up to two seconds, and of 10 ms up to 100 s: nothing is allocated while a load runs. The source of `lookups`
- * takes a second, and what is added to it is a few milliseconds.
+ * Latency histogram that allocates nothing while a load runs. Its steps are 10 µs up to two seconds, and 10 ms up to 100 s.
+ * The fine steps reach two seconds because `lookups` measures a few milliseconds on top of a source that takes one second.
  */
 
 const finePerMs = 100

@@ -1,43 +1,45 @@
-/** The load generator's interface: its plan, its result, and how it is run. */
+/** Interface of the load generator: plan and result. */
 import { Effect, Schema } from "effect"
 import * as RequestKinds from "#test/benchmarks/load/RequestKinds.ts"
 import * as Processes from "#test/benchmarks/Processes.ts"
 
 /**
- * Request number k of a kind asks for VAT ID k of `vatIds`, beginning again at their end with another key for each. Without `perSecond`
- * each connection sends its next request when it has its answer (closed loop); with it requests are due at that rate whether earlier ones
- * are answered or not (open loop), and their latency counts from the moment they were due. `requests` ends the run after so many.
+ * Request k of a kind asks for VAT ID k of `vatIds`. After the last VAT ID it starts over, with another key for each.
+ *
+ * Without `perSecond` a connection sends its next request when it has its response (closed loop). With `perSecond` requests are due at that
+ * rate, whether or not earlier ones are answered (open loop), and latency counts from the due time. `requests` ends the run after that
+ * number of requests.
  */
 export const LoadPlan = Schema.Struct({
   port: Schema.Int,
-  /** Several are mixed by their weights. */
+  /** Several kinds are mixed by their weights. */
   kinds: Schema.NonEmptyArray(Schema.Literals(RequestKinds.names)),
   vatIds: Schema.NonEmptyArray(Schema.String),
   keys: Schema.NonEmptyArray(Schema.String),
-  /** The number of the first new VAT ID, for live look-ups. */
+  /** Index of the first new VAT ID, for live look-ups. */
   newFrom: Schema.Int,
   connections: Schema.Int,
   warmUpMs: Schema.Finite,
   durationMs: Schema.Finite,
   perSecond: Schema.NullOr(Schema.Finite),
   requests: Schema.NullOr(Schema.Int),
-  /** Where VIES' interface is, if it is VIES itself that has the port: it is asked what the service would ask it. */
+  /** Path of the VIES API if the port is that of VIES; the requests are then those of the service to VIES. */
   viesPath: Schema.NullOr(Schema.String),
-  /** Processes by name; their processor time during the run is measured, with that of their children. */
+  /** Process ids by name, whose CPU time is measured together with that of their children. */
   watched: Schema.Record(Schema.String, Schema.Int)
 })
 export type LoadPlan = typeof LoadPlan.Type
 
 const Summary = Schema.Struct({
   answered: Schema.Int,
-  /** In milliseconds, as the two below. */
+  /** Latencies are in milliseconds. */
   p50: Schema.Finite,
   p99: Schema.Finite,
   max: Schema.Finite
 })
 export type Summary = typeof Summary.Type
 
-/** What was measured after the warm-up. A failure is a response that its kind does not accept, and a connection that ended. */
+/** Measurements after the warm-up. A failure is an unexpected response or a closed connection. */
 export const LoadResult = Schema.Struct({
   answered: Schema.Int,
   seconds: Schema.Finite,
@@ -45,13 +47,13 @@ export const LoadResult = Schema.Struct({
   firstFailure: Schema.NullOr(Schema.String),
   latencyMs: Summary,
   byKind: Schema.Record(Schema.String, Summary),
-  /** By the second in which the answer came. */
+  /** By the second of the response. */
   bySecond: Schema.Array(Summary),
-  /** Open loop: how much later than due requests were written to a socket. */
+  /** Open loop: delay between the due time of a request and its write to a socket. */
   latenessMs: Summary,
-  /** Processor time in microseconds per answered request: of the generator, of the watched processes, and of the rest of the machine. */
+  /** CPU time per answered request, in microseconds: load generator, watched processes, and all other processes. */
   cpuMicros: Schema.Record(Schema.String, Schema.Finite),
-  /** With `requests`: the latency of each, by its number. */
+  /** With `requests`: the latency of each request, by its number. */
   eachMs: Schema.Array(Schema.Finite)
 })
 export type LoadResult = typeof LoadResult.Type
@@ -61,17 +63,17 @@ export class LoadFailed extends Schema.TaggedError<LoadFailed>()("LoadFailed", {
 const encode = Schema.encodeEffect(Schema.fromJsonString(LoadPlan))
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(LoadResult))
 
-/** Runs the generator in a process of its own. Failures are in the result. */
+/** Runs the load generator in a process of its own. Counts failed requests in the result. */
 export const attempt = Effect.fnUntraced(function* (plan: LoadPlan) {
-  const said = yield* Processes.output("load/LoadGenerator.ts", yield* encode(plan)).pipe(
+  const output = yield* Processes.output("load/LoadGenerator.ts", yield* encode(plan)).pipe(
     Effect.timeout(plan.warmUpMs + plan.durationMs + 60_000)
   )
-  return yield* decode(said).pipe(
-    Effect.catchTag("SchemaError", () => Effect.fail(new LoadFailed({ message: `The load generator said: ${said}` })))
+  return yield* decode(output).pipe(
+    Effect.catchTag("SchemaError", () => Effect.fail(new LoadFailed({ message: `The load generator printed: ${output}` })))
   )
 })
 
-/** The same if a failed request invalidates the figure: it fails the run. */
+/** Runs the load generator and fails with LoadFailed if a request failed. */
 export const run = (plan: LoadPlan) =>
   Effect.filterOrFail(
     attempt(plan),
@@ -82,8 +84,8 @@ export const run = (plan: LoadPlan) =>
 
 export const perSecondOf = ({ answered, seconds }: LoadResult) => answered / seconds
 
-/** Of the service, or what is in its place, in microseconds a request. */
-export const serviceMicrosOf = ({ cpuMicros }: LoadResult) => cpuMicros["service"] ?? 0
+/** CPU time of the server under load per request, in microseconds. */
+export const serviceCpuMicros = ({ cpuMicros }: LoadResult) => cpuMicros["service"] ?? 0
 
-/** Of the service and of Postgres, in microseconds a request. */
-export const microsOf = (result: LoadResult) => serviceMicrosOf(result) + (result.cpuMicros["Postgres"] ?? 0)
+/** CPU time of the server under load and of Postgres per request, in microseconds. */
+export const totalCpuMicros = (result: LoadResult) => serviceCpuMicros(result) + (result.cpuMicros["Postgres"] ?? 0)

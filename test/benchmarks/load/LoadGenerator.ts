@@ -1,10 +1,10 @@
 /**
- * Sends requests over plain sockets and measures the answers: `node LoadGenerator.ts '<LoadPlan as JSON>'` prints a LoadResult.
+ * Sends requests over plain sockets and measures the responses: `node LoadGenerator.ts '<LoadPlan as JSON>'` prints a LoadResult.
  *
- * It is our own because it shares the machine with what it measures: autocannon, and Node's HTTP client with it, spends more processor time
- * on parsing a response than the service on making it. Here the bytes of every request are made before the run, and of a response only
- * the status and Content-Length are looked at. It is plain code, because it is started hundreds of times in a run, and a library takes longer to
- * load than some of these loads.
+ * The load generator shares the machine with the server under load, so it must use little CPU time. autocannon and Node's HTTP client spend
+ * more CPU time on parsing a response than the service on creating it. This generator prepares the bytes of each request before the run,
+ * and reads only the status and Content-Length of a response. It imports no library, because it starts hundreds of times in a run and a
+ * library takes longer to load than some loads take to run.
  */
 import { connect, type Socket } from "node:net"
 import type { LoadPlan, LoadResult } from "#test/benchmarks/load/Load.ts"
@@ -19,7 +19,7 @@ const host = "127.0.0.1"
 
 interface Connection {
   socket: Socket
-  /** The number of the request in flight, its supply, and when it was due. */
+  /** The request in flight: its number, its supply, and its due time. */
   request: number
   supply: RequestSupply.Supply
   dueAt: number
@@ -28,14 +28,14 @@ interface Connection {
 
 const now = () => performance.now()
 
-/** The supplies of all kinds, in their order of requests. */
+/** The supplies of the kinds, in the order of their requests. */
 const suppliesOf = (plan: LoadPlan) => {
   const authority = `${host}:${plan.port}`
   const supplies = new Map(plan.kinds.map((kind) => [kind, RequestSupply.make(plan, authority, kind)]))
   return RequestKinds.order(plan.kinds).flatMap((kind) => supplies.get(kind) ?? [])
 }
 
-/** The state of the run: the next request, the free connections, and the measurements. */
+/** State of a run: next request, idle connections, measurements. */
 const makeRun = (plan: LoadPlan, done: (result: LoadResult) => void) => {
   const supplies = suppliesOf(plan)
   const [firstSupply] = supplies
@@ -43,14 +43,14 @@ const makeRun = (plan: LoadPlan, done: (result: LoadResult) => void) => {
   const measurements = Measurements.make(plan.kinds)
   const connections: Array<Connection> = []
   const lateness = Latencies.make()
-  const each = new Float64Array(requests ?? 0)
+  const eachMs = new Float64Array(requests ?? 0)
   const idle: Array<Connection> = []
   const interval = perSecond === null ? 0 : 1_000 / perSecond
   const last = requests ?? (perSecond === null ? Number.MAX_SAFE_INTEGER : Math.ceil((warmUpMs + durationMs) / interval))
   let startsAt = 0
   let begin: ProcessorTime.Reading | null = null
   let next = 0
-  let underWay = 0
+  let inFlight = 0
   let answered = 0
   let failures = 0
   let firstFailure: string | null = null
@@ -58,12 +58,12 @@ const makeRun = (plan: LoadPlan, done: (result: LoadResult) => void) => {
 
   const isMeasured = (dueAt: number) => dueAt >= startsAt + warmUpMs
 
-  /** Begins to measure as soon as the warm-up is over: the processor time that was used before is not counted. */
-  const look = (at: number) => {
+  /** Starts the measurement after the warm-up, whose CPU time does not count, and finishes the run after its end. */
+  const checkPhase = (at: number) => {
     if (begin === null && at >= startsAt + warmUpMs) begin = ProcessorTime.read(watched)
     const mayEnd = next >= last || (perSecond === null && at >= startsAt + warmUpMs + durationMs)
-    // In an open loop the run waits for the answers of all due requests: a slow one must not be lost.
-    if (!isOver && mayEnd && (underWay === 0 || (perSecond === null && requests === null))) finish()
+    // An open loop waits for all responses, because slow ones count too.
+    if (!isOver && mayEnd && (inFlight === 0 || (perSecond === null && requests === null))) finish()
   }
 
   const finish = () => {
@@ -76,7 +76,7 @@ const makeRun = (plan: LoadPlan, done: (result: LoadResult) => void) => {
         : {
             "load generator": per(used.own),
             ...mapValues(used.watched, per),
-            [ProcessorTime.elsewhere]: per(used.others)
+            [ProcessorTime.otherProcesses]: per(used.others)
           }
     for (const { socket } of connections) socket.destroy()
     const { all, byKind, seconds } = measurements.summary()
@@ -90,13 +90,13 @@ const makeRun = (plan: LoadPlan, done: (result: LoadResult) => void) => {
       bySecond: seconds,
       latenessMs: lateness.summary(),
       cpuMicros: parts,
-      eachMs: [...each]
+      eachMs: [...eachMs]
     })
   }
 
-  const fail = (why: string) => {
+  const fail = (reason: string) => {
     failures += 1
-    firstFailure ??= why
+    firstFailure ??= reason
   }
 
   const send = (connection: Connection, dueAt: number, at: number) => {
@@ -105,12 +105,12 @@ const makeRun = (plan: LoadPlan, done: (result: LoadResult) => void) => {
     if (isMeasured(dueAt)) lateness.add(at - dueAt)
     connection.supply = supplies[next % supplies.length] ?? connection.supply
     next += 1
-    underWay += 1
+    inFlight += 1
     connection.socket.write(connection.supply.next())
   }
 
-  /** Whether the free connection got a request. */
-  const employ = (connection: Connection, at: number) => {
+  /** Sends the next request on an idle connection if it is due. Returns whether it did. */
+  const assign = (connection: Connection, at: number) => {
     const dueAt = perSecond === null ? at : startsAt + next * interval
     if (isOver || next >= last || dueAt > at) return false
     send(connection, dueAt, at)
@@ -120,16 +120,16 @@ const makeRun = (plan: LoadPlan, done: (result: LoadResult) => void) => {
   const answer = (connection: Connection, response: Buffer) => {
     const at = now()
     const { dueAt, supply } = connection
-    underWay -= 1
+    inFlight -= 1
     if (!supply.accepts(response)) fail(response.toString("utf8"))
     if (begin !== null && isMeasured(dueAt)) {
       answered += 1
       measurements.add(supply.kind, at - dueAt, Math.floor((at - startsAt - warmUpMs) / 1_000))
     }
-    if (connection.request < each.length) each[connection.request] = at - dueAt
-    if (ResponseBytes.isLast(response)) renew(connection)
-    else if (!employ(connection, at)) idle.push(connection)
-    look(at)
+    if (connection.request < eachMs.length) eachMs[connection.request] = at - dueAt
+    if (ResponseBytes.isLast(response)) reconnect(connection)
+    else if (!assign(connection, at)) idle.push(connection)
+    checkPhase(at)
   }
 
   const receive = (connection: Connection, chunk: Buffer) => {
@@ -149,13 +149,13 @@ const makeRun = (plan: LoadPlan, done: (result: LoadResult) => void) => {
     })
   }
 
-  /** A server may end a connection after a response, as the service does after a thousand: a client opens another one. */
-  const renew = (connection: Connection) => {
+  /** Opens a new connection after the server closed one. The service does so after 1,000 responses. */
+  const reconnect = (connection: Connection) => {
     connection.socket.destroy()
     connection.socket = connect({ port: plan.port, host, noDelay: true })
     attach(connection)
     connection.socket.once("connect", () => {
-      if (!employ(connection, now())) idle.push(connection)
+      if (!assign(connection, now())) idle.push(connection)
     })
   }
 
@@ -167,33 +167,33 @@ const makeRun = (plan: LoadPlan, done: (result: LoadResult) => void) => {
     idle.push(connection)
   }
 
-  /** Gives the free connections what is due. */
-  const employIdle = (at: number) => {
+  /** Sends due requests on the idle connections. */
+  const assignIdle = (at: number) => {
     for (let free = idle.pop(); free !== undefined; free = idle.pop()) {
-      if (employ(free, at)) continue
+      if (assign(free, at)) continue
       idle.push(free)
       break
     }
   }
 
   /**
-   * Sends what is due, and looks again after a fraction of a millisecond: a timer of Node's has whole ones. The event loop waits a little
-   * each time instead of spinning, because the processor is the service's as well.
+   * Sends due requests every 0.2 ms. Timers of Node have a resolution of 1 ms, so the event loop blocks for 0.2 ms instead.
+   * It does not spin, because that would take CPU time from the service.
    */
-  const keepPace = () => {
+  const sendDue = () => {
     if (isOver) return
     const at = now()
-    employIdle(at)
-    look(at)
+    assignIdle(at)
+    checkPhase(at)
     Atomics.wait(cell, 0, 0, pauseMs)
-    setImmediate(keepPace)
+    setImmediate(sendDue)
   }
 
   const start = () => {
     startsAt = now()
-    look(startsAt)
-    if (perSecond === null) employIdle(now())
-    else keepPace()
+    checkPhase(startsAt)
+    if (perSecond === null) assignIdle(now())
+    else sendDue()
   }
 
   return { open, start }
@@ -205,7 +205,7 @@ const pauseMs = 0.2
 const mapValues = (record: Readonly<Record<string, number>>, map: (value: number) => number) =>
   Object.fromEntries(Object.entries(record).map(([name, value]) => [name, map(value)]))
 
-/** All connections are open before the first request is sent. */
+/** Opens all connections, then starts the run. */
 const measure = (plan: LoadPlan) => {
   const run = makeRun(plan, (result) => console.log(JSON.stringify(result)))
   const sockets = Array.from({ length: plan.connections }, () => connect({ port: plan.port, host, noDelay: true }))
@@ -220,6 +220,6 @@ const measure = (plan: LoadPlan) => {
   }
 }
 
-// The parent process has validated the plan. A socket error ends this process with a stack trace as its output.
+// The parent process has validated the plan. A socket error ends this process and prints a stack trace.
 const plan: LoadPlan = JSON.parse(process.argv[2] ?? "")
 measure(plan)

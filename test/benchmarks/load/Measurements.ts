@@ -1,4 +1,4 @@
-/** What a load measures: all answers, those of each kind, and those of each second. */
+/** Latencies of a load: of all responses, by kind, and by second. */
 import * as Latencies from "#test/benchmarks/load/Latencies.ts"
 import type { Summary } from "#test/benchmarks/load/Load.ts"
 import type * as RequestKinds from "#test/benchmarks/load/RequestKinds.ts"
@@ -10,7 +10,7 @@ export const make = (kinds: ReadonlyArray<RequestKinds.Name>) => {
   const seconds: Array<Summary> = []
 
   return {
-    /** `second` counts from the end of the warm-up, and is the one in which the answer came. */
+    /** `second` is that of the response, counted from the end of the warm-up. */
     add: (kind: RequestKinds.Name, ms: number, second: number) => {
       while (seconds.length < second) {
         seconds.push(ofSecond.summary())
@@ -20,7 +20,7 @@ export const make = (kinds: ReadonlyArray<RequestKinds.Name>) => {
       byKind.get(kind)?.add(ms)
       ofSecond.add(ms)
     },
-    /** The last second is left out: it is not a whole one. */
+    /** Omits the last second, which is incomplete. */
     summary: () => ({
       all: all.summary(),
       byKind: Object.fromEntries([...byKind].map(([kind, latencies]) => [kind, latencies.summary()])),

@@ -1,6 +1,6 @@
-/** VAT IDs of every member state, none of them one of the sandbox's magic numbers. */
+/** VAT IDs of all member states, without the sandbox's magic numbers. */
 
-/** `*` stands for six digits, which is where the sandbox looks. */
+/** `*` is the place of six digits, by which the sandbox recognizes magic numbers. */
 const forms = {
   AT: "U10*",
   BE: "0100*",
@@ -39,15 +39,15 @@ export const memberStates: ReadonlyArray<MemberState> = Object.keys(forms).filte
 
 const perMemberState = 870_000
 
-/** The VAT ID number `index` of a member state, for an index below 870,000. */
+/** VAT ID number `index` of a member state; `index` is below 870,000. */
 export const vatId = (state: MemberState, index: number) => state + forms[state].replace("*", String(100_001 + index))
 
-/** The workload's own Austrian VAT IDs, and those of `lookups`, are below this index. */
-const firstInTurn = 20_000
+/** The Austrian VAT IDs of the workload and the VAT IDs of `lookups` are below this index. */
+const firstNew = 20_000
 
-/** Of all member states in turn: 22 million, none of which is among those of the workload. Then they begin again. */
-export const inTurn = (index: number) => {
+/** New VAT IDs of all member states in turn. They repeat after 22 million. */
+export const roundRobin = (index: number) => {
   const [first = "AT"] = memberStates
-  const turn = Math.floor(index / memberStates.length) % (perMemberState - firstInTurn)
-  return vatId(memberStates[index % memberStates.length] ?? first, firstInTurn + turn)
+  const turn = Math.floor(index / memberStates.length) % (perMemberState - firstNew)
+  return vatId(memberStates[index % memberStates.length] ?? first, firstNew + turn)
 }

@@ -1,19 +1,19 @@
-/** The kinds of request that clients send, and how often: `weight` of the 20 requests of a mix. */
+/** Kinds of requests, and how many of the 20 requests of a mix are of each kind (`weight`). */
 
 export interface RequestKind {
   readonly weight: number
-  /** The status that the service has to answer. */
+  /** Expected status. */
   readonly status: string
-  /** Asks about a VAT ID that was never asked about before. */
+  /** Every request asks about another VAT ID, which is in no cache. */
   readonly isNew: boolean
-  /** Without a key the client's address is in X-Forwarded-For. */
+  /** Requests without a key carry the client's address in X-Forwarded-For. */
   readonly hasKey: boolean
   readonly target: (vatId: string, index: number) => string
 }
 
 const validation = (vatId: string) => `/v1/validate/${vatId}`
 
-/** In groups as people write them: AT U10 100 007. */
+/** Splits a VAT ID into groups, as in AT U10 100 007. */
 const grouped = (vatId: string, separator: string) =>
   [vatId.slice(0, 2), ...(vatId.slice(2).match(/.{1,3}/gu) ?? [])].join(separator)
 
@@ -45,13 +45,14 @@ const isName = (text: string): text is Name => text in kinds
 
 export const names: ReadonlyArray<Name> = Object.keys(kinds).filter(isName)
 
-/** The order in which requests of these kinds follow one another, as even as their weights allow. It begins again at its end. */
+/** The repeating order of the requests. It spreads each kind evenly by its weight. */
 export const order = (chosen: ReadonlyArray<Name>): ReadonlyArray<Name> => {
   const total = chosen.reduce((sum, name) => sum + kinds[name].weight, 0)
-  const turns: Array<Name> = []
-  const behind = (name: Name) => (kinds[name].weight * (turns.length + 1)) / total - turns.filter((turn) => turn === name).length
-  while (turns.length < total) {
-    turns.push(chosen.reduce((first, name) => (behind(name) > behind(first) ? name : first)))
+  const sequence: Array<Name> = []
+  const behind = (name: Name) =>
+    (kinds[name].weight * (sequence.length + 1)) / total - sequence.filter((each) => each === name).length
+  while (sequence.length < total) {
+    sequence.push(chosen.reduce((first, name) => (behind(name) > behind(first) ? name : first)))
   }
-  return turns
+  return sequence
 }

@@ -1,22 +1,22 @@
-/** The bytes of requests, made before a run. */
+/** Bytes of requests, prepared before a run. */
 import type { LoadPlan } from "#test/benchmarks/load/Load.ts"
 import * as RegisterIds from "#test/benchmarks/load/RegisterIds.ts"
 import * as RequestKinds from "#test/benchmarks/load/RequestKinds.ts"
 import * as ResponseBytes from "#test/benchmarks/load/ResponseBytes.ts"
 
-/** Requests of one kind, one after the other. */
+/** Sequence of requests of one kind. */
 export interface Supply {
   readonly kind: RequestKinds.Name
-  /** Whether a response has the kind's status, and that of a live look-up is no cached one. */
+  /** Checks the status of a response, and that a live look-up was not answered from the cache. */
   readonly accepts: (response: Buffer) => boolean
   readonly next: () => Buffer
 }
 
 const live = '"cache":false'
 
-/** More would only fill the memory: after so many the list begins again. */
+/** Bounds the memory of prepared requests; the list repeats after this number. */
 const preparedMax = 100_000
-/** Clients without a key. The addresses are reserved for documentation (RFC 5737). */
+/** Number of clients without a key. Their addresses are reserved for documentation (RFC 5737). */
 const addresses = 64
 
 export const make = (plan: LoadPlan, authority: string, name: RequestKinds.Name): Supply => {
@@ -25,16 +25,16 @@ export const make = (plan: LoadPlan, authority: string, name: RequestKinds.Name)
 
   const bytesOf = (index: number) => {
     const round = Math.floor(index / vatIds.length)
-    const vatId = isNew ? RegisterIds.inTurn(newFrom + index) : (vatIds[index % vatIds.length] ?? "")
+    const vatId = isNew ? RegisterIds.roundRobin(newFrom + index) : (vatIds[index % vatIds.length] ?? "")
     if (viesPath !== null) return Buffer.from(viesCheck(authority, viesPath, vatId))
-    // Another key, and another spelling, each time the VAT IDs begin again.
+    // Each pass over the VAT IDs uses another key and another spelling.
     const caller = hasKey
       ? `X-Api-Key: ${keys[(index + round) % keys.length]}`
       : `X-Forwarded-For: 198.51.100.${(index + round) % addresses}`
     return Buffer.from(`GET ${target(vatId, index + round)} HTTP/1.1\r\nHost: ${authority}\r\n${caller}\r\n\r\n`)
   }
 
-  // No list of new VAT IDs is long enough, and live look-ups are few: each is made when it is sent.
+  // Requests with new VAT IDs do not repeat, so each is created when it is sent. They are few.
   const length = isNew ? 0 : Math.min(requests ?? vatIds.length * keys.length, preparedMax)
   const prepared = Array.from({ length }, (_, index) => bytesOf(index))
   let index = 0

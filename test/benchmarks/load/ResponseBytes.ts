@@ -1,13 +1,13 @@
-/** What the load generator reads of a response: its length, its status, and whether it is the last one on its connection. */
+/** Reads a response's length, its status, and whether the server closes the connection after it. */
 
 const headersEnd = Buffer.from("\r\n\r\n")
 const digit = (byte: number | undefined) => (byte !== undefined && byte >= 48 && byte <= 57 ? byte - 48 : -1)
 
-/** How many bytes the response at the start of `bytes` has in all; null as long as its headers are not complete. */
+/** Length of the response in bytes, headers included; null if its headers are incomplete. */
 export const lengthOf = (bytes: Buffer): number | null => {
   const end = bytes.indexOf(headersEnd)
   if (end < 0) return null
-  // Content-Length however it is written: no other header of ours ends in "ength: ".
+  // Content-Length in any case of its letters: no other header of the servers ends in "ength: ".
   const name = bytes.indexOf("ength: ", 0, "latin1")
   if (name < 0) return end + headersEnd.length
   let length = 0

@@ -1,4 +1,4 @@
-/** Results of loads as a table: medians over the runs of each, and every run. */
+/** Formats the results of loads as a table of medians, followed by the single runs. */
 import { Array as Arr } from "effect"
 import * as Load from "#test/benchmarks/load/Load.ts"
 import * as Report from "#test/benchmarks/Report.ts"
@@ -8,11 +8,11 @@ export interface Measured {
   readonly results: ReadonlyArray<Load.LoadResult>
 }
 
-export const withRuns = (measured: ReadonlyArray<Measured>) => [medians(measured), "", ...measured.map(runByRun)].join("\n")
+export const withRuns = (measured: ReadonlyArray<Measured>) => [medians(measured), "", ...measured.map(eachRun)].join("\n")
 
-const runByRun = ({ name, results }: Measured) => {
-  const runs = results.map((run) => `${Report.digits(Load.perSecondOf(run))} (${Report.digits(Load.serviceMicrosOf(run))})`)
-  return `${name}, run by run (µs of the server): ${runs.join("  ")}`
+const eachRun = ({ name, results }: Measured) => {
+  const runs = results.map((run) => `${Report.digits(Load.perSecondOf(run))} (${Report.digits(Load.serviceCpuMicros(run))})`)
+  return `${name}, each run (µs of the server): ${runs.join("  ")}`
 }
 
 export const medians = (measured: ReadonlyArray<Measured>) => {

@@ -1,21 +1,22 @@
-/** Loads that are compared take turns: round by round, in another order each time, so that none always follows the same one. */
+/** Runs compared loads in rounds. The order changes with each round, so that no load always follows the same one. */
 import { Array as Arr, Effect } from "effect"
 import type { LoadResult } from "#test/benchmarks/load/Load.ts"
 
-export interface Turn<E, R> {
+/** A load with its results. */
+export interface Series<E, R> {
   readonly load: Effect.Effect<LoadResult, E, R>
-  /** One of each round that is over. */
+  /** One result per finished round. */
   readonly results: Array<LoadResult>
 }
 
-export const turn = <E, R>(load: Effect.Effect<LoadResult, E, R>): Turn<E, R> => ({ load, results: [] })
+export const series = <E, R>(load: Effect.Effect<LoadResult, E, R>): Series<E, R> => ({ load, results: [] })
 
-/** Runs one round of several comparisons, one after the other. */
-export const round = Effect.fnUntraced(function* <E, R>(number: number, comparisons: ReadonlyArray<ReadonlyArray<Turn<E, R>>>) {
-  for (const turns of comparisons) {
-    for (const { load, results } of Arr.rotate(turns, -number)) results.push(yield* load)
+/** Runs one round of each comparison, one comparison after the other. */
+export const round = Effect.fnUntraced(function* <E, R>(number: number, comparisons: ReadonlyArray<ReadonlyArray<Series<E, R>>>) {
+  for (const comparison of comparisons) {
+    for (const { load, results } of Arr.rotate(comparison, -number)) results.push(yield* load)
   }
 })
 
-export const run = <E, R>(rounds: number, comparisons: ReadonlyArray<ReadonlyArray<Turn<E, R>>>) =>
+export const run = <E, R>(rounds: number, comparisons: ReadonlyArray<ReadonlyArray<Series<E, R>>>) =>
   Effect.forEach(Arr.range(0, rounds - 1), (number) => round(number, comparisons), { discard: true })

@@ -1,4 +1,4 @@
-/** What clients ask: cached validations of 1,000 VAT IDs by 16 keys, alone or mixed with all other kinds of request. */
+/** Standard workload: cached validations of 1,000 VAT IDs with 16 keys, alone or mixed with all other kinds of requests. */
 import { Array as Arr, Effect, MutableRef } from "effect"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
@@ -8,46 +8,45 @@ import * as Servers from "#test/benchmarks/servers/Servers.ts"
 
 export const keyCount = 16
 
-/** Austrian ones that are none of the sandbox's magic numbers. */
+/** Austrian VAT IDs, without the sandbox's magic numbers. */
 export const vatIds = Arr.makeBy(1_000, (index) => `ATU10${100_000 + index * 7}`)
 
 export type Keys = Arr.NonEmptyReadonlyArray<string>
 export type Kinds = Arr.NonEmptyReadonlyArray<RequestKinds.Name>
 
-/** Who is asked, with which keys. */
+/** Server under load, and the API keys of its clients. */
 export interface Subject {
   readonly server: Pick<Servers.Server, "port" | "watched">
   readonly keys: Keys
-  /** Where VIES' interface is, if the subject is VIES itself. */
+  /** Path of the VIES API if the server is VIES itself. */
   readonly viesPath: string | null
 }
 
-/** What is asked over how many connections. */
-export interface Asked {
+/** Kinds of requests, and the number of connections. */
+export interface Shape {
   readonly kinds: Kinds
   readonly connections: number
 }
 
-/** All kinds of request, by their weights. */
 const everyKind = Arr.isReadonlyArrayNonEmpty(RequestKinds.names) ? RequestKinds.names : Arr.of("cached" as const)
 
-/** Cached validations with a key and without parameters, over as many connections as the options say. */
-export const plain = Effect.map(BenchOptions, ({ connections }): Asked => ({ kinds: ["cached"], connections }))
+/** Cached validations with a key and without parameters. */
+export const cached = Effect.map(BenchOptions, ({ connections }): Shape => ({ kinds: ["cached"], connections }))
 
-/** All kinds, over as many connections as the options say. */
-export const mix = Effect.map(BenchOptions, ({ mixConnections }): Asked => ({ kinds: everyKind, connections: mixConnections }))
+/** All kinds of requests, by their weights. */
+export const mix = Effect.map(BenchOptions, ({ mixConnections }): Shape => ({ kinds: everyKind, connections: mixConnections }))
 
-/** New VAT IDs that are set aside for each run. */
-const newOfRun = 50_000
+/** New VAT IDs reserved for each run. */
+const newPerRun = 50_000
 const newVatIds = MutableRef.make(0)
 
-/** Each plan sets VAT IDs of its own aside for live look-ups. */
-const planOf = ({ keys, server, viesPath }: Subject, { connections, kinds }: Asked): Load.LoadPlan => ({
+/** Reserves new VAT IDs for the live look-ups of the plan. */
+const planOf = ({ keys, server, viesPath }: Subject, { connections, kinds }: Shape): Load.LoadPlan => ({
   port: server.port,
   kinds,
   vatIds,
   keys,
-  newFrom: MutableRef.getAndUpdate(newVatIds, (used) => used + newOfRun),
+  newFrom: MutableRef.getAndUpdate(newVatIds, (used) => used + newPerRun),
   connections,
   warmUpMs: 0,
   durationMs: 0,
@@ -57,36 +56,36 @@ const planOf = ({ keys, server, viesPath }: Subject, { connections, kinds }: Ask
   watched: server.watched
 })
 
-/** A load that can be run again and again; `some` is what its plan says otherwise. */
-export const load = (subject: Subject, asked: Asked, some: Partial<Load.LoadPlan>) =>
-  Effect.suspend(() => Load.run({ ...planOf(subject, asked), ...some }))
+/** A repeatable load. `overrides` replaces fields of the default plan. */
+export const load = (subject: Subject, shape: Shape, overrides: Partial<Load.LoadPlan>) =>
+  Effect.suspend(() => Load.run({ ...planOf(subject, shape), ...overrides }))
 
-/** The same where failures are a result. */
-export const attempt = (subject: Subject, asked: Asked, some: Partial<Load.LoadPlan>) =>
-  Effect.suspend(() => Load.attempt({ ...planOf(subject, asked), ...some }))
+/** As `load`, but counts failed requests in the result. */
+export const attempt = (subject: Subject, shape: Shape, overrides: Partial<Load.LoadPlan>) =>
+  Effect.suspend(() => Load.attempt({ ...planOf(subject, shape), ...overrides }))
 
-/** All VAT IDs in the cache of a server: as many at a time as the service asks a register at once. */
+/** Fills the cache of a server. The service makes at most 10 calls at a time per member state. */
 export const fill = (subject: Subject) => load(subject, { kinds: ["cached"], connections: 10 }, { requests: vatIds.length })
 
-/** A service with fresh keys and a full cache. */
+/** Registers new keys and fills the cache. */
 export const filled = Effect.fnUntraced(function* (server: Servers.Server) {
   const subject: Subject = { server, keys: yield* Servers.register(server, keyCount), viesPath: null }
   yield* fill(subject)
   return subject
 })
 
-/** The same, warmed up with these kinds of request. */
+/** Registers new keys, fills the cache and warms up with these kinds of requests. */
 export const prepare = Effect.fnUntraced(function* (server: Servers.Server, kinds: Kinds = ["cached"]) {
   const subject = yield* filled(server)
   yield* warmUp(subject, kinds)
   return subject
 })
 
-/** Until V8 has compiled what is used often: the service's processor time a request falls by a third within its first 200,000 requests. */
+/** Lets V8 compile hot code: the service's CPU time per request falls by a third within its first 200,000 requests. */
 export const warmUp = (subject: Subject, kinds: Kinds) =>
   load(subject, { kinds, connections: 64 }, { durationMs: kinds.length > 1 ? 30_000 : 15_000 })
 
-/** The simulated source, asked what the service would ask it. */
+/** The simulated source, which gets the requests that the service would send. */
 export const source = Effect.map(Sandbox.Sandbox, ({ port, viesBaseUrl }): Subject => ({
   server: { port, watched: {} },
   keys: ["none"],
@@ -95,20 +94,21 @@ export const source = Effect.map(Sandbox.Sandbox, ({ port, viesBaseUrl }): Subje
 
 const warmUpMs = 500
 
-/** As many requests as there are answers. */
-export const flatOut = Effect.fnUntraced(function* (subject: Subject, asked: Asked) {
+/** Closed loop for the standard duration. */
+export const closedLoop = Effect.fnUntraced(function* (subject: Subject, shape: Shape) {
   const { seconds } = yield* BenchOptions
-  return yield* flatOutFor(subject, asked, seconds * 1_000)
+  return yield* closedLoopFor(subject, shape, seconds * 1_000)
 })
 
-export const flatOutFor = (subject: Subject, asked: Asked, durationMs: number) => load(subject, asked, { warmUpMs, durationMs })
+export const closedLoopFor = (subject: Subject, shape: Shape, durationMs: number) =>
+  load(subject, shape, { warmUpMs, durationMs })
 
-/** The same with everything measured, the first requests too. */
-export const fromStart = (subject: Subject, asked: Asked, durationMs: number) => load(subject, asked, { durationMs })
+/** Closed loop that measures from the first request. */
+export const closedLoopFromStart = (subject: Subject, shape: Shape, durationMs: number) => load(subject, shape, { durationMs })
 
-/** As many requests as clients send that do not wait for answers. */
-export const atRate = (subject: Subject, kinds: Kinds, perSecond: number, durationMs: number) =>
-  load(subject, { kinds, connections: openConnections }, { warmUpMs, durationMs, perSecond })
+/** Open loop: sends requests at a fixed rate. */
+export const openLoop = (subject: Subject, kinds: Kinds, perSecond: number, durationMs: number) =>
+  load(subject, { kinds, connections: openLoopConnections }, { warmUpMs, durationMs, perSecond })
 
-/** Enough for every request to be sent when it is due, unless the server keeps falling behind. */
-const openConnections = 256
+/** Enough connections to send each request at its due time, unless the server falls behind. */
+const openLoopConnections = 256

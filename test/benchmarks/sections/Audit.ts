@@ -1,4 +1,4 @@
-/** What auditors wait for: the verification of a whole log, an export of it, the verification of that, and single proofs. */
+/** Durations of audits: verification of a log, its export, verification of the export, and single proofs. */
 import { Array as Arr, Clock, Effect, FileSystem, Layer, Option } from "effect"
 import * as DatabaseAudit from "#events/audit/verify/DatabaseAudit.ts"
 import * as ExportAudit from "#events/audit/export/ExportAudit.ts"
@@ -10,10 +10,10 @@ import * as Migrations from "#infra/postgres/Migrations.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 import * as Report from "#test/benchmarks/Report.ts"
-import { ground, keys, signUpTo } from "#test/benchmarks/sections/Notary.ts"
+import { keys, notaryLayer, signUpTo } from "#test/benchmarks/sections/Notary.ts"
 import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
 
-/** More would only take longer. */
+/** Enough for stable figures. */
 const eventsMax = 1_000_000
 const proofs = 200
 
@@ -35,7 +35,7 @@ const timed = Effect.fnUntraced(function* <A, E, R>(
   return { name, seconds, findings, memoryMb: process.memoryUsage().rss / 1e6 } satisfies Step
 })
 
-/** Milliseconds of proofs of events all over the log. */
+/** Durations in milliseconds of proofs of events spread over the log. */
 const prove = Effect.fnUntraced(function* (events: number) {
   const store = yield* EventStore
   const { newest, prove } = yield* EventProofs.make
@@ -60,7 +60,7 @@ export const run = Effect.gen(function* () {
   const url = yield* LogDatabase.make("audit")
   const directory = `${yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-bench-" })}/export`
   const options = { directory, from: null, to: null, supplier: "", location: "", verifierKeys: [], progress }
-  yield* Effect.provide(signUpTo(0), ground(url), { local: true })
+  yield* Effect.provide(signUpTo(0), notaryLayer(url), { local: true })
   yield* LogDatabase.fill(url, { events, keys: Math.ceil(events / 100), vatIds: Math.ceil(events / 10) })
   const { steps, times } = yield* Effect.gen(function* () {
     yield* signUpTo(events)
@@ -72,15 +72,15 @@ export const run = Effect.gen(function* () {
       progress
     })
     const verifyExport = ExportAudit.run({ directory, kept: [], verifiers: keys.verifiers, progress })
-    const made = [
+    const timings = [
       yield* timed("log verified", verify, ({ count }) => count),
       yield* timed("log exported", LogExport.run(options), () => 0),
       yield* timed("export verified", verifyExport, ({ count }) => count)
     ]
-    return { steps: made, times: yield* prove(events) }
+    return { steps: timings, times: yield* prove(events) }
   }).pipe(
     Effect.provide(Layer.succeed(LogSigner, { origin: keys.name, keys: Option.some(keys) })),
-    Effect.provide(ground(url), { local: true })
+    Effect.provide(notaryLayer(url), { local: true })
   )
   const report: Report.SectionReport = {
     section: "audit",
@@ -88,9 +88,9 @@ export const run = Effect.gen(function* () {
     figures: [
       ...steps.map(({ name, seconds }) => Report.plain(name, (seconds * 1e6) / events, "µs an event")),
       Report.plain("a proof, p50", Report.median(times), "ms"),
-      Report.plain("a proof, the slowest", Math.max(...times), "ms"),
+      Report.plain("a proof, maximum", Math.max(...times), "ms"),
       Report.atMost(
-        "findings in what is as it should be",
+        "findings in an intact log",
         steps.reduce((sum, { findings }) => sum + findings, 0),
         "findings",
         0

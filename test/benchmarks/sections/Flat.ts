@@ -1,4 +1,4 @@
-/** Whether a large database is as fast as a small one, and whether memory stays where it is while a load goes on. */
+/** Compares a large database with an empty one, and measures memory growth under continued load. */
 import { Array as Arr, Effect, Schedule } from "effect"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as Load from "#test/benchmarks/load/Load.ts"
@@ -10,50 +10,50 @@ import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
 import * as Servers from "#test/benchmarks/servers/Servers.ts"
 import * as Settled from "#test/benchmarks/servers/Settled.ts"
 
-/** 10 million events make 1 million VAT IDs and 100,000 keys. */
-const eventsOfVatId = 10
-const eventsOfKey = 100
+/** 10 million events have 1 million VAT IDs and 100,000 keys. */
+const eventsPerVatId = 10
+const eventsPerKey = 100
 
 const subjectOf = Effect.fnUntraced(function* (name: string, events: number) {
   const url = yield* LogDatabase.make(name)
   if (events > 0) {
-    const contents = { events, vatIds: Math.ceil(events / eventsOfVatId), keys: Math.ceil(events / eventsOfKey) }
+    const contents = { events, vatIds: Math.ceil(events / eventsPerVatId), keys: Math.ceil(events / eventsPerKey) }
     yield* LogDatabase.fill(url, contents)
-    // Another process signs what was made up and follows it: what is measured begins as it would after a restart.
-    yield* Effect.scoped(Effect.andThen(Servers.service(url), Settled.until(url)))
-    yield* LogDatabase.tidy(url)
+    // Another process signs and projects the generated events, so that the measured one starts as after a restart.
+    yield* Effect.scoped(Effect.andThen(Servers.service(url), Settled.wait(url)))
+    yield* LogDatabase.vacuum(url)
   }
   const results: Array<Load.LoadResult> = []
-  /** In a process of its own each time: one may be a third slower than the next of the same program. */
+  /** Starts a new process each time: processes of the same program differ in speed by up to a third. */
   const inProcess = <A, E, R>(use: (service: Servers.Server, subject: Workload.Subject) => Effect.Effect<A, E, R>) =>
     Effect.scoped(
       Effect.gen(function* () {
         const service = yield* Servers.service(url)
         const subject = yield* Workload.prepare(service)
-        yield* Settled.until(url)
+        yield* Settled.wait(url)
         return yield* use(service, subject)
       })
     )
-  const plain = yield* Workload.plain
+  const plain = yield* Workload.cached
   const measure = Effect.map(
-    inProcess((_, subject) => Workload.flatOut(subject, plain)),
+    inProcess((_, subject) => Workload.closedLoop(subject, plain)),
     (result) => results.push(result)
   )
   return { inProcess, results, measure }
 })
 
-/** Memory in MB, second by second, while a load goes on that long. */
+/** Samples memory in MB each second under load. */
 const watchMemory = Effect.fnUntraced(function* (service: Servers.Server, subject: Workload.Subject, minutes: number) {
   const samples: Array<number> = []
   const sample = Effect.sync(() => samples.push(ProcessorTime.memoryMb(service.pid, "VmRSS")))
   const result = yield* Effect.raceFirst(
-    Workload.flatOutFor(subject, yield* Workload.plain, minutes * 60_000),
+    Workload.closedLoopFor(subject, yield* Workload.cached, minutes * 60_000),
     Effect.andThen(Effect.repeat(sample, Schedule.spaced("1 second")), Effect.never)
   )
   return { samples, result }
 })
 
-/** Of the middle and the last third: what comes before is the heap finding its size. */
+/** Compares the last third with the middle third, because the heap grows to its size in the first third. */
 const growthOf = (samples: ReadonlyArray<number>) => {
   const third = Math.floor(samples.length / 3)
   const middle = Report.median(samples.slice(third, 2 * third))
@@ -75,13 +75,13 @@ export const run = Effect.gen(function* () {
   const report: Report.SectionReport = {
     section: "flat",
     how:
-      `the same load on a database with ${events} events, ${Math.ceil(events / eventsOfVatId)} cached VAT IDs and ` +
-      `${Math.ceil(events / eventsOfKey)} keys and on an empty one, medians of ${rounds} alternating runs, each in a process of its own; ` +
-      `then ${minutes} minutes of it`,
+      `the same load on a database with ${events} events, ${Math.ceil(events / eventsPerVatId)} cached VAT IDs and ` +
+      `${Math.ceil(events / eventsPerKey)} keys and on an empty one, medians of ${rounds} alternating runs, each in a process of its own; ` +
+      `then ${minutes} minutes of load on the large one`,
     figures: [
       Report.atLeast("large ÷ small", 100 * Report.median(ratios), "%", 85),
-      Report.atMost("memory of the service under full load, at most", Math.max(...samples), "MB", 400),
-      Report.atMost("its growth, last third to middle third", growth.percent, "%", 5)
+      Report.atMost("memory of the service under full load, maximum", Math.max(...samples), "MB", 400),
+      Report.atMost("memory growth, last third to middle third", growth.percent, "%", 5)
     ],
     details: [
       ResultTable.withRuns([

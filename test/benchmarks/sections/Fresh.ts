@@ -1,4 +1,4 @@
-/** A new database under full load from its first second: whether answers take much longer before it has settled. */
+/** Compares latency in the first seconds of a new service and database with the steady state. */
 import { Array as Arr, Effect } from "effect"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
@@ -8,22 +8,22 @@ import * as Report from "#test/benchmarks/Report.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 import * as Servers from "#test/benchmarks/servers/Servers.ts"
 
-/** In the first seconds the process has not compiled its code yet, whatever the database is like. */
+/** Seconds without a limit: V8 compiles the code in them, whatever the database. */
 const warmUpSeconds = 2
 const sourceMs = 20
-/** The slowest second ÷ the steady state. */
-const worstRatio = 10
+/** Limit of the slowest second ÷ the steady state. */
+const ratioLimit = 10
 
-/** The service has just migrated; it has keys, and each VAT ID was asked about once. */
-const measure = Effect.fnUntraced(function* (name: string, asked: Workload.Asked) {
+/** Measures a service that has just migrated, with new keys and a filled cache. */
+const measure = Effect.fnUntraced(function* (name: string, shape: Workload.Shape) {
   const { freshSeconds } = yield* BenchOptions
   const { database } = yield* PostgresServer
   const subject = yield* Workload.filled(yield* Servers.service(yield* database(`fresh_${name}`)))
-  const { bySecond } = yield* Workload.fromStart(subject, asked, freshSeconds * 1_000)
+  const { bySecond } = yield* Workload.closedLoopFromStart(subject, shape, freshSeconds * 1_000)
   return { name, bySecond }
 }, Effect.scoped)
 
-/** In the last half. */
+/** Median p99 of the last half. */
 const steadyP99 = (bySecond: ReadonlyArray<Load.Summary>) =>
   Report.median(bySecond.slice(Math.ceil(bySecond.length / 2)).map(({ p99 }) => p99))
 
@@ -33,7 +33,7 @@ export const run = Effect.gen(function* () {
   yield* sandbox.reset
   yield* sandbox.configure({ latency_ms: sourceMs })
   const measured = [
-    yield* measure("cached", yield* Workload.plain), //
+    yield* measure("cached", yield* Workload.cached), //
     yield* measure("mix", yield* Workload.mix)
   ]
   yield* sandbox.reset
@@ -46,12 +46,12 @@ export const run = Effect.gen(function* () {
     section: "fresh",
     how:
       `a service that has just started and migrated, with ${Workload.keyCount} keys and ${Workload.vatIds.length} answers in its cache, under ` +
-      `full load from its first second for ${freshSeconds} s; the first ${warmUpSeconds} s, in which its code is compiled, have no limit`,
+      `full load from its first second for ${freshSeconds} s; the first ${warmUpSeconds} s, in which V8 compiles its code, have no limit`,
     figures: measured.flatMap(({ bySecond, name }) => {
       const steady = steadyP99(bySecond)
       const worst = Math.max(...bySecond.slice(warmUpSeconds).map(({ p99 }) => p99))
       return [
-        Report.atMost(`${name}: p99 of the slowest second ÷ steady state`, worst / steady, "×", worstRatio),
+        Report.atMost(`${name}: p99 of the slowest second ÷ steady state`, worst / steady, "×", ratioLimit),
         Report.plain(`${name}: p99 of the steady state (median of the last half)`, steady, "ms")
       ]
     }),

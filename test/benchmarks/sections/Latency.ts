@@ -1,4 +1,4 @@
-/** How long requests take at a fixed rate, whether or not earlier ones are answered, beside the baseline at the same rate. */
+/** Latency of requests at a fixed rate (open loop), compared with the baseline at the same rate. */
 import { Array as Arr, Effect } from "effect"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
@@ -9,26 +9,26 @@ import * as Workload from "#test/benchmarks/load/Workload.ts"
 import * as Report from "#test/benchmarks/Report.ts"
 import * as Contenders from "#test/benchmarks/servers/Contenders.ts"
 
-/** Enough to know the maximum; it is not a figure of its own here. */
+/** Runs that find the baseline's maximum rate, which is not a figure here. */
 const maximumRounds = 3
 const sourceMs = 20
 
 type Started = Effect.Success<ReturnType<typeof Contenders.start>>
 
 /** Runs at half of the baseline's maximum rate, so that no run leaves a backlog for the next one. */
-const measure = Effect.fnUntraced(function* (name: string, asked: Workload.Asked, { contenders }: Started) {
+const measure = Effect.fnUntraced(function* (name: string, shape: Workload.Shape, { contenders }: Started) {
   const { rounds, seconds } = yield* BenchOptions
   const baseline = contenders.at(-1)?.subject
   if (baseline === undefined) return yield* Effect.die("There is always a baseline")
-  const fastest = yield* Effect.forEach(Arr.range(1, maximumRounds), () => Workload.flatOut(baseline, asked))
+  const fastest = yield* Effect.forEach(Arr.range(1, maximumRounds), () => Workload.closedLoop(baseline, shape))
   const half = Math.round(Report.median(fastest.map(Load.perSecondOf)) / 2)
-  const turns = contenders.map(({ measured, name, subject }) => ({
+  const runs = contenders.map(({ name, subject, thenSettle }) => ({
     name,
-    turn: Rounds.turn(measured(Workload.atRate(subject, asked.kinds, half, seconds * 1_000)))
+    series: Rounds.series(thenSettle(Workload.openLoop(subject, shape.kinds, half, seconds * 1_000)))
   }))
-  yield* Rounds.run(rounds, [turns.map(({ turn }) => turn)])
-  const resultsOf = (wanted: Contenders.Name) => turns.find(({ name }) => name === wanted)?.turn.results ?? []
-  return { name, half, fastest, turns, service: resultsOf("service"), baseline: resultsOf("baseline") }
+  yield* Rounds.run(rounds, [runs.map(({ series }) => series)])
+  const resultsOf = (wanted: Contenders.Name) => runs.find(({ name }) => name === wanted)?.series.results ?? []
+  return { name, half, fastest, runs, service: resultsOf("service"), baseline: resultsOf("baseline") }
 })
 
 type Measured = Effect.Success<ReturnType<typeof measure>>
@@ -49,16 +49,16 @@ const figuresOf = ({ baseline, name, service }: Measured) => {
       1
     ),
     Report.plain(
-      `${name}: p99 of how late the load generator itself was`,
+      `${name}: p99 of the load generator's own delay`,
       Report.median([...service, ...baseline].map(({ latenessMs }) => latenessMs.p99)),
       "ms"
     )
   ]
 }
 
-const rowsOf = ({ fastest, half, name, turns }: Measured): ReadonlyArray<ResultTable.Measured> => [
-  { name: `${name}, Fastify as fast as it can`, results: fastest },
-  ...turns.map((one) => ({ name: `${name} at ${half}/s, ${Contenders.titles[one.name]}`, results: one.turn.results }))
+const rowsOf = ({ fastest, half, name, runs }: Measured): ReadonlyArray<ResultTable.Measured> => [
+  { name: `${name}, Fastify at its maximum rate`, results: fastest },
+  ...runs.map((run) => ({ name: `${name} at ${half}/s, ${Contenders.titles[run.name]}`, results: run.series.results }))
 ]
 
 export const run = Effect.gen(function* () {
@@ -68,13 +68,13 @@ export const run = Effect.gen(function* () {
   yield* sandbox.configure({ latency_ms: sourceMs })
   const mix = yield* Workload.mix
   const started = yield* Effect.flatMap(Contenders.databases("latency"), (urls) => Contenders.start(urls, mix.kinds))
-  const measured = [yield* measure("cached", yield* Workload.plain, started), yield* measure("mix", mix, started)]
+  const measured = [yield* measure("cached", yield* Workload.cached, started), yield* measure("mix", mix, started)]
   yield* sandbox.reset
   const report: Report.SectionReport = {
     section: "latency",
     how:
-      `cached validations, and the mix of all kinds, at half of the baseline's maximum, each sent when it is due and measured from then; ` +
-      `medians of ${rounds} alternating runs, ratios round by round`,
+      `cached validations, and the mix of all kinds, at half of the baseline's maximum rate, each sent and measured from its due time; ` +
+      `medians of ${rounds} alternating runs, ratios per round`,
     figures: measured.flatMap(figuresOf),
     details: [ResultTable.withRuns(measured.flatMap(rowsOf))]
   }

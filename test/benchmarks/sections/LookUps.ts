@@ -1,10 +1,10 @@
 /**
- * Live look-ups while the source takes a second for each: 500 callers at once with 500 VAT IDs, and the overhead of the service.
+ * Live look-ups with a source that takes one second: 500 concurrent callers with 500 VAT IDs, and the overhead of the service.
  *
- * The service sends a source at most ten concurrent requests per member state. With all callers at once some wait for a slot, in rounds of
- * one second, and all compete for the processor. The service's time is the time of the last response, less the source's rounds, divided by
- * the callers. A second load measures the overhead of a look-up that does not queue: 100 a second over all member states, 100 in flight.
- * Its baseline is the same load on the source itself, without the service.
+ * The service sends a source at most ten concurrent requests per member state. The other callers wait for a slot, in rounds of one second,
+ * and all compete for the CPU. The overhead per caller is the time of the last response, less the source's rounds, divided by the callers.
+ * A second load measures the overhead of a look-up that does not queue: 100 a second over all member states, 100 in flight. It is compared
+ * with the same load on the source itself.
  */
 import { Array as Arr, Effect } from "effect"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
@@ -19,55 +19,55 @@ import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 import * as Servers from "#test/benchmarks/servers/Servers.ts"
 
 const callers = 500
-/** One register is asked six times as much as it is given; the others share the rest. */
-const crowded = "IT"
-const crowdedCallers = 60
+/** Member state with six times as many callers as slots; the other callers are spread over the other states. */
+const busyState = "IT"
+const busyCallers = 60
 const perMemberState = 10
 const sourceMs = 1_000
-/** Of those outside of the crowd, 16 or 17 ask about each member state. */
-const turnsOfOthers = 2
+/** Each of the other states has 16 or 17 callers. */
+const roundsOfOthers = 2
 const overheadMs = 5
 const perSecond = 100
-const spreadOut = 400
-/** Processor time of the service for each of them. */
-const serviceMs = 1.5
-/** Nearly as many as there are places for all member states together: 270. */
-const perSecondWarm = 250
-/** All at once, as far as a clock can tell. */
-const atOnce = 1_000_000
+const spreadCallers = 400
+/** Limit of the service's CPU time per look-up. */
+const cpuLimitMs = 1.5
+/** Just below the 270 slots of all member states together. */
+const warmUpPerSecond = 250
+/** Rate in requests per second that starts all callers within a millisecond. */
+const burstPerSecond = 1_000_000
 
-interface Asked {
+interface Question {
   readonly state: RegisterIds.MemberState
   readonly vatId: string
 }
 
-type Callers = Arr.NonEmptyReadonlyArray<Asked>
+type Questions = Arr.NonEmptyReadonlyArray<Question>
 
-/** `series` keeps the VAT IDs of one burst apart from those of the others, which are in the cache by then. */
-const inTurn = (series: number, states: ReadonlyArray<RegisterIds.MemberState>, count: number): Callers =>
+/** Questions about the states in turn. Each `series` has VAT IDs of its own, which are not yet in the cache. */
+const acrossStates = (series: number, states: ReadonlyArray<RegisterIds.MemberState>, count: number): Questions =>
   Arr.makeBy(count, (index) => {
-    const state = states[index % states.length] ?? crowded
+    const state = states[index % states.length] ?? busyState
     return { state, vatId: RegisterIds.vatId(state, series * 1_000 + index) }
   })
 
-/** The crowd comes first, so that calls queued behind it would show. */
-const unevenly = (series: number): Callers => [
-  ...inTurn(series, [crowded], crowdedCallers),
-  ...inTurn(
+/** The busy state comes first, to show whether its queue delays other states. */
+const unevenBurst = (series: number): Questions => [
+  ...acrossStates(series, [busyState], busyCallers),
+  ...acrossStates(
     series + 1,
-    RegisterIds.memberStates.filter((state) => state !== crowded),
-    callers - crowdedCallers
+    RegisterIds.memberStates.filter((state) => state !== busyState),
+    callers - busyCallers
   )
 ]
 
-/** The most calls that were under way at a time about one member state. */
-const mostUnderWay = (entries: ReadonlyArray<JournalEntry>) => {
+/** Maximum number of concurrent calls for one member state. */
+const maxInFlightPerState = (entries: ReadonlyArray<JournalEntry>) => {
   const byState = Object.values(Arr.groupBy(entries, ({ vat_id }) => vat_id?.slice(0, 2) ?? ""))
-  return Math.max(...byState.map(mostAtOnce))
+  return Math.max(...byState.map(maxInFlight))
 }
 
-const mostAtOnce = (entries: ReadonlyArray<JournalEntry>) => {
-  // A call that ends in the millisecond in which another begins is over by then.
+const maxInFlight = (entries: ReadonlyArray<JournalEntry>) => {
+  // A call that ends in the millisecond in which another starts does not overlap it.
   const moments = entries
     .flatMap(({ at, duration_ms }) => [
       { at: Date.parse(at), change: 1 },
@@ -78,36 +78,37 @@ const mostAtOnce = (entries: ReadonlyArray<JournalEntry>) => {
   return Math.max(...moments.map(({ change }) => (now += change)))
 }
 
-/** How the burst went: when the last caller of the crowd and the last of all others had an answer, and what the source saw. */
+/** Runs a burst. Returns the slowest response for the busy state and for the others, and the source's figures. */
 const burst = Effect.fnUntraced(function* (series: number, ask: Ask) {
   const sandbox = yield* Sandbox.Sandbox
   yield* sandbox.reset
   yield* sandbox.configure({ latency_ms: sourceMs })
-  const asked = unevenly(series)
-  const { cpuMicros, eachMs } = yield* ask(asked, atOnce)
+  const questions = unevenBurst(series)
+  const { cpuMicros, eachMs } = yield* ask(questions, burstPerSecond)
   const { bzst, entries, vies } = yield* sandbox.journal()
   const checks = entries.filter(({ vat_id }) => vat_id !== null)
-  const msOf = (isIt: (state: string) => boolean) => Math.max(...eachMs.filter((_, index) => isIt(asked[index]?.state ?? "")))
+  const slowestMs = (matches: (state: string) => boolean) =>
+    Math.max(...eachMs.filter((_, index) => matches(questions[index]?.state ?? "")))
   return {
-    crowdMs: msOf((state) => state === crowded),
-    othersMs: msOf((state) => state !== crowded),
-    underWay: mostUnderWay(checks),
-    underWayInAll: vies.concurrent_max,
+    busyMs: slowestMs((state) => state === busyState),
+    othersMs: slowestMs((state) => state !== busyState),
+    inFlight: maxInFlightPerState(checks),
+    inFlightTotal: vies.concurrent_max,
     checks: vies.checks + bzst.checks,
     serviceMs: (cpuMicros["service"] ?? 0) / 1_000
   }
 })
 
-/** Callers without contention. */
-const apart = Effect.fnUntraced(function* (series: number, ask: Ask) {
+/** Look-ups that do not queue. */
+const unqueued = Effect.fnUntraced(function* (series: number, ask: Ask) {
   const sandbox = yield* Sandbox.Sandbox
   yield* sandbox.reset
   yield* sandbox.configure({ latency_ms: sourceMs })
-  return yield* ask(inTurn(series, RegisterIds.memberStates, spreadOut), perSecond)
+  return yield* ask(acrossStates(series, RegisterIds.memberStates, spreadCallers), perSecond)
 })
 
 type Ask = (
-  asked: Callers,
+  questions: Questions,
   perSecond: number
 ) => Effect.Effect<Load.LoadResult, Effect.Error<ReturnType<typeof Load.run>>, Effect.Services<ReturnType<typeof Load.run>>>
 
@@ -127,37 +128,42 @@ export const run = Effect.gen(function* () {
       )
   const ask = asking({ server, keys, viesPath: null })
   const askSource = asking(yield* Workload.source)
-  // Compiles the code; the source answers at once.
-  yield* ask(inTurn(1, RegisterIds.memberStates, 2 * callers), perSecondWarm)
+  // Lets V8 compile the code. The source answers without delay.
+  yield* ask(acrossStates(1, RegisterIds.memberStates, 2 * callers), warmUpPerSecond)
   const together = yield* burst(2, ask)
   const spread = yield* Effect.forEach(Arr.range(1, rounds), (round) =>
-    Effect.all({ service: apart(10 + round, ask), source: apart(10 + round, askSource) })
+    Effect.all({ service: unqueued(10 + round, ask), source: unqueued(10 + round, askSource) })
   )
   yield* sandbox.reset
   const added = (of: (latency: Load.Summary) => number) =>
     Report.median(spread.map(({ service, source }) => of(service.latencyMs) - of(source.latencyMs)))
-  const serviceMsOf = Report.median(spread.map(({ service }) => Load.serviceMicrosOf(service) / 1_000))
+  const serviceMsOf = Report.median(spread.map(({ service }) => Load.serviceCpuMicros(service) / 1_000))
   const report: Report.SectionReport = {
     section: "lookups",
     how:
-      `the source takes ${sourceMs} ms; ${callers} callers at once on ${callers} VAT IDs, ${crowdedCallers} of them about one member ` +
+      `the source takes ${sourceMs} ms; ${callers} callers at once on ${callers} VAT IDs, ${busyCallers} of them about one member ` +
       `state; and without contention, ${perSecond} a second over all member states, medians of ${rounds} runs`,
     figures: [
-      Report.atMost("calls under way about one member state", together.underWay, "calls", perMemberState),
-      Report.atMost("calls to the source for each caller", together.checks / callers, "calls", 1),
-      // Behind the crowd they would wait for six of its turns first.
-      Report.atMost("last answer outside of the crowd (two turns)", together.othersMs, "ms", 2 * turnsOfOthers * sourceMs),
+      Report.atMost("calls in flight for one member state, maximum", together.inFlight, "calls", perMemberState),
+      Report.atMost("calls of the source per caller", together.checks / callers, "calls", 1),
+      // Behind the queue of the busy state they would wait for six more rounds.
       Report.atMost(
-        `what is more than the two turns, for each of the ${callers}`,
-        (together.othersMs - turnsOfOthers * sourceMs) / callers,
+        "last answer for the other member states (two rounds)",
+        together.othersMs,
+        "ms",
+        2 * roundsOfOthers * sourceMs
+      ),
+      Report.atMost(
+        `time beyond the two rounds, per caller of ${callers}`,
+        (together.othersMs - roundsOfOthers * sourceMs) / callers,
         "ms",
         overheadMs
       ),
-      Report.plain(`processor time of the service, for each of the ${callers}`, together.serviceMs, "ms"),
-      Report.plain("last answer to the crowd (six turns)", together.crowdMs, "ms"),
-      Report.plain("calls under way in all, at most", together.underWayInAll, "calls"),
+      Report.plain(`processor time of the service, per caller of ${callers}`, together.serviceMs, "ms"),
+      Report.plain("last answer for the busy member state (six rounds)", together.busyMs, "ms"),
+      Report.plain("calls in flight for all member states, maximum", together.inFlightTotal, "calls"),
       ...(serviceMsOf > 0
-        ? [Report.atMost(`processor time of the service for each at ${perSecond} a second`, serviceMsOf, "ms", serviceMs)]
+        ? [Report.atMost(`processor time of the service per look-up at ${perSecond} a second`, serviceMsOf, "ms", cpuLimitMs)]
         : []),
       Report.atMost(
         "added by the service without contention, p50",
@@ -174,7 +180,7 @@ export const run = Effect.gen(function* () {
     details: [
       ResultTable.withRuns([
         { name: `${perSecond} a second`, results: spread.map(({ service }) => service) },
-        { name: "of the source itself", results: spread.map(({ source }) => source) }
+        { name: "the source itself", results: spread.map(({ source }) => source) }
       ])
     ]
   }

@@ -1,4 +1,4 @@
-/** What clients ask, each kind of request alone and all of them mixed, beside a baseline that does the same work. */
+/** Throughput and CPU time of each kind of request and of their mix, compared with the baseline. */
 import { Array as Arr, Effect } from "effect"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
@@ -11,14 +11,14 @@ import * as Report from "#test/benchmarks/Report.ts"
 import * as Contenders from "#test/benchmarks/servers/Contenders.ts"
 
 const sourceMs = 20
-/** As fast as they are answered. */
-const closed = ["cached", "spelled", "parameter", "anonymous", "usage", "malformed"] as const
-/** The service asks ten things at a time about a member state, so look-ups come at a rate, whatever their answers take. */
+/** Kinds measured in a closed loop. */
+const closedLoopKinds = ["cached", "spelled", "parameter", "anonymous", "usage", "malformed"] as const
+/** Live look-ups use an open loop, because the service bounds the calls in flight per member state. Rates per second. */
 const liveRates = [100, 500] as const
-/** Processor time is counted in hundredths of a second: enough of them at 100 a second. */
+/** Minimum duration of live loads. CPU time has a resolution of 10 ms, so a shorter load is inaccurate. */
 const liveSecondsMin = 4
 
-/** Limits of requests a second, service ÷ baseline. */
+/** Lower limits of requests per second, service ÷ baseline. */
 const speedLimits: ReadonlyMap<string, number> = new Map([
   ["mix", 1.3],
   ["cached", 1.6],
@@ -27,16 +27,16 @@ const speedLimits: ReadonlyMap<string, number> = new Map([
   ["anonymous", 1],
   ["usage", 1]
 ])
-/** Limits of processor time with Postgres, service ÷ baseline. */
+/** Upper limits of CPU time with Postgres, service ÷ baseline. */
 const costLimits: ReadonlyMap<string, number> = new Map([
   ["malformed", 2.5],
   ...liveRates.map((rate) => [`live at ${rate}/s`, 2] as const)
 ])
-/** What of the cached validations is not plain costs the service at most this much of a plain one. */
-const likePlain = ["spelled", "parameter", "anonymous"] as const
-const likePlainLimit = 1.4
+/** Variants of cached validations, and the limit of their CPU time ÷ that of `cached`. */
+const cachedVariants = ["spelled", "parameter", "anonymous"] as const
+const cachedVariantLimit = 1.4
 
-/** Results of one load by what gave them. */
+/** Results of one load by server. */
 interface Row {
   readonly name: string
   readonly isAtRate: boolean
@@ -45,16 +45,16 @@ interface Row {
 
 type Started = Effect.Success<ReturnType<typeof Contenders.start>>
 
-/** A row, and the turns that fill it. */
+/** A row, and the loads that fill it. */
 const rowOf = <E, R>(
   name: string,
   { contenders }: Started,
   load: (subject: Workload.Subject) => Effect.Effect<Load.LoadResult, E, R>,
   source: Workload.Subject | null
 ) => {
-  const turns = contenders.map(({ measured, name, subject }) => ({ name, turn: Rounds.turn(measured(load(subject))) }))
-  const ofSource = source === null ? [] : [Rounds.turn(load(source))]
-  const resultsOf = (name: Contenders.Name) => turns.find((one) => one.name === name)?.turn.results ?? []
+  const runs = contenders.map(({ name, subject, thenSettle }) => ({ name, series: Rounds.series(thenSettle(load(subject))) }))
+  const sourceSeries = source === null ? [] : [Rounds.series(load(source))]
+  const resultsOf = (name: Contenders.Name) => runs.find((run) => run.name === name)?.series.results ?? []
   const row: Row = {
     name,
     isAtRate: source !== null,
@@ -62,10 +62,10 @@ const rowOf = <E, R>(
       service: resultsOf("service"),
       other: resultsOf("other"),
       baseline: resultsOf("baseline"),
-      source: ofSource[0]?.results ?? []
+      source: sourceSeries[0]?.results ?? []
     }
   }
-  return { row, turns: [...turns.map(({ turn }) => turn), ...ofSource] }
+  return { row, comparison: [...runs.map(({ series }) => series), ...sourceSeries] }
 }
 
 export const run = Effect.gen(function* () {
@@ -77,16 +77,16 @@ export const run = Effect.gen(function* () {
   const source = yield* Workload.source
   const started = yield* Effect.flatMap(Contenders.databases("mix"), (urls) => Contenders.start(urls, mix.kinds))
 
-  const flatOut = (name: string, kinds: Workload.Kinds) =>
-    rowOf(name, started, (subject) => Workload.flatOut(subject, { kinds, connections }), null)
+  const closedLoop = (name: string, kinds: Workload.Kinds) =>
+    rowOf(name, started, (subject) => Workload.closedLoop(subject, { kinds, connections }), null)
   const liveMs = Math.max(seconds, liveSecondsMin) * 1_000
   const live = liveRates.map((rate) =>
-    rowOf(`live at ${rate}/s`, started, (subject) => Workload.atRate(subject, ["live"], rate, liveMs), source)
+    rowOf(`live at ${rate}/s`, started, (subject) => Workload.openLoop(subject, ["live"], rate, liveMs), source)
   )
-  const loads = [flatOut("mix", mix.kinds), ...closed.map((kind) => flatOut(kind, [kind])), ...live]
+  const loads = [closedLoop("mix", mix.kinds), ...closedLoopKinds.map((kind) => closedLoop(kind, [kind])), ...live]
   yield* Rounds.run(
     rounds,
-    loads.map(({ turns }) => turns)
+    loads.map(({ comparison }) => comparison)
   )
   yield* sandbox.reset
 
@@ -95,9 +95,9 @@ export const run = Effect.gen(function* () {
     section: "mix",
     how:
       `each kind of request alone and all mixed (${weights}), ${connections} connections, the source takes ${sourceMs} ms; ` +
-      `medians of ${rounds} alternating runs, ratios round by round`,
+      `medians of ${rounds} alternating runs, ratios per round`,
     figures: figuresOf(rows),
-    details: [ratioTable(rows), "", insideTable(rows), "", ResultTable.medians(rows.flatMap(measuredOf))]
+    details: [ratioTable(rows), "", mixTable(rows), "", ResultTable.medians(rows.flatMap(measuredOf))]
   }
   return report
 })
@@ -119,15 +119,15 @@ const figuresOf = (rows: ReadonlyArray<Row>) => [
   }),
   ...rows.flatMap(({ name, results: { baseline, service } }) => {
     const limit = costLimits.get(name)
-    const ratio = Report.medianRatio(service, baseline, Load.microsOf)
-    // Missing on systems that do not report it.
+    const ratio = Report.medianRatio(service, baseline, Load.totalCpuMicros)
+    // Omitted on systems that do not report CPU time.
     if (limit === undefined || !Number.isFinite(ratio)) return []
     return [Report.atMost(`${name}: processor time with Postgres, service ÷ Fastify`, ratio, "×", limit)]
   }),
-  ...likePlain.flatMap((name) => {
+  ...cachedVariants.flatMap((name) => {
     const ratio = toCached(rows, name)
     if (!Number.isFinite(ratio)) return []
-    return [Report.atMost(`${name}: processor time of the service, ÷ cached`, ratio, "×", likePlainLimit)]
+    return [Report.atMost(`${name}: processor time of the service, ÷ cached`, ratio, "×", cachedVariantLimit)]
   }),
   ...rows.flatMap(({ isAtRate, name, results }) => {
     if (!isAtRate) return []
@@ -140,16 +140,16 @@ const figuresOf = (rows: ReadonlyArray<Row>) => [
   })
 ]
 
-/** Processor time of the service a request, in proportion to that of a plain cached validation. */
+/** CPU time of the service per request ÷ that of `cached`. */
 const toCached = (rows: ReadonlyArray<Row>, name: string) => {
   const serviceOf = (wanted: string) => rows.find((row) => row.name === wanted)?.results.service ?? []
-  return Report.medianRatio(serviceOf(name), serviceOf("cached"), Load.serviceMicrosOf)
+  return Report.medianRatio(serviceOf(name), serviceOf("cached"), Load.serviceCpuMicros)
 }
 
 const p99Of = ({ latencyMs }: Load.LoadResult) => latencyMs.p99
 const p50Of = ({ latencyMs }: Load.LoadResult) => latencyMs.p50
 
-/** Service ÷ baseline, and what the other one makes of it. */
+/** Ratios of service ÷ baseline, and of other build ÷ service. */
 const ratioTable = (rows: ReadonlyArray<Row>) => {
   const toBaseline =
     (of: (result: Load.LoadResult) => number) =>
@@ -159,29 +159,29 @@ const ratioTable = (rows: ReadonlyArray<Row>) => {
     (of: (result: Load.LoadResult) => number) =>
     ({ results: { other, service } }: Row) =>
       Report.medianRatio(other, service, of)
-  const isThereOther = rows.some(({ results: { other } }) => other.length > 0)
+  const hasOther = rows.some(({ results: { other } }) => other.length > 0)
   return Report.details(rows, {
     "service ÷ Fastify": ({ name }) => name,
     "requests/s": (row) => (row.isAtRate ? "-" : toBaseline(Load.perSecondOf)(row)),
     p50: toBaseline(p50Of),
     p99: toBaseline(p99Of),
-    "processor time with Postgres": toBaseline(Load.microsOf),
+    "processor time with Postgres": toBaseline(Load.totalCpuMicros),
     "service ÷ cached": ({ name }) => toCached(rows, name),
-    ...(isThereOther
+    ...(hasOther
       ? {
           "other ÷ service: requests/s": (row: Row) => (row.isAtRate ? "-" : toOther(Load.perSecondOf)(row)),
           "p99 ": toOther(p99Of),
-          "processor time with Postgres ": toOther(Load.microsOf),
-          "of the service alone": toOther(Load.serviceMicrosOf)
+          "processor time with Postgres ": toOther(Load.totalCpuMicros),
+          "of the service alone": toOther(Load.serviceCpuMicros)
         }
       : {}),
-    "requests/s, round by round": ({ isAtRate, results: { baseline, service } }) =>
+    "requests/s, each round": ({ isAtRate, results: { baseline, service } }) =>
       isAtRate ? "-" : Report.ratios(service, baseline, Load.perSecondOf).map(Report.digits).join("  ")
   })
 }
 
-/** The kinds within the mix. */
-const insideTable = (rows: ReadonlyArray<Row>) => {
+/** Latencies of each kind within the mix. */
+const mixTable = (rows: ReadonlyArray<Row>) => {
   const mixed = rows.find(({ name }) => name === "mix")?.results
   const of = (name: Contenders.Name, value: (summary: Load.Summary) => number) => (kind: RequestKinds.Name) =>
     Report.median((mixed?.[name] ?? []).flatMap(({ byKind }) => byKind[kind] ?? []).map(value))

@@ -1,4 +1,4 @@
-/** What the notary costs an event while it works through a backlog: reading, hashing, the tree, and a signature for every 16,384. */
+/** Time of the notary per event of a backlog: reading, hashing, tree, and one signature for each 16,384 events. */
 import { Array as Arr, Effect, Layer, Option, Schedule } from "effect"
 import { Integrity } from "#domain/audit/Integrity.ts"
 import * as Notary from "#events/notary/Notary.ts"
@@ -11,7 +11,7 @@ import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 import { keysOf, signerOf } from "#test/support/log/Keys.ts"
 
-/** More would only take longer. */
+/** Enough for stable figures. */
 const eventsMax = 1_000_000
 
 export const keys = keysOf(signerOf("vatproof.example/log/0"))
@@ -27,8 +27,8 @@ export const signUpTo = Effect.fnUntraced(function* (size: number) {
   })
 }, Effect.scoped)
 
-/** What a notary stands on. */
-export const ground = (url: Parameters<typeof LogDatabase.store>[0]) =>
+/** The services that a notary requires. */
+export const notaryLayer = (url: Parameters<typeof LogDatabase.store>[0]) =>
   TreeStore.layer.pipe(
     Layer.provideMerge(LogDatabase.store(url)),
     Layer.provideMerge(Layer.merge(NodeCrypto.layer, Integrity.layer))
@@ -53,13 +53,13 @@ export const run = Effect.gen(function* () {
       signUpTo(0),
       Effect.forEach(Arr.range(1, rounds), () => sign)
     ),
-    ground(url),
+    notaryLayer(url),
     { local: true }
   )
   const of = (value: (result: (typeof results)[number]) => number) => Report.median(results.map(value))
   const report: Report.SectionReport = {
     section: "notary",
-    how: `a notary that finds ${events} unsigned events; medians of ${rounds} times`,
+    how: `a notary with a backlog of ${events} unsigned events; medians of ${rounds} runs`,
     figures: [
       Report.atMost(
         "time an event",
@@ -78,7 +78,7 @@ export const run = Effect.gen(function* () {
         "µs an event"
       )
     ],
-    details: [`µs an event, time by time: ${results.map(({ micros }) => Report.digits(micros)).join("  ")}`]
+    details: [`µs an event, each run: ${results.map(({ micros }) => Report.digits(micros)).join("  ")}`]
   }
   return report
 })

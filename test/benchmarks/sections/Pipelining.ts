@@ -1,4 +1,4 @@
-/** Whether clients that send and never read, or never finish a request, cost other clients their answers or the service its memory. */
+/** Effect of clients that never read, or never finish a request, on other clients and on the memory of the service. */
 import { Effect, type Redacted, Schedule } from "effect"
 import * as Workload from "#test/benchmarks/load/Workload.ts"
 import * as Processes from "#test/benchmarks/Processes.ts"
@@ -18,16 +18,16 @@ const request = "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 const pipelined: Flood = { connections: 100, head: "", unit: `${request}\r\n`, times: 2_700 }
 const partial: Flood = { connections: 4_000, head: `${request}X-Filler: `, unit: "a", times: 20_000 }
 
-/** The other client asks this often, for so long, and from this moment on beside the flood. */
+/** Load of the other client. The flood starts after it. */
 const clientConnections = 8
 const perSecond = 20
 const durationMs = 15_000
-const floodAfter = "1 second"
+const floodDelay = "1 second"
 
 const slowestMs = 1_000
 const memoryLimitMb = 600
 
-/** What another client, and the service's memory, see of a flood. */
+/** Measures another client's requests and the memory of the service during a flood. */
 const measure = Effect.fnUntraced(function* (url: Redacted.Redacted, { connections, head, times, unit }: Flood) {
   const service = yield* Servers.service(url)
   const subject = yield* Workload.prepare(service)
@@ -37,7 +37,7 @@ const measure = Effect.fnUntraced(function* (url: Redacted.Redacted, { connectio
   const watch = Effect.sync(() => {
     held = Math.max(held, ProcessorTime.openFiles(service.pid) - before - clientConnections)
   })
-  yield* Effect.forkScoped(Effect.delay(Processes.start(Processes.program("load/Flood.ts", args)), floodAfter))
+  yield* Effect.forkScoped(Effect.delay(Processes.start(Processes.program("load/Flood.ts", args)), floodDelay))
   yield* Effect.forkScoped(Effect.repeat(watch, Schedule.spaced("250 millis")))
   const client = yield* Workload.attempt(
     subject,
@@ -60,8 +60,8 @@ export const run = Effect.gen(function* () {
     figures: [
       Report.atMost("pipelined: slowest answer to the client", ofPipelined.client.latencyMs.max, "ms", slowestMs),
       Report.atMost("pipelined: failures of the client's requests", ofPipelined.client.failures, "requests", 0),
-      Report.plain("pipelined: memory of the service, at most", ofPipelined.memoryMb, "MB"),
-      Report.atMost("partial heads: memory of the service, at most", ofPartial.memoryMb, "MB", memoryLimitMb),
+      Report.plain("pipelined: memory of the service, maximum", ofPipelined.memoryMb, "MB"),
+      Report.atMost("partial heads: memory of the service, maximum", ofPartial.memoryMb, "MB", memoryLimitMb),
       Report.plain("partial heads: slowest answer to the client", ofPartial.client.latencyMs.max, "ms"),
       Report.plain("partial heads: failures of the client's requests", ofPartial.client.failures, "requests"),
       Report.plain("partial heads: connections that the service held", ofPartial.held, "connections")

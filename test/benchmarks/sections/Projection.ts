@@ -1,4 +1,4 @@
-/** How fast a read model is made anew from the whole log, as `vatproof projections rebuild event_index` does. */
+/** Speed of a rebuild of a read table from the whole log (`vatproof projections rebuild event_index`). */
 import { Array as Arr, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as ProjectionRebuild from "#events/projections/ProjectionRebuild.ts"
@@ -8,7 +8,7 @@ import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 import * as Report from "#test/benchmarks/Report.ts"
 import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
 
-/** More would only take longer. */
+/** Enough for stable figures. */
 const eventsMax = 1_000_000
 
 const rebuild = Effect.gen(function* () {
@@ -33,9 +33,9 @@ export const run = Effect.gen(function* () {
   }).pipe(Effect.provide(LogDatabase.administrator(url), { local: true }))
   const report: Report.SectionReport = {
     section: "projection",
-    how: `event_index made anew from ${events} events; median of ${rounds} times`,
+    how: `event_index rebuilt from ${events} events; median of ${rounds} runs`,
     figures: [Report.atLeast("rebuild of a projection", Report.median(speeds), "events/s", 150_000)],
-    details: [`events a second, time by time: ${speeds.map(Report.digits).join("  ")}`]
+    details: [`events a second, each run: ${speeds.map(Report.digits).join("  ")}`]
   }
   return report
 })

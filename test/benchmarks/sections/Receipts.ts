@@ -1,4 +1,4 @@
-/** What it takes to read receipts with a key that has many: a page of the list, one receipt, and one as a page to print or as PDF. */
+/** Time to read receipts of a key with many: pages of the list, and one receipt as JSON, HTML and PDF. */
 import { Array as Arr, Clock, DateTime, Effect, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -14,17 +14,17 @@ import { receiptRecord } from "#test/support/ReceiptRecords.ts"
 const receiptsMax = 100_000
 const vatIds = 1_000
 const rounds = 200
-/** A PDF takes much longer than everything else. */
+/** Fewer rounds, because a PDF takes much longer. */
 const pdfRounds = 20
-const pagesBack = 100
+const pageDepth = 100
 
 const idOf = (index: number) => `VP-QC-20261121-${index.toString(36).toUpperCase().padStart(10, "0")}`
 const targetOf = (index: number) => `DE${100_000_001 + (index % vatIds)}`
 
 const answeredAt = "2026-11-21T01:33:04.564Z"
 
-/** A receipt as the service would have issued it. */
-const issuedAt = (index: number, keyId: string) => {
+/** The event of a receipt, as the service issues it. */
+const receiptIssued = (index: number, keyId: string) => {
   const { accountId, evidence, receipt } = receiptRecord({ receiptId: idOf(index), target: targetOf(index) })
   const answered = {
     account_id: accountId,
@@ -65,7 +65,7 @@ const findKeyId = Effect.fnUntraced(function* (key: string) {
   return (yield* find(key)).key_id
 })
 
-/** Appends receipts without asking anybody. */
+/** Appends receipts without calling a source. */
 const fill = Effect.fnUntraced(function* (key: string, count: number) {
   const { append } = yield* EventStore
   const keyId = yield* findKeyId(key)
@@ -73,7 +73,7 @@ const fill = Effect.fnUntraced(function* (key: string, count: number) {
     append({
       stream: receiptStream(idOf(index)),
       expectedVersion: 0,
-      events: [issuedAt(index, keyId)],
+      events: [receiptIssued(index, keyId)],
       charge: null
     })
   yield* Effect.forEach(
@@ -102,7 +102,7 @@ export const run = Effect.gen(function* () {
     return response
   })
 
-  /** One request after the other. */
+  /** Sends one request after the other. */
   const measure = Effect.fnUntraced(function* (name: string, pathOf: (round: number) => string, accept?: string, times = rounds) {
     const durations = yield* Effect.forEach(
       Arr.makeBy(times, pathOf),
@@ -116,7 +116,7 @@ export const run = Effect.gen(function* () {
   })
 
   const cursors: Array<string> = []
-  while (cursors.length < pagesBack) {
+  while (cursors.length < pageDepth) {
     const after = cursors.at(-1)
     const page = yield* decodePage(
       yield* (yield* read(`${receiptsPath}?limit=100${after === undefined ? "" : `&cursor=${after}`}`)).json

@@ -1,4 +1,4 @@
-/** What the event store alone can take: metered events a second into one log, through the batcher that all requests share. */
+/** Throughput of the event store alone: metered events per second into one log, through the shared group commit. */
 import { Array as Arr, Clock, DateTime, Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
@@ -9,7 +9,7 @@ import * as Report from "#test/benchmarks/Report.ts"
 import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 
-/** More than a batch takes, so that one is always full when the one before is stored. */
+/** More writers than events in a batch, so that the next batch is full when the previous one is stored. */
 const writers = 1_000
 const keys = 16
 const warmUpMs = 1_000
@@ -20,7 +20,7 @@ interface Run {
   readonly postgresMicros: number
 }
 
-/** A cached validation, as it is recorded. */
+/** The event of a cached validation. */
 const eventAt = (number: number) =>
   VatIdVerified.make({
     vat_id: `ATU10${100_000 + (number % 1_000)}`,
@@ -35,7 +35,7 @@ const eventAt = (number: number) =>
     attempts: []
   })
 
-/** Appends until `durationMs` are over; says how many events that were, and what they cost. */
+/** Appends for `durationMs` and returns the rate and the CPU time per event. */
 const appendFor = Effect.fnUntraced(function* (durationMs: number, streams: ReadonlyArray<string>) {
   const { append } = yield* EventStore
   const { pid } = yield* PostgresServer
@@ -95,7 +95,7 @@ export const run = Effect.gen(function* () {
         "µs an event"
       )
     ],
-    details: [`events a second, run by run: ${results.map(({ perSecond }) => Report.digits(perSecond)).join("  ")}`]
+    details: [`events a second, each run: ${results.map(({ perSecond }) => Report.digits(perSecond)).join("  ")}`]
   }
   return report
 })

@@ -1,4 +1,4 @@
-/** How many cached validations a second: beside a service that only inserts, and beside one that does nothing. */
+/** Cached validations per second, compared with the baseline and with bare `node:http`. */
 import { Array as Arr, Effect } from "effect"
 import { cpus } from "node:os"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
@@ -12,7 +12,7 @@ import * as Contenders from "#test/benchmarks/servers/Contenders.ts"
 import * as Servers from "#test/benchmarks/servers/Servers.ts"
 
 const kinds: Workload.Kinds = ["cached"]
-/** The load is measured over this many connections as well. */
+/** A second measurement uses this number of connections. */
 const fewConnections = 128
 
 type Results = Record<Contenders.Name | "bare", Array<Load.LoadResult>>
@@ -30,11 +30,11 @@ export const run = Effect.gen(function* () {
   const measure = Effect.fnUntraced(function* (numbers: ReadonlyArray<number>) {
     const { bare, contenders, service } = yield* start(urls)
     const comparisons = over.map(({ count, results }) => [
-      ...contenders.map(({ measured, name, subject }) => ({
-        load: measured(Workload.flatOut(subject, { kinds, connections: count })),
+      ...contenders.map(({ name, subject, thenSettle }) => ({
+        load: thenSettle(Workload.closedLoop(subject, { kinds, connections: count })),
         results: results[name]
       })),
-      { load: Workload.flatOut(bare, { kinds, connections: count }), results: results.bare }
+      { load: Workload.closedLoop(bare, { kinds, connections: count }), results: results.bare }
     ])
     yield* Effect.forEach(numbers, (number) => Rounds.round(number, comparisons), { discard: true })
     memoryMb.push(ProcessorTime.memoryMb(service.pid, "VmHWM"))
@@ -42,7 +42,7 @@ export const run = Effect.gen(function* () {
   })
 
   const inOrder = Arr.makeBy(rounds, (round) => round)
-  // One process may be a third slower than the next of the same program: where there is time for it, each round has its own.
+  // Processes of the same program differ in speed by up to a third, so with --full each round starts new ones.
   for (const group of full ? Arr.chunksOf(inOrder, 1) : [inOrder]) yield* Effect.scoped(measure(group))
   const report: Report.SectionReport = {
     section: "throughput",
@@ -52,12 +52,8 @@ export const run = Effect.gen(function* () {
       `telemetry exported ${exported} times meanwhile`,
     figures: [
       ...over.flatMap(({ count, results }) => ratiosOver(count, results, count === connections)),
-      Report.atMost("memory of the service, at most", Math.max(...memoryMb), "MB", 400),
-      Report.plain(
-        "processors that were busy with something else",
-        othersShare(over.map(({ results }) => results)),
-        `of ${cpus().length}`
-      )
+      Report.atMost("memory of the service, maximum", Math.max(...memoryMb), "MB", 400),
+      Report.plain("CPUs used by other programs", othersShare(over.map(({ results }) => results)), `of ${cpus().length}`)
     ],
     details: [
       ResultTable.withRuns(
@@ -72,7 +68,6 @@ export const run = Effect.gen(function* () {
   return report
 })
 
-/** Of these two the aim is 2 ×. */
 const ratiosOver = (count: number, { bare, baseline, other, service }: Results, isLimited: boolean) => {
   const toBaseline = Report.medianRatio(service, baseline, Load.perSecondOf)
   const toBare = 100 * Report.medianRatio(service, bare, Load.perSecondOf)
@@ -85,20 +80,16 @@ const ratiosOver = (count: number, { bare, baseline, other, service }: Results, 
     isLimited ? Report.atLeast(names.bare, toBare, "%", 25) : Report.plain(names.bare, toBare, "%"),
     Report.plain(
       `${count} connections: processor time with Postgres, service ÷ Fastify`,
-      Report.medianRatio(service, baseline, Load.microsOf),
+      Report.medianRatio(service, baseline, Load.totalCpuMicros),
       "×"
     ),
     ...(other.length === 0
       ? []
       : [
+          Report.plain(`${count} connections: other build ÷ service`, Report.medianRatio(other, service, Load.perSecondOf), "×"),
           Report.plain(
-            `${count} connections: the other one ÷ service`,
-            Report.medianRatio(other, service, Load.perSecondOf),
-            "×"
-          ),
-          Report.plain(
-            `${count} connections: processor time with Postgres, the other one ÷ service`,
-            Report.medianRatio(other, service, Load.microsOf),
+            `${count} connections: processor time with Postgres, other build ÷ service`,
+            Report.medianRatio(other, service, Load.totalCpuMicros),
             "×"
           )
         ])
@@ -109,10 +100,10 @@ const othersShare = (all: ReadonlyArray<Results>) =>
   Report.median(
     all
       .flatMap((results) => names.flatMap((name) => results[name]))
-      .map((result) => ((result.cpuMicros[ProcessorTime.elsewhere] ?? 0) * Load.perSecondOf(result)) / 1e6)
+      .map((result) => ((result.cpuMicros[ProcessorTime.otherProcesses] ?? 0) * Load.perSecondOf(result)) / 1e6)
   )
 
-/** All of them, warmed up. */
+/** Starts all servers and warms them up. */
 const start = Effect.fnUntraced(function* (urls: Effect.Success<ReturnType<typeof Contenders.databases>>) {
   const { contenders, service, subject } = yield* Contenders.start(urls, kinds)
   const bare: Workload.Subject = { ...subject, server: yield* Servers.bare(service, Workload.vatIds[0], subject.keys[0]) }

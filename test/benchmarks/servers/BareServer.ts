@@ -1,4 +1,4 @@
-/** Sends the same bytes to everybody and does nothing else: `node BareServer.ts <port> '<headers and body as JSON>'`. */
+/** HTTP server that sends a fixed response to each request: `node BareServer.ts <port> '<headers and body as JSON>'`. */
 import { Schema } from "effect"
 import { createServer } from "node:http"
 

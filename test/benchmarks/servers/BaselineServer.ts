@@ -1,9 +1,9 @@
 /**
- * What a team would write by hand in an afternoon: Fastify and `pg`, a key checked in memory, answers cached in memory, live look-ups by
- * `fetch`, one row inserted a validation. It has no limits, retries, telemetry or log that can be verified, and counts usage a second
- * late. Tuned as its users would: a pool of ten, named prepared statements, schemas for what comes in and goes out, no logger.
+ * Minimal validation service with Fastify and `pg`, to compare with. It checks keys in memory, caches answers in memory, looks up with
+ * `fetch` and inserts one row per validation. It has no limits, retries, telemetry or verifiable log, and writes usage counters once a
+ * second. It is tuned: a pool of ten connections, named prepared statements, schemas for requests and responses, no logger.
  *
- *     PGHOST=… node BaselineServer.ts <port> <VIES' base URL> <key>…      (`pg` reads the database's address from the environment)
+ *     PGHOST=… node BaselineServer.ts <port> <base URL of VIES> <key>…      (`pg` reads the database's address from the environment)
  */
 import fastify, { type FastifyReply, type FastifyRequest } from "fastify"
 import { createHash, randomUUID } from "node:crypto"
@@ -63,7 +63,7 @@ const cachedAnswer = (vatId: string) => {
   return entry !== undefined && entry.until > Date.now() ? entry.answer : undefined
 }
 
-const remember = (vatId: string, answer: Answer) => {
+const cacheAnswer = (vatId: string, answer: Answer) => {
   const [oldest] = cache.size >= cacheMax ? cache.keys() : []
   if (oldest !== undefined) cache.delete(oldest)
   cache.set(vatId, { answer, until: Date.now() + cacheMs })
@@ -97,18 +97,18 @@ const lookUp = (vatId: string): Promise<Answer> =>
     })
 
 /** Validations by key that are not yet in the table. */
-const uncounted = new Map<string, number>()
-let countedAt = 0
+const unsavedCounts = new Map<string, number>()
+let savedAt = 0
 
 const monthNow = () => new Date().toISOString().slice(0, 7)
 
 const count = (keyId: string) => {
-  uncounted.set(keyId, (uncounted.get(keyId) ?? 0) + 1)
+  unsavedCounts.set(keyId, (unsavedCounts.get(keyId) ?? 0) + 1)
   const now = Date.now()
-  if (now - countedAt < 1_000) return
-  countedAt = now
-  const values = [[...uncounted.keys()], monthNow(), [...uncounted.values()]]
-  uncounted.clear()
+  if (now - savedAt < 1_000) return
+  savedAt = now
+  const values = [[...unsavedCounts.keys()], monthNow(), [...unsavedCounts.values()]]
+  unsavedCounts.clear()
   pool.query({ ...addUsage, values }).catch(console.error)
 }
 
@@ -119,13 +119,13 @@ interface Validation {
   readonly cached: boolean
 }
 
-/** Stores the validation, and gives back the response. */
+/** Stores the validation and returns the response. */
 const record = ({ answer, cached, keyId, vatId }: Validation) => {
   const requestId = randomUUID()
   const source = cached ? "cache" : "vies"
-  // What a source said is stored once, with the live look-up.
-  const said = cached ? { valid: answer.valid } : answer
-  const data = JSON.stringify({ vat_id: vatId, source, request_id: requestId, ...said })
+  // The full answer is stored once, with the live look-up.
+  const stored = cached ? { valid: answer.valid } : answer
+  const data = JSON.stringify({ vat_id: vatId, source, request_id: requestId, ...stored })
   if (keyId !== null) count(keyId)
   return pool.query({ ...insertEvent, values: [randomUUID(), keyId, vatId, data] }).then(() => ({
     ...answer,
@@ -141,7 +141,7 @@ const record = ({ answer, cached, keyId, vatId }: Validation) => {
   }))
 }
 
-const refuse = (reply: FastifyReply, status: 400 | 401, error: string) => reply.code(status).send({ error })
+const reject = (reply: FastifyReply, status: 400 | 401, error: string) => reply.code(status).send({ error })
 
 const app = fastify({ logger: false })
 
@@ -150,18 +150,18 @@ app.get<{ Params: { vatId: string }; Querystring: { force_live?: boolean } }>(
   { schema: BaselineSchemas.validate },
   (request, reply) => {
     const keyId = keyOf(request)
-    if (keyId === undefined) return refuse(reply, 401, "UNAUTHORIZED")
+    if (keyId === undefined) return reject(reply, 401, "UNAUTHORIZED")
     const vatId = normalise(request.params.vatId)
-    if (!isWellFormed(vatId)) return refuse(reply, 400, "INVALID_VAT_ID")
-    const known = request.query.force_live === true ? undefined : cachedAnswer(vatId)
-    if (known !== undefined) return record({ vatId, keyId, answer: known, cached: true })
-    return lookUp(vatId).then((answer) => record({ vatId, keyId, answer: remember(vatId, answer), cached: false }))
+    if (!isWellFormed(vatId)) return reject(reply, 400, "INVALID_VAT_ID")
+    const hit = request.query.force_live === true ? undefined : cachedAnswer(vatId)
+    if (hit !== undefined) return record({ vatId, keyId, answer: hit, cached: true })
+    return lookUp(vatId).then((answer) => record({ vatId, keyId, answer: cacheAnswer(vatId, answer), cached: false }))
   }
 )
 
 app.get("/v1/usage", { schema: BaselineSchemas.usage }, (request, reply) => {
   const keyId = keyOf(request)
-  if (keyId === undefined || keyId === null) return refuse(reply, 401, "UNAUTHORIZED")
+  if (keyId === undefined || keyId === null) return reject(reply, 401, "UNAUTHORIZED")
   const now = new Date()
   const monthStart = (offset: number) => new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + offset)).toISOString()
   return pool.query<{ used: number }>({ ...selectUsage, values: [keyId, monthNow()] }).then(({ rows }) => {

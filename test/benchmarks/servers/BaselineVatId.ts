@@ -1,4 +1,4 @@
-/** The form of a VAT ID as the baseline knows it. */
+/** Format check of VAT IDs in the baseline. */
 
 export const normalise = (input: string) => input.replace(/[ .-]/gu, "").toUpperCase()
 

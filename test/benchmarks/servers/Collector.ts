@@ -1,4 +1,4 @@
-/** A receiver of OTLP that takes everything and keeps nothing, so that what the service exports is really sent. */
+/** OTLP receiver that discards everything, so that the service really sends its telemetry. */
 import { Effect } from "effect"
 import { createServer } from "node:http"
 

@@ -1,4 +1,4 @@
-/** The servers that are compared: the service, another checkout of it if there is one, and the baseline. */
+/** The compared servers: the service, optionally another build of it, and the baseline. */
 import { Array as Arr, Effect, type Redacted } from "effect"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as Workload from "#test/benchmarks/load/Workload.ts"
@@ -6,23 +6,23 @@ import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 import * as Servers from "#test/benchmarks/servers/Servers.ts"
 import * as Settled from "#test/benchmarks/servers/Settled.ts"
 
-export const titles = { service: "Vatproof", other: "the other one", baseline: "Fastify" }
+export const titles = { service: "Vatproof", other: "other build", baseline: "Fastify" }
 export type Name = keyof typeof titles
 
 export interface Contender {
   readonly name: Name
   readonly pid: number
   readonly subject: Workload.Subject
-  /** A load, and what the server still does after its last answer: that it has to do on its own time. */
-  readonly measured: <A, E, R>(
+  /** Runs a load, then waits until the server has finished its background work, so that it does not slow the next load. */
+  readonly thenSettle: <A, E, R>(
     load: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | Effect.Error<Settling>, R | Effect.Services<Settling>>
 }
-type Settling = ReturnType<typeof Settled.until>
+type Settling = ReturnType<typeof Settled.wait>
 
 type Urls = Readonly<Record<Name, Redacted.Redacted>>
 
-/** An empty database for each. */
+/** Creates an empty database for each server. */
 export const databases = Effect.fnUntraced(function* (section: string) {
   const { database } = yield* PostgresServer
   const urls: Urls = {
@@ -34,31 +34,31 @@ export const databases = Effect.fnUntraced(function* (section: string) {
 })
 
 const settlingOn =
-  (url: Redacted.Redacted): Contender["measured"] =>
+  (url: Redacted.Redacted): Contender["thenSettle"] =>
   (load) =>
-    Effect.tap(load, () => Settled.until(url))
+    Effect.tap(load, () => Settled.wait(url))
 
-/** Starts all of them and warms them up with these kinds of request. */
+/** Starts all servers and warms them up with these kinds of requests. */
 export const start = Effect.fnUntraced(function* (urls: Urls, kinds: Workload.Kinds) {
   const { other } = yield* BenchOptions
   const service = yield* Servers.service(urls.service)
   const subject = yield* Workload.prepare(service, kinds)
-  const contenders: Array<Contender> = [{ name: "service", pid: service.pid, subject, measured: settlingOn(urls.service) }]
+  const contenders: Array<Contender> = [{ name: "service", pid: service.pid, subject, thenSettle: settlingOn(urls.service) }]
   if (other !== null) {
     const server = yield* Servers.service(urls.other, other)
-    const measured = settlingOn(urls.other)
-    contenders.push({ name: "other", pid: server.pid, subject: yield* Workload.prepare(server, kinds), measured })
+    const thenSettle = settlingOn(urls.other)
+    contenders.push({ name: "other", pid: server.pid, subject: yield* Workload.prepare(server, kinds), thenSettle })
   }
   const server = yield* Servers.baseline(urls.baseline, subject.keys)
   const baseline: Contender = {
     name: "baseline",
     pid: server.pid,
     subject: { server, keys: subject.keys, viesPath: null },
-    measured: (load) => load
+    thenSettle: (load) => load
   }
   yield* Workload.fill(baseline.subject)
   yield* Workload.warmUp(baseline.subject, kinds)
-  yield* Settled.until(urls.service)
-  if (other !== null) yield* Settled.until(urls.other)
+  yield* Settled.wait(urls.service)
+  if (other !== null) yield* Settled.wait(urls.other)
   return { service, subject, contenders: Arr.append(contenders, baseline) }
 })

@@ -1,4 +1,4 @@
-/** A log in a database of its own: empty, or with as many events as wanted, which are made up by the database itself. */
+/** A log in a database of its own, empty or filled with events that SQL generates. */
 import { Console, Effect, Layer, type Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { createHash } from "node:crypto"
@@ -8,7 +8,7 @@ import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 
-/** The tables' owner. */
+/** Connects as the owner of the tables. */
 export const administrator = (url: Redacted.Redacted) => Postgres.layerAdministrator({ url, maxConnections: 2 })
 
 export const make = Effect.fnUntraced(function* (name: string) {
@@ -18,13 +18,13 @@ export const make = Effect.fnUntraced(function* (name: string) {
   return url
 })
 
-/** The event store as a service has it. */
+/** The event store with the settings of a service. */
 export const store = (url: Redacted.Redacted) =>
   EventStore.layer.pipe(Layer.provide(NodeCrypto.layer), Layer.provideMerge(Postgres.layer({ url, maxConnections: 10 })))
 
 /**
- * What is added: events of so many keys, of which the first `vatIds` are live answers about a VAT ID each and the rest repetitions of
- * them. Streams, meters, the newest answers and the keys' accounts agree with the events.
+ * Size of a generated log. The first `vatIds` events are live answers, each about another VAT ID; the rest are cache hits. Streams,
+ * meters, cached answers, keys and accounts match the events.
  */
 export interface Contents {
   readonly events: number
@@ -32,8 +32,8 @@ export interface Contents {
   readonly vatIds: number
 }
 
-/** Events of one statement: their transaction should not outgrow the server's memory. */
-const portion = 500_000
+/** Events inserted by one statement, which bounds the memory of a transaction. */
+const batchSize = 500_000
 
 const findHead = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -55,7 +55,7 @@ const answer = {
   valid_until: null
 }
 
-/** The personal document of an answer, with the evidence: about 1 kB. */
+/** Personal document of an answer, with its evidence: about 1 kB. */
 const document = JSON.stringify({
   company_address: "Musterstrasse 22\n12345 musterort",
   company_name: "Musterhaus GmbH & Co KG",
@@ -63,7 +63,7 @@ const document = JSON.stringify({
   salt: "0".repeat(32)
 })
 
-/** A source's answer as an event holds it. */
+/** Data of the event of a live answer. `@` is the place of the VAT ID. */
 const liveAnswer = JSON.stringify({
   answer,
   answer_position: null,
@@ -78,7 +78,7 @@ const liveAnswer = JSON.stringify({
   vat_id: "@"
 })
 
-/** The same as a response needs it. */
+/** The same answer in the answer cache. */
 const cachedAnswer = JSON.stringify({
   source: answer.source,
   valid: answer.valid,
@@ -87,42 +87,43 @@ const cachedAnswer = JSON.stringify({
   company_address: "Musterstrasse 22\n12345 musterort"
 })
 
-const repetition =
+/** Data of the event of a cache hit. `#` is the place of the position of the live answer. */
+const cacheHit =
   '{"answer":null,"answer_position":#,"answered_at":"2026-11-21T09:00:00.000Z","attempts":[],"force_live":false,' +
   '"requester_vat_id":null,"served":"cache","source":"vies","valid":true,"vat_id":"@"}'
 
-/** Key k has the events from k × `each` on, so its stream and its index entries lie together; that does not matter to what is measured. */
+/** Key k has the `eventsPerKey` events from k × `eventsPerKey` on. Neighbouring events of a key do not affect the measurements. */
 const fillEvents = Effect.fnUntraced(function* (from: number, { events, keys, vatIds }: Contents) {
   const sql = yield* SqlClient.SqlClient
-  const each = Math.ceil(events / keys)
-  for (let start = 0; start < events; start += portion) {
-    const end = Math.min(events, start + portion)
+  const eventsPerKey = Math.ceil(events / keys)
+  for (let start = 0; start < events; start += batchSize) {
+    const end = Math.min(events, start + batchSize)
     yield* sql`INSERT INTO vatproof.events (log_id, position, stream_id, version, event_id, type, schema_version, occurred_at,
         recorded_at, correlation_id, trace_id, meter_id, units, data, metadata)
-      SELECT 0, p, 'key-' || k, i % ${each}::int + 1, ('0190' || lpad(to_hex(p), 28, '0'))::uuid, 'VatIdVerified', 1, now(), now(),
+      SELECT 0, p, 'key-' || k, i % ${eventsPerKey}::int + 1, ('0190' || lpad(to_hex(p), 28, '0'))::uuid, 'VatIdVerified', 1, now(), now(),
         ('0191' || lpad(to_hex(p), 28, '0'))::uuid, decode(md5(p::text), 'hex'), 'key-' || k || '-2026-11', 1,
         CASE WHEN i < ${vatIds}::int THEN replace(${liveAnswer}, '@', v)
-          ELSE replace(replace(${repetition}, '@', v), '#', (${from}::bigint + i % ${vatIds}::int)::text) END,
+          ELSE replace(replace(${cacheHit}, '@', v), '#', (${from}::bigint + i % ${vatIds}::int)::text) END,
         '{"request_id":"' || ('0192' || lpad(to_hex(p), 28, '0'))::uuid || '"}'
       FROM generate_series(${start}::int, ${end - 1}::int) AS i,
-        LATERAL (SELECT ${from}::bigint + i AS p, ${keyIdOf(sql, from, `(i / ${each})`)} AS k,
+        LATERAL (SELECT ${from}::bigint + i AS p, ${keyIdOf(sql, from, `(i / ${eventsPerKey})`)} AS k,
           'ATU2' || lpad((i % ${vatIds}::int)::text, 7, '0') AS v) AS made`
     yield* sql`UPDATE vatproof.logs SET next_position = ${from + end}::bigint, last_recorded_at = now()`
-    if (events > portion) yield* Console.log(`  ${end} of ${events} events are made up`)
+    if (events > batchSize) yield* Console.log(`  ${end} of ${events} events generated`)
   }
 })
 
-/** Ids that differ from those of the time before. */
+/** Key ids that differ for each start position. */
 const keyIdOf = (sql: SqlClient.SqlClient, from: number, index: string) => sql.literal(`md5('key ${from} ' || ${index})::uuid`)
 
-const fillOthers = Effect.fnUntraced(function* (from: number, { events, keys, vatIds }: Contents) {
+const fillTables = Effect.fnUntraced(function* (from: number, { events, keys, vatIds }: Contents) {
   const sql = yield* SqlClient.SqlClient
-  const each = Math.ceil(events / keys)
-  const size = sql`least(${each}::int, ${events}::int - k * ${each}::int)`
+  const eventsPerKey = Math.ceil(events / keys)
+  const size = sql`least(${eventsPerKey}::int, ${events}::int - k * ${eventsPerKey}::int)`
   const id = keyIdOf(sql, from, "k")
-  const series = sql`generate_series(0, ${Math.ceil(events / each) - 1}::int) AS k`
+  const series = sql`generate_series(0, ${Math.ceil(events / eventsPerKey) - 1}::int) AS k`
   yield* sql`INSERT INTO vatproof.streams (log_id, stream_id, version, first_position, last_position)
-    SELECT 0, 'key-' || ${id}, ${size}, ${from}::bigint + k * ${each}::int, ${from}::bigint + k * ${each}::int + ${size} - 1 FROM ${series}`
+    SELECT 0, 'key-' || ${id}, ${size}, ${from}::bigint + k * ${eventsPerKey}::int, ${from}::bigint + k * ${eventsPerKey}::int + ${size} - 1 FROM ${series}`
   yield* sql`INSERT INTO vatproof.meters (log_id, meter_id, used) SELECT 0, 'key-' || ${id} || '-2026-11', ${size} FROM ${series}`
   yield* sql`INSERT INTO vatproof.accounts (account_id, plan, created_at) SELECT ${id}, 'free', now() FROM ${series}`
   yield* sql`INSERT INTO vatproof.api_keys (key_id, account_id, key_sha256, prefix, issued_at)
@@ -135,16 +136,16 @@ const fillOthers = Effect.fnUntraced(function* (from: number, { events, keys, va
     ON CONFLICT (log_id, key) DO UPDATE SET position = excluded.position, as_of = excluded.as_of`
 })
 
-/** What the database would do by itself some time later, in the middle of a measurement. */
-export const tidy = (url: Redacted.Redacted) =>
+/** Runs now the work that autovacuum would do during a measurement. */
+export const vacuum = (url: Redacted.Redacted) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql`VACUUM (ANALYZE)`).pipe(Effect.provide(administrator(url), { local: true }))
 
-/** Adds events after those that are there. Nothing else may write meanwhile. */
+/** Adds events at the end of the log. Requires that no other writer is active. */
 export const fill = (url: Redacted.Redacted, contents: Contents) =>
   Effect.gen(function* () {
     const from = yield* findHead
     yield* fillEvents(from, contents)
-    yield* fillOthers(from, contents)
-    yield* tidy(url)
+    yield* fillTables(from, contents)
+    yield* vacuum(url)
     return from + contents.events
   }).pipe(Effect.provide(administrator(url), { local: true }))

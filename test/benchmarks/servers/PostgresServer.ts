@@ -1,4 +1,4 @@
-/** The Postgres of a run: everything that is compared uses the same server, each in a database of its own. */
+/** The Postgres of a run. All compared services use it, each with a database of its own. */
 import { PgConnection } from "@effect/sql-pg"
 import { Context, Effect, FileSystem, Layer, Option, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -6,10 +6,10 @@ import * as EmbeddedPostgres from "#infra/embedded-postgres/EmbeddedPostgres.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 
-/** A figure of a database that does not wait for its disk says nothing about one that does. */
+/** The server does not wait for its disk, so its figures would be too good. */
 export class NotDurable extends Schema.TaggedError<NotDurable>()("NotDurable", { settings: Schema.String }) {
   override get message() {
-    return `This Postgres has ${this.settings}: it would be faster than one that keeps what it has acknowledged`
+    return `This Postgres has ${this.settings} and can lose commits; turn these settings on`
   }
 }
 
@@ -32,27 +32,26 @@ const findFacts = Effect.gen(function* () {
       current_setting('full_page_writes') AS full_page_writes, current_setting('shared_buffers') AS shared_buffers`
   })
   const facts = yield* find(undefined)
-  // A server on another machine, or in another container, has numbers that mean other processes here.
+  // On another machine or in another container the process id belongs to another process.
   const isHere = ProcessorTime.programOf(facts.backend).startsWith("postgres")
   return { ...facts, pid: isHere ? Option.some(ProcessorTime.parentOf(facts.backend)) : Option.none<number>() }
 })
 
 /**
- * Brings a new server to the state after hours of work, in which its write-ahead log reuses files. Before that, every 16 MB wait some
- * 50 ms for a new file to be filled with zeroes, which would distort the measurement. A server keeps at most a gigabyte
- * (`max_wal_size`) of such files.
+ * Fills the write-ahead log of a new server, so that it recycles segments. A new server waits about 50 ms for each new 16 MB segment,
+ * which would distort the measurement. It keeps at most a gigabyte of segments (`max_wal_size`).
  */
-const hoursOfWork = [
+const warmUpStatements = [
   "SELECT count(pg_logical_emit_message(false, 'work', repeat('x', 8000))) FROM generate_series(1, 134000)",
   "CHECKPOINT",
   "DO $$ BEGIN PERFORM pg_switch_wal(); END $$",
   "CHECKPOINT"
 ]
 
-const make = Effect.fnUntraced(function* (given: Option.Option<Redacted.Redacted>) {
+const make = Effect.fnUntraced(function* (configuredUrl: Option.Option<Redacted.Redacted>) {
   const fs = yield* FileSystem.FileSystem
-  const url = Option.isSome(given)
-    ? given.value
+  const url = Option.isSome(configuredUrl)
+    ? configuredUrl.value
     : (yield* EmbeddedPostgres.make({ dir: yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-bench-" }) })).url
   const facts = yield* Effect.provide(findFacts, Postgres.layerAdministrator({ url, maxConnections: 1 }), { local: true })
   const { fsync, full_page_writes, pid, shared_buffers, synchronous_commit, version } = facts
@@ -63,19 +62,19 @@ const make = Effect.fnUntraced(function* (given: Option.Option<Redacted.Redacted
   const execute = (statement: string) =>
     Effect.scoped(Effect.flatMap(PgConnection.make({ url }), (connection) => connection.query(statement, [], false)))
 
-  if (Option.isNone(given)) yield* Effect.forEach(hoursOfWork, execute, { discard: true })
+  if (Option.isNone(configuredUrl)) yield* Effect.forEach(warmUpStatements, execute, { discard: true })
 
   return {
     description:
-      `PostgreSQL ${version} (${Option.isSome(given) ? "given by its URL" : "the embedded one"}), fsync ${fsync}, ` +
+      `PostgreSQL ${version} (${Option.isSome(configuredUrl) ? "external" : "embedded"}), fsync ${fsync}, ` +
       `synchronous_commit ${synchronous_commit}, shared_buffers ${shared_buffers}`,
-    /** Its first process, if it runs on this machine. */
+    /** Process id of the postmaster, if it runs on this machine. */
     pid,
     /** An empty database, which is dropped with the scope. */
     database: Effect.fnUntraced(function* (name: string) {
       const unique = `vatproof_bench_${process.pid}_${name}`
       yield* Effect.acquireRelease(
-        // As every server sorts and compares.
+        // The C locale sorts in the same way on every server.
         execute(`CREATE DATABASE ${unique} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'`),
         () => Effect.catchTag(execute(`DROP DATABASE IF EXISTS ${unique} WITH (FORCE)`), "SqlError", Effect.die)
       )

@@ -1,4 +1,4 @@
-/** What is measured, each in a process of its own: the service with everything on, and the two it is compared with. */
+/** The measured servers, each in a process of its own: the service with all features on, Fastify, and bare `node:http`. */
 import { Array as Arr, Effect, FileSystem, Option, Redacted, Schedule, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
@@ -10,21 +10,21 @@ import { freePort } from "#test/support/RunningService.ts"
 
 export class ServerFailed extends Schema.TaggedError<ServerFailed>()("ServerFailed", { message: Schema.String }) {}
 
-/** A server that answers. `watched` are its processes for the load generator, the database's among them where they can be seen. */
+/** A running server. `watched` has the ids of its process and, if local, of Postgres, by the names of the report. */
 export interface Server {
   readonly port: number
   readonly pid: number
   readonly watched: Readonly<Record<string, number>>
 }
 
-/** Far above what a run reaches: the limits are checked, and never hit. */
+/** Limits that are checked but never reached. */
 const limits = {
   PLAN_FREE_PER_MONTH: "2000000000",
   PLAN_FREE_PER_MINUTE: "2000000000",
   ANONYMOUS_LIFETIME: "2000000000",
   ANONYMOUS_PER_MINUTE: "2000000000",
   REGISTRATIONS_PER_DAY: "1000000",
-  // Clients without a key are told apart by X-Forwarded-For.
+  // X-Forwarded-For identifies clients without a key.
   TRUST_PROXY: "1"
 }
 
@@ -36,12 +36,14 @@ const launch = Effect.fnUntraced(function* (options: Processes.ProcessOptions, p
   const answers = http
     .get(`http://127.0.0.1:${port}${path}`)
     .pipe(Effect.retry(Schedule.spaced("20 millis")), Effect.timeout("60 seconds"))
-  const died = Effect.flatMap(running.ended, (said) => Effect.fail(new ServerFailed({ message: `${options.name}: ${said}` })))
-  yield* Effect.raceFirst(answers, died)
+  const exited = Effect.flatMap(running.ended, (output) =>
+    Effect.fail(new ServerFailed({ message: `${options.name}: ${output}` }))
+  )
+  yield* Effect.raceFirst(answers, exited)
   return running
 })
 
-/** What the service is told: limits out of the way, the sandbox's sources, a key to sign with, a collector, the usual sampling. */
+/** Environment of the service: high limits, the sandbox's sources, a notary key, a collector, default sampling. */
 export const settings = Effect.fnUntraced(function* (port: number, collectorUrl: string) {
   const fs = yield* FileSystem.FileSystem
   const { bzstBaseUrl, viesBaseUrl } = yield* Sandbox.Sandbox
@@ -50,7 +52,7 @@ export const settings = Effect.fnUntraced(function* (port: number, collectorUrl:
     PORT: String(port),
     ADMIN_PORT: "0",
     DATA_DIR: yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-bench-" }),
-    JWT_SECRET: "a secret for no longer than this lasts",
+    JWT_SECRET: "a secret for the time of a benchmark",
     NOTARY_KEY: notaryKey,
     VIES_BASE_URL: viesBaseUrl,
     BZST_BASE_URL: bzstBaseUrl,
@@ -58,7 +60,7 @@ export const settings = Effect.fnUntraced(function* (port: number, collectorUrl:
   }
 })
 
-/** The service's own process, and the first one of Postgres. */
+/** Process ids of the service and, if it is local, of the postmaster. */
 const watchedOf = Effect.fnUntraced(function* (pid: number) {
   const postgres = yield* PostgresServer
   const watched: Record<string, number> = Option.isSome(postgres.pid)
@@ -67,7 +69,7 @@ const watchedOf = Effect.fnUntraced(function* (pid: number) {
   return watched
 })
 
-/** The service of a checkout on a database, with everything on. */
+/** Starts the service of a checkout with all features on. */
 export const service = Effect.fnUntraced(function* (url: Redacted.Redacted, checkout?: Checkout) {
   const collector = yield* Collector.make
   const port = yield* freePort
@@ -76,7 +78,7 @@ export const service = Effect.fnUntraced(function* (url: Redacted.Redacted, chec
   return { port, pid, watched: yield* watchedOf(pid), exports: collector.exports }
 })
 
-/** Fastify and pg, as BaselineServer.ts describes them. */
+/** Starts the baseline of BaselineServer.ts. */
 export const baseline = Effect.fnUntraced(function* (url: Redacted.Redacted, keys: ReadonlyArray<string>) {
   const { hostname, password, pathname, port: databasePort, username } = new URL(Redacted.value(url))
   const port = yield* freePort
@@ -98,23 +100,23 @@ export const baseline = Effect.fnUntraced(function* (url: Redacted.Redacted, key
   return server
 })
 
-/** What node:http can do at most with the bytes of one of the service's own responses. */
+/** Starts a bare `node:http` server that sends the bytes of a response of the service: the upper bound for Node. */
 export const bare = Effect.fnUntraced(function* (service: Server, vatId: string, key: string) {
   const http = yield* HttpClient.HttpClient
   const url = `http://127.0.0.1:${service.port}/v1/validate/${vatId}`
   const response = yield* http.execute(HttpClientRequest.get(url, { headers: { "x-api-key": key } }))
-  // Node writes these itself.
+  // Node adds these headers itself.
   const { connection: _connection, date: _date, "keep-alive": _keepAlive, ...headers } = response.headers
-  const said = JSON.stringify({ headers, body: yield* response.text })
+  const fixed = JSON.stringify({ headers, body: yield* response.text })
   const port = yield* freePort
-  const { pid } = yield* launch(Processes.program("servers/BareServer.ts", [String(port), said]), port, "/")
+  const { pid } = yield* launch(Processes.program("servers/BareServer.ts", [String(port), fixed]), port, "/")
   const server: Server = { port, pid, watched: { service: pid } }
   return server
 })
 
 const decodeKey = Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))
 
-/** Keys of free accounts. */
+/** Registers keys of free accounts. */
 export const register = Effect.fnUntraced(function* ({ port }: Pick<Server, "port">, count: number) {
   const http = yield* HttpClient.HttpClient
   return yield* Effect.forEach(

@@ -1,9 +1,9 @@
-/** Waits for what a service still does after its last answer, so that the next one to be measured has the machine for itself. */
+/** Waits until a service has finished its background work, so that it does not slow the next measurement. */
 import { Effect, type Redacted, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 
-const look = Effect.gen(function* () {
+const isSettled = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findOne({
     Request: Schema.Void,
@@ -14,11 +14,11 @@ const look = Effect.gen(function* () {
   return (yield* find(undefined)).settled
 })
 
-/** All events are signed and every projection has seen them. */
-export const until = (url: Redacted.Redacted) =>
-  look.pipe(
+/** Waits until all events are signed and processed by all projections. */
+export const wait = (url: Redacted.Redacted) =>
+  isSettled.pipe(
     Effect.repeat({ until: (settled) => settled, schedule: Schedule.spaced("100 millis") }),
-    // A log of ten million events that were made up has to be signed first.
+    // The notary first signs a generated log of ten million events.
     Effect.timeout("1 hour"),
     Effect.provide(Postgres.layerAdministrator({ url, maxConnections: 1 }), { local: true })
   )
