@@ -4,6 +4,7 @@ import { Command, Flag } from "effect/cli"
 import * as App from "#app/app.ts"
 import { accountCommands } from "#app/commands/AccountCommands.ts"
 import { auditCommands } from "#app/commands/AuditCommands.ts"
+import { batchCommand } from "#app/commands/BatchCommand.ts"
 import { auditorCommands } from "#app/commands/AuditorCommands.ts"
 import { keyCommands } from "#app/commands/KeyCommands.ts"
 import { notaryCommands } from "#app/commands/NotaryCommands.ts"
@@ -115,6 +116,7 @@ export const vatproof = Command.make("vatproof").pipe(
     accountCommands,
     keyCommands,
     usageCommands,
+    batchCommand,
     auditCommands,
     auditorCommands,
     notaryCommands,

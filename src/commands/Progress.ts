@@ -1,16 +1,30 @@
-/** Shows the progress of long work on standard error. */
+/** Shows the progress of long work on standard error: as a bar on a terminal, else as lines. */
 import { Clock, Console, Effect, Ref } from "effect"
 
-/** Shorter work shows no progress. */
-const everyMs = 2_000
+/** Time between two lines, also before the first. Shorter work shows none. */
+const lineEveryMs = 2_000
+const barEveryMs = 200
+const barWidth = 30
 
-/** Prints at intervals how many of the total are done. */
-export const make = Effect.fnUntraced(function* (what: string) {
+const percentOf = (done: number, of: number) => (of === 0 ? 100 : Math.floor((100 * done) / of))
+
+/** Ends at the start of its line, so that the next output replaces it. */
+const bar = (done: number, of: number, what: string) => {
+  const filled = of === 0 ? barWidth : Math.floor((barWidth * done) / of)
+  const text = `[${"#".repeat(filled)}${"-".repeat(barWidth - filled)}] ${percentOf(done, of)} %  ${done} of ${of} ${what}`
+  return done >= of ? "\u{1b}[2K" : `\u{1b}[2K${text}\r`
+}
+
+const draw = (text: string) => Effect.sync(() => void process.stderr.write(text))
+
+/** Reports at intervals how many of the total are done. */
+export const make = Effect.fnUntraced(function* (what: string, isTerminal = process.stderr.isTTY) {
   const last = yield* Ref.make(yield* Clock.currentTimeMillis)
   return Effect.fnUntraced(function* (done: number, of: number) {
     const now = yield* Clock.currentTimeMillis
-    if (now - (yield* Ref.get(last)) < everyMs) return
+    const isLast = isTerminal && done >= of
+    if (!isLast && now - (yield* Ref.get(last)) < (isTerminal ? barEveryMs : lineEveryMs)) return
     yield* Ref.set(last, now)
-    yield* Console.error(`${done} of ${of} ${what} (${of === 0 ? 100 : Math.floor((100 * done) / of)} %)`)
+    yield* isTerminal ? draw(bar(done, of, what)) : Console.error(`${done} of ${of} ${what} (${percentOf(done, of)} %)`)
   })
 })

@@ -109,6 +109,8 @@ const settings = Config.all({
     Config.map((secrets) => Arr.map(partsOf(Redacted.value(secrets)), (secret) => Redacted.make(secret))),
     Config.option
   ),
+  /** Of a client of the API: `vatproof batch`. */
+  apiKey: Config.schema(Schema.Redacted(Schema.NonEmptyString), "API_KEY").pipe(Config.option),
   notaryKey: Config.schema(Schema.Redacted(Schema.String), "NOTARY_KEY").pipe(Config.option),
   notaryKeyFile: Config.NonEmptyString("NOTARY_KEY_FILE").pipe(Config.option),
   checkpointMirror: Config.schema(Schema.Redacted(MirrorPlace), "CHECKPOINT_MIRROR").pipe(Config.option),

@@ -2,7 +2,7 @@
 import { Effect, FileSystem, Schema } from "effect"
 
 /** NotaryKeys.ts handles NOTARY_KEY_FILE and reads it only to sign. */
-const secrets = ["DATABASE_URL", "JWT_SECRET", "SMTP_URL"]
+const secrets = ["DATABASE_URL", "JWT_SECRET", "SMTP_URL", "API_KEY"]
 
 /** The settings that name these files. */
 export const fileSecretNames = secrets.map((name) => `${name}_FILE`)

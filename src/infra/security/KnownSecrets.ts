@@ -4,6 +4,7 @@ import type { Settings } from "#infra/config/AppConfig.ts"
 import { keysIn } from "#infra/security/NotaryKeys.ts"
 
 export const make = ({
+  apiKey,
   checkpointMirror,
   databaseUrl,
   jwtSecrets,
@@ -15,6 +16,7 @@ export const make = ({
   ...Option.toArray(smtpUrl).flatMap(passwordsOf),
   ...Option.toArray(checkpointMirror).flatMap(passwordsOf),
   ...Option.getOrElse(jwtSecrets, () => []),
+  ...Option.toArray(apiKey),
   ...Option.toArray(notaryKey).flatMap(keysIn),
   ...[telemetry.traces, telemetry.metrics, telemetry.logs].flatMap((target) =>
     Option.toArray(target).flatMap(({ headers }) => Object.values(headers))

@@ -1,0 +1,195 @@
+/** `vatproof batch`: validates the VAT IDs of a CSV file by a running service, over its API. */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import { Effect, FileSystem, Layer, Option, Path, Redacted, Schedule, Schema, Stream } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
+import { Crypto } from "#domain/kernel/Crypto.ts"
+import { json, print, remark } from "#app/commands/Operation.ts"
+import * as Progress from "#app/commands/Progress.ts"
+import { AppConfig, publicUrlOf } from "#infra/config/AppConfig.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
+
+/** The service answers a long poll within 5 s, and streams results without a pause of this length. */
+const timeout = "60 seconds"
+const longPollSeconds = "5"
+/** Transient failures of one request: 7 attempts in about a minute. */
+const retry = { schedule: Schedule.exponential("1 second"), times: 6 } as const
+
+/** The service refuses the batch, or it has ended without all results. */
+class BatchFailed extends Schema.TaggedError<BatchFailed>()("BatchFailed", { message: Schema.String }) {}
+
+const Batch = Schema.Struct({
+  batch_id: Schema.String,
+  status: Schema.String,
+  resets_at: Schema.NullOr(Schema.String),
+  counts: Schema.Struct({
+    total: Schema.Int,
+    pending: Schema.Int,
+    final: Schema.Int,
+    invalid_format: Schema.Int,
+    duplicates: Schema.Int,
+    expired: Schema.Int,
+    cancelled: Schema.Int
+  })
+})
+type Batch = typeof Batch.Type
+const decodeBatch = HttpClientResponse.schemaBodyJson(Batch)
+
+const FieldError = Schema.Struct({ field: Schema.String, message: Schema.String })
+/** Only a list of details concerns the upload. */
+const Problem = Schema.Struct({ error: Schema.Struct({ message: Schema.String, details: Schema.optionalKey(Schema.Unknown) }) })
+const decodeProblem = HttpClientResponse.schemaBodyJson(Problem)
+const decodeDetails = Schema.decodeUnknownOption(Schema.Array(FieldError))
+
+/** The error body of the service in one sentence; its status without one. */
+const refusal = (response: HttpClientResponse.HttpClientResponse) =>
+  decodeProblem(response).pipe(
+    Effect.map(({ error: { details, message } }) => {
+      const fields = Option.getOrElse(decodeDetails(details), () => [])
+      return [message, ...fields.map((field) => `${field.field}: ${field.message}`)].join("; ")
+    }),
+    Effect.orElseSucceed(() => `The service answers with status ${response.status}`),
+    Effect.flatMap((message) => Effect.fail(new BatchFailed({ message })))
+  )
+
+/** A client for the service that retries transient failures. Every request can be repeated: the upload carries an Idempotency-Key. */
+const makeClient = Effect.fnUntraced(function* (url: string, apiKey: Redacted.Redacted) {
+  const http = yield* HttpClient.HttpClient
+  const prepare = (request: HttpClientRequest.HttpClientRequest) =>
+    request.pipe(HttpClientRequest.prependUrl(url), HttpClientRequest.setHeader("x-api-key", Redacted.value(apiKey)))
+  const client = http.pipe(HttpClient.mapRequest(prepare), HttpClient.transformResponse(Effect.timeout(timeout)))
+  const retrying = HttpClient.retryTransient(client, retry)
+  return Effect.fnUntraced(
+    function* (request: HttpClientRequest.HttpClientRequest) {
+      const response = yield* retrying.execute(request)
+      return response.status < 400 ? response : yield* refusal(response)
+    },
+    Effect.catchTag(["HttpClientError", "TimeoutError"], ({ message }) =>
+      Effect.fail(new BatchFailed({ message: `${url} cannot be reached: ${message}` }))
+    )
+  )
+})
+
+type Execute = Effect.Success<ReturnType<typeof makeClient>>
+
+const upload = Effect.fnUntraced(function* (execute: Execute, file: string) {
+  const { uuidV7 } = yield* Crypto
+  const request = HttpClientRequest.post("/v1/batches").pipe(
+    HttpClientRequest.setHeader("idempotency-key", uuidV7()),
+    HttpClientRequest.bodyFile(file, { contentType: "text/csv" })
+  )
+  return yield* Effect.flatMap(Effect.flatMap(request, execute), decodeBatch)
+})
+
+const look = (execute: Execute, batchId: string, wait: string) =>
+  execute(HttpClientRequest.get(`/v1/batches/${encodeURIComponent(batchId)}`, { urlParams: { wait } })).pipe(
+    Effect.flatMap(decodeBatch)
+  )
+
+/** Waits until no item is pending. A used-up quota ends the wait: it may last a month. */
+const finished = Effect.fnUntraced(function* (execute: Execute, first: Batch) {
+  const progress = yield* Progress.make("items answered")
+  let batch = first
+  while (batch.counts.pending > 0 && batch.status !== "paused") {
+    batch = yield* look(execute, batch.batch_id, longPollSeconds)
+    yield* progress(batch.counts.total - batch.counts.pending, batch.counts.total)
+  }
+  return batch
+})
+
+/** The last row of complete results; a cell of a caller's own would be quoted. */
+const marker = "#end,"
+
+/** Writes the results into a draft, which gets its name once the last row has come. */
+const saveResults = Effect.fnUntraced(function* (execute: Execute, batchId: string, out: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const draft = yield* fs.makeTempFileScoped({ directory: path.dirname(path.resolve(out)), prefix: ".results-" })
+  const request = HttpClientRequest.get(`/v1/batches/${encodeURIComponent(batchId)}/results`)
+  const response = yield* execute(HttpClientRequest.setHeader(request, "accept", "text/csv"))
+  let end = ""
+  const lines = response.stream.pipe(
+    Stream.decodeText(),
+    Stream.splitLines,
+    Stream.filter((line) => {
+      if (line.startsWith(marker)) end = line
+      return end === ""
+    }),
+    Stream.map((line) => `${line}\r\n`),
+    Stream.encodeText
+  )
+  yield* Stream.run(lines, fs.sink(draft))
+  if (end === "") return yield* new BatchFailed({ message: "The results were cut off; run the command again with --resume" })
+  yield* fs.rename(draft, out)
+}, Effect.scoped)
+
+const wordsOf = ({ counts, status }: Batch, out: string) => {
+  const parts = [
+    `${counts.final} answered`,
+    `${counts.invalid_format} of invalid format`,
+    `${counts.duplicates} duplicates`,
+    ...(counts.expired > 0 ? [`${counts.expired} expired`] : []),
+    ...(counts.cancelled > 0 ? [`${counts.cancelled} cancelled`] : []),
+    ...(counts.pending > 0 ? [`${counts.pending} pending`] : [])
+  ]
+  return `The batch is ${status}. Of ${counts.total} items: ${parts.join(", ")}. The results are in ${out}`
+}
+
+export const batchCommand = Command.make(
+  "batch",
+  {
+    file: Argument.String("file").pipe(
+      Argument.optional,
+      Argument.withDescription("A CSV file with the columns custom_id and vat_id, up to 50,000 rows")
+    ),
+    out: Flag.String("out").pipe(Flag.withDescription("The CSV file for the results, in the order of the rows")),
+    url: Flag.String("url").pipe(
+      Flag.optional,
+      Flag.withDescription("URL of the service. Default: PUBLIC_URL, else the address it listens on")
+    ),
+    resume: Flag.String("resume").pipe(
+      Flag.optional,
+      Flag.withDescription("Instead of a file: the batch_id of a batch whose results you still need")
+    ),
+    json
+  },
+  Effect.fnUntraced(
+    function* (flags) {
+      const config = yield* AppConfig
+      if (Option.isNone(config.apiKey))
+        return yield* new BatchFailed({ message: "Set API_KEY or API_KEY_FILE: the batch needs an API key" })
+      if (Option.isSome(flags.file) === Option.isSome(flags.resume))
+        return yield* new BatchFailed({ message: "Give a file or --resume, one of them" })
+      const url = Option.getOrElse(flags.url, () => publicUrlOf(config)).replace(/\/+$/u, "")
+      const execute = yield* makeClient(url, config.apiKey.value)
+      const started = Option.isSome(flags.resume)
+        ? yield* look(execute, flags.resume.value, "0")
+        : yield* upload(execute, Option.getOrThrow(flags.file))
+      yield* remark(`The batch is ${started.batch_id}. After an interruption: --resume ${started.batch_id}`)
+      const batch = yield* finished(execute, started)
+      yield* saveResults(execute, batch.batch_id, flags.out)
+      yield* print(flags.json, { ...batch, out: flags.out }, wordsOf(batch, flags.out))
+      if (batch.counts.pending > 0) {
+        const message = `The validations of the month are used up until ${batch.resets_at ?? "the next month"}. The batch goes on by itself`
+        return yield* new BatchFailed({ message: `${message}; collect the rest with --resume ${batch.batch_id}` })
+      }
+    },
+    Effect.provide(Layer.merge(NodeHttpClient.layerUndici, NodeCrypto.layer))
+  )
+).pipe(
+  Command.withDescription(
+    "Validate the VAT IDs of a CSV file by a running service, wait for all answers, and write one row of results for each item. The API key is read from " +
+      "API_KEY or API_KEY_FILE"
+  ),
+  Command.withShortDescription("Validate the VAT IDs of a CSV file"),
+  Command.withExamples([
+    {
+      command: "vatproof batch customers.csv --out results.csv --url https://vat.example.com",
+      description: "A list of customers"
+    },
+    {
+      command: "vatproof batch --resume 01a20419-04ae-76a0-8ca8-7e1e53bc6219 --out results.csv",
+      description: "After an interruption"
+    }
+  ])
+)

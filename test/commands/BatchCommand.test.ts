@@ -1,0 +1,82 @@
+import { Effect, FileSystem, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { commandWith } from "#test/support/CommandLine.ts"
+import { settings } from "#test/support/Operations.ts"
+import * as RunningService from "#test/support/RunningService.ts"
+import { assert, layer } from "#test/support/Test.ts"
+
+/** Writes a list of customers and returns its path, with that of the results. */
+const listOf = Effect.fnUntraced(function* (...rows: ReadonlyArray<string>) {
+  const fs = yield* FileSystem.FileSystem
+  const folder = yield* fs.makeTempDirectoryScoped()
+  yield* fs.writeFileString(`${folder}/customers.csv`, ["custom_id,vat_id", ...rows].join("\n"))
+  return { file: `${folder}/customers.csv`, out: `${folder}/results.csv` }
+})
+
+const batch = Effect.fnUntraced(function* (key: string, ...args: ReadonlyArray<string>) {
+  const { baseUrl } = yield* RunningService.RunningService
+  return yield* commandWith({ API_KEY: key }, "batch", "--url", baseUrl, ...args)
+})
+
+layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatproof batch", (it) => {
+  it.effect("writes one row of results for each item, in the order of the file", function* () {
+    const { newKey } = yield* RunningService.RunningService
+    const fs = yield* FileSystem.FileSystem
+    const { file, out } = yield* listOf("a,ATU10550001", "b,nonsense", "c,AT U10550001", "d,ATU10550002")
+    const { failure, output } = yield* batch(yield* newKey, file, "--out", out)
+    assert.isNull(failure)
+    assert.include(output, "The batch is finished. Of 4 items: 2 answered, 1 of invalid format, 1 duplicates.")
+    const rows = (yield* fs.readFileString(out)).trimEnd().split("\r\n")
+    assert.deepStrictEqual(
+      rows.map((row) => row.split(",").slice(0, 4).join(",")),
+      [
+        "custom_id,vat_id,status,valid",
+        '"a","ATU10550001","final",true',
+        '"b","nonsense","invalid_format",',
+        '"c","ATU10550001","final",true',
+        '"d","ATU10550002","final",true'
+      ]
+    )
+  })
+
+  it.effect("saves what is answered of a batch with a used-up quota, and the rest with --resume", function* () {
+    const { get, newKey } = yield* RunningService.RunningService
+    const fs = yield* FileSystem.FileSystem
+    const key = yield* newKey
+    yield* RunningService.setQuota(key, 1)
+    const { file, out } = yield* listOf("a,ATU10550003", "b,ATU10550004")
+    const paused = yield* batch(key, file, "--out", out)
+    assert.match(paused.failure ?? "", /^The validations of the month are used up until 20\d\d-.*--resume [0-9a-f-]{36}$/u)
+    assert.match(yield* fs.readFileString(out), /"pending",/u)
+    yield* RunningService.setQuota(key, 10)
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`UPDATE vatproof.tasks SET due_at = now() WHERE closed_by IS NULL`
+    const id = paused.failure?.split(" ").at(-1) ?? ""
+    yield* Effect.repeat(get(`/v1/batches/${id}`, { key, query: { wait: "20" } }), {
+      schedule: Schedule.spaced("100 millis"),
+      until: ({ text }) => text.includes('"finished"')
+    })
+    const rest = yield* batch(key, "--resume", id, "--out", out, "--json")
+    assert.isNull(rest.failure)
+    assert.include(rest.output, '"final": 2')
+    assert.notInclude(yield* fs.readFileString(out), "pending")
+  })
+
+  it.effect("names the line of a wrong row, and writes no file", function* () {
+    const { newKey } = yield* RunningService.RunningService
+    const fs = yield* FileSystem.FileSystem
+    const { file, out } = yield* listOf("a,ATU10550001", 'b,"ATU')
+    const { failure } = yield* batch(yield* newKey, file, "--out", out)
+    assert.include(failure, "line 3: A quoted cell does not end in its line")
+    assert.isFalse(yield* fs.exists(out))
+  })
+
+  it.effect("says what is missing or refused", function* () {
+    const { file, out } = yield* listOf("a,ATU10550001")
+    assert.include((yield* commandWith({}, "batch", file, "--out", out)).failure, "Set API_KEY or API_KEY_FILE")
+    assert.include((yield* batch("svc_live_unknown", file, "--out", out)).failure, "API key")
+    assert.include((yield* batch("svc_live_unknown", "--out", out)).failure, "Give a file or --resume")
+    const missing = yield* batch("svc_live_unknown", `${file}.absent`, "--out", out)
+    assert.include(missing.failure, "customers.csv.absent")
+  })
+})
