@@ -1,0 +1,48 @@
+import { DateTime, Effect, Layer } from "effect"
+import { BatchAccepted, BatchItemsAccepted } from "#domain/pending/Batch.ts"
+import { Integrity } from "#domain/audit/Integrity.ts"
+import { TaskQueue } from "#domain/pending/TaskQueue.ts"
+import { ValidationAccepted } from "#domain/validation/PendingValidation.ts"
+import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as PgTaskQueue from "#events/pending/PgTaskQueue.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { assert, layer } from "#test/support/Test.ts"
+
+const [account_id, key_id] = ["019371c0-5f00-7000-8000-0000000000ac", "019371c0-5f00-7000-8000-0000000000a1"]
+const batches = ["019371c0-5f00-7000-8000-0000000000ba", "019371c0-5f00-7000-8000-0000000000bb"]
+const expires_at = DateTime.makeUnsafe("2100-01-01T00:00:00Z")
+
+const append = (...events: readonly [DomainEvent, ...ReadonlyArray<DomainEvent>]) =>
+  Effect.flatMap(EventStore, (store) => store.append({ stream: `key-${key_id}`, expectedVersion: null, events, charge: null }))
+
+const appendBatch = (batch_id: string, items: number) => {
+  const facts = { batch_id, account_id, key_id, expires_at }
+  const vat_ids = Array.from({ length: items }, (_, item) => `SE${556_000_000_000 + item}`)
+  return append(
+    BatchAccepted.make({ ...facts, items, malformed: 0, duplicates: 0, request_hash: null }),
+    BatchItemsAccepted.make({ ...facts, first: 0, vat_ids, duplicate_of: {} })
+  )
+}
+
+const queue = PgTaskQueue.layer.pipe(
+  Layer.provideMerge(MigratedDatabase.layer),
+  Layer.provide([NodeCrypto.layer, Integrity.layer])
+)
+
+layer(queue, { excludeTestServices: true })("The task queue", (it) => {
+  it.effect("gives an account's single validation before the items of its batches, which take turns", function* () {
+    const { claim } = yield* TaskQueue
+    const places = [{ memberState: "SE", places: 1, wakeMs: null }]
+    for (const batch of batches) yield* appendBatch(batch, 20)
+    assert.deepStrictEqual(yield* claim(places), [], "items that are still with the replica that opened them")
+    yield* MigratedDatabase.execute("UPDATE vatproof.tasks SET due_at = now() - interval '1 minute'")
+    const single = { account_id, key_id, vat_id: "SE556000000001", force_live: false, expires_at }
+    yield* append(ValidationAccepted.make({ ...single, request_hash: null, reference_hash: null }))
+    const claimed = (yield* Effect.replicateEffect(claim(places), 21)).flat()
+    assert.deepStrictEqual([claimed.length, claimed[0]?.batchId], [21, null])
+    // Each turn begins with a random one: of 20 turns all go to one batch once in half a million runs.
+    assert.deepStrictEqual(new Set(claimed.slice(1).map(({ batchId }) => batchId)), new Set(batches))
+  })
+})
