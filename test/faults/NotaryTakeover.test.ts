@@ -15,7 +15,7 @@ const refusalOf = Effect.fnUntraced(function* (settings: RunningService.Settings
     const { status, json } = yield* http.get(`http://127.0.0.1:${port}/readyz`)
     return { status, body: yield* json }
   })
-  yield* Effect.forkScoped(RunningService.spawn({ ...settings, ADMIN_PORT: String(port) }))
+  yield* Effect.forkScoped(RunningService.start({ ...settings, ADMIN_PORT: String(port) }))
   const { body, status } = yield* ready.pipe(
     Effect.retry(Schedule.spaced("100 millis")),
     Effect.repeat({ until: ({ body }) => JSON.stringify(body).includes("notary"), schedule: Schedule.spaced("100 millis") }),

@@ -100,15 +100,4 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a receipt", 
       assertProblem(yield* client.ask(path, { headers: { accept } }), "UNAUTHORIZED")
     }
   })
-
-  it.effect("is described in the interface in all its forms", function* () {
-    const { client } = yield* start
-    assert.containSubset((yield* client.ask("/openapi.json")).body, {
-      paths: {
-        "/v1/qualified-confirmations/{receipt_id}": {
-          get: { responses: { "200": { content: { "application/json": {}, "text/html": {}, "application/pdf": {} } } } }
-        }
-      }
-    })
-  })
 })

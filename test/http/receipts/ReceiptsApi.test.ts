@@ -1,5 +1,4 @@
 import { Array as Arr, Effect, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
 import { Receipt, ReceiptSummary } from "#domain/receipts/Receipt.ts"
 import { confirm, decodeConfirmed, muster, newPaidKey, receiptIdOf, receiptsPath as list } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
@@ -112,21 +111,6 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{
       assertProblem(yield* client.ask(path), "UNAUTHORIZED")
       assertProblem(yield* client.ask(path, { key: "svc_live_wrong" }), "UNAUTHORIZED")
     }
-  })
-
-  it.effect("is not readable with a revoked key, and still exists", function* () {
-    const { client, key } = yield* started
-    const [id = ""] = yield* issue(client, key, ["DE100440203"])
-    const sql = yield* SqlClient.SqlClient
-    yield* sql`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_sha256 = sha256(${key}::text::bytea)`
-    assertProblem(yield* client.ask(`${list}/${id}`, { key }), "UNAUTHORIZED")
-    assertProblem(yield* client.ask(list, { key }), "UNAUTHORIZED")
-    const kept = yield* SqlSchema.findAll({
-      Request: Schema.String,
-      Result: Schema.Struct({ type: Schema.String }),
-      execute: (stream) => sql`SELECT type FROM vatproof.events WHERE stream_id = ${stream}`
-    })(`receipt-${id}`)
-    assert.deepStrictEqual(kept, [{ type: "ReceiptIssued" }])
   })
 
   it.effect("stores any supplied text, however odd", function* () {

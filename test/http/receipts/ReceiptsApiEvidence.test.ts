@@ -70,7 +70,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a receip
   )
 
   it.effect("is not issued if it cannot be stored, and nothing counts", function* () {
-    const client = yield* RunningService.start()
+    const client = yield* RunningService.make()
     const key = yield* newPaidKey(client)
     const sql = yield* SqlClient.SqlClient
     yield* sql`ALTER FUNCTION vatproof.append RENAME TO append_away`.unprepared

@@ -58,61 +58,51 @@ const both = ["vies", "bzst"] as const
 const only = (source: "vies" | "bzst", fault: string) => `999${source === "vies" ? 7 : 8}${fault}`
 
 layer(services, { excludeTestServices: true })("on the wire, a source", (it) => {
-  it.effect("resets before the first byte", () =>
-    Effect.forEach(both, (source) =>
-      Effect.gen(function* () {
-        const received = yield* raw(ask(source, only(source, "04")))
-        assert.deepStrictEqual(received, { text: "", bytes: 0, error: "ECONNRESET" })
-      })
-    )
-  )
+  it.effect("resets before the first byte", function* () {
+    for (const source of both) {
+      const received = yield* raw(ask(source, only(source, "04")))
+      assert.deepStrictEqual(received, { text: "", bytes: 0, error: "ECONNRESET" })
+    }
+  })
 
-  it.effect("resets in the middle of the body", () =>
-    Effect.forEach(both, (source) =>
-      Effect.gen(function* () {
-        const received = yield* raw(ask(source, only(source, "05")))
-        assert.strictEqual(received.error, "ECONNRESET")
-        assert.match(received.text, /^HTTP\/1\.1 200 OK\r\n/u)
-        assert.strictEqual(Buffer.byteLength(bodyOf(received)), Math.floor(promised(received) / 2))
-      })
-    )
-  )
+  it.effect("resets in the middle of the body", function* () {
+    for (const source of both) {
+      const received = yield* raw(ask(source, only(source, "05")))
+      assert.strictEqual(received.error, "ECONNRESET")
+      assert.match(received.text, /^HTTP\/1\.1 200 OK\r\n/u)
+      assert.strictEqual(Buffer.byteLength(bodyOf(received)), Math.floor(promised(received) / 2))
+    }
+  })
 
-  it.effect("ends cleanly after less than Content-Length promises", () =>
-    Effect.forEach(both, (source) =>
-      Effect.gen(function* () {
-        const received = yield* raw(ask(source, only(source, "12")))
-        assert.strictEqual(received.error, null)
-        assert.strictEqual(Buffer.byteLength(bodyOf(received)), Math.floor(promised(received) / 2))
-      })
-    )
-  )
+  it.effect("ends cleanly after less than Content-Length promises", function* () {
+    for (const source of both) {
+      const received = yield* raw(ask(source, only(source, "12")))
+      assert.strictEqual(received.error, null)
+      assert.strictEqual(Buffer.byteLength(bodyOf(received)), Math.floor(promised(received) / 2))
+    }
+  })
 
-  it.effect("sends a complete response whose JSON is truncated", () =>
-    Effect.forEach(both, (source) =>
-      Effect.gen(function* () {
-        const received = yield* raw(ask(source, only(source, "06")))
-        assert.strictEqual(received.error, null)
-        assert.strictEqual(Buffer.byteLength(bodyOf(received)), promised(received))
-        assert.match(bodyOf(received), /^\{"/u)
-        assert.isFalse(isJson(bodyOf(received)))
-      })
-    )
-  )
+  it.effect("sends a complete response whose JSON is truncated", function* () {
+    for (const source of both) {
+      const received = yield* raw(ask(source, only(source, "06")))
+      assert.strictEqual(received.error, null)
+      assert.strictEqual(Buffer.byteLength(bodyOf(received)), promised(received))
+      assert.match(bodyOf(received), /^\{"/u)
+      assert.isFalse(isJson(bodyOf(received)))
+    }
+  })
 
-  it.effect("sends an HTML page with status 200 instead of JSON", () =>
-    Effect.forEach(both, (source) =>
-      Effect.gen(function* () {
-        const html = yield* raw(ask(source, only(source, "07")))
-        assert.match(html.text, /^HTTP\/1\.1 200 OK\r\ncontent-type: text\/html/u)
-        assert.match(bodyOf(html), /^<!DOCTYPE html>/u)
-        const empty = yield* raw(ask(source, only(source, "08")))
-        assert.match(empty.text, /^HTTP\/1\.1 200 OK\r\ncontent-type: application\/json/u)
-        assert.strictEqual(promised(empty), 0)
-        assert.strictEqual(bodyOf(empty), "")
-      })
-    )
-  )
+  it.effect("sends an HTML page with status 200 instead of JSON", function* () {
+    for (const source of both) {
+      const html = yield* raw(ask(source, only(source, "07")))
+      assert.match(html.text, /^HTTP\/1\.1 200 OK\r\ncontent-type: text\/html/u)
+      assert.match(bodyOf(html), /^<!DOCTYPE html>/u)
+      const empty = yield* raw(ask(source, only(source, "08")))
+      assert.match(empty.text, /^HTTP\/1\.1 200 OK\r\ncontent-type: application\/json/u)
+      assert.strictEqual(promised(empty), 0)
+      assert.strictEqual(bodyOf(empty), "")
+    }
+  })
 
   it.effect("sends JSON whose values have other types", function* () {
     const vies = bodyOf(yield* raw(ask("vies", "999709")))
@@ -150,33 +140,33 @@ layer(services, { excludeTestServices: true })("on the wire, a source", (it) => 
     yield* sandbox.until(({ vies }) => vies.in_flight === 0)
   })
 
-  it.effect("hangs until the client disconnects", () =>
-    Effect.forEach(both, (source) =>
-      Effect.gen(function* () {
-        const sandbox = yield* Sandbox.Sandbox
-        yield* sandbox.reset
-        const fiber = yield* Effect.forkScoped(raw(ask(source, only(source, "03"))), { startImmediately: true })
-        yield* sandbox.until((journal) => journal[source].in_flight === 1)
-        yield* Fiber.interrupt(fiber)
-        yield* sandbox.until((journal) => journal[source].in_flight === 0)
-        const [entry] = (yield* sandbox.journal()).entries
-        assert.deepInclude(entry, { source, outcome: "hang", http_status: null, abandoned: true })
-      })
-    )
-  )
+  it.effect("hangs until the client disconnects", function* () {
+    for (const source of both) {
+      const sandbox = yield* Sandbox.Sandbox
+      yield* sandbox.reset
+      const fiber = yield* Effect.forkScoped(raw(ask(source, only(source, "03"))), { startImmediately: true })
+      yield* sandbox.until((journal) => journal[source].in_flight === 1)
+      yield* Fiber.interrupt(fiber)
+      yield* sandbox.until((journal) => journal[source].in_flight === 0)
+      const [entry] = (yield* sandbox.journal()).entries
+      assert.deepInclude(entry, { source, outcome: "hang", http_status: null, abandoned: true })
+    }
+  })
 
-  it.effect("sends bare HTTP errors, with Retry-After where one belongs", () =>
-    Effect.forEach(
-      [...both.map((source) => [source, 429] as const), ["vies", 500], ["bzst", 502], ["vies", 503], ["bzst", 504]] as const,
-      ([source, status]) =>
-        Effect.gen(function* () {
-          const received = yield* raw(ask(source, only(source, String(status).replace("429", "29").replace("50", "5"))))
-          assert.match(received.text, new RegExp(`^HTTP/1\\.1 ${status} `, "u"))
-          assert.match(headOf(received), /content-type: text\/html/iu)
-          assert.strictEqual(/retry-after: 2\r\n/iu.test(headOf(received)), status === 429 || status === 503)
-        })
-    )
-  )
+  it.effect("sends bare HTTP errors, with Retry-After where one belongs", function* () {
+    for (const [source, status] of [
+      ...both.map((source) => [source, 429] as const),
+      ["vies", 500],
+      ["bzst", 502],
+      ["vies", 503],
+      ["bzst", 504]
+    ] as const) {
+      const received = yield* raw(ask(source, only(source, String(status).replace("429", "29").replace("50", "5"))))
+      assert.match(received.text, new RegExp(`^HTTP/1\\.1 ${status} `, "u"))
+      assert.match(headOf(received), /content-type: text\/html/iu)
+      assert.strictEqual(/retry-after: 2\r\n/iu.test(headOf(received)), status === 429 || status === 503)
+    }
+  })
 
   it.effect("fails the first n calls of a flaky number, per source, and then answers", function* () {
     const sandbox = yield* Sandbox.Sandbox
@@ -192,17 +182,13 @@ layer(services, { excludeTestServices: true })("on the wire, a source", (it) => 
     assert.include(bodyOf(yield* raw(ask("vies", "999734"))), '"valid":true')
   })
 
-  it.effect("leaves the other source unaffected by a number that concerns one source", () =>
-    Effect.forEach(
-      [...magicNumbers].filter(([ending]) => /^999[78]\d\d$/u.test(ending)),
-      ([ending]) =>
-        Effect.gen(function* () {
-          const other = ending.startsWith("9997") ? "bzst" : "vies"
-          const received = yield* raw(ask(other, ending))
-          assert.include(bodyOf(received), other === "vies" ? '"valid":true' : '"evatr-0000"', ending)
-        })
-    )
-  )
+  it.effect("leaves the other source unaffected by a number that concerns one source", function* () {
+    for (const [ending] of [...magicNumbers].filter(([ending]) => /^999[78]\d\d$/u.test(ending))) {
+      const other = ending.startsWith("9997") ? "bzst" : "vies"
+      const received = yield* raw(ask(other, ending))
+      assert.include(bodyOf(received), other === "vies" ? '"valid":true' : '"evatr-0000"', ending)
+    }
+  })
 
   it.effect("rejects an oversized body, and a malformed HTTP request", function* () {
     const tooLarge = yield* raw(post("/app/v1/abfrage", "x".repeat(300_000)))

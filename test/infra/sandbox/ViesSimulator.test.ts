@@ -126,68 +126,56 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     assert.strictEqual(body["traderStreet"], "---")
   })
 
-  it.effect("discloses a name and an address with a line break in 25 member states, none in Germany and Spain", () =>
-    Effect.forEach(memberStates.keys(), (prefix) =>
-      Effect.gen(function* () {
-        const { body } = yield* checkId(vatIdEnding(prefix, "123456"))
-        assert.strictEqual(body["valid"], true, prefix)
-        const discreet = prefix === "DE" || prefix === "ES"
-        assert.strictEqual(body["name"] === "---", discreet, prefix)
-        assert.strictEqual(String(body["address"]).includes("\n"), !discreet, prefix)
+  it.effect("discloses a name and an address with a line break in 25 member states, none in Germany and Spain", function* () {
+    for (const prefix of memberStates.keys()) {
+      const { body } = yield* checkId(vatIdEnding(prefix, "123456"))
+      assert.strictEqual(body["valid"], true, prefix)
+      const discreet = prefix === "DE" || prefix === "ES"
+      assert.strictEqual(body["name"] === "---", discreet, prefix)
+      assert.strictEqual(String(body["address"]).includes("\n"), !discreet, prefix)
+    }
+  })
+
+  it.effect("rejects a requester that is prefixed, malformed, incomplete, not valid or unknown", function* () {
+    for (const wrong of [
+      { requesterMemberStateCode: "DE", requesterNumber: "DE123456789" },
+      { requesterMemberStateCode: "DE", requesterNumber: "12345678" },
+      { requesterMemberStateCode: "DE" },
+      { requesterNumber: "123456789" },
+      { requesterMemberStateCode: "DE", requesterNumber: "111111111" },
+      { requesterMemberStateCode: "DE", requesterNumber: "100999202" }
+    ]) {
+      const { status, body } = yield* check("CZ", "45274649", wrong)
+      assert.strictEqual(status, 200)
+      assert.deepStrictEqual(body, error("INVALID_REQUESTER_INFO"))
+    }
+  })
+
+  it.effect("rejects a target with prefix, separators, lower case, an unknown country or the ISO code of Greece", function* () {
+    for (const [countryCode, vatNumber] of [
+      ["DE", "DE123456789"],
+      ["DE", "123 456 789"],
+      ["de", "123456789"],
+      ["DE", "12345678"],
+      ["XX", "123456789"],
+      ["GR", "123456789"]
+    ] as const) {
+      const { status, body } = yield* check(countryCode, vatNumber)
+      assert.strictEqual(status, 200)
+      assert.deepStrictEqual(body, error("INVALID_INPUT"))
+    }
+  })
+
+  it.effect("answers a missing mandatory field with HTTP 400 and VOW-ERR-11", function* () {
+    for (const fields of [{ countryCode: "DE" }, { vatNumber: "123456789" }, { countryCode: "", vatNumber: "" }, {}]) {
+      const { status, body } = yield* post("/check-vat-number", { ...fields })
+      assert.strictEqual(status, 400)
+      assert.deepStrictEqual(body, {
+        actionSucceed: false,
+        errorWrappers: [{ error: "VOW-ERR-11", message: "A mandatory field is missing" }]
       })
-    )
-  )
-
-  it.effect("rejects a requester that is prefixed, malformed, incomplete, not valid or unknown", () =>
-    Effect.forEach(
-      [
-        { requesterMemberStateCode: "DE", requesterNumber: "DE123456789" },
-        { requesterMemberStateCode: "DE", requesterNumber: "12345678" },
-        { requesterMemberStateCode: "DE" },
-        { requesterNumber: "123456789" },
-        { requesterMemberStateCode: "DE", requesterNumber: "111111111" },
-        { requesterMemberStateCode: "DE", requesterNumber: "100999202" }
-      ],
-      (wrong) =>
-        Effect.gen(function* () {
-          const { status, body } = yield* check("CZ", "45274649", wrong)
-          assert.strictEqual(status, 200)
-          assert.deepStrictEqual(body, error("INVALID_REQUESTER_INFO"))
-        })
-    )
-  )
-
-  it.effect("rejects a target with prefix, separators, lower case, an unknown country or the ISO code of Greece", () =>
-    Effect.forEach(
-      [
-        ["DE", "DE123456789"],
-        ["DE", "123 456 789"],
-        ["de", "123456789"],
-        ["DE", "12345678"],
-        ["XX", "123456789"],
-        ["GR", "123456789"]
-      ] as const,
-      ([countryCode, vatNumber]) =>
-        Effect.gen(function* () {
-          const { status, body } = yield* check(countryCode, vatNumber)
-          assert.strictEqual(status, 200)
-          assert.deepStrictEqual(body, error("INVALID_INPUT"))
-        })
-    )
-  )
-
-  it.effect("answers a missing mandatory field with HTTP 400 and VOW-ERR-11", () =>
-    Effect.forEach([{ countryCode: "DE" }, { vatNumber: "123456789" }, { countryCode: "", vatNumber: "" }, {}], (fields) =>
-      Effect.gen(function* () {
-        const { status, body } = yield* post("/check-vat-number", { ...fields })
-        assert.strictEqual(status, 400)
-        assert.deepStrictEqual(body, {
-          actionSucceed: false,
-          errorWrappers: [{ error: "VOW-ERR-11", message: "A mandatory field is missing" }]
-        })
-      })
-    )
-  )
+    }
+  })
 
   it.effect("answers invalid JSON with HTTP 500 and VOW-ERR-1", function* () {
     const { viesBaseUrl } = yield* Sandbox.Sandbox
@@ -198,21 +186,19 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     assert.include(yield* response.text, '"error":"VOW-ERR-1"')
   })
 
-  it.effect("answers the 13 test numbers, in the test service and at the end of a VAT ID", () =>
-    Effect.forEach(viesTestNumbers, ([number, code]) =>
-      Effect.gen(function* () {
-        const answers = [
-          yield* post("/check-vat-test-service", { countryCode: "DE", vatNumber: number, ...requester }),
-          yield* checkId(vatIdEnding("AT", `999${number}`), requester)
-        ]
-        for (const { status, body } of answers) {
-          assert.strictEqual(status, 200, number)
-          if (code === "VALID" || code === "INVALID") assert.strictEqual(body["valid"], code === "VALID", number)
-          else assert.deepStrictEqual(body, error(code), number)
-        }
-      })
-    )
-  )
+  it.effect("answers the 13 test numbers, in the test service and at the end of a VAT ID", function* () {
+    for (const [number, code] of viesTestNumbers) {
+      const answers = [
+        yield* post("/check-vat-test-service", { countryCode: "DE", vatNumber: number, ...requester }),
+        yield* checkId(vatIdEnding("AT", `999${number}`), requester)
+      ]
+      for (const { status, body } of answers) {
+        assert.strictEqual(status, 200, number)
+        if (code === "VALID" || code === "INVALID") assert.strictEqual(body["valid"], code === "VALID", number)
+        else assert.deepStrictEqual(body, error(code), number)
+      }
+    }
+  })
 
   it.effect("rejects other numbers in the test service", function* () {
     const { body } = yield* post("/check-vat-test-service", { countryCode: "DE", vatNumber: "999" })
