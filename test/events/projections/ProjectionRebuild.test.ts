@@ -66,7 +66,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
           assert.deepStrictEqual(rebuilt, { name, missing: rows, surplus: 0, different: 0 })
         }
       }),
-    { arbitrary: { runs: 4 }, timeout: 90_000 }
+    { arbitrary: { runs: damages.length } }
   )
 
   it.effect("finds missing, surplus and different rows, and corrects the log's own row", function* () {

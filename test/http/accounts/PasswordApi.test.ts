@@ -76,7 +76,8 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
         const { body, status } = yield* ask(service, one)
         assert.isAtLeast((yield* Clock.currentTimeMillis) - startedMs, 495)
         return JSON.stringify([status, body])
-      })
+      }),
+      { concurrency: "unbounded" }
     )
     assert.strictEqual(new Set(replies).size, 1, replies.join("\n"))
     yield* MailedTokens.allDelivered
