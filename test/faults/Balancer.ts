@@ -1,4 +1,4 @@
-/** A minimal load balancer: it polls each replica's /readyz and gives new connections to the ready ones, in turn. */
+/** A minimal load balancer. Polls /readyz of each replica and distributes new connections over the ready ones. */
 import { Effect, MutableRef, Schedule } from "effect"
 import { HttpClient } from "effect/http"
 import * as TcpProxy from "#test/faults/TcpProxy.ts"
@@ -15,27 +15,27 @@ export interface Balancer {
   readonly ready: (count: number) => Effect.Effect<void>
 }
 
-const lookEvery = "250 millis"
-const patience = "1 second"
+const pollInterval = "250 millis"
+const pollTimeout = "1 second"
 
-/** Starts it; it ends with the scope. */
+/** Starts a load balancer, which stops with the scope. */
 export const make = Effect.fnUntraced(function* (targets: ReadonlyArray<Target>) {
   const http = yield* HttpClient.HttpClient
   const ready = MutableRef.make<ReadonlyArray<Target>>([])
-  let turn = 0
+  let connections = 0
 
   const isReady = ({ adminPort }: Target) =>
     http.get(`http://127.0.0.1:${adminPort}/readyz`).pipe(
       Effect.map(({ status }) => status === 200),
-      Effect.timeout(patience),
+      Effect.timeout(pollTimeout),
       Effect.catchTag(["HttpClientError", "TimeoutError"], () => Effect.succeed(false))
     )
-  const look = Effect.map(Effect.filter(targets, isReady, { concurrency: "unbounded" }), (found) => MutableRef.set(ready, found))
-  yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(lookEvery)))
+  const poll = Effect.map(Effect.filter(targets, isReady, { concurrency: "unbounded" }), (next) => MutableRef.set(ready, next))
+  yield* Effect.forkScoped(Effect.repeat(poll, Schedule.spaced(pollInterval)))
 
   const proxy = yield* TcpProxy.make(() => {
-    turn += 1
-    return ready.current[turn % ready.current.length]?.port ?? null
+    connections += 1
+    return ready.current[connections % ready.current.length]?.port ?? null
   })
   const balancer: Balancer = {
     baseUrl: `http://127.0.0.1:${proxy.port}`,

@@ -1,10 +1,10 @@
 /**
- * Breaks things, one at a time, while a load runs, and then checks every acknowledged event:
+ * Runs fault scenarios. Each injects one fault under load, then checks every acknowledged event:
  *
- *     npm run faults all of them
- *     npm run faults -- postgres-away failover
+ *     npm run faults                              all scenarios
+ *     npm run faults -- postgres-away failover    two scenarios
  *
- * docs/operations/faults.md lists the requirements and the last results of each one.
+ * docs/operations/faults.md lists the requirements and the last results of each scenario.
  */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
@@ -15,7 +15,7 @@ import { Argument, Command } from "effect/cli"
 import { SecureRandom } from "effect/crypto"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import type { Outcome } from "#test/faults/Load.ts"
-import { LeftOut } from "#test/faults/Needs.ts"
+import { ScenarioSkipped } from "#test/faults/Needs.ts"
 import type { Report, Trial } from "#test/faults/Scenario.ts"
 import * as Attacks from "#test/faults/scenarios/Attacks.ts"
 import * as DatabaseStrained from "#test/faults/scenarios/DatabaseStrained.ts"
@@ -54,43 +54,43 @@ const scenarios = {
 const names = Record.keys(scenarios)
 
 const run = Effect.fnUntraced(function* (name: keyof typeof scenarios) {
-  const found: Report | Trial = yield* scenarios[name]
-  return found
+  const result: Report | Trial = yield* scenarios[name]
+  return result
 })
 
-/** A scenario that takes longer is stuck. */
-const limit = "4 minutes"
+/** Timeout of a scenario. */
+const timeout = "4 minutes"
 
-class SomethingBroke extends Schema.TaggedError<SomethingBroke>()("SomethingBroke", { message: Schema.String }) {}
+class ScenariosFailed extends Schema.TaggedError<ScenariosFailed>()("ScenariosFailed", { message: Schema.String }) {}
 
 const faults = Command.make(
   "faults",
   { chosen: Argument.Literals("scenario", names).pipe(Argument.variadic()) },
   Effect.fnUntraced(function* ({ chosen }) {
     const failed: Array<string> = []
-    const leftOut: Array<string> = []
+    const skipped: Array<string> = []
     for (const name of chosen.length === 0 ? names : chosen) {
       yield* Console.log(`\n${name}`)
       const report = yield* run(name).pipe(
-        Effect.provide(ground, { local: true }),
+        Effect.provide(environment, { local: true }),
         Effect.scoped,
-        Effect.timeout(limit),
-        Effect.catchIf((error) => error instanceof LeftOut, Effect.succeed)
+        Effect.timeout(timeout),
+        Effect.catchIf((error) => error instanceof ScenarioSkipped, Effect.succeed)
       )
-      if (!(report instanceof LeftOut)) {
+      if (!(report instanceof ScenarioSkipped)) {
         yield* Console.log(textOf(report))
         if (report.claims.some(({ holds }) => !holds)) failed.push(name)
       } else {
-        yield* Console.log(`  left out: ${report.message}`)
-        leftOut.push(name)
+        yield* Console.log(`  skipped: ${report.message}`)
+        skipped.push(name)
       }
     }
-    if (leftOut.length > 0) yield* Console.log(`\nLeft out, so not shown: ${leftOut.join(", ")}`)
-    if (failed.length > 0) return yield* new SomethingBroke({ message: `Not as promised: ${failed.join(", ")}` })
+    if (skipped.length > 0) yield* Console.log(`\nSkipped: ${skipped.join(", ")}`)
+    if (failed.length > 0) return yield* new ScenariosFailed({ message: `Failed scenarios: ${failed.join(", ")}` })
   })
 )
 
-const ground = Layer.mergeAll(
+const environment = Layer.mergeAll(
   Sandbox.layer({ host: "127.0.0.1", port: 0 }),
   NodeHttpClient.layerUndici,
   SecureRandom.layerWebCrypto,
@@ -99,11 +99,11 @@ const ground = Layer.mergeAll(
 
 const phases = ["before", "fault", "recovering", "after"]
 
-const textOf = (found: Report | Trial) =>
+const textOf = (result: Report | Trial) =>
   [
-    ...("outcomes" in found ? loadOf(found) : []),
-    ...found.notes.map((note) => `  ${note}`),
-    ...found.claims.map(({ holds, what }) => `  ${holds ? "✓" : "✗"} ${what}`)
+    ...("outcomes" in result ? loadOf(result) : []),
+    ...result.notes.map((note) => `  ${note}`),
+    ...result.claims.map(({ holds, statement }) => `  ${holds ? "✓" : "✗"} ${statement}`)
   ].join("\n")
 
 const loadOf = ({ count, outcomes }: Report) => [
@@ -114,20 +114,20 @@ const loadOf = ({ count, outcomes }: Report) => [
       outcomes.filter((outcome) => outcome.phase === phase)
     )
   ),
-  `  ${count.unheard} requests have an event although their answer did not arrive; ${count.events} events in all`
+  `  ${count.unacknowledged} requests have an event but no acknowledgement; ${count.events} events in total`
 ]
 
 const phaseRow = (phase: string, outcomes: ReadonlyArray<Outcome>) => {
-  const having = (isIt: (status: number | null) => boolean) => outcomes.filter(({ status }) => isIt(status)).length
+  const countOf = (matches: (status: number | null) => boolean) => outcomes.filter(({ status }) => matches(status)).length
   const durations = outcomes.map(({ durationMs }) => durationMs).toSorted((a, b) => a - b)
   const quantile = (share: number) =>
     String(durations[Math.min(durations.length - 1, Math.floor(durations.length * share))] ?? "-")
   return row(
     phase,
     String(outcomes.length),
-    String(having((status) => status === 200)),
-    String(having((status) => status === 503)),
-    String(having((status) => status !== 200 && status !== 503)),
+    String(countOf((status) => status === 200)),
+    String(countOf((status) => status === 503)),
+    String(countOf((status) => status !== 200 && status !== 503)),
     quantile(0.5),
     quantile(0.99),
     quantile(1)

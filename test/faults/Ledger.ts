@@ -1,25 +1,25 @@
-/** Compares the log with the requests of a load: every acknowledged request has its event, and none has two. */
+/** Compares the log with the requests of a load, to find lost and duplicate events. */
 import { Effect, type Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import type { Outcome } from "#test/faults/Load.ts"
 
 export interface Count {
-  /** Requests that were answered with 200. */
+  /** Requests that returned 200. */
   readonly acknowledged: number
-  /** Of those, how many have no event. */
+  /** Acknowledged requests without an event. */
   readonly lost: number
   /** Requests with more than one event, acknowledged or not. */
-  readonly doubled: number
-  /** Requests with an event that were not answered with 200: their response was lost. */
-  readonly unheard: number
-  /** The problems of the log itself, as text; empty if there are none. */
+  readonly duplicates: number
+  /** Requests with an event that did not return 200, because their response was lost. */
+  readonly unacknowledged: number
+  /** Inconsistencies of the log. */
   readonly defects: ReadonlyArray<string>
   readonly events: number
 }
 
 const Stored = Schema.Struct({ id: Schema.String, times: Schema.Int })
-const Whole = Schema.Struct({
+const LogState = Schema.Struct({
   head: Schema.Int,
   events: Schema.Int,
   newest: Schema.Int,
@@ -35,9 +35,9 @@ const read = Effect.gen(function* () {
     execute: () => sql`SELECT metadata::jsonb ->> 'request_id' AS id, count(*)::int AS times FROM vatproof.events
       WHERE type IN ('VatIdVerified', 'VatIdVerificationFailed') GROUP BY 1`
   })
-  const findWhole = SqlSchema.findOne({
+  const findLogState = SqlSchema.findOne({
     Request: Schema.Void,
-    Result: Whole,
+    Result: LogState,
     execute: () => sql`SELECT (SELECT next_position FROM vatproof.logs WHERE log_id = 0)::int AS head,
       (SELECT count(*) FROM vatproof.events)::int AS events,
       (SELECT coalesce(max(position), -1) FROM vatproof.events)::int AS newest,
@@ -47,29 +47,29 @@ const read = Effect.gen(function* () {
         FULL JOIN vatproof.streams s USING (stream_id)
         WHERE e.events IS DISTINCT FROM s.version OR e.newest IS DISTINCT FROM s.version)::int AS streams_wrong`
   })
-  return { stored: yield* findStored(undefined), whole: yield* findWhole(undefined) }
+  return { stored: yield* findStored(undefined), log: yield* findLogState(undefined) }
 })
 
-/** Counts in the database of `url`, as its administrator. */
+/** Counts the events in the database of `url`, as its administrator. */
 export const count = Effect.fnUntraced(function* (url: Redacted.Redacted, outcomes: ReadonlyArray<Outcome>) {
-  const { stored, whole } = yield* Effect.provide(read, Postgres.layerAdministrator({ url, maxConnections: 1 }), { local: true })
+  const { stored, log } = yield* Effect.provide(read, Postgres.layerAdministrator({ url, maxConnections: 1 }), { local: true })
   const times = new Map(stored.map((row) => [row.id, row.times]))
   const acknowledged = outcomes.filter(({ status }) => status === 200)
   const sent = new Set(outcomes.map(({ id }) => id))
-  const heard = new Set(acknowledged.map(({ id }) => id))
-  const found: Count = {
+  const acknowledgedIds = new Set(acknowledged.map(({ id }) => id))
+  const result: Count = {
     acknowledged: acknowledged.length,
     lost: acknowledged.filter(({ id }) => !times.has(id)).length,
-    doubled: stored.filter((row) => sent.has(row.id) && row.times > 1).length,
-    unheard: stored.filter((row) => sent.has(row.id) && !heard.has(row.id)).length,
-    events: whole.events,
+    duplicates: stored.filter((row) => sent.has(row.id) && row.times > 1).length,
+    unacknowledged: stored.filter((row) => sent.has(row.id) && !acknowledgedIds.has(row.id)).length,
+    events: log.events,
     defects: [
-      ...(whole.events === whole.head && whole.newest === whole.head - 1
+      ...(log.events === log.head && log.newest === log.head - 1
         ? []
-        : [`positions are not dense: ${whole.events} events up to ${whole.newest}, next is ${whole.head}`]),
-      ...(whole.meters_wrong === 0 ? [] : [`${whole.meters_wrong} meters are not the sum of their events`]),
-      ...(whole.streams_wrong === 0 ? [] : [`${whole.streams_wrong} streams have another version than events`])
+        : [`positions are not dense: ${log.events} events up to ${log.newest}, next is ${log.head}`]),
+      ...(log.meters_wrong === 0 ? [] : [`${log.meters_wrong} meters are not the sum of their events`]),
+      ...(log.streams_wrong === 0 ? [] : [`${log.streams_wrong} streams have another version than events`])
     ]
   }
-  return found
+  return result
 })

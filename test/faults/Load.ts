@@ -1,8 +1,8 @@
-/** A bounded load of validations over HTTP, each with its own id, and the outcome of each. */
+/** A load of validations over HTTP at a fixed rate. Each request has an id of its own. */
 import { Clock, Effect, FiberSet, MutableRef, Option, Schedule, Schema } from "effect"
 import * as ServiceClient from "#test/support/ServiceClient.ts"
 
-/** One request that ended. `status` is null where there was no response: the connection was refused, reset, or silent for too long. */
+/** Outcome of a request. `status` is null if the connection was refused or reset, or the response timed out. */
 export interface Outcome {
   readonly id: string
   readonly phase: string
@@ -11,17 +11,18 @@ export interface Outcome {
   readonly status: number | null
   readonly startedMs: number
   readonly durationMs: number
-  /** The error's code, and whether the response has a Retry-After. */
+  /** Error code. */
   readonly code: string | null
-  readonly saysWhen: boolean
+  /** Whether the response has a Retry-After. */
+  readonly hasRetryAfter: boolean
 }
 
 export interface Load {
-  /** Requests that start from now on belong to this phase. */
+  /** Sets the phase of the requests that start from now on. */
   readonly phase: (name: string) => Effect.Effect<void>
-  /** Stops the load, waits for the requests in flight, and returns all of them. */
+  /** Stops the load, waits for the requests in flight, and returns all outcomes. */
   readonly stop: Effect.Effect<ReadonlyArray<Outcome>>
-  /** Waits until a request that starts after this moment is answered with 200, and returns the milliseconds that took. */
+  /** Waits until a request that starts from now on returns 200. Returns the duration in milliseconds. */
   readonly recovered: Effect.Effect<number>
 }
 
@@ -36,13 +37,13 @@ export interface LoadOptions {
 
 const decodeProblem = Schema.decodeUnknownOption(Schema.Struct({ error: Schema.Struct({ code: Schema.String }) }))
 
-/** A response that takes longer counts as missing. */
-const patience = "30 seconds"
+/** Timeout of a response. */
+const responseTimeout = "30 seconds"
 
-/** Some VAT IDs are repeated, so there are cached and live answers. */
+/** VAT IDs repeat, so that some answers are cached. */
 const vatIds = Array.from({ length: 40 }, (_, index) => `ATU1234${String(5_000 + index * 7)}`)
 
-/** Starts it; it ends with the scope. */
+/** Starts a load, which stops with the scope. */
 export const make = Effect.fnUntraced(function* (options: LoadOptions) {
   const { baseUrl, connections = 16, key, name, perSecond = 80 } = options
   const { ask } = yield* ServiceClient.make(baseUrl)
@@ -55,21 +56,23 @@ export const make = Effect.fnUntraced(function* (options: LoadOptions) {
     sent += 1
     const id = `${name}-${sent}`
     const vatId = vatIds[sent % vatIds.length] ?? ""
-    const began = { id, phase: phase.current, startedMs: yield* Clock.currentTimeMillis }
+    const request = { id, phase: phase.current, startedMs: yield* Clock.currentTimeMillis }
     const reply = yield* ask(`/v1/validate/${vatId}`, { key, headers: { "x-request-id": id } }).pipe(
-      Effect.timeout(patience),
+      Effect.timeout(responseTimeout),
       Effect.map(({ body, headers, status }) => ({
         status,
         code: Option.getOrNull(Option.map(decodeProblem(body), ({ error }) => error.code)),
-        saysWhen: Number(headers["retry-after"]) >= 1
+        hasRetryAfter: Number(headers["retry-after"]) >= 1
       })),
-      Effect.catchTag(["HttpClientError", "TimeoutError"], () => Effect.succeed({ status: null, code: null, saysWhen: false }))
+      Effect.catchTag(["HttpClientError", "TimeoutError"], () =>
+        Effect.succeed({ status: null, code: null, hasRetryAfter: false })
+      )
     )
     const outcome: Outcome = {
-      ...began,
+      ...request,
       ...reply,
       endedIn: phase.current,
-      durationMs: (yield* Clock.currentTimeMillis) - began.startedMs
+      durationMs: (yield* Clock.currentTimeMillis) - request.startedMs
     }
     outcomes.push(outcome)
   })
@@ -77,10 +80,10 @@ export const make = Effect.fnUntraced(function* (options: LoadOptions) {
   const pace = Schedule.fixed((1000 * connections) / perSecond)
   const fibers = yield* FiberSet.make()
   for (let connection = 0; connection < connections; connection += 1) {
-    const turns = Effect.suspend(() => (ended.current ? Effect.succeed(false) : Effect.as(one, true))).pipe(
-      Effect.repeat({ schedule: pace, while: (goesOn) => goesOn })
+    const requests = Effect.suspend(() => (ended.current ? Effect.succeed(false) : Effect.as(one, true))).pipe(
+      Effect.repeat({ schedule: pace, while: (continues) => continues })
     )
-    yield* FiberSet.run(fibers, Effect.delay(turns, (1000 / perSecond) * connection))
+    yield* FiberSet.run(fibers, Effect.delay(requests, (1000 / perSecond) * connection))
   }
 
   const load: Load = {
@@ -91,8 +94,8 @@ export const make = Effect.fnUntraced(function* (options: LoadOptions) {
     }).pipe(Effect.map(() => outcomes)),
     recovered: Effect.gen(function* () {
       const from = yield* Clock.currentTimeMillis
-      const found = Effect.sync(() => outcomes.find(({ startedMs, status }) => startedMs >= from && status === 200))
-      const first = yield* Effect.repeat(found, {
+      const firstSuccess = Effect.sync(() => outcomes.find(({ startedMs, status }) => startedMs >= from && status === 200))
+      const first = yield* Effect.repeat(firstSuccess, {
         schedule: Schedule.spaced("20 millis"),
         until: (outcome) => outcome !== undefined
       })

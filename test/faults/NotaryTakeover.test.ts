@@ -7,8 +7,8 @@ import * as RunningService from "#test/support/RunningService.ts"
 import { tamper } from "#test/support/Tampering.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** The error of a service that does not start. */
-const refusalOf = Effect.fnUntraced(function* (settings: RunningService.Settings) {
+/** Starts a service that must not become ready, and returns its readiness error. */
+const startErrorOf = Effect.fnUntraced(function* (settings: RunningService.Settings) {
   const port = yield* RunningService.freePort
   const http = yield* HttpClient.HttpClient
   const ready = Effect.gen(function* () {
@@ -43,17 +43,17 @@ layer(RunningService.layerGround, { excludeTestServices: true })("A notary", (it
       yield* other.ended
 
       yield* tamper(`DELETE FROM vatproof.events WHERE position = ${size - 1}`)
-      assert.match(yield* refusalOf(settings), new RegExp(`The log has ${size - 1} events, but ${size} were signed`, "u"))
+      assert.match(yield* startErrorOf(settings), new RegExp(`The log has ${size - 1} events, but ${size} were signed`, "u"))
 
       yield* tamper(
         `DELETE FROM vatproof.checkpoints WHERE size > ${signed.size}`,
         `UPDATE vatproof.logs SET next_position = ${signed.size}`,
         `DELETE FROM vatproof.events WHERE position >= ${signed.size}`
       )
-      const refusal = yield* refusalOf(settings)
-      assert.match(refusal, new RegExp(`${size} events were signed before, but the database has only ${signed.size}`, "u"))
-      assert.match(refusal, /notary-[\da-f]{8}\.checkpoint/u)
-      assert.match(refusal, /vatproof notary adopt/u)
+      const error = yield* startErrorOf(settings)
+      assert.match(error, new RegExp(`${size} events were signed before, but the database has only ${signed.size}`, "u"))
+      assert.match(error, /notary-[\da-f]{8}\.checkpoint/u)
+      assert.match(error, /vatproof notary adopt/u)
     }
   )
 })

@@ -1,6 +1,6 @@
 /**
- * A database outage under load: every response is true and is recorded exactly once. The sizes are small, so that the test is
- * fast; its checks do not depend on them.
+ * Restarts and crashes of the database under load: every response is correct and recorded exactly once. The load is small, to keep the
+ * test fast.
  */
 import { Effect, Fiber, FileSystem, Layer, Redacted, Ref, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -14,7 +14,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** The test's own server, which it may kill; it is restarted like the service's embedded one. */
+/** A server of this test, which it can kill. It restarts like the embedded server of a service. */
 const ownServer = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const dir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-faults-" })
@@ -29,13 +29,13 @@ const ownServer = Effect.gen(function* () {
 })
 
 const callers = 24
-/** Valid and not valid, so that a wrong answer would show. */
+/** Valid and invalid VAT IDs, to detect mixed-up answers. */
 const vatIds = Array.from({ length: 40 }, (_, index) =>
   vatIdEnding(index % 2 === 0 ? "EE" : "HR", index % 4 === 0 ? "999200" : `49${1000 + index}`)
 )
 const isValid = (vatId: string) => !vatId.endsWith("999200")
 
-interface Asked {
+interface Exchange {
   readonly id: string
   readonly vatId: string
   readonly reply: Reply
@@ -59,22 +59,22 @@ layer(RunningService.layerGround, { excludeTestServices: true })("during a resta
     const server = yield* ownServer
     const service = yield* RunningService.start({ DATABASE_URL: Redacted.value(server.url) })
     const key = yield* service.newKey
-    const asked = yield* Ref.make<ReadonlyArray<Asked>>([])
+    const exchanges = yield* Ref.make<ReadonlyArray<Exchange>>([])
     const done = yield* Ref.make(false)
 
-    const ask = Effect.fnUntraced(function* (caller: number, turn: number) {
-      const id = `load-${caller}-${turn}`
-      const vatId = vatIds[(caller * 7 + turn) % vatIds.length] ?? ""
-      const query: Record<string, string> = turn % 5 === 0 ? { force_live: "1" } : {}
+    const ask = Effect.fnUntraced(function* (caller: number, request: number) {
+      const id = `load-${caller}-${request}`
+      const vatId = vatIds[(caller * 7 + request) % vatIds.length] ?? ""
+      const query: Record<string, string> = request % 5 === 0 ? { force_live: "1" } : {}
       const reply = yield* service.validate(vatId, { key, query, headers: { "x-request-id": id } })
-      yield* Ref.update(asked, (before) => [...before, { id, vatId, reply }])
+      yield* Ref.update(exchanges, (before) => [...before, { id, vatId, reply }])
     })
     const caller = Effect.fnUntraced(function* (number: number) {
-      let turn = 0
-      while (!(yield* Ref.get(done))) yield* ask(number, (turn += 1))
+      let request = 0
+      while (!(yield* Ref.get(done))) yield* ask(number, (request += 1))
     })
     const answered = (count: number) =>
-      Ref.get(asked).pipe(
+      Ref.get(exchanges).pipe(
         Effect.map((all) => all.filter(({ reply }) => reply.status === 200).length),
         Effect.repeat({ until: (ok) => ok >= count, schedule: Schedule.spaced("20 millis") })
       )
@@ -91,7 +91,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("during a resta
     yield* Ref.set(done, true)
     yield* Fiber.join(load)
 
-    const replies = yield* Ref.get(asked)
+    const replies = yield* Ref.get(exchanges)
     for (const { reply, vatId } of replies) {
       if (reply.status === 200) {
         assert.containSubset(reply.body, { vat_id: vatId, valid: isValid(vatId) })
@@ -106,7 +106,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("during a resta
   })
 })
 
-const checkLog = Effect.fnUntraced(function* (replies: ReadonlyArray<Asked>) {
+const checkLog = Effect.fnUntraced(function* (replies: ReadonlyArray<Exchange>) {
   const recorded = yield* numbers(`SELECT metadata::jsonb ->> 'request_id' AS key, count(*) AS value FROM vatproof.events
     WHERE type = 'VatIdVerified' GROUP BY 1`)
   for (const { id, reply } of replies) {

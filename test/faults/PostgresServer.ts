@@ -1,67 +1,67 @@
-/** A Postgres of the system's packages with its own folder, which can be stopped, killed, frozen, copied and promoted. */
+/** A Postgres server of the system's packages that a scenario can stop, kill, freeze, copy and promote. */
 import { Config, Effect, FileSystem, Option, Path, Redacted, Schedule } from "effect"
 import { type ProgramFailed, run, type SystemUser } from "#infra/embedded-postgres/Program.ts"
-import { LeftOut } from "#test/faults/Needs.ts"
+import { ScenarioSkipped } from "#test/faults/Needs.ts"
 import { freePort } from "#test/support/RunningService.ts"
 
-/** initdb and the server refuse root. */
+/** User of the server, because initdb and the server do not run as root. */
 const unprivileged: SystemUser = { uid: 65_534, gid: 65_534 }
 const user = Option.liftPredicate(unprivileged, () => process.getuid?.() === 0)
 
 export interface PostgresServer {
   readonly folder: string
   readonly port: number
-  /** As a superuser, without a password: only this machine can reach it. */
+  /** Superuser without a password. The server listens on the loopback interface only. */
   readonly url: Redacted.Redacted
   readonly start: Effect.Effect<void, ProgramFailed>
-  /** `immediate` is a crash: connections break, and the next start recovers. */
+  /** `immediate` is a crash: it breaks connections, and the next start recovers. */
   readonly stop: (mode: "fast" | "immediate") => Effect.Effect<void, ProgramFailed>
   readonly promote: Effect.Effect<void, ProgramFailed>
   /** Freezes every process of the server; its connections stay open. */
   readonly freeze: Effect.Effect<void, ProgramFailed>
   readonly thaw: Effect.Effect<void, ProgramFailed>
-  /** The server's processes, its main one first; none if it does not run. */
+  /** Process ids of the server, postmaster first; empty if it does not run. */
   readonly processes: Effect.Effect<ReadonlyArray<string>>
-  /** One program of Postgres' own, with the server's address in its environment. */
+  /** Runs a program of Postgres with the server's address in its environment. */
   readonly program: (name: string, ...args: ReadonlyArray<string>) => Effect.Effect<string, ProgramFailed>
 }
 
 export interface PostgresServerOptions {
-  /** Where the data are; without it in a folder that ends with the scope. */
+  /** Parent of the data folder. The default is a temporary folder. */
   readonly folder?: string
   readonly port?: number
   readonly settings?: ReadonlyArray<string>
-  /** Whether the configuration is beside the data, in `folder`/etc, as Debian's packages have it. */
-  readonly configuredApart?: boolean
+  /** Keeps the configuration in `folder`/etc instead of the data folder, as Debian's packages do. */
+  readonly separateConfiguration?: boolean
 }
 
 const configuration = ["postgresql.conf", "pg_hba.conf", "pg_ident.conf"]
 
-/** The settings that name the configuration in `folder`/etc. */
-export const configuredIn = (folder: string) => [
+/** Settings for a configuration in `folder`/etc. */
+export const configurationIn = (folder: string) => [
   `config_file=${folder}/etc/postgresql.conf`,
   `hba_file=${folder}/etc/pg_hba.conf`,
   `ident_file=${folder}/etc/pg_ident.conf`
 ]
 
-/** Loopback only, and small: several of them run at once. */
+/** Small, because several servers run at once. */
 const settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "shared_buffers=64MB", "max_connections=60"]
 
-/** The server's programs: PG_BIN, else those of the newest version that Debian's packages have put in their place. */
+/** Folder of the server's programs: PG_BIN, else the newest version of Debian's packages. */
 const programs = Effect.gen(function* () {
-  const given = yield* Config.option(Config.String("PG_BIN"))
-  if (Option.isSome(given)) return given.value
+  const configured = yield* Config.option(Config.String("PG_BIN"))
+  if (Option.isSome(configured)) return configured.value
   const fs = yield* FileSystem.FileSystem
   const versions = yield* fs.readDirectory("/usr/lib/postgresql").pipe(Effect.catchTag("PlatformError", () => Effect.succeed([])))
   const newest = versions.map(Number).toSorted((a, b) => b - a)[0]
   return newest === undefined
-    ? yield* new LeftOut({
+    ? yield* new ScenarioSkipped({
         message: "it needs PostgreSQL's server package (apt install postgresql), or PG_BIN, the folder of its programs"
       })
     : `/usr/lib/postgresql/${newest}/bin`
 })
 
-/** The handle of a server; its folder need not have data yet. */
+/** The handle of a server, which need not have data yet. */
 const handleOf = Effect.fnUntraced(function* (folder: string, port: number, extra: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   const bin = yield* programs
@@ -83,7 +83,7 @@ const handleOf = Effect.fnUntraced(function* (folder: string, port: number, extr
   const processes = Effect.gen(function* () {
     const [pid = ""] = (yield* read(`${data}/postmaster.pid`)).split("\n", 1)
     const children = yield* read(`/proc/${pid}/task/${pid}/children`)
-    return [pid, ...children.split(" ")].filter((found) => found !== "")
+    return [pid, ...children.split(" ")].filter((id) => id !== "")
   })
   const signalAll = Effect.fnUntraced(function* (signal: "STOP" | "CONT") {
     const pids = yield* processes
@@ -113,14 +113,14 @@ const ownFolder = Effect.fnUntraced(function* (options: PostgresServerOptions) {
   return folder
 })
 
-/** Kills every process of the server, whatever its state. */
-const ending = (server: PostgresServer) =>
+/** Stops the server at once, even if it is frozen. */
+const shutDown = (server: PostgresServer) =>
   server.thaw.pipe(Effect.ignore, Effect.andThen(Effect.ignore(server.stop("immediate"))))
 
-/** A new server that runs; it ends with the scope. */
+/** Creates and starts a server, which stops with the scope. */
 export const make = Effect.fnUntraced(function* (options: PostgresServerOptions = {}) {
   const folder = yield* ownFolder(options)
-  const apart = options.configuredApart === true ? configuredIn(folder) : []
+  const apart = options.separateConfiguration === true ? configurationIn(folder) : []
   const server = yield* handleOf(folder, options.port ?? (yield* freePort), [...(options.settings ?? []), ...apart])
   yield* server.program(
     "initdb",
@@ -135,22 +135,22 @@ export const make = Effect.fnUntraced(function* (options: PostgresServerOptions 
     "--locale=C",
     "--no-sync"
   )
-  if (options.configuredApart === true) {
+  if (options.separateConfiguration === true) {
     yield* server.program("mkdir", `${folder}/etc`)
     yield* server.program("mv", ...configuration.map((file) => `${folder}/data/${file}`), `${folder}/etc`)
   }
-  yield* Effect.acquireRelease(server.start, () => ending(server))
+  yield* Effect.acquireRelease(server.start, () => shutDown(server))
   return server
 })
 
-/** A server on existing data in `folder`/data; it runs when this returns and ends with the scope. */
+/** Starts a server on existing data in `folder`/data. It stops with the scope. */
 export const open = Effect.fnUntraced(function* (folder: string, extra: ReadonlyArray<string> = []) {
   const server = yield* handleOf(folder, yield* freePort, extra)
-  yield* Effect.acquireRelease(server.start, () => ending(server))
+  yield* Effect.acquireRelease(server.start, () => shutDown(server))
   return server
 })
 
-/** A standby of `primary` under the name `standby`, which follows it when this returns. */
+/** Starts a standby of `primary` with the name `standby`. Returns once it streams. */
 export const standbyOf = Effect.fnUntraced(function* (primary: PostgresServer) {
   const path = yield* Path.Path
   const folder = yield* ownFolder({})
@@ -163,12 +163,12 @@ export const standbyOf = Effect.fnUntraced(function* (primary: PostgresServer) {
   return standby
 })
 
-/** The folder for shell scripts and copies of a server; its owner is the server's. */
+/** A temporary folder of the server's user, for shell scripts and copies. */
 export const sharedFolder = ownFolder({})
 
 /**
- * Runs a script as the server's user, with the server's address in its environment. As on Debian, PATH has the client's programs only: the script
- * has to find the others.
+ * Runs a script as the server's user, with the server's address in its environment. As on Debian, PATH has only the client programs, and
+ * the script must find the server programs.
  */
 export const script = (server: PostgresServer, file: string, ...args: ReadonlyArray<string>) =>
   Effect.flatMap(programs, (bin) => {

@@ -1,6 +1,6 @@
 /**
- * A service that is killed during confirmations: every receipt that was answered with 200 exists afterwards, complete, charged
- * once, and provable. `RECEIPT_KILLS` is the number of kills, two by default.
+ * Kills a service during confirmations: every receipt of a 200 response exists afterwards, is complete, is charged once, and has a
+ * proof. `RECEIPT_KILLS` is the number of kills, two by default.
  */
 import { Config, Duration, Effect, Fiber, Option, Queue, Random, Result, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -17,7 +17,7 @@ const killsOrTwo = Config.Int("RECEIPT_KILLS").pipe(Config.withDefault(2))
 
 /** Concurrent callers. */
 const callers = 12
-/** Maximum number of answers before the service is killed. */
+/** Maximum number of responses before a kill. */
 const answersMax = 150
 
 const decodeReceipt = Schema.decodeUnknownEffect(Receipt)
@@ -27,15 +27,15 @@ interface Answered {
   readonly target: string
 }
 
-/** Confirms until the service is dead, and reports every receipt it received. */
+/** Confirms until the service is killed, and reports each receipt it received. */
 const confirmOn = Effect.fnUntraced(function* (
   client: ServiceClient,
   key: string,
   caller: number,
   answered: Queue.Queue<Answered>
 ) {
-  for (let turn = 0; ; turn += 1) {
-    const target = `DE${100_500_000 + caller * 1_000 + (turn % 400)}`
+  for (let index = 0; ; index += 1) {
+    const target = `DE${100_500_000 + caller * 1_000 + (index % 400)}`
     const reply = yield* confirm(client, target, key)
     assert.strictEqual(reply.status, 200, reply.text)
     yield* Queue.offer(answered, { id: yield* receiptIdOf(reply), target })
@@ -72,7 +72,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
       const kills = yield* killsOrTwo
       const settings = signing(yield* temporaryFolder)
       const answered = yield* Queue.unbounded<Answered>()
-      const given: Array<Answered> = []
+      const received: Array<Answered> = []
       let key = ""
       for (let kill = 0; kill < kills; kill += 1) {
         yield* Effect.scoped(
@@ -84,20 +84,20 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
               (caller) => Effect.forkChild(Effect.exit(confirmOn(service, key, caller, answered)))
             )
             const enough = yield* Random.nextIntBetween(1, answersMax).pipe(Random.withSeed(`kill ${kill}`))
-            given.push(...(yield* Queue.takeN(answered, enough)))
+            received.push(...(yield* Queue.takeN(answered, enough)))
             yield* service.signal("SIGKILL")
             yield* service.ended
             yield* Effect.forEach(calls, Fiber.join)
-            given.push(...(yield* Queue.takeBetween(answered, 0, Number.MAX_SAFE_INTEGER)))
+            received.push(...(yield* Queue.takeBetween(answered, 0, Number.MAX_SAFE_INTEGER)))
           })
         )
       }
-      assert.isAtLeast(given.length, kills)
-      assert.strictEqual(new Set(given.map(({ id }) => id)).size, given.length)
+      assert.isAtLeast(received.length, kills)
+      assert.strictEqual(new Set(received.map(({ id }) => id)).size, received.length)
 
       const service = yield* RunningService.spawn(settings)
       yield* Effect.forEach(
-        given,
+        received,
         Effect.fnUntraced(function* ({ id, target }) {
           const reply = yield* service.ask(`/v1/qualified-confirmations/${id}`, { key })
           assert.strictEqual(reply.status, 200, `${id}: ${reply.text}`)
@@ -107,12 +107,12 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
         { concurrency: 8, discard: true }
       )
       const { events, listed, next_position, receipts, units, used } = yield* totals
-      // Each kill loses at most one answer per caller, and the charges equal the stored receipts. A receipt is in two lists.
-      assert.isAtMost(Number(receipts), given.length + kills * callers)
+      // Each kill loses at most one response per caller. Charges equal the stored receipts. Each receipt is in two lists.
+      assert.isAtMost(Number(receipts), received.length + kills * callers)
       assert.deepStrictEqual([events, units, used, listed], [next_position, receipts, receipts, receipts * 2n])
 
       yield* checkpointOf(service, Number(next_position))
-      const sample = given.filter((_, index) => index % Math.ceil(given.length / 50) === 0)
+      const sample = received.filter((_, index) => index % Math.ceil(received.length / 50) === 0)
       for (const { id } of sample) {
         const { status, text } = yield* service.ask(`/v1/audit/proofs/${id}`, { key })
         assert.strictEqual(status, 200, text)

@@ -1,4 +1,4 @@
-/** Common parts of the scenarios: they start replicas, break something while a load runs, and report. */
+/** Common parts of the scenarios: start replicas, inject a fault under load, and report. */
 import { Array as Arr, Effect, FileSystem, Redacted, Stream } from "effect"
 import { ChildProcess } from "effect/process"
 import { join } from "node:path"
@@ -7,9 +7,9 @@ import * as Load from "#test/faults/Load.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
-/** A condition that must hold, and whether it did. */
+/** A required condition, and whether it held. */
 export interface Claim {
-  readonly what: string
+  readonly statement: string
   readonly holds: boolean
 }
 
@@ -25,7 +25,7 @@ export interface Report extends Trial {
   readonly count: Ledger.Count
 }
 
-/** A replica with high limits and a signing key, in its own process on the database of `url`. */
+/** Starts a replica with high limits and a signing key, as a process of its own on the database of `url`. */
 export const replica = Effect.fnUntraced(function* (
   url: Redacted.Redacted,
   settings: RunningService.Settings = {},
@@ -38,7 +38,7 @@ export const replica = Effect.fnUntraced(function* (
   )
 })
 
-/** Starts a command of vatproof on the database of `url`; it is killed with the scope. */
+/** Starts a vatproof command on the database of `url`. The scope kills it. */
 export const start = (url: Redacted.Redacted, ...args: ReadonlyArray<string>) =>
   ChildProcess.make(process.execPath, ["src/main.ts", ...args], {
     cwd: join(import.meta.dirname, "../.."),
@@ -48,107 +48,108 @@ export const start = (url: Redacted.Redacted, ...args: ReadonlyArray<string>) =>
     killSignal: "SIGKILL"
   })
 
-/** Runs a command of vatproof on the database of `url` and returns its output and its exit code. */
+/** Runs a vatproof command on the database of `url`. Returns output and exit code. */
 export const command = Effect.fnUntraced(function* (url: Redacted.Redacted, ...args: ReadonlyArray<string>) {
   const handle = yield* start(url, ...args)
-  return { said: yield* Stream.mkString(Stream.decodeText(handle.all)), code: yield* handle.exitCode }
+  return { output: yield* Stream.mkString(Stream.decodeText(handle.all)), code: yield* handle.exitCode }
 }, Effect.scoped)
 
 export const migrate = (url: Redacted.Redacted) => command(url, "migrate")
 
-/** `vatproof audit verify` finds nothing. */
+/** Claims that `vatproof audit verify` has no findings. */
 export const audit = Effect.fnUntraced(function* (url: Redacted.Redacted) {
-  const { code, said } = yield* command(url, "audit", "verify")
-  const sentence = said.split("\n").find((line) => line.includes("The log")) ?? said.trim()
-  const claim: Claim = { what: `audit verify: ${sentence}`, holds: code === 0 }
+  const { code, output } = yield* command(url, "audit", "verify")
+  const sentence = output.split("\n").find((line) => line.includes("The log")) ?? output.trim()
+  const claim: Claim = { statement: `audit verify: ${sentence}`, holds: code === 0 }
   return claim
 })
 
-/** Any 32 bytes: the log of a scenario needs no secrecy. */
+/** A fixed key: the log of a scenario needs no secrecy. */
 const notaryKey = "c2NlbmFyaW9zIHNpZ24gd2l0aCB0aGlzIG9uZSBrZXk"
 
-export interface Course<E, R> {
+export interface Plan<E, R> {
   readonly name: string
-  /** The address for requests. */
   readonly baseUrl: string
   readonly key: string
-  /** The database in which events are counted at the end. */
+  /** The database whose events are counted at the end. */
   readonly database: () => Redacted.Redacted
-  /** Breaks something and repairs it, while the load runs. Returns notes. */
+  /** Injects a fault and removes it. Returns notes. */
   readonly fault: Effect.Effect<ReadonlyArray<string>, E, R>
   readonly perSecond?: number
 }
 
-const quietTime = "5 seconds"
+const steadyDuration = "5 seconds"
 
-/** Phases: `before`, `fault`, `recovering` up to the first success after it, `after`. */
-export const run = Effect.fnUntraced(function* <E, R>({ baseUrl, database, fault, key, name, perSecond = 80 }: Course<E, R>) {
+/** Runs a load in the phases `before`, `fault`, `recovering` (until the first success) and `after`. */
+export const run = Effect.fnUntraced(function* <E, R>({ baseUrl, database, fault, key, name, perSecond = 80 }: Plan<E, R>) {
   const load = yield* Load.make({ baseUrl, key, name, perSecond })
-  yield* Effect.delay(load.phase("fault"), quietTime)
+  yield* Effect.delay(load.phase("fault"), steadyDuration)
   const notes = yield* fault
   yield* load.phase("recovering")
   const recoveredMs = yield* load.recovered
   yield* load.phase("after")
-  const outcomes = yield* Effect.delay(load.stop, quietTime)
+  const outcomes = yield* Effect.delay(load.stop, steadyDuration)
   const count = yield* Ledger.count(database(), outcomes)
   const report: Report = {
     outcomes,
     count,
-    claims: [...claimsOf(count), yield* audit(database()), ...calm(outcomes)],
-    notes: [`the first request that was answered began and ended ${recoveredMs} ms after the end of the fault`, ...notes]
+    claims: [...claimsOf(count), yield* audit(database()), undisturbed(outcomes)],
+    notes: [`the first successful request started and ended within ${recoveredMs} ms after the fault`, ...notes]
   }
   return report
 })
 
-/** Conditions that hold for every fault. */
+/** Claims of every scenario. */
 export const claimsOf = (count: Ledger.Count): ReadonlyArray<Claim> => [
-  { what: `each of ${count.acknowledged} acknowledged requests has its event (${count.lost} lost)`, holds: count.lost === 0 },
-  { what: `no request has two events (${count.doubled} have)`, holds: count.doubled === 0 },
+  { statement: `each of ${count.acknowledged} acknowledged requests has an event (${count.lost} lost)`, holds: count.lost === 0 },
+  { statement: `no request has two events (${count.duplicates} have)`, holds: count.duplicates === 0 },
   {
-    what: `the log is whole${count.defects.length === 0 ? "" : `: ${count.defects.join("; ")}`}`,
+    statement: `the log is consistent${count.defects.length === 0 ? "" : `: ${count.defects.join("; ")}`}`,
     holds: count.defects.length === 0
   }
 ]
 
-const calm = (outcomes: ReadonlyArray<Load.Outcome>): ReadonlyArray<Claim> => {
-  const disturbed = outcomes.filter(
+const undisturbed = (outcomes: ReadonlyArray<Load.Outcome>): Claim => {
+  const failed = outcomes.filter(
     ({ endedIn, phase, status }) => phase === endedIn && (phase === "before" || phase === "after") && status !== 200
   )
-  return [
-    { what: `before and after, every request is answered with 200 (${disturbed.length} were not)`, holds: disturbed.length === 0 }
-  ]
+  return {
+    statement: `before and after the fault every request returns 200 (${failed.length} did not)`,
+    holds: failed.length === 0
+  }
 }
 
-/** During a fault every response is an answer or a refusal with a Retry-After. */
-export const onlyRefused = (report: Report): Claim => {
-  const isRefusal = ({ code, saysWhen, status }: Load.Outcome) => status === 503 && code === "SERVICE_UNAVAILABLE" && saysWhen
-  const others = report.outcomes.filter((outcome) => outcome.status !== 200 && !isRefusal(outcome))
+/** Claims that each request returned 200, or 503 with Retry-After. */
+export const succeededOrRejected = (report: Report): Claim => {
+  const isRejection = ({ code, hasRetryAfter, status }: Load.Outcome) =>
+    status === 503 && code === "SERVICE_UNAVAILABLE" && hasRetryAfter
+  const others = report.outcomes.filter((outcome) => outcome.status !== 200 && !isRejection(outcome))
   const kinds = Arr.dedupe(others.map(({ code, status }) => `${status} ${code}`)).join(", ")
   return {
-    what: `every request gets a response: 200, or 503 SERVICE_UNAVAILABLE with Retry-After${others.length === 0 ? "" : ` (${others.length} got ${kinds})`}`,
+    statement: `every request returns 200, or 503 SERVICE_UNAVAILABLE with Retry-After${others.length === 0 ? "" : ` (${others.length} got ${kinds})`}`,
     holds: others.length === 0
   }
 }
 
-/** Fails if no request was affected: the fault would prove nothing. */
-export const felt = (report: Report): Claim => {
-  const refused = report.outcomes.filter(({ status }) => status === 503).length
-  return { what: `the fault was felt: ${refused} requests were refused`, holds: refused > 0 }
+/** Claims that the fault affected at least one request. */
+export const hadEffect = (report: Report): Claim => {
+  const rejected = report.outcomes.filter(({ status }) => status === 503).length
+  return { statement: `the fault had an effect: ${rejected} requests were rejected`, holds: rejected > 0 }
 }
 
-/** Refusals are fast: none takes longer than `limitMs`. */
-export const refusedWithin = (report: Report, limitMs: number): Claim => {
-  const refused = report.outcomes.filter(({ status }) => status === 503).map(({ durationMs }) => durationMs)
-  const longest = Math.max(0, ...refused)
-  return { what: `${refused.length} refusals take at most ${longest} ms (limit ${limitMs})`, holds: longest <= limitMs }
+/** Claims that no rejection took longer than `limitMs`. */
+export const rejectedWithin = (report: Report, limitMs: number): Claim => {
+  const rejected = report.outcomes.filter(({ status }) => status === 503).map(({ durationMs }) => durationMs)
+  const longest = Math.max(0, ...rejected)
+  return { statement: `${rejected.length} rejections took at most ${longest} ms (limit ${limitMs})`, holds: longest <= limitMs }
 }
 
-/** Fails if any client noticed the fault. */
-export const allAnswered = (report: Report): Claim => {
+/** Claims that every request returned 200. */
+export const allSucceeded = (report: Report): Claim => {
   const failed = report.outcomes.filter(({ status }) => status !== 200)
   const kinds = Arr.dedupe(failed.map(({ phase, status }) => `${status} in ${phase}`)).join(", ")
   return {
-    what: `all ${report.outcomes.length} requests are answered with 200${failed.length === 0 ? "" : ` (${failed.length} were not: ${kinds})`}`,
+    statement: `all ${report.outcomes.length} requests return 200${failed.length === 0 ? "" : ` (${failed.length} did not: ${kinds})`}`,
     holds: failed.length === 0
   }
 }

@@ -1,4 +1,4 @@
-/** The service as a process: how it stops on a signal, and how it recovers from a crash. */
+/** Stops of the service by signals, and its recovery from a crash. */
 import { Clock, Effect, Exit, Fiber, FileSystem, Result } from "effect"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
@@ -8,7 +8,7 @@ import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** The longest time that an operator who pressed Ctrl-C, or an orchestrator, waits. */
+/** Maximum duration of a stop, before an orchestrator kills the process. */
 const stopMsMax = 5_000
 
 const isAlive = (pid: number) => Result.isSuccess(Result.try(() => process.kill(pid, 0)))
@@ -21,7 +21,7 @@ const stop = Effect.fnUntraced(function* (service: RunningService.ServiceProcess
   return { code, tookMs: (yield* Clock.currentTimeMillis) - before }
 })
 
-/** A folder for an embedded database; a server that still runs at the end is stopped. */
+/** A folder for an embedded database. The finalizer stops a server that still runs. */
 const dataDir = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const dir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-faults-" })
@@ -37,8 +37,10 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
     const sandbox = yield* Sandbox
     const service = yield* RunningService.spawn()
     yield* sandbox.configure({ latency_ms: 1_000 })
-    const asked = [1, 2, 3].map((index) => service.validate(vatIdEnding("LV", `48000${index}`), { query: { force_live: "1" } }))
-    const replies = yield* Effect.forkChild(Effect.all(asked, { concurrency: "unbounded" }))
+    const requests = [1, 2, 3].map((index) =>
+      service.validate(vatIdEnding("LV", `48000${index}`), { query: { force_live: "1" } })
+    )
+    const replies = yield* Effect.forkChild(Effect.all(requests, { concurrency: "unbounded" }))
     yield* sandbox.until(({ vies }) => vies.in_flight === 3)
     const { code, tookMs } = yield* stop(service, "SIGTERM")
     yield* sandbox.reset

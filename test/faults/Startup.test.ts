@@ -7,17 +7,17 @@ import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
-/** The output of a service that did not start. */
-const lastWords = Effect.fnUntraced(function* (settings: RunningService.Settings) {
+/** The log lines of a service that fails to start. */
+const startLog = Effect.fnUntraced(function* (settings: RunningService.Settings) {
   const exit = yield* Effect.exit(RunningService.spawn(settings))
-  if (Exit.isSuccess(exit)) return assert.fail("It came up")
-  const [, written = ""] = String(Cause.squash(exit.cause)).split("The service ended: ")
-  return Effect.forEach(written.trim().split("\n"), (line) =>
+  if (Exit.isSuccess(exit)) return assert.fail("The service started")
+  const [, output = ""] = String(Cause.squash(exit.cause)).split("The service ended: ")
+  return Effect.forEach(output.trim().split("\n"), (line) =>
     Effect.map(decodeLine(line), ({ level, message }) => `${level}: ${message}`)
   )
 }, Effect.flatten)
 
-/** The reason of the failed start, as `main.ts` would write it. */
+/** The error of a failed start, as `main.ts` logs it. */
 const reasonOf = (settings: RunningService.Settings) =>
   Effect.map(Effect.flip(RunningService.start(settings)), ({ message }) => message)
 
@@ -25,7 +25,7 @@ const decodeLine = Schema.decodeUnknownEffect(
   Schema.fromJsonString(Schema.Struct({ level: Schema.String, message: Schema.String }))
 )
 
-/** A port whose server accepts connections and never answers. */
+/** A port on which another server listens. */
 const occupiedPort = Effect.gen(function* () {
   const port = yield* RunningService.freePort
   const listen = Effect.callback<Server>((resume) => {
@@ -38,7 +38,7 @@ const occupiedPort = Effect.gen(function* () {
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service that cannot start", (it) => {
   it.effect("reports an invalid setting in one line", function* () {
-    const [line, ...more] = yield* lastWords({ PORT: "eighty" })
+    const [line, ...more] = yield* startLog({ PORT: "eighty" })
     assert.match(line ?? "", /^fatal: PORT: /u)
     assert.deepStrictEqual(more, [])
   })
@@ -57,7 +57,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
 
   it.effect("waits for its database until the timeout, and reports both", function* () {
     const before = yield* Clock.currentTimeMillis
-    const [waiting, end, ...more] = yield* lastWords({
+    const [waiting, end, ...more] = yield* startLog({
       DATABASE_URL: "postgresql://vatproof:keep-secret@127.0.0.1:9/vatproof",
       DATABASE_WAIT: "1500ms"
     })
@@ -96,12 +96,12 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
   it.effect("is ready as soon as the database is", function* () {
     const url = new URL(Redacted.value((yield* TestDatabase).url))
     const target = Number(url.port)
-    const arrived = MutableRef.make(false)
-    const proxy = yield* TcpProxy.make(() => (arrived.current ? target : null))
+    const isUp = MutableRef.make(false)
+    const proxy = yield* TcpProxy.make(() => (isUp.current ? target : null))
     url.port = String(proxy.port)
     const starting = yield* Effect.forkScoped(RunningService.start({ DATABASE_URL: url.href }), { startImmediately: true })
-    yield* proxy.isAskedFor
-    MutableRef.set(arrived, true)
+    yield* proxy.firstConnection
+    MutableRef.set(isUp, true)
     const service = yield* Fiber.join(starting)
     assert.strictEqual((yield* service.validate("ATU12345678")).status, 200)
   })

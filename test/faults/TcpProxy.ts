@@ -1,31 +1,31 @@
-/** A TCP proxy with a changeable target, whose connections can be cut: it acts as a virtual address or load balancer. */
+/** A TCP proxy with a changeable target that can reset its connections, like a virtual IP address or a load balancer. */
 import { Deferred, Effect } from "effect"
 import { connect, createServer, type AddressInfo, type Socket } from "node:net"
 
 export interface TcpProxy {
   readonly port: number
   /** Waits for the first connection. */
-  readonly isAskedFor: Effect.Effect<void>
-  /** Ends all connections, as a host that is gone does after its reset. */
-  readonly cut: Effect.Effect<void>
+  readonly firstConnection: Effect.Effect<void>
+  /** Resets all connections, like a host that restarted. */
+  readonly reset: Effect.Effect<void>
 }
 
 /** `choose` returns the port of 127.0.0.1 for a new connection, or null to close it. */
 export const make = Effect.fnUntraced(function* (choose: () => number | null) {
   const sockets = new Set<Socket>()
-  const keep = (socket: Socket) => {
+  const track = (socket: Socket) => {
     sockets.add(socket)
     socket.on("close", () => sockets.delete(socket))
     socket.on("error", () => socket.destroy())
     return socket
   }
-  const askedFor = yield* Deferred.make<void>()
+  const connected = yield* Deferred.make<void>()
   const server = createServer({ allowHalfOpen: true }, (client) => {
-    keep(client)
+    track(client)
     const port = choose()
-    Deferred.doneUnsafe(askedFor, Effect.void)
+    Deferred.doneUnsafe(connected, Effect.void)
     if (port === null) return client.destroy()
-    const target = keep(connect({ port, host: "127.0.0.1", allowHalfOpen: true }))
+    const target = track(connect({ port, host: "127.0.0.1", allowHalfOpen: true }))
     target.on("error", () => client.destroy())
     client.on("error", () => target.destroy())
     return [client.pipe(target), target.pipe(client)]
@@ -43,8 +43,8 @@ export const make = Effect.fnUntraced(function* (choose: () => number | null) {
   const address: AddressInfo | string | null = server.address()
   const proxy: TcpProxy = {
     port: address === null || typeof address === "string" ? 0 : address.port,
-    isAskedFor: Deferred.await(askedFor),
-    cut: Effect.sync(() => {
+    firstConnection: Deferred.await(connected),
+    reset: Effect.sync(() => {
       for (const socket of sockets) socket.resetAndDestroy()
     })
   }

@@ -25,7 +25,7 @@ const settings = [
   "shared_buffers=256MB"
 ]
 
-/** As root the server runs as another user, as PostgresServer has it. */
+/** As root the server runs as another user, like PostgresServer. */
 const user = Option.liftPredicate({ uid: 65_534, gid: 65_534 }, () => process.getuid?.() === 0)
 
 /** The folder of Debian's programs of a version. */

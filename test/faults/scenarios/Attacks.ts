@@ -1,4 +1,4 @@
-/** Attacks of one client on another one's account, or on all clients. Each one ends in a few seconds and needs no load. */
+/** Attacks of one client on the account of another, or on all clients. They take seconds and need no load. */
 import { Clock, Effect, Fiber, FileSystem, Schedule, Schema } from "effect"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
@@ -10,8 +10,8 @@ import * as RunningService from "#test/support/RunningService.ts"
 import type { Ask, Reply, ServiceClient } from "#test/support/ServiceClient.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
-/** A replica with default limits, and a user with a password. */
-const ground = Effect.fnUntraced(function* (settings: RunningService.Settings = {}) {
+/** Starts a replica with default limits, and creates a user with a password. */
+const setUp = Effect.fnUntraced(function* (settings: RunningService.Settings = {}) {
   const server = yield* PostgresServer.make()
   const service = yield* Scenario.replica(server.url, { ...RunningService.ownLimits, SIGNUPS_PER_DAY: "100", ...settings })
   return { service, user: yield* People.newUser(service) }
@@ -41,8 +41,8 @@ const logins = (service: ServiceClient, email: string) =>
 const owners = "the password of the owner"
 const attackers = "the password of the attacker"
 
-/** A replica in this process, whose clock can be moved, and the tokens in its mails to an address. */
-const withMails = Effect.gen(function* () {
+/** Starts a replica in this process, whose clock can be moved, and reads the tokens in its mails. */
+const setUpWithMails = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const server = yield* PostgresServer.make()
   const dataDir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-faults-" })
@@ -55,11 +55,11 @@ const withMails = Effect.gen(function* () {
     const mails = yield* Effect.forEach(names.toSorted(), (name) => fs.readFileString(`${outbox}/${name}`))
     return mails.filter((mail) => mail.includes(email)).flatMap((mail) => /\?token=([\da-f]{64})/u.exec(mail)?.[1] ?? [])
   })
-  /** The newest one, as soon as there are `count`. */
+  /** Waits for `count` mails to an address, and returns the newest token. */
   const mailed = (email: string, count: number) =>
     Effect.map(
-      Effect.repeat(find(email), { schedule: Schedule.spaced("20 millis"), until: (found) => found.length >= count }),
-      (found) => found.at(-1) ?? ""
+      Effect.repeat(find(email), { schedule: Schedule.spaced("20 millis"), until: (tokens) => tokens.length >= count }),
+      (tokens) => tokens.at(-1) ?? ""
     )
   const signUp = (email: string, password: string, from: string) =>
     service.post("/v1/auth/signup", { email, password }, { from, headers: { "user-agent": People.browser } })
@@ -69,23 +69,23 @@ const withMails = Effect.gen(function* () {
   return { service, mailed, signUp, open, opens }
 })
 
-/** An attacker signs up with another person's address, before the owner does. */
+/** An attacker signs up with the owner's e-mail address before the owner does. */
 export const hijack = Effect.gen(function* () {
-  const { mailed, open, opens, service, signUp } = yield* withMails
+  const { mailed, open, opens, service, signUp } = yield* setUpWithMails
   const later = "later@example.com"
   yield* signUp(later, attackers, attacker)
   const older = yield* mailed(later, 1)
   yield* service.travel("10 minutes")
   yield* signUp(later, owners, owner)
   const newer = yield* mailed(later, 2)
-  const endsOlder = (yield* open(older)).status === 400
+  const isOlderInvalid = (yield* open(older)).status === 400
   yield* open(newer)
 
   const sooner = "sooner@example.com"
   yield* signUp(sooner, attackers, attacker)
   yield* signUp(sooner, owners, owner)
   yield* open(yield* mailed(sooner, 1))
-  const neither = !(yield* opens(sooner, attackers, attacker)) && !(yield* opens(sooner, owners, owner))
+  const isLocked = !(yield* opens(sooner, attackers, attacker)) && !(yield* opens(sooner, owners, owner))
   yield* service.post("/v1/auth/password-reset", { email: sooner }, { from: owner })
   const reset = (token: string) => service.post("/v1/auth/password-reset/confirm", { token, password: owners }, { from: owner })
   yield* reset(yield* mailed(sooner, 2))
@@ -101,17 +101,20 @@ export const hijack = Effect.gen(function* () {
   yield* reset(yield* mailed(taken, 1))
   const after = (yield* keys).status
 
-  const claim = Effect.fnUntraced(function* (what: string, email: string, holds = true) {
+  const claim = Effect.fnUntraced(function* (statement: string, email: string, holds = true) {
     const isSafe = !(yield* opens(email, attackers, attacker)) && (yield* opens(email, owners, owner))
-    return { what: `${what}: the owner's password opens the account, and the attacker's does not`, holds: holds && isSafe }
+    return {
+      statement: `${statement}: the owner's password opens the account, and the attacker's does not`,
+      holds: holds && isSafe
+    }
   })
   return {
     claims: [
-      yield* claim("the owner signs up after ten minutes and opens the newer mail", later, endsOlder),
-      { what: "the owner signs up sooner and opens the only mail: no password opens the account", holds: neither },
-      yield* claim("then the owner resets the password", sooner),
+      yield* claim("the owner signs up after ten minutes and opens the newer mail", later, isOlderInvalid),
+      { statement: "the owner signs up sooner and opens the only mail: no password opens the account", holds: isLocked },
+      yield* claim("the owner then resets the password", sooner),
       yield* claim("the owner resets the password of an account that a program signed up", taken),
-      { what: `the attacker's login ends by that: ${before}, then ${after}`, holds: before === 200 && after === 401 }
+      { statement: `the reset ends the attacker's login: ${before}, then ${after}`, holds: before === 200 && after === 401 }
     ],
     notes: []
   } satisfies Scenario.Trial
@@ -119,8 +122,8 @@ export const hijack = Effect.gen(function* () {
 
 const decodeLink = Schema.decodeUnknownEffect(Schema.Struct({ link_id: Schema.String, url: Schema.String }))
 
-/** Two receipts of one key in a replica whose clock can be moved, and a link of the first for a day. */
-const shared = Effect.gen(function* () {
+/** Issues two receipts of one key in a replica whose clock can be moved. `share` creates a one-day link of the first. */
+const setUpReceipts = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
   const database = TestDatabase.of({ url: server.url, name: "faults" })
   const service = yield* RunningService.start().pipe(Effect.provideService(TestDatabase, database))
@@ -141,9 +144,9 @@ const shared = Effect.gen(function* () {
   return { one, open, other, own, revoke, service, share }
 })
 
-/** An attacker with the link of one receipt tries to read more, to use it longer, or to disturb its owner. */
+/** An attacker with the link of one receipt tries to read other data, to use it after its end, and to slow down the owner. */
 export const receiptLink = Effect.gen(function* () {
-  const { one, open, other, own, revoke, service, share } = yield* shared
+  const { one, open, other, own, revoke, service, share } = yield* setUpReceipts
   const { linkId, secret } = yield* share
   const genuine = yield* open(secret)
 
@@ -169,30 +172,30 @@ export const receiptLink = Effect.gen(function* () {
   yield* service.travel("1 day")
   const expired = yield* open(renewed.secret)
 
-  const all = (what: string, replies: ReadonlyArray<{ readonly status: number }>, status: number) => ({
-    what: `${what}: ${statuses(replies)}`,
+  const all = (statement: string, replies: ReadonlyArray<{ readonly status: number }>, status: number) => ({
+    statement: `${statement}: ${statuses(replies)}`,
     holds: replies.length > 0 && replies.every((reply) => reply.status === status)
   })
   return {
     claims: [
       all("the link opens its receipt", [genuine], 200),
-      all("with any character altered, another receipt's id, or another length it opens nothing", guesses, 404),
-      all("as a key or a token it opens nothing", elsewhere.flat(), 401),
+      all("an altered character, another receipt's id or another length returns 404", guesses, 404),
+      all("the link is rejected as a key and as a token", elsewhere.flat(), 401),
       {
-        what: `who asks for 40 PDFs at once gets 200, or 429: ${statuses(flooded)}`,
+        statement: `40 concurrent requests for PDFs return 200 or 429: ${statuses(flooded)}`,
         holds: flooded.every(({ status }) => status === 200 || status === 429)
       },
-      all("meanwhile the owner's key gets its PDFs", owned, 200),
-      all("once revoked it opens nothing", [revoked], 404),
-      all("nor does one that has expired", [expired], 404)
+      all("meanwhile the owner's key reads its PDFs", owned, 200),
+      all("a revoked link returns 404", [revoked], 404),
+      all("an expired link returns 404", [expired], 404)
     ],
     notes: []
   } satisfies Scenario.Trial
 })
 
-/** One client guesses a user's password until it is refused. The user still logs in from another address. */
+/** One client guesses a password until it is rate limited. The user still logs in from another address. */
 export const lockout = Effect.gen(function* () {
-  const { service, user } = yield* ground()
+  const { service, user } = yield* setUp()
   const guesses = yield* Effect.forEach(Array.from({ length: 30 }), (_, index) =>
     timed(People.logIn(service, user.email, { password: `guess number ${index}`, from: attacker }))
   )
@@ -200,18 +203,21 @@ export const lockout = Effect.gen(function* () {
   return {
     claims: [
       {
-        what: `the client that guesses is refused after ten: ${statuses(guesses)}`,
+        statement: `the guessing client is rejected after ten guesses: ${statuses(guesses)}`,
         holds: statuses(guesses) === "10 × 401, 20 × 429"
       },
-      { what: `the owner logs in from elsewhere: ${statuses(owners)}`, holds: owners.every(({ status }) => status === 200) }
+      {
+        statement: `the owner logs in from another address: ${statuses(owners)}`,
+        holds: owners.every(({ status }) => status === 200)
+      }
     ],
     notes: []
   } satisfies Scenario.Trial
 })
 
-/** One client always has a hundred logins in flight. It is rate limited, and others log in as before. */
+/** One client keeps a hundred logins in flight. It is rate limited, and other clients log in as before. */
 export const flood = Effect.gen(function* () {
-  const { service, user } = yield* ground()
+  const { service, user } = yield* setUp()
   const before = yield* logins(service, user.email)
   const flooded: Array<Reply> = []
   const one = Effect.map(People.logIn(service, user.email, { from: attacker }), (reply) => flooded.push(reply))
@@ -230,12 +236,12 @@ export const flood = Effect.gen(function* () {
   return {
     claims: [
       {
-        what: `the client that floods gets 200, or 429 with Retry-After: ${statuses(flooded)}`,
+        statement: `the flooding client gets 200, or 429 with Retry-After: ${statuses(flooded)}`,
         holds: refused.length > 0 && refused.every(({ headers, status }) => status === 429 && Number(headers["retry-after"]) >= 1)
       },
-      { what: `another client logs in: ${statuses(meanwhile)}`, holds: meanwhile.every(({ status }) => status === 200) },
+      { statement: `another client logs in: ${statuses(meanwhile)}`, holds: meanwhile.every(({ status }) => status === 200) },
       {
-        what: `and waits for its turn and no longer: ${median(before)} ms without the flood, ${median(meanwhile)} ms with it`,
+        statement: `its login takes ${median(before)} ms without the flood, ${median(meanwhile)} ms with it`,
         holds: median(meanwhile) <= 10 * median(before)
       }
     ],

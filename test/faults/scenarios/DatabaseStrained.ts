@@ -1,4 +1,4 @@
-/** Postgres runs but is strained: its disk is full or slow, its connections are exhausted, its log is locked by another session. */
+/** Postgres runs with a fault: disk full or slow, no connections left, read-only, or the log locked by another session. */
 import { Array as Arr, Effect, Fiber, FileSystem, Record, Redacted } from "effect"
 import { ChildProcess } from "effect/process"
 import { SqlClient } from "effect/sql"
@@ -7,21 +7,21 @@ import * as Needs from "#test/faults/Needs.ts"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 
-/** The longest wait for a batch, or the longest batch. */
-const refusalMs = 6_500
+/** Maximum duration of a rejection: the timeout of a batch, or of the wait for one. */
+const rejectionMs = 6_500
 
-/** Runs statements one after the other, and returns their output. */
+/** Runs statements one after the other and returns their output. */
 const psqlOn =
   (server: PostgresServer.PostgresServer) =>
   (...statements: ReadonlyArray<string>) =>
     server.program("psql", "-qAt", ...statements.flatMap((statement) => ["-c", statement]))
 
-/** A database on a disk of 320 MB, which something else fills to the last byte for 15 s. */
+/** Another program fills the 320 MB disk of the database for 15 s. */
 export const diskFull = Effect.gen(function* () {
-  yield* Needs.root("to mount a small disk")
+  yield* Needs.requireRoot("to mount a small disk")
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-disk-" })
-  const mounted = Needs.ableTo("the right to mount a tmpfs", "mount", "-t", "tmpfs", "-o", "size=320m", "tmpfs", folder)
+  const mounted = Needs.requireCommand("the right to mount a tmpfs", "mount", "-t", "tmpfs", "-o", "size=320m", "tmpfs", folder)
   yield* Effect.acquireRelease(mounted, () => Effect.ignore(Needs.asRoot("umount", folder)))
   const server = yield* PostgresServer.make({ folder, settings: ["max_wal_size=64MB", "min_wal_size=32MB"] })
   const replica = yield* Scenario.replica(server.url)
@@ -34,28 +34,28 @@ export const diskFull = Effect.gen(function* () {
     fault: Effect.gen(function* () {
       yield* Effect.ignore(Needs.asRoot("dd", "if=/dev/zero", `of=${ballast}`, "bs=64k"))
       yield* Effect.delay(fs.remove(ballast), "15 seconds")
-      // A server that could not write its write-ahead log has stopped: an operator starts it again.
-      const wentDown = yield* Effect.match(server.start, { onSuccess: () => true, onFailure: () => false })
-      return [wentDown ? "Postgres ended itself and was started again" : "Postgres stayed up"]
+      // Postgres stops if it cannot write its write-ahead log; the operator then starts it again.
+      const hadStopped = yield* Effect.match(server.start, { onSuccess: () => true, onFailure: () => false })
+      return [hadStopped ? "Postgres stopped and was started again" : "Postgres stayed up"]
     })
   })
   return Scenario.withClaims(
     report,
-    Scenario.onlyRefused(report),
-    Scenario.refusedWithin(report, refusalMs),
-    Scenario.felt(report)
+    Scenario.succeededOrRejected(report),
+    Scenario.rejectedWithin(report, rejectionMs),
+    Scenario.hadEffect(report)
   )
 })
 
 /** Every write to the disk takes 300 ms longer, for 15 s. */
 export const diskSlow = Effect.gen(function* () {
-  yield* Needs.root("to slow down the processes of the server")
-  yield* Needs.ableTo("strace (apt install strace)", "strace", "-V")
+  yield* Needs.requireRoot("to slow down the processes of the server")
+  yield* Needs.requireCommand("strace (apt install strace)", "strace", "-V")
   const server = yield* PostgresServer.make()
   const [main = ""] = yield* server.processes
-  // 124: it traced until it was ended.
+  // Exit code 124 is that of `timeout`: tracing worked.
   const tracing = `timeout 1 strace -qq -o /dev/null -e trace=none -p ${main}; test $? -eq 124`
-  yield* Needs.ableTo("the right to trace processes", "sh", "-c", tracing)
+  yield* Needs.requireCommand("the right to trace processes", "sh", "-c", tracing)
   const replica = yield* Scenario.replica(server.url)
   const slowed = Effect.gen(function* () {
     const pids = yield* server.processes
@@ -87,17 +87,17 @@ export const diskSlow = Effect.gen(function* () {
   })
   const durations = report.outcomes.filter(({ phase }) => phase === "fault").map(({ durationMs }) => durationMs)
   const median = durations.toSorted((a, b) => a - b)[Math.floor(durations.length / 2)] ?? 0
-  return Scenario.withClaims(report, Scenario.allAnswered(report), {
-    what: `the fault was felt: half of the requests took ${median} ms or more`,
+  return Scenario.withClaims(report, Scenario.allSucceeded(report), {
+    statement: `the fault had an effect: half of the requests took ${median} ms or more`,
     holds: median >= 300
   })
 })
 
-/** Postgres has no connection left for the service, and has closed the existing ones, for 15 s. */
+/** Postgres rejects new connections of the service for 15 s and closes the existing ones. */
 export const connectionsTaken = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
   const psql = psqlOn(server)
-  // As in production: a superuser migrates, and the service gets the connections that are left for ordinary roles.
+  // As in production, a superuser migrates and the service has a role of its own.
   yield* psql("CREATE ROLE vatproof_service NOLOGIN", "CREATE ROLE login LOGIN IN ROLE vatproof_service")
   yield* Scenario.migrate(server.url)
   const replica = yield* Scenario.replica(Redacted.make(Redacted.value(server.url).replace("postgres@", "login@")))
@@ -113,9 +113,9 @@ export const connectionsTaken = Effect.gen(function* () {
   })
   return Scenario.withClaims(
     report,
-    Scenario.onlyRefused(report),
-    Scenario.refusedWithin(report, refusalMs),
-    Scenario.felt(report)
+    Scenario.succeededOrRejected(report),
+    Scenario.rejectedWithin(report, rejectionMs),
+    Scenario.hadEffect(report)
   )
 })
 
@@ -149,20 +149,20 @@ export const readOnly = Effect.gen(function* () {
   )
   return Scenario.withClaims(
     report,
-    Scenario.onlyRefused(report),
-    Scenario.refusedWithin(report, refusalMs),
-    Scenario.felt(report),
-    { what: `the notary goes on: ${unsigned} events are not signed yet`, holds: unsigned < 400 }
+    Scenario.succeededOrRejected(report),
+    Scenario.rejectedWithin(report, rejectionMs),
+    Scenario.hadEffect(report),
+    { statement: `the notary continues: ${unsigned} events are not signed yet`, holds: unsigned < 400 }
   )
 })
 
-/** More than the service has connections. */
-const signUps = 40
-
-/** Connections of one replica to the database. */
+/** Size of a replica's connection pool. */
 const poolSize = 10
 
-/** A foreign transaction locks the row of the log for 20 s, and transactions that wait for it take all connections of the pool. */
+/** Concurrent registrations, more than the pool has connections. */
+const signUps = 40
+
+/** Another session locks the row of the log for 20 s. Transactions that wait for the lock occupy the whole connection pool. */
 export const poolExhausted = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
   const replica = yield* Scenario.replica(server.url)
@@ -171,7 +171,7 @@ export const poolExhausted = Effect.gen(function* () {
     Number
   )
   const signUp = Effect.map(replica.post("/v1/register", { agent_id: "one of many" }), ({ status }) => status)
-  const found = { waiting: 0, signUps: new Array<number>() }
+  const seen = { waiting: 0, signUps: new Array<number>() }
   const locked = Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const signingUp = yield* sql.withTransaction(
@@ -183,17 +183,17 @@ export const poolExhausted = Effect.gen(function* () {
             { concurrency: "unbounded" }
           )
         )
-        found.waiting = yield* Effect.delay(waiting, "3 seconds")
+        seen.waiting = yield* Effect.delay(waiting, "3 seconds")
         yield* Effect.delay(Effect.void, "17 seconds")
         return fiber
       })
     )
-    found.signUps = yield* Fiber.join(signingUp)
+    seen.signUps = yield* Fiber.join(signingUp)
     const kinds = Record.map(
-      Arr.groupBy(found.signUps, (status) => String(status)),
+      Arr.groupBy(seen.signUps, (status) => String(status)),
       (all) => all.length
     )
-    return [`${signUps} registrations at once were answered with ${JSON.stringify(kinds)}`]
+    return [`${signUps} concurrent registrations returned ${JSON.stringify(kinds)}`]
   }).pipe(Effect.provide(Postgres.layerAdministrator({ url: server.url, maxConnections: 1 }), { local: true }))
   const report = yield* Scenario.run({
     name: "exhausted",
@@ -204,16 +204,16 @@ export const poolExhausted = Effect.gen(function* () {
   })
   return Scenario.withClaims(
     report,
-    Scenario.onlyRefused(report),
-    Scenario.refusedWithin(report, refusalMs),
-    Scenario.felt(report),
+    Scenario.succeededOrRejected(report),
+    Scenario.rejectedWithin(report, rejectionMs),
+    Scenario.hadEffect(report),
     {
-      what: `${found.waiting} of the replica's ${poolSize} connections waited for the lock`,
-      holds: found.waiting === poolSize
+      statement: `${seen.waiting} of the replica's ${poolSize} connections waited for the lock`,
+      holds: seen.waiting === poolSize
     },
     {
-      what: "every registration is answered with 201 or 503",
-      holds: found.signUps.every((status) => status === 201 || status === 503)
+      statement: "every registration returns 201 or 503",
+      holds: seen.signUps.every((status) => status === 201 || status === 503)
     }
   )
 })

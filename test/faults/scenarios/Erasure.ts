@@ -1,5 +1,5 @@
 /**
- * Erases personal data while the command, or Postgres, is killed: a document is deleted together with its event, or not at all.
+ * Kills the erasure command or Postgres during erasures: a document is deleted together with its event, or not at all.
  */
 import { Clock, Effect, Random, type Redacted, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -9,22 +9,23 @@ import * as Scenario from "#test/faults/Scenario.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
 
 const kills = 20
-/** Documents per VAT ID: one event erases a hundred. */
+/** Documents per VAT ID. One event erases a hundred. */
 const documents = 300
 
 const vatIds = Array.from({ length: kills + 1 }, (_, index) => `ATU1234${String(5_000 + index * 7)}`)
 
 const State = Schema.Struct({
-  /** Documents that were deleted without an event, and documents that exist although an event says they were erased. */
+  /** Documents that were deleted without an event. */
   without_event: Schema.Int,
+  /** Documents that exist although an event records their erasure. */
   still_there: Schema.Int,
-  /** Newest answers that still show erased data. */
+  /** Cached answers with erased data. */
   shown: Schema.Int,
   erased: Schema.Int,
   kept: Schema.Int
 })
 
-/** Runs a query on a connection of its own, as the administrator. */
+/** Runs a query as the administrator, on a connection of its own. */
 const on = <A, E>(url: Redacted.Redacted, query: Effect.Effect<A, E, SqlClient.SqlClient>) =>
   Effect.provide(query, Postgres.layerAdministrator({ url, maxConnections: 1 }), { local: true })
 
@@ -37,21 +38,21 @@ const stateOf = (url: Redacted.Redacted) =>
         Request: Schema.Void,
         Result: State,
         execute:
-          () => sql`WITH said AS (SELECT jsonb_array_elements_text(vatproof.json_of(data) -> 'positions')::bigint AS position
+          () => sql`WITH recorded AS (SELECT jsonb_array_elements_text(vatproof.json_of(data) -> 'positions')::bigint AS position
             FROM vatproof.events WHERE type = 'PersonalDataErased'),
-          documents AS (SELECT d.position, d.document IS NULL AS is_gone, s.position IS NOT NULL AS is_said
-            FROM vatproof.personal_documents d LEFT JOIN said s USING (position))
-          SELECT count(*) FILTER (WHERE is_gone AND NOT is_said)::int AS without_event,
-            count(*) FILTER (WHERE is_said AND NOT is_gone)::int AS still_there,
-            (SELECT count(*) FROM vatproof.latest l JOIN said USING (position) WHERE l.answer::json ->> 'company_name' IS NOT NULL)::int AS shown,
+          documents AS (SELECT d.position, d.document IS NULL AS is_gone, s.position IS NOT NULL AS is_recorded
+            FROM vatproof.personal_documents d LEFT JOIN recorded s USING (position))
+          SELECT count(*) FILTER (WHERE is_gone AND NOT is_recorded)::int AS without_event,
+            count(*) FILTER (WHERE is_recorded AND NOT is_gone)::int AS still_there,
+            (SELECT count(*) FROM vatproof.latest l JOIN recorded USING (position) WHERE l.answer::json ->> 'company_name' IS NOT NULL)::int AS shown,
             count(*) FILTER (WHERE is_gone)::int AS erased, count(*) FILTER (WHERE NOT is_gone)::int AS kept FROM documents`
       })
       return yield* find(undefined)
     })
   )
 
-/** Waits until the command appends, and some milliseconds longer. */
-const appendingFor = (url: Redacted.Redacted, ms: number) =>
+/** Waits until the command appends, and then `ms` milliseconds. */
+const waitForAppend = (url: Redacted.Redacted, ms: number) =>
   on(
     url,
     Effect.gen(function* () {
@@ -76,35 +77,35 @@ const fill = Effect.fnUntraced(function* (service: ServiceClient) {
 /** Kills every process of the server at once, like a power failure. */
 const killServer = Effect.fnUntraced(function* (server: PostgresServer.PostgresServer) {
   for (const pid of yield* server.processes) yield* Effect.try(() => process.kill(Number(pid), "SIGKILL")).pipe(Effect.ignore)
-  // Starts as soon as the last process has ended.
+  // The start fails until the last process has exited.
   yield* Effect.retry(server.start, { times: 50, schedule: Schedule.spaced("200 millis") })
 })
 
-/** Erases, kills the command or the server after a delay in milliseconds, and returns its remains. */
+/** Starts an erasure, kills the command or the server `ms` milliseconds after its first append, and returns the state. */
 const trial = Effect.fnUntraced(function* (server: PostgresServer.PostgresServer, index: number, ms: number) {
   const before = yield* stateOf(server.url)
   const erasing = yield* Scenario.start(server.url, ...eraseArguments(vatIds[index] ?? ""))
-  yield* appendingFor(server.url, ms)
+  yield* waitForAppend(server.url, ms)
   yield* Effect.ignore(index % 2 === 0 ? erasing.kill() : Effect.andThen(killServer(server), erasing.kill()))
   const state = yield* stateOf(server.url)
   return { state, erased: state.erased - before.erased }
 }, Effect.scoped)
 
-const wordsOf = (erased: ReadonlyArray<number>) =>
+const summaryOf = (erased: ReadonlyArray<number>) =>
   Array.from(Map.groupBy(erased, (count) => count))
     .toSorted(([one], [other]) => one - other)
     .map(([count, those]) => `${those.length} × ${count}`)
     .join(", ")
 
-/** Twenty erasures of 300 documents: the command is killed in ten of them, all of Postgres in the others. */
+/** Twenty erasures of 300 documents. Ten kill the command, ten kill all processes of Postgres. */
 export const killed = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
   yield* Effect.scoped(Effect.flatMap(Scenario.replica(server.url), fill))
-  // An uninterrupted one measures the duration.
+  // An uninterrupted erasure measures the duration.
   const whole = yield* Effect.scoped(
     Effect.gen(function* () {
       yield* Scenario.start(server.url, ...eraseArguments(vatIds[kills] ?? ""))
-      yield* appendingFor(server.url, 0)
+      yield* waitForAppend(server.url, 0)
       const from = yield* Clock.currentTimeMillis
       yield* Effect.repeat(stateOf(server.url), { until: ({ erased }) => erased >= documents })
       return (yield* Clock.currentTimeMillis) - from
@@ -113,7 +114,7 @@ export const killed = Effect.gen(function* () {
   const trials = yield* Effect.forEach(vatIds.slice(0, kills), (_, index) =>
     Effect.flatMap(Random.nextIntBetween(0, Math.ceil(whole / 3)), (ms) => trial(server, index, ms))
   )
-  const half = trials.filter(({ state }) => state.without_event + state.still_there + state.shown > 0)
+  const violations = trials.filter(({ state }) => state.without_event + state.still_there + state.shown > 0)
   const again = yield* Effect.forEach(vatIds, (vatId) => Scenario.command(server.url, ...eraseArguments(vatId)), {
     concurrency: 2
   })
@@ -121,18 +122,18 @@ export const killed = Effect.gen(function* () {
   const report: Scenario.Trial = {
     claims: [
       {
-        what: `no document is gone without its event, or there in spite of it (${half.length} of ${kills} kills)`,
-        holds: half.length === 0
+        statement: `every document is deleted together with its event (${violations.length} violations in ${kills} kills)`,
+        holds: violations.length === 0
       },
       {
-        what: `the same commands erase the rest: ${last.kept} of ${vatIds.length * documents} documents are left`,
+        statement: `the same commands erase the rest: ${last.kept} of ${vatIds.length * documents} documents are left`,
         holds:
           again.every(({ code }) => code === 0) && last.kept === 0 && last.erased >= vatIds.length * documents && last.shown === 0
       },
       yield* Scenario.audit(server.url)
     ],
     notes: [
-      `killed up to ${Math.ceil(whole / 3)} ms after its first event began; documents erased by then: ${wordsOf(trials.map(({ erased }) => erased))}`
+      `killed up to ${Math.ceil(whole / 3)} ms after the first append; documents erased by then: ${summaryOf(trials.map(({ erased }) => erased))}`
     ]
   }
   return report

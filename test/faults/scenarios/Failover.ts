@@ -1,13 +1,13 @@
-/** A primary and a synchronous standby: every acknowledged write is on both. */
+/** A primary with a synchronous standby: both have every acknowledged write. */
 import { Effect, MutableRef, Redacted } from "effect"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 import * as TcpProxy from "#test/faults/TcpProxy.ts"
 
-/** The longest batch: requests that queue behind a cancelled one are not sent. */
-const refusalMs = 6_500
+/** Maximum duration of a rejection, which is the timeout of a batch. */
+const rejectionMs = 6_500
 
-/** Commits wait for the standby from now on. */
+/** Makes commits wait for the standby. */
 const waitForStandby = (primary: PostgresServer.PostgresServer) =>
   primary.program("psql", "-q", "-c", "ALTER SYSTEM SET synchronous_standby_names = 'standby'", "-c", "SELECT pg_reload_conf()")
 
@@ -18,7 +18,7 @@ const pair = Effect.gen(function* () {
   return { primary, standby }
 })
 
-/** The primary dies during the load, with all data that only it had, and the standby replaces it at the same address. */
+/** The primary and its data are lost, and the standby takes over its address. */
 export const failover = Effect.gen(function* () {
   const { primary, standby } = yield* pair
   const current = MutableRef.make<PostgresServer.PostgresServer | null>(primary)
@@ -34,8 +34,8 @@ export const failover = Effect.gen(function* () {
     fault: Effect.gen(function* () {
       yield* primary.stop("immediate")
       MutableRef.set(current, null)
-      yield* address.cut
-      // The time that a watchdog takes to decide.
+      yield* address.reset
+      // A watchdog takes about 3 s to detect the failure.
       yield* Effect.delay(standby.promote, "3 seconds")
       MutableRef.set(current, standby)
       return []
@@ -43,13 +43,13 @@ export const failover = Effect.gen(function* () {
   })
   return Scenario.withClaims(
     report,
-    Scenario.onlyRefused(report),
-    Scenario.refusedWithin(report, refusalMs),
-    Scenario.felt(report)
+    Scenario.succeededOrRejected(report),
+    Scenario.rejectedWithin(report, rejectionMs),
+    Scenario.hadEffect(report)
   )
 })
 
-/** The standby is down for 20 s. No write can be acknowledged: requests are refused and none hangs. */
+/** The standby is down for 20 s. Writes cannot be acknowledged: requests are rejected, and none hangs. */
 export const standbyAway = Effect.gen(function* () {
   const { primary, standby } = yield* pair
   const replica = yield* Scenario.replica(primary.url)
@@ -73,11 +73,11 @@ export const standbyAway = Effect.gen(function* () {
   })
   return Scenario.withClaims(
     report,
-    Scenario.onlyRefused(report),
-    Scenario.refusedWithin(report, refusalMs),
-    Scenario.felt(report),
+    Scenario.succeededOrRejected(report),
+    Scenario.rejectedWithin(report, rejectionMs),
+    Scenario.hadEffect(report),
     {
-      what: `nothing is acknowledged while the standby is away (${answered.length} were)`,
+      statement: `no request is acknowledged while the standby is down (${answered.length} were)`,
       holds: answered.length === 0
     }
   )

@@ -1,4 +1,4 @@
-/** Validations wait for their answers while workers, replicas and Postgres are killed and the sources fail and recover. */
+/** Pending validations survive kills of workers, replicas and Postgres, and outages of the sources. */
 import { Effect, Exit, Fiber, Random, type Redacted, Schedule, Schema, Scope } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import * as Postgres from "#infra/postgres/Postgres.ts"
@@ -11,24 +11,24 @@ const tasks = 600
 const kills = 30
 const memberStates = ["AT", "SE", "EE"]
 
-/** One on a port of its own that can be killed and started again. */
-const makePlace = Effect.fnUntraced(function* (url: Redacted.Redacted, flags: ReadonlyArray<string>) {
+/** Starts a replica that can be killed and restarted on the same port. */
+const makeReplica = Effect.fnUntraced(function* (url: Redacted.Redacted, flags: ReadonlyArray<string>) {
   const settings = { PORT: String(yield* freePort), ADMIN_PORT: "0" }
   const start = Effect.gen(function* () {
     const scope = yield* Scope.fork(yield* Effect.scope)
     const replica = yield* Scope.provide(Scenario.replica(url, settings, flags), scope)
-    return { ...replica, leave: Scope.close(scope, Exit.void) }
+    return { ...replica, close: Scope.close(scope, Exit.void) }
   })
   let running = yield* start
   const restart = Effect.gen(function* () {
     yield* running.signal("SIGKILL")
-    yield* running.leave
+    yield* running.close
     running = yield* start
   })
   return { restart, replica: () => running }
 })
 
-/** The process of a worker. */
+/** Process id of a worker, from the service's output. */
 const workerOf = (output: string) => {
   const newest = new Map([...output.matchAll(/Worker (\d+) is process (\d+)/gu)].map(([, worker, pid]) => [worker, Number(pid)]))
   return [...newest.values()][0]
@@ -54,7 +54,7 @@ const Counted = Schema.Struct({
   units: Schema.Int
 })
 
-/** Counts the accepted tasks in the log, and those with exactly one answer and one charge. */
+/** Counts all tasks by state, and those with exactly one event and one charge. */
 const count = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const find = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     SqlSchema.findOne({
@@ -70,27 +70,27 @@ const count = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   return yield* find.pipe(Effect.provide(Postgres.layerAdministrator({ url, maxConnections: 1 }), { local: true }))
 })
 
-/** Moves the due times of tasks into the past: they are no fact of the log. */
+/** Makes all open tasks due now. Due times are not part of the log. */
 const makeDue = (url: Redacted.Redacted) =>
   Effect.flatMap(
     SqlClient.SqlClient,
     (sql) => sql`UPDATE vatproof.tasks SET due_at = now() WHERE closed_by IS NULL AND claim IS NULL`
   ).pipe(Effect.provide(Postgres.layerAdministrator({ url, maxConnections: 1 }), { local: true }))
 
-const patiently = Schedule.spaced("200 millis")
+const retrySchedule = Schedule.spaced("200 millis")
 
 export const pending = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
   const sandbox = yield* Sandbox
-  const alone = yield* makePlace(server.url, [])
-  const workers = yield* makePlace(server.url, ["--workers", "2"])
-  const key = yield* alone.replica().newKey
+  const single = yield* makeReplica(server.url, [])
+  const workers = yield* makeReplica(server.url, ["--workers", "2"])
+  const key = yield* single.replica().newKey
   const killed = { replica: 0, worker: 0, postgres: 0 }
 
-  // The client repeats unanswered requests: the idempotency key makes that safe.
+  // The client retries failed requests, which the idempotency key makes safe.
   const submit = (index: number) =>
     Effect.suspend(() =>
-      (index % 2 === 0 ? alone : workers).replica().post(
+      (index % 2 === 0 ? single : workers).replica().post(
         "/v1/validations",
         { vat_id: vatIdOf(index) },
         {
@@ -100,7 +100,7 @@ export const pending = Effect.gen(function* () {
       )
     ).pipe(
       Effect.filterOrFail(({ status }) => status === 200 || status === 202),
-      Effect.retry(patiently),
+      Effect.retry(retrySchedule),
       Effect.flatMap(({ body }) => decodeId(body)),
       Effect.map(({ validation_id }) => validation_id)
     )
@@ -114,7 +114,7 @@ export const pending = Effect.gen(function* () {
     switch (yield* Random.nextIntBetween(0, 3)) {
       case 0:
         killed.replica += 1
-        return yield* alone.restart
+        return yield* single.restart
       case 1: {
         killed.worker += 1
         const pid = workerOf(yield* workers.replica().output)
@@ -138,7 +138,7 @@ export const pending = Effect.gen(function* () {
     Effect.repeat({ schedule: Schedule.spaced("1 second"), until: ({ pending }) => pending === 0 }),
     Effect.timeout("60 seconds")
   )
-  const known = new Set(ids).size
+  const distinct = new Set(ids).size
   const trial: Scenario.Trial = {
     notes: [
       `${kills} kills: ${killed.replica} of a replica, ${killed.worker} of a worker, ${killed.postgres} of Postgres`,
@@ -146,11 +146,14 @@ export const pending = Effect.gen(function* () {
     ],
     claims: [
       {
-        what: `each of ${tasks} submissions has one validation (${known})`,
-        holds: known === tasks && settled.accepted === tasks
+        statement: `each of ${tasks} submissions has one validation (${distinct})`,
+        holds: distinct === tasks && settled.accepted === tasks
       },
-      { what: `none is lost (${settled.pending} pending)`, holds: settled.final === tasks },
-      { what: `each has exactly one charged event (${settled.once})`, holds: settled.once === tasks && settled.units === tasks },
+      { statement: `every validation is final (${settled.pending} pending)`, holds: settled.final === tasks },
+      {
+        statement: `each has exactly one charged event (${settled.once})`,
+        holds: settled.once === tasks && settled.units === tasks
+      },
       yield* Scenario.audit(server.url)
     ]
   }

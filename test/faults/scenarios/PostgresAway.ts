@@ -1,13 +1,13 @@
-/** Postgres crashes, freezes or restarts under load, and comes back. */
+/** Postgres crashes, freezes or restarts under load. */
 import { Effect } from "effect"
 import type { ProgramFailed } from "#infra/embedded-postgres/Program.ts"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 
-/** Maximum duration of a refusal: one query that detected the outage, and one that had begun before. */
-const refusalMs = 6_000
+/** Maximum duration of a rejection: the timeout of two queries, one of which detected the outage. */
+const rejectionMs = 6_000
 
-const course = (
+const scenario = (
   name: string,
   fault: (server: PostgresServer.PostgresServer) => Effect.Effect<ReadonlyArray<string>, ProgramFailed>,
   ...more: ReadonlyArray<(report: Scenario.Report) => Scenario.Claim>
@@ -23,26 +23,26 @@ const course = (
       fault: fault(server)
     })
     const claims = [
-      Scenario.onlyRefused(report),
-      Scenario.refusedWithin(report, refusalMs),
+      Scenario.succeededOrRejected(report),
+      Scenario.rejectedWithin(report, rejectionMs),
       ...more.map((claim) => claim(report))
     ]
     return Scenario.withClaims(report, ...claims)
   })
 
 /** Postgres crashes and is down for 20 s. */
-export const away = course(
+export const away = scenario(
   "away",
   (server) => server.stop("immediate").pipe(Effect.andThen(Effect.delay(server.start, "20 seconds")), Effect.as([])),
-  Scenario.felt
+  Scenario.hadEffect
 )
 
 /** Postgres hangs for 20 s with open connections, like a frozen machine or a network that drops packets. */
-export const frozen = course(
+export const frozen = scenario(
   "frozen",
   (server) => server.freeze.pipe(Effect.andThen(Effect.delay(server.thaw, "20 seconds")), Effect.as([])),
-  Scenario.felt
+  Scenario.hadEffect
 )
 
-/** Postgres is restarted cleanly, as for a new minor version. */
-export const restarted = course("restarted", (server) => server.stop("fast").pipe(Effect.andThen(server.start), Effect.as([])))
+/** Postgres restarts cleanly, as for a minor upgrade. */
+export const restarted = scenario("restarted", (server) => server.stop("fast").pipe(Effect.andThen(server.start), Effect.as([])))

@@ -1,4 +1,4 @@
-/** The scripts of docs/operations/recovery under load: the restored log is verified, event by event. */
+/** Runs the scripts of docs/operations/recovery under load and verifies each event of the restored logs. */
 import { Clock, Effect, FileSystem, Redacted, Schedule } from "effect"
 import { join } from "node:path"
 import * as Ledger from "#test/faults/Ledger.ts"
@@ -8,13 +8,13 @@ import * as Scenario from "#test/faults/Scenario.ts"
 
 const scripts = join(import.meta.dirname, "../../../docs/operations/recovery")
 
-/** A server as Debian's packages configure it, whose writes are archived, with a copy of the scripts where its user may read them. */
+/** Starts a server with Debian's configuration layout and a WAL archive. Copies the scripts to where its user can read them. */
 const archived = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* PostgresServer.sharedFolder
   yield* fs.copy(scripts, `${folder}/recovery`)
   const server = yield* PostgresServer.make({
-    configuredApart: true,
+    separateConfiguration: true,
     settings: ["archive_mode=on", `archive_command=sh ${folder}/recovery/archive-wal.sh ${folder}/wal %p %f`, "archive_timeout=2"]
   })
   const runScript = (name: string, ...args: ReadonlyArray<string>) =>
@@ -25,17 +25,17 @@ const archived = Effect.gen(function* () {
 const psql = (server: PostgresServer.PostgresServer, ...args: ReadonlyArray<string>) =>
   Effect.map(server.program("psql", "-At", ...args), (text) => text.trim())
 
-/** A folder in which `data` is restored from the backup and the archive; the server serves when this returns. */
+/** Restores a backup and the archive, and starts a server on them. Returns when recovery has ended. */
 const restored = Effect.fnUntraced(function* (
-  { runScript, server: former }: Effect.Success<typeof archived>,
+  { runScript, server: original }: Effect.Success<typeof archived>,
   backup: string,
   archive: string,
   ...moment: ReadonlyArray<string>
 ) {
   const folder = yield* PostgresServer.sharedFolder
   yield* runScript("restore.sh", backup, archive, `${folder}/data`, ...moment)
-  // The script's configuration requires a password from everyone.
-  const server = yield* PostgresServer.open(folder, [`hba_file=${former.folder}/etc/pg_hba.conf`])
+  // The script's configuration requires passwords.
+  const server = yield* PostgresServer.open(folder, [`hba_file=${original.folder}/etc/pg_hba.conf`])
   yield* Effect.repeat(psql(server, "-c", "SELECT pg_is_in_recovery()"), {
     schedule: Schedule.spaced("100 millis"),
     until: (recovering) => recovering === "f"
@@ -43,7 +43,7 @@ const restored = Effect.fnUntraced(function* (
   return server
 })
 
-/** Rights that the schema's owner must never have, on a restored database. */
+/** Statements that must fail on a restored database, even for the owner of the schema. */
 const attacks = [
   "DELETE FROM vatproof.events WHERE position = 0",
   "TRUNCATE vatproof.events_p0",
@@ -53,7 +53,7 @@ const attacks = [
   "SET ROLE vatproof_service; UPDATE vatproof.meters SET used = 0"
 ]
 
-const proofs = Effect.fnUntraced(function* (
+const verify = Effect.fnUntraced(function* (
   name: string,
   server: PostgresServer.PostgresServer,
   outcomes: ReadonlyArray<Outcome>
@@ -66,21 +66,21 @@ const proofs = Effect.fnUntraced(function* (
     ...Scenario.claimsOf(count),
     yield* Scenario.audit(server.url),
     {
-      what: `${refused.filter((isRefused) => isRefused).length} of ${attacks.length} attacks on the log are refused`,
+      statement: `${refused.filter((isRefused) => isRefused).length} of ${attacks.length} attacks on the log fail`,
       holds: refused.every((isRefused) => isRefused)
     }
   ]
-  return claims.map(({ holds, what }) => ({ holds, what: `${name}: ${what}` }))
+  return claims.map(({ holds, statement }) => ({ holds, statement: `${name}: ${statement}` }))
 })
 
-/** A replica of the service starts on it and answers. */
+/** Claims that a replica starts on the database and answers. */
 const serves = Effect.fnUntraced(function* (name: string, server: PostgresServer.PostgresServer) {
   const replica = yield* Scenario.replica(server.url)
   const { status } = yield* replica.validate("ATU12345678")
-  return { what: `${name}: the service starts on it and answers (${status})`, holds: status === 200 }
+  return { statement: `${name}: a replica starts and answers (${status})`, holds: status === 200 }
 })
 
-/** Backups in the middle of a load; restored to the end, to a point in time, and from a dump. */
+/** Backups under load, restored to the end, to a point in time, and from a dump. */
 export const recovery = Effect.gen(function* () {
   const source = yield* archived
   const { folder, runScript, server } = source
@@ -107,17 +107,17 @@ export const recovery = Effect.gen(function* () {
     schedule: Schedule.spaced("200 millis"),
     until: (archivedWal) => archivedWal >= last
   })
-  // Each verification of a log adds an event to it, so all of this is counted before.
+  // Each verification adds an event to the log, so events are counted before.
   const { events } = yield* Ledger.count(server.url, [])
 
   const latest = yield* restored(source, taken.backup, `${folder}/wal`)
   const afterwards = yield* Ledger.count(latest.url, [])
-  const toTheEnd = yield* proofs("base backup and archive", latest, report.outcomes)
+  const toTheEnd = yield* verify("base backup and archive", latest, report.outcomes)
 
   const then = yield* restored(source, taken.backup, `${folder}/wal`, taken.moment)
   const newer = yield* psql(then, "-c", `SELECT count(*) FROM vatproof.events WHERE recorded_at > '${taken.moment}'`)
   const before = report.outcomes.filter(({ durationMs, startedMs }) => startedMs + durationMs < taken.momentMs)
-  const toTheMoment = yield* proofs("at a moment", then, before)
+  const toTheMoment = yield* verify("point in time", then, before)
 
   const other = yield* PostgresServer.make()
   yield* PostgresServer.script(other, `${folder}/recovery/restore-dump.sh`, `${folder}/dump`, "restored")
@@ -126,18 +126,18 @@ export const recovery = Effect.gen(function* () {
     ...copy,
     program: (name: string, ...args: ReadonlyArray<string>) => other.program("env", "PGDATABASE=restored", name, ...args)
   }
-  const fromDump = yield* proofs("dump", named, before)
+  const fromDump = yield* verify("dump", named, before)
 
   return Scenario.withClaims(
     report,
     ...toTheEnd,
     {
-      what: `base backup and archive: all ${events} events are there (${afterwards.events})`,
+      statement: `base backup and archive: all ${events} events are restored (${afterwards.events})`,
       holds: afterwards.events === events
     },
     yield* serves("base backup and archive", latest),
     ...toTheMoment,
-    { what: `at a moment: nothing is newer than it (${newer})`, holds: newer === "0" },
+    { statement: `point in time: no event is newer (${newer} are)`, holds: newer === "0" },
     ...fromDump,
     yield* serves("dump", copy)
   )

@@ -1,12 +1,12 @@
-/** Processes that share one port: one is killed, then all are replaced in turn, then all stop. */
+/** Worker processes that share one port: rolling replacement, crash of one, and stop of all. */
 import { Effect, Schedule, Schema } from "effect"
 import { HttpClient } from "effect/http"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 import { freePort } from "#test/support/RunningService.ts"
 
-/** Two workers behind one port, and the admin port that reports which of them are ready. */
-const ground = Effect.gen(function* () {
+/** Starts two workers. Reads from the admin port which of them are ready. */
+const setUp = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
   const adminPort = yield* freePort
   const settings = { ADMIN_PORT: String(adminPort) }
@@ -17,7 +17,7 @@ const ground = Effect.gen(function* () {
     Effect.flatMap(decodeReady),
     Effect.map(({ ready_workers }) => ready_workers.length === 2)
   )
-  /** The process of each worker that was started last. */
+  /** Current process id of each worker. */
   const processes = Effect.map(service.output, (output) => {
     const newest = new Map(
       [...output.matchAll(/Worker (\d+) is process (\d+)/gu)].map(([, worker, pid]) => [worker, Number(pid)])
@@ -25,16 +25,16 @@ const ground = Effect.gen(function* () {
     return [...newest.values()]
   })
   const until = <E, R>(state: Effect.Effect<boolean, E, R>) =>
-    Effect.repeat(state, { schedule: Schedule.spaced("50 millis"), until: (isSo) => isSo })
+    Effect.repeat(state, { schedule: Schedule.spaced("50 millis"), until: (done) => done })
   yield* until(bothReady)
   return { server, service, bothReady: until(bothReady), processes, until }
 })
 
 const decodeReady = Schema.decodeUnknownEffect(Schema.Struct({ ready_workers: Schema.Array(Schema.Int) }))
 
-/** Replaced with SIGUSR2, one after the other. Clients notice nothing. */
+/** SIGUSR2 replaces the workers one after the other. Every request succeeds. */
 export const renewed = Effect.gen(function* () {
-  const { bothReady, processes, server, service, until } = yield* ground
+  const { bothReady, processes, server, service, until } = yield* setUp
   const former = yield* processes
   const areNew = Effect.map(processes, (now) => now.length === 2 && now.every((pid) => !former.includes(pid)))
   const report = yield* Scenario.run({
@@ -49,12 +49,15 @@ export const renewed = Effect.gen(function* () {
       Effect.as([`${former.length} workers were replaced`])
     )
   })
-  return Scenario.withClaims(report, Scenario.allAnswered(report), { what: "there were two workers", holds: former.length === 2 })
+  return Scenario.withClaims(report, Scenario.allSucceeded(report), {
+    statement: "there were two workers",
+    holds: former.length === 2
+  })
 })
 
-/** One is killed and replaced. */
+/** One worker is killed and replaced. */
 export const killed = Effect.gen(function* () {
-  const { bothReady, processes, server, service, until } = yield* ground
+  const { bothReady, processes, server, service, until } = yield* setUp
   const [first = 0, ...others] = yield* processes
   const isReplaced = Effect.map(processes, (now) => now.length === 2 && !now.includes(first))
   const report = yield* Scenario.run({
@@ -70,10 +73,10 @@ export const killed = Effect.gen(function* () {
   })
   yield* service.signal("SIGTERM")
   const code = yield* service.ended
-  const refused = report.outcomes.filter(({ status }) => status !== null && status !== 200)
+  const failed = report.outcomes.filter(({ status }) => status !== null && status !== 200)
   return Scenario.withClaims(
     report,
-    { what: "a response, if there is one, is a 200", holds: refused.length === 0 },
-    { what: `SIGTERM ends all of them, with code ${code}`, holds: code === 0 && others.length === 1 }
+    { statement: "every response is a 200", holds: failed.length === 0 },
+    { statement: `SIGTERM stops all workers, with code ${code}`, holds: code === 0 && others.length === 1 }
   )
 })
