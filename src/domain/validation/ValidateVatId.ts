@@ -47,7 +47,7 @@ interface Asking<A> {
   readonly lookUp: (question: Question, stored: Option.Option<StoredAnswer>) => Answering<A>
 }
 
-type Counting = Pick<Effect.Success<typeof Admission.make>, "countWork">
+type Counting = Pick<Effect.Success<typeof Admission.make>, "countWork" | "isCountedFirst">
 
 /** Asks the sources now. */
 const makeNow = Effect.fnUntraced(function* ({ freshness }: ValidationRules, { countWork }: Counting) {
@@ -92,12 +92,16 @@ const makeNow = Effect.fnUntraced(function* ({ freshness }: ValidationRules, { c
 })
 
 /** Keeps the question for later. */
-const makeLater = Effect.fnUntraced(function* ({ countWork }: Counting) {
+const makeLater = Effect.fnUntraced(function* ({ countWork, isCountedFirst }: Counting) {
   const records = yield* ValidationCharges.make
-  const accept = (question: Question, task: ValidationTask) =>
-    Effect.flatMap(countWork(question.request, question.caller), (admitted) =>
-      Effect.as(records.accept(question, task, admitted), null)
-    )
+
+  /** The same append counts the call, unless the caller is likely to be refused. */
+  const accept = (question: Question, task: ValidationTask) => {
+    const { caller, request } = question
+    const hasQuota = caller._tag === "Key" && caller.used < caller.limit
+    const counted = hasQuota && !isCountedFirst(request, caller) ? Effect.succeed(null) : countWork(request, caller)
+    return Effect.flatMap(counted, (admitted) => Effect.as(records.accept(question, task, admitted), null))
+  }
 
   return (task: ValidationTask): Asking<null> => ({
     confirm: (question) => accept(question, task),

@@ -115,7 +115,7 @@ export const make = Effect.gen(function* () {
   })
 
   /** The task waits for its answer from now on. */
-  const accept = Effect.fnUntraced(function* (question: Question, task: ValidationTask, admitted: Standing) {
+  const accept = Effect.fnUntraced(function* (question: Question, task: ValidationTask, admitted: Standing | null) {
     const event = acceptedOf(question)
     if (event === undefined) return yield* Effect.die("A task was accepted without an API key")
     const mayBeStored = task.opening !== null && task.opening.requestHash !== null

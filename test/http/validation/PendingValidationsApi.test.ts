@@ -131,6 +131,17 @@ layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validatio
     assertProblem(yield* post(path, { vat_id: "ATU10550001" }), "UNAUTHORIZED")
   })
 
+  it.effect("counts an acceptance in the minute", function* () {
+    const service = yield* RunningService.RunningService
+    const key = yield* newPaidKey(service, "enterprise")
+    const submit = (vat_id: string) => service.post(path, { vat_id }, { key, headers: later })
+    for (const [index, remaining] of [1, 0].entries()) {
+      const reply = yield* submit(vatIdEnding("MT", `99930${index + 1}`))
+      assert.match(reply.headers["ratelimit"] ?? "", new RegExp(`;r=${remaining};`, "u"))
+    }
+    assertProblem(yield* submit("ATU10550007"), "RATE_LIMIT_EXCEEDED")
+  })
+
   it.effect("cancels a pending validation, and leaves a final one as it is", function* () {
     const { ask, get, newKey, post } = yield* RunningService.RunningService
     const key = yield* newKey
@@ -151,6 +162,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validatio
     const id = yield* submitPending(service, key, "FI10550001")
     yield* RunningService.setQuota(key, 1)
     assert.strictEqual((yield* service.validate("ATU10550005", { key })).headers["x-service-usage"], "1/1")
+    assertProblem(yield* service.post(path, { vat_id: "ATU10550006" }, { key, headers: later }), "PAYMENT_REQUIRED")
     yield* change(id, "due_at = now()")
     const paused = yield* Effect.repeat(service.get(`${path}/${id}`, { key }), {
       schedule: Schedule.spaced("100 millis"),
