@@ -1,9 +1,9 @@
 /** A service that cannot start reports the reason in one line, reveals no secret, and does not hang. */
-import { Cause, Clock, Effect, Exit, Fiber, MutableRef, Redacted, Schema } from "effect"
-import { createServer, type Server } from "node:net"
-import * as TcpProxy from "#test/faults/TcpProxy.ts"
+import { Cause, Clock, Effect, Exit, Fiber, Redacted, Schedule, Schema } from "effect"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import * as Network from "#test/support/Network.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import * as TcpServer from "#test/support/TcpServer.ts"
 import { assert, layer } from "#test/support/Test.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
@@ -24,17 +24,6 @@ const reasonOf = (settings: RunningService.Settings) =>
 const decodeLine = Schema.decodeUnknownEffect(
   Schema.fromJsonString(Schema.Struct({ level: Schema.String, message: Schema.String }))
 )
-
-/** A port on which another server listens. */
-const occupiedPort = Effect.gen(function* () {
-  const port = yield* RunningService.freePort
-  const listen = Effect.callback<Server>((resume) => {
-    const server = createServer((socket) => socket.destroy())
-    server.listen(port, "127.0.0.1", () => resume(Effect.succeed(server)))
-  })
-  yield* Effect.acquireRelease(listen, (server) => Effect.sync(() => server.close()))
-  return port
-})
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service that cannot start", (it) => {
   it.effect("reports an invalid setting in one line", function* () {
@@ -77,8 +66,9 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
   })
 
   it.effect("reports a port in use", function* () {
-    const port = String(yield* occupiedPort)
-    assert.include(yield* reasonOf({ PORT: port }), port)
+    const port = yield* RunningService.freePort
+    yield* TcpServer.make((socket) => socket.destroy(), { port })
+    assert.include(yield* reasonOf({ PORT: String(port) }), String(port))
   })
 })
 
@@ -94,14 +84,11 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service of a
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service that starts before its database", (it) => {
   it.effect("is ready as soon as the database is", function* () {
-    const url = new URL(Redacted.value((yield* TestDatabase).url))
-    const target = Number(url.port)
-    const isUp = MutableRef.make(false)
-    const proxy = yield* TcpProxy.make(() => (isUp.current ? target : null))
-    url.port = String(proxy.port)
-    const starting = yield* Effect.forkScoped(RunningService.start({ DATABASE_URL: url.href }), { startImmediately: true })
-    yield* proxy.firstConnection
-    MutableRef.set(isUp, true)
+    const network = yield* Network.make(Redacted.value((yield* TestDatabase).url))
+    yield* network.reset
+    const starting = yield* Effect.forkScoped(RunningService.start({ DATABASE_URL: network.url }), { startImmediately: true })
+    yield* Effect.repeat(network.attempts, { schedule: Schedule.spaced("10 millis"), until: (count) => count > 0 })
+    yield* network.restore
     const service = yield* Fiber.join(starting)
     assert.strictEqual((yield* service.validate("ATU12345678")).status, 200)
   })

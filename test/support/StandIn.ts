@@ -1,6 +1,7 @@
 /** A raw TCP server on a free port of 127.0.0.1 with scripted HTTP responses, byte by byte. */
 import { Context, Deferred, Effect, FiberSet, Layer, Queue } from "effect"
-import { createServer, type AddressInfo, type Server, type Socket } from "node:net"
+import type { Socket } from "node:net"
+import * as TcpServer from "#test/support/TcpServer.ts"
 
 /** One received request, and functions to answer it. `write` is false once the client has disconnected. */
 export interface Call {
@@ -72,9 +73,9 @@ const make = Effect.gen(function* () {
     })
   }
 
-  const server = yield* Effect.acquireRelease(listen(serve), close)
+  const { port } = yield* TcpServer.make(serve)
   return StandIn.of({
-    baseUrl: `http://127.0.0.1:${port(server)}`,
+    baseUrl: `http://127.0.0.1:${port}`,
     next: (...answers) => Queue.offerAll(scripts, answers),
     calls,
     connections: Effect.sync(() => connections)
@@ -82,28 +83,6 @@ const make = Effect.gen(function* () {
 })
 
 export const layer = Layer.effect(StandIn, make)
-
-const listen = (serve: (socket: Socket) => void) =>
-  Effect.callback<{ readonly server: Server; readonly sockets: Set<Socket> }>((resume) => {
-    const sockets = new Set<Socket>()
-    const server = createServer((socket) => {
-      sockets.add(socket)
-      socket.on("close", () => sockets.delete(socket))
-      serve(socket)
-    })
-    server.listen(0, "127.0.0.1", () => resume(Effect.succeed({ server, sockets })))
-  })
-
-const close = ({ server, sockets }: { readonly server: Server; readonly sockets: Set<Socket> }) =>
-  Effect.callback<void>((resume) => {
-    server.close(() => resume(Effect.void))
-    for (const socket of sockets) socket.destroy()
-  })
-
-const port = ({ server }: { readonly server: Server }) => {
-  const address: AddressInfo | string | null = server.address()
-  return address === null || typeof address === "string" ? 0 : address.port
-}
 
 const readRequest = (bytes: Buffer) => {
   const text = bytes.toString("latin1")

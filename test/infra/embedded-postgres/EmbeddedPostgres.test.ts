@@ -3,8 +3,8 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { PgConnection } from "@effect/sql-pg"
 import { Context, Effect, Exit, FileSystem, Layer, Path, Redacted, References, Schedule, Schema, Scope, Stream } from "effect"
 import { ChildProcess } from "effect/process"
-import { createServer } from "node:net"
 import * as EmbeddedPostgres from "#infra/embedded-postgres/EmbeddedPostgres.ts"
+import * as TcpServer from "#test/support/TcpServer.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 /** Durability is Postgres's own responsibility and would only make these tests slow. */
@@ -261,7 +261,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
 
   it.effect("reports a port in use", function* () {
     const { dir } = yield* Folder
-    const port = yield* takenPort
+    const { port } = yield* TcpServer.make(() => undefined)
     const error = yield* Effect.flip(use({ dir, port }))
     assert.strictEqual(error.reason, "port_in_use")
     assert.include(error.message, "Another program uses that port")
@@ -288,17 +288,3 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     assert.isTrue(yield* fs.exists(`${dir}/log.1`))
   })
 })
-
-/** A port of 127.0.0.1 on which this process listens while the test runs. */
-const takenPort = Effect.acquireRelease(
-  Effect.callback<ReturnType<typeof createServer>>((resume) => {
-    const server = createServer()
-    server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
-  }),
-  (server) => Effect.sync(() => server.close())
-).pipe(
-  Effect.map((server) => {
-    const address = server.address()
-    return typeof address === "object" && address !== null ? address.port : 0
-  })
-)
