@@ -10,6 +10,8 @@ export class BatchStore extends Context.Service<
     readonly find: (keyId: string, batchId: string) => Effect.Effect<BatchFacts | null, StoreUnavailable>
     /** Newest first, those before a position. */
     readonly page: (keyId: string, before: number, limit: number) => Effect.Effect<ReadonlyArray<BatchFacts>, StoreUnavailable>
+    /** How many of the key's newest 200 batches are open; `enough` stops the count. */
+    readonly countOpen: (keyId: string, enough: number) => Effect.Effect<number, StoreUnavailable>
     readonly count: (batchId: string) => Effect.Effect<TaskCounts, StoreUnavailable>
     /** An item is pending, or not in the log yet. */
     readonly isOpen: (batchId: string) => Effect.Effect<boolean, StoreUnavailable>

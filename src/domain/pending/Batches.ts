@@ -2,12 +2,13 @@
 import { Clock, Context, DateTime, Duration, Effect, Layer, Option, Schema, Semaphore, Stream } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { IdempotencyKeyReused, makeOnce } from "#domain/callers/Idempotency.ts"
+import { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { batchExpiry, type BatchFacts, type BatchItem, type BatchRecord } from "#domain/pending/Batch.ts"
 import * as BatchIntake from "#domain/pending/BatchIntake.ts"
-import { BatchSpool } from "#domain/pending/BatchSpool.ts"
+import { type BatchChunk, BatchSpool } from "#domain/pending/BatchSpool.ts"
 import { BatchStore } from "#domain/pending/BatchStore.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import { computedId } from "#domain/validation/PendingValidation.ts"
@@ -31,8 +32,16 @@ export interface BatchSubmission<E, R> {
 const lookEvery = Duration.millis(200)
 /** How long a cancellation waits for the end of the items. */
 const cancelWait = Duration.seconds(5)
+/** Clients of a replica that may wait; further ones are answered at once. */
+const maxWaiting = 500
 /** Uploads of a replica at the same time; each keeps the VAT IDs of its items in memory. */
 const maxUploads = 8
+/** Batches of a key that are not finished. */
+const maxOpen = 20
+const tooMany = new RateLimitExceeded({
+  message: `${maxOpen} batches of this API key are not finished: wait for one of them, or cancel it`,
+  retryAfterSeconds: 60
+})
 
 /** Takes in uploads. */
 const makeUpload = Effect.gen(function* () {
@@ -44,11 +53,11 @@ const makeUpload = Effect.gen(function* () {
   /** Reads all items, and gives each chunk of them to `keep`. */
   const readAll = Effect.fnUntraced(function* <E, R, E2>(
     items: Stream.Stream<ReadonlyArray<BatchItem>, E, R>,
-    keep: (chunk: Parameters<BatchSpool["Service"]["keep"]>[3], nth: number) => Effect.Effect<void, E2>
+    keep: (chunk: BatchChunk, nth: number) => Effect.Effect<void, E2>
   ) {
     const intake = BatchIntake.make(crypto)
     let kept = 0
-    const keepAll = (chunks: ReturnType<typeof intake.add>) =>
+    const keepAll = (chunks: ReadonlyArray<BatchChunk>) =>
       Effect.forEach(chunks, (chunk) => keep(chunk, kept++), { discard: true })
     yield* Stream.runForEach(items, (part) => keepAll(intake.add(part)))
     const { chunks, counts, hash } = intake.end()
@@ -93,6 +102,7 @@ const make = Effect.gen(function* () {
   const signals = yield* TaskSignals
   const once = yield* makeOnce
   const upload = yield* makeUpload
+  const waiters = yield* Semaphore.make(maxWaiting)
 
   const find = Effect.fnUntraced(function* (keyId: string, batchId: string) {
     const found = yield* store.find(keyId, batchId)
@@ -106,13 +116,25 @@ const make = Effect.gen(function* () {
     })
 
   /** Waits until no item is pending. */
-  const get = Effect.fn("Batches.get")(function* (keyId: string, batchId: string, wait: Duration.Duration) {
+  const awaitEnd = Effect.fnUntraced(function* (batchId: string, wait: Duration.Duration) {
     const until = (yield* Clock.currentTimeMillis) + Duration.toMillis(wait)
-    while (true) {
+    while (yield* store.isOpen(batchId)) {
       const leftMs = until - (yield* Clock.currentTimeMillis)
-      if (leftMs <= 0 || !(yield* store.isOpen(batchId))) return yield* Effect.flatMap(find(keyId, batchId), counted)
+      if (leftMs <= 0) return
       yield* Effect.sleep(Duration.min(Duration.millis(leftMs), lookEvery))
     }
+  })
+
+  const get = Effect.fn("Batches.get")(function* (keyId: string, batchId: string, wait: Duration.Duration) {
+    const batch = yield* find(keyId, batchId)
+    if (!Duration.isPositive(wait)) return yield* counted(batch)
+    yield* waiters.withPermitsIfAvailable(1)(awaitEnd(batchId, wait))
+    return yield* Effect.flatMap(find(keyId, batchId), counted)
+  })
+
+  const accept = Effect.fnUntraced(function* <E, R>(submission: BatchSubmission<E, R>, batchId: string) {
+    if ((yield* store.countOpen(submission.caller.keyId, maxOpen)) === maxOpen) return yield* tooMany
+    return yield* upload.accept(submission, batchId)
   })
 
   /** The same items came with the same key before. */
@@ -125,7 +147,7 @@ const make = Effect.gen(function* () {
       yield* requireSame(keyId, batchId, yield* upload.hashOf(submission))
       return false
     }
-    const { isNew, requestHash } = yield* once(batchId, upload.accept(submission, batchId))
+    const { isNew, requestHash } = yield* once(batchId, accept(submission, batchId))
     if (!isNew) yield* requireSame(keyId, batchId, requestHash)
     return isNew
   })
@@ -135,7 +157,7 @@ const make = Effect.gen(function* () {
     const { keyId } = caller
     const batchId = idempotencyKey === null ? crypto.uuidV7() : computedId(crypto, "batch", keyId, idempotencyKey)
     const isNew =
-      idempotencyKey === null ? (yield* upload.accept(submission, batchId)).isNew : yield* submitKeyed(submission, keyId, batchId)
+      idempotencyKey === null ? (yield* accept(submission, batchId)).isNew : yield* submitKeyed(submission, keyId, batchId)
     if (isNew) yield* signals.wakeOpening
     return { batch: yield* get(keyId, batchId, wait), isReplayed: !isNew }
   })

@@ -54,6 +54,16 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
       execute: (batchId) => sql`SELECT state, member_state, coalesce(failure = 'QUOTA', false) AS waits, count(*) AS count
         FROM vatproof.tasks WHERE batch_id = ${batchId}::uuid GROUP BY 1, 2, 3`
     }),
+    // LIMIT keeps the planner from reading all items at once.
+    countOpen: SqlSchema.findOne({
+      Request: Schema.Struct({ keyId: Schema.String, enough: Schema.Int }),
+      Result: Schema.Struct({ count: Schema.BigInt }),
+      execute: ({ enough, keyId }) => sql`SELECT count(*) AS count FROM (
+        SELECT b.batch_id FROM (SELECT batch_id FROM vatproof.batches WHERE key_id = ${keyId}::uuid ORDER BY position DESC LIMIT 200) AS b
+        WHERE coalesce((SELECT t.item FROM vatproof.tasks t WHERE t.batch_id = b.batch_id AND t.closed_by IS NULL ORDER BY t.item LIMIT 1),
+          (SELECT u.chunk FROM vatproof.uploads u WHERE u.batch_id = b.batch_id ORDER BY u.chunk LIMIT 1)) IS NOT NULL
+        LIMIT ${enough}) AS o`
+    }),
     isOpen: SqlSchema.findOne({
       Request: Schema.String,
       Result: Schema.Struct({ is_open: Schema.Boolean }),
@@ -117,6 +127,8 @@ const make = Effect.gen(function* () {
     find,
     page: (keyId, before, limit) =>
       Effect.map(queries.findPage({ keyId, before, limit }).pipe(QueryPolicy.withRetry(retryFor)), (rows) => rows.map(factsOf)),
+    countOpen: (keyId, enough) =>
+      Effect.map(queries.countOpen({ keyId, enough }).pipe(QueryPolicy.withRetry(retryFor)), ({ count }) => Number(count)),
     count: (batchId) => Effect.map(queries.count(batchId).pipe(QueryPolicy.withRetry(retryFor)), countsOf),
     isOpen: (batchId) =>
       Effect.map(

@@ -5,7 +5,8 @@ import { csvReader } from "#http/validation/BatchCsv.ts"
 import { makeItems, maxLine, ndjsonReader } from "#http/validation/BatchItems.ts"
 import { jsonReader } from "#http/validation/BatchJson.ts"
 
-const maxBytes = 20 * 1024 * 1024
+/** A line takes time even if it is empty. JSON has several lines for an item. */
+const bounds = { bytes: 20 * 1024 * 1024, lines: 500_000 }
 
 /** Why nothing of the upload is accepted; `line` counts from 1, null if it concerns the whole. */
 export class InvalidUpload extends Schema.TaggedError<InvalidUpload>()("InvalidUpload", {
@@ -48,6 +49,7 @@ const makeUpload = (form: UploadForm) => {
 
   const readLine = (bytes: Uint8Array): Result.Result<void, InvalidUpload> => {
     if (form !== "json" && bytes.length > maxLine) return fail(tooLong)
+    if (line > bounds.lines) return fail(`A batch has at most ${bounds.lines} lines`)
     const text = decode(bytes)
     if (Option.isNone(text)) return fail("The text is not UTF-8")
     const read = reader.line(form === "json" ? text.value : text.value.replace(/\r?\n?$/u, ""))
@@ -63,7 +65,7 @@ const makeUpload = (form: UploadForm) => {
   return {
     push: (part: Uint8Array): Taken<InvalidUpload | UploadTooLarge> => {
       size += part.length
-      if (size > maxBytes) return Result.fail(new UploadTooLarge({}))
+      if (size > bounds.bytes) return Result.fail(new UploadTooLarge({}))
       const bytes = new Uint8Array(pending.length + part.length)
       bytes.set(pending)
       bytes.set(part, pending.length)

@@ -97,6 +97,7 @@ layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "100000" }), { excludeTestServ
     const uploads = [
       [ndjson, many(50_000).with(39_999, "{").join("\n"), "line 40000"],
       [ndjson, many(50_001).join("\n"), "line 50001"],
+      [ndjson, "\n".repeat(600_000), "line 500001"],
       ["text/csv", 'custom_id,vat_id\na,"ATU', "line 2"],
       ["text/csv", Uint8Array.of(0xff, 0xfe, 0x61, 0), "line 1"],
       ["application/json", `{"items":[${good},${good}`, "line 1"]
@@ -107,7 +108,7 @@ layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "100000" }), { excludeTestServ
       assert.include(reply.text, where)
     }
     assertProblem(yield* upload(key, "text/plain", good), "UNSUPPORTED_MEDIA_TYPE")
-    assertProblem(yield* upload(key, ndjson, "\n".repeat(21 * 1024 * 1024)), "PAYLOAD_TOO_LARGE")
+    assertProblem(yield* upload(key, ndjson, `${" ".repeat(1_000)}\n`.repeat((21 * 1024 * 1024) / 1_000)), "PAYLOAD_TOO_LARGE")
     assert.deepStrictEqual([yield* countOf("events"), yield* countOf("uploads")], [before, 0])
   })
 
@@ -203,20 +204,34 @@ layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "100000" }), { excludeTestServ
   })
 })
 
-layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "2" }), { excludeTestServices: true })("a full quota", (it) => {
-  it.effect("pauses the batch, which goes on by itself in the next month", function* () {
-    const { get, newKey, post, travel } = yield* RunningService.RunningService
-    const key = yield* newKey
-    const items = [1, 2, 3].map((number) => ({ custom_id: `${number}`, vat_id: `ATU1055000${number}` }))
-    const id = yield* idOf(yield* post(path, { items }, { key }))
-    const paused = yield* Effect.repeat(get(`${path}/${id}`, { key }), {
-      schedule: Schedule.spaced("100 millis"),
-      until: ({ text }) => text.includes('"paused"')
+layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "2", PLAN_FREE_PER_MINUTE: "100" }), { excludeTestServices: true })(
+  "a full quota",
+  (it) => {
+    it.effect("pauses the batch, which goes on by itself in the next month", function* () {
+      const { get, newKey, post, travel } = yield* RunningService.RunningService
+      const key = yield* newKey
+      const items = [1, 2, 3].map((number) => ({ custom_id: `${number}`, vat_id: `ATU1055000${number}` }))
+      const id = yield* idOf(yield* post(path, { items }, { key }))
+      const paused = yield* Effect.repeat(get(`${path}/${id}`, { key }), {
+        schedule: Schedule.spaced("100 millis"),
+        until: ({ text }) => text.includes('"paused"')
+      })
+      assert.containSubset(paused.body, { reason: "QUOTA", counts: { final: 2, pending: 1 } })
+      yield* travel("32 days")
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`UPDATE vatproof.tasks SET due_at = now() WHERE closed_by IS NULL`
+      assert.containSubset((yield* finished(key, id)).body, { status: "finished", counts: { final: 3 } })
     })
-    assert.containSubset(paused.body, { reason: "QUOTA", counts: { final: 2, pending: 1 } })
-    yield* travel("32 days")
-    const sql = yield* SqlClient.SqlClient
-    yield* sql`UPDATE vatproof.tasks SET due_at = now() WHERE closed_by IS NULL`
-    assert.containSubset((yield* finished(key, id)).body, { status: "finished", counts: { final: 3 } })
-  })
-})
+
+    it.effect("leaves room for others: a key has twenty open batches", function* () {
+      const { newKey, post } = yield* RunningService.RunningService
+      const key = yield* newKey
+      const submit = (number: number) => post(path, { items: [{ custom_id: "a", vat_id: `ATU105500${number + 10}` }] }, { key })
+      const used = yield* idOf(yield* submit(0))
+      yield* finished(key, used)
+      yield* finished(key, yield* idOf(yield* submit(1)))
+      for (let number = 2; number < 22; number += 1) assert.strictEqual((yield* submit(number)).status, 202)
+      assertProblem(yield* submit(22), "RATE_LIMIT_EXCEEDED")
+    })
+  }
+)
