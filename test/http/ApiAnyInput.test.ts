@@ -1,4 +1,4 @@
-/** Whatever is sent, the answer is an answer: never a 5xx, never a page, never a dropped connection (rule 10). */
+/** Any input gets a JSON response: no 5xx, no HTML page, no dropped connection. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
 import { assertProblem } from "#test/support/Problem.ts"
@@ -6,7 +6,7 @@ import { send } from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { statusOf, type ErrorCode } from "#http/pipeline/Problem.ts"
 
-/** Texts that have broken servers, among any other. */
+/** Random texts, and texts that have broken servers. */
 const Text = Schema.Union([
   Schema.String,
   Schema.Literals([
@@ -70,7 +70,7 @@ const Request = Schema.Struct({
 
 const isCode = (code: string): code is ErrorCode => code in statusOf
 
-/** Line breaks would begin another request, and that is another test. */
+/** Removes line breaks, which would start another request. */
 const line = (text: string) => text.replace(/[\r\n]/gu, "")
 const oneOf = (encoded: boolean) => (text: string) => line(encoded ? encodeURIComponent(text.toWellFormed()) : text)
 

@@ -1,4 +1,4 @@
-/** The bodies that handlers build by hand have the fields of their endpoints' schemas, and no others. */
+/** Response bodies that handlers build by hand have exactly the fields of their schemas. */
 import { Effect, Schema } from "effect"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { Health, SourceStatusReport } from "#http/system/SystemApi.ts"
@@ -16,7 +16,7 @@ const decodeHealth = Schema.decodeUnknownEffect(Health, exactly)
 const decodeStatus = Schema.decodeUnknownEffect(SourceStatusReport, exactly)
 const encodeValidation = Schema.encodeEffect(ValidationResult)
 
-/** Decodes the body, and encodes it to the same again. */
+/** Asserts that the body equals its decoded and encoded form. */
 const validationOf = Effect.fnUntraced(function* (reply: Reply) {
   assert.strictEqual(reply.status, 200, reply.text)
   const decoded = yield* decodeValidation(reply.body)
@@ -25,7 +25,7 @@ const validationOf = Effect.fnUntraced(function* (reply: Reply) {
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("the response body", (it) => {
-  it.effect("of a validation has the documented fields: live, cached, with a consultation number, not valid", function* () {
+  it.effect("of a live, cached, consulted or invalid validation has the documented fields", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     for (const source of ["vies", "cache"]) {
@@ -49,7 +49,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the response
     assert.isTrue((yield* validationOf(reply)).cache)
   })
 
-  it.effect("of a confirmation has the documented fields, in words and in letters", function* () {
+  it.effect("of a confirmation has the documented fields, with words and with letters", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service)
     const words = yield* validationOf(yield* confirm(service, "DE123456789", key))
@@ -58,7 +58,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the response
     assert.containSubset((yield* validationOf(letters)).qualified_confirmation, { name_match: "A" })
   })
 
-  it.effect("of the usage, the status and the health has the documented fields", function* () {
+  it.effect("of usage, status and health has the documented fields", function* () {
     const { get, newKey } = yield* RunningService.RunningService
     yield* decodeUsage((yield* get("/v1/usage", { key: yield* newKey })).body)
     yield* decodeStatus((yield* get("/v1/status")).body)

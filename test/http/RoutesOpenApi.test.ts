@@ -11,7 +11,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 
 const file = join(import.meta.dirname, "../../openapi.json")
 
-/** Anybody may ask these (checkpoint and tiles are there to be copied, and a link is its own key). Everything else wants a key, a login or a token. */
+/** Public operations. Checkpoint and tiles are meant to be copied, and a link contains its own secret. All others require a key, a login or a token. */
 const publicOperations = new Set([
   "GET /health",
   "GET /v1/status",
@@ -67,7 +67,7 @@ const decodeJson = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Json))
 const decodeMethod = Schema.decodeUnknownSync(Schema.Literals(["GET", "POST", "PUT", "PATCH", "DELETE"]))
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("the service", (it) => {
-  it.effect("serves its description", () =>
+  it.effect("serves its OpenAPI document", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const reply = yield* get("/openapi.json")
@@ -76,7 +76,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     })
   )
 
-  it.effect("names its base URL in the description, behind a proxy with a path prefix", () =>
+  it.effect("names its base URL in the OpenAPI document behind a proxy with a path prefix", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.make({ PUBLIC_URL: "https://vat.example/proof" })
       assert.containSubset((yield* get("/openapi.json")).body, { servers: [{ url: "/proof" }] })
@@ -151,7 +151,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
       assert.include(text, "`X-Service-Usage: <used>/<limit>`")
       assert.match(validated.headers["x-service-usage"] ?? "", /^1\/\d+$/u)
       assert.containSubset((yield* run(usage, api_key)).body, { requests: { used: 1 } })
-      // Every code that it may meet is in the page, with what to do about its status.
+      // The page lists every error code with the action for its status.
       const refused = yield* validate("XX1", { key: api_key })
       const { error } = yield* Schema.decodeUnknownEffect(Schema.Struct({ error: Schema.Struct({ code: Schema.String }) }))(
         refused.body
@@ -164,7 +164,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     })
   )
 
-  it.effect("serves the whole guide as one text, too", () =>
+  it.effect("serves the whole guide as one text", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const { text } = yield* get("/llms-full.txt")

@@ -18,7 +18,7 @@ const answerOf = (valid: boolean, answeredAt: string): Answer => ({
   answered_at: DateTime.makeUnsafe(answeredAt)
 })
 
-/** Stores a live answer; gives back its position. */
+/** Stores a live answer and returns its position. */
 const store = Effect.fnUntraced(function* (text: string, answer: Answer) {
   const vatId = vatIdOf(text)
   const { append } = yield* EventStore

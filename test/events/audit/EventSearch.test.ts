@@ -1,4 +1,4 @@
-/** Every combination of filters finds what looking at each event would find, page by page. */
+/** Every combination of filters finds the same events, in pages, as a scan of all events. */
 import { DateTime, Effect, Layer, type Schema } from "effect"
 import type { AuditFilter } from "#domain/audit/AuditTrail.ts"
 import { EventStore } from "#events/store/EventStore.ts"
@@ -20,7 +20,7 @@ const keys = [
 
 const [firstKey = "", lastKey = ""] = [keys[0]?.key, keys[2]?.key]
 
-/** The content of the log, and the expected result of each filter. */
+/** An event, and the filters that must find it. */
 interface Fact {
   readonly stream: string
   readonly type: string
@@ -33,7 +33,7 @@ interface Fact {
 
 const none = { account: null, key: null, vatId: null, receipt: null }
 
-/** Validations as the service writes them, and VatIdVerified in forms that are not parsed by looking at their end. */
+/** Validations as the service writes them, and VatIdVerified events that the fast parser does not support. */
 const verified = (vatId: string): ReadonlyArray<Schema.Json> => [
   { answer: null, served: "cache", valid: true, vat_id: vatId },
   { answer: { ...answerJson, vat_id: "DE000000000", note: `,"vat_id":"DE000000000"}` }, valid: true, vat_id: vatId },
@@ -73,7 +73,7 @@ const facts = (round: number): ReadonlyArray<Fact> => {
   ]
 }
 
-/** Appends facts in their order; gives them back with the events they became. */
+/** Appends facts in order and returns them with their events. */
 const store = Effect.gen(function* () {
   for (const { account, key } of keys) {
     yield* MigratedDatabase.execute(
@@ -128,7 +128,7 @@ const passes =
     (receiptId === null || fact.receipt === receiptId) &&
     (type === null || fact.type === type)
 
-/** All pages of a reading. */
+/** Reads all pages. */
 const readAll = Effect.fnUntraced(function* (search: EventSearch.EventSearch, filter: AuditFilter, limit: number) {
   const found: Array<StoredEvent> = []
   let page: ReadonlyArray<StoredEvent> = []
@@ -148,7 +148,7 @@ layer(testLayer, { excludeTestServices: true })("EventSearch", (it) => {
     const recorded = yield* (yield* EventStore).read(0, stored.length)
     const from = DateTime.makeUnsafe(recorded[9]?.recorded_at ?? "")
     const to = DateTime.makeUnsafe(recorded[50]?.recorded_at ?? "")
-    // Times of the filter have milliseconds, those of the log microseconds.
+    // Filter times are in milliseconds, log times in microseconds.
     const isIn = (position: number) => {
       const at = DateTime.makeUnsafe(recorded[position]?.recorded_at ?? "").epochMilliseconds
       return at >= from.epochMilliseconds && at < to.epochMilliseconds
@@ -169,7 +169,7 @@ layer(testLayer, { excludeTestServices: true })("EventSearch at the boundary of 
     yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET next_position = ${before}`)
     yield* MigratedDatabase.execute(`UPDATE vatproof.projections SET position = ${before}`)
     const stored = yield* store
-    // Without statistics of so few rows all indexes cost the same.
+    // With so few rows and no statistics all indexes have the same cost.
     yield* MigratedDatabase.execute("ANALYZE vatproof.events")
     const search = yield* EventSearch.make
     for (const filter of filters) {

@@ -20,14 +20,14 @@ import { tamper } from "#test/support/Tampering.ts"
 const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
   Array.from({ length: count }, (_, index) => ({ stream: `key-${index % 3}`, type: "SourceRecovered", data: { index } }))
 
-/** A machine that remembers one checkpoint, and what its notary and its operator do. */
+/** A machine with a seen checkpoint, with functions for its notary and its operator. */
 const machine = Effect.fnUntraced(function* (note: Option.Option<string>, keys = keysOf(signer)) {
   const seen = yield* Ref.make(note)
   const saveSeen = (newer: string) => Ref.set(seen, Option.some(newer))
   const loadSeen = Effect.map(Ref.get(seen), (kept) => Option.toArray(kept).map((note) => ({ note, at: "a file" })))
   const options = { keys, loadSeen, saveSeen, replace: saveSeen }
   type Adoption = Effect.Success<ReturnType<typeof LogAdoption.make<never>>>
-  /** As the tables' owner. */
+  /** Runs statements as the owner of the tables. */
   const adopting = <A, E>(use: (adoption: Adoption) => Effect.Effect<A, E>) =>
     LogAdoption.make(options).pipe(
       Effect.flatMap(use),
@@ -57,7 +57,7 @@ const audited = Effect.map(
   ({ adopted, findings }) => ({ adopted: adopted.length, findings })
 )
 
-/** 700 signed events, the newest checkpoint of 500 of them, and that of all. */
+/** Appends 700 events. Returns the checkpoints at 500 and at 700 events. */
 const signedLog = Effect.gen(function* () {
   yield* SignedLog.appendAll(facts(500))
   yield* SignedLog.sign(500)
@@ -96,7 +96,7 @@ layer(SignedLog.layer, { excludeTestServices: true })("Adopting a log", (it) => 
     )
   })
 
-  it.effect("adopts an older copy than this machine has seen, and archives the newer checkpoint", function* () {
+  it.effect("adopts a log that is older than the seen checkpoint, and archives that checkpoint", function* () {
     const { events } = yield* (yield* machine(Option.none())).adoption.current
     yield* SignedLog.appendAll(facts(5))
     const { note } = yield* SignedLog.sign(events + 5)
@@ -114,7 +114,7 @@ layer(SignedLog.layer, { excludeTestServices: true })("Adopting a log", (it) => 
     assert.match(last?.data ?? "", new RegExp(`"remembered":\\[\\{"events":${events + 5},`, "u"))
   })
 
-  it.effect("requires the log that the operator verified, without contradiction to the signed history", function* () {
+  it.effect("requires the verified log to be consistent with the signed history", function* () {
     const { adoption } = yield* machine(Option.none())
     const current = yield* adoption.current
     const other = yield* Effect.flip(adoption.adopt({ ...current, root: "00".repeat(32) }))

@@ -11,13 +11,13 @@ const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
 
 const pace = { tiles: 1, every: Duration.zero, rest: Duration.hours(1) }
 
-/** An iteration of its own replica, after the previous one has released the lease. */
+/** Runs an iteration of a new replica, after the previous one has released the lease. */
 const scrub = Effect.gen(function* () {
   yield* MigratedDatabase.execute("UPDATE vatproof.scrubs SET held_until = '-infinity'")
   return yield* yield* Scrubber.makePass(pace)
 })
 
-/** A superuser's change, how to undo it, and the expected finding. */
+/** A change by a superuser, its reversal, and the expected finding. */
 const attacks: ReadonlyArray<readonly [name: string, change: string, undo: string, found: string]> = [
   [
     "an event",

@@ -23,7 +23,7 @@ const testLayer = PgIdentity.layer.pipe(
   Layer.provideMerge(MigratedDatabase.layer)
 )
 
-/** A key of an account of its own. */
+/** Issues a key of a new account. */
 const issued = Effect.gen(function* () {
   const crypto = yield* Crypto
   const key = yield* ApiKey.generate(crypto)
@@ -75,7 +75,7 @@ layer(testLayer, { excludeTestServices: true })("the caller of a key", (it) => {
     assert.containSubset(yield* byKey(key), { plan: "business", limit: 7, perMinute })
   })
 
-  it.effect("has a new epoch after every revocation and plan change of any account", function* () {
+  it.effect("has a new identity epoch after each revocation or plan change of any account", function* () {
     const { byKey } = yield* Identity
     const [own, other] = [yield* issued, yield* issued]
     const epoch = Effect.map(byKey(own.key), (caller) => caller.epoch)

@@ -68,7 +68,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
             Result.isSuccess(outcome) ? [outcome.success.standing.usage.used] : []
           )
           const expected = Math.min(charged.length, limit)
-          // Each gets another count, from the first unit to the last.
+          // Each call gets a distinct count, from the first unit to the last.
           assert.deepStrictEqual(
             served.toSorted((a, b) => a - b),
             Array.from({ length: expected }, (_, index) => index + 1)
@@ -196,7 +196,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     assert.deepStrictEqual(yield* sums(caller.meter), [{ meter_id: caller.meter, used: 1n, units: 1n }])
   })
 
-  it.effect("begins a stream with an event, and rejects one that exists", function* () {
+  it.effect("creates a stream with an event, and rejects an existing stream", function* () {
     const { record } = yield* replica
     const caller = yield* identified("b9")
     const charge = chargeFor(caller, { newStream: "receipt-b9" })

@@ -95,7 +95,7 @@ layer(testLayer, { excludeTestServices: true })("slots in several buckets", (it)
     ] as const
     const asked = times(60, (index) => both[index % 2 === 0 ? 0 : 1].acquireSlots(pairs[index % 4] ?? pairs[0], 6, "1 hour"))
     const granted = statusOf(yield* Effect.all(asked, { concurrency: "unbounded" }))
-    // Each takes two of eighteen places; the order of arrival decides whether all of them find a pair.
+    // Each acquires two of 18 slots. The order of arrival decides whether all succeed.
     assert.isTrue(granted >= 6 && granted <= 9, String(granted))
     for (const bucket of ["cross-a", "cross-b", "cross-c"]) {
       const left = yield* Effect.forEach(

@@ -14,23 +14,25 @@ const timed = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, 
   return { value, ms: (yield* Clock.currentTimeMillis) - started }
 })
 
-/** A service, and the network between it and its database. */
-class Behind extends Context.Service<Behind, Effect.Success<typeof startBehind>>()("vatproof/test/Behind") {}
+/** A service behind a controllable network to its database. */
+class ServiceBehindProxy extends Context.Service<ServiceBehindProxy, Effect.Success<typeof startBehindProxy>>()(
+  "vatproof/test/ServiceBehindProxy"
+) {}
 
-const startBehind = Effect.gen(function* () {
+const startBehindProxy = Effect.gen(function* () {
   const { url } = yield* TestDatabase
   const network = yield* Network.make(Redacted.value(url))
   const service = yield* RunningService.start({ DATABASE_URL: network.url })
   return { network, service, key: yield* service.newKey }
 })
 
-const testLayer = Layer.effect(Behind, startBehind).pipe(Layer.provideMerge(RunningService.layerGround))
+const testLayer = Layer.effect(ServiceBehindProxy, startBehindProxy).pipe(Layer.provideMerge(RunningService.layerGround))
 
 layer(testLayer, { excludeTestServices: true })("a service without its database", (it) => {
   it.effect.each([["cut"], ["block"]] as const)(
     "(%s) fails within the timeout, then at once, and recovers by itself",
     function* ([outage]) {
-      const { key, network, service } = yield* Behind
+      const { key, network, service } = yield* ServiceBehindProxy
       assert.strictEqual((yield* service.validate("SK1234567890", { key })).status, 200)
       yield* network[outage]
       const many = Effect.all(
@@ -58,7 +60,7 @@ layer(testLayer, { excludeTestServices: true })("a service without its database"
   )
 
   it.effect("rejects writes while the database is read-only, like a standby, and recovers by itself", function* () {
-    const { key, service } = yield* Behind
+    const { key, service } = yield* ServiceBehindProxy
     const { name } = yield* TestDatabase
     const readWrite = (statement: string) =>
       asAdministrator(
@@ -85,7 +87,7 @@ layer(testLayer, { excludeTestServices: true })("a service without its database"
   })
 
   it.effect("waits for a database that is unavailable for a moment", function* () {
-    const { key, network, service } = yield* Behind
+    const { key, network, service } = yield* ServiceBehindProxy
     yield* network.reset
     const asked = yield* Effect.forkScoped(service.validate("SI12345678", { key }))
     yield* Effect.repeat(network.attempts, { schedule: Schedule.spaced("10 millis"), until: (count) => count >= 2 })

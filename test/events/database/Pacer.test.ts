@@ -3,7 +3,7 @@ import { Clock, Effect, Ref } from "effect"
 import { TestClock } from "effect/testing"
 import * as Pacer from "#events/database/Pacer.ts"
 
-/** When each piece of a turn began, in ms; a piece itself takes `takesMs`. */
+/** Start of each part of an iteration, in ms. A part takes `takesMs`. */
 const beginnings = Effect.fnUntraced(function* (makePace: Effect.Effect<Pacer.Pacer>, all: number, takesMs: number) {
   const began = yield* Ref.make<ReadonlyArray<number>>([])
   const turn = Effect.gen(function* () {
@@ -20,12 +20,12 @@ const beginnings = Effect.fnUntraced(function* (makePace: Effect.Effect<Pacer.Pa
   return yield* Ref.get(began)
 })
 
-describe("TurnPace", () => {
+describe("Pacer", () => {
   it.effect("spreads the parts of an iteration evenly, with the last one before the second ends", () =>
     Effect.map(beginnings(Pacer.evenly(10), 40, 5), (began) => assert.deepStrictEqual(began, [0, 200, 400, 600]))
   )
 
-  it.effect("begins the only part of a small iteration at once", () =>
+  it.effect("starts the only part of a small iteration at once", () =>
     Effect.map(beginnings(Pacer.evenly(10), 3, 5), (began) => assert.deepStrictEqual(began, [0]))
   )
 

@@ -1,6 +1,6 @@
 /**
- * No statement of the service reads more than it needs, whatever the planner believes of the tables. What every endpoint causes is explained
- * on 200,000 events, with plans for any parameter, on the oldest PostgreSQL and on the embedded one.
+ * No statement of the service reads more rows than it needs, whatever the statistics. The test explains the statements of every endpoint
+ * on 200,000 events with generic plans, on the oldest supported PostgreSQL and on the embedded one.
  */
 import { assert, it } from "@effect/vitest"
 import { Effect, type FileSystem, type Path, Schema, type Scope } from "effect"
@@ -19,8 +19,8 @@ const oldest = PlanServer.debianPrograms(15)
 const leftOut = `left out: the programs of PostgreSQL 15 are not in ${oldest} (apt install postgresql-15)`
 
 /**
- * Those that make rows read a range of events: the append and the runner of projections ask them, and audits read everything by them. Immutable
- * ones read no table.
+ * Functions that the test requires to be called. Excludes immutable functions, which read no table, and functions that derive rows: they
+ * read a range of events for the append, the projection runner and audits.
  */
 const findFunctions = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   SqlSchema.findAll({
@@ -31,7 +31,7 @@ const findFunctions = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   })(undefined)
 )
 
-/** Makes the catalog what it is for tables that were never analyzed. */
+/** Resets the statistics to those of tables that were never analyzed. */
 const forgetStatistics = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`DELETE FROM pg_statistic WHERE starelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'vatproof'::regnamespace)`

@@ -4,14 +4,14 @@ import { encode } from "#events/merkle/CanonicalJson.ts"
 
 const canonical = (value: unknown) => Result.getOrThrow(encode(value))
 
-/** Why a value has no canonical form. */
+/** The reason why a value has no canonical form. */
 const refusal = (value: unknown) => Result.getOrThrow(Result.flip(encode(value))).message
 
 const decoded = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Json))
 
 const doubleFrom = (bits: string) => new DataView(Uint8Array.from(Buffer.from(bits, "hex")).buffer).getFloat64(0)
 
-/** A value with every object's keys in the opposite order. */
+/** Reverses the key order of every object in a value. */
 const reversed = (value: Schema.Json): Schema.Json => {
   if (Array.isArray(value)) return value.map(reversed)
   if (typeof value !== "object" || value === null) return value
@@ -149,7 +149,7 @@ describe("canonical JSON", () => {
 
   it.prop("parses to the same value, which serialises to the same text", [Schema.Json], ([value]) => {
     const written = encode(value)
-    // What the generator makes that has no canonical form (a lone surrogate) is refused, never written.
+    // The encoder rejects generated values without a canonical form (a lone surrogate).
     if (Result.isFailure(written)) return
     const read = decoded(written.success)
     assert.strictEqual(canonical(read), written.success)

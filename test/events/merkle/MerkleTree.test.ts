@@ -4,7 +4,7 @@ import { append, empty, equalHashes, leafHash, nodesOf, restore, root, type Node
 import { hex, hexes, leavesOf, logOf, sha256, upTo } from "#test/support/log/Logs.ts"
 import { naiveTree } from "#test/support/log/NaiveTree.ts"
 
-/** The leaves and roots that the reference implementation of Certificate Transparency tests itself with. */
+/** Test vectors of the reference implementation of Certificate Transparency. */
 const referenceLeaves = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"]
 const referenceRoots = [
   "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",

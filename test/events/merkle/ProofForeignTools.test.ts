@@ -1,6 +1,6 @@
 /**
- * The log as independent tools see it: Go's packages for transparency logs, and OpenSSL. Where they are not installed the
- * tests are left out, and say so.
+ * Verifies logs with independent tools: Go's packages for transparency logs, and OpenSSL. Tests are skipped with a message if a tool is
+ * not installed.
  */
 import { generateKeyPairSync } from "node:crypto"
 import { beforeEach } from "@effect/vitest"
@@ -48,7 +48,7 @@ describe("Go's sumdb", () => {
   beforeEach((context) => context.skip(!hasGo, "left out: Go or Debian's golang-golang-x-mod-dev is not installed"))
 
   it.effect(
-    "makes the same notes, roots, proofs and tiles, and verifies ours",
+    "creates the same notes, roots, proofs and tiles, and verifies ours",
     function* () {
       const sizes = [1, 2, 3, 7, 8, 33, 100]
       const notes = [checkpointAt(0), checkpointAt(logSize), Result.getOrThrow(signNote("a\n\nb € 😀\n", [signer]))]

@@ -49,7 +49,7 @@ describe("a signed note", () => {
     assert.strictEqual(refusalOf(open(pureCrypto, spliced, [log, witness])).reason, "forged")
     assert.isTrue(Result.isSuccess(open(pureCrypto, spliced, [log])))
     assert.strictEqual(refusalOf(open(pureCrypto, note + line, [witness])).reason, "forged")
-    // Another key under the same name and id: the signature must hold for each that is known.
+    // Two known keys with the same name and id: the signature must verify with each of them.
     assert.strictEqual(refusalOf(open(pureCrypto, note, [log, { ...log, publicKey: witness.publicKey }])).reason, "forged")
     assert.strictEqual(refusalOf(open(pureCrypto, note, [{ ...log, publicKey: new Uint8Array(31) }])).reason, "forged")
   })
@@ -99,7 +99,7 @@ describe("a signed note", () => {
 
   it("has one spelling of a signature: spare bits of the base64 must be zero", () => {
     const note = Result.getOrThrow(sign("text\n", [log]))
-    // 68 bytes leave two spare bits in the last digit before the padding.
+    // 68 bytes leave two unused bits in the last base64 digit.
     const last = note.at(-3) ?? ""
     const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
     const sibling = alphabet[alphabet.indexOf(last) + 1] ?? ""

@@ -21,7 +21,7 @@ import { proveConsistency, proveInclusion } from "#events/merkle/TreeProofs.ts"
 import { assert, describe, it } from "#test/support/Test.ts"
 import { hex, hexes, leavesOf, logOf, readFrom, sha256, upTo } from "#test/support/log/Logs.ts"
 
-/** Tiles as a table would hold them: appended to, never rewritten. */
+/** An append-only store of tiles, like the table. */
 const storeTiles = (tiles: Map<string, Uint8Array>, grown: ReturnType<typeof growths>) => {
   for (const { level, index, offset, hashes } of grown) {
     const before = tiles.get(`${level}/${index}`) ?? new Uint8Array()
@@ -35,7 +35,7 @@ const tilesFrom =
   (asked) =>
     Effect.succeed(asked.map(({ level, index }) => tiles.get(`${level}/${index}`) ?? new Uint8Array()))
 
-/** 70,000 entries appended in batches. Their hashes are made up: tiles do not ask where a hash comes from. */
+/** 70,000 entries, appended in batches with arbitrary hashes. */
 const bigLog = () => {
   const tiles = new Map<string, Uint8Array>()
   const nodes: Array<Node> = []
@@ -142,7 +142,7 @@ describe("tiles", () => {
     assert.strictEqual(widthAt(2 ** 52, 63, 0), 0)
   })
 
-  it.effect("written in batches contain the tree, and every proof can be read from them", function* () {
+  it.effect("written in batches contain the tree and the nodes of every proof", function* () {
     const { tiles, nodes, tree } = bigLog()
     assert.strictEqual(tiles.size, 273 + 1 + 2 + 1)
     for (const [key, content] of tiles) {
@@ -214,7 +214,7 @@ describe("entry bundles", () => {
     const entries = lists.map((list) => Uint8Array.from(list))
     const bundle = Result.getOrThrow(encodeEntries(entries))
     assert.deepStrictEqual(hexes(Result.getOrThrow(decodeEntries(bundle))), hexes(entries))
-    // Also where the bundle lies within other bytes.
+    // Decodes a bundle at an offset of a larger buffer.
     const within = Uint8Array.of(9, ...bundle, 9).subarray(1, -1)
     assert.deepStrictEqual(hexes(Result.getOrThrow(decodeEntries(within))), hexes(entries))
   })

@@ -22,11 +22,11 @@ const roots = upTo(maxSize + 1).map((size) => root(sha256, logOf(leaves.slice(0,
 const rootAt = (size: number) => roots[size] ?? new Uint8Array()
 const hashAt = (index: number) => hashes[index] ?? new Uint8Array()
 
-/** Every single bit of every hash in a proof, turned. */
+/** All variants of a proof with one flipped bit. */
 const tampered = (proof: ReadonlyArray<Uint8Array>): ReadonlyArray<ReadonlyArray<Uint8Array>> =>
   proof.flatMap((hash, at) => upTo(256).map((bit) => proof.with(at, flipped(hash, bit))))
 
-/** Numbers that differ from `number` in one of its 53 bits. */
+/** All numbers that differ from `number` in one of 53 bits. */
 const neighbours = (number: number) =>
   upTo(53).map((bit) => number + (Math.floor(number / 2 ** bit) % 2 === 0 ? 2 ** bit : -(2 ** bit)))
 
@@ -61,7 +61,7 @@ describe("proofs", () => {
     }
   })
 
-  it.effect("read all nodes of a question in one call", function* () {
+  it.effect("read all their nodes in one call", function* () {
     let calls = 0
     const counting: typeof readNodes = (asked) => {
       calls += 1
@@ -72,7 +72,7 @@ describe("proofs", () => {
     assert.strictEqual(calls, 2)
   })
 
-  it.effect("are not made from a store with missing nodes", function* () {
+  it.effect("are not created from a store with missing nodes", function* () {
     const lossy = readFrom(nodes.slice(1))
     assert.isTrue(Exit.hasDies(yield* Effect.exit(proveInclusion(sha256, lossy, { index: 1, size: 2 }))))
   })
@@ -140,13 +140,13 @@ describe("in random logs", () => {
           ...upTo(leaf.length * 8).map((bit) => ({ ...claim, leafHash: leafHash(sha256, flipped(leaf, bit)) })),
           ...upTo(256).map((bit) => ({ ...claim, root: flipped(claim.root, bit) })),
           ...tampered(proof).map((proof) => ({ ...claim, proof })),
-          // Of two neighbours that are equal, the one stands where the other does, and that is no lie.
+          // Two equal neighbours can be swapped, so their proofs verify at both positions.
           ...neighbours(index)
             .filter((other) => other >= size || hex(leaves[other] ?? new Uint8Array()) !== hex(leaf))
             .map((index) => ({ ...claim, index }))
         ]
         assert.isFalse(lies.some((lie) => verifyInclusion(sha256, lie)))
-        // A proof alone does not fix the size: it also verifies wherever the way to the leaf is the same. The checkpoint fixes it.
+        // A proof also verifies at other sizes with the same path to the leaf. The checkpoint fixes the size.
         for (const other of neighbours(size)) {
           const same = Result.match(inclusionRanges(index, other), {
             onFailure: () => false,
@@ -175,7 +175,7 @@ describe("in random logs", () => {
           ...tampered(proof).map((proof) => ({ ...claim, proof }))
         ]
         assert.isFalse(lies.some((lie) => verifyConsistency(sha256, lie)))
-        // A log that was rewritten before the old size cannot be joined to the old root by its own proof.
+        // A log that was rewritten before the old size has no consistency proof from the old root.
         const rewritten = logOf(leavesOf(newSize, seed + 1))
         const forged = yield* proveConsistency(sha256, readFrom(rewritten.nodes), { oldSize, newSize })
         const forgery = { ...claim, newRoot: root(sha256, rewritten.tree), proof: forged }
@@ -185,6 +185,6 @@ describe("in random logs", () => {
   )
 })
 
-/** On which side of the leaf each sibling of a proof lies, from the leaf up. */
+/** The side of each sibling in a proof, from the leaf up. */
 const sides = (index: number, ranges: ReadonlyArray<{ readonly from: number }>) =>
   ranges.map(({ from }) => (from > index ? "right" : "left")).join()

@@ -21,7 +21,7 @@ interface Row {
 
 const plain: Row = { stream: "key-1", type: "Odd", meter: null, at: "2026-11-21T09:30:00.1Z", odd: false, data: "{}" }
 
-/** Stores rows from a position on, whatever is in them, as only the owner of the table can. */
+/** Stores rows with any content from a position on, as the owner of the table. */
 const store = Effect.fnUntraced(function* (from: number, rows: ReadonlyArray<Row>) {
   yield* MigratedDatabase.asAdministrator(
     Effect.gen(function* () {
@@ -36,7 +36,7 @@ const store = Effect.fnUntraced(function* (from: number, rows: ReadonlyArray<Row
   )
 })
 
-/** By the database, and from the events as a verifier computes them. */
+/** Leaf hashes of the database, and those that a verifier computes from the events. */
 const bothWays = Effect.fnUntraced(function* (from: number, to: number) {
   const find = yield* LeafHashes.make
   const stored = yield* (yield* EventStore).read(from, to - from)
@@ -69,13 +69,13 @@ layer(testLayer, { excludeTestServices: true })("The leaf hashes of the database
     assert.deepStrictEqual((yield* bothWays(3, 5)).found.map(hex), computed.slice(3, 5).map(hex))
   })
 
-  it.effect("exist for texts that look too long only to the database", function* () {
+  it.effect("exist for long texts of multibyte characters", function* () {
     yield* store(20, [{ ...plain, stream: "€".repeat(2048) }])
     const { computed, found } = yield* bothWays(20, 21)
     assert.deepStrictEqual(found.map(hex), computed.map(hex))
   })
 
-  it.effect("are refused, with the reason, for a missing event or an envelope of unknown form", function* () {
+  it.effect("fail with the reason for a missing event or an unknown envelope", function* () {
     const find = yield* LeafHashes.make
     yield* store(40, [plain, plain, { ...plain, stream: "x".repeat(2049) }, plain, plain])
     const malformed = yield* Effect.flip(find({ from: 40, to: 45 }))

@@ -15,7 +15,7 @@ const refusal = EventsSignedLog.make(keysOf(signer)).pipe(
   Effect.map(({ message }) => message)
 )
 
-/** What a superuser does, and what a notary says of it that knows nothing but the database. */
+/** Changes by a superuser, and the error of a notary without a seen checkpoint. */
 const unknownLogs: ReadonlyArray<readonly [name: string, statements: ReadonlyArray<string>, refused: RegExp]> = [
   [
     "an altered log whose checkpoints and tiles were deleted",
@@ -62,7 +62,7 @@ describe("A log", () => {
     }).pipe(Effect.provide(SignedLog.layer))
   )
 
-  it.live("is rejected: it has events from before the first notary", () =>
+  it.live("is rejected: it has events older than the first notary", () =>
     Effect.gen(function* () {
       yield* SignedLog.appendAll(facts(1))
       assert.match(yield* refusal, /There are 1 events and no checkpoint/u)

@@ -18,7 +18,7 @@ const read = (...texts: Texts) =>
     log
   )
 
-/** The ids of those that sign, and of all whose signature counts. */
+/** Ids of the signing keys, and of all accepted keys. */
 const idsOf = (...texts: Texts) => {
   const { signers, verifiers } = Result.getOrThrow(read(...texts))
   return { signers: signers.map(({ id }) => id), verifiers: verifiers.map(({ id }) => id) }

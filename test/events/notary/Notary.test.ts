@@ -20,7 +20,7 @@ const other = signerOf(signer.name, "other")
 
 const testLayer = SignedLog.layer
 
-/** A notary of its own, as a replica has one, until the scope closes. */
+/** Starts a notary, which runs until the scope closes. */
 const startNotary = Effect.fnUntraced(function* (seen: Option.Option<string> = Option.none(), keys = keysOf(signer)) {
   const lastSeen = yield* Ref.make(seen)
   yield* Layer.build(
@@ -48,7 +48,7 @@ const appendMany = Effect.fnUntraced(function* (count: number) {
   )
 })
 
-/** The newest checkpoint, once it has that many events. */
+/** Waits until the newest checkpoint covers `size` events. */
 const untilSigned = Effect.fnUntraced(function* (size: number, verifier = signer) {
   const { newest } = yield* TreeStore
   const reached = yield* newest.pipe(
@@ -64,7 +64,7 @@ const rootOfEvents = Effect.fnUntraced(function* (size: number) {
   return root(pureCrypto.sha256, append(pureCrypto.sha256, empty, hashes).tree)
 })
 
-/** A log of `count` events, all signed; gives back the newest checkpoint. */
+/** Appends `count` events, and waits for their checkpoint. */
 const signedLog = Effect.fnUntraced(function* (count: number) {
   const { size } = Option.getOrThrow(yield* (yield* TreeStore).newest)
   yield* appendMany(count)
@@ -72,7 +72,7 @@ const signedLog = Effect.fnUntraced(function* (count: number) {
   return yield* Ref.get(lastSeen)
 })
 
-/** As if an older copy of the database had come back. */
+/** Restores an older state of the database. */
 const cutToFive = tamper(
   "DELETE FROM vatproof.events WHERE position >= 5",
   "UPDATE vatproof.logs SET next_position = 5",
@@ -84,7 +84,7 @@ const refusal = <A, E extends { readonly message: string }, R>(effect: Effect.Ef
   Effect.map(Effect.flip(Effect.scoped(effect)), ({ message }) => message)
 
 describe("Notary", () => {
-  it.live("signs the log, continues after a restart, and hands over to another replica", () =>
+  it.live("signs the log, continues after a restart, and continues on another replica", () =>
     Effect.gen(function* () {
       yield* appendMany(300)
       const first = yield* Scope.make()
@@ -148,7 +148,7 @@ describe("Notary", () => {
       yield* clock.on(startNotary())
       const { root } = yield* untilSigned(1100)
       assert.deepStrictEqual(root, yield* rootOfEvents(1100))
-      // Then it waits for the rest of the second.
+      // The notary then waits for the rest of the second.
       const [second = 0, third = 0] = clock.waits()
       assert.closeTo(second, (800 * 512) / 1100, 0.001)
       assert.closeTo(second + third, (800 * 1024) / 1100, 0.001)
@@ -171,7 +171,7 @@ describe("Notary", () => {
     }).pipe(Effect.provide(testLayer))
   )
 
-  it.live("rejects an older copy of the log than this machine has seen", () =>
+  it.live("rejects a log that is older than the seen checkpoint", () =>
     Effect.gen(function* () {
       const seen = yield* signedLog(10)
       yield* cutToFive
@@ -179,7 +179,7 @@ describe("Notary", () => {
     }).pipe(Effect.provide(testLayer))
   )
 
-  it.live("rejects another history than this machine has seen, even if it is signed correctly", () =>
+  it.live("rejects a history that differs from the seen checkpoint, even if it is signed correctly", () =>
     Effect.gen(function* () {
       const seen = yield* signedLog(10)
       yield* tamper(
@@ -202,7 +202,7 @@ describe("Notary", () => {
     }).pipe(Effect.provide(testLayer))
   )
 
-  it.live("begins an empty log silently, even on several replicas at once", () =>
+  it.live("starts an empty log without a warning, even on several replicas at once", () =>
     Effect.gen(function* () {
       yield* Effect.all([startNotary(), startNotary(), startNotary()], { concurrency: "unbounded" })
       const first = yield* untilSigned(0)
@@ -213,7 +213,7 @@ describe("Notary", () => {
     }).pipe(Effect.scoped, Effect.provide(SignedLog.ground))
   )
 
-  it.live("refuses to continue with another key", () =>
+  it.live("rejects another key", () =>
     Effect.gen(function* () {
       yield* signedLog(3)
       assert.match(yield* refusal(startNotary(Option.none(), keysOf(other))), /was not signed by the notary's key/u)
@@ -256,7 +256,7 @@ describe("Notary", () => {
     }).pipe(Effect.scoped, Effect.provide(testLayer))
   )
 
-  it.live("rejects, with another key too, an older copy of the log than this machine has seen", () =>
+  it.live("rejects a log that is older than the seen checkpoint, also with another key", () =>
     Effect.gen(function* () {
       const seen = yield* signedLog(10)
       yield* cutToFive

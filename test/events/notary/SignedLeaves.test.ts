@@ -8,7 +8,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import { tamper } from "#test/support/Tampering.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** A service that signs, with a receipt that is signed, and what reads it in every way. */
+/** Starts a signing service with a signed receipt, and returns a reader for each representation. */
 const receiptWithReaders = Effect.gen(function* () {
   const adminPort = yield* RunningService.freePort
   const folder = yield* temporaryFolder
@@ -38,7 +38,7 @@ const receiptWithReaders = Effect.gen(function* () {
   return { admin, position, readAll }
 })
 
-/** The list of receipts has nothing of their personal documents. */
+/** The list of receipts contains no personal documents, so a changed document does not affect it. */
 const withDocument = [500, 200, 500, 500, 500, 500]
 const all = [500, 500, 500, 500, 500, 500]
 
@@ -100,7 +100,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("Altered eviden
     assert.match(yield* (yield* admin("/metrics")).text, /^vatproof_evidence_altered_total\{vatproof_evidence="event"\} 17$/mu)
   })
 
-  it.effect("includes a cached answer of another VAT ID", function* () {
+  it.effect("includes a cached answer that was moved to another VAT ID", function* () {
     const service = yield* RunningService.start()
     const { status } = yield* service.validate("ATU12345685")
     yield* service.validate("PL1234567890")

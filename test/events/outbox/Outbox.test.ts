@@ -8,7 +8,7 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const ground = Layer.mergeAll(MigratedDatabase.layer, MailServer.layer(), NodeCrypto.layer)
 
-/** The mails that arrived for an address. */
+/** Received mails of an address. */
 const arrivedFor = Effect.fnUntraced(function* (name: string) {
   const { arrived } = yield* MailServer.MailServer
   return (yield* arrived).filter(({ session }) =>
@@ -111,7 +111,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     for (const name of names) assert.strictEqual((yield* arrivedFor(name)).length, 1, name)
   })
 
-  it.effect("releases a mail that the server does not answer when the replica stops", function* () {
+  it.effect("releases an unanswered mail when the replica stops", function* () {
     const { next } = yield* MailServer.MailServer
     const first = yield* OutboxReplica.make()
     const hold = yield* MailServer.hold
@@ -143,7 +143,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
   const takeStock = Effect.fnUntraced(function* (accountId: string) {
     return (yield* OutboxReplica.mailsOf(accountId)).map(({ email, state, token }) => [state, email, token])
   })
-  /** Lets the account have a mail that waits for long, as after many attempts. */
+  /** Queues a mail with a long delay, as after many attempts. */
   const waitLong = (accountId: string) =>
     Effect.flatMap(
       SqlClient.SqlClient,

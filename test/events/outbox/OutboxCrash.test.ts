@@ -9,12 +9,12 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const ground = Layer.mergeAll(RunningService.layerGround, MailServer.layer(), NodeCrypto.layer)
 
-/** A service in a process of its own. */
+/** Starts a service as a process of its own. */
 const victim = Effect.flatMap(MailServer.MailServer, ({ url }) =>
   RunningService.spawn({ SMTP_URL: Redacted.value(url), MAIL_FROM: "no-reply@vat.example" })
 )
 
-/** What a sign-up commits. */
+/** Commits the rows of a sign-up. */
 const signUp = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const { uuidV7 } = yield* Crypto
@@ -29,7 +29,7 @@ const signUp = Effect.fnUntraced(function* (name: string) {
   return accountId
 })
 
-/** As if the time had passed after which a worker that says nothing is taken to be dead. */
+/** Makes the mail due again, as if the lease of the killed worker had expired. */
 const leaseEnds = (accountId: string) =>
   Effect.flatMap(
     SqlClient.SqlClient,

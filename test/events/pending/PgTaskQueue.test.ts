@@ -32,7 +32,7 @@ const queue = PgTaskQueue.layer.pipe(
 )
 
 layer(queue, { excludeTestServices: true })("The task queue", (it) => {
-  it.effect("gives an account's single validation before the items of its batches, which take turns", function* () {
+  it.effect("returns single validations before items of batches, and alternates between batches", function* () {
     const { claim } = yield* TaskQueue
     const places = [{ memberState: "SE", places: 1, wakeMs: null }]
     for (const batch of batches) yield* appendBatch(batch, 20)
@@ -42,7 +42,7 @@ layer(queue, { excludeTestServices: true })("The task queue", (it) => {
     yield* append(ValidationAccepted.make({ ...single, request_hash: null, reference_hash: null }))
     const claimed = (yield* Effect.replicateEffect(claim(places), 21)).flat()
     assert.deepStrictEqual([claimed.length, claimed[0]?.batchId], [21, null])
-    // Each turn begins with a random one: of 20 turns all go to one batch once in half a million runs.
+    // Each claim starts with a random batch. All 20 claims go to one batch once in half a million runs.
     assert.deepStrictEqual(new Set(claimed.slice(1).map(({ batchId }) => batchId)), new Set(batches))
   })
 })

@@ -17,7 +17,7 @@ describe("the retention period", () => {
       DateTime.formatIso(retainUntil(period, DateTime.makeUnsafe(at)))
     assert.strictEqual(until({ years: 10 }, "2026-01-01T00:00:00Z"), "2037-01-01T00:00:00.000Z")
     assert.strictEqual(until({ years: 10 }, "2026-12-31T22:59:59Z"), "2037-01-01T00:00:00.000Z")
-    // New Year in Germany.
+    // Midnight of New Year in Germany.
     assert.strictEqual(until({ years: 10 }, "2026-12-31T23:00:00Z"), "2038-01-01T00:00:00.000Z")
     assert.strictEqual(until({ days: 90 }, "2026-11-21T10:00:00Z"), "2027-02-19T10:00:00.000Z")
   })
@@ -31,7 +31,7 @@ const append = Effect.fnUntraced(function* (stream: string, event: DomainEvent) 
   return (yield* events.append({ stream, expectedVersion: null, events: [event], charge: null })).position
 })
 
-/** Keys of the two accounts, and one of the closed account that the open one has claimed. */
+/** Keys of the two accounts, and a key of the closed account that the open account has claimed. */
 const keyOf = (who: number) => ({
   key_id: `019371c0-5f00-7000-8000-0000000000b${who}`,
   prefix: `svc_live_00${who}`,
@@ -71,7 +71,7 @@ layer(PersonalErasure.layer.pipe(Layer.provideMerge(MigratedDatabase.layer), Lay
       const ofOpen = yield* append("receipt-1", receiptOf(open))
       yield* append("receipt-2", receiptOf(closed, closedKey))
       const ofClaimed = yield* append("receipt-3", receiptOf(closed, claimedKey))
-      // More than one page.
+      // More documents than fit in one page.
       yield* Effect.repeat(append("key-2", answered("ATU12345679")), { times: 249 })
       assert.strictEqual(yield* eraseExpired, 251)
       assert.deepStrictEqual(yield* kept, [held, ofOpen, ofClaimed].map(String))

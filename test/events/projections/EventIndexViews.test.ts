@@ -1,4 +1,4 @@
-/** The auditors' role: five views and nothing else. */
+/** The auditors' role can read five views only. */
 import { Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { command } from "#test/support/CommandLine.ts"
@@ -91,7 +91,7 @@ layer(service, { excludeTestServices: true })("The auditors' role", (it) => {
         Effect.gen(function* () {
           const client = yield* SqlClient.SqlClient
           yield* client.withTransaction(
-            // Session authorization, because SET ROLE would leave the way back open.
+            // SET ROLE could be reset, session authorization cannot.
             Effect.andThen(client`SET LOCAL SESSION AUTHORIZATION vatproof_auditor`, client.unsafe(statement).unprepared)
           )
         })

@@ -1,4 +1,4 @@
-/** Each read table, however it was damaged, becomes what it was, from the events alone. */
+/** A rebuild restores each damaged read table from the events. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Arbitrary, type Array as Arr, Deferred, Effect, Fiber, Layer } from "effect"
 import * as ProjectionRebuild from "#events/projections/ProjectionRebuild.ts"
@@ -20,7 +20,7 @@ const rebuild = (wanted: ReadonlyArray<string>, progress = () => Effect.void) =>
     Effect.andThen(Migrations.restore(names), ProjectionRebuild.run(new Set(wanted), definitions, progress))
   ).pipe(Effect.provide(NodeServices.layer))
 
-/** Everything in the read tables, and what else the log says of itself. */
+/** Content of the read tables and of the log's own row. */
 const contents = texts(
   `SELECT 'log ' || (next_position, last_recorded_at)::text AS text FROM vatproof.logs
    UNION ALL SELECT concat_ws(' ', 'projection', name, version, position) FROM vatproof.projections
@@ -91,7 +91,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
     assert.strictEqual(sumOf(yield* rebuild(names)), 0)
   })
 
-  it.effect("gives the same result when two run concurrently, beside a running service", function* () {
+  it.effect("has the same result when two run concurrently with a service", function* () {
     const before = yield* contents
     for (const name of ["streams", "latest", "event_index"]) yield* MigratedDatabase.execute(`DELETE FROM vatproof.${name}`)
     const both = yield* Effect.all([rebuild(names), rebuild(names)], { concurrency: "unbounded" })

@@ -52,7 +52,7 @@ const companyNames = MigratedDatabase.asAdministrator(
   })
 )
 
-/** Transactions that the database has counted so far; those of the last second may be missing, so it tells thousands from hundreds. */
+/** Transactions that the database has counted. Those of the last second may be missing, so the count is approximate. */
 const transactions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { count } = yield* SqlSchema.findOne({
@@ -110,12 +110,12 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
     yield* projections.upToDate(EventIndex.eventIndex)
   })
 
-  it.effect("leaves a table of newer rules to newer replicas, and does not retry repeatedly", function* () {
+  it.effect("does not update a table of a newer version, and does not retry repeatedly", function* () {
     const projections = yield* Projections
     yield* followRules(2)
     yield* append("source-vies", "SourceRecovered", {})
     const before = yield* transactions
-    // It is waited for until patience is over.
+    // `upToDate` waits until its timeout.
     yield* Effect.flip(projections.upToDate(EventIndex.eventIndex))
     assert.isBelow((yield* transactions) - before, 1000)
     yield* followRules(1)
@@ -126,7 +126,7 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
     const projections = yield* Projections
     const { position } = yield* append("source-vies", "SourceRecovered", {})
     yield* projections.upToDate(EventIndex.eventIndex)
-    // It must not advance before the gap exists.
+    // The projection must not advance before the gap exists.
     yield* followRules(2)
     yield* append("source-vies", "SourceRecovered", {})
     yield* tamper(`DELETE FROM vatproof.events_p0 WHERE position = ${position + 1}`)
@@ -140,7 +140,7 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
 })
 
 describe("Projections in the background", () => {
-  it.live("continue after a text that Postgres cannot store as JSON, and so do their readers", () =>
+  it.live("and their readers continue after a text that Postgres cannot store as JSON", () =>
     Effect.gen(function* () {
       const projections = yield* Projections
       const text = "a\u0000\u0000b \\u0000 \\\u0000 c"
@@ -163,7 +163,7 @@ describe("Projections in the background", () => {
     Effect.gen(function* () {
       const events = Array.from({ length: 2500 }, () => append("source-vies", "SourceRecovered", {}))
       yield* Effect.all(events, { concurrency: "unbounded", discard: true })
-      // As one that has not advanced for a while.
+      // The projection has not advanced for a while.
       yield* MigratedDatabase.execute(`UPDATE vatproof.projections SET moved_at = now() - interval '1 minute'`)
       const clock = SkippingClock.make()
       const { list } = yield* Effect.map(clock.on(Layer.build(projectionsLayer)), Context.get(Projections))
@@ -171,7 +171,7 @@ describe("Projections in the background", () => {
         Effect.repeat({ until: (states) => states.every(({ lag }) => lag === 0), schedule: Schedule.spaced("20 millis") }),
         Effect.timeout("15 seconds")
       )
-      // Then it waits for the rest of the second.
+      // The notary then waits for the rest of the second.
       assert.deepStrictEqual(clock.waits().slice(0, 2), [320, 320])
     }).pipe(Effect.scoped, Effect.provide(MigratedDatabase.layer))
   )

@@ -1,4 +1,4 @@
-/** vatproof.append: a batch against its commands one by one, and each refusal within a batch. */
+/** vatproof.append: compares a batch with single commands, and tests each rejection within a batch. */
 import { Arbitrary, Effect, Exit, Metric, Schema } from "effect"
 import * as Append from "#events/store/Append.ts"
 import type { AppendError, Appended } from "#events/store/AppendCommand.ts"
@@ -10,7 +10,7 @@ import { assert, layer } from "#test/support/Test.ts"
 const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 const seconds = Schema.Literals(["2026-01-01T00:00:01.000Z", "2026-01-01T00:00:02.000Z", "2026-01-01T00:00:03.000Z"])
 
-/** Commands that collide in streams, meters, minutes and answers. Caps and limits reject some of them. */
+/** Commands that collide in streams, meters, rate windows and answers. Caps and limits reject some of them. */
 const common = {
   stream: Schema.Literals(["a", "b", "c"]),
   charge: Schema.NullOr(Schema.Struct({ meter: Schema.Literals(["x", "y"]), units: between(0, 1), cap: between(1, 6) })),
@@ -21,7 +21,7 @@ const common = {
   list: Schema.NullOr(Schema.Literals(["receipts", "others"]))
 }
 
-/** Commands of which most batches are stored as a whole. */
+/** Commands that rarely collide, so that most batches are stored as a whole. */
 const Likely = Schema.Struct({
   ...common,
   newest: Schema.NullOr(Schema.Struct({ key: Schema.Literals(["p", "q"]), isRight: Schema.Literal(true) })),
@@ -43,7 +43,7 @@ type Known = Step & { readonly isStored: boolean }
 
 const minuteOf = (exit: Exit.Exit<Appended, unknown>) => (Exit.isSuccess(exit) ? exit.value.minute : null)
 
-/** Where the newest answers are after some single events. */
+/** Positions of the newest answers after some single events. */
 const newestOf = (steps: ReadonlyArray<Step>) => {
   const newest = new Map<string, number>()
   for (const [index, { answeredAt, latest }] of steps.entries()) {
@@ -59,7 +59,7 @@ const bothWays = Effect.fnUntraced(function* (before: ReadonlyArray<Step>, steps
   const first = before.map((step) => prepare(step))
   const positions = newestOf(before)
   const batch = steps.map((step, index) => {
-    // All answers of a batch are compared with those before it, so a command must not repeat one that the same batch moves.
+    // A batch compares its answers with those stored before it, so a command must not repeat an answer that the same batch replaces.
     const isMoved = steps.slice(0, index).some(({ latest }) => latest !== null && latest === step.newest?.key)
     const known = step.newest !== null && positions.has(step.newest.key) && !isMoved ? step.newest : null
     return prepare({ ...step, newest: known }, positions)
@@ -105,7 +105,7 @@ const counts = Effect.all({
 
 const counted = { minute: { bucket: "m", limit: 9 } }
 
-/** A rejected command, its error, and the number of calls in its minute afterwards. */
+/** A rejected command, its error, and the calls in its rate window afterwards. */
 const refusals: ReadonlyArray<readonly [string, Partial<Step>, object, number]> = [
   ["the identity epoch has changed", { ...counted, epoch: 1 }, { refused: "PreconditionFailed", outdated: "identity" }, 0],
   [
@@ -148,7 +148,7 @@ const refusals: ReadonlyArray<readonly [string, Partial<Step>, object, number]> 
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => {
   it.effect.prop(
-    "is stored like its commands one by one",
+    "has the same result as its commands one by one",
     [
       Arbitrary.array(Arbitrary.schema(Any), { maxLength: 6 }),
       Arbitrary.array(Arbitrary.schema(Any), { minLength: 1, maxLength: 12 })
@@ -158,7 +158,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
   )
 
   it.effect.prop(
-    "with few or no rejections is stored like its commands one by one",
+    "with few or no rejections has the same result as its commands one by one",
     [
       Arbitrary.array(Arbitrary.schema(Likely), { maxLength: 6 }),
       Arbitrary.array(Arbitrary.schema(Likely), { minLength: 1, maxLength: 12 })
@@ -246,7 +246,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     )
   )
 
-  it.effect("that is sent again is stored once, even if its conditions no longer hold", () =>
+  it.effect("that is retried is stored once, even if its preconditions no longer hold", () =>
     undone(
       Effect.gen(function* () {
         const append = yield* Append.make
@@ -274,7 +274,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     )
   )
 
-  it.effect("that is sent again is also found in the previous partition", function* () {
+  it.effect("that is retried is also found in the previous partition", function* () {
     const last = 2 ** 26 - 1
     yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET next_position = ${last}`)
     const outcomes = yield* undone(

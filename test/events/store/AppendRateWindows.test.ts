@@ -1,4 +1,4 @@
-/** How vatproof.append counts calls in rate windows, beside vatproof.count_calls and other callers. */
+/** Rate windows in vatproof.append, with concurrent vatproof.count_calls and other callers. */
 import { Deferred, Effect, Exit, Fiber, Schedule, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Append from "#events/store/Append.ts"
@@ -27,7 +27,7 @@ const countCalls = (minutes: ReadonlyArray<string>) => {
   return texts(`SELECT unnest(taken)::text AS text FROM ${taken}`)
 }
 
-/** As countCalls, by the service's own call and in a transaction of its own. */
+/** Counts calls through the service's own function, in a transaction of its own. */
 const countCallsOf = Effect.fnUntraced(function* (streams: ReadonlyArray<string>) {
   const count = yield* CallCounter.make
   return yield* Effect.forEach(
@@ -92,7 +92,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows o
               yield* sql`SELECT FROM vatproof.rate_windows WHERE bucket = ${`${minute}a`} FOR UPDATE`
               yield* Deferred.succeed(isLocked, undefined)
               yield* Deferred.await(isWaiting)
-              // The call that waits for the first window has locked no other one.
+              // A call that waits for the first window has not locked another one.
               yield* sql`SELECT FROM vatproof.rate_windows WHERE bucket <> ${`${minute}a`} FOR UPDATE NOWAIT`
             }).pipe(sql.withTransaction)
           )

@@ -1,6 +1,6 @@
 /**
- * Stored events stay readable permanently. `fixtures/<Type>.<version>.json` holds data as that version was stored: such a file is added with
- * a new type or version, and never changed or removed.
+ * Stored events stay readable permanently. `fixtures/<Type>.<version>.json` holds the stored data of a version. Each new type or version
+ * adds a file, and released files never change.
  */
 import { Effect, Result, Schema } from "effect"
 import { readdirSync, readFileSync } from "node:fs"

@@ -1,4 +1,4 @@
-/** docs/events.md lists every event with its fields, from the catalogue, the comments of its types, and the fixtures. */
+/** Generates docs/events.md from the catalogue, the comments of the event types, and the fixtures. */
 import { Schema } from "effect"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -8,7 +8,7 @@ import * as Catalogue from "#events/store/Catalogue.ts"
 const root = join(import.meta.dirname, "../../..")
 const file = join(root, "docs/events.md")
 
-/** What stands above each definition, by the type's name, on one line. */
+/** The comment of each event type by its name, on one line. */
 const meanings = new Map(
   readdirSync(join(root, "src/domain"), { recursive: true, encoding: "utf8" })
     .filter((path) => path.endsWith(".ts"))
@@ -21,7 +21,7 @@ const meanings = new Map(
     )
 )
 
-/** As much of JSON Schema as schemas of events have. */
+/** The subset of JSON Schema that event schemas use. */
 interface Form {
   readonly type?: string
   readonly $ref?: string
@@ -51,7 +51,7 @@ const decodeExamples = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Non
 
 type Field = readonly [path: string, form: string]
 
-/** The fields of a form, those of objects and lists in it included: `answer.code`, `attempts[].source`. */
+/** The fields of a schema, including nested ones: `answer.code`, `attempts[].source`. */
 const fieldsOf = (form: Form, resolve: (form: Form) => Form, path: string): ReadonlyArray<Field> => {
   const whole = resolve(form)
   const others = whole.anyOf?.map(resolve) ?? [whole]

@@ -1,4 +1,4 @@
-/** The log against a model of it that fits on a page. */
+/** Compares the event store with a small model. */
 import { Arbitrary, Context, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
@@ -11,7 +11,7 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const small = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
-/** A command from a small alphabet, so that commands collide. */
+/** A command with few possible values, so that commands collide. */
 const Step = Schema.Struct({
   stream: Schema.Literals(["a", "b"]),
   expected: Schema.NullOr(small(0, 4)),
@@ -30,13 +30,13 @@ const commandOf = (run: string, step: Step): AppendCommand => {
   return { stream: `${run}-${step.stream}`, expectedVersion: step.expected, events: [first, ...rest, ...last], charge }
 }
 
-/** The VAT ID of the answer that a command ends with. */
+/** The VAT ID of a command's answer. */
 const latestOf = ({ events }: AppendCommand) => {
   const event = events.at(-1)
   return event?.type === VatIdVerified.type ? VatIdVerified.read(event).vat_id : undefined
 }
 
-/** What must have happened. */
+/** The expected result. */
 interface Model {
   head: number
   readonly versions: Map<string, number>
@@ -85,7 +85,7 @@ const headOf = Effect.map(
   (rows) => rows.get("head") ?? -1
 )
 
-/** What must hold of any log, whatever was appended. */
+/** Asserts the invariants of every log. */
 const assertSound = Effect.gen(function* () {
   const head = yield* headOf
   const facts = yield* numbers(`
@@ -121,7 +121,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the event store", 
   const newRun = () => `run${(runs += 1)}`
 
   it.effect.prop(
-    "gives the results of a model for sequential commands",
+    "returns the results of a model for sequential commands",
     [Arbitrary.array(Arbitrary.schema(Step), { minLength: 1, maxLength: 12 })],
     ([steps]) =>
       Effect.gen(function* () {
@@ -233,7 +233,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the event store", 
       events: [eventOf(0)],
       charge: { meter: "poison", units: 1, cap: 1_000 }
     })
-    // PostgreSQL has no text with a NUL in it.
+    // PostgreSQL rejects text with a NUL character.
     const streams = Array.from({ length: 40 }, (_, index) => (index % 10 === 3 ? `poison-\u0000-${index}` : `poison-${index}`))
     const exits = yield* Effect.forEach(streams, (stream) => Effect.exit(outcomeOf(command(stream))), {
       concurrency: "unbounded"

@@ -1,4 +1,4 @@
-/** The database's own protections: rights restrict the service's role, triggers a superuser. */
+/** Protections in the database: rights restrict the service's role, and triggers restrict a superuser. */
 import { Effect, Predicate, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
@@ -20,7 +20,7 @@ const append = Effect.gen(function* () {
 const messageOf = ({ reason }: SqlError) =>
   Predicate.hasProperty(reason.cause, "message") ? String(reason.cause.message) : String(reason)
 
-/** Everything there is, to see that nothing of it changed. */
+/** Content of all tables, to detect changes. */
 const fingerprint = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findOne({
@@ -74,7 +74,7 @@ const ofTheOwner = [
   "ALTER SCHEMA vatproof RENAME TO forgotten"
 ]
 
-/** The same in a session in which ordinary triggers are off, as a restore or a replica has it. */
+/** Runs a statement in a session without ordinary triggers, like a restore or a replica. */
 const asReplica = (statement: string) => `DO $$ BEGIN SET LOCAL session_replication_role = replica; ${statement}; END $$`
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("a stored event", (it) => {
@@ -83,11 +83,11 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a stored event", (
     function* (statement) {
       yield* append
       const before = yield* fingerprint
-      // DROP OWNED looks at what belongs to the whole server, where other tests drop their databases meanwhile.
+      // DROP OWNED scans the whole server, where other tests drop their databases concurrently.
       const refusal = yield* Effect.flip(MigratedDatabase.execute(statement)).pipe(
         Effect.repeat({ while: (error) => messageOf(error).startsWith("tuple concurrently"), times: 50 })
       )
-      // Where views depend on a table or column, the server refuses by itself, before any trigger is asked.
+      // If views depend on a table or column, the server rejects the statement before any trigger runs.
       assert.match(messageOf(refusal), /append-only|other objects depend on|used by a view/u)
       assert.deepStrictEqual(yield* fingerprint, before)
     }
@@ -137,7 +137,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a stored event", (
     assert.deepStrictEqual(yield* find(undefined), [])
   })
 
-  it.effect("is followed by further appends of the service's own role", function* () {
+  it.effect("does not prevent further appends by the service's role", function* () {
     const sql = yield* SqlClient.SqlClient
     const who = SqlSchema.findOne({
       Request: Schema.Void,

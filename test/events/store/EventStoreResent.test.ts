@@ -1,4 +1,4 @@
-/** What the event store sends again: a batch whose answer was lost, and one that holds an event that is stored already. */
+/** Retries of the event store: a batch whose response was lost, and a batch with an event that is already stored. */
 import { Context, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
@@ -15,7 +15,7 @@ const lost = new SqlError({
   reason: new ConnectionError({ cause: new Error("reset"), message: "reset", operation: "query" })
 })
 
-/** An event store that loses the first answers, and gets these event ids before random ones; `calls` are its calls of vatproof.append. */
+/** An event store that loses its first responses and uses these event ids first. `calls` counts its calls of vatproof.append. */
 const makeStore = Effect.fnUntraced(function* (losses: number, eventIds: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   let calls = 0
@@ -47,7 +47,7 @@ const commandFor = (stream: string): AppendCommand => ({
   minute: { bucket: stream, limit: 1 }
 })
 
-/** The events of streams, their meters and their rate windows. */
+/** Events, meters and rate windows of streams. */
 const stored = (streams: string) =>
   texts(`SELECT concat_ws(' ', stream_id, version, units) AS text FROM vatproof.events WHERE stream_id LIKE '${streams}' UNION ALL
     SELECT concat_ws(' ', 'meter', meter_id, used) FROM vatproof.meters WHERE meter_id LIKE '${streams}' AND used > 0 UNION ALL
@@ -73,7 +73,7 @@ layer(Layer.merge(MigratedDatabase.layer, SecureRandom.layerWebCrypto), { exclud
         concurrency: "unbounded"
       })
       assert.strictEqual(yield* calls, 3)
-      // The event id alone tells that the command is the one that was stored.
+      // The event id identifies the stored command.
       assert.deepStrictEqual(appended, [
         { position: first.position, used: 0, minute: null, isDuplicate: true },
         { position: first.position + 1, used: 1, minute: appended[1]?.minute ?? null, isDuplicate: false }

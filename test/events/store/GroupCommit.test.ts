@@ -3,7 +3,7 @@ import { TestClock } from "effect/testing"
 import * as GroupCommit from "#events/store/GroupCommit.ts"
 import { assert, it } from "#test/support/Test.ts"
 
-/** A batcher whose first batch waits until it is let go. */
+/** A group commit whose first batch waits for a signal. */
 const held = Effect.gen(function* () {
   const batches: Array<ReadonlyArray<number>> = []
   const begun = yield* Deferred.make<void>()
@@ -25,7 +25,7 @@ const held = Effect.gen(function* () {
   return { ask, batches, first, go: Deferred.succeed(go, undefined) }
 })
 
-it.effect("puts all waiting calls into the next batch, and gives each its own result", function* () {
+it.effect("puts all waiting calls into the next batch, and returns to each its own result", function* () {
   const { ask, batches, first, go } = yield* held
   const others = [yield* ask(2), yield* ask(3)]
   yield* go
@@ -41,7 +41,7 @@ it.effect("rejects callers beyond the limit", function* () {
   assert.deepStrictEqual(yield* Effect.forEach(waiting, Fiber.join), [4, 6, 8])
 })
 
-it.effect("rejects callers that have waited 3 s when a batch begins, without running their input", function* () {
+it.effect("rejects callers that have waited 3 s when a batch starts, without running their input", function* () {
   const { ask, batches, first, go } = yield* held
   const early = yield* ask(2)
   yield* TestClock.adjust("2 seconds")

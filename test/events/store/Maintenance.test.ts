@@ -107,7 +107,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     assert.deepStrictEqual(yield* left, ["place 1", "window 1"])
   })
 
-  it.effect("skips a window that begins again meanwhile, without blocking its caller", function* () {
+  it.effect("skips a window that restarts meanwhile, without blocking its caller", function* () {
     yield* MigratedDatabase.execute(
       "INSERT INTO vatproof.rate_windows SELECT w, 7, now() - interval '1 hour' FROM unnest(ARRAY['renewed', 'over']) AS w"
     )

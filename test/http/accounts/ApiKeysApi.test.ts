@@ -74,7 +74,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
     assert.lengthOf(yield* list(service, token), 3)
   })
 
-  it.effect("is refused without a login, before any other check", function* () {
+  it.effect("is rejected without a login, before any other check", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
     for (const more of [{}, { key }]) {

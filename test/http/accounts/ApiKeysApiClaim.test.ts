@@ -1,4 +1,4 @@
-/** The key of an agent moves to an account. */
+/** An account claims the key of an agent. */
 import { Effect, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -27,7 +27,7 @@ const decodeEvents = Schema.decodeUnknownEffect(
 const Report = Schema.Struct({ ok: Schema.Boolean, findings: Schema.Array(Schema.Json) })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a claimed key", (it) => {
-  it.effect("gets plan, list and receipts of the account that claims it, on every replica, and keeps its usage", function* () {
+  it.effect("has the plan, list and receipts of its account on every replica, and keeps its usage", function* () {
     const folder = yield* temporaryFolder
     const settings = { ...signing(folder), PLAN_FREE_PER_MONTH: "50", PLAN_BUSINESS_PER_MONTH: "70" }
     const [one, other] = [yield* RunningService.start(settings), yield* RunningService.start(settings)]
@@ -82,7 +82,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a claimed key"
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("the key of an agent", (it) => {
-  it.effect("is given to one of two accounts that claim it concurrently, and its rotated secrets stop working", function* () {
+  it.effect("moves to one of two concurrent claimants, and its rotated secrets stop working", function* () {
     const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
     const former = yield* one.newKey
     const { key } = yield* decodeRotated((yield* one.post("/v1/keys/rotate", {}, { key: former })).body)
@@ -102,7 +102,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the key 
     }
   })
 
-  it.effect("cannot be claimed if it is no agent key, and each account has 30 attempts an hour", function* () {
+  it.effect("can be claimed only if an agent registered it, with 30 attempts an hour per account", function* () {
     const service = yield* RunningService.make()
     const { token } = yield* People.newUser(service)
     const own = yield* People.issueKey(service, token)

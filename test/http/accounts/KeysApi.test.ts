@@ -1,4 +1,4 @@
-/** What a client may do with the key that it has. */
+/** Rotation and revocation of a key by its client. */
 import { Effect, Schema } from "effect"
 import { confirm, newPaidKey, receiptIdOf } from "#test/support/PaidKey.ts"
 import * as People from "#test/support/People.ts"
@@ -45,7 +45,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("an API k
     assert.strictEqual(yield* statusOf(other, rotated.key), 200)
   })
 
-  it.effect("that leaked ends at its rotation, also in caches, and so do earlier secrets", function* () {
+  it.effect("that leaked is invalid after its rotation, also in caches, like earlier secrets", function* () {
     const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
     const first = yield* one.newKey
     const { key: second } = yield* rotate(one, first)

@@ -11,7 +11,7 @@ const listKeys = (service: ServiceClient, token: string) => service.get("/v1/aut
 
 const wrong = { password: "wrong horse" }
 
-/** Lets all places in rolling windows become `minutes` older. */
+/** Makes all slots in sliding windows `minutes` older. */
 const age = (minutes: number) =>
   Effect.flatMap(
     SqlClient.SqlClient,
@@ -118,25 +118,28 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("failed l
   const replica = RunningService.make({ LOGIN_FAILURES_PER_15_MIN: "" })
   const strictReplica = RunningService.make({ LOGIN_FAILURES_PER_15_MIN: "1" })
 
-  it.effect("of one client with one email address are limited to ten in 15 minutes, and do not lock out its owner", function* () {
-    const service = yield* replica
-    const { email } = yield* People.newUser(service)
-    const from = "203.0.113.1"
-    for (const _ of [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]) {
-      assertProblem(yield* People.logIn(service, email.toUpperCase(), { ...wrong, from }), "UNAUTHORIZED")
+  it.effect(
+    "of one client with one e-mail address are limited to ten in 15 minutes, and do not lock out the owner",
+    function* () {
+      const service = yield* replica
+      const { email } = yield* People.newUser(service)
+      const from = "203.0.113.1"
+      for (const _ of [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]) {
+        assertProblem(yield* People.logIn(service, email.toUpperCase(), { ...wrong, from }), "UNAUTHORIZED")
+      }
+      for (const attempt of [wrong, {}]) {
+        const refused = yield* People.logIn(service, email, { ...attempt, from })
+        assertProblem(refused, "RATE_LIMIT_EXCEEDED")
+        const seconds = Number(refused.headers["retry-after"])
+        assert.isTrue(seconds > 800 && seconds <= 900, refused.headers["retry-after"])
+      }
+      assert.strictEqual((yield* People.logIn(service, email, { from: "203.0.113.2" })).status, 200)
+      const { email: other } = yield* People.newUser(service)
+      assert.strictEqual((yield* People.logIn(service, other, { from })).status, 200)
+      yield* age(15)
+      assert.strictEqual((yield* People.logIn(service, email, { from })).status, 200)
     }
-    for (const attempt of [wrong, {}]) {
-      const refused = yield* People.logIn(service, email, { ...attempt, from })
-      assertProblem(refused, "RATE_LIMIT_EXCEEDED")
-      const seconds = Number(refused.headers["retry-after"])
-      assert.isTrue(seconds > 800 && seconds <= 900, refused.headers["retry-after"])
-    }
-    assert.strictEqual((yield* People.logIn(service, email, { from: "203.0.113.2" })).status, 200)
-    const { email: other } = yield* People.newUser(service)
-    assert.strictEqual((yield* People.logIn(service, other, { from })).status, 200)
-    yield* age(15)
-    assert.strictEqual((yield* People.logIn(service, email, { from })).status, 200)
-  })
+  )
 
   it.effect("of one client are limited to fifty in 15 minutes over all addresses", function* () {
     const service = yield* strictReplica
@@ -151,7 +154,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("failed l
     assert.strictEqual((yield* People.logIn(service, email, { from })).status, 200)
   })
 
-  it.effect("of one email address from a hundred clients delay further attempts and refuse none", function* () {
+  it.effect("of one e-mail address from a hundred clients delay further attempts without rejecting them", function* () {
     const service = yield* strictReplica
     const { email } = yield* People.newUser(service)
     for (const index of [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]) {
@@ -203,7 +206,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("failed l
 
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url")
 
-/** A token with any header, signed with the secret of the harness or another one. */
+/** Signs a token with any header, with the secret of the test service or another one. */
 const forge = (header: object, claims: object, secret = "a secret that every replica of a test has") => {
   const signed = `${encode(header)}.${encode(claims)}`
   return `${signed}.${createHmac("sha256", secret).update(signed).digest("base64url")}`

@@ -37,7 +37,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
     assert.strictEqual((yield* listKeys(other, fresh)).status, 200)
   })
 
-  it.effect("confirms an unconfirmed address, and ends earlier sign-up links", function* () {
+  it.effect("confirms an unconfirmed address, and invalidates earlier sign-up links", function* () {
     const service = yield* RunningService.make()
     const email = "unconfirmed@example.com"
     yield* People.signUpByBrowser(service, email)
@@ -49,7 +49,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
     assertProblem(yield* service.get("/v1/auth/verify-email", { query: { token: verification } }), "INVALID_TOKEN")
   })
 
-  it.effect("is valid for one hour, with its own token, and rejects a common password", function* () {
+  it.effect("is valid for one hour with its own token, and rejects a common password", function* () {
     const service = yield* RunningService.make()
     const email = "slow@example.com"
     yield* People.signUpByBrowser(service, email)
@@ -104,7 +104,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
     assertProblem(yield* ask(service, "unknown@example.com", { from: "198.51.100.9" }), "RATE_LIMIT_EXCEEDED")
   })
 
-  it.effect("has an HTML page with a form, and opening it changes nothing", function* () {
+  it.effect("has an HTML page with a form, and does not change by opening the page", function* () {
     const service = yield* RunningService.make()
     const { email } = yield* People.newUser(service)
     yield* ask(service, email)

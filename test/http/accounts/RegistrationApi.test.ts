@@ -5,7 +5,7 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const path = "/v1/register"
 
-/** Bodies, and the field that is named in the refusal. */
+/** Rejected bodies, and the field that the error names. */
 const refused: ReadonlyArray<readonly [unknown, string]> = [
   [{}, "payload"],
   [[], "payload"],
@@ -54,7 +54,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     assert.strictEqual(new Set(replies.map(({ text }) => text)).size, 2)
   })
 
-  it.effect.each(refused)("refuses %j, naming %s", function* ([body, field]) {
+  it.effect.each(refused)("rejects %j, naming %s", function* ([body, field]) {
     const { post } = yield* RunningService.RunningService
     const { details } = assertProblem(yield* post(path, body), "VALIDATION_ERROR")
     const fields = details?.map((detail) => detail.field) ?? []
@@ -97,7 +97,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     assertProblem(yield* post(path, { agent_id: "fourth" }, { from }), "RATE_LIMIT_EXCEEDED")
   })
 
-  it.effect("writes neither address nor key to the log", function* () {
+  it.effect("logs neither address nor key", function* () {
     const { post } = yield* RunningService.RunningService
     const reply = yield* post(path, { email: "private@example.org", agent_id: "private agent" }, { from: "198.51.100.200" })
     const key = /svc_live_\w+/u.exec(reply.text)?.[0] ?? "?"

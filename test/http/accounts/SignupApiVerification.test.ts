@@ -14,7 +14,7 @@ const count = (replies: ReadonlyArray<{ readonly status: number }>, status: numb
   replies.filter((reply) => reply.status === status).length
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing up with a browser", (it) => {
-  it.effect("makes an account that works after the mailed link is opened", function* () {
+  it.effect("creates an account that works after the mailed link is opened", function* () {
     const service = yield* RunningService.make()
     const email = "ann@example.com"
     const reply = yield* People.signUpByBrowser(service, email)
@@ -75,12 +75,12 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     assert.strictEqual((yield* People.logIn(service, email)).status, 200)
   })
 
-  it.effect("repeatedly for other people is limited to the signups of one client", function* () {
+  it.effect("repeatedly for other addresses is limited by the signups per client", function* () {
     const service = yield* RunningService.make(RunningService.ownLimits)
     const emails = ["one", "two", "three", "four", "five"].map((name) => `reminded-${name}@example.com`)
     for (const [index, email] of emails.entries())
       yield* People.signUpByBrowser(service, email, { from: `198.51.100.${30 + index}` })
-    // A mail that is still being sent would be superseded by the next one.
+    // The next mail would replace one that is still queued.
     yield* MailedTokens.allDelivered
     yield* service.travel("10 minutes")
     const from = "198.51.100.40"
@@ -131,7 +131,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
   const outcomes = (service: ServiceClient, email: string) =>
     Effect.forEach([first, second], (password) => Effect.map(People.logIn(service, email, { password }), ({ status }) => status))
 
-  it.effect("again sets the newest password, and ends older links", function* () {
+  it.effect("again sets the newest password, and invalidates older links", function* () {
     const service = yield* RunningService.make()
     const email = "prehijacked@example.com"
     yield* signUpWith(service, email, first)

@@ -8,7 +8,7 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const path = "/v1/usage"
 
-/** No source answers for it. */
+/** A VAT ID that no source answers for. */
 const outage = vatIdEnding("AT", "999300")
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usage", (it) => {
@@ -40,7 +40,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     }
   })
 
-  it.effect("counts nothing itself, and works after the quota and the minute are used up", function* () {
+  it.effect("is not counted, and works beyond quota and rate limit", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service, "enterprise")
     yield* RunningService.setQuota(key, 1)
@@ -82,7 +82,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     assert.containSubset((yield* service.get(path, { key: second.key })).body, { requests: { used: 0 } })
   })
 
-  it.effect("never shows a negative remainder, even after a downgrade", function* () {
+  it.effect("shows a remainder of at least zero, even after a downgrade", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
     for (const _ of [1, 2, 3]) yield* service.validate("ATU12345678", { key })
@@ -92,7 +92,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     assert.containSubset(reply.headers, { "x-service-usage": "3/1" })
   })
 
-  it.effect("agrees with the headers of every validation, whatever its outcome", function* () {
+  it.effect("equals the usage headers of every validation", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
     yield* RunningService.setQuota(key, 10)

@@ -103,7 +103,7 @@ layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
     const other = yield* businessCaller
     const { headers } = yield* newAuditor(one.accountId)
     const all = yield* eventsIn((yield* get("/v1/audit/events", { headers })).body)
-    // Admitting the auditor, and the auditor's reading, concern the account as well.
+    // The admission of the auditor and the auditor's reading are events of the account too.
     assert.deepStrictEqual(typesOf(all), [
       "AccountRegistered",
       "ApiKeyIssued",
@@ -119,7 +119,7 @@ layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
     assert.strictEqual((yield* get(`/v1/audit/proofs/${one.receiptId}`, { headers })).status, 200)
   })
 
-  it.effect("proves a receipt to its owner only, at once and offline", function* () {
+  it.effect("serves the proof of a receipt to its owner only, and the proof verifies offline", function* () {
     const { get } = yield* RunningService.RunningService
     const { key, receiptId } = yield* businessCaller
     const reply = yield* get(`/v1/audit/proofs/${receiptId.toLowerCase()}`, { key })
@@ -253,7 +253,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("An audit
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("The audit API of a log with a rotated key", (it) => {
-  it.effect("names the key that signed a proof, even if another one signs now", function* () {
+  it.effect("names the key that signed a proof, even if another key signs now", function* () {
     const folder = yield* temporaryFolder
     const signed = yield* Effect.scoped(
       Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** What a running service hands out, checked by Go's packages for transparency logs. Left out, and said so, where they are not installed. */
+/** Verifies the served log with Go's packages for transparency logs. Skipped with a message if they are not installed. */
 import { beforeEach } from "@effect/vitest"
 import { Effect, Layer, Redacted, Result } from "effect"
 import { EventStore } from "#events/store/EventStore.ts"
@@ -26,7 +26,7 @@ layer(service, { excludeTestServices: true })("The served log", (it) => {
   beforeEach((context) => context.skip(!hasGo, "left out: Go or Debian's golang-golang-x-mod-dev is not installed"))
 
   it.effect(
-    "equals the checkpoint, tiles and proofs that Go's tlog makes of its events",
+    "has the checkpoint, tiles and proofs that Go's tlog computes from its events",
     function* () {
       const running = yield* RunningService.RunningService
       const { headers } = yield* newAuditor()
@@ -38,7 +38,7 @@ layer(service, { excludeTestServices: true })("The served log", (it) => {
           ...(i === erased ? { personal: { company_name: "Muster GmbH" } } : {})
         }))
       )
-      // Its own reading is the last event: positions 0 to 599 stand still then.
+      // The reading appends the last event, after which positions 0 to 599 do not change.
       const lines = yield* running.get("/v1/audit/events", { headers: { ...headers, accept: "application/x-ndjson" } })
       const events = lines.text
         .trimEnd()
@@ -59,7 +59,7 @@ layer(service, { excludeTestServices: true })("The served log", (it) => {
         [`tile/0/002.p/${events.length - 512}`]: base64(yield* tileOf(running, `0/002.p/${events.length - 512}`)),
         "tile/1/000.p/2": base64(yield* tileOf(running, "1/000.p/2"))
       }
-      // An erased document takes nothing from the proofs of before, nor from new ones.
+      // Older and new proofs stay valid after the erasure of a document.
       assert.match((yield* command("personal-data", "erase", `ATU${12_345_000 + erased}`, ...why)).output, /^1 personal/u)
       yield* checkpointOf(running, events.length + 1)
       const after = yield* proofOf(erased)

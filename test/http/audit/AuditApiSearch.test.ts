@@ -19,7 +19,7 @@ const Referenced = Schema.Struct({
 })
 
 layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/audit/events", (it) => {
-  it.effect("treats a date as the whole day, and a time as that instant", function* () {
+  it.effect("treats a date as the whole day, and a time as an instant", function* () {
     const { get, newKey } = yield* RunningService.RunningService
     const { headers } = yield* newAuditor()
     yield* newKey
@@ -56,7 +56,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/audit/even
     assert.deepStrictEqual(yield* read(ofOne.headers, { key: prefix }), all)
     assert.deepStrictEqual(yield* read(headers, { key: one.keyId, type: "VatIdVerified" }), ["VatIdVerified"])
     assert.deepStrictEqual(yield* read(headers, { key: one.keyId, vat_id: "DE123456789" }), ["ReceiptIssued"])
-    // Of another account, and a prefix that tells no key.
+    // A key of another account, and a prefix without a key.
     assert.deepStrictEqual(yield* read(ofOne.headers, { key: other.keyId }), [])
     assert.deepStrictEqual(yield* read(headers, { key: one.keyId, account_id: other.accountId }), [])
     assertProblem(yield* get("/v1/audit/events", { headers, query: { key: prefix } }), "VALIDATION_ERROR")
@@ -65,7 +65,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/audit/even
     assert.strictEqual((yield* get(`/v1/qualified-confirmations/${lower}`, { key: one.key })).status, 200)
   })
 
-  it.effect("shows the caller's reference beside each validation that has one, and never in the events", function* () {
+  it.effect("shows the caller's reference beside its validation, and never in the events", function* () {
     const service = yield* RunningService.RunningService
     const { accountId, key } = yield* businessCaller
     const tooLong = "x".repeat(101)

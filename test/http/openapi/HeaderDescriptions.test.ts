@@ -8,10 +8,10 @@ import * as RunningService from "#test/support/RunningService.ts"
 import type { Ask, Reply } from "#test/support/ServiceClient.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** What every HTTP server sends, whatever it serves. */
+/** Headers that every HTTP server sends. */
 const ofHttp = new Set(["date", "connection", "keep-alive", "content-length", "content-type", "transfer-encoding"])
 
-/** Fails unless the reply has the headers that the document names for its operation and status, and no others. */
+/** Asserts that the reply has exactly the headers that the document lists for its operation and status. */
 const assertDescribed = (operation: string, reply: Reply) => {
   const where = `${operation} ${reply.status}`
   const found = operations.find(({ name }) => name === operation)?.operation.responses[String(reply.status)]
@@ -33,7 +33,7 @@ const assertDescribed = (operation: string, reply: Reply) => {
   assert.include(Object.keys(found.content), mediaType, where)
 }
 
-/** Asks an operation, and looks at the reply: it has this status, and the headers it says it has. */
+/** Calls an operation and asserts the status and the headers of the reply. */
 const makeAsk = Effect.map(
   RunningService.RunningService,
   ({ ask }) =>
@@ -59,7 +59,7 @@ const testLayer = layerSigned({ PLAN_FREE_PER_MINUTE: String(perMinute), PLAN_FR
 const html = { accept: "text/html" }
 
 layer(testLayer, { excludeTestServices: true })("The headers of responses equal those of the document", (it) => {
-  it.effect("for validations, good and bad, with and without a key", function* () {
+  it.effect("for successful and rejected validations, with and without a key", function* () {
     const ask = yield* makeAsk
     const { newKey } = yield* RunningService.RunningService
     const sandbox = yield* Sandbox
@@ -151,7 +151,7 @@ layer(testLayer, { excludeTestServices: true })("The headers of responses equal 
     yield* ask(proof, 401, { path: "/v1/audit/proofs/0", sends: ["www-authenticate"] })
   })
 
-  it.effect("for accounts, their addresses and their keys", function* () {
+  it.effect("for accounts, their e-mail addresses and their keys", function* () {
     const ask = yield* makeAsk
     const service = yield* RunningService.RunningService
     const register = "POST /v1/register"
@@ -175,7 +175,7 @@ layer(testLayer, { excludeTestServices: true })("The headers of responses equal 
     yield* ask("DELETE /v1/auth/api-keys/{id}", 404, { ...bearing(token), path: "/v1/auth/api-keys/x" })
   })
 
-  it.effect("for the log, its checkpoint and its tiles, whose paths a generated client can fill", function* () {
+  it.effect("for the log, its checkpoint and its tiles, with the paths of generated clients", function* () {
     const ask = yield* makeAsk
     const service = yield* RunningService.RunningService
     const { headers } = yield* newAuditor()
@@ -191,7 +191,7 @@ layer(testLayer, { excludeTestServices: true })("The headers of responses equal 
     const asWritten = yield* ask(partial, 200, { path: "/v1/audit/tile/0/000.p/1" })
     const full = "GET /v1/audit/tile/{level}/{index}"
     yield* ask(full, 404, { path: "/v1/audit/tile/0/x001/000" })
-    // Generators send the slashes within a parameter as %2F.
+    // Generated clients encode slashes within a parameter as %2F.
     const escaped = yield* ask(full, 200, { path: `/v1/audit/tile/0/${encodeURIComponent("000.p/1")}` })
     assert.strictEqual(escaped.text, asWritten.text)
   })

@@ -5,7 +5,7 @@ import { MatchLetter, MatchWord } from "#domain/receipts/Receipt.ts"
 import { statusOf } from "#http/pipeline/Problem.ts"
 import { described, json, operations } from "#test/support/Description.ts"
 
-/** All objects of the document, with where they are. */
+/** All objects of the document with their paths. */
 const partsOf = (value: unknown, place = "#"): ReadonlyArray<{ readonly place: string; readonly part: object }> => {
   if (Array.isArray(value)) return value.flatMap((item, index) => partsOf(item, `${place}/${index}`))
   if (!Predicate.isObject(value)) return []
@@ -21,7 +21,7 @@ it.each(operations)("$name describes itself and each of its parameters", ({ oper
   assert.isNotEmpty(description)
   for (const { description = "", in: place, name } of parameters) {
     assert.isNotEmpty(description, name)
-    // OpenAPI ignores these: media types and schemes say it.
+    // OpenAPI ignores parameters with these names; media types and security schemes describe them.
     assert.isFalse(place === "header" && ["accept", "content-type", "authorization"].includes(name.toLowerCase()), name)
   }
   const named = new Set(described.tags.filter(({ description }) => description !== "").map(({ name }) => name))
@@ -38,7 +38,7 @@ it.each(operations)("$name declares exactly the parameters of its path", ({ oper
   assert.notMatch(path, /[*:]/u)
 })
 
-it.each(operations)("$name refers to the one error body, and explains its error codes", ({ operation }) => {
+it.each(operations)("$name refers to the shared error body, and explains its error codes", ({ operation }) => {
   for (const [status, { content, description }] of Object.entries(operation.responses)) {
     if (Number(status) < 400) continue
     assert.deepStrictEqual(content["application/json"]?.schema, { $ref: "#/components/schemas/Error" }, status)
@@ -62,7 +62,7 @@ it("the error body is a component with all codes, and the introduction explains 
   }
 })
 
-/** Where the client has to wait without an error, or for its own other request. */
+/** Statuses that have a Retry-After besides 429 and 503. */
 const waits: Readonly<Record<string, ReadonlyArray<string>>> = {
   registerAgent: ["409"],
   validateVatId: ["409"],
@@ -81,7 +81,7 @@ it.each(operations)("$name declares Retry-After wherever it is sent, and only de
   }
 })
 
-it("every described header is sent by some operation", () => {
+it("an operation sends every described header", () => {
   const named = new Set(
     operations.flatMap(({ operation }) => Object.values(operation.responses).flatMap(({ headers }) => Object.keys(headers)))
   )
@@ -97,7 +97,7 @@ it("schemas have a form that client generators understand", () => {
     placesOf(({ allOf, anyOf, oneOf }) => [allOf, anyOf, oneOf].some((one) => isList(one) && one.length < 2)),
     []
   )
-  // Anything at all is no alternative.
+  // An empty schema accepts any value, so it must not be an alternative.
   assert.deepStrictEqual(
     placesOf(({ anyOf }) => isList(anyOf) && anyOf.some((one) => Object.keys(Object(one)).length === 0)),
     []

@@ -1,4 +1,4 @@
-/** The examples of the OpenAPI document: every one is what the service has answered, with the sandbox's sources. */
+/** Records the examples of the OpenAPI document from responses of the service with the sandbox's sources. */
 import { expect } from "@effect/vitest"
 import { Effect, Fiber, Redacted, Schema } from "effect"
 import { readFileSync } from "node:fs"
@@ -20,7 +20,7 @@ import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 const file = join(import.meta.dirname, "../../../src/http/openapi/examples.json")
 
-/** Places in the file, joined by spaces, with what stands there. */
+/** Examples by their paths in the file. A path is joined by tabs. */
 type Examples = Map<string, unknown>
 
 const NestedExamples = Schema.Struct({
@@ -35,7 +35,7 @@ const decodeFile = Schema.decodeUnknownSync(Schema.fromJsonString(NestedExamples
 
 const separator = "\t"
 
-/** The examples that are in the file by now. */
+/** The examples in the file. */
 const kept = (): Examples => {
   const { errors, requests, responses } = decodeFile(readFileSync(file, "utf8"))
   return new Map([
@@ -67,7 +67,7 @@ const written = (examples: Examples): string => {
   return `${JSON.stringify(nest(sorted.map(([path, value]) => [path.split(separator), value] as const)), null, 2)}\n`
 }
 
-/** What does not change from run to run. Of a table, a proof or a checkpoint that is the first line. */
+/** An example without the values that differ in each run. Only the first line of each text remains. */
 const shapeOf = (value: unknown): string =>
   JSON.stringify(value, (_, part: unknown) => (typeof part === "string" ? part.split("\n", 1)[0] : part))
     .replace(/[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/gu, "<uuid>")
@@ -83,7 +83,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the examples o
     function* () {
       const fresh = yield* record
       const before = kept()
-      // A recorded example stays until an answer looks otherwise.
+      // Keeps a recorded example until the response has another shape.
       for (const [place, value] of before) {
         if (fresh.has(place) && shapeOf(fresh.get(place)) === shapeOf(value)) fresh.set(place, value)
       }
@@ -93,7 +93,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the examples o
   )
 })
 
-/** Asks for one of everything. */
+/** Calls every operation. */
 const record = Effect.gen(function* () {
   const examples: Examples = new Map()
   const sandbox = yield* Sandbox
@@ -123,7 +123,7 @@ const record = Effect.gen(function* () {
   yield* get("getHealth", "up", "/health")
   yield* get("getSourceStatus", "all answer", "/v1/status")
 
-  // A key, and what it validates.
+  // Validations with a key.
   const registered = yield* post("registerAgent", "agent", "/v1/register", { agent_id: "invoice-agent/2.1" })
   examples.set(["requests", "registerAgent", "email"].join(separator), { email: "ada@example.com" })
   const { api_key: key } = yield* decodeRegistered(registered.body)
@@ -186,7 +186,7 @@ const record = Effect.gen(function* () {
   yield* get("listReceiptLinks", "one link", links, { key: paid })
   keep("revokeReceiptLink", "revoked", yield* service.ask(`${links}/${link_id}`, { key: paid, method: "DELETE" }))
 
-  // An account, and its keys.
+  // Account and keys.
   const credentials = { email: "ada@example.com", password: "correct horse battery" }
   const signUp = "/v1/auth/signup"
   yield* post("signUp", "program", signUp, credentials)
@@ -219,7 +219,7 @@ const record = Effect.gen(function* () {
   const { key: replacement } = yield* decodeRotated(rotated.body)
   keep("revokeOwnApiKey", "revoked", yield* service.ask("/v1/keys/self", { key: replacement, method: "DELETE" }))
 
-  // A new password.
+  // Password reset.
   const reset = "/v1/auth/password-reset"
   yield* post("requestPasswordReset", "address", reset, { email: credentials.email })
   const [secret = ""] = yield* MailedTokens.tokensFor(credentials.email, 1, "password-reset")
@@ -250,7 +250,7 @@ const record = Effect.gen(function* () {
   yield* get("getAuditProof", "receipt", proof, { headers: { ...auditor.headers, accept: "application/json" } })
   yield* get("getCheckpoint", "checkpoint", "/v1/audit/checkpoint")
 
-  // One error of each code.
+  // Errors, one for each code.
   const starter = yield* newPaidKey(service, "starter")
   for (const _ of [1, 2]) yield* service.get(validation, { key: starter })
   const site = { PUBLIC_URL, CONTACT: "help@vat.example" }
@@ -262,7 +262,7 @@ const record = Effect.gen(function* () {
     send(service.port, "POST /v1/register HTTP/1.1", [`content-type: ${type}`, `content-length: ${body.length}`], body)
   const idempotent = (vat_id: string) =>
     service.post(submissions, { vat_id }, { key, headers: { "idempotency-key": "8e03978e-40d5-43dd-bc93-6894a57f9324" } })
-  // The source answers this one after two seconds.
+  // The source answers this request after two seconds.
   const slow = yield* Effect.forkChild(idempotent("ATU10999701"))
   yield* Effect.repeat(sandbox.checks({ vatId: "ATU10999701" }), { until: (checks) => checks > 0 })
   keepError("IDEMPOTENCY_IN_PROGRESS", yield* idempotent("ATU10999701"))
@@ -308,7 +308,7 @@ const decodeCreated = Schema.decodeUnknownEffect(Schema.Struct({ id: Schema.Stri
 const decodeRotated = Schema.decodeUnknownEffect(Schema.Struct({ key: Schema.String }))
 const decodeEvents = Schema.decodeUnknownEffect(Schema.Struct({ data: Schema.Array(Schema.Struct({ position: Schema.Int })) }))
 
-/** What a replica answers that has lost its database. */
+/** Responses of a replica during a database outage. */
 const withoutDatabase = Effect.gen(function* () {
   const { url } = yield* TestDatabase
   const network = yield* Network.make(Redacted.value(url))
@@ -321,7 +321,7 @@ const withoutDatabase = Effect.gen(function* () {
 const hasExamples = (content: unknown) =>
   Schema.is(Schema.Struct({ examples: Schema.Record(Schema.String, Schema.Json) }))(content)
 
-/** Of these an example would be a file. */
+/** Media types of pages and files, which have no example. */
 const files = new Set(["text/html", "application/pdf", "application/octet-stream"])
 
 it.each(operations)("$name has an example of its body and of each response", ({ operation }) => {

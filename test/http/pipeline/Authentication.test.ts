@@ -18,7 +18,7 @@ const statuses = (replies: ReadonlyArray<Reply>) => {
 const times = <A>(count: number, make: (index: number) => A) => Array.from({ length: count }, (_, index) => make(index))
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("an API key", (it) => {
-  it.effect("that is wrong is rejected, and the call is not treated as anonymous", function* () {
+  it.effect("that is invalid is rejected instead of treated as anonymous", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     const mistyped = key.slice(0, -1) + (key.endsWith("0") ? "1" : "0")
@@ -49,7 +49,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key",
     assert.strictEqual((yield* ask("/v1/usage", { ...misplaced, key: yield* newKey })).status, 200)
   })
 
-  it.effect("is not read from foreign credentials or parameters: the call is anonymous", function* () {
+  it.effect("is not read from other credentials or parameters", function* () {
     const { ask, validate } = yield* RunningService.RunningService
     for (const authorization of ["Bearer eyJhbGciOiJI.eyJzdWIi.c2ln", "Basic dXNlcjpwYXNz"]) {
       assert.strictEqual((yield* validate("ATU12345678", { headers: { authorization } })).status, 200)
@@ -57,7 +57,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key",
     assert.strictEqual((yield* ask("/v1/validate/ATU12345678?utm_source=svc&keyword=api")).status, 200)
   })
 
-  it.effect("is checked, and the minute counted, even if the path is malformed", function* () {
+  it.effect("is checked and rate limited even if the path is malformed", function* () {
     const { ask, newKey } = yield* RunningService.RunningService
     const key = yield* newKey
     yield* RunningService.setPlan(key, "enterprise")
@@ -104,7 +104,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the limi
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("the quota", (it) => {
-  it.effect("of the free plan is monthly; then 402", function* () {
+  it.effect("of the free plan is monthly, and rejects further calls with 402", function* () {
     const { newKey, travel, validate } = yield* RunningService.make(RunningService.ownSettings)
     const [key, other] = [yield* newKey, yield* newKey]
     yield* RunningService.setQuota(key, 2)
@@ -128,7 +128,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the quot
     assert.containSubset(yield* validate("ATU12345678", { key }), { status: 200, headers: { "x-service-usage": "1/2" } })
   })
 
-  it.effect("of a paid plan is monthly; then 429 until the next month", function* () {
+  it.effect("of a paid plan is monthly, and rejects further calls with 429 until the next month", function* () {
     const { newKey, travel, validate } = yield* RunningService.make()
     const key = yield* newKey
     yield* RunningService.setPlan(key, "business")

@@ -17,12 +17,10 @@ it.each([
   "[2001:db8:1:2::b]:443",
   "2001:db8:1:2::c%eth0",
   "[2001:db8:1:2::d%3]:80"
-])("a client of IPv6 is its /64, in any proxy's spelling: %s", (written) =>
-  assert.strictEqual(networkOf(written), "2001:db8:1:2::/64")
-)
+])("identifies an IPv6 client by its /64 network: %s", (written) => assert.strictEqual(networkOf(written), "2001:db8:1:2::/64"))
 
 it.each(["192.0.2.7", "192.0.2.7:443", "::ffff:192.0.2.7", "[::ffff:192.0.2.7]:443"])(
-  "a client of IPv4 is its address, in any proxy's spelling: %s",
+  "identifies an IPv4 client by its address: %s",
   (written) => assert.strictEqual(networkOf(`203.0.113.9, ${written}`), "192.0.2.7")
 )
 
@@ -37,9 +35,9 @@ it.each([
   "unknown",
   "_hidden",
   ""
-])("counts malformed addresses for the proxy that sent them: %s", (written) => assert.strictEqual(networkOf(written), proxy))
+])("uses the proxy's own address instead of a malformed one: %s", (written) => assert.strictEqual(networkOf(written), proxy))
 
-it("the address of a client is what the last of the trusted proxies reports", () => {
+it("uses the client address that the last trusted proxy reports", () => {
   const chain = "192.0.2.1, 198.51.100.2, 203.0.113.3"
   assert.deepStrictEqual(
     [0, 1, 2, 3].map((trusted) => networkOf(chain, trusted)),

@@ -10,7 +10,7 @@ const preflight = {
 layer(RunningService.layerShared({ CORS_ORIGINS: `${app}, http://localhost:3000` }), { excludeTestServices: true })(
   "a page of another origin",
   (it) => {
-    it.effect("may call if the operator allows it, and read the headers it needs", function* () {
+    it.effect("may call and read response headers if the operator allows it", function* () {
       const { ask } = yield* RunningService.RunningService
       const allowed = yield* ask("/v1/validate/ATU12345678", preflight)
       assert.containSubset(allowed, {
@@ -37,7 +37,7 @@ layer(RunningService.layerShared({ CORS_ORIGINS: `${app}, http://localhost:3000`
       }
     })
 
-    it.effect("may call if all origins are allowed, and may not if none is", function* () {
+    it.effect("may call if all origins are allowed, and may not without a setting", function* () {
       const open = yield* RunningService.make({ CORS_ORIGINS: "*" })
       assert.strictEqual((yield* open.ask("/v1/usage", preflight)).headers["access-control-allow-origin"], "*")
       const { headers } = yield* open.get("/health", { headers: { origin: app } })

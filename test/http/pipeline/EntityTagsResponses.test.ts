@@ -6,7 +6,7 @@ import { confirm, newPaidKey } from "#test/support/PaidKey.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** A response, byte for byte. */
+/** Requests a path and returns the raw response bytes. */
 const fetch = Effect.fnUntraced(function* (path: string, headers: Readonly<Record<string, string>> = {}) {
   const { baseUrl } = yield* RunningService.RunningService
   const response = yield* HttpClient.execute(HttpClientRequest.get(`${baseUrl}${path}`, { headers }))
@@ -14,7 +14,7 @@ const fetch = Effect.fnUntraced(function* (path: string, headers: Readonly<Recor
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("a response", (it) => {
-  it.effect.each(["/openapi.json", "/docs", "/"])("to %s is not sent again to a client that has it", function* (path) {
+  it.effect.each(["/openapi.json", "/docs", "/"])("to %s is a 304 for a client with the current entity tag", function* (path) {
     const plain = yield* fetch(path)
     const { etag = "" } = plain.headers
     assert.match(etag, /^"[\da-f]{32}"$/u)
@@ -28,7 +28,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a response",
     assert.strictEqual((yield* fetch(path, { "if-none-match": '"other"' })).status, 200)
   })
 
-  it.effect("with a receipt is not sent again in a form that its reader has, and only to authorised readers", function* () {
+  it.effect("with a receipt is a 304 for an authorised client with the entity tag of the same representation", function* () {
     const client = yield* RunningService.RunningService
     const key = yield* newPaidKey(client)
     const { text } = yield* confirm(client, "DE100999120", key)
@@ -67,7 +67,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a response",
     assert.strictEqual(plain.headers["vary"], "Accept-Encoding")
   })
 
-  it.effect("is not compressed if it is short, is no text, or the client accepts no supported coding", function* () {
+  it.effect("is not compressed if it is short or binary, or the client accepts no supported coding", function* () {
     const client = yield* RunningService.RunningService
     const key = yield* newPaidKey(client)
     const { text } = yield* confirm(client, "DE100999120", key)

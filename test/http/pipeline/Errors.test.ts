@@ -42,7 +42,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     "/%ff",
     "/%",
     "/none?x=%ff"
-  ])("says 404 at %s", function* (path) {
+  ])("has status 404 for %s", function* (path) {
     const { port } = yield* RunningService.RunningService
     assertProblem(yield* send(port, `GET ${path} HTTP/1.1`), "NOT_FOUND")
   })
@@ -100,7 +100,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     ["a thousand brackets", [json], "[".repeat(1_000), "VALIDATION_ERROR"],
     ["a body of 17 KiB", [json], JSON.stringify({ agent_id: "x".repeat(17 * 1024) }), "PAYLOAD_TOO_LARGE"],
     ["a body of 2 MiB", [json], JSON.stringify({ agent_id: "x".repeat(2 * 1024 * 1024) }), "PAYLOAD_TOO_LARGE"]
-  ] as const)("refuses %s", function* ([, headers, body, code]) {
+  ] as const)("rejects %s", function* ([, headers, body, code]) {
     assertProblem(yield* register(headers, body), code)
   })
 
@@ -147,7 +147,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     }
   )
 
-  it.effect("answers raw bytes in the path", function* () {
+  it.effect("has status 400 for raw bytes in the path", function* () {
     const { port } = yield* RunningService.RunningService
     for (const bytes of [[0xff, 0xfe], [0xc3, 0xa4], [0x7f], [0xe2, 0x82, 0xac], [0x22, 0x3c, 0x3e], [0x5c], [0x01], [0x00]]) {
       const line = Buffer.concat([Buffer.from("GET /v1/validate/DE"), Buffer.from(bytes), Buffer.from("123456789 HTTP/1.1")])
@@ -162,7 +162,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     ["8 KiB of path", 8, "INVALID_VAT_ID"],
     ["33 KiB of path", 33, "REQUEST_HEADER_FIELDS_TOO_LARGE"],
     ["2 MiB of path", 2048, "REQUEST_HEADER_FIELDS_TOO_LARGE"]
-  ] as const)("answers %s", function* ([, kib, code]) {
+  ] as const)("reports %s", function* ([, kib, code]) {
     const { port } = yield* RunningService.RunningService
     assertProblem(yield* send(port, `GET /v1/validate/${"D".repeat(kib * 1024)} HTTP/1.1`), code)
     assertProblem(yield* send(port, `GET /v1/validate/DE1?x=${"D".repeat(kib * 1024)} HTTP/1.1`), code)
@@ -174,12 +174,12 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     "\u0016\u0003\u0001\u0002\u0000\u0001",
     "x".repeat(100),
     "GET /health HTTP/1.1\r\n: x"
-  ])("answers the malformed request %j", function* (bytes) {
+  ])("has status 400 for the malformed request %j", function* (bytes) {
     const { port } = yield* RunningService.RunningService
     assertProblem(readReply(yield* exchange(port, `${bytes}\r\n\r\n`)), "VALIDATION_ERROR")
   })
 
-  it.effect.each(["CONNECT example.org:443", "CONNECT /health"])("says 405 to %s", function* (line) {
+  it.effect.each(["CONNECT example.org:443", "CONNECT /health"])("has status 405 for %s", function* (line) {
     const { port } = yield* RunningService.RunningService
     const reply = yield* send(port, `${line} HTTP/1.1`)
     assertProblem(reply, "METHOD_NOT_ALLOWED")
@@ -187,7 +187,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
   })
 
   it.effect.each(["expect: the impossible", "upgrade: websocket\r\nconnection: upgrade", "te: gzip"])(
-    "is not thrown by %j, which requests an unavailable type",
+    "is not sent for the header %j, which the service ignores",
     function* (header) {
       const { port } = yield* RunningService.RunningService
       assert.strictEqual((yield* send(port, "GET /health HTTP/1.1", [header])).status, 200)
@@ -205,18 +205,18 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     assert.sameMembers([...(fieldsOf(yield* service.get("/v1/validate/DE123456789", { query })) ?? [])], Object.keys(query))
   })
 
-  it.effect("answers a request without Host", function* () {
+  it.effect("is not sent for a request without Host", function* () {
     const { port } = yield* RunningService.RunningService
     assert.strictEqual(readReply(yield* exchange(port, "GET /health HTTP/1.1\r\nconnection: close\r\n\r\n")).status, 200)
   })
 
-  it.effect("rejects a request with two lengths", function* () {
+  it.effect("rejects a request with two Content-Length headers", function* () {
     const { port } = yield* RunningService.RunningService
     const lines = [json, "content-length: 16", "transfer-encoding: chunked"]
     assertProblem(yield* send(port, "POST /v1/register HTTP/1.1", lines, '{"agent_id":"x"}'), "VALIDATION_ERROR")
   })
 
-  it.effect("reveals nothing of a defect", function* () {
+  it.effect("does not reveal the cause of a defect", function* () {
     const { newKey, validate } = yield* RunningService.make()
     const sql = yield* SqlClient.SqlClient
     const key = yield* newKey
@@ -230,7 +230,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
   })
 })
 
-describe("the Retry-After of a used-up month", () => {
+describe("the Retry-After of a used-up monthly quota", () => {
   const now = DateTime.makeUnsafe("2026-03-01T00:00:01.000Z")
   const retryAfter = (periodEnd: string) =>
     Errors.problemOf(
@@ -242,8 +242,8 @@ describe("the Retry-After of a used-up month", () => {
     ).pipe(Effect.map(({ retryAfterSeconds }: Problem) => retryAfterSeconds))
 
   it.effect.each([
-    ["when the next one begins", "2026-04-01T00:00:00.000Z", 31 * 86_400 - 1],
-    ["at once if the call began in the month before", "2026-03-01T00:00:00.000Z", 1]
+    ["at the start of the next month", "2026-04-01T00:00:00.000Z", 31 * 86_400 - 1],
+    ["at once if the call started in the previous month", "2026-03-01T00:00:00.000Z", 1]
   ] as const)("ends %s", function* ([_, end, seconds]) {
     yield* TestClock.setTime(DateTime.toEpochMillis(now))
     assert.strictEqual(yield* retryAfter(end), seconds)

@@ -25,7 +25,7 @@ layer(RunningService.layerShared(RunningService.ownSettings), { excludeTestServi
     const { port } = yield* RunningService.RunningService
     const idFor = (...headers: ReadonlyArray<string>) =>
       Effect.map(send(port, `GET ${path} HTTP/1.1`, headers), (reply) => {
-        // The examples of the OpenAPI document have ids of their own.
+        // The OpenAPI document contains other request ids in its examples.
         const inBody = path === "/openapi.json" ? undefined : /"request_id":"([^"]*)"/u.exec(reply.text)?.[1]
         assert.strictEqual(inBody ?? reply.headers["x-request-id"], reply.headers["x-request-id"])
         return reply.headers["x-request-id"] ?? ""
@@ -42,7 +42,7 @@ layer(RunningService.layerShared(RunningService.ownSettings), { excludeTestServi
     assert.strictEqual(new Set(made).size, 2)
   })
 
-  it.effect("above 80 % of the limit links to the upgrade", function* () {
+  it.effect("links to the upgrade above 80 % of the limit", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     yield* RunningService.setQuota(key, 10)
@@ -66,7 +66,7 @@ layer(RunningService.layerShared(RunningService.ownSettings), { excludeTestServi
     ["POST", "/v1/auth/login", 400],
     ["GET", "/v1/auth/api-keys", 401],
     ["GET", "/v1/audit/events", 401]
-  ] as const)("to %s %s with a valid key shows its usage, and counts nothing", function* ([method, path, status]) {
+  ] as const)("to %s %s with a valid key has its usage, and is not counted", function* ([method, path, status]) {
     const { ask, get, newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     yield* RunningService.setQuota(key, 1)
@@ -94,7 +94,7 @@ layer(RunningService.layerShared(RunningService.ownSettings), { excludeTestServi
     assert.isDefined((yield* get("/health", { key })).headers["x-service-usage"])
   })
 
-  it.effect("of an endpoint without a caller shows no usage", function* () {
+  it.effect("of an endpoint without a caller has no usage", function* () {
     const { get } = yield* RunningService.RunningService
     for (const path of ["/health", "/v1/status", "/nothing"]) {
       const { headers } = yield* get(path)
@@ -104,13 +104,13 @@ layer(RunningService.layerShared(RunningService.ownSettings), { excludeTestServi
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("requests beyond the concurrency limit", (it) => {
-  it.effect("are rejected at once until others are answered", function* () {
+  it.effect("are rejected at once until others complete", function* () {
     const { newKey, port, validate } = yield* RunningService.start().pipe(Effect.provideService(MaxInFlight, 2))
     const sql = yield* SqlClient.SqlClient
     const key = yield* newKey
     const slow = validate("ATU12345678", { key, query: { force_live: "1" } })
     const underWay = Metric.value(HttpMetrics.activeRequests({ "http.request.method": "GET", "url.scheme": "http" }))
-    // Nothing is recorded as long as the log is locked.
+    // The lock on the log keeps requests in flight.
     const waiting = yield* sql.withTransaction(
       Effect.gen(function* () {
         yield* sql`SELECT FROM vatproof.logs FOR UPDATE`

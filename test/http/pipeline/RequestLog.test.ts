@@ -5,7 +5,7 @@ import { assert, describe, it } from "#test/support/Test.ts"
 
 const line: RequestLog.ServedLine = { method: "GET", route: "/v1/x/{id}", status: 200, durationMs: 3, refusal: null }
 
-/** The lines that come of requests, each at a time in ms; all of them if `access`. */
+/** Log lines of requests, each at a time in ms. `access` logs every request. */
 const linesOf = Effect.fnUntraced(function* (
   requests: ReadonlyArray<readonly [number, Partial<RequestLog.ServedLine>]>,
   access = false
@@ -50,7 +50,7 @@ describe("RequestLog", () => {
     )
   })
 
-  it.effect("writes one line of a kind in ten seconds, and the next one counts the suppressed ones", function* () {
+  it.effect("writes one line per kind in ten seconds, and counts the suppressed ones in the next line", function* () {
     const storm = Array.from({ length: 1_000 }, (_, index) => [index, { status: 429 }] as const)
     const lines = yield* linesOf([...storm, [9_999, { status: 429 }], [10_000, { status: 429 }], [10_001, { status: 401 }]])
     assert.deepStrictEqual(

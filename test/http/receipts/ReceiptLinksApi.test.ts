@@ -15,7 +15,7 @@ const decodeLink = Schema.decodeUnknownEffect(
   { onExcessProperty: "error" }
 )
 
-/** What a browser sends by itself. */
+/** Default headers of a browser. */
 const browser = {
   accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
   "accept-language": "de-DE,de;q=0.9,en;q=0.8"
@@ -44,7 +44,7 @@ const started = Effect.gen(function* () {
 const service = RunningService.layerShared({ PUBLIC_URL: publicUrl })
 
 layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
-  it.effect("opens its page and its PDF in a browser, and keeps out of caches, referrers and search engines", function* () {
+  it.effect("serves page and PDF to a browser, and excludes both from caches, referrers and search engines", function* () {
     const { client, key, open, receiptId } = yield* started
     const { path } = yield* share(client, receiptId, { key })
     const page = yield* open(path)
@@ -61,7 +61,7 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     }
     const again = yield* open(path, { headers: { ...browser, "if-none-match": page.headers["etag"] ?? "" } })
     assert.strictEqual(again.status, 304)
-    // The receipt's own page has no such address.
+    // The page at the receipt's own path has no link to the PDF.
     const own = yield* client.get(`${receiptsPath}/${receiptId}`, { key, headers: browser })
     assert.notInclude(own.text, "?format=pdf")
   })
@@ -94,7 +94,7 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     assert.notInclude(listed.text, byKey.path.split(".").at(-1) ?? "")
   })
 
-  it.effect("opens nothing else: neither after a change nor with the id of another receipt", function* () {
+  it.effect("returns 404 after any change, also with the id of another receipt", function* () {
     const { client, key, open, receiptId } = yield* started
     const { path } = yield* share(client, receiptId, { key })
     const another = yield* issue(client, key)
@@ -128,7 +128,7 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     assertProblem(yield* client.get(path, { query: { format: "xml" } }), "VALIDATION_ERROR")
   })
 
-  it.effect("ends at its revocation, which can be repeated", function* () {
+  it.effect("is invalid after its revocation, which can be repeated", function* () {
     const { access, client, key, open, receiptId } = yield* started
     const { linkId, path } = yield* share(client, receiptId, { key })
     const kept = yield* share(client, receiptId, { key })
@@ -147,7 +147,7 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     assert.notInclude(logged, path.split(".").at(-1) ?? "")
   })
 
-  it.effect("ends when its account is closed", function* () {
+  it.effect("is invalid after its account is closed", function* () {
     const { client, email, key, open, receiptId } = yield* started
     const { path } = yield* share(client, receiptId, { key })
     assert.strictEqual((yield* open(path)).status, 200)
@@ -174,7 +174,7 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     assertProblem(yield* replica.get(usual.path), "NOT_FOUND")
   })
 
-  it.effect("is one of at most 20 valid ones of its receipt, even under concurrent requests", function* () {
+  it.effect("is limited to 20 valid ones per receipt, even under concurrent requests", function* () {
     const { client, key, receiptId } = yield* started
     for (let made = 0; made < 18; made += 1) yield* share(client, receiptId, { key })
     const links = `${receiptsPath}/${receiptId}/links`

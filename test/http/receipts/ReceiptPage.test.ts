@@ -10,7 +10,7 @@ const hashed = (algorithm: "hex" | "base64") => (text: string) => createHash("sh
 const pageOf = (differences: Differences = {}, language: "en" | "de" = "en") =>
   receiptPage(receiptDocument(receiptRecord(differences), language), hashed("hex"))
 
-/** What a browser makes of the entities. */
+/** Decodes HTML entities, as a browser does. */
 const unescaped = (html: string) =>
   html.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&quot;", '"').replaceAll("&#39;", "'").replaceAll("&amp;", "&")
 
@@ -70,7 +70,7 @@ describe("the page of a receipt", () => {
   })
 
   it.each(receiptLanguages)(
-    "keeps the law's number on one line, and on paper a sentence with its list on one page (%s)",
+    "does not break a statute's number across lines, nor a sentence and its list across printed pages (%s)",
     (language) => {
       const { html } = pageOf({}, language)
       assert.include(html, "§\u00A018e")

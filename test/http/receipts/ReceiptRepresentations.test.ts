@@ -7,7 +7,7 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
-/** A receipt, and how to ask for it. */
+/** Issues a receipt, and returns a function that reads it. */
 const start = Effect.gen(function* () {
   const client = yield* RunningService.RunningService
   const key = yield* newPaidKey(client)
@@ -81,7 +81,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a receipt", 
     assert.strictEqual((yield* ask({ accept: "application/pdf, text/html;q=0.9" })).headers["content-type"], "application/pdf")
   })
 
-  it.effect("is rendered as a PDF three times at once per key, and beyond that refused with 429", function* () {
+  it.effect("is rendered as at most three concurrent PDFs per key, and rejected with 429 beyond that", function* () {
     const { ask } = yield* start
     const asked = Array.from({ length: 5 }, () => ask({ accept: "application/pdf" }))
     const replies = yield* Effect.all(asked, { concurrency: "unbounded" })
@@ -92,7 +92,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a receipt", 
     }
   })
 
-  it.effect("of another key is an error in JSON for any Accept header", function* () {
+  it.effect("of another key returns a JSON error for any Accept header", function* () {
     const { client, path } = yield* start
     const other = yield* newPaidKey(client)
     for (const accept of [browser, "application/pdf"]) {

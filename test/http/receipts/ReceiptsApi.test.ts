@@ -10,7 +10,7 @@ const Page = Schema.Struct({ data: Schema.Array(ReceiptSummary), next_cursor: Sc
 const decodePage = Schema.decodeUnknownEffect(Page, { onExcessProperty: "error" })
 const decodeReceipt = Schema.decodeUnknownEffect(Receipt, { onExcessProperty: "error" })
 
-/** Issues a receipt about each VAT ID, in turn. */
+/** Issues a receipt for each VAT ID, one after the other. */
 const issue = (client: ServiceClient, key: string, vatIds: ReadonlyArray<string>) =>
   Effect.forEach(vatIds, (vatId) => Effect.flatMap(confirm(client, vatId, key), receiptIdOf))
 
@@ -21,7 +21,7 @@ const pageOf = Effect.fnUntraced(function* (client: ServiceClient, key: string, 
   return { ids: data.map(({ receipt_id }) => receipt_id), data, next: next_cursor }
 })
 
-/** All pages, one after the other; `between` runs after each. */
+/** Reads all pages, and runs `between` after each. */
 const allPages = Effect.fnUntraced(function* (
   client: ServiceClient,
   key: string,
@@ -52,7 +52,7 @@ const started = Effect.gen(function* () {
 })
 
 layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{receipt_id}", (it) => {
-  it.effect("returns the answer, with exactly the documented fields", function* () {
+  it.effect("returns the receipt with exactly the documented fields", function* () {
     const { client, key } = yield* started
     const answered = yield* confirm(client, "DE100440201", key, { ...muster, company_street: "" })
     const { qualified_confirmation: shown } = yield* decodeConfirmed(answered.body)
@@ -81,7 +81,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{
     assert.strictEqual(reply.headers["x-service-usage"], answered.headers["x-service-usage"])
   })
 
-  it.effect("is readable at once, on every replica", function* () {
+  it.effect("returns a receipt at once on every replica", function* () {
     const { client, key } = yield* started
     const replicas = [yield* RunningService.make(), yield* RunningService.make()]
     for (const vatId of vatIds(10)) {
@@ -98,7 +98,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{
     }
   })
 
-  it.effect("is visible only to its own key: others get 404", function* () {
+  it.effect("returns 404 to other keys", function* () {
     const { client, key } = yield* started
     const [id = ""] = yield* issue(client, key, ["DE100440202"])
     const other = yield* newPaidKey(client)
@@ -113,7 +113,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{
     }
   })
 
-  it.effect("stores any supplied text, however odd", function* () {
+  it.effect("returns any supplied text unchanged", function* () {
     const { client, key } = yield* started
     const company_name = "\uFFFF \u202E <b> ' \\ 日本 😀"
     const [id = ""] = yield* Effect.map(
@@ -126,7 +126,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{
     }
   })
 
-  it.effect("answers any id, however odd, with 404", function* () {
+  it.effect("returns 404 for any malformed id", function* () {
     const { client, key } = yield* started
     for (const id of [
       "x",
@@ -164,7 +164,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations",
     ])
   })
 
-  it.effect("lists the receipts about one VAT ID in any spelling", function* () {
+  it.effect("filters by a VAT ID in any spelling", function* () {
     const { client, key } = yield* started
     const [first = "", , third = ""] = yield* issue(client, key, ["DE100440230", "DE100440231", "100440230"])
     for (const target_vat_id of ["DE100440230", "de 100-440.230", "100440230"]) {
@@ -184,7 +184,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations",
     }
   })
 
-  it.effect("accepts a cursor unchanged, for the same key and the same filter only", function* () {
+  it.effect("accepts a cursor only unchanged, with the same key and filter", function* () {
     const { client, key } = yield* started
     const other = yield* newPaidKey(client)
     yield* issue(client, key, ["DE100440240", "DE100440240", "DE100440241"])
@@ -210,12 +210,12 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations",
     ] as const) {
       assert.include(assertProblem(yield* client.ask(list, { key: as, query }), "VALIDATION_ERROR").message, "cursor")
     }
-    // The limit may change on the way, and another replica takes it too.
+    // A cursor is also valid with another limit and on another replica.
     const replica = yield* RunningService.make()
     assert.strictEqual((yield* pageOf(replica, key, { cursor, limit: "50" })).ids.length, 2)
   })
 
-  it.effect("does not repeat or skip a receipt while others are being issued", function* () {
+  it.effect("neither repeats nor skips a receipt while others are issued", function* () {
     const { client, key } = yield* started
     const before = (yield* issue(client, key, vatIds(17, 100_440_300))).toReversed()
     const more = Effect.all(

@@ -38,11 +38,11 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the receipts
       assertProblem(yield* client.ask(`${list}/${id}`, People.bearing(stranger.token)), "NOT_FOUND")
     }
     assert.containSubset(yield* client.ask(list, People.bearing(stranger.token)), { status: 200, body: { data: [] } })
-    // Each key reads its own alone.
+    // Each key reads only its own receipts.
     assertProblem(yield* client.ask(`${list}/${ids[1]}`, { key: keys[1]?.key }), "NOT_FOUND")
   })
 
-  it.effect("require a valid token or key: invalid ones and unknown filters are rejected", function* () {
+  it.effect("require a valid token or key, and known filters", function* () {
     const client = yield* RunningService.RunningService
     const key = yield* newPaidKey(client)
     const { token } = yield* People.newUser(client)

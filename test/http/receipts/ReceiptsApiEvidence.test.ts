@@ -7,7 +7,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import * as StandIn from "#test/support/StandIn.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** A BZSt that a test scripts byte by byte; background probes are answered on the side. */
+/** A BZSt whose responses a test scripts byte by byte. It also answers background probes. */
 const answering =
   (standIn: StandIn.StandIn["Service"], script: StandIn.Script): StandIn.Script =>
   (call) =>
@@ -58,7 +58,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a receip
         http_status: 200
       })
       assert.include(sent.current, JSON.stringify(company.company_name))
-      // A person gets the same bytes.
+      // The HTML page has the same bytes.
       const page = yield* client.ask(`${list}/${id}`, { key, headers: { accept: "text/html" } })
       const files = [...page.text.matchAll(/href="data:[^,"]+,([^"]+)"/gu)].map(([, data = ""]) =>
         decodeURIComponent(data.replaceAll("&#39;", "'"))
@@ -69,7 +69,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a receip
     }).pipe(Effect.provide(StandIn.layer))
   )
 
-  it.effect("is not issued if it cannot be stored, and nothing counts", function* () {
+  it.effect("is neither issued nor charged if it cannot be stored", function* () {
     const client = yield* RunningService.make()
     const key = yield* newPaidKey(client)
     const sql = yield* SqlClient.SqlClient

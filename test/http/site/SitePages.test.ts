@@ -8,7 +8,7 @@ const settings = { CONTACT: "help@vat.example", PUBLIC_URL: "https://vat.example
 
 const pages = ["/", "/plans", "/status"]
 
-/** Sends the form of the page at `/`. */
+/** Submits the form of the page at `/`. */
 const submit = Effect.fnUntraced(function* (vatId: string, from: string) {
   const { baseUrl } = yield* RunningService.RunningService
   const request = HttpClientRequest.post(`${baseUrl}/`).pipe(
@@ -20,7 +20,7 @@ const submit = Effect.fnUntraced(function* (vatId: string, from: string) {
 })
 
 layer(RunningService.layerShared(settings), { excludeTestServices: true })("the HTML pages", (it) => {
-  it.effect.each(pages)("%s loads no external resources, runs no script, and links to the others", function* (path) {
+  it.effect.each(pages)("%s has no external resources and no script, and links to the other pages", function* (path) {
     const { get } = yield* RunningService.RunningService
     const { headers, status, text } = yield* get(path)
     assert.strictEqual(status, 200)
@@ -32,7 +32,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("the 
     for (const target of targets) assert.match(target, /^(?:\/proof\/|mailto:help@vat\.example$)/u)
   })
 
-  it.effect("/ validates a VAT ID without a key, counts it, and reports the end of the quota", function* () {
+  it.effect("/ validates a VAT ID without a key, charges it, and reports a used-up quota", function* () {
     const first = yield* submit(" at u12345678", "203.0.113.1")
     assert.strictEqual(first.status, 200)
     assert.strictEqual(first.headers["x-service-usage"], "1/2")
@@ -46,7 +46,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("the 
     assert.include(third.text, "POST /v1/register")
   })
 
-  it.effect("/ shows why a VAT ID is malformed, and an outage never as invalid", function* () {
+  it.effect("/ explains a malformed VAT ID, and does not show an outage as invalid", function* () {
     const wrong = yield* submit("<b>1", "203.0.113.2")
     assert.strictEqual(wrong.status, 400)
     assert.include(wrong.text, "&lt;b&gt;1 was not checked")
@@ -74,7 +74,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("the 
     assert.include(text, `<td class="good">operational</td>`)
   })
 
-  it.effect("serve an icon for browsers, rules for crawlers, and the operator's contact for researchers", function* () {
+  it.effect("come with an icon, robots.txt and security.txt", function* () {
     const { get } = yield* RunningService.RunningService
     for (const path of ["/favicon.svg", "/favicon.ico"]) {
       assert.strictEqual((yield* get(path)).headers["content-type"], "image/svg+xml")

@@ -27,14 +27,14 @@ const decodeStatus = Schema.decodeUnknownEffect(
   { onExcessProperty: "error" }
 )
 
-/** A replica that has not asked its sources yet; both are up. */
+/** Starts a replica that has not called its sources yet. Both are up. */
 const start = Effect.gen(function* () {
   const sandbox = yield* Sandbox
   yield* sandbox.reset
   const service = yield* RunningService.make()
   const key = yield* service.newKey
   const status = Effect.flatMap(service.get("/v1/status"), ({ body }) => decodeStatus(body))
-  /** Asks about new VAT IDs until the source's breaker must be open. */
+  /** Validates new VAT IDs until the source's breaker is open. */
   const askAll = Effect.forEach([1, 2, 3, 4], (index) =>
     service.validate(vatIdEnding("DE", `47000${index}`), { key, query: { force_live: "1" } })
   )
@@ -71,7 +71,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("GET /v1/status
       [sources.vies.status, sources.bzst.status, sources.cache.status],
       ["operational", "operational", "operational"]
     )
-    // The first probe says how long an answer takes.
+    // The first probe measures the latency.
     yield* statusWhen((report) => report.sources.vies.latency_ms !== null && report.sources.bzst.latency_ms !== null)
   })
 
@@ -88,31 +88,34 @@ layer(RunningService.layerGround, { excludeTestServices: true })("GET /v1/status
     yield* statusWhen((report) => report.sources.vies.status === "operational")
   })
 
-  it.effect("reports unavailable and failover while VIES is down, recovers with it within 30 s, and records both", function* () {
-    const { askAll, key, sandbox, status, statusWhen, travel, validate } = yield* start
-    yield* sandbox.configure({ vies_available: false })
-    for (const reply of yield* askAll) assert.containSubset(reply, { status: 200, body: { source: "bzst" } })
-    const down = yield* status
-    assert.deepStrictEqual([down.status, down.active_source, down.failover_active], ["operational", "bzst", true])
-    assert.deepStrictEqual([down.sources.vies.status, down.sources.vies.latency_ms], ["unavailable", null])
-    assert.strictEqual(down.sources.bzst.status, "operational")
-    const asked = yield* sandbox.checks({ source: "vies" })
-    yield* askAll
-    assert.strictEqual(yield* sandbox.checks({ source: "vies" }), asked)
+  it.effect(
+    "reports unavailable and failover while VIES is down, reports its recovery within 30 s, and records both",
+    function* () {
+      const { askAll, key, sandbox, status, statusWhen, travel, validate } = yield* start
+      yield* sandbox.configure({ vies_available: false })
+      for (const reply of yield* askAll) assert.containSubset(reply, { status: 200, body: { source: "bzst" } })
+      const down = yield* status
+      assert.deepStrictEqual([down.status, down.active_source, down.failover_active], ["operational", "bzst", true])
+      assert.deepStrictEqual([down.sources.vies.status, down.sources.vies.latency_ms], ["unavailable", null])
+      assert.strictEqual(down.sources.bzst.status, "operational")
+      const asked = yield* sandbox.checks({ source: "vies" })
+      yield* askAll
+      assert.strictEqual(yield* sandbox.checks({ source: "vies" }), asked)
 
-    yield* sandbox.configure({ vies_available: true })
-    yield* Effect.forEach(Array.from({ length: 29 }), () => Effect.andThen(travel("1 second"), status), { discard: true })
-    const back = yield* statusWhen((report) => report.active_source === "vies")
-    assert.isFalse(back.failover_active)
-    assert.containSubset(yield* validate(vatIdEnding("DE", "470020"), { key }), { body: { source: "vies" } })
-    yield* travel("2 minutes")
-    const events = yield* sourceEvents.pipe(
-      Effect.repeat({ until: (types) => types.at(-1) === "SourceRecovered", schedule: Schedule.spaced("10 millis") })
-    )
-    assert.include(events, "SourceUnavailable")
-  })
+      yield* sandbox.configure({ vies_available: true })
+      yield* Effect.forEach(Array.from({ length: 29 }), () => Effect.andThen(travel("1 second"), status), { discard: true })
+      const back = yield* statusWhen((report) => report.active_source === "vies")
+      assert.isFalse(back.failover_active)
+      assert.containSubset(yield* validate(vatIdEnding("DE", "470020"), { key }), { body: { source: "vies" } })
+      yield* travel("2 minutes")
+      const events = yield* sourceEvents.pipe(
+        Effect.repeat({ until: (types) => types.at(-1) === "SourceRecovered", schedule: Schedule.spaced("10 millis") })
+      )
+      assert.include(events, "SourceUnavailable")
+    }
+  )
 
-  it.effect("reports degraded as a whole only while both sources are down", function* () {
+  it.effect("reports the service degraded only while both sources are down", function* () {
     const { askAll, sandbox, status } = yield* start
     yield* sandbox.configure({ vies_available: false, bzst_available: false })
     for (const reply of yield* askAll) assert.strictEqual(reply.status, 503)
@@ -138,7 +141,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("GET /v1/status
     assert.isBelow(Duration.toSeconds(elapsed), 15)
   })
 
-  it.effect("reports per member state since when its VAT IDs cannot be validated", function* () {
+  it.effect("reports for each member state since when validation fails", function* () {
     const { key, sandbox, status, validate } = yield* start
     const before = yield* status
     assert.deepStrictEqual(Object.keys(before.member_states).length, 28)

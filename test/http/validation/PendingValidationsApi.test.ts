@@ -16,7 +16,7 @@ const soon = { prefer: "respond-async, wait=20" }
 const decodeId = Schema.decodeUnknownEffect(Schema.Struct({ validation_id: Schema.String }))
 const idOf = ({ body }: Reply) => Effect.map(decodeId(body), ({ validation_id }) => validation_id)
 
-/** What the log has of a validation: the types of its events, and what they were charged. */
+/** Event types and charged units of a validation. */
 const eventsOf = Effect.fnUntraced(function* (id: string) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({
@@ -34,7 +34,7 @@ const until = <E, R>(ask: Effect.Effect<Reply, E, R>, status: string) =>
     until: ({ body }) => JSON.stringify(body).includes(`"status":"${status}"`)
   })
 
-/** A validation of a member state whose register is down, after its first attempt. */
+/** Submits a validation whose register is down, and waits for its first attempt. */
 const submitPending = Effect.fnUntraced(function* ({ get, post }: RunningService.Replica, key: string, vatId: string, more = {}) {
   const sandbox = yield* Sandbox
   yield* sandbox.configure({ vies_unavailable_member_states: [vatId.slice(0, 2)] })
@@ -47,12 +47,12 @@ const submitPending = Effect.fnUntraced(function* ({ get, post }: RunningService
   return id
 })
 
-/** Lets time pass for a task. */
+/** Changes columns of a task, for example to let time pass. */
 const change = (id: string, set: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql`UPDATE vatproof.tasks SET ${sql.literal(set)} WHERE task_id = ${id}::uuid`)
 
 layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validations", (it) => {
-  it.effect("answers at once where it can, with an id under which the answer stays", function* () {
+  it.effect("answers at once if possible, and keeps the answer under its id", function* () {
     const { get, newKey, post } = yield* RunningService.RunningService
     const key = yield* newKey
     const reply = yield* post(path, { vat_id: "ATU10550001", reference: "INV-1" }, { key })
@@ -77,12 +77,12 @@ layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validatio
     assertProblem(yield* get(`${path}/${id}`, { key: yield* newKey }), "NOT_FOUND")
   })
 
-  it.effect("accepts what no source can answer now, and answers it by itself when the register is back", function* () {
+  it.effect("accepts a validation during an outage, and answers it once the register recovers", function* () {
     const { get, newKey, post } = yield* RunningService.RunningService
     const sandbox = yield* Sandbox
     const key = yield* newKey
     yield* sandbox.configure({ vies_unavailable_member_states: ["SE"] })
-    // Three failures open the register's breaker: what waits for it is answered when it closes.
+    // Three failures open the register's breaker. Pending validations are answered when it closes.
     for (const number of ["2", "3"])
       yield* post(path, { vat_id: `SE55600000000${number}` }, { key: yield* newKey, headers: later })
     const reply = yield* post(path, { vat_id: "SE556000000001" }, { key, headers: later })
@@ -108,7 +108,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validatio
     ])
   })
 
-  it.effect("makes a qualified confirmation of company data", function* () {
+  it.effect("issues a qualified confirmation for company data", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service)
     const company = { name: "Muster GmbH", city: "Berlin" }
@@ -122,7 +122,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validatio
     assertProblem(yield* service.post(path, asked, { key: yield* service.newKey, headers: later }), "PAYMENT_REQUIRED")
   })
 
-  it.effect("refuses with 503 what cannot be answered now, unless the client accepts a later answer", function* () {
+  it.effect("returns 503 during an outage unless the client accepts a later answer", function* () {
     const { newKey, post } = yield* RunningService.RunningService
     const key = yield* newKey
     assertProblem(yield* post(path, { vat_id: vatIdEnding("FI", "999301") }, { key }), "SOURCE_UNAVAILABLE")
@@ -142,7 +142,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validatio
     assertProblem(yield* submit("ATU10550007"), "RATE_LIMIT_EXCEEDED")
   })
 
-  it.effect("cancels a pending validation, and leaves a final one as it is", function* () {
+  it.effect("cancels a pending validation, and does not change a final one", function* () {
     const { ask, get, newKey, post } = yield* RunningService.RunningService
     const key = yield* newKey
     const pending = yield* idOf(yield* post(path, { vat_id: vatIdEnding("MT", "999301") }, { key, headers: later }))
@@ -156,7 +156,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validatio
     assert.containSubset(list.body, { data: [{ validation_id: pending, status: "cancelled" }], next_cursor: null })
   })
 
-  it.effect("pauses while the month is used up, and goes on with a larger quota", function* () {
+  it.effect("pauses while the quota is used up, and continues with a larger quota", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
     const id = yield* submitPending(service, key, "FI10550001")
@@ -178,7 +178,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validatio
     assert.strictEqual((yield* service.get(`${path}/${id}`, { key })).headers["x-service-usage"], "2/2")
   })
 
-  it.effect("expires without an answer and without a charge", function* () {
+  it.effect("expires without an answer or a charge", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
     const id = yield* submitPending(service, key, "FI10550002", { expires_in: 60 })
@@ -209,7 +209,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validatio
     ])
   })
 
-  it.effect("lists the key's own by state, VAT ID and reference, page by page", function* () {
+  it.effect("lists the key's own validations by state, VAT ID and reference, in pages", function* () {
     const { get, newKey, post } = yield* RunningService.RunningService
     const key = yield* newKey
     const ids: Array<string> = []

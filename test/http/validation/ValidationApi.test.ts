@@ -12,7 +12,7 @@ const decodeResult = Schema.decodeUnknownEffect(
 )
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/validate/{vat_id}", (it) => {
-  it.effect("returns VIES' verdict and the data it discloses", function* () {
+  it.effect("returns the verdict of VIES and the disclosed company data", function* () {
     const { validate } = yield* RunningService.RunningService
     const reply = yield* validate("ATU12345678")
     const { request_id, requested_at, source_timestamp } = yield* decodeResult(reply.body)
@@ -39,7 +39,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     assert.isUndefined(reply.headers["warning"])
   })
 
-  it.effect("distinguishes an unregistered ID from an outage: 200 and valid false", function* () {
+  it.effect("returns 200 with valid false for an unregistered VAT ID", function* () {
     const { validate } = yield* RunningService.RunningService
     assert.containSubset(yield* validate(vatIdEnding("FR", "999200")), { status: 200, body: { valid: false, source: "vies" } })
   })
@@ -63,12 +63,12 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     "/v1/validate/DE123456782?unknown=1&x=%ff&vat_id=ATU12345678",
     "/v1/validate/DE123456782?company_name=&company_city=%20&requester_vat_id=",
     "/v1/validate/DE123456782?force_live=false"
-  ])("reads %s", function* (path) {
+  ])("accepts %s", function* (path) {
     const { get } = yield* RunningService.RunningService
     assert.containSubset(yield* get(path), { status: 200, body: { vat_id: "DE123456782" } })
   })
 
-  it.effect("rejects a malformed VAT ID without asking a source", function* () {
+  it.effect("rejects a malformed VAT ID without a call to a source", function* () {
     const { get, validate } = yield* RunningService.RunningService
     const sandbox = yield* Sandbox
     const before = yield* sandbox.checks()
@@ -89,7 +89,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     [`company_name=${"x".repeat(301)}`, "company_name"],
     ["company_zip=1&company_zip=2", "company_zip"],
     ["requester_vat_id=DE123456789&requester_vat_id=DE123456789", "requester_vat_id"]
-  ])("refuses ?%.30s, naming %s", function* ([query, field]) {
+  ])("rejects ?%.30s, naming %s", function* ([query, field]) {
     const { get } = yield* RunningService.RunningService
     const { details } = assertProblem(yield* get(`/v1/validate/ATU12345678?${query}`), "VALIDATION_ERROR")
     assert.deepStrictEqual(
@@ -115,7 +115,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     assert.strictEqual(yield* sandbox.checks(), before)
   })
 
-  it.effect("passes a requester to VIES and returns the consultation number, live only", function* () {
+  it.effect("passes a requester to VIES and returns the consultation number of a live answer", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     const vatId = vatIdEnding("AT", "411001")
@@ -140,7 +140,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     assert.containSubset(reply, { status: 200, body: { valid: true, consultation_number: null } })
   })
 
-  it.effect("rejects a requester that is not German, or of a caller without a key", function* () {
+  it.effect("rejects a requester that is not German, or without a key", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     for (const requester_vat_id of ["ATU12345678", "DE1", "x", "DE１２３４５６７８９"]) {
@@ -149,7 +149,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     assertProblem(yield* validate("ATU12345678", { query: { requester_vat_id: "DE811115368" } }), "UNAUTHORIZED")
   })
 
-  it.effect("makes one upstream call for 20 concurrent ones, and charges each caller", function* () {
+  it.effect("shares one source call among 20 concurrent callers, and charges each of them", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const sandbox = yield* Sandbox
     const key = yield* newKey

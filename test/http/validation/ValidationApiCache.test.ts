@@ -10,7 +10,7 @@ const live = { status: 200, body: { cache: false, source: "vies" } }
 const cached = { status: 200, body: { cache: true, source: "cache" } }
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("the answer cache", (it) => {
-  it.effect("returns the same verdict, with the time of the source, for every spelling of the ID", function* () {
+  it.effect("returns the same verdict and source time for every spelling of the VAT ID", function* () {
     const { validate } = yield* RunningService.RunningService
     const first = yield* validate("EL100431001")
     assert.containSubset(first, live)
@@ -43,7 +43,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the answer c
     assert.containSubset(yield* validate(vatId), { ...cached, body: { valid: false } })
   })
 
-  it.effect("keeps valid for a day and not valid for an hour, counted from the source's answer", function* () {
+  it.effect("keeps valid answers for a day and invalid ones for an hour after the source's answer", function* () {
     const { travel, validate } = yield* RunningService.make()
     const valid = vatIdEnding("HU", "431004")
     const invalid = vatIdEnding("HU", "999200")
@@ -58,7 +58,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the answer c
     assert.containSubset(yield* validate(valid), { ...live, body: { valid: true } })
   })
 
-  it.effect("keeps not valid for the time of CACHE_TTL_INVALID", function* () {
+  it.effect("keeps invalid answers for CACHE_TTL_INVALID", function* () {
     const { travel, validate } = yield* RunningService.make(RunningService.ownSettings)
     const vatId = vatIdEnding("SI", "999200")
     assert.containSubset(yield* validate(vatId), live)

@@ -1,4 +1,4 @@
-/** Keys and plans that change while a source is asked. */
+/** Changes of keys and plans during a call to a source. */
 import { Effect, Fiber, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
@@ -14,7 +14,7 @@ const revoke = Effect.fnUntraced(function* (key: string) {
   yield* sql`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_sha256 = sha256(${key}::text::bytea)`
 })
 
-/** Runs `change` while a source keeps the call waiting. */
+/** Runs `change` during a call to a source. */
 const during = Effect.fnUntraced(function* <E, R, E2, R2>(
   source: "vies" | "bzst",
   call: Effect.Effect<Reply, E, R>,
@@ -30,7 +30,7 @@ const during = Effect.fnUntraced(function* <E, R, E2, R2>(
   return reply
 })
 
-/** The events of a key and what they are charged, and the calls in its minute. */
+/** Events, charged units, and calls in the current minute of a key. */
 const recorded = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findOne({
@@ -50,7 +50,7 @@ const start = Effect.fnUntraced(function* (settings: RunningService.Settings = {
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("during a call to a source", (it) => {
-  it.effect("a revoked key gets no answer, and nothing is charged", function* () {
+  it.effect("a revoked key gets no answer and no charge", function* () {
     const { key, validate } = yield* start()
     for (const vatId of [vatIdEnding("AT", "413001"), vatIdEnding("AT", "999300")]) {
       const other = yield* start()
@@ -58,11 +58,11 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("during a
       assertProblem(reply, "UNAUTHORIZED")
       assert.deepStrictEqual(yield* recorded(other.key), { events: 0, units: 0, calls: 1 })
     }
-    // What was not recorded is no answer for others.
+    // An answer that was not recorded is not cached.
     assert.containSubset(yield* validate(vatIdEnding("AT", "413001"), { key }), { status: 200, body: { source: "vies" } })
   })
 
-  it.effect("a larger plan counts at once", function* () {
+  it.effect("a larger plan applies at once", function* () {
     const { key, validate } = yield* start({ PLAN_FREE_PER_MONTH: "1" })
     const change = RunningService.setPlan(key, "enterprise")
     const reply = yield* during("vies", validate(vatIdEnding("AT", "413002"), { key }), change)
@@ -71,7 +71,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("during a
     assert.strictEqual((yield* validate("ATU12345678", { key })).headers["x-service-usage"], "2/100000")
   })
 
-  it.effect("a smaller plan that is used up refuses the answer, and nothing is charged", function* () {
+  it.effect("a used-up smaller plan rejects the call without a charge", function* () {
     const { key, validate } = yield* start()
     yield* validate("ATU12345678", { key })
     const change = RunningService.setPlan(key, "starter")
@@ -81,7 +81,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("during a
     assert.deepStrictEqual(yield* recorded(key), { events: 1, units: 1, calls: 2 })
   })
 
-  it.effect("a confirmation is refused if the new plan excludes them, without a receipt", function* () {
+  it.effect("a plan without confirmations rejects the confirmation without a receipt", function* () {
     const { key, service } = yield* start()
     yield* RunningService.setPlan(key, "business")
     const change = RunningService.setPlan(key, "free")

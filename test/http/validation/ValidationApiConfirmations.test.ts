@@ -20,7 +20,7 @@ const start = Effect.fnUntraced(function* (settings: RunningService.Settings = {
 
 const bzstEnding = (status: string) => vatIdEnding("DE", `99${status.slice("evatr-".length)}`)
 
-/** Said of who asks, and as true tomorrow. */
+/** Permanent errors that concern the requester. */
 const isRefusal = (reason: string) => reason === "refused" || reason === "requester_rejected"
 const verdicts = [...evatrStatuses].flatMap(([status, { outcome }]) =>
   outcome === "valid" || outcome === "invalid" ? [[status, outcome === "valid"] as const] : []
@@ -86,7 +86,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     for (const [reply, code] of refusals) assertProblem(reply, code)
     const { message, plan } = assertProblem(refusals[3][0], "PAYMENT_REQUIRED")
     assert.match(message, /http/u)
-    // Waiting does not help.
+    // The error is permanent, so it has no Retry-After.
     assert.containSubset(plan, { plan: "free", resets_at: null })
     assert.strictEqual(yield* sandbox.checks(), 0)
     assert.deepStrictEqual(refusals.map(([reply]) => usedOf(reply)).filter(Boolean), [1, 1, 1, 1])
@@ -125,7 +125,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.deepStrictEqual([usedOf(words), usedOf(letters)], [1, 2])
   })
 
-  it.effect("reports fields that a member state does not disclose", function* () {
+  it.effect("reports fields that the member state does not disclose", function* () {
     const { key, service } = yield* start()
     const reply = yield* confirm(service, vatIdEnding("DE", "999110"), key, { ...muster, match_format: "letters" })
     assert.containSubset(reply.body, {
@@ -134,7 +134,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     })
   })
 
-  it.effect.each(verdicts)("answered with %s is a verdict, with a receipt, and counted", function* ([status, valid]) {
+  it.effect.each(verdicts)("with the code %s is a verdict with a receipt and a charge", function* ([status, valid]) {
     const { key, service } = yield* start()
     const reply = yield* confirm(service, bzstEnding(status), key)
     assert.containSubset(reply, {
@@ -147,7 +147,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.containSubset(event?.data, { answer: { code: status, valid }, receipt: { result: { valid } } })
   })
 
-  it.effect("without name or city becomes a plain query: valid, charged, with a warning that nothing was compared", function* () {
+  it.effect("without name or city becomes a plain validation with a warning and a charge", function* () {
     const { key, service } = yield* start()
     for (const company of [{ company_name: "Muster GmbH" }, { company_city: "Berlin" }, { company_zip: "10115" }]) {
       const reply = yield* confirm(service, "DE100440120", key, company)
@@ -164,7 +164,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.isUndefined((yield* confirm(service, "DE100440120", key)).headers["warning"])
   })
 
-  it.effect("refused by the BZSt (evatr-0006) is a 422 with the code, is in the log, and costs nothing", function* () {
+  it.effect("rejected by the BZSt (evatr-0006) returns 422 with the code, is logged, and is not charged", function* () {
     const { key, sandbox, service } = yield* start()
     yield* sandbox.configure({ german_targets_admitted: false })
     const reply = yield* confirm(service, "DE100440130", key)
@@ -189,7 +189,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
   })
 
   it.effect.each(["evatr-0004", "evatr-2005"])(
-    "for a requester unknown to the BZSt (%s) is refused permanently",
+    "for a requester that the BZSt rejects (%s) is rejected permanently",
     function* (status) {
       const { key, service } = yield* start()
       for (let time = 0; time < 5; time += 1) {
@@ -206,7 +206,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     }
   )
 
-  it.effect("during any outage of the BZSt is a 503 with Retry-After, and costs nothing", function* () {
+  it.effect("during any outage of the BZSt returns 503 with Retry-After without a charge", function* () {
     const { key, service } = yield* start()
     let used = 0
     assert.strictEqual(outages.length, 17)
@@ -217,7 +217,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
       assert.strictEqual(usedOf(reply), used)
       const [event] = yield* eventsAbout(bzstEnding(status))
       assert.containSubset(event, { type: "VatIdVerificationFailed", units: 0, data: { attempts: [{ code: status }] } })
-      // An answer in between, or the breaker opens.
+      // A success in between keeps the breaker closed.
       assert.strictEqual((yield* confirm(service, "DE100440140", key)).status, 200)
       used += 1
     }
@@ -234,7 +234,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.deepStrictEqual(used, [0, 0, 0, 1, 2])
   })
 
-  it.effect("is never answered from the cache, but refreshes it, also for other replicas", function* () {
+  it.effect("bypasses the cache and refreshes it on every replica", function* () {
     const { key, sandbox, service } = yield* start()
     assert.containSubset(yield* service.validate("DE100440150", { key }), { body: { source: "vies", cache: false } })
     assert.containSubset(yield* service.validate("DE100440150", { key }), { body: { source: "cache", cache: true } })
@@ -271,7 +271,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     yield* service.validate("EL100440170", { key, query: { force_live: "true" } })
     const known = { result: { official_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", official_address: "ΕΡΜΟΥ 1\n10563 ΑΘΗΝΑ" } }
     assert.containSubset(yield* official(), known)
-    // The confirmation is now the newest answer, and says nothing about names: they stay known.
+    // The confirmation is now the newest answer. It has no names, so the cache keeps the known ones.
     assert.containSubset(yield* official(), known)
     assert.containSubset((yield* service.validate("EL100440170", { key })).body, {
       cache: true,
@@ -279,7 +279,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     })
   })
 
-  it.effect("shows the operator's name for the service", function* () {
+  it.effect("has the operator's name of the service", function* () {
     const { key, service } = yield* start(RunningService.ownSettings)
     const { text } = yield* confirm(service, "DE100440180", key)
     assert.match(text, /"receipt_id":"ACME-QC-\d{8}-[A-Z0-9]{10}".*"source":"acme-vat-issued"/u)

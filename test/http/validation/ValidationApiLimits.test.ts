@@ -1,5 +1,5 @@
 /**
- * Validations of callers in a full minute or with a used-up quota, and how calls are counted on a replica with an outdated cache.
+ * Validations beyond the rate limit or the quota, and the counts of calls on a replica with an outdated cache.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -10,7 +10,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import type { Ask } from "#test/support/ServiceClient.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** The number of calls in the minute of a key. */
+/** Number of calls of a key in the current minute. */
 const countedOf = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findOne({
@@ -25,7 +25,7 @@ const countedOf = Effect.fnUntraced(function* (key: string) {
 const remainingOf = (reply: { readonly headers: Readonly<Record<string, string | undefined>> }) =>
   /r=(\d+)/u.exec(reply.headers["ratelimit"] ?? "")?.[1]
 
-/** A key that has just been refused because its minute is full. */
+/** Creates a key that has just reached its rate limit. */
 const refusedCaller = Effect.gen(function* () {
   const replica = yield* RunningService.make()
   const key = yield* newPaidKey(replica, "enterprise")
@@ -39,7 +39,7 @@ const refusedCaller = Effect.gen(function* () {
   return { replica, key, refused }
 })
 
-/** Ends the minute of a key. */
+/** Ends the current rate window of a key. */
 const endMinute = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql`UPDATE vatproof.rate_windows SET ends_at = clock_timestamp() - interval '1 second'`
@@ -47,8 +47,8 @@ const endMinute = Effect.flatMap(
 
 const misspelled = { forcelive: "1" }
 
-layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller in a full minute", (it) => {
-  it.effect("is refused with the same response to any question, and each call is counted once", function* () {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller at its rate limit", (it) => {
+  it.effect("is rejected with the same response for each kind of validation, and each call is counted once", function* () {
     const { key, refused, replica } = yield* refusedCaller
     const without = ({ headers, text }: typeof refused) => ({
       text: text.replace(/"request_id":"[^"]*"/u, ""),
@@ -82,7 +82,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
     assert.strictEqual(yield* countedOf(key), 4)
   })
 
-  it.effect("is served in the next minute, and counted once, even if a newer answer was stored meanwhile", function* () {
+  it.effect("is served and counted once in the next minute, even if a newer answer was stored meanwhile", function* () {
     const { key, replica } = yield* refusedCaller
     const other = yield* RunningService.make()
     yield* other.validate("ATU12345678", { query: { force_live: "1" } })
@@ -92,7 +92,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
     assert.strictEqual(yield* countedOf(key), 1)
   })
 
-  it.effect("is served in the next minute, and counted once, even if other keys were revoked meanwhile", function* () {
+  it.effect("is served and counted once in the next minute, even if other keys were revoked meanwhile", function* () {
     const { key, replica } = yield* refusedCaller
     yield* RunningService.setPlan(yield* replica.newKey, "business")
     yield* endMinute
@@ -117,7 +117,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller with a used-up quota", (it) => {
-  it.effect("on another replica is refused, and served at once after an upgrade", function* () {
+  it.effect("is rejected on another replica, and served at once after an upgrade", function* () {
     const quota = { PLAN_FREE_PER_MONTH: "3" }
     const [one, other] = [yield* RunningService.make(quota), yield* RunningService.make(quota)]
     const key = yield* one.newKey
@@ -138,7 +138,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
     assert.strictEqual(yield* countedOf(key), 9)
   })
 
-  it.effect("has each refused call counted once in its minute, without a call to a source", function* () {
+  it.effect("is counted once per rejected call, without a call to a source", function* () {
     const { newKey, validate } = yield* RunningService.make()
     const [key, other] = [yield* newKey, yield* newKey]
     yield* RunningService.setQuota(key, 1)

@@ -7,7 +7,7 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const staleWarning = '110 - "Response is Stale"'
 
-/** A fresh replica, whose breakers are closed, with VIES down or both sources. */
+/** Starts a replica with closed breakers, while VIES or both sources are down. */
 const startWith = Effect.fnUntraced(function* (down: "vies" | "both", settings: RunningService.Settings = {}) {
   const sandbox = yield* Sandbox
   yield* sandbox.reset
@@ -23,7 +23,7 @@ const whileDown = Layer.effect(RunningService.RunningService, startWith("vies"))
 )
 
 layer(whileDown, { excludeTestServices: true })("while VIES is down", (it) => {
-  it.effect("a German ID is answered by the BZSt, and cached", function* () {
+  it.effect("the BZSt answers for a German VAT ID, and the answer is cached", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     assert.containSubset(yield* validate("DE100440001", { key }), {
@@ -34,7 +34,7 @@ layer(whileDown, { excludeTestServices: true })("while VIES is down", (it) => {
     assert.containSubset(yield* validate("DE111111111", { key }), { status: 200, body: { valid: false, source: "bzst" } })
   })
 
-  it.effect("the BZSt is queried with the caller's own requester if there is one", function* () {
+  it.effect("the BZSt gets the caller's requester VAT ID if supplied", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     const sandbox = yield* Sandbox
@@ -52,7 +52,7 @@ layer(whileDown, { excludeTestServices: true })("while VIES is down", (it) => {
     )
   })
 
-  it.effect("anonymous callers and other member states get a 503 with Retry-After, and pay nothing", function* () {
+  it.effect("anonymous callers and other member states get a 503 with Retry-After without a charge", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     const sandbox = yield* Sandbox
@@ -68,7 +68,7 @@ layer(whileDown, { excludeTestServices: true })("while VIES is down", (it) => {
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("while VIES is configured as down", (it) => {
-  it.effect("a stale answer is served with a warning, and counted, until STALE_MAX_AGE", function* () {
+  it.effect("a stale answer is served with a warning and charged, until STALE_MAX_AGE", function* () {
     const { key, sandbox, travel, validate } = yield* startWith("vies", RunningService.ownSettings)
     yield* sandbox.configure({ vies_available: true })
     yield* validate("ATU10440007", { key })
@@ -86,7 +86,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("while VIES is 
     assertProblem(yield* validate("ATU10440007", { key }), "SOURCE_UNAVAILABLE")
   })
 
-  it.effect("without any requester the BZSt is not queried, and the message explains it", function* () {
+  it.effect("the error message names the missing requester, without which the BZSt is not queried", function* () {
     const { key, sandbox, validate } = yield* startWith("vies", RunningService.ownSettings)
     const { message } = assertProblem(yield* validate("DE100440004", { key }), "SOURCE_UNAVAILABLE")
     assert.include(message, "requester_vat_id")
@@ -97,7 +97,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("while VIES is 
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("while one register behind VIES is down", (it) => {
-  it.effect("its IDs go to the BZSt and VIES answers for the others", function* () {
+  it.effect("the BZSt answers for its VAT IDs, and VIES for all others", function* () {
     const { get, key, sandbox, travel, validate } = yield* startWith("vies")
     yield* sandbox.configure({ vies_available: true, vies_unavailable_member_states: ["DE"] })
     for (const index of [1, 2, 3, 4]) {
@@ -111,14 +111,14 @@ layer(RunningService.layerGround, { excludeTestServices: true })("while one regi
     const asked = yield* sandbox.checks({ source: "vies" })
     yield* validate(vatIdEnding("DE", "445010"), { key })
     assert.strictEqual(yield* sandbox.checks({ source: "vies" }), asked)
-    // Now the next German one would be sent to VIES again.
+    // The next German VAT ID would be sent to VIES again.
     yield* travel("20 seconds")
     assert.containSubset(yield* get("/v1/status"), { body: { active_source: "vies", failover_active: false } })
   })
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("while VIES hangs", (it) => {
-  it.effect("the BZSt answers a German ID, and another one fails, both within the deadline", function* () {
+  it.effect("the BZSt answers for a German VAT ID and others fail, within the deadline", function* () {
     const { key, sandbox, travel, validate } = yield* startWith("vies")
     yield* sandbox.configure({ vies_available: true })
     yield* sandbox.script([{ kind: "hang", source: "vies" }])
@@ -133,7 +133,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("while VIES han
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("while both sources are down", (it) => {
-  it.effect("the fourth failure of an ID within the hour is counted, for each ID separately", function* () {
+  it.effect("the fourth failure of a VAT ID within an hour is charged", function* () {
     const { key, validate } = yield* startWith("both")
     const used = Effect.fnUntraced(function* (vatId: string) {
       const reply = yield* validate(vatId, { key })

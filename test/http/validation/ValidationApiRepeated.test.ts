@@ -23,7 +23,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
     assert.strictEqual(third.headers["x-service-usage"], "3/100000")
   })
 
-  it.effect("returns its arrival time, even if the database is slow", function* () {
+  it.effect("reports its arrival time even if the database is slow", function* () {
     const { newKey, port, validate } = yield* RunningService.RunningService
     const sql = yield* SqlClient.SqlClient
     const key = yield* newKey
@@ -58,7 +58,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
       )
     yield* untilUnderWay(0)
     const client = yield* RawHttp.open(port)
-    // Nothing is decided as long as the log is locked.
+    // The lock on the log keeps the request in flight.
     yield* sql.withTransaction(
       Effect.gen(function* () {
         yield* sql`SELECT FROM vatproof.logs FOR UPDATE`

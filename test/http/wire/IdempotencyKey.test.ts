@@ -20,7 +20,7 @@ const countEvents = Effect.fnUntraced(function* (vatId: string) {
   return yield* find(vatId)
 })
 
-/** The replies to 200 concurrent requests on two replicas are one answer, or say that the first request is being answered. */
+/** Asserts that 200 concurrent requests on two replicas return one answer, or that the first request is in flight. */
 const assertOneAnswer = (replies: ReadonlyArray<Reply>, last: Reply) => {
   assert.strictEqual(last.headers["idempotent-replayed"], "true")
   const answered = replies.filter(({ status }) => status === last.status)
@@ -58,7 +58,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("An Idempotency-Key
     }
   })
 
-  it.effect("is refused for another request, and takes no key with a 5xx", function* () {
+  it.effect("is rejected for another request, and is free again after a 5xx", function* () {
     const { newKey, post, validate } = yield* RunningService.RunningService
     const sandbox = yield* Sandbox
     const key = yield* newKey
@@ -72,12 +72,12 @@ layer(RunningService.layer(), { excludeTestServices: true })("An Idempotency-Key
     assert.isUndefined(reply.headers["idempotent-replayed"])
     assertProblem(yield* post(path, { vat_id: "EE106600031", force_live: true }, asked), "IDEMPOTENCY_KEY_REUSED")
     assertProblem(yield* validate("EE106600031", asked), "IDEMPOTENCY_KEY_REUSED")
-    // Another key is another client.
+    // Another API key is another client.
     const other = yield* post(path, { vat_id: "ATU10660004" }, { ...asked, key: yield* newKey })
     assert.containSubset(other, { status: 200, body: { vat_id: "ATU10660004" } })
   })
 
-  it.effect("of a GET repeats its answer with the form, the warning and the usage of the first", function* () {
+  it.effect("of a GET repeats the first response with its representation, warning and usage", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service)
     const query = { requester_vat_id: "DE811115368", company_name: "Muster GmbH", match_format: "letters" }
@@ -91,11 +91,11 @@ layer(RunningService.layer(), { excludeTestServices: true })("An Idempotency-Key
     const other = { ...query, match_format: "words" }
     const headers = { "idempotency-key": "a confirmation" }
     assertProblem(yield* service.validate("DE100660002", { key, query: other, headers }), "IDEMPOTENCY_KEY_REUSED")
-    // Without the header each is a confirmation of its own.
+    // Without the header each request issues a confirmation of its own.
     assert.notStrictEqual((yield* confirm(service, "DE100660002", key)).text, (yield* confirm(service, "DE100660002", key)).text)
   })
 
-  it.effect("of a GET needs an API key, and printable characters", function* () {
+  it.effect("of a GET requires an API key and printable characters", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     assertProblem(yield* validate("ATU10660005", { headers: { "idempotency-key": "x" } }), "UNAUTHORIZED")
@@ -109,7 +109,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("An Idempotency-Key
     )
   })
 
-  it.effect("of a registration gives the same API key to the same client again, for 24 hours", function* () {
+  it.effect("of a registration returns the same API key to the same client for 24 hours", function* () {
     const first = yield* RunningService.make(RunningService.ownLimits)
     const second = yield* RunningService.make(RunningService.ownLimits)
     const register = "/v1/register"

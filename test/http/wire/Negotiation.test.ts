@@ -19,12 +19,12 @@ describe("the media type", () => {
     [browser, "text/html"],
     ["application/json, text/plain, */*", "application/json"],
     ["text/html, */*; q=0.01", "text/html"],
-    // The client rates both alike: we prefer JSON.
+    // Equal quality: the service prefers JSON.
     ["text/html, application/json", "application/json"],
     ["application/pdf;q=0.5, text/html;q=0.4", "application/pdf"],
     ["application/pdf;q=0.4, text/html;q=0.5", "text/html"],
     ["application/pdf; q=0.9, */*; q=1", "application/json"],
-    // A range says nothing about what a more precise one rates.
+    // A more precise range overrides a wildcard.
     ["application/json;q=0, */*", "text/html"],
     ["application/json;q=0.2, application/*;q=0.9", "application/pdf"],
     ["text/*;q=0.9, text/html;q=0, */*;q=0.1", "application/json"],

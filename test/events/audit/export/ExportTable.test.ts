@@ -21,7 +21,7 @@ const issued = new StoredEvent({
   metadata: "{}"
 })
 
-/** The form of a supplied name in the table of personal data. */
+/** A supplied name as the table of personal data shows it. */
 const cellOf = (name: string) => {
   const table = exportTables.find(({ file }) => file === "personal/personal.csv")
   const index = table?.columns.findIndex((column) => column.name === "input_name") ?? -1
@@ -29,7 +29,7 @@ const cellOf = (name: string) => {
   return table === undefined ? "" : (rowOf(table, { event: issued, data: {}, key: null, personal })?.split(";")[index] ?? "")
 }
 
-/** A row of a table for a fact of an operator, without the times. */
+/** The row of an operator's event, without the times. */
 const rowIn = (name: string, type: string, data: object) => {
   const table = exportTables.find(({ file }) => file === name)
   const metadata = '{"actor":"carol","reason":"=order","request_id":"-","source":"cli"}'

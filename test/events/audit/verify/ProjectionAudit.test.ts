@@ -1,4 +1,4 @@
-/** One change of any column of any read table, made by a superuser, is found: the table, the key of the row, and the position it concerns. */
+/** The audit finds a superuser's change of any column of any read table, with table, row key and position. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -31,7 +31,7 @@ const audit = Effect.gen(function* () {
   return findings.list()
 })
 
-/** Another value of a column, by its type; those with a constraint have their own. */
+/** Another value of a column by its type. Columns with constraints have values of their own. */
 const others: Readonly<Record<string, string>> = {
   state: "CASE state WHEN 'final' THEN 'expired' ELSE 'final' END",
   plan: "CASE plan WHEN 'free' THEN 'enterprise' ELSE 'free' END",
@@ -51,10 +51,10 @@ const change = (table: string, column: string) => {
     EXECUTE format('UPDATE vatproof.${table} SET ${column} = %L WHERE ${row.replaceAll("'", "''")}', value); END $$`
 }
 
-/** When a task is due is no fact of the log. */
+/** Columns of a task's schedule, which is not derived from the log. */
 const schedule: ReadonlySet<string> = new Set(["due_at", "claim", "attempts", "attempted_at", "failure"])
 
-/** The columns that a table has, whatever the audit compares. */
+/** All columns of a table. */
 const columnsOf = (name: string) => {
   const [, lines = ""] = new RegExp(`^table vatproof\\.${name}\\b.*\\n((?:  .*\\n)+)`, "mu").exec(schema) ?? []
   return [...lines.matchAll(/^  (\w+) (?:bigint|bytea|integer|smallint|text|timestamp|uuid)\b/gmu)]
@@ -93,7 +93,7 @@ const further: ReadonlyArray<readonly [table: string, name: string, statement: s
   ]
 ]
 
-/** Runs the asynchronous projection once: a runner in the background would mend what a test breaks. */
+/** Runs the asynchronous projection once. A background runner would repair the tables that tests change. */
 const followLog = Effect.flatMap(Projections, ({ upToDate }) => upToDate(EventIndex.eventIndex)).pipe(
   Effect.provide(Projections.layer([EventIndex.definition]))
 )
